@@ -1,0 +1,43 @@
+# The two commands of the README are `make demo` and `make test`; both set up .venv by themselves.
+PYTHON ?= python3
+VENV := .venv
+BIN := $(VENV)/bin
+READY := $(VENV)/.ready
+JOBS ?= 2
+
+.PHONY: demo test test-slow bench docs lint lock clean
+
+demo: $(READY)
+	$(BIN)/python -m recordwise demo
+
+test: lint
+	$(BIN)/python -m pytest -n $(JOBS)
+
+test-slow: $(READY)
+	$(BIN)/python -m pytest -n $(JOBS) -m slow --timeout 3600
+
+lint: $(READY)
+	$(BIN)/ruff check .
+	$(BIN)/ruff format --check .
+	$(BIN)/mypy
+	$(BIN)/lint-imports
+
+bench: $(READY)
+	$(BIN)/python -m benchmarks
+
+docs: $(READY)
+	$(BIN)/mkdocs build --strict
+
+$(READY): requirements.lock pyproject.toml
+	$(PYTHON) -c "import sys; assert (3, 11) <= sys.version_info < (3, 14), 'recordwise needs Python 3.11 to 3.13; name one with make PYTHON=python3.12'"
+	$(PYTHON) -m venv --clear $(VENV)
+	$(BIN)/python -m pip install --quiet --disable-pip-version-check --require-hashes -r requirements.lock
+	$(BIN)/python -m pip install --quiet --disable-pip-version-check --no-deps --no-build-isolation -e .
+	touch $@
+
+# Needs uv on the PATH; everything else works without it.
+lock:
+	uv pip compile --quiet --universal --python-version 3.11 --generate-hashes --no-emit-index-url --no-annotate --no-header --extra dev pyproject.toml -o requirements.lock
+
+clean:
+	rm -rf $(VENV) .mypy_cache .ruff_cache .pytest_cache .import_linter_cache site

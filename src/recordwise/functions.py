@@ -1,0 +1,262 @@
+r"""Increasing functions of a value x >= 0, as public expressions: powers, logarithms, positive weights, shifts and sums.
+
+They are what a mechanism is made of: the transform of a transformation mechanism, the exponent of an additive one. Because they
+are expressions and not Python callables they can be published, saved, printed as LaTeX, run in SQL and JavaScript, and their
+concavity is certified by rules on the expression (T-CONCAVE, docs/theory/functions.md), not sampled::
+
+    from recordwise.functions import log, x
+    fourth_root = (x + 1) ** 0.25
+    polylog = 2 * log(x / 5 + 3) ** 2
+"""
+
+from dataclasses import dataclass
+from decimal import Decimal
+from fractions import Fraction
+from typing import Any, TypeVar
+
+from flint import arb, ctx
+
+from recordwise.arithmetic import Arithmetic, BallArithmetic
+from recordwise.errors import ParameterError, UnknownFormError
+from recordwise.exact import Number, ball, fraction_text, nonnegative, positive
+
+T = TypeVar("T")
+CONSTANT_BITS = 128
+
+
+@dataclass(frozen=True, slots=True)
+class Function:
+    """An increasing function on [0, inf). Build it from ``x`` and ``log`` with ``+``, ``*``, ``/`` and ``**``."""
+
+    def value(self, arithmetic: Arithmetic[T], x: T) -> T:
+        """f(x)."""
+        raise NotImplementedError
+
+    def increase(self, arithmetic: Arithmetic[T], x: T) -> T:
+        """f(x) - f(0), without cancellation for small x."""
+        raise NotImplementedError
+
+    def at_zero(self) -> arb:
+        """f(0) as a narrow ball; minus infinity for the logarithm of x itself."""
+        with ctx.workprec(CONSTANT_BITS):
+            return self.value(BallArithmetic(), arb(0))
+
+    def concave(self) -> str:
+        """Why the function is concave on [0, inf): the rule applied, or a ParameterError where no rule certifies it."""
+        raise NotImplementedError
+
+    def to_json(self) -> Any:
+        raise NotImplementedError
+
+    def to_latex(self, argument: str) -> str:
+        raise NotImplementedError
+
+    def __add__(self, other: "Function | Number") -> "Function":
+        return add(self, other)
+
+    __radd__ = __add__
+
+    def __mul__(self, weight: Number) -> "Function":
+        return Sum.of([(positive(weight, parameter="weight"), self)], Fraction(0))
+
+    __rmul__ = __mul__
+
+    def __truediv__(self, divisor: Number) -> "Function":
+        return self * (1 / positive(divisor, parameter="divisor"))
+
+    def __pow__(self, exponent: Number) -> "Function":
+        power = positive(exponent, parameter="exponent")
+        return self if power == 1 else Power(self, power)
+
+
+@dataclass(frozen=True, slots=True)
+class Variable(Function):
+    """x itself."""
+
+    def value(self, arithmetic: Arithmetic[T], x: T) -> T:
+        return x
+
+    def increase(self, arithmetic: Arithmetic[T], x: T) -> T:
+        return x
+
+    def concave(self) -> str:
+        return "x is affine"
+
+    def to_json(self) -> Any:
+        return "x"
+
+    def to_latex(self, argument: str) -> str:
+        return argument
+
+
+@dataclass(frozen=True, slots=True)
+class Sum(Function):
+    """A constant plus positively weighted functions; an affine map is the sum of one."""
+
+    terms: tuple[tuple[Fraction, Function], ...]
+    shift: Fraction
+
+    @classmethod
+    def of(cls, terms: list[tuple[Fraction, Function]], shift: Fraction) -> "Function":
+        """Flatten nested sums and merge equal functions, in a canonical order."""
+        merged: dict[Function, Fraction] = {}
+        for weight, function in terms:
+            inner = function.terms if isinstance(function, Sum) else ((Fraction(1), function),)
+            shift += weight * function.shift if isinstance(function, Sum) else 0
+            for inner_weight, part in inner:
+                merged[part] = merged.get(part, Fraction(0)) + weight * inner_weight
+        parts = tuple((weight, part) for part, weight in sorted(merged.items(), key=lambda item: repr(item[0])))
+        return parts[0][1] if shift == 0 and len(parts) == 1 and parts[0][0] == 1 else cls(parts, shift)
+
+    def value(self, arithmetic: Arithmetic[T], x: T) -> T:
+        total = self._weighted(arithmetic, [part.value(arithmetic, x) for _, part in self.terms])
+        return arithmetic.add(total, arithmetic.constant(ball(self.shift))) if self.shift else total
+
+    def increase(self, arithmetic: Arithmetic[T], x: T) -> T:
+        return self._weighted(arithmetic, [part.increase(arithmetic, x) for _, part in self.terms])
+
+    def _weighted(self, arithmetic: Arithmetic[T], values: list[T]) -> T:
+        weighted = [
+            value if weight == 1 else arithmetic.multiply(arithmetic.constant(ball(weight)), value)
+            for (weight, _), value in zip(self.terms, values)
+        ]
+        total = weighted[0]
+        for value in weighted[1:]:
+            total = arithmetic.add(total, value)
+        return total
+
+    def concave(self) -> str:
+        reasons = [part.concave() for _, part in self.terms]
+        return reasons[0] if len(reasons) == 1 else "a positive sum of concave functions: " + "; ".join(reasons)
+
+    def to_json(self) -> Any:
+        parts = [[fraction_text(weight), part.to_json()] for weight, part in self.terms]
+        return {"sum": parts, "shift": fraction_text(self.shift)}
+
+    def to_latex(self, argument: str) -> str:
+        parts = [f"{latex_factor(weight)}{part.to_latex(argument)}" for weight, part in self.terms]
+        return " + ".join(parts + ([latex_number(self.shift)] if self.shift else []))
+
+
+@dataclass(frozen=True, slots=True)
+class Power(Function):
+    """A positive power of a function that is not negative."""
+
+    base: Function
+    exponent: Fraction
+
+    def __post_init__(self) -> None:
+        if not self.base.at_zero() >= 0:
+            raise ParameterError(parameter="function", problem="takes a power of something that is negative at x = 0")
+
+    def value(self, arithmetic: Arithmetic[T], x: T) -> T:
+        return arithmetic.power(self.base.value(arithmetic, x), self.exponent)
+
+    def increase(self, arithmetic: Arithmetic[T], x: T) -> T:
+        step = self.base.increase(arithmetic, x)
+        start = self.base.at_zero()
+        if start == 0:
+            return arithmetic.power(step, self.exponent)
+        relative = arithmetic.divide(step, arithmetic.constant(start))
+        exponent, scale = arithmetic.constant(ball(self.exponent)), arithmetic.constant(start ** ball(self.exponent))
+        return arithmetic.multiply(scale, arithmetic.expm1(arithmetic.multiply(exponent, arithmetic.log1p(relative))))
+
+    def concave(self) -> str:
+        if self.exponent <= 1:
+            return f"a power {self.exponent} <= 1 of a concave function ({self.base.concave()})"
+        if isinstance(self.base, Log):
+            needed = ball(self.exponent - 1).exp()
+            if self.base.argument.at_zero() >= needed:
+                return f"ln(u)^{self.exponent} is concave for u >= e^{self.exponent - 1}, which u(0) reaches"
+            raise ParameterError(
+                parameter="function",
+                problem=f"is not concave: ln(u)^{self.exponent} needs u(0) >= e^{self.exponent - 1} = {float(needed):.6g}",
+                advice="Raise the offset.",
+            )
+        raise ParameterError(parameter="function", problem=f"is not certified concave: power {self.exponent} above 1")
+
+    def to_json(self) -> Any:
+        return {"power": self.base.to_json(), "exponent": fraction_text(self.exponent)}
+
+    def to_latex(self, argument: str) -> str:
+        base = self.base.to_latex(argument)
+        if self.exponent == Fraction(1, 2):
+            return rf"\sqrt{{{base}}}"
+        if self.exponent.numerator == 1:
+            return rf"\sqrt[{self.exponent.denominator}]{{{base}}}"
+        wrapped = base if isinstance(self.base, Variable) else rf"\left({base}\right)"
+        return rf"{wrapped}^{{{latex_number(self.exponent)}}}"
+
+
+@dataclass(frozen=True, slots=True)
+class Log(Function):
+    """The natural logarithm of a function that is positive at 0."""
+
+    argument: Function
+
+    def __post_init__(self) -> None:
+        if not self.argument.at_zero() > 0:
+            raise ParameterError(
+                parameter="offset", problem="must be above 0 inside a logarithm", advice="Write log(x + offset)."
+            )
+
+    def value(self, arithmetic: Arithmetic[T], x: T) -> T:
+        start = self.argument.at_zero()
+        return arithmetic.add(arithmetic.constant(start.log()), self.increase(arithmetic, x))
+
+    def increase(self, arithmetic: Arithmetic[T], x: T) -> T:
+        step = self.argument.increase(arithmetic, x)
+        return arithmetic.log1p(arithmetic.divide(step, arithmetic.constant(self.argument.at_zero())))
+
+    def concave(self) -> str:
+        return f"the logarithm of a concave function ({self.argument.concave()})"
+
+    def to_json(self) -> Any:
+        return {"log": self.argument.to_json()}
+
+    def to_latex(self, argument: str) -> str:
+        return rf"\ln\left({self.argument.to_latex(argument)}\right)"
+
+
+x = Variable()
+"""The value itself: the start of every function."""
+
+
+def log(argument: Function) -> Function:
+    """The natural logarithm, ``log(x + offset)``."""
+    return Log(argument)
+
+
+def add(left: Function, right: "Function | Number") -> Function:
+    """The sum of two functions, or of a function and a constant that is not negative."""
+    if isinstance(right, Function):
+        return Sum.of([(Fraction(1), left), (Fraction(1), right)], Fraction(0))
+    return Sum.of([(Fraction(1), left)], nonnegative(right, parameter="shift"))
+
+
+def from_json(form: Any) -> Function:
+    """Read back what ``to_json`` wrote; an unknown form is refused."""
+    match form:
+        case "x":
+            return x
+        case {"sum": [*parts], "shift": str(shift), **rest} if not rest:
+            return Sum.of([(Fraction(weight), from_json(part)) for weight, part in parts], Fraction(shift))
+        case {"power": base, "exponent": str(exponent), **rest} if not rest:
+            return Power(from_json(base), positive(exponent, parameter="exponent"))
+        case {"log": argument, **rest} if not rest:
+            return Log(from_json(argument))
+        case _:
+            raise UnknownFormError(what="function", found=form)
+
+
+def latex_number(value: Fraction) -> str:
+    """A fraction as LaTeX: a short decimal where it is one, a fraction bar otherwise."""
+    for digits in range(10):
+        if (value * 10**digits).denominator == 1:
+            return format(Decimal(value.numerator) / Decimal(value.denominator), "f")
+    return rf"\frac{{{value.numerator}}}{{{value.denominator}}}"
+
+
+def latex_factor(value: Fraction) -> str:
+    """A fraction in front of a term; nothing for 1."""
+    return "" if value == 1 else latex_number(value) + r"\,"
