@@ -38,7 +38,7 @@ class Arithmetic(Protocol[T]):
 
 
 class NumpyArithmetic:
-    """float64 columns. Each operation is within a few units in the last place; the policy evaluator rounds the end result outward."""
+    """float64 columns, each operation within a few units in the last place; who needs a bound rounds the end result outward."""
 
     def constant(self, value: arb) -> FloatArray:
         return np.float64(float(value))  # type: ignore[return-value]

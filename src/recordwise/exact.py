@@ -2,6 +2,7 @@
 surely not below (``_upper``) or not above (``_lower``) it."""
 
 import math
+import re
 from decimal import Decimal
 from fractions import Fraction
 from numbers import Rational, Real
@@ -15,14 +16,26 @@ Number: TypeAlias = int | float | str | Decimal | Fraction
 """What a user may write for an exact parameter; a float is read by its shortest decimal, so 0.1 is 1/10."""
 
 
+LONGEST_NUMBER = 4000
+LARGEST_EXPONENT = 1000
+
+
 def rational(value: Number, *, parameter: str) -> Fraction:
     """Read a parameter exactly; refuse what is not a finite number."""
     if isinstance(value, bool) or not isinstance(value, (Rational, Real, Decimal, str)):
         raise ParameterError(parameter=parameter, problem=f"must be a number, not {type(value).__name__}")
     try:
-        return Fraction(value) if isinstance(value, (Rational, Decimal)) else Fraction(str(value))
+        return Fraction(value) if isinstance(value, Rational) else read_fraction(str(value))
     except (ValueError, OverflowError, ZeroDivisionError):
         raise ParameterError(parameter=parameter, problem=f"must be a finite number, not {value!r}") from None
+
+
+def read_fraction(text: str) -> Fraction:
+    """A fraction from text; a ValueError where it is none, or where its exponent or length would only burn memory."""
+    exponent = re.search(r"[eE]([+-]?\d+)$", text)
+    if len(text) > LONGEST_NUMBER or (exponent and abs(int(exponent[1])) > LARGEST_EXPONENT):
+        raise ValueError("number too long")
+    return Fraction(text)
 
 
 def positive(value: Number, *, parameter: str) -> Fraction:

@@ -18,7 +18,7 @@ from flint import arb, ctx
 
 from recordwise.arithmetic import Arithmetic, BallArithmetic
 from recordwise.errors import ParameterError, UnknownFormError
-from recordwise.exact import Number, ball, fraction_text, nonnegative, positive
+from recordwise.exact import Number, ball, fraction_text, nonnegative, positive, rational
 
 T = TypeVar("T")
 CONSTANT_BITS = 128
@@ -239,14 +239,24 @@ def from_json(form: Any) -> Function:
     match form:
         case "x":
             return x
-        case {"sum": [*parts], "shift": str(shift), **rest} if not rest:
-            return Sum.of([(Fraction(weight), from_json(part)) for weight, part in parts], Fraction(shift))
-        case {"power": base, "exponent": str(exponent), **rest} if not rest:
-            return Power(from_json(base), positive(exponent, parameter="exponent"))
+        case {"sum": [*parts], "shift": shift, **rest} if parts and not rest:
+            terms = [_term_from_json(part) for part in parts]
+            return Sum.of(terms, nonnegative(shift, parameter="shift"))
+        case {"power": base, "exponent": exponent, **rest} if not rest:
+            inner = from_json(base)
+            return inner ** rational(exponent, parameter="exponent")
         case {"log": argument, **rest} if not rest:
             return Log(from_json(argument))
         case _:
             raise UnknownFormError(what="function", found=form)
+
+
+def _term_from_json(form: Any) -> tuple[Fraction, Function]:
+    match form:
+        case [weight, part]:
+            return positive(weight, parameter="weight"), from_json(part)
+        case _:
+            raise UnknownFormError(what="function term", found=type(form).__name__)
 
 
 def latex_number(value: Fraction) -> str:

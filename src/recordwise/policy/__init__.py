@@ -1,1 +1,71 @@
+"""Policy functions: the public privacy loss of every possible record, as values that evaluate, compose, compare and print."""
 
+from recordwise.policy.build import (
+    By,
+    additive,
+    additive_table,
+    by,
+    constant,
+    gaussian_sum,
+    gaussian_transform,
+    laplace_transform,
+    selection,
+    split,
+)
+from recordwise.policy.conditions import Column, Condition, Null, among, both, compare, complement, either
+from recordwise.policy.conversions import (
+    delta_at,
+    discrete_laplace_zcdp,
+    epsilon,
+    gdp_epsilon,
+    gdp_epsilon_of,
+    pure_to_zcdp,
+    rho_for_epsilon,
+)
+from recordwise.policy.dominance import Verdict, dominates
+from recordwise.policy.groups import group_loss, group_loss_by_cell, replacement_loss
+from recordwise.policy.meaning import Meaning, expected_log_odds, log_odds_tail, meaning, power_gaussian, power_zcdp
+from recordwise.policy.measure import Measure
+from recordwise.policy.policy import Policy, maximum
+
+__all__ = [
+    "By",
+    "Column",
+    "Condition",
+    "Meaning",
+    "Measure",
+    "Null",
+    "Policy",
+    "Verdict",
+    "additive",
+    "additive_table",
+    "among",
+    "both",
+    "by",
+    "compare",
+    "complement",
+    "constant",
+    "delta_at",
+    "discrete_laplace_zcdp",
+    "dominates",
+    "either",
+    "epsilon",
+    "expected_log_odds",
+    "gaussian_sum",
+    "gaussian_transform",
+    "gdp_epsilon",
+    "gdp_epsilon_of",
+    "group_loss",
+    "group_loss_by_cell",
+    "laplace_transform",
+    "log_odds_tail",
+    "maximum",
+    "meaning",
+    "power_gaussian",
+    "power_zcdp",
+    "pure_to_zcdp",
+    "replacement_loss",
+    "rho_for_epsilon",
+    "selection",
+    "split",
+]

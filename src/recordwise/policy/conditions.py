@@ -1,0 +1,311 @@
+"""Conditions on a record's columns: the public partition a policy may depend on.
+
+A closed language in negation normal form: membership, comparison with a number, NULL, and, or. Every condition is two-valued; a
+comparison with NULL is false, as in a SQL WHERE. ``complement`` is the true complement, NULL included, so that a condition and its
+complement are a partition of all records.
+"""
+
+import json
+from dataclasses import dataclass
+from fractions import Fraction
+from typing import Any, TypeAlias
+
+from recordwise.errors import ParameterError, UnknownFormError
+from recordwise.exact import Number, fraction_text, rational
+
+Value: TypeAlias = str | bool | Fraction
+"""A literal: text, truth value or exact number."""
+
+ORDERINGS = {"<": ">=", ">=": "<", ">": "<=", "<=": ">"}
+
+
+@dataclass(frozen=True, slots=True, order=True)
+class Column:
+    """A column of the record, or (``length`` given) the first characters of a text column."""
+
+    name: str
+    length: int | None = None
+
+    def __post_init__(self) -> None:
+        if not isinstance(self.name, str) or not self.name:
+            raise ParameterError(parameter="column", problem="needs a name")
+        if self.length is not None and (not isinstance(self.length, int) or self.length < 1):
+            raise ParameterError(parameter="length", problem="of a prefix must be a whole number above 0")
+
+    def to_json(self) -> Any:
+        return self.name if self.length is None else [self.name, self.length]
+
+
+class Condition:
+    """A set of records, told from their columns alone."""
+
+    __slots__ = ()
+
+    def __and__(self, other: "Condition") -> "Condition":
+        return both(self, other)
+
+    def __or__(self, other: "Condition") -> "Condition":
+        return either(self, other)
+
+    def __invert__(self) -> "Condition":
+        return complement(self)
+
+    def to_json(self) -> Any:
+        raise NotImplementedError
+
+
+@dataclass(frozen=True, slots=True)
+class Among(Condition):
+    """The column's value is one of ``values`` (``inside``), or it is present and none of them."""
+
+    column: Column
+    values: tuple[Value, ...]
+    inside: bool = True
+
+    def to_json(self) -> Any:
+        name = "in" if self.inside else "not in"
+        return {name: self.column.to_json(), "values": [value_json(value) for value in self.values]}
+
+
+@dataclass(frozen=True, slots=True)
+class Compare(Condition):
+    """The column's value stands in this order to a number."""
+
+    column: Column
+    order: str
+    bound: Fraction
+
+    def __post_init__(self) -> None:
+        if self.order not in ORDERINGS:
+            raise ParameterError(
+                parameter="order", problem=f"must be one of {', '.join(ORDERINGS)}, not {self.order!r}"
+            )
+
+    def to_json(self) -> Any:
+        return {"compare": self.column.to_json(), "order": self.order, "bound": fraction_text(self.bound)}
+
+
+@dataclass(frozen=True, slots=True)
+class Null(Condition):
+    """The column is NULL (``inside``), or it is not."""
+
+    column: Column
+    inside: bool = True
+
+    def to_json(self) -> Any:
+        return {"null" if self.inside else "not null": self.column.to_json()}
+
+
+@dataclass(frozen=True, slots=True)
+class AllOf(Condition):
+    """Every part holds; without parts, every record."""
+
+    parts: tuple[Condition, ...] = ()
+
+    def to_json(self) -> Any:
+        return {"all": [part.to_json() for part in self.parts]}
+
+
+@dataclass(frozen=True, slots=True)
+class AnyOf(Condition):
+    """At least one part holds; without parts, no record."""
+
+    parts: tuple[Condition, ...] = ()
+
+    def to_json(self) -> Any:
+        return {"any": [part.to_json() for part in self.parts]}
+
+
+EVERY = AllOf()
+NONE = AnyOf()
+
+
+def among(column: Column | str, values: list[Any] | tuple[Any, ...] | set[Any], *, inside: bool = True) -> Condition:
+    """Membership in a list of public values, in canonical form."""
+    name = column if isinstance(column, Column) else Column(column)
+    canonical = tuple(sorted({literal(value) for value in values}, key=value_key))
+    if not canonical:
+        return NONE if inside else Null(name, inside=False)
+    return Among(name, canonical, inside)
+
+
+def compare(column: Column | str, order: str, bound: Number) -> Condition:
+    """An ordering against a number."""
+    name = column if isinstance(column, Column) else Column(column)
+    return Compare(name, order, rational(bound, parameter="bound"))
+
+
+def both(*parts: Condition) -> Condition:
+    """The canonical conjunction."""
+    flat = _flatten(parts, AllOf)
+    if NONE in flat or any(complement(part) in flat for part in flat):
+        return NONE
+    merged = _intersect_memberships(flat)
+    if NONE in merged:
+        return NONE
+    ordered = tuple(sorted(merged, key=condition_key))
+    return ordered[0] if len(ordered) == 1 else AllOf(ordered)
+
+
+def either(*parts: Condition) -> Condition:
+    """The canonical disjunction."""
+    flat = _flatten(parts, AnyOf)
+    if EVERY in flat or any(complement(part) in flat for part in flat):
+        return EVERY
+    ordered = tuple(sorted(flat, key=condition_key))
+    return ordered[0] if len(ordered) == 1 else AnyOf(ordered)
+
+
+def complement(condition: Condition) -> Condition:
+    """Exactly the records outside, those with NULL included."""
+    match condition:
+        case Among(column, values, inside):
+            return AnyOf(tuple(sorted((Among(column, values, not inside), Null(column)), key=condition_key)))
+        case Compare(column, order, bound):
+            parts = (Compare(column, ORDERINGS[order], bound), Null(column))
+            return AnyOf(tuple(sorted(parts, key=condition_key)))
+        case Null(column, inside):
+            return Null(column, not inside)
+        case AllOf(parts):
+            return either(*(complement(part) for part in parts))
+        case AnyOf(parts):
+            return _complement_of_any(parts)
+        case _:
+            raise UnknownFormError(what="condition", found=type(condition).__name__)
+
+
+def _complement_of_any(parts: tuple[Condition, ...]) -> Condition:
+    """``not (a or NULL)`` is the plain opposite of a: taking the complement twice gives the condition back."""
+    for part in parts:
+        others = [other for other in parts if other is not part]
+        if len(others) == 1 and others[0] == Null(getattr(part, "column", Column("none"))):
+            match part:
+                case Among(column, values, inside):
+                    return Among(column, values, not inside)
+                case Compare(column, order, bound):
+                    return Compare(column, ORDERINGS[order], bound)
+    return both(*(complement(part) for part in parts))
+
+
+def _flatten(parts: tuple[Condition, ...], kind: type[AllOf] | type[AnyOf]) -> list[Condition]:
+    flat: dict[Condition, None] = {}
+    for part in parts:
+        for inner in part.parts if isinstance(part, kind) else (part,):
+            flat[inner] = None
+    return list(flat)
+
+
+def _intersect_memberships(parts: list[Condition]) -> list[Condition]:
+    """Two lists for the same column are one list: their intersection, less what is excluded."""
+    allowed: dict[Column, set[Value]] = {}
+    excluded: dict[Column, set[Value]] = {}
+    rest: list[Condition] = []
+    for part in parts:
+        match part:
+            case Among(column, values, True):
+                allowed[column] = allowed[column] & set(values) if column in allowed else set(values)
+            case Among(column, values, False):
+                excluded[column] = excluded.get(column, set()) | set(values)
+            case _:
+                rest.append(part)
+    for column, wanted in allowed.items():
+        rest.append(among(column, wanted - excluded.pop(column, set())))
+    return rest + [among(column, unwanted, inside=False) for column, unwanted in excluded.items()]
+
+
+def literal(value: Any) -> Value:
+    """A public value in canonical form: text, truth value, or exact number."""
+    if isinstance(value, (str, bool)):
+        return value
+    return rational(value, parameter="value")
+
+
+def value_key(value: Value) -> tuple[str, Any]:
+    return (type(value).__name__, value)
+
+
+def value_json(value: Value) -> Any:
+    return {"number": fraction_text(value)} if isinstance(value, Fraction) else value
+
+
+def condition_key(condition: Condition) -> str:
+    return json.dumps(condition.to_json(), sort_keys=True)
+
+
+def columns_of(condition: Condition) -> set[Column]:
+    """The columns a condition looks at."""
+    match condition:
+        case AllOf(parts) | AnyOf(parts):
+            return {column for part in parts for column in columns_of(part)}
+        case Among(column=column) | Compare(column=column) | Null(column=column):
+            return {column}
+        case _:
+            raise UnknownFormError(what="condition", found=type(condition).__name__)
+
+
+def holds(condition: Condition, record: dict[str, Value | None]) -> bool:
+    """Whether one record, whose columns are in canonical form, is in the set."""
+    match condition:
+        case AllOf(parts):
+            return all(holds(part, record) for part in parts)
+        case AnyOf(parts):
+            return any(holds(part, record) for part in parts)
+        case Null(column, inside):
+            return (record[column.name] is None) == inside
+        case Among(column, values, inside):
+            value = cell(record, column)
+            return value is not None and (value in values) == inside
+        case Compare(column, order, bound):
+            value = cell(record, column)
+            if value is None or not isinstance(value, Fraction):
+                return False
+            return {"<": value < bound, "<=": value <= bound, ">": value > bound, ">=": value >= bound}[order]
+        case _:
+            raise UnknownFormError(what="condition", found=type(condition).__name__)
+
+
+def cell(record: dict[str, Value | None], column: Column) -> Value | None:
+    """What a record shows in a column or prefix."""
+    value = record[column.name]
+    return value[: column.length] if column.length and isinstance(value, str) else value
+
+
+def column_from_json(form: Any) -> Column:
+    match form:
+        case str(name):
+            return Column(name)
+        case [str(name), int(length)]:
+            return Column(name, length)
+        case _:
+            raise UnknownFormError(what="column", found=form)
+
+
+def condition_from_json(form: Any) -> Condition:
+    """Read back what ``to_json`` wrote; an unknown form is refused."""
+    match form:
+        case {"in": column, "values": [*values], **rest} if not rest:
+            return among(column_from_json(column), [_value_from_json(value) for value in values])
+        case {"not in": column, "values": [*values], **rest} if not rest:
+            return among(column_from_json(column), [_value_from_json(value) for value in values], inside=False)
+        case {"compare": column, "order": str(order), "bound": str(bound), **rest} if not rest:
+            return Compare(column_from_json(column), order, rational(bound, parameter="bound"))
+        case {"null": column, **rest} if not rest:
+            return Null(column_from_json(column))
+        case {"not null": column, **rest} if not rest:
+            return Null(column_from_json(column), inside=False)
+        case {"all": [*parts], **rest} if not rest:
+            return both(*(condition_from_json(part) for part in parts))
+        case {"any": [*parts], **rest} if not rest:
+            return either(*(condition_from_json(part) for part in parts))
+        case _:
+            raise UnknownFormError(what="condition", found=form)
+
+
+def _value_from_json(form: Any) -> Value:
+    match form:
+        case str() | bool():
+            return form
+        case {"number": str(text), **rest} if not rest:
+            return rational(text, parameter="value")
+        case _:
+            raise UnknownFormError(what="value", found=form)

@@ -1,0 +1,139 @@
+"""What a loss is in other currencies: epsilon at a delta, Gaussian DP, and from pure DP. Each says which way it is rounded."""
+
+import math
+from collections.abc import Callable
+
+from flint import arb, ctx
+from scipy.optimize import minimize_scalar
+
+from recordwise.errors import ParameterError
+from recordwise.exact import Number, arb_float_upper, ball, positive
+from recordwise.policy.atoms import from_pure, laplace_zcdp
+from recordwise.policy.evaluators import BallEvaluator
+from recordwise.policy.policy import Policy
+
+BALLS = BallEvaluator()
+PRECISION = 192
+
+
+def check_loss(rho: float) -> float:
+    if not (isinstance(rho, (int, float)) and rho >= 0):
+        raise ParameterError(parameter="rho", problem="must be a number that is not negative")
+    return float(rho)
+
+
+def check_share(value: float, parameter: str) -> float:
+    if not (isinstance(value, (int, float)) and 0 < value < 1):
+        raise ParameterError(parameter=parameter, problem="must lie between 0 and 1")
+    return float(value)
+
+
+def epsilon(rho: float, delta: float) -> float:
+    """The epsilon that holds with ``delta`` for a zCDP loss, rounded up (T-EPSILON). Any order is valid; the best is taken."""
+    rho, delta = check_loss(rho), check_share(delta, "delta")
+    if rho == 0:
+        return 0.0
+    if math.isinf(rho):
+        return math.inf
+    best = minimize_scalar(lambda t: _epsilon_float(rho, delta, math.exp(t)), bounds=(-25, 60), method="bounded")
+    with ctx.workprec(PRECISION):
+        return max(0.0, arb_float_upper(_epsilon_at(arb(rho), arb(delta), arb(math.exp(best.x)))))
+
+
+def _epsilon_float(rho: float, delta: float, less_one: float) -> float:
+    order = 1 + less_one
+    slack = -math.log(delta) - math.log(less_one) + order * (math.log(less_one) - math.log1p(less_one))
+    return order * rho + slack / less_one
+
+
+def _epsilon_at(rho: arb, delta: arb, less_one: arb) -> arb:
+    order = 1 + less_one
+    return order * rho + (-delta.log() - less_one.log() + order * (less_one / order).log()) / less_one
+
+
+def rho_for_epsilon(target: float, delta: float) -> float:
+    """The largest loss whose epsilon at ``delta`` is at most ``target``, rounded down."""
+    target, delta = check_loss(target), check_share(delta, "delta")
+    return _largest(lambda rho: epsilon(rho, delta) <= target)
+
+
+def _largest(fits: Callable[[float], bool]) -> float:
+    """The largest float, to 1e-12, that fits; 0 fits and some number does not."""
+    low, high = 0.0, 1.0
+    while fits(high) and high < 1e300:
+        low, high = high, 2 * high
+    for _ in range(200):
+        middle = (low + high) / 2
+        if middle in (low, high):
+            break
+        low, high = (middle, high) if fits(middle) else (low, middle)
+    return low
+
+
+def gdp_delta(mu: float, target: float) -> float:
+    """The delta of mu-Gaussian DP at an epsilon, rounded up."""
+    with ctx.workprec(PRECISION):
+        m, e = arb(mu), arb(target)
+        return arb_float_upper(_phi(m / 2 - e / m) - e.exp() * _phi(-m / 2 - e / m))
+
+
+def _phi(z: arb) -> arb:
+    return (-z / arb(2).sqrt()).erfc() / 2
+
+
+def gdp_epsilon(policy: Policy, record: object, delta: float) -> float:
+    """The smaller epsilon of Gaussian DP with mu = sqrt(2 rho), rounded up; refused unless every query allows it.
+
+    Lattice Gaussian noise of few steps is NOT Gaussian DP, so every query must have sigma of at least 1000 lattice steps.
+    """
+    if not policy.near_gaussian:
+        raise ParameterError(
+            parameter="policy",
+            problem="has queries that are not Gaussian noise of at least 1000 lattice steps, so the GDP number would be too small",
+            advice="Use epsilon(rho, delta).",
+        )
+    return gdp_epsilon_of(policy.loss(record), delta)
+
+
+def gdp_epsilon_of(rho: float, delta: float) -> float:
+    """Epsilon at ``delta`` for continuous Gaussian noise of this loss, rounded up."""
+    rho, delta = check_loss(rho), check_share(delta, "delta")
+    if rho == 0:
+        return 0.0
+    mu = math.sqrt(2 * rho) * (1 + 2**-52)
+    below = _largest(lambda target: gdp_delta(mu, target) > delta)
+    return math.nextafter(below, math.inf)
+
+
+def pure_to_zcdp(pure: float) -> float:
+    """The best zCDP loss that follows from pure epsilon alone, eps*tanh(eps/2), rounded up (T-PURE)."""
+    with ctx.workprec(PRECISION):
+        return arb_float_upper(from_pure(BALLS, arb(check_loss(pure))))
+
+
+def discrete_laplace_zcdp(scale: Number, shift: int) -> float:
+    """The exact zCDP loss of lattice Laplace noise of ``scale`` steps at a shift of whole steps, rounded up (T-LAPLACE)."""
+    if not isinstance(shift, int) or shift < 0:
+        raise ParameterError(parameter="shift", problem="must be a whole number that is not negative")
+    one_step = 1 / positive(scale, parameter="scale")
+    with ctx.workprec(PRECISION):
+        return arb_float_upper(laplace_zcdp(BALLS, ball(one_step * shift), one_step))
+
+
+def delta_at(rho: float, target: float) -> float:
+    """The delta at which a zCDP loss gives an epsilon, rounded up; at most 1."""
+    rho = check_loss(rho)
+    if rho == 0:
+        return 0.0
+
+    def log_delta(t: float) -> float:
+        less = math.exp(t)
+        order = 1 + less
+        return less * (order * rho - target) - t + order * (t - math.log1p(less))
+
+    best = minimize_scalar(log_delta, bounds=(-25, 60), method="bounded")
+    with ctx.workprec(PRECISION):
+        less = arb(math.exp(best.x))
+        order = 1 + less
+        value = (less * (order * arb(rho) - arb(target))).exp() / less * ((less / order).log() * order).exp()
+        return min(1.0, arb_float_upper(value))

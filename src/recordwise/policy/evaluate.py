@@ -1,0 +1,151 @@
+"""Losses of one record (exactly, then rounded up once) and of whole tables (float64, rounded outward: T-OUTWARD)."""
+
+from collections.abc import Mapping
+from fractions import Fraction
+from typing import Any
+
+import numpy as np
+from flint import arb, ctx
+
+from recordwise.arithmetic import FloatArray
+from recordwise.errors import RecordError
+from recordwise.exact import arb_float_upper, ball, float_upper
+from recordwise.policy.atoms import Atom, One, Outside
+from recordwise.policy.columns import (
+    NEGATIVE,
+    BoolArray,
+    GroupColumn,
+    absolute_upper,
+    amount_of,
+    cell_of,
+    check_amounts,
+    group_column,
+    is_record,
+    measure_column,
+)
+from recordwise.policy.conditions import EVERY, AllOf, AnyOf, Condition, Value, columns_of, holds
+from recordwise.policy.evaluators import BallEvaluator, NumpyEvaluator
+from recordwise.policy.policy import Maximum, Terms, guard_columns
+
+ROWS_AT_ONCE = 1 << 15
+"""Few enough rows that every intermediate column stays in the processor's cache."""
+PRECISION = 192
+NUMPY = NumpyEvaluator()
+BALLS = BallEvaluator()
+
+
+def evaluate_upper(terms: Terms, records: Any) -> Any:
+    """The sum of the terms, never below the exact value: a float for one record, an array for a table."""
+    if is_record(records):
+        groups, amounts = canonical_record(terms, records)
+        with ctx.workprec(PRECISION):
+            return arb_float_upper(terms_ball(terms, groups, {name: ball(value) for name, value in amounts.items()}))
+    return _Table(terms, records).losses()
+
+
+def canonical_record(terms: Terms, record: Mapping[str, Any]) -> tuple[dict[str, Value | None], dict[str, Fraction]]:
+    """The columns conditions look at, and the absolute amounts of the measures."""
+    measures = {measure for _, atom in terms for measure in atom.measures()}
+    amounts = {measure.name: amount_of(record, measure.name) for measure in measures}
+    for measure in measures:
+        if amounts[measure.name] < 0 and not measure.signed:
+            raise RecordError(column=measure.name, problem=NEGATIVE)
+    names = {column.name for condition, atom in terms for column in guard_columns(condition, atom)}
+    return {name: cell_of(record, name) for name in names}, {name: abs(value) for name, value in amounts.items()}
+
+
+def terms_ball(terms: Terms, groups: dict[str, Value | None], amounts: dict[str, arb]) -> arb:
+    """An enclosure of the sum for given groups and for amounts that may be intervals."""
+    total = arb(0)
+    for (condition, atom), coefficient in terms.items():
+        if holds(condition, groups):
+            total += ball(coefficient) * atom_ball(atom, groups, amounts)
+    return total
+
+
+def atom_ball(atom: Atom, groups: dict[str, Value | None], amounts: dict[str, arb]) -> arb:
+    if isinstance(atom, Outside):
+        raise RecordError(column=atom.column, problem="holds a group this policy says nothing about")
+    if not isinstance(atom, Maximum):
+        return atom.value(BALLS, amounts)
+    values = [terms_ball(policy.rho, groups, amounts) for policy in atom.policies]
+    return arb(0) if not values else _largest(values)
+
+
+def _largest(values: list[arb]) -> arb:
+    most = values[0]
+    for value in values[1:]:
+        most = most.max(value)
+    return most
+
+
+class _Table:
+    """The columns of a table a policy needs, evaluated a block of rows at a time."""
+
+    def __init__(self, terms: Terms, records: Any) -> None:
+        self.terms = terms
+        measures = sorted({measure for _, atom in terms for measure in atom.measures()})
+        self.amounts = {measure.name: measure_column(records, measure.name) for measure in measures}
+        for measure in measures:
+            check_amounts(self.amounts[measure.name], measure)
+        wanted = {column.name for condition, atom in terms for column in guard_columns(condition, atom)}
+        self.groups = {name: group_column(records, name) for name in sorted(wanted)}
+        self.rows = self._count_rows(records)
+
+    def _count_rows(self, records: Any) -> int:
+        sizes = {name: len(column) for name, column in self.amounts.items()}
+        sizes |= {name: len(column) for name, column in self.groups.items()}
+        if len(set(sizes.values())) > 1:
+            raise RecordError(column=min(sizes), problem="has another length than the other columns")
+        if sizes:
+            return next(iter(sizes.values()))
+        return len(next(iter(records.values()))) if isinstance(records, Mapping) else len(records)
+
+    def losses(self) -> FloatArray:
+        result = np.empty(self.rows)
+        for start in range(0, self.rows, ROWS_AT_ONCE):
+            part = slice(start, start + ROWS_AT_ONCE)
+            amounts = {name: absolute_upper(column[part]) for name, column in self.amounts.items()}
+            groups = {name: column[part] for name, column in self.groups.items()}
+            result[part] = terms_array(self.terms, groups, amounts, len(result[part]))
+        return result
+
+
+def terms_array(terms: Terms, groups: dict[str, GroupColumn], amounts: dict[str, FloatArray], rows: int) -> FloatArray:
+    """The sum of the terms for a block of rows, rounded outward."""
+    total = np.zeros(rows)
+    # One unit for the product, one for the factor, one for each addition, twice over.
+    slack = (
+        Fraction(len(terms) + 3, 2**52) if any(atom != One() for _, atom in terms) or len(terms) > 1 else Fraction(0)
+    )
+    for (condition, atom), coefficient in terms.items():
+        factor = float_upper(coefficient * (1 + atom.relative_error + slack))
+        if condition == EVERY:
+            total += factor * atom_array(atom, groups, amounts, rows)
+            continue
+        inside = np.flatnonzero(holds_array(condition, groups))
+        if inside.size:
+            narrow = {name: column[inside] for name, column in amounts.items()}
+            coded = {name: column[inside] for name, column in groups.items()}
+            total[inside] += factor * atom_array(atom, coded, narrow, len(inside))
+    return total
+
+
+def atom_array(atom: Atom, groups: dict[str, GroupColumn], amounts: dict[str, FloatArray], rows: int) -> FloatArray:
+    if isinstance(atom, Outside):
+        raise RecordError(column=atom.column, problem="holds a group this policy says nothing about", count=rows)
+    if not isinstance(atom, Maximum):
+        return atom.value(NUMPY, amounts)
+    values = [terms_array(policy.rho, groups, amounts, rows) for policy in atom.policies]
+    largest: FloatArray = np.maximum.reduce(values)
+    return largest
+
+
+def holds_array(condition: Condition, groups: dict[str, GroupColumn]) -> BoolArray:
+    """For each row of a block, whether the condition holds."""
+    if isinstance(condition, (AllOf, AnyOf)):
+        parts = [holds_array(part, groups) for part in condition.parts]
+        combine = np.logical_and if isinstance(condition, AllOf) else np.logical_or
+        return np.asarray(combine.reduce(parts), np.bool_)
+    (column,) = columns_of(condition)
+    return groups[column.name].test(condition, column.name)

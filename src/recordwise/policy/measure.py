@@ -1,0 +1,56 @@
+"""The measures a policy is a function of, and how a value is laid on its measure's lattice."""
+
+from dataclasses import dataclass
+from fractions import Fraction
+from typing import Any
+
+from recordwise.errors import ParameterError, UnknownFormError
+from recordwise.exact import fraction_text, positive
+
+SNAP = Fraction(1, 2**50)
+"""A value this close (relatively) to a lattice point is that point: 2.1 as a float is not exactly 21 steps of 0.1."""
+
+
+@dataclass(frozen=True, slots=True, order=True)
+class Measure:
+    """A column that is summed; its values are multiples of ``step`` (1 employee, 0.01 dollars), negative only if ``signed``."""
+
+    name: str
+    step: Fraction = Fraction(1)
+    signed: bool = False
+
+    def __post_init__(self) -> None:
+        if not isinstance(self.name, str) or not self.name:
+            raise ParameterError(parameter="measure", problem="needs a name")
+        object.__setattr__(self, "step", positive(self.step, parameter="step"))
+
+    @classmethod
+    def of(cls, measure: "Measure | str") -> "Measure":
+        """A measure from its name (whole numbers, not negative), or the measure itself."""
+        return measure if isinstance(measure, Measure) else cls(measure)
+
+    def on_lattice(self, value: Fraction, *, parameter: str) -> Fraction:
+        """The parameter itself if it is a multiple of the step; refused otherwise."""
+        if (value / self.step).denominator != 1:
+            raise ParameterError(
+                parameter=parameter,
+                problem=f"must be a multiple of the step {self.step} of '{self.name}', not {value}",
+            )
+        return value
+
+    def steps(self, value: Fraction) -> int:
+        """How many steps a value is: the lattice point it stands on, or the next one above it."""
+        exact = value / self.step
+        nearest = round(exact)
+        return nearest + (exact > nearest * (1 + SNAP))
+
+    def to_json(self) -> Any:
+        return [self.name, fraction_text(self.step), "signed" if self.signed else "nonnegative"]
+
+    @classmethod
+    def from_json(cls, form: Any) -> "Measure":
+        match form:
+            case [str(name), str(step), "signed" | "nonnegative" as sign]:
+                return cls(name, positive(step, parameter="step"), sign == "signed")
+            case _:
+                raise UnknownFormError(what="measure", found=form)

@@ -1,0 +1,236 @@
+"""A policy function as a value: the public privacy loss of every possible record.
+
+A policy is kept in normal form, a sum of ``coefficient * [condition] * atom`` with exact rational coefficients, so that sums of the
+same few queries stay a few terms, equal policies are equal values, and a budget that is spent exactly cancels exactly.
+"""
+
+import json
+from collections.abc import Iterable, Mapping
+from dataclasses import dataclass, field
+from fractions import Fraction
+from functools import cached_property
+from typing import TYPE_CHECKING, Any, ClassVar, TypeAlias, TypeVar
+
+from recordwise.errors import ParameterError
+from recordwise.exact import Number, nonnegative
+from recordwise.policy.atoms import Atom
+from recordwise.policy.conditions import EVERY, NONE, Column, Condition, both, columns_of
+from recordwise.policy.evaluators import Evaluator
+from recordwise.policy.measure import Measure
+
+if TYPE_CHECKING:
+    from recordwise.policy.dominance import Verdict
+
+T = TypeVar("T")
+Key: TypeAlias = tuple[Condition, Atom]
+Terms: TypeAlias = Mapping[Key, Fraction]
+
+
+@dataclass(frozen=True, eq=False)
+class Policy:
+    """The loss of every possible record: ``rho`` terms and, where keys are selected privately, ``delta`` terms.
+
+    Build one from a mechanism's ``policy(measure)`` or from the functions of ``recordwise.policy``; combine with ``+`` (one release
+    after another), ``where`` (only some records take part) and ``maximum``.
+    """
+
+    rho: Terms = field(default_factory=dict)
+    delta_terms: Terms = field(default_factory=dict)
+    near_gaussian: bool = True
+    """Every query is Gaussian noise of at least 1000 lattice steps: only then do the GDP numbers hold (MATH 6)."""
+
+    def __add__(self, other: "Policy") -> "Policy":
+        if not isinstance(other, Policy):
+            return NotImplemented
+        gaussian = self.near_gaussian and other.near_gaussian
+        return Policy(merge(self.rho, other.rho), merge(self.delta_terms, other.delta_terms), gaussian)
+
+    def __radd__(self, other: object) -> "Policy":
+        return self if other == 0 else NotImplemented
+
+    def __mul__(self, factor: Number) -> "Policy":
+        """The policy times a constant: a budget of half the size, or a query asked ``factor`` times."""
+        exact = nonnegative(factor, parameter="factor")
+        if self.delta_terms and exact.denominator != 1:
+            raise ParameterError(
+                parameter="factor", problem="of a policy with delta must be a whole number of repetitions"
+            )
+        rho, delta = ({key: exact * c for key, c in terms.items() if exact} for terms in (self.rho, self.delta_terms))
+        return Policy(rho, delta, self.near_gaussian)
+
+    __rmul__ = __mul__
+
+    def where(self, condition: Condition) -> "Policy":
+        """The same for the records in ``condition``, 0 for all others (parallel composition over a public partition)."""
+        rho, delta = (guarded(terms, condition) for terms in (self.rho, self.delta_terms))
+        return Policy(rho, delta, self.near_gaussian)
+
+    def __eq__(self, other: object) -> bool:
+        return isinstance(other, Policy) and self._identity == other._identity
+
+    def __hash__(self) -> int:
+        return hash(self._identity)
+
+    @cached_property
+    def _identity(self) -> tuple[object, ...]:
+        return (frozenset(self.rho.items()), frozenset(self.delta_terms.items()), self.near_gaussian)
+
+    def measures(self) -> tuple[Measure, ...]:
+        """The measures the loss depends on, by name."""
+        found = {measure for terms in self._parts() for _, atom in terms for measure in atom.measures()}
+        return tuple(sorted(found))
+
+    def columns(self) -> set[Column]:
+        """The columns its conditions look at."""
+        return {
+            column for terms in self._parts() for condition, atom in terms for column in guard_columns(condition, atom)
+        }
+
+    def _parts(self) -> tuple[Terms, Terms]:
+        return (self.rho, self.delta_terms)
+
+    def loss(self, records: Any) -> Any:
+        """The loss of one record (a mapping of scalars: a float) or of every row of a table (an array), never below the truth."""
+        from recordwise.policy.evaluate import evaluate_upper
+
+        return evaluate_upper(self.rho, records)
+
+    def delta(self, records: Any) -> Any:
+        """The delta of one record or of every row; 0 unless keys were selected privately."""
+        from recordwise.policy.evaluate import evaluate_upper
+
+        return evaluate_upper(self.delta_terms, records)
+
+    def epsilon_pure(self, records: Any) -> Any:
+        """The pure-DP loss, where every term has one; refused otherwise."""
+        from recordwise.policy.evaluate import evaluate_upper
+        from recordwise.policy.pure import pure_terms
+
+        return evaluate_upper(pure_terms(self), records)
+
+    def minimum(self) -> float:
+        """PolicyMin: the smallest loss any record can have, rounded up."""
+        from recordwise.policy.dominance import minimum
+
+        return minimum(self)
+
+    def dominates(self, other: "Policy", *, seconds: float = 5.0) -> "Verdict":
+        """Whether this policy, as a budget, is at least ``other`` for EVERY possible record."""
+        from recordwise.policy.dominance import dominates
+
+        return dominates(self, other, seconds=seconds)
+
+    def to_json(self) -> dict[str, Any]:
+        from recordwise.policy.form import policy_json
+
+        return policy_json(self)
+
+    @staticmethod
+    def from_json(form: Any) -> "Policy":
+        from recordwise.policy.form import policy_from_json
+
+        return policy_from_json(form)
+
+    def to_sql(self, dialect: str = "duckdb") -> str:
+        """The loss as a SQL expression over the record's own columns."""
+        from recordwise.policy.sql import terms_sql
+
+        return terms_sql(self.rho).sql(dialect=dialect)
+
+    def delta_to_sql(self, dialect: str = "duckdb") -> str:
+        """The delta as a SQL expression."""
+        from recordwise.policy.sql import terms_sql
+
+        return terms_sql(self.delta_terms).sql(dialect=dialect)
+
+    def to_javascript(self) -> str:
+        """An arrow function from a record object to ``{rho, delta}``, self-contained."""
+        from recordwise.policy.javascript import policy_javascript
+
+        return policy_javascript(self)
+
+    def to_latex(self) -> str:
+        from recordwise.policy.latex import policy_latex
+
+        return policy_latex(self)
+
+    def in_words(self) -> str:
+        """A paragraph for somebody who has never heard of differential privacy."""
+        from recordwise.policy.words import policy_words
+
+        return policy_words(self)
+
+    def _repr_html_(self) -> str:
+        from recordwise.policy.words import policy_html
+
+        return policy_html(self)
+
+    def __repr__(self) -> str:
+        return f"<Policy {self.to_latex()}>"
+
+
+@dataclass(frozen=True, slots=True)
+class Maximum(Atom):
+    """The largest of several policies: what a record loses when it takes part in one of several releases, nobody says which."""
+
+    kind: ClassVar[str] = "maximum"
+    policies: tuple[Policy, ...]
+
+    def measures(self) -> tuple[Measure, ...]:
+        return tuple({measure for policy in self.policies for measure in policy.measures()})
+
+    def value(self, evaluator: Evaluator[T], columns: dict[str, T]) -> T:
+        raise TypeError("a maximum has conditions inside; evaluate it term by term")
+
+    def to_json(self) -> dict[str, Any]:
+        return {"kind": self.kind, "policies": [policy.to_json() for policy in self.policies]}
+
+
+def policy_of(
+    atom: Atom, coefficient: Fraction, *, near_gaussian: bool = False, condition: Condition = EVERY
+) -> Policy:
+    """A policy of one term."""
+    terms = {(condition, atom): coefficient} if coefficient and condition != NONE else {}
+    return Policy(terms, {}, near_gaussian)
+
+
+def maximum(policies: Iterable[Policy]) -> Policy:
+    """The pointwise largest of several policies without delta."""
+    unique = sorted(set(policies), key=lambda policy: json.dumps(policy.to_json(), sort_keys=True))
+    if not unique:
+        raise ParameterError(parameter="policies", problem="must not be empty")
+    if any(policy.delta_terms for policy in unique):
+        raise ParameterError(
+            parameter="policies", problem="with delta have no maximum here", advice="Add them instead."
+        )
+    if len(unique) == 1:
+        return unique[0]
+    gaussian = all(policy.near_gaussian for policy in unique)
+    return policy_of(Maximum(tuple(unique)), Fraction(1), near_gaussian=gaussian)
+
+
+def merge(left: Terms, right: Terms) -> Terms:
+    """Add coefficients of equal terms; drop what cancels."""
+    merged = dict(left)
+    for key, coefficient in right.items():
+        total = merged.get(key, Fraction(0)) + coefficient
+        if total:
+            merged[key] = total
+        else:
+            merged.pop(key, None)
+    return merged
+
+
+def guarded(terms: Terms, condition: Condition) -> Terms:
+    """The terms, each limited to a condition as well."""
+    result: dict[Key, Fraction] = {}
+    for (old, atom), coefficient in terms.items():
+        narrowed = both(old, condition)
+        if narrowed != NONE:
+            result[narrowed, atom] = result.get((narrowed, atom), Fraction(0)) + coefficient
+    return result
+
+
+def guard_columns(condition: Condition, atom: Atom) -> set[Column]:
+    inner = (policy.columns() for policy in atom.policies) if isinstance(atom, Maximum) else ()
+    return columns_of(condition).union(*inner)

@@ -1,0 +1,179 @@
+"""Policies as SQL expression trees, for losses of millions of records inside DuckDB or Spark.
+
+Neither DuckDB has log1p and expm1 nor do all dialects agree on literals, so every constant is written as a double with an exponent
+and the two functions through atanh and sinh, which both engines have and which lose no digits near zero.
+"""
+
+from fractions import Fraction
+
+from flint import arb
+from sqlglot import exp
+
+from recordwise.arithmetic import REMAINDER_TERMS
+from recordwise.exact import float_upper
+from recordwise.policy.atoms import Atom
+from recordwise.policy.conditions import EVERY, AllOf, Among, AnyOf, Column, Compare, Condition, Null, Value
+from recordwise.policy.evaluators import Steps
+from recordwise.policy.measure import SNAP, Measure
+from recordwise.policy.policy import Maximum, Terms
+
+E = exp.Expression
+
+
+def number(value: float) -> E:
+    """A double literal in every dialect: the exponent keeps it from being read as a decimal."""
+    if value == float("inf"):
+        return exp.cast(exp.Literal.string("Infinity"), "double")
+    text = repr(float(value))
+    return exp.Literal.number(text if "e" in text else text + "e0")
+
+
+def call(name: str, *arguments: E) -> E:
+    return exp.Anonymous(this=name, expressions=list(arguments))
+
+
+def _binary(kind: type[exp.Binary], left: E, right: E) -> E:
+    return exp.Paren(this=kind(this=left, expression=right))
+
+
+def case(test: E, then: E, otherwise: E) -> E:
+    return exp.Case(ifs=[exp.If(this=test, true=then)], default=otherwise)
+
+
+class SqlEvaluator:
+    """Formulas as trees of doubles."""
+
+    def constant(self, value: arb) -> E:
+        return number(float(value))
+
+    def add(self, left: E, right: E) -> E:
+        return _binary(exp.Add, left, right)
+
+    def multiply(self, left: E, right: E) -> E:
+        return _binary(exp.Mul, left, right)
+
+    def divide(self, left: E, right: E) -> E:
+        return exp.Paren(this=exp.Div(this=left, expression=right, typed=True, safe=False))
+
+    def maximum(self, left: E, right: E) -> E:
+        return exp.Greatest(this=left, expressions=[right], ignore_nulls=False)
+
+    def power(self, base: E, exponent: Fraction) -> E:
+        if exponent == 2:
+            return self.multiply(base, base.copy())
+        if exponent == Fraction(1, 2):
+            return call("SQRT", base)
+        return call("POWER", base, number(float(exponent)))
+
+    def log1p(self, value: E) -> E:
+        small = self.multiply(number(2.0), call("ATANH", self.divide(value, self.add(number(2.0), value.copy()))))
+        large = call("LN", self.add(number(1.0), value.copy()))
+        return case(exp.LT(this=value.copy(), expression=number(1.0)), small, large)
+
+    def expm1(self, value: E) -> E:
+        half = self.multiply(number(0.5), value)
+        return self.multiply(self.multiply(number(2.0), call("SINH", half)), call("EXP", half.copy()))
+
+    def tanh(self, value: E) -> E:
+        return call("TANH", value)
+
+    def exp_remainder(self, value: E) -> E:
+        small: E = number(1.0)
+        for k in range(REMAINDER_TERMS, 2, -1):
+            share = self.multiply(self.divide(value.copy(), number(float(k))), small)
+            small = _binary(exp.Sub, number(1.0), share)
+        series = self.multiply(self.multiply(number(0.5), self.multiply(value.copy(), value.copy())), small)
+        direct = self.add(_binary(exp.Sub, value.copy(), number(1.0)), call("EXP", exp.Neg(this=value.copy())))
+        return case(exp.LT(this=value, expression=number(1.0)), series, direct)
+
+    def if_positive(self, test: E, then: E) -> E:
+        return case(exp.GT(this=test.copy(), expression=number(0.0)), then, number(0.0))
+
+    def pieces(self, value: E, measure: Measure, at: Fraction) -> E:
+        steps: E = value
+        if measure.step != 1:
+            scaled = self.multiply(value, number(float(measure.step.denominator)))
+            steps = self.divide(scaled, number(float(measure.step.numerator)))
+        nearest = call("FLOOR", self.add(steps, number(0.5)))
+        above = exp.GT(this=steps.copy(), expression=self.multiply(nearest.copy(), number(1 + float(SNAP))))
+        count = self.add(nearest, case(above, number(1.0), number(0.0)))
+        return call("CEIL", self.divide(count, number(float(at / measure.step))))
+
+    def step_up(self, count: E, steps: Steps, beyond: E) -> E:
+        """A balanced tree of comparisons, so that a long table costs a few tests a record."""
+        if not steps:
+            return beyond
+        if len(steps) == 1:
+            argument, level = steps[0]
+            test = exp.LTE(this=count.copy(), expression=number(float(argument)))
+            return case(test, number(float(level)), beyond)
+        middle = len(steps) // 2
+        test = exp.LTE(this=count.copy(), expression=number(float(steps[middle - 1][0])))
+        return case(test, self._inside(count, steps[:middle]), self.step_up(count, steps[middle:], beyond))
+
+    def _inside(self, count: E, steps: Steps) -> E:
+        return self.step_up(count, steps[:-1], number(float(steps[-1][1])))
+
+
+SQL = SqlEvaluator()
+ORDERS: dict[str, type[E]] = {"<": exp.LT, "<=": exp.LTE, ">": exp.GT, ">=": exp.GTE}
+
+
+def terms_sql(terms: Terms) -> E:
+    """The sum of the terms as one expression over the record's columns."""
+    total: E | None = None
+    for (condition, atom), coefficient in terms.items():
+        value = SQL.multiply(number(float_upper(coefficient)), atom_sql(atom))
+        if condition != EVERY:
+            value = case(condition_sql(condition), value, number(0.0))
+        total = value if total is None else SQL.add(total, value)
+    return number(0.0) if total is None else total
+
+
+def atom_sql(atom: Atom) -> E:
+    if isinstance(atom, Maximum):
+        first, *rest = [terms_sql(policy.rho) for policy in atom.policies]
+        return exp.Greatest(this=first, expressions=rest, ignore_nulls=False)
+    columns = {measure.name: call("ABS", exp.cast(_identifier(measure.name), "double")) for measure in atom.measures()}
+    return atom.value(SQL, columns)
+
+
+def condition_sql(condition: Condition) -> E:
+    """A condition as a tree that is never NULL."""
+    match condition:
+        case AllOf(parts):
+            return exp.Paren(this=exp.and_(*(condition_sql(part) for part in parts))) if parts else exp.true()
+        case AnyOf(parts):
+            return exp.Paren(this=exp.or_(*(condition_sql(part) for part in parts))) if parts else exp.false()
+        case Null(column, inside):
+            test = exp.Is(this=column_sql(column), expression=exp.null())
+            return exp.Paren(this=test if inside else exp.not_(test))
+        case Among(column, values, inside):
+            listed = exp.In(this=column_sql(column), expressions=[value_sql(value) for value in values])
+            return _never_null(listed if inside else exp.not_(listed))
+        case Compare(column, order, bound):
+            left = exp.cast(column_sql(column), "double")
+            return _never_null(ORDERS[order](this=left, expression=number(float(bound))))
+        case _:
+            raise TypeError(type(condition).__name__)
+
+
+def _never_null(test: E) -> E:
+    return exp.Coalesce(this=test, expressions=[exp.false()])
+
+
+def column_sql(column: Column) -> E:
+    name = _identifier(column.name)
+    if column.length is None:
+        return name
+    return exp.Substring(this=name, start=exp.Literal.number(1), length=exp.Literal.number(column.length))
+
+
+def _identifier(name: str) -> E:
+    return exp.column(exp.to_identifier(name, quoted=True))
+
+
+def value_sql(value: Value) -> E:
+    if isinstance(value, bool):
+        return exp.true() if value else exp.false()
+    return exp.Literal.string(value) if isinstance(value, str) else number(float(value))
