@@ -38,7 +38,7 @@ class Function:
 
     def at_zero(self) -> arb:
         """f(0) as a narrow ball; minus infinity for the logarithm of x itself."""
-        with ctx.workprec(CONSTANT_BITS):
+        with ctx.workprec(max(CONSTANT_BITS, ctx.prec)):
             return self.value(BallArithmetic(), arb(0))
 
     def concave(self) -> str:
