@@ -11,7 +11,6 @@ from typing import Any, Protocol
 
 import numpy as np
 from numpy.polynomial import Polynomial, hermite_e
-from scipy.special import gammainc
 
 from recordwise.arithmetic import FloatArray, NumpyArithmetic
 from recordwise.errors import ParameterError
@@ -99,6 +98,8 @@ class PolynomialInverse:
 
 def _laplace_moment(order: int, far: FloatArray) -> FloatArray:
     """E[z**order; z > -far] for standard Laplace z."""
+    from scipy.special import gammainc
+
     left = gammainc(order + 1, far)
     return np.asarray(math.factorial(order) / 2 * (1 + (-1) ** order * left))
 

@@ -5,7 +5,6 @@ from dataclasses import dataclass
 from fractions import Fraction
 
 from flint import ctx
-from scipy.integrate import quad
 
 from recordwise.errors import ParameterError
 from recordwise.exact import Number, ball, midpoint, positive
@@ -68,10 +67,12 @@ class Polylog(FatTailedNoise):
         power, rate, offset = float(self.power), float(self.rate), float(self.offset)
         if self.power == 1:
             return float(2 * offset**2 / ((rate - 2) * (rate - 3))) if rate > 3 else math.inf
+        from scipy.integrate import quad
+
         start = math.log(offset)
 
         def log_weight(w: float) -> float:
-            return w - rate * (w**power - start**power)
+            return float(w - rate * (w**power - start**power))
 
         def square(w: float) -> float:
             return math.exp(log_weight(w) + 2 * (w + math.log1p(-offset * math.exp(-w)))) if w > start else 0.0

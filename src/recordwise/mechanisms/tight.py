@@ -11,7 +11,6 @@ from dataclasses import dataclass
 from fractions import Fraction
 
 import numpy as np
-from scipy.special import logsumexp
 
 from recordwise.arithmetic import FloatArray, NumpyArithmetic
 from recordwise.functions import Function
@@ -81,8 +80,9 @@ def _block_losses(exponent: Function, edges: FloatArray, shift: int) -> FloatArr
 def _cumulants(mass: FloatArray, loss: FloatArray, orders: FloatArray) -> FloatArray:
     """Upper bounds of (a-1) D_a."""
     kept = mass > 0
-    logs = logsumexp((orders - 1)[:, None] * loss[kept] + np.log(mass[kept]), axis=1)
-    return np.asarray(logs + FLOAT_SLACK)
+    exponents = (orders - 1)[:, None] * loss[kept] + np.log(mass[kept])
+    top = exponents.max(axis=1)
+    return np.asarray(np.log(np.exp(exponents - top[:, None]).sum(axis=1)) + top + FLOAT_SLACK)
 
 
 def _between(orders: FloatArray, cumulants: FloatArray) -> float:

@@ -2,9 +2,9 @@
 
 from collections.abc import Callable
 from fractions import Fraction
+from statistics import NormalDist
 
 import numpy as np
-from scipy.special import ndtri
 
 from recordwise.arithmetic import NumpyArithmetic
 from recordwise.errors import ParameterError
@@ -37,7 +37,7 @@ class _NoiseFamily:
         """The farther of the two ends of the noise quantile, through the inverse."""
         mechanism = self._with(parameter)
         reach = float(parameter) * (
-            float(ndtri((1 + level) / 2)) if self._kind == "sigma" else -float(np.log(1 - level))
+            NormalDist().inv_cdf((1 + level) / 2) if self._kind == "sigma" else -float(np.log(1 - level))
         )
         exact = mechanism.function.value(NumpyArithmetic(), np.array([float(total)]))
         ends = mechanism.inverse.monotone(exact + np.array([-reach, reach])) - float(mechanism.offset)
