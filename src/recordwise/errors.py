@@ -103,3 +103,26 @@ class EngineError(RecordwiseError, RuntimeError):
         self.engine = engine
         self.kind = kind
         super().__init__(f"{engine} failed with {kind}; its message is withheld because it can quote records.")
+
+
+class RangeError(RecordwiseError, ValueError):
+    """A noise law reaches beyond 64-bit integers too often to be drawn."""
+
+    def __init__(self, *, law: str, log10_probability: float) -> None:
+        self.law = law
+        self.log10_probability = log10_probability
+        super().__init__(
+            f"{law} was refused: it exceeds 2^62 steps with probability 10^{log10_probability:.1f}; 10^-30 is the most allowed. "
+            "Nothing was drawn. Take a coarser step, a smaller scale or a lighter tail."
+        )
+
+
+class ExtremeDrawError(RecordwiseError, OverflowError):
+    """A draw of the exact law does not fit a 64-bit integer; it is neither wrapped nor clipped."""
+
+    def __init__(self, *, count: int) -> None:
+        self.count = count
+        super().__init__(
+            f"{count} draw{'s do' if count != 1 else ' does'} not fit 64 bits. Nothing was returned. "
+            "Add noise with add_to, which clips only total + noise."
+        )

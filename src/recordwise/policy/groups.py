@@ -4,7 +4,6 @@ from collections.abc import Callable, Iterable, Sequence
 from typing import Any
 
 from flint import arb, ctx
-from scipy.optimize import minimize_scalar
 
 from recordwise.errors import GroupLossError, ParameterError
 from recordwise.exact import arb_float_upper
@@ -44,6 +43,8 @@ def _advanced(losses: Sequence[float]) -> arb:
     """Any k gives a valid bound, so the minimiser may be found in floats and is then evaluated in balls."""
     if len(losses) < 2:
         return _simple(losses)
+    from scipy.optimize import minimize_scalar
+
     best = minimize_scalar(
         lambda log_k: float(_lemma5(losses, arb(log_k).expm1() + 1)), bounds=(1e-9, 50.0), method="bounded"
     )

@@ -105,7 +105,7 @@ def _number_values(numbers: list[Fraction]) -> list[Value]:
 
 
 def _amount_options(numbers: list[Fraction], measure: Measure) -> list[Option]:
-    """Ranges of lattice steps between the literals, on both sides of zero for a signed measure, the representative carrying the sign."""
+    """Ranges of lattice steps between the literals, on both sides of zero if it is signed, the representative carrying the sign."""
     positive = _spans(sorted({abs(number) for number in numbers if number >= 0}), measure)
     negative = _spans(sorted({abs(number) for number in numbers if number <= 0}), measure)
     options: list[Option] = [(measure.step * span[0], span) for span in positive]
