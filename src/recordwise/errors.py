@@ -41,6 +41,35 @@ class UnknownFormError(RecordwiseError, ValueError):
         )
 
 
+class BudgetError(RecordwiseError):
+    """A query was refused because the budget does not cover it for every possible record."""
+
+    def __init__(
+        self, *, query: str, witness: dict[str, object] | None, needed: float, left: float, reason: str
+    ) -> None:
+        self.query = query
+        self.witness = witness
+        self.needed = needed
+        self.left = left
+        self.reason = reason
+        if witness is None:
+            why = f"it could not be proved to fit the budget ({reason})"
+        else:
+            record = ", ".join(f"{name}={value}" for name, value in witness.items()) or "every record"
+            why = f"for {record} it needs {reason} {needed:.6g} and {left:.6g} is left"
+        super().__init__(f"{query} was refused: {why}. Nothing was spent. Use more noise, or drop the query.")
+
+
+class LedgerError(RecordwiseError):
+    """The ledger cannot be used: it is damaged, belongs to something else, or the disk does not take it."""
+
+    def __init__(self, *, path: str, problem: str, advice: str = "") -> None:
+        self.path = path
+        self.problem = problem
+        self.advice = advice
+        super().__init__(f"ledger {path} {problem}." + (f" {advice}" if advice else ""))
+
+
 class GroupLossError(RecordwiseError, ValueError):
     """A loss of several records together was asked for where no valid bound exists."""
 
