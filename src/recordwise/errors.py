@@ -78,6 +78,62 @@ class GroupLossError(RecordwiseError, ValueError):
         super().__init__(f"no group loss: {reason}.")
 
 
+class PlanError(RecordwiseError, ValueError):
+    """A plan does not fit its schema or its keys. Lists every problem found, not only the first."""
+
+    def __init__(self, *, problems: tuple[str, ...]) -> None:
+        self.problems = problems
+        listed = "; ".join(problems)
+        super().__init__(f"the plan was refused: {listed}. Nothing was read and nothing was spent.")
+
+
+class SqlError(RecordwiseError, ValueError):
+    """SQL text holds something that is not on the whitelist. It names the construct; nothing of the text has run."""
+
+    def __init__(self, *, construct: str, advice: str = "") -> None:
+        self.construct = construct
+        self.advice = advice
+        super().__init__(f"SQL was refused: {construct}. Nothing ran." + (f" {advice}" if advice else ""))
+
+
+class KeysError(RecordwiseError, ValueError):
+    """Public keys are no partition of the cells, or too many."""
+
+    def __init__(self, *, column: str, problem: str, advice: str = "") -> None:
+        self.column = column
+        self.problem = problem
+        self.advice = advice
+        super().__init__(f"keys were refused: {column} {problem}." + (f" {advice}" if advice else ""))
+
+
+class SourceError(RecordwiseError, ValueError):
+    """A table cannot be opened as declared: a missing file, a missing column, another type. No record was read."""
+
+    def __init__(self, *, source: str, problem: str, advice: str = "") -> None:
+        self.source = source
+        self.problem = problem
+        self.advice = advice
+        super().__init__(f"{source} was refused: {problem}. No record was read." + (f" {advice}" if advice else ""))
+
+
+class DataError(RecordwiseError, ValueError):
+    """Records break what the schema promises. Counts and column names, never a value; for the owner of the data only."""
+
+    def __init__(self, *, problems: tuple[RecordError, ...]) -> None:
+        self.problems = problems
+        listed = " ".join(str(problem) for problem in problems)
+        super().__init__(f"the table was refused: {listed} Nothing was spent. Correct the rows or the declared schema.")
+
+
+class EngineError(RecordwiseError, RuntimeError):
+    """The engine failed. Its own text can quote a record, so only the kind of failure is told."""
+
+    def __init__(self, *, engine: str, kind: str) -> None:
+        self.engine = engine
+        self.kind = kind
+        super().__init__(f"{engine} failed with {kind}; its message is withheld because it can quote records.")
+
+
 class RangeError(RecordwiseError, ValueError):
     """A noise law reaches beyond 64-bit integers too often to be drawn."""
 
