@@ -60,6 +60,26 @@ class BudgetError(RecordwiseError):
         super().__init__(f"{query} was refused: {why}. Nothing was spent. Use more noise, or drop the query.")
 
 
+class TuningError(RecordwiseError):
+    """A plan was tuned on the confidential table itself, which no budget covers."""
+
+    def __init__(self) -> None:
+        super().__init__(
+            "this plan was tuned on the confidential table, so its very parameters may tell something about records. "
+            "Nothing was read and nothing was spent. Tune on public, synthetic or past data, or give accept_tuning='reason', "
+            "which is printed with the release."
+        )
+
+
+class OutputError(RecordwiseError):
+    """The files of a release could not be written; nothing is left half done."""
+
+    def __init__(self, *, folder: str, problem: str, advice: str = "") -> None:
+        self.folder = folder
+        self.problem = problem
+        super().__init__(f"{folder} {problem}. No file was left behind." + (f" {advice}" if advice else ""))
+
+
 class LedgerError(RecordwiseError):
     """The ledger cannot be used: it is damaged, belongs to something else, or the disk does not take it."""
 

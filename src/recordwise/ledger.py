@@ -127,26 +127,32 @@ class Ledger:
     def charge(self, policy: Policy, *, query: str, details: Any = None) -> Charge:
         """Commit the policy to the books if the budget covers it for every possible record; nothing is written otherwise."""
         with self._transaction():
-            spent = self.spent()
-            after = spent + policy
-            if self.budget is not None:
-                self._admit(policy, spent, after, query)
+            after = self._admitted(policy, query)
             body = {"query": query, "policy": policy.to_json(), "spent": after.to_json(), "details": details}
             event = self._append("charged", body)
         return Charge(sequence=event.sequence, head=Head(length=event.sequence, digest=event.digest))
 
-    def _admit(self, policy: Policy, spent: Policy, after: Policy, query: str) -> None:
-        assert self.budget is not None
-        verdict = self.budget.dominates(after)
-        if verdict:
-            return
-        needed = left = float("nan")
-        if verdict.witness is not None:
-            part = "delta" if verdict.reason.startswith("the delta") else "loss"
-            of = Policy.delta if part == "delta" else Policy.loss
-            needed, left = of(policy, verdict.witness), of(self.budget, verdict.witness) - of(spent, verdict.witness)
-            raise BudgetError(query=query, witness=verdict.witness, needed=needed, left=left, reason=part)
-        raise BudgetError(query=query, witness=None, needed=needed, left=left, reason=verdict.reason)
+    def check(self, policy: Policy, *, query: str) -> None:
+        """Raise what ``charge`` would raise, and write nothing."""
+        self._admitted(policy, query)
+
+    def _admitted(self, policy: Policy, query: str) -> Policy:
+        """What will have been spent, if the budget covers it for every possible record."""
+        spent = self.spent()
+        after = spent + policy
+        verdict = None if self.budget is None else self.budget.dominates(after)
+        if self.budget is None or verdict:
+            return after
+        assert verdict is not None
+        if verdict.witness is None:
+            nothing = float("nan")
+            raise BudgetError(query=query, witness=None, needed=nothing, left=nothing, reason=verdict.reason)
+        part = "delta" if verdict.reason.startswith("the delta") else "loss"
+        of = Policy.delta if part == "delta" else Policy.loss
+        left = of(self.budget, verdict.witness) - of(spent, verdict.witness)
+        raise BudgetError(
+            query=query, witness=verdict.witness, needed=of(policy, verdict.witness), left=left, reason=part
+        )
 
     def released(self, charge: Charge, *, digest: str) -> Head:
         """Note that a charge led to a release with this digest."""
