@@ -41,6 +41,55 @@ class UnknownFormError(RecordwiseError, ValueError):
         )
 
 
+class BudgetError(RecordwiseError):
+    """A query was refused because the budget does not cover it for every possible record."""
+
+    def __init__(
+        self, *, query: str, witness: dict[str, object] | None, needed: float, left: float, reason: str
+    ) -> None:
+        self.query = query
+        self.witness = witness
+        self.needed = needed
+        self.left = left
+        self.reason = reason
+        if witness is None:
+            why = f"it could not be proved to fit the budget ({reason})"
+        else:
+            record = ", ".join(f"{name}={value}" for name, value in witness.items()) or "every record"
+            why = f"for {record} it needs {reason} {needed:.6g} and {left:.6g} is left"
+        super().__init__(f"{query} was refused: {why}. Nothing was spent. Use more noise, or drop the query.")
+
+
+class TuningError(RecordwiseError):
+    """A plan was tuned on the confidential table itself, which no budget covers."""
+
+    def __init__(self) -> None:
+        super().__init__(
+            "this plan was tuned on the confidential table, so its very parameters may tell something about records. "
+            "Nothing was read and nothing was spent. Tune on public, synthetic or past data, or give accept_tuning='reason', "
+            "which is printed with the release."
+        )
+
+
+class OutputError(RecordwiseError):
+    """The files of a release could not be written; nothing is left half done."""
+
+    def __init__(self, *, folder: str, problem: str, advice: str = "") -> None:
+        self.folder = folder
+        self.problem = problem
+        super().__init__(f"{folder} {problem}. No file was left behind." + (f" {advice}" if advice else ""))
+
+
+class LedgerError(RecordwiseError):
+    """The ledger cannot be used: it is damaged, belongs to something else, or the disk does not take it."""
+
+    def __init__(self, *, path: str, problem: str, advice: str = "") -> None:
+        self.path = path
+        self.problem = problem
+        self.advice = advice
+        super().__init__(f"ledger {path} {problem}." + (f" {advice}" if advice else ""))
+
+
 class GroupLossError(RecordwiseError, ValueError):
     """A loss of several records together was asked for where no valid bound exists."""
 
@@ -126,3 +175,12 @@ class ExtremeDrawError(RecordwiseError, OverflowError):
             f"{count} draw{'s do' if count != 1 else ' does'} not fit 64 bits. Nothing was returned. "
             "Add noise with add_to, which clips only total + noise."
         )
+
+
+class SolverError(RecordwiseError, RuntimeError):
+    """A numerical code gave up; the fit is not returned, because it would not be what it is called."""
+
+    def __init__(self, *, problem: str, status: str) -> None:
+        self.problem = problem
+        self.status = status
+        super().__init__(f"{problem} was not solved: {status}. Nothing was released. Rescale the answers, or use nnls.")

@@ -277,11 +277,14 @@ def _term_from_json(form: Any) -> tuple[Fraction, Function]:
 
 
 def latex_number(value: Fraction) -> str:
-    """A fraction as LaTeX: a short decimal where it is one, a fraction bar otherwise."""
+    """A fraction as LaTeX: a short decimal where it is one, a fraction bar where it is short, twelve digits otherwise."""
     for digits in range(10):
         if (value * 10**digits).denominator == 1:
             return format(Decimal(value.numerator) / Decimal(value.denominator), "f")
-    return rf"\frac{{{value.numerator}}}{{{value.denominator}}}"
+    if max(abs(value.numerator), value.denominator) < 10**6:
+        return rf"\frac{{{value.numerator}}}{{{value.denominator}}}"
+    mantissa, _, exponent = f"{float(value):.12g}".partition("e")
+    return mantissa if not exponent else rf"{mantissa}\cdot 10^{{{int(exponent)}}}"
 
 
 def latex_factor(value: Fraction) -> str:
