@@ -12,6 +12,7 @@ from recordwise.plan import Case, Plan, PlannedTable, Prefix, Schema
 from recordwise.plan.conditions import condition
 from recordwise.plan.fields import Group
 from recordwise.policy import By
+from recordwise.policy.literals import plain
 
 
 def schema_json(schema: Schema) -> dict[str, Any]:
@@ -83,7 +84,7 @@ def value_json(value: Any) -> Any:
     if isinstance(value, Function):
         return value.to_json()
     if isinstance(value, By):
-        cases = {str(group): fraction_text(number) for group, number in value.values}
+        cases = {str(plain(group)): fraction_text(number) for group, number in value.values}
         return {"by": value.column.to_json(), "values": cases, "default": value_json(value.default)}
     if is_dataclass(value) and not isinstance(value, type):
         parts = {field.name: value_json(getattr(value, field.name)) for field in fields(value)}

@@ -10,11 +10,13 @@ from flint import arb
 from sqlglot import exp
 
 from recordwise.arithmetic import REMAINDER_TERMS
+from recordwise.errors import ParameterError
 from recordwise.exact import float_upper
 from recordwise.policy.atoms import Atom
-from recordwise.policy.conditions import EVERY, AllOf, Among, AnyOf, Column, Compare, Condition, Null, Value
+from recordwise.policy.conditions import EVERY, AllOf, Among, AnyOf, Column, Compare, Condition, Null
 from recordwise.policy.evaluators import Steps
-from recordwise.policy.measure import SNAP, Measure
+from recordwise.policy.literals import Truth, Value, float_comparison, float_members
+from recordwise.policy.measure import FLOAT_SNAP, MOST_SCALED_STEPS, Measure
 from recordwise.policy.policy import Maximum, Terms
 
 E = exp.Expression
@@ -30,6 +32,11 @@ def number(value: float) -> E:
 
 def call(name: str, *arguments: E) -> E:
     return exp.Anonymous(this=name, expressions=list(arguments))
+
+
+def whole(name: str, argument: E) -> E:
+    """FLOOR or CEIL as a double: in Spark they give a 64-bit integer, whose square can overflow."""
+    return exp.cast(call(name, argument), "double")
 
 
 def _binary(kind: type[exp.Binary], left: E, right: E) -> E:
@@ -70,8 +77,8 @@ class SqlEvaluator:
         large = call("LN", self.add(number(1.0), value.copy()))
         return case(exp.LT(this=value.copy(), expression=number(1.0)), small, large)
 
-    def expm1(self, value: E) -> E:
-        half = self.multiply(number(0.5), value)
+    def power_less_one(self, value: E, exponent: Fraction) -> E:
+        half = self.multiply(number(float(exponent / 2)), self.log1p(value))
         return self.multiply(self.multiply(number(2.0), call("SINH", half)), call("EXP", half.copy()))
 
     def tanh(self, value: E) -> E:
@@ -94,10 +101,13 @@ class SqlEvaluator:
         if measure.step != 1:
             scaled = self.multiply(value, number(float(measure.step.denominator)))
             steps = self.divide(scaled, number(float(measure.step.numerator)))
-        nearest = call("FLOOR", self.add(steps, number(0.5)))
-        above = exp.GT(this=steps.copy(), expression=self.multiply(nearest.copy(), number(1 + float(SNAP))))
-        count = self.add(nearest, case(above, number(1.0), number(0.0)))
-        return call("CEIL", self.divide(count, number(float(at / measure.step))))
+        below = whole("FLOOR", steps)
+        above = exp.GT(this=steps.copy(), expression=self.multiply(below.copy(), number(1 + FLOAT_SNAP)))
+        count = self.add(below, case(above, number(1.0), number(0.0)))
+        if measure.step != 1:
+            few = exp.LT(this=steps.copy(), expression=number(MOST_SCALED_STEPS))
+            count = case(few, count, whole("CEIL", self.multiply(steps.copy(), number(1 + 2 * FLOAT_SNAP))))
+        return count if at == measure.step else whole("CEIL", self.divide(count, number(float(at / measure.step))))
 
     def step_up(self, count: E, steps: Steps, beyond: E) -> E:
         """A balanced tree of comparisons, so that a long table costs a few tests a record."""
@@ -149,13 +159,35 @@ def condition_sql(condition: Condition) -> E:
             test = exp.Is(this=column_sql(column), expression=exp.null())
             return exp.Paren(this=test if inside else exp.not_(test))
         case Among(column, values, inside):
-            listed = exp.In(this=column_sql(column), expressions=[value_sql(value) for value in values])
+            listed = members_sql(column, values)
             return _never_null(listed if inside else exp.not_(listed))
+        case Compare(column, order, bound) if bound.denominator == 1 and abs(bound) < LARGEST_WHOLE:
+            whole_bound = exp.Literal.number(int(bound))
+            return _never_null(ORDERS[order](this=column_sql(column), expression=whole_bound))
         case Compare(column, order, bound):
+            order, near = float_comparison(order, bound)
             left = exp.cast(column_sql(column), "double")
-            return _never_null(ORDERS[order](this=left, expression=number(float(bound))))
+            return _never_null(ORDERS[order](this=left, expression=number(near)))
         case _:
             raise TypeError(type(condition).__name__)
+
+
+def members_sql(column: Column, values: tuple[Value, ...]) -> E:
+    """Membership; a SQL column has one type, so a list of several types has no meaning there."""
+    if len({type(value) for value in values}) > 1:
+        raise ParameterError(
+            parameter=f"values of '{column.name}'",
+            problem="mix text, numbers and truth values, which no SQL column does",
+        )
+    literals = [value_sql(value) for value in values if not _unreadable(value)]
+    if literals:
+        return exp.Paren(this=exp.In(this=column_sql(column), expressions=literals))
+    return exp.Paren(this=exp.and_(exp.not_(exp.Is(this=column_sql(column), expression=exp.null())), exp.false()))
+
+
+def _unreadable(value: Value) -> bool:
+    """A number no whole or decimal column can hold and no float is read as: it is never met."""
+    return isinstance(value, Fraction) and value.denominator != 1 and not float_members([value])
 
 
 def _never_null(test: E) -> E:
@@ -174,6 +206,14 @@ def _identifier(name: str) -> E:
 
 
 def value_sql(value: Value) -> E:
-    if isinstance(value, bool):
-        return exp.true() if value else exp.false()
-    return exp.Literal.string(value) if isinstance(value, str) else number(float(value))
+    if isinstance(value, Truth):
+        return exp.true() if value.value else exp.false()
+    if isinstance(value, str):
+        return exp.Literal.string(value)
+    if value.denominator == 1 and abs(value) < LARGEST_WHOLE:
+        return exp.Literal.number(int(value))
+    return number(float(value))
+
+
+LARGEST_WHOLE = 2**63
+"""Below it a whole number is written as one, and a column of whole numbers is compared without rounding."""

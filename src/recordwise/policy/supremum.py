@@ -92,21 +92,24 @@ def supremum(
     if last is None:
         last = max(first, 1) * 2 ** TAIL_EXPONENTS[-1]
     heap = [(-difference.upper(first, last), first, last)]
+    settled = best
     while heap and time.monotonic() < deadline:
         bound = -heap[0][0]
-        if bound <= best or (enough is not None and (bound <= enough or best > enough)):
+        if bound <= max(best, settled) or (enough is not None and (bound <= enough or best > enough)):
             break
         _, left, right = heapq.heappop(heap)
+        if left == right:
+            settled = max(settled, bound)
+            continue
         middle = isqrt(max(left, 1) * right) if right > 4 * max(left, 1) else (left + right) // 2
         for start, end in ((left, middle), (middle + 1, right)):
-            if start <= end:
-                for point in (start, end):
-                    if (value := difference.lower(point)) > best:
-                        best, best_at = value, point
-                heapq.heappush(heap, (-difference.upper(start, end), start, end))
+            for point in (start, end):
+                if (value := difference.lower(point)) > best:
+                    best, best_at = value, point
+            heapq.heappush(heap, (-difference.upper(start, end), start, end))
         if enough is None and -heap[0][0] - best <= abs(best) / 10**9:
             break
-    upper = max(-heap[0][0], best) if heap else best
+    upper = max(settled, best, -heap[0][0]) if heap else max(settled, best)
     return Supremum(upper if bounded else None, best_at)
 
 
