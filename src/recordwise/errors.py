@@ -108,6 +108,16 @@ class PlanError(RecordwiseError, ValueError):
         super().__init__(f"the plan was refused: {listed}. Nothing was read and nothing was spent.")
 
 
+class PlanFileError(RecordwiseError, ValueError):
+    """A plan file cannot be used. Lists every problem found, each with its line."""
+
+    def __init__(self, *, path: str, problems: tuple[object, ...]) -> None:
+        self.path = path
+        self.problems = problems
+        listed = "".join(f"\n  {problem}" for problem in problems)
+        super().__init__(f"{path} was refused; nothing was read and nothing was spent:{listed}")
+
+
 class SqlError(RecordwiseError, ValueError):
     """SQL text holds something that is not on the whitelist. It names the construct; nothing of the text has run."""
 

@@ -27,6 +27,10 @@ class Clamped(GaussianNoise):
     def noise_sigma(self) -> Fraction:
         return sqrt_upper(Fraction(self.to) ** 2 / (2 * Fraction(self.rho)))
 
+    def shared(self, share: Fraction) -> "Clamped":
+        """The same at a share of the loss: for one of several levels."""
+        return Clamped(to=self.to, rho=Fraction(self.rho) * share)
+
     def policy(self, measure: Measure | str, *, tight: bool = True) -> Policy:
         """Constant: a clamped contribution is at most ``to``."""
         summed = Measure.of(measure)

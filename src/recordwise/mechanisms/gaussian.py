@@ -39,6 +39,12 @@ class Gaussian(GaussianNoise):
         at, rho = Fraction(self.at or 1), Fraction(self.rho or 0)
         return sqrt_upper(at**2 / (2 * rho))
 
+    def shared(self, share: Fraction) -> "Gaussian":
+        """The same at a share of the loss: for one of several levels."""
+        if self.sigma is not None:
+            return Gaussian(sigma=sqrt_upper(Fraction(self.sigma) ** 2 / share))
+        return Gaussian(rho=Fraction(self.rho or 0) * share, at=self.at)
+
     def policy_of_count(self) -> Policy:
         """The loss of a count: the same for every record."""
         sigma = self.noise_sigma

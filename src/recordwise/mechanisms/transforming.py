@@ -12,7 +12,7 @@ import numpy as np
 
 from recordwise.arithmetic import FloatArray, NumpyArithmetic
 from recordwise.errors import ParameterError
-from recordwise.exact import Number, float_upper, nonnegative, rational
+from recordwise.exact import Number, float_upper, nonnegative, rational, sqrt_upper
 from recordwise.functions import Function
 from recordwise.mechanisms.grid import grid_step, grid_values, nearest_point, to_grid
 from recordwise.mechanisms.inverses import Inverse
@@ -53,6 +53,16 @@ class TransformedNoise:
         if self.sigma is not None:
             return gaussian_transform(summed, self.function, sigma=self.sigma, grid=grid)
         return laplace_transform(summed, self.function, scale=self._width(), grid=grid)
+
+    def shared(self, share: Fraction) -> "TransformedNoise":
+        """The same at a share of the loss, for one of several levels: of rho for Gaussian noise, of epsilon for Laplace noise."""
+        if self.sigma is not None:
+            return self.with_noise(sigma=sqrt_upper(self.sigma**2 / share))
+        return self.with_noise(laplace_scale=self._width() / share)
+
+    def with_noise(self, *, sigma: Fraction | None = None, laplace_scale: Fraction | None = None) -> "TransformedNoise":
+        """The same transform with other noise."""
+        raise NotImplementedError
 
     def grid(self, step: Number = 1) -> Fraction:
         """The grid on the transformed scale, for a measure of this step."""

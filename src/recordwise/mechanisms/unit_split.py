@@ -47,6 +47,10 @@ class UnitSplit(GaussianNoise):
         """The same with one plain threshold: for cells whose group is known."""
         return UnitSplit(at=at, rho=self.rho)
 
+    def shared(self, share: Fraction) -> "UnitSplit":
+        """The same at a share of the loss: for one of several levels."""
+        return UnitSplit(at=self.at, rho=Fraction(self.rho) * share)
+
     @property
     def noise_sigma(self) -> Fraction:
         if isinstance(self.at, (By, Mapping)):
