@@ -177,8 +177,9 @@ class Power(Function):
         if isinstance(self.base, Log):
             with ctx.workprec(CONSTANT_BITS):
                 needed = ball(self.exponent - 1).exp()
+            inner = self.base.argument.concave()
             if self.base.argument.at_zero() >= needed:
-                return f"ln(u)^{self.exponent} is concave for u >= e^{self.exponent - 1}, which u(0) reaches"
+                return f"ln(u)^{self.exponent} is concave for u >= e^{self.exponent - 1}, which u(0) reaches ({inner})"
             raise ParameterError(
                 parameter="function",
                 problem=f"is not concave: ln(u)^{self.exponent} needs u(0) >= e^{self.exponent - 1} = {float(needed):.6g}",

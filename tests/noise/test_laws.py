@@ -159,6 +159,7 @@ BAD = [
     (lambda: DiscreteLaplace("1e"), "finite"),
     (lambda: DiscreteLaplace(None), "number"),
     (lambda: ConcaveLaw(x**2), "concave"),
+    (lambda: ConcaveLaw(log(x**2 + 3) ** 2), "concave"),
     (lambda: ConcaveLaw(log(x + 1)), "normaliser"),
     (lambda: ConcaveLaw(5 * log(log(x + 3) + 1)), "normaliser"),
 ]
