@@ -202,7 +202,8 @@ class Power(Function):
             return f"a power {self.exponent} <= 1 of a concave function ({self.base.concave()})"
         if isinstance(self.base, Log):
             with ctx.workprec(CONSTANT_BITS):
-                needed, inner = ball(self.exponent - 1).exp(), self.base.argument.concave()
+                needed = ball(self.exponent - 1).exp()
+            inner = self.base.argument.concave()
             if self.base.argument.at_zero() >= needed:
                 return f"ln(u)^{self.exponent} is concave for u >= e^{self.exponent - 1}, which u(0) reaches ({inner})"
             raise ParameterError(
