@@ -19,6 +19,7 @@ from typing import Any
 MEASURES = ("emp", "payann", "payqtr1")
 LEVELS = (2, 3, 4, 5, 6)
 REPEATS = 3
+ROUNDS = 3
 SUMS = "COUNT(*) AS n, " + ", ".join(f"SUM({measure}) AS {measure}" for measure in MEASURES)
 
 
@@ -52,7 +53,10 @@ def ours(path: str, levels: tuple[int, ...]) -> Callable[[], object]:
 
 
 def plain(path: str, levels: tuple[int, ...]) -> Callable[[], object]:
-    """What somebody would write by hand: a group-by for each level and a join with the keys of that level."""
+    """What somebody would write by hand: a group-by for each level and a join with the keys of that level, unsorted.
+
+    ``substring`` rather than ``left``: DuckDB runs it a quarter faster, and the comparison is to be with the better of the two.
+    """
     import duckdb
 
     from recordwise.generator import public_keys
@@ -91,11 +95,16 @@ def in_process(kind: str, path: str, levels: tuple[int, ...]) -> dict[str, float
     return found
 
 
+def alternately(path: str, levels: tuple[int, ...]) -> tuple[dict[str, float], dict[str, float]]:
+    """Ours and plain in turns, so that a busy machine slows both; the best of each counts."""
+    rounds = [(in_process("ours", path, levels), in_process("plain", path, levels)) for _ in range(ROUNDS)]
+    best = [min((each[i] for each in rounds), key=lambda found: found["seconds"]) for i in (0, 1)]
+    return best[0], best[1]
+
+
 def compare(path: str) -> None:
     """One level and five levels, ours beside plain."""
-    one, five = (3,), LEVELS
-    ours_one, plain_one = in_process("ours", path, one), in_process("plain", path, one)
-    ours_five, plain_five = in_process("ours", path, five), in_process("plain", path, five)
+    (ours_one, plain_one), (ours_five, plain_five) = alternately(path, (3,)), alternately(path, LEVELS)
     print(f"one level:   exact pass / plain SQL      {ours_one['seconds'] / plain_one['seconds']:.2f}")
     print(f"five levels: exact pass / plain SQL      {ours_five['seconds'] / plain_five['seconds']:.2f}")
     print(f"five levels / one level, ours            {ours_five['seconds'] / ours_one['seconds']:.2f}")
@@ -107,18 +116,16 @@ def compare(path: str) -> None:
 
 
 def growth(directory: Path, rows: int) -> None:
-    """Time by number of rows, each divided by its share of the rows: constant means linear."""
+    """Time by number of rows. The keys (350,000 pairs at five levels) cost the same whatever the rows, so it is affine."""
     from recordwise.generator import write_establishments
 
     found = {}
     for part in (8, 4, 2, 1):
         path = str(directory / f"{part}.parquet")
         write_establishments(path, rows // part)
-        found[part] = in_process("ours", path, LEVELS)["seconds"]
+        found[part] = min(in_process("ours", path, LEVELS)["seconds"] for _ in range(ROUNDS))
     for part, seconds in found.items():
-        print(
-            f"growth, five levels: {rows // part:>10,} rows, time per row / that at all rows {seconds * part / found[1]:.2f}"
-        )
+        print(f"growth, five levels: {rows // part:>10,} rows, time / that at {rows:,} rows {seconds / found[1]:.2f}")
 
 
 def main(arguments: list[str] | None = None) -> None:
