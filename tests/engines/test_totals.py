@@ -140,9 +140,7 @@ def test_every_comparison_with_every_constant_on_and_between_lattice_points_is_e
         {"id": i, "emp": i, "pay": Decimal(i) / 4, "place": "a", "code": "31", "size": i - 3, "open": True, "firm": "f"}
         for i in range(9)
     ]
-    literals = (
-        [Fraction(n, 24) for n in range(-30, 60)] if schema_step != 1 else [Fraction(n, 3) for n in range(-12, 27)]
-    )
+    literals = [schema_step * Fraction(n, 2) for n in range(-8, 19)]
     tests = [Compare(Field(operand), operator, literal) for operator in OPERATORS for literal in literals]
     queries = tuple(query().where(test).count(M) for test in tests)
     with DuckDB(pa.Table.from_pylist(found, TYPES), SCHEMA, threads=1) as engine:
