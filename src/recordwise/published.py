@@ -1,6 +1,7 @@
 """Published tables as Parquet and CSV files, and back. Every file of a seeded run says NOT PRIVATE."""
 
 from collections.abc import Mapping
+from dataclasses import dataclass
 from pathlib import Path
 
 import pyarrow as pa
@@ -11,22 +12,36 @@ METADATA = b"recordwise"
 COMPRESSION = "zstd"
 
 
-def write_parquet(table: pa.Table, path: Path, *, mark: str, repeating: list[str]) -> None:
-    """One table; ``repeating`` names the columns in which few values come again and again."""
+@dataclass(frozen=True, slots=True, kw_only=True)
+class ReleasedTable:
+    """One published table: cell keys, then for each variable value, sd, cv and noise interval."""
+
+    name: str
+    keys: tuple[str, ...]
+    variables: tuple[str, ...]
+    data: pa.Table
+
+    def repeating(self) -> list[str]:
+        """The columns in which few values come again and again."""
+        return [name for name in self.data.column_names if name in self.keys or name.endswith(("_sd", "_sigma"))]
+
+
+def write_parquet(table: ReleasedTable, folder: Path, *, mark: str) -> None:
+    """One table; what it is marked as stands in the file's metadata."""
     import pyarrow.parquet
 
-    marked = table.replace_schema_metadata({METADATA: mark})
-    pyarrow.parquet.write_table(marked, path, compression=COMPRESSION, use_dictionary=repeating, write_statistics=False)
+    marked, path = table.data.replace_schema_metadata({METADATA: mark}), folder / f"{table.name}.parquet"
+    pyarrow.parquet.write_table(marked, path, compression=COMPRESSION, use_dictionary=table.repeating())
 
 
-def write_csv(table: pa.Table, path: Path, *, mark: str) -> None:
+def write_csv(table: ReleasedTable, folder: Path, *, mark: str) -> None:
     """One table with a header line, below a comment where it is not private."""
     import pyarrow.csv
 
-    with path.open("wb") as file:
+    with (folder / f"{table.name}.csv").open("wb") as file:
         if mark != PRIVATE:
             file.write(f"# {mark}\n".encode())
-        pyarrow.csv.write_csv(table, file)
+        pyarrow.csv.write_csv(table.data, file)
 
 
 def read_tables(folder: Path) -> dict[str, pa.Table]:

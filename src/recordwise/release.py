@@ -1,6 +1,7 @@
 """The result of a run: published tables with their accuracy, the policy, and the files they are saved as."""
 
 import json
+from concurrent.futures import ThreadPoolExecutor
 from dataclasses import dataclass
 from html import escape
 from pathlib import Path
@@ -12,22 +13,10 @@ import pyarrow as pa
 from recordwise.books import Head
 from recordwise.errors import ParameterError
 from recordwise.policy import Policy
-from recordwise.published import NOT_PRIVATE, PRIVATE, write_csv, write_parquet
+from recordwise.published import NOT_PRIVATE, PRIVATE, ReleasedTable, write_csv, write_parquet
 from recordwise.staging import new_folder
 
 FORMAT = 1
-REPEATING = ("_sd", "_sigma")
-"""Columns whose values are the same in many cells."""
-
-
-@dataclass(frozen=True, slots=True, kw_only=True)
-class ReleasedTable:
-    """One published table: cell keys, then for each variable value, sd, cv and noise interval."""
-
-    name: str
-    keys: tuple[str, ...]
-    variables: tuple[str, ...]
-    data: pa.Table
 
 
 @dataclass(frozen=True, slots=True, kw_only=True, repr=False, eq=False)
@@ -82,12 +71,11 @@ class Release:
     def save(self, folder: str | Path, *, csv: bool = True) -> Path:
         """Write everything into a new folder, all or nothing."""
         with new_folder(folder) as staging:
-            for table in self.tables:
-                repeating = [name for name in table.data.column_names if name in table.keys or name.endswith(REPEATING)]
-                path = staging / f"{table.name}.parquet"
-                write_parquet(table.data, path, mark=self.mark, repeating=repeating)
-                if csv:
-                    write_csv(table.data, path.with_suffix(".csv"), mark=self.mark)
+            with ThreadPoolExecutor() as pool:
+                kinds = (write_parquet, write_csv) if csv else (write_parquet,)
+                jobs = [pool.submit(write, table, staging, mark=self.mark) for table in self.tables for write in kinds]
+            for job in jobs:
+                job.result()
             policies = {"mark": self.mark, "tight": self.policy.to_json(), "paper": self.paper_policy.to_json()}
             write_json(policies, staging / "policy.json")
             write_json(self.to_json(), staging / "release.json")

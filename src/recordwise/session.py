@@ -31,8 +31,8 @@ from recordwise.plan import Keys, Measure, Plan, Query, Schema, parse_sql
 from recordwise.plan.analysis import plan_policy, plan_warnings
 from recordwise.plan.mechanism import Mechanism
 from recordwise.policy import By, Policy
-from recordwise.published import NOT_PRIVATE, PRIVATE
-from recordwise.release import Release, ReleasedTable
+from recordwise.published import NOT_PRIVATE, PRIVATE, ReleasedTable
+from recordwise.release import Release
 
 TUNINGS = ("public", "synthetic", "past", "confidential")
 Progress = Callable[[str], None]
