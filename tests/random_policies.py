@@ -31,7 +31,7 @@ EMP = Measure("emp")
 PAY = Measure("pay", Fraction(1, 100))
 NET = Measure("net", Fraction(1), True)
 MEASURES = (EMP, PAY, NET)
-STATES = ["06", "36", "48", "it's \\ \"06\"", ""]
+STATES = ["06", "36", "48", 'it\'s \\ "06"', ""]
 NAICS = ["11", "111", "1121", "31", "31-33", "5", "😀1"]
 
 
@@ -45,7 +45,9 @@ def random_function(rng: Random, depth: int = 2) -> Function:
     if kind == 0:
         return x * positive(rng)
     if kind == 1:
-        return (x * positive(rng) + rng.choice([0, 0, positive(rng), 1000])) ** rng.choice(["1/2", "1/4", "1/8", "1/3", "0.3", "0.9"])
+        return (x * positive(rng) + rng.choice([0, 0, positive(rng), 1000])) ** rng.choice(
+            ["1/2", "1/4", "1/8", "1/3", "0.3", "0.9"]
+        )
     if kind == 2:
         return log(x / positive(rng) + positive(rng)) * positive(rng)
     if kind == 3:
@@ -63,11 +65,15 @@ def random_condition(rng: Random, depth: int = 2) -> Condition:
         return among("state", rng.sample(STATES, rng.randint(1, 3)), inside=rng.random() < 0.7)
     if kind == 1:
         length = rng.randint(1, 3)
-        return among(Column("naics", length), [text[:length] for text in rng.sample(NAICS, 2)], inside=rng.random() < 0.7)
+        return among(
+            Column("naics", length), [text[:length] for text in rng.sample(NAICS, 2)], inside=rng.random() < 0.7
+        )
     if kind == 2:
         return among("flag", [rng.random() < 0.5])
     if kind == 3:
-        return compare("size", rng.choice(["<", "<=", ">", ">="]), rng.choice([0, 3, Fraction(1, 10), Fraction(1, 3), -2]))
+        return compare(
+            "size", rng.choice(["<", "<=", ">", ">="]), rng.choice([0, 3, Fraction(1, 10), Fraction(1, 3), -2])
+        )
     if kind == 4:
         return Null(Column(rng.choice(["state", "naics", "flag", "size"])), rng.random() < 0.5)
     if kind == 5:

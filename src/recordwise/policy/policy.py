@@ -145,13 +145,13 @@ class Policy:
         """The loss as a SQL expression over the record's own columns."""
         from recordwise.policy.sql import terms_sql
 
-        return terms_sql(self.rho).sql(dialect=dialect)
+        return terms_sql(self.rho, dialect).sql(dialect=dialect)
 
     def delta_to_sql(self, dialect: str = "duckdb") -> str:
         """The delta as a SQL expression."""
         from recordwise.policy.sql import terms_sql
 
-        return terms_sql(self.delta_terms).sql(dialect=dialect)
+        return terms_sql(self.delta_terms, dialect).sql(dialect=dialect)
 
     def to_javascript(self) -> str:
         """An arrow function from a record object to ``{rho, delta}``, self-contained."""
