@@ -119,7 +119,7 @@ def filled(witness: dict[str, Any]) -> dict[str, Any]:
     return {**random_record(Random(0)), **witness}
 
 
-@pytest.mark.theorem("T-GROWTH")
+@pytest.mark.theorem("T-ENVELOPE")
 def test_random_concave_functions_are_compared_at_every_magnitude() -> None:
     rng = Random(12)
     answers = []
@@ -189,7 +189,7 @@ def test_unbounded_values_decide_where_growth_differs() -> None:
     assert (slow * 1000 + constant(10**6)).dominates(quadratic).answer == "no"
 
 
-@pytest.mark.theorem("T-GROWTH")
+@pytest.mark.theorem("T-ENVELOPE")
 def test_a_logarithm_that_starts_below_zero_is_not_underestimated_at_infinity() -> None:
     steep = additive("emp", log(x + Fraction(1, 10**9)), bound="pure")
     flat = additive("emp", log(x + 1), bound="pure")

@@ -48,6 +48,8 @@ class Policy:
                         parameter="coefficient", problem="must be above 0 and between 2^-500 and 2^500"
                     )
         check_one_measure_a_name(self.measures())
+        if not self.rho and not self.delta_terms:
+            object.__setattr__(self, "near_gaussian", True)
 
     def __add__(self, other: "Policy") -> "Policy":
         if not isinstance(other, Policy):
