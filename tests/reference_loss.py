@@ -87,7 +87,8 @@ def atom_loss(atom: dict[str, Any], record: dict[str, Any]) -> mpmath.mpf:
         tanh = rise * mpmath.tanh(rise / 2)
         if kind == "additive":
             return rise if atom["bound"] == "pure" else tanh
-        return table(atom["steps"], ceil(size / Fraction(atom["measure"][1])), tanh) if size else mpmath.mpf(0)
+        beyond = max(tanh, number(atom["steps"][-1][1]))
+        return table(atom["steps"], ceil(size / Fraction(atom["measure"][1])), beyond) if size else mpmath.mpf(0)
     if not size:
         return mpmath.mpf(0)
     shift = rise + number(atom["grid"])

@@ -20,8 +20,8 @@ Number: TypeAlias = int | float | str | Decimal | Fraction
 LONGEST_NUMBER = 4000
 LONGEST_SAVED = 1_000_000
 LARGEST_EXPONENT = 1000
-MOST_DECIMAL_BITS = 10_000
-"""Python refuses to print longer whole numbers in decimal; they are saved in hexadecimal, which has no such limit."""
+MOST_DECIMAL_BITS = 6_000
+"""Longer whole numbers are saved in hexadecimal: Python refuses to print them in decimal, and is slow to read them."""
 
 
 def rational(value: Number, *, parameter: str) -> Fraction:

@@ -22,7 +22,7 @@ from recordwise.exact import Number, ball, fraction_text, moderate, nonnegative,
 from recordwise.numerals import latex_factor, latex_number
 
 T = TypeVar("T")
-CONSTANT_BITS = 128
+CONSTANT_BITS = 256
 MOST_NESTED = 6
 """Logarithms and powers inside one another: what the error bound of whole-column evaluation allows for (T-OUTWARD), and few enough
 that the SQL, which must repeat its arguments, stays short."""

@@ -10,7 +10,8 @@ MOST_LATEX_DIGITS = 30
 def latex_number(value: Fraction) -> str:
     """A fraction as LaTeX: a short decimal where it is one, a fraction bar otherwise; a very long one is rounded up."""
     if max(value.numerator.bit_length(), value.denominator.bit_length()) > 3 * MOST_LATEX_DIGITS:
-        return rf"{float_upper(value)!r}".replace("e", r"\cdot 10^{") + ("}" if "e" in repr(float_upper(value)) else "")
+        mantissa, _, exponent = repr(float_upper(value)).partition("e")
+        return mantissa + (rf"\cdot 10^{{{int(exponent)}}}" if exponent else "")
     for digits in range(10):
         scaled = value * 10**digits
         if scaled.denominator == 1:

@@ -81,7 +81,7 @@ def test_duckdb_computes_the_losses_numpy_computes(seed: int) -> None:
     table = arrow_records(records)
     connection.register("arrow_records", table)
     connection.execute("CREATE TABLE records AS SELECT * FROM arrow_records")
-    for _ in range(POLICIES // 2):
+    for _ in range(POLICIES // 4):
         policy = random_policy(rng)
         rho, delta = sql_losses(connection, policy)
         assert relative(policy.loss(table), rho) <= 1e-12

@@ -42,7 +42,11 @@ def by(column: str | Column, values: Mapping[str | int | bool, Number], default:
     if not isinstance(values, Mapping) or not values:
         raise ParameterError(parameter="values", problem="must map at least one group to its threshold")
     name = column if isinstance(column, Column) else Column(column)
-    rows = tuple((literal(value), positive(number, parameter=f"by('{name.name}')")) for value, number in values.items())
+    parameter = f"by('{name.name}')"
+    rows = tuple(
+        (literal(value), moderate(positive(number, parameter=parameter), parameter=parameter))
+        for value, number in values.items()
+    )
     if len({value for value, _ in rows}) != len(rows):
         raise ParameterError(parameter=f"by('{name.name}')", problem="names a group twice")
     return By(name, rows, None if default is None else positive(default, parameter="default"))

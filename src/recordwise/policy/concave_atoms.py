@@ -55,7 +55,7 @@ class AdditiveTable(Atom):
     """Fat-tailed additive noise, with losses certified from the lattice law that is drawn (T-TABLE).
 
     ``steps`` maps a number of lattice steps of the measure to the loss; between two entries the larger one holds, beyond the
-    last eps*tanh(eps/2) does.
+    last eps*tanh(eps/2) does, or the last entry where that is larger, so that the loss never falls.
     """
 
     kind = "additive table"
@@ -76,7 +76,8 @@ class AdditiveTable(Atom):
     def value(self, evaluator: Evaluator[T], columns: dict[str, T]) -> T:
         x = columns[self.measure.name]
         count = evaluator.pieces(x, self.measure, self.measure.step)
-        beyond = from_pure(evaluator, self.epsilon(evaluator, columns))
+        last = evaluator.constant(ball(self.steps[-1][1]))
+        beyond = evaluator.maximum(last, from_pure(evaluator, self.epsilon(evaluator, columns)))
         return evaluator.if_positive(x, evaluator.step_up(count, self.steps, beyond))
 
     def to_json(self) -> dict[str, Any]:

@@ -19,7 +19,7 @@ from recordwise.exact import ball
 from recordwise.policy.atoms import Outside
 from recordwise.policy.conditions import holds
 from recordwise.policy.cover import Sum, cover, separable_bound
-from recordwise.policy.evaluate import PRECISION, terms_ball
+from recordwise.policy.evaluate import PRECISION, exact_sum, terms_ball
 from recordwise.policy.literals import Truth, Value
 from recordwise.policy.measure import Measure
 from recordwise.policy.policy import Key, Maximum, Policy, Terms, check_one_measure_a_name
@@ -128,16 +128,15 @@ def _excess_of(
         return {measure.name: measure.step * region.ranges[measure.name][0] for measure in measures}
     candidates: list[dict[str, Fraction]] = []
     for cost in budgets:
-        left_gain, left_cost = cover(gain, cost)
-        if not left_gain:
-            return None
-        bound = separable_bound(left_gain, left_cost, region, measures, deadline)
-        if bound.certain:
-            return None
-        candidates.append(bound.point)
+        # Covering proves more, but it spends costs that show where the counterexample is; so both are tried.
+        for left_gain, left_cost in (cover(gain, cost), (gain, cost)):
+            bound = separable_bound(left_gain, left_cost, region, measures, deadline)
+            if bound.certain:
+                return None
+            candidates.append(bound.point)
     for candidate in candidates:
         for amounts in _around(candidate, region, measures):
-            if _exceeds(gains, costs, region, amounts):
+            if _exceeds(gains, costs, region, amounts, Fraction(0)):
                 return _shrunk(amounts, gains, costs, region, measures)
     late = time.monotonic() >= deadline
     raise DoubtError("the time limit was reached" if late else "no certificate and no counterexample was found")
@@ -183,39 +182,34 @@ def _around(point: dict[str, Fraction], region: Region, measures: list[Measure])
 def _shrunk(
     amounts: dict[str, Fraction], gains: Terms, costs: Terms, region: Region, measures: list[Measure]
 ) -> dict[str, Fraction]:
-    """A smaller counterexample, measure by measure: one a person can read."""
+    """A smaller counterexample, measure by measure: one a person can read and a float can show, where there is one."""
+    margin = NOTICEABLE if _exceeds(gains, costs, region, amounts, NOTICEABLE) else Fraction(0)
     for measure in measures:
         low, high = region.ranges[measure.name][0], int(amounts[measure.name] / measure.step)
         while low < high:
             middle = (low + high) // 2
             smaller = {**amounts, measure.name: measure.step * middle}
-            if _exceeds(gains, costs, region, smaller):
+            if _exceeds(gains, costs, region, smaller, margin):
                 high, amounts = middle, smaller
             else:
                 low = middle + 1
     return amounts
 
 
-def _exceeds(gains: Terms, costs: Terms, region: Region, amounts: dict[str, Fraction]) -> bool:
-    exact = _exact_sum(gains, region, amounts), _exact_sum(costs, region, amounts)
+NOTICEABLE = Fraction(1, 2**30)
+
+
+def _exceeds(gains: Terms, costs: Terms, region: Region, amounts: dict[str, Fraction], margin: Fraction) -> bool:
+    """Whether the gains are certainly above the costs, by more than a share ``margin`` of them."""
+    exact = exact_sum(gains, region.groups, amounts), exact_sum(costs, region.groups, amounts)
     if exact[0] is not None and exact[1] is not None:
-        return exact[0] > exact[1]
+        return exact[0] > exact[1] * (1 + margin)
     balls = {name: ball(value) for name, value in amounts.items()}
     try:
-        return bool(terms_ball(gains, region.groups, balls) > terms_ball(costs, region.groups, balls))
+        more, less = terms_ball(gains, region.groups, balls), terms_ball(costs, region.groups, balls)
     except RecordError:
         return False
-
-
-def _exact_sum(terms: Terms, region: Region, amounts: dict[str, Fraction]) -> Fraction | None:
-    total = Fraction(0)
-    for (condition, atom), coefficient in terms.items():
-        if holds(condition, region.groups):
-            value = atom.exactly(amounts)
-            if value is None:
-                return None
-            total += coefficient * value
-    return total
+    return bool(more > less * ball(1 + margin))
 
 
 def _record(region: Region, amounts: dict[str, Fraction]) -> dict[str, Any]:

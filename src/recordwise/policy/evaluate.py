@@ -37,6 +37,8 @@ def evaluate_upper(terms: Terms, records: Any) -> Any:
     """The sum of the terms, never below the exact value: a float for one record, an array for a table."""
     if is_record(records):
         groups, amounts = canonical_record(terms, records)
+        if (exact := exact_sum(terms, groups, amounts)) is not None:
+            return float_upper(exact)
         with ctx.workprec(PRECISION):
             return arb_float_upper(terms_ball(terms, groups, {name: ball(value) for name, value in amounts.items()}))
     return _Table(terms, records).losses()
@@ -61,6 +63,18 @@ def compared_names(terms: Terms) -> set[str]:
     """The columns that are held against a number, inside maxima too."""
     inner = (compared_names(policy.rho) for _, atom in terms if isinstance(atom, Maximum) for policy in atom.policies)
     return set().union(*(compared(condition) for condition, _ in terms), *inner)
+
+
+def exact_sum(terms: Terms, groups: dict[str, Value | None], amounts: dict[str, Fraction]) -> Fraction | None:
+    """The sum as a fraction where every term that applies is rational, else None."""
+    total = Fraction(0)
+    for (condition, atom), coefficient in terms.items():
+        if holds(condition, groups):
+            value = atom.exactly(amounts)
+            if value is None:
+                return None
+            total += coefficient * value
+    return total
 
 
 def terms_ball(terms: Terms, groups: dict[str, Value | None], amounts: dict[str, arb]) -> arb:

@@ -1,6 +1,6 @@
 """How fast an atom grows, as a certified envelope: for all x >= start it lies between two multiples of x**a * ln(x)**b.
 
-With it a budget is compared with a policy at values without bound (T-GROWTH, docs/theory/dominance.md).
+With it a budget is compared with a policy at values without bound (T-ENVELOPE, docs/theory/dominance.md).
 """
 
 from dataclasses import dataclass
@@ -11,7 +11,7 @@ from flint import arb
 from recordwise.exact import ball
 from recordwise.functions import Function, Log, Power, Sum, Variable
 from recordwise.policy.atoms import Atom, One, Pieces, SelectionDelta, Square
-from recordwise.policy.concave_atoms import Additive, AdditiveTable, GaussianTransform, LaplaceTransform
+from recordwise.policy.concave_atoms import Additive, AdditiveTable, GaussianTransform, LaplaceTransform, from_pure
 from recordwise.policy.evaluators import BallEvaluator
 
 BALLS = BallEvaluator()
@@ -136,7 +136,8 @@ def atom_growth(atom: Atom, start: arb) -> Growth | None:
         case AdditiveTable(measure, function, steps):
             growth = _rise(function, start)
             beyond = start > ball(measure.step * (steps[-1][0] + 1))
-            return _from_pure(growth, function, start) if growth is not None and beyond else None
+            formula = from_pure(BALLS, function.increase(BALLS, start)) >= ball(steps[-1][1])
+            return _from_pure(growth, function, start) if growth is not None and beyond and formula else None
         case GaussianTransform() | LaplaceTransform():
             return _transform_growth(atom, start)
         case _:

@@ -48,6 +48,8 @@ class Policy:
                         parameter="coefficient", problem="must be above 0 and between 2^-500 and 2^500"
                     )
         check_one_measure_a_name(self.measures())
+        if not self.rho and not self.delta_terms:
+            object.__setattr__(self, "near_gaussian", True)
 
     def __add__(self, other: "Policy") -> "Policy":
         if not isinstance(other, Policy):
@@ -145,13 +147,13 @@ class Policy:
         """The loss as a SQL expression over the record's own columns."""
         from recordwise.policy.sql import terms_sql
 
-        return terms_sql(self.rho).sql(dialect=dialect)
+        return terms_sql(self.rho, dialect).sql(dialect=dialect)
 
     def delta_to_sql(self, dialect: str = "duckdb") -> str:
         """The delta as a SQL expression."""
         from recordwise.policy.sql import terms_sql
 
-        return terms_sql(self.delta_terms).sql(dialect=dialect)
+        return terms_sql(self.delta_terms, dialect).sql(dialect=dialect)
 
     def to_javascript(self) -> str:
         """An arrow function from a record object to ``{rho, delta}``, self-contained."""

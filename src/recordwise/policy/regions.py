@@ -97,7 +97,8 @@ def _options(tests: list[Test], measure: Measure | None, *, held: bool) -> list[
 def _text_values(texts: set[str], longest: int) -> list[Value]:
     """The listed texts and one that is in no list. With prefixes: every beginning of a listed text, alone and continued by a
     letter no list holds, which is all that prefixes can tell apart."""
-    other = next(letter for code in range(0x2022, 0x110000) if not any((letter := chr(code)) in text for text in texts))
+    used = {letter for text in texts for letter in text}
+    other = next(chr(code) for code in range(0x2022, 0x110000) if chr(code) not in used)
     if not longest:
         return [*sorted(texts), other]
     nodes = {text[:end] for text in texts for end in range(len(text) + 1)} | {""}
