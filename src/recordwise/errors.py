@@ -42,12 +42,149 @@ class UnknownFormError(RecordwiseError, ValueError):
         )
 
 
+class BudgetError(RecordwiseError):
+    """A query was refused because the budget does not cover it for every possible record."""
+
+    def __init__(
+        self, *, query: str, witness: dict[str, object] | None, needed: float, left: float, reason: str
+    ) -> None:
+        self.query = query
+        self.witness = witness
+        self.needed = needed
+        self.left = left
+        self.reason = reason
+        if witness is None:
+            why = f"it could not be proved to fit the budget ({reason})"
+        else:
+            record = ", ".join(f"{name}={value}" for name, value in witness.items()) or "every record"
+            why = f"for {record} it needs {reason} {needed:.6g} and {left:.6g} is left"
+        super().__init__(f"{query} was refused: {why}. Nothing was spent. Use more noise, or drop the query.")
+
+
+class TuningError(RecordwiseError):
+    """A plan was tuned on the confidential table itself, which no budget covers."""
+
+    def __init__(self) -> None:
+        super().__init__(
+            "this plan was tuned on the confidential table, so its very parameters may tell something about records. "
+            "Nothing was read and nothing was spent. Tune on public, synthetic or past data, or give accept_tuning='reason', "
+            "which is printed with the release."
+        )
+
+
+class OutputError(RecordwiseError):
+    """The files of a release could not be written; nothing is left half done."""
+
+    def __init__(self, *, folder: str, problem: str, advice: str = "") -> None:
+        self.folder = folder
+        self.problem = problem
+        super().__init__(f"{folder} {problem}. No file was left behind." + (f" {advice}" if advice else ""))
+
+
+class LedgerError(RecordwiseError):
+    """The ledger cannot be used: it is damaged, belongs to something else, or the disk does not take it."""
+
+    def __init__(self, *, path: str, problem: str, advice: str = "") -> None:
+        self.path = path
+        self.problem = problem
+        self.advice = advice
+        super().__init__(f"ledger {path} {problem}." + (f" {advice}" if advice else ""))
+
+
 class GroupLossError(RecordwiseError, ValueError):
     """A loss of several records together was asked for where no valid bound exists."""
 
     def __init__(self, *, reason: str) -> None:
         self.reason = reason
         super().__init__(f"no group loss: {reason}.")
+
+
+class PlanError(RecordwiseError, ValueError):
+    """A plan does not fit its schema or its keys. Lists every problem found, not only the first."""
+
+    def __init__(self, *, problems: tuple[str, ...]) -> None:
+        self.problems = problems
+        listed = "; ".join(problems)
+        super().__init__(f"the plan was refused: {listed}. Nothing was read and nothing was spent.")
+
+
+class SqlError(RecordwiseError, ValueError):
+    """SQL text holds something that is not on the whitelist. It names the construct; nothing of the text has run."""
+
+    def __init__(self, *, construct: str, advice: str = "") -> None:
+        self.construct = construct
+        self.advice = advice
+        super().__init__(f"SQL was refused: {construct}. Nothing ran." + (f" {advice}" if advice else ""))
+
+
+class KeysError(RecordwiseError, ValueError):
+    """Public keys are no partition of the cells, or too many."""
+
+    def __init__(self, *, column: str, problem: str, advice: str = "") -> None:
+        self.column = column
+        self.problem = problem
+        self.advice = advice
+        super().__init__(f"keys were refused: {column} {problem}." + (f" {advice}" if advice else ""))
+
+
+class SourceError(RecordwiseError, ValueError):
+    """A table cannot be opened as declared: a missing file, a missing column, another type. No record was read."""
+
+    def __init__(self, *, source: str, problem: str, advice: str = "") -> None:
+        self.source = source
+        self.problem = problem
+        self.advice = advice
+        super().__init__(f"{source} was refused: {problem}. No record was read." + (f" {advice}" if advice else ""))
+
+
+class DataError(RecordwiseError, ValueError):
+    """Records break what the schema promises. Counts and column names, never a value; for the owner of the data only."""
+
+    def __init__(self, *, problems: tuple[RecordError, ...]) -> None:
+        self.problems = problems
+        listed = " ".join(str(problem) for problem in problems)
+        super().__init__(f"the table was refused: {listed} Nothing was spent. Correct the rows or the declared schema.")
+
+
+class EngineError(RecordwiseError, RuntimeError):
+    """The engine failed. Its own text can quote a record, so only the kind of failure is told."""
+
+    def __init__(self, *, engine: str, kind: str) -> None:
+        self.engine = engine
+        self.kind = kind
+        super().__init__(f"{engine} failed with {kind}; its message is withheld because it can quote records.")
+
+
+class RangeError(RecordwiseError, ValueError):
+    """A noise law reaches beyond 64-bit integers too often to be drawn."""
+
+    def __init__(self, *, law: str, log10_probability: float) -> None:
+        self.law = law
+        self.log10_probability = log10_probability
+        super().__init__(
+            f"{law} was refused: it exceeds 2^62 steps with probability 10^{log10_probability:.1f}; 10^-30 is the most allowed. "
+            "Nothing was drawn. Take a coarser step, a smaller scale or a lighter tail."
+        )
+
+
+class ExtremeDrawError(RecordwiseError, OverflowError):
+    """A draw of the exact law does not fit a 64-bit integer; it is neither wrapped nor clipped."""
+
+    def __init__(self, *, count: int) -> None:
+        self.count = count
+        super().__init__(
+            f"{count} draw{'s do' if count != 1 else ' does'} not fit 64 bits. Nothing was returned. "
+            "Add noise with add_to, which clips only total + noise."
+        )
+
+
+class SolverError(RecordwiseError, RuntimeError):
+    """A numerical code gave up; the fit is not returned, because it would not be what it is called."""
+
+    def __init__(self, *, problem: str, status: str) -> None:
+        self.problem = problem
+        self.status = status
+        super().__init__(f"{problem} was not solved: {status}. Nothing was released. Rescale the answers, or use nnls.")
 
 
 LONGEST_SHOWN = 60

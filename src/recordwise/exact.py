@@ -102,6 +102,12 @@ def ball(value: Fraction | int) -> arb:
     return arb(fmpq(value.numerator, value.denominator))
 
 
+def midpoint(value: arb) -> Fraction:
+    """The midpoint of a ball, exactly."""
+    mantissa, exponent = value.mid().man_exp()
+    return Fraction(int(mantissa)) * Fraction(2) ** int(exponent)
+
+
 def arb_float_upper(value: arb) -> float:
     """A float that is not below any point of the ball."""
     return _directed(value.upper(), math.inf)

@@ -44,7 +44,7 @@ class Function:
 
     def at_zero(self) -> arb:
         """f(0) as a narrow ball."""
-        return _at_zero(self)
+        return _at_zero(self, max(CONSTANT_BITS, ctx.prec))
 
     def nested(self) -> int:
         """How many logarithms and powers stand inside one another."""
@@ -52,6 +52,10 @@ class Function:
 
     def concave(self) -> str:
         """Why the function is concave on [0, inf): the rule applied, or a ParameterError where no rule certifies it."""
+        raise NotImplementedError
+
+    def after(self, inner: "Function") -> "Function":
+        """The composition: this function of ``inner``."""
         raise NotImplementedError
 
     def to_json(self) -> Any:
@@ -90,6 +94,9 @@ class Variable(Function):
 
     def concave(self) -> str:
         return "x is affine"
+
+    def after(self, inner: Function) -> Function:
+        return inner
 
     def to_json(self) -> Any:
         return "x"
@@ -148,6 +155,9 @@ class Sum(Function):
         reasons = [part.concave() for _, part in self.terms]
         return reasons[0] if len(reasons) == 1 else "a positive sum of concave functions: " + "; ".join(reasons)
 
+    def after(self, inner: Function) -> Function:
+        return Sum.of([(weight, part.after(inner)) for weight, part in self.terms], self.shift)
+
     def to_json(self) -> Any:
         parts = [[fraction_text(weight), part.to_json()] for weight, part in self.terms]
         return {"sum": parts, "shift": fraction_text(self.shift)}
@@ -191,7 +201,9 @@ class Power(Function):
         if self.exponent <= 1:
             return f"a power {self.exponent} <= 1 of a concave function ({self.base.concave()})"
         if isinstance(self.base, Log):
-            needed, inner = ball(self.exponent - 1).exp(), self.base.argument.concave()
+            inner = self.base.argument.concave()
+            with ctx.workprec(CONSTANT_BITS):
+                needed = ball(self.exponent - 1).exp()
             if self.base.argument.at_zero() >= needed:
                 return f"ln(u)^{self.exponent} is concave for u >= e^{self.exponent - 1}, which u(0) reaches ({inner})"
             raise ParameterError(
@@ -200,6 +212,9 @@ class Power(Function):
                 advice="Raise the offset.",
             )
         raise ParameterError(parameter="function", problem=f"is not certified concave: power {self.exponent} above 1")
+
+    def after(self, inner: Function) -> Function:
+        return Power(self.base.after(inner), self.exponent)
 
     def to_json(self) -> Any:
         return {"power": self.base.to_json(), "exponent": fraction_text(self.exponent)}
@@ -241,6 +256,9 @@ class Log(Function):
     def concave(self) -> str:
         return f"the logarithm of a concave function ({self.argument.concave()})"
 
+    def after(self, inner: Function) -> Function:
+        return Log(self.argument.after(inner))
+
     def to_json(self) -> Any:
         return {"log": self.argument.to_json()}
 
@@ -249,8 +267,8 @@ class Log(Function):
 
 
 @lru_cache(maxsize=4096)
-def _at_zero(function: Function) -> arb:
-    with ctx.workprec(CONSTANT_BITS):
+def _at_zero(function: Function, bits: int) -> arb:
+    with ctx.workprec(bits):
         return function.value(BallArithmetic(), arb(0))
 
 

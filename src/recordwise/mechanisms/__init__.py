@@ -1,1 +1,28 @@
+"""The mechanisms: parameters, policy, release, estimate. One per file, its policy beside it."""
 
+from recordwise.mechanisms.additive import Additive
+from recordwise.mechanisms.clamped import Clamped
+from recordwise.mechanisms.gaussian import Gaussian
+from recordwise.mechanisms.generalized_gaussian import GeneralizedGaussian
+from recordwise.mechanisms.log_transform import LogTransform
+from recordwise.mechanisms.noisy import Estimates, Noisy
+from recordwise.mechanisms.polylog import Polylog
+from recordwise.mechanisms.protocol import Mechanism
+from recordwise.mechanisms.root_transform import RootTransform
+from recordwise.mechanisms.transform import Transform
+from recordwise.mechanisms.unit_split import UnitSplit
+
+__all__ = [
+    "Additive",
+    "Clamped",
+    "Estimates",
+    "Gaussian",
+    "GeneralizedGaussian",
+    "LogTransform",
+    "Mechanism",
+    "Noisy",
+    "Polylog",
+    "RootTransform",
+    "Transform",
+    "UnitSplit",
+]

@@ -1,1 +1,21 @@
+"""Exact noise on the integer lattice."""
 
+from recordwise.noise.binomial import binomial_exact
+from recordwise.noise.bits import BitSource, Secure, Seeded
+from recordwise.noise.law import LatticeLaw
+from recordwise.noise.laws import ConcaveLaw, DiscreteGaussian, DiscreteLaplace, GeneralizedGaussian, Polylog
+from recordwise.noise.sampler import Draws
+
+__all__ = [
+    "BitSource",
+    "ConcaveLaw",
+    "DiscreteGaussian",
+    "DiscreteLaplace",
+    "Draws",
+    "GeneralizedGaussian",
+    "LatticeLaw",
+    "Polylog",
+    "Secure",
+    "Seeded",
+    "binomial_exact",
+]

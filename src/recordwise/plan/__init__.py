@@ -1,1 +1,27 @@
+"""Queries before any data: schema, builder, SQL text, keys, levels, and their lowering to trees every engine can run."""
 
+from recordwise.plan.fields import Case, Field, Group, Prefix, prefix
+from recordwise.plan.keys import Keys
+from recordwise.plan.plan import Plan, PlannedTable
+from recordwise.plan.query import Query, query
+from recordwise.plan.schema import Column, Measure, Schema
+from recordwise.plan.splitting import Splitting
+from recordwise.plan.sql import parse_sql
+
+__all__ = [
+    "Case",
+    "Column",
+    "Field",
+    "Group",
+    "Keys",
+    "Measure",
+    "Plan",
+    "PlannedTable",
+    "Prefix",
+    "Query",
+    "Schema",
+    "Splitting",
+    "parse_sql",
+    "prefix",
+    "query",
+]

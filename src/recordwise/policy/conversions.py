@@ -5,7 +5,6 @@ from collections.abc import Callable
 from fractions import Fraction
 
 from flint import arb, ctx
-from scipy.optimize import minimize_scalar
 
 from recordwise.errors import ParameterError
 from recordwise.exact import Number, arb_float_upper, ball, float_upper, positive
@@ -37,9 +36,16 @@ def epsilon(rho: float, delta: float) -> float:
         return 0.0
     if math.isinf(rho):
         return math.inf
-    best = minimize_scalar(lambda t: _epsilon_float(rho, delta, math.exp(t)), bounds=(-25, 60), method="bounded")
+    best = _least(lambda t: _epsilon_float(rho, delta, math.exp(t)))
     with ctx.workprec(PRECISION):
-        return max(0.0, arb_float_upper(_epsilon_at(arb(rho), arb(delta), arb(math.exp(best.x)))))
+        return max(0.0, arb_float_upper(_epsilon_at(arb(rho), arb(delta), arb(math.exp(best)))))
+
+
+def _least(function: Callable[[float], float]) -> float:
+    """Where a function of the logarithm of order - 1 is smallest, about; any point gives a valid bound."""
+    from scipy.optimize import minimize_scalar
+
+    return float(minimize_scalar(function, bounds=(-25, 60), method="bounded").x)
 
 
 def _epsilon_float(rho: float, delta: float, less_one: float) -> float:
@@ -133,9 +139,9 @@ def delta_at(rho: float, target: float) -> float:
         order = 1 + less
         return less * (order * rho - target) - t + order * (t - math.log1p(less))
 
-    best = minimize_scalar(log_delta, bounds=(-25, 60), method="bounded")
+    best = _least(log_delta)
     with ctx.workprec(PRECISION):
-        less = arb(math.exp(best.x))
+        less = arb(math.exp(best))
         order = 1 + less
         value = (less * (order * arb(rho) - arb(target))).exp() / less * ((less / order).log() * order).exp()
         return min(1.0, arb_float_upper(value))

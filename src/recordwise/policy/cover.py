@@ -5,10 +5,10 @@ from fractions import Fraction
 from functools import lru_cache
 from math import ceil
 
-from recordwise.exact import ball
+from recordwise.exact import ball, midpoint
 from recordwise.policy.atoms import Atom, One, Pieces, SelectionDelta, Square
 from recordwise.policy.concave_atoms import Additive, AdditiveTable
-from recordwise.policy.evaluators import BallEvaluator, midpoint
+from recordwise.policy.evaluators import BallEvaluator
 from recordwise.policy.measure import Measure
 from recordwise.policy.regions import Region
 from recordwise.policy.supremum import supremum

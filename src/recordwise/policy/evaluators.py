@@ -9,7 +9,7 @@ import numpy as np
 from flint import arb
 
 from recordwise.arithmetic import Arithmetic, BallArithmetic, FloatArray, NumpyArithmetic, monotone
-from recordwise.exact import ball
+from recordwise.exact import ball, midpoint
 from recordwise.policy.measure import FLOAT_SNAP, MOST_SCALED_STEPS, MOST_STEPS, Measure
 
 T = TypeVar("T")
@@ -72,9 +72,3 @@ class BallEvaluator(BallArithmetic):
     def _level(self, count: arb, steps: Steps, beyond: arb) -> arb:
         place = bisect_left([argument for argument, _ in steps], math.ceil(midpoint(count)))
         return ball(steps[place][1]) if place < len(steps) else beyond
-
-
-def midpoint(point: arb) -> Fraction:
-    """The midpoint of a ball of moderate size, exactly."""
-    mantissa, exponent = point.mid().man_exp()
-    return Fraction(int(mantissa)) * Fraction(2) ** int(exponent)

@@ -5,7 +5,6 @@ from collections.abc import Callable, Iterable, Sequence
 from typing import Any
 
 from flint import arb, ctx
-from scipy.optimize import minimize_scalar
 
 from recordwise.errors import GroupLossError, ParameterError, shown
 from recordwise.exact import arb_float_upper, float_upper, nonnegative
@@ -56,6 +55,8 @@ def _advanced(losses: Sequence[float]) -> float:
     present = [loss for loss in losses if loss > 0]
     if len(present) < 2:
         return _simple(present)
+    from scipy.optimize import minimize_scalar
+
     # The largest useful k is 1 + sqrt(P_1/P_2), for two records; the smallest is near 1 + 1/J.
     best = minimize_scalar(lambda t: _log_lemma5(present, math.exp(t)), bounds=(-40.0, 40.0), method="bounded")
     return arb_float_upper(_lemma5(present, arb(math.exp(float(best.x))) + 1))

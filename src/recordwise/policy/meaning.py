@@ -2,9 +2,9 @@
 
 import math
 from dataclasses import dataclass
+from statistics import NormalDist
 
 import numpy as np
-from scipy.special import ndtr, ndtri
 
 from recordwise.policy.conversions import check_loss, check_share, epsilon
 
@@ -28,7 +28,8 @@ def log_odds_tail(rho: float, gain: float) -> float:
 
 def power_gaussian(rho: float, level: float = 0.05) -> float:
     """The power of the best test "is this record in the data?" at a false-alarm ``level``, for Gaussian noise."""
-    power = float(ndtr(ndtri(check_share(level, "level")) + math.sqrt(2 * check_loss(rho))))
+    normal = NormalDist()
+    power = normal.cdf(normal.inv_cdf(check_share(level, "level")) + math.sqrt(2 * check_loss(rho)))
     return min(1.0, power + OUTWARD)
 
 

@@ -9,10 +9,10 @@ from math import isqrt
 
 from flint import arb
 
-from recordwise.exact import ball
+from recordwise.exact import ball, midpoint
 from recordwise.policy.atoms import Atom, Pieces, SelectionDelta
 from recordwise.policy.concave_atoms import AdditiveTable
-from recordwise.policy.evaluators import BallEvaluator, midpoint
+from recordwise.policy.evaluators import BallEvaluator
 from recordwise.policy.growth import CONSTANT, Growth, atom_growth, falls_from
 from recordwise.policy.measure import Measure
 from recordwise.policy.regions import Range

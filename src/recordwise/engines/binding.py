@@ -1,0 +1,96 @@
+"""Binding a source to a connection: the view ``source``, and how each column is stored. Reads metadata, no record."""
+
+from typing import Any
+
+import duckdb
+import pyarrow as pa
+
+from recordwise.engines.connection import Connection, failure
+from recordwise.engines.sources import CsvFiles, Frame, ParquetFiles, Relation, Source
+from recordwise.errors import SourceError
+from recordwise.plan.records import MOST_DIGITS, SOURCE, Stored
+from recordwise.plan.schema import Schema
+
+_INTEGERS = {"tinyint", "smallint", "integer", "bigint", "utinyint", "usmallint", "uinteger"}
+_KINDS: dict[str, Stored] = {
+    **{name: Stored("integer") for name in _INTEGERS},
+    "ubigint": Stored("wide"),
+    "hugeint": Stored("wide"),
+    "float": Stored("float"),
+    "double": Stored("float"),
+    "varchar": Stored("text"),
+    "boolean": Stored("boolean"),
+}
+BATCH_ROWS = 100_000
+
+
+def bind(connection: Connection, source: Source, schema: Schema) -> dict[str, Stored]:
+    """Make the view and check that every declared column is there."""
+    try:
+        types = _bind(connection.duckdb, source, schema)
+    except duckdb.Error as error:
+        raise failure(error) from None
+    stored = {name: _stored(kind) for name, kind in types.items()}
+    wanted = [schema.unit, *([schema.firm] if schema.firm else []), *schema.measure_names(), *schema.column_names()]
+    missing = [name for name in wanted if name not in stored]
+    if missing:
+        raise SourceError(source="the source", problem=f"it has no column {', '.join(missing)}")
+    return stored
+
+
+def _bind(connection: duckdb.DuckDBPyConnection, source: Source, schema: Schema) -> dict[str, Any]:
+    if isinstance(source, ParquetFiles):
+        relation = connection.read_parquet([str(path) for path in source.paths])
+        relation.create_view(SOURCE)
+    elif isinstance(source, CsvFiles):
+        relation = _csv(connection, source)
+        relation.create_view(SOURCE)
+    elif isinstance(source, Frame):
+        connection.register(SOURCE, _without_dictionaries(source.table))
+        relation = connection.table(SOURCE)
+    else:
+        return dict(zip(source.relation.columns, source.relation.types))
+    return dict(zip(relation.columns, relation.types))
+
+
+def copy_relation(connection: Connection, source: Relation, schema: Schema) -> None:
+    """Copy the declared columns of a foreign relation into our own connection, in batches; large ones spill."""
+    wanted = [schema.unit, *([schema.firm] if schema.firm else []), *schema.measure_names(), *schema.column_names()]
+    try:
+        chosen = source.relation.select(*(duckdb.ColumnExpression(name) for name in wanted))
+        connection.duckdb.register("incoming", chosen.to_arrow_reader(BATCH_ROWS))
+        connection.duckdb.table("incoming").create(SOURCE)
+        connection.duckdb.unregister("incoming")
+    except duckdb.Error as error:
+        raise failure(error) from None
+
+
+def _csv(connection: duckdb.DuckDBPyConnection, source: CsvFiles) -> duckdb.DuckDBPyRelation:
+    """Nothing is guessed: all fields are text under the names of the header, an empty field is NULL."""
+    return connection.read_csv(
+        [str(path) for path in source.paths],  # type: ignore[arg-type]
+        header=True,
+        delimiter=source.delimiter,
+        quotechar='"',
+        escapechar='"',
+        columns=dict.fromkeys(source.header(), "VARCHAR"),
+        auto_detect=False,
+        null_padding=False,
+    )
+
+
+def _without_dictionaries(table: pa.Table) -> pa.Table:
+    """Dictionary columns arrive as ENUMs, whose order is not that of their text."""
+    fields = [
+        field.with_type(field.type.value_type) if pa.types.is_dictionary(field.type) else field
+        for field in table.schema
+    ]
+    return table.cast(pa.schema(fields))
+
+
+def _stored(kind: Any) -> Stored:
+    name = str(kind.id)
+    if name == "decimal":
+        width, scale = (int(value) for _, value in kind.children)
+        return Stored("decimal", scale) if width + scale <= MOST_DIGITS else Stored("other")
+    return _KINDS.get(name, Stored("other"))

@@ -1,0 +1,70 @@
+"""A DuckDB connection that can read the given files and nothing else, and that says nothing about what it read."""
+
+import os
+import tempfile
+from collections.abc import Sequence
+from pathlib import Path
+
+import duckdb
+import pyarrow as pa
+from sqlglot import exp
+
+from recordwise.errors import EngineError
+
+
+class Connection:
+    """Runs trees. Every failure becomes an ``EngineError`` without text."""
+
+    def __init__(self, *, files: Sequence[Path], memory_limit: str, threads: int | None) -> None:
+        # Spilled pages hold records: a private directory that goes away with the connection.
+        self._spill = tempfile.TemporaryDirectory(prefix="recordwise-")
+        settings: dict[str, str | bool | int | float | list[str]] = {
+            "memory_limit": memory_limit,
+            "threads": threads or os.cpu_count() or 1,
+            "temp_directory": self._spill.name,
+            "preserve_insertion_order": False,
+            "autoinstall_known_extensions": False,
+            "autoload_known_extensions": False,
+            "python_enable_replacements": False,
+            "default_collation": "",
+        }
+        try:
+            self.duckdb = duckdb.connect(":memory:", config=settings)
+            self._lock(files)
+        except duckdb.Error as error:
+            self._spill.cleanup()
+            raise failure(error) from None
+
+    def _lock(self, files: Sequence[Path]) -> None:
+        allowed = exp.Array(expressions=[exp.Literal.string(str(path)) for path in files])
+        for name, value in (
+            ("allowed_paths", allowed),
+            ("enable_external_access", exp.false()),
+            ("lock_configuration", exp.true()),
+        ):
+            item = exp.SetItem(this=exp.EQ(this=exp.to_identifier(name), expression=value))
+            self.duckdb.execute(exp.Set(expressions=[item]).sql(dialect="duckdb"))
+
+    def run(self, tree: exp.Expr) -> None:
+        """Run a statement that returns nothing."""
+        try:
+            self.duckdb.execute(tree.sql(dialect="duckdb"))
+        except duckdb.Error as error:
+            raise failure(error) from None
+
+    def fetch(self, tree: exp.Expr) -> pa.Table:
+        """Run a query; its rows as Arrow."""
+        try:
+            return self.duckdb.sql(tree.sql(dialect="duckdb")).to_arrow_table()
+        except duckdb.Error as error:
+            raise failure(error) from None
+
+    def close(self) -> None:
+        """Forget everything, spilled pages too."""
+        self.duckdb.close()
+        self._spill.cleanup()
+
+
+def failure(error: duckdb.Error) -> EngineError:
+    """Its text can quote a record, so it is neither kept nor chained: raise this ``from None``."""
+    return EngineError(engine="duckdb", kind=type(error).__name__)

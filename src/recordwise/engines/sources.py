@@ -1,0 +1,91 @@
+"""Where records come from. Naming a source opens nothing; an engine binds it later and reads names and types first."""
+
+import csv
+import glob
+from collections.abc import Iterable
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Any
+
+import pyarrow as pa
+
+from recordwise.errors import KeysError, SourceError
+from recordwise.plan.keys import as_arrow
+
+
+@dataclass(frozen=True, slots=True)
+class ParquetFiles:
+    """One table in one or many Parquet files."""
+
+    paths: tuple[Path, ...]
+
+
+@dataclass(frozen=True, slots=True)
+class CsvFiles:
+    """One table in one or many CSV files with a header line. Every field is read as text and cast by the declared schema."""
+
+    paths: tuple[Path, ...]
+    delimiter: str = ","
+
+    def header(self) -> tuple[str, ...]:
+        """The names in the first line, which must be the same in every file."""
+        headers = {self._header(path) for path in self.paths}
+        if len(headers) != 1:
+            raise SourceError(source="the CSV source", problem="its files have different header lines")
+        return headers.pop()
+
+    def _header(self, path: Path) -> tuple[str, ...]:
+        with path.open(newline="", encoding="utf-8-sig") as lines:
+            return tuple(next(csv.reader(lines, delimiter=self.delimiter), ()))
+
+
+@dataclass(frozen=True, slots=True, eq=False)
+class Frame:
+    """A table in memory, as Arrow."""
+
+    table: pa.Table
+
+
+@dataclass(frozen=True, slots=True, eq=False)
+class Relation:
+    """A relation of somebody's own DuckDB connection; its rows are copied over in batches when the table is first read."""
+
+    relation: Any
+
+
+Source = ParquetFiles | CsvFiles | Frame | Relation
+
+
+def open_source(given: Any) -> Source:
+    """A source out of a path, a glob, a list of paths, a frame or a DuckDB relation."""
+    if isinstance(given, ParquetFiles | CsvFiles | Frame | Relation):
+        return given
+    if isinstance(given, str | Path):
+        return _files(_expand(str(given)))
+    if isinstance(given, list | tuple) and given and all(isinstance(each, str | Path) for each in given):
+        return _files([path for each in given for path in _expand(str(each))])
+    if type(given).__name__ == "DuckDBPyRelation":
+        return Relation(given)
+    try:
+        return Frame(as_arrow(given))
+    except KeysError:
+        raise SourceError(source=f"a {type(given).__name__}", problem="it is no path, frame or relation") from None
+
+
+def _expand(pattern: str) -> list[Path]:
+    """A glob is laid out here, so that the engine is allowed these files and no others."""
+    found = sorted(glob.glob(pattern, recursive=True)) if glob.has_magic(pattern) else [pattern]
+    paths = [Path(each).resolve() for each in found]
+    if not paths or not all(path.is_file() for path in paths):
+        raise SourceError(source=f"'{pattern}'", problem="there is no such file")
+    return paths
+
+
+def _files(paths: Iterable[Path]) -> Source:
+    listed = tuple(paths)
+    suffixes = {path.suffix.lower() for path in listed}
+    if suffixes <= {".parquet", ".pq"}:
+        return ParquetFiles(listed)
+    if suffixes <= {".csv", ".tsv"} and len(suffixes) == 1:
+        return CsvFiles(listed, "," if suffixes == {".csv"} else "\t")
+    raise SourceError(source="the source", problem="its files are neither all Parquet nor all CSV")

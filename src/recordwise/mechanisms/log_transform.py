@@ -1,0 +1,56 @@
+"""Noise on the logarithm of a total: the same relative error at every size, a loss that grows with the squared logarithm."""
+
+from dataclasses import dataclass
+from fractions import Fraction
+
+from recordwise.errors import ParameterError
+from recordwise.exact import Number, positive
+from recordwise.functions import Function, log, x
+from recordwise.mechanisms.inverses import ExponentialInverse, Inverse
+from recordwise.mechanisms.transform_calibration import noise_of
+from recordwise.mechanisms.transforming import TransformedNoise
+
+
+@dataclass(frozen=True, slots=True, init=False)
+class LogTransform(TransformedNoise):
+    """Release ln(total + offset) with Gaussian (``sigma``) or Laplace (``laplace_scale``) noise.
+
+    Theorem T-TRANSFORM (docs/theory/transform.md): with contributions x >= 0 the loss is ln(1 + x/offset)**2/(2 sigma**2), plus
+    the grid step of T-GRID. Laplace noise needs a scale below 1 to be unbiased, below 1/2 to have a variance.
+    """
+
+    offset: Fraction
+    """Larger: less loss for big records, more error on small totals."""
+    sigma: Fraction | None
+    """Noise on the log scale; about the relative error of a large total."""
+    laplace_scale: Fraction | None
+    signed: bool
+
+    def __init__(
+        self,
+        *,
+        offset: Number,
+        sigma: Number | None = None,
+        laplace_scale: Number | None = None,
+        signed: bool = False,
+        **goals: Number | None,
+    ) -> None:
+        object.__setattr__(self, "offset", positive(offset, parameter="offset"))
+        object.__setattr__(self, "signed", signed)
+        noise = noise_of(
+            lambda **noise: LogTransform(offset=offset, signed=signed, **noise), sigma, laplace_scale, goals
+        )
+        object.__setattr__(self, "sigma", noise.get("sigma"))
+        object.__setattr__(self, "laplace_scale", noise.get("laplace_scale"))
+        if self.laplace_scale is not None and self.laplace_scale >= 1:
+            raise ParameterError(
+                parameter="laplace_scale", problem="must be below 1: the exponential of the noise has no mean"
+            )
+
+    @property
+    def function(self) -> Function:
+        return log(x + self.offset)
+
+    @property
+    def inverse(self) -> Inverse:
+        return ExponentialInverse()

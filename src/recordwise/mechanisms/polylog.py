@@ -1,0 +1,107 @@
+"""Fat-tailed additive noise whose loss grows like a power of the logarithm of the record."""
+
+import math
+from dataclasses import dataclass
+from fractions import Fraction
+
+from flint import ctx
+
+from recordwise.errors import ParameterError
+from recordwise.exact import Number, ball, midpoint, positive
+from recordwise.functions import Function, log, x
+from recordwise.mechanisms.fat_tailed import FatTailedNoise, fat_tailed_scale, read_lattice
+from recordwise.noise import LatticeLaw
+from recordwise.noise import Polylog as PolylogLaw
+
+
+@dataclass(frozen=True, slots=True, init=False)
+class Polylog(FatTailedNoise):
+    """Noise with density exp(-rate * ln(|z|/scale + offset)**power), power >= 1.
+
+    Theorem T-ADD (docs/theory/policy.md): the pure loss is the rise of that exponent from 0 to x, exactly. The exponent is concave
+    only if offset >= e**(power-1); less is refused. At power 1 the noise is of Pareto type: no mean for rate <= 2 (refused), no
+    variance for rate <= 3 (then ``standard_error`` is infinite).
+    """
+
+    power: Fraction
+    rate: Fraction
+    """Larger: thinner tails, more loss for a giant."""
+    offset: Fraction
+    scale: Fraction
+    """In the measure's units."""
+    coarse_lattice: Fraction | None
+
+    def __init__(
+        self,
+        *,
+        power: Number,
+        rate: Number,
+        offset: Number,
+        scale: Number | None = None,
+        variance: Number | None = None,
+        rho: Number | None = None,
+        at: Number | None = None,
+        relative_error: Number | None = None,
+        at_total: Number | None = None,
+        level: float = 0.95,
+        lattice: Number | None = None,
+    ) -> None:
+        for name, value in (("power", power), ("rate", rate), ("offset", offset)):
+            object.__setattr__(self, name, positive(value, parameter=name))
+        object.__setattr__(self, "offset", _at_least_limit(self.offset, self.power, offset))
+        object.__setattr__(self, "coarse_lattice", read_lattice(lattice))
+        _check(self.power, self.rate, self.offset, needs_variance=variance is not None)
+        goals = {"variance": variance, "rho": rho, "at": at, "relative_error": relative_error, "at_total": at_total}
+        found = fat_tailed_scale(
+            lambda s: Polylog(power=power, rate=rate, offset=offset, scale=s, lattice=lattice), scale, level, goals
+        )
+        object.__setattr__(self, "scale", found)
+
+    @property
+    def function(self) -> Function:
+        return self.rate * log(x / self.scale + self.offset) ** self.power
+
+    @property
+    def unit_variance(self) -> float:
+        """The continuous variance at scale 1, by quadrature in w = ln(z + offset)."""
+        power, rate, offset = float(self.power), float(self.rate), float(self.offset)
+        if self.power == 1:
+            return float(2 * offset**2 / ((rate - 2) * (rate - 3))) if rate > 3 else math.inf
+        from scipy.integrate import quad
+
+        start = math.log(offset)
+
+        def log_weight(w: float) -> float:
+            return float(w - rate * (w**power - start**power))
+
+        def square(w: float) -> float:
+            return math.exp(log_weight(w) + 2 * (w + math.log1p(-offset * math.exp(-w)))) if w > start else 0.0
+
+        mass = quad(lambda w: math.exp(log_weight(w)), start, math.inf, epsabs=0, epsrel=1e-12, limit=500)[0]
+        return float(quad(square, start, math.inf, epsabs=0, epsrel=1e-12, limit=500)[0] / mass)
+
+    def law_on(self, lattice: Fraction) -> LatticeLaw:
+        return PolylogLaw(scale=self.scale / lattice, rate=self.rate, offset=self.offset, power=self.power)
+
+
+def _at_least_limit(offset: Fraction, power: Fraction, given: Number) -> Fraction:
+    """The float nearest to e**(power-1) may be a hair below it; whoever writes ``math.e`` means the limit, rounded up."""
+    limit = math.exp(float(power) - 1)
+    with ctx.workprec(128):
+        exact = ball(power - 1).exp()
+        if isinstance(given, float) and math.isclose(given, limit, rel_tol=2**-51) and ball(offset) < exact:
+            return Fraction(math.ceil(midpoint(exact.upper()) * 10**18), 10**18)
+    return offset
+
+
+def _check(power: Fraction, rate: Fraction, offset: Fraction, *, needs_variance: bool) -> None:
+    if power < 1:
+        raise ParameterError(parameter="power", problem="must be at least 1")
+    log(x + offset).concave()
+    (log(x + offset) ** power).concave()
+    if power == 1 and rate <= 2:
+        raise ParameterError(
+            parameter="rate", problem="must be above 2 at power 1: the noise has no mean, so nothing is unbiased"
+        )
+    if power == 1 and rate <= 3 and needs_variance:
+        raise ParameterError(parameter="rate", problem="must be above 3 at power 1 for the noise to have a variance")

@@ -1,0 +1,79 @@
+"""Noise on the scale of a user's own concave function."""
+
+from dataclasses import dataclass
+from fractions import Fraction
+
+from flint import arb, ctx
+
+from recordwise.arithmetic import BallArithmetic
+from recordwise.errors import ParameterError
+from recordwise.exact import Number, ball, nonnegative
+from recordwise.functions import Function, x
+from recordwise.mechanisms.inverses import Inverse, PolynomialInverse, inverse_of, no_gaussian
+from recordwise.mechanisms.transform_calibration import noise_of
+from recordwise.mechanisms.transforming import TransformedNoise
+
+BALLS = BallArithmetic()
+PROBES = tuple(Fraction(10) ** k for k in range(-2, 13))
+
+
+@dataclass(frozen=True, slots=True, init=False)
+class Transform(TransformedNoise):
+    """Release f(total + offset) for an increasing concave f with its inverse, both expressions of ``recordwise.functions``.
+
+    f's concavity is certified by rules (T-CONCAVE); the inverse is checked against f in arbitrary precision. An inverse that is no
+    polynomial has an unbiased estimator under Laplace noise only.
+    """
+
+    f: Function
+    f_inverse: Function
+    offset: Fraction
+    sigma: Fraction | None
+    laplace_scale: Fraction | None
+    signed: bool
+
+    def __init__(
+        self,
+        f: Function,
+        inverse: Function,
+        *,
+        offset: Number = 0,
+        sigma: Number | None = None,
+        laplace_scale: Number | None = None,
+        signed: bool = False,
+        **goals: Number | None,
+    ) -> None:
+        for name, given in (("f", f), ("inverse", inverse)):
+            if not isinstance(given, Function):
+                raise ParameterError(
+                    parameter=name, problem="must be an expression of recordwise.functions, so that it can be published"
+                )
+        f.concave()
+        _check_inverse(f, inverse)
+        for name, value in (("f", f), ("f_inverse", inverse), ("signed", signed)):
+            object.__setattr__(self, name, value)
+        object.__setattr__(self, "offset", nonnegative(offset, parameter="offset"))
+        noise = noise_of(
+            lambda **noise: Transform(f, inverse, offset=offset, signed=signed, **noise), sigma, laplace_scale, goals
+        )
+        object.__setattr__(self, "sigma", noise.get("sigma"))
+        object.__setattr__(self, "laplace_scale", noise.get("laplace_scale"))
+        if self.sigma is not None and not isinstance(self.inverse, PolynomialInverse):
+            raise no_gaussian()
+
+    @property
+    def function(self) -> Function:
+        return self.f.after(x + self.offset)
+
+    @property
+    def inverse(self) -> Inverse:
+        return inverse_of(self.f_inverse)
+
+
+def _check_inverse(f: Function, inverse: Function) -> None:
+    with ctx.workprec(256):
+        for probe in PROBES:
+            point = ball(probe)
+            back = inverse.value(BALLS, f.value(BALLS, point))
+            if not abs(back / point - 1) < arb(2) ** -100:
+                raise ParameterError(parameter="inverse", problem="does not undo f: inverse(f(x)) is not x")

@@ -1,0 +1,94 @@
+"""Unit splitting: a large record is cut into pieces, and pays for as many."""
+
+from collections.abc import Mapping
+from dataclasses import dataclass
+from fractions import Fraction
+from typing import Any
+
+from recordwise.errors import ParameterError
+from recordwise.exact import Number, positive, sqrt_upper
+from recordwise.mechanisms.gaussian_noise import GaussianNoise, near_gaussian
+from recordwise.policy import By, Measure, Policy, gaussian_sum, split
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class UnitSplit(GaussianNoise):
+    """A sum with Gaussian noise of sigma = at/sqrt(2 rho): loss ``rho`` up to ``at``, growing with the square beyond.
+
+    Theorem T-SPLIT (docs/theory/splitting.md): any rho-zCDP mechanism on split rows costs rho * pieces**2; for a plain sum
+    splitting changes nothing in the answer, so the tight policy is rho * (x/at)**2.
+    """
+
+    at: Any
+    """A threshold for the measure summed; a mapping measure -> threshold for joint splitting; either may be ``rw.by(...)``."""
+    rho: Number
+
+    def __post_init__(self) -> None:
+        object.__setattr__(self, "rho", positive(self.rho, parameter="rho"))
+        if isinstance(self.at, Mapping):
+            if not self.at:
+                raise ParameterError(parameter="at", problem="must name at least one measure")
+            frozen = {name: _threshold(value, f"at['{name}']") for name, value in self.at.items()}
+            object.__setattr__(self, "at", frozen)
+        else:
+            object.__setattr__(self, "at", _threshold(self.at, "at"))
+
+    def threshold(self, measure: Measure | str) -> Fraction | By:
+        """The threshold of one measure."""
+        if not isinstance(self.at, Mapping):
+            return self.at  # type: ignore[no-any-return]
+        summed = Measure.of(measure)
+        for key, value in self.at.items():
+            if key in (summed, summed.name):
+                return value  # type: ignore[no-any-return]
+        raise ParameterError(parameter="at", problem=f"has no threshold for '{summed.name}', which is summed")
+
+    def resolved(self, at: Number) -> "UnitSplit":
+        """The same with one plain threshold: for cells whose group is known."""
+        return UnitSplit(at=at, rho=self.rho)
+
+    @property
+    def noise_sigma(self) -> Fraction:
+        if isinstance(self.at, (By, Mapping)):
+            raise ParameterError(
+                parameter="at",
+                problem="differs by group or measure, so there is no single sigma",
+                advice="Take mechanism.resolved(threshold) for one cell's group.",
+            )
+        return self._sigma(self.at)
+
+    def _sigma(self, at: Fraction) -> Fraction:
+        return sqrt_upper(at**2 / (2 * Fraction(self.rho)))
+
+    def policy(self, measure: Measure | str, *, tight: bool = True) -> Policy:
+        """Tight: x**2/(2 sigma**2), group by group where thresholds differ. ``tight=False``: the paper's rho * pieces**2."""
+        summed = Measure.of(measure)
+        threshold = self.threshold(summed)
+        if not tight:
+            return split(self.rho, self._joint(summed, threshold))
+        if not isinstance(threshold, By):
+            return self._tight(summed, threshold)
+        return _by_group(self, summed, threshold)
+
+    def _joint(self, summed: Measure, threshold: Fraction | By) -> dict[Measure | str, Number | By]:
+        others = self.at.items() if isinstance(self.at, Mapping) else ()
+        joint: dict[Measure | str, Number | By] = {summed: threshold}
+        return joint | {m: value for key, value in others if (m := Measure.of(key)).name != summed.name}
+
+    def _tight(self, measure: Measure, at: Fraction) -> Policy:
+        sigma = self._sigma(measure.on_lattice(at, parameter="at"))
+        return gaussian_sum(measure, sigma=sigma, near_gaussian=near_gaussian(sigma, measure.step))
+
+
+def _by_group(mechanism: UnitSplit, measure: Measure, threshold: By) -> Policy:
+    """Each group at its own sigma; a group without a threshold keeps the mark the split policy puts on it."""
+    undefined = split(mechanism.rho, {measure: threshold})
+    total = Policy()
+    for condition, at in threshold.cases():
+        part = undefined if at is None else mechanism._tight(measure, at)
+        total += part.where(condition)
+    return total
+
+
+def _threshold(value: Number | By, parameter: str) -> Fraction | By:
+    return value if isinstance(value, By) else positive(value, parameter=parameter)

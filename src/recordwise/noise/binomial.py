@@ -1,0 +1,96 @@
+"""How many of n independent draws reach a threshold, without drawing them."""
+
+from dataclasses import dataclass
+from functools import partial
+
+from flint import arb, ctx
+
+from recordwise.errors import ParameterError
+from recordwise.noise.bits import BitSource, Secure
+from recordwise.noise.law import LatticeLaw
+from recordwise.noise.lazy import LazyUniform, dyadic, one_word, uniform_below
+from recordwise.noise.probabilities import tail
+
+SLACK = dyadic(1, 20)
+
+
+def binomial_exact(n: int, law: LatticeLaw, threshold: int, rng: BitSource | None = None) -> int:
+    """The number of n independent draws with Z >= threshold: exactly Binomial(n, P(Z >= threshold)), in time that does not
+    grow with n (T-BINOMIAL, docs/theory/noise.md)."""
+    if isinstance(n, bool) or not isinstance(n, int) or n < 0:
+        raise ParameterError(parameter="n", problem="must be an integer that is not negative")
+    if threshold < 1:
+        return n - binomial_exact(n, law, 1 - threshold, rng)
+    return _Passing(law=law, threshold=threshold, n=n).draw(rng or Secure())
+
+
+def halvings(source: BitSource) -> int:
+    """Zeros before the first one in a stream of fair bits: i with probability 2**-(i+1)."""
+    zeros = 0
+    while (word := one_word(source)) == 0:
+        zeros += 64
+    return zeros + 64 - word.bit_length()
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class _Passing:
+    """The binomial law of the number of draws that pass."""
+
+    law: LatticeLaw
+    threshold: int
+    n: int
+
+    @property
+    def first_precision(self) -> int:
+        return 128 + 2 * self.n.bit_length()
+
+    def draw(self, source: BitSource) -> int:
+        """Pick a side, a block by halving probabilities and a place in it; keep the count in proportion to its probability."""
+        with ctx.workprec(self.first_precision):
+            centre = self.centre()
+            shift = self.width_shift(centre)
+        while True:
+            right, block, offset = one_word(source) & 1, halvings(source), uniform_below(source, shift)
+            distance = (block << shift) + offset
+            count = centre + distance if right else centre - 1 - distance
+            if LazyUniform(source).below(partial(self.acceptance, count, centre, block)):
+                return count
+
+    def centre(self) -> int:
+        """A count from which on the probabilities fall to the right, and from whose left neighbour they fall to the left."""
+        mean = (self.n + 1) * self._passes()
+        centre = int((mean + SLACK).mid().floor().unique_fmpz())
+        if not (mean - 1 <= centre and centre <= mean + 2 * SLACK):
+            raise ArithmeticError("the mean of a binomial law was not enclosed well enough")
+        return centre
+
+    def width_shift(self, centre: int) -> int:
+        """The smallest power of two over which the probability halves on both sides."""
+        shift = 0
+        while not (
+            self._log_ratio(centre + (1 << shift), centre) <= -arb.const_log2()
+            and self._log_ratio(centre - 1 - (1 << shift), centre - 1) <= -arb.const_log2()
+        ):
+            shift += 1
+        return shift
+
+    def acceptance(self, count: int, centre: int, block: int) -> arb:
+        """P(count) over the envelope 2 P(centre) 2**-block, at most 1."""
+        with ctx.workprec(ctx.prec + self.first_precision):
+            return (self._log_ratio(count, centre) + (block - 1) * arb.const_log2()).exp()
+
+    def _log_ratio(self, count: int, reference: int) -> arb:
+        """ln P(count) - ln P(reference); minus infinity for a count that cannot be."""
+        if not 0 <= count <= self.n or not 0 <= reference <= self.n:
+            return arb.neg_inf()
+        ways = sum((arb(1 + i).lgamma() - arb(1 + j).lgamma() for i, j in self._factorials(count, reference)), arb(0))
+        return ways + (count - reference) * (self._passes().log() - self._fails().log())
+
+    def _factorials(self, count: int, reference: int) -> list[tuple[int, int]]:
+        return [(reference, count), (self.n - reference, self.n - count)]
+
+    def _passes(self) -> arb:
+        return tail(self.law.exponent, self.threshold, bits=ctx.prec)
+
+    def _fails(self) -> arb:
+        return tail(self.law.exponent, 1 - self.threshold, bits=ctx.prec)

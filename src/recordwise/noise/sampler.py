@@ -1,0 +1,108 @@
+"""Draws from a table: fixed-width attempts in bulk, arbitrary precision for the few they leave open (T-EXACT)."""
+
+import sys
+from collections.abc import Callable
+from dataclasses import dataclass, replace
+from typing import TypeAlias
+
+import numpy as np
+from flint import arb, ctx
+
+from recordwise.exact import ball
+from recordwise.noise import fixed
+from recordwise.noise.bits import BitSource, WordArray
+from recordwise.noise.lazy import LazyUniform
+from recordwise.noise.lines import UNIFORM_BITS
+from recordwise.noise.sums import tail_sum
+from recordwise.noise.table import IntArray, Table, table_for
+
+Attempt: TypeAlias = Callable[[Table, WordArray, IntArray], tuple[int, IntArray]]
+CHUNK = 1 << 15
+"""Attempts per request for random words: half a megabyte, small enough to stay in the cache."""
+WORTH_COMPILING = 1 << 20
+INT64_END = 1 << 63
+
+
+@dataclass(frozen=True, slots=True, kw_only=True, eq=False)
+class Draws:
+    """Independent draws. One that does not fit 64 bits stands in ``extremes`` by its place, and ``values`` holds 0 there."""
+
+    values: IntArray
+    extremes: dict[int, int]
+
+
+def attempt_for(size: int) -> Attempt:
+    """The compiled attempts for a big request, or once numba is loaded; both kinds make the same draws of the same words."""
+    if size < WORTH_COMPILING and "numba" not in sys.modules:
+        return fixed.attempt
+    try:
+        from recordwise.noise import compiled
+    except ImportError:
+        return fixed.attempt
+    return compiled.attempt
+
+
+def draw(table: Table, size: int, source: BitSource) -> Draws:
+    """``size`` offsets from the first magnitude of the table, with signs if it has them, in the order they were made."""
+    values = np.empty(size, dtype=np.int64)
+    extremes: dict[int, int] = {}
+    words = np.empty(2 * min(CHUNK, size + size // 16 + 16), dtype=np.uint64)
+    attempt, done = attempt_for(size), 0
+    while done < size:
+        source.fill(words)
+        count, undecided = attempt(table, words, values[done:])
+        if len(undecided):
+            count, large = _settle(table, words, values[done : done + count], undecided, source)
+            extremes |= {done + place: value for place, value in large.items()}
+        done += count
+    return Draws(values=values, extremes=extremes)
+
+
+def _settle(
+    table: Table, words: WordArray, values: IntArray, undecided: IntArray, source: BitSource
+) -> tuple[int, dict[int, int]]:
+    """Decide the open attempts in place and close the gaps of the refused ones, so that order says nothing about value."""
+    kept, large = np.ones(len(values), dtype=np.bool_), {}
+    for attempt, place in undecided.tolist():
+        value = decide(table, words[2 * attempt : 2 * attempt + 2], int(values[place]), source)
+        if value is None:
+            kept[place] = False
+        elif abs(value) < INT64_END:
+            values[place] = value
+        else:
+            values[place] = 0
+            large[int(kept[:place].sum())] = value
+    count = int(kept.sum())
+    values[:count] = values[kept]
+    return count, large
+
+
+def decide(table: Table, pair: WordArray, offset: int, source: BitSource) -> int | None:
+    """The signed offset of one attempt, or None where it is refused; in arbitrary precision, with fresh bits as needed."""
+    row = int(fixed.pick_row(table, pair[:1])[0])
+    uniform = LazyUniform(source, bits=int(pair[0]) >> UNIFORM_BITS, count=UNIFORM_BITS)
+    if row != table.tail_row:
+        return offset if uniform.below(lambda: table.acceptance(row, abs(offset))) else None
+    if not uniform.below(lambda: tail_share(table)):
+        return None
+    beyond = tail_table(table)
+    magnitude = single(beyond, source) + beyond.side.first - table.side.first
+    return -magnitude if table.side.signed and int(pair[1]) & 1 else magnitude
+
+
+def single(table: Table, source: BitSource) -> int:
+    """One draw, of any size."""
+    drawn = draw(table, 1, source)
+    return drawn.extremes.get(0, int(drawn.values[0]))
+
+
+def tail_table(table: Table) -> Table:
+    """The law beyond the last block, magnitudes only; it has a tail of its own, drawn in the same way."""
+    return table_for(replace(table.side, first=table.tail_start, signed=False))
+
+
+def tail_share(table: Table) -> arb:
+    """The exact mass of the tail over the weight its row was given, at the precision in force."""
+    side, start = table.side, table.tail_start
+    beyond = side.relative(start) * tail_sum(side.exponent, start, bits=ctx.prec)
+    return ball(table.scale * side.copies(start) / table.weights[table.tail_row]) * beyond

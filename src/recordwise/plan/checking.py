@@ -1,0 +1,88 @@
+"""Does a query fit its schema? Every problem is collected, so that a plan is mended in one go."""
+
+from collections.abc import Iterator
+from fractions import Fraction
+
+from recordwise.plan.fields import Case, Field, Group, Literal, Prefix
+from recordwise.plan.levels import Level
+from recordwise.plan.predicates import Compare, In, IsNull, Predicate, leaves, operand_name
+from recordwise.plan.query import Query
+from recordwise.plan.schema import Schema
+
+
+def query_problems(query: Query, schema: Schema) -> list[str]:
+    """All that is wrong with a query, as sentences without an end."""
+    problems = [] if query.statistics else ["a query asks for no statistic"]
+    for statistic in query.statistics:
+        problems += statistic.problems(schema)
+    if query.condition is not None:
+        problems += predicate_problems(query.condition, schema)
+    for group in {group.name: group for level in query.tables() for group in level.groups}.values():
+        problems += group_problems(group, schema)
+    for level in query.tables():
+        problems += _level_problems(level, query)
+    return list(dict.fromkeys(problems))
+
+
+def _level_problems(level: Level, query: Query) -> Iterator[str]:
+    names = [*level.names(), *(statistic.alias for statistic in query.statistics)]
+    folded = [name.casefold() for name in names]
+    for name in sorted({name for name in names if folded.count(name.casefold()) > 1}):
+        yield f"the name '{name}' is used twice in one table"
+    if level.groups and not any(keys.covers(level.groups) for keys in query.key_lists):
+        yield f"no public keys for {' x '.join(level.names())}"
+
+
+def group_problems(group: Group, schema: Schema) -> list[str]:
+    """What is wrong with a group: its name, its column, its labels."""
+    value, problems = group.expression, []
+    own = value.name if isinstance(value, Field) else None
+    taken = {schema.unit, schema.firm, *schema.measure_names(), *schema.column_names()}
+    if isinstance(value, Prefix):
+        own = value.column
+    if group.name in taken and group.name != own:
+        problems.append(f"a group is named '{group.name}' like another column")
+    if isinstance(value, Case):
+        return problems + _case_problems(group.name, value, schema)
+    column = schema.column(value.name if isinstance(value, Field) else value.column)
+    if column is None:
+        problems.append(f"'{own}' is grouped by but is not a conditional column (group a measure by a CASE)")
+    elif isinstance(value, Prefix) and column.type != "text":
+        problems.append(f"a prefix of '{own}' needs a column of type text")
+    return problems
+
+
+def _case_problems(name: str, case: Case, schema: Schema) -> list[str]:
+    problems = [problem for predicate, _ in case.branches for problem in predicate_problems(predicate, schema)]
+    kinds = {type(label) for label in case.labels()}
+    whole = all(label.denominator == 1 for label in case.labels() if isinstance(label, Fraction))
+    if kinds not in ({str}, {Fraction}) or not whole:
+        problems.append(f"the labels of '{name}' must be all text or all whole numbers")
+    return problems
+
+
+def predicate_problems(predicate: Predicate, schema: Schema) -> list[str]:
+    """Unknown columns and constants of another type."""
+    return [problem for leaf in leaves(predicate) for problem in _leaf_problems(leaf, schema)]
+
+
+def _leaf_problems(leaf: Compare | In | IsNull, schema: Schema) -> Iterator[str]:
+    name = operand_name(leaf.operand)
+    column = schema.column(name)
+    kind = column.type if column else ("integer" if schema.measure(name) else None)
+    if kind is None:
+        yield f"'{name}' is used in a condition but is neither a conditional column nor a measure"
+    elif isinstance(leaf.operand, Prefix) and kind != "text":
+        yield f"a prefix of '{name}' needs a column of type text"
+    elif not isinstance(leaf, IsNull):
+        literals = leaf.literals if isinstance(leaf, In) else (leaf.literal,)
+        if any(not _fits(literal, kind) for literal in literals):
+            yield f"'{name}' is compared with a constant that is not of type {kind if column else 'number'}"
+        if kind == "boolean" and isinstance(leaf, Compare) and leaf.operator not in ("=", "<>"):
+            yield f"'{name}' is a boolean and has no order"
+
+
+def _fits(literal: Literal, kind: str) -> bool:
+    if kind == "text":
+        return isinstance(literal, str) and "\x00" not in literal
+    return isinstance(literal, bool) if kind == "boolean" else isinstance(literal, Fraction)

@@ -1,0 +1,180 @@
+"""Public keys: the cells that will be published whatever the data holds.
+
+They are cast to the declared type of their column first and must be a partition afterwards (T-KEYS): an engine that joins '01'
+and '1' both to the integer 1 would count a record twice and double its loss.
+"""
+
+import math
+from collections.abc import Iterable
+from dataclasses import dataclass
+from typing import Any
+
+import numpy as np
+import pyarrow as pa
+import pyarrow.compute as pc
+
+from recordwise.errors import KeysError
+from recordwise.plan.casting import cast_keys
+from recordwise.plan.fields import Case, Expression, Field, Group, Prefix
+from recordwise.plan.schema import Schema
+
+MOST_CELLS = 20_000_000
+IntArray = np.ndarray[tuple[int, ...], np.dtype[np.int64]]
+
+
+@dataclass(frozen=True, slots=True, eq=False)
+class Keys:
+    """A public list of cells, as given; ``cells`` casts, checks and sorts it for one table of a plan."""
+
+    table: pa.Table
+
+    def __post_init__(self) -> None:
+        if self.table.num_columns == 0:
+            raise KeysError(column="the list", problem="has no column")
+        _check_size(self.table.num_rows)
+
+    @classmethod
+    def of(cls, frame: Any) -> "Keys":
+        """Keys from an Arrow, pandas or Polars frame, or a mapping of columns: one row, one cell."""
+        return cls(as_arrow(frame))
+
+    @classmethod
+    def product(cls, **columns: Iterable[Any]) -> "Keys":
+        """Every combination of the values given for each column."""
+        arrays = {name: as_array(name, values) for name, values in columns.items()}
+        repeat, tile, table = math.prod(len(array) for array in arrays.values()), 1, {}
+        _check_size(repeat)
+        for name, array in arrays.items():
+            repeat //= len(array)
+            table[name] = array.take(pa.array(np.tile(np.repeat(np.arange(len(array)), repeat), tile)))
+            tile *= len(array)
+        return cls(pa.table(table))
+
+    def __eq__(self, other: object) -> bool:
+        return isinstance(other, Keys) and bool(self.table.equals(other.table))
+
+    def __hash__(self) -> int:
+        return hash((self.table.num_rows, *self.table.column_names))
+
+    def covers(self, groups: tuple[Group, ...]) -> bool:
+        """Whether every group is a column of the keys or can be derived from one."""
+        return all(self._origin(group) is not None for group in groups)
+
+    def _origin(self, group: Group) -> str | None:
+        if group.name in self.table.column_names:
+            return group.name
+        if isinstance(group.expression, Prefix) and group.expression.column in self.table.column_names:
+            return group.expression.column
+        return None
+
+    def cells(self, groups: tuple[Group, ...], schema: Schema) -> pa.Table:
+        """The cells of one table: cast, checked to be distinct, brought to the level, sorted."""
+        origins = {group: self._origin(group) for group in groups}
+        cast = {}
+        for group, origin in origins.items():
+            if origin is None:
+                raise KeysError(column=f"'{group.name}'", problem="is grouped by but has no column in the keys")
+            cast[group.name] = _at_level(group, origin, self.table.column(origin), schema)
+        table = pa.table(cast)
+        order = sorted_distinct(table)
+        if len(order) < table.num_rows and not self._is_projection(origins):
+            raise _doubled(table, table.num_rows - len(order))
+        return table.take(pa.array(order))
+
+    def _is_projection(self, origins: dict[Group, str | None]) -> bool:
+        """Whether a level leaves columns out or shortens codes: then equal rows are wanted, not a mistake."""
+        shortened = any(
+            isinstance(group.expression, Prefix) and group.expression.column == origin
+            for group, origin in origins.items()
+        )
+        return shortened or set(origins.values()) != set(self.table.column_names)
+
+
+def cell_type(expression: Expression, schema: Schema) -> tuple[str, bool]:
+    """The declared type of a group's values and whether NULL is one of them."""
+    if isinstance(expression, Case):
+        return ("text" if isinstance(expression.default, str) else "integer"), False
+    name = expression.name if isinstance(expression, Field) else expression.column
+    column = schema.column(name)
+    if column is None:
+        raise KeysError(column=f"'{name}'", problem="is not a conditional column of the schema")
+    return column.type, column.null == "category"
+
+
+def _at_level(group: Group, origin: str, given: pa.ChunkedArray, schema: Schema) -> pa.Array:
+    kind, nullable = cell_type(group.expression, schema)
+    array = cast_keys(origin, given, kind, nullable)
+    if not isinstance(group.expression, Prefix):
+        return array
+    shortened = pc.utf8_slice_codeunits(array, 0, group.expression.length)
+    if origin == group.name != group.expression.column and not shortened.equals(array):
+        raise KeysError(column=f"'{origin}'", problem=f"holds keys longer than {group.expression.length} characters")
+    return shortened
+
+
+def sorted_distinct(table: pa.Table) -> IntArray:
+    """The rows to take so that every different row stands once, in ascending order, NULL last.
+
+    Rows are compared as whole numbers: each column by the rank of its value, all columns as the digits of one number.
+    """
+    code = np.zeros(table.num_rows, dtype=np.int64)
+    size = 1
+    for column in table.columns:
+        ranks, count = _ranks(column)
+        if size * count >= 2**63:
+            # Ranks of the columns so far are fewer than there are rows, so the next product fits.
+            code = np.unique(code, return_inverse=True)[1].astype(np.int64)
+            size = table.num_rows
+        code, size = code * count + ranks, size * count
+    return np.unique(code, return_index=True)[1]
+
+
+def _ranks(column: pa.ChunkedArray) -> tuple[IntArray, int]:
+    encoded = column.combine_chunks().dictionary_encode(null_encoding="encode")
+    order = pc.sort_indices(encoded.dictionary).to_numpy()
+    rank = np.empty(len(order), dtype=np.int64)
+    rank[order] = np.arange(len(order))
+    return rank[encoded.indices.to_numpy()], len(order)
+
+
+def _doubled(table: pa.Table, doubled: int) -> KeysError:
+    return KeysError(
+        column=" x ".join(f"'{name}'" for name in table.column_names),
+        problem=f"lists {doubled:,} cell{'s' if doubled > 1 else ''} twice after casting to the declared type",
+        advice="A record in such a cell would be counted twice: remove the repeats.",
+    )
+
+
+def _check_size(rows: int) -> None:
+    if rows == 0:
+        raise KeysError(column="the list", problem="is empty")
+    if rows > MOST_CELLS:
+        raise KeysError(
+            column="the list",
+            problem=f"has {rows:,} cells, more than the {MOST_CELLS:,} one query may publish",
+            advice="Use coarser levels, fewer columns, or Keys.select_from for a sparse domain.",
+        )
+
+
+def as_array(name: str, values: Iterable[Any]) -> pa.Array:
+    """Key values as one Arrow column; a mixture of types is refused here."""
+    try:
+        array = pa.array(values if hasattr(values, "__arrow_array__") else list(values))
+    except (pa.ArrowInvalid, pa.ArrowTypeError, OverflowError, TypeError):
+        raise KeysError(column=f"'{name}'", problem="mixes types or holds values that are no keys") from None
+    return array.combine_chunks() if isinstance(array, pa.ChunkedArray) else array
+
+
+def as_arrow(frame: Any) -> pa.Table:
+    """An Arrow table out of Arrow, Polars, pandas or a mapping, without importing any of them."""
+    if isinstance(frame, pa.Table):
+        return frame
+    if isinstance(frame, dict):
+        return pa.table({name: as_array(name, values) for name, values in frame.items()})
+    if hasattr(frame, "to_arrow"):
+        return frame.to_arrow()
+    if hasattr(frame, "to_numpy") and hasattr(frame, "columns"):
+        return pa.Table.from_pandas(frame, preserve_index=False)
+    raise KeysError(
+        column="the list", problem=f"is a {type(frame).__name__}, not a frame", advice="Give a frame or a mapping."
+    )

@@ -1,0 +1,94 @@
+"""Predicates on one record: the closed language of WHERE and CASE. Three-valued like SQL; a record is selected where it is true.
+
+BETWEEN is read as two comparisons, NOT IN as NOT of IN, IS NOT NULL as NOT of IS NULL, so these six forms are all there is.
+"""
+
+from collections.abc import Iterator
+from dataclasses import dataclass
+from typing import TypeAlias
+
+from recordwise.errors import ParameterError
+from recordwise.plan.fields import Field, Literal, Prefix
+
+Operand: TypeAlias = Field | Prefix
+OPERATORS = ("=", "<>", "<", "<=", ">", ">=")
+
+
+@dataclass(frozen=True, slots=True)
+class Compare:
+    """``operand operator literal``."""
+
+    operand: Operand
+    operator: str
+    literal: Literal
+
+    def __post_init__(self) -> None:
+        if self.operator not in OPERATORS:
+            raise ParameterError(parameter="operator", problem=f"must be one of {', '.join(OPERATORS)}")
+
+
+@dataclass(frozen=True, slots=True)
+class In:
+    """``operand IN (literals)``."""
+
+    operand: Operand
+    literals: tuple[Literal, ...]
+
+    def __post_init__(self) -> None:
+        if not self.literals:
+            raise ParameterError(parameter="IN", problem="needs at least one value")
+
+
+@dataclass(frozen=True, slots=True)
+class IsNull:
+    """``operand IS NULL``: only a column declared ``null="category"`` can be."""
+
+    operand: Operand
+
+
+@dataclass(frozen=True, slots=True)
+class And:
+    """All of the parts."""
+
+    parts: tuple["Predicate", ...]
+
+
+@dataclass(frozen=True, slots=True)
+class Or:
+    """Any of the parts."""
+
+    parts: tuple["Predicate", ...]
+
+
+@dataclass(frozen=True, slots=True)
+class Not:
+    """The contrary; unknown stays unknown."""
+
+    part: "Predicate"
+
+
+Predicate: TypeAlias = Compare | In | IsNull | And | Or | Not
+
+
+def leaves(predicate: Predicate) -> Iterator[Compare | In | IsNull]:
+    """Every comparison inside a predicate."""
+    if isinstance(predicate, And | Or):
+        for part in predicate.parts:
+            yield from leaves(part)
+    elif isinstance(predicate, Not):
+        yield from leaves(predicate.part)
+    else:
+        yield predicate
+
+
+def operand_name(operand: Operand) -> str:
+    """The column or measure an operand looks at."""
+    return operand.name if isinstance(operand, Field) else operand.column
+
+
+def both(left: Predicate | None, right: Predicate) -> Predicate:
+    """The conjunction, flat where it can be."""
+    if left is None:
+        return right
+    parts = (left.parts if isinstance(left, And) else (left,)) + (right.parts if isinstance(right, And) else (right,))
+    return And(parts)

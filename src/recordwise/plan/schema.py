@@ -1,0 +1,132 @@
+"""The roles of a table's columns: what the guarantee, the checks and every query are stated in. Says nothing about values."""
+
+from collections.abc import Mapping
+from dataclasses import dataclass
+from fractions import Fraction
+from typing import Literal
+
+from recordwise.errors import ParameterError
+from recordwise.exact import Number, positive
+
+DEFAULT_BOUND_STEPS = 2**53
+LARGEST_BOUND_STEPS = 2**62
+LARGEST_STEP_PART = 2**53
+ColumnType = Literal["text", "integer", "boolean"]
+NullRule = Literal["refuse", "category"]
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Measure:
+    """A quantity that can be summed. Its values are whole numbers of ``step``, from 0 to a public ``bound`` of one record."""
+
+    name: str
+    step: Fraction = Fraction(1)
+    """The lattice of the values: 1 employee, 0.01 dollars."""
+    bound: Fraction = Fraction(DEFAULT_BOUND_STEPS)
+    """No record may exceed it; public, in the measure's own units."""
+
+    def __post_init__(self) -> None:
+        if self.bound_steps > LARGEST_BOUND_STEPS:
+            raise ParameterError(parameter=f"bound of '{self.name}'", problem="must not exceed 2^62 steps")
+        if self.bound_steps < 1:
+            raise ParameterError(parameter=f"bound of '{self.name}'", problem="must be at least one step")
+        if max(self.step.numerator, self.step.denominator) > LARGEST_STEP_PART:
+            raise ParameterError(
+                parameter=f"step of '{self.name}'", problem="must be a ratio of whole numbers up to 2^53"
+            )
+
+    @classmethod
+    def of(cls, name: str, *, step: Number = 1, bound: Number | None = None) -> "Measure":
+        """Read step and bound exactly; the bound is 2^53 steps unless given."""
+        exact_step = positive(step, parameter=f"step of '{name}'")
+        default = exact_step * DEFAULT_BOUND_STEPS
+        exact_bound = default if bound is None else positive(bound, parameter=f"bound of '{name}'")
+        return cls(name=name, step=exact_step, bound=exact_bound)
+
+    @property
+    def bound_steps(self) -> int:
+        return int(self.bound // self.step)
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Column:
+    """A conditional column: one that filters and groups may look at."""
+
+    name: str
+    type: ColumnType = "text"
+    null: NullRule = "refuse"
+    """``refuse``: a NULL makes the table invalid. ``category``: NULL is one more value."""
+
+    def __post_init__(self) -> None:
+        if self.type not in ("text", "integer", "boolean"):
+            raise ParameterError(parameter=f"type of '{self.name}'", problem="must be text, integer or boolean")
+        if self.null not in ("refuse", "category"):
+            raise ParameterError(parameter=f"null of '{self.name}'", problem="must be refuse or category")
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Schema:
+    """Unit id, measures, conditional columns and, if there is one, the firm that owns the unit."""
+
+    unit: str
+    measures: tuple[Measure, ...] = ()
+    columns: tuple[Column, ...] = ()
+    firm: str | None = None
+
+    def __post_init__(self) -> None:
+        names = [self.unit, *([self.firm] if self.firm else []), *self.measure_names(), *self.column_names()]
+        if any(not name or not isinstance(name, str) or "\x00" in name for name in names):
+            raise ParameterError(parameter="schema", problem="holds an empty column name")
+        folded = [name.casefold() for name in names]
+        doubled = sorted({name for name in names if folded.count(name.casefold()) > 1})
+        if doubled:
+            raise ParameterError(
+                parameter="schema",
+                problem=f"gives two roles to {', '.join(doubled)} (names that differ only in case count as one)",
+                advice="A measure is conditional already: predicates and CASE may use it.",
+            )
+
+    @classmethod
+    def of(
+        cls,
+        *,
+        unit: str,
+        measures: Mapping[str, "Number | Measure"] | None = None,
+        columns: Mapping[str, "ColumnType | Column"] | None = None,
+        firm: str | None = None,
+    ) -> "Schema":
+        """The short form: a measure by its step, a column by its type."""
+        return cls(
+            unit=unit,
+            measures=tuple(_measure(name, given) for name, given in (measures or {}).items()),
+            columns=tuple(_column(name, given) for name, given in (columns or {}).items()),
+            firm=firm,
+        )
+
+    def measure_names(self) -> tuple[str, ...]:
+        return tuple(measure.name for measure in self.measures)
+
+    def column_names(self) -> tuple[str, ...]:
+        return tuple(column.name for column in self.columns)
+
+    def measure(self, name: str) -> Measure | None:
+        return next((measure for measure in self.measures if measure.name == name), None)
+
+    def column(self, name: str) -> Column | None:
+        return next((column for column in self.columns if column.name == name), None)
+
+
+def _measure(name: str, given: "Number | Measure") -> Measure:
+    if not isinstance(given, Measure):
+        return Measure.of(name, step=given)
+    if given.name != name:
+        raise ParameterError(parameter=f"measure '{name}'", problem=f"is declared under another name, '{given.name}'")
+    return given
+
+
+def _column(name: str, given: "ColumnType | Column") -> Column:
+    if not isinstance(given, Column):
+        return Column(name=name, type=given)
+    if given.name != name:
+        raise ParameterError(parameter=f"column '{name}'", problem=f"is declared under another name, '{given.name}'")
+    return given

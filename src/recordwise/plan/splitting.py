@@ -1,0 +1,45 @@
+"""Unit splitting as a declaration: which measures are cut at which thresholds, fixed or varying by a public group."""
+
+from collections.abc import Mapping
+from dataclasses import dataclass
+from fractions import Fraction
+from typing import TypeAlias
+
+from recordwise.errors import ParameterError, PlanError
+from recordwise.exact import Number, positive
+from recordwise.plan.schema import Schema
+from recordwise.policy import By
+
+Threshold: TypeAlias = Fraction | By
+"""One threshold for every record, or one for each public group (``recordwise.policy.by``)."""
+
+
+@dataclass(frozen=True, slots=True)
+class Splitting:
+    """Joint splitting: pieces = the most that any measure needs, at least one (T-SPLIT)."""
+
+    thresholds: tuple[tuple[str, Threshold], ...]
+
+    def __post_init__(self) -> None:
+        if not self.thresholds:
+            raise ParameterError(parameter="splitting", problem="needs a threshold for at least one measure")
+
+    @classmethod
+    def of(cls, at: Mapping[str, Number | By]) -> "Splitting":
+        """Thresholds in the measures' own units, in a fixed order."""
+        read = {name: given if isinstance(given, By) else positive(given, parameter="at") for name, given in at.items()}
+        return cls(tuple(sorted(read.items())))
+
+    def measures(self) -> tuple[str, ...]:
+        return tuple(name for name, _ in self.thresholds)
+
+
+def threshold_steps(at: Fraction, measure: str, schema: Schema) -> int:
+    """A threshold as a whole number of steps; pieces of another length would leave the lattice."""
+    declared = schema.measure(measure)
+    if declared is None:
+        raise PlanError(problems=(f"'{measure}' is split but is not a measure",))
+    steps = at / declared.step
+    if steps.denominator != 1 or steps < 1:
+        raise PlanError(problems=(f"the threshold of '{measure}' is not a whole number of its step {declared.step}",))
+    return int(steps)

@@ -1,0 +1,138 @@
+"""SQL text to the same ``Query`` the builder makes. One SELECT from one table, GROUP BY, COUNT and SUM; nothing else."""
+
+from collections.abc import Mapping, Sequence
+
+from sqlglot import exp
+
+from recordwise.errors import SqlError
+from recordwise.plan.fields import Case, Expression, Group
+from recordwise.plan.guard import read_statement
+from recordwise.plan.keys import Keys
+from recordwise.plan.mechanism import Mechanism
+from recordwise.plan.query import Query
+from recordwise.plan.whitelist import column_name, expression, only, predicate, refused
+
+TABLE = "t"
+
+
+def parse_sql(text: str, *, mechanisms: Mapping[str, Mechanism], keys: Keys | Sequence[Keys] | None = None) -> Query:
+    """Read a statement. ``mechanisms`` names one for each statistic: by alias, by measure or firm column, or "*" for COUNT(*)."""
+    statement = read_statement(text)
+    if type(statement) is not exp.Select:
+        raise refused(statement)
+    only(statement, "expressions", "from_", "where", "group")
+    _check_table(statement.args.get("from_"))
+    named = _named_expressions(statement.expressions)
+    groups = _groups(statement.args.get("group"), named)
+    _check_all_grouped(named, groups)
+    read = Query(groups=groups).at(keys)
+    where = statement.args.get("where")
+    read = read if where is None else read.where(predicate(where.this))
+    return _statistics(read, statement.expressions, dict(mechanisms))
+
+
+def _check_table(source: exp.Expr | None) -> None:
+    table = source.this if source is not None else None
+    if type(table) is not exp.Table or type(table.this) is not exp.Identifier:
+        raise SqlError(construct="no plain table in FROM", advice=f"Write FROM {TABLE}.")
+    only(table, "this")
+    if table.name != TABLE:
+        raise SqlError(construct="another table in FROM", advice=f"The open table is called {TABLE}.")
+
+
+def _named_expressions(items: list[exp.Expr]) -> list[Group]:
+    """The items of the SELECT list that are no aggregates, under the names they will be published by."""
+    named = []
+    for item in items:
+        inner, alias = _unaliased(item)
+        if isinstance(inner, exp.AggFunc):
+            continue
+        value = expression(inner)
+        if isinstance(value, Case) and alias is None:
+            raise SqlError(construct="CASE without a name", advice="Add AS name.")
+        named.append(Group(alias or _default_name(value), value))
+    return named
+
+
+def _unaliased(item: exp.Expr) -> tuple[exp.Expr, str | None]:
+    if type(item) is not exp.Alias:
+        return item, None
+    only(item, "this", "alias")
+    return item.this, str(item.args["alias"].this)
+
+
+def _default_name(value: Expression) -> str:
+    return "" if isinstance(value, Case) else value.default_name()
+
+
+def _groups(group: exp.Expr | None, named: list[Group]) -> tuple[Group, ...]:
+    """GROUP BY in its own order; an item is an alias of the SELECT list or an expression."""
+    if group is None:
+        return ()
+    only(group, "expressions")
+    found = []
+    for item in group.expressions:
+        by_alias = next((each for each in named if type(item) is exp.Column and each.name == column_name(item)), None)
+        value = by_alias.expression if by_alias else expression(item)
+        listed = by_alias or next((each for each in named if each.expression == value), None)
+        if listed is None and isinstance(value, Case):
+            raise SqlError(construct="a CASE in GROUP BY that the SELECT list does not name")
+        found.append(listed or Group(_default_name(value), value))
+    return tuple(found)
+
+
+def _check_all_grouped(named: list[Group], groups: tuple[Group, ...]) -> None:
+    for group in named:
+        if group not in groups:
+            raise SqlError(construct=f"'{group.name[:40]}' is selected but not grouped by")
+
+
+def _statistics(read: Query, items: list[exp.Expr], mechanisms: dict[str, Mechanism]) -> Query:
+    used: set[str] = set()
+    for item in items:
+        inner, alias = _unaliased(item)
+        if isinstance(inner, exp.AggFunc):
+            read = _statistic(read, inner, alias, mechanisms, used)
+    if not read.statistics:
+        raise SqlError(construct="no COUNT and no SUM in the SELECT list")
+    idle = sorted(set(mechanisms) - used)
+    if idle:
+        raise SqlError(
+            construct=f"no statistic for the mechanism of {', '.join(idle)}", advice="Remove it or name it right."
+        )
+    return read
+
+
+def _statistic(
+    read: Query, node: exp.Expr, alias: str | None, mechanisms: dict[str, Mechanism], used: set[str]
+) -> Query:
+    """One COUNT(*), COUNT(DISTINCT column) or SUM(column)."""
+    if type(node) is exp.Count:
+        only(node, "this", "big_int")
+        if type(node.this) is exp.Star:
+            only(node.this)
+            return read.count(_mechanism(mechanisms, used, alias, "*"), alias=alias or "count")
+        if type(node.this) is exp.Distinct and len(node.this.expressions) == 1:
+            only(node.this, "expressions")
+            column = _column(node.this.expressions[0])
+            return read.count_distinct(column, _mechanism(mechanisms, used, alias, column), alias=alias)
+        raise SqlError(construct="COUNT of something else", advice="Offered are COUNT(*) and COUNT(DISTINCT column).")
+    if type(node) is exp.Sum:
+        only(node, "this")
+        column = _column(node.this)
+        return read.sum(column, _mechanism(mechanisms, used, alias, column), alias=alias)
+    raise refused(node)
+
+
+def _column(node: exp.Expr) -> str:
+    if type(node) is not exp.Column:
+        raise SqlError(construct=f"an aggregate of {type(node).key.upper()}", advice="Aggregate a column as it is.")
+    return column_name(node)
+
+
+def _mechanism(mechanisms: dict[str, Mechanism], used: set[str], alias: str | None, default: str) -> Mechanism:
+    name = alias if alias in mechanisms else default
+    if name is None or name not in mechanisms:
+        raise SqlError(construct=f"no mechanism for '{(alias or default)[:40]}'", advice="Add it to mechanisms.")
+    used.add(name)
+    return mechanisms[name]

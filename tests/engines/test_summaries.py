@@ -1,0 +1,130 @@
+"""Summaries for the owner: histograms made inside the engine equal those made outside, record by record and firm by firm."""
+
+import bisect
+
+import numpy as np
+import pyarrow as pa
+import pytest
+from hypothesis import given, settings
+from reference_totals import truth
+from test_totals import predicates, row
+
+from recordwise.engines import DuckDB
+from recordwise.errors import ParameterError
+from recordwise.plan import Schema
+from recordwise.plan.analysis import policy_measure
+from recordwise.plan.conditions import condition
+from recordwise.plan.predicates import Compare, leaves
+from recordwise.plan.whitelist import parse_predicate
+from recordwise.policy import constant, gaussian_sum, group_loss
+from recordwise.policy.conditions import holds, literal
+from recordwise.policy.sql import terms_sql
+
+SCHEMA = Schema.of(unit="id", measures={"emp": 1, "pay": "0.5"}, columns={"kind": "text"}, firm="firm")
+POLICY = (gaussian_sum(policy_measure("emp", SCHEMA), sigma=7) + constant("0.25")) + gaussian_sum("pay", sigma=3)
+EDGES = list(np.geomspace(0.3, 3000, 40))
+
+
+def sample(count):
+    generator = np.random.default_rng(3)
+    return {
+        "id": list(range(count)),
+        "emp": [int(v) for v in generator.pareto(1.1, count) * 5 % 4000],
+        "pay": [int(v) / 2 for v in generator.pareto(1.5, count) * 9 % 4000],
+        "kind": ["a", "b"] * (count // 2),
+        "firm": [int(v) for v in generator.integers(0, max(1, count // 5), count)],
+    }
+
+
+def binned(values):
+    found = {}
+    for value in values:
+        at = bisect.bisect_left(EDGES, value)
+        found[at] = found.get(at, 0) + 1
+    return found
+
+
+def histogram(answer):
+    table = answer.reveal().to_pydict()
+    return dict(zip(table["bin"], table["records"]))
+
+
+def test_the_histogram_of_losses_equals_the_one_from_the_policys_own_numbers():
+    data = sample(2000)
+    with DuckDB(pa.table(data), SCHEMA) as engine:
+        answer = engine.summarise(terms_sql(POLICY.rho), EDGES)
+        assert "records" not in repr(answer)
+    assert histogram(answer) == binned(POLICY.loss(data))
+
+
+@pytest.mark.theorem("T-GROUP")
+@pytest.mark.parametrize("bound", ["tight", "simple"])
+def test_firm_losses_equal_the_group_loss_of_their_units(bound):
+    data = sample(500)
+    losses = POLICY.loss(data)
+    by_firm = {}
+    for firm, loss in zip(data["firm"], losses):
+        by_firm.setdefault(firm, []).append(loss)
+    with DuckDB(pa.table(data), SCHEMA) as engine:
+        answer = engine.summarise_firms(terms_sql(POLICY.rho), EDGES, bound=bound)
+    assert histogram(answer) == binned([group_loss(found, bound=bound) for found in by_firm.values()])
+
+
+@pytest.mark.theorem("T-GROUP")
+def test_the_advanced_bound_is_at_least_its_infimum_and_at_most_lemma_4_times_e():
+    data = {"id": [1, 2, 3], "emp": [70, 7, 7], "pay": [0.0, 0.0, 0.0], "kind": ["a"] * 3, "firm": [1, 1, 1]}
+    losses = POLICY.loss(data)
+    low, high = group_loss(losses, bound="advanced"), 3 * group_loss(losses, bound="simple")
+    with DuckDB(pa.table(data), SCHEMA) as engine:
+        answer = engine.summarise_firms(terms_sql(POLICY.rho), [low * (1 - 1e-9), high], bound="advanced")
+    assert histogram(answer) == {1: 1}
+
+
+def test_the_advanced_bound_stays_finite_for_a_firm_of_thousands():
+    count = 5000
+    data = {"id": range(count), "emp": [1] * count, "pay": [0.0] * count, "kind": ["a"] * count, "firm": [1] * count}
+    with DuckDB(pa.table(data), SCHEMA) as engine:
+        answer = engine.summarise_firms(terms_sql(constant(1).rho), [1e6, 1e10], bound="advanced")
+    assert histogram(answer) == {1: 1}
+
+
+def test_bad_edges_bounds_and_missing_firms_are_refused():
+    with DuckDB(pa.table(sample(2)), SCHEMA) as engine:
+        with pytest.raises(ParameterError, match="increasing"):
+            engine.summarise(terms_sql(POLICY.rho), [2, 1])
+        with pytest.raises(ParameterError, match="one of"):
+            engine.summarise_firms(terms_sql(POLICY.rho), [1], bound="best")
+    alone = Schema.of(unit="id", measures={"emp": 1})
+    with (
+        DuckDB(pa.table({"id": [1], "emp": [1]}), alone) as engine,
+        pytest.raises(ParameterError, match="not declared"),
+    ):
+        engine.summarise_firms(terms_sql(constant(1).rho), [1])
+
+
+@pytest.mark.theorem("T-WHERE")
+@settings(max_examples=400, deadline=None)
+@given(predicates, row)
+def test_the_condition_of_a_policy_holds_exactly_where_the_predicate_is_true(predicate, record):
+    shown = {name: None if value is None else literal(value) for name, value in record.items()}
+    inside = holds(condition(predicate), shown)
+    ordered_text = any(
+        isinstance(leaf, Compare) and isinstance(leaf.literal, str) and leaf.operator not in ("=", "<>")
+        for leaf in leaves(predicate)
+    )
+    if ordered_text:
+        assert inside or truth(predicate, record) is not True
+    else:
+        assert inside == (truth(predicate, record) is True)
+
+
+def test_a_condition_limits_a_histogram():
+    data = sample(100)
+    with DuckDB(pa.table(data), SCHEMA) as engine:
+        answer = engine.summarise(terms_sql(POLICY.rho), EDGES, condition=parse_predicate("kind = 'a' AND emp > 2"))
+    chosen = [
+        POLICY.loss({k: v[i] for k, v in data.items()})
+        for i in range(100)
+        if data["kind"][i] == "a" and data["emp"][i] > 2
+    ]
+    assert histogram(answer) == binned(chosen)

@@ -1,0 +1,245 @@
+"""Exact totals: equal to a plain Python reference, whatever the table, the plan, the order of rows and the threads."""
+
+from decimal import Decimal
+from fractions import Fraction
+
+import pyarrow as pa
+import pytest
+from hypothesis import given, settings
+from hypothesis import strategies as st
+from plain_mechanism import Plain
+from reference_totals import plain, totals, value_of
+
+from recordwise.engines import DuckDB, integers
+from recordwise.plan import Case, Column, Field, Group, Keys, Plan, Prefix, Schema, prefix, query
+from recordwise.plan.lowering import total_name
+from recordwise.plan.predicates import And, Compare, In, IsNull, Not, Or
+from recordwise.plan.totals import CountFirms, CountUnits, SumSteps
+
+M = Plain()
+PLACES = ["01", "1", "1 ", "a", "A", "é", "e\u0301", "", "x'y", '"q"', "\\", None]
+CODES = ["311111", "311112", "3121", "32", "44", "4"]
+SCHEMA = Schema.of(
+    unit="id",
+    measures={"emp": 1, "pay": "0.25"},
+    columns={
+        "place": Column(name="place", null="category"),
+        "code": "text",
+        "size": Column(name="size", type="integer", null="category"),
+        "open": "boolean",
+    },
+    firm="firm",
+)
+TYPES = pa.schema(
+    [
+        ("id", pa.int64()),
+        ("emp", pa.int32()),
+        ("pay", pa.decimal128(12, 2)),
+        ("place", pa.string()),
+        ("code", pa.string()),
+        ("size", pa.int16()),
+        ("open", pa.bool_()),
+        ("firm", pa.string()),
+    ]
+)
+
+row = st.fixed_dictionaries(
+    {
+        "emp": st.integers(0, 60),
+        "pay": st.integers(0, 4000).map(lambda quarters: Decimal(quarters) / 4),
+        "place": st.sampled_from(PLACES),
+        "code": st.sampled_from(CODES),
+        "size": st.sampled_from([None, -1, 0, 3]),
+        "open": st.booleans(),
+        "firm": st.sampled_from(["f", "g", "h"]),
+    }
+)
+rows = st.lists(row, max_size=25).map(lambda found: [{"id": i} | each for i, each in enumerate(found)])
+numbers = st.integers(-8, 200).map(lambda quarters: Fraction(quarters, 3))
+orders = st.sampled_from(["=", "<>", "<", "<=", ">", ">="])
+leaves = st.one_of(
+    st.builds(Compare, st.sampled_from([Field("emp"), Field("size"), Field("pay")]), orders, numbers),
+    st.builds(
+        Compare, st.sampled_from([Field("place"), Prefix("code", 2)]), orders, st.sampled_from(["1", "31", "é", "44"])
+    ),
+    st.builds(Compare, st.just(Field("open")), st.sampled_from(["=", "<>"]), st.booleans()),
+    st.builds(In, st.just(Field("pay")), st.lists(numbers, min_size=1, max_size=3).map(tuple)),
+    st.builds(In, st.just(Field("place")), st.lists(st.sampled_from(PLACES[:-1]), min_size=1, max_size=4).map(tuple)),
+    st.builds(IsNull, st.sampled_from([Field("place"), Field("size")])),
+)
+predicates = st.recursive(
+    leaves,
+    lambda inner: st.one_of(
+        st.builds(Not, inner),
+        st.builds(And, st.lists(inner, min_size=1, max_size=3).map(tuple)),
+        st.builds(Or, st.lists(inner, min_size=1, max_size=3).map(tuple)),
+    ),
+    max_leaves=6,
+)
+cases = st.builds(lambda test, other: Case(((test, "small"), (other, "middle")), "large"), predicates, predicates)
+group_lists = st.lists(
+    st.one_of(
+        st.sampled_from(
+            [Group(n, Field(n)) for n in ("place", "code", "size", "open")] + [Group("code2", Prefix("code", 2))]
+        ),
+        cases.map(lambda case: Group("class", case)),
+    ),
+    max_size=3,
+    unique_by=lambda group: group.name,
+)
+
+
+def all_cells(groups, found):
+    """Some cells with records and some without."""
+    extra = {"place": "nowhere", "code": "99", "code2": "99", "size": 77, "open": True, "class": "small"}
+    present = [tuple(plain(value_of(group.expression, row)) for group in groups) for row in found]
+    return list(dict.fromkeys([*present[::2], tuple(extra[group.name] for group in groups)]))
+
+
+def keys_of(groups, cells):
+    types = {"size": pa.int64(), "open": pa.bool_()}
+    return Keys(
+        pa.table(
+            {g.name: pa.array([c[i] for c in cells], types.get(g.name, pa.string())) for i, g in enumerate(groups)}
+        )
+    )
+
+
+def tabulated(engine, plan):
+    """Every table of the plan as (cells, totals by kind)."""
+    result = []
+    for table in engine.totals(plan):
+        cells = list(zip(*(table.cells.column(name).to_pylist() for name in table.cells.column_names))) or [()]
+        revealed = table.totals.reveal()
+        result.append(
+            (
+                cells,
+                {total: integers(revealed[total_name(table.table, total)]).tolist() for total in table.table.totals},
+            )
+        )
+    return result
+
+
+def expected(found, asked, level, cells):
+    return {
+        CountUnits(): totals(found, asked, level, cells, len),
+        SumSteps("emp"): totals(found, asked, level, cells, lambda rows: sum(row["emp"] for row in rows)),
+        SumSteps("pay"): totals(found, asked, level, cells, lambda rows: int(sum(row["pay"] for row in rows) * 4)),
+        CountFirms(): totals(found, asked, level, cells, lambda rows: len({row["firm"] for row in rows})),
+    }
+
+
+def ask(groups=(), keys=None):
+    return query().group_by(*groups, keys=keys).count(M).sum("emp", M).sum("pay", M).count_distinct("firm", M)
+
+
+@pytest.mark.theorem("T-COMPARE")
+@settings(max_examples=120, deadline=None)
+@given(rows, st.one_of(st.none(), predicates), group_lists)
+def test_totals_of_random_plans_equal_the_reference(found, condition, groups):
+    cells = all_cells(groups, found)
+    asked = ask(groups, keys_of(groups, cells) if groups else None)
+    asked = asked if condition is None else asked.where(condition)
+    with DuckDB(pa.Table.from_pylist(found, TYPES), SCHEMA, threads=1) as engine:
+        ((at, answer),) = tabulated(engine, Plan(schema=SCHEMA, queries=(asked,)))
+    assert sorted(at, key=repr) == sorted(cells if groups else [()], key=repr)
+    assert answer == expected(found, asked, asked.tables()[0], at)
+
+
+@pytest.mark.theorem("T-ROLLUP")
+@settings(max_examples=60, deadline=None)
+@given(rows, st.one_of(st.none(), predicates), predicates)
+def test_levels_and_queries_rolled_up_together_equal_the_reference_one_by_one(found, first, second):
+    keys = Keys.of(
+        {"place": ["01", "a", "é", "A"] * 3, "code": ["311111", "3121", "32", "44"] + ["311112"] * 4 + ["9"] * 4}
+    )
+    base = ask(("place",), keys).levels(prefix("code", [1, 2, 3, 6]), "code")
+    other = (
+        ask().levels("open", "size", keys=[Keys.of({"open": [True, False]}), Keys.of({"size": [3, 0]})]).where(second)
+    )
+    queries = (base if first is None else base.where(first), other, base.where(second))
+    with DuckDB(pa.Table.from_pylist(found, TYPES), SCHEMA, threads=1) as engine:
+        answers = tabulated(engine, Plan(schema=SCHEMA, queries=queries))
+    wanted = [(asked, level) for asked in queries for level in asked.tables()]
+    assert len(answers) == len(wanted) == 12
+    for (cells, answer), (asked, level) in zip(answers, wanted):
+        assert answer == expected(found, asked, level, cells)
+
+
+def test_coarse_totals_hold_records_whose_fine_cell_has_no_key():
+    table = pa.table({"id": [1, 2], "emp": [3, 4], "code": ["3111", "3112"]})
+    schema = Schema.of(unit="id", measures={"emp": 1}, columns={"code": "text"})
+    asked = query().levels(prefix("code", [2, 4]), keys=Keys.of({"code": ["3111"]})).sum("emp", M)
+    with DuckDB(table, schema) as engine:
+        (coarse, fine) = tabulated(engine, Plan(schema=schema, queries=(asked,)))
+    assert coarse == ([("31",)], {SumSteps("emp"): [7]})
+    assert fine == ([("3111",)], {SumSteps("emp"): [3]})
+
+
+def test_sums_beyond_64_bits_never_wrap():
+    bound = 2**62
+    schema = Schema.of(unit="id", measures={"emp": _measure("emp", bound)}, columns={"code": "text"})
+    table = pa.table({"id": range(9), "emp": pa.array([bound] * 9, pa.int64()), "code": ["31"] * 8 + ["32"]})
+    asked = query().levels(prefix("code", [1, 2]), keys=Keys.of({"code": ["31", "32"]})).sum("emp", M)
+    with DuckDB(table, schema) as engine:
+        coarse, fine = tabulated(engine, Plan(schema=schema, queries=(asked,)))
+    assert coarse[1] == {SumSteps("emp"): [9 * bound]}
+    assert fine[1] == {SumSteps("emp"): [8 * bound, bound]}
+    assert 8 * bound > 2**63
+
+
+def _measure(name, bound):
+    from recordwise.plan import Measure
+
+    return Measure.of(name, bound=bound)
+
+
+@pytest.mark.parametrize("threads", [1, 2, 4])
+def test_row_order_and_thread_count_do_not_change_totals(threads, tmp_path):
+    import random
+
+    generator = random.Random(7)
+    found = [
+        {
+            "id": i,
+            "emp": generator.randrange(10**6),
+            "pay": generator.randrange(10**6) / 4,
+            "code": generator.choice(CODES),
+        }
+        for i in range(20_000)
+    ]
+    schema = Schema.of(unit="id", measures={"emp": 1, "pay": "0.25"}, columns={"code": "text"})
+    asked = query().levels(prefix("code", [2, 6]), keys=Keys.of({"code": CODES})).sum("emp", M).sum("pay", M)
+    plan = Plan(schema=schema, queries=(asked,))
+    answers = []
+    for order in range(2):
+        with DuckDB(pa.Table.from_pylist(found), schema, threads=threads) as engine:
+            answers.append(tabulated(engine, plan))
+        generator.shuffle(found)
+        assert order in (0, 1)
+    level = asked.tables()[1]
+    cells = answers[0][1][0]
+    assert answers[0] == answers[1]
+    assert answers[0][1][1][SumSteps("pay")] == totals(
+        found, asked, level, cells, lambda rows: sum(int(row["pay"] * 4) for row in rows)
+    )
+
+
+def test_clamped_sums_add_up_clamped_contributions():
+    class Clamped(Plain):
+        to = Fraction(5)
+
+    table = pa.table({"id": [1, 2, 3], "emp": [3, 9, 5]})
+    schema = Schema.of(unit="id", measures={"emp": 1})
+    asked = query().sum("emp", Clamped()).sum("emp", M, alias="whole")
+    with DuckDB(table, schema) as engine:
+        ((_, answer),) = tabulated(engine, Plan(schema=schema, queries=(asked,)))
+    assert answer == {SumSteps("emp", 5): [13], SumSteps("emp"): [17]}
+
+
+def test_totals_print_nothing():
+    schema = Schema.of(unit="id", measures={"emp": 1})
+    with DuckDB(pa.table({"id": [1], "emp": [424242]}), schema) as engine:
+        found = engine.totals(Plan(schema=schema, queries=(query().sum("emp", M),)))
+    assert "424242" not in repr(found)
+    assert "424242" not in str(found[0])

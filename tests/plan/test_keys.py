@@ -1,0 +1,116 @@
+"""Keys are a partition after the cast to the declared type, or they are refused."""
+
+import pandas as pd
+import polars as pl
+import pyarrow as pa
+import pytest
+
+from recordwise.errors import KeysError
+from recordwise.plan import Column, Field, Group, Keys, Prefix, Schema
+
+SCHEMA = Schema.of(
+    unit="id",
+    columns={
+        "text": "text",
+        "number": "integer",
+        "flag": "boolean",
+        "maybe": Column(name="maybe", null="category"),
+        "count": Column(name="count", type="integer", null="category"),
+    },
+)
+
+
+def cells(values, name):
+    return Keys.of({name: values}).cells((Group(name, Field(name)),), SCHEMA)[name].to_pylist()
+
+
+@pytest.mark.theorem("T-KEYS")
+@pytest.mark.parametrize(
+    "name, values, expected",
+    [
+        ("text", ["b", "a", "B"], ["B", "a", "b"]),
+        ("text", ["01", "1", "1 ", " 1"], [" 1", "01", "1", "1 "]),
+        ("text", ["é", "e\u0301"], ["e\u0301", "é"]),
+        ("text", [2, 10], ["10", "2"]),
+        ("number", [3, -1], [-1, 3]),
+        ("number", ["3", "-1"], [-1, 3]),
+        ("number", [3.0, 1.0], [1, 3]),
+        ("flag", [True, False], [False, True]),
+        ("maybe", ["a", None], ["a", None]),
+        ("count", [None, 1], [1, None]),
+        ("maybe", [None], [None]),
+    ],
+)
+def test_keys_are_cast_and_sorted(name, values, expected):
+    assert cells(values, name) == expected
+
+
+@pytest.mark.theorem("T-KEYS")
+@pytest.mark.parametrize(
+    "name, values, problem",
+    [
+        ("number", ["01", "1"], "do not survive"),
+        ("number", ["1 "], "do not survive"),
+        ("number", ["1.0"], "do not survive"),
+        ("number", ["+1"], "do not survive"),
+        ("number", [1.5], "do not survive"),
+        ("number", [float("nan")], "do not survive"),
+        ("number", [2.0**80], "do not survive"),
+        ("number", [1, 1.0], "twice"),
+        ("number", [True], "bool keys"),
+        ("text", ["a", "a"], "twice"),
+        ("text", [1.0], "double keys"),
+        ("text", [True, False], "bool keys"),
+        ("text", ["a", None], "NULL"),
+        ("flag", ["true"], "string keys"),
+        ("flag", [1], "int64 keys"),
+        ("maybe", [None, None], "twice"),
+    ],
+)
+def test_keys_that_are_no_partition_are_refused(name, values, problem):
+    with pytest.raises(KeysError, match=problem):
+        cells(values, name)
+
+
+def test_a_mixture_of_types_is_refused():
+    with pytest.raises(KeysError, match="mixes types"):
+        Keys.of({"text": ["1", 1]})
+
+
+def test_a_product_has_every_combination_once():
+    made = Keys.product(text=["b", "a"], number=[2, 1, 3])
+    table = made.cells((Group("text", Field("text")), Group("number", Field("number"))), SCHEMA)
+    assert table.to_pydict() == {"text": ["a"] * 3 + ["b"] * 3, "number": [1, 2, 3] * 2}
+
+
+def test_levels_come_from_the_finest_keys_without_repeats():
+    made = Keys.of({"text": ["3111", "3112", "3221", "32"], "number": [1, 1, 1, 2]})
+    table = made.cells((Group("text2", Prefix("text", 2)),), SCHEMA)
+    assert table.to_pydict() == {"text2": ["31", "32"]}
+    table = made.cells((Group("number", Field("number")), Group("text3", Prefix("text", 3))), SCHEMA)
+    assert table.to_pydict() == {"number": [1, 1, 2], "text3": ["311", "322", "32"]}
+
+
+def test_keys_given_at_a_level_must_not_be_longer_than_it():
+    group = (Group("text2", Prefix("text", 2)),)
+    assert Keys.of({"text2": ["31", "4"]}).cells(group, SCHEMA)["text2"].to_pylist() == ["31", "4"]
+    with pytest.raises(KeysError, match="longer than 2"):
+        Keys.of({"text2": ["311"]}).cells(group, SCHEMA)
+
+
+@pytest.mark.parametrize("make", [pa.table, pd.DataFrame, pl.DataFrame, dict])
+def test_keys_come_from_any_frame(make):
+    frame = make({"text": ["a", "b"], "number": [1, 2]})
+    assert Keys.of(frame) == Keys.of({"text": ["a", "b"], "number": [1, 2]}) or make is not dict
+    assert Keys.of(frame).cells((Group("text", Field("text")),), SCHEMA)["text"].to_pylist() == ["a", "b"]
+
+
+def test_too_many_cells_and_none_are_refused_before_they_are_made():
+    with pytest.raises(KeysError, match="10,000,000,000 cells"):
+        Keys.product(a=range(100_000), b=range(100_000))
+    with pytest.raises(KeysError, match="empty"):
+        Keys.product(a=[], b=["x"])
+    with pytest.raises(KeysError, match="no column"):
+        Keys.of({})
+    with pytest.raises(KeysError, match="not a frame"):
+        Keys.of(7)
