@@ -15,7 +15,6 @@ from recordwise.plan import Case, Plan, PlannedTable, Prefix, Schema
 from recordwise.plan.fields import Group, Literal
 from recordwise.plan.predicates import And, Compare, In, IsNull, Not, Operand, Or, Predicate
 from recordwise.policy import By
-from recordwise.policy.literals import plain_value
 
 
 def schema_json(schema: Schema) -> dict[str, Any]:
@@ -139,7 +138,7 @@ def value_json(value: Any) -> Any:
     if isinstance(value, Function):
         return value.to_json()
     if isinstance(value, By):
-        cases = {str(plain_value(group)): fraction_text(number) for group, number in value.values}
+        cases = {str(group): fraction_text(number) for group, number in value.values}
         return {"by": value.column.to_json(), "values": cases, "default": value_json(value.default)}
     if is_dataclass(value) and not isinstance(value, type):
         parts = {field.name: value_json(getattr(value, field.name)) for field in fields(value)}
