@@ -4,7 +4,7 @@ from dataclasses import dataclass
 from fractions import Fraction
 
 from recordwise.arithmetic import BallArithmetic
-from recordwise.errors import ParameterError
+from recordwise.errors import ParameterError, RangeError
 from recordwise.exact import Number, ball
 from recordwise.functions import Function, x
 from recordwise.mechanisms.fat_tailed import FatTailedNoise, read_lattice
@@ -56,6 +56,19 @@ class Additive(FatTailedNoise):
             level=level,
         )
         object.__setattr__(self, "f", f.after(x / stretch))
+
+    def shared(self, share: Fraction) -> "Additive":
+        """The same at a share of the pure loss, for one of several levels: share * f, if that still is a law that can be drawn."""
+        scaled = Additive(share * self.f, lattice=self.coarse_lattice)
+        try:
+            scaled.law_on(scaled.lattice())
+        except RangeError:
+            raise ParameterError(
+                parameter="f",
+                problem=f"cannot be shared: {share} of it leaves tails too fat to draw from",
+                advice="Give each level its own query.",
+            ) from None
+        return scaled
 
     @property
     def function(self) -> Function:

@@ -3,9 +3,12 @@
 from dataclasses import dataclass
 from fractions import Fraction
 
+from flint import ctx
+
 from recordwise.errors import ParameterError
-from recordwise.exact import Number, positive
+from recordwise.exact import Number, arb_float_upper, ball, positive
 from recordwise.functions import Function, x
+from recordwise.mechanisms.calibration import decimal
 from recordwise.mechanisms.fat_tailed import FatTailedNoise, read_lattice
 from recordwise.mechanisms.fat_tailed_calibration import fat_tailed_scale
 from recordwise.noise import GeneralizedGaussian as GeneralizedGaussianLaw
@@ -57,9 +60,23 @@ class GeneralizedGaussian(FatTailedNoise):
         )
         object.__setattr__(self, "scale", found)
 
+    def shared(self, share: Fraction) -> "GeneralizedGaussian":
+        """The same at a share of the pure loss, for one of several levels: the scale grows by share**(-1/shape), rounded up."""
+        return GeneralizedGaussian(
+            shape=self.shape, scale=self.scale * _power_upper(1 / share, 1 / self.shape), lattice=self.coarse_lattice
+        )
+
     @property
     def function(self) -> Function:
         return (x / self.scale) ** self.shape
 
     def law_on(self, lattice: Fraction) -> LatticeLaw:
         return GeneralizedGaussianLaw(scale=self.scale / lattice, shape=self.shape)
+
+
+def _power_upper(base: Fraction, exponent: Fraction) -> Fraction:
+    """base**exponent: exact for a whole exponent, else rounded up to a short decimal."""
+    if exponent.denominator == 1:
+        return base**exponent.numerator
+    with ctx.workprec(128):
+        return decimal(arb_float_upper(ball(base) ** ball(exponent)), up=True)

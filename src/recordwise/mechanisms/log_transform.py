@@ -48,6 +48,9 @@ class LogTransform(TransformedNoise):
                 parameter="laplace_scale", problem="must be below 1: the exponential of the noise has no mean"
             )
 
+    def with_noise(self, *, sigma: Fraction | None = None, laplace_scale: Fraction | None = None) -> "LogTransform":
+        return LogTransform(offset=self.offset, sigma=sigma, laplace_scale=laplace_scale, signed=self.signed)
+
     @property
     def function(self) -> Function:
         return log(x + self.offset)

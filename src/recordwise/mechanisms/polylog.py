@@ -65,6 +65,17 @@ class Polylog(FatTailedNoise):
         )
         object.__setattr__(self, "scale", found)
 
+    def shared(self, share: Fraction) -> "Polylog":
+        """The same at a share of the pure loss, for one of several levels: the rate shrinks by it, and the tails get fatter."""
+        rate = self.rate * share
+        if self.power == 1 and rate <= 2:
+            raise ParameterError(
+                parameter="rate",
+                problem=f"{self.rate} cannot be shared: a share of {share} leaves {rate}, and power 1 needs more than 2",
+                advice=f"Take a rate above {2 / share}, a power above 1, or fewer levels.",
+            )
+        return Polylog(power=self.power, rate=rate, offset=self.offset, scale=self.scale, lattice=self.coarse_lattice)
+
     @property
     def function(self) -> Function:
         return self.rate * log(x / self.scale + self.offset) ** self.power

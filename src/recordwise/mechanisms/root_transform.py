@@ -51,6 +51,11 @@ class RootTransform(TransformedNoise):
         object.__setattr__(self, "sigma", noise.get("sigma"))
         object.__setattr__(self, "laplace_scale", noise.get("laplace_scale"))
 
+    def with_noise(self, *, sigma: Fraction | None = None, laplace_scale: Fraction | None = None) -> "RootTransform":
+        return RootTransform(
+            degree=self.degree, offset=self.offset, sigma=sigma, laplace_scale=laplace_scale, signed=self.signed
+        )
+
     @property
     def function(self) -> Function:
         return (x + self.offset) ** Fraction(1, self.degree)

@@ -75,6 +75,16 @@ class Transform(TransformedNoise):
                 advice="Raise the offset.",
             )
 
+    def with_noise(self, *, sigma: Fraction | None = None, laplace_scale: Fraction | None = None) -> "Transform":
+        return Transform(
+            self.f,
+            self.f_inverse,
+            offset=self.offset,
+            sigma=sigma,
+            laplace_scale=laplace_scale,
+            signed=self.signed,
+        )
+
     @property
     def function(self) -> Function:
         return self.f.after(x + self.offset)

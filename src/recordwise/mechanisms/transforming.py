@@ -4,9 +4,8 @@ Release f(total + offset), laid on a fine grid, plus lattice noise; estimate thr
 change of f is largest where nothing else is in the cell: a record loses what F(x) = f(x + offset) - f(offset) costs (T-TRANSFORM).
 """
 
-from copy import copy
 from fractions import Fraction
-from typing import Any, Self
+from typing import Any
 
 import numpy as np
 
@@ -64,6 +63,18 @@ class TransformedNoise:
         if self.sigma is not None:
             return gaussian_transform(summed, self.function, sigma=self.sigma, grid=grid)
         return laplace_transform(summed, self.function, scale=self._width(), grid=grid)
+
+    def shared(self, share: Number) -> "TransformedNoise":
+        """The same at a share of the loss, for one of several levels: of rho for Gaussian noise, where a hair more noise makes up
+        for a coarser grid (T-GRID), of epsilon for Laplace noise."""
+        part = read_share(share)
+        if self.sigma is not None:
+            return self.with_noise(sigma=sqrt_upper(self.sigma**2 / part) * (1 + Fraction(1, FINE_DATA)))
+        return self.with_noise(laplace_scale=self._width() / part)
+
+    def with_noise(self, *, sigma: Fraction | None = None, laplace_scale: Fraction | None = None) -> "TransformedNoise":
+        """The same transform with other noise."""
+        raise NotImplementedError
 
     def grid(self, step: Number = 1) -> Fraction:
         """The grid on the transformed scale, for a measure of this step."""
@@ -150,17 +161,6 @@ class TransformedNoise:
         grid = self.grid(1)
         v = self._transformed(total) + float(self._width()) * noise
         return self._mean(v, grid)[0] - float(self.offset)
-
-    def shared(self, share: Number) -> Self:
-        """The same at a share of the loss, for Gaussian noise; a hair more noise makes up for a coarser grid (T-GRID)."""
-        part = read_share(share)
-        if self.sigma is None:
-            raise ParameterError(
-                parameter="share", problem="of Laplace noise is not defined", advice="Give each level its own query."
-            )
-        slower = copy(self)
-        object.__setattr__(slower, "sigma", sqrt_upper(self.sigma**2 / part) * (1 + Fraction(1, FINE_DATA)))
-        return slower
 
     def loss_at_shift(self, shift: Number, *, step: Number = 1) -> float:
         """The policy at a contribution of this size: the worst case over what else is in the cell."""

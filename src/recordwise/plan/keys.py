@@ -16,6 +16,7 @@ import pyarrow.compute as pc
 from recordwise.errors import KeysError
 from recordwise.plan.casting import cast_keys
 from recordwise.plan.fields import Case, Expression, Field, Group, Prefix
+from recordwise.plan.ranking import Ranked, encoded, ranked, sorted_distinct
 from recordwise.plan.schema import Schema
 
 MOST_CELLS = 20_000_000
@@ -31,6 +32,8 @@ class Keys:
         if self.table.num_columns == 0:
             raise KeysError(column="the list", problem="has no column")
         _check_size(self.table.num_rows)
+        columns = {name: encoded(self.table.column(name)) for name in self.table.column_names}
+        object.__setattr__(self, "table", pa.table(columns))
 
     @classmethod
     def of(cls, frame: Any) -> "Keys":
@@ -69,16 +72,16 @@ class Keys:
     def cells(self, groups: tuple[Group, ...], schema: Schema) -> pa.Table:
         """The cells of one table: cast, checked to be distinct, brought to the level, sorted."""
         origins = {group: self._origin(group) for group in groups}
-        cast = {}
+        columns = []
         for group, origin in origins.items():
             if origin is None:
                 raise KeysError(column=f"'{group.name}'", problem="is grouped by but has no column in the keys")
-            cast[group.name] = _at_level(group, origin, self.table.column(origin), schema)
-        table = pa.table(cast)
-        if not self._is_projection(origins):
-            _check_distinct(table)
-        distinct = table.group_by(table.column_names, use_threads=False).aggregate([])
-        return distinct.sort_by([(name, "ascending") for name in table.column_names]).combine_chunks()
+            columns.append(_at_level(group, origin, self.table.column(origin).chunk(0), schema))
+        rows = sorted_distinct(columns)
+        names = [group.name for group in groups]
+        if len(rows) < self.table.num_rows and not self._is_projection(origins):
+            raise _doubled(names, self.table.num_rows - len(rows))
+        return pa.table({name: column.at(rows) for name, column in zip(names, columns)})
 
     def _is_projection(self, origins: dict[Group, str | None]) -> bool:
         """Whether a level leaves columns out or shortens codes: then equal rows are wanted, not a mistake."""
@@ -100,25 +103,28 @@ def cell_type(expression: Expression, schema: Schema) -> tuple[str, bool]:
     return column.type, column.null == "category"
 
 
-def _at_level(group: Group, origin: str, given: pa.ChunkedArray, schema: Schema) -> pa.Array:
+def _at_level(group: Group, origin: str, given: pa.Array, schema: Schema) -> Ranked:
+    """A column of the keys cast to its declared type and cut to the level; done once for each different value."""
     kind, nullable = cell_type(group.expression, schema)
-    array = cast_keys(origin, given, kind, nullable)
-    if not isinstance(group.expression, Prefix):
-        return array
-    shortened = pc.utf8_slice_codeunits(array, 0, group.expression.length)
-    if origin == group.name != group.expression.column and not shortened.equals(array):
-        raise KeysError(column=f"'{origin}'", problem=f"holds keys longer than {group.expression.length} characters")
-    return shortened
+    is_dictionary = pa.types.is_dictionary(given.type)
+    values = cast_keys(origin, given.dictionary if is_dictionary else given, kind, nullable)
+    places = given.indices.to_numpy() if is_dictionary else np.arange(len(given))
+    if isinstance(group.expression, Prefix):
+        shortened = pc.utf8_slice_codeunits(values, 0, group.expression.length)
+        if origin == group.name != group.expression.column and not shortened.equals(values):
+            raise KeysError(
+                column=f"'{origin}'", problem=f"holds keys longer than {group.expression.length} characters"
+            )
+        values = shortened
+    return ranked(values, places)
 
 
-def _check_distinct(table: pa.Table) -> None:
-    doubled = table.num_rows - table.group_by(table.column_names, use_threads=False).aggregate([]).num_rows
-    if doubled:
-        raise KeysError(
-            column=" x ".join(f"'{name}'" for name in table.column_names),
-            problem=f"lists {doubled:,} cell{'s' if doubled > 1 else ''} twice after casting to the declared type",
-            advice="A record in such a cell would be counted twice: remove the repeats.",
-        )
+def _doubled(names: list[str], doubled: int) -> KeysError:
+    return KeysError(
+        column=" x ".join(f"'{name}'" for name in names),
+        problem=f"lists {doubled:,} cell{'s' if doubled > 1 else ''} twice after casting to the declared type",
+        advice="A record in such a cell would be counted twice: remove the repeats.",
+    )
 
 
 def _check_size(rows: int) -> None:
