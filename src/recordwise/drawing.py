@@ -91,8 +91,13 @@ def _values(mechanism: Any, noisy: Noisy, estimates: Estimates) -> dict[str, Any
         columns["noisy"] = noisy.values()
         columns["sigma"] = np.full(len(columns["noisy"]), float(mechanism.sigma or mechanism.laplace_scale or 0))
     elif noisy.grid == 1:
-        columns["value"] = noisy.points
+        columns["value"] = _fitting(noisy.points)
     return columns
+
+
+def _fitting(points: Any) -> Any:
+    """Noisy whole numbers in 64 bits; only the sum of total and noise is ever clipped (T-RANGE)."""
+    return points if points.dtype == np.int64 else np.clip(points, -(2**63), 2**63 - 1).astype(np.int64)
 
 
 def _columns(prepared: Prepared, found: dict[str, Any]) -> dict[str, pa.Array]:

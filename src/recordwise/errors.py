@@ -37,7 +37,8 @@ class UnknownFormError(RecordwiseError, ValueError):
         self.what = what
         self.found = found
         super().__init__(
-            f"unknown {what} {found!r}: this version of recordwise cannot tell what it promises. Use the version that wrote it."
+            f"unknown {what} {shown(found)}: this version of recordwise cannot tell what it promises. "
+            "Use the version that wrote it."
         )
 
 
@@ -217,3 +218,17 @@ class SolverError(RecordwiseError, RuntimeError):
         self.problem = problem
         self.status = status
         super().__init__(f"{problem} was not solved: {status}. Nothing was released. Rescale the answers, or use nnls.")
+
+
+LONGEST_SHOWN = 60
+
+
+def shown(value: object) -> str:
+    """A parameter as a message shows it: short scalars as they are, everything else by its type, so that no input can make the
+    message itself fail or fill the screen."""
+    if isinstance(value, int) and value.bit_length() > 4 * LONGEST_SHOWN:
+        return "a whole number of too many digits"
+    if not isinstance(value, (str, int, float)) and value is not None:
+        return type(value).__name__
+    text = repr(value)
+    return text if len(text) <= LONGEST_SHOWN else text[:LONGEST_SHOWN] + "..."
