@@ -6,12 +6,14 @@ import numpy as np
 import pyarrow as pa
 import pytest
 from hypothesis import given, settings
+from plain_mechanism import Plain
 from reference_totals import truth
+from sqlglot import exp
 from test_totals import predicates, row
 
 from recordwise.engines import DuckDB
 from recordwise.errors import ParameterError
-from recordwise.plan import Schema
+from recordwise.plan import Keys, Plan, Schema, query
 from recordwise.plan.analysis import policy_measure
 from recordwise.plan.conditions import condition
 from recordwise.plan.predicates import Compare, leaves
@@ -52,7 +54,7 @@ def histogram(answer):
 def test_the_histogram_of_losses_equals_the_one_from_the_policys_own_numbers():
     data = sample(2000)
     with DuckDB(pa.table(data), SCHEMA) as engine:
-        answer = engine.summarise(terms_sql(POLICY.rho), EDGES)
+        answer = engine.summarise(terms_sql(POLICY.rho, "duckdb"), EDGES)
         assert "records" not in repr(answer)
     assert histogram(answer) == binned(POLICY.loss(data))
 
@@ -66,7 +68,7 @@ def test_firm_losses_equal_the_group_loss_of_their_units(bound):
     for firm, loss in zip(data["firm"], losses):
         by_firm.setdefault(firm, []).append(loss)
     with DuckDB(pa.table(data), SCHEMA) as engine:
-        answer = engine.summarise_firms(terms_sql(POLICY.rho), EDGES, bound=bound)
+        answer = engine.summarise_firms(terms_sql(POLICY.rho, "duckdb"), EDGES, bound=bound)
     assert histogram(answer) == binned([group_loss(found, bound=bound) for found in by_firm.values()])
 
 
@@ -76,7 +78,7 @@ def test_the_advanced_bound_is_at_least_its_infimum_and_at_most_lemma_4_times_e(
     losses = POLICY.loss(data)
     low, high = group_loss(losses, bound="advanced"), 3 * group_loss(losses, bound="simple")
     with DuckDB(pa.table(data), SCHEMA) as engine:
-        answer = engine.summarise_firms(terms_sql(POLICY.rho), [low * (1 - 1e-9), high], bound="advanced")
+        answer = engine.summarise_firms(terms_sql(POLICY.rho, "duckdb"), [low * (1 - 1e-9), high], bound="advanced")
     assert histogram(answer) == {1: 1}
 
 
@@ -91,9 +93,9 @@ def test_the_advanced_bound_stays_finite_for_a_firm_of_thousands():
 def test_bad_edges_bounds_and_missing_firms_are_refused():
     with DuckDB(pa.table(sample(2)), SCHEMA) as engine:
         with pytest.raises(ParameterError, match="increasing"):
-            engine.summarise(terms_sql(POLICY.rho), [2, 1])
+            engine.summarise(terms_sql(POLICY.rho, "duckdb"), [2, 1])
         with pytest.raises(ParameterError, match="one of"):
-            engine.summarise_firms(terms_sql(POLICY.rho), [1], bound="best")
+            engine.summarise_firms(terms_sql(POLICY.rho, "duckdb"), [1], bound="best")
     alone = Schema.of(unit="id", measures={"emp": 1})
     with (
         DuckDB(pa.table({"id": [1], "emp": [1]}), alone) as engine,
@@ -121,10 +123,38 @@ def test_the_condition_of_a_policy_holds_exactly_where_the_predicate_is_true(pre
 def test_a_condition_limits_a_histogram():
     data = sample(100)
     with DuckDB(pa.table(data), SCHEMA) as engine:
-        answer = engine.summarise(terms_sql(POLICY.rho), EDGES, condition=parse_predicate("kind = 'a' AND emp > 2"))
+        answer = engine.summarise(
+            terms_sql(POLICY.rho, "duckdb"), EDGES, condition=parse_predicate("kind = 'a' AND emp > 2")
+        )
     chosen = [
         POLICY.loss({k: v[i] for k, v in data.items()})
         for i in range(100)
         if data["kind"][i] == "a" and data["emp"][i] > 2
     ]
     assert histogram(answer) == binned(chosen)
+
+
+def test_records_are_summarised_beside_the_totals_of_their_own_cell():
+    """Realised loss of a sum with Gaussian noise, (q - (q - x))^2 / 2, and the total itself, on records of keyed cells only."""
+    data = {
+        "id": range(5),
+        "emp": [1, 2, 3, 4, 9],
+        "pay": [0.0] * 5,
+        "kind": ["a", "a", "b", "b", "c"],
+        "firm": [1] * 5,
+    }
+    asked = query().where("emp <> 4").group_by("kind", keys=Keys.of({"kind": ["a", "b", "z"]})).sum("emp", Plain())
+    plan = Plan(schema=SCHEMA, queries=(asked,))
+    (table,) = plan.tables()
+    emp, total = exp.column("emp", quoted=True), exp.column("total0", quoted=True)
+    change = exp.Sub(this=total, expression=exp.Paren(this=exp.Sub(this=total.copy(), expression=emp)))
+    with DuckDB(pa.table(data), SCHEMA) as engine:
+        losses = engine.summarise_beside_totals(
+            plan, table, exp.Mul(this=exp.Paren(this=change), expression=emp), [0.5, 1, 4, 9]
+        )
+        totals = engine.summarise_beside_totals(plan, table, total, [2.5, 3])
+        whole = Plan(schema=SCHEMA, queries=(query().sum("emp", Plain()),))
+        grand = engine.summarise_beside_totals(whole, whole.tables()[0], total, [18.5, 19])
+    assert histogram(losses) == {1: 1, 2: 1, 3: 1}
+    assert histogram(totals) == {1: 3}
+    assert histogram(grand) == {1: 5}

@@ -102,8 +102,8 @@ def warnings(file: "PlanFile") -> list[str]:
     """What the owner should know before a release."""
     from recordwise.engines.sources import open_source
     from recordwise.errors import SourceError
+    from recordwise.ledger import FIXED_IN_ADVANCE
     from recordwise.plan.analysis import plan_warnings
-    from recordwise.release import FIXED_IN_ADVANCE
 
     found = list(plan_warnings(file.plan))
     clamped = [each.alias for query in file.plan.queries for each in query.statistics if hasattr(each.mechanism, "to")]

@@ -8,7 +8,7 @@ import typer
 from recordwise.cli.failing import BAD_INPUT, AsJson, Debug, ends_well
 
 if TYPE_CHECKING:
-    from recordwise.ledger import Event
+    from recordwise.books import Event
 
 ledger = typer.Typer(help="Read and check the books of a dataset.", no_args_is_help=True)
 Books = Annotated[Path, typer.Argument(help="The ledger.", show_default=False)]
@@ -35,8 +35,8 @@ def show(file: Books, as_json: AsJson = False, debug: Debug = False) -> None:
         typer.echo(json.dumps(told))
         return
     from recordwise.cli import screen
+    from recordwise.ledger import FIXED_IN_ADVANCE
     from recordwise.policy.plain import policy_lines
-    from recordwise.release import FIXED_IN_ADVANCE
 
     screen.heading(f"Books of '{events[0].body['dataset']}'")
     screen.table(["entry", "time", "event", ""], [_row(event) for event in events])

@@ -89,7 +89,7 @@ def told(done: "Release", out: Path) -> dict[str, Any]:
     return {
         "folder": str(out),
         "mark": "private" if done.private else "NOT PRIVATE",
-        "digest": done.digest(),
+        "digest": done.digest,
         "ledger": {"length": done.head.length, "digest": done.head.digest},
         "tables": {table.name: {"cells": table.data.num_rows, "accuracy": accuracy(table)} for table in done.tables},
     }
@@ -103,7 +103,8 @@ def show(file: "PlanFile", done: "Release", out: Path) -> None:
     rows = []
     for table in done.tables:
         for name, found in accuracy(table).items():
-            share = f"{found['share_cv_below_0.1']:.0%}"
+            below = found["share_cv_below_0.1"]
+            share = "none" if below is None else f"{below:.0%}"
             numbers = [screen.figure(found["median_sd"]), screen.figure(found["median_cv"]), share]
             rows.append([f"{table.name}.parquet", f"{table.data.num_rows:,}", name, *numbers])
     screen.table(["file", "cells", "variable", "median sd", "median cv", "cells with cv below 0.1"], rows)

@@ -111,9 +111,9 @@ def _bar(steps: int) -> Iterator[Tell]:
         yield tell
 
 
-def figure(value: float) -> str:
+def figure(value: float | None) -> str:
     """A number for a reader: four digits, thousands marked, none where there is none."""
-    if value != value or value in (float("inf"), float("-inf")):
+    if value is None or value != value or value in (float("inf"), float("-inf")):
         return "none"
     if value == 0 or 0.001 <= abs(value) < 1000:
         return f"{value:.4g}"

@@ -6,7 +6,8 @@ from fractions import Fraction
 from recordwise.errors import ParameterError
 from recordwise.exact import Number, positive
 from recordwise.functions import Function, log, x
-from recordwise.mechanisms.inverses import ExponentialInverse, Inverse
+from recordwise.mechanisms.exponential_inverse import ExponentialInverse
+from recordwise.mechanisms.inverses import Inverse
 from recordwise.mechanisms.transform_calibration import noise_of
 from recordwise.mechanisms.transforming import TransformedNoise
 

@@ -6,7 +6,8 @@ from fractions import Fraction
 from recordwise.errors import ParameterError
 from recordwise.exact import Number, nonnegative
 from recordwise.functions import Function, x
-from recordwise.mechanisms.inverses import Inverse, PolynomialInverse
+from recordwise.mechanisms.inverses import Inverse
+from recordwise.mechanisms.polynomial_inverse import PolynomialInverse
 from recordwise.mechanisms.transform_calibration import noise_of
 from recordwise.mechanisms.transforming import TransformedNoise
 

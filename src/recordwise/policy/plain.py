@@ -4,19 +4,8 @@ from fractions import Fraction
 from typing import TYPE_CHECKING
 
 from recordwise.functions import Function, Log, Power, Sum
-from recordwise.policy.atoms import (
-    Additive,
-    AdditiveTable,
-    Atom,
-    GaussianTransform,
-    LaplaceTransform,
-    One,
-    Outside,
-    Pieces,
-    SelectionDelta,
-    Square,
-    Thresholds,
-)
+from recordwise.policy.atoms import Atom, One, Outside, Pieces, SelectionDelta, Square, Thresholds
+from recordwise.policy.concave_atoms import Additive, AdditiveTable, GaussianTransform, LaplaceTransform
 from recordwise.policy.conditions import EVERY
 from recordwise.policy.policy import Maximum, Terms
 from recordwise.policy.words import condition_words
