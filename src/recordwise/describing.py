@@ -9,8 +9,11 @@ from recordwise.errors import ParameterError
 from recordwise.exact import fraction_text
 from recordwise.functions import Function
 from recordwise.plan import Case, Plan, PlannedTable, Prefix, Schema
+from recordwise.plan.average import Average
 from recordwise.plan.conditions import condition
 from recordwise.plan.fields import Group
+from recordwise.plan.quantile import Quantile
+from recordwise.plan.query import Statistic
 from recordwise.policy import By
 
 
@@ -36,27 +39,38 @@ def plan_json(plan: Plan) -> list[dict[str, Any]]:
             {
                 "where": None if query.condition is None else condition(query.condition).to_json(),
                 "tables": [_table_json(plan, table) for table in tables],
-                "statistics": [
-                    {
-                        "name": statistic.alias,
-                        "kind": type(statistic).__name__,
-                        "of": getattr(statistic, "measure", getattr(statistic, "column", None)),
-                        "mechanism": value_json(statistic.mechanism),
-                    }
-                    for statistic in query.statistics
-                ],
+                "statistics": [_statistic_json(statistic) for statistic in query.statistics],
             }
         )
     return described
 
 
+def _statistic_json(statistic: Statistic) -> dict[str, Any]:
+    described = {
+        "name": statistic.alias,
+        "kind": type(statistic).__name__,
+        "of": getattr(statistic, "measure", getattr(statistic, "column", None)),
+    }
+    if isinstance(statistic, Average):
+        return described | {"sum": value_json(statistic.sum), "count": value_json(statistic.count), "unbiased": False}
+    if isinstance(statistic, Quantile):
+        described |= {"p": fraction_text(statistic.p), "unbiased": False}
+    return described | {"mechanism": value_json(statistic.mechanism)}
+
+
 def _table_json(plan: Plan, table: PlannedTable) -> dict[str, Any]:
+    selection = plan.selection(table)
+    cells = {"keys": selection.to_json()} if selection else {"public_cells": _public_cells(plan, table)}
     return {
         "name": table_name(plan, table),
         "by": [_group_json(group) for group in table.shape.groups],
         "share": fraction_text(table.shape.share),
-        "public_cells": plan.cells(table).num_rows if table.shape.groups else 1,
+        **cells,
     }
+
+
+def _public_cells(plan: Plan, table: PlannedTable) -> int:
+    return plan.cells(table).num_rows if table.shape.groups else 1
 
 
 def _group_json(group: Group) -> dict[str, Any]:

@@ -17,6 +17,7 @@ from recordwise.ledger import Head
 from recordwise.policy import Policy
 
 FORMAT = 1
+FLAG = b"recordwise_flag"
 FIXED_IN_ADVANCE = "guarantee holds only if this list of queries was fixed in advance"
 NOT_PRIVATE = "NOT PRIVATE: drawn from a seeded generator, for tests and simulation only"
 
@@ -29,6 +30,12 @@ class ReleasedTable:
     keys: tuple[str, ...]
     variables: tuple[str, ...]
     data: pa.Table
+    """A column that must not be taken for an unbiased estimate says so in its metadata."""
+
+    def flags(self) -> dict[str, str]:
+        """The variables that are not unbiased, and why."""
+        known = {field.name: field.metadata or {} for field in self.data.schema}
+        return {name: found[FLAG].decode() for name, found in known.items() if FLAG in found}
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -132,6 +139,7 @@ class Release:
             "digest": self.digest(),
             "ledger": {"length": self.head.length, "digest": self.head.digest},
             **self.description,
+            "flags": {table.name: table.flags() for table in self.tables},
             "accuracy": {table.name: accuracy(table) for table in self.tables},
         }
 
@@ -140,6 +148,14 @@ class Release:
             f"<h4>{table.name}</h4>{table.data.slice(0, 8).to_pandas().to_html(index=False)}" for table in self.tables
         )
         return f"<div><b>recordwise release ({self._mark()})</b>{shown}{self.policy._repr_html_()}</div>"
+
+
+def flagged(table: pa.Table, flags: dict[str, str]) -> pa.Table:
+    """The table with a flag in the metadata of some columns."""
+    fields = [
+        field.with_metadata({FLAG: flags[field.name]}) if field.name in flags else field for field in table.schema
+    ]
+    return table.cast(pa.schema(fields))
 
 
 def accuracy(table: ReleasedTable) -> dict[str, dict[str, float]]:

@@ -9,18 +9,21 @@ import pyarrow as pa
 
 from recordwise.describing import inferred_columns, plan_json, schema_json, table_name
 from recordwise.drawing import draw_table
+from recordwise.drawn import Drawn
 from recordwise.engines import DuckDB
-from recordwise.engines.results import TableTotals
+from recordwise.engines.results import FoundTotals, TableTotals
 from recordwise.engines.sources import open_source
 from recordwise.errors import ParameterError, TuningError
 from recordwise.exact import Number
 from recordwise.ledger import Charge, Event, Ledger
 from recordwise.noise import BitSource, Secure
-from recordwise.plan import Keys, Measure, Plan, Query, Schema, parse_sql
+from recordwise.plan import Measure, Plan, Query, Schema, parse_sql
 from recordwise.plan.analysis import plan_policy, plan_warnings
 from recordwise.plan.mechanism import Mechanism
+from recordwise.plan.query import KeyList
 from recordwise.policy import Policy
-from recordwise.release import FIXED_IN_ADVANCE, Release, ReleasedTable
+from recordwise.release import FIXED_IN_ADVANCE, Release, ReleasedTable, flagged
+from recordwise.selecting import select_cells
 
 TUNINGS = ("public", "synthetic", "past", "confidential")
 Progress = Callable[[str], None]
@@ -100,7 +103,7 @@ class Session:
         text: str,
         *,
         mechanisms: Mapping[str, Mechanism],
-        keys: Keys | Sequence[Keys] | None = None,
+        keys: KeyList | Sequence[KeyList] | None = None,
         rng: BitSource | None = None,
         level: float = 0.95,
     ) -> Release:
@@ -143,16 +146,20 @@ class Session:
     def _name(self, plan: Plan) -> str:
         return "; ".join(", ".join(statistic.alias for statistic in query.statistics) for query in plan.queries)
 
-    def _publish(self, plan: Plan, exact: TableTotals, rng: BitSource, level: float) -> ReleasedTable:
+    def _publish(self, plan: Plan, exact: TableTotals | FoundTotals, rng: BitSource, level: float) -> ReleasedTable:
+        counts: tuple[Drawn, ...] = ()
+        if isinstance(exact, FoundTotals):
+            exact, selected_on = select_cells(plan, exact, rng, level=level)
+            counts = (selected_on,)
         columns = {name: exact.cells.column(name) for name in exact.cells.column_names}
-        drawn = draw_table(plan, exact, rng, level=level)
+        drawn = counts + draw_table(plan, exact, rng, level=level)
         for variable in drawn:
             columns |= variable.columns()
         return ReleasedTable(
             name=table_name(plan, exact.table),
             keys=tuple(exact.cells.column_names),
             variables=tuple(variable.alias for variable in drawn),
-            data=pa.table(columns),
+            data=flagged(pa.table(columns), {variable.alias: variable.flag for variable in drawn if variable.flag}),
         )
 
     def _booked(

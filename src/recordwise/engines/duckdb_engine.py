@@ -11,11 +11,13 @@ from sqlglot import exp
 
 from recordwise.engines.binding import bind, copy_relation
 from recordwise.engines.connection import Connection
-from recordwise.engines.results import TableTotals
+from recordwise.engines.results import FoundTotals, TableTotals
 from recordwise.engines.sources import CsvFiles, ParquetFiles, Relation, open_source
 from recordwise.engines.wide import scatter, words
 from recordwise.errors import DataError, PlanError, RecordError, SourceError
 from recordwise.plan.bases import Base, bases_of
+from recordwise.plan.bin_trees import bins_tree, grid_table
+from recordwise.plan.found_cells import found_cells_tree, typed_cells
 from recordwise.plan.lowering import POSITION, Names, cells_tree, firms_tree, total_name, totals_trees
 from recordwise.plan.plan import Plan, PlannedTable
 from recordwise.plan.predicates import Predicate
@@ -24,6 +26,7 @@ from recordwise.plan.schema import Schema
 from recordwise.plan.split_rows import pieces_count_tree, split_rows_tree
 from recordwise.plan.splitting import Splitting
 from recordwise.plan.summaries import firm_histogram_tree, histogram_tree
+from recordwise.plan.totals import CountBins
 from recordwise.sensitive import Sensitive
 
 DEFAULT_MEMORY = "700MB"
@@ -85,10 +88,10 @@ class DuckDB:
             self._connection.run(records_tree(self.schema, self._stored))
         self._prepared = True
 
-    def totals(self, plan: Plan) -> tuple[TableTotals, ...]:
+    def totals(self, plan: Plan) -> tuple[TableTotals | FoundTotals, ...]:
         """The exact totals of every table of a plan, in the plan's order."""
         self._ready(plan.schema)
-        found: dict[tuple[int, int], TableTotals] = {}
+        found: dict[tuple[int, int], TableTotals | FoundTotals] = {}
         for number, base in enumerate(bases_of(plan.tables())):
             names = self._fill(base, number)
             for table in base.tables:
@@ -156,8 +159,17 @@ class DuckDB:
             self._connection.run(_temporary_table(name, firms_tree(base, condition, self.schema)))
         return names
 
-    def _table(self, plan: Plan, base: Base, table: PlannedTable, names: Names) -> TableTotals:
-        cells = plan.cells(table)
+    def _table(self, plan: Plan, base: Base, table: PlannedTable, names: Names) -> TableTotals | FoundTotals:
+        """Totals at the public keys, or at every cell that holds records where keys are selected."""
+        selection = plan.selection(table)
+        if selection is None:
+            return self._totals_at(plan.cells(table), base, table, names)
+        found = self._connection.fetch(found_cells_tree(base, table, names, selection.total()))
+        cells = typed_cells(found, table, self.schema)
+        exact = self._totals_at(cells, base, table, names)
+        return FoundTotals(table=table, cells=Sensitive(cells), totals=exact.totals, bins=exact.bins)
+
+    def _totals_at(self, cells: pa.Table, base: Base, table: PlannedTable, names: Names) -> TableTotals:
         count = cells.num_rows if table.shape.groups else 1
         positions = pa.array(np.arange(count))
         keys = pa.table([*cells.columns, positions], [*(f"k{i}" for i in range(cells.num_columns)), POSITION])
@@ -169,9 +181,19 @@ class DuckDB:
             for name in rows.column_names:
                 if name != POSITION:
                     columns[name] = scatter(at, words(rows.column(name)), count)
+        bins = tuple(self._bins(table, each) for each in table.bins)
         self._connection.duckdb.unregister("public_keys")
         ordered = {name: columns[name] for name in (total_name(table, total) for total in table.totals)}
-        return TableTotals(table=table, cells=cells, totals=Sensitive(pa.table(ordered)))
+        return TableTotals(table=table, cells=cells, totals=Sensitive(pa.table(ordered)), bins=bins)
+
+    def _bins(self, table: PlannedTable, bins: CountBins) -> Sensitive[pa.Table]:
+        """The records at each point of a grid, cell by cell."""
+        measure = self.schema.measure(bins.measure)
+        assert measure is not None
+        self._connection.duckdb.register("public_grid", grid_table(bins.grid, measure.step))
+        rows = self._connection.fetch(bins_tree(table, bins, self.schema, grid="public_grid", keys="public_keys"))
+        self._connection.duckdb.unregister("public_grid")
+        return Sensitive(rows)
 
 
 def _temporary_table(name: str, select: exp.Expr) -> exp.Expr:

@@ -14,9 +14,9 @@ from recordwise.plan.conditions import condition
 from recordwise.plan.levels import Level
 from recordwise.plan.mechanism import count_policy, shared, threshold_of
 from recordwise.plan.plan import Plan, PlannedTable
-from recordwise.plan.query import Query
+from recordwise.plan.query import Drawable, Query
 from recordwise.plan.schema import Schema
-from recordwise.plan.statistics import Statistic, Sum
+from recordwise.plan.statistics import Sum
 from recordwise.plan.thresholds import Run, cell_threshold, cells_by_threshold, is_raised
 from recordwise.policy import By, Measure, Policy
 
@@ -33,12 +33,14 @@ def query_policy(query: Query, schema: Schema, *, tight: bool = True) -> Policy:
     """The policy of one query, limited to the records its condition selects."""
     total = Policy()
     for level in query.tables():
-        for statistic in query.statistics:
+        selection = query.selection_of(level)
+        total += selection.policy(schema) if selection else Policy()
+        for statistic in query.draws():
             total += statistic_policy(statistic, level, schema, tight=tight)
     return total if query.condition is None else total.where(condition(query.condition))
 
 
-def statistic_policy(statistic: Statistic, level: Level, schema: Schema, *, tight: bool) -> Policy:
+def statistic_policy(statistic: Drawable, level: Level, schema: Schema, *, tight: bool) -> Policy:
     """What one statistic of one table costs a record of that table."""
     mechanism = shared(statistic.mechanism, level.share)
     if not isinstance(statistic, Sum):
@@ -64,9 +66,7 @@ class CellMechanism:
     run: Run
 
 
-def cell_mechanisms(
-    plan: Plan, table: PlannedTable, statistic: Statistic, cells: pa.Table
-) -> tuple[CellMechanism, ...]:
+def cell_mechanisms(plan: Plan, table: PlannedTable, statistic: Drawable, cells: pa.Table) -> tuple[CellMechanism, ...]:
     """Which mechanism serves which cells: the level's share taken, group thresholds resolved as in the policy (T-CELL)."""
     mechanism, groups = shared(statistic.mechanism, table.shape.share), table.shape.groups
     every = cells_by_threshold(Fraction(1), groups, cells)
@@ -86,7 +86,7 @@ def plan_warnings(plan: Plan) -> tuple[str, ...]:
     found = []
     for query in plan.queries:
         for level in query.tables():
-            for statistic in query.statistics:
+            for statistic in query.draws():
                 if not isinstance(statistic, Sum):
                     continue
                 at = threshold_of(statistic.mechanism, policy_measure(statistic.measure, plan.schema))

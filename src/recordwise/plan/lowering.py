@@ -1,6 +1,6 @@
 """From a base and its tables to the statements an engine runs, as trees: one pass over the records, then roll-ups at the keys."""
 
-from collections.abc import Mapping
+from collections.abc import Iterable, Mapping
 from dataclasses import dataclass
 
 from sqlglot import exp
@@ -102,22 +102,26 @@ def totals_trees(base: Base, table: PlannedTable, names: Names, keys: str) -> li
 
 def _at_keys(base: Base, table: PlannedTable, source: str, totals: Mapping[str, exp.Expr], keys: str) -> exp.Expr:
     """Roll all finest cells up to the level, and only then look at the keys (T-ROLLUP)."""
-    groups = [_rolled_up(base, group.expression) for group in table.shape.groups]
+    groups = [rolled_up(base, group.expression) for group in table.shape.groups]
     rolled = exp.select(*(exp.alias_(tree, f"k{i}") for i, tree in enumerate(groups)))
     rolled = rolled.select(*(exp.alias_(tree, name) for name, tree in totals.items())).from_(source)
     if not groups:
         return rolled.select(exp.alias_(constant(0), POSITION))
-    rolled = rolled.group_by(*(tree.copy() for tree in groups))
+    return at_keys(rolled.group_by(*(tree.copy() for tree in groups)), len(groups), totals, keys)
+
+
+def at_keys(rolled: exp.Select, groups: int, columns: Iterable[str], keys: str) -> exp.Expr:
+    """The rows of cells that are among the keys, by their position there."""
     matches = [
-        exp.NullSafeEQ(this=column(f"k{i}", "rolled"), expression=column(f"k{i}", "keys")) for i in range(len(groups))
+        exp.NullSafeEQ(this=column(f"k{i}", "rolled"), expression=column(f"k{i}", "keys")) for i in range(groups)
     ]
-    select = exp.select(column(POSITION, "keys"), *(column(name, "rolled") for name in totals))
+    select = exp.select(column(POSITION, "keys"), *(column(name, "rolled") for name in columns))
     return select.from_(rolled.subquery("rolled")).join(
         exp.to_table(keys).as_("keys"), on=exp.and_(*matches), join_type="inner"
     )
 
 
-def _rolled_up(base: Base, wanted: Expression) -> exp.Expr:
+def rolled_up(base: Base, wanted: Expression) -> exp.Expr:
     """The group of a level out of the finest cells."""
     number = next(i for i, candidate in enumerate(base.expressions) if finer(candidate, wanted))
     source = column(f"g{number}")

@@ -23,7 +23,7 @@ from recordwise.policy.atoms import (
 from recordwise.policy.conditions import EVERY, NONE, Column, Condition, Value, among, both, complement, literal
 from recordwise.policy.evaluators import Steps
 from recordwise.policy.measure import Measure
-from recordwise.policy.policy import Policy, policy_of
+from recordwise.policy.policy import Policy, Terms, policy_of
 
 MeasureName: TypeAlias = Measure | str
 
@@ -131,11 +131,19 @@ def laplace_transform(measure: MeasureName, function: Function, *, scale: Number
     return policy_of(LaplaceTransform(Measure.of(measure), function, step, exact), Fraction(1))
 
 
-def selection(sigma: Number, at: Mapping[MeasureName, Number], deltas: Steps) -> Policy:
-    """Private key selection on pieces: rho = pieces**2/(2 sigma**2) and the lattice tail ``deltas`` by number of pieces."""
-    exact = positive(sigma, parameter="sigma")
-    cases = threshold_cases(at)
-    ((_, thresholds),) = cases
-    assert not isinstance(thresholds, str)
-    rho = policy_of(Pieces(thresholds), 1 / (2 * exact**2))
-    return Policy(rho.rho, {(EVERY, SelectionDelta(thresholds, deltas)): Fraction(1)}, near_gaussian=False)
+def selection(sigma: Number, at: Mapping[MeasureName, Number | By], deltas: Steps) -> Policy:
+    """Private key selection: rho = pieces**2/(2 sigma**2) and the lattice tail ``deltas`` by number of pieces (T-SELECT).
+
+    Without thresholds a record is one piece; without deltas the selection is from a public domain and has none.
+    """
+    weight = 1 / (2 * positive(sigma, parameter="sigma") ** 2)
+    total = Policy({}, {}, near_gaussian=False)
+    for condition, thresholds in threshold_cases(at):
+        if isinstance(thresholds, str):
+            total += policy_of(Outside(thresholds), Fraction(1), condition=condition)
+            continue
+        total += policy_of(Pieces(thresholds) if thresholds else One(), weight, condition=condition)
+        if deltas:
+            chance: Terms = {(condition, SelectionDelta(thresholds, deltas)): Fraction(1)}
+            total += Policy({}, chance, near_gaussian=False)
+    return total
