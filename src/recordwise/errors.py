@@ -175,3 +175,12 @@ class ExtremeDrawError(RecordwiseError, OverflowError):
             f"{count} draw{'s do' if count != 1 else ' does'} not fit 64 bits. Nothing was returned. "
             "Add noise with add_to, which clips only total + noise."
         )
+
+
+class SolverError(RecordwiseError, RuntimeError):
+    """A numerical code gave up; the fit is not returned, because it would not be what it is called."""
+
+    def __init__(self, *, problem: str, status: str) -> None:
+        self.problem = problem
+        self.status = status
+        super().__init__(f"{problem} was not solved: {status}. Nothing was released. Rescale the answers, or use nnls.")

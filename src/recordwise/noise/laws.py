@@ -3,10 +3,15 @@
 from dataclasses import dataclass
 from fractions import Fraction
 
+from flint import ctx
+
 from recordwise.errors import ParameterError
-from recordwise.exact import Number, positive
+from recordwise.exact import Number, ball, positive
 from recordwise.functions import Function, log, x
+from recordwise.noise.calibration import scale_for_variance
 from recordwise.noise.law import LatticeLaw, check_range
+
+CERTIFYING_BITS = 256
 
 
 @dataclass(frozen=True, slots=True, init=False)
@@ -18,6 +23,11 @@ class DiscreteGaussian(LatticeLaw):
     def __init__(self, sigma: Number) -> None:
         object.__setattr__(self, "sigma", positive(sigma, parameter="sigma"))
         check_range(str(self), self.exponent)
+
+    @classmethod
+    def for_variance(cls, variance: Number) -> "DiscreteGaussian":
+        """The law whose lattice variance is the wanted one, never below it (T-CALIBRATE)."""
+        return cls(scale_for_variance(lambda sigma: x**2 / (2 * sigma**2), variance))
 
     @property
     def exponent(self) -> Function:
@@ -38,6 +48,11 @@ class DiscreteLaplace(LatticeLaw):
         object.__setattr__(self, "scale", positive(scale, parameter="scale"))
         check_range(str(self), self.exponent)
 
+    @classmethod
+    def for_variance(cls, variance: Number) -> "DiscreteLaplace":
+        """The law whose lattice variance is the wanted one, never below it (T-CALIBRATE)."""
+        return cls(scale_for_variance(lambda scale: x / scale, variance))
+
     @property
     def exponent(self) -> Function:
         return x / self.scale
@@ -52,23 +67,32 @@ class GeneralizedGaussian(LatticeLaw):
 
     def __init__(self, scale: Number, shape: Number) -> None:
         object.__setattr__(self, "scale", positive(scale, parameter="scale"))
-        object.__setattr__(self, "shape", positive(shape, parameter="shape"))
-        if self.shape > 1:
-            raise ParameterError(
-                parameter="shape",
-                problem=f"must be at most 1, not {shape}",
-                advice="Above 1 the exponent is not concave.",
-            )
+        object.__setattr__(self, "shape", _checked_shape(shape))
         check_range(str(self), self.exponent)
+
+    @classmethod
+    def for_variance(cls, variance: Number, *, shape: Number) -> "GeneralizedGaussian":
+        """The law of that shape whose lattice variance is the wanted one, never below it (T-CALIBRATE)."""
+        power = _checked_shape(shape)
+        return cls(scale_for_variance(lambda scale: (x / scale) ** power, variance), power)
 
     @property
     def exponent(self) -> Function:
         return (x / self.scale) ** self.shape
 
 
+def _checked_shape(shape: Number) -> Fraction:
+    power = positive(shape, parameter="shape")
+    if power > 1:
+        raise ParameterError(
+            parameter="shape", problem=f"must be at most 1, not {shape}", advice="Above 1 the exponent is not concave."
+        )
+    return power
+
+
 @dataclass(frozen=True, slots=True, init=False)
 class Polylog(LatticeLaw):
-    """P(Z = k) proportional to exp(-rate * ln(|k| / scale + offset)**power), power >= 1."""
+    """P(Z = k) proportional to exp(-rate * ln(|k| / scale + offset)**power), power >= 1, offset >= e**(power - 1)."""
 
     scale: Fraction
     rate: Fraction
@@ -79,26 +103,43 @@ class Polylog(LatticeLaw):
         given = {"scale": scale, "rate": rate, "offset": offset, "power": power}
         for name, value in given.items():
             object.__setattr__(self, name, positive(value, parameter=name))
-        if self.power < 1:
-            raise ParameterError(parameter="power", problem=f"must be at least 1, not {power}")
-        if self.offset < 1:
-            raise ParameterError(parameter="offset", problem=f"must be at least 1, not {offset}")
-        self._check_rate()
-        self.exponent.concave()
+        _check_polylog(self.rate, self.offset, self.power)
         check_range(str(self), self.exponent)
 
-    def _check_rate(self) -> None:
-        if self.power == 1 and self.rate <= 2:
-            lacks = "a normaliser" if self.rate <= 1 else "a mean"
-            raise ParameterError(
-                parameter="rate",
-                problem=f"must be above 2 at power 1, not {self.rate}",
-                advice=f"The law would lack {lacks}.",
-            )
+    @classmethod
+    def for_variance(cls, variance: Number, *, rate: Number, offset: Number, power: Number) -> "Polylog":
+        """The law of that shape whose lattice variance is the wanted one, never below it (T-CALIBRATE)."""
+        d, o, p = (
+            positive(rate, parameter="rate"),
+            positive(offset, parameter="offset"),
+            positive(power, parameter="power"),
+        )
+        _check_polylog(d, o, p)
+        return cls(scale_for_variance(lambda scale: d * log(x / scale + o) ** p, variance), d, o, p)
 
     @property
     def exponent(self) -> Function:
         return self.rate * log(x / self.scale + self.offset) ** self.power
+
+
+def _check_polylog(rate: Fraction, offset: Fraction, power: Fraction) -> None:
+    """Refuse what is not concave, and at power 1 what has no mean."""
+    if power < 1:
+        raise ParameterError(parameter="power", problem=f"must be at least 1, not {power}")
+    with ctx.workprec(CERTIFYING_BITS):
+        needed = ball(power - 1).exp()
+        concave = ball(offset) >= needed
+    if not concave:
+        raise ParameterError(
+            parameter="offset",
+            problem=f"must be at least e^(power - 1) = {float(needed):.17g}, not {float(offset):.17g}",
+            advice="Below that the exponent is not concave and the policy would be exceeded.",
+        )
+    if power == 1 and rate <= 2:
+        lacks = "a normaliser" if rate <= 1 else "a mean"
+        raise ParameterError(
+            parameter="rate", problem=f"must be above 2 at power 1, not {rate}", advice=f"The law would lack {lacks}."
+        )
 
 
 @dataclass(frozen=True, slots=True, init=False)

@@ -6,7 +6,7 @@ from fractions import Fraction
 import pyarrow as pa
 from sqlglot import exp
 
-from recordwise.plan.lowering import POSITION, at_keys
+from recordwise.plan.lowering import at_keys
 from recordwise.plan.plan import PlannedTable
 from recordwise.plan.schema import Schema
 from recordwise.plan.totals import CountBins
@@ -50,9 +50,7 @@ def bins_tree(table: PlannedTable, bins: CountBins, schema: Schema, *, grid: str
         )
         .group_by(*(tree.copy() for tree in ours), _decided())
     )
-    if not groups:
-        return exp.select(exp.alias_(constant(0), POSITION), column(BIN), column(HELD)).from_(placed.subquery("rolled"))
-    return at_keys(placed, len(groups), (BIN, HELD), keys)
+    return at_keys(table, placed, keys, [BIN, HELD])
 
 
 def guess_tree(bins: CountBins, step: Fraction) -> exp.Expr:

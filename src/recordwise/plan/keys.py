@@ -23,6 +23,7 @@ if TYPE_CHECKING:
     from recordwise.plan.selection import PiecesAt, SelectFrom, SelectKeys
 
 MOST_CELLS = 20_000_000
+IntArray = np.ndarray[tuple[int, ...], np.dtype[np.int64]]
 
 
 @dataclass(frozen=True, slots=True, eq=False)
@@ -96,10 +97,10 @@ class Keys:
                 raise KeysError(column=f"'{group.name}'", problem="is grouped by but has no column in the keys")
             cast[group.name] = _at_level(group, origin, self.table.column(origin), schema)
         table = pa.table(cast)
-        if not self._is_projection(origins):
-            _check_distinct(table)
-        distinct = table.group_by(table.column_names, use_threads=False).aggregate([])
-        return distinct.sort_by([(name, "ascending") for name in table.column_names]).combine_chunks()
+        order = sorted_distinct(table)
+        if len(order) < table.num_rows and not self._is_projection(origins):
+            raise _doubled(table, table.num_rows - len(order))
+        return table.take(pa.array(order))
 
     def _is_projection(self, origins: dict[Group, str | None]) -> bool:
         """Whether a level leaves columns out or shortens codes: then equal rows are wanted, not a mistake."""
@@ -132,14 +133,37 @@ def _at_level(group: Group, origin: str, given: pa.ChunkedArray, schema: Schema)
     return shortened
 
 
-def _check_distinct(table: pa.Table) -> None:
-    doubled = table.num_rows - table.group_by(table.column_names, use_threads=False).aggregate([]).num_rows
-    if doubled:
-        raise KeysError(
-            column=" x ".join(f"'{name}'" for name in table.column_names),
-            problem=f"lists {doubled:,} cell{'s' if doubled > 1 else ''} twice after casting to the declared type",
-            advice="A record in such a cell would be counted twice: remove the repeats.",
-        )
+def sorted_distinct(table: pa.Table) -> IntArray:
+    """The rows to take so that every different row stands once, in ascending order, NULL last.
+
+    Rows are compared as whole numbers: each column by the rank of its value, all columns as the digits of one number.
+    """
+    code = np.zeros(table.num_rows, dtype=np.int64)
+    size = 1
+    for column in table.columns:
+        ranks, count = _ranks(column)
+        if size * count >= 2**63:
+            # Ranks of the columns so far are fewer than there are rows, so the next product fits.
+            code = np.unique(code, return_inverse=True)[1].astype(np.int64)
+            size = table.num_rows
+        code, size = code * count + ranks, size * count
+    return np.unique(code, return_index=True)[1]
+
+
+def _ranks(column: pa.ChunkedArray) -> tuple[IntArray, int]:
+    encoded = column.combine_chunks().dictionary_encode(null_encoding="encode")
+    order = pc.sort_indices(encoded.dictionary).to_numpy()
+    rank = np.empty(len(order), dtype=np.int64)
+    rank[order] = np.arange(len(order))
+    return rank[encoded.indices.to_numpy()], len(order)
+
+
+def _doubled(table: pa.Table, doubled: int) -> KeysError:
+    return KeysError(
+        column=" x ".join(f"'{name}'" for name in table.column_names),
+        problem=f"lists {doubled:,} cell{'s' if doubled > 1 else ''} twice after casting to the declared type",
+        advice="A record in such a cell would be counted twice: remove the repeats.",
+    )
 
 
 def _check_size(rows: int) -> None:

@@ -1,6 +1,6 @@
 """From a base and its tables to the statements an engine runs, as trees: one pass over the records, then roll-ups at the keys."""
 
-from collections.abc import Iterable, Mapping
+from collections.abc import Mapping
 from dataclasses import dataclass
 
 from sqlglot import exp
@@ -91,34 +91,46 @@ def totals_trees(base: Base, table: PlannedTable, names: Names, keys: str) -> li
         columns = {
             total_name(table, total): f"a{base.additive().index((total, table.condition))}" for total in additive
         }
+        rolled = _finest(base, table, names.cells, columns) if _is_finest(base, table) else None
         sums = {name: exp.Sum(this=column(source)) for name, source in columns.items()}
-        trees.append(_at_keys(base, table, names.cells, sums, keys))
+        trees.append(at_keys(table, rolled or _rolled(base, table, names.cells, sums), keys, list(sums)))
     if CountFirms() in table.totals:
         pairs = names.firms[base.firm_conditions().index(table.condition)]
-        firms = exp.Count(this=exp.Distinct(expressions=[column(FIRM)]))
-        trees.append(_at_keys(base, table, pairs, {total_name(table, CountFirms()): firms}, keys))
+        firms = {total_name(table, CountFirms()): exp.Count(this=exp.Distinct(expressions=[column(FIRM)]))}
+        trees.append(at_keys(table, _rolled(base, table, pairs, firms), keys, list(firms)))
     return trees
 
 
-def _at_keys(base: Base, table: PlannedTable, source: str, totals: Mapping[str, exp.Expr], keys: str) -> exp.Expr:
-    """Roll all finest cells up to the level, and only then look at the keys (T-ROLLUP)."""
+def _is_finest(base: Base, table: PlannedTable) -> bool:
+    return bool(table.shape.groups) and {group.expression for group in table.shape.groups} == set(base.expressions)
+
+
+def _finest(base: Base, table: PlannedTable, source: str, columns: Mapping[str, str]) -> exp.Select:
+    """The finest cells as they are: one row each, nothing left to add up."""
     groups = [rolled_up(base, group.expression) for group in table.shape.groups]
-    rolled = exp.select(*(exp.alias_(tree, f"k{i}") for i, tree in enumerate(groups)))
-    rolled = rolled.select(*(exp.alias_(tree, name) for name, tree in totals.items())).from_(source)
-    if not groups:
+    select = exp.select(*(exp.alias_(tree, f"k{i}") for i, tree in enumerate(groups)))
+    return select.select(*(exp.alias_(column(each), name) for name, each in columns.items())).from_(source)
+
+
+def _rolled(base: Base, table: PlannedTable, source: str, totals: Mapping[str, exp.Expr]) -> exp.Select:
+    """All finest cells rolled up to a level, whether it has keys for them or not (T-ROLLUP)."""
+    groups = [rolled_up(base, group.expression) for group in table.shape.groups]
+    select = exp.select(*(exp.alias_(tree, f"k{i}") for i, tree in enumerate(groups)))
+    select = select.select(*(exp.alias_(tree, name) for name, tree in totals.items())).from_(source)
+    return select.group_by(*(tree.copy() for tree in groups)) if groups else select
+
+
+def at_keys(table: PlannedTable, rolled: exp.Select, keys: str, totals: list[str]) -> exp.Expr:
+    """The totals of the public cells, with each cell's place in the list."""
+    if not table.shape.groups:
         return rolled.select(exp.alias_(constant(0), POSITION))
-    return at_keys(rolled.group_by(*(tree.copy() for tree in groups)), len(groups), totals, keys)
-
-
-def at_keys(rolled: exp.Select, groups: int, columns: Iterable[str], keys: str) -> exp.Expr:
-    """The rows of cells that are among the keys, by their position there."""
     matches = [
-        exp.NullSafeEQ(this=column(f"k{i}", "rolled"), expression=column(f"k{i}", "keys")) for i in range(groups)
+        exp.NullSafeEQ(this=column(f"k{i}", "rolled"), expression=column(f"k{i}", "keys"))
+        for i in range(len(table.shape.groups))
     ]
-    select = exp.select(column(POSITION, "keys"), *(column(name, "rolled") for name in columns))
-    return select.from_(rolled.subquery("rolled")).join(
-        exp.to_table(keys).as_("keys"), on=exp.and_(*matches), join_type="inner"
-    )
+    select = exp.select(column(POSITION, "keys"), *(column(name, "rolled") for name in totals))
+    listed = exp.to_table(keys).as_("keys")
+    return select.from_(rolled.subquery("rolled")).join(listed, on=exp.and_(*matches), join_type="inner")
 
 
 def rolled_up(base: Base, wanted: Expression) -> exp.Expr:

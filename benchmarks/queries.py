@@ -1,0 +1,145 @@
+"""The exact pass of a plan beside plain DuckDB SQL for the same totals at the same keys, in one run: ratios, not seconds.
+
+    python -m benchmarks.queries [--rows 8000000] [--growth]
+
+Every measurement is a process of its own, so that peak memory is its own too; the smallest of three times counts.
+"""
+
+import argparse
+import json
+import resource
+import subprocess
+import sys
+import tempfile
+import time
+from collections.abc import Callable
+from pathlib import Path
+from typing import Any
+
+MEASURES = ("emp", "payann", "payqtr1")
+LEVELS = (2, 3, 4, 5, 6)
+REPEATS = 3
+SUMS = "COUNT(*) AS n, " + ", ".join(f"SUM({measure}) AS {measure}" for measure in MEASURES)
+
+
+def plan_of(levels: tuple[int, ...]) -> Any:
+    from recordwise.generator import public_keys
+    from recordwise.mechanisms import Gaussian
+    from recordwise.plan import Keys, Plan, Prefix, Schema, query
+
+    schema = Schema.of(
+        unit="estab_id",
+        measures=dict.fromkeys(MEASURES, 1),
+        columns={"county": "text", "naics": "text"},
+        firm="firm_id",
+    )
+    asked = query().group_by("county", keys=Keys.of(public_keys())).levels(*(Prefix("naics", each) for each in levels))
+    asked = asked.count(Gaussian(rho=1))
+    for measure in MEASURES:
+        asked = asked.sum(measure, Gaussian(sigma=10))
+    return Plan(schema=schema, queries=(asked,))
+
+
+def ours(path: str, levels: tuple[int, ...]) -> Callable[[], object]:
+    from recordwise.engines import DuckDB
+
+    plan = plan_of(levels)
+    engine = DuckDB(path, plan.schema)
+    started = time.perf_counter()
+    engine.validate()
+    print(json.dumps({"validation": time.perf_counter() - started}), file=sys.stderr)
+    return lambda: engine.totals(plan)
+
+
+def plain(path: str, levels: tuple[int, ...]) -> Callable[[], object]:
+    """What somebody would write by hand: a group-by for each level and a join with the keys of that level."""
+    import duckdb
+
+    from recordwise.generator import public_keys
+
+    connection = duckdb.connect(config={"memory_limit": "700MB"})
+    connection.register("pairs", public_keys())
+    statements = [
+        f"""SELECT k.county, k.code, {", ".join(f"coalesce(s.{name}, 0) AS {name}" for name in ("n", *MEASURES))}
+            FROM (SELECT DISTINCT county, left(naics, {level}) AS code FROM pairs) AS k
+            LEFT JOIN (SELECT county, left(naics, {level}) AS code, {SUMS} FROM read_parquet('{path}') GROUP BY ALL) AS s
+            USING (county, code) ORDER BY ALL"""
+        for level in levels
+    ]
+    return lambda: [connection.sql(statement).to_arrow_table() for statement in statements]
+
+
+def measure(kind: str, path: str, levels: tuple[int, ...]) -> None:
+    """One process: the best time and the peak memory."""
+    run = {"ours": ours, "plain": plain}[kind](path, levels)
+    before = resource.getrusage(resource.RUSAGE_SELF).ru_maxrss
+    times = []
+    for _ in range(REPEATS):
+        started = time.perf_counter()
+        run()
+        times.append(time.perf_counter() - started)
+    peak = resource.getrusage(resource.RUSAGE_SELF).ru_maxrss
+    print(json.dumps({"seconds": min(times), "peak": peak / 1024, "before": before / 1024}))
+
+
+def in_process(kind: str, path: str, levels: tuple[int, ...]) -> dict[str, float]:
+    command = [sys.executable, "-m", "benchmarks.queries", "--measure", kind, path, ",".join(map(str, levels))]
+    done = subprocess.run(command, capture_output=True, text=True, check=True)
+    found: dict[str, float] = json.loads(done.stdout)
+    if kind == "ours":
+        found |= json.loads(done.stderr.splitlines()[-1])
+    return found
+
+
+def compare(path: str) -> None:
+    """One level and five levels, ours beside plain."""
+    one, five = (3,), LEVELS
+    ours_one, plain_one = in_process("ours", path, one), in_process("plain", path, one)
+    ours_five, plain_five = in_process("ours", path, five), in_process("plain", path, five)
+    print(f"one level:   exact pass / plain SQL      {ours_one['seconds'] / plain_one['seconds']:.2f}")
+    print(f"five levels: exact pass / plain SQL      {ours_five['seconds'] / plain_five['seconds']:.2f}")
+    print(f"five levels / one level, ours            {ours_five['seconds'] / ours_one['seconds']:.2f}")
+    print(f"five levels / one level, plain           {plain_five['seconds'] / plain_one['seconds']:.2f}")
+    print(f"validation / plain SQL for one level     {ours_one['validation'] / plain_one['seconds']:.2f}")
+    print(f"peak memory, ours: one level {ours_one['peak']:.0f} MB, five {ours_five['peak']:.0f} MB;", end=" ")
+    print(f"plain: {plain_one['peak']:.0f} and {plain_five['peak']:.0f} MB")
+    print(f"(for orientation: plain SQL for one level took {plain_one['seconds']:.2f} s here)")
+
+
+def growth(directory: Path, rows: int) -> None:
+    """Time by number of rows, each divided by its share of the rows: constant means linear."""
+    from recordwise.generator import write_establishments
+
+    found = {}
+    for part in (8, 4, 2, 1):
+        path = str(directory / f"{part}.parquet")
+        write_establishments(path, rows // part)
+        found[part] = in_process("ours", path, LEVELS)["seconds"]
+    for part, seconds in found.items():
+        print(
+            f"growth, five levels: {rows // part:>10,} rows, time per row / that at all rows {seconds * part / found[1]:.2f}"
+        )
+
+
+def main(arguments: list[str] | None = None) -> None:
+    parser = argparse.ArgumentParser()
+    parser.add_argument("--rows", type=int, default=8_000_000)
+    parser.add_argument("--growth", action="store_true")
+    parser.add_argument("--measure", nargs=3)
+    chosen = parser.parse_args(arguments)
+    if chosen.measure:
+        kind, path, levels = chosen.measure
+        measure(kind, path, tuple(int(each) for each in levels.split(",")))
+        return
+    from recordwise.generator import write_establishments
+
+    with tempfile.TemporaryDirectory() as directory:
+        path = Path(directory) / "establishments.parquet"
+        write_establishments(path, chosen.rows)
+        compare(str(path))
+        if chosen.growth:
+            growth(Path(directory), chosen.rows)
+
+
+if __name__ == "__main__":
+    main()

@@ -1,0 +1,112 @@
+r"""The one problem behind every fit, and what a solver of it hands back.
+
+    minimise  1/2 sum_i d_i (x_i - a_i)^2 + 1/2 sum_q w_q (z_q - b_q)^2
+    subject to  z = M x,  low <= x <= high,  floor <= z <= ceiling
+
+Cells measured directly give d and a; the other queries are the rows of M. NNLS has low = 0 and no other bound; a total that is
+held fixed has floor = ceiling. With multipliers y for z = M x the solution is x = clip(a + M'y/d), z = clip(b - y/w), and y is the
+root of the monotone, piecewise linear F(y) = M x(y) - z(y) (T-DUAL, docs/theory/postprocess.md).
+"""
+
+from dataclasses import dataclass
+from typing import Protocol, TypeAlias
+
+import numpy as np
+from numpy.typing import NDArray
+
+FloatArray: TypeAlias = NDArray[np.float64]
+IntArray: TypeAlias = NDArray[np.int64]
+
+LEVELS = ((1e-3, 1e-7), (1.0, 1.0))
+"""Proximal weights, relative to the curvature, of the first round and of all later ones: on held queries, and on cells."""
+LOOSE_LEVELS = ((1e-3, 1e-5), (1e-2, 1e-4))
+"""The same where cells are not measured; smaller ones would leave too few digits."""
+INNER_TOLERANCE = 3e-14
+"""Relative mismatch at which a Newton run stops; rounding seldom allows less."""
+OUTER_TOLERANCE = 1e-11
+"""Relative mismatch left by the proximal term at which the rounds stop."""
+SMALL = 1e-12
+"""Below this a full step that stayed on its linear piece is the last: the rest is rounding."""
+NEAR = 1e-9
+"""Below this a step that does not halve the mismatch is the last, for the same reason."""
+MAX_STEPS = 100
+MAX_ROUNDS = 60
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Boxed:
+    """The data of the problem; every array has one row per draw, or a single row that all draws share."""
+
+    precision: FloatArray
+    """d; zero where a cell was not measured itself."""
+    target: FloatArray
+    low: FloatArray
+    high: FloatArray
+    weight: FloatArray
+    answer: FloatArray
+    floor: FloatArray
+    ceiling: FloatArray
+
+    @property
+    def draws(self) -> int:
+        return max(len(self.target), len(self.answer), len(self.floor))
+
+    def take(self, chosen: IntArray) -> "Boxed":
+        """The problem of some of the draws."""
+        return Boxed(**{name: rows_of(getattr(self, name), chosen) for name in Boxed.__slots__})
+
+    @property
+    def arrays(self) -> tuple[FloatArray, ...]:
+        """All parts in their order."""
+        return tuple(getattr(self, name) for name in Boxed.__slots__)
+
+    @property
+    def held(self) -> FloatArray:
+        """1 for each query with a bound: there the dual function may be flat and needs a proximal term."""
+        return (np.isfinite(self.floor) | np.isfinite(self.ceiling)).astype(np.float64)
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Solution:
+    """What a solver found for each draw."""
+
+    x: FloatArray
+    y: FloatArray
+    iterations: IntArray
+
+
+class System(Protocol):
+    """The rows of M as an operator, with a way to solve (M diag(response) M' + diag(diagonal)) step = right."""
+
+    @property
+    def queries(self) -> int: ...
+    def sums(self, x: FloatArray, /) -> FloatArray: ...
+    def spread(self, y: FloatArray, /) -> FloatArray: ...
+    def powers(self, exponent: int, /) -> "System":
+        """The same rows with |coefficient|^exponent."""
+
+    def take(self, chosen: IntArray, /) -> "System": ...
+    def solve(self, response: FloatArray, diagonal: FloatArray, right: FloatArray, /) -> FloatArray: ...
+
+
+def rows_of(array: FloatArray, chosen: IntArray | slice) -> FloatArray:
+    """The chosen rows; a shared row stays shared."""
+    return array if len(array) == 1 else array[chosen]
+
+
+def curvature(problem: Boxed, system: System) -> tuple[FloatArray, FloatArray]:
+    """The diagonals that proximal terms are measured by: of the primal Hessian per cell, of the dual one per query.
+
+    Ones where no proximal term will be needed.
+    """
+    if np.all(problem.precision > 0) and not np.any(problem.held):
+        return np.ones((1, problem.precision.shape[1])), np.ones((1, system.queries))
+    squares = system.powers(2)
+    cells = problem.precision + squares.spread(problem.weight * np.isinf(problem.floor))
+    cells = np.where(cells > 0, cells, 1.0)
+    return cells, squares.sums(1.0 / np.where(problem.precision > 0, problem.precision, cells))
+
+
+def levels_of(problem: Boxed) -> tuple[tuple[float, float], tuple[float, float]]:
+    """The proximal weights a problem needs."""
+    return LEVELS if np.all(problem.precision > 0) else LOOSE_LEVELS

@@ -1,0 +1,195 @@
+"""The compiled form of newton.py for problems with few queries: one draw after the other, no allocation inside the loops.
+
+Imported late, because numba takes half a second to load. A test holds the two forms to the same answer. Constants come in as
+arguments (``RULES`` of newton.py): a constant of another module would stay what it was when the kernel was first compiled.
+"""
+
+from typing import Any
+
+import numba
+import numpy as np
+
+# mypy: disable-error-code="no-untyped-def"
+compiled: Any = numba.njit(cache=True, nogil=True, error_model="numpy", fastmath={"reassoc", "contract", "nsz"})
+
+
+@compiled
+def evaluate(pattern, cells, queries, y, centre, x, inside, slack, gap, size):
+    """Cells that answer the multipliers, and the mismatch of their sums; returns the largest relative one."""
+    start, query, data = pattern
+    ease, target, low, high = cells
+    weight, answer, floor, ceiling, proximal = queries
+    for q in range(len(y)):
+        loose = answer[q] - y[q] / weight[q]
+        z = min(max(loose, floor[q]), ceiling[q])
+        slack[q] = floor[q] < loose < ceiling[q]
+        gap[q] = proximal[q] * (y[q] - centre[q]) - z
+        size[q] = 1.0 + abs(z)
+    for i in range(len(x)):
+        push = 0.0
+        for k in range(start[i], start[i + 1]):
+            push += data[k] * y[query[k]]
+        free = target[i] + push * ease[i]
+        x[i] = min(max(free, low[i]), high[i])
+        inside[i] = low[i] < free < high[i]
+        if x[i] != 0.0:
+            for k in range(start[i], start[i + 1]):
+                gap[query[k]] += data[k] * x[i]
+    worst = 0.0
+    for q in range(len(y)):
+        worst = max(worst, abs(gap[q]) / size[q])
+    return worst
+
+
+@compiled
+def assemble(pattern, ease, inside, counted, gram):
+    """Bring the upper triangle of M S D^-1 M' up to date: only cells that entered or left the interior are touched."""
+    start, query, data = pattern
+    for i in range(len(inside)):
+        if inside[i] != counted[i]:
+            counted[i] = inside[i]
+            signed = ease[i] if inside[i] else -ease[i]
+            for k in range(start[i], start[i + 1]):
+                scaled = data[k] * signed
+                if scaled != 0.0:
+                    for m in range(k, start[i + 1]):
+                        gram[query[k], query[m]] += scaled * data[m]
+
+
+@compiled
+def jacobian(gram, weight, proximal, slack, matrix):
+    """The Newton matrix: the sums over cells plus what the queries themselves give way."""
+    matrix[:] = gram
+    for q in range(len(weight)):
+        matrix[q, q] += proximal[q] + (1.0 / weight[q] if slack[q] else 0.0)
+
+
+@compiled
+def descend(matrix, head, gap, move):
+    """The Newton step: eliminate the upper triangle in place and solve. The leading ``head`` queries share no cell, so that
+    their block is diagonal; where a table is sparse most of their rows are zero and are passed over."""
+    n = len(matrix)
+    for j in range(n):
+        move[j] = -gap[j]
+    for j in range(n):
+        row = matrix[j]
+        row[j] = 1.0 / max(row[j], 1e-300)
+        for i in range(max(j + 1, head), n):
+            share = row[i] * row[j]
+            if share != 0.0:
+                other = matrix[i]
+                for k in range(i, n):
+                    other[k] -= share * row[k]
+                move[i] -= share * move[j]
+    for j in range(n - 1, -1, -1):
+        row = matrix[j]
+        value = move[j]
+        for i in range(max(j + 1, head), n):
+            value -= row[i] * move[i]
+        move[j] = value * row[j]
+
+
+@compiled
+def same(inside, counted):
+    """Whether the step stayed on the linear piece it was computed for; then it ended at the root but for rounding."""
+    changed = 0
+    for i in range(len(inside)):
+        changed += inside[i] != counted[i]
+    return changed == 0
+
+
+@compiled
+def along(gap, move):
+    """The slope of the dual function in the direction of the step."""
+    slope = 0.0
+    for q in range(len(gap)):
+        slope += gap[q] * move[q]
+    return slope
+
+
+@compiled
+def newton(pattern, cells, queries, head, rules, y, centre, x, flags, work, matrices):
+    """Newton steps with a line search on the slope; returns how many. ``centre`` is the starting point."""
+    tolerance, small, near, overshoot, max_steps, line_search = rules
+    inside, slack, counted = flags
+    gap, size, move, trial = work
+    gram, matrix = matrices
+    gram[:] = 0.0
+    counted[:] = False
+    weight, proximal = queries[0], queries[4]
+    y[:] = centre
+    worst = evaluate(pattern, cells, queries, y, centre, x, inside, slack, gap, size)
+    settled, before = False, np.inf
+    for steps in range(max_steps):
+        if worst <= tolerance or (settled and worst < small) or (worst > 0.5 * before and worst < near):
+            return steps
+        before = worst
+        assemble(pattern, cells[0], inside, counted, gram)
+        jacobian(gram, weight, proximal, slack, matrix)
+        descend(matrix, head, gap, move)
+        slope, length = along(gap, move), 1.0
+        for _ in range(line_search):
+            for q in range(len(y)):
+                trial[q] = y[q] + length * move[q]
+            worst = evaluate(pattern, cells, queries, trial, centre, x, inside, slack, gap, size)
+            end = along(gap, move)
+            if end <= overshoot * abs(slope):
+                break
+            length *= min(max(-slope / (end - slope), 0.1), 0.9)
+        y[:] = trial
+        settled = length == 1.0 and same(inside, counted)
+    return max_steps
+
+
+@compiled
+def round_error(pattern, ease, target, measured, proximal, y, centre, x, size):
+    """How much the proximal terms still bend the solution, relative to what they bend."""
+    start, query, data = pattern
+    error = 0.0
+    for q in range(len(y)):
+        error = max(error, proximal[q] * abs(y[q] - centre[q]) / size[q])
+    for i in range(len(x)):
+        if not measured[i]:
+            pull = np.sqrt(1.0 / ease[i])
+            for k in range(start[i], start[i + 1]):
+                pull += abs(data[k] * y[query[k]])
+            error = max(error, abs(x[i] - target[i]) / (ease[i] * pull))
+    return error
+
+
+@compiled
+def solve_draws(start, query, data, boxed, scale, held, head, rules, levels, rounds, x, y, iterations):
+    """Every draw in turn: proximal rounds of Newton runs until the proximal term no longer matters."""
+    outer_tolerance, max_rounds = rounds
+    precision_, target_, low_, high_, weight_, answer_, floor_, ceiling_ = boxed
+    draws, n = x.shape
+    m = y.shape[1]
+    flags = (np.zeros(n, np.bool_), np.zeros(m, np.bool_), np.zeros(n, np.bool_))
+    work = (np.zeros(m), np.zeros(m), np.zeros(m), np.zeros(m))
+    matrices = (np.zeros((m, m)), np.zeros((m, m)))
+    centre, measured = np.zeros(m), np.zeros(n, np.bool_)
+    ease, target, proximal = np.zeros(n), np.zeros(n), np.zeros(m)
+    for r in range(draws):
+        pattern = (start, query, data[r * (len(data) > 1)])
+        own_precision, own_target = precision_[r * (len(precision_) > 1)], target_[r * (len(target_) > 1)]
+        cell_scale, query_scale = scale[0][r * (len(scale[0]) > 1)], scale[1][r * (len(scale[1]) > 1)]
+        holds = held[r * (len(held) > 1)]
+        cells = (ease, target, low_[r * (len(low_) > 1)], high_[r * (len(high_) > 1)])
+        queries = (
+            weight_[r * (len(weight_) > 1)],
+            answer_[r * (len(answer_) > 1)],
+            floor_[r * (len(floor_) > 1)],
+            ceiling_[r * (len(ceiling_) > 1)],
+            proximal,
+        )
+        for turn in range(max_rounds):
+            later = min(turn, 1)
+            for i in range(n):
+                measured[i] = own_precision[i] > 0
+                ease[i] = 1.0 / (own_precision[i] if measured[i] else levels[1][later] * cell_scale[i])
+                target[i] = own_target[i] if measured[i] else x[r, i]
+            proximal[:] = levels[0][later] * query_scale * holds
+            centre[:] = y[r]
+            iterations[r] += newton(pattern, cells, queries, head, rules, y[r], centre, x[r], flags, work, matrices)
+            if round_error(pattern, ease, target, measured, proximal, y[r], centre, x[r], work[1]) <= outer_tolerance:
+                break

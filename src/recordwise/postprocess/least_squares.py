@@ -1,0 +1,97 @@
+"""Least squares with and without the sign constraint."""
+
+import numpy as np
+from numpy.typing import ArrayLike
+from scipy import sparse
+from scipy.sparse.linalg import lsmr
+
+from recordwise.postprocess.boxed import Boxed, FloatArray, System
+from recordwise.postprocess.laws import Noise, law_of
+from recordwise.postprocess.measured import Measured, Parts, measure
+from recordwise.postprocess.result import TOLERANCE, Fit, fit_draws, least_squares_residual, negativity
+from recordwise.postprocess.solve import solve_problem, system_of
+from recordwise.postprocess.workload import Workload
+
+DENSE_ENTRIES = 4_000_000
+
+
+def ols(
+    workload: Workload,
+    answers: ArrayLike,
+    variances: ArrayLike,
+    noise: Noise = "laplace",
+    *,
+    tolerance: float = TOLERANCE,
+) -> Fit:
+    """Weighted least squares without a sign constraint: unbiased, consistent, but cells may be negative.
+
+    Where the queries leave a table undetermined, the one of least norm is returned. ``noise`` plays no part beyond the variances.
+    """
+    measured = measure(workload, answers, variances)
+    law_of(noise, 1.0 / measured.weights)
+    parts = Parts.of(workload)
+    system = system_of(workload, parts)
+
+    def fit(some: Measured) -> Fit:
+        problem = parts.boxed(some.answers, some.weights)
+        x = closed_form(problem, system) if np.all(problem.precision > 0) else least_norm(some)
+        fitted = workload.answer(x)
+        return Fit(
+            x=x,
+            fitted=fitted,
+            kkt=least_squares_residual(some, x, fitted, nonnegative=False),
+            primal=np.zeros(some.draws),
+            iterations=np.zeros(some.draws, dtype=np.int64),
+            tolerance=tolerance,
+        )
+
+    return fit_draws(measured, fit)
+
+
+def nnls(
+    workload: Workload,
+    answers: ArrayLike,
+    variances: ArrayLike,
+    noise: Noise = "laplace",
+    *,
+    tolerance: float = TOLERANCE,
+) -> Fit:
+    """Weighted least squares over nonnegative tables, solved exactly by Newton on the dual (T-DUAL).
+
+    ``noise`` plays no part beyond the variances.
+    """
+    measured = measure(workload, answers, variances)
+    law_of(noise, 1.0 / measured.weights)
+    parts = Parts.of(workload)
+    system = system_of(workload, parts)
+
+    def fit(some: Measured) -> Fit:
+        found = solve_problem(parts.boxed(some.answers, some.weights), system)
+        fitted = workload.answer(found.x)
+        return Fit(
+            x=found.x,
+            fitted=fitted,
+            kkt=least_squares_residual(some, found.x, fitted, nonnegative=True),
+            primal=negativity(some, found.x),
+            iterations=found.iterations,
+            tolerance=tolerance,
+        )
+
+    return fit_draws(measured, fit)
+
+
+def closed_form(problem: Boxed, system: System) -> FloatArray:
+    """Least squares where every cell was measured: one linear system, as large as the number of sums."""
+    gap = problem.answer - system.sums(problem.target)
+    y = system.solve(1.0 / problem.precision, 1.0 / problem.weight, gap)
+    return problem.target + system.spread(y) / problem.precision
+
+
+def least_norm(measured: Measured) -> FloatArray:
+    """The least-squares table of smallest norm, for workloads that do not measure every cell."""
+    root = np.sqrt(measured.weights[0])
+    rows = sparse.diags_array(root) @ sparse.vstack([group.rows for group in measured.workload.groups], format="csr")
+    right = measured.answers * root
+    if rows.shape[0] * rows.shape[1] <= DENSE_ENTRIES:
+        return np.asarray(np.linalg.lstsq(rows.toarray(), right.T)[0].T)
+    return np.stack([lsmr(rows, row, atol=1e-15, btol=1e-15, conlim=0, maxiter=10_000)[0] for row in right])

@@ -1,0 +1,129 @@
+"""MaxFit [A]: the table whose worst deviation from an answer is as small as it can be, then least squares among such tables."""
+
+from dataclasses import dataclass, replace
+
+import numpy as np
+from numpy.typing import ArrayLike, NDArray
+
+from recordwise.errors import ParameterError
+from recordwise.postprocess.boxed import Boxed, FloatArray, Solution, System
+from recordwise.postprocess.laws import Noise, law_of
+from recordwise.postprocess.max_deviation import lower_bound, smallest_deviation
+from recordwise.postprocess.measured import Measured, Parts, measure
+from recordwise.postprocess.result import TOLERANCE, Fit, boxed_residual, fit_draws
+from recordwise.postprocess.solve import solve_problem, system_of
+from recordwise.postprocess.workload import Workload
+
+SLACK = 0.01
+"""What [A] adds to the smallest worst deviation, in standard deviations."""
+FEASIBLE = 1e-9
+"""How far beyond its bound, in standard deviations, an answer may be by rounding."""
+
+
+def max_fit(
+    workload: Workload,
+    answers: ArrayLike,
+    variances: ArrayLike,
+    noise: Noise = "laplace",
+    *,
+    slack: float = SLACK,
+    tolerance: float = TOLERANCE,
+) -> Fit:
+    """Nonnegative least squares among the tables whose worst deviation is within ``slack`` of the smallest possible one.
+
+    Deviations are counted in standard deviations of each answer. The smallest worst deviation comes from cuts at single queries
+    where a table proves that they are enough, and from a linear program where not (T-MAXFIT). ``noise`` plays no part beyond
+    the variances.
+    """
+    if not (np.isfinite(slack) and slack > 0):
+        raise ParameterError(parameter="slack", problem=f"must be a number above 0, not {slack}")
+    measured = measure(workload, answers, variances)
+    law_of(noise, 1.0 / measured.weights)
+    parts = Parts.of(workload)
+    task = Task(parts=parts, system=system_of(workload, parts))
+    return fit_draws(measured, lambda some: fit(some, task, slack, tolerance))
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Task:
+    """What all draws share."""
+
+    parts: Parts
+    system: System
+
+
+def fit(measured: Measured, task: Task, slack: float, tolerance: float) -> Fit:
+    """Both stages for some draws; a draw whose first bound turns out too low is solved again."""
+    deviation = lower_bound(measured)
+    found, kkt = cells_first(measured, task, deviation + slack)
+    doubtful = np.flatnonzero(~attained(measured, task, deviation, found.x))
+    exact = np.array([smallest_deviation(measured, int(draw)) for draw in doubtful])
+    raised = doubtful[exact > deviation[doubtful]]
+    deviation[doubtful] = np.maximum(deviation[doubtful], exact)
+    if len(raised):
+        again, kkt[raised] = cells_first(measured.take(raised), task, deviation[raised] + slack)
+        found.x[raised], found.iterations[raised] = again.x, again.iterations
+    excess = worst(measured, found.x) - (deviation + slack)
+    return Fit(
+        x=found.x,
+        fitted=measured.workload.answer(found.x),
+        kkt=kkt,
+        primal=np.maximum(excess, 0.0) / (1.0 + deviation),
+        iterations=found.iterations,
+        tolerance=tolerance,
+        bound=deviation,
+    )
+
+
+def attained(measured: Measured, task: Task, deviation: FloatArray, x: FloatArray) -> NDArray[np.bool_]:
+    """Whether a table proves that the deviation is possible: the fitted one with its cells moved inside the narrower bounds."""
+    low, high = cell_bounds(measured, task.parts, deviation)
+    return worst(measured, np.clip(x, low, high)) <= deviation + FEASIBLE * (1.0 + deviation)
+
+
+def cells_first(measured: Measured, task: Task, deviation: FloatArray) -> tuple[Solution, FloatArray]:
+    """Least squares within the deviation: with bounds on cells, and with bounds on sums only where a sum goes beyond."""
+    found, kkt = within(measured, task, deviation, held=False)
+    again = np.flatnonzero(worst(measured, found.x) > deviation + FEASIBLE)
+    if len(again):
+        part, kkt[again] = within(measured.take(again), task, deviation[again], held=True)
+        found.x[again], found.iterations[again] = part.x, found.iterations[again] + part.iterations
+    return found, kkt
+
+
+def worst(measured: Measured, x: FloatArray) -> FloatArray:
+    """The largest deviation from an answer, in its standard deviations, per draw."""
+    off = np.abs(measured.workload.answer(x) - measured.answers) * np.sqrt(measured.weights)
+    return np.asarray(np.max(off, axis=1))
+
+
+def within(measured: Measured, task: Task, deviation: FloatArray, *, held: bool) -> tuple[Solution, FloatArray]:
+    """Least squares with every cell, and where ``held`` every sum, within so many standard deviations of its answer."""
+    problem = bounded(measured, task.parts, deviation, held=held)
+    found = solve_problem(problem, task.system)
+    return found, boxed_residual(problem, task.system, found.x, found.y)
+
+
+def bounded(measured: Measured, parts: Parts, deviation: FloatArray, *, held: bool) -> Boxed:
+    """The least-squares problem with its bounds."""
+    problem = parts.boxed(measured.answers, measured.weights)
+    low, high = cell_bounds(measured, parts, deviation)
+    problem = replace(problem, low=low, high=high)
+    if not held:
+        return problem
+    sums = measured.answers[:, parts.sums]
+    reach = deviation[:, None] / np.sqrt(measured.weights[:, parts.sums])
+    return replace(problem, floor=sums - reach, ceiling=sums + reach)
+
+
+def cell_bounds(measured: Measured, parts: Parts, deviation: FloatArray) -> tuple[FloatArray, FloatArray]:
+    """The range each cell is left by its own answers and by zero."""
+    middle = measured.answers[:, parts.single] / parts.coefficient
+    reach = deviation[:, None] / np.abs(np.sqrt(measured.weights[:, parts.single]) * parts.coefficient)
+    if parts.order is not None:
+        low, high = np.maximum(middle - reach, 0.0)[:, parts.order], (middle + reach)[:, parts.order]
+    else:
+        low, high = np.zeros((len(middle), parts.cells)), np.full((len(middle), parts.cells), np.inf)
+        np.maximum.at(low.T, parts.cell, (middle - reach).T)
+        np.minimum.at(high.T, parts.cell, (middle + reach).T)
+    return low, np.maximum(high, low)

@@ -1,0 +1,163 @@
+"""Noisy answers with their weights, checked, and taken apart into cells measured directly and sums of cells."""
+
+from dataclasses import dataclass, replace
+from functools import cached_property
+from typing import Any
+
+import numpy as np
+from numpy.typing import ArrayLike
+from scipy import sparse
+
+from recordwise.errors import ParameterError
+from recordwise.postprocess.boxed import Boxed, FloatArray, IntArray
+from recordwise.postprocess.workload import Group, Workload
+
+
+@dataclass(frozen=True, kw_only=True, eq=False)
+class Measured:
+    """Answers of shape (draws, queries) and weights of shape (1, queries)."""
+
+    workload: Workload
+    answers: FloatArray
+    weights: FloatArray
+    one: bool
+    """The user gave a single draw and wants a single one back."""
+
+    @property
+    def draws(self) -> int:
+        return len(self.answers)
+
+    def take(self, chosen: slice | IntArray) -> "Measured":
+        """Some of the draws."""
+        return replace(self, answers=self.answers[chosen])
+
+
+@dataclass(frozen=True, kw_only=True, eq=False)
+class Parts:
+    """Which queries look at one cell, and which are sums."""
+
+    single: IntArray
+    cell: IntArray
+    coefficient: FloatArray
+    sums: IntArray
+    """Queries over several cells; the largest group of disjoint ones first."""
+    head: int
+    cells: int
+
+    @classmethod
+    def of(cls, workload: Workload) -> "Parts":
+        single, cell, coefficient, sums, disjoint = [], [], [], [], []
+        for group, place in zip(workload.groups, workload.slices):
+            alone, where, factor = single_cells(group)
+            single.append(place.start + alone)
+            cell.append(where)
+            coefficient.append(factor)
+            sums.append(place.start + np.setdiff1d(np.arange(group.size), alone))
+            disjoint.append(len(sums[-1]) if group.disjoint else 0)
+        first = int(np.argmax(disjoint))
+        order = [first, *(k for k in range(len(sums)) if k != first)]
+        return cls(
+            single=np.concatenate(single),
+            cell=np.concatenate(cell),
+            coefficient=np.concatenate(coefficient),
+            sums=np.concatenate([sums[k] for k in order]),
+            head=disjoint[first],
+            cells=workload.cells,
+        )
+
+    @cached_property
+    def placing(self) -> Any:
+        """Adds what each single query says to its cell."""
+        shape = (self.cells, len(self.single))
+        return sparse.csr_array((np.ones(len(self.cell)), (self.cell, np.arange(len(self.cell)))), shape=shape)
+
+    @cached_property
+    def order(self) -> IntArray | None:
+        """The single query of each cell, where every cell has exactly one."""
+        if len(self.cell) != self.cells or len(np.unique(self.cell)) != self.cells:
+            return None
+        return np.argsort(self.cell)
+
+    def place(self, values: FloatArray) -> FloatArray:
+        if self.order is not None:
+            return values[:, self.order]
+        return np.asarray((self.placing @ values.T).T)
+
+    def boxed(self, answers: FloatArray, weights: FloatArray) -> Boxed:
+        """The nonnegative least-squares problem of these answers."""
+        own = weights[:, self.single]
+        precision = self.place(own * self.coefficient**2)
+        pulled = self.place(own * self.coefficient * answers[:, self.single])
+        target = pulled / np.where(precision > 0, precision, 1.0)
+        free = np.full((1, len(self.sums)), np.inf)
+        return Boxed(
+            precision=precision,
+            target=target,
+            low=np.zeros((1, self.cells)),
+            high=np.full((1, self.cells), np.inf),
+            weight=weights[:, self.sums],
+            answer=answers[:, self.sums],
+            floor=-free,
+            ceiling=free,
+        )
+
+
+def single_cells(group: Group) -> tuple[IntArray, IntArray, FloatArray]:
+    """The queries of a group that look at one cell, those cells, and the coefficients."""
+    if group.labels is not None:
+        count = np.bincount(group.labels, minlength=group.size)
+        alone = np.flatnonzero(count == 1)
+        member = np.zeros(group.size, dtype=np.int64)
+        member[group.labels] = np.arange(group.cells)
+        return alone, member[alone], np.ones(len(alone))
+    rows = group.rows
+    alone = np.flatnonzero(np.diff(rows.indptr) == 1)
+    first = rows.indptr[alone]
+    return alone, rows.indices[first].astype(np.int64), rows.data[first]
+
+
+def sum_rows(workload: Workload, parts: Parts) -> Any:
+    """The queries over several cells as one sparse matrix, in the order of ``parts.sums``."""
+    return sparse.csr_array(sparse.vstack([group.rows for group in workload.groups], format="csr")[parts.sums])
+
+
+def measure(workload: Workload, answers: ArrayLike, variances: ArrayLike) -> Measured:
+    """Check what the user gave; the weights are the inverse variances."""
+    given = np.asarray(answers, dtype=np.float64)
+    if given.ndim not in (1, 2) or given.shape[-1] != workload.queries or len(given) == 0:
+        raise ParameterError(
+            parameter="answers",
+            problem=f"must have shape ({workload.queries},) or (draws, {workload.queries}), not {given.shape}",
+        )
+    if not np.all(np.isfinite(given)):
+        lost = int(np.sum(~np.isfinite(given)))
+        raise ParameterError(
+            parameter="answers",
+            problem=f"holds {lost} values that are not finite numbers",
+            advice="Drop those queries.",
+        )
+    return Measured(
+        workload=workload,
+        answers=np.atleast_2d(given),
+        weights=1.0 / read_variances(workload, variances),
+        one=given.ndim == 1,
+    )
+
+
+def read_variances(workload: Workload, variances: ArrayLike) -> FloatArray:
+    """One variance for all, one a group, or one a query, as a row with one a query."""
+    given = np.asarray(variances, dtype=np.float64)
+    if given.ndim == 1 and len(given) == len(workload.groups) != workload.queries:
+        given = np.repeat(given, [group.size for group in workload.groups])
+    if given.shape not in ((), (workload.queries,)):
+        raise ParameterError(
+            parameter="variances",
+            problem=f"must be one number, {len(workload.groups)} (groups) or {workload.queries} (queries), not {given.shape}",
+        )
+    if not np.all(np.isfinite(given) & (given > 0)):
+        raise ParameterError(
+            parameter="variances",
+            problem="must be finite and above 0",
+            advice="Hold an exact answer fixed with sequential_fit.",
+        )
+    return np.broadcast_to(given, (workload.queries,))[None, :].copy()

@@ -1,0 +1,126 @@
+"""ReWeighted least squares [A]: queries that look like zero are trusted less one by one and more together."""
+
+from typing import Literal, TypeAlias
+
+import numpy as np
+from numpy.typing import ArrayLike, NDArray
+
+from recordwise.errors import ParameterError
+from recordwise.postprocess.boxed import FloatArray, Solution
+from recordwise.postprocess.laws import Noise, ScaledLaw, law_of
+from recordwise.postprocess.measured import Measured, measure
+from recordwise.postprocess.result import TOLERANCE, Fit, fit_draws, natural_residual, negativity
+from recordwise.postprocess.solve import Extra, solve_extended
+from recordwise.postprocess.workload import Workload
+
+Units: TypeAlias = Literal["counts", "noise"]
+CONFIDENCE = 0.99
+
+
+def reweighted_fit(
+    workload: Workload,
+    answers: ArrayLike,
+    variances: ArrayLike,
+    noise: Noise = "laplace",
+    *,
+    confidence: float = CONFIDENCE,
+    units: Units = "counts",
+    tolerance: float = TOLERANCE,
+) -> Fit:
+    """Nonnegative least squares with the weights of [A], Algorithm 1, as its numbers need it (T-REWEIGHT).
+
+    In each group the smallest answers, up to the first that is surely not a zero cell, get a small weight each and their sum a
+    large one. ``units="counts"`` measures the down-weighting in counts as the paper does; ``"noise"`` in units of the noise
+    scale, so that doubling every answer and every scale doubles the fit.
+    """
+    check(workload, confidence, units)
+    measured = measure(workload, answers, variances)
+    laws = [law_of(noise, 1.0 / measured.weights[0, place]) for place in workload.slices]
+    return fit_draws(measured, lambda some: reweighted(some, laws, confidence, units, tolerance))
+
+
+def reweighted(measured: Measured, laws: list[ScaledLaw], confidence: float, units: Units, tolerance: float) -> Fit:
+    """The fit of some draws."""
+    workload = measured.workload
+    parts = [
+        low_queries(measured.answers[:, place], law, confidence, units) for place, law in zip(workload.slices, laws)
+    ]
+    factor = np.concatenate([np.where(low, divisor, 1.0) for low, divisor in parts], axis=1)
+    extras = [low_sum(measured, k, low) for k, (low, _) in enumerate(parts) if workload.groups[k].size > 1]
+    weights = measured.weights / factor
+    found = solve_extended(measured, weights, extras)
+    return judged(measured, weights, extras, found, tolerance)
+
+
+def check(workload: Workload, confidence: float, units: str) -> None:
+    """Refuse what the method has no meaning for."""
+    if not 0 < confidence < 1:
+        raise ParameterError(parameter="confidence", problem=f"must lie between 0 and 1, not {confidence}")
+    if units not in ("counts", "noise"):
+        raise ParameterError(parameter="units", problem=f"must be 'counts' or 'noise', not {units!r}")
+    for group in workload.groups:
+        if not group.disjoint:
+            raise ParameterError(
+                parameter=f"group '{group.name}'",
+                problem="has queries that overlap or are weighted; reweighted_fit adds up the small ones of a group",
+                advice="Split it into groups of disjoint counts, or use nnls.",
+            )
+
+
+def low_queries(
+    answers: FloatArray, law: ScaledLaw, confidence: float, units: Units
+) -> tuple[NDArray[np.bool_], FloatArray]:
+    """Which answers of a group may come from zeros, per draw, and the factor that divides their weight.
+
+    The j-th smallest is surely not a zero when F(a_(j))^j >= confidence; the low ones are those before the first such. Equal
+    answers are never parted: the power only falls with j. One query alone keeps its weight: its low weight and its low sum add
+    up to it.
+    """
+    size = answers.shape[1]
+    if size == 1:
+        return np.zeros(answers.shape, dtype=np.bool_), np.ones((1, 1))
+    chance = np.clip(law.cdf(answers), 0.0, 1.0)
+    ranked = np.sort(chance, axis=1)
+    sure = ranked ** np.arange(1, size + 1) >= confidence
+    found = np.any(sure, axis=1)
+    count = np.where(found, np.argmax(sure, axis=1), size)
+    edge = np.where(found, ranked[np.arange(len(ranked)), np.minimum(count, size - 1)], np.inf)
+    highest = law.quantile(0.5 ** (1.0 / np.maximum(count, 1))[:, None])
+    unit = law.scale if units == "noise" else 1.0
+    return chance < edge[:, None], 2.0 * np.maximum(1.0, highest / unit) ** 2
+
+
+def low_sum(measured: Measured, place: int, low: NDArray[np.bool_]) -> Extra:
+    """The sum of the low answers of a group, as a query of its own."""
+    where = measured.workload.slices[place]
+    chosen = low.astype(np.float64)
+    variance = chosen @ (1.0 / measured.weights[0, where])
+    return Extra(
+        group=measured.workload.groups[place],
+        place=where,
+        chosen=chosen,
+        answer=np.sum(chosen * measured.answers[:, where], axis=1),
+        weight=np.where(variance > 0, 0.5 / np.where(variance > 0, variance, 1.0), 0.0),
+    )
+
+
+def judged(measured: Measured, weights: FloatArray, extras: list[Extra], found: Solution, tolerance: float) -> Fit:
+    """The result with its residuals, the low sums included."""
+    fitted = measured.workload.answer(found.x)
+    pulls = weights * (fitted - measured.answers)
+    sizes = weights * np.abs(measured.answers)
+    curved = weights.copy()
+    for extra in extras:
+        off = np.sum(extra.chosen * fitted[:, extra.place], axis=1) - extra.answer
+        pulls[:, extra.place] += extra.chosen * (extra.weight * off)[:, None]
+        sizes[:, extra.place] += extra.chosen * (extra.weight * np.abs(extra.answer))[:, None]
+        curved[:, extra.place] += extra.chosen * extra.weight[:, None]
+    kkt = natural_residual(measured.workload, found.x, pulls, curved, sizes, nonnegative=True)
+    return Fit(
+        x=found.x,
+        fitted=fitted,
+        kkt=kkt,
+        primal=negativity(measured, found.x),
+        iterations=found.iterations,
+        tolerance=tolerance,
+    )

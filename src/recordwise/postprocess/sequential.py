@@ -1,0 +1,223 @@
+"""Sequential fitting: groups in order of priority, each fitted without touching what was fitted before it."""
+
+from collections.abc import Sequence
+from dataclasses import dataclass, field
+
+import numpy as np
+from numpy.typing import ArrayLike
+from scipy import sparse
+
+from recordwise.errors import ParameterError
+from recordwise.postprocess.boxed import Boxed, FloatArray, IntArray, Solution
+from recordwise.postprocess.dense import DenseSystem
+from recordwise.postprocess.lattice import acyclic, coarser, meet, regroup
+from recordwise.postprocess.laws import Noise, law_of
+from recordwise.postprocess.measured import Measured, measure
+from recordwise.postprocess.result import TOLERANCE, Fit, boxed_residual, fit_draws
+from recordwise.postprocess.solve import solve_problem
+from recordwise.postprocess.workload import Group, Workload, group_spread, group_sums
+
+
+def sequential_fit(
+    workload: Workload,
+    answers: ArrayLike,
+    variances: ArrayLike,
+    noise: Noise = "laplace",
+    *,
+    priority: Sequence[str] | None = None,
+    tolerance: float = TOLERANCE,
+) -> Fit:
+    """Fit the groups one after the other, each by nonnegative least squares with all earlier fitted answers held exactly.
+
+    ``priority`` names the groups, the most important first; without it they come in the order of the workload. The first group
+    keeps its own noise and nothing else: its error does not depend on the table. ``noise`` plays no part beyond the variances.
+    """
+    measured = measure(workload, answers, variances)
+    law_of(noise, 1.0 / measured.weights)
+    order = read_priority(workload, priority)
+    return fit_draws(measured, lambda some: in_order(some, order, tolerance))
+
+
+def read_priority(workload: Workload, priority: Sequence[str] | None) -> list[int]:
+    """The groups in order; each exactly once, and each of disjoint counts."""
+    for group in workload.groups:
+        if not group.disjoint:
+            raise ParameterError(
+                parameter=f"group '{group.name}'",
+                problem="has queries that overlap or are weighted; sequential_fit needs disjoint counts",
+                advice="Split it into groups of disjoint counts, or use nnls.",
+            )
+    if priority is None:
+        return list(range(len(workload.groups)))
+    if sorted(priority) != sorted(group.name for group in workload.groups):
+        raise ParameterError(parameter="priority", problem="must name every group of the workload once")
+    return [workload.index(name) for name in priority]
+
+
+@dataclass(slots=True)
+class Progress:
+    """What has been fitted so far, and how well."""
+
+    groups: list[Group] = field(default_factory=list)
+    fitted: list[FloatArray] = field(default_factory=list)
+    kkt: FloatArray = field(default_factory=lambda: np.zeros(1))
+    moved: FloatArray = field(default_factory=lambda: np.zeros(1))
+    iterations: IntArray = field(default_factory=lambda: np.zeros(1, dtype=np.int64))
+
+    def add(self, group: Group, fitted: FloatArray) -> None:
+        self.groups.append(group)
+        self.fitted.append(fitted)
+
+    def settle(self, x: FloatArray) -> None:
+        """Take the fitted answers from a table that has them up to rounding, and note how far they moved."""
+        for place, group in enumerate(self.groups):
+            sums = group_sums(group, x)
+            moved = np.max(np.abs(sums - self.fitted[place]) / (1.0 + np.abs(sums)), axis=1)
+            self.moved = np.maximum(self.moved, moved)
+            self.fitted[place] = sums
+
+    def solve(self, problem: Boxed, system: DenseSystem) -> Solution:
+        """Solve a stage and keep the worst residual of all."""
+        found = solve_problem(problem, system)
+        self.kkt = np.maximum(self.kkt, boxed_residual(problem, system, found.x, found.y))
+        self.iterations = self.iterations + found.iterations
+        return found
+
+
+def in_order(measured: Measured, order: list[int], tolerance: float) -> Fit:
+    """All stages for some draws, then a table with the fitted answers."""
+    workload = measured.workload
+    done = Progress()
+    for place in order:
+        group, where = workload.groups[place], workload.slices[place]
+        target, weight = measured.answers[:, where], measured.weights[:, where]
+        stage = margin_stage if closed(group, done.groups) else cell_stage
+        done.add(group, stage(done, group, target, weight))
+    x = table_of(done, workload)
+    fitted = workload.answer(x)
+    kept = np.concatenate([done.fitted[order.index(k)] for k in range(len(order))], axis=1)
+    primal = done.moved + np.max(np.abs(fitted - kept) / (1.0 + np.abs(kept)), axis=1)
+    zeros = np.zeros(measured.draws)
+    return Fit(
+        x=x,
+        fitted=fitted,
+        kkt=zeros + done.kkt,
+        primal=primal,
+        iterations=zeros.astype(np.int64) + done.iterations,
+        tolerance=tolerance,
+    )
+
+
+def closed(group: Group, before: list[Group]) -> bool:
+    """Whether only the common margins with earlier groups restrict this one: nested groups, or an acyclic family on a full grid."""
+    if group.labels is None or any(other.labels is None for other in before):
+        return False
+    if all(group.refines(other) or other.refines(group) for other in before):
+        return True
+    digits = [other.digits for other in (*before, group)]
+    return all(known is not None for known in digits) and acyclic([known for known in digits if known is not None])
+
+
+def margin_stage(done: Progress, group: Group, target: FloatArray, weight: FloatArray) -> FloatArray:
+    """Fit a group over its own queries: nonnegative, with the margins it shares with earlier groups."""
+    margins: list[tuple[IntArray, FloatArray]] = []
+    for other, fitted in zip(done.groups, done.fitted):
+        own, theirs = meet(group, other)
+        margins.append((own, regroup(fitted, theirs, int(theirs.max()) + 1)))
+    margins.sort(key=lambda margin: -int(margin[0].max()))
+    needed: list[tuple[IntArray, FloatArray]] = []
+    for labels, sums in margins:
+        if not any(coarser(finer, labels) for finer, _ in needed):
+            needed.append((labels, sums))
+    if not needed:
+        return np.maximum(target, 0.0)
+    labels, sums = needed[0]
+    if int(labels.max()) + 1 == group.size:
+        return sums[:, labels]
+    if len(needed) == 1:
+        return simplex(target, weight, labels, sums)
+    return project(done, target, weight, needed)
+
+
+def simplex(target: FloatArray, weight: FloatArray, labels: IntArray, sums: FloatArray) -> FloatArray:
+    """The nearest nonnegative values with one given sum per label: a shift per label, found by dropping what it makes negative.
+
+    Michelot's method: the shift for all members is too low for those that stay, so that members only ever leave.
+    """
+    ease = 1.0 / weight
+    inside = np.ones(target.shape)
+    inside[np.take(sums, labels, axis=1) <= 0.0] = 0.0
+    for _ in range(target.shape[1]):
+        room = regroup(inside * ease, labels, sums.shape[1])
+        shift = (sums - regroup(inside * target, labels, sums.shape[1])) / np.where(room > 0, room, 1.0)
+        values = inside * (target + ease * np.take(shift, labels, axis=1))
+        if np.all(values >= 0.0):
+            return values
+        inside[values < 0.0] = 0.0
+    return np.maximum(values, 0.0)
+
+
+def project(
+    done: Progress, target: FloatArray, weight: FloatArray, margins: list[tuple[IntArray, FloatArray]]
+) -> FloatArray:
+    """The nearest nonnegative values with the given sums; what a zero sum covers is zero from the start."""
+    size = target.shape[1]
+    high = np.full(target.shape, np.inf)
+    rows = []
+    for labels, sums in margins:
+        high[np.take(sums, labels, axis=1) <= 0.0] = 0.0
+        ones = np.ones(size)
+        rows.append(sparse.csr_array((ones, (labels, np.arange(size))), shape=(sums.shape[1], size)))
+    fixed = np.concatenate([sums for _, sums in margins], axis=1)
+    problem = Boxed(
+        precision=weight,
+        target=target,
+        low=np.zeros((1, size)),
+        high=high,
+        weight=np.ones((1, fixed.shape[1])),
+        answer=fixed,
+        floor=fixed,
+        ceiling=fixed,
+    )
+    return done.solve(problem, DenseSystem.of(sparse.vstack(rows), margins[0][1].shape[1])).x
+
+
+def cell_stage(done: Progress, group: Group, target: FloatArray, weight: FloatArray) -> FloatArray:
+    """Fit a group over the cells: for families whose margins alone do not tell which answers are possible.
+
+    Earlier answers are read off the new table again, so that what is held next is possible to the last digit.
+    """
+    x = over_cells(done, [group], [target], [weight])
+    done.settle(x)
+    return group_sums(group, x)
+
+
+def over_cells(done: Progress, groups: list[Group], targets: list[FloatArray], weights: list[FloatArray]) -> FloatArray:
+    """A nonnegative table with all earlier answers held and the given groups fitted by least squares."""
+    cells = (groups or done.groups)[0].cells
+    kept = np.concatenate([*done.fitted, np.zeros((len((targets or done.fitted)[0]), 0))], axis=1)
+    aim = np.concatenate([kept, *targets], axis=1)
+    free = np.full((1, aim.shape[1] - kept.shape[1]), np.inf) * np.ones((len(aim), 1))
+    high = np.full((len(aim), cells), np.inf)
+    for group, fitted in zip(done.groups, done.fitted):
+        high[group_spread(group, (fitted <= 0.0).astype(np.float64)) > 0] = 0.0
+    problem = Boxed(
+        precision=np.zeros((1, cells)),
+        target=np.zeros((1, cells)),
+        low=np.zeros((1, cells)),
+        high=high,
+        weight=np.concatenate([np.ones((1, kept.shape[1])), *weights], axis=1),
+        answer=aim,
+        floor=np.concatenate([kept, -free], axis=1),
+        ceiling=np.concatenate([kept, free], axis=1),
+    )
+    rows = sparse.vstack([group.rows for group in (*done.groups, *groups)])
+    return done.solve(problem, DenseSystem.of(rows)).x
+
+
+def table_of(done: Progress, workload: Workload) -> FloatArray:
+    """A table with all the fitted answers: the one fitted last where every cell was measured, else one found for the purpose."""
+    for group, fitted in zip(done.groups, done.fitted):
+        if group.single and group.labels is not None:
+            return fitted[:, group.labels]
+    return over_cells(done, [], [], [])

@@ -1,0 +1,79 @@
+"""Which solver a workload gets."""
+
+from dataclasses import dataclass, replace
+
+import numpy as np
+from scipy import sparse
+
+from recordwise.postprocess.boxed import Boxed, FloatArray, Solution, System
+from recordwise.postprocess.dense import DenseSystem, solve_dense
+from recordwise.postprocess.measured import Measured, Parts, sum_rows
+from recordwise.postprocess.newton import solve_boxed
+from recordwise.postprocess.workload import Group, Workload, group_spread
+
+DENSE_WORK = 2e8
+"""Multiplications of one dense factorisation up to which it is the fastest way."""
+
+
+@dataclass(frozen=True, slots=True, kw_only=True, eq=False)
+class Extra:
+    """One more query: the sum of some queries of a group, other ones in each draw."""
+
+    group: Group
+    place: slice
+    """Where the answers of the group stand."""
+    chosen: FloatArray
+    """1 for each query of the group that is summed, per draw."""
+    answer: FloatArray
+    weight: FloatArray
+    """Zero in draws without such a query."""
+
+    @property
+    def member(self) -> FloatArray:
+        """1 for each cell that is summed, per draw."""
+        return group_spread(self.group, self.chosen)
+
+
+def system_of(workload: Workload, parts: Parts) -> System:
+    """The sums of a workload as an operator with the best linear solver for it."""
+    rest = len(parts.sums) - parts.head
+    if rest**3 / 3 + parts.head * rest**2 <= DENSE_WORK:
+        return DenseSystem.of(sum_rows(workload, parts), parts.head)
+    raise NotImplementedError
+
+
+def solve_problem(problem: Boxed, system: System) -> Solution:
+    """Solve the boxed problem of every draw."""
+    return solve_dense(problem, system) if isinstance(system, DenseSystem) else solve_boxed(problem, system)
+
+
+def solve_extended(measured: Measured, weights: FloatArray, extras: list[Extra]) -> Solution:
+    """Nonnegative least squares with more queries, each the sum of some queries of a group, chosen draw by draw."""
+    parts = Parts.of(measured.workload)
+    problem = parts.boxed(measured.answers, weights)
+    used = [extra.weight > 0 for extra in extras]
+    wide = np.full((1, problem.answer.shape[1] + len(extras)), np.inf)
+    problem = replace(
+        problem,
+        weight=np.hstack(
+            [problem.weight, *(np.where(on, extra.weight, 1.0)[:, None] for on, extra in zip(used, extras))]
+        ),
+        answer=np.hstack(
+            [problem.answer, *(np.where(on, extra.answer, 0.0)[:, None] for on, extra in zip(used, extras))]
+        ),
+        floor=-wide,
+        ceiling=wide,
+    )
+    return solve_dense(problem, extended_dense(measured.workload, parts, extras))
+
+
+def extended_dense(workload: Workload, parts: Parts, extras: list[Extra]) -> DenseSystem:
+    """The sums and below them one row for each extra query, with coefficients by draw."""
+    rows = sum_rows(workload, parts)
+    pattern = np.stack([np.any(extra.member != 0, axis=0) for extra in extras])
+    system = DenseSystem.of(sparse.vstack([rows, sparse.csr_array(pattern.astype(np.float64))]), parts.head)
+    data = np.broadcast_to(system.data, (len(extras[0].member), system.data.shape[1])).copy()
+    for k, extra in enumerate(extras):
+        entries = np.flatnonzero(system.query == rows.shape[0] + k)
+        data[:, entries] = extra.member[:, system.cell[entries]]
+    return replace(system, data=data)

@@ -1,0 +1,97 @@
+"""Trees of labels: reading and checking them, crossing them, and the coordinates ("digits") that their levels are made of."""
+
+from collections.abc import Mapping, Sequence
+from typing import Any, TypeAlias
+
+import numpy as np
+from numpy.typing import ArrayLike, NDArray
+
+from recordwise.errors import ParameterError
+
+IntArray: TypeAlias = NDArray[np.int64]
+
+
+def joint_labels(parts: Sequence[IntArray], cells: int) -> tuple[IntArray, int]:
+    """One label for each combination that occurs, in lexicographic order, and how many there are."""
+    joint = np.zeros(cells, dtype=np.int64)
+    for codes in parts:
+        joint = joint * (int(codes.max()) + 1) + codes
+    present = np.bincount(joint) > 0 if joint.max(initial=0) < 4 * cells + 1024 else None
+    if present is None:
+        found, labels = np.unique(joint, return_inverse=True)
+        return labels.astype(np.int64), len(found)
+    rank = np.cumsum(present) - 1
+    return rank[joint], int(present.sum())
+
+
+def tree_digits(trees: Mapping[str, Mapping[str, ArrayLike]]) -> dict[str, frozenset[str]]:
+    """For each level the digits it knows: a county knows its state's digit and its own, a state only its own.
+
+    Levels of one dimension must be nested; two that cut each other are refused.
+    """
+    known: dict[str, frozenset[str]] = {}
+    for dimension, named in trees.items():
+        codes = {level: np.unique(np.asarray(labels), return_inverse=True)[1] for level, labels in named.items()}
+        above: frozenset[str] = frozenset()
+        coarser: Any = None
+        for level in sorted(codes, key=lambda name: int(codes[name].max())):
+            if coarser is not None and not nested(codes[level], coarser):
+                raise ParameterError(
+                    parameter=f"trees['{dimension}']",
+                    problem=f"is not a tree: level '{level}' cuts across a coarser one",
+                )
+            same = coarser is not None and codes[level].max() == coarser.max()
+            trivial = codes[level].max() == 0
+            above = above if same or trivial else above | {level}
+            known[level], coarser = above, codes[level]
+    return known
+
+
+def nested(fine: IntArray, coarse: IntArray) -> bool:
+    """Whether equal fine labels always have equal coarse labels."""
+    parent = np.zeros(int(fine.max()) + 1, dtype=np.int64)
+    parent[fine] = coarse
+    return bool(np.array_equal(parent[fine], coarse))
+
+
+def check_levels(name: str, kept: Sequence[str], levels: Mapping[str, tuple[int, IntArray]]) -> None:
+    """Each group names existing levels, at most one of a dimension."""
+    for level in kept:
+        if level not in levels:
+            raise ParameterError(parameter=f"group '{name}'", problem=f"names the level '{level}', which no tree has")
+    dimensions = [levels[level][0] for level in kept]
+    if len(set(dimensions)) < len(dimensions):
+        raise ParameterError(parameter=f"group '{name}'", problem="names two levels of one dimension")
+
+
+def read_trees(
+    trees: Mapping[str, Mapping[str, ArrayLike]],
+) -> tuple[dict[str, int], dict[str, tuple[int, IntArray]]]:
+    """The number of leaves of each dimension, and for each level its dimension and the code of every leaf."""
+    leaves: dict[str, int] = {}
+    levels: dict[str, tuple[int, IntArray]] = {}
+    for place, (dimension, named) in enumerate(trees.items()):
+        lengths = {len(np.asarray(labels)) for labels in named.values()}
+        if len(lengths) != 1 or lengths == {0}:
+            raise ParameterError(
+                parameter=f"trees['{dimension}']",
+                problem="must give every level one label per leaf, and at least one leaf",
+            )
+        leaves[dimension] = lengths.pop()
+        for level, labels in named.items():
+            if level in levels:
+                raise ParameterError(parameter="trees", problem=f"uses the level name '{level}' twice")
+            levels[level] = (place, np.unique(np.asarray(labels), return_inverse=True)[1].astype(np.int64))
+    return leaves, levels
+
+
+def read_cells(cells: ArrayLike, shape: tuple[int, ...]) -> IntArray:
+    """The listed cells as leaf indices; outside the trees or listed twice is refused."""
+    listed = np.asarray(cells)
+    if listed.ndim != 2 or listed.shape[1] != len(shape) or len(listed) == 0 or listed.dtype.kind not in "iu":
+        raise ParameterError(parameter="cells", problem=f"must be rows of {len(shape)} integer leaf indices")
+    if np.any(listed < 0) or np.any(listed >= np.array(shape)):
+        raise ParameterError(parameter="cells", problem="points outside the trees")
+    if len(np.unique(np.ravel_multi_index(tuple(listed.T), shape))) < len(listed):
+        raise ParameterError(parameter="cells", problem="lists one cell twice")
+    return listed.astype(np.int64)
