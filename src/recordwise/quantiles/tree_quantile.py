@@ -77,15 +77,24 @@ class TreeQuantile:
         return NoisyTrees(leaves=consistent_leaves(noisy), private=source.private)
 
     def estimate(self, noisy: NoisyTrees, *, p: float, level: float = 0.95) -> QuantileEstimates:
-        """The first point with at least a share p of the records, and an interval that holds with at least ``level`` (T-INVERT)."""
+        """The first point with at least a share p of the records, and an interval that holds with at least ``level`` (T-INVERT).
+
+        A larger p never gets a smaller point.
+        """
         upto = np.cumsum(noisy.leaves, axis=1)
+        rising = monotone(upto)
+        value = _first(rising >= p * np.maximum(rising[:, -1:], 0.0))
         excess = upto - p * upto[:, -1:]
         deviation = float(self.noise_sigma) * np.sqrt(excess_variance(self.grid.bits, p))
-        reach = deviation * math.sqrt(2 * math.log(2 / (1 - level)))
-        low, high = _inverted(excess, reach)
+        low, high = _inverted(excess, deviation * math.sqrt(2 * math.log(2 / (1 - level))))
         spread_low, spread_high = _inverted(excess, deviation)
-        value = _first(monotone(excess) >= 0)
-        return QuantileEstimates(value=value, low=low, high=high, spread_low=spread_low, spread_high=spread_high)
+        return QuantileEstimates(
+            value=value,
+            low=np.minimum(low, value - 1),
+            high=np.maximum(high, value),
+            spread_low=np.minimum(spread_low, value - 1),
+            spread_high=np.maximum(spread_high, value),
+        )
 
 
 def _inverted(excess: FloatArray, reach: FloatArray) -> tuple[IntArray, IntArray]:
