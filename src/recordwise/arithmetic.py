@@ -6,7 +6,7 @@ from fractions import Fraction
 from typing import Protocol, TypeAlias, TypeVar
 
 import numpy as np
-from flint import arb
+from flint import arb, ctx
 
 from recordwise.exact import ball
 
@@ -15,7 +15,7 @@ FloatArray: TypeAlias = np.ndarray[tuple[int, ...], np.dtype[np.float64]]
 
 
 class Arithmetic(Protocol[T]):
-    """What a number system must offer. Every argument of ``log1p``, ``power`` and ``one_minus_exp`` is at least 0."""
+    """What a number system must offer. Every argument of a function is at least 0."""
 
     def constant(self, value: arb) -> T:
         """A real constant, handed over as a ball much narrower than a float."""
@@ -27,8 +27,10 @@ class Arithmetic(Protocol[T]):
     def power(self, base: T, exponent: Fraction) -> T:
         """``base ** exponent`` with a positive exponent."""
 
+    def power_less_one(self, value: T, exponent: Fraction) -> T:
+        """``(1 + value) ** exponent - 1`` with a positive exponent, without cancellation for small values."""
+
     def log1p(self, value: T) -> T: ...
-    def expm1(self, value: T) -> T: ...
     def tanh(self, value: T) -> T: ...
     def exp_remainder(self, value: T) -> T:
         """``exp(-value) - 1 + value``: about value**2/2, without the cancellation."""
@@ -64,11 +66,15 @@ class NumpyArithmetic:
             return np.sqrt(base)
         return np.power(base, float(exponent))
 
+    def power_less_one(self, value: FloatArray, exponent: Fraction) -> FloatArray:
+        if exponent.numerator == 1 and exponent.denominator in (2, 4, 8):
+            return _root_less_one(value, exponent.denominator)
+        small = np.expm1(np.minimum(float(exponent) * np.log1p(value), 1.0))
+        # expm1 would multiply the error of a large logarithm by its size; the plain power does not.
+        return np.where(small < LARGE_POWER, small, np.power(1.0 + value, float(exponent)) - 1.0)
+
     def log1p(self, value: FloatArray) -> FloatArray:
         return np.log1p(value)
-
-    def expm1(self, value: FloatArray) -> FloatArray:
-        return np.expm1(value)
 
     def tanh(self, value: FloatArray) -> FloatArray:
         return np.tanh(value)
@@ -84,6 +90,18 @@ class NumpyArithmetic:
         return np.where(test > 0, then, 0.0)
 
 
+def _root_less_one(value: FloatArray, degree: int) -> FloatArray:
+    """(1 + v)**(1/2) - 1 is v / ((1 + v)**(1/2) + 1), once for each halving of the exponent."""
+    root = 1.0 + value
+    while degree > 1:
+        root = np.sqrt(root)
+        value = value / (root + 1.0)
+        degree //= 2
+    return value
+
+
+LARGE_POWER = 1.7
+"""Just below e - 1, the value at which the exponent times the logarithm reaches 1."""
 REMAINDER_TERMS = 20
 """Terms of the alternating series of exp(-y) - 1 + y on [0, 1): the next one is below 1e-19 of the sum."""
 
@@ -109,17 +127,19 @@ class BallArithmetic:
     def power(self, base: arb, exponent: Fraction) -> arb:
         return monotone(base, lambda point: point ** ball(exponent) if point > 0 else arb(0))
 
+    def power_less_one(self, value: arb, exponent: Fraction) -> arb:
+        return monotone(value, lambda point: (ball(exponent) * point.log1p()).expm1())
+
     def log1p(self, value: arb) -> arb:
         return monotone(value, lambda point: point.log1p())
-
-    def expm1(self, value: arb) -> arb:
-        return monotone(value, lambda point: point.expm1())
 
     def tanh(self, value: arb) -> arb:
         return monotone(value, lambda point: point.tanh())
 
     def exp_remainder(self, value: arb) -> arb:
-        return monotone(value, lambda point: (-point).expm1() + point)
+        # The two terms cancel to about point**2/2; more digits cost less than a better formula.
+        with ctx.workprec(4 * ctx.prec):
+            return monotone(value, lambda point: (-point).expm1() + point)
 
     def if_positive(self, test: arb, then: arb) -> arb:
         if test > 0:

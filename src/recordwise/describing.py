@@ -1,20 +1,24 @@
 """Plans and schemas in plain JSON, for the ledger and for release.json. Public facts only."""
 
+import platform
+from collections.abc import Sequence
 from dataclasses import fields, is_dataclass
 from fractions import Fraction
 from typing import Any
 
+from recordwise.engines.results import FoundTotals, TableTotals
 from recordwise.engines.sources import CsvFiles, Frame, ParquetFiles, Source
 from recordwise.errors import ParameterError
 from recordwise.exact import fraction_text
 from recordwise.functions import Function
 from recordwise.plan import Case, Plan, PlannedTable, Prefix, Schema
 from recordwise.plan.average import Average
-from recordwise.plan.conditions import condition
-from recordwise.plan.fields import Group
+from recordwise.plan.fields import Group, Literal
+from recordwise.plan.predicates import And, Compare, In, IsNull, Not, Operand, Or, Predicate
 from recordwise.plan.quantile import Quantile
 from recordwise.plan.query import Statistic
 from recordwise.policy import By
+from recordwise.policy.literals import plain
 
 
 def schema_json(schema: Schema) -> dict[str, Any]:
@@ -30,15 +34,14 @@ def schema_json(schema: Schema) -> dict[str, Any]:
     }
 
 
-def plan_json(plan: Plan) -> list[dict[str, Any]]:
-    """Each query: its condition, tables, public cells and statistics with their mechanisms."""
+def plan_json(plan: Plan, exact: Sequence[TableTotals | FoundTotals]) -> list[dict[str, Any]]:
+    """Each query: its condition, tables, number of public cells and statistics with their mechanisms."""
     described = []
     for number, query in enumerate(plan.queries):
-        tables = [table for table in plan.tables() if table.query == number]
         described.append(
             {
-                "where": None if query.condition is None else condition(query.condition).to_json(),
-                "tables": [_table_json(plan, table) for table in tables],
+                "where": None if query.condition is None else predicate_json(query.condition),
+                "tables": [_table_json(plan, each) for each in exact if each.table.query == number],
                 "statistics": [_statistic_json(statistic) for statistic in query.statistics],
             }
         )
@@ -58,19 +61,27 @@ def _statistic_json(statistic: Statistic) -> dict[str, Any]:
     return described | {"mechanism": value_json(statistic.mechanism)}
 
 
-def _table_json(plan: Plan, table: PlannedTable) -> dict[str, Any]:
-    selection = plan.selection(table)
-    cells = {"keys": selection.to_json()} if selection else {"public_cells": _public_cells(plan, table)}
+def _table_json(plan: Plan, exact: TableTotals | FoundTotals) -> dict[str, Any]:
+    shape = exact.table.shape
     return {
-        "name": table_name(plan, table),
-        "by": [_group_json(group) for group in table.shape.groups],
-        "share": fraction_text(table.shape.share),
-        **cells,
+        "name": table_name(plan, exact.table),
+        "by": [_group_json(group) for group in shape.groups],
+        "share": fraction_text(shape.share),
+        **_cells_json(plan, exact),
     }
 
 
-def _public_cells(plan: Plan, table: PlannedTable) -> int:
-    return plan.cells(table).num_rows if table.shape.groups else 1
+def _cells_json(plan: Plan, exact: TableTotals | FoundTotals) -> dict[str, Any]:
+    """How many cells are public, or how they are selected: the number of those found is confidential."""
+    if isinstance(exact, TableTotals):
+        return {"public_cells": exact.cells.num_rows if exact.table.shape.groups else 1}
+    selection = plan.selection(exact.table)
+    return {"keys": selection.to_json() if selection else None}
+
+
+def query_names(plan: Plan) -> str:
+    """The statistics of a plan, for the books and for refusals."""
+    return "; ".join(", ".join(statistic.alias for statistic in query.statistics) for query in plan.queries)
 
 
 def _group_json(group: Group) -> dict[str, Any]:
@@ -78,16 +89,63 @@ def _group_json(group: Group) -> dict[str, Any]:
     if isinstance(expression, Prefix):
         return {"name": group.name, "prefix_of": expression.column, "length": expression.length}
     if isinstance(expression, Case):
-        labels = [str(label) for label in expression.labels()]
-        return {"name": group.name, "case": labels}
+        branches = [{"when": predicate_json(test), "then": literal_json(label)} for test, label in expression.branches]
+        return {"name": group.name, "case": branches, "else": literal_json(expression.default)}
     return {"name": group.name, "column": expression.name}
 
 
+def predicate_json(predicate: Predicate) -> Any:
+    """A condition as it was asked, so that a reader can tell which records a table is about."""
+    match predicate:
+        case And(parts) | Or(parts):
+            return {type(predicate).__name__.lower(): [predicate_json(part) for part in parts]}
+        case Not(part):
+            return {"not": predicate_json(part)}
+        case IsNull(operand):
+            return {"null": _operand_json(operand)}
+        case In(operand, literals):
+            return {"in": _operand_json(operand), "values": [literal_json(literal) for literal in literals]}
+        case Compare(operand, operator, literal):
+            return {operator: [_operand_json(operand), literal_json(literal)]}
+
+
+def _operand_json(operand: Operand) -> Any:
+    return {"prefix_of": operand.column, "length": operand.length} if isinstance(operand, Prefix) else operand.name
+
+
+def literal_json(value: Literal) -> Any:
+    """A constant of a query; a number that is not whole as a fraction, so that nothing is rounded."""
+    if isinstance(value, Fraction):
+        return int(value) if value.denominator == 1 else {"fraction": fraction_text(value)}
+    return value
+
+
+LONGEST_NAME = 80
+
+
 def table_name(plan: Plan, table: PlannedTable) -> str:
-    """A file name for a table: its groups, numbered by query where there are several."""
-    groups = "_by_".join(table.shape.names()) or "total"
-    safe = "".join(letter if letter.isalnum() or letter in "_-" else "_" for letter in groups)
+    """A file name for a table: its groups, numbered by query where there are several, and never one name for two tables."""
+    taken: set[str] = set()
+    for each in plan.tables():
+        plain = name = _plain_name(plan, each)
+        number = 1
+        while name.casefold() in taken:
+            number += 1
+            name = f"{plain}_{number}"
+        taken.add(name.casefold())
+        if (each.query, each.level) == (table.query, table.level):
+            return name
+    raise ParameterError(parameter="table", problem="is not one of the plan")
+
+
+def _plain_name(plan: Plan, table: PlannedTable) -> str:
+    safe = safe_name("_by_".join(table.shape.names()) or "total")
     return safe if len(plan.queries) == 1 else f"q{table.query + 1}_{safe}"
+
+
+def safe_name(text: str) -> str:
+    """Letters, digits, - and _ of a text, not too many, as part of a file name."""
+    return "".join(letter if letter.isalnum() or letter in "_-" else "_" for letter in text)[:LONGEST_NAME]
 
 
 def value_json(value: Any) -> Any:
@@ -97,7 +155,7 @@ def value_json(value: Any) -> Any:
     if isinstance(value, Function):
         return value.to_json()
     if isinstance(value, By):
-        cases = {str(group): fraction_text(number) for group, number in value.values}
+        cases = {str(plain(group)): fraction_text(number) for group, number in value.values}
         return {"by": value.column.to_json(), "values": cases, "default": value_json(value.default)}
     if is_dataclass(value) and not isinstance(value, type):
         parts = {field.name: value_json(getattr(value, field.name)) for field in fields(value)}
@@ -105,6 +163,14 @@ def value_json(value: Any) -> Any:
     if isinstance(value, dict):
         return {getattr(name, "name", str(name)): value_json(part) for name, part in value.items()}
     return value if value is None or isinstance(value, (str, int, float, bool)) else str(value)
+
+
+def versions() -> dict[str, str]:
+    """What the release was made with."""
+    from importlib.metadata import version
+
+    names = ("duckdb", "numpy", "pyarrow", "python-flint", "sqlglot")
+    return {"python": platform.python_version(), **{name: version(name) for name in names}}
 
 
 def inferred_columns(source: Source, roles: set[str | None]) -> dict[str, Any]:

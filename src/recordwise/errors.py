@@ -37,7 +37,8 @@ class UnknownFormError(RecordwiseError, ValueError):
         self.what = what
         self.found = found
         super().__init__(
-            f"unknown {what} {found!r}: this version of recordwise cannot tell what it promises. Use the version that wrote it."
+            f"unknown {what} {shown(found)}: this version of recordwise cannot tell what it promises. "
+            "Use the version that wrote it."
         )
 
 
@@ -55,7 +56,8 @@ class BudgetError(RecordwiseError):
         if witness is None:
             why = f"it could not be proved to fit the budget ({reason})"
         else:
-            record = ", ".join(f"{name}={value}" for name, value in witness.items()) or "every record"
+            shown = (f"{name}={'NULL' if value is None else value}" for name, value in witness.items())
+            record = ", ".join(shown) or "every record"
             why = f"for {record} it needs {reason} {needed:.6g} and {left:.6g} is left"
         super().__init__(f"{query} was refused: {why}. Nothing was spent. Use more noise, or drop the query.")
 
@@ -90,6 +92,28 @@ class LedgerError(RecordwiseError):
         super().__init__(f"ledger {path} {problem}." + (f" {advice}" if advice else ""))
 
 
+class DrawingError(RecordwiseError, RuntimeError):
+    """Adding noise failed after the charge. Its own text can quote a total, so only the kind of failure is told."""
+
+    def __init__(self, *, kind: str) -> None:
+        self.kind = kind
+        super().__init__(
+            f"adding noise failed with {kind}; its message is withheld because it can quote confidential totals. "
+            "The charge stays in the ledger and nothing was published. Please report this kind of failure."
+        )
+
+
+class ForeignError(RecordwiseError):
+    """A mechanism from elsewhere was refused or failed. Its own text can quote a record, so only the kind of failure is told."""
+
+    def __init__(self, *, mechanism: str, problem: str, state: str, advice: str = "") -> None:
+        self.mechanism = mechanism
+        self.problem = problem
+        self.state = state
+        self.advice = advice
+        super().__init__(f"{mechanism} {problem}. {state}" + (f" {advice}" if advice else ""))
+
+
 class GroupLossError(RecordwiseError, ValueError):
     """A loss of several records together was asked for where no valid bound exists."""
 
@@ -105,6 +129,16 @@ class PlanError(RecordwiseError, ValueError):
         self.problems = problems
         listed = "; ".join(problems)
         super().__init__(f"the plan was refused: {listed}. Nothing was read and nothing was spent.")
+
+
+class PlanFileError(RecordwiseError, ValueError):
+    """A plan file cannot be used. Lists every problem found, each with its line."""
+
+    def __init__(self, *, path: str, problems: tuple[object, ...]) -> None:
+        self.path = path
+        self.problems = problems
+        listed = "".join(f"\n  {problem}" for problem in problems)
+        super().__init__(f"{path} was refused; nothing was read and nothing was spent:{listed}")
 
 
 class SqlError(RecordwiseError, ValueError):
@@ -184,3 +218,17 @@ class SolverError(RecordwiseError, RuntimeError):
         self.problem = problem
         self.status = status
         super().__init__(f"{problem} was not solved: {status}. Nothing was released. Rescale the answers, or use nnls.")
+
+
+LONGEST_SHOWN = 60
+
+
+def shown(value: object) -> str:
+    """A parameter as a message shows it: short scalars as they are, everything else by its type, so that no input can make the
+    message itself fail or fill the screen."""
+    if isinstance(value, int) and value.bit_length() > 4 * LONGEST_SHOWN:
+        return "a whole number of too many digits"
+    if not isinstance(value, (str, int, float)) and value is not None:
+        return type(value).__name__
+    text = repr(value)
+    return text if len(text) <= LONGEST_SHOWN else text[:LONGEST_SHOWN] + "..."

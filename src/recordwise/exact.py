@@ -3,6 +3,7 @@ surely not below (``_upper``) or not above (``_lower``) it."""
 
 import math
 import re
+import sys
 from decimal import Decimal
 from fractions import Fraction
 from numbers import Rational, Real
@@ -10,14 +11,17 @@ from typing import TypeAlias
 
 from flint import arb, ctx, fmpq
 
-from recordwise.errors import ParameterError
+from recordwise.errors import ParameterError, shown
 
 Number: TypeAlias = int | float | str | Decimal | Fraction
 """What a user may write for an exact parameter; a float is read by its shortest decimal, so 0.1 is 1/10."""
 
 
 LONGEST_NUMBER = 4000
+LONGEST_SAVED = 1_000_000
 LARGEST_EXPONENT = 1000
+MOST_DECIMAL_BITS = 6_000
+"""Longer whole numbers are saved in hexadecimal: Python refuses to print them in decimal, and is slow to read them."""
 
 
 def rational(value: Number, *, parameter: str) -> Fraction:
@@ -25,14 +29,20 @@ def rational(value: Number, *, parameter: str) -> Fraction:
     if isinstance(value, bool) or not isinstance(value, (Rational, Real, Decimal, str)):
         raise ParameterError(parameter=parameter, problem=f"must be a number, not {type(value).__name__}")
     try:
-        return Fraction(value) if isinstance(value, Rational) else read_fraction(str(value))
+        if isinstance(value, Rational):
+            # numpy's whole numbers would stay inside the fraction and overflow there.
+            return Fraction(int(value.numerator), int(value.denominator))
+        return read_fraction(str(value))
     except (ValueError, OverflowError, ZeroDivisionError):
-        raise ParameterError(parameter=parameter, problem=f"must be a finite number, not {value!r}") from None
+        raise ParameterError(parameter=parameter, problem=f"must be a finite number, not {shown(value)}") from None
 
 
 def read_fraction(text: str) -> Fraction:
     """A fraction from text; a ValueError where it is none, or where its exponent or length would only burn memory."""
-    exponent = re.search(r"[eE]([+-]?\d+)$", text)
+    if saved := re.fullmatch(r"(-?)0x([0-9a-f]+)/0x([0-9a-f]+)", text[: LONGEST_SAVED + 1]):
+        size = Fraction(int(saved[2], 16), int(saved[3], 16))
+        return -size if saved[1] else size
+    exponent = re.search(r"[eE]([+-]?[\d_]+)\s*$", text[-LONGEST_NUMBER:])
     if len(text) > LONGEST_NUMBER or (exponent and abs(int(exponent[1])) > LARGEST_EXPONENT):
         raise ValueError("number too long")
     return Fraction(text)
@@ -42,7 +52,7 @@ def positive(value: Number, *, parameter: str) -> Fraction:
     """Read a parameter that must be above zero."""
     number = rational(value, parameter=parameter)
     if number <= 0:
-        raise ParameterError(parameter=parameter, problem=f"must be above 0, not {value}")
+        raise ParameterError(parameter=parameter, problem=f"must be above 0, not {shown(value)}")
     return number
 
 
@@ -50,8 +60,19 @@ def nonnegative(value: Number, *, parameter: str) -> Fraction:
     """Read a parameter that must not be negative."""
     number = rational(value, parameter=parameter)
     if number < 0:
-        raise ParameterError(parameter=parameter, problem=f"must not be negative, not {value}")
+        raise ParameterError(parameter=parameter, problem=f"must not be negative, not {shown(value)}")
     return number
+
+
+LARGEST = Fraction(2) ** 200
+"""Parameters of a policy are 0 or between 1/LARGEST and LARGEST in size, so that products of a few stay within float64."""
+
+
+def moderate(value: Fraction, *, parameter: str) -> Fraction:
+    """The parameter itself, unless it is so large or so small that float64 evaluation could overflow or vanish."""
+    if value and not 1 / LARGEST <= abs(value) <= LARGEST:
+        raise ParameterError(parameter=parameter, problem="must be 0 or between 2^-200 and 2^200 in size")
+    return value
 
 
 def float_upper(value: Fraction) -> float:
@@ -59,7 +80,7 @@ def float_upper(value: Fraction) -> float:
     try:
         near = float(value)
     except OverflowError:
-        return math.inf if value > 0 else -math.inf
+        return math.inf if value > 0 else -sys.float_info.max
     return near if math.isinf(near) or Fraction(near) >= value else math.nextafter(near, math.inf)
 
 
@@ -69,8 +90,10 @@ def float_lower(value: Fraction) -> float:
 
 
 def fraction_text(value: Fraction) -> str:
-    """The text a fraction is saved as; ``Fraction(text)`` reads it back exactly."""
-    return str(value)
+    """The text a fraction is saved as; ``read_fraction(text)`` reads it back exactly."""
+    if max(value.numerator.bit_length(), value.denominator.bit_length()) <= MOST_DECIMAL_BITS:
+        return str(value)
+    return f"{value.numerator:#x}/{value.denominator:#x}"
 
 
 def ball(value: Fraction | int) -> arb:
@@ -96,11 +119,20 @@ def arb_float_lower(value: arb) -> float:
 
 
 def _directed(bound: arb, towards: float) -> float:
-    near = float(bound.mid())
-    if math.isinf(near) or math.isnan(near):
-        return near if math.isinf(near) else towards
-    off = bool(arb(near) < bound) if towards > 0 else bool(arb(near) > bound)
-    return math.nextafter(near, towards) if off else near
+    """The float next to an exact end of a ball, on the side of ``towards``; NaN ends say nothing, so they give ``towards``."""
+    if not bound.is_finite():
+        return float(bound) if bound.is_exact() and not bound.is_nan() else towards
+    mantissa, exponent = (int(part) for part in bound.man_exp())
+    size = mantissa.bit_length() + exponent
+    if not LEAST_FLOAT_BITS < size < MOST_FLOAT_BITS:
+        # Beyond every float: a stand-in of the same sign rounds alike, without writing out a number of that size.
+        mantissa, exponent = (mantissa > 0) - (mantissa < 0), max(LEAST_FLOAT_BITS, min(size, MOST_FLOAT_BITS))
+    value = mantissa * Fraction(2) ** exponent
+    return float_upper(value) if towards > 0 else float_lower(value)
+
+
+LEAST_FLOAT_BITS = -1200
+MOST_FLOAT_BITS = 1100
 
 
 def sqrt_upper(value: Fraction, *, digits: int = 17) -> Fraction:

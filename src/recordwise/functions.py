@@ -10,18 +10,24 @@ concavity is certified by rules on the expression (T-CONCAVE, docs/theory/functi
 """
 
 from dataclasses import dataclass
-from decimal import Decimal
 from fractions import Fraction
+from functools import lru_cache
 from typing import Any, TypeVar
 
 from flint import arb, ctx
 
 from recordwise.arithmetic import Arithmetic, BallArithmetic
 from recordwise.errors import ParameterError, UnknownFormError
-from recordwise.exact import Number, ball, fraction_text, nonnegative, positive, rational
+from recordwise.exact import Number, ball, fraction_text, moderate, nonnegative, positive
+from recordwise.numerals import latex_factor, latex_number
 
 T = TypeVar("T")
-CONSTANT_BITS = 128
+CONSTANT_BITS = 256
+MOST_NESTED = 6
+"""Logarithms and powers inside one another: what the error bound of whole-column evaluation allows for (T-OUTWARD), and few enough
+that the SQL, which must repeat its arguments, stays short."""
+MOST_SUMMANDS = 32
+LARGEST_POWER = 16
 
 
 @dataclass(frozen=True, slots=True)
@@ -37,9 +43,12 @@ class Function:
         raise NotImplementedError
 
     def at_zero(self) -> arb:
-        """f(0) as a narrow ball; minus infinity for the logarithm of x itself."""
-        with ctx.workprec(max(CONSTANT_BITS, ctx.prec)):
-            return self.value(BallArithmetic(), arb(0))
+        """f(0) as a narrow ball."""
+        return _at_zero(self, max(CONSTANT_BITS, ctx.prec))
+
+    def nested(self) -> int:
+        """How many logarithms and powers stand inside one another."""
+        return 0
 
     def concave(self) -> str:
         """Why the function is concave on [0, inf): the rule applied, or a ParameterError where no rule certifies it."""
@@ -103,6 +112,16 @@ class Sum(Function):
     terms: tuple[tuple[Fraction, Function], ...]
     shift: Fraction
 
+    def __post_init__(self) -> None:
+        if not 1 <= len(self.terms) <= MOST_SUMMANDS:
+            raise ParameterError(parameter="function", problem=f"must be a sum of at most {MOST_SUMMANDS} parts")
+        moderate(self.shift, parameter="shift")
+        for weight, _ in self.terms:
+            moderate(weight, parameter="weight")
+
+    def nested(self) -> int:
+        return max(part.nested() for _, part in self.terms)
+
     @classmethod
     def of(cls, terms: list[tuple[Fraction, Function]], shift: Fraction) -> "Function":
         """Flatten nested sums and merge equal functions, in a canonical order."""
@@ -156,8 +175,14 @@ class Power(Function):
     exponent: Fraction
 
     def __post_init__(self) -> None:
-        if not self.base.at_zero() >= 0:
+        check_nesting(self.base)
+        if not moderate(self.exponent, parameter="exponent") <= LARGEST_POWER:
+            raise ParameterError(parameter="exponent", problem=f"must be at most {LARGEST_POWER}")
+        if not (self.base.at_zero() > 0 or self.base.at_zero() == 0):
             raise ParameterError(parameter="function", problem="takes a power of something that is negative at x = 0")
+
+    def nested(self) -> int:
+        return self.base.nested() + 1
 
     def value(self, arithmetic: Arithmetic[T], x: T) -> T:
         return arithmetic.power(self.base.value(arithmetic, x), self.exponent)
@@ -168,8 +193,9 @@ class Power(Function):
         if start == 0:
             return arithmetic.power(step, self.exponent)
         relative = arithmetic.divide(step, arithmetic.constant(start))
-        exponent, scale = arithmetic.constant(ball(self.exponent)), arithmetic.constant(start ** ball(self.exponent))
-        return arithmetic.multiply(scale, arithmetic.expm1(arithmetic.multiply(exponent, arithmetic.log1p(relative))))
+        return arithmetic.multiply(
+            arithmetic.constant(self.at_zero()), arithmetic.power_less_one(relative, self.exponent)
+        )
 
     def concave(self) -> str:
         if self.exponent <= 1:
@@ -177,8 +203,9 @@ class Power(Function):
         if isinstance(self.base, Log):
             with ctx.workprec(CONSTANT_BITS):
                 needed = ball(self.exponent - 1).exp()
+            inner = self.base.argument.concave()
             if self.base.argument.at_zero() >= needed:
-                return f"ln(u)^{self.exponent} is concave for u >= e^{self.exponent - 1}, which u(0) reaches"
+                return f"ln(u)^{self.exponent} is concave for u >= e^{self.exponent - 1}, which u(0) reaches ({inner})"
             raise ParameterError(
                 parameter="function",
                 problem=f"is not concave: ln(u)^{self.exponent} needs u(0) >= e^{self.exponent - 1} = {float(needed):.6g}",
@@ -209,10 +236,14 @@ class Log(Function):
     argument: Function
 
     def __post_init__(self) -> None:
+        check_nesting(self.argument)
         if not self.argument.at_zero() > 0:
             raise ParameterError(
                 parameter="offset", problem="must be above 0 inside a logarithm", advice="Write log(x + offset)."
             )
+
+    def nested(self) -> int:
+        return self.argument.nested() + 1
 
     def value(self, arithmetic: Arithmetic[T], x: T) -> T:
         start = self.argument.at_zero()
@@ -235,6 +266,22 @@ class Log(Function):
         return rf"\ln\left({self.argument.to_latex(argument)}\right)"
 
 
+@lru_cache(maxsize=4096)
+def _at_zero(function: Function, bits: int) -> arb:
+    with ctx.workprec(bits):
+        return function.value(BallArithmetic(), arb(0))
+
+
+def check_nesting(inner: Function) -> None:
+    """Refuse a function that nests too deep, before another layer is put around it."""
+    if not isinstance(inner, Function):
+        raise ParameterError(parameter="function", problem=f"must be built from x, not {type(inner).__name__}")
+    if inner.nested() >= MOST_NESTED:
+        raise ParameterError(
+            parameter="function", problem=f"nests more than {MOST_NESTED} logarithms and powers inside one another"
+        )
+
+
 x = Variable()
 """The value itself: the start of every function."""
 
@@ -253,40 +300,30 @@ def add(left: Function, right: "Function | Number") -> Function:
 
 def from_json(form: Any) -> Function:
     """Read back what ``to_json`` wrote; an unknown form is refused."""
+    # Sums alternate with the nested layers, so a form that can be built is at most this deep.
+    return _from_json(form, 2 * MOST_NESTED + 1)
+
+
+def _from_json(form: Any, depth: int) -> Function:
+    if depth < 0:
+        raise UnknownFormError(what="function", found="too deeply nested")
     match form:
         case "x":
             return x
-        case {"sum": [*parts], "shift": shift, **rest} if parts and not rest:
-            terms = [_term_from_json(part) for part in parts]
+        case {"sum": [*parts], "shift": str(shift), **rest} if parts and not rest:
+            terms = [_term_from_json(part, depth - 1) for part in parts]
             return Sum.of(terms, nonnegative(shift, parameter="shift"))
-        case {"power": base, "exponent": exponent, **rest} if not rest:
-            inner = from_json(base)
-            return inner ** rational(exponent, parameter="exponent")
+        case {"power": base, "exponent": str(exponent), **rest} if not rest:
+            return _from_json(base, depth - 1) ** positive(exponent, parameter="exponent")
         case {"log": argument, **rest} if not rest:
-            return Log(from_json(argument))
+            return Log(_from_json(argument, depth - 1))
         case _:
             raise UnknownFormError(what="function", found=form)
 
 
-def _term_from_json(form: Any) -> tuple[Fraction, Function]:
+def _term_from_json(form: Any, depth: int) -> tuple[Fraction, Function]:
     match form:
-        case [weight, part]:
-            return positive(weight, parameter="weight"), from_json(part)
+        case [str(weight), part]:
+            return positive(weight, parameter="weight"), _from_json(part, depth)
         case _:
-            raise UnknownFormError(what="function term", found=type(form).__name__)
-
-
-def latex_number(value: Fraction) -> str:
-    """A fraction as LaTeX: a short decimal where it is one, a fraction bar where it is short, twelve digits otherwise."""
-    for digits in range(10):
-        if (value * 10**digits).denominator == 1:
-            return format(Decimal(value.numerator) / Decimal(value.denominator), "f")
-    if max(abs(value.numerator), value.denominator) < 10**6:
-        return rf"\frac{{{value.numerator}}}{{{value.denominator}}}"
-    mantissa, _, exponent = f"{float(value):.12g}".partition("e")
-    return mantissa if not exponent else rf"{mantissa}\cdot 10^{{{int(exponent)}}}"
-
-
-def latex_factor(value: Fraction) -> str:
-    """A fraction in front of a term; nothing for 1."""
-    return "" if value == 1 else latex_number(value) + r"\,"
+            raise UnknownFormError(what="function term", found=form)

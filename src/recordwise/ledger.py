@@ -1,53 +1,25 @@
-"""The books: every charge, release and failure, in an append-only chain that commits before noise is drawn.
+"""The budget of one dataset and everything charged to it, committed before noise is drawn.
 
-A ledger is one SQLite file for one dataset. Each event holds the digest of the one before, so that a changed or removed entry
-breaks the chain; every release carries the head it saw, so that a ledger put back to an older copy is found too. One transaction
-reads what was spent, asks the budget and writes the charge: many processes can share a file and never overspend. A crash may waste
-budget; it never exceeds it.
+A ledger is one file of chained events (``recordwise.books``) for one dataset, one schema and one budget. One transaction reads what
+was spent, asks the budget and writes the charge: many processes can share a file and never overspend. A crash may waste budget; it
+never exceeds it. Every release carries the head of the chain it saw, so that a ledger put back to an older copy is found too.
 """
 
-import hashlib
 import json
-import sqlite3
-from collections.abc import Iterator
-from contextlib import contextmanager
+import math
 from dataclasses import dataclass
-from datetime import UTC, datetime
 from pathlib import Path
 from typing import Any
 
-from recordwise.errors import BudgetError, LedgerError
+from recordwise.books import Books, Event, Head, canonical
+from recordwise.errors import BudgetError, LedgerError, RecordError, UnknownFormError
 from recordwise.policy import Policy
 
 FORMAT = 1
-WAIT_SECONDS = 120.0
-GENESIS = "0" * 64
-TABLE = """CREATE TABLE IF NOT EXISTS events (
-    sequence INTEGER PRIMARY KEY, time TEXT NOT NULL, kind TEXT NOT NULL, body TEXT NOT NULL, digest TEXT NOT NULL UNIQUE)"""
-GUARDS = [
-    f"CREATE TRIGGER IF NOT EXISTS no_{verb.lower()} BEFORE {verb} ON events BEGIN SELECT RAISE(ABORT, 'append only'); END"
-    for verb in ("UPDATE", "DELETE")
-]
-
-
-@dataclass(frozen=True, slots=True, kw_only=True)
-class Event:
-    """One line of the books."""
-
-    sequence: int
-    time: str
-    kind: str
-    """``opened``, ``charged``, ``released`` or ``failed``."""
-    body: dict[str, Any]
-    digest: str
-
-
-@dataclass(frozen=True, slots=True, kw_only=True)
-class Head:
-    """How long the chain is and what its last digest is; a release carries it as evidence."""
-
-    length: int
-    digest: str
+FIXED_IN_ADVANCE = "guarantee holds only if this list of queries was fixed in advance"
+WITHIN_BUDGET = "the sum of all charges is at most the budget, for every possible record"
+CHARGE_STANDS = "The charge stands and nothing was published."
+ONE_DATASET = "A ledger belongs to one dataset, schema and budget. Use its own, or start a new file."
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -64,72 +36,60 @@ class Ledger:
     def __init__(
         self, path: str | Path | None, *, dataset: str, schema: Any = None, budget: Policy | None = None
     ) -> None:
-        self.path = "in memory" if path is None else str(path)
         self.budget = budget
-        self._connection = self._connect(path)
+        self._books = Books(path, writable=True)
         identity = {
             "format": FORMAT,
             "dataset": dataset,
             "schema": schema,
             "budget": None if budget is None else budget.to_json(),
+            "guarantee": FIXED_IN_ADVANCE if budget is None else WITHIN_BUDGET,
         }
-        with self._transaction():
-            self._open(identity)
+        try:
+            with self._books.transaction():
+                self._open(identity)
+        except BaseException:
+            self._books.close()
+            raise
 
     @classmethod
     def existing(cls, path: str | Path) -> "Ledger":
-        """Open the books as they are, to read or verify them."""
+        """Open the books as they are, to read or verify them; nothing is written."""
         if not Path(path).is_file():
             raise LedgerError(path=str(path), problem="does not exist")
         ledger = cls.__new__(cls)
-        ledger.path = str(path)
-        ledger._connection = ledger._connect(path)
-        events = ledger.history()
-        if not events or events[0].kind != "opened":
-            raise LedgerError(path=ledger.path, problem="is not a recordwise ledger")
-        budget = events[0].body.get("budget")
+        ledger._books = Books(path, writable=False)
+        first = ledger._books.last("opened")
+        if first is None or first.sequence != 1:
+            raise LedgerError(path=str(path), problem="is not a recordwise ledger")
+        check_format(first.body)
+        budget = first.body.get("budget")
         ledger.budget = None if budget is None else Policy.from_json(budget)
         return ledger
 
-    def _connect(self, path: str | Path | None) -> sqlite3.Connection:
-        with self._clear_errors():
-            connection = sqlite3.connect(
-                ":memory:" if path is None else path,
-                timeout=WAIT_SECONDS,
-                isolation_level=None,
-                check_same_thread=False,
-            )
-            connection.execute("PRAGMA journal_mode = WAL")
-            connection.execute("PRAGMA synchronous = FULL")
-        return connection
+    @property
+    def path(self) -> str:
+        """Where it is kept."""
+        return self._books.path
 
     def _open(self, identity: dict[str, Any]) -> None:
-        self._connection.execute(TABLE)
-        for guard in GUARDS:
-            self._connection.execute(guard)
-        first = self._connection.execute("SELECT body FROM events WHERE sequence = 1").fetchone()
+        self._books.lay_out()
+        first = self._books.last("opened")
         if first is None:
-            self._append("opened", identity)
+            self._books.append("opened", identity)
             return
-        known = json.loads(first[0])
-        for field, meaning in (
-            ("dataset", "another dataset"),
-            ("schema", "another schema"),
-            ("budget", "another budget"),
-        ):
-            if known.get(field) != json.loads(canonical(identity))[field]:
-                raise LedgerError(
-                    path=self.path,
-                    problem=f"was opened for {meaning}",
-                    advice="A ledger belongs to one dataset, schema and budget. Use its own, or start a new file.",
-                )
+        check_format(first.body)
+        wanted = json.loads(canonical(identity))
+        for field in ("dataset", "schema", "budget"):
+            if first.body.get(field) != wanted[field]:
+                raise LedgerError(path=self.path, problem=f"was opened for another {field}", advice=ONE_DATASET)
 
     def charge(self, policy: Policy, *, query: str, details: Any = None) -> Charge:
         """Commit the policy to the books if the budget covers it for every possible record; nothing is written otherwise."""
-        with self._transaction():
+        with self._books.transaction(state="Nothing was drawn; unless this charge was committed, nothing was spent."):
             after = self._admitted(policy, query)
             body = {"query": query, "policy": policy.to_json(), "spent": after.to_json(), "details": details}
-            event = self._append("charged", body)
+            event = self._books.append("charged", body)
         return Charge(sequence=event.sequence, head=Head(length=event.sequence, digest=event.digest))
 
     def check(self, policy: Policy, *, query: str) -> None:
@@ -145,95 +105,66 @@ class Ledger:
             return after
         assert verdict is not None
         if verdict.witness is None:
-            nothing = float("nan")
-            raise BudgetError(query=query, witness=None, needed=nothing, left=nothing, reason=verdict.reason)
+            raise BudgetError(query=query, witness=None, needed=math.nan, left=math.nan, reason=verdict.reason)
         part = "delta" if verdict.reason.startswith("the delta") else "loss"
-        of = Policy.delta if part == "delta" else Policy.loss
-        left = of(self.budget, verdict.witness) - of(spent, verdict.witness)
+        witness = completed(verdict.witness, self.budget, after)
+        left = _at(self.budget, part, witness) - _at(spent, part, witness)
         raise BudgetError(
-            query=query, witness=verdict.witness, needed=of(policy, verdict.witness), left=left, reason=part
+            query=query,
+            witness=witness,
+            needed=_at(policy, part, witness),
+            left=max(0.0, left) if left == left else 0.0,
+            reason=part,
         )
 
-    def released(self, charge: Charge, *, digest: str) -> Head:
-        """Note that a charge led to a release with this digest."""
-        return self._close(charge, "released", {"charge": charge.sequence, "digest": digest})
+    def released(self, charge: Charge, *, digest: str, mark: str) -> Head:
+        """Note that a charge led to a release with this digest, private or not."""
+        return self._close(charge, "released", {"charge": charge.sequence, "digest": digest, "mark": mark})
 
     def failed(self, charge: Charge, *, kind: str) -> Head:
         """Note that a charge led to nothing; it stays spent."""
         return self._close(charge, "failed", {"charge": charge.sequence, "kind": kind})
 
     def _close(self, charge: Charge, kind: str, body: dict[str, Any]) -> Head:
-        with self._transaction():
-            event = self._append(kind, body)
+        with self._books.transaction(state=CHARGE_STANDS):
+            # An interrupt can come after the release was noted: a charge is closed once.
+            closings = (event for event in self._books.events() if event.body.get("charge") == charge.sequence)
+            event = next(closings, None) or self._books.append(kind, body)
         return Head(length=event.sequence, digest=event.digest)
 
     def spent(self) -> Policy:
         """The sum of everything charged."""
-        with self._clear_errors():
-            row = self._connection.execute(
-                "SELECT body FROM events WHERE kind = 'charged' ORDER BY sequence DESC LIMIT 1"
-            ).fetchone()
-        return Policy() if row is None else Policy.from_json(json.loads(row[0])["spent"])
+        last = self._books.last("charged")
+        return Policy() if last is None else Policy.from_json(last.body["spent"])
 
     def history(self) -> list[Event]:
         """Every event, oldest first."""
-        with self._clear_errors():
-            rows = self._connection.execute(
-                "SELECT sequence, time, kind, body, digest FROM events ORDER BY sequence"
-            ).fetchall()
-            return [
-                Event(sequence=sequence, time=time, kind=kind, body=json.loads(body), digest=digest)
-                for sequence, time, kind, body, digest in rows
-            ]
+        return self._books.events()
 
-    def head(self) -> Head:
-        """The end of the chain."""
-        with self._clear_errors():
-            row = self._connection.execute(
-                "SELECT sequence, digest FROM events ORDER BY sequence DESC LIMIT 1"
-            ).fetchone()
-        return Head(length=row[0], digest=row[1])
+    def problems(self) -> list[str]:
+        """What is wrong with the file or its chain; ``recordwise.ledger_audit`` checks what the events say as well."""
+        return self._books.problems()
 
     def close(self) -> None:
-        self._connection.close()
-
-    def _append(self, kind: str, body: dict[str, Any]) -> Event:
-        last = self._connection.execute("SELECT sequence, digest FROM events ORDER BY sequence DESC LIMIT 1").fetchone()
-        sequence, previous = (last[0] + 1, last[1]) if last else (1, GENESIS)
-        time, text = datetime.now(UTC).isoformat(timespec="milliseconds"), canonical(body)
-        digest = chained(previous, sequence, time, kind, text)
-        self._connection.execute("INSERT INTO events VALUES (?, ?, ?, ?, ?)", (sequence, time, kind, text, digest))
-        return Event(sequence=sequence, time=time, kind=kind, body=body, digest=digest)
-
-    @contextmanager
-    def _transaction(self) -> Iterator[None]:
-        """All or nothing, alone on the file."""
-        with self._clear_errors():
-            self._connection.execute("BEGIN IMMEDIATE")
-            try:
-                yield
-            except BaseException:
-                self._connection.execute("ROLLBACK")
-                raise
-            self._connection.execute("COMMIT")
-
-    @contextmanager
-    def _clear_errors(self) -> Iterator[None]:
-        try:
-            yield
-        except (sqlite3.Error, json.JSONDecodeError) as error:
-            raise LedgerError(
-                path=self.path,
-                problem=f"cannot be read or written ({error})",
-                advice="Nothing was drawn. Check the disk and the permissions, or restore the file from a copy.",
-            ) from None
+        self._books.close()
 
 
-def canonical(body: Any) -> str:
-    """One text for one value."""
-    return json.dumps(body, sort_keys=True, separators=(",", ":"), ensure_ascii=False)
+def check_format(opened: dict[str, Any]) -> None:
+    """A ledger of a format this version does not know is refused, never guessed."""
+    if opened.get("format") != FORMAT:
+        raise UnknownFormError(what="ledger format", found=opened.get("format"))
 
 
-def chained(previous: str, sequence: int, time: str, kind: str, body: str) -> str:
-    """The digest that ties an event to the one before."""
-    return hashlib.sha256(canonical([previous, sequence, time, kind, body]).encode()).hexdigest()
+def completed(witness: dict[str, Any], *policies: Policy) -> dict[str, Any]:
+    """The witness with every column the policies look at. Terms that cancel do not decide, so any value of theirs will do."""
+    measures = {measure.name for policy in policies for measure in policy.measures()}
+    columns = {column.name for policy in policies for column in policy.columns()}
+    return dict.fromkeys(sorted(columns), None) | dict.fromkeys(sorted(measures), 0) | witness
+
+
+def _at(policy: Policy, part: str, record: dict[str, Any]) -> float:
+    """The loss or delta of a record; without end where the policy promises nothing to its group."""
+    try:
+        return float(policy.delta(record) if part == "delta" else policy.loss(record))
+    except RecordError:
+        return math.inf

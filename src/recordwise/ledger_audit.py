@@ -1,55 +1,58 @@
-"""Checking the books: the chain, the sums, the budget, and the releases that say what they saw."""
+"""Checking the books: the chain, the sums, the budget, and the folders that say what they saw."""
 
 import json
-import sqlite3
+from collections.abc import Sequence
 from pathlib import Path
 from typing import Any
 
-from recordwise.errors import LedgerError, RecordwiseError
-from recordwise.ledger import GENESIS, Event, Ledger, canonical, chained
+import pyarrow as pa
+
+from recordwise.books import Event
+from recordwise.errors import RecordwiseError
+from recordwise.fingerprint import digest_of
+from recordwise.ledger import Ledger
 from recordwise.policy import Policy
+from recordwise.published import marks, read_tables, same_in_csv
+
+KINDS = ("opened", "charged", "released", "failed")
+UNREADABLE = (OSError, ValueError, KeyError, TypeError, AttributeError, RecordwiseError)
+"""What a damaged or foreign file can lead to; all of it means the same."""
 
 
-def verify(path: str | Path, *, against: list[Path] | None = None) -> list[str]:
-    """Every problem found; an empty list means the books are in order."""
+def verify(path: str | Path, *, against: Sequence[str | Path] = ()) -> list[str]:
+    """Every problem found; an empty list means the books, and the release folders given, are in order."""
     try:
         ledger = Ledger.existing(path)
-        problems = _damage(path)
-        events = ledger.history()
-    except LedgerError as error:
+        problems = ledger.problems()
+        events = [] if problems else ledger.history()
+        ledger.close()
+    except RecordwiseError as error:
         return [str(error)]
-    problems += _broken_links(events)
-    if not problems:
-        problems += _wrong_sums(events, ledger.budget)
-    for folder in against or []:
-        problems += _release_problems(folder, events)
+    if problems:
+        return problems
+    problems = wrong_order(events) + wrong_sums(events, ledger.budget)
+    for folder in against:
+        problems += [f"{folder}: {problem}" for problem in folder_problems(Path(folder), events)]
     return problems
 
 
-def _damage(path: str | Path) -> list[str]:
-    connection = sqlite3.connect(f"file:{path}?mode=ro", uri=True)
-    try:
-        rows = connection.execute("PRAGMA integrity_check").fetchall()
-    except sqlite3.Error as error:
-        return [f"the file is damaged: {error}"]
-    finally:
-        connection.close()
-    return [] if rows == [("ok",)] else [f"the file is damaged: {rows[0][0]}"]
-
-
-def _broken_links(events: list[Event]) -> list[str]:
-    problems: list[str] = []
-    previous = GENESIS
-    for place, event in enumerate(events, start=1):
-        if event.sequence != place:
-            return [*problems, f"event {place} is missing"]
-        if chained(previous, event.sequence, event.time, event.kind, canonical(event.body)) != event.digest:
-            problems.append(f"event {place} was changed after it was written")
-        previous = event.digest
+def wrong_order(events: list[Event]) -> list[str]:
+    """The books open once; every release or failure closes one earlier charge that was still open."""
+    problems, waiting = [], set()
+    for event in events:
+        if event.kind not in KINDS or (event.kind == "opened") != (event.sequence == 1):
+            problems.append(f"event {event.sequence} should not be there ({event.kind})")
+        elif event.kind == "charged":
+            waiting.add(event.sequence)
+        elif event.kind != "opened" and event.body.get("charge") in waiting:
+            waiting.remove(event.body["charge"])
+        elif event.kind != "opened":
+            problems.append(f"event {event.sequence} closes a charge that is not open")
     return problems
 
 
-def _wrong_sums(events: list[Event], budget: Policy | None) -> list[str]:
+def wrong_sums(events: list[Event], budget: Policy | None) -> list[str]:
+    """Each charge states the sum so far, and the last sum is within the budget for every possible record."""
     problems: list[str] = []
     spent = Policy()
     for event in events:
@@ -59,26 +62,66 @@ def _wrong_sums(events: list[Event], budget: Policy | None) -> list[str]:
             spent = spent + Policy.from_json(event.body["policy"])
             if Policy.from_json(event.body["spent"]) != spent:
                 problems.append(f"event {event.sequence} states another sum than its charges add up to")
-        except (RecordwiseError, KeyError) as error:
-            problems.append(f"event {event.sequence} holds a policy that cannot be read: {error}")
-    if budget is not None and not problems and not budget.dominates(spent):
+        except (RecordwiseError, KeyError):
+            return [*problems, f"event {event.sequence} holds a policy that cannot be read"]
+    if budget is not None and not budget.dominates(spent):
         problems.append("the charges exceed the budget")
     return problems
 
 
-def _release_problems(folder: Path, events: list[Event]) -> list[str]:
-    """A release carries the length and digest of the chain it saw; an older or another ledger does not have them."""
+def folder_problems(folder: Path, events: list[Event]) -> list[str]:
+    """What a folder says against what the books say, and against its own files."""
     try:
-        seen: dict[str, Any] = json.loads((folder / "release.json").read_text())["ledger"]
-        length, digest = int(seen["length"]), str(seen["digest"])
-    except (OSError, ValueError, KeyError, TypeError):
-        return [f"{folder}: release.json cannot be read or names no ledger"]
+        release, policies = (json.loads((folder / name).read_text()) for name in ("release.json", "policy.json"))
+        length, digest = int(release["ledger"]["length"]), str(release["ledger"]["digest"])
+    except UNREADABLE:
+        return ["release.json or policy.json cannot be read or names no ledger"]
     if length > len(events):
-        return [
-            f"{folder}: was released when the ledger had {length} events; it has {len(events)} now, so some were removed"
-        ]
-    if events[length - 1].digest != digest:
-        return [
-            f"{folder}: saw another event {length} than the ledger holds, so the ledger was replaced or rolled back"
-        ]
-    return []
+        return [f"was released when the ledger had {length} events; it has {len(events)} now, so some were removed"]
+    if length < 1 or events[length - 1].digest != digest:
+        return [f"saw another event {length} than the ledger holds, so the ledger was replaced or rolled back"]
+    booked = events[length - 1]
+    if booked.kind != "released":
+        return [f"names event {length}, which is no release"]
+    try:
+        return _wrong_words(release, policies, booked, events) + _wrong_tables(folder, policies, booked)
+    except UNREADABLE:
+        return ["its files cannot be read"]
+
+
+def _wrong_words(release: dict[str, Any], policies: dict[str, Any], booked: Event, events: list[Event]) -> list[str]:
+    """What release.json and policy.json repeat from the books must be the same there."""
+    opened, charged = events[0].body, events[booked.body["charge"] - 1].body
+    pairs = {
+        "release.json states another digest": (release["digest"], booked.body["digest"]),
+        "release.json bears another mark": (release["mark"], booked.body["mark"]),
+        "policy.json bears another mark": (policies["mark"], booked.body["mark"]),
+        "policy.json states another policy": (policies["tight"], charged["policy"]),
+        "release.json describes another plan": (release["plan"], charged["details"]),
+        **{
+            f"release.json names another {each}": (release[each], opened[each])
+            for each in ("dataset", "schema", "budget")
+        },
+    }
+    return [f"{problem} than the ledger" for problem, (found, known) in pairs.items() if found != known]
+
+
+def _wrong_tables(folder: Path, policies: dict[str, Any], booked: Event) -> list[str]:
+    """The fingerprint of the tables as they are on disk, and the CSV files beside them."""
+    tables = read_tables(folder)
+    problems = []
+    if digest_of(tables, Policy.from_json(policies["tight"])) != booked.body["digest"]:
+        problems.append("its tables are not those that were released")
+    if marks(tables) != {booked.body["mark"]}:
+        problems.append("a Parquet file bears another mark than the ledger")
+    for path in sorted(folder.glob("*.csv")):
+        if not _faithful(path, tables, booked.body["mark"]):
+            problems.append(f"{path.name} differs from the Parquet file beside it")
+    return problems
+
+
+def _faithful(path: Path, tables: dict[str, pa.Table], mark: str) -> bool:
+    try:
+        return path.stem in tables and same_in_csv(tables[path.stem], path, mark=mark)
+    except UNREADABLE:
+        return False

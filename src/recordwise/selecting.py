@@ -6,7 +6,6 @@ import pyarrow as pa
 from recordwise.drawn import SELECTED_ON, Drawn
 from recordwise.engines.results import FoundTotals, TableTotals
 from recordwise.engines.wide import integers, scatter, words
-from recordwise.mechanisms import Estimates
 from recordwise.noise import BitSource
 from recordwise.plan import Plan
 from recordwise.plan.lowering import POSITION, total_name
@@ -62,15 +61,11 @@ def _moved(bins: pa.Table, place: IntArray) -> pa.Table:
 def _counts(selection: KeySelection, noisy: IntArray, *, least: int, level: float) -> Drawn:
     """The counts that selected, free of charge: biased given selection, with the interval of the truncated law (T-TRUNCATED)."""
     low, high = truncated_intervals(selection.law, noisy, level=level, least=least)
-    variance = selection.law.noise.variance
-    value = noisy.astype(np.float64)
-    estimates = Estimates(
-        value=value,
-        median_unbiased=value,
-        standard_error=np.full(len(noisy), np.sqrt(variance)),
-        variance_unbiased=np.full(len(noisy), variance),
+    return Drawn(
+        alias=selection.alias,
+        value=noisy,
+        standard_error=np.full(len(noisy), np.sqrt(selection.law.noise.variance)),
         low=low.astype(np.float64),
         high=high.astype(np.float64),
-        level=level,
+        flag=SELECTED_ON,
     )
-    return Drawn(alias=selection.alias, estimates=estimates, whole=True, flag=SELECTED_ON)

@@ -1,28 +1,40 @@
 """One table of records, one budget: plan, engine, ledger and mechanisms in one readable flow."""
 
-import platform
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Callable, Iterator, Mapping, Sequence
+from contextlib import contextmanager, suppress
 from pathlib import Path
 from typing import Any
 
 import pyarrow as pa
 
-from recordwise.describing import inferred_columns, plan_json, schema_json, table_name
-from recordwise.drawing import draw_table
+from recordwise.books import Event
+from recordwise.describing import (
+    inferred_columns,
+    plan_json,
+    query_names,
+    safe_name,
+    schema_json,
+    table_name,
+    versions,
+)
+from recordwise.drawing import PreparedTable, draw_table, prepare_table, rehearse
 from recordwise.drawn import Drawn
 from recordwise.engines import DuckDB
 from recordwise.engines.results import FoundTotals, TableTotals
 from recordwise.engines.sources import open_source
-from recordwise.errors import ParameterError, TuningError
+from recordwise.errors import DrawingError, LedgerError, ParameterError, RecordwiseError, TuningError
 from recordwise.exact import Number
-from recordwise.ledger import Charge, Event, Ledger
+from recordwise.fingerprint import digest_of
+from recordwise.foreign import SplitRows, read_foreign
+from recordwise.ledger import FIXED_IN_ADVANCE, WITHIN_BUDGET, Charge, Ledger
 from recordwise.noise import BitSource, Secure
 from recordwise.plan import Measure, Plan, Query, Schema, parse_sql
 from recordwise.plan.analysis import plan_policy, plan_warnings
 from recordwise.plan.mechanism import Mechanism
 from recordwise.plan.query import KeyList
-from recordwise.policy import Policy
-from recordwise.release import FIXED_IN_ADVANCE, Release, ReleasedTable, flagged
+from recordwise.policy import By, Policy
+from recordwise.published import NOT_PRIVATE, PRIVATE, ReleasedTable, flagged
+from recordwise.release import Release
 from recordwise.selecting import select_cells
 
 TUNINGS = ("public", "synthetic", "past", "confidential")
@@ -115,88 +127,109 @@ class Session:
     ) -> Release:
         """Publish: check the budget, read exact totals, charge the ledger, draw noise, book the release.
 
-        Nothing is charged unless the whole plan is valid, the budget covers it and every total could be read. From the charge on
-        the budget is spent, whatever happens.
+        Nothing is charged unless the whole plan is valid, the budget covers it, every total could be read and every mechanism has
+        served a cell of zero. From the charge on the budget is spent, whatever happens.
         """
         tell = progress or (lambda _: None)
-        if self.tuned_on == "confidential" and not self.accept_tuning:
-            raise TuningError
-        plan = self._plan(queries)
-        policy, paper = plan_policy(plan), plan_policy(plan, tight=False)
-        self._check_budget(policy)
+        self._check_tuning()
+        source, plan = bit_source(rng), self._plan(queries)
+        policy, paper, name = plan_policy(plan), plan_policy(plan, tight=False), query_names(plan)
+        self._ledger.check(policy, query=name)
         tell("reading records")
         exact = self._engine.totals(plan)
+        prepared = [self._prepared(plan, each, level) for each in exact]
+        described = plan_json(plan, exact)
         tell("charging the ledger")
-        charge = self._ledger.charge(policy, query=self._name(plan), details=plan_json(plan))
-        try:
+        with self._charged(policy, query=name, plan=described) as charge:
             tell("drawing noise")
-            source = rng or Secure()
-            tables = tuple(self._publish(plan, each, source, level) for each in exact)
+            tables = tuple(_publish(plan, each, ready, source, level) for each, ready in zip(exact, prepared))
             tell("booking the release")
-            return self._booked(plan, tables, policy, paper, charge, private=source.private)
+            return self._booked(tables, policy, paper, described, charge, private=source.private)
+
+    def _prepared(self, plan: Plan, exact: TableTotals | FoundTotals, level: float) -> PreparedTable | None:
+        """Every mechanism tried out before the charge; where keys are selected, the cells to prepare are not known before."""
+        rehearse(plan, exact.table, level=level)
+        return prepare_table(plan, exact, level=level) if isinstance(exact, TableTotals) else None
+
+    def run_foreign(
+        self,
+        mechanism: Any,
+        *,
+        split: Mapping[str, Number | By],
+        rho: Number | None = None,
+        column: str | None = None,
+        where: str | None = None,
+        name: str = "foreign",
+        seeded: bool = False,
+    ) -> Release:
+        """Run a mechanism from elsewhere on the unit-split table: a callable that is ``rho``-zCDP when one row is added or removed,
+        or an OpenDP measurement, which says so itself. It costs a record rho * pieces**2 (T-FOREIGN).
+
+        It sees an Arrow table with one row for each piece, measures as whole numbers of their step, or one ``column`` of it.
+        ``seeded`` marks the result as not private, for a mechanism whose noise can be repeated.
+        """
+        self._check_tuning()
+        foreign = read_foreign(mechanism, name=name, rho=rho, column=column)
+        asked = SplitRows.of(split, where, column, self.schema)
+        policy = asked.policy(foreign.rho, self.schema)
+        self._ledger.check(policy, query=name)
+        rows = foreign.prepare(self._engine.split_table(asked.splitting, condition=asked.condition).reveal())
+        described = [asked.to_json(foreign)]
+        with self._charged(policy, query=name, plan=described) as charge:
+            table = ReleasedTable(name=safe_name(name), keys=(), variables=(), data=foreign.run(rows))
+            return self._booked((table,), policy, policy, described, charge, private=not seeded)
+
+    def _check_tuning(self) -> None:
+        if self.tuned_on == "confidential" and not self.accept_tuning:
+            raise TuningError
+
+    @contextmanager
+    def _charged(self, policy: Policy, *, query: str, plan: list[dict[str, Any]]) -> Iterator[Charge]:
+        """From here on the budget is spent. A failure is noted if the ledger still takes it, and told without foreign text."""
+        charge = self._ledger.charge(policy, query=query, details=plan)
+        try:
+            yield charge
         except BaseException as error:
-            self._ledger.failed(charge, kind=type(error).__name__)
+            with suppress(LedgerError):
+                self._ledger.failed(charge, kind=type(error).__name__)
+            if isinstance(error, Exception) and not isinstance(error, RecordwiseError):
+                raise DrawingError(kind=type(error).__name__) from None
             raise
-
-    def _check_budget(self, policy: Policy) -> None:
-        """Refuse early what the charge would refuse, before hours of reading."""
-        if self.budget is not None:
-            self._ledger.check(policy, query="the plan")
-
-    def _name(self, plan: Plan) -> str:
-        return "; ".join(", ".join(statistic.alias for statistic in query.statistics) for query in plan.queries)
-
-    def _publish(self, plan: Plan, exact: TableTotals | FoundTotals, rng: BitSource, level: float) -> ReleasedTable:
-        counts: tuple[Drawn, ...] = ()
-        if isinstance(exact, FoundTotals):
-            exact, selected_on = select_cells(plan, exact, rng, level=level)
-            counts = (selected_on,)
-        columns = {name: exact.cells.column(name) for name in exact.cells.column_names}
-        drawn = counts + draw_table(plan, exact, rng, level=level)
-        for variable in drawn:
-            columns |= variable.columns()
-        return ReleasedTable(
-            name=table_name(plan, exact.table),
-            keys=tuple(exact.cells.column_names),
-            variables=tuple(variable.alias for variable in drawn),
-            data=flagged(pa.table(columns), {variable.alias: variable.flag for variable in drawn if variable.flag}),
-        )
 
     def _booked(
         self,
-        plan: Plan,
         tables: tuple[ReleasedTable, ...],
         policy: Policy,
         paper: Policy,
+        plan: list[dict[str, Any]],
         charge: Charge,
         *,
         private: bool,
     ) -> Release:
-        draft = Release(
+        digest = digest_of({table.name: table.data for table in tables}, policy)
+        head = self._ledger.released(charge, digest=digest, mark=PRIVATE if private else NOT_PRIVATE)
+        return Release(
             tables=tables,
             policy=policy,
             paper_policy=paper,
             description=self._description(plan),
-            head=charge.head,
+            digest=digest,
+            head=head,
             private=private,
         )
-        head = self._ledger.released(charge, digest=draft.digest())
-        return Release(
-            tables=tables, policy=policy, paper_policy=paper, description=draft.description, head=head, private=private
-        )
 
-    def _description(self, plan: Plan) -> dict[str, Any]:
+    def _description(self, plan: list[dict[str, Any]]) -> dict[str, Any]:
         from recordwise import __version__
 
         return {
             "dataset": self.dataset,
-            "guarantee": "within the budget" if self.budget is not None else FIXED_IN_ADVANCE,
+            "guarantee": FIXED_IN_ADVANCE if self.budget is None else WITHIN_BUDGET,
             "budget": None if self.budget is None else self.budget.to_json(),
             "schema": schema_json(self.schema),
-            "plan": plan_json(plan),
+            "plan": plan,
             "tuned_on": self.tuned_on,
             "accept_tuning": self.accept_tuning,
-            "versions": {"recordwise": __version__, "python": platform.python_version()},
+            "versions": {"recordwise": __version__, **versions()},
         }
 
     def close(self) -> None:
@@ -209,3 +242,35 @@ class Session:
 
     def __exit__(self, *_: object) -> None:
         self.close()
+
+
+def bit_source(rng: BitSource | None) -> BitSource:
+    """The secure source unless another is given; what is none is refused before anything is spent."""
+    if rng is not None and not (
+        callable(getattr(rng, "fill", None)) and isinstance(getattr(rng, "private", None), bool)
+    ):
+        raise ParameterError(
+            parameter="rng",
+            problem=f"is a {type(rng).__name__}, not a source of bits",
+            advice="Use noise.Seeded(seed).",
+        )
+    return Secure() if rng is None else rng
+
+
+def _publish(
+    plan: Plan, exact: TableTotals | FoundTotals, prepared: PreparedTable | None, rng: BitSource, level: float
+) -> ReleasedTable:
+    counts: tuple[Drawn, ...] = ()
+    if isinstance(exact, FoundTotals):
+        exact, selected_on = select_cells(plan, exact, rng, level=level)
+        counts = (selected_on,)
+    columns = {name: exact.cells.column(name) for name in exact.cells.column_names}
+    drawn = counts + draw_table(prepared or prepare_table(plan, exact, level=level), exact, rng)
+    for variable in drawn:
+        columns |= variable.columns()
+    return ReleasedTable(
+        name=table_name(plan, exact.table),
+        keys=tuple(exact.cells.column_names),
+        variables=tuple(variable.alias for variable in drawn),
+        data=flagged(pa.table(columns), {variable.alias: variable.flag for variable in drawn if variable.flag}),
+    )

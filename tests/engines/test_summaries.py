@@ -6,12 +6,14 @@ import numpy as np
 import pyarrow as pa
 import pytest
 from hypothesis import given, settings
+from plain_mechanism import Plain
 from reference_totals import truth
+from sqlglot import exp
 from test_totals import predicates, row
 
 from recordwise.engines import DuckDB
 from recordwise.errors import ParameterError
-from recordwise.plan import Schema
+from recordwise.plan import Keys, Plan, Schema, query
 from recordwise.plan.analysis import policy_measure
 from recordwise.plan.conditions import condition
 from recordwise.plan.predicates import Compare, leaves
@@ -128,3 +130,29 @@ def test_a_condition_limits_a_histogram():
         if data["kind"][i] == "a" and data["emp"][i] > 2
     ]
     assert histogram(answer) == binned(chosen)
+
+
+def test_records_are_summarised_beside_the_totals_of_their_own_cell():
+    """Realised loss of a sum with Gaussian noise, (q - (q - x))^2 / 2, and the total itself, on records of keyed cells only."""
+    data = {
+        "id": range(5),
+        "emp": [1, 2, 3, 4, 9],
+        "pay": [0.0] * 5,
+        "kind": ["a", "a", "b", "b", "c"],
+        "firm": [1] * 5,
+    }
+    asked = query().where("emp <> 4").group_by("kind", keys=Keys.of({"kind": ["a", "b", "z"]})).sum("emp", Plain())
+    plan = Plan(schema=SCHEMA, queries=(asked,))
+    (table,) = plan.tables()
+    emp, total = exp.column("emp", quoted=True), exp.column("total0", quoted=True)
+    change = exp.Sub(this=total, expression=exp.Paren(this=exp.Sub(this=total.copy(), expression=emp)))
+    with DuckDB(pa.table(data), SCHEMA) as engine:
+        losses = engine.summarise_beside_totals(
+            plan, table, exp.Mul(this=exp.Paren(this=change), expression=emp), [0.5, 1, 4, 9]
+        )
+        totals = engine.summarise_beside_totals(plan, table, total, [2.5, 3])
+        whole = Plan(schema=SCHEMA, queries=(query().sum("emp", Plain()),))
+        grand = engine.summarise_beside_totals(whole, whole.tables()[0], total, [18.5, 19])
+    assert histogram(losses) == {1: 1, 2: 1, 3: 1}
+    assert histogram(totals) == {1: 3}
+    assert histogram(grand) == {1: 5}

@@ -8,7 +8,7 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 from plain_mechanism import Plain
-from reference_totals import plain, totals, value_of
+from reference_totals import OPERATORS, plain, totals, truth, value_of
 
 from recordwise.engines import DuckDB, integers
 from recordwise.plan import Case, Column, Field, Group, Keys, Plan, Prefix, Schema, prefix, query
@@ -134,6 +134,22 @@ def ask(groups=(), keys=None):
 
 
 @pytest.mark.theorem("T-COMPARE")
+@pytest.mark.parametrize("operand, schema_step", [("pay", Fraction(1, 4)), ("emp", Fraction(1)), ("size", Fraction(1))])
+def test_every_comparison_with_every_constant_on_and_between_lattice_points_is_exact(operand, schema_step):
+    found = [
+        {"id": i, "emp": i, "pay": Decimal(i) / 4, "place": "a", "code": "31", "size": i - 3, "open": True, "firm": "f"}
+        for i in range(9)
+    ]
+    literals = [schema_step * Fraction(n, 2) for n in range(-8, 19)]
+    tests = [Compare(Field(operand), operator, literal) for operator in OPERATORS for literal in literals]
+    queries = tuple(query().where(test).count(M) for test in tests)
+    with DuckDB(pa.Table.from_pylist(found, TYPES), SCHEMA, threads=1) as engine:
+        answers = tabulated(engine, Plan(schema=SCHEMA, queries=queries))
+    assert [answer[CountUnits()] for _, answer in answers] == [
+        [sum(truth(test, row) for row in found)] for test in tests
+    ]
+
+
 @settings(max_examples=120, deadline=None)
 @given(rows, st.one_of(st.none(), predicates), group_lists)
 def test_totals_of_random_plans_equal_the_reference(found, condition, groups):

@@ -6,7 +6,7 @@ import pytest
 from scipy.stats import binom
 
 import recordwise as rw
-from recordwise.drawn import average
+from recordwise.drawn import Drawn, average
 from recordwise.errors import ParameterError, PlanError
 from recordwise.mechanisms import Gaussian, UnitSplit
 from recordwise.noise import Seeded
@@ -76,12 +76,14 @@ def test_the_published_average_is_the_ratio_of_the_published_parts_and_is_flagge
     assert [each.get("unbiased") for each in described["statistics"]] == [None, False, False]
 
 
-def averages(total, size, cells, level, part_level, seed):
+def averages(total, size, cells, part_level, seed):
     totals, counts = np.full(cells, total), np.full(cells, size)
     rng = Seeded(seed)
     noisy_sum, noisy_count = SUM.release(totals, rng=rng), COUNT.release(counts, rng=rng)
     parts = (SUM.estimate(noisy_sum, level=part_level), COUNT.estimate(noisy_count, level=part_level))
-    return average("a", *parts, level=level)
+    fields = ("value", "standard_error", "low", "high")
+    drawn = [Drawn(alias="part", **{name: getattr(part, name) for name in fields}) for part in parts]
+    return average("a", *drawn)
 
 
 @pytest.mark.theorem("T-AVG")
@@ -89,23 +91,23 @@ def averages(total, size, cells, level, part_level, seed):
 def test_the_interval_of_an_average_holds_with_at_least_its_level(total, size):
     """20,000 cells at level 0.9 against Binomial(20000, 0.1). Parts at level 0.6, which cover together about 0.72 in the middle
     case, are found out with certainty."""
-    found = averages(total, size, 20_000, 0.9, 0.95, seed=size).estimates
+    found = averages(total, size, 20_000, 0.95, seed=size)
     misses = np.sum(~((found.low <= total / size) & (total / size <= found.high)))
     assert binom.sf(misses - 1, 20_000, 0.1) > 1e-9
 
 
 @pytest.mark.theorem("T-AVG")
 def test_an_interval_from_parts_that_are_too_narrow_is_caught():
-    found = averages(50_000, 400, 20_000, 0.9, 0.3, seed=3).estimates
+    found = averages(50_000, 400, 20_000, 0.3, seed=3)
     misses = np.sum(~((found.low <= 125) & (found.high >= 125)))
     assert binom.sf(misses - 1, 20_000, 0.1) < 1e-9
 
 
 def test_where_the_count_may_be_nothing_there_is_no_interval_and_a_negative_sum_widens_it_the_right_way():
-    found = averages(0, 3, 2000, 0.95, 0.975, seed=5)
+    found = averages(0, 3, 2000, 0.975, seed=5)
     low, high = (found.columns()[f"a_{end}"].to_pylist() for end in ("low", "high"))
     assert low.count(None) == high.count(None) > 1700
-    some = averages(0, 40, 5000, 0.95, 0.975, seed=6).estimates
+    some = averages(0, 40, 5000, 0.975, seed=6)
     known = ~np.isnan(some.low)
     assert np.all(some.low[known] <= some.value[known])
     assert np.all(some.value[known] <= some.high[known])

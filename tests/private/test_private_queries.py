@@ -130,13 +130,14 @@ def test_a_selection_that_keeps_nothing_publishes_an_empty_table():
         query()
         .group_by("county", keys=keys)
         .count(Gaussian(rho=1))
-        .avg("emp", sum=UnitSplit(at=5, rho=1))
+        .avg("emp", sum=UnitSplit(at=by("county", {"A": 5}, default=7), rho=1))
+        .sum("pay", rw.LogTransform(offset=100, sigma=1))
         .quantile("pay", p=0.5, grid=GRID, rho=1)
     )
     with opened(with_singletons(giants=0, singletons=50)) as session:
         release = session.run(asked)
     assert release.table.num_rows == 0
-    assert "median_pay_high" in release.table.column_names
+    assert {"count_cv", "avg_emp_sum_low", "sum_pay_sigma", "median_pay_high"} <= set(release.table.column_names)
     assert "found" not in json.dumps(release.to_json())
 
 

@@ -114,7 +114,7 @@ def test_every_count_of_a_domain_is_kept_with_the_lattice_probability():
     assert np.all(binom.sf(kept - 1, 20_000, chances) >= limit)
     wrong = np.array([SelectionLaw(sigma=Fraction(21, 4), threshold=20).keep_probability(c) for c in range(61)])
     assert np.any((binom.cdf(kept, 20_000, wrong) < limit) | (binom.sf(kept - 1, 20_000, wrong) < limit))
-    assert drawn.estimates.value.min() == 20
+    assert drawn.value.min() == 20
     totals = chosen.totals.reveal()["total0"].to_pylist()
     assert [int(total) for total in totals] == counts[chosen.cells["cell"].to_numpy()].tolist()
 

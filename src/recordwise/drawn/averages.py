@@ -3,11 +3,10 @@
 import numpy as np
 
 from recordwise.drawn.variable import NOT_UNBIASED, Drawn
-from recordwise.mechanisms import Estimates
 
 
-def average(alias: str, total: Estimates, count: Estimates, *, level: float) -> Drawn:
-    """The ratio, with an interval of at least ``level`` if both parts have intervals of (1 + level)/2.
+def average(alias: str, total: Drawn, count: Drawn) -> Drawn:
+    """The ratio, with an interval of level 1 - a where both parts have intervals of level 1 - a/2.
 
     Where the count may be 0 there is no interval, and no value where the noisy count is not positive.
     """
@@ -17,13 +16,11 @@ def average(alias: str, total: Estimates, count: Estimates, *, level: float) -> 
         low = total.low / np.where(total.low >= 0, count.high, count.low)
         high = total.high / np.where(total.high >= 0, count.low, count.high)
     known = count.low > 0
-    estimates = Estimates(
+    return Drawn(
+        alias=alias,
         value=value,
-        median_unbiased=value,
         standard_error=spread,
-        variance_unbiased=spread**2,
         low=np.where(known, np.nextafter(low, -np.inf), np.nan),
         high=np.where(known, np.nextafter(high, np.inf), np.nan),
-        level=level,
+        flag=f"{NOT_UNBIASED}: a ratio of two noisy numbers",
     )
-    return Drawn(alias=alias, estimates=estimates, flag=f"{NOT_UNBIASED}: a ratio of two noisy numbers")

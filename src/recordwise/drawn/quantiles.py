@@ -8,7 +8,6 @@ import pyarrow as pa
 
 from recordwise.arithmetic import FloatArray
 from recordwise.drawn.variable import NOT_UNBIASED, Drawn
-from recordwise.mechanisms import Estimates
 from recordwise.noise import BitSource
 from recordwise.plan import Measure
 from recordwise.plan.bin_trees import BIN, HELD
@@ -44,7 +43,7 @@ def draw_quantiles(
         noisy = mechanism.release(leaves, rng=rng)
         for alias, p in shares.items():
             found[alias].append(mechanism.estimate(noisy, p=float(p), level=level))
-    return {alias: _drawn(alias, _places(parts), mechanism, measure, level) for alias, parts in found.items()}
+    return {alias: _drawn(alias, _places(parts), mechanism, measure) for alias, parts in found.items()}
 
 
 def _places(parts: list[QuantileEstimates]) -> dict[str, IntArray]:
@@ -52,20 +51,17 @@ def _places(parts: list[QuantileEstimates]) -> dict[str, IntArray]:
     return {name: np.concatenate([nothing, *(getattr(part, name) for part in parts)]) for name in FIELDS}
 
 
-def _drawn(alias: str, places: dict[str, IntArray], mechanism: TreeQuantile, measure: Measure, level: float) -> Drawn:
+def _drawn(alias: str, places: dict[str, IntArray], mechanism: TreeQuantile, measure: Measure) -> Drawn:
     """Grid positions as amounts. Values up to the first point may be 0; values at the last may reach the measure's public bound."""
     points = np.array([float(steps * measure.step) for steps in mechanism.grid.steps(measure.step)])
     below = np.concatenate([[0.0], points])
     above = np.concatenate([points[:-1], [max(float(measure.bound), points[-1])]])
     spread: FloatArray = (points[places["spread_high"]] - below[places["spread_low"] + 1]) / 2
-    value = points[places["value"]]
-    estimates = Estimates(
-        value=value,
-        median_unbiased=value,
+    return Drawn(
+        alias=alias,
+        value=points[places["value"]],
         standard_error=spread,
-        variance_unbiased=spread**2,
         low=below[places["low"] + 1],
         high=above[places["high"]],
-        level=level,
+        flag=f"{NOT_UNBIASED}: a quantile is read off a public grid",
     )
-    return Drawn(alias=alias, estimates=estimates, flag=f"{NOT_UNBIASED}: a quantile is read off a public grid")

@@ -16,6 +16,7 @@ from recordwise.engines.sources import CsvFiles, ParquetFiles, Relation, open_so
 from recordwise.engines.wide import scatter, words
 from recordwise.errors import DataError, PlanError, RecordError, SourceError
 from recordwise.plan.bases import Base, bases_of
+from recordwise.plan.beside import beside_tree
 from recordwise.plan.bin_trees import bins_tree, grid_table
 from recordwise.plan.found_cells import found_cells_tree, typed_cells
 from recordwise.plan.lowering import POSITION, Names, cells_tree, firms_tree, total_name, totals_trees
@@ -31,6 +32,8 @@ from recordwise.sensitive import Sensitive
 
 DEFAULT_MEMORY = "700MB"
 MOST_PIECES = 100_000_000
+KEYS = "public_keys"
+GRID = "public_grid"
 
 
 class DuckDB:
@@ -96,8 +99,7 @@ class DuckDB:
             names = self._fill(base, number)
             for table in base.tables:
                 found[table.query, table.level] = self._table(plan, base, table, names)
-            for name in (names.cells, *names.firms):
-                self._connection.run(exp.Drop(tables=[exp.to_table(name)], kind="TABLE", exists=True))
+            self._clear(names)
         self._check_unchanged()
         return tuple(found[table.query, table.level] for table in plan.tables())
 
@@ -122,6 +124,21 @@ class DuckDB:
         """A histogram of the joint loss of each firm, from the losses of its units. For the owner only."""
         self._ready(self.schema)
         return Sensitive(self._connection.fetch(firm_histogram_tree(value, edges, self.schema, bound=bound)))
+
+    def summarise_beside_totals(
+        self, plan: Plan, table: PlannedTable, value: exp.Expr, edges: Sequence[float]
+    ) -> Sensitive[pa.Table]:
+        """A histogram over the records of a table's public cells, of a value that may use its cell's ``total0``, ``total1``...
+
+        For realised losses: (change of the answer)^2/(2 sigma^2), say. For the owner only.
+        """
+        self._ready(plan.schema)
+        (base,) = bases_of((table,))
+        names = self._fill(base, 0)
+        self._register_keys(table, plan.cells(table))
+        found = self._connection.fetch(beside_tree(value, edges, base, table, names, KEYS, self.schema))
+        self._clear(names)
+        return Sensitive(found)
 
     def close(self) -> None:
         """Close the connection and remove what it spilled."""
@@ -159,6 +176,18 @@ class DuckDB:
             self._connection.run(_temporary_table(name, firms_tree(base, condition, self.schema)))
         return names
 
+    def _clear(self, names: Names) -> None:
+        for name in (names.cells, *names.firms):
+            self._connection.run(exp.Drop(tables=[exp.to_table(name)], kind="TABLE", exists=True))
+        self._connection.duckdb.unregister(KEYS)
+
+    def _register_keys(self, table: PlannedTable, cells: pa.Table) -> int:
+        """Make the public cells a table of the connection; how many there are."""
+        count: int = cells.num_rows if table.shape.groups else 1
+        names = [*(f"k{i}" for i in range(cells.num_columns)), POSITION]
+        self._connection.duckdb.register(KEYS, pa.table([*cells.columns, pa.array(np.arange(count))], names))
+        return count
+
     def _table(self, plan: Plan, base: Base, table: PlannedTable, names: Names) -> TableTotals | FoundTotals:
         """Totals at the public keys, or at every cell that holds records where keys are selected."""
         selection = plan.selection(table)
@@ -170,29 +199,25 @@ class DuckDB:
         return FoundTotals(table=table, cells=Sensitive(cells), totals=exact.totals, bins=exact.bins)
 
     def _totals_at(self, cells: pa.Table, base: Base, table: PlannedTable, names: Names) -> TableTotals:
-        count = cells.num_rows if table.shape.groups else 1
-        positions = pa.array(np.arange(count))
-        keys = pa.table([*cells.columns, positions], [*(f"k{i}" for i in range(cells.num_columns)), POSITION])
-        self._connection.duckdb.register("public_keys", keys)
+        count = self._register_keys(table, cells)
         columns: dict[str, pa.Array] = {}
-        for tree in totals_trees(base, table, names, "public_keys"):
+        for tree in totals_trees(base, table, names, KEYS):
             rows = self._connection.fetch(tree)
             at = rows.column(POSITION).to_numpy()
             for name in rows.column_names:
                 if name != POSITION:
                     columns[name] = scatter(at, words(rows.column(name)), count)
-        bins = tuple(self._bins(table, each) for each in table.bins)
-        self._connection.duckdb.unregister("public_keys")
         ordered = {name: columns[name] for name in (total_name(table, total) for total in table.totals)}
+        bins = tuple(self._bins(table, each) for each in table.bins)
         return TableTotals(table=table, cells=cells, totals=Sensitive(pa.table(ordered)), bins=bins)
 
     def _bins(self, table: PlannedTable, bins: CountBins) -> Sensitive[pa.Table]:
         """The records at each point of a grid, cell by cell."""
         measure = self.schema.measure(bins.measure)
         assert measure is not None
-        self._connection.duckdb.register("public_grid", grid_table(bins.grid, measure.step))
-        rows = self._connection.fetch(bins_tree(table, bins, self.schema, grid="public_grid", keys="public_keys"))
-        self._connection.duckdb.unregister("public_grid")
+        self._connection.duckdb.register(GRID, grid_table(bins.grid, measure.step))
+        rows = self._connection.fetch(bins_tree(table, bins, self.schema, grid=GRID, keys=KEYS))
+        self._connection.duckdb.unregister(GRID)
         return Sensitive(rows)
 
 

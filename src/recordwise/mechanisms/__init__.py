@@ -2,10 +2,11 @@
 
 from recordwise.mechanisms.additive import Additive
 from recordwise.mechanisms.clamped import Clamped
+from recordwise.mechanisms.estimates import Estimates
 from recordwise.mechanisms.gaussian import Gaussian
 from recordwise.mechanisms.generalized_gaussian import GeneralizedGaussian
 from recordwise.mechanisms.log_transform import LogTransform
-from recordwise.mechanisms.noisy import Estimates, Noisy
+from recordwise.mechanisms.noisy import Noisy
 from recordwise.mechanisms.polylog import Polylog
 from recordwise.mechanisms.protocol import Mechanism
 from recordwise.mechanisms.root_transform import RootTransform

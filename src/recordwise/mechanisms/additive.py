@@ -4,11 +4,11 @@ from dataclasses import dataclass
 from fractions import Fraction
 
 from recordwise.arithmetic import BallArithmetic
-from recordwise.errors import ParameterError
+from recordwise.errors import ParameterError, RangeError
 from recordwise.exact import Number, ball
 from recordwise.functions import Function, x
-from recordwise.mechanisms.calibration import decimal
 from recordwise.mechanisms.fat_tailed import FatTailedNoise, read_lattice
+from recordwise.mechanisms.fat_tailed_calibration import fat_tailed_scale
 from recordwise.noise import ConcaveLaw, LatticeLaw
 
 
@@ -16,21 +16,59 @@ from recordwise.noise import ConcaveLaw, LatticeLaw
 class Additive(FatTailedNoise):
     """Noise with density exp(-f(|z|)) for an increasing concave f, an expression of ``recordwise.functions``.
 
+    A goal (``variance``, ``rho`` with ``at``, ``relative_error`` with ``at_total``) or a ``scale`` stretches it to f(|z|/scale).
     Theorem T-ADD (docs/theory/policy.md): the pure loss is f(x) - f(0), exactly; f's concavity is certified (T-CONCAVE).
     """
 
     f: Function
-    """In the measure's units, e.g. ``(x / 50) ** 0.5 + log(x / 10 + 1)``."""
+    """In the measure's units, e.g. ``(x / 50) ** 0.5 + log(x / 10 + 1)``; stretched already."""
     coarse_lattice: Fraction | None
 
-    def __init__(self, f: Function, *, lattice: Number | None = None) -> None:
+    def __init__(
+        self,
+        f: Function,
+        *,
+        scale: Number | None = None,
+        variance: Number | None = None,
+        rho: Number | None = None,
+        at: Number | None = None,
+        relative_error: Number | None = None,
+        at_total: Number | None = None,
+        level: float | None = None,
+        lattice: Number | None = None,
+    ) -> None:
         if not isinstance(f, Function):
             raise ParameterError(
                 parameter="f", problem="must be an expression of recordwise.functions, so that it can be published"
             )
         f.concave()
-        object.__setattr__(self, "f", f)
         object.__setattr__(self, "coarse_lattice", read_lattice(lattice))
+        given = (variance, rho, at, relative_error, at_total, level)
+        stretch = fat_tailed_scale(
+            lambda s: Additive(f, scale=s, lattice=lattice),
+            self.coarse_lattice,
+            own=1 if scale is None and not any(goal is not None for goal in given) else scale,
+            variance=variance,
+            rho=rho,
+            at=at,
+            relative_error=relative_error,
+            at_total=at_total,
+            level=level,
+        )
+        object.__setattr__(self, "f", f.after(x / stretch))
+
+    def shared(self, share: Fraction) -> "Additive":
+        """The same at a share of the pure loss, for one of several levels: share * f, if that still is a law that can be drawn."""
+        scaled = Additive(share * self.f, lattice=self.coarse_lattice)
+        try:
+            scaled.law_on(scaled.lattice())
+        except RangeError:
+            raise ParameterError(
+                parameter="f",
+                problem=f"cannot be shared: {share} of it leaves tails too fat to draw from",
+                advice="Give each level its own query.",
+            ) from None
+        return scaled
 
     @property
     def function(self) -> Function:
@@ -38,13 +76,13 @@ class Additive(FatTailedNoise):
 
     @property
     def width(self) -> Fraction:
-        """Where the exponent has risen by 1: it plays the part of a scale."""
+        """A power of two at which the exponent has risen by 1: it plays the part of a scale."""
         low, high = -200, 200
         while high - low > 1:
             middle = (low + high) // 2
             risen = self.f.increase(BallArithmetic(), ball(Fraction(2) ** middle)) > 1
             low, high = (low, middle) if risen else (middle, high)
-        return decimal(2.0**high)
+        return Fraction(2) ** high
 
     def law_on(self, lattice: Fraction) -> LatticeLaw:
         return ConcaveLaw(self.f.after(x * lattice))

@@ -1,15 +1,20 @@
 """Finding the noise parameter that meets a goal: a variance, a loss at a reference record, or a relative error at a total."""
 
 import math
-from collections.abc import Callable
+from collections.abc import Callable, Mapping
 from decimal import Context, Decimal
 from fractions import Fraction
-from typing import Protocol
+from statistics import NormalDist
+from typing import Any, Protocol
 
 from recordwise.errors import ParameterError
-from recordwise.exact import Number, positive
+from recordwise.exact import Number, nonnegative, positive
+from recordwise.mechanisms.noisy import read_level
 
 DIGITS = 12
+GOALS = ("variance", "rho", "relative_error")
+COMPANIONS = {"at": ("rho",), "at_total": ("variance", "relative_error"), "level": ("relative_error",)}
+"""What goes with which goal."""
 
 
 class Family(Protocol):
@@ -25,44 +30,66 @@ class Family(Protocol):
         """What the relative error at a total stays below with probability ``level``; grows with the parameter."""
 
 
-def calibrate(
-    family: Family,
-    *,
-    own: Number | None,
-    name: str,
-    variance: Number | None = None,
-    at_total: Number | None = None,
-    rho: Number | None = None,
-    at: Number | None = None,
-    relative_error: Number | None = None,
-    level: float = 0.95,
-    total_matters: bool = False,
-) -> Fraction:
+def calibrate(family: Family, *, name: str, own: Number | None, **goals: Number | None) -> Fraction:
     """The noise parameter: given itself, or the one that meets exactly one goal without exceeding it."""
-    goals = {name: own, "variance": variance, "rho": rho, "relative_error": relative_error}
-    given = [goal for goal, value in goals.items() if value is not None]
-    if len(given) != 1:
-        raise ParameterError(parameter=" or ".join(goals), problem=f"must be given once, not {len(given)} times")
-    if own is not None:
-        return positive(own, parameter=name)
-    if rho is not None:
-        wanted, record = positive(rho, parameter="rho"), _needed(at, "at", "rho")
-        return solve(lambda parameter: family.loss(parameter, record), float(wanted), rising=False)
-    total = _needed(at_total, "at_total", given[0]) if total_matters or relative_error is not None else Fraction(0)
-    if variance is not None:
-        return solve(
-            lambda parameter: family.spread(parameter, total),
-            float(positive(variance, parameter="variance")),
-            rising=True,
-        )
-    goal = float(positive(relative_error or 0, parameter="relative_error"))
-    return solve(lambda parameter: family.relative_error(parameter, total, level), goal, rising=True)
+    goal = only_goal({name: own, **goals})
+    if goal == name:
+        return positive(own or 0, parameter=name)
+    wanted = float(positive(goals[goal] or 0, parameter=goal))
+    if goal == "rho":
+        record = positive(needed(goals, "at", goal), parameter="at")
+        return solve(lambda parameter: family.loss(parameter, record), wanted, rising=False)
+    if goal == "variance":
+        total = nonnegative(goals.get("at_total") or 0, parameter="at_total")
+        return solve(lambda parameter: family.spread(parameter, total), wanted, rising=True)
+    total, level = relative_goal(goals)
+    return solve(lambda parameter: family.relative_error(parameter, total, level), wanted, rising=True)
 
 
-def _needed(value: Number | None, name: str, goal: str) -> Fraction:
+def only_goal(given: Mapping[str, Any]) -> str:
+    """The one goal, or the parameter itself, that was given; refused where there are none or several, or a stray companion."""
+    present = {name for name, value in given.items() if value is not None}
+    goals = [name for name in given if name not in COMPANIONS]
+    chosen = [name for name in goals if name in present]
+    if len(chosen) != 1:
+        raise ParameterError(parameter=" or ".join(goals), problem=f"must be given once, not {len(chosen)} times")
+    for companion in sorted(present & set(COMPANIONS)):
+        if chosen[0] not in COMPANIONS[companion]:
+            raise ParameterError(
+                parameter=companion, problem=f"goes with {' or '.join(COMPANIONS[companion])}, not with {chosen[0]}"
+            )
+    return chosen[0]
+
+
+def needed(goals: Mapping[str, Any], companion: str, goal: str) -> Number:
+    """What a goal cannot do without."""
+    value: Number | None = goals.get(companion)
     if value is None:
-        raise ParameterError(parameter=name, problem=f"is needed with {goal}")
-    return positive(value, parameter=name)
+        raise ParameterError(parameter=companion, problem=f"is needed with {goal}")
+    return value
+
+
+def relative_goal(goals: Mapping[str, Any]) -> tuple[Fraction, float]:
+    """The total and the level a relative error is stated at."""
+    total = positive(needed(goals, "at_total", "relative_error"), parameter="at_total")
+    level = goals.get("level")
+    return total, 0.95 if level is None else read_level(level)
+
+
+def gaussian_variance(goals: Mapping[str, Any]) -> Fraction:
+    """The variance of Gaussian noise of the same spread in every cell that meets a goal other than rho."""
+    if goals.get("variance") is not None:
+        return positive(goals["variance"], parameter="variance")
+    total, level = relative_goal(goals)
+    reach = positive(goals["relative_error"], parameter="relative_error") * total
+    return (reach / decimal(NormalDist().inv_cdf((1 + level) / 2), up=True)) ** 2
+
+
+def loss_for(bound: Fraction, rho: Number | None, goals: Mapping[str, Any]) -> Fraction:
+    """The loss of a contribution of ``bound`` under Gaussian noise: given itself, or bound**2/(2 variance) for a goal."""
+    if only_goal({"rho": rho, **goals}) == "rho":
+        return positive(rho or 0, parameter="rho")
+    return bound**2 / (2 * gaussian_variance(goals))
 
 
 def solve(measured: Callable[[Fraction], float], wanted: float, *, rising: bool) -> Fraction:

@@ -3,33 +3,54 @@
 from dataclasses import dataclass
 from fractions import Fraction
 
-from recordwise.exact import Number, positive, sqrt_upper
-from recordwise.mechanisms.gaussian_noise import GaussianNoise, near_gaussian
+from recordwise.exact import Number, positive, rational, sqrt_upper
+from recordwise.mechanisms.calibration import loss_for
+from recordwise.mechanisms.gaussian_noise import GaussianNoise, near_gaussian, read_share
 from recordwise.policy import Measure, Policy, constant
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
+@dataclass(frozen=True, slots=True, init=False)
 class Clamped(GaussianNoise):
-    """The sum of min(x, to) with Gaussian noise; its loss is ``rho`` for every record, its bias all that is cut off.
+    """The sum of contributions cut to [-to, to], with Gaussian noise; its loss is ``rho`` for every record.
 
     The totals handed to ``release`` are sums of clamped values, and ``bias`` is about those: what clamping itself cuts off depends
-    on the records and is not known from a total.
+    on the records and is not known from a total. Instead of rho, ``variance=`` or ``relative_error=, at_total=`` sets the noise.
     """
 
-    to: Number
-    rho: Number
+    to: Fraction
+    rho: Fraction
 
-    def __post_init__(self) -> None:
-        object.__setattr__(self, "to", positive(self.to, parameter="to"))
-        object.__setattr__(self, "rho", positive(self.rho, parameter="rho"))
+    def __init__(
+        self,
+        *,
+        to: Number,
+        rho: Number | None = None,
+        variance: Number | None = None,
+        relative_error: Number | None = None,
+        at_total: Number | None = None,
+        level: float | None = None,
+    ) -> None:
+        bound = positive(to, parameter="to")
+        goals = {"variance": variance, "relative_error": relative_error, "at_total": at_total, "level": level}
+        object.__setattr__(self, "to", bound)
+        object.__setattr__(self, "rho", loss_for(bound, rho, goals))
 
     @property
     def noise_sigma(self) -> Fraction:
-        return sqrt_upper(Fraction(self.to) ** 2 / (2 * Fraction(self.rho)))
+        return sqrt_upper(self.to**2 / (2 * self.rho))
+
+    def shared(self, share: Number) -> "Clamped":
+        """The same at a share of the loss."""
+        return Clamped(to=self.to, rho=read_share(share) * self.rho)
 
     def policy(self, measure: Measure | str, *, tight: bool = True) -> Policy:
         """Constant: a clamped contribution is at most ``to``."""
         summed = Measure.of(measure)
-        bound = summed.on_lattice(Fraction(self.to), parameter="to")
+        bound = summed.on_lattice(self.to, parameter="to")
         sigma = self.noise_sigma
         return constant(bound**2 / (2 * sigma**2), near_gaussian=near_gaussian(sigma, summed.step))
+
+    def realised_loss(self, total_without: Number, contribution: Number, *, step: Number = 1) -> float:
+        """Of the contribution as it is, before it is cut."""
+        size = abs(rational(contribution, parameter="contribution"))
+        return self.loss_at_shift(min(size, self.to), step=step)

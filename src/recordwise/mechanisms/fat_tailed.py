@@ -1,9 +1,8 @@
 """Additive noise with a density exp(-f), f concave: what GeneralizedGaussian, Polylog and Additive do once f is known."""
 
 import math
-from collections.abc import Callable
 from fractions import Fraction
-from functools import cache
+from functools import lru_cache
 from typing import Any
 
 import numpy as np
@@ -12,11 +11,12 @@ from recordwise.arithmetic import BallArithmetic, FloatArray
 from recordwise.errors import ParameterError
 from recordwise.exact import Number, arb_float_upper, ball, positive, rational
 from recordwise.functions import Function, x
-from recordwise.mechanisms.calibration import calibrate
+from recordwise.mechanisms.estimates import Estimates
 from recordwise.mechanisms.gaussian_noise import additive_estimates
-from recordwise.mechanisms.noisy import Estimates, Noisy, noised, read_level, read_step, times, whole_totals
-from recordwise.mechanisms.tight import Blocks, certified_loss, step_table
-from recordwise.noise import BitSource, LatticeLaw, Secure
+from recordwise.mechanisms.loss_table import next_entry, step_table
+from recordwise.mechanisms.noisy import Noisy, noised, read_level, read_step, source_of, times, whole_totals
+from recordwise.mechanisms.tight import Blocks, certified_loss
+from recordwise.noise import BitSource, LatticeLaw
 from recordwise.policy import Measure, Policy, additive, additive_table
 
 FINE = 1000
@@ -45,11 +45,6 @@ class FatTailedNoise:
         asked: Fraction | None = self.coarse_lattice  # type: ignore[attr-defined]
         return asked
 
-    @property
-    def unit_variance(self) -> float:
-        """The continuous variance at scale 1."""
-        raise NotImplementedError
-
     def law_on(self, lattice: Fraction) -> LatticeLaw:
         """The law that is drawn, in lattice steps."""
         raise NotImplementedError
@@ -61,8 +56,8 @@ class FatTailedNoise:
             if (data / self.coarseness).denominator != 1:
                 raise ParameterError(parameter="lattice", problem=f"must divide the measure's step {data}")
             return self.coarseness
-        halvings = max(0, math.ceil(math.log2(FINE * data / self.width)))
-        return data / Fraction(2) ** halvings
+        lacking = FINE * data / self.width
+        return data / (1 << (math.ceil(lacking) - 1).bit_length())
 
     def policy(self, measure: Measure | str, *, tight: bool = True) -> Policy:
         """Tight: the certified table of the law that is drawn. ``tight=False``: the paper's eps = f(x) - f(0)."""
@@ -77,7 +72,7 @@ class FatTailedNoise:
 
     def release(self, totals: Any, *, step: Number = 1, rng: BitSource | None = None) -> Noisy:
         """Add noise to exact totals, given as whole numbers of data steps."""
-        source, data = rng or Secure(), read_step(step)
+        source, data = source_of(rng), read_step(step)
         lattice = self.lattice(data)
         points = times(whole_totals(totals), int(data / lattice))
         noisy = noised(points, self.law_on(lattice), source)
@@ -90,9 +85,9 @@ class FatTailedNoise:
         return additive_estimates(noisy, law.variance * float(noisy.grid) ** 2, half_width, level)
 
     def loss_at_shift(self, shift: Number, *, step: Number = 1) -> float:
-        """The certified loss of the law that is drawn, at a shift on the data's lattice."""
-        size, data = abs(rational(shift, parameter="shift")), read_step(step)
-        return _certified(self, data, Measure("shift", data).steps(size))
+        """The certified loss of the law that is drawn, at a shift on the data's lattice; never above the published table."""
+        data = read_step(step)
+        return _loss(self, data, Measure("shift", data).steps(abs(rational(shift, parameter="shift"))))
 
     def realised_loss(self, total_without: Number, contribution: Number, *, step: Number = 1) -> float:
         """The same whatever else is in the cell."""
@@ -111,53 +106,38 @@ class FatTailedNoise:
         return np.zeros(np.shape(total))
 
 
-@cache
+def _loss(mechanism: FatTailedNoise, step: Fraction, steps: int) -> float:
+    """The smallest of three bounds that all hold: at the shift, at the next entry of the table, and the closed form."""
+    if steps == 0:
+        return 0.0
+    certified = min(_certified(mechanism, step, steps), _certified(mechanism, step, next_entry(steps)))
+    return min(certified, _closed_form(mechanism, step, steps))
+
+
+def _closed_form(mechanism: FatTailedNoise, step: Fraction, steps: int) -> float:
+    return float(mechanism.closed_policy(Measure("shift", step)).loss({"shift": steps * step}))
+
+
+@lru_cache(maxsize=4096)
 def _certified(mechanism: FatTailedNoise, step: Fraction, steps: int) -> float:
     lattice = mechanism.lattice(step)
-    in_lattice = mechanism.function.after(x * lattice)
-    return certified_loss(_blocks(mechanism, lattice), in_lattice, steps * int(step / lattice))
+    blocks, exponent = _blocks(mechanism, lattice)
+    return certified_loss(blocks, exponent, steps * int(step / lattice))
 
 
-@cache
-def _blocks(mechanism: FatTailedNoise, lattice: Fraction) -> Blocks:
-    return Blocks.of(mechanism.law_on(lattice))
+@lru_cache(maxsize=64)
+def _blocks(mechanism: FatTailedNoise, lattice: Fraction) -> tuple[Blocks, Function]:
+    exponent = mechanism.function.after(x * lattice)
+    return Blocks.of(mechanism.law_on(lattice), exponent), exponent
 
 
-@cache
+@lru_cache(maxsize=64)
 def _table(mechanism: FatTailedNoise, step: Fraction) -> tuple[tuple[int, Fraction], ...]:
+    closed = mechanism.closed_policy(Measure("shift", step))
     return step_table(
-        lambda steps: _certified(mechanism, step, steps), lambda steps: mechanism.epsilon_at_shift(steps * step)
+        lambda steps: _certified(mechanism, step, steps), lambda steps: float(closed.loss({"shift": steps * step}))
     )
 
 
 def read_lattice(lattice: Number | None) -> Fraction | None:
     return None if lattice is None else positive(lattice, parameter="lattice")
-
-
-class _ScaleFamily:
-    """A fat-tailed mechanism as a function of its scale, for calibration."""
-
-    def __init__(self, make: Callable[[Fraction], FatTailedNoise]) -> None:
-        self._make = make
-        self._unit = make(Fraction(1))
-
-    def spread(self, parameter: Fraction, total: Fraction) -> float:
-        return self._unit.unit_variance * float(parameter) ** 2
-
-    def loss(self, parameter: Fraction, contribution: Fraction) -> float:
-        """Of the continuous law, which depends on contribution/scale alone: taken at scale 1 on a fine lattice."""
-        return self._make(parameter).loss_at_shift(contribution, step=contribution)
-
-    def relative_error(self, parameter: Fraction, total: Fraction, level: float) -> float:
-        lattice = Fraction(1, FINE)
-        reach = self._unit.law_on(lattice).quantile((1 + read_level(level)) / 2) * float(lattice)
-        return reach * float(parameter / total)
-
-
-def fat_tailed_scale(
-    make: Callable[[Fraction], FatTailedNoise], scale: Number | None, level: float, goals: dict[str, Any]
-) -> Fraction:
-    """The scale itself, or the one that meets the one goal given."""
-    if scale is not None and not any(value is not None for value in goals.values()):
-        return positive(scale, parameter="scale")
-    return calibrate(_ScaleFamily(make), own=scale, name="scale", level=level, **goals)

@@ -6,18 +6,21 @@ from typing import Any
 import numpy as np
 
 from recordwise.arithmetic import FloatArray
-from recordwise.exact import Number, float_upper, rational
+from recordwise.errors import ParameterError
+from recordwise.exact import Number, float_upper, positive, rational
+from recordwise.mechanisms.estimates import Estimates, Fields, by_blocks
 from recordwise.mechanisms.noisy import (
-    Estimates,
+    IntArray,
     Noisy,
     noised,
     outward,
     read_level,
     read_step,
+    source_of,
     to_floats,
     whole_totals,
 )
-from recordwise.noise import BitSource, DiscreteGaussian, Secure
+from recordwise.noise import BitSource, DiscreteGaussian
 
 NEAR_GAUSSIAN_STEPS = 1000
 """Lattice steps a sigma must have before Gaussian-DP numbers are within rounding of the truth (MATH 6)."""
@@ -35,7 +38,7 @@ class GaussianNoise:
 
     def release(self, totals: Any, *, step: Number = 1, rng: BitSource | None = None) -> Noisy:
         """Add noise to exact totals, given as whole numbers of lattice steps."""
-        source, lattice = rng or Secure(), read_step(step)
+        source, lattice = source_of(rng), read_step(step)
         points = noised(whole_totals(totals), self._law(lattice), source)
         return Noisy(points=points, grid=lattice, step=lattice, private=source.private)
 
@@ -64,24 +67,26 @@ class GaussianNoise:
         return DiscreteGaussian(self.noise_sigma / lattice)
 
 
+def read_share(share: Number) -> Fraction:
+    """A part of a loss: above 0, at most 1."""
+    part = positive(share, parameter="share")
+    if part > 1:
+        raise ParameterError(parameter="share", problem="must be at most 1")
+    return part
+
+
 def near_gaussian(sigma: Fraction, lattice: Fraction) -> bool:
     """Whether Gaussian-DP numbers may be printed for noise of this sigma on this lattice."""
     return sigma >= NEAR_GAUSSIAN_STEPS * lattice
 
 
 def additive_estimates(noisy: Noisy, variance: float, half_width: int, level: float) -> Estimates:
-    """Estimates under symmetric noise that is the same for every cell."""
-    value = noisy.values()
-    low, high = outward(
-        to_floats(noisy.points - half_width, noisy.grid), to_floats(noisy.points + half_width, noisy.grid)
-    )
-    spread = np.full(value.shape, variance)
-    return Estimates(
-        value=value,
-        median_unbiased=value,
-        standard_error=np.sqrt(spread),
-        variance_unbiased=spread,
-        low=low,
-        high=high,
-        level=level,
-    )
+    """Estimates under symmetric noise that is the same for every cell (T-INTERVAL)."""
+    error = np.sqrt(variance)
+
+    def fields(points: IntArray) -> Fields:
+        value = to_floats(points, noisy.grid)
+        ends = (to_floats(points - half_width, noisy.grid), to_floats(points + half_width, noisy.grid))
+        return value, value, error, np.asarray(variance), *outward(*ends)
+
+    return by_blocks(noisy.points, level, fields)

@@ -1,13 +1,16 @@
 """Fat-tailed additive noise whose loss grows like a power of the record: a square root, for shape one half."""
 
-import math
 from dataclasses import dataclass
 from fractions import Fraction
 
+from flint import ctx
+
 from recordwise.errors import ParameterError
-from recordwise.exact import Number, positive
+from recordwise.exact import Number, arb_float_upper, ball, positive
 from recordwise.functions import Function, x
-from recordwise.mechanisms.fat_tailed import FatTailedNoise, fat_tailed_scale, read_lattice
+from recordwise.mechanisms.calibration import decimal
+from recordwise.mechanisms.fat_tailed import FatTailedNoise, read_lattice
+from recordwise.mechanisms.fat_tailed_calibration import fat_tailed_scale
 from recordwise.noise import GeneralizedGaussian as GeneralizedGaussianLaw
 from recordwise.noise import LatticeLaw
 
@@ -36,7 +39,7 @@ class GeneralizedGaussian(FatTailedNoise):
         at: Number | None = None,
         relative_error: Number | None = None,
         at_total: Number | None = None,
-        level: float = 0.95,
+        level: float | None = None,
         lattice: Number | None = None,
     ) -> None:
         exact = positive(shape, parameter="shape")
@@ -44,21 +47,36 @@ class GeneralizedGaussian(FatTailedNoise):
             raise ParameterError(parameter="shape", problem="must be at most 1: above it the exponent is not concave")
         object.__setattr__(self, "shape", exact)
         object.__setattr__(self, "coarse_lattice", read_lattice(lattice))
-        goals = {"variance": variance, "rho": rho, "at": at, "relative_error": relative_error, "at_total": at_total}
         found = fat_tailed_scale(
-            lambda s: GeneralizedGaussian(shape=exact, scale=s, lattice=lattice), scale, level, goals
+            lambda s: GeneralizedGaussian(shape=exact, scale=s, lattice=lattice),
+            self.coarse_lattice,
+            own=scale,
+            variance=variance,
+            rho=rho,
+            at=at,
+            relative_error=relative_error,
+            at_total=at_total,
+            level=level,
         )
         object.__setattr__(self, "scale", found)
+
+    def shared(self, share: Fraction) -> "GeneralizedGaussian":
+        """The same at a share of the pure loss, for one of several levels: the scale grows by share**(-1/shape), rounded up."""
+        return GeneralizedGaussian(
+            shape=self.shape, scale=self.scale * _power_upper(1 / share, 1 / self.shape), lattice=self.coarse_lattice
+        )
 
     @property
     def function(self) -> Function:
         return (x / self.scale) ** self.shape
 
-    @property
-    def unit_variance(self) -> float:
-        """Gamma(3/shape)/Gamma(1/shape): the continuous variance at scale 1."""
-        inverse = 1 / float(self.shape)
-        return math.exp(math.lgamma(3 * inverse) - math.lgamma(inverse))
-
     def law_on(self, lattice: Fraction) -> LatticeLaw:
         return GeneralizedGaussianLaw(scale=self.scale / lattice, shape=self.shape)
+
+
+def _power_upper(base: Fraction, exponent: Fraction) -> Fraction:
+    """base**exponent: exact for a whole exponent, else rounded up to a short decimal."""
+    if exponent.denominator == 1:
+        return base**exponent.numerator
+    with ctx.workprec(128):
+        return decimal(arb_float_upper(ball(base) ** ball(exponent)), up=True)

@@ -1,7 +1,7 @@
 """Laying f(total + offset) on a dyadic grid: always the nearest grid point, decided in float64 only where that is certain."""
 
 from fractions import Fraction
-from math import floor, frexp
+from math import floor
 from typing import Any
 
 import numpy as np
@@ -10,7 +10,8 @@ from flint import arb, ctx
 from recordwise.arithmetic import BallArithmetic, FloatArray, NumpyArithmetic
 from recordwise.exact import ball, midpoint
 from recordwise.functions import Function
-from recordwise.mechanisms.noisy import IntArray
+from recordwise.mechanisms.noisy import SAFE, IntArray, integers
+from recordwise.mechanisms.roots import root_of
 
 NUMPY = NumpyArithmetic()
 BALLS = BallArithmetic()
@@ -20,41 +21,71 @@ FINE_DATA = 4096
 """Grid steps in the transform's rise over the first data step."""
 FLOAT_ERROR = 2.0**-42
 """Relative error allowed to f in float64 (T-OUTWARD)."""
+PRECISIONS = (128, 256, 512, 1024, 4096)
 
 
 def grid_step(function: Function, step: Fraction, noise: Fraction) -> Fraction:
     """The largest power of two that is fine against both the noise and the data (T-GRID)."""
-    rise = function.increase(BALLS, ball(step)).lower()
-    limit = min(float(noise) / FINE_NOISE, float(rise) / FINE_DATA)
-    _, exponent = frexp(limit * (1 - 2.0**-50))
-    return Fraction(2) ** (exponent - 1)
+    with ctx.workprec(PRECISIONS[0]):
+        rise = midpoint(function.increase(BALLS, ball(step)).lower())
+    limit = min(noise / FINE_NOISE, rise / FINE_DATA)
+    exponent = limit.numerator.bit_length() - limit.denominator.bit_length()
+    power = Fraction(2) ** exponent
+    return power if power <= limit else power / 2
 
 
 def to_grid(function: Function, totals: IntArray, step: Fraction, grid: Fraction) -> IntArray:
     """The grid point nearest to f(total), for totals in data steps that are not negative."""
     amounts = totals.astype(np.float64) * float(step)
-    scaled = function.value(NUMPY, amounts) / float(grid)
-    size = (abs(float(function.at_zero().mid())) + function.increase(NUMPY, amounts)) / float(grid)
+    increase = np.asarray(function.increase(NUMPY, amounts))
+    start = float(function.at_zero())
+    scaled = (start + increase) / float(grid)
     nearest = np.rint(scaled)
-    certain = np.abs(np.abs(scaled - nearest) - 0.5) > size * FLOAT_ERROR
+    doubt = (abs(start) + increase) * (FLOAT_ERROR / float(grid))
+    # A point beyond 2**61 is in doubt by far more than half a step, so whatever is certain fits 64 bits.
+    certain = np.abs(scaled - nearest) + doubt < 0.5
+    if certain.all():
+        return np.asarray(nearest.astype(np.int64))
+    return _settled(function, totals, step, grid, nearest, certain)
+
+
+def _settled(
+    function: Function, totals: IntArray, step: Fraction, grid: Fraction, nearest: FloatArray, certain: IntArray
+) -> IntArray:
+    """The certain points as they are, the others exactly."""
+    places = np.flatnonzero(~certain)
+    exact = nearest_points(function, totals.ravel()[places].tolist(), step, grid)
     points: IntArray = np.where(certain, nearest, 0.0).astype(np.int64)
-    for place in np.flatnonzero(~certain):
-        points.flat[place] = nearest_point(function, int(totals.flat[place]) * step, grid)
+    if max(exact) >= SAFE:
+        points = points.astype(object)
+    points.flat[places] = integers(exact, (len(exact),))
     return points
 
 
+def nearest_points(function: Function, totals: list[int], step: Fraction, grid: Fraction) -> list[int]:
+    """The nearest grid point of each total in data steps, without floats; a value exactly between two goes up."""
+    root = root_of(function)
+    if root is not None:
+        return root.nearest(totals, step, grid)
+    return [_nearest_by_balls(function, total * step, grid) for total in totals]
+
+
 def nearest_point(function: Function, total: Fraction, grid: Fraction) -> int:
-    """The nearest grid point in arbitrary precision; a value exactly between two goes up."""
-    for precision in (128, 256, 512, 1024):
+    """The nearest grid point of one total in the measure's units."""
+    return nearest_points(function, [total.numerator], Fraction(1, total.denominator), grid)[0]
+
+
+def _nearest_by_balls(function: Function, total: Fraction, grid: Fraction) -> int:
+    for precision in PRECISIONS:
         with ctx.workprec(precision):
             shifted = function.value(BALLS, ball(total)) / ball(grid) + arb(0.5)
             low, high = floor(midpoint(shifted.lower())), floor(midpoint(shifted.upper()))
             if low == high:
                 return low
-    # Only an exact tie stays open at a thousand bits; both neighbours are then at distance grid/2.
+    # Only an exact tie stays open at thousands of bits; both neighbours are then at distance grid/2.
     return high
 
 
 def grid_values(points: Any, grid: Fraction) -> FloatArray:
-    """Grid points as floats: exact, because the grid is a power of two."""
+    """Grid points as floats: exact up to 2**53, because the grid is a power of two."""
     return np.asarray(points, np.float64) * float(grid)

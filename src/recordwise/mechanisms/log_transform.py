@@ -6,7 +6,8 @@ from fractions import Fraction
 from recordwise.errors import ParameterError
 from recordwise.exact import Number, positive
 from recordwise.functions import Function, log, x
-from recordwise.mechanisms.inverses import ExponentialInverse, Inverse
+from recordwise.mechanisms.exponential_inverse import ExponentialInverse
+from recordwise.mechanisms.inverses import Inverse
 from recordwise.mechanisms.transform_calibration import noise_of
 from recordwise.mechanisms.transforming import TransformedNoise
 
@@ -46,6 +47,9 @@ class LogTransform(TransformedNoise):
             raise ParameterError(
                 parameter="laplace_scale", problem="must be below 1: the exponential of the noise has no mean"
             )
+
+    def with_noise(self, *, sigma: Fraction | None = None, laplace_scale: Fraction | None = None) -> "LogTransform":
+        return LogTransform(offset=self.offset, sigma=sigma, laplace_scale=laplace_scale, signed=self.signed)
 
     @property
     def function(self) -> Function:

@@ -9,7 +9,8 @@ from flint import ctx
 from recordwise.errors import ParameterError
 from recordwise.exact import Number, ball, midpoint, positive
 from recordwise.functions import Function, log, x
-from recordwise.mechanisms.fat_tailed import FatTailedNoise, fat_tailed_scale, read_lattice
+from recordwise.mechanisms.fat_tailed import FatTailedNoise, read_lattice
+from recordwise.mechanisms.fat_tailed_calibration import fat_tailed_scale
 from recordwise.noise import LatticeLaw
 from recordwise.noise import Polylog as PolylogLaw
 
@@ -43,7 +44,7 @@ class Polylog(FatTailedNoise):
         at: Number | None = None,
         relative_error: Number | None = None,
         at_total: Number | None = None,
-        level: float = 0.95,
+        level: float | None = None,
         lattice: Number | None = None,
     ) -> None:
         for name, value in (("power", power), ("rate", rate), ("offset", offset)):
@@ -51,34 +52,33 @@ class Polylog(FatTailedNoise):
         object.__setattr__(self, "offset", _at_least_limit(self.offset, self.power, offset))
         object.__setattr__(self, "coarse_lattice", read_lattice(lattice))
         _check(self.power, self.rate, self.offset, needs_variance=variance is not None)
-        goals = {"variance": variance, "rho": rho, "at": at, "relative_error": relative_error, "at_total": at_total}
         found = fat_tailed_scale(
-            lambda s: Polylog(power=power, rate=rate, offset=offset, scale=s, lattice=lattice), scale, level, goals
+            lambda s: Polylog(power=power, rate=rate, offset=offset, scale=s, lattice=lattice),
+            self.coarse_lattice,
+            own=scale,
+            variance=variance,
+            rho=rho,
+            at=at,
+            relative_error=relative_error,
+            at_total=at_total,
+            level=level,
         )
         object.__setattr__(self, "scale", found)
+
+    def shared(self, share: Fraction) -> "Polylog":
+        """The same at a share of the pure loss, for one of several levels: the rate shrinks by it, and the tails get fatter."""
+        rate = self.rate * share
+        if self.power == 1 and rate <= 2:
+            raise ParameterError(
+                parameter="rate",
+                problem=f"{self.rate} cannot be shared: a share of {share} leaves {rate}, and power 1 needs more than 2",
+                advice=f"Take a rate above {2 / share}, a power above 1, or fewer levels.",
+            )
+        return Polylog(power=self.power, rate=rate, offset=self.offset, scale=self.scale, lattice=self.coarse_lattice)
 
     @property
     def function(self) -> Function:
         return self.rate * log(x / self.scale + self.offset) ** self.power
-
-    @property
-    def unit_variance(self) -> float:
-        """The continuous variance at scale 1, by quadrature in w = ln(z + offset)."""
-        power, rate, offset = float(self.power), float(self.rate), float(self.offset)
-        if self.power == 1:
-            return float(2 * offset**2 / ((rate - 2) * (rate - 3))) if rate > 3 else math.inf
-        from scipy.integrate import quad
-
-        start = math.log(offset)
-
-        def log_weight(w: float) -> float:
-            return float(w - rate * (w**power - start**power))
-
-        def square(w: float) -> float:
-            return math.exp(log_weight(w) + 2 * (w + math.log1p(-offset * math.exp(-w)))) if w > start else 0.0
-
-        mass = quad(lambda w: math.exp(log_weight(w)), start, math.inf, epsabs=0, epsrel=1e-12, limit=500)[0]
-        return float(quad(square, start, math.inf, epsabs=0, epsrel=1e-12, limit=500)[0] / mass)
 
     def law_on(self, lattice: Fraction) -> LatticeLaw:
         return PolylogLaw(scale=self.scale / lattice, rate=self.rate, offset=self.offset, power=self.power)
@@ -97,7 +97,8 @@ def _at_least_limit(offset: Fraction, power: Fraction, given: Number) -> Fractio
 def _check(power: Fraction, rate: Fraction, offset: Fraction, *, needs_variance: bool) -> None:
     if power < 1:
         raise ParameterError(parameter="power", problem="must be at least 1")
-    log(x + offset).concave()
+    if offset < 1:
+        raise ParameterError(parameter="offset", problem="must be at least 1: the exponent would be negative at 0")
     (log(x + offset) ** power).concave()
     if power == 1 and rate <= 2:
         raise ParameterError(

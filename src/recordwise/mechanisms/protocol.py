@@ -4,7 +4,8 @@ from typing import Any, Protocol, runtime_checkable
 
 from recordwise.arithmetic import FloatArray
 from recordwise.exact import Number
-from recordwise.mechanisms.noisy import Estimates, Noisy
+from recordwise.mechanisms.estimates import Estimates
+from recordwise.mechanisms.noisy import Noisy
 from recordwise.noise import BitSource
 from recordwise.policy import Measure, Policy
 

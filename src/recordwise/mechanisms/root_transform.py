@@ -6,7 +6,8 @@ from fractions import Fraction
 from recordwise.errors import ParameterError
 from recordwise.exact import Number, nonnegative
 from recordwise.functions import Function, x
-from recordwise.mechanisms.inverses import Inverse, PolynomialInverse
+from recordwise.mechanisms.inverses import Inverse
+from recordwise.mechanisms.polynomial_inverse import PolynomialInverse
 from recordwise.mechanisms.transform_calibration import noise_of
 from recordwise.mechanisms.transforming import TransformedNoise
 
@@ -49,6 +50,11 @@ class RootTransform(TransformedNoise):
         )
         object.__setattr__(self, "sigma", noise.get("sigma"))
         object.__setattr__(self, "laplace_scale", noise.get("laplace_scale"))
+
+    def with_noise(self, *, sigma: Fraction | None = None, laplace_scale: Fraction | None = None) -> "RootTransform":
+        return RootTransform(
+            degree=self.degree, offset=self.offset, sigma=sigma, laplace_scale=laplace_scale, signed=self.signed
+        )
 
     @property
     def function(self) -> Function:

@@ -2,67 +2,88 @@
 
 from collections.abc import Callable
 from fractions import Fraction
-from statistics import NormalDist
+from typing import Any
 
 import numpy as np
 
-from recordwise.arithmetic import NumpyArithmetic
+from recordwise.arithmetic import FloatArray
 from recordwise.errors import ParameterError
 from recordwise.exact import Number, positive
-from recordwise.mechanisms.calibration import calibrate
+from recordwise.mechanisms.calibration import COMPANIONS, GOALS, calibrate, needed
 from recordwise.mechanisms.transforming import TransformedNoise
 
-GOALS = ("variance", "at_total", "rho", "at", "relative_error", "level", "noise")
+KINDS = {"gaussian": "sigma", "laplace": "laplace_scale"}
+QUANTILES = 1 << 16
 
 
 class _NoiseFamily:
-    """A transformation mechanism as a function of its sigma or Laplace scale."""
+    """A transformation mechanism as a function of its sigma or Laplace scale; a scale it refuses counts as too much noise."""
 
     def __init__(self, make: Callable[..., TransformedNoise], kind: str) -> None:
         self._make, self._kind = make, kind
 
-    def _with(self, parameter: Fraction) -> TransformedNoise:
-        return self._make(**{self._kind: parameter})
-
     def spread(self, parameter: Fraction, total: Fraction) -> float:
-        try:
-            return float(self._with(parameter).variance(self._parts(total)))
-        except ParameterError:
-            return float("inf")
+        mechanism = self._with(parameter)
+        return np.inf if mechanism is None else float(mechanism.variance(_parts(mechanism, total)))
 
     def loss(self, parameter: Fraction, contribution: Fraction) -> float:
-        return self._with(parameter).loss_at_shift(contribution, step=contribution)
+        """As the policy of a measure of that step charges it; a finer step has a finer grid and charges less."""
+        mechanism = self._with(parameter)
+        return 0.0 if mechanism is None else mechanism.loss_at_shift(contribution, step=contribution)
 
     def relative_error(self, parameter: Fraction, total: Fraction, level: float) -> float:
-        """The farther of the two ends of the noise quantile, through the inverse."""
+        """The quantile of |value - total|/total over the noise, from many of its quantiles."""
         mechanism = self._with(parameter)
-        reach = float(parameter) * (
-            NormalDist().inv_cdf((1 + level) / 2) if self._kind == "sigma" else -float(np.log(1 - level))
-        )
-        exact = mechanism.function.value(NumpyArithmetic(), np.array([float(total)]))
-        ends = mechanism.inverse.monotone(exact + np.array([-reach, reach])) - float(mechanism.offset)
-        return float(np.max(np.abs(ends - float(total)))) / float(total)
+        if mechanism is None:
+            return np.inf
+        errors = np.abs(mechanism.values_under(float(total), _noise_quantiles(self._kind)) / float(total) - 1)
+        return float(np.partition(errors, int(np.ceil(level * QUANTILES)) - 1)[int(np.ceil(level * QUANTILES)) - 1])
 
-    def _parts(self, total: Fraction) -> object:
-        return np.array([float(total), 0.0]) if self._make(**{self._kind: Fraction(1, 4)}).signed else float(total)
+    def _with(self, parameter: Fraction) -> TransformedNoise | None:
+        try:
+            return self._make(**{self._kind: parameter})
+        except ParameterError:
+            return None
+
+
+def _parts(mechanism: TransformedNoise, total: Fraction) -> Any:
+    return np.array([float(total), 0.0]) if mechanism.signed else float(total)
+
+
+def _noise_quantiles(kind: str) -> FloatArray:
+    """Standard noise at equally likely points."""
+    from scipy.special import ndtri
+
+    chances = (np.arange(QUANTILES) + 0.5) / QUANTILES
+    if kind == "sigma":
+        return np.asarray(ndtri(chances))
+    return np.where(chances < 0.5, np.log(2 * chances), -np.log(2 - 2 * chances))
 
 
 def noise_of(
     make: Callable[..., TransformedNoise],
     sigma: Number | None,
     laplace_scale: Number | None,
-    goals: dict[str, Number | None],
+    goals: dict[str, Any],
 ) -> dict[str, Fraction]:
     """``{"sigma": ...}`` or ``{"laplace_scale": ...}``; a goal is met with Gaussian noise unless ``noise="laplace"`` is given."""
-    unknown = sorted(set(goals) - set(GOALS))
+    known = (*GOALS, *COMPANIONS, "noise")
+    unknown = sorted(set(goals) - set(known))
     if unknown:
-        raise ParameterError(parameter=unknown[0], problem=f"is not known; goals are {', '.join(GOALS)}")
-    if sigma is not None and laplace_scale is not None:
-        raise ParameterError(parameter="sigma / laplace_scale", problem="must not both be given")
-    kind = "laplace_scale" if laplace_scale is not None or goals.get("noise") == "laplace" else "sigma"
-    own = sigma if sigma is not None else laplace_scale
-    if own is not None and not goals:
-        return {kind: positive(own, parameter=kind)}
+        raise ParameterError(parameter=unknown[0], problem=f"is not known; goals are {', '.join(known)}")
+    own = {kind: value for kind, value in (("sigma", sigma), ("laplace_scale", laplace_scale)) if value is not None}
+    if len(own) > 1 or (own and goals.get("noise") is not None):
+        raise ParameterError(parameter="sigma, laplace_scale, noise", problem="exclude one another")
+    kind = next(iter(own), None) or _kind(goals.get("noise") or "gaussian")
     wanted = {name: value for name, value in goals.items() if name != "noise"}
-    family = _NoiseFamily(make, kind)
-    return {kind: calibrate(family, own=own, name=kind, total_matters=True, **wanted)}  # type: ignore[arg-type]
+    if wanted.get("variance") is not None:
+        needed(wanted, "at_total", "variance")
+    if own and not any(value is not None for value in wanted.values()):
+        return {kind: positive(own[kind], parameter=kind)}
+    return {kind: calibrate(_NoiseFamily(make, kind), name=kind, own=own.get(kind), **wanted)}
+
+
+def _kind(noise: str) -> str:
+    if noise not in KINDS:
+        raise ParameterError(parameter="noise", problem=f"must be one of {', '.join(KINDS)}")
+    return KINDS[noise]

@@ -4,7 +4,6 @@ Release f(total + offset), laid on a fine grid, plus lattice noise; estimate thr
 change of f is largest where nothing else is in the cell: a record loses what F(x) = f(x + offset) - f(offset) costs (T-TRANSFORM).
 """
 
-import math
 from fractions import Fraction
 from typing import Any
 
@@ -12,12 +11,23 @@ import numpy as np
 
 from recordwise.arithmetic import FloatArray, NumpyArithmetic
 from recordwise.errors import ParameterError
-from recordwise.exact import Number, float_upper, nonnegative, rational
+from recordwise.exact import Number, float_upper, nonnegative, rational, sqrt_upper
 from recordwise.functions import Function
-from recordwise.mechanisms.grid import grid_step, grid_values, nearest_point, to_grid
+from recordwise.mechanisms.estimates import Estimates, Fields, by_blocks, difference
+from recordwise.mechanisms.gaussian_noise import read_share
+from recordwise.mechanisms.grid import FINE_DATA, grid_step, grid_values, nearest_point, to_grid
 from recordwise.mechanisms.inverses import Inverse
-from recordwise.mechanisms.noisy import Estimates, Noisy, noised, outward, read_level, read_step, whole_totals
-from recordwise.noise import BitSource, DiscreteGaussian, DiscreteLaplace, Secure
+from recordwise.mechanisms.laplace_mean import laplace_mean
+from recordwise.mechanisms.noisy import (
+    IntArray,
+    Noisy,
+    noised,
+    read_level,
+    read_step,
+    source_of,
+    whole_totals,
+)
+from recordwise.noise import BitSource, DiscreteGaussian, DiscreteLaplace
 from recordwise.policy import Measure, Policy, discrete_laplace_zcdp, gaussian_transform, laplace_transform
 
 
@@ -54,6 +64,18 @@ class TransformedNoise:
             return gaussian_transform(summed, self.function, sigma=self.sigma, grid=grid)
         return laplace_transform(summed, self.function, scale=self._width(), grid=grid)
 
+    def shared(self, share: Number) -> "TransformedNoise":
+        """The same at a share of the loss, for one of several levels: of rho for Gaussian noise, where a hair more noise makes up
+        for a coarser grid (T-GRID), of epsilon for Laplace noise."""
+        part = read_share(share)
+        if self.sigma is not None:
+            return self.with_noise(sigma=sqrt_upper(self.sigma**2 / part) * (1 + Fraction(1, FINE_DATA)))
+        return self.with_noise(laplace_scale=self._width() / part)
+
+    def with_noise(self, *, sigma: Fraction | None = None, laplace_scale: Fraction | None = None) -> "TransformedNoise":
+        """The same transform with other noise."""
+        raise NotImplementedError
+
     def grid(self, step: Number = 1) -> Fraction:
         """The grid on the transformed scale, for a measure of this step."""
         return grid_step(self.function, read_step(step), self._width())
@@ -74,7 +96,7 @@ class TransformedNoise:
         With ``signed=True`` the totals have two rows: the sum of the positive values and the sum of the negative ones without their
         sign; a record touches one of them.
         """
-        source, data = rng or Secure(), read_step(step)
+        source, data = source_of(rng), read_step(step)
         exact = self._checked(whole_totals(totals))
         grid = self.grid(data)
         points = to_grid(self.function, exact, data, grid)
@@ -96,23 +118,20 @@ class TransformedNoise:
     def estimate(self, noisy: Noisy, *, level: float = 0.95) -> Estimates:
         """Unbiased values and noise intervals through the inverse; of a signed sum, the difference of its two parts."""
         if not self.signed:
-            return self._one_sided(noisy, read_level(level))
-        halves = [self._one_sided(_row(noisy, i), (1 + read_level(level)) / 2) for i in (0, 1)]
-        return _difference(*halves, level=level)
+            return self._one_sided(noisy.points, noisy.grid, read_level(level))
+        halves = [self._one_sided(noisy.points[i], noisy.grid, (1 + read_level(level)) / 2) for i in (0, 1)]
+        return difference(*halves, level=level)
 
-    def _one_sided(self, noisy: Noisy, level: float) -> Estimates:
-        v, offset = grid_values(noisy.points, noisy.grid), float(self.offset)
-        value, spread = self._mean(v, noisy.grid)
-        low, high = self._interval(noisy, level)
-        return Estimates(
-            value=value - offset,
-            median_unbiased=self.inverse.monotone(v) - offset,
-            standard_error=np.sqrt(self._variance_at(np.maximum(v, self._zero()))),
-            variance_unbiased=spread,
-            low=np.maximum(low - offset, 0.0),
-            high=np.maximum(high - offset, 0.0),
-            level=level,
-        )
+    def _one_sided(self, points: IntArray, grid: Fraction, level: float) -> Estimates:
+        half = self._law(grid).quantile((1 + level) / 2) + 0.5
+        return by_blocks(points, level, lambda block: self._fields(grid_values(block, grid), grid, half))
+
+    def _fields(self, v: FloatArray, grid: Fraction, half: float) -> Fields:
+        offset, zero = float(self.offset), self._zero()
+        value, spread = self._mean(v, grid)
+        low, high = self._interval(v, half * float(grid))
+        error = np.sqrt(self._variance_at(np.maximum(v, zero)))
+        return value - offset, self.inverse.monotone(v) - offset, error, spread, low, high
 
     def _zero(self) -> float:
         """f(offset): the transformed total 0."""
@@ -123,33 +142,25 @@ class TransformedNoise:
         if self.sigma is not None:
             sigma = float(self.sigma)
             return self.inverse.gaussian_mean(v, sigma), self.inverse.gaussian_variance_unbiased(v, sigma)
-        return self._laplace_mean(v, grid)
-
-    def _laplace_mean(self, v: FloatArray, grid: Fraction) -> tuple[FloatArray, FloatArray]:
-        """On the grid, exactly: phi - kappa * (second difference) above the grid point of 0, constant below (T-LAPLACE-MEAN)."""
-        h, ratio = float(grid), float(grid / self._width())
-        zero = float(nearest_point(self.function, Fraction(0), grid)) * h
-        kappa = 1 / (2 * math.sinh(ratio / 2)) ** 2
-        value, first, second = self.inverse.jet(np.maximum(v, zero + h))
-        bend = kappa * h**2 * second
-        spread = bend**2 + 2 * kappa * h**2 * first**2
-        start, slope, curve = (float(part[0]) for part in self.inverse.jet(np.array([zero])))
-        rise, odds = h * slope + h**2 / 2 * curve, 1 / math.expm1(ratio)
-        above = v > zero
-        return np.where(above, value - bend, start - odds * rise), np.where(above, spread, odds * (1 + odds) * rise**2)
+        h, zero = float(grid), float(nearest_point(self.function, Fraction(0), grid) * grid)
+        return laplace_mean(self.inverse, v, zero=zero, h=h, scale=float(self._width()))
 
     def _variance_at(self, mu: FloatArray) -> FloatArray:
         if self.sigma is not None:
             return self.inverse.gaussian_variance(mu, float(self.sigma))
         return self.inverse.laplace_variance(mu, self._zero(), float(self._width()))
 
-    def _interval(self, noisy: Noisy, level: float) -> tuple[FloatArray, FloatArray]:
-        """Half a grid step beyond the noise quantile covers the rounding; then through the inverse, outward."""
-        half = self._law(noisy.grid).quantile((1 + level) / 2) + 0.5
-        ends = [grid_values(noisy.points.astype(np.float64) + sign * half, noisy.grid) for sign in (-1, 1)]
-        clipped = [np.maximum(end, self._zero()) for end in ends]
-        low, high = (self.inverse.monotone(end) for end in clipped)
-        return outward(low * (1 - INVERSE_ERROR), high * (1 + INVERSE_ERROR))
+    def _interval(self, v: FloatArray, reach: float) -> tuple[FloatArray, FloatArray]:
+        """Half a grid step beyond the noise quantile covers the rounding; then through the inverse, outward (T-INTERVAL)."""
+        zero, offset = self._zero(), float(self.offset)
+        low, high = (self.inverse.monotone(np.maximum(end, zero)) for end in (v - reach, v + reach))
+        return np.maximum(low * (1 - INVERSE_ERROR) - offset, 0.0), np.maximum(high * (1 + INVERSE_ERROR) - offset, 0.0)
+
+    def values_under(self, total: float, noise: FloatArray) -> FloatArray:
+        """What ``value`` comes out as at a total, for given noise in units of sigma or of the Laplace scale."""
+        grid = self.grid(1)
+        v = self._transformed(total) + float(self._width()) * noise
+        return self._mean(v, grid)[0] - float(self.offset)
 
     def loss_at_shift(self, shift: Number, *, step: Number = 1) -> float:
         """The policy at a contribution of this size: the worst case over what else is in the cell."""
@@ -185,21 +196,4 @@ class TransformedNoise:
 
 
 INVERSE_ERROR = 2.0**-44
-"""Relative error allowed to an inverse in float64."""
-
-
-def _row(noisy: Noisy, row: int) -> Noisy:
-    return Noisy(points=noisy.points[row], grid=noisy.grid, step=noisy.step, private=noisy.private)
-
-
-def _difference(positive: Estimates, negative: Estimates, *, level: float) -> Estimates:
-    """Positive part minus negative part; each interval holds at a level that leaves half of the misses to each."""
-    return Estimates(
-        value=positive.value - negative.value,
-        median_unbiased=positive.median_unbiased - negative.median_unbiased,
-        standard_error=np.hypot(positive.standard_error, negative.standard_error),
-        variance_unbiased=positive.variance_unbiased + negative.variance_unbiased,
-        low=positive.low - negative.high,
-        high=positive.high - negative.low,
-        level=level,
-    )
+"""Relative error allowed to an inverse in float64, the roundings of its argument and of the offset included."""

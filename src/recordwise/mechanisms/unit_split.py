@@ -7,31 +7,44 @@ from typing import Any
 
 from recordwise.errors import ParameterError
 from recordwise.exact import Number, positive, sqrt_upper
-from recordwise.mechanisms.gaussian_noise import GaussianNoise, near_gaussian
+from recordwise.mechanisms.calibration import loss_for, only_goal
+from recordwise.mechanisms.gaussian_noise import GaussianNoise, near_gaussian, read_share
 from recordwise.policy import By, Measure, Policy, gaussian_sum, split
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
+@dataclass(frozen=True, slots=True, init=False)
 class UnitSplit(GaussianNoise):
-    """A sum with Gaussian noise of sigma = at/sqrt(2 rho): loss ``rho`` up to ``at``, growing with the square beyond.
+    """A sum with Gaussian noise of sigma = at/sqrt(2 rho): loss ``rho`` at ``at``, growing with the square beyond.
 
+    Instead of rho, ``variance=`` or ``relative_error=, at_total=`` sets the noise where there is one plain threshold.
     Theorem T-SPLIT (docs/theory/splitting.md): any rho-zCDP mechanism on split rows costs rho * pieces**2; for a plain sum
     splitting changes nothing in the answer, so the tight policy is rho * (x/at)**2.
     """
 
     at: Any
     """A threshold for the measure summed; a mapping measure -> threshold for joint splitting; either may be ``rw.by(...)``."""
-    rho: Number
+    rho: Fraction
 
-    def __post_init__(self) -> None:
-        object.__setattr__(self, "rho", positive(self.rho, parameter="rho"))
-        if isinstance(self.at, Mapping):
-            if not self.at:
-                raise ParameterError(parameter="at", problem="must name at least one measure")
-            frozen = {name: _threshold(value, f"at['{name}']") for name, value in self.at.items()}
-            object.__setattr__(self, "at", frozen)
-        else:
-            object.__setattr__(self, "at", _threshold(self.at, "at"))
+    def __init__(
+        self,
+        *,
+        at: Any,
+        rho: Number | None = None,
+        variance: Number | None = None,
+        relative_error: Number | None = None,
+        at_total: Number | None = None,
+        level: float | None = None,
+    ) -> None:
+        thresholds = _thresholds(at)
+        goals = {"variance": variance, "relative_error": relative_error, "at_total": at_total, "level": level}
+        if only_goal({"rho": rho, **goals}) != "rho" and not isinstance(thresholds, Fraction):
+            raise ParameterError(
+                parameter="at",
+                problem="differs by group or measure, so that one variance does not fit all",
+                advice="Give rho.",
+            )
+        object.__setattr__(self, "at", thresholds)
+        object.__setattr__(self, "rho", loss_for(thresholds, rho, goals))
 
     def threshold(self, measure: Measure | str) -> Fraction | By:
         """The threshold of one measure."""
@@ -47,6 +60,10 @@ class UnitSplit(GaussianNoise):
         """The same with one plain threshold: for cells whose group is known."""
         return UnitSplit(at=at, rho=self.rho)
 
+    def shared(self, share: Number) -> "UnitSplit":
+        """The same thresholds at a share of the loss."""
+        return UnitSplit(at=self.at, rho=read_share(share) * self.rho)
+
     @property
     def noise_sigma(self) -> Fraction:
         if isinstance(self.at, (By, Mapping)):
@@ -58,7 +75,7 @@ class UnitSplit(GaussianNoise):
         return self._sigma(self.at)
 
     def _sigma(self, at: Fraction) -> Fraction:
-        return sqrt_upper(at**2 / (2 * Fraction(self.rho)))
+        return sqrt_upper(at**2 / (2 * self.rho))
 
     def policy(self, measure: Measure | str, *, tight: bool = True) -> Policy:
         """Tight: x**2/(2 sigma**2), group by group where thresholds differ. ``tight=False``: the paper's rho * pieces**2."""
@@ -88,6 +105,14 @@ def _by_group(mechanism: UnitSplit, measure: Measure, threshold: By) -> Policy:
         part = undefined if at is None else mechanism._tight(measure, at)
         total += part.where(condition)
     return total
+
+
+def _thresholds(at: Any) -> Any:
+    if not isinstance(at, Mapping):
+        return _threshold(at, "at")
+    if not at:
+        raise ParameterError(parameter="at", problem="must name at least one measure")
+    return {name: _threshold(value, f"at['{name}']") for name, value in at.items()}
 
 
 def _threshold(value: Number | By, parameter: str) -> Fraction | By:

@@ -46,8 +46,8 @@ class HolomorphicArithmetic(_Ring[acb]):
     def log1p(self, value: acb) -> acb:
         return self._log(value + 1)
 
-    def expm1(self, value: acb) -> acb:
-        return value.exp() - 1
+    def power_less_one(self, value: acb, exponent: Fraction) -> acb:
+        return self.power(value + 1, exponent) - 1
 
     def _log(self, value: acb) -> acb:
         return value.log() if value.real > 0 else acb("nan")
@@ -65,5 +65,5 @@ class SeriesArithmetic(_Ring[arb_series]):
     def log1p(self, value: arb_series) -> arb_series:
         return (value + 1).log()
 
-    def expm1(self, value: arb_series) -> arb_series:
-        return value.exp() - 1
+    def power_less_one(self, value: arb_series, exponent: Fraction) -> arb_series:
+        return self.power(value + 1, exponent) - 1

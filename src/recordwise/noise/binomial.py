@@ -1,7 +1,7 @@
 """How many of n independent draws reach a threshold, without drawing them."""
 
 from dataclasses import dataclass
-from functools import partial
+from functools import lru_cache, partial
 
 from flint import arb, ctx
 
@@ -21,7 +21,7 @@ def binomial_exact(n: int, law: LatticeLaw, threshold: int, rng: BitSource | Non
         raise ParameterError(parameter="n", problem="must be an integer that is not negative")
     if threshold < 1:
         return n - binomial_exact(n, law, 1 - threshold, rng)
-    return _Passing(law=law, threshold=threshold, n=n).draw(rng or Secure())
+    return Passing(law=law, threshold=threshold, n=n).draw(rng or Secure())
 
 
 def halvings(source: BitSource) -> int:
@@ -33,7 +33,7 @@ def halvings(source: BitSource) -> int:
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class _Passing:
+class Passing:
     """The binomial law of the number of draws that pass."""
 
     law: LatticeLaw
@@ -46,9 +46,7 @@ class _Passing:
 
     def draw(self, source: BitSource) -> int:
         """Pick a side, a block by halving probabilities and a place in it; keep the count in proportion to its probability."""
-        with ctx.workprec(self.first_precision):
-            centre = self.centre()
-            shift = self.width_shift(centre)
+        centre, shift = frame(self)
         while True:
             right, block, offset = one_word(source) & 1, halvings(source), uniform_below(source, shift)
             distance = (block << shift) + offset
@@ -94,3 +92,11 @@ class _Passing:
 
     def _fails(self) -> arb:
         return tail(self.law.exponent, 1 - self.threshold, bits=ctx.prec)
+
+
+@lru_cache(maxsize=256)
+def frame(passing: Passing) -> tuple[int, int]:
+    """The centre of the envelope and the width of its blocks."""
+    with ctx.workprec(passing.first_precision):
+        centre = passing.centre()
+        return centre, passing.width_shift(centre)

@@ -41,7 +41,7 @@ def log_convex(function: Function) -> bool:
         case Variable():
             return True
         case Sum():
-            return all(log_convex(part) for _, part in function.terms)
+            return function.shift >= 0 and all(log_convex(part) for _, part in function.terms)
         case Power(base, _):
             return log_convex(base)
         case _:

@@ -28,6 +28,7 @@ def normaliser(exponent: Function, *, bits: int = BITS) -> arb:
         return 1 + 2 * drop(exponent, 0, 1).exp() * tail_sum(exponent, 1, bits=bits)
 
 
+@lru_cache(maxsize=4096)
 def log_tail(exponent: Function, start: int, *, bits: int = BITS) -> arb:
     """ln P(Z >= start) for start >= 1."""
     with ctx.workprec(bits + GUARD):

@@ -19,7 +19,8 @@ from recordwise.noise.table import IntArray, Table, table_for
 Attempt: TypeAlias = Callable[[Table, WordArray, IntArray], tuple[int, IntArray]]
 CHUNK = 1 << 15
 """Attempts per request for random words: half a megabyte, small enough to stay in the cache."""
-WORTH_COMPILING = 1 << 20
+WORTH_COMPILING = 1 << 22
+"""Loading numba and its cached machine code takes about as long as this many draws with numpy."""
 INT64_END = 1 << 63
 
 
@@ -32,8 +33,8 @@ class Draws:
 
 
 def attempt_for(size: int) -> Attempt:
-    """The compiled attempts for a big request, or once numba is loaded; both kinds make the same draws of the same words."""
-    if size < WORTH_COMPILING and "numba" not in sys.modules:
+    """The compiled attempts for a big request, or once they are loaded; both kinds make the same draws of the same words."""
+    if size < WORTH_COMPILING and "recordwise.noise.compiled" not in sys.modules:
         return fixed.attempt
     try:
         from recordwise.noise import compiled

@@ -134,9 +134,9 @@ def _euler_maclaurin(weights: Weights, start: int, end: int, radius: int) -> arb
 
 
 def _order(radius: int) -> tuple[int, arb]:
-    """The even order 2q and the factor 4 (2q)!/(2 pi r)^(2q) of the remainder, about as small as the precision in force."""
+    """The even order 2q and the factor 8 (2q)!/(2 pi r)^(2q) of the remainder, about as small as the precision in force."""
     base, wanted = 2 * arb.pi() * radius, arb(2) ** (-ctx.prec - 16)
-    order, factor = 2, 8 / (2 * arb.pi() * radius) ** 2
+    order, factor = 2, 16 / base**2
     while not factor < wanted and order < 6 * radius:
         factor *= (order + 1) * (order + 2) / base**2
         order += 2

@@ -81,6 +81,19 @@ def cell_mechanisms(plan: Plan, table: PlannedTable, statistic: Drawable, cells:
     return tuple(CellMechanism(mechanism.resolved(run.at), run) for run in runs)
 
 
+def possible_mechanisms(plan: Plan, table: PlannedTable, statistic: Drawable) -> tuple[Any, ...]:
+    """Every mechanism that can serve a cell of a table, whichever cells it will have."""
+    mechanism = shared(statistic.mechanism, table.shape.share)
+    at = threshold_of(mechanism, policy_measure(statistic.measure, plan.schema)) if isinstance(statistic, Sum) else None
+    if not isinstance(at, By):
+        return (mechanism,)
+    of_cell = cell_threshold(at, table.shape.groups)
+    if not isinstance(of_cell, By):
+        return (mechanism.resolved(of_cell),)
+    thresholds = [number for _, number in of_cell.values] + ([of_cell.default] if of_cell.default else [])
+    return tuple(mechanism.resolved(number) for number in dict.fromkeys(thresholds))
+
+
 def plan_warnings(plan: Plan) -> tuple[str, ...]:
     """What the owner should know before running: groups that get the noise of another group's larger threshold."""
     found = []

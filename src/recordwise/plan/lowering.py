@@ -83,7 +83,7 @@ def _additive_tree(total: AdditiveTotal, schema: Schema) -> exp.Expr:
     return exp.Sum(this=pieces_tree(total.splitting, schema))
 
 
-def totals_trees(base: Base, table: PlannedTable, names: Names, keys: str) -> list[exp.Expr]:
+def totals_trees(base: Base, table: PlannedTable, names: Names, keys: str) -> list[exp.Select]:
     """The statements whose rows (position in the keys, totals) make up a table; cells without records are left out."""
     additive = [total for total in table.totals if not isinstance(total, CountFirms)]
     trees = []
@@ -120,7 +120,7 @@ def _rolled(base: Base, table: PlannedTable, source: str, totals: Mapping[str, e
     return select.group_by(*(tree.copy() for tree in groups)) if groups else select
 
 
-def at_keys(table: PlannedTable, rolled: exp.Select, keys: str, totals: list[str]) -> exp.Expr:
+def at_keys(table: PlannedTable, rolled: exp.Select, keys: str, totals: list[str]) -> exp.Select:
     """The totals of the public cells, with each cell's place in the list."""
     if not table.shape.groups:
         return rolled.select(exp.alias_(constant(0), POSITION))

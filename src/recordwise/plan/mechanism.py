@@ -19,7 +19,7 @@ class Mechanism(Protocol):
 
 
 def shared(mechanism: Any, share: Fraction) -> Any:
-    """The mechanism for a level that gets a share of the budget: its policy is at most ``share`` times the whole one's."""
+    """The mechanism for a level that gets a share of the budget; what is charged is its own policy, rounding included."""
     if share == 1:
         return mechanism
     if not hasattr(mechanism, "shared"):

@@ -46,7 +46,7 @@ def histogram_tree(
     if condition is not None:
         inner = inner.where(predicate_tree(condition, schema))
     valued = exp.select(exp.alias_(value.copy(), VALUE)).from_(inner.subquery("amounts"))
-    return _binned(valued, edges)
+    return binned_tree(valued, edges)
 
 
 def firm_histogram_tree(value: exp.Expr, edges: Sequence[float], schema: Schema, *, bound: str) -> exp.Expr:
@@ -63,7 +63,7 @@ def firm_histogram_tree(value: exp.Expr, edges: Sequence[float], schema: Schema,
         valued = valued.select(exp.alias_(rank, "place"))
     joint = _joint_loss(bound, loss)
     grouped = exp.select(exp.alias_(joint, VALUE)).from_(valued.subquery("valued")).group_by(firm.copy())
-    return _binned(grouped, edges)
+    return binned_tree(grouped, edges)
 
 
 def _joint_loss(bound: str, loss: exp.Expr) -> exp.Expr:
@@ -87,7 +87,8 @@ def _lemma5(ratio: Fraction, loss: exp.Expr) -> exp.Expr:
     )
 
 
-def _binned(valued: exp.Select, edges: Sequence[float]) -> exp.Expr:
+def binned_tree(valued: exp.Select, edges: Sequence[float]) -> exp.Expr:
+    """How many rows of a selection of ``value`` fall into each bin."""
     ordered = [float(edge) for edge in edges]
     if not ordered or any(a >= b for a, b in pairwise(ordered)):
         raise ParameterError(parameter="edges", problem="must be increasing numbers")

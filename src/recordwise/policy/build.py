@@ -3,25 +3,16 @@
 from collections.abc import Iterator, Mapping
 from dataclasses import dataclass
 from fractions import Fraction
-from typing import TypeAlias
+from typing import Any, TypeAlias
 
 from recordwise.errors import ParameterError
-from recordwise.exact import Number, nonnegative, positive
+from recordwise.exact import Number, moderate, nonnegative, positive
 from recordwise.functions import Function
-from recordwise.policy.atoms import (
-    Additive,
-    AdditiveTable,
-    GaussianTransform,
-    LaplaceTransform,
-    One,
-    Outside,
-    Pieces,
-    SelectionDelta,
-    Square,
-    Thresholds,
-)
-from recordwise.policy.conditions import EVERY, NONE, Column, Condition, Value, among, both, complement, literal
+from recordwise.policy.atoms import One, Outside, Pieces, SelectionDelta, Square, Thresholds
+from recordwise.policy.concave_atoms import Additive, AdditiveTable, GaussianTransform, LaplaceTransform
+from recordwise.policy.conditions import EVERY, NONE, Column, Condition, among, both, complement
 from recordwise.policy.evaluators import Steps
+from recordwise.policy.literals import Value, literal
 from recordwise.policy.measure import Measure
 from recordwise.policy.policy import Policy, Terms, policy_of
 
@@ -48,10 +39,14 @@ def by(column: str | Column, values: Mapping[str | int | bool, Number], default:
 
     Without a default, records of other groups get no promise: evaluating their loss is refused.
     """
-    if not values:
-        raise ParameterError(parameter="values", problem="must name at least one group")
+    if not isinstance(values, Mapping) or not values:
+        raise ParameterError(parameter="values", problem="must map at least one group to its threshold")
     name = column if isinstance(column, Column) else Column(column)
-    rows = tuple((literal(value), positive(number, parameter=f"by('{name.name}')")) for value, number in values.items())
+    parameter = f"by('{name.name}')"
+    rows = tuple(
+        (literal(value), moderate(positive(number, parameter=parameter), parameter=parameter))
+        for value, number in values.items()
+    )
     if len({value for value, _ in rows}) != len(rows):
         raise ParameterError(parameter=f"by('{name.name}')", problem="names a group twice")
     return By(name, rows, None if default is None else positive(default, parameter="default"))
@@ -59,13 +54,13 @@ def by(column: str | Column, values: Mapping[str | int | bool, Number], default:
 
 def constant(rho: Number, *, near_gaussian: bool = False) -> Policy:
     """The same loss for every record: a zCDP query, or a budget."""
-    return policy_of(One(), nonnegative(rho, parameter="rho"), near_gaussian=near_gaussian)
+    return policy_of(One(), moderate(nonnegative(rho, parameter="rho"), parameter="rho"), near_gaussian=near_gaussian)
 
 
 def split(rho: Number, at: Mapping[MeasureName, Number | By], *, near_gaussian: bool = False) -> Policy:
     """Unit splitting: rho * pieces**2, pieces being the most any measure needs at its threshold (T-SPLIT)."""
-    exact = nonnegative(rho, parameter="rho")
-    if not at:
+    exact = moderate(nonnegative(rho, parameter="rho"), parameter="rho")
+    if not sorted_items(at):
         raise ParameterError(parameter="at", problem="must name at least one measure")
     total = Policy({}, {}, near_gaussian)
     for condition, thresholds in threshold_cases(at):
@@ -76,10 +71,17 @@ def split(rho: Number, at: Mapping[MeasureName, Number | By], *, near_gaussian: 
     return total
 
 
+def sorted_items(at: Mapping[MeasureName, Any]) -> list[tuple[MeasureName, Any]]:
+    """The thresholds in the order of their measures, so that the same split is the same value however it was written."""
+    if not isinstance(at, Mapping):
+        raise ParameterError(parameter="at", problem="must map each measure to its threshold")
+    return sorted(at.items(), key=lambda item: Measure.of(item[0]))
+
+
 def threshold_cases(at: Mapping[MeasureName, Number | By]) -> list[tuple[Condition, Thresholds | str]]:
     """The parts of the partition the thresholds make, each with its thresholds, or the column that leaves it undefined."""
     cases: list[tuple[Condition, Thresholds | str]] = [(EVERY, ())]
-    for key, threshold in sorted(at.items(), key=lambda item: Measure.of(item[0])):
+    for key, threshold in sorted_items(at):
         measure = Measure.of(key)
         if not isinstance(threshold, By):
             options = [(EVERY, positive(threshold, parameter=f"at['{measure.name}']"))]
@@ -105,7 +107,12 @@ def _extended(old: Thresholds | str, measure: Measure, value: Fraction | None, c
 def gaussian_sum(measure: MeasureName, *, sigma: Number, near_gaussian: bool = False) -> Policy:
     """A sum with Gaussian noise: x**2 / (2 sigma**2) (T-GAUSS)."""
     exact = positive(sigma, parameter="sigma")
-    return policy_of(Square(Measure.of(measure)), 1 / (2 * exact**2), near_gaussian=near_gaussian)
+    return policy_of(Square(Measure.of(measure)), gaussian_factor(exact), near_gaussian=near_gaussian)
+
+
+def gaussian_factor(sigma: Fraction) -> Fraction:
+    """1/(2 sigma**2)."""
+    return 1 / (2 * moderate(sigma, parameter="sigma") ** 2)
 
 
 def additive(measure: MeasureName, function: Function, *, bound: str = "tanh") -> Policy:
@@ -122,7 +129,7 @@ def gaussian_transform(measure: MeasureName, function: Function, *, sigma: Numbe
     """Gaussian noise on the scale of f: (F(x) + grid)**2 / (2 sigma**2) (T-TRANSFORM, T-GRID)."""
     exact, step = positive(sigma, parameter="sigma"), positive(grid, parameter="grid")
     atom = GaussianTransform(Measure.of(measure), function, step)
-    return policy_of(atom, 1 / (2 * exact**2), near_gaussian=exact >= 1000 * step)
+    return policy_of(atom, gaussian_factor(exact), near_gaussian=exact >= 1000 * step)
 
 
 def laplace_transform(measure: MeasureName, function: Function, *, scale: Number, grid: Number) -> Policy:
@@ -136,7 +143,7 @@ def selection(sigma: Number, at: Mapping[MeasureName, Number | By], deltas: Step
 
     Without thresholds a record is one piece; without deltas the selection is from a public domain and has none.
     """
-    weight = 1 / (2 * positive(sigma, parameter="sigma") ** 2)
+    weight = gaussian_factor(positive(sigma, parameter="sigma"))
     total = Policy({}, {}, near_gaussian=False)
     for condition, thresholds in threshold_cases(at):
         if isinstance(thresholds, str):

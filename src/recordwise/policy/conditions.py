@@ -6,17 +6,19 @@ complement are a partition of all records.
 """
 
 import json
+from collections.abc import Iterable
 from dataclasses import dataclass
 from fractions import Fraction
-from typing import Any, TypeAlias
+from typing import Any
 
 from recordwise.errors import ParameterError, UnknownFormError
-from recordwise.exact import Number, fraction_text, rational
-
-Value: TypeAlias = str | bool | Fraction
-"""A literal: text, truth value or exact number."""
+from recordwise.exact import Number, fraction_text, moderate, rational
+from recordwise.policy.literals import Value, literal, value_json, value_key
 
 ORDERINGS = {"<": ">=", ">=": "<", ">": "<=", "<=": ">"}
+LONGEST_PREFIX = 1000
+MOST_NESTED = 8
+"""How deep "and" and "or" may alternate."""
 
 
 @dataclass(frozen=True, slots=True, order=True)
@@ -29,8 +31,10 @@ class Column:
     def __post_init__(self) -> None:
         if not isinstance(self.name, str) or not self.name:
             raise ParameterError(parameter="column", problem="needs a name")
-        if self.length is not None and (not isinstance(self.length, int) or self.length < 1):
-            raise ParameterError(parameter="length", problem="of a prefix must be a whole number above 0")
+        if self.length is not None and (type(self.length) is not int or not 1 <= self.length <= LONGEST_PREFIX):
+            raise ParameterError(
+                parameter="length", problem=f"of a prefix must be a whole number from 1 to {LONGEST_PREFIX}"
+            )
 
     def to_json(self) -> Any:
         return self.name if self.length is None else [self.name, self.length]
@@ -120,8 +124,10 @@ EVERY = AllOf()
 NONE = AnyOf()
 
 
-def among(column: Column | str, values: list[Any] | tuple[Any, ...] | set[Any], *, inside: bool = True) -> Condition:
+def among(column: Column | str, values: Iterable[Any], *, inside: bool = True) -> Condition:
     """Membership in a list of public values, in canonical form."""
+    if isinstance(values, (str, bytes)) or not isinstance(values, Iterable):
+        raise ParameterError(parameter="values", problem="must be a list")
     name = column if isinstance(column, Column) else Column(column)
     canonical = tuple(sorted({literal(value) for value in values}, key=value_key))
     if not canonical:
@@ -132,7 +138,7 @@ def among(column: Column | str, values: list[Any] | tuple[Any, ...] | set[Any], 
 def compare(column: Column | str, order: str, bound: Number) -> Condition:
     """An ordering against a number."""
     name = column if isinstance(column, Column) else Column(column)
-    return Compare(name, order, rational(bound, parameter="bound"))
+    return Compare(name, order, moderate(rational(bound, parameter="bound"), parameter="bound"))
 
 
 def both(*parts: Condition) -> Condition:
@@ -140,7 +146,7 @@ def both(*parts: Condition) -> Condition:
     flat = _flatten(parts, AllOf)
     if NONE in flat or any(complement(part) in flat for part in flat):
         return NONE
-    merged = _intersect_memberships(flat)
+    merged = _intersect_memberships(list(flat))
     if NONE in merged:
         return NONE
     ordered = tuple(sorted(merged, key=condition_key))
@@ -187,12 +193,22 @@ def _complement_of_any(parts: tuple[Condition, ...]) -> Condition:
     return both(*(complement(part) for part in parts))
 
 
-def _flatten(parts: tuple[Condition, ...], kind: type[AllOf] | type[AnyOf]) -> list[Condition]:
+def _flatten(parts: tuple[Condition, ...], kind: type[AllOf] | type[AnyOf]) -> dict[Condition, None]:
     flat: dict[Condition, None] = {}
     for part in parts:
+        if not isinstance(part, Condition):
+            raise ParameterError(parameter="condition", problem=f"must be a Condition, not {type(part).__name__}")
         for inner in part.parts if isinstance(part, kind) else (part,):
             flat[inner] = None
-    return list(flat)
+    if any(depth(part) >= MOST_NESTED for part in flat):
+        raise ParameterError(parameter="condition", problem=f"nests 'and' and 'or' more than {MOST_NESTED} deep")
+    return flat
+
+
+def depth(condition: Condition) -> int:
+    """How deep "and" and "or" are nested."""
+    parts = condition.parts if isinstance(condition, (AllOf, AnyOf)) else ()
+    return 1 + max(map(depth, parts)) if parts else 0
 
 
 def _intersect_memberships(parts: list[Condition]) -> list[Condition]:
@@ -211,21 +227,6 @@ def _intersect_memberships(parts: list[Condition]) -> list[Condition]:
     for column, wanted in allowed.items():
         rest.append(among(column, wanted - excluded.pop(column, set())))
     return rest + [among(column, unwanted, inside=False) for column, unwanted in excluded.items()]
-
-
-def literal(value: Any) -> Value:
-    """A public value in canonical form: text, truth value, or exact number."""
-    if isinstance(value, (str, bool)):
-        return value
-    return rational(value, parameter="value")
-
-
-def value_key(value: Value) -> tuple[str, Any]:
-    return (type(value).__name__, value)
-
-
-def value_json(value: Value) -> Any:
-    return {"number": fraction_text(value)} if isinstance(value, Fraction) else value
 
 
 def condition_key(condition: Condition) -> str:
@@ -264,48 +265,18 @@ def holds(condition: Condition, record: dict[str, Value | None]) -> bool:
             raise UnknownFormError(what="condition", found=type(condition).__name__)
 
 
+def compared(condition: Condition) -> set[str]:
+    """The names of the columns that are held against a number: they must hold numbers or NULL, or the parts are no partition."""
+    match condition:
+        case AllOf(parts) | AnyOf(parts):
+            return {name for part in parts for name in compared(part)}
+        case Compare(column=column):
+            return {column.name}
+        case _:
+            return set()
+
+
 def cell(record: dict[str, Value | None], column: Column) -> Value | None:
     """What a record shows in a column or prefix."""
     value = record[column.name]
     return value[: column.length] if column.length and isinstance(value, str) else value
-
-
-def column_from_json(form: Any) -> Column:
-    match form:
-        case str(name):
-            return Column(name)
-        case [str(name), int(length)]:
-            return Column(name, length)
-        case _:
-            raise UnknownFormError(what="column", found=form)
-
-
-def condition_from_json(form: Any) -> Condition:
-    """Read back what ``to_json`` wrote; an unknown form is refused."""
-    match form:
-        case {"in": column, "values": [*values], **rest} if not rest:
-            return among(column_from_json(column), [_value_from_json(value) for value in values])
-        case {"not in": column, "values": [*values], **rest} if not rest:
-            return among(column_from_json(column), [_value_from_json(value) for value in values], inside=False)
-        case {"compare": column, "order": str(order), "bound": str(bound), **rest} if not rest:
-            return Compare(column_from_json(column), order, rational(bound, parameter="bound"))
-        case {"null": column, **rest} if not rest:
-            return Null(column_from_json(column))
-        case {"not null": column, **rest} if not rest:
-            return Null(column_from_json(column), inside=False)
-        case {"all": [*parts], **rest} if not rest:
-            return both(*(condition_from_json(part) for part in parts))
-        case {"any": [*parts], **rest} if not rest:
-            return either(*(condition_from_json(part) for part in parts))
-        case _:
-            raise UnknownFormError(what="condition", found=form)
-
-
-def _value_from_json(form: Any) -> Value:
-    match form:
-        case str() | bool():
-            return form
-        case {"number": str(text), **rest} if not rest:
-            return rational(text, parameter="value")
-        case _:
-            raise UnknownFormError(what="value", found=form)

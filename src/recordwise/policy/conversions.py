@@ -2,12 +2,13 @@
 
 import math
 from collections.abc import Callable
+from fractions import Fraction
 
 from flint import arb, ctx
 
 from recordwise.errors import ParameterError
-from recordwise.exact import Number, arb_float_upper, ball, positive
-from recordwise.policy.atoms import from_pure, laplace_zcdp
+from recordwise.exact import Number, arb_float_upper, ball, float_upper, positive
+from recordwise.policy.concave_atoms import from_pure, laplace_zcdp
 from recordwise.policy.evaluators import BallEvaluator
 from recordwise.policy.policy import Policy
 
@@ -15,14 +16,15 @@ BALLS = BallEvaluator()
 PRECISION = 192
 
 
-def check_loss(rho: float) -> float:
-    if not (isinstance(rho, (int, float)) and rho >= 0):
-        raise ParameterError(parameter="rho", problem="must be a number that is not negative")
-    return float(rho)
+def check_loss(rho: float, parameter: str = "rho") -> float:
+    """A loss as a float, infinity included; refused where it is none."""
+    if isinstance(rho, bool) or not isinstance(rho, (int, float)) or not rho >= 0:
+        raise ParameterError(parameter=parameter, problem="must be a number that is not negative")
+    return float_upper(Fraction(rho)) if isinstance(rho, int) else float(rho)
 
 
 def check_share(value: float, parameter: str) -> float:
-    if not (isinstance(value, (int, float)) and 0 < value < 1):
+    if isinstance(value, bool) or not isinstance(value, (int, float)) or not 0 < value < 1:
         raise ParameterError(parameter=parameter, problem="must lie between 0 and 1")
     return float(value)
 
@@ -59,7 +61,7 @@ def _epsilon_at(rho: arb, delta: arb, less_one: arb) -> arb:
 
 def rho_for_epsilon(target: float, delta: float) -> float:
     """The largest loss whose epsilon at ``delta`` is at most ``target``, rounded down."""
-    target, delta = check_loss(target), check_share(delta, "delta")
+    target, delta = check_loss(target, "target"), check_share(delta, "delta")
     return _largest(lambda rho: epsilon(rho, delta) <= target)
 
 
@@ -104,8 +106,8 @@ def gdp_epsilon(policy: Policy, record: object, delta: float) -> float:
 def gdp_epsilon_of(rho: float, delta: float) -> float:
     """Epsilon at ``delta`` for continuous Gaussian noise of this loss, rounded up."""
     rho, delta = check_loss(rho), check_share(delta, "delta")
-    if rho == 0:
-        return 0.0
+    if rho == 0 or math.isinf(rho):
+        return rho
     mu = math.sqrt(2 * rho) * (1 + 2**-52)
     below = _largest(lambda target: gdp_delta(mu, target) > delta)
     return math.nextafter(below, math.inf)
@@ -114,12 +116,12 @@ def gdp_epsilon_of(rho: float, delta: float) -> float:
 def pure_to_zcdp(pure: float) -> float:
     """The best zCDP loss that follows from pure epsilon alone, eps*tanh(eps/2), rounded up (T-PURE)."""
     with ctx.workprec(PRECISION):
-        return arb_float_upper(from_pure(BALLS, arb(check_loss(pure))))
+        return arb_float_upper(from_pure(BALLS, arb(check_loss(pure, "pure"))))
 
 
 def discrete_laplace_zcdp(scale: Number, shift: int) -> float:
     """The exact zCDP loss of lattice Laplace noise of ``scale`` steps at a shift of whole steps, rounded up (T-LAPLACE)."""
-    if not isinstance(shift, int) or shift < 0:
+    if isinstance(shift, bool) or not isinstance(shift, int) or shift < 0:
         raise ParameterError(parameter="shift", problem="must be a whole number that is not negative")
     one_step = 1 / positive(scale, parameter="scale")
     with ctx.workprec(PRECISION):
@@ -128,9 +130,9 @@ def discrete_laplace_zcdp(scale: Number, shift: int) -> float:
 
 def delta_at(rho: float, target: float) -> float:
     """The delta at which a zCDP loss gives an epsilon, rounded up; at most 1."""
-    rho = check_loss(rho)
-    if rho == 0:
-        return 0.0
+    rho, target = check_loss(rho), check_loss(target, "target")
+    if rho == 0 or math.isinf(rho):
+        return 0.0 if rho == 0 else 1.0
 
     def log_delta(t: float) -> float:
         less = math.exp(t)

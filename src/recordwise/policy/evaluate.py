@@ -10,21 +10,20 @@ from flint import arb, ctx
 from recordwise.arithmetic import FloatArray
 from recordwise.errors import RecordError
 from recordwise.exact import arb_float_upper, ball, float_upper
-from recordwise.policy.atoms import Atom, One, Outside
+from recordwise.policy.atoms import Atom, One, Outside, SelectionDelta
 from recordwise.policy.columns import (
     NEGATIVE,
-    BoolArray,
-    GroupColumn,
     absolute_upper,
     amount_of,
     cell_of,
     check_amounts,
-    group_column,
     is_record,
     measure_column,
 )
-from recordwise.policy.conditions import EVERY, AllOf, AnyOf, Condition, Value, columns_of, holds
+from recordwise.policy.conditions import EVERY, AllOf, AnyOf, Condition, columns_of, compared, holds
 from recordwise.policy.evaluators import BallEvaluator, NumpyEvaluator
+from recordwise.policy.group_columns import NOT_NUMBERS, BoolArray, GroupColumn, group_column
+from recordwise.policy.literals import Value
 from recordwise.policy.policy import Maximum, Terms, guard_columns
 
 ROWS_AT_ONCE = 1 << 15
@@ -38,6 +37,8 @@ def evaluate_upper(terms: Terms, records: Any) -> Any:
     """The sum of the terms, never below the exact value: a float for one record, an array for a table."""
     if is_record(records):
         groups, amounts = canonical_record(terms, records)
+        if (exact := exact_sum(terms, groups, amounts)) is not None:
+            return float_upper(exact)
         with ctx.workprec(PRECISION):
             return arb_float_upper(terms_ball(terms, groups, {name: ball(value) for name, value in amounts.items()}))
     return _Table(terms, records).losses()
@@ -51,7 +52,29 @@ def canonical_record(terms: Terms, record: Mapping[str, Any]) -> tuple[dict[str,
         if amounts[measure.name] < 0 and not measure.signed:
             raise RecordError(column=measure.name, problem=NEGATIVE)
     names = {column.name for condition, atom in terms for column in guard_columns(condition, atom)}
-    return {name: cell_of(record, name) for name in names}, {name: abs(value) for name, value in amounts.items()}
+    groups = {name: cell_of(record, name) for name in names}
+    for name in compared_names(terms):
+        if not (groups[name] is None or isinstance(groups[name], Fraction)):
+            raise RecordError(column=name, problem=NOT_NUMBERS)
+    return groups, {name: abs(value) for name, value in amounts.items()}
+
+
+def compared_names(terms: Terms) -> set[str]:
+    """The columns that are held against a number, inside maxima too."""
+    inner = (compared_names(policy.rho) for _, atom in terms if isinstance(atom, Maximum) for policy in atom.policies)
+    return set().union(*(compared(condition) for condition, _ in terms), *inner)
+
+
+def exact_sum(terms: Terms, groups: dict[str, Value | None], amounts: dict[str, Fraction]) -> Fraction | None:
+    """The sum as a fraction where every term that applies is rational, else None."""
+    total = Fraction(0)
+    for (condition, atom), coefficient in terms.items():
+        if holds(condition, groups):
+            value = atom.exactly(amounts)
+            if value is None:
+                return None
+            total += coefficient * value
+    return total
 
 
 def terms_ball(terms: Terms, groups: dict[str, Value | None], amounts: dict[str, arb]) -> arb:
@@ -90,6 +113,9 @@ class _Table:
             check_amounts(self.amounts[measure.name], measure)
         wanted = {column.name for condition, atom in terms for column in guard_columns(condition, atom)}
         self.groups = {name: group_column(records, name) for name in sorted(wanted)}
+        for name in compared_names(terms):
+            if not self.groups[name].numeric():
+                raise RecordError(column=name, problem=NOT_NUMBERS)
         self.rows = self._count_rows(records)
 
     def _count_rows(self, records: Any) -> int:
@@ -103,11 +129,14 @@ class _Table:
 
     def losses(self) -> FloatArray:
         result = np.empty(self.rows)
-        for start in range(0, self.rows, ROWS_AT_ONCE):
-            part = slice(start, start + ROWS_AT_ONCE)
-            amounts = {name: absolute_upper(column[part]) for name, column in self.amounts.items()}
-            groups = {name: column[part] for name, column in self.groups.items()}
-            result[part] = terms_array(self.terms, groups, amounts, len(result[part]))
+        # Values near the largest float may overflow on the way; what becomes of them is infinity, never less.
+        with np.errstate(over="ignore", invalid="ignore"):
+            for start in range(0, self.rows, ROWS_AT_ONCE):
+                part = slice(start, start + ROWS_AT_ONCE)
+                amounts = {name: absolute_upper(column[part]) for name, column in self.amounts.items()}
+                groups = {name: column[part] for name, column in self.groups.items()}
+                block = terms_array(self.terms, groups, amounts, len(result[part]))
+                result[part] = np.where(np.isnan(block), np.inf, block)
         return result
 
 
@@ -125,8 +154,9 @@ def terms_array(terms: Terms, groups: dict[str, GroupColumn], amounts: dict[str,
             continue
         inside = np.flatnonzero(holds_array(condition, groups))
         if inside.size:
-            narrow = {name: column[inside] for name, column in amounts.items()}
-            coded = {name: column[inside] for name, column in groups.items()}
+            narrow = {measure.name: amounts[measure.name][inside] for measure in atom.measures()}
+            seen = {column.name for column in guard_columns(EVERY, atom)}
+            coded = {name: groups[name][inside] for name in seen}
             total[inside] += factor * atom_array(atom, coded, narrow, len(inside))
     return total
 
@@ -135,10 +165,21 @@ def atom_array(atom: Atom, groups: dict[str, GroupColumn], amounts: dict[str, Fl
     if isinstance(atom, Outside):
         raise RecordError(column=atom.column, problem="holds a group this policy says nothing about", count=rows)
     if not isinstance(atom, Maximum):
-        return atom.value(NUMPY, amounts)
+        return _not_vanished(atom.value(NUMPY, amounts), atom, amounts)
     values = [terms_array(policy.rho, groups, amounts, rows) for policy in atom.policies]
     largest: FloatArray = np.maximum.reduce(values)
     return largest
+
+
+SMALLEST = 2.0**-500
+
+
+def _not_vanished(value: FloatArray, atom: Atom, amounts: dict[str, FloatArray]) -> FloatArray:
+    """Losses too small for any use are raised to one that a product cannot make vanish; where nothing is contributed, 0 stays."""
+    if isinstance(atom, SelectionDelta) or not (value.ndim and value.size and value.min() < SMALLEST):
+        return value
+    present = np.logical_or.reduce([amounts[measure.name] > 0 for measure in atom.measures()])
+    return np.where(present & (value < SMALLEST), SMALLEST, value)
 
 
 def holds_array(condition: Condition, groups: dict[str, GroupColumn]) -> BoolArray:

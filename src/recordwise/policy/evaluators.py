@@ -10,7 +10,7 @@ from flint import arb
 
 from recordwise.arithmetic import Arithmetic, BallArithmetic, FloatArray, NumpyArithmetic, monotone
 from recordwise.exact import ball, midpoint
-from recordwise.policy.measure import SNAP, Measure
+from recordwise.policy.measure import FLOAT_SNAP, MOST_SCALED_STEPS, MOST_STEPS, Measure
 
 T = TypeVar("T")
 Steps: TypeAlias = tuple[tuple[int, Fraction], ...]
@@ -32,11 +32,24 @@ class NumpyEvaluator(NumpyArithmetic):
     """float64 columns."""
 
     def pieces(self, value: FloatArray, measure: Measure, at: Fraction) -> FloatArray:
-        steps = value if measure.step == 1 else value * float(measure.step.denominator) / float(measure.step.numerator)
-        nearest = np.rint(steps)
-        count = nearest + (steps > nearest * (1 + float(SNAP)))
-        # Both are whole numbers below 2**53, so the rounded quotient is whole only where the exact one is.
-        return np.ceil(count / float(at / measure.step))
+        count, large = self._steps(value, measure)
+        if at == measure.step:
+            return count
+        quotient = count / float(at / measure.step)
+        # Whole numbers below 2**53 have a rounded quotient that is whole only where the exact one is; larger ones need care.
+        return np.ceil(np.nextafter(quotient, np.inf) if large else quotient)
+
+    def _steps(self, value: FloatArray, measure: Measure) -> tuple[FloatArray, bool]:
+        """Lattice steps, never too few; and whether some are so many that floats are no longer exact."""
+        steps = value
+        if measure.step != 1:
+            steps = value * float(measure.step.denominator) / float(measure.step.numerator)
+        below = np.floor(steps)
+        count = below + (steps > below * (1 + FLOAT_SNAP))
+        large = bool(steps.size) and bool(steps.max() >= MOST_SCALED_STEPS)
+        if large and measure.step != 1:
+            count = np.where(steps < MOST_SCALED_STEPS, count, np.ceil(steps * (1 + 2 * FLOAT_SNAP)))
+        return count, large and bool(steps.max() >= MOST_STEPS)
 
     def step_up(self, count: FloatArray, steps: Steps, beyond: FloatArray) -> FloatArray:
         arguments = np.array([float(argument) for argument, _ in steps])

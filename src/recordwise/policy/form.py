@@ -4,30 +4,21 @@ import json
 from collections.abc import Callable
 from dataclasses import fields
 from fractions import Fraction
-from typing import Any
+from typing import Any, TypeVar
 
 from recordwise.errors import ParameterError, UnknownFormError
 from recordwise.exact import fraction_text, read_fraction
 from recordwise.functions import from_json as function_from_json
-from recordwise.policy.atoms import (
-    Additive,
-    AdditiveTable,
-    Atom,
-    GaussianTransform,
-    LaplaceTransform,
-    One,
-    Outside,
-    Pieces,
-    SelectionDelta,
-    Square,
-    Thresholds,
-)
-from recordwise.policy.conditions import condition_from_json
+from recordwise.policy.atoms import Atom, One, Outside, Pieces, SelectionDelta, Square, Thresholds
+from recordwise.policy.concave_atoms import Additive, AdditiveTable, GaussianTransform, LaplaceTransform
+from recordwise.policy.condition_form import condition_from_json
+from recordwise.policy.conditions import NONE
 from recordwise.policy.evaluators import Steps
 from recordwise.policy.measure import Measure
-from recordwise.policy.policy import Maximum, Policy, Terms, merge
+from recordwise.policy.policy import MOST_NESTED_MAXIMA, Maximum, Policy, Terms, merge
 
 VERSION = 1
+V = TypeVar("V")
 
 
 def policy_json(policy: Policy) -> dict[str, Any]:
@@ -50,28 +41,39 @@ def _terms_json(terms: Terms) -> list[Any]:
 
 def policy_from_json(form: Any) -> Policy:
     """Read a saved policy; malformed or unknown forms raise UnknownFormError."""
-    if not isinstance(form, dict) or form.get("recordwise_policy") != VERSION:
-        found = form.get("recordwise_policy") if isinstance(form, dict) else type(form).__name__
-        raise UnknownFormError(what="policy version", found=found)
+    return _policy(form, MOST_NESTED_MAXIMA)
+
+
+def _policy(form: Any, depth: int) -> Policy:
+    version = form.get("recordwise_policy") if isinstance(form, dict) else None
+    if type(version) is not int or version != VERSION:
+        raise UnknownFormError(what="policy version", found=version)
     match form:
         case {"recordwise_policy": _, "rho": [*rho], "delta": [*delta], "near_gaussian": bool(gaussian), **rest} if (
             not rest
         ):
-            return Policy(_terms(rho), _terms(delta), gaussian)
+            return _checked("policy", lambda: Policy(_terms(rho, depth), _terms(delta, depth), gaussian))
         case _:
-            raise UnknownFormError(what="policy fields", found=sorted(map(str, form)))
+            raise UnknownFormError(what="policy fields", found=", ".join(sorted(map(str, form))))
 
 
-def _terms(rows: list[Any]) -> Terms:
+def _checked(what: str, build: Callable[[], V]) -> V:
+    """Whatever a constructor refuses is, in a saved policy, a form this version does not know."""
+    try:
+        return build()
+    except ParameterError as error:
+        raise UnknownFormError(what=f"{what} ({error})", found=error.parameter) from None
+
+
+def _terms(rows: list[Any], depth: int) -> Terms:
     terms: Terms = {}
     for row in rows:
         match row:
             case [str(coefficient), condition, dict(atom)]:
-                terms = merge(
-                    terms, {(condition_from_json(condition), atom_from_json(atom)): _coefficient(coefficient)}
-                )
+                key = (condition_from_json(condition), atom_from_json(atom, depth))
+                terms = merge(terms, {key: _coefficient(coefficient)} if key[0] != NONE else {})
             case _:
-                raise UnknownFormError(what="policy term", found=type(row).__name__)
+                raise UnknownFormError(what="policy term", found=row)
     return terms
 
 
@@ -96,27 +98,27 @@ def _thresholds(rows: Any) -> Thresholds:
         case [*items] if all(isinstance(item, list) and len(item) == 4 for item in items):
             return tuple((Measure.from_json(item[:3]), _fraction(item[3])) for item in items)
         case _:
-            raise UnknownFormError(what="thresholds", found=type(rows).__name__)
+            raise UnknownFormError(what="thresholds", found=rows)
 
 
 def _steps(rows: Any) -> Steps:
     match rows:
-        case [*items] if all(isinstance(item, list) and len(item) == 2 and isinstance(item[0], int) for item in items):
+        case [*items] if all(isinstance(item, list) and len(item) == 2 for item in items):
             return tuple((item[0], _fraction(item[1])) for item in items)
         case _:
-            raise UnknownFormError(what="steps", found=type(rows).__name__)
+            raise UnknownFormError(what="steps", found=rows)
 
 
 def _text(value: Any) -> str:
     if not isinstance(value, str):
-        raise UnknownFormError(what="text", found=type(value).__name__)
+        raise UnknownFormError(what="text", found=value)
     return value
 
 
-def _policies(rows: Any) -> tuple[Policy, ...]:
-    if not isinstance(rows, list) or not rows:
-        raise UnknownFormError(what="maximum", found=type(rows).__name__)
-    return tuple(policy_from_json(row) for row in rows)
+def _policies(rows: Any, depth: int) -> tuple[Policy, ...]:
+    if not isinstance(rows, list) or not rows or depth <= 0:
+        raise UnknownFormError(what="maximum", found=rows if depth > 0 else "too deeply nested")
+    return tuple(_policy(row, depth - 1) for row in rows)
 
 
 READERS: dict[str, Callable[[Any], Any]] = {
@@ -126,7 +128,6 @@ READERS: dict[str, Callable[[Any], Any]] = {
     "function": function_from_json,
     "grid": _fraction,
     "measure": Measure.from_json,
-    "policies": _policies,
     "scale": _fraction,
     "steps": _steps,
 }
@@ -147,13 +148,16 @@ KINDS: dict[str, tuple[type[Atom], frozenset[str]]] = {
 }
 
 
-def atom_from_json(form: dict[str, Any]) -> Atom:
+def atom_from_json(form: dict[str, Any], depth: int) -> Atom:
     """One atom, checked as when it is built by hand."""
-    given = {name: value for name, value in form.items() if name != "kind"}
-    kind, expected = KINDS.get(form.get("kind", ""), (None, frozenset()))
+    name = form.get("kind")
+    given = {field: value for field, value in form.items() if field != "kind"}
+    kind, expected = KINDS.get(name if isinstance(name, str) else "", (None, frozenset()))
     if kind is None or set(given) != expected:
-        raise UnknownFormError(what="policy node", found=form.get("kind"))
-    try:
-        return kind(**{name: READERS[name](value) for name, value in given.items()})
-    except ParameterError as error:
-        raise UnknownFormError(what=f"policy node {form['kind']!r} ({error})", found=error.parameter) from None
+        raise UnknownFormError(what="policy node", found=name)
+    if kind is Maximum:
+        return _checked("maximum", lambda: Maximum(_policies(given["policies"], depth)))
+    return _checked(
+        f"policy node '{name}'",
+        lambda: kind(**{field: READERS[field](value) for field, value in given.items()}),
+    )

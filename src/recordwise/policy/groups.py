@@ -1,12 +1,14 @@
 """The loss of several records together (a firm's establishments) and of replacing one record by another."""
 
+import math
 from collections.abc import Callable, Iterable, Sequence
 from typing import Any
 
 from flint import arb, ctx
 
-from recordwise.errors import GroupLossError, ParameterError
-from recordwise.exact import arb_float_upper
+from recordwise.errors import GroupLossError, ParameterError, shown
+from recordwise.exact import arb_float_upper, float_upper, nonnegative
+from recordwise.policy.columns import is_record
 from recordwise.policy.policy import Policy
 
 PRECISION = 128
@@ -18,37 +20,54 @@ def group_loss(losses: Iterable[float], *, bound: str = "tight", deltas: Iterabl
     ``"tight"`` is (sum of square roots)**2, at least as good as both bounds of the paper: ``"simple"`` (Lemma 4) and ``"advanced"``
     (Lemma 5, its infimum over k solved). Refused where a record has a delta: no bound from the single losses is valid then.
     """
-    if any(delta > 0 for delta in deltas):
+    if any(delta != 0 for delta in deltas):
         raise GroupLossError(
             reason="private key selection has a delta, for which single losses bound nothing; analyse it directly"
         )
-    values = sorted((float(loss) for loss in losses), reverse=True)
-    if any(not loss >= 0 for loss in values):
-        raise ParameterError(parameter="losses", problem="must not be negative or NaN")
+    values = sorted((checked_loss(loss, parameter="losses") for loss in losses), reverse=True)
     if bound not in BOUNDS:
-        raise ParameterError(parameter="bound", problem=f"must be one of {', '.join(BOUNDS)}, not {bound!r}")
+        raise ParameterError(parameter="bound", problem=f"must be one of {', '.join(BOUNDS)}, not {shown(bound)}")
+    if math.inf in values:
+        return math.inf
     with ctx.workprec(PRECISION):
-        return arb_float_upper(BOUNDS[bound](values))
+        return BOUNDS[bound](values)
 
 
-def _simple(losses: Sequence[float]) -> arb:
-    return arb(len(losses)) * sum((arb(loss) for loss in losses), arb(0))
+def checked_loss(loss: float, *, parameter: str) -> float:
+    """A loss as a float, not below it; refused where it is no loss."""
+    if isinstance(loss, float) and loss >= 0:
+        return float(loss)
+    return float_upper(nonnegative(loss, parameter=parameter))
 
 
-def _tight(losses: Sequence[float]) -> arb:
-    return sum((arb(loss).sqrt() for loss in losses), arb(0)) ** 2
+def _simple(losses: Sequence[float]) -> float:
+    return arb_float_upper(arb(len(losses)) * sum((arb(loss) for loss in losses), arb(0)))
 
 
-def _advanced(losses: Sequence[float]) -> arb:
+def _tight(losses: Sequence[float]) -> float:
+    """Mathematically the smallest of the three; where they are equal, rounding must not make it the larger."""
+    tight = arb_float_upper(sum((arb(loss).sqrt() for loss in losses), arb(0)) ** 2)
+    return min(tight, _simple(losses), _advanced(losses))
+
+
+def _advanced(losses: Sequence[float]) -> float:
     """Any k gives a valid bound, so the minimiser may be found in floats and is then evaluated in balls."""
-    if len(losses) < 2:
-        return _simple(losses)
+    present = [loss for loss in losses if loss > 0]
+    if len(present) < 2:
+        return _simple(present)
     from scipy.optimize import minimize_scalar
 
-    best = minimize_scalar(
-        lambda log_k: float(_lemma5(losses, arb(log_k).expm1() + 1)), bounds=(1e-9, 50.0), method="bounded"
-    )
-    return _lemma5(losses, arb(float(best.x)).exp())
+    # The largest useful k is 1 + sqrt(P_1/P_2), for two records; the smallest is near 1 + 1/J.
+    best = minimize_scalar(lambda t: _log_lemma5(present, math.exp(t)), bounds=(-40.0, 40.0), method="bounded")
+    return arb_float_upper(_lemma5(present, arb(math.exp(float(best.x))) + 1))
+
+
+def _log_lemma5(losses: Sequence[float], less_one: float) -> float:
+    """The logarithm of the bound at k = 1 + less_one, which no number of records can make overflow."""
+    log_k = math.log1p(less_one)
+    exponents = [j * log_k + math.log(loss) for j, loss in enumerate(losses, start=1)]
+    top = max(exponents)
+    return top + math.log(math.fsum(math.exp(e - top) for e in exponents)) - math.log(less_one)
 
 
 def _lemma5(losses: Sequence[float], k: arb) -> arb:
@@ -59,7 +78,7 @@ def _lemma5(losses: Sequence[float], k: arb) -> arb:
     return total / (k - 1)
 
 
-BOUNDS: dict[str, Callable[[Sequence[float]], arb]] = {"simple": _simple, "advanced": _advanced, "tight": _tight}
+BOUNDS: dict[str, Callable[[Sequence[float]], float]] = {"simple": _simple, "advanced": _advanced, "tight": _tight}
 
 
 def group_loss_by_cell(shifts: Iterable[Any], loss_at_shift: Callable[[Any], float]) -> float:
@@ -68,7 +87,8 @@ def group_loss_by_cell(shifts: Iterable[Any], loss_at_shift: Callable[[Any], flo
     A count's shift is the number of the group's rows in the cell, a sum's the sum of their values, pieces for split rows.
     """
     with ctx.workprec(PRECISION):
-        return arb_float_upper(sum((arb(loss_at_shift(shift)) for shift in shifts), arb(0)))
+        losses = (checked_loss(loss_at_shift(shift), parameter="loss_at_shift") for shift in shifts)
+        return arb_float_upper(sum((arb(loss) for loss in losses), arb(0)))
 
 
 def replacement_loss(policy: Policy, record: Any, other: Any) -> float:
@@ -77,5 +97,7 @@ def replacement_loss(policy: Policy, record: Any, other: Any) -> float:
     In the same cell of one sum the mechanism's ``loss_at_shift(|x - y|)`` is smaller. There is no one-sided shortcut: the paper's
     factor 2 for one-sided policies is wrong, the truth reaches 4.
     """
+    if not (is_record(record) and is_record(other)):
+        raise ParameterError(parameter="record", problem="must be one record, not a table")
     losses = [policy.loss(record), policy.loss(other)]
     return group_loss(losses, deltas=[policy.delta(record), policy.delta(other)])

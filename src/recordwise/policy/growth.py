@@ -1,6 +1,6 @@
 """How fast an atom grows, as a certified envelope: for all x >= start it lies between two multiples of x**a * ln(x)**b.
 
-With it a budget is compared with a policy at values without bound (T-GROWTH, docs/theory/dominance.md).
+With it a budget is compared with a policy at values without bound (T-ENVELOPE, docs/theory/dominance.md).
 """
 
 from dataclasses import dataclass
@@ -10,21 +10,14 @@ from flint import arb
 
 from recordwise.exact import ball
 from recordwise.functions import Function, Log, Power, Sum, Variable
-from recordwise.policy.atoms import (
-    Additive,
-    AdditiveTable,
-    Atom,
-    GaussianTransform,
-    LaplaceTransform,
-    One,
-    Pieces,
-    SelectionDelta,
-    Square,
-)
+from recordwise.policy.atoms import Atom, One, Pieces, SelectionDelta, Square
+from recordwise.policy.concave_atoms import Additive, AdditiveTable, GaussianTransform, LaplaceTransform, from_pure
 from recordwise.policy.evaluators import BallEvaluator
 
 BALLS = BallEvaluator()
 CONSTANT = (Fraction(0), Fraction(0))
+SMALLEST_START = arb(16)
+"""Envelopes are made from here on: below 1 the logarithm is negative, and ln(ln x)/ln(x) falls only from e**e = 15.2 on."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -72,8 +65,10 @@ def total(parts: list[Growth], shift: arb, start: arb) -> Growth | None:
     for part in parts:
         if not falls_from(part.order, top.order, start):
             return None
-        upper += part.upper * part.gauge(start) / top.gauge(start)
-        lower += part.lower if part.order == top.order else arb(0)
+        share = part.gauge(start) / top.gauge(start)
+        upper += part.upper * share
+        # A slower part may vanish beside the fastest one, but where it is negative (a logarithm below 1) it counts.
+        lower += part.lower if part.order == top.order else part.lower.min(arb(0)) * share
     return Growth(top.power, top.log, lower, upper)
 
 
@@ -99,7 +94,7 @@ def function_growth(function: Function, start: arb) -> Growth | None:
 
 def _log_growth(inner: Growth | None, start: arb) -> Growth | None:
     """ln(c x**a ln(x)**b) = a ln x + b ln ln x + ln c; ln ln x / ln x falls from e**e on."""
-    if inner is None or inner.power == 0 or inner.log < 0 or not start > arb(16) or not inner.lower > 0:
+    if inner is None or inner.power == 0 or inner.log < 0 or not start > SMALLEST_START or not inner.lower > 0:
         return None
     logarithm = start.log()
     loglog = ball(inner.log) * logarithm.log() / logarithm
@@ -111,16 +106,20 @@ def _log_growth(inner: Growth | None, start: arb) -> Growth | None:
 
 
 def _rise(function: Function, start: arb) -> Growth | None:
-    """The envelope of f(x) - f(0)."""
+    """The envelope of f(x) - f(0), f(0) being of either sign."""
     growth = function_growth(function, start)
-    if growth is None or growth.order == CONSTANT:
+    if growth is None or not falls_from(CONSTANT, growth.order, start):
         return None
-    return Growth(growth.power, growth.log, growth.lower - abs(function.at_zero()) / growth.gauge(start), growth.upper)
+    share = function.at_zero() / growth.gauge(start)
+    lower, upper = growth.lower - share.max(arb(0)), growth.upper - share.min(arb(0))
+    return Growth(growth.power, growth.log, lower, upper)
 
 
 def atom_growth(atom: Atom, start: arb) -> Growth | None:
     """The envelope of an atom of at most one measure, from ``start`` (in the measure's units) on; None where none is known."""
     constant = Growth(Fraction(0), Fraction(0), arb(1), arb(1))
+    if not start > SMALLEST_START:
+        return None
     match atom:
         case One():
             return constant
@@ -137,7 +136,8 @@ def atom_growth(atom: Atom, start: arb) -> Growth | None:
         case AdditiveTable(measure, function, steps):
             growth = _rise(function, start)
             beyond = start > ball(measure.step * (steps[-1][0] + 1))
-            return _from_pure(growth, function, start) if growth is not None and beyond else None
+            formula = from_pure(BALLS, function.increase(BALLS, start)) >= ball(steps[-1][1])
+            return _from_pure(growth, function, start) if growth is not None and beyond and formula else None
         case GaussianTransform() | LaplaceTransform():
             return _transform_growth(atom, start)
         case _:

@@ -9,9 +9,10 @@ from flint import arb
 from recordwise.arithmetic import REMAINDER_TERMS
 from recordwise.exact import float_upper
 from recordwise.policy.atoms import Atom
-from recordwise.policy.conditions import EVERY, AllOf, Among, AnyOf, Column, Compare, Condition, Null, Value
+from recordwise.policy.conditions import EVERY, AllOf, Among, AnyOf, Column, Compare, Condition, Null
 from recordwise.policy.evaluators import Steps
-from recordwise.policy.measure import SNAP, Measure
+from recordwise.policy.literals import Truth, Value, float_comparison, float_members
+from recordwise.policy.measure import FLOAT_SNAP, MOST_SCALED_STEPS, Measure
 from recordwise.policy.policy import Maximum, Terms
 
 if TYPE_CHECKING:
@@ -24,22 +25,31 @@ PRELUDE = f"""const remainder = y => {{
   return 0.5 * y * y * s;
 }};
 const pieces = (x, up, down, at) => {{
-  const steps = x * up / down, nearest = Math.round(steps);
-  return Math.ceil((nearest + (steps > nearest * {1 + float(SNAP)!r} ? 1 : 0)) / at);
+  const steps = x * up / down, below = Math.floor(steps);
+  const few = up === down || steps < {MOST_SCALED_STEPS!r};
+  const count = few ? below + (steps > below * {1 + FLOAT_SNAP!r} ? 1 : 0) : Math.ceil(steps * {1 + 2 * FLOAT_SNAP!r});
+  return Math.ceil(count / at);
 }};
 const stepUp = (n, table, beyond) => {{
   for (const [count, level] of table) if (n <= count) return level;
   return beyond;
 }};
-const amount = (r, name) => {{
-  const x = Math.abs(Number(r[name]));
-  if (r[name] === null || r[name] === undefined || r[name] === "" || !Number.isFinite(x)) throw new Error("missing " + name);
-  return x;
+const amount = (r, name, signed) => {{
+  const v = r[name];
+  const x = typeof v === "number" ? v : typeof v === "string" && v.trim() ? Number(v) : NaN;
+  if (!Number.isFinite(x)) throw new Error("missing " + name);
+  if (x < 0 && !signed) throw new Error("negative " + name);
+  return Math.abs(x);
 }};
 const cell = (r, name, length) => {{
   const v = r[name];
   if (v === undefined) throw new Error("missing " + name);
-  return length && typeof v === "string" ? v.slice(0, length) : v;
+  if (v !== v) return null;
+  return length && typeof v === "string" ? Array.from(v).slice(0, length).join("") : v;
+}};
+const ordered = (v, name) => {{
+  if (v !== null && typeof v !== "number") throw new Error("no number in " + name);
+  return v;
 }};"""
 
 
@@ -67,8 +77,8 @@ class JavaScriptEvaluator:
     def log1p(self, value: str) -> str:
         return f"Math.log1p({value})"
 
-    def expm1(self, value: str) -> str:
-        return f"Math.expm1({value})"
+    def power_less_one(self, value: str, exponent: Fraction) -> str:
+        return f"Math.expm1({js_number(float(exponent))} * Math.log1p({value}))"
 
     def tanh(self, value: str) -> str:
         return f"Math.tanh({value})"
@@ -111,7 +121,10 @@ def terms_js(terms: Terms) -> str:
 def atom_js(atom: Atom) -> str:
     if isinstance(atom, Maximum):
         return "Math.max(" + ", ".join(terms_js(policy.rho) for policy in atom.policies) + ")"
-    columns = {measure.name: f"amount(r, {json.dumps(measure.name)})" for measure in atom.measures()}
+    columns = {
+        measure.name: f"amount(r, {js_text(measure.name)}, {str(measure.signed).lower()})"
+        for measure in atom.measures()
+    }
     return atom.value(JAVASCRIPT, columns)
 
 
@@ -124,19 +137,26 @@ def condition_js(condition: Condition) -> str:
         case Null(column, inside):
             return f"({column_js(column)} {'===' if inside else '!=='} null)"
         case Among(column, values, inside):
-            listed = f"[{', '.join(value_js(value) for value in values)}].includes({column_js(column)})"
+            listed = f"[{', '.join(values_js(values))}].includes({column_js(column)})"
             return listed if inside else f"({column_js(column)} !== null && !{listed})"
         case Compare(column, order, bound):
-            return f"({column_js(column)} !== null && {column_js(column)} {order} {js_number(float(bound))})"
+            order, near = float_comparison(order, bound)
+            value = f"ordered({column_js(column)}, {js_text(column.name)})"
+            return f"({value} !== null && {value} {order} {js_number(near)})"
         case _:
             raise TypeError(type(condition).__name__)
 
 
 def column_js(column: Column) -> str:
-    return f"cell(r, {json.dumps(column.name)}, {column.length or 0})"
+    return f"cell(r, {js_text(column.name)}, {column.length or 0})"
 
 
-def value_js(value: Value) -> str:
-    if isinstance(value, bool):
-        return "true" if value else "false"
-    return json.dumps(value) if isinstance(value, str) else js_number(float(value))
+def values_js(values: tuple[Value, ...]) -> list[str]:
+    truths = [str(value.value).lower() for value in values if isinstance(value, Truth)]
+    texts = [js_text(value) for value in values if isinstance(value, str)]
+    return truths + texts + [js_number(value) for value in float_members(values)]
+
+
+def js_text(text: str) -> str:
+    """A string that cannot end the script element of a page it is pasted into."""
+    return json.dumps(text).replace("<", "\\u003c")

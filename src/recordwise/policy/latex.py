@@ -3,22 +3,11 @@
 from fractions import Fraction
 from typing import TYPE_CHECKING
 
-from recordwise.functions import latex_factor, latex_number
-from recordwise.policy.atoms import (
-    Additive,
-    AdditiveTable,
-    Atom,
-    GaussianTransform,
-    LaplaceTransform,
-    One,
-    Outside,
-    Pieces,
-    SelectionDelta,
-    Square,
-    Thresholds,
-    Transformed,
-)
-from recordwise.policy.conditions import EVERY, AllOf, Among, AnyOf, Column, Compare, Condition, Null, Value
+from recordwise.numerals import latex_factor, latex_number
+from recordwise.policy.atoms import Atom, One, Outside, Pieces, SelectionDelta, Square, Thresholds
+from recordwise.policy.concave_atoms import Additive, AdditiveTable, GaussianTransform, LaplaceTransform, Transformed
+from recordwise.policy.conditions import EVERY, AllOf, Among, AnyOf, Column, Compare, Condition, Null
+from recordwise.policy.literals import Truth, Value
 from recordwise.policy.policy import Maximum, Terms
 
 if TYPE_CHECKING:
@@ -122,4 +111,6 @@ def column_latex(column: Column) -> str:
 
 
 def value_latex(value: Value) -> str:
-    return latex_number(value) if isinstance(value, Fraction) else rf"\text{{{text_latex(str(value))}}}"
+    if isinstance(value, Fraction):
+        return latex_number(value)
+    return rf"\text{{{text_latex(str(value.value if isinstance(value, Truth) else value))}}}"

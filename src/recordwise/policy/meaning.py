@@ -20,16 +20,17 @@ def expected_log_odds(rho: float) -> float:
 
 def log_odds_tail(rho: float, gain: float) -> float:
     """The chance that the log-odds grow by more than ``gain``, at most exp(-(gain-rho)**2/(4 rho)); 1 where that says nothing."""
-    rho = check_loss(rho)
+    rho, gain = check_loss(rho), check_loss(gain, "gain")
     if gain <= rho:
         return 1.0
-    return 0.0 if rho == 0 else math.exp(-((gain - rho) ** 2) / (4 * rho))
+    return 0.0 if rho == 0 else min(1.0, math.exp(-((gain - rho) ** 2) / (4 * rho)) * (1 + OUTWARD))
 
 
 def power_gaussian(rho: float, level: float = 0.05) -> float:
     """The power of the best test "is this record in the data?" at a false-alarm ``level``, for Gaussian noise."""
     normal = NormalDist()
-    return normal.cdf(normal.inv_cdf(check_share(level, "level")) + math.sqrt(2 * check_loss(rho)))
+    power = normal.cdf(normal.inv_cdf(check_share(level, "level")) + math.sqrt(2 * check_loss(rho)))
+    return min(1.0, power + OUTWARD)
 
 
 def power_zcdp(rho: float, level: float = 0.05) -> float:
@@ -50,6 +51,8 @@ def _allowed(power: float, level: float, rho: float) -> bool:
 def _within(p: float, q: float, rho: float) -> bool:
     order = ORDERS
     hit = order * math.log(p) + (1 - order) * math.log(q)
+    if q == 1:
+        return math.isinf(rho)
     miss = order * math.log1p(-p) + (1 - order) * math.log1p(-q) if p < 1 else np.full_like(order, -np.inf)
     divergence = np.logaddexp(hit, miss) / (order - 1)
     return bool(np.all(divergence <= order * rho * (1 + 1e-12)))

@@ -2,13 +2,21 @@
 
 from dataclasses import dataclass
 from fractions import Fraction
+from math import floor
 from typing import Any
 
 from recordwise.errors import ParameterError, UnknownFormError
-from recordwise.exact import fraction_text, positive
+from recordwise.exact import fraction_text, moderate, positive
 
 SNAP = Fraction(1, 2**50)
-"""A value this close (relatively) to a lattice point is that point: 2.1 as a float is not exactly 21 steps of 0.1."""
+"""A value this close (relatively, from above) to a lattice point is that point: 2.1 as a float is not exactly 21 steps of 0.1."""
+FLOAT_SNAP = 2.0**-51
+"""The same for evaluation in floats: above their error on a lattice point, below SNAP by more than that error, so that floats
+never count fewer steps (T-OUTWARD)."""
+MOST_SCALED_STEPS = 2.0**49
+"""From here on a float that was divided by a step can miss its lattice point; its steps are then rounded up."""
+MOST_STEPS = 2**53
+"""The largest threshold, in steps: whole numbers up to here are floats."""
 
 
 @dataclass(frozen=True, slots=True, order=True)
@@ -22,7 +30,14 @@ class Measure:
     def __post_init__(self) -> None:
         if not isinstance(self.name, str) or not self.name:
             raise ParameterError(parameter="measure", problem="needs a name")
-        object.__setattr__(self, "step", positive(self.step, parameter="step"))
+        object.__setattr__(self, "step", moderate(positive(self.step, parameter="step"), parameter="step"))
+        for part in (self.step.numerator, self.step.denominator):
+            if int(float(part)) != part:
+                raise ParameterError(
+                    parameter="step", problem="must be a ratio of two whole numbers of at most 15 digits"
+                )
+        if not isinstance(self.signed, bool):
+            raise ParameterError(parameter="signed", problem="must be True or False")
 
     @classmethod
     def of(cls, measure: "Measure | str") -> "Measure":
@@ -41,8 +56,8 @@ class Measure:
     def steps(self, value: Fraction) -> int:
         """How many steps a value is: the lattice point it stands on, or the next one above it."""
         exact = value / self.step
-        nearest = round(exact)
-        return nearest + (exact > nearest * (1 + SNAP))
+        below = floor(exact)
+        return below + (exact > below * (1 + SNAP))
 
     def to_json(self) -> Any:
         return [self.name, fraction_text(self.step), "signed" if self.signed else "nonnegative"]

@@ -9,11 +9,12 @@ from collections.abc import Iterable, Mapping
 from dataclasses import dataclass, field
 from fractions import Fraction
 from functools import cached_property
+from itertools import pairwise
 from typing import TYPE_CHECKING, Any, ClassVar, TypeAlias, TypeVar
 
 from recordwise.errors import ParameterError
 from recordwise.exact import Number, nonnegative
-from recordwise.policy.atoms import Atom
+from recordwise.policy.atoms import Atom, Outside
 from recordwise.policy.conditions import EVERY, NONE, Column, Condition, both, columns_of
 from recordwise.policy.evaluators import Evaluator
 from recordwise.policy.measure import Measure
@@ -39,6 +40,17 @@ class Policy:
     near_gaussian: bool = True
     """Every query is Gaussian noise of at least 1000 lattice steps: only then do the GDP numbers hold (MATH 6)."""
 
+    def __post_init__(self) -> None:
+        for terms in self._parts():
+            for coefficient in terms.values():
+                if not (coefficient > 0 and 1 / LARGEST_COEFFICIENT <= coefficient <= LARGEST_COEFFICIENT):
+                    raise ParameterError(
+                        parameter="coefficient", problem="must be above 0 and between 2^-500 and 2^500"
+                    )
+        check_one_measure_a_name(self.measures())
+        if not self.rho and not self.delta_terms:
+            object.__setattr__(self, "near_gaussian", True)
+
     def __add__(self, other: "Policy") -> "Policy":
         if not isinstance(other, Policy):
             return NotImplemented
@@ -55,7 +67,7 @@ class Policy:
             raise ParameterError(
                 parameter="factor", problem="of a policy with delta must be a whole number of repetitions"
             )
-        rho, delta = ({key: exact * c for key, c in terms.items() if exact} for terms in (self.rho, self.delta_terms))
+        rho, delta = (scaled(terms, exact) for terms in (self.rho, self.delta_terms))
         return Policy(rho, delta, self.near_gaussian)
 
     __rmul__ = __mul__
@@ -110,7 +122,7 @@ class Policy:
 
     def minimum(self) -> float:
         """PolicyMin: the smallest loss any record can have, rounded up."""
-        from recordwise.policy.dominance import minimum
+        from recordwise.policy.minimum import minimum
 
         return minimum(self)
 
@@ -135,13 +147,13 @@ class Policy:
         """The loss as a SQL expression over the record's own columns."""
         from recordwise.policy.sql import terms_sql
 
-        return terms_sql(self.rho).sql(dialect=dialect)
+        return terms_sql(self.rho, dialect).sql(dialect=dialect)
 
     def delta_to_sql(self, dialect: str = "duckdb") -> str:
         """The delta as a SQL expression."""
         from recordwise.policy.sql import terms_sql
 
-        return terms_sql(self.delta_terms).sql(dialect=dialect)
+        return terms_sql(self.delta_terms, dialect).sql(dialect=dialect)
 
     def to_javascript(self) -> str:
         """An arrow function from a record object to ``{rho, delta}``, self-contained."""
@@ -176,8 +188,16 @@ class Maximum(Atom):
     kind: ClassVar[str] = "maximum"
     policies: tuple[Policy, ...]
 
+    def __post_init__(self) -> None:
+        if any(policy.delta_terms for policy in self.policies):
+            raise ParameterError(
+                parameter="policies", problem="with delta have no maximum here", advice="Add them instead."
+            )
+        if any(nested_maxima(policy) >= MOST_NESTED_MAXIMA for policy in self.policies):
+            raise ParameterError(parameter="policies", problem=f"nest more than {MOST_NESTED_MAXIMA} maxima")
+
     def measures(self) -> tuple[Measure, ...]:
-        return tuple({measure for policy in self.policies for measure in policy.measures()})
+        return tuple(sorted({measure for policy in self.policies for measure in policy.measures()}))
 
     def value(self, evaluator: Evaluator[T], columns: dict[str, T]) -> T:
         raise TypeError("a maximum has conditions inside; evaluate it term by term")
@@ -192,6 +212,25 @@ def policy_of(
     """A policy of one term."""
     terms = {(condition, atom): coefficient} if coefficient and condition != NONE else {}
     return Policy(terms, {}, near_gaussian)
+
+
+LARGEST_COEFFICIENT = Fraction(2) ** 500
+MOST_NESTED_MAXIMA = 4
+
+
+def check_one_measure_a_name(measures: Iterable[Measure]) -> None:
+    """Refuse two measures of one name: the records a policy speaks of would not be clear."""
+    for first, second in pairwise(sorted(measures)):
+        if first.name == second.name:
+            raise ParameterError(
+                parameter=f"measure '{first.name}'", problem="is used with two different steps or signs in one policy"
+            )
+
+
+def nested_maxima(policy: Policy) -> int:
+    """How many maxima stand inside one another."""
+    inner = [part for _, atom in policy.rho if isinstance(atom, Maximum) for part in atom.policies]
+    return 1 + max(map(nested_maxima, inner)) if inner else 0
 
 
 def maximum(policies: Iterable[Policy]) -> Policy:
@@ -210,15 +249,18 @@ def maximum(policies: Iterable[Policy]) -> Policy:
 
 
 def merge(left: Terms, right: Terms) -> Terms:
-    """Add coefficients of equal terms; drop what cancels."""
+    """Add coefficients of equal terms. "No promise" added to itself is still "no promise"."""
     merged = dict(left)
     for key, coefficient in right.items():
-        total = merged.get(key, Fraction(0)) + coefficient
-        if total:
-            merged[key] = total
-        else:
-            merged.pop(key, None)
+        merged[key] = Fraction(1) if isinstance(key[1], Outside) else merged.get(key, Fraction(0)) + coefficient
     return merged
+
+
+def scaled(terms: Terms, factor: Fraction) -> Terms:
+    """The terms times a constant; "no promise" stays what it is."""
+    if not factor:
+        return {}
+    return {key: Fraction(1) if isinstance(key[1], Outside) else factor * c for key, c in terms.items()}
 
 
 def guarded(terms: Terms, condition: Condition) -> Terms:
@@ -227,7 +269,7 @@ def guarded(terms: Terms, condition: Condition) -> Terms:
     for (old, atom), coefficient in terms.items():
         narrowed = both(old, condition)
         if narrowed != NONE:
-            result[narrowed, atom] = result.get((narrowed, atom), Fraction(0)) + coefficient
+            result = dict(merge(result, {(narrowed, atom): coefficient}))
     return result
 
 

@@ -5,7 +5,8 @@ from fractions import Fraction
 from typing import TYPE_CHECKING, Any, ClassVar, TypeVar
 
 from recordwise.errors import ParameterError
-from recordwise.policy.atoms import Additive, AdditiveTable, Atom, LaplaceTransform
+from recordwise.policy.atoms import Atom
+from recordwise.policy.concave_atoms import Additive, AdditiveTable, LaplaceTransform
 from recordwise.policy.evaluators import Evaluator
 from recordwise.policy.measure import Measure
 

@@ -12,7 +12,9 @@ from itertools import pairwise, product
 from math import ceil, floor, prod
 from typing import TypeAlias
 
-from recordwise.policy.conditions import AllOf, Among, AnyOf, Column, Compare, Condition, Value
+from recordwise.policy.conditions import AllOf, Among, AnyOf, Column, Compare, Condition
+from recordwise.policy.evaluate import compared_names
+from recordwise.policy.literals import Truth, Value
 from recordwise.policy.measure import Measure
 from recordwise.policy.policy import Maximum, Terms
 
@@ -36,7 +38,11 @@ def regions(terms: Terms, measures: Iterable[Measure]) -> Iterator[Region] | Non
     by_name = {measure.name: measure for measure in measures}
     tests = _tests(terms)
     names = sorted({column.name for column, _ in tests})
-    options = [_options(name, [test for test in tests if test[0].name == name], by_name.get(name)) for name in names]
+    held = compared_names(terms)
+    options = [
+        _options([test for test in tests if test[0].name == name], by_name.get(name), held=name in held)
+        for name in names
+    ]
     if prod(len(option) for option in options) > MOST_REGIONS:
         return None
     return (_region(names, choice, by_name) for choice in product(*options))
@@ -75,22 +81,24 @@ def _condition_tests(condition: Condition) -> set[Test]:
             return {(getattr(condition, "column"), None)}  # noqa: B009
 
 
-def _options(name: str, tests: list[Test], measure: Measure | None) -> list[Option]:
+def _options(tests: list[Test], measure: Measure | None, *, held: bool) -> list[Option]:
+    """Representatives of one column; one that is ``held`` against a number somewhere has only numbers and NULL."""
     literals = {value for _, value in tests if value is not None}
     numbers = sorted(value for value in literals if isinstance(value, Fraction))
     if measure is not None:
         return _amount_options(numbers, measure)
     texts = {value for value in literals if isinstance(value, str)}
     longest = max((column.length for column, _ in tests if column.length), default=0)
-    truths = [True, False] if any(isinstance(value, bool) for value in literals) else []
-    values = [*_text_values(texts, longest), *_number_values(numbers), *truths, None]
-    return [(value, ANY_AMOUNT) for value in values]
+    truths = list(Truth) if any(isinstance(value, Truth) for value in literals) else []
+    others = [] if held else [*_text_values(texts, longest), *truths]
+    return [(value, ANY_AMOUNT) for value in [*others, *_number_values(numbers), None]]
 
 
 def _text_values(texts: set[str], longest: int) -> list[Value]:
     """The listed texts and one that is in no list. With prefixes: every beginning of a listed text, alone and continued by a
     letter no list holds, which is all that prefixes can tell apart."""
-    other = next(letter for code in range(0x2022, 0x110000) if not any((letter := chr(code)) in text for text in texts))
+    used = {letter for text in texts for letter in text}
+    other = next(chr(code) for code in range(0x2022, 0x110000) if chr(code) not in used)
     if not longest:
         return [*sorted(texts), other]
     nodes = {text[:end] for text in texts for end in range(len(text) + 1)} | {""}
@@ -105,7 +113,7 @@ def _number_values(numbers: list[Fraction]) -> list[Value]:
 
 
 def _amount_options(numbers: list[Fraction], measure: Measure) -> list[Option]:
-    """Ranges of lattice steps between the literals, on both sides of zero if it is signed, the representative carrying the sign."""
+    """Ranges of lattice steps between the literals, on both sides of zero for a signed measure; representatives carry the sign."""
     positive = _spans(sorted({abs(number) for number in numbers if number >= 0}), measure)
     negative = _spans(sorted({abs(number) for number in numbers if number <= 0}), measure)
     options: list[Option] = [(measure.step * span[0], span) for span in positive]

@@ -1,7 +1,6 @@
 """Policies as SQL expression trees, for losses of millions of records inside DuckDB or Spark.
 
-Neither DuckDB has log1p and expm1 nor do all dialects agree on literals, so every constant is written as a double with an exponent
-and the two functions through atanh and sinh, which both engines have and which lose no digits near zero.
+The dialects do not agree on what 0.1 is, so every constant is written as a double with an exponent.
 """
 
 from fractions import Fraction
@@ -9,12 +8,13 @@ from fractions import Fraction
 from flint import arb
 from sqlglot import exp
 
-from recordwise.arithmetic import REMAINDER_TERMS
+from recordwise.errors import ParameterError, shown
 from recordwise.exact import float_upper
 from recordwise.policy.atoms import Atom
-from recordwise.policy.conditions import EVERY, AllOf, Among, AnyOf, Column, Compare, Condition, Null, Value
+from recordwise.policy.conditions import EVERY, AllOf, Among, AnyOf, Column, Compare, Condition, Null
 from recordwise.policy.evaluators import Steps
-from recordwise.policy.measure import SNAP, Measure
+from recordwise.policy.literals import Truth, Value, float_comparison, float_members
+from recordwise.policy.measure import FLOAT_SNAP, MOST_SCALED_STEPS, Measure
 from recordwise.policy.policy import Maximum, Terms
 
 E = exp.Expression
@@ -32,6 +32,11 @@ def call(name: str, *arguments: E) -> E:
     return exp.Anonymous(this=name, expressions=list(arguments))
 
 
+def whole(name: str, argument: E) -> E:
+    """FLOOR or CEIL as a double: in Spark they give a 64-bit integer, whose square can overflow."""
+    return exp.cast(call(name, argument), "double")
+
+
 def _binary(kind: type[exp.Binary], left: E, right: E) -> E:
     return exp.Paren(this=kind(this=left, expression=right))
 
@@ -41,7 +46,7 @@ def case(test: E, then: E, otherwise: E) -> E:
 
 
 class SqlEvaluator:
-    """Formulas as trees of doubles."""
+    """Formulas as trees of doubles. A tree repeats an argument it uses twice, so formulas that use it once are preferred."""
 
     def constant(self, value: arb) -> E:
         return number(float(value))
@@ -56,35 +61,34 @@ class SqlEvaluator:
         return exp.Paren(this=exp.Div(this=left, expression=right, typed=True, safe=False))
 
     def maximum(self, left: E, right: E) -> E:
-        return exp.Greatest(this=left, expressions=[right], ignore_nulls=False)
+        return call("GREATEST", left, right)
 
     def power(self, base: E, exponent: Fraction) -> E:
-        if exponent == 2:
-            return self.multiply(base, base.copy())
         if exponent == Fraction(1, 2):
             return call("SQRT", base)
-        return call("POWER", base, number(float(exponent)))
+        return base if exponent == 1 else call("POWER", base, number(float(exponent)))
+
+    def power_less_one(self, value: E, exponent: Fraction) -> E:
+        return call("EXPM1", self.multiply(number(float(exponent)), self.log1p(value)))
 
     def log1p(self, value: E) -> E:
-        small = self.multiply(number(2.0), call("ATANH", self.divide(value, self.add(number(2.0), value.copy()))))
-        large = call("LN", self.add(number(1.0), value.copy()))
-        return case(exp.LT(this=value.copy(), expression=number(1.0)), small, large)
+        return call("LOG1P", value)
 
-    def expm1(self, value: E) -> E:
-        half = self.multiply(number(0.5), value)
-        return self.multiply(self.multiply(number(2.0), call("SINH", half)), call("EXP", half.copy()))
+    def fall(self, value: E) -> E:
+        """exp(-value) - 1."""
+        return call("EXPM1", exp.Neg(this=exp.Paren(this=value)))
 
     def tanh(self, value: E) -> E:
         return call("TANH", value)
 
     def exp_remainder(self, value: E) -> E:
         small: E = number(1.0)
-        for k in range(REMAINDER_TERMS, 2, -1):
+        for k in range(SMALL_TERMS, 2, -1):
             share = self.multiply(self.divide(value.copy(), number(float(k))), small)
             small = _binary(exp.Sub, number(1.0), share)
-        series = self.multiply(self.multiply(number(0.5), self.multiply(value.copy(), value.copy())), small)
-        direct = self.add(_binary(exp.Sub, value.copy(), number(1.0)), call("EXP", exp.Neg(this=value.copy())))
-        return case(exp.LT(this=value, expression=number(1.0)), series, direct)
+        series = self.multiply(self.multiply(number(0.5), self.power(value.copy(), Fraction(2))), small)
+        direct = self.add(value.copy(), self.fall(value.copy()))
+        return case(exp.LT(this=value, expression=number(SMALL)), series, direct)
 
     def if_positive(self, test: E, then: E) -> E:
         return case(exp.GT(this=test.copy(), expression=number(0.0)), then, number(0.0))
@@ -94,10 +98,13 @@ class SqlEvaluator:
         if measure.step != 1:
             scaled = self.multiply(value, number(float(measure.step.denominator)))
             steps = self.divide(scaled, number(float(measure.step.numerator)))
-        nearest = call("FLOOR", self.add(steps, number(0.5)))
-        above = exp.GT(this=steps.copy(), expression=self.multiply(nearest.copy(), number(1 + float(SNAP))))
-        count = self.add(nearest, case(above, number(1.0), number(0.0)))
-        return call("CEIL", self.divide(count, number(float(at / measure.step))))
+        below = whole("FLOOR", steps)
+        above = exp.GT(this=steps.copy(), expression=self.multiply(below.copy(), number(1 + FLOAT_SNAP)))
+        count = self.add(below, case(above, number(1.0), number(0.0)))
+        if measure.step != 1:
+            few = exp.LT(this=steps.copy(), expression=number(MOST_SCALED_STEPS))
+            count = case(few, count, whole("CEIL", self.multiply(steps.copy(), number(1 + 2 * FLOAT_SNAP))))
+        return count if at == measure.step else whole("CEIL", self.divide(count, number(float(at / measure.step))))
 
     def step_up(self, count: E, steps: Steps, beyond: E) -> E:
         """A balanced tree of comparisons, so that a long table costs a few tests a record."""
@@ -115,27 +122,63 @@ class SqlEvaluator:
         return self.step_up(count, steps[:-1], number(float(steps[-1][1])))
 
 
-SQL = SqlEvaluator()
+SMALL = 0.01
+SMALL_TERMS = 8
+"""Below SMALL the series of exp(-y) - 1 + y needs no more terms; above it the direct sum keeps 12 digits."""
+
+
+class DuckDbEvaluator(SqlEvaluator):
+    """DuckDB has neither log1p nor expm1; asinh and sinh, which lose no digits near zero, say the same."""
+
+    def log1p(self, value: E) -> E:
+        root = call("SQRT", self.add(number(1.0), value.copy()))
+        return self.multiply(number(2.0), call("ASINH", self.divide(self.multiply(number(0.5), value), root)))
+
+    def power_less_one(self, value: E, exponent: Fraction) -> E:
+        half = self.multiply(number(float(exponent / 2)), self.log1p(value))
+        rise = self.power(self.add(number(1.0), value.copy()), exponent / 2)
+        return self.multiply(self.multiply(number(2.0), call("SINH", half)), rise)
+
+    def fall(self, value: E) -> E:
+        half = call("EXP", self.multiply(number(-0.5), value.copy()))
+        return self.multiply(self.multiply(number(-2.0), call("SINH", self.multiply(number(0.5), value))), half)
+
+
 ORDERS: dict[str, type[E]] = {"<": exp.LT, "<=": exp.LTE, ">": exp.GT, ">=": exp.GTE}
 
 
-def terms_sql(terms: Terms) -> E:
-    """The sum of the terms as one expression over the record's columns."""
+EVALUATORS = {"duckdb": DuckDbEvaluator(), "spark": SqlEvaluator()}
+
+
+def terms_sql(terms: Terms, dialect: str) -> E:
+    """The sum of the terms as one tree over the record's columns, in functions the dialect has."""
+    if dialect not in EVALUATORS:
+        raise ParameterError(
+            parameter="dialect", problem=f"must be one of {', '.join(EVALUATORS)}, not {shown(dialect)}"
+        )
+    return _sum(terms, EVALUATORS[dialect])
+
+
+def _sum(terms: Terms, evaluator: SqlEvaluator) -> E:
     total: E | None = None
     for (condition, atom), coefficient in terms.items():
-        value = SQL.multiply(number(float_upper(coefficient)), atom_sql(atom))
+        value = evaluator.multiply(number(float_upper(coefficient)), atom_sql(atom, evaluator))
         if condition != EVERY:
             value = case(condition_sql(condition), value, number(0.0))
-        total = value if total is None else SQL.add(total, value)
+        total = value if total is None else evaluator.add(total, value)
     return number(0.0) if total is None else total
 
 
-def atom_sql(atom: Atom) -> E:
+def atom_sql(atom: Atom, evaluator: SqlEvaluator) -> E:
     if isinstance(atom, Maximum):
-        first, *rest = [terms_sql(policy.rho) for policy in atom.policies]
-        return exp.Greatest(this=first, expressions=rest, ignore_nulls=False)
-    columns = {measure.name: call("ABS", exp.cast(_identifier(measure.name), "double")) for measure in atom.measures()}
-    return atom.value(SQL, columns)
+        return call("GREATEST", *(_sum(policy.rho, evaluator) for policy in atom.policies))
+    return atom.value(evaluator, {measure.name: amount_sql(measure.name) for measure in atom.measures()})
+
+
+def amount_sql(name: str) -> E:
+    """The size of a measure. A NULL becomes NaN, which no later operation hides, as GREATEST would hide a NULL."""
+    size = call("ABS", exp.cast(_identifier(name), "double"))
+    return call("COALESCE", size, exp.cast(exp.Literal.string("NaN"), "double"))
 
 
 def condition_sql(condition: Condition) -> E:
@@ -149,13 +192,35 @@ def condition_sql(condition: Condition) -> E:
             test = exp.Is(this=column_sql(column), expression=exp.null())
             return exp.Paren(this=test if inside else exp.not_(test))
         case Among(column, values, inside):
-            listed = exp.In(this=column_sql(column), expressions=[value_sql(value) for value in values])
+            listed = members_sql(column, values)
             return _never_null(listed if inside else exp.not_(listed))
+        case Compare(column, order, bound) if bound.denominator == 1 and abs(bound) < LARGEST_WHOLE:
+            whole_bound = exp.Literal.number(int(bound))
+            return _never_null(ORDERS[order](this=column_sql(column), expression=whole_bound))
         case Compare(column, order, bound):
+            order, near = float_comparison(order, bound)
             left = exp.cast(column_sql(column), "double")
-            return _never_null(ORDERS[order](this=left, expression=number(float(bound))))
+            return _never_null(ORDERS[order](this=left, expression=number(near)))
         case _:
             raise TypeError(type(condition).__name__)
+
+
+def members_sql(column: Column, values: tuple[Value, ...]) -> E:
+    """Membership; a SQL column has one type, so a list of several types has no meaning there."""
+    if len({type(value) for value in values}) > 1:
+        raise ParameterError(
+            parameter=f"values of '{column.name}'",
+            problem="mix text, numbers and truth values, which no SQL column does",
+        )
+    literals = [value_sql(value) for value in values if not _unreadable(value)]
+    if literals:
+        return exp.Paren(this=exp.In(this=column_sql(column), expressions=literals))
+    return exp.Paren(this=exp.and_(exp.not_(exp.Is(this=column_sql(column), expression=exp.null())), exp.false()))
+
+
+def _unreadable(value: Value) -> bool:
+    """A number no whole or decimal column can hold and no float is read as: it is never met."""
+    return isinstance(value, Fraction) and value.denominator != 1 and not float_members([value])
 
 
 def _never_null(test: E) -> E:
@@ -174,6 +239,14 @@ def _identifier(name: str) -> E:
 
 
 def value_sql(value: Value) -> E:
-    if isinstance(value, bool):
-        return exp.true() if value else exp.false()
-    return exp.Literal.string(value) if isinstance(value, str) else number(float(value))
+    if isinstance(value, Truth):
+        return exp.true() if value.value else exp.false()
+    if isinstance(value, str):
+        return exp.Literal.string(value)
+    if value.denominator == 1 and abs(value) < LARGEST_WHOLE:
+        return exp.Literal.number(int(value))
+    return number(float(value))
+
+
+LARGEST_WHOLE = 2**63
+"""Below it a whole number is written as one, and a column of whole numbers is compared without rounding."""

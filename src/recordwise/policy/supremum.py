@@ -10,7 +10,8 @@ from math import isqrt
 from flint import arb
 
 from recordwise.exact import ball, midpoint
-from recordwise.policy.atoms import Atom
+from recordwise.policy.atoms import Atom, Pieces, SelectionDelta
+from recordwise.policy.concave_atoms import AdditiveTable
 from recordwise.policy.evaluators import BallEvaluator
 from recordwise.policy.growth import CONSTANT, Growth, atom_growth, falls_from
 from recordwise.policy.measure import Measure
@@ -84,7 +85,8 @@ def supremum(
     """Best-first branch and bound; stops early once the bound is at most ``enough`` or a point is above it."""
     difference = Difference(net, measure)
     first, last = span
-    best, best_at = difference.lower(first), first
+    best, best_at = max((difference.lower(point), -point) for point in _probes(net, measure, span))
+    best_at = -best_at
     bounded = last is not None
     if last is None:
         last = _tail_start(difference, first, best)
@@ -92,22 +94,42 @@ def supremum(
     if last is None:
         last = max(first, 1) * 2 ** TAIL_EXPONENTS[-1]
     heap = [(-difference.upper(first, last), first, last)]
+    settled = best
     while heap and time.monotonic() < deadline:
         bound = -heap[0][0]
-        if bound <= best or (enough is not None and (bound <= enough or best > enough)):
+        if bound <= max(best, settled) or (enough is not None and (bound <= enough or best > enough)):
             break
         _, left, right = heapq.heappop(heap)
+        if left == right:
+            settled = max(settled, bound)
+            continue
         middle = isqrt(max(left, 1) * right) if right > 4 * max(left, 1) else (left + right) // 2
         for start, end in ((left, middle), (middle + 1, right)):
-            if start <= end:
-                for point in (start, end):
-                    if (value := difference.lower(point)) > best:
-                        best, best_at = value, point
-                heapq.heappush(heap, (-difference.upper(start, end), start, end))
+            for point in (start, end):
+                if (value := difference.lower(point)) > best:
+                    best, best_at = value, point
+            heapq.heappush(heap, (-difference.upper(start, end), start, end))
         if enough is None and -heap[0][0] - best <= abs(best) / 10**9:
             break
-    upper = max(-heap[0][0], best) if heap else best
+    upper = max(settled, best, -heap[0][0]) if heap else max(settled, best)
     return Supremum(upper if bounded else None, best_at)
+
+
+def _probes(net: dict[Atom, Fraction], measure: Measure, span: Range) -> set[int]:
+    """Points at which a difference is likely to be largest: the ends of steps and pieces, and one of each magnitude."""
+    edges = {0, *(2**exponent for exponent in range(0, 64, 4))}
+    for atom in net:
+        match atom:
+            case Pieces(at) | SelectionDelta(at):
+                edges |= {int(threshold / measure.step) * times for _, threshold in at for times in (1, 2, 3)}
+            case AdditiveTable(steps=steps):
+                edges |= {count for count, _ in steps[:MOST_PROBES]}
+    first, last = span
+    near = {max(first, edge + more) for edge in edges for more in (0, 1)}
+    return {first} | {point for point in near if last is None or point <= last}
+
+
+MOST_PROBES = 100
 
 
 def _tail_start(difference: Difference, first: int, level: Fraction) -> int | None:

@@ -4,20 +4,10 @@ import html
 from fractions import Fraction
 from typing import TYPE_CHECKING
 
-from recordwise.policy.atoms import (
-    Additive,
-    AdditiveTable,
-    Atom,
-    GaussianTransform,
-    LaplaceTransform,
-    One,
-    Outside,
-    Pieces,
-    SelectionDelta,
-    Square,
-    Thresholds,
-)
-from recordwise.policy.conditions import EVERY, AllOf, Among, AnyOf, Column, Compare, Condition, Null, Value
+from recordwise.policy.atoms import Atom, One, Outside, Pieces, SelectionDelta, Square, Thresholds
+from recordwise.policy.concave_atoms import Additive, AdditiveTable, GaussianTransform, LaplaceTransform
+from recordwise.policy.conditions import EVERY, AllOf, Among, AnyOf, Column, Compare, Condition, Null
+from recordwise.policy.literals import Truth, Value
 from recordwise.policy.policy import Maximum, Terms
 
 if TYPE_CHECKING:
@@ -106,6 +96,8 @@ def column_words(column: Column) -> str:
 
 
 def value_words(value: Value) -> str:
+    if isinstance(value, Truth):
+        return "true" if value.value else "false"
     return figure(value) if isinstance(value, Fraction) else f"'{value}'"
 
 

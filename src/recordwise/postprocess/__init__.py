@@ -3,21 +3,55 @@
 from recordwise.postprocess.laws import ContinuousGaussian, ContinuousLaplace, NoiseLaw
 from recordwise.postprocess.least_squares import nnls, ols
 from recordwise.postprocess.maxfit import max_fit
+from recordwise.postprocess.plot import Tradeoff, plot_tradeoffs, tradeoffs
+from recordwise.postprocess.records import save_records, to_integer_records, to_weighted_records
 from recordwise.postprocess.result import Fit
 from recordwise.postprocess.reweighted import reweighted_fit
+from recordwise.postprocess.rounding import controlled_rounding
 from recordwise.postprocess.sequential import sequential_fit
+from recordwise.postprocess.uncertainty import (
+    Errors,
+    easy_table,
+    hard_table,
+    point_first,
+    point_first_errors,
+    sum_error_bound_approximate,
+    sum_error_bound_pure,
+    sum_error_bound_zcdp,
+    sum_first,
+    sum_first_errors_gaussian,
+    sum_first_errors_laplace,
+)
 from recordwise.postprocess.workload import Group, Workload
 
 __all__ = [
     "ContinuousGaussian",
     "ContinuousLaplace",
+    "Errors",
     "Fit",
     "Group",
     "NoiseLaw",
+    "Tradeoff",
     "Workload",
+    "controlled_rounding",
+    "easy_table",
+    "hard_table",
     "max_fit",
     "nnls",
     "ols",
+    "plot_tradeoffs",
+    "point_first",
+    "point_first_errors",
     "reweighted_fit",
+    "save_records",
     "sequential_fit",
+    "sum_error_bound_approximate",
+    "sum_error_bound_pure",
+    "sum_error_bound_zcdp",
+    "sum_first",
+    "sum_first_errors_gaussian",
+    "sum_first_errors_laplace",
+    "to_integer_records",
+    "to_weighted_records",
+    "tradeoffs",
 ]

@@ -8,6 +8,7 @@ held fixed has floor = ceiling. With multipliers y for z = M x the solution is x
 root of the monotone, piecewise linear F(y) = M x(y) - z(y) (T-DUAL, docs/theory/postprocess.md).
 """
 
+from collections.abc import Callable
 from dataclasses import dataclass
 from typing import Protocol, TypeAlias
 
@@ -26,10 +27,10 @@ INNER_TOLERANCE = 3e-14
 OUTER_TOLERANCE = 1e-11
 """Relative mismatch left by the proximal term at which the rounds stop."""
 SMALL = 1e-12
-"""Below this a full step that stayed on its linear piece is the last: the rest is rounding."""
+"""Below this, or once it no longer halves the mismatch, a full step that stayed on its linear piece is the last."""
 NEAR = 1e-9
 """Below this a step that does not halve the mismatch is the last, for the same reason."""
-MAX_STEPS = 100
+MAX_STEPS = 500
 MAX_ROUNDS = 60
 
 
@@ -75,18 +76,26 @@ class Solution:
     iterations: IntArray
 
 
+Solver: TypeAlias = Callable[[FloatArray], FloatArray]
+"""Solves a factored Newton system for one right-hand side a draw."""
+
+
 class System(Protocol):
     """The rows of M as an operator, with a way to solve (M diag(response) M' + diag(diagonal)) step = right."""
 
     @property
     def queries(self) -> int: ...
+    @property
+    def exact(self) -> bool:
+        """Whether its solver leaves nothing but rounding."""
+
     def sums(self, x: FloatArray, /) -> FloatArray: ...
     def spread(self, y: FloatArray, /) -> FloatArray: ...
     def powers(self, exponent: int, /) -> "System":
         """The same rows with |coefficient|^exponent."""
 
     def take(self, chosen: IntArray, /) -> "System": ...
-    def solve(self, response: FloatArray, diagonal: FloatArray, right: FloatArray, /) -> FloatArray: ...
+    def solver(self, response: FloatArray, diagonal: FloatArray, /) -> Solver: ...
 
 
 def rows_of(array: FloatArray, chosen: IntArray | slice) -> FloatArray:

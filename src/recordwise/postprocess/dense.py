@@ -8,7 +8,7 @@ import numpy as np
 from numpy.typing import NDArray
 from scipy import sparse
 
-from recordwise.postprocess.boxed import Boxed, FloatArray, IntArray, Solution, curvature, levels_of
+from recordwise.postprocess.boxed import Boxed, FloatArray, IntArray, Solution, Solver, curvature, levels_of
 from recordwise.postprocess.newton import ROUNDS, RULES, solve_boxed
 
 
@@ -40,6 +40,12 @@ class DenseSystem:
     def cell(self) -> IntArray:
         """The cell of each coefficient."""
         return np.repeat(np.arange(self.cells), np.diff(self.start).astype(np.int64))
+
+    @property
+    def rows(self) -> Any:
+        """The rows as a sparse matrix, where all draws share them."""
+        shape = (self.queries, self.cells)
+        return sparse.csc_array((self.data[0], self.query, self.start), shape=shape).tocsr()
 
     @cached_property
     def by_query(self) -> Any:
@@ -76,15 +82,19 @@ class DenseSystem:
     def take(self, chosen: IntArray, /) -> "DenseSystem":
         return self if len(self.data) == 1 else self._with(self.data[chosen])
 
-    def solve(self, response: FloatArray, diagonal: FloatArray, right: FloatArray, /) -> FloatArray:
+    @property
+    def exact(self) -> bool:
+        return True
+
+    def solver(self, response: FloatArray, diagonal: FloatArray, /) -> Solver:
         first, second, place = self.pairs
         products = self.data[:, first] * self.data[:, second] * response[:, self.cell[first]]
         matrix = np.asarray((place @ products.T).T).reshape(len(products), self.queries, self.queries)
         every = np.arange(self.queries)
         matrix[:, every, every] += diagonal
         if len(matrix) == 1:
-            return np.asarray(np.linalg.solve(matrix[0], right.T).T)
-        return np.asarray(np.linalg.solve(matrix, right[:, :, None])[:, :, 0])
+            return lambda right: np.asarray(np.linalg.solve(matrix[0], right.T).T)
+        return lambda right: np.asarray(np.linalg.solve(matrix, right[:, :, None])[:, :, 0])
 
     def _with(self, data: FloatArray) -> "DenseSystem":
         """The same pattern with other coefficients; the gathered indices are shared, not built again."""

@@ -111,7 +111,7 @@ def along(gap, move):
 def newton(pattern, cells, queries, head, rules, y, centre, x, flags, work, matrices):
     """Newton steps with a line search on the slope; returns how many. ``centre`` is the starting point."""
     tolerance, small, near, overshoot, max_steps, line_search = rules
-    inside, slack, counted = flags
+    inside, slack, counted, loose = flags
     gap, size, move, trial = work
     gram, matrix = matrices
     gram[:] = 0.0
@@ -121,12 +121,14 @@ def newton(pattern, cells, queries, head, rules, y, centre, x, flags, work, matr
     worst = evaluate(pattern, cells, queries, y, centre, x, inside, slack, gap, size)
     settled, before = False, np.inf
     for steps in range(max_steps):
-        if worst <= tolerance or (settled and worst < small) or (worst > 0.5 * before and worst < near):
+        stuck = worst > 0.5 * before
+        if worst <= tolerance or (settled and (stuck or worst < small)) or (stuck and worst < near):
             return steps
         before = worst
         assemble(pattern, cells[0], inside, counted, gram)
         jacobian(gram, weight, proximal, slack, matrix)
         descend(matrix, head, gap, move)
+        loose[:] = slack
         slope, length = along(gap, move), 1.0
         for _ in range(line_search):
             for q in range(len(y)):
@@ -137,7 +139,7 @@ def newton(pattern, cells, queries, head, rules, y, centre, x, flags, work, matr
                 break
             length *= min(max(-slope / (end - slope), 0.1), 0.9)
         y[:] = trial
-        settled = length == 1.0 and same(inside, counted)
+        settled = length == 1.0 and same(inside, counted) and same(slack, loose)
     return max_steps
 
 
@@ -164,7 +166,7 @@ def solve_draws(start, query, data, boxed, scale, held, head, rules, levels, rou
     precision_, target_, low_, high_, weight_, answer_, floor_, ceiling_ = boxed
     draws, n = x.shape
     m = y.shape[1]
-    flags = (np.zeros(n, np.bool_), np.zeros(m, np.bool_), np.zeros(n, np.bool_))
+    flags = (np.zeros(n, np.bool_), np.zeros(m, np.bool_), np.zeros(n, np.bool_), np.zeros(m, np.bool_))
     work = (np.zeros(m), np.zeros(m), np.zeros(m), np.zeros(m))
     matrices = (np.zeros((m, m)), np.zeros((m, m)))
     centre, measured = np.zeros(m), np.zeros(n, np.bool_)

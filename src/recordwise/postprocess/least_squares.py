@@ -1,5 +1,7 @@
 """Least squares with and without the sign constraint."""
 
+from dataclasses import replace
+
 import numpy as np
 from numpy.typing import ArrayLike
 from scipy import sparse
@@ -82,8 +84,10 @@ def nnls(
 
 def closed_form(problem: Boxed, system: System) -> FloatArray:
     """Least squares where every cell was measured: one linear system, as large as the number of sums."""
+    if not system.exact:
+        return solve_problem(replace(problem, low=-problem.high), system).x
     gap = problem.answer - system.sums(problem.target)
-    y = system.solve(1.0 / problem.precision, 1.0 / problem.weight, gap)
+    y = system.solver(1.0 / problem.precision, 1.0 / problem.weight)(gap)
     return problem.target + system.spread(y) / problem.precision
 
 

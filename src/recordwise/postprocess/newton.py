@@ -130,7 +130,8 @@ def newton(stage: Round) -> tuple[Point, IntArray]:
     settled, last = np.zeros(len(point.y), dtype=np.bool_), np.full(len(point.y), np.inf)
     steps = np.zeros(len(point.y), dtype=np.int64)
     for _ in range(MAX_STEPS):
-        rounding = (settled & (point.worst < SMALL)) | ((point.worst > 0.5 * last) & (point.worst < NEAR))
+        stuck = point.worst > 0.5 * last
+        rounding = (settled & (stuck | (point.worst < SMALL))) | (stuck & (point.worst < NEAR))
         moving = np.flatnonzero((point.worst > INNER_TOLERANCE) & ~rounding)
         if len(moving) == 0:
             break
@@ -138,14 +139,20 @@ def newton(stage: Round) -> tuple[Point, IntArray]:
         last[moving] = before.worst
         reached, full = step(stage.take(moving), before)
         put(point, moving, reached)
-        settled[moving] = full & np.all((before.response > 0) == (reached.response > 0), axis=1)
+        settled[moving] = full & same_piece(before, reached)
         steps[moving] += 1
     return point, steps
 
 
+def same_piece(before: Point, after: Point) -> NDArray[np.bool_]:
+    """Whether a step stayed on the linear piece it was computed for; a full one then ended at the root but for rounding."""
+    cells = np.all((before.response > 0) == (after.response > 0), axis=1)
+    return np.asarray(cells & np.all(before.diagonal == after.diagonal, axis=1))
+
+
 def step(stage: Round, point: Point) -> tuple[Point, NDArray[np.bool_]]:
     """One Newton step, and whether it was a full one; where it overshoots, regula falsi brings the slope along it near zero."""
-    move = -stage.system.solve(point.response, point.diagonal, point.gap)
+    move = -stage.system.solver(point.response, point.diagonal)(point.gap)
     slope = np.sum(point.gap * move, axis=1)
     length = np.ones(len(slope))
     reached = stage.at(point.y + move)

@@ -5,10 +5,14 @@ from dataclasses import dataclass, replace
 import numpy as np
 from scipy import sparse
 
+from recordwise.postprocess.bordered import BorderedSystem
 from recordwise.postprocess.boxed import Boxed, FloatArray, Solution, System
+from recordwise.postprocess.cascade import Cascade
 from recordwise.postprocess.dense import DenseSystem, solve_dense
+from recordwise.postprocess.iterative import IterativeSystem, Operator, SparseRows, WithExtras
 from recordwise.postprocess.measured import Measured, Parts, sum_rows
 from recordwise.postprocess.newton import solve_boxed
+from recordwise.postprocess.tree import tree_system
 from recordwise.postprocess.workload import Group, Workload, group_spread
 
 DENSE_WORK = 2e8
@@ -39,7 +43,19 @@ def system_of(workload: Workload, parts: Parts) -> System:
     rest = len(parts.sums) - parts.head
     if rest**3 / 3 + parts.head * rest**2 <= DENSE_WORK:
         return DenseSystem.of(sum_rows(workload, parts), parts.head)
-    raise NotImplementedError
+    tree = tree_system(workload, parts)
+    return tree if tree is not None else IterativeSystem(operator=operator_of(workload, parts))
+
+
+def operator_of(workload: Workload, parts: Parts) -> Operator:
+    """The sums for conjugate gradients: rolled up where all groups are partitions, sparse rows otherwise."""
+    if any(group.labels is None for group in workload.groups):
+        return SparseRows(rows=sum_rows(workload, parts))
+    position = np.full(workload.queries, -1)
+    position[parts.sums] = np.arange(len(parts.sums))
+    places = [position[place] for place in workload.slices]
+    used = [k for k, place in enumerate(places) if np.any(place >= 0)]
+    return Cascade.of([workload.groups[k] for k in used], [places[k] for k in used], len(parts.sums))
 
 
 def solve_problem(problem: Boxed, system: System) -> Solution:
@@ -64,12 +80,29 @@ def solve_extended(measured: Measured, weights: FloatArray, extras: list[Extra])
         floor=-wide,
         ceiling=wide,
     )
-    return solve_dense(problem, extended_dense(measured.workload, parts, extras))
+    base = system_of(measured.workload, parts)
+    if isinstance(base, DenseSystem):
+        return solve_dense(problem, extended_dense(base, parts, extras))
+    member = np.stack([extra.member for extra in extras], axis=1)
+    if not isinstance(base, IterativeSystem):
+        return solve_boxed(problem, BorderedSystem(base=base, member=member))
+    found = [
+        solve_boxed(
+            problem.take(np.array([draw])),
+            IterativeSystem(operator=WithExtras(base=base.operator, member=member[draw])),
+        )
+        for draw in range(measured.draws)
+    ]
+    return Solution(
+        x=np.concatenate([one.x for one in found]),
+        y=np.concatenate([one.y for one in found]),
+        iterations=np.concatenate([one.iterations for one in found]),
+    )
 
 
-def extended_dense(workload: Workload, parts: Parts, extras: list[Extra]) -> DenseSystem:
+def extended_dense(base: DenseSystem, parts: Parts, extras: list[Extra]) -> DenseSystem:
     """The sums and below them one row for each extra query, with coefficients by draw."""
-    rows = sum_rows(workload, parts)
+    rows = base.rows
     pattern = np.stack([np.any(extra.member != 0, axis=0) for extra in extras])
     system = DenseSystem.of(sparse.vstack([rows, sparse.csr_array(pattern.astype(np.float64))]), parts.head)
     data = np.broadcast_to(system.data, (len(extras[0].member), system.data.shape[1])).copy()

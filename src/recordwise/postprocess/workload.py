@@ -34,6 +34,8 @@ class Group:
     """Rows of a sparse matrix, where it is not."""
     digits: Digits | None = None
     """The coordinates that tell its queries apart, on a full grid; a margin of a margin has fewer."""
+    kept: Mapping[int, str] = field(default_factory=dict)
+    """The level it tells apart of each dimension it does not add up."""
 
     @cached_property
     def rows(self) -> Any:
@@ -89,8 +91,10 @@ class Workload:
 
     cells: int
     groups: tuple[Group, ...]
-    shape: tuple[int, ...] | None = field(default=None)
+    shape: tuple[int, ...] | None = None
     """The grid the cells come from, in C order, where there is one."""
+    levels: Mapping[str, tuple[int, IntArray]] = field(default_factory=dict)
+    """For each level its dimension and the code of every leaf."""
 
     def __post_init__(self) -> None:
         if not self.groups:
@@ -144,8 +148,9 @@ class Workload:
             parts = [(levels[level][1], places[levels[level][0]]) for level in kept]
             labels, size = joint_labels([codes[place] for codes, place in parts], places.shape[1])
             told = frozenset[str]().union(*(digits[level] for level in kept)) if cells is None else None
-            made.append(Group(name=name, size=size, cells=places.shape[1], labels=labels, digits=told))
-        return cls(cells=places.shape[1], groups=tuple(made), shape=shape if cells is None else None)
+            where = {levels[level][0]: level for level in kept}
+            made.append(Group(name=name, size=size, cells=places.shape[1], labels=labels, digits=told, kept=where))
+        return cls(cells=places.shape[1], groups=tuple(made), shape=shape if cells is None else None, levels=levels)
 
     @classmethod
     def matrix(cls, rows: Any, groups: Mapping[str, int] | None = None) -> "Workload":

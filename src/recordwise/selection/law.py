@@ -93,6 +93,6 @@ def _deltas(law: SelectionLaw) -> Steps:
     last = max(law.threshold + noise.quantile(1 - NEARLY_SURE), 1)
     spaced = np.ceil(np.linspace(1, last, MOST_STEPS - EXACT_STEPS)).astype(np.int64)
     counts = sorted({*range(1, min(last, EXACT_STEPS) + 1), *spaced.tolist()})
-    tails = [Fraction(float(chance)) for chance in np.atleast_1d(noise.sf_upper([law.threshold - m for m in counts]))]
+    tails = np.minimum(noise.sf_upper([law.threshold - m for m in counts]), 1.0)
     # Rounding up separately could leave two neighbours a unit apart in the wrong order.
-    return tuple((m, Fraction(chance)) for m, chance in zip(counts, np.maximum.accumulate([float(t) for t in tails])))
+    return tuple((m, Fraction(float(chance))) for m, chance in zip(counts, np.maximum.accumulate(tails)))

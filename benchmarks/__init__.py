@@ -1,0 +1,1 @@
+"""One module per part; each has a ``main()``. Run one with ``python -m benchmarks NAME``, or all of them without a name."""

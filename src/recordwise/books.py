@@ -1,0 +1,231 @@
+"""An append-only chain of events in one SQLite file, safe for many processes. It knows nothing of policies or budgets.
+
+Each event holds the digest of the one before, over the very text that is stored, so that a changed or removed entry breaks the
+chain. Whoever writes does so in one transaction alone on the file, and only after the whole chain was found unbroken.
+"""
+
+import hashlib
+import json
+import os
+import sqlite3
+import threading
+import time
+from collections.abc import Iterator
+from contextlib import contextmanager
+from dataclasses import dataclass
+from datetime import UTC, datetime
+from pathlib import Path
+from typing import Any
+from urllib.parse import quote
+
+from recordwise.errors import LedgerError, RecordwiseError
+
+WAIT_SECONDS = 120.0
+GENESIS = "0" * 64
+COLUMNS = "sequence, time, kind, body, digest"
+TABLE = """CREATE TABLE IF NOT EXISTS events (
+    sequence INTEGER PRIMARY KEY, time TEXT NOT NULL, kind TEXT NOT NULL, body TEXT NOT NULL, digest TEXT NOT NULL UNIQUE)"""
+GUARDS = [
+    f"CREATE TRIGGER IF NOT EXISTS no_{verb.lower()} BEFORE {verb} ON events BEGIN SELECT RAISE(ABORT, 'append only'); END"
+    for verb in ("UPDATE", "DELETE")
+]
+REASONS = {
+    sqlite3.SQLITE_FULL: "the disk is full",
+    sqlite3.SQLITE_READONLY: "the file or its folder is read-only",
+    sqlite3.SQLITE_CANTOPEN: "the file cannot be opened or created",
+    sqlite3.SQLITE_BUSY: f"other processes held it for {WAIT_SECONDS:.0f} seconds",
+    sqlite3.SQLITE_NOTADB: "it is not a SQLite file",
+    sqlite3.SQLITE_CORRUPT: "the file is damaged",
+    sqlite3.SQLITE_IOERR: "the disk reported an error",
+}
+ADVICE = "Check the disk and the permissions, or restore the file from a copy and verify it against the releases."
+NOTHING_DRAWN = "Nothing was drawn."
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Event:
+    """One line of the books."""
+
+    sequence: int
+    time: str
+    kind: str
+    """``opened``, ``charged``, ``released`` or ``failed``."""
+    body: dict[str, Any]
+    digest: str
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Head:
+    """How long the chain is and what its last digest is; a release carries it as evidence."""
+
+    length: int
+    digest: str
+
+
+class Books:
+    """The chain of one file, or of one process where there is no path."""
+
+    def __init__(self, path: str | Path | None, *, writable: bool) -> None:
+        self.path = "in memory" if path is None else str(path)
+        self._turn = threading.RLock()
+        self._process = os.getpid()
+        with self._told(NOTHING_DRAWN):
+            self._connection = self._connect(path) if writable else self._connect_to_read(Path(str(path)))
+
+    def _connect(self, path: str | Path | None) -> sqlite3.Connection:
+        connection = sqlite3.connect(
+            ":memory:" if path is None else path, timeout=WAIT_SECONDS, isolation_level=None, check_same_thread=False
+        )
+        self._write_ahead(connection)
+        connection.execute("PRAGMA synchronous = FULL")
+        return connection
+
+    def _write_ahead(self, connection: sqlite3.Connection) -> None:
+        """SQLite does not wait for its turn when it changes the journal, so this does."""
+        deadline = time.monotonic() + WAIT_SECONDS
+        while True:
+            try:
+                connection.execute("PRAGMA journal_mode = WAL")
+                return
+            except sqlite3.OperationalError as error:
+                if primary_code(error) != sqlite3.SQLITE_BUSY or time.monotonic() > deadline:
+                    connection.close()
+                    raise
+            time.sleep(0.01)
+
+    def _connect_to_read(self, path: Path) -> sqlite3.Connection:
+        """Reading changes nothing; in a folder that takes no lock files, only if no entry is still in the log beside it."""
+        address = f"file:{quote(str(path.absolute()))}?mode=ro"
+        connection = sqlite3.connect(address, uri=True, timeout=WAIT_SECONDS, check_same_thread=False)
+        try:
+            connection.execute("SELECT count(*) FROM sqlite_master").fetchone()
+        except sqlite3.OperationalError:
+            log = path.with_name(path.name + "-wal")
+            connection.close()
+            if log.exists() and log.stat().st_size:
+                raise
+            connection = sqlite3.connect(f"{address}&immutable=1", uri=True, check_same_thread=False)
+        return connection
+
+    def lay_out(self) -> None:
+        """Make the table in a new file; a file that belongs to another program is left alone."""
+        names = {row[0] for row in self._connection.execute("SELECT name FROM sqlite_master WHERE type = 'table'")}
+        if names and "events" not in names:
+            raise LedgerError(path=self.path, problem="is a database of another program", advice="Name a new file.")
+        for statement in (TABLE, *GUARDS):
+            self._connection.execute(statement)
+
+    @contextmanager
+    def transaction(self, *, state: str = NOTHING_DRAWN) -> Iterator[None]:
+        """All or nothing, alone on the file; ``state`` is what an error says about where that leaves us."""
+        with self._told(state):
+            self._connection.execute("BEGIN IMMEDIATE")
+            try:
+                yield
+                self._connection.execute("COMMIT")
+            except BaseException:
+                # A full disk makes SQLite roll back by itself.
+                if self._connection.in_transaction:
+                    self._connection.execute("ROLLBACK")
+                raise
+
+    def append(self, kind: str, body: dict[str, Any]) -> Event:
+        """Add an event to an unbroken chain; call it in a transaction."""
+        rows = self._rows()
+        if problems := broken_links(rows):
+            raise LedgerError(path=self.path, problem=f"is damaged: {problems[0]}", advice=ADVICE)
+        sequence, previous = (rows[-1][0] + 1, rows[-1][4]) if rows else (1, GENESIS)
+        now, text = datetime.now(UTC).isoformat(timespec="milliseconds"), canonical(body)
+        digest = chained(previous, sequence, now, kind, text)
+        self._connection.execute("INSERT INTO events VALUES (?, ?, ?, ?, ?)", (sequence, now, kind, text, digest))
+        return Event(sequence=sequence, time=now, kind=kind, body=json.loads(text), digest=digest)
+
+    def _rows(self) -> list[tuple[Any, ...]]:
+        return self._connection.execute(f"SELECT {COLUMNS} FROM events ORDER BY sequence").fetchall()
+
+    def events(self) -> list[Event]:
+        """Every event, oldest first."""
+        with self._told(""):
+            return [as_event(row) for row in self._rows()]
+
+    def last(self, kind: str) -> Event | None:
+        """The latest event of a kind."""
+        with self._told(""):
+            row = self._connection.execute(
+                f"SELECT {COLUMNS} FROM events WHERE kind = ? ORDER BY sequence DESC LIMIT 1", (kind,)
+            ).fetchone()
+            return None if row is None else as_event(row)
+
+    def problems(self) -> list[str]:
+        """What is wrong with the file or the chain, whatever the events say."""
+        with self._told(""):
+            found = [row[0] for row in self._connection.execute("PRAGMA integrity_check")]
+            damage = [] if found == ["ok"] else ["the file is damaged"]
+            return damage + broken_links(self._rows())
+
+    def close(self) -> None:
+        self._connection.close()
+
+    @contextmanager
+    def _told(self, state: str) -> Iterator[None]:
+        """One thread at a time, in the process that opened the file; failures in our own words."""
+        if os.getpid() != self._process:
+            raise LedgerError(
+                path=self.path, problem="was opened in another process", advice="Open it in each process."
+            )
+        with self._turn:
+            try:
+                yield
+            except RecordwiseError:
+                raise
+            except (sqlite3.Error, ValueError, OSError) as error:
+                raise LedgerError(
+                    path=self.path,
+                    problem=f"cannot be read or written: {reason(error)}",
+                    advice=f"{state} {ADVICE}".strip(),
+                ) from None
+
+
+def primary_code(error: Exception) -> int | None:
+    """SQLite's code without its extension."""
+    code = getattr(error, "sqlite_errorcode", None)
+    return None if code is None else int(code) & 0xFF
+
+
+def reason(error: Exception) -> str:
+    """Why, without SQLite's own text, which can quote what is stored."""
+    if isinstance(error, OSError):
+        return error.strerror or type(error).__name__
+    known = REASONS.get(primary_code(error) or 0)
+    if known is None and isinstance(error, ValueError):
+        return "an entry is not in the form it was written in"
+    return known or str(getattr(error, "sqlite_errorname", type(error).__name__))
+
+
+def as_event(row: tuple[Any, ...]) -> Event:
+    sequence, at, kind, body, digest = row
+    return Event(sequence=sequence, time=at, kind=kind, body=json.loads(body), digest=digest)
+
+
+def broken_links(rows: list[tuple[Any, ...]]) -> list[str]:
+    """Where the chain of stored rows is interrupted."""
+    problems: list[str] = []
+    previous = GENESIS
+    for place, (sequence, at, kind, body, digest) in enumerate(rows, start=1):
+        if sequence != place:
+            return [*problems, f"event {place} is missing"]
+        texts = all(isinstance(part, str) for part in (at, kind, body, digest))
+        if not texts or chained(previous, sequence, at, kind, body) != digest:
+            problems.append(f"event {place} was changed after it was written")
+        previous = digest
+    return problems
+
+
+def canonical(body: Any) -> str:
+    """One text for one value."""
+    return json.dumps(body, sort_keys=True, separators=(",", ":"), ensure_ascii=False, allow_nan=False)
+
+
+def chained(previous: str, sequence: int, at: str, kind: str, body: str) -> str:
+    """The digest that ties an event to the one before."""
+    return hashlib.sha256(canonical([previous, sequence, at, kind, body]).encode()).hexdigest()

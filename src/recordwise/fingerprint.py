@@ -1,0 +1,59 @@
+"""The fingerprint of published tables: the same for a release in memory and for its Parquet files."""
+
+import hashlib
+import json
+from collections.abc import Mapping
+from concurrent.futures import ThreadPoolExecutor
+
+import numpy as np
+import pyarrow as pa
+import pyarrow.compute as pc
+
+from recordwise.errors import ParameterError
+from recordwise.policy import Policy
+
+
+def digest_of(tables: Mapping[str, pa.Table], policy: Policy) -> str:
+    """SHA-256 over the policy and over names, types, lengths and contents of all columns, tables by name."""
+    names = sorted(tables)
+    columns = [(name, column) for name in names for column in tables[name].column_names]
+    with ThreadPoolExecutor() as pool:
+        found = pool.map(lambda place: column_digest(tables[place[0]].column(place[1])), columns)
+        parts = [[*place, digest] for place, digest in zip(columns, found)]
+    rows = [[name, tables[name].num_rows] for name in names]
+    return hashlib.sha256(json.dumps([policy.to_json(), rows, parts], sort_keys=True).encode()).hexdigest()
+
+
+def column_digest(column: pa.ChunkedArray) -> str:
+    """Of one column, however it is cut into chunks: where it is NULL, then its values; for text, lengths and letters."""
+    if not publishable(column.type):
+        raise ParameterError(
+            parameter="a column", problem=f"of type {column.type} is neither numbers, text nor truth values"
+        )
+    total = hashlib.sha256(f"{column.type}".encode())
+    array = pa.concat_arrays(column.chunks) if column.num_chunks else pa.array([], column.type)
+    if array.null_count:
+        total.update(np.packbits(array.is_null().to_numpy(zero_copy_only=False)).data)
+        array = array.fill_null(
+            "" if pa.types.is_string(array.type) else False if pa.types.is_boolean(array.type) else 0
+        )
+    if pa.types.is_string(array.type):
+        total.update(pc.binary_length(array).to_numpy().data)
+        total.update(_letters(array))
+    else:
+        total.update(np.ascontiguousarray(array.to_numpy(zero_copy_only=False)).data)
+    return total.hexdigest()
+
+
+def publishable(kind: pa.DataType) -> bool:
+    """Whether a column of this type is the same after a trip through Parquet and CSV."""
+    types = pa.types
+    return bool(types.is_integer(kind) or types.is_floating(kind) or types.is_string(kind) or types.is_boolean(kind))
+
+
+def _letters(array: pa.StringArray) -> memoryview:
+    _, offsets, letters = array.buffers()
+    if letters is None or not len(array):
+        return memoryview(b"")
+    ends = np.frombuffer(offsets, dtype=np.int32)
+    return memoryview(letters)[ends[array.offset] : ends[array.offset + len(array)]]

@@ -1,0 +1,66 @@
+"""What is said about each total, made from the noisy answers a block of cells at a time."""
+
+from collections.abc import Callable
+from dataclasses import dataclass
+from typing import TypeAlias
+
+import numpy as np
+
+from recordwise.arithmetic import FloatArray
+from recordwise.mechanisms.noisy import IntArray
+
+BLOCK = 1 << 14
+"""Few enough cells that every intermediate column stays in the processor's cache."""
+Fields: TypeAlias = tuple[FloatArray, FloatArray, FloatArray, FloatArray, FloatArray, FloatArray]
+"""value, median_unbiased, standard_error, variance_unbiased, low, high."""
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Estimates:
+    """What is said about each total, from the noisy answer alone."""
+
+    value: FloatArray
+    """Mean-unbiased."""
+    median_unbiased: FloatArray
+    """As often above the exact total as below; of a signed sum, the difference of two such values, which need not be one."""
+    standard_error: FloatArray
+    """Of ``value``, due to noise; infinite where the noise has no variance."""
+    variance_unbiased: FloatArray
+    """An unbiased estimate of the variance, negative at times; the one to add up over cells."""
+    low: FloatArray
+    high: FloatArray
+    """A noise interval: it holds the exact total with at least ``level``."""
+    level: float
+
+
+def by_blocks(points: IntArray, level: float, fields: Callable[[IntArray], Fields]) -> Estimates:
+    """Estimates of every cell, in the shape of the noisy points."""
+    flat = points.ravel()
+    found = np.empty((6, flat.size))
+    for start in range(0, flat.size, BLOCK):
+        part = slice(start, start + BLOCK)
+        for row, column in zip(found, fields(flat[part])):
+            row[part] = column
+    value, median, error, spread, low, high = (row.reshape(points.shape) for row in found)
+    return Estimates(
+        value=value,
+        median_unbiased=median,
+        standard_error=error,
+        variance_unbiased=spread,
+        low=low,
+        high=high,
+        level=level,
+    )
+
+
+def difference(positive: Estimates, negative: Estimates, *, level: float) -> Estimates:
+    """Positive part minus negative part; each interval holds at a level that leaves half of the misses to each."""
+    return Estimates(
+        value=positive.value - negative.value,
+        median_unbiased=positive.median_unbiased - negative.median_unbiased,
+        standard_error=np.hypot(positive.standard_error, negative.standard_error),
+        variance_unbiased=positive.variance_unbiased + negative.variance_unbiased,
+        low=positive.low - negative.high,
+        high=positive.high - negative.low,
+        level=level,
+    )

@@ -1,0 +1,52 @@
+"""The scale of fat-tailed noise: given itself, or found from a goal."""
+
+from collections.abc import Callable
+from fractions import Fraction
+
+from recordwise.exact import Number
+from recordwise.mechanisms.calibration import calibrate
+from recordwise.mechanisms.fat_tailed import FINE, FatTailedNoise
+from recordwise.mechanisms.loss_table import next_entry
+from recordwise.mechanisms.noisy import read_level
+
+
+class _ScaleFamily:
+    """A fat-tailed mechanism as a function of its scale.
+
+    On a fine lattice, spread and quantiles are proportional to the scale, so they are taken from the law at a thousand lattice
+    steps; on a lattice the user asked for they are those of the law itself.
+    """
+
+    def __init__(self, make: Callable[[Fraction], FatTailedNoise], coarse: Fraction | None) -> None:
+        self._make, self._coarse = make, coarse
+
+    def spread(self, parameter: Fraction, total: Fraction) -> float:
+        if self._coarse is not None:
+            return self._make(parameter).law_on(self._coarse).variance * float(self._coarse) ** 2
+        return self._make(Fraction(1)).law_on(Fraction(1, FINE)).variance * float(parameter / FINE) ** 2
+
+    def loss(self, parameter: Fraction, contribution: Fraction) -> float:
+        """As the policy of a measure of that step charges it: at the next entry of its table."""
+        step = plain_step(contribution)
+        return self._make(parameter).loss_at_shift(next_entry(int(contribution / step)) * step, step=step)
+
+    def relative_error(self, parameter: Fraction, total: Fraction, level: float) -> float:
+        chance = (1 + read_level(level)) / 2
+        if self._coarse is not None:
+            return float(self._make(parameter).law_on(self._coarse).quantile(chance) * self._coarse / total)
+        return float(self._make(Fraction(1)).law_on(Fraction(1, FINE)).quantile(chance) * parameter / FINE / total)
+
+
+def plain_step(value: Fraction) -> Fraction:
+    """The step a record of this value is likely measured in: 1, or the power of ten that divides it, or the value itself."""
+    for digits in range(19):
+        if (value * 10**digits).denominator == 1:
+            return Fraction(1, 10**digits)
+    return value
+
+
+def fat_tailed_scale(
+    make: Callable[[Fraction], FatTailedNoise], coarse: Fraction | None, *, own: Number | None, **goals: Number | None
+) -> Fraction:
+    """The scale itself, or the one that meets the one goal given."""
+    return calibrate(_ScaleFamily(make, coarse), name="scale", own=own, **goals)

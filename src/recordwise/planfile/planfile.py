@@ -1,0 +1,190 @@
+"""A plan in a file: everything a release needs to know, checked as a whole before any record is read."""
+
+import tomllib
+from dataclasses import dataclass, field
+from decimal import Decimal
+from pathlib import Path
+from typing import Any
+
+from recordwise.errors import PlanFileError
+from recordwise.plan import Plan, Schema
+from recordwise.planfile.budget import read_budget
+from recordwise.planfile.checking import checked
+from recordwise.planfile.keys import named_keys
+from recordwise.planfile.lines import line_index
+from recordwise.planfile.mechanisms import named_mechanisms
+from recordwise.planfile.node import Node, Problem, Problems
+from recordwise.planfile.queries import Shelf, read_draft
+from recordwise.planfile.schema import read_schema
+from recordwise.policy import Policy
+from recordwise.session import TUNINGS, Session
+
+TOP = ("dataset", "source", "ledger", "tuned_on", "accept_tuning", "memory_limit")
+TABLES = ("schema", "budget", "mechanisms", "keys", "queries", "outputs", "examples")
+NEEDED = ("dataset", "source", "ledger", "tuned_on", "schema", "queries")
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class PlanFile:
+    """A plan read from TOML. Relative paths in it start at its own folder."""
+
+    path: Path
+    dataset: str
+    source: tuple[str, ...]
+    ledger: Path
+    plan: Plan
+    budget: Policy | None = None
+    tuned_on: str = "public"
+    accept_tuning: str | None = None
+    memory_limit: str = "700MB"
+    csv: bool = True
+    level: float = 0.95
+    examples: dict[str, dict[str, Any]] = field(default_factory=dict)
+    """Made-up records, by name, at which the loss is shown."""
+
+    def session(self) -> Session:
+        """The table opened as the plan says; reads names and types only."""
+        schema = self.plan.schema
+        return Session(
+            list(self.source),
+            unit=schema.unit,
+            measures={measure.name: measure for measure in schema.measures},
+            columns={column.name: column for column in schema.columns},
+            firm=schema.firm,
+            ledger=self.ledger,
+            budget=self.budget,
+            dataset=self.dataset,
+            memory_limit=self.memory_limit,
+            tuned_on=self.tuned_on,
+            accept_tuning=self.accept_tuning,
+        )
+
+
+def load_plan(path: str | Path) -> PlanFile:
+    """Read and check a plan file; every problem is reported at once, with its line."""
+    file = Path(path)
+    text = _text_of(file)
+    root = _parsed(file, text)
+    found = _read(file, root)
+    problems = root.problems.listed()
+    if problems or found is None:
+        raise PlanFileError(path=str(path), problems=problems)
+    return found
+
+
+def _text_of(file: Path) -> str:
+    try:
+        return file.read_text(encoding="utf-8")
+    except OSError as error:
+        raise PlanFileError(path=str(file), problems=(f"cannot be read ({error.strerror})",)) from None
+    except UnicodeDecodeError:
+        raise PlanFileError(path=str(file), problems=("is not text in UTF-8",)) from None
+
+
+def _parsed(file: Path, text: str) -> Node:
+    try:
+        return Node(tomllib.loads(text, parse_float=Decimal), (), Problems(line_index(text)))
+    except tomllib.TOMLDecodeError as error:
+        raise PlanFileError(path=str(file), problems=(_syntax(str(error), text),)) from None
+    except RecursionError:
+        raise PlanFileError(path=str(file), problems=("is nested too deeply",)) from None
+
+
+def _syntax(message: str, text: str) -> Problem:
+    """The parser's own words, with the line at the front like every other problem."""
+    what, _, where = message.partition(" (at ")
+    digits = where.removeprefix("line ").partition(",")[0]
+    line = int(digits) if digits.isdecimal() else text.count("\n") + 1
+    return Problem(line, "", f"{what[:1].lower()}{what[1:]} (this is not valid TOML)")
+
+
+def _read(file: Path, root: Node) -> PlanFile | None:
+    entries = root.table(*TOP, *TABLES, needed=NEEDED)
+    folder = file.resolve().parent
+    read: dict[str, Any] = {
+        "dataset": entries["dataset"].text() if "dataset" in entries else None,
+        "source": _source(entries["source"], folder) if "source" in entries else None,
+        "ledger": _below(entries["ledger"], folder) if "ledger" in entries else None,
+        **_tuning(entries, root),
+        **_outputs(entries.get("outputs")),
+    }
+    if "memory_limit" in entries:
+        read["memory_limit"] = _memory(entries["memory_limit"])
+    schema = read_schema(entries["schema"]) if "schema" in entries else None
+    if schema is None:
+        return None
+    if "budget" in entries:
+        read["budget"] = read_budget(entries["budget"], schema)
+    read["examples"] = _examples(entries.get("examples"), schema)
+    read["plan"] = _plan(entries, schema, folder)
+    complete = all(value is not None for name, value in read.items() if name != "accept_tuning")
+    return PlanFile(path=file, **read) if complete else None
+
+
+def _plan(entries: dict[str, Node], schema: Schema, folder: Path) -> Plan | None:
+    mechanisms = named_mechanisms(entries.get("mechanisms"), schema)
+    shelf = Shelf(schema, mechanisms, named_keys(entries.get("keys"), folder), folder)
+    if "queries" not in entries:
+        return None
+    queries = [checked(read_draft(each, shelf), shelf) for each in entries["queries"].items()]
+    if not queries:
+        entries["queries"].problem("must hold at least one query")
+    known = tuple(each for each in queries if each is not None)
+    if not known or len(known) < len(queries):
+        return None
+    return entries["queries"].attempt(lambda: Plan(schema=schema, queries=known))
+
+
+def _source(node: Node, folder: Path) -> tuple[str, ...] | None:
+    names = [each.text() for each in node.items()]
+    if not names or None in names:
+        return None
+    return tuple(str(folder / name) for name in names if name is not None)
+
+
+def _below(node: Node, folder: Path) -> Path | None:
+    name = node.text()
+    return None if name is None else folder / name
+
+
+def _tuning(entries: dict[str, Node], root: Node) -> dict[str, Any]:
+    tuned = entries["tuned_on"].word(*TUNINGS) if "tuned_on" in entries else None
+    reason = entries["accept_tuning"].text() if "accept_tuning" in entries else None
+    if tuned == "confidential" and "accept_tuning" not in entries:
+        entries["tuned_on"].problem(
+            'a plan tuned on the confidential table needs accept_tuning = "reason", which is printed'
+        )
+    return {"tuned_on": tuned, "accept_tuning": reason}
+
+
+def _outputs(node: Node | None) -> dict[str, Any]:
+    if node is None:
+        return {}
+    entries = node.table("csv", "level")
+    read: dict[str, Any] = {}
+    if "csv" in entries:
+        read["csv"] = entries["csv"].flag()
+    if "level" in entries:
+        read["level"] = entries["level"].share()
+    return read
+
+
+def _memory(node: Node) -> str | None:
+    text = node.text()
+    number, unit = (text[:-2], text[-2:]) if text else ("", "")
+    if text is not None and (not number.strip().isdecimal() or unit not in ("MB", "GB")):
+        node.problem('must be a size like "700MB" or "4GB"')
+        return None
+    return text
+
+
+def _examples(node: Node | None, schema: Schema) -> dict[str, dict[str, Any]]:
+    """Made-up records; a value is a number of a measure or a value of a column."""
+    known = (*schema.measure_names(), *schema.column_names())
+    found = {}
+    for name, each in (node.table() if node is not None else {}).items():
+        values = each.table(*known) if known else {}
+        found[name] = {
+            column: entry.number() if schema.measure(column) else entry.value for column, entry in values.items()
+        }
+    return found

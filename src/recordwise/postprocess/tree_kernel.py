@@ -1,0 +1,68 @@
+"""The compiled elimination of tree.py: one node after the other, on the upper triangle, without LAPACK.
+
+Many small matrices are what threaded LAPACK is worst at: its threads wait for each other longer than they work.
+"""
+
+# mypy: disable-error-code="no-untyped-def"
+
+from typing import Any
+
+import numba
+import numpy as np
+
+compiled: Any = numba.njit(cache=True, nogil=True, error_model="numpy", fastmath={"reassoc", "contract", "nsz"})
+
+
+@compiled
+def eliminate_nodes(beta, root, factor, cross):
+    """With C = I + s B s = U'U (s = ``root``): U into ``factor``, U'^-1 s B into ``cross``, and B - B s C^-1 s B over ``beta``."""
+    nodes, m = root.shape
+    for n in range(nodes):
+        b, s, u, v = beta[n], root[n], factor[n], cross[n]
+        for i in range(m):
+            for j in range(m):
+                v[i, j] = s[i] * b[i, j]
+                u[i, j] = v[i, j] * s[j]
+            u[i, i] += 1.0
+        for j in range(m):
+            pivot = 1.0 / np.sqrt(u[j, j])
+            for k in range(j, m):
+                u[j, k] *= pivot
+            for k in range(m):
+                v[j, k] *= pivot
+            for i in range(j + 1, m):
+                share = u[j, i]
+                if share != 0.0:
+                    for k in range(i, m):
+                        u[i, k] -= share * u[j, k]
+                    for k in range(m):
+                        v[i, k] -= share * v[j, k]
+        for k in range(m):
+            for i in range(m):
+                share = v[k, i]
+                if share != 0.0:
+                    for j in range(i, m):
+                        b[i, j] -= share * v[k, j]
+        for i in range(m):
+            for j in range(i):
+                b[i, j] = b[j, i]
+
+
+@compiled
+def back(root, factor, cross, vector):
+    """(I + s^2 B)^-1 vector = vector - s U^-1 (cross vector), node by node, in place."""
+    nodes, m = root.shape
+    work = np.zeros(m)
+    for n in range(nodes):
+        for i in range(m):
+            value = 0.0
+            for j in range(m):
+                value += cross[n, i, j] * vector[n, j]
+            work[i] = value
+        for i in range(m - 1, -1, -1):
+            value = work[i]
+            for j in range(i + 1, m):
+                value -= factor[n, i, j] * work[j]
+            work[i] = value / factor[n, i, i]
+        for i in range(m):
+            vector[n, i] -= root[n, i] * work[i]

@@ -1,0 +1,130 @@
+"""The uncertainty principle of private microdata [A]: a positively weighted data set cannot be right in every cell and in the sum.
+
+C is the worst root mean squared error of a cell, D that of the sum, d the number of cells. The bounds hold for every mechanism that
+returns nonnegative weights (T-UNCERTAIN, docs/theory/uncertainty.md); they are sharper than those of [A]. They bound errors, not
+privacy losses, and are computed in floating point.
+"""
+
+import math
+from collections.abc import Callable
+from dataclasses import dataclass
+
+import numpy as np
+from numpy.typing import ArrayLike
+
+from recordwise.errors import ParameterError
+from recordwise.postprocess.laws import FloatArray
+from recordwise.postprocess.sequential import sequential_fit
+from recordwise.postprocess.workload import Workload
+
+LOG_4_3 = math.log(4 / 3)
+
+
+def sum_error_bound_pure(*, cells: int, cell_error: float, epsilon: float) -> float:
+    """The least D under epsilon-differential privacy: the largest 3/4 k d exp(-epsilon t) over integers t = 2 C + k."""
+    check(cells, cell_error, epsilon=epsilon)
+    return cells * best(lambda k, t: 0.75 * k * math.exp(-epsilon * t), cell_error, 1 / epsilon)
+
+
+def sum_error_bound_approximate(*, cells: int, cell_error: float, epsilon: float, delta: float) -> float:
+    """The least D under (epsilon, delta): the largest k d (3/4 exp(-epsilon t) - delta/(exp(epsilon) - 1)), or 0."""
+    check(cells, cell_error, epsilon=epsilon)
+    if not 0 <= delta < 1:
+        raise ParameterError(parameter="delta", problem=f"must be at least 0 and below 1, not {delta}")
+    lost = delta / math.expm1(epsilon)
+    found = best(lambda k, t: k * (0.75 * math.exp(-epsilon * t) - lost), cell_error, 1 / epsilon)
+    return cells * max(found, 0.0)
+
+
+def sum_error_bound_zcdp(*, cells: int, cell_error: float, rho: float) -> float:
+    """The least D under rho-zCDP: the largest k d exp(-(sqrt(ln 4/3) + t sqrt(rho))^2), the best Renyi order put in."""
+    check(cells, cell_error, rho=rho)
+    reach = 1 / (2 * math.sqrt(rho * LOG_4_3))
+    return cells * best(lambda k, t: k * math.exp(-((math.sqrt(LOG_4_3) + t * math.sqrt(rho)) ** 2)), cell_error, reach)
+
+
+def best(value: Callable[[float, int], float], cell_error: float, reach: float) -> float:
+    """The largest value over integers t above 2 C, which rises to one top no further than ``reach`` above 2 C (T-UNCERTAIN)."""
+    start = 2 * cell_error
+    low = math.floor(start) + 1
+    high = max(low, math.ceil(start + reach))
+    while high - low > 2:
+        middle = (low + high) // 2
+        if value(middle - start, middle) < value(middle + 1 - start, middle + 1):
+            low = middle + 1
+        else:
+            high = middle
+    return max(value(t - start, t) for t in range(low, high + 1))
+
+
+def check(cells: int, cell_error: float, **positive: float) -> None:
+    """Refuse what is no number of cells, no error or no privacy parameter."""
+    if cells < 1:
+        raise ParameterError(parameter="cells", problem=f"must be at least 1, not {cells}")
+    if not (math.isfinite(cell_error) and cell_error >= 0):
+        raise ParameterError(parameter="cell_error", problem=f"must be a number not below 0, not {cell_error}")
+    for name, given in positive.items():
+        if not (math.isfinite(given) and given > 0):
+            raise ParameterError(parameter=name, problem=f"must be a number above 0, not {given}")
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Errors:
+    """Upper bounds on the errors of a construction, over all tables."""
+
+    cell: float
+    """Worst root mean squared error of a cell."""
+    sum: float
+    """Root mean squared error of the sum."""
+
+
+def point_first(cells: ArrayLike) -> FloatArray:
+    """Every noisy cell by itself, cut at zero: cells are as good as they can be, the sum of an empty table is not."""
+    return np.maximum(np.asarray(cells, dtype=np.float64), 0.0)
+
+
+def sum_first(total: ArrayLike, cells: ArrayLike, *, total_variance: float, cell_variance: float) -> FloatArray:
+    """The noisy total cut at zero and kept, then the nearest nonnegative cells with that total: Sequential on one table."""
+    given = np.asarray(cells, dtype=np.float64)
+    workload = Workload.marginals((given.shape[-1],), {"sum": (), "cells": (0,)})
+    answers = np.concatenate([np.asarray(total, dtype=np.float64)[..., None], given], axis=-1)
+    return sequential_fit(workload, answers, [total_variance, cell_variance]).x
+
+
+def point_first_errors(*, cells: int, variance: float) -> Errors:
+    """Cutting at zero brings a nonnegative count no further off; the sum adds up d errors at worst (T-POINT)."""
+    check(cells, 0.0, variance=variance)
+    return Errors(cell=math.sqrt(variance), sum=cells * math.sqrt(variance))
+
+
+def sum_first_errors_laplace(*, cells: int, total_scale: float, cell_scale: float) -> Errors:
+    """With Laplace noise: E max|z|^2 = scale^2 (H^2 + H2), harmonic sums over the cells (T-SUM)."""
+    check(cells, 0.0, total_scale=total_scale, cell_scale=cell_scale)
+    ranks = np.arange(1, cells + 1)
+    largest = cell_scale**2 * (np.sum(1 / ranks) ** 2 + np.sum(1 / ranks**2))
+    return sum_first_errors(largest=float(largest), total_variance=2 * total_scale**2)
+
+
+def sum_first_errors_gaussian(*, cells: int, total_variance: float, cell_variance: float) -> Errors:
+    """With Gaussian noise: E max|z|^2 <= 2 variance (ln(2 d) + 1) (T-SUM)."""
+    check(cells, 0.0, total_variance=total_variance, cell_variance=cell_variance)
+    return sum_first_errors(largest=2 * cell_variance * (math.log(2 * cells) + 1), total_variance=total_variance)
+
+
+def sum_first_errors(*, largest: float, total_variance: float) -> Errors:
+    """A cell is off by at most twice the largest noise in a cell plus the noise of the total, whatever the table (T-SUM)."""
+    return Errors(cell=2 * math.sqrt(largest) + math.sqrt(total_variance), sum=math.sqrt(total_variance))
+
+
+def hard_table(*, cells: int, epsilon: float) -> FloatArray:
+    """One cell of ln(d)/epsilon, the rest empty: no nonnegative answer hides the noise of the empty cells."""
+    check(cells, 0.0, epsilon=epsilon)
+    table = np.zeros(cells)
+    table[0] = math.ceil(math.log(cells) / epsilon)
+    return table
+
+
+def easy_table(*, cells: int, epsilon: float) -> FloatArray:
+    """Every cell ten times the largest noise to be expected: the sign constraint never binds, least squares is unbiased."""
+    check(cells, 0.0, epsilon=epsilon)
+    return np.full(cells, float(math.ceil(10 * (1 + math.log(cells)) / epsilon)))

@@ -1,0 +1,111 @@
+"""A new folder, all or nothing: files are written beside it under another name, flushed, and take the name in one step.
+
+A process that dies leaves at most a hidden folder whose lock died with it; the next save to the same name removes it.
+"""
+
+import fcntl
+import os
+import re
+import shutil
+from collections.abc import Iterator
+from contextlib import contextmanager, suppress
+from pathlib import Path
+
+from recordwise.errors import OutputError
+
+
+def require_new(folder: str | Path) -> Path:
+    """Refuse a name that is taken. Ask before a budget is spent on what could not be saved."""
+    target = Path(folder)
+    if os.path.lexists(target):
+        raise OutputError(
+            folder=str(target), problem="exists already", advice="Name a new folder; nothing is overwritten."
+        )
+    return target
+
+
+@contextmanager
+def new_folder(folder: str | Path) -> Iterator[Path]:
+    """A folder to write into, which becomes ``folder`` when the block ends well and vanishes when it does not."""
+    target = require_new(folder)
+    try:
+        target.parent.mkdir(parents=True, exist_ok=True)
+        remove_stale(target)
+        staging, lock = _locked(target)
+    except OSError as error:
+        raise _failure(target, error) from None
+    try:
+        yield staging
+        _flush_all(staging)
+        os.rename(staging, target)
+    except OSError as error:
+        raise _failure(target, error) from None
+    finally:
+        shutil.rmtree(staging, ignore_errors=True)
+        os.close(lock)
+    with suppress(OSError):
+        # The folder is whole under its name; this only makes the name itself survive a loss of power.
+        _flush(target.parent)
+
+
+def remove_stale(target: Path) -> None:
+    """Remove what killed processes left of earlier saves to this name; what a living one holds is locked and stays."""
+    for name in os.listdir(target.parent):
+        if re.fullmatch(rf"\.{re.escape(target.name)}\.staging-\d+-\d+", name):
+            with suppress(OSError):
+                lock = _lock(target.parent / name)
+                shutil.rmtree(target.parent / name, ignore_errors=True)
+                os.close(lock)
+
+
+def _locked(target: Path) -> tuple[Path, int]:
+    """A hidden folder that this process holds. Another may sweep it away before it is locked: then a new one is made."""
+    number = 0
+    while True:
+        number += 1
+        staging = target.parent / f".{target.name}.staging-{os.getpid()}-{number}"
+        with suppress(FileExistsError):
+            staging.mkdir()
+            if (lock := _taken(staging)) is not None:
+                return staging, lock
+
+
+def _taken(staging: Path) -> int | None:
+    """The lock on a folder that is surely still there; None where a sweep was faster."""
+    with suppress(FileNotFoundError, BlockingIOError):
+        lock = _lock(staging)
+        if staging.exists():
+            return lock
+        os.close(lock)
+    return None
+
+
+def _lock(folder: Path) -> int:
+    """Held until it is closed or the process ends."""
+    handle = os.open(folder, os.O_RDONLY)
+    try:
+        fcntl.flock(handle, fcntl.LOCK_EX | fcntl.LOCK_NB)
+    except OSError:
+        os.close(handle)
+        raise
+    return handle
+
+
+def _failure(target: Path, error: OSError) -> OutputError:
+    why = os.strerror(error.errno) if error.errno else type(error).__name__
+    return OutputError(folder=str(target), problem=f"could not be written: {why}")
+
+
+def _flush_all(folder: Path) -> None:
+    """Make sure the disk has everything before the folder takes its name."""
+    for file in folder.iterdir():
+        _flush(file)
+    _flush(folder)
+
+
+def _flush(path: Path) -> None:
+    handle = os.open(path, os.O_RDONLY)
+    try:
+        os.fsync(handle)
+    finally:
+        os.close(handle)

@@ -1,0 +1,106 @@
+"""The draws against the stated law. False alarm 1e-9 a check; the same checks reject a law whose variance is 3 % off."""
+
+import numpy as np
+import pytest
+from scipy import stats
+
+from noise.statistics import distance, dkw_threshold, places, tail_alarm
+from recordwise.noise import (
+    DiscreteGaussian,
+    DiscreteLaplace,
+    GeneralizedGaussian,
+    LatticeLaw,
+    Polylog,
+    Seeded,
+    binomial_exact,
+)
+
+SIZE = 12_000_000
+"""A scale 1.5 % off moves the flattest of these distribution functions by 0.002, twice the threshold at this size."""
+
+PAIRS = [
+    (DiscreteGaussian(1), lambda v: DiscreteGaussian.for_variance(v)),
+    (DiscreteGaussian(50), lambda v: DiscreteGaussian.for_variance(v)),
+    (DiscreteGaussian(10**12), lambda v: DiscreteGaussian.for_variance(v)),
+    (DiscreteLaplace(1), lambda v: DiscreteLaplace.for_variance(v)),
+    (DiscreteLaplace(50), lambda v: DiscreteLaplace.for_variance(v)),
+    (DiscreteLaplace(10**12), lambda v: DiscreteLaplace.for_variance(v)),
+    (GeneralizedGaussian(1, 0.5), lambda v: GeneralizedGaussian.for_variance(v, shape=0.5)),
+    (GeneralizedGaussian(50, 0.5), lambda v: GeneralizedGaussian.for_variance(v, shape=0.5)),
+    (GeneralizedGaussian(10**12, 0.5), lambda v: GeneralizedGaussian.for_variance(v, shape=0.5)),
+    (Polylog(1, 1, 4, 2), lambda v: Polylog.for_variance(v, rate=1, offset=4, power=2)),
+    (Polylog(50, 1, 4, 2), lambda v: Polylog.for_variance(v, rate=1, offset=4, power=2)),
+    (Polylog(10**6, 1, 4, 2), lambda v: Polylog.for_variance(v, rate=1, offset=4, power=2)),
+]
+
+
+@pytest.mark.theorem("T-EXACT")
+@pytest.mark.parametrize("law, with_variance", PAIRS, ids=[str(law) for law, _ in PAIRS])
+def test_secure_draws_have_the_stated_law_and_not_one_with_a_variance_three_percent_off(law, with_variance):
+    sample = law.sample(SIZE)
+    points = places(sample)
+    assert distance(sample, points, law.cdf) < dkw_threshold(SIZE)
+    for factor in (0.97, 1.03):
+        wrong = with_variance(law.variance * factor)
+        assert distance(sample, points, wrong.cdf) > dkw_threshold(SIZE)
+    check_both_far_tails(law, sample)
+
+
+def check_both_far_tails(law: LatticeLaw, sample) -> None:
+    """About 1200 draws beyond the one in ten thousand; a tail half as heavy again, or two thirds as heavy, is rejected."""
+    reach = -law.quantile("1e-4")
+    tail = law.sf(reach)
+    for hits in (np.count_nonzero(sample >= reach), np.count_nonzero(sample <= -reach)):
+        assert not tail_alarm(hits, SIZE, tail)
+        assert tail_alarm(hits, SIZE, tail * 1.5)
+        assert tail_alarm(hits, SIZE, tail / 1.5)
+
+
+ABOVE = [
+    (DiscreteGaussian(50), 0, DiscreteGaussian("50.75")),
+    (DiscreteGaussian(50), -30, DiscreteGaussian("50.75")),
+    (DiscreteGaussian(50), 20, DiscreteGaussian("50.75")),
+    (DiscreteGaussian(50), 2000, DiscreteGaussian("50.75")),
+    (DiscreteGaussian(10**12), 3 * 10**13, DiscreteGaussian("1.015e12")),
+    (DiscreteLaplace(50), 10**6, DiscreteLaplace("50.75")),
+    (GeneralizedGaussian(50, 0.5), 10**9, GeneralizedGaussian("50.75", 0.5)),
+    (Polylog(50, 5, 1, 1), 10**15, Polylog(50, "5.08", 1, 1)),
+]
+
+
+def conditional(law: LatticeLaw, threshold: int):
+    """k -> P(Z <= k given Z >= threshold)."""
+    return lambda k: -np.expm1(law.log_sf(k + 1) - law.log_sf(threshold))
+
+
+@pytest.mark.theorem("T-EXACT")
+@pytest.mark.parametrize("law, threshold, wrong", ABOVE, ids=[f"{law} from {threshold}" for law, threshold, _ in ABOVE])
+def test_draws_above_a_threshold_have_the_conditional_law_at_any_depth_and_not_a_near_one(law, threshold, wrong):
+    sample = law.sample_above(threshold, SIZE)
+    points = places(sample)
+    assert sample.min() >= threshold
+    assert distance(sample, points, conditional(law, threshold)) < dkw_threshold(SIZE)
+    assert distance(sample, points, conditional(wrong, threshold)) > dkw_threshold(SIZE)
+
+
+BINOMIALS = [(1, 0), (7, 20), (1000, 60), (10**6, 150), (10**12, 300), (10**12, -10), (10**18, 0)]
+MANY = 10**15
+"""From here on scipy's binomial loses its digits and the normal law is within 1e-7 (Berry-Esseen)."""
+
+
+def binomial_cdf(n: int, p: float):
+    if n < MANY:
+        return lambda k: stats.binom.cdf(k, n, p)
+    return lambda k: stats.norm.cdf((k - n * p) / np.sqrt(n * p * (1 - p)))
+
+
+@pytest.mark.theorem("T-BINOMIAL")
+@pytest.mark.parametrize("n, threshold", BINOMIALS)
+def test_the_number_that_pass_is_binomial_and_not_one_with_a_mean_half_a_deviation_off(n: int, threshold: int):
+    size, law, source = 2000, DiscreteGaussian(50), Seeded(n + threshold + 10**6)
+    counts = np.array([binomial_exact(n, law, threshold, source) for _ in range(size)], dtype=np.int64)
+    p = law.sf(threshold)
+    points = np.unique(counts) if n < 10 else places(counts)
+    assert distance(counts, points, binomial_cdf(n, p)) < dkw_threshold(size)
+    wrong = p + 0.5 * np.sqrt(p * (1 - p) / n) * (-1 if p > 0.5 else 1)
+    assert distance(counts, points, binomial_cdf(n, wrong)) > dkw_threshold(size)

@@ -1,0 +1,194 @@
+"""The machinery of a draw: which path decides must never matter."""
+
+import mpmath as mp
+import numpy as np
+import pytest
+from flint import ctx
+
+from noise.statistics import distance, dkw_threshold, tail_alarm
+from noise.test_lazy import Scripted
+from noise.test_table import acceptance, side_of, some_offsets
+from recordwise.errors import ExtremeDrawError, ParameterError
+from recordwise.functions import log, x
+from recordwise.noise import (
+    ConcaveLaw,
+    DiscreteGaussian,
+    DiscreteLaplace,
+    LatticeLaw,
+    Polylog,
+    Seeded,
+    compiled,
+    fixed,
+    sampler,
+)
+from recordwise.noise.design import Block
+from recordwise.noise.lazy import words
+from recordwise.noise.lines import ONE, OPEN
+from recordwise.noise.sampler import decide, draw, tail_share
+from recordwise.noise.table import Table, assemble, certified, table_for
+
+
+def slot_and_coin(table: Table, row: int) -> int:
+    """The low half of a first word that picks the row."""
+    for slot, entry in enumerate(table.slots.tolist()):
+        if slot == row and entry >> 10 > 0:
+            return slot
+        if entry & 1023 == row and entry >> 10 < 1 << 22:
+            return (1 << 22) - 1 << 10 | slot
+    raise AssertionError(f"row {row} cannot be picked")
+
+
+def pair(table: Table, row: int, uniform: int, offset: int, sign: int = 0):
+    """The two words of an attempt at an offset of a row, with a given 32-bit uniform."""
+    place = (offset - table.blocks[row].start) << 64 - table.blocks[row].shift if row < table.tail_row else 0
+    return np.array([uniform << 32 | slot_and_coin(table, row), place | sign], dtype=np.uint64)
+
+
+@pytest.mark.theorem("T-EXACT")
+def test_the_compiled_and_the_plain_attempts_agree_word_for_word(law: LatticeLaw):
+    table, stream = table_for(side_of(law)), words(Seeded(11), 2 * 100_000)
+    for room in (100_000, 5000, 1):
+        results = []
+        for attempt in (fixed.attempt, compiled.attempt):
+            out = np.empty(room, dtype=np.int64)
+            count, undecided = attempt(table, stream, out)
+            results.append((count, out[:count].tolist(), undecided.tolist()))
+        assert results[0] == results[1]
+
+
+@pytest.mark.theorem("T-EXACT")
+def test_a_walk_over_the_decision_boundaries_is_decided_as_the_exact_law_says(law: LatticeLaw):
+    table = table_for(side_of(law))
+    for row in range(0, len(table.blocks), max(1, len(table.blocks) // 40)):
+        lower, lower_fall, upper, upper_fall = (int(v) for v in table.lines[row])
+        for offset in some_offsets(table.blocks[row])[::3]:
+            place = (offset - table.blocks[row].start << 32) >> table.blocks[row].shift
+            exact = acceptance(law, table, row, offset)
+            edges = (
+                int(table.quick[row]) >> 32,
+                lower - (lower_fall * place >> 32),
+                upper - (upper_fall * place >> 32),
+                int(exact),
+            )
+            for uniform in {min(max(edge + step, 0), ONE - 1) for edge in edges for step in (-1, 0, 1)}:
+                check_decision(table, pair(table, row, uniform, offset, sign=1), -offset, uniform, exact)
+
+
+def check_decision(table: Table, attempt_words, value: int, uniform: int, exact: mp.mpf) -> None:
+    """Kept if the whole cell of the uniform is below, refused if it is above, and where it straddles, by the next bits."""
+    for attempt in (fixed.attempt, compiled.attempt):
+        out = np.empty(1, dtype=np.int64)
+        count, undecided = attempt(table, attempt_words, out)
+        if count and not len(undecided):
+            assert uniform + 1 <= exact
+            assert out[0] == value
+        elif not count:
+            assert uniform >= exact
+        else:
+            inside = exact - uniform
+            follow = int(mp.floor(inside * 2**64))
+            for extra, verdict in [(max(follow - 5, 0), inside > 0), (min(follow + 5, 2**64 - 1), inside >= 1)]:
+                kept = decide(table, attempt_words, value, Scripted([extra] * 3))
+                assert kept == (value if verdict else None)
+
+
+def unsettled(table: Table) -> Table:
+    """The same table with lines that decide nothing."""
+    return assemble(table.side, list(table.blocks), table.scale, list(table.weights), [OPEN] * len(table.blocks))
+
+
+@pytest.mark.theorem("T-EXACT")
+def test_forcing_arbitrary_precision_on_every_draw_gives_the_very_same_draws(law: LatticeLaw):
+    table, size = table_for(side_of(law)), 2000
+    forced = unsettled(table)
+    count, undecided = fixed.attempt(forced, words(Seeded(5), 2 * size), np.empty(size, dtype=np.int64))
+    assert len(undecided) == count > 0.99 * size * (1 - table.weights[-1] / 2**32)
+    # The end differs: what is refused late is made up for from fresh words. Before it, order and values are the same.
+    same = size - size // 20
+    assert np.array_equal(draw(forced, size, Seeded(5)).values[:same], draw(table, size, Seeded(5)).values[:same])
+
+
+@pytest.mark.theorem("T-EXACT")
+@pytest.mark.parametrize("attempt", [fixed.attempt, compiled.attempt], ids=["plain", "compiled"])
+def test_a_table_cut_so_short_that_a_fifth_lies_in_its_tail_draws_the_same_law(attempt, monkeypatch):
+    monkeypatch.setattr(sampler, "attempt_for", lambda size: attempt)
+    law, size = DiscreteLaplace(4), 30_000
+    blocks = [Block(start=0, shift=0), Block(start=1, shift=2), Block(start=5, shift=1)]
+    with ctx.workprec(192):
+        table = certified(side_of(law), blocks)
+    sample = draw(table, size, Seeded(3)).values
+    points = np.arange(-40, 41)
+    assert distance(sample, points, law.cdf) < dkw_threshold(size)
+    assert distance(sample, points, DiscreteLaplace("4.5").cdf) > dkw_threshold(size)
+    assert np.count_nonzero(np.abs(sample) >= table.tail_start) > size // 10
+
+
+@pytest.mark.theorem("T-EXACT")
+def test_an_attempt_that_lands_in_the_tail_is_kept_with_the_exact_share_of_the_tail():
+    law = DiscreteGaussian(50)
+    table = table_for(side_of(law))
+    with ctx.workprec(128):
+        share = float(tail_share(table))
+    exact = 2 * law.sf(table.tail_start) / law.pmf(0) * float(table.scale) / table.weights[table.tail_row]
+    assert share == pytest.approx(exact, rel=1e-12)
+    source, trials = Seeded(2), 3000
+    uniforms = (words(source, trials) >> np.uint64(32)).tolist()
+    kept = [decide(table, pair(table, table.tail_row, u, 0, sign=u & 1), 0, source) for u in uniforms]
+    values = [value for value in kept if value is not None]
+    assert not tail_alarm(len(values), trials, share)
+    assert min(abs(value) for value in values) >= table.tail_start
+    assert {value < 0 for value in values} == {True, False}
+
+
+def test_a_draw_beyond_64_bits_keeps_its_place_and_is_neither_wrapped_nor_clipped(monkeypatch):
+    law = Polylog(1, 3, 1, 1)
+    giant = (1 << 70) + 12345
+    real = sampler.decide
+    monkeypatch.setattr(sampler, "decide", lambda t, p, v, s: -giant if real(t, p, v, s) is not None else None)
+    monkeypatch.setattr(sampler, "attempt_for", lambda size: fixed.attempt)
+    table = unsettled(table_for(side_of(law)))
+    monkeypatch.setattr("recordwise.noise.law.table_for", lambda side: table)
+    drawn = law.draw(5, Seeded(1))
+    assert drawn.values.tolist() == [0] * 5
+    assert drawn.extremes == dict.fromkeys(range(5), -giant)
+    with pytest.raises(ExtremeDrawError, match="5 draws"):
+        law.sample(5, Seeded(1))
+    totals = np.array([giant - 3, giant, 0, 2**100, -7], dtype=object)
+    assert law.add_to(totals, Seeded(1)).tolist() == [-3, 0, -(2**63), 2**63 - 1, -(2**63)]
+
+
+@pytest.mark.theorem("T-RANGE")
+def test_adding_noise_clips_the_sum_and_never_the_noise_or_the_total():
+    law, ends = DiscreteLaplace(50), np.array([2**63 - 1, -(2**63), 0], dtype=np.int64)
+    noise = law.sample(3, Seeded(9)).tolist()
+    exact = [int(total) + z for total, z in zip(ends.tolist(), noise)]
+    assert law.add_to(ends, Seeded(9)).tolist() == [min(max(v, -(2**63)), 2**63 - 1) for v in exact]
+    assert law.add_to(ends.astype(object), Seeded(9)).tolist() == law.add_to(ends, Seeded(9)).tolist()
+    assert law.add_to(np.array([10, 20, 30]), Seeded(9)).tolist() == [10 + noise[0], 20 + noise[1], 30 + noise[2]]
+
+
+@pytest.mark.parametrize("size", [0, 1, 32_767, 32_769, 100_001])
+def test_the_asked_number_of_draws_comes_out(size: int):
+    assert DiscreteGaussian(3).sample(size, Seeded(1)).shape == (size,)
+    assert DiscreteGaussian(3).sample_above(-2, size, Seeded(1)).shape == (size,)
+
+
+@pytest.mark.parametrize("size", [-1, 2.5, True, "3"])
+def test_a_size_that_is_not_a_natural_number_is_refused(size):
+    with pytest.raises(ParameterError, match="size"):
+        DiscreteGaussian(3).sample(size)
+
+
+def test_a_threshold_beyond_the_reach_is_refused():
+    with pytest.raises(ParameterError, match="threshold"):
+        DiscreteGaussian(3).sample_above(2**62 + 1, 1)
+
+
+@pytest.mark.theorem("T-EXACT")
+def test_a_users_concave_exponent_draws_the_law_it_names():
+    law, size = ConcaveLaw((x / 20) ** "0.7" + 2 * log(x / 9 + 1)), 8_000_000
+    sample = law.sample(size)
+    points = np.arange(-60, 61)
+    assert distance(sample, points, law.cdf) < dkw_threshold(size)
+    wrong = ConcaveLaw((x / 20) ** "0.7" + 2 * log(x / "9.3" + 1))
+    assert distance(sample, points, wrong.cdf) > dkw_threshold(size)

@@ -1,0 +1,15 @@
+"""The how-to page runs."""
+
+import re
+from pathlib import Path
+
+PAGE = Path(__file__).parents[2] / "docs" / "queries.md"
+
+
+def test_every_example_of_the_page_runs_in_order():
+    blocks = re.findall(r"```python\n(.*?)```", PAGE.read_text(), flags=re.DOTALL)
+    assert len(blocks) >= 7
+    names: dict[str, object] = {}
+    for block in blocks:
+        exec(compile(block, str(PAGE), "exec"), names)
+    assert names["rows"].reveal().num_rows > 20_000

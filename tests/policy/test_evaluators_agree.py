@@ -1,0 +1,110 @@
+"""numpy, exact, SQL in DuckDB and JavaScript in QuickJS give the same losses, for thousands of random policies and records."""
+
+import json
+from random import Random
+from typing import Any
+
+import duckdb
+import numpy as np
+import pyarrow as pa
+import pytest
+import quickjs
+
+import reference_loss
+from random_policies import columns_of, random_policy, random_record
+from recordwise.policy import Policy
+
+POLICIES = 400
+RECORDS = 40
+
+
+def cases(seed: int, policies: int, records: int) -> Any:
+    rng = Random(seed)
+    for _ in range(policies):
+        yield random_policy(rng), [random_record(rng) for _ in range(records)]
+
+
+def relative(left: Any, right: Any) -> float:
+    """The largest difference relative to the larger of the two."""
+    left, right = np.asarray(left, float), np.asarray(right, float)
+    assert left.shape == right.shape
+    assert np.isfinite(left).all()
+    assert np.isfinite(right).all()
+    return float(np.max(np.abs(left - right) / np.maximum(np.maximum(left, right), 1e-300), initial=0.0))
+
+
+@pytest.mark.theorem("T-OUTWARD")
+@pytest.mark.parametrize("seed", range(4))
+def test_one_record_and_a_whole_table_give_the_same_loss_and_the_table_is_never_below(seed: int) -> None:
+    for policy, records in cases(seed, POLICIES // 4, RECORDS):
+        columns = columns_of(records)
+        for many, one in ((policy.loss(columns), policy.loss), (policy.delta(columns), policy.delta)):
+            single = np.array([one(record) for record in records])
+            assert relative(many, single) <= 1e-12
+            # Both are rounded up; the table may reach one float below the record's own upper rounding, never more.
+            assert np.all(many >= np.nextafter(single, 0))
+
+
+@pytest.mark.theorem("T-OUTWARD")
+@pytest.mark.parametrize("seed", range(2))
+def test_losses_are_never_below_an_independent_computation_of_the_formula(seed: int) -> None:
+    for policy, records in cases(100 + seed, 150, 8):
+        form = json.loads(json.dumps(policy.to_json()))
+        columns = columns_of(records)
+        for key, many in (("rho", policy.loss(columns)), ("delta", policy.delta(columns))):
+            for value, record in zip(many, records):
+                exact = reference_loss.loss(form[key], record)
+                assert value >= exact
+                assert value <= exact * (1 + reference_loss.number("1e-12"))
+                single = policy.loss(record) if key == "rho" else policy.delta(record)
+                assert exact <= single <= exact * (1 + reference_loss.number("1e-15")) or single == exact
+
+
+def sql_losses(connection: duckdb.DuckDBPyConnection, policy: Policy) -> tuple[Any, Any]:
+    query = f"SELECT {policy.to_sql('duckdb')} AS rho, {policy.delta_to_sql('duckdb')} AS delta FROM records"
+    result = connection.execute(query).fetchnumpy()
+    return np.ma.getdata(result["rho"]), np.ma.getdata(result["delta"])
+
+
+def arrow_records(records: list[dict[str, Any]]) -> pa.Table:
+    types = {"emp": pa.int64(), "pay": pa.float64(), "net": pa.int64(), "state": pa.string(), "naics": pa.string()}
+    types |= {"flag": pa.bool_(), "size": pa.float64()}
+    columns = columns_of(records)
+    return pa.table({name: pa.array(columns[name], kind) for name, kind in types.items()})
+
+
+@pytest.mark.parametrize("seed", range(4))
+def test_duckdb_computes_the_losses_numpy_computes(seed: int) -> None:
+    connection = duckdb.connect()
+    rng = Random(200 + seed)
+    records = [random_record(rng) for _ in range(300)]
+    table = arrow_records(records)
+    connection.register("arrow_records", table)
+    connection.execute("CREATE TABLE records AS SELECT * FROM arrow_records")
+    for _ in range(POLICIES // 4):
+        policy = random_policy(rng)
+        rho, delta = sql_losses(connection, policy)
+        assert relative(policy.loss(table), rho) <= 1e-12
+        assert relative(policy.delta(table), delta) <= 1e-12
+
+
+@pytest.mark.parametrize("seed", range(4))
+def test_javascript_computes_the_losses_numpy_computes(seed: int) -> None:
+    context = quickjs.Context()
+    for policy, records in cases(300 + seed, POLICIES // 2, RECORDS):
+        context.eval(f"var records = {json.dumps(records)}; var loss = {policy.to_javascript()}")
+        found = json.loads(
+            context.eval("JSON.stringify(records.map(r => { const l = loss(r); return [l.rho, l.delta]; }))")
+        )
+        columns = columns_of(records)
+        assert relative(policy.loss(columns), [rho for rho, _ in found]) <= 1e-9
+        assert relative(policy.delta(columns), [delta for _, delta in found]) <= 1e-9
+
+
+def test_spark_sql_is_written_without_functions_spark_lacks_and_counts_pieces_as_doubles() -> None:
+    rng = Random(7)
+    for _ in range(100):
+        text = random_policy(rng).to_sql("spark")
+        assert "CAST(CEIL(" in text or "CEIL(" not in text
+        assert "CAST(FLOOR(" in text or "FLOOR(" not in text
+        assert "::" not in text

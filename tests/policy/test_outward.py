@@ -1,0 +1,159 @@
+"""Whole-column losses are never below the exact ones: the assumption on the C library, and values at every magnitude."""
+
+import math
+from fractions import Fraction
+from random import Random
+
+import numpy as np
+import pytest
+from flint import arb, ctx
+
+from random_policies import positive, random_function
+from recordwise.arithmetic import NumpyArithmetic
+from recordwise.exact import ball
+from recordwise.functions import log, x
+from recordwise.policy import (
+    Measure,
+    additive,
+    additive_table,
+    constant,
+    gaussian_sum,
+    gaussian_transform,
+    laplace_transform,
+    split,
+)
+from recordwise.policy.atoms import CERTIFIED
+from recordwise.policy.concave_atoms import Additive, AdditiveTable, GaussianTransform, LaplaceTransform
+from recordwise.policy.evaluators import BallEvaluator, NumpyEvaluator
+from recordwise.policy.measure import FLOAT_SNAP, SNAP
+
+ULPS = 8
+FUNCTIONS = {
+    "log1p": (np.log1p, lambda v: v.log1p()),
+    "expm1": (np.expm1, lambda v: v.expm1()),
+    "tanh": (np.tanh, lambda v: v.tanh()),
+    "sqrt": (np.sqrt, lambda v: v.sqrt()),
+    "power 1/3": (lambda v: np.power(v, 1 / 3), lambda v: v ** ball(Fraction(1 / 3))),
+    "power 0.9": (lambda v: np.power(v, 0.9), lambda v: v ** ball(Fraction(0.9))),
+}
+
+
+def magnitudes(rng: Random, count: int, low: float, high: float) -> np.ndarray:
+    return np.array([2 ** rng.uniform(low, high) for _ in range(count)])
+
+
+@pytest.mark.parametrize("name", list(FUNCTIONS))
+def test_the_c_library_is_within_eight_units_in_the_last_place(name: str) -> None:
+    """A-LIBM, for vectors (numpy has its own code for them) over the range each function is used in."""
+    fast, exact = FUNCTIONS[name]
+    values = magnitudes(Random(1), 20_000, -300, 9 if name == "expm1" else 300)
+    found = fast(values)
+    with ctx.workprec(160):
+        for value, got in zip(values.tolist(), found.tolist()):
+            truth = exact(arb(value))
+            assert abs(arb(got) - truth) <= ULPS * math.ulp(got)
+
+
+@pytest.mark.theorem("T-OUTWARD")
+def test_the_float_error_of_every_concave_atom_is_within_the_certified_bound() -> None:
+    rng = Random(2)
+    worst = 0.0
+    for _ in range(300):
+        function, measure = random_function(rng, 3), Measure("v", Fraction(1, 2**20))
+        grid, scale = Fraction(1, 2 ** rng.randint(0, 30)), positive(rng)
+        table = ((3, Fraction(1, 2**10)),)
+        for atom in (
+            Additive(measure, function, rng.choice(["pure", "tanh"])),
+            AdditiveTable(measure, function, table),
+            GaussianTransform(measure, function, grid),
+            LaplaceTransform(measure, function, grid, scale),
+        ):
+            values = magnitudes(rng, 20, -19, rng.choice([10, 60, 300]))
+            found = atom.value(NumpyEvaluator(), {"v": values})
+            with ctx.workprec(320):
+                for value, got in zip(values.tolist(), found.tolist()):
+                    truth = atom.value(BallEvaluator(), {"v": arb(value)})
+                    worst = max(worst, float(abs(arb(got) / truth - 1)))
+    assert worst <= CERTIFIED / 4
+
+
+@pytest.mark.theorem("T-OUTWARD")
+@pytest.mark.parametrize("exponent", ["1/2", "1/4", "1/8", "1/3", "9/10", "1/1000", "1", "2", "7/3"])
+def test_a_power_less_one_keeps_its_digits_everywhere(exponent: str) -> None:
+    power = Fraction(exponent)
+    values = magnitudes(Random(3), 4000, -200, 200 if power <= 1 else 60)
+    found = NumpyArithmetic().power_less_one(values, power)
+    with ctx.workprec(400):
+        for value, got in zip(values.tolist(), found.tolist()):
+            truth = (ball(power) * arb(value).log1p()).expm1()
+            assert abs(arb(got) / truth - 1) <= 2.0**-46
+
+
+@pytest.mark.theorem("T-OUTWARD")
+def test_the_remainder_of_the_exponential_keeps_its_digits_everywhere() -> None:
+    values = magnitudes(Random(4), 4000, -300, 40)
+    found = NumpyArithmetic().exp_remainder(values)
+    with ctx.workprec(1000):
+        for value, got in zip(values.tolist(), found.tolist()):
+            truth = (-arb(value)).expm1() + arb(value)
+            assert abs(arb(got) / truth - 1) <= 2.0**-48
+
+
+def upper_policies() -> list:
+    tiny = Measure("v", Fraction(1, 2**150))
+    return [
+        gaussian_sum(tiny, sigma="1e40"),
+        additive(tiny, x * Fraction(1, 2**150)),
+        additive(tiny, log(x / 2**100 + 3)) * Fraction(1, 2**100),
+        additive_table(tiny, x / 1000, ((1, Fraction(1, 10**50)), (2, Fraction(1, 10**40)))),
+        gaussian_transform(tiny, (x + 5) ** "1/3", sigma="1e30", grid=Fraction(1, 2**150)),
+        laplace_transform(tiny, log(x + 1), scale="1e20", grid=Fraction(1, 2**150)),
+        laplace_transform(tiny, log(x + 1), scale="0.01", grid="0.5"),
+        constant("1e-30") + gaussian_sum(tiny, sigma="1e-30"),
+    ]
+
+
+@pytest.mark.theorem("T-OUTWARD")
+@pytest.mark.parametrize("place", range(8))
+def test_losses_at_the_edges_of_floats_are_not_below_the_exact_ones_and_no_warning_is_given(place: int) -> None:
+    policy = upper_policies()[place]
+    values = [0.0, 2.0**-150, 2.0**-149, 1e-20, 1.0, 1e10, 1e100, 1e154, 1e200, 1e300, 1.7976931348623157e308]
+    losses = policy.loss({"v": np.array(values)})
+    for value, many in zip(values, losses):
+        single = policy.loss({"v": value})
+        assert not math.isnan(many)
+        assert many >= math.nextafter(single, 0)
+        if 1e-290 < single < 1e290 and value < 1e150:
+            assert many <= single * (1 + 1e-12) or single < 2.0**-490
+    assert losses[0] == pytest.approx(policy.loss({"v": 0}), rel=1e-14)
+
+
+@pytest.mark.theorem("T-OUTWARD")
+@pytest.mark.parametrize("step", ["1", "0.01", "1/3", "0.7", "1000"])
+def test_floats_near_lattice_points_never_count_fewer_steps_than_the_exact_rule(step: str) -> None:
+    measure = Measure("v", Fraction(step))
+    rng = Random(5)
+    values = []
+    for _ in range(3000):
+        value = float(measure.step * rng.randrange(1, 2 ** rng.randint(1, 53)))
+        for _ in range(rng.randint(0, 12)):
+            value = math.nextafter(value, rng.choice([0, math.inf]))
+        values.append(value)
+    for at in (measure.step, 7 * measure.step):
+        found = NumpyEvaluator().pieces(np.array(values), measure, at)
+        exact = [-(-measure.steps(Fraction(repr(value))) // int(at / measure.step)) for value in values]
+        assert all(int(count) >= least for count, least in zip(found, exact))
+        assert all(int(count) <= least + 1 for count, least in zip(found, exact) if least < 2**47)
+
+
+def test_the_snap_of_floats_lies_between_their_error_and_the_exact_snap() -> None:
+    unit = Fraction(1, 2**53)
+    assert 3 * unit < Fraction(FLOAT_SNAP) < SNAP - 3 * unit
+
+
+def test_one_record_is_rounded_up_once() -> None:
+    """A rational loss is the next float above the exact fraction; an irrational one the next above an enclosure."""
+    assert split("0.1", {"emp": 1}).loss({"emp": 3}) == 0.9000000000000000222044604925031308
+    assert gaussian_sum("emp", sigma=50).loss({"emp": 50}) == 0.5
+    policy = additive("emp", log(x + 1), bound="pure")
+    assert policy.loss({"emp": 1}) in (math.log(2), math.nextafter(math.log(2), 1))

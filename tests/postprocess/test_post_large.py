@@ -1,0 +1,141 @@
+"""The solvers for large workloads give what the dense one gives."""
+
+import numpy as np
+import pytest
+
+from postprocess.oracles import dense
+from recordwise.postprocess import Workload, max_fit, nnls, ols, reweighted_fit, sequential_fit
+from recordwise.postprocess import solve as choice
+from recordwise.postprocess import tree as tree_module
+from recordwise.postprocess.dense import DenseSystem
+from recordwise.postprocess.elimination import eliminate, eliminate_numpy
+from recordwise.postprocess.iterative import IterativeSystem
+from recordwise.postprocess.measured import Parts, sum_rows
+from recordwise.postprocess.tree import TreeSystem
+
+PLACE = {"nation": np.zeros(9), "state": [2, 0, 0, 1, 1, 1, 0, 2, 3], "county": np.arange(9)}
+MARGINS = Workload.hierarchy(
+    {"age": {"age": np.arange(3)}, "place": PLACE, "sex": {"sex": np.arange(2)}},
+    [
+        ("nation",),
+        ("sex", "nation"),
+        ("state",),
+        ("age", "state"),
+        ("county", "sex"),
+        ("age",),
+        ("county", "age", "sex"),
+    ],
+)
+PLAIN = Workload.hierarchy({"place": PLACE}, [("nation",), ("state",), ("county",)])
+CROSSED = Workload.hierarchy(
+    {"place": PLACE, "sector": {"naics2": [0, 0, 1, 1, 2], "naics3": np.arange(5)}},
+    [
+        (),
+        ("state",),
+        ("county",),
+        ("naics2",),
+        ("naics3",),
+        ("state", "naics2"),
+        ("county", "naics2"),
+        ("county", "naics3"),
+    ],
+    cells=np.argwhere(np.random.default_rng(0).random((9, 5)) < 0.7),
+)
+ROWS = Workload.matrix(
+    np.vstack(
+        [np.random.default_rng(1).random((12, 8)) * (np.random.default_rng(2).random((12, 8)) < 0.4) + 0.01, np.eye(8)]
+    )
+)
+
+
+@pytest.fixture
+def no_dense(monkeypatch):
+    """Pretend that nothing is small."""
+    monkeypatch.setattr(choice, "DENSE_WORK", -1.0)
+
+
+def answers_of(workload, seed, draws=3):
+    rng = np.random.default_rng(seed)
+    exact = workload.answer(rng.poisson(1.5, size=workload.cells) * rng.integers(0, 20, size=workload.cells) * 1.0)
+    return exact + rng.laplace(scale=4, size=(draws, len(exact)))
+
+
+@pytest.mark.parametrize(
+    ("workload", "kind"),
+    [(MARGINS, TreeSystem), (PLAIN, TreeSystem), (CROSSED, IterativeSystem), (ROWS, IterativeSystem)],
+)
+def test_each_family_gets_its_own_system(no_dense, workload, kind):
+    assert isinstance(choice.system_of(workload, Parts.of(workload)), kind)
+
+
+@pytest.mark.parametrize("workload", [MARGINS, PLAIN, CROSSED, ROWS])
+def test_operators_count_what_the_matrix_counts(no_dense, workload):
+    rng = np.random.default_rng(3)
+    parts = Parts.of(workload)
+    system = choice.system_of(workload, parts)
+    matrix = dense(workload)[parts.sums]
+    x, y = rng.normal(size=(2, workload.cells)), rng.normal(size=(2, len(parts.sums)))
+    assert np.allclose(system.sums(x), x @ matrix.T)
+    assert np.allclose(system.spread(y), y @ matrix)
+    assert np.allclose(system.powers(2).sums(x), x @ (matrix**2).T)
+
+
+@pytest.mark.theorem("T-TREE")
+@pytest.mark.parametrize("workload", [MARGINS, PLAIN])
+def test_elimination_along_a_tree_solves_the_newton_system(no_dense, workload):
+    rng = np.random.default_rng(4)
+    parts = Parts.of(workload)
+    tree, plain = choice.system_of(workload, parts), DenseSystem.of(sum_rows(workload, parts), parts.head)
+    response = rng.random((3, workload.cells)) * (rng.random((3, workload.cells)) < 0.4)
+    diagonal, right = 10.0 ** rng.uniform(-3, 3, size=(3, plain.queries)), rng.normal(size=(3, plain.queries))
+    ours, theirs = tree.solver(response, diagonal)(right), plain.solver(response, diagonal)(right)
+    assert np.allclose(ours, theirs, rtol=1e-9, atol=1e-9 * np.max(np.abs(theirs)))
+
+
+def test_the_compiled_and_the_numpy_elimination_agree():
+    rng = np.random.default_rng(5)
+    rows = (rng.random((6, 7, 20)) < 0.3).astype(float)
+    beta = rows @ rows.transpose(0, 2, 1)
+    omega = rng.random((6, 7)) * (rng.random((6, 7)) < 0.8)
+    (back, reduced), (plain_back, plain) = eliminate(beta.copy(), omega), eliminate_numpy(beta.copy(), omega)
+    vector = rng.normal(size=(6, 7))
+    assert np.allclose(reduced, plain, atol=1e-12)
+    assert np.allclose(back(vector), plain_back(vector), atol=1e-12)
+
+
+@pytest.mark.parametrize("workload", [MARGINS, PLAIN, CROSSED])
+@pytest.mark.parametrize("method", [ols, nnls, max_fit, sequential_fit, reweighted_fit])
+def test_large_methods_find_the_same_table(monkeypatch, workload, method):
+    answers = answers_of(workload, 6)
+    small = method(workload, answers, 32.0)
+    monkeypatch.setattr(choice, "DENSE_WORK", -1.0)
+    large = method(workload, answers, 32.0)
+    assert np.all(large.converged)
+    assert np.max(np.abs(small.x - large.x)) < 1e-7
+
+
+def test_conjugate_gradients_alone_solve_a_tree_too(monkeypatch):
+    answers = answers_of(MARGINS, 7)
+    small = nnls(MARGINS, answers, 32.0)
+    monkeypatch.setattr(choice, "DENSE_WORK", -1.0)
+    monkeypatch.setattr(tree_module, "MOST_WORK", -1.0)
+    large = nnls(MARGINS, answers, 32.0)
+    assert np.all(large.converged)
+    assert np.max(np.abs(small.x - large.x)) < 1e-9
+
+
+def test_weighted_rows_are_solved_by_conjugate_gradients(no_dense):
+    answers = answers_of(ROWS, 8)
+    large = nnls(ROWS, answers, 2.0)
+    assert np.all(large.kkt < 1e-10)
+
+
+def test_a_large_tree_is_solved_to_the_last_digits():
+    leaf = np.arange(200_000)
+    tree = {"nation": leaf * 0, "state": leaf // 4000, "county": leaf // 80, "tract": leaf // 10, "block": leaf}
+    workload = Workload.hierarchy({"place": tree}, [("nation",), ("state",), ("county",), ("tract",), ("block",)])
+    assert isinstance(choice.system_of(workload, Parts.of(workload)), TreeSystem)
+    rng = np.random.default_rng(9)
+    answers = workload.answer(rng.poisson(0.3, size=len(leaf)) * 1.0) + rng.normal(scale=3, size=(2, workload.queries))
+    fit = nnls(workload, answers, 9.0)
+    assert np.all(fit.kkt < 1e-12)

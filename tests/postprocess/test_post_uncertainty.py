@@ -1,0 +1,166 @@
+"""The uncertainty principle: bounds, constructions, tables, the plot."""
+
+import math
+
+import numpy as np
+import pytest
+
+from recordwise.errors import ParameterError
+from recordwise.postprocess import (
+    easy_table,
+    hard_table,
+    plot_tradeoffs,
+    point_first,
+    point_first_errors,
+    sum_error_bound_approximate,
+    sum_error_bound_pure,
+    sum_error_bound_zcdp,
+    sum_first,
+    sum_first_errors_gaussian,
+    sum_first_errors_laplace,
+    tradeoffs,
+)
+
+GRID = [
+    (cells, error, loss)
+    for cells in (1, 216, 10**6)
+    for error in (0.0, 0.3, 4.5, 60.0)
+    for loss in (0.01, 0.125, 1.0, 4.0)
+]
+
+
+def brute(value, error):
+    """The best integer t by trying them all."""
+    start = 2 * error
+    return max(value(t - start, t) for t in range(math.floor(start) + 1, math.floor(start) + 3000))
+
+
+@pytest.mark.theorem("T-UNCERTAIN")
+@pytest.mark.parametrize(("cells", "error", "loss"), GRID)
+def test_bounds_are_the_best_over_all_integers(cells, error, loss):
+    pure = brute(lambda k, t: 0.75 * k * cells * math.exp(-loss * t), error)
+    assert math.isclose(sum_error_bound_pure(cells=cells, cell_error=error, epsilon=loss), pure, rel_tol=1e-12)
+    lost = 1e-6 / math.expm1(loss)
+    approximate = brute(lambda k, t: k * cells * (0.75 * math.exp(-loss * t) - lost), error)
+    ours = sum_error_bound_approximate(cells=cells, cell_error=error, epsilon=loss, delta=1e-6)
+    assert math.isclose(ours, max(0.0, approximate), rel_tol=1e-12)
+
+
+@pytest.mark.theorem("T-UNCERTAIN")
+@pytest.mark.parametrize(("cells", "error", "loss"), GRID)
+def test_the_zcdp_bound_uses_the_best_order(cells, error, loss):
+    orders = 1 + np.logspace(-4, 5, 4000)
+    log_share = orders / (orders - 1) * math.log(0.75)
+    found = brute(lambda k, t: k * cells * math.exp(float(np.max(log_share - orders * loss * t**2))), error)
+    ours = sum_error_bound_zcdp(cells=cells, cell_error=error, rho=loss)
+    assert ours >= found * (1 - 1e-12)
+    assert ours <= found * 1.01 or ours < 1e-250
+
+
+@pytest.mark.theorem("T-POINT")
+@pytest.mark.parametrize("cells", [1, 10, 1000, 10**6])
+@pytest.mark.parametrize("epsilon", [0.1, 1.0])
+def test_point_first_obeys_the_bound_and_its_own_promise(cells, epsilon):
+    """Its errors on the empty table in closed form: E max(0, z) = b/2, E max(0, z)^2 = b^2."""
+    scale = 1 / epsilon
+    cell, total = scale, math.sqrt(cells * 0.75 * scale**2 + cells**2 * scale**2 / 4)
+    promised = point_first_errors(cells=cells, variance=2 * scale**2)
+    assert cell <= promised.cell
+    assert total <= promised.sum
+    assert total >= sum_error_bound_pure(cells=cells, cell_error=promised.cell, epsilon=epsilon)
+
+
+def test_point_first_cuts_at_zero():
+    assert np.array_equal(point_first([-1.0, 2.0]), [0.0, 2.0])
+
+
+@pytest.mark.theorem("T-SUM")
+@pytest.mark.parametrize("seed", range(5))
+def test_no_cell_of_sum_first_is_off_by_more_than_its_noises_allow(seed):
+    """The deterministic bound 2 max|z| + |e|, for tables of any kind and noise of any size."""
+    rng = np.random.default_rng(seed)
+    for _ in range(200):
+        table = rng.integers(0, 5, size=rng.integers(1, 30)) * rng.choice([0.0, 1.0, 50.0])
+        noise, error = rng.laplace(size=(3, len(table))) * rng.choice([0.1, 10.0]), rng.laplace(size=3) * 10
+        fitted = sum_first(table.sum() + error, table + noise, total_variance=1.0, cell_variance=3.0)
+        off = np.max(np.abs(fitted - table), axis=1)
+        assert np.all(off <= 2 * np.max(np.abs(noise), axis=1) + np.abs(error) + 1e-9)
+        assert np.allclose(fitted.sum(axis=1), np.maximum(table.sum() + error, 0.0))
+
+
+@pytest.mark.theorem("T-SUM")
+def test_the_largest_of_many_noises_is_as_large_as_promised():
+    """Laplace: exact moments of the largest of d exponentials. Gaussian: an upper bound, checked by quadrature."""
+    from scipy import integrate, stats
+
+    for cells in (1, 7, 300):
+
+        def tail(u, law, d=cells):
+            return 1 - (2 * law.cdf(math.sqrt(u)) - 1) ** d
+
+        exact = integrate.quad(tail, 0, 4000, args=(stats.laplace(),), limit=500)[0]
+        bound = sum_first_errors_laplace(cells=cells, total_scale=1.0, cell_scale=1.0)
+        assert math.isclose(bound.cell, 2 * math.sqrt(exact) + math.sqrt(2), rel_tol=1e-5)
+        normal = integrate.quad(tail, 0, 200, args=(stats.norm(),), limit=500)[0]
+        assert (
+            sum_first_errors_gaussian(cells=cells, total_variance=1.0, cell_variance=1.0).cell
+            >= 2 * math.sqrt(normal) + 1
+        )
+
+
+def test_the_sum_error_of_sum_first_does_not_grow_with_the_table():
+    errors = [sum_first_errors_laplace(cells=cells, total_scale=2.0, cell_scale=2.0).sum for cells in (1, 100, 10_000)]
+    assert len(set(errors)) == 1
+
+
+def test_the_hard_table_is_nearly_empty_and_the_easy_one_full():
+    hard, easy = hard_table(cells=100, epsilon=0.5), easy_table(cells=100, epsilon=0.5)
+    assert np.count_nonzero(hard) == 1
+    assert hard[0] == math.ceil(math.log(100) / 0.5)
+    assert np.all(easy == easy[0])
+
+
+def test_a_hard_table_costs_nonnegative_least_squares_its_sum_and_an_easy_one_does_not():
+    """The gap is a factor of many; the check is at a factor of two, far outside the spread of 2,000 draws."""
+    points = {
+        (point.table, point.method): point
+        for point in tradeoffs(cells=200, epsilon=1.0, draws=2000, rng=np.random.default_rng(1))
+    }
+    assert points["hard", "NNLS"].sum > 2 * points["hard", "OLS"].sum
+    assert math.isclose(points["easy", "NNLS"].sum, points["easy", "OLS"].sum, rel_tol=1e-6)
+    assert points["hard", "Sequential"].sum < 1.2 * points["easy", "Sequential"].sum
+
+
+def test_the_plot_shows_five_methods_on_two_tables():
+    points = tradeoffs(cells=50, epsilon=1.0, draws=50, rng=np.random.default_rng(2))
+    figure = plot_tradeoffs(points, cells=50, epsilon=1.0)
+    assert len(points) == 10
+    for axis in figure.axes:
+        assert [line.get_label() for line in axis.lines][:5] == ["OLS", "NNLS", "MaxFit", "Sequential", "ReWeighted"]
+
+
+@pytest.mark.parametrize(
+    "call",
+    [
+        lambda: sum_error_bound_pure(cells=0, cell_error=1.0, epsilon=1.0),
+        lambda: sum_error_bound_pure(cells=5, cell_error=-1.0, epsilon=1.0),
+        lambda: sum_error_bound_pure(cells=5, cell_error=1.0, epsilon=0.0),
+        lambda: sum_error_bound_approximate(cells=5, cell_error=1.0, epsilon=1.0, delta=1.0),
+        lambda: sum_error_bound_zcdp(cells=5, cell_error=math.nan, rho=1.0),
+        lambda: hard_table(cells=5, epsilon=-1.0),
+    ],
+)
+def test_parameters_without_meaning_are_refused(call):
+    with pytest.raises(ParameterError):
+        call()
+
+
+def test_importing_the_package_loads_no_plotting():
+    import subprocess
+    import sys
+
+    code = "import sys, recordwise.postprocess; print('matplotlib' in sys.modules, 'numba' in sys.modules)"
+    assert (
+        subprocess.run([sys.executable, "-c", code], capture_output=True, text=True, check=True).stdout
+        == "False False\n"
+    )

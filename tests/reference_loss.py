@@ -1,0 +1,104 @@
+"""A second, independent reading of a saved policy: plain formulas in mpmath at 60 digits, sharing no code with the library."""
+
+from fractions import Fraction
+from math import ceil
+from typing import Any
+
+import mpmath
+
+mpmath.mp.dps = 60
+
+
+def number(value: Any) -> mpmath.mpf:
+    exact = Fraction(str(value)) if not isinstance(value, Fraction) else value
+    return mpmath.mpf(exact.numerator) / exact.denominator
+
+
+def function(form: Any, at: mpmath.mpf) -> mpmath.mpf:
+    if form == "x":
+        return at
+    if "sum" in form:
+        return number(form["shift"]) + sum(number(weight) * function(part, at) for weight, part in form["sum"])
+    if "power" in form:
+        return mpmath.power(function(form["power"], at), number(form["exponent"]))
+    return mpmath.log(function(form["log"], at))
+
+
+def same_kind(left: Any, right: Any) -> bool:
+    return type(left) is type(right) and left == right
+
+
+def cell(record: dict[str, Any], column: Any) -> Any:
+    name, length = (column, None) if isinstance(column, str) else column
+    value = record[name]
+    if isinstance(value, (int, float)) and not isinstance(value, bool):
+        return Fraction(str(value))
+    return value[:length] if length and isinstance(value, str) else value
+
+
+def holds(form: dict[str, Any], record: dict[str, Any]) -> bool:
+    if "all" in form:
+        return all(holds(part, record) for part in form["all"])
+    if "any" in form:
+        return any(holds(part, record) for part in form["any"])
+    if "null" in form:
+        return cell(record, form["null"]) is None
+    if "not null" in form:
+        return cell(record, form["not null"]) is not None
+    if "compare" in form:
+        value, bound = cell(record, form["compare"]), Fraction(form["bound"])
+        if value is None:
+            return False
+        return {"<": value < bound, "<=": value <= bound, ">": value > bound, ">=": value >= bound}[form["order"]]
+    value = cell(record, form["in"] if "in" in form else form["not in"])
+    listed = [Fraction(item["number"]) if isinstance(item, dict) else item for item in form["values"]]
+    if value is None:
+        return False
+    return any(same_kind(value, item) for item in listed) == ("in" in form)
+
+
+def amount(record: dict[str, Any], measure: list[Any]) -> Fraction:
+    return abs(Fraction(str(record[measure[0]])))
+
+
+def pieces(atom: dict[str, Any], record: dict[str, Any]) -> int:
+    return max([1, *(ceil(amount(record, row) / Fraction(row[3])) for row in atom["at"])])
+
+
+def table(steps: list[Any], count: int, beyond: mpmath.mpf) -> mpmath.mpf:
+    return next((number(level) for argument, level in steps if count <= argument), beyond)
+
+
+def atom_loss(atom: dict[str, Any], record: dict[str, Any]) -> mpmath.mpf:
+    kind = atom["kind"]
+    if kind == "one":
+        return mpmath.mpf(1)
+    if kind == "pieces":
+        return mpmath.mpf(pieces(atom, record) ** 2)
+    if kind == "selection delta":
+        return table(atom["steps"], pieces(atom, record), mpmath.mpf(1))
+    if kind == "maximum":
+        return max(loss(policy["rho"], record) for policy in atom["policies"])
+    size = amount(record, atom["measure"])
+    if kind == "square":
+        return number(size) ** 2
+    rise = function(atom["function"], number(size)) - function(atom["function"], mpmath.mpf(0))
+    if kind.startswith("additive"):
+        tanh = rise * mpmath.tanh(rise / 2)
+        if kind == "additive":
+            return rise if atom["bound"] == "pure" else tanh
+        beyond = max(tanh, number(atom["steps"][-1][1]))
+        return table(atom["steps"], ceil(size / Fraction(atom["measure"][1])), beyond) if size else mpmath.mpf(0)
+    if not size:
+        return mpmath.mpf(0)
+    shift = rise + number(atom["grid"])
+    if kind == "gaussian transform":
+        return shift**2
+    epsilon, step = shift / number(atom["scale"]), number(atom["grid"]) / number(atom["scale"])
+    return epsilon - step / mpmath.sinh(step) * (1 - mpmath.exp(-epsilon))
+
+
+def loss(terms: list[Any], record: dict[str, Any]) -> mpmath.mpf:
+    """The sum of the terms ``[coefficient, condition, atom]`` of a saved policy."""
+    held = [(coefficient, atom) for coefficient, condition, atom in terms if holds(condition, record)]
+    return sum((number(coefficient) * atom_loss(atom, record) for coefficient, atom in held), mpmath.mpf(0))

@@ -1,0 +1,90 @@
+"""Every claim has an id; the id leads to a proof and to a test, and none of the three stands alone."""
+
+import ast
+import re
+from pathlib import Path
+
+import pytest
+
+ROOT = Path(__file__).resolve().parents[1]
+ID = re.compile(r"\bT-[A-Z][A-Z0-9]*(?:-[A-Z0-9]+)*\b")
+ASSUMPTION = re.compile(r"\bA-[A-Z][A-Z0-9]*\b")
+
+
+def docstrings(path: Path) -> str:
+    """The docstrings of a module: of itself, its classes, functions and, as strings that stand alone, its constants."""
+    tree = ast.parse(path.read_text(encoding="utf-8"))
+    alone = (
+        node.value.value
+        for node in ast.walk(tree)
+        if isinstance(node, ast.Expr) and isinstance(node.value, ast.Constant)
+    )
+    return "\n".join(text for text in alone if isinstance(text, str))
+
+
+def ids_in_code() -> dict[str, str]:
+    files = sorted((ROOT / "src").rglob("*.py"))
+    return {found: path.name for path in files for found in ID.findall(docstrings(path))}
+
+
+def theory() -> dict[str, str]:
+    """The text under each heading that carries an id."""
+    sections: dict[str, str] = {}
+    for path in sorted((ROOT / "docs" / "theory").glob("*.md")):
+        for section in re.split(r"^#+ ", path.read_text(encoding="utf-8"), flags=re.MULTILINE)[1:]:
+            heading, _, body = section.partition("\n")
+            sections |= dict.fromkeys(ID.findall(heading), body)
+    return sections
+
+
+def ids_in_tests() -> dict[str, str]:
+    """The ids given to the theorem marker, wherever it is written."""
+    marked: dict[str, str] = {}
+    for path in sorted((ROOT / "tests").rglob("*.py")):
+        for node in ast.walk(ast.parse(path.read_text(encoding="utf-8"))):
+            if isinstance(node, ast.Call) and isinstance(node.func, ast.Attribute) and node.func.attr == "theorem":
+                marked |= {argument.value: path.name for argument in node.args if isinstance(argument, ast.Constant)}
+    return marked
+
+
+def listed(ids: set[str], where: dict[str, str]) -> str:
+    return ", ".join(f"{found} ({where[found]})" for found in sorted(ids))
+
+
+def test_every_id_in_the_code_is_proved() -> None:
+    code = ids_in_code()
+    assert not (missing := code.keys() - theory().keys()), f"no heading in docs/theory: {listed(missing, code)}"
+
+
+def test_every_id_in_the_code_is_tested() -> None:
+    code = ids_in_code()
+    assert not (missing := code.keys() - ids_in_tests().keys()), f"no test marked: {listed(missing, code)}"
+
+
+def test_every_proved_id_is_used_in_the_code() -> None:
+    proved = dict.fromkeys(theory(), "docs/theory")
+    assert not (missing := proved.keys() - ids_in_code().keys()), f"cited in no docstring: {listed(missing, proved)}"
+
+
+def test_every_marked_test_is_of_a_theorem_that_is_proved() -> None:
+    tests = ids_in_tests()
+    assert not (missing := tests.keys() - theory().keys()), f"no heading in docs/theory: {listed(missing, tests)}"
+
+
+@pytest.mark.parametrize("found", sorted(theory()))
+def test_a_theorem_has_a_statement_and_a_proof(found: str) -> None:
+    body = theory()[found]
+    assert "**Statement.**" in body
+    assert "**Proof.**" in body
+    assert len(body.split("**Proof.**")[1].strip()) > 80
+
+
+def test_every_assumption_named_in_code_or_theory_is_listed() -> None:
+    listed_there = set(ASSUMPTION.findall((ROOT / "docs" / "assumptions.md").read_text(encoding="utf-8")))
+    named = {found for path in (ROOT / "src").rglob("*.py") for found in ASSUMPTION.findall(docstrings(path))}
+    named |= {
+        found
+        for path in (ROOT / "docs" / "theory").glob("*.md")
+        for found in ASSUMPTION.findall(path.read_text("utf-8"))
+    }
+    assert not named - listed_there, f"not in docs/assumptions.md: {', '.join(sorted(named - listed_there))}"
