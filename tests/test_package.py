@@ -5,7 +5,6 @@ import os
 import statistics
 import subprocess
 import sys
-import time
 from pathlib import Path
 
 import pytest
@@ -21,12 +20,6 @@ def run(code: str) -> str:
     return result.stdout
 
 
-def seconds(code: str) -> float:
-    start = time.perf_counter()
-    run(code)
-    return time.perf_counter() - start
-
-
 @pytest.mark.parametrize("module", ["recordwise", "recordwise.policy"])
 def test_importing_loads_no_extra(module: str) -> None:
     loaded = set(json.loads(run(f"import json, sys, {module}; print(json.dumps(sorted(sys.modules)))")))
@@ -36,9 +29,9 @@ def test_importing_loads_no_extra(module: str) -> None:
 
 
 def test_importing_takes_less_than_three_tenths_of_a_second() -> None:
-    """Median over runs taken in turn with a bare start of Python, so that a busy machine slows both alike."""
-    pairs = [(seconds("import recordwise"), seconds("pass")) for _ in range(7)]
-    assert statistics.median(with_package - bare for with_package, bare in pairs) < 0.3
+    """Processor time of the import alone, beyond the bare start of Python: the median of several runs."""
+    code = "import time; start = time.process_time(); import recordwise; print(time.process_time() - start)"
+    assert statistics.median(float(run(code)) for _ in range(5)) < 0.3
 
 
 def test_the_package_is_typed() -> None:

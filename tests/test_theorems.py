@@ -37,6 +37,14 @@ def theory() -> dict[str, str]:
     return sections
 
 
+def test_no_id_names_two_theorems() -> None:
+    paths = sorted((ROOT / "docs" / "theory").glob("*.md"))
+    headings = [
+        found for path in paths for found in re.findall(r"^#+ (T-[A-Z0-9-]+)", path.read_text("utf-8"), re.MULTILINE)
+    ]
+    assert len(set(headings)) == len(headings), sorted(found for found in headings if headings.count(found) > 1)
+
+
 def ids_in_tests() -> dict[str, str]:
     """The ids given to the theorem marker, wherever it is written."""
     marked: dict[str, str] = {}

@@ -10,6 +10,7 @@ import os
 import sqlite3
 import threading
 import time
+import weakref
 from collections.abc import Iterator
 from contextlib import contextmanager
 from dataclasses import dataclass
@@ -71,6 +72,8 @@ class Books:
         self._process = os.getpid()
         with self._told(NOTHING_DRAWN):
             self._connection = self._connect(path) if writable else self._connect_to_read(Path(str(path)))
+        # Forgotten books are closed too, though never by a forked child on its way out.
+        weakref.finalize(self, self._connection.close).atexit = False
 
     def _connect(self, path: str | Path | None) -> sqlite3.Connection:
         connection = sqlite3.connect(
@@ -94,17 +97,18 @@ class Books:
             time.sleep(0.01)
 
     def _connect_to_read(self, path: Path) -> sqlite3.Connection:
-        """Reading changes nothing; in a folder that takes no lock files, only if no entry is still in the log beside it."""
-        address = f"file:{quote(str(path.absolute()))}?mode=ro"
-        connection = sqlite3.connect(address, uri=True, timeout=WAIT_SECONDS, check_same_thread=False)
+        """Reading writes no entry. In a folder that takes no lock files it needs that no entry is still in the log beside it."""
+        address = f"file:{quote(str(path.absolute()))}"
+        connection = sqlite3.connect(f"{address}?mode=rw", uri=True, timeout=WAIT_SECONDS, check_same_thread=False)
         try:
+            connection.execute("PRAGMA query_only = ON")
             connection.execute("SELECT count(*) FROM sqlite_master").fetchone()
         except sqlite3.OperationalError:
             log = path.with_name(path.name + "-wal")
             connection.close()
             if log.exists() and log.stat().st_size:
                 raise
-            connection = sqlite3.connect(f"{address}&immutable=1", uri=True, check_same_thread=False)
+            connection = sqlite3.connect(f"{address}?mode=ro&immutable=1", uri=True, check_same_thread=False)
         return connection
 
     def lay_out(self) -> None:
@@ -148,12 +152,17 @@ class Books:
         with self._told(""):
             return [as_event(row) for row in self._rows()]
 
+    def first(self) -> Event | None:
+        """The event the books begin with."""
+        return self._one(f"SELECT {COLUMNS} FROM events ORDER BY sequence LIMIT 1")
+
     def last(self, kind: str) -> Event | None:
         """The latest event of a kind."""
+        return self._one(f"SELECT {COLUMNS} FROM events WHERE kind = ? ORDER BY sequence DESC LIMIT 1", kind)
+
+    def _one(self, statement: str, *values: str) -> Event | None:
         with self._told(""):
-            row = self._connection.execute(
-                f"SELECT {COLUMNS} FROM events WHERE kind = ? ORDER BY sequence DESC LIMIT 1", (kind,)
-            ).fetchone()
+            row = self._connection.execute(statement, values).fetchone()
             return None if row is None else as_event(row)
 
     def problems(self) -> list[str]:

@@ -18,7 +18,6 @@ from recordwise.plan.predicates import And, Compare, In, IsNull, Not, Operand, O
 from recordwise.plan.quantile import Quantile
 from recordwise.plan.query import Statistic
 from recordwise.policy import By
-from recordwise.policy.literals import plain
 
 
 def schema_json(schema: Schema) -> dict[str, Any]:
@@ -155,7 +154,7 @@ def value_json(value: Any) -> Any:
     if isinstance(value, Function):
         return value.to_json()
     if isinstance(value, By):
-        cases = {str(plain(group)): fraction_text(number) for group, number in value.values}
+        cases = {str(group): fraction_text(number) for group, number in value.values}
         return {"by": value.column.to_json(), "values": cases, "default": value_json(value.default)}
     if is_dataclass(value) and not isinstance(value, type):
         parts = {field.name: value_json(getattr(value, field.name)) for field in fields(value)}

@@ -167,5 +167,10 @@ def _values(part: Part, level: float) -> dict[str, Any]:
         scale = float(part.mechanism.sigma or part.mechanism.laplace_scale or 0)
         columns["sigma"] = np.full(len(columns["noisy"]), scale)
     elif part.noisy.grid == 1:
-        columns["value"] = part.noisy.points
+        columns["value"] = _fitting(part.noisy.points)
     return columns
+
+
+def _fitting(points: Any) -> Any:
+    """Noisy whole numbers in 64 bits; only the sum of total and noise is ever clipped (T-RANGE)."""
+    return points if points.dtype == np.int64 else np.clip(points, -(2**63), 2**63 - 1).astype(np.int64)

@@ -201,9 +201,9 @@ class Power(Function):
         if self.exponent <= 1:
             return f"a power {self.exponent} <= 1 of a concave function ({self.base.concave()})"
         if isinstance(self.base, Log):
+            inner = self.base.argument.concave()
             with ctx.workprec(CONSTANT_BITS):
                 needed = ball(self.exponent - 1).exp()
-            inner = self.base.argument.concave()
             if self.base.argument.at_zero() >= needed:
                 return f"ln(u)^{self.exponent} is concave for u >= e^{self.exponent - 1}, which u(0) reaches ({inner})"
             raise ParameterError(

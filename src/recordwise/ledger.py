@@ -59,8 +59,8 @@ class Ledger:
             raise LedgerError(path=str(path), problem="does not exist")
         ledger = cls.__new__(cls)
         ledger._books = Books(path, writable=False)
-        first = ledger._books.last("opened")
-        if first is None or first.sequence != 1:
+        first = ledger._books.first()
+        if first is None or first.kind != "opened":
             raise LedgerError(path=str(path), problem="is not a recordwise ledger")
         check_format(first.body)
         budget = first.body.get("budget")
@@ -74,7 +74,7 @@ class Ledger:
 
     def _open(self, identity: dict[str, Any]) -> None:
         self._books.lay_out()
-        first = self._books.last("opened")
+        first = self._books.first()
         if first is None:
             self._books.append("opened", identity)
             return

@@ -72,7 +72,11 @@ class Session:
         self.tuned_on, self.accept_tuning = tuned_on, accept_tuning
         self.dataset = dataset or (Path(str(source)).stem if isinstance(source, (str, Path)) else "table")
         self._engine = self._open_engine(engine, opened, memory_limit)
-        self._ledger = Ledger(ledger, dataset=self.dataset, schema=schema_json(self.schema), budget=budget)
+        try:
+            self._ledger = Ledger(ledger, dataset=self.dataset, schema=schema_json(self.schema), budget=budget)
+        except BaseException:
+            self._engine.close()
+            raise
 
     def _open_engine(self, engine: Any, source: Any, memory_limit: str) -> Any:
         if engine == "duckdb":

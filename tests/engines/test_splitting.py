@@ -119,7 +119,7 @@ def test_the_policys_own_sql_counts_the_same_pieces(found):
     policy = split(1, {_measure("emp"): 5, _measure("pay"): Fraction(7, 10)})
     edges = [k * k + 0.5 for k in range(12)]
     with DuckDB(table_of(found), SCHEMA, threads=1) as engine:
-        bins = engine.summarise(terms_sql(policy.rho), edges).reveal().to_pydict()
+        bins = engine.summarise(terms_sql(policy.rho, "duckdb"), edges).reveal().to_pydict()
     needed = [max(len(pieces_of(emp, 5)), len(pieces_of(pay, 7))) for emp, pay, _, _ in found]
     assert dict(zip(bins["bin"], bins["records"])) == {count: needed.count(count) for count in set(needed)}
 

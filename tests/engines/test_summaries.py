@@ -54,7 +54,7 @@ def histogram(answer):
 def test_the_histogram_of_losses_equals_the_one_from_the_policys_own_numbers():
     data = sample(2000)
     with DuckDB(pa.table(data), SCHEMA) as engine:
-        answer = engine.summarise(terms_sql(POLICY.rho), EDGES)
+        answer = engine.summarise(terms_sql(POLICY.rho, "duckdb"), EDGES)
         assert "records" not in repr(answer)
     assert histogram(answer) == binned(POLICY.loss(data))
 
@@ -68,7 +68,7 @@ def test_firm_losses_equal_the_group_loss_of_their_units(bound):
     for firm, loss in zip(data["firm"], losses):
         by_firm.setdefault(firm, []).append(loss)
     with DuckDB(pa.table(data), SCHEMA) as engine:
-        answer = engine.summarise_firms(terms_sql(POLICY.rho), EDGES, bound=bound)
+        answer = engine.summarise_firms(terms_sql(POLICY.rho, "duckdb"), EDGES, bound=bound)
     assert histogram(answer) == binned([group_loss(found, bound=bound) for found in by_firm.values()])
 
 
@@ -78,7 +78,7 @@ def test_the_advanced_bound_is_at_least_its_infimum_and_at_most_lemma_4_times_e(
     losses = POLICY.loss(data)
     low, high = group_loss(losses, bound="advanced"), 3 * group_loss(losses, bound="simple")
     with DuckDB(pa.table(data), SCHEMA) as engine:
-        answer = engine.summarise_firms(terms_sql(POLICY.rho), [low * (1 - 1e-9), high], bound="advanced")
+        answer = engine.summarise_firms(terms_sql(POLICY.rho, "duckdb"), [low * (1 - 1e-9), high], bound="advanced")
     assert histogram(answer) == {1: 1}
 
 
@@ -93,9 +93,9 @@ def test_the_advanced_bound_stays_finite_for_a_firm_of_thousands():
 def test_bad_edges_bounds_and_missing_firms_are_refused():
     with DuckDB(pa.table(sample(2)), SCHEMA) as engine:
         with pytest.raises(ParameterError, match="increasing"):
-            engine.summarise(terms_sql(POLICY.rho), [2, 1])
+            engine.summarise(terms_sql(POLICY.rho, "duckdb"), [2, 1])
         with pytest.raises(ParameterError, match="one of"):
-            engine.summarise_firms(terms_sql(POLICY.rho), [1], bound="best")
+            engine.summarise_firms(terms_sql(POLICY.rho, "duckdb"), [1], bound="best")
     alone = Schema.of(unit="id", measures={"emp": 1})
     with (
         DuckDB(pa.table({"id": [1], "emp": [1]}), alone) as engine,
@@ -123,7 +123,9 @@ def test_the_condition_of_a_policy_holds_exactly_where_the_predicate_is_true(pre
 def test_a_condition_limits_a_histogram():
     data = sample(100)
     with DuckDB(pa.table(data), SCHEMA) as engine:
-        answer = engine.summarise(terms_sql(POLICY.rho), EDGES, condition=parse_predicate("kind = 'a' AND emp > 2"))
+        answer = engine.summarise(
+            terms_sql(POLICY.rho, "duckdb"), EDGES, condition=parse_predicate("kind = 'a' AND emp > 2")
+        )
     chosen = [
         POLICY.loss({k: v[i] for k, v in data.items()})
         for i in range(100)

@@ -114,3 +114,18 @@ def test_too_many_cells_and_none_are_refused_before_they_are_made():
         Keys.of({})
     with pytest.raises(KeysError, match="not a frame"):
         Keys.of(7)
+
+
+def test_rows_of_many_columns_are_told_apart_beyond_64_bits():
+    """Eight columns of 400 values have more combinations than a 64-bit number; rows that differ in one column only stay two."""
+    names = [f"c{i}" for i in range(8)]
+    schema = Schema.of(unit="id", columns=dict.fromkeys(names, "integer"))
+    columns = {name: [*range(400), 7] for name in names}
+    columns["c7"][-1] = 8
+    groups = tuple(Group(name, Field(name)) for name in names)
+    table = Keys.of(columns).cells(groups, schema)
+    assert table.num_rows == 401
+    assert table["c0"].to_pylist() == sorted([*range(400), 7])
+    columns["c7"][-1] = 7
+    with pytest.raises(KeysError, match="1 cell twice"):
+        Keys.of(columns).cells(groups, schema)

@@ -58,14 +58,14 @@ def _batch(known: Figures, pairs: Cells, rows: int, start: int, count: int, seed
 
     pair = np.searchsorted(pairs.steps, stream(1)).clip(max=len(pairs.steps) - 1)
     industry = pairs.industry[pair]
-    emp = _employment(known.size_steps[industry], stream(2), stream(3))
-    payann = _payroll(emp, known.wages[industry], stream(4), stream(5))
+    emp = employment(known.size_steps[industry], stream(2), stream(3))
+    payann = payroll(emp, known.wages[industry], stream(4), stream(5))
     payqtr1 = np.floor(payann * (0.15 + 0.1 * (stream(6) + stream(7)))).astype(np.int64)
     number = np.arange(start, start + count, dtype=np.int64)
     return pa.record_batch(
         {
-            "estab_id": _scrambled(number),
-            "firm_id": _firm(number, rows, stream(8), stream(9)),
+            "estab_id": scrambled(number),
+            "firm_id": firm(number, rows, stream(8), stream(9)),
             "county": _text(pairs.county[pair], known.counties),
             "naics": _text(industry, known.industries),
             "emp": emp.astype(np.int32),
@@ -75,7 +75,7 @@ def _batch(known: Figures, pairs: Cells, rows: int, start: int, count: int, seed
     )
 
 
-def _employment(steps: FloatArray, which: FloatArray, within: FloatArray) -> FloatArray:
+def employment(steps: FloatArray, which: FloatArray, within: FloatArray) -> FloatArray:
     """A size class by its share, a head count log-uniform inside it; a Pareto tail above 1,000."""
     size = np.zeros(len(which), dtype=np.int64)
     for number in range(len(LOWER) - 1):
@@ -90,7 +90,7 @@ def _employment(steps: FloatArray, which: FloatArray, within: FloatArray) -> Flo
     return emp
 
 
-def _payroll(emp: FloatArray, wage: FloatArray, first: FloatArray, second: FloatArray) -> IntArray:
+def payroll(emp: FloatArray, wage: FloatArray, first: FloatArray, second: FloatArray) -> IntArray:
     """Employees x the industry's wage x a lognormal factor of mean 1 (by Box and Muller); at least 1."""
     normal = np.sqrt(-2 * np.log(first)) * np.cos(2 * np.pi * second)
     factor = np.exp(WAGE_SPREAD * normal - WAGE_SPREAD**2 / 2)
@@ -98,14 +98,14 @@ def _payroll(emp: FloatArray, wage: FloatArray, first: FloatArray, second: Float
     return paid.astype(np.int64)
 
 
-def _firm(number: IntArray, rows: int, chained: FloatArray, which: FloatArray) -> IntArray:
+def firm(number: IntArray, rows: int, chained: FloatArray, which: FloatArray) -> IntArray:
     """Most firms are one establishment (odd numbers); a quarter of the establishments belong to chains (even numbers)."""
     chains = max(1, int(rows * CHAINED / ESTABLISHMENTS_PER_CHAIN))
     chain = np.floor(chains * which**2).astype(np.int64)
     return np.where(chained < CHAINED, 2 * chain, 2 * number + 1)
 
 
-def _scrambled(number: IntArray) -> IntArray:
+def scrambled(number: IntArray) -> IntArray:
     """Distinct ids in no order: an odd multiplier permutes the whole numbers of so many bits."""
     mixed = number.astype(np.uint64) * np.uint64(0x2545F4914F6D)
     return (mixed & np.uint64(2**ID_BITS - 1)).astype(np.int64)

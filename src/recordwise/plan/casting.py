@@ -6,13 +6,13 @@ import pyarrow.compute as pc
 from recordwise.errors import KeysError
 
 
-def cast_keys(name: str, values: pa.ChunkedArray, kind: str, nullable: bool) -> pa.Array:
+def cast_keys(name: str, values: pa.Array, kind: str, nullable: bool) -> pa.Array:
     """The values in the declared type; NULL only where it is a category; every cast must round-trip (T-KEYS)."""
     plain = _plain(values)
     if plain.null_count and not nullable:
         raise KeysError(
             column=f"'{name}'",
-            problem=f"holds {plain.null_count:,} NULL",
+            problem="holds NULL",
             advice="Declare null='category' or remove them.",
         )
     if pa.types.is_null(plain.type):
@@ -28,14 +28,9 @@ def _target(kind: str) -> pa.DataType:
     return {"text": pa.string(), "integer": pa.int64(), "boolean": pa.bool_()}[kind]
 
 
-def _plain(values: pa.ChunkedArray) -> pa.Array:
-    array = values.combine_chunks()
-    array = pa.concat_arrays(array.chunks) if isinstance(array, pa.ChunkedArray) else array
-    if pa.types.is_dictionary(array.type):
-        array = array.dictionary_decode()
-    if pa.types.is_large_string(array.type) or pa.types.is_string_view(array.type):
-        array = array.cast(pa.string())
-    return array
+def _plain(values: pa.Array) -> pa.Array:
+    narrow = pa.types.is_large_string(values.type) or pa.types.is_string_view(values.type)
+    return values.cast(pa.string()) if narrow else values
 
 
 def _cast(name: str, values: pa.Array, kind: str) -> pa.Array:

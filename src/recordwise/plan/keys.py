@@ -17,13 +17,13 @@ from recordwise.errors import KeysError
 from recordwise.exact import Number
 from recordwise.plan.casting import cast_keys
 from recordwise.plan.fields import Case, Expression, Field, Group, Prefix
+from recordwise.plan.ranking import Ranked, encoded, ranked, sorted_distinct
 from recordwise.plan.schema import Schema
 
 if TYPE_CHECKING:
     from recordwise.plan.selection import PiecesAt, SelectFrom, SelectKeys
 
 MOST_CELLS = 20_000_000
-IntArray = np.ndarray[tuple[int, ...], np.dtype[np.int64]]
 
 
 @dataclass(frozen=True, slots=True, eq=False)
@@ -36,6 +36,8 @@ class Keys:
         if self.table.num_columns == 0:
             raise KeysError(column="the list", problem="has no column")
         _check_size(self.table.num_rows)
+        columns = {name: encoded(self.table.column(name)) for name in self.table.column_names}
+        object.__setattr__(self, "table", pa.table(columns))
 
     @classmethod
     def of(cls, frame: Any) -> "Keys":
@@ -91,16 +93,16 @@ class Keys:
     def cells(self, groups: tuple[Group, ...], schema: Schema) -> pa.Table:
         """The cells of one table: cast, checked to be distinct, brought to the level, sorted."""
         origins = {group: self._origin(group) for group in groups}
-        cast = {}
+        columns = []
         for group, origin in origins.items():
             if origin is None:
                 raise KeysError(column=f"'{group.name}'", problem="is grouped by but has no column in the keys")
-            cast[group.name] = _at_level(group, origin, self.table.column(origin), schema)
-        table = pa.table(cast)
-        order = sorted_distinct(table)
-        if len(order) < table.num_rows and not self._is_projection(origins):
-            raise _doubled(table, table.num_rows - len(order))
-        return table.take(pa.array(order))
+            columns.append(_at_level(group, origin, self.table.column(origin).chunk(0), schema))
+        rows = sorted_distinct(columns)
+        names = [group.name for group in groups]
+        if len(rows) < self.table.num_rows and not self._is_projection(origins):
+            raise _doubled(names, self.table.num_rows - len(rows))
+        return pa.table({name: column.at(rows) for name, column in zip(names, columns)})
 
     def _is_projection(self, origins: dict[Group, str | None]) -> bool:
         """Whether a level leaves columns out or shortens codes: then equal rows are wanted, not a mistake."""
@@ -122,45 +124,25 @@ def cell_type(expression: Expression, schema: Schema) -> tuple[str, bool]:
     return column.type, column.null == "category"
 
 
-def _at_level(group: Group, origin: str, given: pa.ChunkedArray, schema: Schema) -> pa.Array:
+def _at_level(group: Group, origin: str, given: pa.Array, schema: Schema) -> Ranked:
+    """A column of the keys cast to its declared type and cut to the level; done once for each different value."""
     kind, nullable = cell_type(group.expression, schema)
-    array = cast_keys(origin, given, kind, nullable)
-    if not isinstance(group.expression, Prefix):
-        return array
-    shortened = pc.utf8_slice_codeunits(array, 0, group.expression.length)
-    if origin == group.name != group.expression.column and not shortened.equals(array):
-        raise KeysError(column=f"'{origin}'", problem=f"holds keys longer than {group.expression.length} characters")
-    return shortened
+    is_dictionary = pa.types.is_dictionary(given.type)
+    values = cast_keys(origin, given.dictionary if is_dictionary else given, kind, nullable)
+    places = given.indices.to_numpy() if is_dictionary else np.arange(len(given))
+    if isinstance(group.expression, Prefix):
+        shortened = pc.utf8_slice_codeunits(values, 0, group.expression.length)
+        if origin == group.name != group.expression.column and not shortened.equals(values):
+            raise KeysError(
+                column=f"'{origin}'", problem=f"holds keys longer than {group.expression.length} characters"
+            )
+        values = shortened
+    return ranked(values, places)
 
 
-def sorted_distinct(table: pa.Table) -> IntArray:
-    """The rows to take so that every different row stands once, in ascending order, NULL last.
-
-    Rows are compared as whole numbers: each column by the rank of its value, all columns as the digits of one number.
-    """
-    code = np.zeros(table.num_rows, dtype=np.int64)
-    size = 1
-    for column in table.columns:
-        ranks, count = _ranks(column)
-        if size * count >= 2**63:
-            # Ranks of the columns so far are fewer than there are rows, so the next product fits.
-            code = np.unique(code, return_inverse=True)[1].astype(np.int64)
-            size = table.num_rows
-        code, size = code * count + ranks, size * count
-    return np.unique(code, return_index=True)[1]
-
-
-def _ranks(column: pa.ChunkedArray) -> tuple[IntArray, int]:
-    encoded = column.combine_chunks().dictionary_encode(null_encoding="encode")
-    order = pc.sort_indices(encoded.dictionary).to_numpy()
-    rank = np.empty(len(order), dtype=np.int64)
-    rank[order] = np.arange(len(order))
-    return rank[encoded.indices.to_numpy()], len(order)
-
-
-def _doubled(table: pa.Table, doubled: int) -> KeysError:
+def _doubled(names: list[str], doubled: int) -> KeysError:
     return KeysError(
-        column=" x ".join(f"'{name}'" for name in table.column_names),
+        column=" x ".join(f"'{name}'" for name in names),
         problem=f"lists {doubled:,} cell{'s' if doubled > 1 else ''} twice after casting to the declared type",
         advice="A record in such a cell would be counted twice: remove the repeats.",
     )

@@ -10,7 +10,7 @@ import pyarrow as pa
 
 from recordwise.plan.fields import Field, Group, Prefix
 from recordwise.policy import By, Column
-from recordwise.policy.literals import literal
+from recordwise.policy.literals import literal, plain_value
 
 
 def cell_threshold(at: By, groups: Iterable[Group]) -> Fraction | By:
@@ -76,4 +76,4 @@ def _long_enough(group: Group, column: Column) -> bool:
 def _literal(value: Any, column: Column) -> Any:
     if isinstance(value, str):
         return value[: column.length] if column.length else value
-    return None if value is None else literal(value)
+    return None if value is None else plain_value(literal(value))

@@ -15,7 +15,6 @@ from recordwise.plan.predicates import And, Compare, In, IsNull, Not, Operand, O
 from recordwise.plan.schema import Schema
 from recordwise.plan.splitting import Splitting, Threshold, threshold_steps
 from recordwise.policy import By
-from recordwise.policy.literals import plain
 
 RECORDS = "records"
 _COMPARISONS: dict[str, type[exp.Expr]] = {
@@ -121,7 +120,7 @@ def threshold_tree(measure: str, at: Threshold, schema: Schema) -> exp.Expr:
     operand = Prefix(at.column.name, at.column.length) if at.column.length else Field(at.column.name)
     branches = [
         exp.If(
-            this=predicate_tree(Compare(operand, "=", plain(value)), schema),
+            this=predicate_tree(Compare(operand, "=", value), schema),
             true=constant(threshold_steps(each, measure, schema)),
         )
         for value, each in at.values

@@ -20,7 +20,7 @@ from recordwise.policy.atoms import Outside
 from recordwise.policy.conditions import holds
 from recordwise.policy.cover import Sum, cover, separable_bound
 from recordwise.policy.evaluate import PRECISION, exact_sum, terms_ball
-from recordwise.policy.literals import Truth, Value
+from recordwise.policy.literals import Value, plain_value
 from recordwise.policy.measure import Measure
 from recordwise.policy.policy import Key, Maximum, Policy, Terms, check_one_measure_a_name
 from recordwise.policy.regions import Region, regions
@@ -226,4 +226,4 @@ def _plain(value: Value | None) -> Any:
         if value.denominator == 1:
             return int(value)
         return float(value) if Fraction(repr(float(value))) == value else value
-    return value.value if isinstance(value, Truth) else value
+    return None if value is None else plain_value(value)

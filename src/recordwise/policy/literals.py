@@ -30,9 +30,9 @@ def literal(value: Any) -> Value:
     return moderate(rational(value, parameter="value"), parameter="value")
 
 
-def plain(value: Value) -> str | bool | Fraction:
-    """A literal as Python writes it."""
-    return bool(value.value) if isinstance(value, Truth) else value
+def plain_value(value: Value) -> str | bool | Fraction:
+    """A literal as a user would write it."""
+    return value.value if isinstance(value, Truth) else value
 
 
 def value_key(value: Value) -> tuple[str, Any]:

@@ -41,7 +41,7 @@ class DenseSystem:
         """The cell of each coefficient."""
         return np.repeat(np.arange(self.cells), np.diff(self.start).astype(np.int64))
 
-    @property
+    @cached_property
     def rows(self) -> Any:
         """The rows as a sparse matrix, where all draws share them."""
         shape = (self.queries, self.cells)

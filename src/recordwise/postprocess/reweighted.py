@@ -8,9 +8,9 @@ from numpy.typing import ArrayLike, NDArray
 from recordwise.errors import ParameterError
 from recordwise.postprocess.boxed import FloatArray, Solution
 from recordwise.postprocess.laws import Noise, ScaledLaw, law_of
-from recordwise.postprocess.measured import Measured, measure
+from recordwise.postprocess.measured import Measured, Parts, measure
 from recordwise.postprocess.result import TOLERANCE, Fit, fit_draws, natural_residual, negativity
-from recordwise.postprocess.solve import Extra, solve_extended
+from recordwise.postprocess.solve import Extra, solve_extended, system_of
 from recordwise.postprocess.workload import Workload
 
 Units: TypeAlias = Literal["counts", "noise"]
@@ -36,20 +36,23 @@ def reweighted_fit(
     check(workload, confidence, units)
     measured = measure(workload, answers, variances)
     laws = [law_of(noise, 1.0 / measured.weights[0, place]) for place in workload.slices]
-    return fit_draws(measured, lambda some: reweighted(some, laws, confidence, units, tolerance))
+    parts = Parts.of(workload)
+    base = system_of(workload, parts)
+
+    def fit(some: Measured) -> Fit:
+        low = [low_queries(some.answers[:, place], law, confidence, units) for place, law in zip(workload.slices, laws)]
+        weights, extras = reweighted(some, low)
+        return judged(some, weights, extras, solve_extended(some, weights, extras, parts, base), tolerance)
+
+    return fit_draws(measured, fit)
 
 
-def reweighted(measured: Measured, laws: list[ScaledLaw], confidence: float, units: Units, tolerance: float) -> Fit:
-    """The fit of some draws."""
-    workload = measured.workload
-    parts = [
-        low_queries(measured.answers[:, place], law, confidence, units) for place, law in zip(workload.slices, laws)
-    ]
-    factor = np.concatenate([np.where(low, divisor, 1.0) for low, divisor in parts], axis=1)
-    extras = [low_sum(measured, k, low) for k, (low, _) in enumerate(parts) if workload.groups[k].size > 1]
-    weights = measured.weights / factor
-    found = solve_extended(measured, weights, extras)
-    return judged(measured, weights, extras, found, tolerance)
+def reweighted(measured: Measured, low: list[tuple[NDArray[np.bool_], FloatArray]]) -> tuple[FloatArray, list[Extra]]:
+    """The new weights, and the sums of the low queries of each group; a query alone in its group needs none."""
+    factor = np.concatenate([np.where(flags, divisor, 1.0) for flags, divisor in low], axis=1)
+    groups = measured.workload.groups
+    extras = [low_sum(measured, k, flags) for k, (flags, _) in enumerate(low) if groups[k].size > 1]
+    return measured.weights / factor, extras
 
 
 def check(workload: Workload, confidence: float, units: str) -> None:

@@ -63,9 +63,10 @@ def solve_problem(problem: Boxed, system: System) -> Solution:
     return solve_dense(problem, system) if isinstance(system, DenseSystem) else solve_boxed(problem, system)
 
 
-def solve_extended(measured: Measured, weights: FloatArray, extras: list[Extra]) -> Solution:
+def solve_extended(
+    measured: Measured, weights: FloatArray, extras: list[Extra], parts: Parts, base: System
+) -> Solution:
     """Nonnegative least squares with more queries, each the sum of some queries of a group, chosen draw by draw."""
-    parts = Parts.of(measured.workload)
     problem = parts.boxed(measured.answers, weights)
     used = [extra.weight > 0 for extra in extras]
     wide = np.full((1, problem.answer.shape[1] + len(extras)), np.inf)
@@ -80,7 +81,6 @@ def solve_extended(measured: Measured, weights: FloatArray, extras: list[Extra])
         floor=-wide,
         ceiling=wide,
     )
-    base = system_of(measured.workload, parts)
     if isinstance(base, DenseSystem):
         return solve_dense(problem, extended_dense(base, parts, extras))
     member = np.stack([extra.member for extra in extras], axis=1)

@@ -1,0 +1,27 @@
+"""The command line. Commands import what they need when they run, so that help and completion stay quick."""
+
+import typer
+
+from recordwise.cli.check import check
+from recordwise.cli.demo import demo
+from recordwise.cli.ledger import ledger
+from recordwise.cli.loss import loss
+from recordwise.cli.release import release
+
+app = typer.Typer(
+    name="recordwise",
+    help="Publish statistics about skewed data; the privacy loss is a public function of each record's value.",
+    epilog="Exit codes: 0 done, 2 bad input, 3 the budget refuses.",
+    no_args_is_help=True,
+    pretty_exceptions_enable=False,
+    add_completion=False,
+    context_settings={"help_option_names": ["-h", "--help"]},
+)
+for command in (check, release, loss, demo):
+    app.command()(command)
+app.add_typer(ledger, name="ledger")
+
+
+def main() -> None:
+    """The entry point of the ``recordwise`` script."""
+    app(prog_name="recordwise")

@@ -1,0 +1,168 @@
+"""``recordwise check PLAN``: what a plan would cost and how accurate it would be, before a record is read."""
+
+from pathlib import Path
+from typing import TYPE_CHECKING, Annotated, Any
+
+import typer
+
+from recordwise.cli.failing import BUDGET_REFUSED, AsJson, Debug, ends_well
+
+if TYPE_CHECKING:
+    from recordwise.errors import BudgetError
+    from recordwise.planfile import PlanFile
+    from recordwise.policy import Policy
+
+DELTA = 1e-5
+
+
+@ends_well
+def check(
+    plan: Annotated[Path, typer.Argument(help="The plan, a TOML file.", show_default=False)],
+    as_json: AsJson = False,
+    debug: Debug = False,
+) -> None:
+    """Check a plan without reading the data: every problem, the policy, losses, expected errors."""
+    import json
+
+    from recordwise.planfile import load_plan
+
+    file = load_plan(plan)
+    found = examined(file)
+    if as_json:
+        typer.echo(json.dumps(found, default=str))
+    else:
+        show(file, found)
+    if found["budget"] == "refused":
+        raise typer.Exit(BUDGET_REFUSED)
+
+
+def examined(file: "PlanFile") -> dict[str, Any]:
+    """Everything that can be said about a plan without its records."""
+    from recordwise.cli.expected import expected_errors
+    from recordwise.plan.analysis import plan_policy
+    from recordwise.policy.plain import policy_lines
+
+    policy, paper = plan_policy(file.plan), plan_policy(file.plan, tight=False)
+    refusal = budget_refusal(file, policy)
+    return {
+        "plan": str(file.path),
+        "dataset": file.dataset,
+        "policy": policy.to_json(),
+        "formula": policy_lines(policy),
+        "words": policy.in_words(),
+        "examples": losses(file, policy, paper),
+        "expected_error": expected_errors(file.plan),
+        "budget": "none" if file.budget is None else "covers the plan" if refusal is None else "refused",
+        "refusal": None if refusal is None else str(refusal),
+        "warnings": warnings(file),
+    }
+
+
+def losses(file: "PlanFile", policy: "Policy", paper: "Policy") -> list[dict[str, Any]]:
+    """The loss of each example record; where the policy makes no promise, its refusal."""
+    from recordwise.cli.examples import example_records, record_text
+    from recordwise.errors import RecordError
+    from recordwise.policy import epsilon
+
+    rows: list[dict[str, Any]] = []
+    for name, record in example_records(file, policy).items():
+        row: dict[str, Any] = {"name": name, "record": record_text(record)}
+        try:
+            loss = float(policy.loss(record))
+            row |= {
+                "loss": loss,
+                "paper_loss": float(paper.loss(record)),
+                "epsilon": epsilon(loss, DELTA),
+                "delta": DELTA,
+            }
+        except RecordError as error:
+            row["refused"] = str(error)
+        rows.append(row)
+    return rows
+
+
+def budget_refusal(file: "PlanFile", policy: "Policy") -> "BudgetError | None":
+    """What the ledger would say to a charge: nothing, or why not. What it holds already counts."""
+    from recordwise.describing import schema_json
+    from recordwise.errors import BudgetError
+    from recordwise.ledger import Ledger
+
+    path = file.ledger if file.ledger.exists() else None
+    books = Ledger(path, dataset=file.dataset, schema=schema_json(file.plan.schema), budget=file.budget)
+    try:
+        books.check(policy, query="the plan")
+    except BudgetError as error:
+        return error
+    finally:
+        books.close()
+    return None
+
+
+def warnings(file: "PlanFile") -> list[str]:
+    """What the owner should know before a release."""
+    from recordwise.engines.sources import open_source
+    from recordwise.errors import SourceError
+    from recordwise.ledger import FIXED_IN_ADVANCE
+    from recordwise.plan.analysis import plan_warnings
+
+    found = list(plan_warnings(file.plan))
+    clamped = [each.alias for query in file.plan.queries for each in query.draws() if hasattr(each.mechanism, "to")]
+    for alias in dict.fromkeys(clamped):
+        found.append(f"{alias} is clamped: besides noise it has the bias of what is cut off, which no noise law tells")
+    if file.budget is None:
+        found.append(f"no budget is declared: the {FIXED_IN_ADVANCE}")
+    if file.tuned_on == "confidential":
+        found.append(f"tuned on the confidential table; the release will print the reason given: {file.accept_tuning}")
+    try:
+        open_source(list(file.source))
+    except SourceError as error:
+        found.append(f"the source cannot be opened yet: {error.problem}")
+    return found
+
+
+def show(file: "PlanFile", found: dict[str, Any]) -> None:
+    """The findings for a reader."""
+    from recordwise.cli import screen
+
+    screen.paragraph(
+        f"{file.path}: no problem found. Dataset '{file.dataset}'; nothing was read and nothing was spent."
+    )
+    screen.heading("Privacy loss of a record")
+    for number, line in enumerate(found["formula"]):
+        typer.echo(("  loss = " if number == 0 else "       + ") + line)
+    typer.echo("")
+    screen.paragraph(found["words"])
+    screen.heading("Losses at example records")
+    show_losses(found["examples"])
+    screen.heading("Expected error: standard deviation of the noise at a cell total of ...")
+    show_expected(found["expected_error"])
+    screen.heading(f"Budget: {found['budget']}")
+    if found["refusal"]:
+        screen.note(found["refusal"])
+    for warning in found["warnings"]:
+        screen.note(warning)
+
+
+def show_losses(examples: list[dict[str, Any]]) -> None:
+    from recordwise.cli import screen
+
+    rows = []
+    for each in examples:
+        numbers = [screen.figure(each[key]) if key in each else "-" for key in ("loss", "epsilon", "paper_loss")]
+        rows.append([each["name"], each["record"], *numbers])
+    screen.table(["record", "", "loss", f"epsilon at {DELTA:g}", "loss as in the papers"], rows)
+    for each in examples:
+        if "refused" in each:
+            screen.note(f"{each['name']}: {each['refused']}")
+
+
+def show_expected(expected: list[dict[str, Any]]) -> None:
+    from recordwise.cli import screen
+
+    rows = []
+    for each in expected:
+        pairs = zip(each["least_sd"], each["most_sd"])
+        spreads = [screen.figure(a) if a == b else f"{screen.figure(a)} to {screen.figure(b)}" for a, b in pairs]
+        rows.append([each["table"], f"{each['cells']:,}", each["variable"], each["mechanism"], *spreads])
+    totals = [f"{total:,}" for total in expected[0]["totals"]]
+    screen.table(["table", "cells", "variable", "mechanism", *totals], rows)

@@ -1,0 +1,165 @@
+"""``recordwise demo``: a full release of synthetic establishments, from records to published files."""
+
+import os
+import time
+from pathlib import Path
+from typing import TYPE_CHECKING, Annotated, Any
+
+import typer
+
+from recordwise.cli.failing import AsJson, Debug, ends_well
+
+if TYPE_CHECKING:
+    from recordwise.cli.screen import Tell
+
+PLAN = Path(__file__).parent / "demo_plan.toml"
+DEFAULT_ROWS = 1_000_000
+DEFAULT_FOLDER = "demo-release"
+STEPS = 8
+Rows = Annotated[int | None, typer.Option(help="How many to generate (1,000,000; try 8,000,000).", show_default=False)]
+Data = Annotated[
+    Path | None,
+    typer.Option(help="A folder with the county tables to lay out instead; or RECORDWISE_DATA.", show_default=False),
+]
+Out = Annotated[Path | None, typer.Option(help=f"A new folder ({DEFAULT_FOLDER}).", show_default=False)]
+
+
+@ends_well
+def demo(
+    establishments: Rows = None, data: Data = None, out: Out = None, as_json: AsJson = False, debug: Debug = False
+) -> None:
+    """Generate establishments, publish county x industry tables of them, and look at what came out."""
+    import json
+
+    from recordwise.cli.demo_accuracy import accuracy_by_size
+    from recordwise.cli.screen import progress
+    from recordwise.planfile import load_plan
+
+    started = time.monotonic()
+    tables = county_tables(establishments, data)
+    folder = new_folder(out)
+    with progress(STEPS, quiet=as_json) as tell:
+        write_inputs(folder, establishments or DEFAULT_ROWS, tables, tell)
+        tell("checking the plan")
+        file = load_plan(folder / "plan.toml")
+        with file.session() as session:
+            done = session.run(*file.plan.queries, level=file.level, progress=tell)
+        tell("writing files")
+        done.save(folder / "release", csv=file.csv)
+        accuracy = accuracy_by_size(folder / "establishments.parquet", done.table)
+    found = {
+        "folder": str(folder),
+        "seconds": round(time.monotonic() - started, 1),
+        "accuracy": accuracy,
+        "losses": losses(file.examples, file.plan),
+    }
+    if as_json:
+        typer.echo(json.dumps(found))
+    else:
+        show(folder, found)
+
+
+def county_tables(establishments: int | None, data: Path | None) -> Any | None:
+    """The county tables to lay out, if a folder is named; a number of establishments asks for generated ones."""
+    from recordwise.errors import ParameterError
+    from recordwise.generator import CountyTable
+
+    if establishments is not None and data is not None:
+        raise ParameterError(
+            parameter="--establishments", problem="is for generated ones", advice="--data lays out every cell it has."
+        )
+    if establishments is not None and establishments < 1:
+        raise ParameterError(parameter="--establishments", problem="must be at least 1")
+    named = data or (os.environ.get("RECORDWISE_DATA") if establishments is None else None)
+    return CountyTable.read(named) if named else None
+
+
+def new_folder(out: Path | None) -> Path:
+    """The folder asked for, which must not exist, or the first free default."""
+    from recordwise.errors import OutputError
+
+    if out is not None and out.exists():
+        raise OutputError(folder=str(out), problem="exists already", advice="Name a new folder.")
+    number, folder = 1, out or Path(DEFAULT_FOLDER)
+    while folder.exists():
+        number += 1
+        folder = Path(f"{DEFAULT_FOLDER}-{number}")
+    folder.mkdir(parents=True)
+    return folder
+
+
+def write_inputs(folder: Path, rows: int, tables: Any | None, tell: "Tell") -> None:
+    """Records, public keys and plan: what an agency would bring."""
+    import shutil
+
+    import pyarrow as pa
+    import pyarrow.parquet as pq
+
+    from recordwise.generator import public_keys, write_establishments
+
+    shutil.copyfile(PLAN, folder / "plan.toml")
+    if tables is None:
+        tell(f"generating {rows:,} establishments")
+        write_establishments(folder / "establishments.parquet", rows)
+        pq.write_table(public_keys(), folder / "keys.parquet")
+        return
+    tell(f"laying out {int(tables.establishments.sum()):,} establishments of the county tables")
+    pq.write_table(tables.keys(), folder / "keys.parquet")
+    made = tables.batches()
+    first: pa.RecordBatch = next(made)
+    with pq.ParquetWriter(folder / "establishments.parquet", first.schema) as writer:
+        writer.write_batch(first)
+        for batch in made:
+            writer.write_batch(batch)
+
+
+def losses(examples: dict[str, dict[str, Any]], plan: Any) -> list[dict[str, Any]]:
+    """What each example pays for each variable, and for all of them."""
+    from recordwise.plan.analysis import plan_policy, statistic_policy
+
+    (query,) = plan.queries
+    (level,) = query.tables()
+    policies = {each.alias: statistic_policy(each, level, plan.schema, tight=True) for each in query.statistics}
+    whole = plan_policy(plan)
+    return [
+        {
+            "name": name,
+            "record": {column: float(value) for column, value in record.items()},
+            **{alias: float(policy.loss(record)) for alias, policy in policies.items()},
+            "all": float(whole.loss(record)),
+        }
+        for name, record in examples.items()
+    ]
+
+
+def show(folder: Path, found: dict[str, Any]) -> None:
+    from recordwise.cli import lookup, screen
+
+    screen.heading("Median relative error of a cell")
+    screen.paragraph("Known here only because these establishments are synthetic; a real release cannot show this.")
+    rows = found["accuracy"]
+    screen.table(
+        ["employees in the cell", "cells", *rows[0]["errors"]],
+        [[r["size"], f"{r['cells']:,}", *(f"{error:.1%}" for error in r["errors"].values())] for r in rows],
+    )
+    screen.heading("Privacy loss of an establishment: emp and emp_slow have the same noise variance")
+    names = [name for name in found["losses"][0] if name not in ("name", "record")]
+    screen.table(
+        ["establishment", "employees", *names],
+        [
+            [r["name"], f"{r['record']['emp']:,.0f}", *(screen.figure(r[name]) for name in names)]
+            for r in found["losses"]
+        ],
+    )
+    shop = found["losses"][0]["record"]
+    words = [f"{name}={value:.0f}" for name, value in shop.items()]
+    screen.heading("The corner shop looks its own loss up")
+    typer.echo(f"  $ recordwise loss {folder}/release/policy.json {' '.join(words)}")
+    policy = lookup.read_policy(folder / "release" / "policy.json", "tight")
+    lookup.show(lookup.looked_up(policy, lookup.read_record(policy, words), 1e-5))
+    screen.heading(f"Done in {found['seconds']} seconds")
+    screen.paragraph(
+        f"{folder}/release holds the tables (Parquet and CSV), policy.json and release.json; {folder}/demo.ledger the books."
+    )
+    typer.echo(f"  $ recordwise check {folder}/plan.toml")
+    typer.echo(f"  $ recordwise ledger verify {folder}/demo.ledger --against {folder}/release")

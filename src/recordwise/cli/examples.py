@@ -1,0 +1,92 @@
+"""Records at which a policy is shown: the plan's own, or made up from its public thresholds. None is read from the data."""
+
+import math
+from collections.abc import Iterator
+from fractions import Fraction
+from typing import Any
+
+from recordwise.plan import Measure, Plan
+from recordwise.plan.analysis import policy_measure
+from recordwise.plan.mechanism import threshold_of
+from recordwise.plan.statistics import Sum
+from recordwise.planfile import PlanFile
+from recordwise.policy import By, Policy
+from recordwise.policy.conditions import AllOf, Among, AnyOf, Compare, Condition
+
+SIZES = {
+    "very small": Fraction(1, 10),
+    "usual": Fraction(1),
+    "large": Fraction(10),
+    "very large": Fraction(100),
+    "giant": Fraction(1000),
+}
+
+
+def example_records(file: PlanFile, policy: Policy) -> dict[str, dict[str, Any]]:
+    """The plan's examples, or a ladder of records from a tenth of the thresholds to a thousand times."""
+    if file.examples:
+        return file.examples
+    groups = {column.name: next(_literals(policy, column.name), "") for column in policy.columns()}
+    measures = {measure.name for measure in policy.measures()}
+    return {
+        size: groups | {name: _amount(file.plan, name, factor) for name in sorted(measures)}
+        for size, factor in SIZES.items()
+    }
+
+
+def _amount(plan: Plan, name: str, factor: Fraction) -> Fraction:
+    """A multiple of the measure's threshold, on its lattice, within its bound."""
+    declared = plan.schema.measure(name) or Measure(name=name)
+    steps = math.ceil(_reference(plan, declared) * factor / declared.step)
+    return declared.step * min(max(1, steps), declared.bound_steps)
+
+
+def _reference(plan: Plan, declared: Measure) -> Fraction:
+    for query in plan.queries:
+        for statistic in query.statistics:
+            if isinstance(statistic, Sum) and statistic.measure == declared.name:
+                found = _parameter(statistic.mechanism, plan, declared.name)
+                if found is not None:
+                    return found
+    return 100 * declared.step
+
+
+def _parameter(mechanism: Any, plan: Plan, name: str) -> Fraction | None:
+    """What stands for a usual size in a mechanism: its threshold, its clamp, its offset or its scale."""
+    at = threshold_of(mechanism, policy_measure(name, plan.schema))
+    if isinstance(at, By):
+        return max([each for _, each in at.values] + ([at.default] if at.default else []))
+    for value in (at, *(getattr(mechanism, part, None) for part in ("to", "at", "offset", "scale"))):
+        if isinstance(value, Fraction) and value > 0:
+            return value
+    return None
+
+
+def _literals(policy: Policy, name: str) -> Iterator[Any]:
+    """Values that conditions of the policy mention for a column."""
+    for condition, _ in policy.rho:
+        yield from _mentioned(condition, name)
+
+
+def _mentioned(condition: Condition, name: str) -> Iterator[Any]:
+    match condition:
+        case AllOf(parts) | AnyOf(parts):
+            for part in parts:
+                yield from _mentioned(part, name)
+        case Among(column, values) if column.name == name:
+            yield from values
+        case Compare(column, _, bound) if column.name == name:
+            yield bound
+        case _:
+            return
+
+
+def record_text(record: dict[str, Any]) -> str:
+    """A record as a person would write it."""
+    return ", ".join(f"{name} {_value(value)}" for name, value in record.items())
+
+
+def _value(value: Any) -> str:
+    if isinstance(value, Fraction):
+        return f"{int(value):,}" if value.denominator == 1 else f"{float(value):,g}"
+    return str(value)

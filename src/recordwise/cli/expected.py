@@ -1,0 +1,72 @@
+"""The expected error of every table, from the noise laws alone: no record is read."""
+
+from dataclasses import fields
+from fractions import Fraction
+from typing import Any
+
+import numpy as np
+
+from recordwise.describing import table_name
+from recordwise.plan import Plan
+from recordwise.plan.analysis import cell_mechanisms, possible_mechanisms
+from recordwise.plan.quantile import Quantile
+from recordwise.plan.statistics import Sum
+from recordwise.policy import By
+
+TOTALS = (100, 10_000, 1_000_000)
+
+
+def expected_errors(plan: Plan) -> list[dict[str, Any]]:
+    """For each table and variable: its mechanism, and its standard deviation at a few totals (least and most over the cells)."""
+    found = []
+    for table in plan.tables():
+        public = plan.selection(table) is None
+        cells = plan.cells(table) if public else None
+        for statistic in plan.queries[table.query].draws():
+            if isinstance(statistic, Quantile):
+                continue
+            measure = plan.schema.measure(statistic.measure) if isinstance(statistic, Sum) else None
+            served = (
+                [each.mechanism for each in cell_mechanisms(plan, table, statistic, cells)]
+                if public
+                else possible_mechanisms(plan, table, statistic)
+            )
+            spread = [each.variance(np.array(TOTALS, float), step=measure.step if measure else 1) for each in served]
+            deviations = np.sqrt(np.array(spread))
+            found.append(
+                {
+                    "table": table_name(plan, table),
+                    "cells": None if cells is None else cells.num_rows if table.shape.groups else 1,
+                    "variable": statistic.alias,
+                    "mechanism": mechanism_text(served[0] if len(served) == 1 else statistic.mechanism),
+                    "totals": list(TOTALS),
+                    "least_sd": deviations.min(axis=0).tolist(),
+                    "most_sd": deviations.max(axis=0).tolist(),
+                }
+            )
+    return found
+
+
+def mechanism_text(mechanism: Any) -> str:
+    """A mechanism as it would be written in Python, numbers shortened."""
+    parts = []
+    for field in fields(mechanism):
+        value = getattr(mechanism, field.name)
+        if value is not None and value is not False:
+            parts.append(f"{field.name}={_parameter(value)}")
+    return f"{type(mechanism).__name__}({', '.join(parts)})"
+
+
+def _parameter(value: Any) -> str:
+    if isinstance(value, Fraction):
+        return f"{float(value):g}"
+    if isinstance(value, By):
+        return f"by {value.column.name}"
+    if isinstance(value, dict):
+        return (
+            "{" + ", ".join(f"{getattr(name, 'name', name)}: {_parameter(each)}" for name, each in value.items()) + "}"
+        )
+    from recordwise.functions import Function
+    from recordwise.policy.plain import function_text
+
+    return function_text(value, "x") if isinstance(value, Function) else str(value)

@@ -1,0 +1,79 @@
+"""How a command ends badly: a sentence and an exit code, never a traceback unless it is asked for."""
+
+import functools
+import json
+import sys
+from collections.abc import Callable
+from typing import Annotated, Any, NoReturn, ParamSpec, TypeVar
+
+import typer
+
+from recordwise.errors import BudgetError, PlanFileError, RecordwiseError
+
+BAD_INPUT = 2
+BUDGET_REFUSED = 3
+UNEXPECTED = 1
+
+Debug = Annotated[bool, typer.Option("--debug", help="Show the full traceback of an error.")]
+AsJson = Annotated[bool, typer.Option("--json", help="Print one JSON object instead of text.")]
+
+P = ParamSpec("P")
+T = TypeVar("T")
+
+
+def ends_well(command: Callable[P, T]) -> Callable[P, T]:
+    """A command whose failures become a message on standard error and an exit code."""
+
+    @functools.wraps(command)
+    def run(*args: P.args, **kwargs: P.kwargs) -> T:
+        if kwargs.get("debug"):
+            return command(*args, **kwargs)
+        try:
+            return command(*args, **kwargs)
+        except (typer.Exit, typer.Abort, KeyboardInterrupt, BrokenPipeError):
+            raise
+        except Exception as error:
+            _stop(error, as_json=bool(kwargs.get("as_json")))
+
+    return run
+
+
+def _stop(error: Exception, *, as_json: bool) -> NoReturn:
+    if as_json:
+        typer.echo(json.dumps(error_json(error)))
+    else:
+        print(f"recordwise: {message(error)}", file=sys.stderr)
+    raise typer.Exit(exit_code(error)) from None
+
+
+def exit_code(error: Exception) -> int:
+    if isinstance(error, BudgetError):
+        return BUDGET_REFUSED
+    return BAD_INPUT if isinstance(error, (RecordwiseError, OSError)) else UNEXPECTED
+
+
+def message(error: Exception) -> str:
+    if isinstance(error, RecordwiseError):
+        return str(error)
+    if isinstance(error, OSError):
+        return f"{error.filename or 'a file'}: {error.strerror or type(error).__name__}"
+    # Its text may hold anything, a record among them, so it is not repeated.
+    return f"unexpected {type(error).__name__}; nothing more is known here. Run again with --debug for the traceback."
+
+
+def error_json(error: Exception) -> dict[str, Any]:
+    told: dict[str, Any] = {"error": type(error).__name__, "message": message(error)}
+    if isinstance(error, PlanFileError):
+        told["problems"] = problems_json(error)
+    return told
+
+
+def problems_json(error: PlanFileError) -> list[dict[str, Any]]:
+    return [
+        {
+            "line": getattr(each, "line", None),
+            "place": getattr(each, "place", ""),
+            "text": getattr(each, "text", str(each)),
+        }
+        for each in error.problems
+    ]

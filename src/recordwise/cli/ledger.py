@@ -1,0 +1,94 @@
+"""``recordwise ledger show|verify FILE``: read the books, and check them."""
+
+from pathlib import Path
+from typing import TYPE_CHECKING, Annotated, Any
+
+import typer
+
+from recordwise.cli.failing import BAD_INPUT, AsJson, Debug, ends_well
+
+if TYPE_CHECKING:
+    from recordwise.books import Event
+
+ledger = typer.Typer(help="Read and check the books of a dataset.", no_args_is_help=True)
+Books = Annotated[Path, typer.Argument(help="The ledger.", show_default=False)]
+
+
+@ledger.command("show")
+@ends_well
+def show(file: Books, as_json: AsJson = False, debug: Debug = False) -> None:
+    """Every event, what was spent and what the budget is."""
+    import json
+
+    from recordwise.ledger import Ledger
+
+    books = Ledger.existing(file)
+    events, spent, budget = books.history(), books.spent(), books.budget
+    books.close()
+    if as_json:
+        told = {
+            "dataset": events[0].body["dataset"],
+            "budget": None if budget is None else budget.to_json(),
+            "spent": spent.to_json(),
+            "events": [{"sequence": e.sequence, "time": e.time, "kind": e.kind, **_body(e)} for e in events],
+        }
+        typer.echo(json.dumps(told))
+        return
+    from recordwise.cli import screen
+    from recordwise.ledger import FIXED_IN_ADVANCE
+    from recordwise.policy.plain import policy_lines
+
+    screen.heading(f"Books of '{events[0].body['dataset']}'")
+    screen.table(["entry", "time", "event", ""], [_row(event) for event in events])
+    for title, policy in (("Spent", spent), ("Budget", budget)):
+        screen.heading(title)
+        lines = [f"none declared: the {FIXED_IN_ADVANCE}"] if policy is None else policy_lines(policy)
+        for number, line in enumerate(lines):
+            typer.echo(("  " if number == 0 else "  + ") + line)
+
+
+def _row(event: "Event") -> list[str]:
+    """One line of the books for a reader."""
+    body = event.body
+    match event.kind:
+        case "opened":
+            what = f"for '{body.get('dataset')}'"
+        case "charged":
+            what = str(body.get("query"))
+        case "released":
+            what = f"charge {body.get('charge')}, digest {str(body.get('digest'))[:12]}"
+        case _:
+            what = f"charge {body.get('charge')}: {body.get('kind')}; it stays spent"
+    return [str(event.sequence), event.time[:19].replace("T", " "), event.kind, what]
+
+
+def _body(event: "Event") -> dict[str, Any]:
+    """The parts of an event that are its own; the running sum is told once."""
+    return {name: value for name, value in event.body.items() if name not in ("spent", "details", "schema")}
+
+
+@ledger.command("verify")
+@ends_well
+def verify(
+    file: Books,
+    more: Annotated[list[Path] | None, typer.Argument(metavar="[DIR]...", help="Further folders.", hidden=True)] = None,
+    against: Annotated[list[Path] | None, typer.Option(help="The folder of a release; may be repeated.")] = None,
+    as_json: AsJson = False,
+    debug: Debug = False,
+) -> None:
+    """Check the chain, the sums, the budget, and the releases that say what they saw."""
+    import json
+
+    from recordwise.ledger_audit import verify as audit
+
+    folders = [*(against or []), *(more or [])]
+    problems = audit(file, against=folders)
+    if as_json:
+        typer.echo(json.dumps({"ledger": str(file), "in_order": not problems, "problems": problems}))
+    elif not problems:
+        seen = f" and agrees with {len(folders)} release{'s' if len(folders) != 1 else ''}" if folders else ""
+        typer.echo(f"{file} is in order{seen}.")
+    for problem in problems if not as_json else ():
+        typer.echo(f"{file}: {problem}", err=True)
+    if problems:
+        raise typer.Exit(BAD_INPUT)

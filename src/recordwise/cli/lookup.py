@@ -1,0 +1,129 @@
+"""Looking a record up in a policy: reading both, the numbers, and what they mean in sentences."""
+
+from pathlib import Path
+from typing import TYPE_CHECKING, Any
+
+import typer
+
+if TYPE_CHECKING:
+    from recordwise.policy import Policy
+
+
+def read_policy(path: Path, which: str) -> "Policy":
+    """The tight or the papers' policy of a release, or the one policy of the file."""
+    import json
+
+    from recordwise.errors import UnknownFormError
+    from recordwise.policy import Policy
+
+    try:
+        form = json.loads(path.read_text(encoding="utf-8"))
+    except (ValueError, RecursionError):
+        raise UnknownFormError(what="policy file", found=path.name) from None
+    return Policy.from_json(form[which] if isinstance(form, dict) and which in form else form)
+
+
+def read_record(policy: "Policy", values: list[str]) -> dict[str, Any]:
+    """The record out of name=value words; every name the policy needs, and no other."""
+    from recordwise.errors import ParameterError
+    from recordwise.planfile.node import suggestion
+
+    measures = {measure.name for measure in policy.measures()}
+    columns = {column.name for column in policy.columns()} - measures
+    needed = sorted(measures | columns)
+    record: dict[str, Any] = {}
+    for word in values:
+        name, equals, text = word.partition("=")
+        if not equals:
+            raise ParameterError(parameter=f"'{word}'", problem="is not of the form name=value")
+        if name not in needed:
+            raise ParameterError(
+                parameter=f"'{name}'", problem=f"is nothing this policy depends on{suggestion(name, needed)}"
+            )
+        record[name] = text.replace(",", "") if name in measures else _cell(policy, name, text)
+    missing = [name for name in needed if name not in record]
+    if missing:
+        raise ParameterError(
+            parameter="the record", problem=f"lacks {', '.join(missing)}", advice=f"Add {missing[0]}=..."
+        )
+    return record
+
+
+def _cell(policy: "Policy", name: str, text: str) -> Any:
+    """A value of a column, in the type the policy compares it with; nothing for a missing one."""
+    from recordwise.cli.literals import column_type
+
+    kind = column_type(policy, name)
+    if text == "":
+        return None
+    if kind is bool and text in ("true", "false"):
+        return text == "true"
+    return text if kind in (str, bool) else _number(name, text)
+
+
+def _number(name: str, text: str) -> Any:
+    from recordwise.exact import rational
+
+    return rational(text, parameter=name)
+
+
+def looked_up(policy: "Policy", record: dict[str, Any], delta: float) -> dict[str, Any]:
+    """Loss, delta of key selection, epsilon, power of a test."""
+    from recordwise.policy import gdp_epsilon_of, meaning
+
+    rho, own = float(policy.loss(record)), float(policy.delta(record))
+    told = meaning(rho, delta=delta)
+    found: dict[str, Any] = {
+        "record": {name: str(value) for name, value in record.items()},
+        "loss": rho,
+        "selection_delta": own,
+        "epsilon": told.epsilon,
+        "delta": delta + own,
+        "power_of_a_5_percent_test": told.power,
+        "sentence": told.sentence(),
+    }
+    if policy.near_gaussian and not own:
+        found["gaussian_epsilon"] = gdp_epsilon_of(rho, delta)
+    return found
+
+
+def show(found: dict[str, Any]) -> None:
+    from recordwise.cli import screen
+    from recordwise.policy import log_odds_tail
+
+    rho = found["loss"]
+    shown = ", ".join(f"{name} = {value}" for name, value in found["record"].items()) or "every record"
+    screen.heading(f"A record with {shown}")
+    typer.echo(f"  loss (zCDP rho)   {rho:.4g}")
+    typer.echo(f"  epsilon           {found['epsilon']:.4g} at delta {found['delta']:.3g}")
+    if "gaussian_epsilon" in found:
+        typer.echo(f"  epsilon (GDP)     {found['gaussian_epsilon']:.4g}: sharper, because all noise is Gaussian")
+    typer.echo("")
+    screen.paragraph(found["sentence"])
+    if rho:
+        screen.paragraph(
+            f"Whatever somebody believed about your record before, the publication moves the odds by a factor of {factor(rho)} "
+            f"at most in the (geometric) mean, and by more than {factor(gain(rho))} with a chance of at most "
+            f"{log_odds_tail(rho, gain(rho)):.0%}."
+        )
+    if found["selection_delta"]:
+        screen.paragraph(
+            f"Besides, with a chance of at most {found['selection_delta']:.3g} a cell is listed only because of your record."
+        )
+
+
+def gain(rho: float) -> float:
+    """The log-odds that are exceeded in at most one case of twenty."""
+    import math
+
+    return rho + 2 * math.sqrt(rho * math.log(20))
+
+
+def factor(log_odds: float) -> str:
+    """e to the log-odds, in words a person can weigh."""
+    import math
+
+    if log_odds > 14:
+        return f"10^{log_odds / math.log(10):.0f}"
+    value = math.exp(log_odds)
+    return f"{value:.2f}" if value < 100 else f"{value:,.0f}"

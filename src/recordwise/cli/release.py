@@ -1,0 +1,111 @@
+"""``recordwise release PLAN --out DIR``: publish, once."""
+
+import sys
+from pathlib import Path
+from typing import TYPE_CHECKING, Annotated, Any
+
+import typer
+
+from recordwise.cli.failing import BAD_INPUT, AsJson, Debug, ends_well
+
+if TYPE_CHECKING:
+    from recordwise.planfile import PlanFile
+    from recordwise.release import Release
+
+STEPS = 5
+
+
+@ends_well
+def release(
+    plan: Annotated[Path, typer.Argument(help="The plan, a TOML file.", show_default=False)],
+    out: Annotated[Path, typer.Option("--out", help="A new folder for the files.", show_default=False)],
+    yes: Annotated[bool, typer.Option("--yes", "-y", help="Do not ask before spending.")] = False,
+    as_json: AsJson = False,
+    debug: Debug = False,
+) -> None:
+    """Run a plan: charge the ledger, draw noise, write the files. What is charged stays spent."""
+    import json
+
+    from recordwise.planfile import load_plan
+
+    file = load_plan(plan)
+    check_folder(out)
+    if not yes:
+        confirm(file)
+    done = published(file, out, quiet=as_json)
+    if as_json:
+        typer.echo(json.dumps(told(done, out)))
+    else:
+        show(file, done, out)
+
+
+def check_folder(out: Path) -> None:
+    """Refuse a folder that cannot be written before anything is spent on it."""
+    import tempfile
+
+    from recordwise.errors import OutputError
+
+    if out.exists():
+        raise OutputError(folder=str(out), problem="exists already", advice="Nothing was spent. Name a new folder.")
+    try:
+        out.parent.mkdir(parents=True, exist_ok=True)
+        with tempfile.TemporaryDirectory(prefix=f".{out.name}.", dir=out.parent):
+            pass
+    except OSError as error:
+        raise OutputError(
+            folder=str(out), problem=f"cannot be written ({error.strerror})", advice="Nothing was spent."
+        ) from None
+
+
+def confirm(file: "PlanFile") -> None:
+    """Show what it will cost and ask; without somebody to ask, refuse."""
+    from recordwise.cli import screen
+    from recordwise.cli.check import examined, show_losses
+
+    if not sys.stdin.isatty():
+        print("recordwise: nobody is there to confirm; nothing was spent. Add --yes.", file=sys.stderr)
+        raise typer.Exit(BAD_INPUT)
+    found = examined(file)
+    screen.heading("Losses at example records")
+    show_losses(found["examples"])
+    for warning in found["warnings"]:
+        screen.note(warning)
+    typer.confirm(f"Charge this to {file.ledger.name} and publish? It cannot be taken back.", abort=True)
+
+
+def published(file: "PlanFile", out: Path, *, quiet: bool) -> "Release":
+    from recordwise.cli import screen
+
+    with screen.progress(STEPS, quiet=quiet) as tell, file.session() as session:
+        done = session.run(*file.plan.queries, level=file.level, progress=tell)
+        tell("writing files")
+        done.save(out, csv=file.csv)
+    return done
+
+
+def told(done: "Release", out: Path) -> dict[str, Any]:
+    from recordwise.release import accuracy
+
+    return {
+        "folder": str(out),
+        "mark": "private" if done.private else "NOT PRIVATE",
+        "digest": done.digest,
+        "ledger": {"length": done.head.length, "digest": done.head.digest},
+        "tables": {table.name: {"cells": table.data.num_rows, "accuracy": accuracy(table)} for table in done.tables},
+    }
+
+
+def show(file: "PlanFile", done: "Release", out: Path) -> None:
+    from recordwise.cli import screen
+    from recordwise.release import accuracy
+
+    screen.heading(f"Published in {out}")
+    rows = []
+    for table in done.tables:
+        for name, found in accuracy(table).items():
+            below = found["share_cv_below_0.1"]
+            share = "none" if below is None else f"{below:.0%}"
+            numbers = [screen.figure(found["median_sd"]), screen.figure(found["median_cv"]), share]
+            rows.append([f"{table.name}.parquet", f"{table.data.num_rows:,}", name, *numbers])
+    screen.table(["file", "cells", "variable", "median sd", "median cv", "cells with cv below 0.1"], rows)
+    screen.paragraph(f"Charged to {file.ledger}, entry {done.head.length}. policy.json is for `recordwise loss`.")

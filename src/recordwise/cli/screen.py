@@ -1,0 +1,120 @@
+"""What commands print: tables and colours on a terminal, plain lines in a pipe; progress on standard error only."""
+
+import sys
+import textwrap
+from collections.abc import Callable, Iterator, Sequence
+from contextlib import contextmanager
+
+import typer
+
+PIPE_WIDTH = 100
+Tell = Callable[[str], None]
+
+
+def on_terminal() -> bool:
+    return sys.stdout.isatty()
+
+
+def heading(text: str) -> None:
+    """The start of a section."""
+    typer.echo("")
+    typer.secho(text, bold=on_terminal())
+
+
+def paragraph(text: str, *, indent: int = 0) -> None:
+    """Prose, wrapped."""
+    for line in text.splitlines():
+        pad = " " * indent
+        typer.echo(textwrap.fill(line, _width(), initial_indent=pad, subsequent_indent=pad, break_long_words=False))
+
+
+def note(text: str) -> None:
+    """A warning the reader should not miss."""
+    for number, line in enumerate(textwrap.wrap(text, _width() - 2, break_long_words=False)):
+        typer.secho(("! " if number == 0 else "  ") + line, fg="yellow" if on_terminal() else None)
+
+
+def _width() -> int:
+    if not on_terminal():
+        return PIPE_WIDTH
+    import shutil
+
+    return min(120, shutil.get_terminal_size().columns)
+
+
+def table(headers: Sequence[str], rows: Sequence[Sequence[str]]) -> None:
+    """Columns: the first left, numbers right."""
+    if on_terminal():
+        _rich_table(headers, rows)
+        return
+    widths = [max(len(row[at]) for row in (headers, *rows)) for at in range(len(headers))]
+    right = [_numeric(at, rows) for at in range(len(headers))]
+    for row in (headers, *rows):
+        cells = [cell.rjust(w) if r else cell.ljust(w) for cell, w, r in zip(row, widths, right)]
+        typer.echo("  ".join(cells).rstrip())
+
+
+def _rich_table(headers: Sequence[str], rows: Sequence[Sequence[str]]) -> None:
+    from rich import box
+    from rich.console import Console
+    from rich.table import Table
+    from rich.text import Text
+
+    shown = Table(box=box.SIMPLE_HEAD, pad_edge=False)
+    for at, header in enumerate(headers):
+        shown.add_column(header, justify="right" if _numeric(at, rows) else "left", overflow="fold")
+    for row in rows:
+        shown.add_row(*(Text(cell) for cell in row))
+    Console().print(shown)
+
+
+def _numeric(at: int, rows: Sequence[Sequence[str]]) -> bool:
+    cells = [row[at].strip("%±x").replace(",", "") for row in rows if row[at]]
+    return bool(cells) and all(_is_number(cell) for cell in cells)
+
+
+def _is_number(text: str) -> bool:
+    try:
+        float(text)
+    except ValueError:
+        return text in ("none", "-")
+    return True
+
+
+@contextmanager
+def progress(steps: int, *, quiet: bool = False) -> Iterator[Tell]:
+    """Tell what is being done: a bar on a terminal, a line each otherwise, nothing at all when ``quiet``."""
+    if quiet:
+        yield lambda _: None
+    elif sys.stderr.isatty():
+        with _bar(steps) as tell:
+            yield tell
+    else:
+        yield lambda doing: print(f"recordwise: {doing}", file=sys.stderr, flush=True)
+
+
+@contextmanager
+def _bar(steps: int) -> Iterator[Tell]:
+    from rich.console import Console
+    from rich.progress import BarColumn, Progress, SpinnerColumn, TextColumn, TimeElapsedColumn
+
+    columns = (SpinnerColumn(), TextColumn("{task.description}"), BarColumn(), TimeElapsedColumn())
+    with Progress(*columns, console=Console(stderr=True), transient=True) as bar:
+        task = bar.add_task("starting", total=steps)
+        started = False
+
+        def tell(doing: str) -> None:
+            nonlocal started
+            bar.update(task, description=doing, advance=1 if started else 0)
+            started = True
+
+        yield tell
+
+
+def figure(value: float | None) -> str:
+    """A number for a reader: four digits, thousands marked, none where there is none."""
+    if value is None or value != value or value in (float("inf"), float("-inf")):
+        return "none"
+    if value == 0 or 0.001 <= abs(value) < 1000:
+        return f"{value:.4g}"
+    return f"{value:,.0f}" if abs(value) < 1e9 and abs(value) >= 1000 else f"{value:.3g}"

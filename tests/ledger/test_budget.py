@@ -1,0 +1,189 @@
+"""The budget is a function: a charge is admitted only if it stays below it for every possible record."""
+
+import json
+import math
+import os
+import threading
+
+import pytest
+from hypothesis import given, settings
+from hypothesis import strategies as st
+
+from recordwise.errors import BudgetError, LedgerError, UnknownFormError
+from recordwise.ledger import FIXED_IN_ADVANCE, WITHIN_BUDGET, Ledger
+from recordwise.ledger_audit import verify
+from recordwise.policy import Column, Policy, among, by, constant, gaussian_sum, split
+
+
+def memory(budget: Policy | None = None) -> Ledger:
+    return Ledger(None, dataset="d", budget=budget)
+
+
+def test_a_budget_is_spent_to_the_last_fraction_and_not_beyond() -> None:
+    ledger = memory(constant("0.3"))
+    for _ in range(3):
+        ledger.charge(constant("0.1"), query="q")
+    with pytest.raises(BudgetError):
+        ledger.charge(constant("1/1000000000000"), query="q")
+    assert ledger.spent() == constant("0.3")
+
+
+def test_a_refusal_names_a_witness_that_exceeds_and_what_is_left_and_writes_nothing() -> None:
+    budget = gaussian_sum("emp", sigma=10)
+    ledger = memory(budget)
+    ledger.charge(gaussian_sum("emp", sigma=20), query="first")
+    before = ledger.history()
+    asked = gaussian_sum("emp", sigma=11)
+    with pytest.raises(BudgetError, match="second was refused: for emp=") as refused:
+        ledger.charge(asked, query="second")
+    error = refused.value
+    assert error.witness is not None
+    assert error.needed == asked.loss(error.witness)
+    assert error.needed > error.left > 0
+    assert "Nothing was spent" in str(error)
+    assert ledger.history() == before
+
+
+def test_a_query_that_is_cheap_for_most_is_refused_for_the_one_group_it_hurts() -> None:
+    mining = among(Column("industry"), ["Mining"])
+    ledger = memory(constant(1))
+    with pytest.raises(BudgetError) as refused:
+        ledger.charge(constant("0.5") + constant("0.6").where(mining), query="q")
+    assert refused.value.witness == {"industry": "Mining"}
+
+
+def test_a_witness_holds_every_column_of_the_budget_even_those_whose_terms_cancel() -> None:
+    ledger = memory(gaussian_sum("emp", sigma=1) * 10 + gaussian_sum("pay", sigma=1))
+    ledger.charge(gaussian_sum("pay", sigma=1), query="first")
+    with pytest.raises(BudgetError) as refused:
+        ledger.charge(gaussian_sum("emp", sigma=1) * 11, query="second")
+    assert set(refused.value.witness or {}) == {"emp", "pay"}
+    grouped = memory(constant(1) + constant(1).where(among(Column("s"), ["a"])))
+    grouped.charge(constant(1).where(among(Column("s"), ["a"])), query="first")
+    with pytest.raises(BudgetError, match="s=NULL") as refused:
+        grouped.charge(constant(2), query="second")
+    assert (refused.value.needed, refused.value.left) == (2.0, 1.0)
+
+
+def test_a_policy_without_a_promise_for_some_group_fits_no_budget() -> None:
+    ledger = memory(split("0.2", {"emp": 5}))
+    with pytest.raises(BudgetError) as refused:
+        ledger.charge(split("0.1", {"emp": by("industry", {"Mining": 5})}), query="q")
+    assert math.isinf(refused.value.needed)
+
+
+def test_checking_says_what_charging_would_say_and_writes_nothing() -> None:
+    ledger = memory(constant(1))
+    ledger.check(constant(1), query="q")
+    with pytest.raises(BudgetError):
+        ledger.check(constant(2), query="q")
+    assert [event.kind for event in ledger.history()] == ["opened"]
+
+
+def test_without_a_budget_everything_is_admitted_and_the_books_say_what_that_means() -> None:
+    ledger = memory()
+    ledger.charge(constant(10**6), query="q")
+    assert ledger.history()[0].body["guarantee"] == FIXED_IN_ADVANCE
+    assert memory(constant(1)).history()[0].body["guarantee"] == WITHIN_BUDGET
+
+
+@settings(max_examples=40, deadline=None)
+@given(st.lists(st.fractions(min_value="1/50", max_value=1, max_denominator=50), max_size=12))
+def test_what_was_admitted_is_the_sum_of_what_was_charged_and_never_above_the_budget(rhos: list) -> None:
+    budget, admitted = constant(2), Policy()
+    ledger = memory(budget)
+    for rho in rhos:
+        fits = bool(budget.dominates(admitted + constant(rho)))
+        try:
+            ledger.charge(constant(rho), query="q")
+            assert fits
+            admitted += constant(rho)
+        except BudgetError:
+            assert not fits
+        assert ledger.spent() == admitted
+
+
+@pytest.mark.parametrize(
+    "other, named",
+    [
+        ({"dataset": "other"}, "dataset"),
+        ({"schema": {"unit": "key"}}, "schema"),
+        ({"budget": constant(2)}, "budget"),
+        ({"budget": None}, "budget"),
+    ],
+)
+def test_a_ledger_refuses_another_dataset_schema_or_budget(tmp_path, other: dict, named: str) -> None:
+    own = {"dataset": "d", "schema": {"unit": "id"}, "budget": constant(1)}
+    Ledger(tmp_path / "l", **own).close()
+    Ledger(tmp_path / "l", **own).close()
+    with pytest.raises(LedgerError, match=f"was opened for another {named}"):
+        Ledger(tmp_path / "l", **(own | other))
+
+
+def test_a_charge_is_closed_once_even_if_an_interrupt_comes_between(tmp_path) -> None:
+    ledger = Ledger(tmp_path / "l", dataset="d")
+    charge = ledger.charge(constant(1), query="q")
+    noted = ledger.released(charge, digest="0" * 64, mark="private")
+    assert ledger.failed(charge, kind="KeyboardInterrupt") == noted
+    assert [event.kind for event in ledger.history()] == ["opened", "charged", "released"]
+    assert verify(tmp_path / "l") == []
+
+
+def test_a_ledger_of_an_unknown_format_or_another_program_is_refused(tmp_path) -> None:
+    import sqlite3
+
+    ledger = Ledger(tmp_path / "l", dataset="d")
+    body = ledger.history()[0].body | {"format": 99}
+    ledger.close()
+    connection = sqlite3.connect(tmp_path / "l")
+    connection.execute("DROP TRIGGER no_update")
+    connection.execute("UPDATE events SET body = ?", (json.dumps(body),))
+    connection.commit()
+    connection.close()
+    with pytest.raises(UnknownFormError, match="99"):
+        Ledger(tmp_path / "l", dataset="d")
+    connection = sqlite3.connect(tmp_path / "theirs")
+    connection.execute("CREATE TABLE songs (title TEXT)")
+    connection.close()
+    with pytest.raises(LedgerError, match="another program"):
+        Ledger(tmp_path / "theirs", dataset="d")
+    (tmp_path / "text").write_text("no database at all, but long enough to have a header of a hundred bytes" * 3)
+    with pytest.raises(LedgerError, match="not a SQLite file"):
+        Ledger(tmp_path / "text", dataset="d")
+
+
+def test_threads_of_one_process_share_a_ledger_without_losing_a_charge(tmp_path) -> None:
+    ledger = Ledger(tmp_path / "l", dataset="d", budget=constant(1))
+    admitted: list[int] = []
+
+    def spend() -> None:
+        while True:
+            try:
+                admitted.append(ledger.charge(constant("1/40"), query="q").sequence)
+            except BudgetError:
+                return
+
+    threads = [threading.Thread(target=spend) for _ in range(8)]
+    for thread in threads:
+        thread.start()
+    for thread in threads:
+        thread.join()
+    assert sorted(admitted) == list(range(2, 42))
+
+
+def test_a_ledger_carried_over_a_fork_is_refused_in_the_child(tmp_path) -> None:
+    ledger = Ledger(tmp_path / "l", dataset="d")
+    ledger._books._process = os.getpid() + 1
+    with pytest.raises(LedgerError, match="another process"):
+        ledger.charge(constant(1), query="q")
+
+
+def test_the_books_take_no_update_and_no_delete(tmp_path) -> None:
+    import sqlite3
+
+    Ledger(tmp_path / "l", dataset="d").close()
+    connection = sqlite3.connect(tmp_path / "l")
+    for statement in ("UPDATE events SET kind = 'failed'", "DELETE FROM events"):
+        with pytest.raises(sqlite3.IntegrityError, match="append only"):
+            connection.execute(statement)
+    connection.close()

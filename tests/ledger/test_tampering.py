@@ -1,0 +1,192 @@
+"""Whoever changes the books is found out: by the chain, or by a release that saw more."""
+
+import json
+import random
+import shutil
+import sqlite3
+from pathlib import Path
+
+import pyarrow.parquet as pq
+import pytest
+
+from recordwise.errors import LedgerError
+from recordwise.ledger import Ledger
+from recordwise.ledger_audit import verify
+from recordwise.noise import Seeded
+from recordwise.policy import constant
+from small_release import generous, question, records, session
+
+
+@pytest.fixture
+def books(tmp_path: Path) -> Path:
+    """A ledger with three releases, saved as folders a, b and c."""
+    path = tmp_path / "small.ledger"
+    with session(records(), path, generous()) as opened:
+        for name in "abc":
+            opened.run(question()).save(tmp_path / name)
+    return path
+
+
+def folders(books: Path) -> list[Path]:
+    return [books.parent / name for name in "abc"]
+
+
+def rewritten(books: Path, *statements: tuple[str, tuple]) -> None:
+    connection = sqlite3.connect(books)
+    connection.execute("DROP TRIGGER no_update")
+    connection.execute("DROP TRIGGER no_delete")
+    for statement, values in statements:
+        connection.execute(statement, values)
+    connection.commit()
+    connection.close()
+
+
+def test_untouched_books_and_folders_are_in_order(books) -> None:
+    assert verify(books, against=folders(books)) == []
+
+
+def test_verifying_changes_no_byte(books) -> None:
+    before = {path.name: path.read_bytes() for path in books.parent.iterdir() if path.is_file()}
+    verify(books, against=folders(books))
+    assert {path.name: path.read_bytes() for path in books.parent.iterdir() if path.is_file()} == before
+
+
+def test_any_flipped_byte_is_detected_or_changes_no_event(books) -> None:
+    original, known = books.read_bytes(), Ledger.existing(books).history()
+    chance, detected = random.Random(7), 0
+    for place in chance.sample(range(len(original)), 150):
+        damaged = bytearray(original)
+        damaged[place] ^= 1 << chance.randrange(8)
+        books.write_bytes(damaged)
+        if verify(books):
+            detected += 1
+        else:
+            assert Ledger.existing(books).history() == known
+    # The rest lies in the unused space of pages.
+    assert detected >= 30
+
+
+def test_every_flipped_byte_of_a_policy_is_detected_and_nothing_more_is_charged(books) -> None:
+    original = books.read_bytes()
+    start = original.rindex(b'"policy":{')
+    for place in range(start, start + 120):
+        damaged = bytearray(original)
+        damaged[place] ^= 1
+        books.write_bytes(damaged)
+        assert verify(books) != []
+    with pytest.raises(LedgerError), session(records(), books, generous()) as opened:
+        opened.run(question())
+
+
+def test_a_changed_entry_is_detected(books) -> None:
+    body = {"query": "harmless", "policy": constant(0).to_json(), "spent": constant(0).to_json(), "details": None}
+    rewritten(books, ("UPDATE events SET body = ? WHERE sequence = 2", (json.dumps(body),)))
+    assert any("event 2 was changed" in problem for problem in verify(books))
+
+
+def test_an_entry_removed_from_the_middle_is_detected(books) -> None:
+    rewritten(books, ("DELETE FROM events WHERE sequence = 4", ()))
+    assert verify(books) == ["event 4 is missing"]
+
+
+def test_a_removed_tail_is_found_by_the_release_that_saw_it(books) -> None:
+    rewritten(books, ("DELETE FROM events WHERE sequence > 5", ()))
+    assert verify(books) == []
+    (problem,) = verify(books, against=folders(books))
+    assert "c: was released when the ledger had 7 events; it has 5 now" in problem
+
+
+def test_a_restored_old_copy_is_found_even_after_new_charges(books, tmp_path) -> None:
+    shutil.copy(books, tmp_path / "copy")
+    with session(records(), books, generous()) as opened:
+        opened.run(question()).save(tmp_path / "d")
+    assert verify(books, against=[*folders(books), tmp_path / "d"]) == []
+    shutil.copy(tmp_path / "copy", books)
+    assert "so some were removed" in verify(books, against=[tmp_path / "d"])[0]
+    with session(records(), books, generous()) as opened:
+        opened.run(question()).save(tmp_path / "e")
+    (problem,) = verify(books, against=[*folders(books), tmp_path / "d", tmp_path / "e"])
+    assert "d: saw another event 9" in problem
+
+
+def test_a_sum_that_does_not_add_up_is_found_though_the_chain_is_whole(tmp_path) -> None:
+    ledger = Ledger(tmp_path / "l", dataset="d")
+    with ledger._books.transaction():
+        body = {"query": "q", "policy": constant(2).to_json(), "spent": constant(1).to_json(), "details": None}
+        ledger._books.append("charged", body)
+        ledger._books.append("released", {"charge": 9, "digest": "", "mark": ""})
+        ledger._books.append("opened", {})
+    ledger.close()
+    problems = verify(tmp_path / "l")
+    assert [problem.split(" ")[1] for problem in problems] == ["3", "4", "2"]
+
+
+def test_an_overspent_ledger_is_found_though_the_chain_is_whole(tmp_path) -> None:
+    ledger = Ledger(tmp_path / "l", dataset="d", budget=constant(1))
+    with ledger._books.transaction():
+        two = constant(2).to_json()
+        ledger._books.append("charged", {"query": "q", "policy": two, "spent": two, "details": None})
+    ledger.close()
+    assert verify(tmp_path / "l") == ["the charges exceed the budget"]
+
+
+def test_a_changed_number_in_a_parquet_file_is_detected(books) -> None:
+    path = books.parent / "b" / "county_by_naics2.parquet"
+    table = pq.read_table(path)
+    changed = table.set_column(2, "n", [[value + 1 for value in table["n"].to_pylist()]])
+    pq.write_table(changed.replace_schema_metadata(table.schema.metadata), path)
+    problems = verify(books, against=folders(books))
+    assert any("b: its tables are not those that were released" in problem for problem in problems)
+
+
+def test_a_changed_csv_file_is_detected(books) -> None:
+    path = books.parent / "a" / "county_by_naics3.csv"
+    path.write_text(path.read_text().replace('"01","111",', '"01","111",1', 1))
+    (problem,) = verify(books, against=folders(books))
+    assert "county_by_naics3.csv differs" in problem
+
+
+@pytest.mark.parametrize(
+    "file, field, value, found",
+    [
+        ("release.json", "dataset", "another", "names another dataset"),
+        ("release.json", "plan", [], "describes another plan"),
+        ("release.json", "mark", "certified", "bears another mark"),
+        ("policy.json", "mark", "certified", "bears another mark"),
+        ("policy.json", "tight", constant("0.1").to_json(), "states another policy"),
+        ("release.json", "ledger", {"length": 0, "digest": "x"}, "replaced or rolled back"),
+        ("release.json", "ledger", None, "cannot be read or names no ledger"),
+    ],
+)
+def test_words_that_differ_from_the_books_are_detected(books, file: str, field: str, value, found: str) -> None:
+    path = books.parent / "c" / file
+    path.write_text(json.dumps(json.loads(path.read_text()) | {field: value}))
+    assert any(found in problem for problem in verify(books, against=folders(books)))
+
+
+def test_a_seeded_release_whose_mark_was_rubbed_out_is_detected(tmp_path) -> None:
+    with session(records(), tmp_path / "l", generous()) as opened:
+        opened.run(question(), rng=Seeded(1)).save(tmp_path / "out")
+    assert verify(tmp_path / "l", against=[tmp_path / "out"]) == []
+    path = tmp_path / "out" / "county_by_naics3.csv"
+    path.write_text(path.read_text().split("\n", 1)[1])
+    parquet = tmp_path / "out" / "county_by_naics3.parquet"
+    pq.write_table(pq.read_table(parquet).replace_schema_metadata({"recordwise": "private"}), parquet)
+    problems = verify(tmp_path / "l", against=[tmp_path / "out"])
+    assert [problem.split(": ")[1].split(" ")[0] for problem in problems] == ["a", "county_by_naics3.csv"]
+
+
+def test_missing_and_foreign_files_are_told_not_raised(tmp_path) -> None:
+    assert "does not exist" in verify(tmp_path / "none")[0]
+    (tmp_path / "text").write_text("x" * 4000)
+    assert "not a SQLite file" in verify(tmp_path / "text")[0]
+    sqlite3.connect(tmp_path / "empty").execute("CREATE TABLE songs (title TEXT)").connection.close()
+    assert verify(tmp_path / "empty") != []
+    Ledger(tmp_path / "l", dataset="d").close()
+    assert "cannot be read" in verify(tmp_path / "l", against=[tmp_path / "nowhere"])[0]
+
+
+def test_a_path_with_signs_of_its_own_can_be_verified(tmp_path) -> None:
+    path = tmp_path / "a%20b?c#d.ledger"
+    Ledger(path, dataset="d").close()
+    assert verify(path) == []

@@ -1,0 +1,262 @@
+"""The files of a release: what they hold, what they never hold, and that they are all there or not at all."""
+
+import json
+import math
+import os
+import subprocess
+import sys
+from collections.abc import Callable
+from pathlib import Path
+
+import numpy as np
+import pyarrow as pa
+import pyarrow.csv as pc
+import pyarrow.parquet as pq
+import pytest
+from hypothesis import given, settings
+from hypothesis import strategies as st
+
+import recordwise as rw
+from recordwise.errors import OutputError, ParameterError
+from recordwise.fingerprint import digest_of
+from recordwise.ledger_audit import verify
+from recordwise.noise import Seeded
+from recordwise.policy import Policy, constant
+from recordwise.published import NOT_PRIVATE, PRIVATE, ReleasedTable, read_tables, same_in_csv, write_csv
+from recordwise.staging import new_folder, require_new
+from small_release import generous, keys, question, records, session
+
+
+@pytest.fixture(scope="module")
+def release() -> rw.Release:
+    with session(records(), budget=generous()) as opened:
+        return opened.run(question())
+
+
+@pytest.fixture(scope="module")
+def seeded() -> rw.Release:
+    with session(records(), budget=generous()) as opened:
+        return opened.run(question(), rng=Seeded(1))
+
+
+def test_parquet_csv_and_memory_hold_the_same_table(release, tmp_path) -> None:
+    folder = release.save(tmp_path / "out")
+    for table in release.tables:
+        assert pq.read_table(folder / f"{table.name}.parquet").equals(table.data)
+        assert same_in_csv(table.data, folder / f"{table.name}.csv", mark=PRIVATE)
+        assert pc.read_csv(folder / f"{table.name}.csv").num_rows == table.data.num_rows
+
+
+def test_the_folder_holds_these_files_and_no_other(release, tmp_path) -> None:
+    names = {"county_by_naics2", "county_by_naics3"}
+    files = {"policy.json", "release.json"} | {f"{name}.parquet" for name in names}
+    assert {path.name for path in release.save(tmp_path / "a", csv=False).iterdir()} == files
+    files |= {f"{name}.csv" for name in names}
+    assert {path.name for path in release.save(tmp_path / "b").iterdir()} == files
+
+
+def test_a_policy_file_gives_back_both_policies(release, tmp_path) -> None:
+    saved = json.loads((release.save(tmp_path / "out") / "policy.json").read_text())
+    assert Policy.from_json(saved["tight"]) == release.policy
+    assert Policy.from_json(saved["paper"]) == release.paper_policy
+
+
+def test_every_file_of_a_seeded_run_says_not_private_and_no_file_of_a_real_one(release, seeded, tmp_path) -> None:
+    for path in seeded.save(tmp_path / "seeded").iterdir():
+        assert b"NOT PRIVATE" in path.read_bytes(), path.name
+    for path in release.save(tmp_path / "real").iterdir():
+        assert b"NOT PRIVATE" not in path.read_bytes(), path.name
+    text = (tmp_path / "seeded" / "county_by_naics3.csv").read_text()
+    assert text.startswith(f"# {NOT_PRIVATE}\n")
+    assert (
+        pq.read_schema(tmp_path / "seeded" / "county_by_naics3.parquet").metadata[b"recordwise"] == NOT_PRIVATE.encode()
+    )
+    assert NOT_PRIVATE in repr(seeded)
+    assert NOT_PRIVATE in seeded._repr_html_()
+
+
+def test_no_file_holds_the_number_of_records_or_of_cells_that_have_any(tmp_path) -> None:
+    """Both numbers are made unmistakable: 6,547 records in 7 of 12 cells, with large noise around them."""
+    rows = records(6547)
+    kept = ["01111", "01112", "01221", "02111", "02112", "02221", "03111"]
+    county = pa.array([kept[i % 7][:2] for i in range(6547)])
+    naics = pa.array([kept[i % 7][2:] for i in range(6547)])
+    rows = rows.set_column(2, "county", county).set_column(3, "naics", naics)
+    asked = rw.query().group_by("county", "naics", keys=keys()).count(rw.Gaussian(sigma=10**7))
+    with session(rows, tmp_path / "l", generous()) as opened:
+        folder = opened.run(asked).save(tmp_path / "out")
+        books = json.dumps([event.body for event in opened.history()])
+    words = [path.read_text() for path in folder.glob("*.json")]
+    assert not any("6547" in text for text in [*words, books])
+    numbers = [*_numbers(json.loads(words[0])), *_numbers(json.loads(words[1])), *_numbers(json.loads(books))]
+    assert 12 in numbers
+    assert not {7, 6547, 5, 6547 / 12, 7 / 12, 5 / 12} & set(numbers)
+
+
+def _numbers(value) -> list[float]:
+    if isinstance(value, dict):
+        return [number for part in value.values() for number in _numbers(part)]
+    if isinstance(value, list):
+        return [number for part in value for number in _numbers(part)]
+    return [value] if isinstance(value, int | float) and not isinstance(value, bool) else []
+
+
+def test_accuracy_comes_from_published_columns_alone(release) -> None:
+    stated = release.to_json()["accuracy"]["county_by_naics3"]
+    table = release["county_by_naics3"]
+    for name in ("n", "sum_emp", "sum_pay"):
+        sd, cv = (table[name + end].drop_null().to_numpy() for end in ("_sd", "_cv"))
+        assert stated[name]["median_sd"] == np.median(sd)
+        assert stated[name]["share_cv_below_0.1"] == np.mean(cv < 0.1)
+
+
+def test_noise_without_a_variance_leaves_valid_json_and_empty_cells(tmp_path) -> None:
+    heavy = rw.Polylog(power=1, rate="2.9", offset=1, scale=1, lattice=1)
+    asked = rw.query().group_by("county", keys=keys()).sum("emp", heavy)
+    with session(records()) as opened:
+        folder = opened.run(asked).save(tmp_path / "out")
+    text = (folder / "release.json").read_text()
+    stated = json.loads(text, parse_constant=lambda name: pytest.fail(f"{name} is no JSON"))["accuracy"]["county"]
+    assert stated == {"sum_emp": {"median_sd": None, "median_cv": None, "share_cv_below_0.1": None}}
+    table = pq.read_table(folder / "county.parquet")
+    assert table["sum_emp_cv"].null_count == 4
+    assert all(math.isinf(value) for value in table["sum_emp_sd"].to_pylist())
+
+
+def test_one_table_has_a_short_way_and_several_need_a_name(release) -> None:
+    with pytest.raises(ParameterError, match="county_by_naics2, county_by_naics3"):
+        _ = release.table
+    assert release.to_pandas("county_by_naics2").shape == (8, 20)
+    assert release.to_polars("county_by_naics2").shape == (8, 20)
+    with pytest.raises(ParameterError):
+        _ = release["nothing"]
+
+
+text = st.text(st.characters(exclude_categories=("Cs",)), max_size=6)
+
+
+@settings(max_examples=60, deadline=None)
+@given(
+    st.lists(st.tuples(st.none() | text, st.none() | st.floats(allow_nan=False), st.none() | st.booleans()), min_size=1)
+)
+def test_any_text_number_and_gap_survives_csv_and_parquet_and_keeps_its_fingerprint(tmp_path_factory, rows) -> None:
+    folder = tmp_path_factory.mktemp("trip")
+    columns = [pa.array(column, kind) for column, kind in zip(zip(*rows), (pa.string(), pa.float64(), pa.bool_()))]
+    table = pa.table(columns, ["text", "number", "truth"])
+    write_csv(ReleasedTable(name="t", keys=(), variables=(), data=table), folder, mark=PRIVATE)
+    pq.write_table(table, folder / "t.parquet", row_group_size=2)
+    assert same_in_csv(table, folder / "t.csv", mark=PRIVATE)
+    assert digest_of(read_tables(folder), constant(1)) == digest_of({"t": table}, constant(1))
+
+
+def test_fingerprints_tell_apart_what_looks_alike() -> None:
+    alike = [
+        pa.table({"a": ["x", "yz"]}),
+        pa.table({"a": ["xy", "z"]}),
+        pa.table({"a": ["xyz", ""]}),
+        pa.table({"a": ["xyz", None]}),
+        pa.table({"b": ["x", "yz"]}),
+        pa.table({"a": [0, 1]}),
+        pa.table({"a": [0.0, 1.0]}),
+        pa.table({"a": pa.array([0, None], pa.int64())}),
+        pa.table({"a": pa.array([None, 0], pa.int64())}),
+        pa.table({"a": [False, True]}),
+        pa.table({"a": ["x", "yz"], "c": ["", ""]}),
+    ]
+    digests = {digest_of({"t": table}, constant(1)) for table in alike}
+    digests |= {digest_of({"u": alike[0]}, constant(1)), digest_of({"t": alike[0]}, constant(2))}
+    assert len(digests) == len(alike) + 2
+    with pytest.raises(ParameterError, match="neither numbers, text nor truth values"):
+        digest_of({"t": pa.table({"a": [[1]]})}, constant(1))
+
+
+def test_a_name_that_is_taken_is_refused_and_left_alone(release, tmp_path) -> None:
+    (tmp_path / "out").mkdir()
+    (tmp_path / "out" / "precious").write_text("x")
+    (tmp_path / "link").symlink_to(tmp_path / "nowhere")
+    for name in ("out", "link"):
+        with pytest.raises(OutputError, match=r"exists already\. No file was left behind"):
+            release.save(tmp_path / name)
+        with pytest.raises(OutputError):
+            require_new(tmp_path / name)
+    assert [path.name for path in (tmp_path / "out").iterdir()] == ["precious"]
+
+
+def staged(target: Path, meanwhile: Callable[[Path], object]) -> None:
+    """Stage a folder under this name; something happens before it is done."""
+    with new_folder(target) as staging:
+        (staging / "first").write_text("x")
+        meanwhile(staging)
+
+
+def failing(error: BaseException) -> Callable[[Path], object]:
+    def fail(staging: Path) -> None:
+        assert staging.exists()
+        raise error
+
+    return fail
+
+
+def test_a_failure_while_writing_leaves_nothing_behind(tmp_path) -> None:
+    with pytest.raises(OutputError, match="could not be written: Is a directory"):
+        staged(tmp_path / "out", lambda staging: staging.write_text("x"))
+    with pytest.raises(KeyboardInterrupt):
+        staged(tmp_path / "out", failing(KeyboardInterrupt()))
+    assert list(tmp_path.iterdir()) == []
+
+
+def test_a_folder_below_a_file_is_a_clear_error(release, tmp_path) -> None:
+    (tmp_path / "file").write_text("x")
+    with pytest.raises(OutputError, match=r"Not a directory|File exists"):
+        release.save(tmp_path / "file" / "out")
+
+
+def test_the_next_save_sweeps_what_the_dead_left_and_spares_the_living(release, tmp_path) -> None:
+    stale = [tmp_path / f".out.staging-{number}-1" for number in (99, 100)]
+    for folder in stale:
+        folder.mkdir()
+        (folder / "half.parquet").write_text("half")
+    others = [tmp_path / ".out.staging-x", tmp_path / ".out.b.staging-9-1", tmp_path / ".out2.staging-9-1"]
+    for folder in others:
+        folder.mkdir()
+    with pytest.raises(OutputError, match="not empty"):
+        staged(tmp_path / "out", lambda living: (release.save(tmp_path / "out"), list(living.iterdir())))
+    assert not any(folder.exists() for folder in stale)
+    assert all(folder.exists() for folder in others)
+
+
+def test_two_savers_of_one_name_leave_one_whole_folder(release, tmp_path) -> None:
+    with pytest.raises(OutputError, match="not empty"):
+        staged(tmp_path / "out", lambda _: release.save(tmp_path / "out"))
+    assert {path.name for path in tmp_path.iterdir()} == {"out"}
+    assert (tmp_path / "out" / "release.json").exists()
+
+
+def test_a_saved_folder_is_readable_as_the_umask_says(release, tmp_path) -> None:
+    before = os.umask(0o027)
+    try:
+        folder = release.save(tmp_path / "out", csv=False)
+    finally:
+        os.umask(before)
+    assert folder.stat().st_mode & 0o777 == 0o750
+    assert {path.stat().st_mode & 0o777 for path in folder.iterdir()} == {0o640}
+
+
+def test_parents_are_made_and_the_path_is_returned(release, tmp_path) -> None:
+    target = tmp_path / "a" / "b" / "out"
+    assert release.save(str(target)) == target
+    assert (target / "release.json").exists()
+
+
+def test_a_release_outlives_its_session_and_its_process(tmp_path) -> None:
+    script = f"""
+import sys
+sys.path[:0] = {[str(Path(__file__).parent.parent), *sys.path]!r}
+from pathlib import Path
+from small_release import generous, question, records, session
+with session(records(), Path({str(tmp_path / "l")!r}), generous()) as opened:
+    release = opened.run(question())
+release.save({str(tmp_path / "out")!r})
+"""
+    subprocess.run([sys.executable, "-c", script], check=True)
+    assert verify(tmp_path / "l", against=[tmp_path / "out"]) == []

@@ -1,0 +1,241 @@
+"""What a run does, in what order, and what it leaves behind."""
+
+import json
+import subprocess
+import sys
+import textwrap
+
+import numpy as np
+import pyarrow as pa
+import pytest
+
+import recordwise as rw
+from recordwise.errors import BudgetError, DataError, DrawingError, ParameterError, PlanError, RangeError, TuningError
+from recordwise.ledger import FIXED_IN_ADVANCE, WITHIN_BUDGET
+from recordwise.noise import Secure, Seeded
+from recordwise.policy import Policy, constant
+from small_release import CODES, COUNTIES, generous, keys, question, records, session
+
+
+def kinds(opened: rw.Session) -> list[str]:
+    return [event.kind for event in opened.history()]
+
+
+def simple(rho: str = "0.1") -> object:
+    return rw.query().group_by("county", "naics", keys=keys()).count(rw.Gaussian(rho=rho), alias="n")
+
+
+def test_every_public_cell_is_published_with_value_error_and_interval() -> None:
+    with session(records()) as opened:
+        release = opened.run(question())
+    assert [table.name for table in release.tables] == ["county_by_naics2", "county_by_naics3"]
+    table = release["county_by_naics3"]
+    cells = list(zip(table["county"].to_pylist(), table["naics3"].to_pylist()))
+    assert cells == [(county, code) for county in COUNTIES for code in CODES]
+    ends = ["", "_sd", "_cv", "_low", "_high"]
+    wanted = [name + end for name in ("n", "sum_emp") for end in ends]
+    wanted += [f"sum_pay{end}" for end in (*ends, "_noisy", "_sigma", "_variance")]
+    assert table.column_names == ["county", "naics3", *wanted]
+    for name in ("n", "sum_emp"):
+        low, value, high = (table[name + end].to_numpy() for end in ("_low", "", "_high"))
+        assert np.all((low <= value) & (value <= high))
+    # An unbiased value of a transform may be negative; its interval starts at 0.
+    assert np.all(table["sum_pay_low"].to_numpy() >= 0)
+    assert np.all(table["sum_pay_low"].to_numpy() < table["sum_pay_high"].to_numpy())
+
+
+def test_values_are_the_exact_totals_plus_the_noise_of_the_mechanism() -> None:
+    rows = records()
+    with session(rows) as opened:
+        table = opened.run(rw.query().group_by("county", keys=keys()).sum("emp", rw.UnitSplit(at=1, rho=10**6))).table
+    frame = rows.to_pandas().groupby("county")["emp"].sum()
+    # sigma is 0.0007 steps: another value than the total has probability below 1e-300000.
+    assert table["sum_emp"].to_pylist() == [*frame.tolist(), 0]
+    assert table["sum_emp"].type == pa.int64()
+
+
+def test_totals_beyond_64_bits_do_not_wrap() -> None:
+    rows = pa.table({"id": [1, 2, 3, 4], "county": ["01"] * 4, "emp": [2**62] * 4})
+    measures = {"emp": rw.Measure.of("emp", bound=2**62)}
+    with rw.Session(rows, unit="id", measures=measures) as opened:
+        asked = rw.query().group_by("county", keys=rw.Keys.product(county=["01"])).sum("emp", rw.Gaussian(sigma=1))
+        (value,) = opened.run(asked).table["sum_emp"].to_pylist()
+    assert value == 2**63 - 1
+
+
+def test_the_ledger_is_charged_after_the_records_were_read_and_before_noise_is_drawn(tmp_path) -> None:
+    seen = []
+    with session(records(), tmp_path / "l") as opened:
+        opened.run(question(), progress=lambda stage: seen.append((stage, kinds(opened))))
+        after = kinds(opened)
+    assert seen == [
+        ("reading records", ["opened"]),
+        ("charging the ledger", ["opened"]),
+        ("drawing noise", ["opened", "charged"]),
+        ("booking the release", ["opened", "charged"]),
+    ]
+    assert after == ["opened", "charged", "released"]
+
+
+def test_what_is_charged_is_the_policy_told_before() -> None:
+    with session(records()) as opened:
+        told = opened.policy_of(question())
+        release = opened.run(question())
+        assert release.policy == opened.spent() == told
+        assert release.paper_policy == opened.policy_of(question(), tight=False)
+        charged = opened.history()[1].body
+    assert Policy.from_json(charged["policy"]) == told
+    assert charged["query"] == "n, sum_emp, sum_pay"
+
+
+def test_a_refused_query_reads_no_record_and_spends_nothing() -> None:
+    broken = records().set_column(4, "emp", pa.array([-1] * 500))
+    with session(broken, budget=constant("0.1")) as opened:
+        with pytest.raises(BudgetError, match="n was refused"):
+            opened.run(simple("0.2"))
+        with pytest.raises(DataError, match="'emp'"):
+            opened.run(simple("0.1"))
+        assert kinds(opened) == ["opened"]
+        assert opened.remaining({}) == pytest.approx(0.1, abs=1e-15)
+
+
+@pytest.mark.parametrize(
+    "change, error",
+    [
+        ({"level": 1.5}, ParameterError),
+        ({"rng": 42}, ParameterError),
+        ({"rng": np.random.default_rng(1)}, ParameterError),
+    ],
+)
+def test_a_bad_argument_is_refused_before_anything_is_spent(change: dict, error: type) -> None:
+    with session(records()) as opened:
+        with pytest.raises(error):
+            opened.run(question(), **change)
+        assert kinds(opened) == ["opened"]
+
+
+def test_a_cell_without_a_threshold_is_refused_before_anything_is_spent() -> None:
+    at = rw.by("county", {"01": 5, "02": 5, "03": 5})
+    asked = rw.query().group_by("county", keys=keys()).sum("emp", rw.UnitSplit(at=at, rho="0.1"))
+    with session(records()) as opened:
+        with pytest.raises(PlanError, match="no threshold"):
+            opened.run(asked)
+        assert kinds(opened) == ["opened"]
+
+
+def test_a_noise_law_out_of_range_is_refused_before_anything_is_spent() -> None:
+    asked = rw.query().group_by("county", keys=keys()).sum("emp", rw.Gaussian(sigma=10**18))
+    with session(records()) as opened:
+        with pytest.raises(RangeError, match="2\\^62"):
+            opened.run(asked)
+        assert kinds(opened) == ["opened"]
+
+
+class Broken(Secure):
+    """A source that fails in the middle of a draw, with a text that must not be seen."""
+
+    def fill(self, words) -> None:
+        raise OverflowError("Python integer 123456789 out of bounds")
+
+
+def test_a_failure_after_the_charge_is_booked_and_its_text_withheld() -> None:
+    with session(records()) as opened:
+        with pytest.raises(DrawingError, match="OverflowError") as failed:
+            opened.run(question(), rng=Broken())
+        assert "123456789" not in str(failed.value)
+        assert failed.value.__cause__ is None
+        assert failed.value.__suppress_context__
+        assert kinds(opened) == ["opened", "charged", "failed"]
+        assert opened.history()[2].body == {"charge": 2, "kind": "OverflowError"}
+        assert opened.spent() == opened.policy_of(question())
+
+
+def test_an_interrupt_after_the_charge_is_booked_and_passed_on() -> None:
+    def interrupt(stage: str) -> None:
+        if stage == "booking the release":
+            raise KeyboardInterrupt
+
+    with session(records()) as opened:
+        with pytest.raises(KeyboardInterrupt):
+            opened.run(question(), progress=interrupt)
+        assert kinds(opened) == ["opened", "charged", "failed"]
+
+
+def test_groups_served_by_different_mechanisms_come_back_in_the_order_of_the_cells() -> None:
+    at = rw.by("county", {"02": 5}, default=50)
+    asked = rw.query().group_by("county", keys=keys()).sum("emp", rw.UnitSplit(at=at, rho="0.1"))
+    with session(records()) as opened:
+        sd = opened.run(asked).table["sum_emp_sd"].to_numpy()
+    assert sd[1] < sd[0] == sd[2] == sd[3]
+
+
+def test_a_session_tuned_on_its_own_records_is_refused_unless_a_reason_is_given(tmp_path) -> None:
+    with session(records(), tuned_on="confidential") as opened:
+        with pytest.raises(TuningError):
+            opened.run(question())
+        with pytest.raises(TuningError):
+            opened.run_foreign(len, split={"emp": 5}, rho=1)
+        assert kinds(opened) == ["opened"]
+    with session(records(), tuned_on="confidential", accept_tuning="agreed with the board") as opened:
+        assert opened.run(question()).description["accept_tuning"] == "agreed with the board"
+
+
+def test_releases_and_ledger_say_what_the_guarantee_rests_on() -> None:
+    with session(records()) as free, session(records(), budget=generous()) as bound:
+        assert free.run(question()).to_json()["guarantee"] == FIXED_IN_ADVANCE
+        assert free.history()[0].body["guarantee"] == FIXED_IN_ADVANCE
+        assert bound.run(question()).to_json()["guarantee"] == WITHIN_BUDGET
+
+
+def test_seeded_runs_repeat_and_secure_ones_do_not() -> None:
+    with session(records()) as opened:
+        seeded = [opened.run(question(), rng=Seeded(3)).digest for _ in range(2)]
+        secure = [opened.run(question()).digest for _ in range(2)]
+    assert seeded[0] == seeded[1]
+    assert secure[0] != secure[1]
+
+
+def test_sql_and_builder_are_the_same_release() -> None:
+    mechanisms = {"*": rw.Gaussian(rho="0.1"), "emp": rw.UnitSplit(at=50, rho="0.1")}
+    text = "SELECT county, COUNT(*) AS n, SUM(emp) FROM t GROUP BY county"
+    asked = rw.query().group_by("county", keys=keys()).count(mechanisms["*"], alias="n").sum("emp", mechanisms["emp"])
+    with session(records()) as opened:
+        by_text = opened.sql(text, mechanisms=mechanisms, keys=keys(), rng=Seeded(1))
+        by_hand = opened.run(asked, rng=Seeded(1))
+    assert by_text.table.equals(by_hand.table)
+    assert by_text.policy == by_hand.policy
+
+
+def test_neither_release_nor_session_nor_books_tell_how_many_records_there_are(tmp_path) -> None:
+    """The same with 503 records: all that is written, but noise and digests, is the same text."""
+    texts = []
+    for rows in (500, 503):
+        folder = tmp_path / str(rows)
+        with session(records(503).slice(0, rows), folder.with_suffix(".ledger"), generous()) as opened:
+            release = opened.run(question(), rng=Seeded(1))
+            shown = repr(opened) + repr(release) + json.dumps([event.body for event in opened.history()[:2]])
+        described = {
+            name: part for name, part in release.to_json().items() if name not in ("digest", "ledger", "accuracy")
+        }
+        texts.append(json.dumps(described) + shown.replace(hex(id(opened)), ""))
+    assert texts[0] == texts[1]
+
+
+def test_importing_recordwise_brings_in_no_extra_and_a_session_no_opendp() -> None:
+    script = """
+        import sys
+        import recordwise as rw
+        rw.Session
+        found = {"opendp", "pandas", "polars", "matplotlib", "pyspark", "numba"} & set(sys.modules)
+        assert not found, found
+    """
+    subprocess.run([sys.executable, "-c", textwrap.dedent(script)], check=True)
+
+
+def test_names_that_look_alike_become_different_files(tmp_path) -> None:
+    groups = [rw.plan.Group("naics 2", rw.prefix("naics", 2)), rw.plan.Group("naics_2", rw.prefix("naics", 3))]
+    asked = rw.query().levels(*groups, keys=keys()).count(rw.Gaussian(rho="0.1"))
+    with session(records()) as opened:
+        release = opened.run(asked)
+    assert [table.name for table in release.tables] == ["naics_2", "naics_2_2"]
+    assert len(list(release.save(tmp_path / "out", csv=False).glob("*.parquet"))) == 2

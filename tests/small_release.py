@@ -1,0 +1,58 @@
+"""A small table of establishments, a session on it and a query, for tests of what happens around them."""
+
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+import pyarrow as pa
+import pyarrow.parquet as pq
+
+import recordwise as rw
+from recordwise.policy import Policy, constant, gaussian_sum
+
+MEASURES = {"emp": 1, "pay": 1}
+COUNTIES = ["01", "02", "03", "04"]
+CODES = ["111", "112", "221"]
+
+
+def records(rows: int = 500, seed: int = 1) -> pa.Table:
+    """Establishments with a few large ones; the county 04 has none."""
+    chance = np.random.default_rng(seed)
+    size = np.floor(chance.pareto(1.2, rows) * 4).astype(np.int64)
+    return pa.table(
+        {
+            "id": np.arange(rows),
+            "firm": chance.integers(0, rows // 3, rows),
+            "county": chance.choice(COUNTIES[:3], rows),
+            "naics": chance.choice(CODES, rows),
+            "emp": size,
+            "pay": size * 40 + chance.integers(0, 20, rows),
+        }
+    )
+
+
+def write_records(path: Path, rows: int = 500) -> Path:
+    pq.write_table(records(rows), path)
+    return path
+
+
+def generous() -> Policy:
+    """A budget for a great many small queries."""
+    return (constant(1) + gaussian_sum("emp", sigma=1) + gaussian_sum("pay", sigma=1)) * 1000
+
+
+def session(source: Any, ledger: Path | None = None, budget: Policy | None = None, **more: Any) -> rw.Session:
+    return rw.Session(
+        source, unit="id", firm="firm", measures=MEASURES, ledger=ledger, budget=budget, dataset="small", **more
+    )
+
+
+def keys() -> rw.Keys:
+    return rw.Keys.product(county=COUNTIES, naics=CODES)
+
+
+def question() -> Any:
+    """Two levels, a count and two sums, one of them on the scale of a logarithm."""
+    asked = rw.query().group_by("county", keys=keys()).levels(rw.prefix("naics", 2), rw.prefix("naics", 3))
+    asked = asked.count(rw.Gaussian(rho="0.1"), alias="n").sum("emp", rw.UnitSplit(at=50, rho="0.1"))
+    return asked.sum("pay", rw.LogTransform(offset=1000, sigma="0.2"))
