@@ -163,6 +163,14 @@ def show_expected(expected: list[dict[str, Any]]) -> None:
     for each in expected:
         pairs = zip(each["least_sd"], each["most_sd"])
         spreads = [screen.figure(a) if a == b else f"{screen.figure(a)} to {screen.figure(b)}" for a, b in pairs]
-        rows.append([each["table"], f"{each['cells']:,}", each["variable"], each["mechanism"], *spreads])
+        rows.append(
+            [
+                each["table"],
+                "selected" if each["cells"] is None else f"{each['cells']:,}",
+                each["variable"],
+                each["mechanism"],
+                *spreads,
+            ]
+        )
     totals = [f"{total:,}" for total in expected[0]["totals"]]
     screen.table(["table", "cells", "variable", "mechanism", *totals], rows)
