@@ -33,7 +33,7 @@ GUARDS = [
 REASONS = {
     sqlite3.SQLITE_FULL: "the disk is full",
     sqlite3.SQLITE_READONLY: "the file or its folder is read-only",
-    sqlite3.SQLITE_CANTOPEN: "the file cannot be opened or created",
+    sqlite3.SQLITE_CANTOPEN: "the file cannot be opened or created; its folder may be read-only",
     sqlite3.SQLITE_BUSY: f"other processes held it for {WAIT_SECONDS:.0f} seconds",
     sqlite3.SQLITE_NOTADB: "it is not a SQLite file",
     sqlite3.SQLITE_CORRUPT: "the file is damaged",
@@ -111,10 +111,14 @@ class Books:
             connection = sqlite3.connect(f"{address}?mode=ro&immutable=1", uri=True, check_same_thread=False)
         return connection
 
+    def tables(self) -> set[str]:
+        """The tables of the file; none before the first entry."""
+        with self._told(""):
+            return {row[0] for row in self._connection.execute("SELECT name FROM sqlite_master WHERE type = 'table'")}
+
     def lay_out(self) -> None:
         """Make the table in a new file; a file that belongs to another program is left alone."""
-        names = {row[0] for row in self._connection.execute("SELECT name FROM sqlite_master WHERE type = 'table'")}
-        if names and "events" not in names:
+        if (names := self.tables()) and "events" not in names:
             raise LedgerError(path=self.path, problem="is a database of another program", advice="Name a new file.")
         for statement in (TABLE, *GUARDS):
             self._connection.execute(statement)

@@ -59,9 +59,9 @@ class Ledger:
             raise LedgerError(path=str(path), problem="does not exist")
         ledger = cls.__new__(cls)
         ledger._books = Books(path, writable=False)
-        first = ledger._books.first()
+        first = ledger._books.first() if "events" in ledger._books.tables() else None
         if first is None or first.kind != "opened":
-            raise LedgerError(path=str(path), problem="is not a recordwise ledger")
+            raise LedgerError(path=str(path), problem="holds no entry of recordwise")
         check_format(first.body)
         budget = first.body.get("budget")
         ledger.budget = None if budget is None else Policy.from_json(budget)

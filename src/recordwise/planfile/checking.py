@@ -11,23 +11,26 @@ from recordwise.planfile.node import Node
 from recordwise.planfile.queries import Draft, Shelf
 
 SHAPE = {"group_by", "levels"}
+NO_KEYS = "no public keys"
 
 
 def checked(draft: Draft, shelf: Shelf) -> Query | None:
     """The query if nothing is wrong with it; every problem is noted."""
     places = _places(draft, shelf)
-    problems = [text for text in query_problems(draft.query, shelf.schema) if not _follows(text, draft)]
+    problems = [text for text in query_problems(draft.query, shelf.schema) if not _follows(text, draft, shelf)]
     for text in problems:
-        places.get(text, draft.node).problem(text)
+        default = draft.entries.get("keys", draft.node) if text.startswith(NO_KEYS) else draft.node
+        places.get(text, default).problem(text)
     fitting = SHAPE & draft.broken or _keys_fit(draft, shelf)
     served = _mechanisms_serve(draft, shelf)
     return draft.query if fitting and served and not problems and not draft.broken else None
 
 
-def _follows(text: str, draft: Draft) -> bool:
-    """Whether a problem only follows from a part that was left out."""
-    if text.startswith("no public keys"):
-        return bool(draft.broken & {"keys", *SHAPE})
+def _follows(text: str, draft: Draft, shelf: Shelf) -> bool:
+    """Whether a problem only follows from a part that was left out or that is wrong by itself."""
+    if text.startswith(NO_KEYS):
+        groups = {group for level in draft.query.tables() for group in level.groups}
+        return bool(draft.broken & {"keys", *SHAPE}) or any(group_problems(each, shelf.schema) for each in groups)
     return text == "a query asks for no statistic" and "statistics" in draft.broken
 
 

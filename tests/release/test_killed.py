@@ -1,0 +1,205 @@
+"""A release killed at any moment: the books open and add up, folders are whole or absent, and doing it again works."""
+
+import json
+import os
+import random
+import re
+import shutil
+import signal
+import subprocess
+import sys
+from collections import Counter
+from collections.abc import Iterator
+from pathlib import Path
+
+import pytest
+
+from recordwise.ledger import Ledger
+from recordwise.ledger_audit import verify
+from recordwise.policy import Policy
+from small_release import generous, question, session, write_records
+
+FILES = {"policy.json", "release.json"} | {
+    f"county_by_naics{level}.{kind}" for level in (2, 3) for kind in ("csv", "parquet")
+}
+
+
+class Nursery:
+    """Children to be killed; see nursery.py."""
+
+    def __init__(self, work: Path) -> None:
+        self.work = work
+        paths = [str(Path(__file__).parent), *sys.path]
+        self._process = subprocess.Popen(
+            [sys.executable, str(Path(__file__).parent / "nursery.py"), str(work)],
+            stdin=subprocess.PIPE,
+            stdout=subprocess.PIPE,
+            text=True,
+            env=os.environ | {"PYTHONPATH": os.pathsep.join(paths)},
+        )
+
+    def child(self, **job: object) -> dict:
+        assert self._process.stdin is not None
+        assert self._process.stdout is not None
+        self._process.stdin.write(json.dumps(job) + "\n")
+        self._process.stdin.flush()
+        return json.loads(self._process.stdout.readline())
+
+    def close(self) -> None:
+        assert self._process.stdin is not None
+        assert self._process.stdout is not None
+        self._process.stdin.close()
+        self._process.stdout.close()
+        self._process.wait()
+
+
+@pytest.fixture
+def nursery(tmp_path) -> Iterator[Nursery]:
+    write_records(tmp_path / "records.parquet")
+    nursery = Nursery(tmp_path)
+    yield nursery
+    nursery.close()
+
+
+def released(work: Path) -> list[Path]:
+    return sorted(path for path in work.iterdir() if path.is_dir() and not path.name.startswith("."))
+
+
+def check(work: Path, out: str) -> str:
+    """What must hold after a kill; which stage it came in."""
+    names = {path.name for path in work.iterdir()} - {path.name for path in released(work)}
+    allowed = rf"records\.parquet|small\.ledger(-wal|-shm|-journal)?|\.{re.escape(out)}\.staging-\d+-1"
+    assert all(re.fullmatch(allowed, name) for name in names), names
+    if not (work / "small.ledger").exists():
+        assert not (work / out).exists()
+        return "before the ledger"
+    folder = [work / out] if (work / out).exists() else []
+    if folder:
+        assert {path.name for path in folder[0].iterdir()} == FILES
+    if verify(work / "small.ledger") != []:
+        # Its very first entry was not committed: nothing was ever charged.
+        assert "holds no entry of recordwise" in verify(work / "small.ledger")[0]
+        assert released(work) == []
+        return "before the ledger"
+    events = books(work)
+    assert verify(work / "small.ledger", against=folder) == []
+    used = sum((tight(path) for path in released(work)), Policy())
+    assert sum(
+        (Policy.from_json(event.body["policy"]) for event in events if event.kind == "charged"), Policy()
+    ).dominates(used)
+    return "saved" if folder else events[-1].kind
+
+
+def books(work: Path) -> list:
+    ledger = Ledger.existing(work / "small.ledger")
+    events = ledger.history()
+    ledger.close()
+    return events
+
+
+def tight(folder: Path) -> Policy:
+    return Policy.from_json(json.loads((folder / "policy.json").read_text())["tight"])
+
+
+def again(work: Path, out: str) -> None:
+    """The same release once more, to the same name: it works, and sweeps what the killed one left."""
+    with session(work / "records.parquet", work / "small.ledger", generous()) as opened:
+        opened.run(question()).save(work / out)
+    assert not [path for path in work.iterdir() if path.name.startswith(f".{out}.")]
+
+
+def killed(nursery: Nursery, moments: list[dict], *, fresh_every: int) -> Counter:
+    """Kill one child at each moment, checking after each; how many kills came in which stage."""
+    stages: Counter = Counter()
+    for number, moment in enumerate(moments):
+        out = f"out{number}"
+        if number % fresh_every == 0:
+            start_anew(nursery.work)
+        ended = nursery.child(out=out, **moment)["ended"]
+        assert ended in (0, -signal.SIGKILL)
+        stages[check(nursery.work, out)] += 1
+        if not (nursery.work / out).exists():
+            again(nursery.work, out)
+    assert verify(nursery.work / "small.ledger", against=released(nursery.work)) == []
+    assert len(released(nursery.work)) == (len(moments) - 1) % fresh_every + 1
+    return stages
+
+
+def start_anew(work: Path) -> None:
+    """No ledger, no releases: a kill may come while the ledger is made."""
+    for folder in released(work):
+        shutil.rmtree(folder)
+    for file in work.glob("small.ledger*"):
+        file.unlink()
+
+
+def lifetime(nursery: Nursery) -> float:
+    """How long an undisturbed release takes here; the longer of two."""
+    found = [nursery.child(out=f"whole{number}") for number in range(2)]
+    assert [one["ended"] for one in found] == [0, 0]
+    for number in range(2):
+        assert check(nursery.work, f"whole{number}") == "saved"
+    return max(one["seconds"] for one in found)
+
+
+def random_moments(nursery: Nursery, count: int) -> list[dict]:
+    longest, chance = lifetime(nursery), random.Random(20240917)
+    return [{"after": chance.uniform(0, longest)} for _ in range(count)]
+
+
+def test_a_release_killed_at_fifteen_random_moments_leaves_whole_books_and_whole_folders(nursery) -> None:
+    killed(nursery, random_moments(nursery, 15), fresh_every=4)
+
+
+@pytest.mark.slow
+def test_a_release_killed_at_two_hundred_random_moments_leaves_whole_books_and_whole_folders(nursery) -> None:
+    stages = killed(nursery, random_moments(nursery, 200), fresh_every=20)
+    assert stages["opened"] > 0
+    assert stages["charged"] + stages["released"] > 0
+
+
+@pytest.mark.slow
+def test_a_release_killed_at_each_thing_it_does_to_a_file_leaves_whole_books_and_whole_folders(nursery) -> None:
+    events = nursery.child(out="out0")["events"]
+    assert events > 10
+    stages = killed(nursery, [{"event": event} for event in range(1, events + 1)], fresh_every=1)
+    assert stages["before the ledger"] > 0
+    assert stages["released"] > 5
+
+
+@pytest.mark.parametrize("stage", ["reading records", "charging the ledger", "drawing noise", "booking the release"])
+def test_a_release_killed_at_a_stage_has_charged_if_noise_could_have_been_drawn(tmp_path, stage: str) -> None:
+    write_records(tmp_path / "records.parquet")
+    script = f"""
+import os, signal
+from pathlib import Path
+from small_release import generous, question, session
+work = Path({str(tmp_path)!r})
+with session(work / "records.parquet", work / "small.ledger", generous()) as opened:
+    opened.run(question(), progress=lambda stage: stage == {stage!r} and os.kill(os.getpid(), signal.SIGKILL))
+"""
+    environment = os.environ | {"PYTHONPATH": os.pathsep.join(sys.path)}
+    done = subprocess.run([sys.executable, "-c", script], env=environment)
+    assert done.returncode == -signal.SIGKILL
+    charged = stage in ("drawing noise", "booking the release")
+    assert [event.kind for event in books(tmp_path)] == ["opened"] + ["charged"] * charged
+    assert verify(tmp_path / "small.ledger") == []
+    again(tmp_path, "out")
+    assert check(tmp_path, "out") == "saved"
+
+
+def test_the_checks_catch_a_half_written_folder_an_unpaid_one_and_a_stray_file(nursery) -> None:
+    work = nursery.work
+    assert nursery.child(out="out")["ended"] == 0
+    assert check(work, "out") == "saved"
+    shutil.copytree(work / "out", work / "copy")
+    with pytest.raises(AssertionError):
+        check(work, "out")
+    shutil.rmtree(work / "copy")
+    (work / ".half.parquet").touch()
+    with pytest.raises(AssertionError):
+        check(work, "out")
+    (work / ".half.parquet").unlink()
+    (work / "out" / "county_by_naics3.csv").unlink()
+    with pytest.raises(AssertionError):
+        check(work, "out")
