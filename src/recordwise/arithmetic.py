@@ -64,6 +64,10 @@ class NumpyArithmetic:
             return base * base
         if exponent == Fraction(1, 2):
             return np.sqrt(base)
+        if exponent == Fraction(1, 3):
+            return np.cbrt(base)
+        if exponent == Fraction(1, 4):
+            return np.sqrt(np.sqrt(base))
         return np.power(base, float(exponent))
 
     def power_less_one(self, value: FloatArray, exponent: Fraction) -> FloatArray:
