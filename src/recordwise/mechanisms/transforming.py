@@ -145,7 +145,10 @@ class TransformedNoise:
         return self._reading(self.grid()).mean(v)[0] - float(self.offset)
 
     def loss_at_shift(self, shift: Number, *, step: Number = 1) -> float:
-        """The policy at a contribution of this size: the worst case over what else is in the cell."""
+        """The policy at a contribution of this size: the worst case over what else is in the cell.
+
+        Of a signed sum, for a change of one of its two parts; what a group changes in both parts does not cancel but adds up.
+        """
         size = abs(rational(shift, parameter="shift"))
         policy = self.policy(Measure("shift", read_step(step), self.signed))
         return float(policy.loss({"shift": size}))
