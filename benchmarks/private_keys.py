@@ -1,4 +1,4 @@
-"""Selection from a huge public domain, medians by group beside plain DuckDB, and quantile error beside other ways to the same answer.
+"""Selection from a huge public domain, medians by group beside plain DuckDB, quantile error beside other ways to the same answer.
 
     python -m benchmarks.private_keys [--cells 1000000000] [--occupied 1000000] [--rows 8000000] [--groups 3000]
 
@@ -58,7 +58,7 @@ def selection(cells: int, occupied: int) -> None:
 
 
 def medians(rows: int, groups: int) -> None:
-    """Median of every group: engine pass, noise, least squares and interval, over DuckDB's exact quantile_cont of the same column."""
+    """Median of every group: engine pass, noise, least squares and interval, over DuckDB's exact quantile_cont of the column."""
     import duckdb
 
     from recordwise.drawing import draw_table, prepare_table
