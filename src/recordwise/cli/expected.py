@@ -9,6 +9,7 @@ import numpy as np
 from recordwise.describing import table_name
 from recordwise.plan import Plan
 from recordwise.plan.analysis import cell_mechanisms
+from recordwise.plan.mechanism import shared
 from recordwise.plan.statistics import Sum
 from recordwise.policy import By
 
@@ -32,7 +33,7 @@ def expected_errors(plan: Plan) -> list[dict[str, Any]]:
                     "table": table_name(plan, table),
                     "cells": cells.num_rows if table.shape.groups else 1,
                     "variable": statistic.alias,
-                    "mechanism": mechanism_text(served[0].mechanism if len(served) == 1 else statistic.mechanism),
+                    "mechanism": mechanism_text(shared(statistic.mechanism, table.shape.share)),
                     "totals": list(TOTALS),
                     "least_sd": deviations.min(axis=0).tolist(),
                     "most_sd": deviations.max(axis=0).tolist(),
