@@ -140,12 +140,7 @@ def opendp(values: np.ndarray[Any, np.dtype[np.int64]], grid: Any, rho: float) -
     dp.enable_features("contrib")
     candidates = sorted({float(point) for point in grid.steps(Fraction(1))})
     space = dp.vector_domain(dp.atom_domain(T=float, nan=False)), dp.symmetric_distance()
-    build = lambda scale: (
-        space
-        >> dp.m.then_private_quantile(  # noqa: E731
-            dp.zero_concentrated_divergence(), candidates, P, scale
-        )
-    )
+    build = lambda scale: space >> dp.m.then_private_quantile(dp.zero_concentrated_divergence(), candidates, P, scale)
     scale = dp.binary_search_param(build, d_in=1, d_out=rho, T=float)
     return float(build(scale)(values.astype(float).tolist()))
 
