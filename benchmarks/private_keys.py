@@ -1,4 +1,4 @@
-"""Selection from a huge public domain, medians by group beside plain DuckDB, and quantile error beside other ways to the same answer.
+"""Selection from a huge public domain, medians by group beside plain DuckDB, and quantile error beside other mechanisms.
 
     python -m benchmarks.private_keys [--cells 1000000000] [--occupied 1000000] [--rows 8000000] [--groups 3000]
 
@@ -52,11 +52,13 @@ def selection(cells: int, occupied: int) -> None:
     before = resource.getrusage(resource.RUSAGE_SELF).ru_maxrss
     seconds = best(lambda: select_cells(plan, exact, Secure(), level=0.95))
     grown = resource.getrusage(resource.RUSAGE_SELF).ru_maxrss - before
-    print(f"selection from {side**3:,} cells, {len(places):,} of them not empty: {seconds:.2f} s, {grown / 1024:.0f} MB more")
+    print(
+        f"selection from {side**3:,} cells, {len(places):,} of them not empty: {seconds:.2f} s, {grown / 1024:.0f} MB more"
+    )
 
 
 def medians(rows: int, groups: int) -> None:
-    """Median of every group: engine pass, noise, least squares and interval, over DuckDB's exact quantile_cont of the same column."""
+    """Median of every group: engine pass, noise, least squares and interval, over DuckDB's exact quantile_cont of the column."""
     import duckdb
 
     from recordwise.drawing import draw_table, prepare_table
@@ -138,9 +140,10 @@ def opendp(values: np.ndarray[Any, np.dtype[np.int64]], grid: Any, rho: float) -
     dp.enable_features("contrib")
     candidates = sorted({float(point) for point in grid.steps(Fraction(1))})
     space = dp.vector_domain(dp.atom_domain(T=float, nan=False)), dp.symmetric_distance()
-    build = lambda scale: space >> dp.m.then_private_quantile(  # noqa: E731
-        dp.zero_concentrated_divergence(), candidates, P, scale
-    )
+
+    def build(scale: float) -> Any:
+        return space >> dp.m.then_private_quantile(dp.zero_concentrated_divergence(), candidates, P, scale)
+
     scale = dp.binary_search_param(build, d_in=1, d_out=rho, T=float)
     return float(build(scale)(values.astype(float).tolist()))
 
@@ -151,7 +154,9 @@ def main() -> None:
     parser.add_argument("--occupied", type=int, default=10**6)
     parser.add_argument("--rows", type=int, default=8_000_000)
     parser.add_argument("--groups", type=int, default=3000)
-    parser.add_argument("--errors", type=int, default=200, help="samples per size and budget; 0 leaves the comparison out")
+    parser.add_argument(
+        "--errors", type=int, default=200, help="samples per size and budget; 0 leaves the comparison out"
+    )
     given = parser.parse_args()
     selection(given.cells, given.occupied)
     medians(given.rows, given.groups)
