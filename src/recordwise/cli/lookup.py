@@ -51,20 +51,18 @@ def read_record(policy: "Policy", values: list[str]) -> dict[str, Any]:
 
 def _cell(policy: "Policy", name: str, text: str) -> Any:
     """A value of a column, in the type the policy compares it with; nothing for a missing one."""
-    from recordwise.cli.literals import column_type
-
-    kind = column_type(policy, name)
-    if text == "":
-        return None
-    if kind is bool and text in ("true", "false"):
-        return text == "true"
-    return text if kind in (str, bool) else _number(name, text)
-
-
-def _number(name: str, text: str) -> Any:
+    from recordwise.cli.literals import constants_of
+    from recordwise.errors import ParameterError
     from recordwise.exact import rational
 
-    return rational(text, parameter=name)
+    beside = next(constants_of(policy, name), "")
+    if text == "":
+        return None
+    if isinstance(beside, bool) and text in ("true", "false"):
+        return text == "true"
+    if isinstance(beside, bool):
+        raise ParameterError(parameter=name, problem="must be true or false")
+    return text if isinstance(beside, str) else rational(text, parameter=name)
 
 
 def looked_up(policy: "Policy", record: dict[str, Any], delta: float) -> dict[str, Any]:

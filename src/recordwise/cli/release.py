@@ -1,5 +1,6 @@
 """``recordwise release PLAN --out DIR``: publish, once."""
 
+import os
 import sys
 from pathlib import Path
 from typing import TYPE_CHECKING, Annotated, Any
@@ -45,7 +46,7 @@ def check_folder(out: Path) -> None:
 
     from recordwise.errors import OutputError
 
-    if out.exists():
+    if os.path.lexists(out):
         raise OutputError(folder=str(out), problem="exists already", advice="Nothing was spent. Name a new folder.")
     try:
         out.parent.mkdir(parents=True, exist_ok=True)
