@@ -68,7 +68,7 @@ ONE = [
         "must be one of gaussian, laplace",
     ),
     ("count_distinct.firm_id", "count_distinct.county", "the unit id and the firm id only"),
-    ("SELECT county, COUNT(*) AS n", "SELECT county, AVG(emp) AS n", "AVG"),
+    ("SELECT county, COUNT(*) AS n", "SELECT county, STDDEV(emp) AS n", "STDDEV"),
     ("SELECT county, COUNT(*) AS n", "SELECT county, COUNT(*) AS m", "no mechanism for 'm'"),
     ('county = ["06001", "06003"] } }', 'county = ["06001", "06001"] } }', "twice"),
     ('county = ["06001", "06003"] } }', 'state = ["06001", "06003"] } }', "no public keys for county"),

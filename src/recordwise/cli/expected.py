@@ -8,13 +8,9 @@ import numpy as np
 
 from recordwise.describing import table_name
 from recordwise.plan import Plan
-<<<<<<< HEAD
 from recordwise.plan.analysis import cell_mechanisms, possible_mechanisms
-from recordwise.plan.quantile import Quantile
-=======
-from recordwise.plan.analysis import cell_mechanisms
 from recordwise.plan.mechanism import shared
->>>>>>> cli
+from recordwise.plan.quantile import Quantile
 from recordwise.plan.statistics import Sum
 from recordwise.policy import By
 
@@ -43,11 +39,7 @@ def expected_errors(plan: Plan) -> list[dict[str, Any]]:
                     "table": table_name(plan, table),
                     "cells": None if cells is None else cells.num_rows if table.shape.groups else 1,
                     "variable": statistic.alias,
-<<<<<<< HEAD
-                    "mechanism": mechanism_text(served[0] if len(served) == 1 else statistic.mechanism),
-=======
                     "mechanism": mechanism_text(shared(statistic.mechanism, table.shape.share)),
->>>>>>> cli
                     "totals": list(TOTALS),
                     "least_sd": deviations.min(axis=0).tolist(),
                     "most_sd": deviations.max(axis=0).tolist(),

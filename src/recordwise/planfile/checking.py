@@ -40,6 +40,8 @@ def _places(draft: Draft, shelf: Shelf) -> dict[str, Node]:
     statement = draft.entries.get("sql", draft.node)
     for statistic, place in zip(draft.query.statistics, draft.places):
         found |= dict.fromkeys(statistic.problems(shelf.schema), place)
+        if isinstance(statistic, Average):
+            found[statistic.needs_count()] = place
     if draft.query.condition is not None:
         where = draft.entries.get("where", statement)
         found |= dict.fromkeys(predicate_problems(draft.query.condition, shelf.schema), where)
