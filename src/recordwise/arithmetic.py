@@ -64,6 +64,10 @@ class NumpyArithmetic:
             return base * base
         if exponent == Fraction(1, 2):
             return np.sqrt(base)
+        if exponent == Fraction(1, 3):
+            return np.cbrt(base)
+        if exponent == Fraction(1, 4):
+            return np.sqrt(np.sqrt(base))
         low, high = float_lower(exponent), float_upper(exponent)
         # An exponent that is no float is taken on the side that does not lower the result (T-OUTWARD).
         return np.power(base, high if low == high else np.where(base < 1.0, low, high))

@@ -89,6 +89,7 @@ class Release:
             "digest": self.digest,
             "ledger": {"length": self.head.length, "digest": self.head.digest},
             **self.description,
+            "flags": {table.name: table.flags() for table in self.tables},
             "accuracy": {table.name: accuracy(table) for table in self.tables},
         }
 

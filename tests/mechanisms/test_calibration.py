@@ -65,10 +65,10 @@ def test_a_finer_step_than_the_reference_record_never_raises_a_transforms_loss()
 
 
 def test_a_relative_error_holds_with_its_probability() -> None:
-    """400,000 simulated cells; the share within the error is binomial, so 7 of its standard errors are a false alarm of 1e-11.
-    A level off by one percentage point is 20 of them."""
-    draws, level = 400_000, 0.9
-    spread = 7 * math.sqrt(level * (1 - level) / draws)
+    """200,000 simulated cells; the share within the error is binomial, so 6.2 of its standard errors are a false alarm of 1e-9.
+    A level off by one percentage point is 15 of them."""
+    draws, level = 200_000, 0.9
+    spread = 6.2 * math.sqrt(level * (1 - level) / draws)
     for name, mechanism in every(relative_error=0.2, at_total=1000, level=level).items():
         totals = np.full(draws, 1000)
         noisy = mechanism.release(

@@ -66,7 +66,7 @@ def tight_shifts(entry: Entry) -> Iterator[tuple[int, float, float]]:
     for shift in (1, 3, 20):
         noisy, law = laid(entry.mechanism, [0, shift], entry.step)
         lattice_shift = int(noisy.points[1] - noisy.points[0])
-        true = true_loss(law, lattice_shift, tuple(1 + np.geomspace(1e-4, 1e4, 99)))
+        true = true_loss(law, lattice_shift, tuple(1 + np.geomspace(1e-4, 1e4, 66)))
         yield shift, entry.mechanism.loss_at_shift(shift * entry.step, step=entry.step), true
 
 
@@ -84,8 +84,9 @@ def test_the_certified_loss_is_within_one_percent_at_every_shift(entry: Entry) -
 def test_transforms_keep_their_policy_on_any_grid_however_coarse(
     entry: Entry, noise: int, data: int, highest: float
 ) -> None:
+    contributions = CONTRIBUTIONS if highest < 100 else CONTRIBUTIONS[:4]
     with coarse_grid(noise, data):
-        assert kept(entry, WITHOUT, CONTRIBUTIONS, tuple(1 + np.geomspace(1e-4, highest, 12)))
+        assert kept(entry, WITHOUT, contributions, tuple(1 + np.geomspace(1e-4, highest, 12)))
 
 
 @pytest.mark.parametrize("entry", TRANSFORMS, ids=str)

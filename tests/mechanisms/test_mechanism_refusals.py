@@ -70,7 +70,6 @@ AT_USE: list[tuple[Any, str]] = [
     (lambda: rw.UnitSplit(at={"emp": 5}, rho=1).release([123456789]), "differs by group or measure"),
     (lambda: rw.GeneralizedGaussian(shape=0.5, scale=1, lattice="0.3").release([123456789]), "must divide"),
     (lambda: LOG.shared(2), "share must be at most 1"),
-    (lambda: rw.LogTransform(offset=1, laplace_scale="0.2").shared("0.5"), "share of Laplace noise"),
 ]
 
 

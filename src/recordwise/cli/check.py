@@ -106,7 +106,7 @@ def warnings(file: "PlanFile") -> list[str]:
     from recordwise.plan.analysis import plan_warnings
 
     found = list(plan_warnings(file.plan))
-    clamped = [each.alias for query in file.plan.queries for each in query.statistics if hasattr(each.mechanism, "to")]
+    clamped = [each.alias for query in file.plan.queries for each in query.draws() if hasattr(each.mechanism, "to")]
     for alias in dict.fromkeys(clamped):
         found.append(f"{alias} is clamped: besides noise it has the bias of what is cut off, which no noise law tells")
     if file.budget is None:
@@ -163,6 +163,14 @@ def show_expected(expected: list[dict[str, Any]]) -> None:
     for each in expected:
         pairs = zip(each["least_sd"], each["most_sd"])
         spreads = [screen.figure(a) if a == b else f"{screen.figure(a)} to {screen.figure(b)}" for a, b in pairs]
-        rows.append([each["table"], f"{each['cells']:,}", each["variable"], each["mechanism"], *spreads])
+        rows.append(
+            [
+                each["table"],
+                "selected" if each["cells"] is None else f"{each['cells']:,}",
+                each["variable"],
+                each["mechanism"],
+                *spreads,
+            ]
+        )
     totals = [f"{total:,}" for total in expected[0]["totals"]]
     screen.table(["table", "cells", "variable", "mechanism", *totals], rows)

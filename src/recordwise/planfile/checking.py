@@ -1,9 +1,11 @@
 """Does what could be read of a query fit the schema, its keys and its mechanisms? Each problem goes to the line it comes from."""
 
 from functools import partial
+from itertools import product
 
-from recordwise.plan import Query
+from recordwise.plan import Keys, Query
 from recordwise.plan.analysis import statistic_policy
+from recordwise.plan.average import Average
 from recordwise.plan.checking import group_problems, predicate_problems, query_problems
 from recordwise.planfile.node import Node
 from recordwise.planfile.queries import Draft, Shelf
@@ -55,17 +57,18 @@ def _keys_fit(draft: Draft, shelf: Shelf) -> bool:
     place, good = draft.entries.get("keys", draft.node), True
     for level in draft.query.tables():
         known = not any(group_problems(group, shelf.schema) for group in level.groups)
-        keys = next((each for each in draft.query.key_lists if each.covers(level.groups)), None)
-        if level.groups and known and keys is not None:
+        keys = draft.query.keys_of(level)
+        if known and isinstance(keys, Keys):
             good = place.attempt(partial(keys.cells, level.groups, shelf.schema)) is not None and good
     return good
 
 
 def _mechanisms_serve(draft: Draft, shelf: Shelf) -> bool:
     """Whether each mechanism has a policy for its statistic at every level."""
-    good = True
+    good, draws = True, draft.query.draws()
     for statistic, place in zip(draft.query.statistics, draft.places):
-        for level in draft.query.tables():
-            policy = place.attempt(partial(statistic_policy, statistic, level, shelf.schema, tight=True))
+        parts = (statistic.parts(draws) or ()) if isinstance(statistic, Average) else (statistic,)
+        for part, level in product(parts, draft.query.tables()):
+            policy = place.attempt(partial(statistic_policy, part, level, shelf.schema, tight=True))
             good = policy is not None and good
     return good

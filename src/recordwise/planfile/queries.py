@@ -78,7 +78,9 @@ def _from_sql(draft: Draft, shelf: Shelf) -> None:
         draft.broken |= {"statistics", "group_by", "where"}
         return
     draft.add("statistics", statement.attempt(lambda: parse_sql(text, mechanisms=chosen, keys=keys)))
-    draft.places = [_sql_place(each.mechanism, chosen, tables, statement) for each in draft.query.statistics]
+    draft.places = [
+        _sql_place(getattr(each, "mechanism", None), chosen, tables, statement) for each in draft.query.statistics
+    ]
 
 
 def _sql_place(mechanism: Any, chosen: dict[str, Any], tables: dict[str, Node], default: Node) -> Node:
