@@ -68,12 +68,13 @@ def losses(file: "PlanFile", policy: "Policy", paper: "Policy") -> list[dict[str
     for name, record in example_records(file, policy).items():
         row: dict[str, Any] = {"name": name, "record": record_text(record)}
         try:
-            loss = float(policy.loss(record))
+            loss, selected = float(policy.loss(record)), float(policy.delta(record))
             row |= {
                 "loss": loss,
                 "paper_loss": float(paper.loss(record)),
                 "epsilon": epsilon(loss, DELTA),
-                "delta": DELTA,
+                "delta": DELTA + selected,
+                "selection_delta": selected,
             }
         except RecordError as error:
             row["refused"] = str(error)
@@ -154,6 +155,11 @@ def show_losses(examples: list[dict[str, Any]]) -> None:
     for each in examples:
         if "refused" in each:
             screen.note(f"{each['name']}: {each['refused']}")
+        elif each["selection_delta"]:
+            screen.note(
+                f"{each['name']}: keys are selected, so epsilon holds at delta {each['delta']:.3g}, of which "
+                f"{each['selection_delta']:.3g} is the chance that its key is listed because of it alone"
+            )
 
 
 def show_expected(expected: list[dict[str, Any]]) -> None:
