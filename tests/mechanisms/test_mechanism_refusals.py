@@ -86,6 +86,39 @@ def test_noise_that_leaves_64_bits_too_often_is_refused() -> None:
         rw.Polylog(power=1, rate="2.5", offset=1, scale=5).release([1])
 
 
+@pytest.mark.parametrize(
+    "mechanism",
+    [
+        rw.Polylog(power=1, rate="2.5", offset=1, scale=5),
+        rw.GeneralizedGaussian(shape=0.5, scale="1e16"),
+        rw.Gaussian(sigma="1e18"),
+        rw.Clamped(to=1, rho="1e-38"),
+        rw.UnitSplit(at=1, rho="1e-38"),
+        rw.LogTransform(offset="1e15", sigma="0.1"),
+    ],
+    ids=repr,
+)
+@pytest.mark.parametrize("tight", [True, False])
+def test_noise_that_cannot_be_drawn_is_refused_with_its_policy_before_anything_is_spent(
+    mechanism: Any, tight: bool
+) -> None:
+    with pytest.raises(RangeError):
+        mechanism.policy("emp", tight=tight)
+
+
+def test_noise_too_large_for_floats_is_reported_as_infinite() -> None:
+    mechanism = rw.LogTransform(offset=1, sigma=30)
+    found = mechanism.estimate(laid(mechanism, [5])[0])
+    assert np.isinf(found.standard_error[0])
+    assert np.isfinite(found.value[0])
+    assert np.isinf(mechanism.variance(5.0))
+
+
+def test_a_variance_is_not_given_for_a_negative_total() -> None:
+    with pytest.raises(ParameterError, match="total must not be negative"):
+        LOG.variance(-1.0)
+
+
 def test_math_e_as_an_offset_means_the_limit_itself() -> None:
     """The float nearest to e is a hair below it; whoever writes it means e."""
     mechanism = rw.Polylog(power=2, rate=1, offset=math.e, scale=1)

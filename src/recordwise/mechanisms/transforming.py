@@ -60,6 +60,8 @@ class TransformedNoise:
                 parameter="signed", problem=f"does not fit the measure '{summed.name}'", advice=f"Use {wanted}."
             )
         grid = self.grid(summed.step)
+        # Noise that cannot be drawn is refused here, before anything is spent.
+        self._law(grid)
         if self.sigma is not None:
             return gaussian_transform(summed, self.function, sigma=self.sigma, grid=grid)
         return laplace_transform(summed, self.function, scale=self._width(), grid=grid)
@@ -165,7 +167,8 @@ class TransformedNoise:
 
     def variance(self, total: Any, *, step: Number = 1) -> FloatArray:
         """Of ``value``, at exact totals in the measure's units; of a signed sum, at the two parts."""
-        spread = self._reading(self.grid(step)).variance(self._transformed(total))
+        with np.errstate(over="ignore"):
+            spread = self._reading(self.grid(step)).variance(self._transformed(total))
         return spread.sum(axis=0) if self.signed else spread
 
     def bias(self, total: Any, *, step: Number = 1) -> FloatArray:
@@ -176,4 +179,7 @@ class TransformedNoise:
         return off[0] - off[1] if self.signed else off
 
     def _transformed(self, total: Any) -> FloatArray:
-        return np.asarray(self.function.value(NumpyArithmetic(), np.asarray(total, np.float64)))
+        exact = np.asarray(total, np.float64)
+        if not np.all(exact >= 0):
+            raise ParameterError(parameter="total", problem="must not be negative for a transform")
+        return np.asarray(self.function.value(NumpyArithmetic(), exact))
