@@ -1,4 +1,4 @@
-"""Selection from a huge public domain, medians by group beside plain DuckDB, quantile error beside other ways to the same answer.
+"""Selection from a huge public domain, medians by group beside plain DuckDB, and quantile error beside other mechanisms.
 
     python -m benchmarks.private_keys [--cells 1000000000] [--occupied 1000000] [--rows 8000000] [--groups 3000]
 
@@ -140,12 +140,10 @@ def opendp(values: np.ndarray[Any, np.dtype[np.int64]], grid: Any, rho: float) -
     dp.enable_features("contrib")
     candidates = sorted({float(point) for point in grid.steps(Fraction(1))})
     space = dp.vector_domain(dp.atom_domain(T=float, nan=False)), dp.symmetric_distance()
-    build = lambda scale: (
-        space
-        >> dp.m.then_private_quantile(  # noqa: E731
-            dp.zero_concentrated_divergence(), candidates, P, scale
-        )
-    )
+
+    def build(scale: float) -> Any:
+        return space >> dp.m.then_private_quantile(dp.zero_concentrated_divergence(), candidates, P, scale)
+
     scale = dp.binary_search_param(build, d_in=1, d_out=rho, T=float)
     return float(build(scale)(values.astype(float).tolist()))
 

@@ -121,7 +121,7 @@ def test_selected_keys_show_their_delta_and_quantiles_alone_no_error(folder, run
     query = (
         '[[queries]]\ngroup_by = "county"\n'
         "keys = { select = { rho = 0.1, delta = 1e-6, pieces = { emp = 50 } } }\n"
-        'quantile.emp = { p = 0.5, rho = 0.1, grid = { spacing = "log", low = 1, high = 1e5 } }\n'
+        "quantile.emp = { p = 0.5, rho = 0.1, grid = { log = [1, 1e5] } }\n"
     )
     (folder / "plan.toml").write_text(head + budget + query)
     result = run("check", folder / "plan.toml")

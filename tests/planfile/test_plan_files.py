@@ -15,7 +15,6 @@ from recordwise.plan import Column, Measure, Plan, Schema, parse_sql
 from recordwise.planfile import load_plan
 from recordwise.planfile.mechanisms import NEEDED, PARAMETERS
 from recordwise.policy import constant, split
-from recordwise.quantiles import Grid
 
 SCHEMA = Schema.of(
     unit="estab_id",
@@ -181,46 +180,6 @@ def test_a_session_opens_what_the_plan_declares(load, tmp_path):
         assert session.schema == SCHEMA
         assert session.budget == found.budget
     assert (tmp_path / "establishments.ledger").exists()
-
-
-def test_averages_and_quantiles_are_those_of_the_builder(load):
-    text = changed(
-        'count_distinct.firm_id = { mechanism = "small", as = "firms" }',
-        'avg.emp = { sum = { kind = "UnitSplit", at = 50, rho = 0.1 } }\n'
-        'avg.payann = { sum = { kind = "UnitSplit", at = 900, rho = 0.1 }, count = "small", as = "mean_pay" }\n'
-        "quantile.emp = [\n"
-        '  { p = 0.5, grid = { spacing = "log", low = 1, high = 1e6, bits = 8 }, rho = 0.1 },\n'
-        '  { p = "9/10", grid = { spacing = "linear", low = 0, high = 1000 }, rho = 0.2, as = "top" },\n'
-        "]",
-    )
-    wanted = (
-        rw.query()
-        .avg("emp", sum=rw.UnitSplit(at=50, rho="0.1"))
-        .avg("payann", sum=rw.UnitSplit(at=900, rho="0.1"), count=rw.Gaussian(rho="0.05"), alias="mean_pay")
-        .quantile("emp", p="0.5", grid=Grid.log(1, 10**6, bits=8), rho="0.1")
-        .quantile("emp", p="0.9", grid=Grid.linear(0, 1000), rho="0.2", alias="top")
-    )
-    assert load(text).plan.queries[0].statistics[3:] == wanted.statistics
-
-
-def test_sql_takes_the_parts_of_averages_and_the_grids_of_quantiles(load):
-    text = changed("SUM(emp) FROM t", "AVG(emp), MEDIAN(payann) FROM t").replace(
-        'mechanisms.emp = { kind = "Clamped", to = 100, rho = 0.02 }',
-        'mechanisms.emp = { sum = { kind = "UnitSplit", at = 50, rho = 0.1 }, count = "small" }\n'
-        'mechanisms.payann = { grid = { spacing = "log", low = 1, high = 1e6, bits = 8 }, rho = 0.1 }',
-    )
-    aliases = [each.alias for each in load(text).plan.queries[1].statistics]
-    assert aliases == ["n", "avg_emp", "median_payann"]
-
-
-def test_keys_may_be_selected_at_a_cost(load):
-    keys = 'product = { county = ["06001", "06003"], naics = ["441110", "722511"] }'
-    found = load(changed(keys, "select = { rho = 0.1, delta = 1e-6, pieces = { emp = 50 } }"))
-    assert found.plan.queries[0].key_lists == (rw.Keys.select(rho="0.1", delta="0.000001", pieces={"emp": 50}),)
-    domain = 'domain = { county = ["06001", "06003"], naics = ["441110", "722511"] }'
-    found = load(changed(keys, "select_from = { " + domain + ", rho = 0.1, threshold = 9 }"))
-    (chosen,) = found.plan.queries[0].key_lists
-    assert (chosen.threshold, chosen.rho, chosen.splitting) == (9, Fraction(1, 10), None)
 
 
 def test_a_budget_may_hold_a_selection_and_its_delta(load):

@@ -68,18 +68,18 @@ ONE = [
         "must be one of gaussian, laplace",
     ),
     ("count_distinct.firm_id", "count_distinct.county", "the unit id and the firm id only"),
-    ("SELECT county, COUNT(*) AS n", "SELECT county, MAX(emp) AS n", "MAX"),
+    ("SELECT county, COUNT(*) AS n", "SELECT county, STDDEV(emp) AS n", "STDDEV"),
     ('count = "small"', "avg.emp = { count = 3 }", "'sum' is missing"),
     ('count = "small"', 'avg.emp = { sum = "small" }', ""),
     ('count = "small"', "quantile.emp = { p = 0.5, rho = 0.1 }", "'grid' is missing"),
     (
         'count = "small"',
-        'quantile.emp = { p = 0.5, rho = 1, grid = { spacing = "root", low = 1, high = 9 } }',
-        "log, linear",
+        "quantile.emp = { p = 0.5, rho = 1, grid = { root = [1, 9] } }",
+        "known are log, linear, bits",
     ),
     (
         'count = "small"',
-        'quantile.emp = { p = 5, rho = 1, grid = { spacing = "log", low = 1, high = 9 } }',
+        "quantile.emp = { p = 5, rho = 1, grid = { log = [1, 9] } }",
         "between 0 and 1",
     ),
     (

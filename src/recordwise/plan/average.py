@@ -40,5 +40,9 @@ class Average:
         count = counts[0] if counts else Count(alias=f"{self.alias}_count", mechanism=self.count)  # type: ignore[arg-type]
         return (sums[0] if sums else own_sum), count
 
+    def needs_count(self) -> str:
+        """The problem of an average without any count."""
+        return f"'{self.alias}' needs a count: give count=, or ask for a count in the same query"
+
     def problems(self, schema: Schema) -> list[str]:
         return [] if schema.measure(self.measure) else [f"'{self.measure}' is averaged but is not a measure"]

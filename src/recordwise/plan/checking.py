@@ -18,7 +18,7 @@ def query_problems(query: Query, schema: Schema) -> list[str]:
     for statistic in query.statistics:
         problems += statistic.problems(schema)
         if isinstance(statistic, Average) and statistic.parts(query.draws()) is None:
-            problems.append(f"'{statistic.alias}' needs a count: give count=, or ask for a count in the same query")
+            problems.append(statistic.needs_count())
     if query.condition is not None:
         problems += predicate_problems(query.condition, schema)
     for group in {group.name: group for level in query.tables() for group in level.groups}.values():

@@ -3,16 +3,15 @@
 from recordwise.exact import Number
 from recordwise.plan.analysis import policy_measure
 from recordwise.plan.schema import Schema
-from recordwise.planfile.keys import read_selection
 from recordwise.planfile.mechanisms import checked_positive, read_joint, read_mechanism
 from recordwise.planfile.node import Node, suggestion
-from recordwise.planfile.shelf import Shelf
+from recordwise.planfile.private import read_select
 from recordwise.policy import Policy, constant, split
 
 
-def read_budget(node: Node, shelf: Shelf) -> Policy | None:
+def read_budget(node: Node, schema: Schema) -> Policy | None:
     """The sum of the parts: a constant, a split, what one sum by a mechanism would cost, or one selection of keys."""
-    parts = [_part(each, shelf) for each in node.items()]
+    parts = [_part(each, schema) for each in node.items()]
     if not parts:
         node.problem("must have at least one part")
     if not parts or None in parts:
@@ -20,23 +19,23 @@ def read_budget(node: Node, shelf: Shelf) -> Policy | None:
     return sum((part for part in parts if part is not None), Policy())
 
 
-def _part(node: Node, shelf: Shelf) -> Policy | None:
+def _part(node: Node, schema: Schema) -> Policy | None:
     entries = node.table("rho", "at", "measure", "mechanism", "select")
     if not isinstance(node.value, dict) or len(entries) < len(node.value):
         return None
     given = set(entries)
     if given == {"measure", "mechanism"}:
-        return _of_mechanism(entries["measure"], entries["mechanism"], shelf.schema)
+        return _of_mechanism(entries["measure"], entries["mechanism"], schema)
     if given == {"select"}:
-        found = read_selection(entries["select"], shelf)
-        return None if found is None else node.attempt(lambda: found.policy(shelf.schema))
+        found = read_select(entries["select"], schema)
+        return None if found is None else node.attempt(lambda: found.policy(schema))
     if given not in ({"rho"}, {"rho", "at"}):
         node.problem("must hold rho, rho and at, measure and mechanism, or select")
         return None
     rho = checked_positive(entries["rho"])
     if "at" not in entries:
         return None if rho is None else constant(rho)
-    return _split(rho, entries["at"], shelf.schema)
+    return _split(rho, entries["at"], schema)
 
 
 def _split(rho: Number | None, node: Node, schema: Schema) -> Policy | None:

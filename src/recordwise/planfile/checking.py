@@ -8,8 +8,7 @@ from recordwise.plan.analysis import statistic_policy
 from recordwise.plan.average import Average
 from recordwise.plan.checking import group_problems, predicate_problems, query_problems
 from recordwise.planfile.node import Node
-from recordwise.planfile.queries import Draft
-from recordwise.planfile.shelf import Shelf
+from recordwise.planfile.queries import Draft, Shelf
 
 SHAPE = {"group_by", "levels"}
 NO_KEYS = "no public keys"
@@ -20,18 +19,11 @@ def checked(draft: Draft, shelf: Shelf) -> Query | None:
     places = _places(draft, shelf)
     problems = [text for text in query_problems(draft.query, shelf.schema) if not _follows(text, draft, shelf)]
     for text in problems:
-        places.get(text, _default(text, draft)).problem(text)
+        default = draft.entries.get("keys", draft.node) if text.startswith(NO_KEYS) else draft.node
+        places.get(text, default).problem(text)
     fitting = SHAPE & draft.broken or _keys_fit(draft, shelf)
     served = _mechanisms_serve(draft, shelf)
     return draft.query if fitting and served and not problems and not draft.broken else None
-
-
-def _default(text: str, draft: Draft) -> Node:
-    """Where a problem of the whole query is told: at its keys, at the statistic it names, or at its head."""
-    if text.startswith(NO_KEYS):
-        return draft.entries.get("keys", draft.node)
-    named = (place for each, place in zip(draft.query.statistics, draft.places) if f"'{each.alias}'" in text)
-    return next(named, draft.node)
 
 
 def _follows(text: str, draft: Draft, shelf: Shelf) -> bool:
@@ -48,6 +40,8 @@ def _places(draft: Draft, shelf: Shelf) -> dict[str, Node]:
     statement = draft.entries.get("sql", draft.node)
     for statistic, place in zip(draft.query.statistics, draft.places):
         found |= dict.fromkeys(statistic.problems(shelf.schema), place)
+        if isinstance(statistic, Average):
+            found[statistic.needs_count()] = place
     if draft.query.condition is not None:
         where = draft.entries.get("where", statement)
         found |= dict.fromkeys(predicate_problems(draft.query.condition, shelf.schema), where)

@@ -1,4 +1,4 @@
-"""Keys of a plan file: written out, as a product of lists, in a CSV or Parquet file, or selected at a cost."""
+"""Keys of a plan file: public ones, written out, as a product of lists or in a CSV or Parquet file, or selected privately."""
 
 from pathlib import Path
 from typing import Any
@@ -6,107 +6,81 @@ from typing import Any
 import pyarrow as pa
 
 from recordwise.errors import KeysError
-from recordwise.exact import Number
+from recordwise.plan import Schema
 from recordwise.plan.keys import Keys
 from recordwise.plan.query import KeyList
-from recordwise.plan.selection import SelectFrom, SelectKeys
-from recordwise.planfile.mechanisms import read_joint
 from recordwise.planfile.node import Node, suggestion
-from recordwise.planfile.shelf import Shelf
-from recordwise.policy import By
+from recordwise.planfile.private import read_select, read_select_from
 
-WAYS = ("product", "rows", "file", "select", "select_from")
+WAYS = ("product", "rows", "file")
 
 
-def named_keys(node: Node | None, shelf: Shelf) -> dict[str, KeyList | None]:
+def named_keys(node: Node | None, folder: Path, schema: Schema) -> dict[str, KeyList | None]:
     """The key lists that have a name; None stands for one with a problem."""
     if node is None:
         return {}
-    return {name: read_keys(each, shelf) for name, each in node.table().items()}
+    return {name: read_keys(each, folder, schema) for name, each in node.table().items()}
 
 
-def query_keys(node: Node, shelf: Shelf) -> list[KeyList] | None:
+def query_keys(node: Node, folder: Path, named: dict[str, KeyList | None], schema: Schema) -> list[KeyList] | None:
     """The key lists of one query, by name or in place."""
-    found: list[KeyList | None] = []
+    found = []
     for each in node.items():
-        if isinstance(each.value, str) and each.value not in shelf.keys:
-            each.problem(f"there are no keys '{each.value}'{suggestion(each.value, shelf.keys) if shelf.keys else ''}")
-        found.append(shelf.keys.get(each.value) if isinstance(each.value, str) else read_keys(each, shelf))
+        if isinstance(each.value, str) and each.value not in named:
+            each.problem(f"there are no keys '{each.value}'{suggestion(each.value, named) if named else ''}")
+        found.append(named.get(each.value) if isinstance(each.value, str) else read_keys(each, folder, schema))
     return None if None in found else [keys for keys in found if keys is not None]
 
 
-def read_keys(node: Node, shelf: Shelf) -> KeyList | None:
-    """A list that is public, or a selection that finds the keys at a cost."""
-    entries = node.table(*WAYS)
+def read_keys(node: Node, folder: Path, schema: Schema) -> KeyList | None:
+    """``product`` of lists, ``rows`` column by column, a ``file``; ``select`` from the data, ``select_from`` one of the others."""
+    entries = node.table(*WAYS, "select", "select_from")
     if len(entries) != 1:
         if isinstance(node.value, dict):
-            node.problem(f"must hold one of {', '.join(WAYS)}")
+            node.problem("must hold one of product, rows, file, select or select_from")
         return None
     (way, entry), *_ = entries.items()
+    if way == "select":
+        return read_select(entry, schema)
+    if way == "select_from":
+        return read_select_from(entry, schema, _domain(entry, folder))
+    return read_listed(way, entry, folder)
+
+
+def _domain(node: Node, folder: Path) -> Any:
+    """A public domain: a product of lists stays one, so that it may be larger than any list."""
+    entries = node.table(*WAYS, "rho", "threshold", "pieces")
+    ways = [name for name in WAYS if name in entries]
+    if len(ways) != 1:
+        if isinstance(node.value, dict):
+            node.problem("must hold one of product, rows or file")
+        return None
+    way, entry = ways[0], entries[ways[0]]
+    if way != "product":
+        return read_listed(way, entry, folder)
+    return _lists(entry)
+
+
+def read_listed(way: str, entry: Node, folder: Path) -> Keys | None:
+    """Public keys, one row one cell."""
     if way == "file":
         name = entry.text()
-        return None if name is None else entry.attempt(lambda: Keys(read_table(shelf.folder / name)))
-    if way == "select":
-        return read_selection(entry, shelf)
-    if way == "select_from":
-        return _select_from(entry, shelf)
-    return _listed(way, entry)
-
-
-def _listed(way: str, node: Node) -> Keys | None:
-    values = _lists(node)
+        return None if name is None else entry.attempt(lambda: Keys(read_table(folder / name)))
+    values = _lists(entry)
     if values is None:
         return None
     if way == "rows" and len({len(each) for each in values.values()}) > 1:
-        node.problem("lists columns of different lengths; one row is one cell")
+        entry.problem("lists columns of different lengths; one row is one cell")
         return None
-    return node.attempt(lambda: Keys.product(**values) if way == "product" else Keys.of(values))
+    return entry.attempt(lambda: Keys.product(**values) if way == "product" else Keys.of(values))
 
 
-def _lists(node: Node) -> dict[str, list[Any]] | None:
-    lists = node.table()
+def _lists(entry: Node) -> dict[str, list[Any]] | None:
+    lists = entry.table()
     if not lists or any(not isinstance(each.value, list) for each in lists.values()):
-        node.problem("must be a table of lists, one for each column")
+        entry.problem("must be a table of lists, one for each column")
         return None
     return {name: each.value for name, each in lists.items()}
-
-
-def read_selection(node: Node, shelf: Shelf) -> SelectKeys | None:
-    """``{ rho = 0.1, delta = 1e-6, pieces = { emp = 50 } }``."""
-    entries = node.table("rho", "delta", "pieces", needed=("rho", "delta"))
-    rho, delta = (entries[name].number() if name in entries else None for name in ("rho", "delta"))
-    pieces = _pieces(entries.get("pieces"), shelf)
-    if rho is None or delta is None or ("pieces" in entries and pieces is None):
-        return None
-    return node.attempt(lambda: Keys.select(rho=rho, delta=delta, pieces=pieces))
-
-
-def _select_from(node: Node, shelf: Shelf) -> SelectFrom | None:
-    """``{ domain = { county = [...] }, rho = 0.1, threshold = 20 }``; a domain may also be a key file."""
-    entries = node.table("domain", "rho", "threshold", "pieces", needed=("domain", "rho", "threshold"))
-    domain = _domain(entries["domain"], shelf) if "domain" in entries else None
-    rho = entries["rho"].number() if "rho" in entries else None
-    threshold = entries["threshold"].whole() if "threshold" in entries else None
-    pieces = _pieces(entries.get("pieces"), shelf)
-    if domain is None or rho is None or threshold is None or ("pieces" in entries and pieces is None):
-        return None
-    return node.attempt(lambda: Keys.select_from(domain, rho=rho, threshold=threshold, pieces=pieces))
-
-
-def _domain(node: Node, shelf: Shelf) -> Keys | dict[str, list[Any]] | None:
-    if not isinstance(node.value, str):
-        return _lists(node)
-    try:
-        return Keys(read_table(shelf.folder / node.value))
-    except KeysError as error:
-        node.problem(str(error))
-        return None
-
-
-def _pieces(node: Node | None, shelf: Shelf) -> dict[str, Number | By] | None:
-    """Thresholds by measure, under plain names."""
-    found = None if node is None else read_joint(node, shelf.schema)
-    return None if found is None else {measure.name: at for measure, at in found.items()}
 
 
 def read_table(path: Path) -> pa.Table:

@@ -14,9 +14,8 @@ from recordwise.planfile.keys import named_keys
 from recordwise.planfile.lines import line_index
 from recordwise.planfile.mechanisms import named_mechanisms
 from recordwise.planfile.node import Node, Problem, Problems
-from recordwise.planfile.queries import read_draft
+from recordwise.planfile.queries import Shelf, read_draft
 from recordwise.planfile.schema import read_schema
-from recordwise.planfile.shelf import Shelf
 from recordwise.policy import Policy
 from recordwise.session import TUNINGS, Session
 
@@ -115,7 +114,7 @@ def _read(file: Path, root: Node) -> PlanFile | None:
     if schema is None:
         return None
     if "budget" in entries:
-        read["budget"] = read_budget(entries["budget"], Shelf(schema=schema, folder=folder))
+        read["budget"] = read_budget(entries["budget"], schema)
     read["examples"] = _examples(entries.get("examples"), schema)
     read["plan"] = _plan(entries, schema, folder)
     complete = all(value is not None for name, value in read.items() if name != "accept_tuning")
@@ -123,9 +122,8 @@ def _read(file: Path, root: Node) -> PlanFile | None:
 
 
 def _plan(entries: dict[str, Node], schema: Schema, folder: Path) -> Plan | None:
-    empty = Shelf(schema=schema, folder=folder)
-    mechanisms, keys = named_mechanisms(entries.get("mechanisms"), schema), named_keys(entries.get("keys"), empty)
-    shelf = Shelf(schema=schema, folder=folder, mechanisms=mechanisms, keys=keys)
+    mechanisms = named_mechanisms(entries.get("mechanisms"), schema)
+    shelf = Shelf(schema, mechanisms, named_keys(entries.get("keys"), folder, schema), folder)
     if "queries" not in entries:
         return None
     queries = [checked(read_draft(each, shelf), shelf) for each in entries["queries"].items()]

@@ -6,15 +6,26 @@ A part with a problem is left out and the rest is checked all the same, so that 
 from collections.abc import Callable
 from dataclasses import dataclass, field
 from functools import partial
+from pathlib import Path
 from typing import Any
 
-from recordwise.plan import Query, parse_sql, query
+from recordwise.plan import Query, Schema, parse_sql, query
 from recordwise.plan.query import KeyList
 from recordwise.planfile.groups import read_groups, read_levels
 from recordwise.planfile.keys import query_keys
+from recordwise.planfile.mechanisms import read_mechanism
 from recordwise.planfile.node import Node
-from recordwise.planfile.shelf import Shelf
-from recordwise.planfile.statistics import STATISTICS, add_statistic, sql_mechanism, wanted
+from recordwise.planfile.private import read_average, read_quantile, read_tree, sum_and_count
+
+
+@dataclass(frozen=True, slots=True)
+class Shelf:
+    """What queries may refer to by name, and where files are looked for."""
+
+    schema: Schema
+    mechanisms: dict[str, Any]
+    keys: dict[str, KeyList | None]
+    folder: Path
 
 
 @dataclass(slots=True)
@@ -42,7 +53,7 @@ class Draft:
             self.places.append(place)
 
 
-BUILDER = ("where", "group_by", "levels", "keys", *STATISTICS)
+BUILDER = ("where", "group_by", "levels", "keys", "count", "sum", "count_distinct", "avg", "quantile")
 
 
 def read_draft(node: Node, shelf: Shelf) -> Draft:
@@ -60,27 +71,35 @@ def read_draft(node: Node, shelf: Shelf) -> Draft:
 def _from_sql(draft: Draft, shelf: Shelf) -> None:
     keys = _keys(draft, shelf)
     tables = draft.entries["mechanisms"].table() if "mechanisms" in draft.entries else {}
-    chosen: dict[str, Any] = {name: sql_mechanism(each, shelf) for name, each in tables.items()}
+    chosen: dict[str, Any] = {name: _sql_mechanism(each, shelf) for name, each in tables.items()}
     statement = draft.entries["sql"]
     text = statement.text()
     if text is None or not chosen or None in chosen.values():
         draft.broken |= {"statistics", "group_by", "where"}
         return
     draft.add("statistics", statement.attempt(lambda: parse_sql(text, mechanisms=chosen, keys=keys)))
-    draft.places = [_sql_place(each, chosen, tables, statement) for each in draft.query.statistics]
+    draft.places = [
+        _sql_place(getattr(each, "mechanism", None), chosen, tables, statement) for each in draft.query.statistics
+    ]
 
 
-def _sql_place(statistic: Any, chosen: dict[str, Any], tables: dict[str, Node], default: Node) -> Node:
-    """The entry a statistic got its mechanism from; an average holds the two parts of one."""
-    held = (getattr(statistic, "mechanism", None), getattr(statistic, "sum", None))
-    found = (name for name, each in chosen.items() if each in held or getattr(each, "sum", None) in held)
-    return next((tables[name] for name in found), default)
+def _sql_mechanism(node: Node, shelf: Shelf) -> Any | None:
+    """A mechanism, the two of an average, or the grid and rho of a quantile."""
+    if isinstance(node.value, dict) and "sum" in node.value:
+        return sum_and_count(node.table("sum", "count"), shelf.schema, shelf.mechanisms)
+    if isinstance(node.value, dict) and "grid" in node.value:
+        return read_tree(node, node.table("grid", "rho", needed=("grid", "rho")))
+    return read_mechanism(node, shelf.schema, shelf.mechanisms)
+
+
+def _sql_place(mechanism: Any, chosen: dict[str, Any], tables: dict[str, Node], default: Node) -> Node:
+    return next((tables[name] for name, each in chosen.items() if each is mechanism), default)
 
 
 def _keys(draft: Draft, shelf: Shelf) -> list[KeyList]:
     if "keys" not in draft.entries:
         return []
-    found = query_keys(draft.entries["keys"], shelf)
+    found = query_keys(draft.entries["keys"], shelf.folder, shelf.keys, shelf.schema)
     if found is None:
         draft.broken.add("keys")
     return found or []
@@ -96,9 +115,9 @@ def _from_builder(draft: Draft, shelf: Shelf) -> None:
         if name in draft.entries:
             draft.add(name, read(draft.query, draft.entries[name]))
     draft.query = draft.query.at(_keys(draft, shelf))
-    for name in STATISTICS:
-        for column, each in wanted(name, draft.entries.get(name)):
-            draft.statistic(add_statistic(draft.query, name, column, each, shelf), each)
+    for name in ("count", "sum", "count_distinct", "avg", "quantile"):
+        for column, each in _wanted(name, draft.entries.get(name)):
+            draft.statistic(_statistic(draft.query, name, column, each, shelf), each)
 
 
 def _where(read: Query, node: Node) -> Query | None:
@@ -109,3 +128,42 @@ def _where(read: Query, node: Node) -> Query | None:
 def _grouped(read: Query, node: Node) -> Query | None:
     groups = read_groups(node)
     return None if groups is None else node.attempt(partial(read.group_by, *groups))
+
+
+def _wanted(name: str, node: Node | None) -> list[tuple[str, Node]]:
+    """The statistics of one kind: of which column, and the entry that says how."""
+    if node is None:
+        return []
+    if name == "count":
+        return [("", each) for each in node.items()]
+    return [(column, each) for column, listed in node.table().items() for each in listed.items()]
+
+
+def _statistic(read: Query, name: str, column: str, node: Node, shelf: Shelf) -> Query | None:
+    if name == "avg":
+        return read_average(read, column, node, shelf.schema, shelf.mechanisms)
+    if name == "quantile":
+        return read_quantile(read, column, node)
+    alias, mechanism = _named(node, shelf)
+    if mechanism is None:
+        if name == "sum" and shelf.schema.measure(column) is None:
+            node.problem(f"'{column}' is summed but is not a measure")
+        return None
+    if name == "count":
+        return node.attempt(lambda: read.count(mechanism, alias=alias or "count"))
+    add = read.sum if name == "sum" else read.count_distinct
+    return node.attempt(lambda: add(column, mechanism, alias=alias))
+
+
+def _named(node: Node, shelf: Shelf) -> tuple[str | None, Any | None]:
+    """The name a statistic is published under, and its mechanism."""
+    if not isinstance(node.value, dict):
+        return None, read_mechanism(node, shelf.schema, shelf.mechanisms)
+    rest = {name: value for name, value in node.value.items() if name != "as"}
+    alias = Node(node.value["as"], (*node.path, "as"), node.problems).text() if "as" in node.value else None
+    if set(rest) == {"mechanism"}:
+        inner = Node(rest["mechanism"], (*node.path, "mechanism"), node.problems)
+    else:
+        inner = Node(rest, node.path, node.problems)
+    found = read_mechanism(inner, shelf.schema, shelf.mechanisms)
+    return alias, None if "as" in node.value and alias is None else found
