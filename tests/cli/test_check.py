@@ -112,3 +112,22 @@ def test_a_group_without_a_promise_is_refused_by_any_budget(folder, run):
     result = run("check", folder / "plan.toml")
     assert result.exit_code == 3
     assert "shop: column 'naics' holds a group this policy says nothing about" in result.stdout
+
+
+def test_selected_keys_show_their_delta_and_quantiles_alone_no_error(folder, run, run_json):
+    text = (folder / "plan.toml").read_text()
+    head, _, _ = text.partition("[keys.areas]")
+    budget = "[[budget]]\nselect = { rho = 0.1, delta = 1e-6, pieces = { emp = 50 } }\n\n"
+    query = (
+        '[[queries]]\ngroup_by = "county"\n'
+        "keys = { select = { rho = 0.1, delta = 1e-6, pieces = { emp = 50 } } }\n"
+        "quantile.emp = { p = 0.5, rho = 0.1, grid = { log = [1, 1e5] } }\n"
+    )
+    (folder / "plan.toml").write_text(head + budget + query)
+    result = run("check", folder / "plan.toml")
+    assert result.exit_code == 0, result.output
+    assert "epsilon at 1e-05 + delta" in result.stdout
+    assert "quantiles only" in result.stdout
+    told = run_json("check", folder / "plan.toml")
+    assert all(0 < row["selection_delta"] < row["delta"] for row in told["examples"])
+    assert run("release", folder / "plan.toml", "--out", folder / "out", "--yes").exit_code == 0

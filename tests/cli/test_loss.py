@@ -2,10 +2,12 @@
 
 import json
 import math
+from statistics import NormalDist
 
 import pytest
 
 import recordwise as rw
+from recordwise.cli.lookup import power
 from recordwise.policy import Measure, constant, selection
 
 
@@ -55,6 +57,17 @@ def test_the_delta_of_private_keys_is_added(saved, run_json):
     found = run_json("loss", saved(policy), "emp=5")
     assert found["selection_delta"] == pytest.approx(0.001, rel=1e-9)
     assert found["delta"] == pytest.approx(0.00101, rel=1e-9)
+
+
+def test_a_chance_of_no_promise_raises_the_power_of_a_test():
+    """Against the worst case itself: with chance own the output tells everything, else Gaussian noise of loss rho is seen."""
+    normal = NormalDist()
+    for rho, own, level in ((0.1, 0.01, 0.05), (1.0, 0.3, 0.05), (0.01, 0.9, 0.05)):
+        inside = level / (1 - own)
+        best = own + (1 - own) * normal.cdf(normal.inv_cdf(inside) + math.sqrt(2 * rho))
+        assert best < power(rho, own, level) <= 1
+        assert power(rho, own, level) > power(rho, 0.0, level)
+    assert power(0.1, 0.96, 0.05) == power(0.1, 1.0, 0.05) == 1
 
 
 def test_columns_are_read_in_the_type_the_policy_compares_them_with(saved, run_json):

@@ -7,8 +7,10 @@ from pathlib import Path
 import pytest
 
 from recordwise.planfile import load_plan
+from recordwise.planfile.keys import WAYS
 from recordwise.planfile.mechanisms import PARAMETERS
 from recordwise.planfile.planfile import TABLES, TOP
+from recordwise.planfile.queries import BUILDER
 
 DOCS = Path(__file__).parents[2] / "docs"
 
@@ -52,5 +54,5 @@ def test_the_complete_example_of_the_reference_is_a_plan_that_its_budget_covers(
 def test_the_reference_names_everything_a_plan_may_hold():
     page = (DOCS / "plan-file.md").read_text()
     named = {word for code in re.findall(r"`([^`\n]+)`", page) for word in re.findall(r"\w+", code)}
-    assert set(TOP) | set(TABLES) <= named
+    assert set(TOP) | set(TABLES) | set(BUILDER) | set(WAYS) | {"select", "select_from"} <= named
     assert set(PARAMETERS) | {name for names in PARAMETERS.values() for name in names} <= named

@@ -180,3 +180,9 @@ def test_a_session_opens_what_the_plan_declares(load, tmp_path):
         assert session.schema == SCHEMA
         assert session.budget == found.budget
     assert (tmp_path / "establishments.ledger").exists()
+
+
+def test_a_budget_may_hold_a_selection_and_its_delta(load):
+    part = "[[budget]]\nselect = { rho = 0.1, delta = 1e-6, pieces = { emp = 50 } }\n\n[mechanisms]"
+    own = rw.Keys.select(rho="0.1", delta="0.000001", pieces={"emp": 50}).policy(SCHEMA)
+    assert load(changed("[mechanisms]", part)).budget.delta_terms == own.delta_terms

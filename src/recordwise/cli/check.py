@@ -68,14 +68,9 @@ def losses(file: "PlanFile", policy: "Policy", paper: "Policy") -> list[dict[str
     for name, record in example_records(file, policy).items():
         row: dict[str, Any] = {"name": name, "record": record_text(record)}
         try:
-            loss, selected = float(policy.loss(record)), float(policy.delta(record))
-            row |= {
-                "loss": loss,
-                "paper_loss": float(paper.loss(record)),
-                "epsilon": epsilon(loss, DELTA),
-                "delta": DELTA + selected,
-                "selection_delta": selected,
-            }
+            loss, own = float(policy.loss(record)), float(policy.delta(record))
+            row |= {"loss": loss, "paper_loss": float(paper.loss(record))}
+            row |= {"epsilon": epsilon(loss, DELTA), "delta": DELTA + own, "selection_delta": own}
         except RecordError as error:
             row["refused"] = str(error)
         rows.append(row)
@@ -147,11 +142,14 @@ def show(file: "PlanFile", found: dict[str, Any]) -> None:
 def show_losses(examples: list[dict[str, Any]]) -> None:
     from recordwise.cli import screen
 
+    titles = {"loss": "loss", "epsilon": f"epsilon at {DELTA:g}", "paper_loss": "loss as in the papers"}
+    if any(each.get("selection_delta") for each in examples):
+        titles |= {"epsilon": f"epsilon at {DELTA:g} + delta", "selection_delta": "delta"}
     rows = []
     for each in examples:
-        numbers = [screen.figure(each[key]) if key in each else "-" for key in ("loss", "epsilon", "paper_loss")]
+        numbers = [screen.figure(each[key]) if key in each else "-" for key in titles]
         rows.append([each["name"], each["record"], *numbers])
-    screen.table(["record", "", "loss", f"epsilon at {DELTA:g}", "loss as in the papers"], rows)
+    screen.table(["record", "", *titles.values()], rows)
     for each in examples:
         if "refused" in each:
             screen.note(f"{each['name']}: {each['refused']}")
@@ -165,6 +163,9 @@ def show_losses(examples: list[dict[str, Any]]) -> None:
 def show_expected(expected: list[dict[str, Any]]) -> None:
     from recordwise.cli import screen
 
+    if not expected:
+        screen.paragraph("  (quantiles only: their error depends on the records)")
+        return
     rows = []
     for each in expected:
         pairs = zip(each["least_sd"], each["most_sd"])

@@ -42,7 +42,7 @@ def _amount(plan: Plan, name: str, factor: Fraction) -> Fraction:
 
 def _reference(plan: Plan, declared: Measure) -> Fraction:
     for query in plan.queries:
-        for statistic in query.statistics:
+        for statistic in query.draws():
             if isinstance(statistic, Sum) and statistic.measure == declared.name:
                 found = _parameter(statistic.mechanism, plan, declared.name)
                 if found is not None:
