@@ -26,7 +26,7 @@ def design(bits):
     return np.array(rows, float)
 
 
-@pytest.mark.theorem("T-TREE")
+@pytest.mark.theorem("T-QUANTILE")
 @pytest.mark.parametrize("bits", [1, 2, 3, 6])
 def test_two_passes_give_the_least_squares_leaves(bits):
     matrix = design(bits)
@@ -39,7 +39,7 @@ def test_two_passes_give_the_least_squares_leaves(bits):
     assert np.allclose(consistent_leaves(levels), dense, atol=1e-12)
 
 
-@pytest.mark.theorem("T-TREE")
+@pytest.mark.theorem("T-QUANTILE")
 @pytest.mark.parametrize("bits", [1, 2, 5, 7])
 @pytest.mark.parametrize("p", [0.5, 0.1, 0.97])
 def test_the_variance_formula_is_that_of_the_normal_equations(bits, p):
@@ -49,7 +49,7 @@ def test_the_variance_formula_is_that_of_the_normal_equations(bits, p):
     assert np.allclose(excess_variance(bits, p), np.einsum("ij,jk,ik->i", wanted, inverse, wanted), rtol=1e-10)
 
 
-@pytest.mark.theorem("T-TREE")
+@pytest.mark.theorem("T-QUANTILE")
 def test_a_record_moves_one_node_of_each_level_by_one_so_the_loss_is_rho():
     """The exact change of the vector that noise is added to, put into the Gaussian's own loss."""
     mechanism = TreeQuantile(grid=Grid.log(1, 10**6, bits=7), rho="0.3")

@@ -10,7 +10,7 @@ from recordwise.quantiles import TreeQuantile
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Quantile:
-    """QUANTILE of a measure: zCDP before splitting, the same loss for every record (T-TREE)."""
+    """QUANTILE of a measure: zCDP before splitting, the same loss for every record (T-QUANTILE)."""
 
     alias: str
     measure: str

@@ -1,4 +1,4 @@
-"""Counts of a binary tree made consistent: least squares in two passes, and the variance it leaves (T-TREE)."""
+"""Counts of a binary tree made consistent: least squares in two passes, and the variance it leaves (T-QUANTILE)."""
 
 from collections.abc import Sequence
 
