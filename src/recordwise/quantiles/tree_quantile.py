@@ -39,8 +39,8 @@ class QuantileEstimates:
 class TreeQuantile:
     """Counts of the records up to each point of a public grid, from noise on every node of a binary tree.
 
-    Theorem T-QUANTILE (docs/theory/quantiles.md): a record is counted once on each of the levels 1..bits, whatever its value, so the
-    release costs every record bits/(2 sigma**2) = rho. It runs on whole records: splitting them would change the quantile.
+    Theorem T-QUANTILE (docs/theory/quantiles.md): a record is counted once on each of the levels 1..bits, whatever its value, so
+    the release costs every record bits/(2 sigma**2) = rho. It runs on whole records: splitting them would change the quantile.
     """
 
     grid: Grid
