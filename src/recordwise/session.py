@@ -35,7 +35,7 @@ from recordwise.plan.query import KeyList
 from recordwise.policy import By, Policy
 from recordwise.published import NOT_PRIVATE, PRIVATE, ReleasedTable, flagged
 from recordwise.release import Release
-from recordwise.selecting import select_cells
+from recordwise.selecting import rehearse_selection, select_cells
 
 TUNINGS = ("public", "synthetic", "past", "confidential")
 Progress = Callable[[str], None]
@@ -153,7 +153,10 @@ class Session:
     def _prepared(self, plan: Plan, exact: TableTotals | FoundTotals, level: float) -> PreparedTable | None:
         """Every mechanism tried out before the charge; where keys are selected, the cells to prepare are not known before."""
         rehearse(plan, exact.table, level=level)
-        return prepare_table(plan, exact, level=level) if isinstance(exact, TableTotals) else None
+        if isinstance(exact, TableTotals):
+            return prepare_table(plan, exact, level=level)
+        rehearse_selection(plan, exact)
+        return None
 
     def run_foreign(
         self,

@@ -10,7 +10,7 @@ import pytest
 
 import recordwise as rw
 from recordwise.engines import DuckDB
-from recordwise.errors import BudgetError, PlanError, SqlError
+from recordwise.errors import BudgetError, KeysError, PlanError, SqlError
 from recordwise.ledger_audit import verify
 from recordwise.mechanisms import Gaussian, UnitSplit
 from recordwise.noise import Seeded
@@ -195,6 +195,22 @@ def county_function():
         keys=lambda positions: {"county": [f"{i:02d}" for i in positions]},
         positions=lambda columns: [int(name) for name in columns["county"].to_pylist()],
     )
+
+
+def test_a_domain_whose_functions_fail_is_refused_before_the_charge_and_without_its_text():
+    def positions(columns):
+        raise ValueError(columns["county"].to_pylist())
+
+    broken = Domain(columns=("county",), size=5, keys=lambda at: {"county": [str(i) for i in at]}, positions=positions)
+    short = Domain(columns=("county",), size=5, keys=broken.keys, positions=lambda columns: [0])
+    with opened(with_singletons()) as session:
+        for domain, problem in ((broken, "failed with ValueError"), (short, "one number for each cell")):
+            keys = Keys.select_from(domain, rho=1, threshold=3)
+            with pytest.raises(KeysError, match=problem) as refused:
+                session.run(query().group_by("county", keys=keys).count(Gaussian(rho=1)))
+            assert "small1" not in str(refused.value)
+            assert refused.value.__cause__ is None
+        assert [event.kind for event in session.history()] == ["opened"]
 
 
 def test_selected_empty_cells_get_noise_in_every_statistic():

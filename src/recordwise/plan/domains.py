@@ -183,12 +183,23 @@ class _FunctionCells:
         columns = {name: pa.concat_arrays(cells.column(name).chunks) for name in cells.column_names}
         if not cells.num_rows:
             return np.empty(0, dtype=np.int64)
-        given = np.asarray(self._domain.positions(columns), dtype=np.int64)
+        given = self._positions(columns)
         known = (given >= 0) & (given < self.size)
         again = self.keys(np.where(known, given, 0))
         for name in cells.column_names:
             known &= same(again.column(name), cells.column(name))
         return np.where(known, given, OUTSIDE)
+
+    def _positions(self, columns: Mapping[str, pa.Array]) -> IntArray:
+        """It sees confidential cells, so whatever it says when it fails is not passed on."""
+        try:
+            given = np.asarray(self._domain.positions(columns), dtype=np.int64)
+        except Exception as error:
+            problem = f"has positions() that failed with {type(error).__name__}"
+            raise KeysError(column="the domain", problem=problem, advice="It must take any cell: -1 is none.") from None
+        if given.shape != (len(next(iter(columns.values()))),):
+            raise KeysError(column="the domain", problem="has positions() that do not return one number for each cell")
+        return given
 
     def keys(self, positions: IntArray) -> pa.Table:
         given = self._domain.keys(positions)
