@@ -33,7 +33,7 @@ def test_a_policy_is_printed_term_by_term(policy, lines):
 def test_conditions_are_said_in_words():
     at = rw.by(rw.policy.Column("naics", 2), {"44": 10})
     first, second = policy_lines(rw.UnitSplit(at=at, rho=1).policy("emp"))
-    assert first == "0.01 * emp^2   if the first 2 characters of 'naics' '44'"
+    assert first == "0.01 * emp^2   if the first 2 characters of 'naics' being '44'"
     assert second.startswith("no promise (a group of naics that is not listed)   if")
 
 
