@@ -21,17 +21,13 @@ class ReleasedTable:
     variables: tuple[str, ...]
     data: pa.Table
 
-    def repeating(self) -> list[str]:
-        """The columns in which few values come again and again."""
-        return [name for name in self.data.column_names if name in self.keys or name.endswith(("_sd", "_sigma"))]
-
 
 def write_parquet(table: ReleasedTable, folder: Path, *, mark: str) -> None:
     """One table; what it is marked as stands in the file's metadata."""
     import pyarrow.parquet
 
-    marked, path = table.data.replace_schema_metadata({METADATA: mark}), folder / f"{table.name}.parquet"
-    pyarrow.parquet.write_table(marked, path, compression=COMPRESSION, use_dictionary=table.repeating())
+    marked = table.data.replace_schema_metadata({METADATA: mark})
+    pyarrow.parquet.write_table(marked, folder / f"{table.name}.parquet", compression=COMPRESSION)
 
 
 def write_csv(table: ReleasedTable, folder: Path, *, mark: str) -> None:
