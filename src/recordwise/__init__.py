@@ -22,7 +22,9 @@ from recordwise.mechanisms import (
 from recordwise.policy import Policy, by
 
 if TYPE_CHECKING:
-    from recordwise.plan import Column, Keys, Measure, prefix, query
+    from recordwise import postprocess
+    from recordwise.plan import Column, Domain, Keys, Measure, SumAndCount, prefix, query
+    from recordwise.quantiles import Grid, TreeQuantile
     from recordwise.release import Release
     from recordwise.session import Session
 
@@ -32,8 +34,10 @@ __all__ = [
     "Additive",
     "Clamped",
     "Column",
+    "Domain",
     "Gaussian",
     "GeneralizedGaussian",
+    "Grid",
     "Keys",
     "LogTransform",
     "Measure",
@@ -42,13 +46,16 @@ __all__ = [
     "Release",
     "RootTransform",
     "Session",
+    "SumAndCount",
     "Transform",
+    "TreeQuantile",
     "UnitSplit",
     "by",
     "functions",
     "mechanisms",
     "noise",
     "policy",
+    "postprocess",
     "prefix",
     "query",
 ]
@@ -56,18 +63,22 @@ __all__ = [
 # Queries bring DuckDB, Arrow and sqlglot, half a second of imports that policies and mechanisms do without.
 _AT_FIRST_USE = {
     "Column": "recordwise.plan",
+    "Domain": "recordwise.plan",
+    "Grid": "recordwise.quantiles",
     "Keys": "recordwise.plan",
     "Measure": "recordwise.plan",
     "Release": "recordwise.release",
     "Session": "recordwise.session",
-    "postprocess": "recordwise",
+    "SumAndCount": "recordwise.plan",
+    "TreeQuantile": "recordwise.quantiles",
     "prefix": "recordwise.plan",
     "query": "recordwise.plan",
 }
 
 
 def __getattr__(name: str) -> Any:
+    if name == "postprocess":
+        return import_module("recordwise.postprocess")
     if name not in _AT_FIRST_USE:
         raise AttributeError(f"module 'recordwise' has no attribute {name!r}")
-    home = _AT_FIRST_USE[name]
-    return import_module(f"recordwise.{name}") if home == "recordwise" else getattr(import_module(home), name)
+    return getattr(import_module(_AT_FIRST_USE[name]), name)

@@ -8,7 +8,7 @@ from typing import Protocol, TypeAlias, TypeVar
 import numpy as np
 from flint import arb, ctx
 
-from recordwise.exact import ball
+from recordwise.exact import ball, float_lower, float_upper
 
 T = TypeVar("T")
 FloatArray: TypeAlias = np.ndarray[tuple[int, ...], np.dtype[np.float64]]
@@ -64,14 +64,20 @@ class NumpyArithmetic:
             return base * base
         if exponent == Fraction(1, 2):
             return np.sqrt(base)
-        return np.power(base, float(exponent))
+        if exponent == Fraction(1, 3):
+            return np.cbrt(base)
+        if exponent == Fraction(1, 4):
+            return np.sqrt(np.sqrt(base))
+        low, high = float_lower(exponent), float_upper(exponent)
+        # An exponent that is no float is taken on the side that does not lower the result (T-OUTWARD).
+        return np.power(base, high if low == high else np.where(base < 1.0, low, high))
 
     def power_less_one(self, value: FloatArray, exponent: Fraction) -> FloatArray:
         if exponent.numerator == 1 and exponent.denominator in (2, 4, 8):
             return _root_less_one(value, exponent.denominator)
         small = np.expm1(np.minimum(float(exponent) * np.log1p(value), 1.0))
         # expm1 would multiply the error of a large logarithm by its size; the plain power does not.
-        return np.where(small < LARGE_POWER, small, np.power(1.0 + value, float(exponent)) - 1.0)
+        return np.where(small < LARGE_POWER, small, np.power(1.0 + value, float_upper(exponent)) - 1.0)
 
     def log1p(self, value: FloatArray) -> FloatArray:
         return np.log1p(value)

@@ -6,14 +6,17 @@ from dataclasses import fields, is_dataclass
 from fractions import Fraction
 from typing import Any
 
-from recordwise.engines.results import TableTotals
+from recordwise.engines.results import FoundTotals, TableTotals
 from recordwise.engines.sources import CsvFiles, Frame, ParquetFiles, Source
 from recordwise.errors import ParameterError
 from recordwise.exact import fraction_text
 from recordwise.functions import Function
 from recordwise.plan import Case, Plan, PlannedTable, Prefix, Schema
+from recordwise.plan.average import Average
 from recordwise.plan.fields import Group, Literal
 from recordwise.plan.predicates import And, Compare, In, IsNull, Not, Operand, Or, Predicate
+from recordwise.plan.quantile import Quantile
+from recordwise.plan.query import Statistic
 from recordwise.policy import By
 
 
@@ -30,7 +33,7 @@ def schema_json(schema: Schema) -> dict[str, Any]:
     }
 
 
-def plan_json(plan: Plan, exact: Sequence[TableTotals]) -> list[dict[str, Any]]:
+def plan_json(plan: Plan, exact: Sequence[TableTotals | FoundTotals]) -> list[dict[str, Any]]:
     """Each query: its condition, tables, number of public cells and statistics with their mechanisms."""
     described = []
     for number, query in enumerate(plan.queries):
@@ -38,28 +41,41 @@ def plan_json(plan: Plan, exact: Sequence[TableTotals]) -> list[dict[str, Any]]:
             {
                 "where": None if query.condition is None else predicate_json(query.condition),
                 "tables": [_table_json(plan, each) for each in exact if each.table.query == number],
-                "statistics": [
-                    {
-                        "name": statistic.alias,
-                        "kind": type(statistic).__name__,
-                        "of": getattr(statistic, "measure", getattr(statistic, "column", None)),
-                        "mechanism": value_json(statistic.mechanism),
-                    }
-                    for statistic in query.statistics
-                ],
+                "statistics": [_statistic_json(statistic) for statistic in query.statistics],
             }
         )
     return described
 
 
-def _table_json(plan: Plan, exact: TableTotals) -> dict[str, Any]:
+def _statistic_json(statistic: Statistic) -> dict[str, Any]:
+    described = {
+        "name": statistic.alias,
+        "kind": type(statistic).__name__,
+        "of": getattr(statistic, "measure", getattr(statistic, "column", None)),
+    }
+    if isinstance(statistic, Average):
+        return described | {"sum": value_json(statistic.sum), "count": value_json(statistic.count), "unbiased": False}
+    if isinstance(statistic, Quantile):
+        described |= {"p": fraction_text(statistic.p), "unbiased": False}
+    return described | {"mechanism": value_json(statistic.mechanism)}
+
+
+def _table_json(plan: Plan, exact: TableTotals | FoundTotals) -> dict[str, Any]:
     shape = exact.table.shape
     return {
         "name": table_name(plan, exact.table),
         "by": [_group_json(group) for group in shape.groups],
         "share": fraction_text(shape.share),
-        "public_cells": exact.cells.num_rows if shape.groups else 1,
+        **_cells_json(plan, exact),
     }
+
+
+def _cells_json(plan: Plan, exact: TableTotals | FoundTotals) -> dict[str, Any]:
+    """How many cells are public, or how they are selected: the number of those found is confidential."""
+    if isinstance(exact, TableTotals):
+        return {"public_cells": exact.cells.num_rows if exact.table.shape.groups else 1}
+    selection = plan.selection(exact.table)
+    return {"keys": selection.to_json() if selection else None}
 
 
 def query_names(plan: Plan) -> str:

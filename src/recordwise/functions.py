@@ -27,7 +27,7 @@ MOST_NESTED = 6
 """Logarithms and powers inside one another: what the error bound of whole-column evaluation allows for (T-OUTWARD), and few enough
 that the SQL, which must repeat its arguments, stays short."""
 MOST_SUMMANDS = 32
-LARGEST_POWER = 16
+LARGEST_POWER = 8
 
 
 @dataclass(frozen=True, slots=True)

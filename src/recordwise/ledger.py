@@ -16,6 +16,8 @@ from recordwise.errors import BudgetError, LedgerError, RecordError, UnknownForm
 from recordwise.policy import Policy
 
 FORMAT = 1
+ADMISSION_SECONDS = 60.0
+"""How long a proof that the budget covers a charge may take before it is refused as undecided; most take milliseconds."""
 FIXED_IN_ADVANCE = "guarantee holds only if this list of queries was fixed in advance"
 WITHIN_BUDGET = "the sum of all charges is at most the budget, for every possible record"
 CHARGE_STANDS = "The charge stands and nothing was published."
@@ -105,7 +107,7 @@ class Ledger:
         """What will have been spent, if the budget covers it for every possible record."""
         spent = self.spent()
         after = spent + policy
-        verdict = None if self.budget is None else self.budget.dominates(after)
+        verdict = None if self.budget is None else self.budget.dominates(after, seconds=ADMISSION_SECONDS)
         if self.budget is None or verdict:
             return after
         assert verdict is not None

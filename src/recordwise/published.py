@@ -9,6 +9,7 @@ import pyarrow as pa
 PRIVATE = "private"
 NOT_PRIVATE = "NOT PRIVATE: drawn from a seeded generator, for tests and simulation only"
 METADATA = b"recordwise"
+FLAG = b"recordwise_flag"
 COMPRESSION = "zstd"
 
 
@@ -20,6 +21,20 @@ class ReleasedTable:
     keys: tuple[str, ...]
     variables: tuple[str, ...]
     data: pa.Table
+    """A column that must not be taken for an unbiased estimate says so in its metadata."""
+
+    def flags(self) -> dict[str, str]:
+        """The variables that are not unbiased, and why."""
+        known = {field.name: field.metadata or {} for field in self.data.schema}
+        return {name: found[FLAG].decode() for name, found in known.items() if FLAG in found}
+
+
+def flagged(table: pa.Table, flags: Mapping[str, str]) -> pa.Table:
+    """The table with a flag in the metadata of some columns."""
+    fields = [
+        field.with_metadata({FLAG: flags[field.name]}) if field.name in flags else field for field in table.schema
+    ]
+    return table.cast(pa.schema(fields))
 
 
 def write_parquet(table: ReleasedTable, folder: Path, *, mark: str) -> None:

@@ -1,6 +1,7 @@
 """The result of a run: published tables with their accuracy, the policy, and the files they are saved as."""
 
 import json
+from collections.abc import Mapping, Sequence
 from concurrent.futures import ThreadPoolExecutor
 from dataclasses import dataclass
 from html import escape
@@ -63,6 +64,28 @@ class Release:
 
         return polars.from_arrow(self.table if name is None else self[name])
 
+    def consistent(
+        self,
+        *,
+        method: str = "nnls",
+        priority: Sequence[str] | None = None,
+        complete: bool = False,
+        zero_counts: bool = False,
+        at_most: Mapping[str, str] | None = None,
+    ) -> "Release":
+        """The same release with a column ``NAME_fit`` beside every count and sum: not negative (but for ``"ols"``), and adding up.
+
+        The noisy answers stay, and nothing is spent. ``method`` is ``"nnls"``, ``"ols"``, ``"max_fit"``, ``"sequential"`` (tables
+        in order of ``priority``) or ``"reweighted"``. A coarser cell may exceed the sum of its published finer ones unless the keys
+        are ``complete``. ``zero_counts=True``: sums are 0 where the fitted count is. ``at_most={"payqtr1": "payann"}``: the first
+        never exceeds the second. release.json tells the residuals each fit reached.
+        """
+        from recordwise.consistent import consistent
+
+        return consistent(
+            self, method=method, priority=priority, complete=complete, zero_counts=zero_counts, at_most=at_most
+        )
+
     @property
     def mark(self) -> str:
         """What every file says about itself."""
@@ -89,6 +112,7 @@ class Release:
             "digest": self.digest,
             "ledger": {"length": self.head.length, "digest": self.head.digest},
             **self.description,
+            "flags": {table.name: table.flags() for table in self.tables},
             "accuracy": {table.name: accuracy(table) for table in self.tables},
         }
 

@@ -17,9 +17,10 @@ from recordwise.describing import (
     table_name,
     versions,
 )
-from recordwise.drawing import Prepared, draw_columns, prepare_table
+from recordwise.drawing import PreparedTable, draw_table, prepare_table, rehearse
+from recordwise.drawn import Drawn
 from recordwise.engines import DuckDB
-from recordwise.engines.results import TableTotals
+from recordwise.engines.results import FoundTotals, TableTotals
 from recordwise.engines.sources import open_source
 from recordwise.errors import DrawingError, LedgerError, ParameterError, RecordwiseError, TuningError
 from recordwise.exact import Number
@@ -27,12 +28,14 @@ from recordwise.fingerprint import digest_of
 from recordwise.foreign import SplitRows, read_foreign
 from recordwise.ledger import FIXED_IN_ADVANCE, WITHIN_BUDGET, Charge, Ledger
 from recordwise.noise import BitSource, Secure
-from recordwise.plan import Keys, Measure, Plan, Query, Schema, parse_sql
+from recordwise.plan import Measure, Plan, Query, Schema, parse_sql
 from recordwise.plan.analysis import plan_policy, plan_warnings
 from recordwise.plan.mechanism import Mechanism
+from recordwise.plan.query import KeyList
 from recordwise.policy import By, Policy
-from recordwise.published import NOT_PRIVATE, PRIVATE, ReleasedTable
+from recordwise.published import NOT_PRIVATE, PRIVATE, ReleasedTable, flagged
 from recordwise.release import Release
+from recordwise.selecting import rehearse_selection, select_cells
 
 IN_A_FILE = "kept in a file"
 IN_MEMORY = "in memory only: gone with the process, so that this release cannot be verified"
@@ -118,7 +121,7 @@ class Session:
         text: str,
         *,
         mechanisms: Mapping[str, Mechanism],
-        keys: Keys | Sequence[Keys] | None = None,
+        keys: KeyList | Sequence[KeyList] | None = None,
         rng: BitSource | None = None,
         level: float = 0.95,
     ) -> Release:
@@ -140,15 +143,23 @@ class Session:
         self._ledger.check(policy, query=name)
         tell("reading records")
         exact = self._engine.totals(plan)
-        prepared = [prepare_table(plan, each, level=level) for each in exact]
+        prepared = [self._prepared(plan, each, level) for each in exact]
         described = plan_json(plan, exact)
         tell("charging the ledger")
         with self._charged(policy, query=name, plan=described) as charge:
             tell("drawing noise")
-            tables = tuple(_publish(plan, each, ready, source) for each, ready in zip(exact, prepared))
+            tables = tuple(_publish(plan, each, ready, source, level) for each, ready in zip(exact, prepared))
             tell("booking the release")
             stated = {"plan": described, "interval_level": level}
             return self._booked(tables, policy, paper, stated, charge, private=source.private)
+
+    def _prepared(self, plan: Plan, exact: TableTotals | FoundTotals, level: float) -> PreparedTable | None:
+        """Every mechanism tried out before the charge; where keys are selected, the cells to prepare are not known before."""
+        rehearse(plan, exact.table, level=level)
+        if isinstance(exact, TableTotals):
+            return prepare_table(plan, exact, level=level)
+        rehearse_selection(plan, exact)
+        return None
 
     def run_foreign(
         self,
@@ -256,13 +267,20 @@ def bit_source(rng: BitSource | None) -> BitSource:
     return Secure() if rng is None else rng
 
 
-def _publish(plan: Plan, exact: TableTotals, prepared: tuple[Prepared, ...], rng: BitSource) -> ReleasedTable:
+def _publish(
+    plan: Plan, exact: TableTotals | FoundTotals, prepared: PreparedTable | None, rng: BitSource, level: float
+) -> ReleasedTable:
+    counts: tuple[Drawn, ...] = ()
+    if isinstance(exact, FoundTotals):
+        exact, selected_on = select_cells(plan, exact, rng, level=level)
+        counts = (selected_on,)
     columns = {name: exact.cells.column(name) for name in exact.cells.column_names}
-    for each in prepared:
-        columns |= draw_columns(each, exact, rng)
+    drawn = counts + draw_table(prepared or prepare_table(plan, exact, level=level), exact, rng)
+    for variable in drawn:
+        columns |= variable.columns()
     return ReleasedTable(
         name=table_name(plan, exact.table),
         keys=tuple(exact.cells.column_names),
-        variables=tuple(each.alias for each in prepared),
-        data=pa.table(columns),
+        variables=tuple(variable.alias for variable in drawn),
+        data=flagged(pa.table(columns), {variable.alias: variable.flag for variable in drawn if variable.flag}),
     )

@@ -9,9 +9,11 @@ import pytest
 from recordwise.errors import PlanError
 from recordwise.plan import Column, Field, Group, Keys, Plan, Prefix, Schema, prefix, query
 from recordwise.plan.analysis import cell_mechanisms, plan_policy, plan_warnings
-from recordwise.plan.thresholds import cell_threshold
+from recordwise.plan.thresholds import cell_threshold, cells_by_threshold
 from recordwise.policy import By, by, constant, gaussian_sum, split
 from recordwise.policy import Column as PolicyColumn
+from recordwise.policy.conditions import holds
+from recordwise.policy.literals import literal
 
 SCHEMA = Schema.of(
     unit="id",
@@ -192,3 +194,23 @@ def test_a_count_under_any_mechanism_costs_its_policy_at_one():
             return gaussian_sum(measure, sigma=2)
 
     assert plan_policy(plan_of(query().count(Squared()))).loss({}) == pytest.approx(1 / 8)
+
+
+@pytest.mark.theorem("T-CELL")
+@pytest.mark.parametrize(
+    "at, group, values",
+    [
+        (by("naics", {"31": 5, "": 7}, default=9), Group("naics", Field("naics")), ["31", "", "312", None]),
+        (by(PolicyColumn("naics", 2), {"31": 5}, default=9), Group("n", Prefix("naics", 3)), ["311", "31", "3", "44"]),
+        (by("size", {1: 5, 0: 7}, default=9), Group("size", Field("size")), [0, 1, 2, None]),
+        (by("open", {True: 5}, default=9), Group("open", Field("open")), [True, False, None]),
+    ],
+)
+def test_a_cell_draws_at_the_threshold_of_the_case_its_records_fall_into(at, group, values):
+    """The partition the policy is written on and the look-up noise is drawn by agree for every type of column, NULL included."""
+    runs = cells_by_threshold(cell_threshold(at, (group,)), (group,), pa.table({group.name: values}))
+    drawn = {values[row]: run.at for run in runs for row in run.rows.tolist()}
+    for value in values:
+        record = {at.column.name: None if value is None else literal(value)}
+        (promised,) = [threshold for condition, threshold in at.cases() if holds(condition, record)]
+        assert drawn[value] == promised

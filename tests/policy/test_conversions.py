@@ -28,7 +28,7 @@ from recordwise.policy import (
     split,
 )
 
-mpmath.mp.dps = 50
+mpmath.mp.dps = 60
 DELTA = 1e-5
 
 

@@ -80,7 +80,7 @@ def test_operators_count_what_the_matrix_counts(no_dense, workload):
     assert np.allclose(system.powers(2).sums(x), x @ (matrix**2).T)
 
 
-@pytest.mark.theorem("T-TREE")
+@pytest.mark.theorem("T-ELIMINATION")
 @pytest.mark.parametrize("workload", [MARGINS, PLAIN])
 def test_elimination_along_a_tree_solves_the_newton_system(no_dense, workload):
     rng = np.random.default_rng(4)

@@ -116,3 +116,18 @@ def test_a_fit_that_misses_its_tolerance_says_so():
     fit = nnls(TABLE, rng.laplace(scale=8, size=TABLE.queries), 128.0, tolerance=1e-300)
     assert not fit.converged
     assert fit.x.shape == (216,)
+
+
+@pytest.mark.theorem("T-KKT")
+@pytest.mark.parametrize("seed", range(5))
+def test_the_distance_to_the_solution_is_within_the_bound_of_the_residual(seed):
+    rng = np.random.default_rng(30 + seed)
+    matrix, weights = dense(TABLE), np.full(TABLE.queries, 1 / 128)
+    answers = TABLE.answer(rng.poisson(3.0, size=216) * 1.0) + rng.laplace(scale=8, size=TABLE.queries)
+    best = nnls(TABLE, answers, 128.0).x
+    for size in (1e-6, 1e-2, 1.0, 30.0):
+        x = np.maximum(best + size * rng.normal(size=216), 0.0)
+        gradient, curved = matrix.T @ (weights * (matrix @ x - answers)), np.sum(matrix, axis=0) / 128
+        residual = np.minimum(curved * x, gradient)
+        reach = np.sqrt(np.sum(residual**2) * 128) + np.sqrt(np.sum((gradient * x)[gradient > curved * x]))
+        assert np.sqrt(np.sum((x - best) ** 2) / 128) <= reach * (1 + 1e-9)

@@ -5,6 +5,7 @@ import pytest
 
 from postprocess.oracles import dense, least_value, quadratic, random_answers, scipy_nnls, smallest_deviation
 from recordwise.errors import ParameterError
+from recordwise.noise import DiscreteGaussian, DiscreteLaplace
 from recordwise.postprocess import (
     ContinuousGaussian,
     ContinuousLaplace,
@@ -88,6 +89,16 @@ def test_a_law_of_the_user_gives_what_the_built_in_one_gives():
 
     answers = np.random.default_rng(5).laplace(scale=8, size=TABLE.queries)
     assert np.array_equal(reweighted_fit(TABLE, answers, 128.0, Own()).x, reweighted_fit(TABLE, answers, 128.0).x)
+
+
+@pytest.mark.parametrize(("exact", "name"), [(DiscreteLaplace(200), "laplace"), (DiscreteGaussian(200), "gaussian")])
+def test_a_lattice_law_of_many_steps_gives_nearly_what_the_continuous_one_gives(exact, name):
+    """At 200 steps a scale the two laws differ by a step or so, and the fits by as little."""
+    answers = np.rint(np.random.default_rng(15).laplace(scale=200, size=(5, TABLE.queries)))
+    fine = reweighted_fit(TABLE, answers, float(exact.variance), exact)
+    smooth = reweighted_fit(TABLE, answers, float(exact.variance), name)
+    assert np.all(fine.converged)
+    assert np.max(np.abs(fine.x - smooth.x)) < 5
 
 
 @pytest.mark.theorem("T-ACYCLIC")

@@ -57,7 +57,7 @@ def test_the_zcdp_bound_uses_the_best_order(cells, error, loss):
     assert ours <= found * 1.01 or ours < 1e-250
 
 
-@pytest.mark.theorem("T-POINT")
+@pytest.mark.theorem("T-POINT-FIRST")
 @pytest.mark.parametrize("cells", [1, 10, 1000, 10**6])
 @pytest.mark.parametrize("epsilon", [0.1, 1.0])
 def test_point_first_obeys_the_bound_and_its_own_promise(cells, epsilon):
@@ -74,7 +74,7 @@ def test_point_first_cuts_at_zero():
     assert np.array_equal(point_first([-1.0, 2.0]), [0.0, 2.0])
 
 
-@pytest.mark.theorem("T-SUM")
+@pytest.mark.theorem("T-SUM-FIRST")
 @pytest.mark.parametrize("seed", range(5))
 def test_no_cell_of_sum_first_is_off_by_more_than_its_noises_allow(seed):
     """The deterministic bound 2 max|z| + |e|, for tables of any kind and noise of any size."""
@@ -88,7 +88,7 @@ def test_no_cell_of_sum_first_is_off_by_more_than_its_noises_allow(seed):
         assert np.allclose(fitted.sum(axis=1), np.maximum(table.sum() + error, 0.0))
 
 
-@pytest.mark.theorem("T-SUM")
+@pytest.mark.theorem("T-SUM-FIRST")
 def test_the_largest_of_many_noises_is_as_large_as_promised():
     """Laplace: exact moments of the largest of d exponentials. Gaussian: an upper bound, checked by quadrature."""
     from scipy import integrate, stats

@@ -7,6 +7,7 @@ from recordwise.cli.demo import demo
 from recordwise.cli.ledger import ledger
 from recordwise.cli.loss import loss
 from recordwise.cli.release import release
+from recordwise.cli.reproduce import reproduce
 
 app = typer.Typer(
     name="recordwise",
@@ -17,7 +18,7 @@ app = typer.Typer(
     add_completion=False,
     context_settings={"help_option_names": ["-h", "--help"]},
 )
-for command in (check, release, loss, demo):
+for command in (check, release, loss, demo, reproduce):
     app.command()(command)
 app.add_typer(ledger, name="ledger")
 

@@ -68,13 +68,9 @@ def losses(file: "PlanFile", policy: "Policy", paper: "Policy") -> list[dict[str
     for name, record in example_records(file, policy).items():
         row: dict[str, Any] = {"name": name, "record": record_text(record)}
         try:
-            loss = float(policy.loss(record))
-            row |= {
-                "loss": loss,
-                "paper_loss": float(paper.loss(record)),
-                "epsilon": epsilon(loss, DELTA),
-                "delta": DELTA,
-            }
+            loss, own = float(policy.loss(record)), float(policy.delta(record))
+            row |= {"loss": loss, "paper_loss": float(paper.loss(record))}
+            row |= {"epsilon": epsilon(loss, DELTA), "delta": DELTA + own, "selection_delta": own}
         except RecordError as error:
             row["refused"] = str(error)
         rows.append(row)
@@ -106,7 +102,7 @@ def warnings(file: "PlanFile") -> list[str]:
     from recordwise.plan.analysis import plan_warnings
 
     found = list(plan_warnings(file.plan))
-    clamped = [each.alias for query in file.plan.queries for each in query.statistics if hasattr(each.mechanism, "to")]
+    clamped = [each.alias for query in file.plan.queries for each in query.draws() if hasattr(each.mechanism, "to")]
     for alias in dict.fromkeys(clamped):
         found.append(f"{alias} is clamped: besides noise it has the bias of what is cut off, which no noise law tells")
     if file.budget is None:
@@ -146,23 +142,42 @@ def show(file: "PlanFile", found: dict[str, Any]) -> None:
 def show_losses(examples: list[dict[str, Any]]) -> None:
     from recordwise.cli import screen
 
+    titles = {"loss": "loss", "epsilon": f"epsilon at {DELTA:g}", "paper_loss": "loss as in the papers"}
+    if any(each.get("selection_delta") for each in examples):
+        titles |= {"epsilon": f"epsilon at {DELTA:g} + delta", "selection_delta": "delta"}
     rows = []
     for each in examples:
-        numbers = [screen.figure(each[key]) if key in each else "-" for key in ("loss", "epsilon", "paper_loss")]
+        numbers = [screen.figure(each[key]) if key in each else "-" for key in titles]
         rows.append([each["name"], each["record"], *numbers])
-    screen.table(["record", "", "loss", f"epsilon at {DELTA:g}", "loss as in the papers"], rows)
+    screen.table(["record", "", *titles.values()], rows)
     for each in examples:
         if "refused" in each:
             screen.note(f"{each['name']}: {each['refused']}")
+        elif each["selection_delta"]:
+            screen.note(
+                f"{each['name']}: keys are selected, so epsilon holds at delta {each['delta']:.3g}, of which "
+                f"{each['selection_delta']:.3g} is the chance that its key is listed because of it alone"
+            )
 
 
 def show_expected(expected: list[dict[str, Any]]) -> None:
     from recordwise.cli import screen
 
+    if not expected:
+        screen.paragraph("  (quantiles only: their error depends on the records)")
+        return
     rows = []
     for each in expected:
         pairs = zip(each["least_sd"], each["most_sd"])
         spreads = [screen.figure(a) if a == b else f"{screen.figure(a)} to {screen.figure(b)}" for a, b in pairs]
-        rows.append([each["table"], f"{each['cells']:,}", each["variable"], each["mechanism"], *spreads])
+        rows.append(
+            [
+                each["table"],
+                "selected" if each["cells"] is None else f"{each['cells']:,}",
+                each["variable"],
+                each["mechanism"],
+                *spreads,
+            ]
+        )
     totals = [f"{total:,}" for total in expected[0]["totals"]]
     screen.table(["table", "cells", "variable", "mechanism", *totals], rows)

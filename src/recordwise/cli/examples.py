@@ -1,17 +1,16 @@
 """Records at which a policy is shown: the plan's own, or made up from its public thresholds. None is read from the data."""
 
 import math
-from collections.abc import Iterator
 from fractions import Fraction
 from typing import Any
 
+from recordwise.cli.literals import constants_of
 from recordwise.plan import Measure, Plan
 from recordwise.plan.analysis import policy_measure
 from recordwise.plan.mechanism import threshold_of
 from recordwise.plan.statistics import Sum
 from recordwise.planfile import PlanFile
 from recordwise.policy import By, Policy
-from recordwise.policy.conditions import AllOf, Among, AnyOf, Compare, Condition
 
 SIZES = {
     "very small": Fraction(1, 10),
@@ -26,7 +25,7 @@ def example_records(file: PlanFile, policy: Policy) -> dict[str, dict[str, Any]]
     """The plan's examples, or a ladder of records from a tenth of the thresholds to a thousand times."""
     if file.examples:
         return file.examples
-    groups = {column.name: next(_literals(policy, column.name), "") for column in policy.columns()}
+    groups = {column.name: next(constants_of(policy, column.name), "") for column in policy.columns()}
     measures = {measure.name for measure in policy.measures()}
     return {
         size: groups | {name: _amount(file.plan, name, factor) for name in sorted(measures)}
@@ -43,7 +42,7 @@ def _amount(plan: Plan, name: str, factor: Fraction) -> Fraction:
 
 def _reference(plan: Plan, declared: Measure) -> Fraction:
     for query in plan.queries:
-        for statistic in query.statistics:
+        for statistic in query.draws():
             if isinstance(statistic, Sum) and statistic.measure == declared.name:
                 found = _parameter(statistic.mechanism, plan, declared.name)
                 if found is not None:
@@ -60,25 +59,6 @@ def _parameter(mechanism: Any, plan: Plan, name: str) -> Fraction | None:
         if isinstance(value, Fraction) and value > 0:
             return value
     return None
-
-
-def _literals(policy: Policy, name: str) -> Iterator[Any]:
-    """Values that conditions of the policy mention for a column."""
-    for condition, _ in policy.rho:
-        yield from _mentioned(condition, name)
-
-
-def _mentioned(condition: Condition, name: str) -> Iterator[Any]:
-    match condition:
-        case AllOf(parts) | AnyOf(parts):
-            for part in parts:
-                yield from _mentioned(part, name)
-        case Among(column, values) if column.name == name:
-            yield from values
-        case Compare(column, _, bound) if column.name == name:
-            yield bound
-        case _:
-            return
 
 
 def record_text(record: dict[str, Any]) -> str:

@@ -8,7 +8,9 @@ import numpy as np
 
 from recordwise.describing import table_name
 from recordwise.plan import Plan
-from recordwise.plan.analysis import cell_mechanisms
+from recordwise.plan.analysis import cell_mechanisms, possible_mechanisms
+from recordwise.plan.mechanism import shared
+from recordwise.plan.quantile import Quantile
 from recordwise.plan.statistics import Sum
 from recordwise.policy import By
 
@@ -19,20 +21,25 @@ def expected_errors(plan: Plan) -> list[dict[str, Any]]:
     """For each table and variable: its mechanism, and its standard deviation at a few totals (least and most over the cells)."""
     found = []
     for table in plan.tables():
-        cells = plan.cells(table)
-        for statistic in plan.queries[table.query].statistics:
+        public = plan.selection(table) is None
+        cells = plan.cells(table) if public else None
+        for statistic in plan.queries[table.query].draws():
+            if isinstance(statistic, Quantile):
+                continue
             measure = plan.schema.measure(statistic.measure) if isinstance(statistic, Sum) else None
-            served = cell_mechanisms(plan, table, statistic, cells)
-            spread = [
-                each.mechanism.variance(np.array(TOTALS, float), step=measure.step if measure else 1) for each in served
-            ]
+            served = (
+                [each.mechanism for each in cell_mechanisms(plan, table, statistic, cells)]
+                if public
+                else possible_mechanisms(plan, table, statistic)
+            )
+            spread = [each.variance(np.array(TOTALS, float), step=measure.step if measure else 1) for each in served]
             deviations = np.sqrt(np.array(spread))
             found.append(
                 {
                     "table": table_name(plan, table),
-                    "cells": cells.num_rows if table.shape.groups else 1,
+                    "cells": None if cells is None else cells.num_rows if table.shape.groups else 1,
                     "variable": statistic.alias,
-                    "mechanism": mechanism_text(served[0].mechanism if len(served) == 1 else statistic.mechanism),
+                    "mechanism": mechanism_text(shared(statistic.mechanism, table.shape.share)),
                     "totals": list(TOTALS),
                     "least_sd": deviations.min(axis=0).tolist(),
                     "most_sd": deviations.max(axis=0).tolist(),

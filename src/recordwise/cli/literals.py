@@ -1,5 +1,6 @@
-"""What type a policy expects in a column: the type of the constants it compares the column with."""
+"""The constants a policy compares a column with: they tell the type of the column and make up examples."""
 
+from collections.abc import Iterator
 from fractions import Fraction
 
 from recordwise.policy import Policy
@@ -7,25 +8,23 @@ from recordwise.policy.conditions import AllOf, Among, AnyOf, Compare, Condition
 from recordwise.policy.policy import Maximum
 
 
-def column_type(policy: Policy, name: str) -> type:
-    """str, bool or Fraction; text where nothing is said."""
+def constants_of(policy: Policy, name: str) -> Iterator[str | bool | Fraction]:
+    """Every constant that stands beside a column, in the order of the terms."""
     for terms in (policy.rho, policy.delta_terms):
         for condition, atom in terms:
-            found = _type_in(condition, name)
-            if found is None and isinstance(atom, Maximum):
-                found = next((column_type(inner, name) for inner in atom.policies), None)
-            if found is not None:
-                return found
-    return str
+            yield from _beside(condition, name)
+            for inner in atom.policies if isinstance(atom, Maximum) else ():
+                yield from constants_of(inner, name)
 
 
-def _type_in(condition: Condition, name: str) -> type | None:
+def _beside(condition: Condition, name: str) -> Iterator[str | bool | Fraction]:
     match condition:
         case AllOf(parts) | AnyOf(parts):
-            return next((found for part in parts if (found := _type_in(part, name)) is not None), None)
+            for part in parts:
+                yield from _beside(part, name)
         case Among(column, values) if column.name == name:
-            return type(values[0])
-        case Compare(column) if column.name == name:
-            return Fraction
+            yield from (value if isinstance(value, (str, Fraction)) else bool(value.value) for value in values)
+        case Compare(column, _, bound) if column.name == name:
+            yield bound
         case _:
-            return None
+            return

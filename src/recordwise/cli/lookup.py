@@ -51,28 +51,29 @@ def read_record(policy: "Policy", values: list[str]) -> dict[str, Any]:
 
 def _cell(policy: "Policy", name: str, text: str) -> Any:
     """A value of a column, in the type the policy compares it with; nothing for a missing one."""
-    from recordwise.cli.literals import column_type
-
-    kind = column_type(policy, name)
-    if text == "":
-        return None
-    if kind is bool and text in ("true", "false"):
-        return text == "true"
-    return text if kind in (str, bool) else _number(name, text)
-
-
-def _number(name: str, text: str) -> Any:
+    from recordwise.cli.literals import constants_of
+    from recordwise.errors import ParameterError
     from recordwise.exact import rational
 
-    return rational(text, parameter=name)
+    beside = next(constants_of(policy, name), "")
+    if text == "":
+        return None
+    if isinstance(beside, bool) and text in ("true", "false"):
+        return text == "true"
+    if isinstance(beside, bool):
+        raise ParameterError(parameter=name, problem="must be true or false")
+    return text if isinstance(beside, str) else rational(text, parameter=name)
 
 
 def looked_up(policy: "Policy", record: dict[str, Any], delta: float) -> dict[str, Any]:
     """Loss, delta of key selection, epsilon, power of a test."""
+    from dataclasses import replace
+
     from recordwise.policy import gdp_epsilon_of, meaning
 
     rho, own = float(policy.loss(record)), float(policy.delta(record))
     told = meaning(rho, delta=delta)
+    told = replace(told, power=power(rho, own, told.level))
     found: dict[str, Any] = {
         "record": {name: str(value) for name, value in record.items()},
         "loss": rho,
@@ -87,29 +88,44 @@ def looked_up(policy: "Policy", record: dict[str, Any], delta: float) -> dict[st
     return found
 
 
+def power(rho: float, own: float, level: float) -> float:
+    """The power of the best test where, with a chance of ``own``, nothing is promised: outside of that the zCDP bound holds, at the
+    level the false alarms have there."""
+    from recordwise.policy import power_zcdp
+
+    inside = level / (1 - own) if own < 1 else 1.0
+    return 1.0 if inside >= 1 else min(1.0, own + (1 - own) * power_zcdp(rho, inside))
+
+
 def show(found: dict[str, Any]) -> None:
     from recordwise.cli import screen
-    from recordwise.policy import log_odds_tail
 
-    rho = found["loss"]
     shown = ", ".join(f"{name} = {value}" for name, value in found["record"].items()) or "every record"
     screen.heading(f"A record with {shown}")
-    typer.echo(f"  loss (zCDP rho)   {rho:.4g}")
+    typer.echo(f"  loss (zCDP rho)   {found['loss']:.4g}")
     typer.echo(f"  epsilon           {found['epsilon']:.4g} at delta {found['delta']:.3g}")
     if "gaussian_epsilon" in found:
         typer.echo(f"  epsilon (GDP)     {found['gaussian_epsilon']:.4g}: sharper, because all noise is Gaussian")
     typer.echo("")
-    screen.paragraph(found["sentence"])
+    for sentence in sentences(found):
+        screen.paragraph(sentence)
+
+
+def sentences(found: dict[str, Any]) -> list[str]:
+    """What the numbers mean, for the person who looked them up."""
+    from recordwise.policy import log_odds_tail
+
+    rho, own = found["loss"], found["selection_delta"]
+    told = [found["sentence"]]
+    if own:
+        told.append(f"With a chance of at most {own:.3g} a cell is listed only because of your record.")
     if rho:
-        screen.paragraph(
-            f"Whatever somebody believed about your record before, the publication moves the odds by a factor of {factor(rho)} "
-            f"at most in the (geometric) mean, and by more than {factor(gain(rho))} with a chance of at most "
-            f"{log_odds_tail(rho, gain(rho)):.0%}."
+        told.append(
+            f"{'Unless that happens, whatever' if own else 'Whatever'} somebody believed about your record before, the publication "
+            f"moves the odds by a factor of {factor(rho)} at most in the (geometric) mean, and by more than {factor(gain(rho))} "
+            f"with a chance of at most {log_odds_tail(rho, gain(rho)):.0%}."
         )
-    if found["selection_delta"]:
-        screen.paragraph(
-            f"Besides, with a chance of at most {found['selection_delta']:.3g} a cell is listed only because of your record."
-        )
+    return told
 
 
 def gain(rho: float) -> float:

@@ -1,12 +1,13 @@
 """``recordwise release PLAN --out DIR``: publish, once."""
 
+import os
 import sys
 from pathlib import Path
 from typing import TYPE_CHECKING, Annotated, Any
 
 import typer
 
-from recordwise.cli.failing import BAD_INPUT, AsJson, Debug, ends_well
+from recordwise.cli.failing import BAD_INPUT, BUDGET_REFUSED, AsJson, Debug, ends_well
 
 if TYPE_CHECKING:
     from recordwise.planfile import PlanFile
@@ -45,7 +46,7 @@ def check_folder(out: Path) -> None:
 
     from recordwise.errors import OutputError
 
-    if out.exists():
+    if os.path.lexists(out):
         raise OutputError(folder=str(out), problem="exists already", advice="Nothing was spent. Name a new folder.")
     try:
         out.parent.mkdir(parents=True, exist_ok=True)
@@ -66,6 +67,9 @@ def confirm(file: "PlanFile") -> None:
         print("recordwise: nobody is there to confirm; nothing was spent. Add --yes.", file=sys.stderr)
         raise typer.Exit(BAD_INPUT)
     found = examined(file)
+    if found["refusal"]:
+        print(f"recordwise: {found['refusal']}", file=sys.stderr)
+        raise typer.Exit(BUDGET_REFUSED)
     screen.heading("Losses at example records")
     show_losses(found["examples"])
     for warning in found["warnings"]:

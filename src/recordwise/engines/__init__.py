@@ -1,7 +1,7 @@
 """Engines see records and compute exact totals. They draw no noise and know no mechanism."""
 
 from recordwise.engines.duckdb_engine import DuckDB
-from recordwise.engines.results import TableTotals
+from recordwise.engines.results import FoundTotals, TableTotals
 from recordwise.engines.wide import integers
 
-__all__ = ["DuckDB", "TableTotals", "integers"]
+__all__ = ["DuckDB", "FoundTotals", "TableTotals", "integers"]

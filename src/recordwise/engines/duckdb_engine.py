@@ -11,12 +11,14 @@ from sqlglot import exp
 
 from recordwise.engines.binding import bind, copy_relation
 from recordwise.engines.connection import Connection
-from recordwise.engines.results import TableTotals
+from recordwise.engines.results import FoundTotals, TableTotals
 from recordwise.engines.sources import CsvFiles, ParquetFiles, Relation, open_source
 from recordwise.engines.wide import scatter, words
 from recordwise.errors import DataError, PlanError, RecordError, SourceError
 from recordwise.plan.bases import Base, bases_of
 from recordwise.plan.beside import beside_tree
+from recordwise.plan.bin_trees import bins_tree, grid_table
+from recordwise.plan.found_cells import found_cells_tree, typed_cells
 from recordwise.plan.lowering import POSITION, Names, cells_tree, firms_tree, total_name, totals_trees
 from recordwise.plan.plan import Plan, PlannedTable
 from recordwise.plan.predicates import Predicate
@@ -25,11 +27,13 @@ from recordwise.plan.schema import Schema
 from recordwise.plan.split_rows import pieces_count_tree, split_rows_tree
 from recordwise.plan.splitting import Splitting
 from recordwise.plan.summaries import firm_histogram_tree, histogram_tree
+from recordwise.plan.totals import CountBins
 from recordwise.sensitive import Sensitive
 
 DEFAULT_MEMORY = "700MB"
 MOST_PIECES = 100_000_000
 KEYS = "public_keys"
+GRID = "public_grid"
 
 
 class DuckDB:
@@ -87,10 +91,10 @@ class DuckDB:
             self._connection.run(records_tree(self.schema, self._stored))
         self._prepared = True
 
-    def totals(self, plan: Plan) -> tuple[TableTotals, ...]:
+    def totals(self, plan: Plan) -> tuple[TableTotals | FoundTotals, ...]:
         """The exact totals of every table of a plan, in the plan's order."""
         self._ready(plan.schema)
-        found: dict[tuple[int, int], TableTotals] = {}
+        found: dict[tuple[int, int], TableTotals | FoundTotals] = {}
         for number, base in enumerate(bases_of(plan.tables())):
             names = self._fill(base, number)
             for table in base.tables:
@@ -184,8 +188,17 @@ class DuckDB:
         self._connection.duckdb.register(KEYS, pa.table([*cells.columns, pa.array(np.arange(count))], names))
         return count
 
-    def _table(self, plan: Plan, base: Base, table: PlannedTable, names: Names) -> TableTotals:
-        cells = plan.cells(table)
+    def _table(self, plan: Plan, base: Base, table: PlannedTable, names: Names) -> TableTotals | FoundTotals:
+        """Totals at the public keys, or at every cell that holds records where keys are selected."""
+        selection = plan.selection(table)
+        if selection is None:
+            return self._totals_at(plan.cells(table), base, table, names)
+        found = self._connection.fetch(found_cells_tree(base, table, names, selection.total()))
+        cells = typed_cells(found, table, self.schema)
+        exact = self._totals_at(cells, base, table, names)
+        return FoundTotals(table=table, cells=Sensitive(cells), totals=exact.totals, bins=exact.bins)
+
+    def _totals_at(self, cells: pa.Table, base: Base, table: PlannedTable, names: Names) -> TableTotals:
         count = self._register_keys(table, cells)
         columns: dict[str, pa.Array] = {}
         for tree in totals_trees(base, table, names, KEYS):
@@ -195,7 +208,17 @@ class DuckDB:
                 if name != POSITION:
                     columns[name] = scatter(at, words(rows.column(name)), count)
         ordered = {name: columns[name] for name in (total_name(table, total) for total in table.totals)}
-        return TableTotals(table=table, cells=cells, totals=Sensitive(pa.table(ordered)))
+        bins = tuple(self._bins(table, each) for each in table.bins)
+        return TableTotals(table=table, cells=cells, totals=Sensitive(pa.table(ordered)), bins=bins)
+
+    def _bins(self, table: PlannedTable, bins: CountBins) -> Sensitive[pa.Table]:
+        """The records at each point of a grid, cell by cell."""
+        measure = self.schema.measure(bins.measure)
+        assert measure is not None
+        self._connection.duckdb.register(GRID, grid_table(bins.grid, measure.step))
+        rows = self._connection.fetch(bins_tree(table, bins, self.schema, grid=GRID, keys=KEYS))
+        self._connection.duckdb.unregister(GRID)
+        return Sensitive(rows)
 
 
 def _temporary_table(name: str, select: exp.Expr) -> exp.Expr:

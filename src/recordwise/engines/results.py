@@ -15,3 +15,15 @@ class TableTotals:
     table: PlannedTable
     cells: pa.Table
     totals: Sensitive[pa.Table]
+    bins: tuple[Sensitive[pa.Table], ...] = ()
+    """For each grid of the table, rows (position, bin, held) of the non-empty bins."""
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class FoundTotals:
+    """One table whose keys are selected: which cells hold records is as confidential as what they hold."""
+
+    table: PlannedTable
+    cells: Sensitive[pa.Table]
+    totals: Sensitive[pa.Table]
+    bins: tuple[Sensitive[pa.Table], ...] = ()

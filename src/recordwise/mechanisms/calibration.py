@@ -95,11 +95,39 @@ def loss_for(bound: Fraction, rho: Number | None, goals: Mapping[str, Any]) -> F
 def solve(measured: Callable[[Fraction], float], wanted: float, *, rising: bool) -> Fraction:
     """Where a monotone function reaches a value, to 12 digits, on the side that keeps the promise: a spread not above the wanted
     one, a loss not above the wanted one."""
-    low, high = _bracket(lambda parameter: (measured(parameter) > wanted) == rising)
+
+    def too_large(parameter: Fraction) -> bool:
+        return (measured(parameter) > wanted) == rising
+
+    low, high = _narrowed(measured, wanted, too_large, *_bracket(too_large))
     while high / low > 1 + 10.0**-DIGITS:
         middle = math.sqrt(low * high)
-        low, high = (low, middle) if (measured(decimal(middle)) > wanted) == rising else (middle, high)
+        low, high = (low, middle) if too_large(decimal(middle)) else (middle, high)
     return decimal(low) if rising else decimal(high, up=True)
+
+
+def _narrowed(
+    measured: Callable[[Fraction], float],
+    wanted: float,
+    too_large: Callable[[Fraction], bool],
+    low: float,
+    high: float,
+) -> tuple[float, float]:
+    """A short interval around the answer, found by Brent's method on logarithms: a dozen evaluations instead of forty."""
+    from scipy.optimize import brentq
+
+    def gap(exponent: float) -> float:
+        return math.log(min(max(measured(decimal(math.exp(exponent))), 1e-300), 1e300) / wanted)
+
+    start, end = math.log(low), math.log(high)
+    if gap(start) * gap(end) >= 0:
+        return low, high
+    near, width = math.exp(brentq(gap, start, end, xtol=1e-13, rtol=1e-14)), 10.0**-DIGITS
+    while (close := (near * (1 - width), near * (1 + width))) and width < 0.1:
+        if not too_large(decimal(close[0])) and too_large(decimal(close[1])):
+            return close
+        width *= 16
+    return low, high
 
 
 def _bracket(too_large: Callable[[Fraction], bool]) -> tuple[float, float]:

@@ -39,8 +39,10 @@ def by_blocks(points: IntArray, level: float, fields: Callable[[IntArray], Field
     found = np.empty((6, flat.size))
     for start in range(0, flat.size, BLOCK):
         part = slice(start, start + BLOCK)
-        for row, column in zip(found, fields(flat[part])):
-            row[part] = column
+        # Noise so large that its exponential leaves the floats is reported as infinite.
+        with np.errstate(over="ignore"):
+            for row, column in zip(found, fields(flat[part])):
+                row[part] = column
     value, median, error, spread, low, high = (row.reshape(points.shape) for row in found)
     return Estimates(
         value=value,

@@ -26,10 +26,10 @@ class ExponentialInverse:
         return np.exp(v - sigma**2 / 2)
 
     def gaussian_variance(self, mu: FloatArray, sigma: float) -> FloatArray:
-        return np.asarray(np.exp(2 * mu) * math.expm1(sigma**2))
+        return np.asarray(np.exp(2 * mu + sigma**2) * -math.expm1(-(sigma**2)))
 
     def gaussian_variance_unbiased(self, v: FloatArray, sigma: float) -> FloatArray:
-        return np.asarray(math.expm1(sigma**2) * np.exp(2 * v - 2 * sigma**2))
+        return np.asarray(np.exp(2 * v - sigma**2) * -math.expm1(-(sigma**2)))
 
     def laplace_variance(self, mu: FloatArray, zero: float, scale: float) -> FloatArray:
         """In closed form, the constant estimator below ``zero`` included; infinite from scale 1/2 on (T-LAPLACE-MEAN)."""

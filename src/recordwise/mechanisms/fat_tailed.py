@@ -62,6 +62,8 @@ class FatTailedNoise:
     def policy(self, measure: Measure | str, *, tight: bool = True) -> Policy:
         """Tight: the certified table of the law that is drawn. ``tight=False``: the paper's eps = f(x) - f(0)."""
         summed = Measure.of(measure)
+        # Noise that cannot be drawn is refused here, before anything is spent.
+        self.law_on(self.lattice(summed.step))
         if not tight:
             return additive(summed, self.function, bound="pure")
         return additive_table(summed, self.function, _table(self, summed.step))

@@ -8,6 +8,7 @@ from recordwise.mechanisms.calibration import calibrate
 from recordwise.mechanisms.fat_tailed import FINE, FatTailedNoise
 from recordwise.mechanisms.loss_table import next_entry
 from recordwise.mechanisms.noisy import read_level
+from recordwise.noise import LatticeLaw
 
 
 class _ScaleFamily:
@@ -23,7 +24,8 @@ class _ScaleFamily:
     def spread(self, parameter: Fraction, total: Fraction) -> float:
         if self._coarse is not None:
             return self._make(parameter).law_on(self._coarse).variance * float(self._coarse) ** 2
-        return self._make(Fraction(1)).law_on(Fraction(1, FINE)).variance * float(parameter / FINE) ** 2
+        law, lattice = self._fine()
+        return law.variance * float(lattice * parameter) ** 2
 
     def loss(self, parameter: Fraction, contribution: Fraction) -> float:
         """As the policy of a measure of that step charges it: at the next entry of its table."""
@@ -34,7 +36,13 @@ class _ScaleFamily:
         chance = (1 + read_level(level)) / 2
         if self._coarse is not None:
             return float(self._make(parameter).law_on(self._coarse).quantile(chance) * self._coarse / total)
-        return float(self._make(Fraction(1)).law_on(Fraction(1, FINE)).quantile(chance) * parameter / FINE / total)
+        law, lattice = self._fine()
+        return float(law.quantile(chance) * lattice * parameter / total)
+
+    def _fine(self) -> tuple[LatticeLaw, Fraction]:
+        """The law at scale 1 on a fine lattice, and that lattice."""
+        mechanism = self._make(Fraction(1))
+        return mechanism.law_on(mechanism.width / FINE), mechanism.width / FINE
 
 
 def plain_step(value: Fraction) -> Fraction:

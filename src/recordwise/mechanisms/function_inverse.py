@@ -1,6 +1,7 @@
 """A user's own inverse that is no polynomial: Laplace noise only, for which every smooth inverse has an unbiased estimator."""
 
 from dataclasses import dataclass
+from functools import lru_cache
 
 import numpy as np
 
@@ -12,7 +13,8 @@ from recordwise.mechanisms.derivatives import jet
 NUMPY = NumpyArithmetic()
 PANELS = 12
 NODES, WEIGHTS = np.polynomial.legendre.leggauss(24)
-BLOCK = 4096
+FEW_CELLS = 256
+NODES_PER_UNIT = 32
 REACH = 60.0
 """Laplace scales after which a tail is left out of a variance: it holds less than 1e-20 of it."""
 
@@ -44,10 +46,27 @@ class FunctionInverse:
         raise no_gaussian()
 
     def laplace_variance(self, mu: FloatArray, zero: float, scale: float) -> FloatArray:
-        """Gauss-Legendre panels on each side of the exact point, a block of cells at a time."""
+        """By quadrature; for many cells by interpolation between quadratures at fixed points, good to 1e-7."""
         flat = np.atleast_1d(np.asarray(mu, np.float64)).ravel()
-        blocks = [_by_quadrature(self, flat[i : i + BLOCK], zero, scale) for i in range(0, len(flat), BLOCK)]
-        return np.concatenate(blocks).reshape(np.shape(mu)) if blocks else flat
+        by = _by_quadrature if flat.size <= FEW_CELLS else _by_interpolation
+        return by(self, flat, zero, scale).reshape(np.shape(mu))
+
+
+def _by_interpolation(inverse: FunctionInverse, mu: FloatArray, zero: float, scale: float) -> FloatArray:
+    """Cubic through the four nearest of points equally spaced in asinh(distance from total 0), of the variance's logarithm."""
+    place = np.arcsinh((mu - zero) / scale) * NODES_PER_UNIT
+    left = np.maximum(np.floor(place).astype(np.int64) - 1, 0)
+    known = _logarithms(inverse, zero, scale, 4 + 256 * (int(left.max()) // 256 + 1))
+    t = place - left
+    corners = [known[left + i] for i in range(4)]
+    weights = [-(t - 1) * (t - 2) * (t - 3) / 6, t * (t - 2) * (t - 3) / 2]
+    weights += [-t * (t - 1) * (t - 3) / 2, t * (t - 1) * (t - 2) / 6]
+    return np.asarray(np.exp(sum(weight * corner for weight, corner in zip(weights, corners))))
+
+
+@lru_cache(maxsize=16)
+def _logarithms(inverse: FunctionInverse, zero: float, scale: float, count: int) -> FloatArray:
+    return np.log(_by_quadrature(inverse, zero + scale * np.sinh(np.arange(count) / NODES_PER_UNIT), zero, scale))
 
 
 def _by_quadrature(inverse: FunctionInverse, mu: FloatArray, zero: float, scale: float) -> FloatArray:

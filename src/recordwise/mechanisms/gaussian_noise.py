@@ -76,7 +76,11 @@ def read_share(share: Number) -> Fraction:
 
 
 def near_gaussian(sigma: Fraction, lattice: Fraction) -> bool:
-    """Whether Gaussian-DP numbers may be printed for noise of this sigma on this lattice."""
+    """Whether Gaussian-DP numbers may be printed for noise of this sigma on this lattice.
+
+    Policies ask, so that noise that cannot be drawn is refused with them, before anything is spent.
+    """
+    DiscreteGaussian(sigma / lattice)
     return sigma >= NEAR_GAUSSIAN_STEPS * lattice
 
 

@@ -10,6 +10,7 @@ from flint import arb, ctx
 from recordwise.arithmetic import BallArithmetic, FloatArray, NumpyArithmetic
 from recordwise.exact import ball, midpoint
 from recordwise.functions import Function
+from recordwise.mechanisms.estimates import BLOCK
 from recordwise.mechanisms.noisy import SAFE, IntArray, integers
 from recordwise.mechanisms.roots import root_of
 
@@ -36,30 +37,31 @@ def grid_step(function: Function, step: Fraction, noise: Fraction) -> Fraction:
 
 def to_grid(function: Function, totals: IntArray, step: Fraction, grid: Fraction) -> IntArray:
     """The grid point nearest to f(total), for totals in data steps that are not negative."""
-    amounts = totals.astype(np.float64) * float(step)
-    increase = np.asarray(function.increase(NUMPY, amounts))
-    start = float(function.at_zero())
-    scaled = (start + increase) / float(grid)
-    nearest = np.rint(scaled)
-    doubt = (abs(start) + increase) * (FLOAT_ERROR / float(grid))
-    # A point beyond 2**61 is in doubt by far more than half a step, so whatever is certain fits 64 bits.
-    certain = np.abs(scaled - nearest) + doubt < 0.5
-    if certain.all():
-        return np.asarray(nearest.astype(np.int64))
-    return _settled(function, totals, step, grid, nearest, certain)
-
-
-def _settled(
-    function: Function, totals: IntArray, step: Fraction, grid: Fraction, nearest: FloatArray, certain: IntArray
-) -> IntArray:
-    """The certain points as they are, the others exactly."""
+    flat = totals.ravel()
+    points = np.empty(flat.size, np.int64)
+    certain = np.empty(flat.size, np.bool_)
+    start = abs(float(function.at_zero()))
+    for begin in range(0, flat.size, BLOCK):
+        part = slice(begin, begin + BLOCK)
+        points[part], certain[part] = _in_floats(function, flat[part], step, grid, start)
     places = np.flatnonzero(~certain)
-    exact = nearest_points(function, totals.ravel()[places].tolist(), step, grid)
-    points: IntArray = np.where(certain, nearest, 0.0).astype(np.int64)
-    if max(exact) >= SAFE:
-        points = points.astype(object)
-    points.flat[places] = integers(exact, (len(exact),))
-    return points
+    if places.size:
+        exact = nearest_points(function, flat[places].tolist(), step, grid)
+        points = points if max(exact) < SAFE else points.astype(object)
+        points[places] = integers(exact, (len(exact),))
+    return points.reshape(totals.shape)
+
+
+def _in_floats(
+    function: Function, totals: IntArray, step: Fraction, grid: Fraction, start: float
+) -> tuple[FloatArray, IntArray]:
+    """The nearest points, and which are certain: rounding is relative to |f - f(0)| + |f(0)|, which is at most |f| + 2 |f(0)|."""
+    scaled = function.value(NUMPY, totals.astype(np.float64) * float(step)) / float(grid)
+    nearest = np.rint(scaled)
+    doubt = (np.abs(scaled) + 2 * start / float(grid)) * FLOAT_ERROR
+    # A point beyond 2**42 is in doubt by more than half a step, so whatever is certain fits 64 bits.
+    certain = np.abs(scaled - nearest) + doubt < 0.5
+    return np.where(certain, nearest, 0.0), certain
 
 
 def nearest_points(function: Function, totals: list[int], step: Fraction, grid: Fraction) -> list[int]:

@@ -16,8 +16,9 @@ from recordwise.mechanisms.transforming import TransformedNoise
 class LogTransform(TransformedNoise):
     """Release ln(total + offset) with Gaussian (``sigma``) or Laplace (``laplace_scale``) noise.
 
-    Theorem T-TRANSFORM (docs/theory/transform.md): with contributions x >= 0 the loss is ln(1 + x/offset)**2/(2 sigma**2), plus
+    Theorem T-TRANSFORM (docs/theory/policy.md): with contributions x >= 0 the loss is ln(1 + x/offset)**2/(2 sigma**2), plus
     the grid step of T-GRID. Laplace noise needs a scale below 1 to be unbiased, below 1/2 to have a variance.
+    A change of a value by a share p costs at most ln(1 + p)**2/(2 sigma**2) at every size (T-P-RULE, docs/theory/transform.md).
     """
 
     offset: Fraction

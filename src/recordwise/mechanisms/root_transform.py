@@ -16,7 +16,7 @@ from recordwise.mechanisms.transforming import TransformedNoise
 class RootTransform(TransformedNoise):
     """Release (total + offset)**(1/degree) with Gaussian (``sigma``) or Laplace (``laplace_scale``) noise; degree 1 to 4.
 
-    Theorem T-TRANSFORM (docs/theory/transform.md): with contributions x >= 0 the loss is ((x+offset)**(1/degree) -
+    Theorem T-TRANSFORM (docs/theory/policy.md): with contributions x >= 0 the loss is ((x+offset)**(1/degree) -
     offset**(1/degree))**2/(2 sigma**2), plus the grid step of T-GRID.
     """
 

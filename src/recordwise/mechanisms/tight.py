@@ -20,7 +20,7 @@ from recordwise.mechanisms.derivatives import slope
 from recordwise.noise import LatticeLaw
 
 NUMPY = NumpyArithmetic()
-FIRST_ORDER = 1 + 1e-3
+FIRST_ORDER = 1 + 1e-4
 ORDER_RATIO = 1.1
 """Of the distances of successive orders from 1."""
 SINGLE_POINTS = 200

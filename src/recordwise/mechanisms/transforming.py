@@ -13,11 +13,10 @@ from recordwise.arithmetic import FloatArray, NumpyArithmetic
 from recordwise.errors import ParameterError
 from recordwise.exact import Number, float_upper, nonnegative, rational, sqrt_upper
 from recordwise.functions import Function
-from recordwise.mechanisms.estimates import Estimates, Fields, by_blocks, difference
+from recordwise.mechanisms.estimates import Estimates, by_blocks, difference
 from recordwise.mechanisms.gaussian_noise import read_share
 from recordwise.mechanisms.grid import FINE_DATA, grid_step, grid_values, nearest_point, to_grid
 from recordwise.mechanisms.inverses import Inverse
-from recordwise.mechanisms.laplace_mean import laplace_mean
 from recordwise.mechanisms.noisy import (
     IntArray,
     Noisy,
@@ -27,6 +26,7 @@ from recordwise.mechanisms.noisy import (
     source_of,
     whole_totals,
 )
+from recordwise.mechanisms.reading import Reading
 from recordwise.noise import BitSource, DiscreteGaussian, DiscreteLaplace
 from recordwise.policy import Measure, Policy, discrete_laplace_zcdp, gaussian_transform, laplace_transform
 
@@ -60,6 +60,8 @@ class TransformedNoise:
                 parameter="signed", problem=f"does not fit the measure '{summed.name}'", advice=f"Use {wanted}."
             )
         grid = self.grid(summed.step)
+        # Noise that cannot be drawn is refused here, before anything is spent.
+        self._law(grid)
         if self.sigma is not None:
             return gaussian_transform(summed, self.function, sigma=self.sigma, grid=grid)
         return laplace_transform(summed, self.function, scale=self._width(), grid=grid)
@@ -123,47 +125,32 @@ class TransformedNoise:
         return difference(*halves, level=level)
 
     def _one_sided(self, points: IntArray, grid: Fraction, level: float) -> Estimates:
-        half = self._law(grid).quantile((1 + level) / 2) + 0.5
-        return by_blocks(points, level, lambda block: self._fields(grid_values(block, grid), grid, half))
+        reading = self._reading(grid)
+        # Half a grid step beyond the noise quantile covers the rounding of the exact point (T-INTERVAL).
+        reach = (self._law(grid).quantile((1 + level) / 2) + 0.5) * float(grid)
+        return by_blocks(points, level, lambda block: reading.fields(grid_values(block, grid), reach))
 
-    def _fields(self, v: FloatArray, grid: Fraction, half: float) -> Fields:
-        offset, zero = float(self.offset), self._zero()
-        value, spread = self._mean(v, grid)
-        low, high = self._interval(v, half * float(grid))
-        error = np.sqrt(self._variance_at(np.maximum(v, zero)))
-        return value - offset, self.inverse.monotone(v) - offset, error, spread, low, high
-
-    def _zero(self) -> float:
-        """f(offset): the transformed total 0."""
-        return float(self.function.at_zero())
-
-    def _mean(self, v: FloatArray, grid: Fraction) -> tuple[FloatArray, FloatArray]:
-        """The mean-unbiased estimate of total + offset, and the unbiased estimate of its variance."""
-        if self.sigma is not None:
-            sigma = float(self.sigma)
-            return self.inverse.gaussian_mean(v, sigma), self.inverse.gaussian_variance_unbiased(v, sigma)
-        h, zero = float(grid), float(nearest_point(self.function, Fraction(0), grid) * grid)
-        return laplace_mean(self.inverse, v, zero=zero, h=h, scale=float(self._width()))
-
-    def _variance_at(self, mu: FloatArray) -> FloatArray:
-        if self.sigma is not None:
-            return self.inverse.gaussian_variance(mu, float(self.sigma))
-        return self.inverse.laplace_variance(mu, self._zero(), float(self._width()))
-
-    def _interval(self, v: FloatArray, reach: float) -> tuple[FloatArray, FloatArray]:
-        """Half a grid step beyond the noise quantile covers the rounding; then through the inverse, outward (T-INTERVAL)."""
-        zero, offset = self._zero(), float(self.offset)
-        low, high = (self.inverse.monotone(np.maximum(end, zero)) for end in (v - reach, v + reach))
-        return np.maximum(low * (1 - INVERSE_ERROR) - offset, 0.0), np.maximum(high * (1 + INVERSE_ERROR) - offset, 0.0)
+    def _reading(self, grid: Fraction) -> Reading:
+        return Reading(
+            inverse=self.inverse,
+            offset=float(self.offset),
+            zero=float(self.function.at_zero()),
+            first=float(nearest_point(self.function, Fraction(0), grid) * grid),
+            h=float(grid),
+            sigma=None if self.sigma is None else float(self.sigma),
+            laplace_scale=float(self.laplace_scale or 0),
+        )
 
     def values_under(self, total: float, noise: FloatArray) -> FloatArray:
         """What ``value`` comes out as at a total, for given noise in units of sigma or of the Laplace scale."""
-        grid = self.grid(1)
         v = self._transformed(total) + float(self._width()) * noise
-        return self._mean(v, grid)[0] - float(self.offset)
+        return self._reading(self.grid()).mean(v)[0] - float(self.offset)
 
     def loss_at_shift(self, shift: Number, *, step: Number = 1) -> float:
-        """The policy at a contribution of this size: the worst case over what else is in the cell."""
+        """The policy at a contribution of this size: the worst case over what else is in the cell.
+
+        Of a signed sum, for a change of one of its two parts; what a group changes in both parts does not cancel but adds up.
+        """
         size = abs(rational(shift, parameter="shift"))
         policy = self.policy(Measure("shift", read_step(step), self.signed))
         return float(policy.loss({"shift": size}))
@@ -180,8 +167,8 @@ class TransformedNoise:
 
     def variance(self, total: Any, *, step: Number = 1) -> FloatArray:
         """Of ``value``, at exact totals in the measure's units; of a signed sum, at the two parts."""
-        v = self._transformed(total)
-        spread = self._variance_at(v)
+        with np.errstate(over="ignore"):
+            spread = self._reading(self.grid(step)).variance(self._transformed(total))
         return spread.sum(axis=0) if self.signed else spread
 
     def bias(self, total: Any, *, step: Number = 1) -> FloatArray:
@@ -192,8 +179,7 @@ class TransformedNoise:
         return off[0] - off[1] if self.signed else off
 
     def _transformed(self, total: Any) -> FloatArray:
-        return np.asarray(self.function.value(NumpyArithmetic(), np.asarray(total, np.float64)))
-
-
-INVERSE_ERROR = 2.0**-44
-"""Relative error allowed to an inverse in float64, the roundings of its argument and of the offset included."""
+        exact = np.asarray(total, np.float64)
+        if not np.all(exact >= 0):
+            raise ParameterError(parameter="total", problem="must not be negative for a transform")
+        return np.asarray(self.function.value(NumpyArithmetic(), exact))

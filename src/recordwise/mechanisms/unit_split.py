@@ -81,11 +81,8 @@ class UnitSplit(GaussianNoise):
         """Tight: x**2/(2 sigma**2), group by group where thresholds differ. ``tight=False``: the paper's rho * pieces**2."""
         summed = Measure.of(measure)
         threshold = self.threshold(summed)
-        if not tight:
-            return split(self.rho, self._joint(summed, threshold))
-        if not isinstance(threshold, By):
-            return self._tight(summed, threshold)
-        return _by_group(self, summed, threshold)
+        charged = _by_group(self, summed, threshold) if isinstance(threshold, By) else self._tight(summed, threshold)
+        return charged if tight else split(self.rho, self._joint(summed, threshold))
 
     def _joint(self, summed: Measure, threshold: Fraction | By) -> dict[Measure | str, Number | By]:
         others = self.at.items() if isinstance(self.at, Mapping) else ()

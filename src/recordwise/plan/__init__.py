@@ -1,5 +1,7 @@
 """Queries before any data: schema, builder, SQL text, keys, levels, and their lowering to trees every engine can run."""
 
+from recordwise.plan.average import SumAndCount
+from recordwise.plan.domains import Domain
 from recordwise.plan.fields import Case, Field, Group, Prefix, prefix
 from recordwise.plan.keys import Keys
 from recordwise.plan.plan import Plan, PlannedTable
@@ -11,6 +13,7 @@ from recordwise.plan.sql import parse_sql
 __all__ = [
     "Case",
     "Column",
+    "Domain",
     "Field",
     "Group",
     "Keys",
@@ -21,6 +24,7 @@ __all__ = [
     "Query",
     "Schema",
     "Splitting",
+    "SumAndCount",
     "parse_sql",
     "prefix",
     "query",

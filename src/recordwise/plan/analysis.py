@@ -14,9 +14,9 @@ from recordwise.plan.conditions import condition
 from recordwise.plan.levels import Level
 from recordwise.plan.mechanism import count_policy, shared, threshold_of
 from recordwise.plan.plan import Plan, PlannedTable
-from recordwise.plan.query import Query
+from recordwise.plan.query import Drawable, Query
 from recordwise.plan.schema import Schema
-from recordwise.plan.statistics import Statistic, Sum
+from recordwise.plan.statistics import Sum
 from recordwise.plan.thresholds import Run, cell_threshold, cells_by_threshold, is_raised
 from recordwise.policy import By, Measure, Policy
 
@@ -33,12 +33,14 @@ def query_policy(query: Query, schema: Schema, *, tight: bool = True) -> Policy:
     """The policy of one query, limited to the records its condition selects."""
     total = Policy()
     for level in query.tables():
-        for statistic in query.statistics:
+        selection = query.selection_of(level)
+        total += selection.policy(schema) if selection else Policy()
+        for statistic in query.draws():
             total += statistic_policy(statistic, level, schema, tight=tight)
     return total if query.condition is None else total.where(condition(query.condition))
 
 
-def statistic_policy(statistic: Statistic, level: Level, schema: Schema, *, tight: bool) -> Policy:
+def statistic_policy(statistic: Drawable, level: Level, schema: Schema, *, tight: bool) -> Policy:
     """What one statistic of one table costs a record of that table."""
     mechanism = shared(statistic.mechanism, level.share)
     if not isinstance(statistic, Sum):
@@ -64,9 +66,7 @@ class CellMechanism:
     run: Run
 
 
-def cell_mechanisms(
-    plan: Plan, table: PlannedTable, statistic: Statistic, cells: pa.Table
-) -> tuple[CellMechanism, ...]:
+def cell_mechanisms(plan: Plan, table: PlannedTable, statistic: Drawable, cells: pa.Table) -> tuple[CellMechanism, ...]:
     """Which mechanism serves which cells: the level's share taken, group thresholds resolved as in the policy (T-CELL)."""
     mechanism, groups = shared(statistic.mechanism, table.shape.share), table.shape.groups
     every = cells_by_threshold(Fraction(1), groups, cells)
@@ -81,12 +81,25 @@ def cell_mechanisms(
     return tuple(CellMechanism(mechanism.resolved(run.at), run) for run in runs)
 
 
+def possible_mechanisms(plan: Plan, table: PlannedTable, statistic: Drawable) -> tuple[Any, ...]:
+    """Every mechanism that can serve a cell of a table, whichever cells it will have."""
+    mechanism = shared(statistic.mechanism, table.shape.share)
+    at = threshold_of(mechanism, policy_measure(statistic.measure, plan.schema)) if isinstance(statistic, Sum) else None
+    if not isinstance(at, By):
+        return (mechanism,)
+    of_cell = cell_threshold(at, table.shape.groups)
+    if not isinstance(of_cell, By):
+        return (mechanism.resolved(of_cell),)
+    thresholds = [number for _, number in of_cell.values] + ([of_cell.default] if of_cell.default else [])
+    return tuple(mechanism.resolved(number) for number in dict.fromkeys(thresholds))
+
+
 def plan_warnings(plan: Plan) -> tuple[str, ...]:
     """What the owner should know before running: groups that get the noise of another group's larger threshold."""
     found = []
     for query in plan.queries:
         for level in query.tables():
-            for statistic in query.statistics:
+            for statistic in query.draws():
                 if not isinstance(statistic, Sum):
                     continue
                 at = threshold_of(statistic.mechanism, policy_measure(statistic.measure, plan.schema))

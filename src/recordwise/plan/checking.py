@@ -1,13 +1,15 @@
 """Does a query fit its schema? Every problem is collected, so that a plan is mended in one go."""
 
-from collections.abc import Iterator
+from collections.abc import Iterator, Mapping
 from fractions import Fraction
 
+from recordwise.plan.average import Average
 from recordwise.plan.fields import Case, Field, Group, Literal, Prefix
 from recordwise.plan.levels import Level
 from recordwise.plan.predicates import Compare, In, IsNull, Predicate, leaves, operand_name
 from recordwise.plan.query import Query
 from recordwise.plan.schema import Schema
+from recordwise.policy import By
 
 
 def query_problems(query: Query, schema: Schema) -> list[str]:
@@ -15,22 +17,43 @@ def query_problems(query: Query, schema: Schema) -> list[str]:
     problems = [] if query.statistics else ["a query asks for no statistic"]
     for statistic in query.statistics:
         problems += statistic.problems(schema)
+        if isinstance(statistic, Average) and statistic.parts(query.draws()) is None:
+            problems.append(statistic.needs_count())
     if query.condition is not None:
         problems += predicate_problems(query.condition, schema)
     for group in {group.name: group for level in query.tables() for group in level.groups}.values():
         problems += group_problems(group, schema)
     for level in query.tables():
         problems += _level_problems(level, query)
+        problems += _selection_problems(level, query, schema)
     return list(dict.fromkeys(problems))
 
 
 def _level_problems(level: Level, query: Query) -> Iterator[str]:
-    names = [*level.names(), *(statistic.alias for statistic in query.statistics)]
+    selection = query.selection_of(level)
+    asked = [statistic.alias for statistic in query.statistics]
+    parts = [statistic.alias for statistic in query.draws() if statistic not in query.statistics]
+    names = [*level.names(), *asked, *parts, *([selection.alias] if selection else [])]
     folded = [name.casefold() for name in names]
     for name in sorted({name for name in names if folded.count(name.casefold()) > 1}):
         yield f"the name '{name}' is used twice in one table"
     if level.groups and not any(keys.covers(level.groups) for keys in query.key_lists):
         yield f"no public keys for {' x '.join(level.names())}"
+
+
+def _selection_problems(level: Level, query: Query, schema: Schema) -> Iterator[str]:
+    """A selection publishes cells nobody listed, so every parameter must be defined for any of them."""
+    selection = query.selection_of(level)
+    if selection is None:
+        return
+    if not any(group_problems(group, schema) for group in level.groups):
+        yield from selection.problems(level.groups, schema)
+    for statistic in query.draws():
+        at = getattr(statistic.mechanism, "at", None)
+        thresholds = list(at.values()) if isinstance(at, Mapping) else [at]
+        for threshold in thresholds:
+            if isinstance(threshold, By) and threshold.default is None:
+                yield f"the thresholds of '{statistic.alias}' need a default, because the keys are selected"
 
 
 def group_problems(group: Group, schema: Schema) -> list[str]:

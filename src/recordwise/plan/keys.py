@@ -7,17 +7,21 @@ and '1' both to the integer 1 would count a record twice and double its loss.
 import math
 from collections.abc import Iterable
 from dataclasses import dataclass
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 import numpy as np
 import pyarrow as pa
 import pyarrow.compute as pc
 
 from recordwise.errors import KeysError
+from recordwise.exact import Number
 from recordwise.plan.casting import cast_keys
 from recordwise.plan.fields import Case, Expression, Field, Group, Prefix
 from recordwise.plan.ranking import Ranked, encoded, ranked, sorted_distinct
 from recordwise.plan.schema import Schema
+
+if TYPE_CHECKING:
+    from recordwise.plan.selection import PiecesAt, SelectFrom, SelectKeys
 
 MOST_CELLS = 20_000_000
 
@@ -51,6 +55,23 @@ class Keys:
             table[name] = array.take(pa.array(np.tile(np.repeat(np.arange(len(array)), repeat), tile)))
             tile *= len(array)
         return cls(pa.table(table))
+
+    @staticmethod
+    def select(*, rho: Number, delta: Number, pieces: "PiecesAt | None" = None) -> "SelectKeys":
+        """Keys found in the data: those whose noisy number of rows, or of split pieces, reaches a threshold (T-SELECT)."""
+        from recordwise.plan.selection import SelectKeys
+
+        return SelectKeys.of(rho=rho, delta=delta, pieces=pieces)
+
+    @staticmethod
+    def select_from(domain: Any, *, rho: Number, threshold: int, pieces: "PiecesAt | None" = None) -> "SelectFrom":
+        """Keys of a public domain whose noisy count reaches a threshold; empty cells take part, so there is no delta (T-EMPTY).
+
+        The domain is a mapping of value lists (their product), ``Keys``, or a ``Domain`` of functions.
+        """
+        from recordwise.plan.selection import SelectFrom
+
+        return SelectFrom.of(domain, rho=rho, threshold=threshold, pieces=pieces)
 
     def __eq__(self, other: object) -> bool:
         return isinstance(other, Keys) and bool(self.table.equals(other.table))

@@ -93,11 +93,11 @@ def totals_trees(base: Base, table: PlannedTable, names: Names, keys: str) -> li
         }
         rolled = _finest(base, table, names.cells, columns) if _is_finest(base, table) else None
         sums = {name: exp.Sum(this=column(source)) for name, source in columns.items()}
-        trees.append(_at_keys(table, rolled or _rolled(base, table, names.cells, sums), keys, list(sums)))
+        trees.append(at_keys(table, rolled or _rolled(base, table, names.cells, sums), keys, list(sums)))
     if CountFirms() in table.totals:
         pairs = names.firms[base.firm_conditions().index(table.condition)]
         firms = {total_name(table, CountFirms()): exp.Count(this=exp.Distinct(expressions=[column(FIRM)]))}
-        trees.append(_at_keys(table, _rolled(base, table, pairs, firms), keys, list(firms)))
+        trees.append(at_keys(table, _rolled(base, table, pairs, firms), keys, list(firms)))
     return trees
 
 
@@ -107,20 +107,20 @@ def _is_finest(base: Base, table: PlannedTable) -> bool:
 
 def _finest(base: Base, table: PlannedTable, source: str, columns: Mapping[str, str]) -> exp.Select:
     """The finest cells as they are: one row each, nothing left to add up."""
-    groups = [_rolled_up(base, group.expression) for group in table.shape.groups]
+    groups = [rolled_up(base, group.expression) for group in table.shape.groups]
     select = exp.select(*(exp.alias_(tree, f"k{i}") for i, tree in enumerate(groups)))
     return select.select(*(exp.alias_(column(each), name) for name, each in columns.items())).from_(source)
 
 
 def _rolled(base: Base, table: PlannedTable, source: str, totals: Mapping[str, exp.Expr]) -> exp.Select:
     """All finest cells rolled up to a level, whether it has keys for them or not (T-ROLLUP)."""
-    groups = [_rolled_up(base, group.expression) for group in table.shape.groups]
+    groups = [rolled_up(base, group.expression) for group in table.shape.groups]
     select = exp.select(*(exp.alias_(tree, f"k{i}") for i, tree in enumerate(groups)))
     select = select.select(*(exp.alias_(tree, name) for name, tree in totals.items())).from_(source)
     return select.group_by(*(tree.copy() for tree in groups)) if groups else select
 
 
-def _at_keys(table: PlannedTable, rolled: exp.Select, keys: str, totals: list[str]) -> exp.Select:
+def at_keys(table: PlannedTable, rolled: exp.Select, keys: str, totals: list[str]) -> exp.Select:
     """The totals of the public cells, with each cell's place in the list."""
     if not table.shape.groups:
         return rolled.select(exp.alias_(constant(0), POSITION))
@@ -133,7 +133,7 @@ def _at_keys(table: PlannedTable, rolled: exp.Select, keys: str, totals: list[st
     return select.from_(rolled.subquery("rolled")).join(listed, on=exp.and_(*matches), join_type="inner")
 
 
-def _rolled_up(base: Base, wanted: Expression) -> exp.Expr:
+def rolled_up(base: Base, wanted: Expression) -> exp.Expr:
     """The group of a level out of the finest cells."""
     number = next(i for i, candidate in enumerate(base.expressions) if finer(candidate, wanted))
     source = column(f"g{number}")

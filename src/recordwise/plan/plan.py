@@ -6,11 +6,14 @@ import pyarrow as pa
 
 from recordwise.errors import KeysError, PlanError
 from recordwise.plan.checking import query_problems
+from recordwise.plan.keys import Keys
 from recordwise.plan.levels import Level
 from recordwise.plan.predicates import Predicate
+from recordwise.plan.quantile import Quantile
 from recordwise.plan.query import Query
 from recordwise.plan.schema import Schema
-from recordwise.plan.totals import Total
+from recordwise.plan.selection import SelectFrom, SelectKeys
+from recordwise.plan.totals import CountBins, Total
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -22,6 +25,7 @@ class PlannedTable:
     shape: Level
     condition: Predicate | None
     totals: tuple[Total, ...]
+    bins: tuple[CountBins, ...] = ()
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -42,22 +46,37 @@ class Plan:
     def tables(self) -> tuple[PlannedTable, ...]:
         """Every table of every query, in order."""
         return tuple(
-            PlannedTable(query=number, level=at, shape=shape, condition=query.condition, totals=self._totals(query))
+            PlannedTable(
+                query=number,
+                level=at,
+                shape=shape,
+                condition=query.condition,
+                totals=self._totals(query, shape),
+                bins=self._bins(query),
+            )
             for number, query in enumerate(self.queries)
             for at, shape in enumerate(query.tables())
         )
 
-    def _totals(self, query: Query) -> tuple[Total, ...]:
-        """Each total once: a count asked for by two statistics is counted once."""
-        wanted = [total for statistic in query.statistics for total in statistic.totals(self.schema)]
-        return tuple(dict.fromkeys(wanted))
+    def _totals(self, query: Query, shape: Level) -> tuple[Total, ...]:
+        """Each total once: a count asked for by two statistics, or by a selection too, is counted once."""
+        wanted = [total for statistic in query.draws() for total in statistic.totals(self.schema)]
+        selection = query.selection_of(shape)
+        return tuple(dict.fromkeys([*wanted, *([selection.total()] if selection else [])]))
+
+    def _bins(self, query: Query) -> tuple[CountBins, ...]:
+        return tuple(dict.fromkeys(each.bins() for each in query.draws() if isinstance(each, Quantile)))
+
+    def selection(self, table: PlannedTable) -> SelectKeys | SelectFrom | None:
+        """The selection that finds the keys of a table; None where they are public."""
+        return self.queries[table.query].selection_of(table.shape)
 
     def cells(self, table: PlannedTable) -> pa.Table:
         """The public cells of a table, cast, distinct and sorted; one row without columns' values for a grand total."""
         groups = table.shape.groups
         if not groups:
             return pa.table({})
-        keys = next((each for each in self.queries[table.query].key_lists if each.covers(groups)), None)
-        if keys is None:
+        keys = self.queries[table.query].keys_of(table.shape)
+        if not isinstance(keys, Keys):
             raise KeysError(column=" x ".join(table.shape.names()), problem="has no public keys")
         return keys.cells(groups, self.schema)

@@ -2,16 +2,26 @@
 
 from collections.abc import Sequence
 from dataclasses import dataclass, replace
+from typing import TypeAlias
 
 from recordwise.errors import ParameterError
-from recordwise.exact import Number
+from recordwise.exact import Number, rational
+from recordwise.plan.average import Average
 from recordwise.plan.fields import Expression, Group, Prefix
 from recordwise.plan.keys import Keys
 from recordwise.plan.levels import Choice, Level, axis, flat, levels_of
 from recordwise.plan.mechanism import Mechanism
 from recordwise.plan.predicates import Predicate, both
-from recordwise.plan.statistics import Count, CountDistinct, Statistic, Sum
+from recordwise.plan.quantile import Quantile
+from recordwise.plan.selection import SelectFrom, SelectKeys
+from recordwise.plan.statistics import Count, CountDistinct, Sum
 from recordwise.plan.whitelist import parse_predicate
+from recordwise.quantiles import Grid, TreeQuantile
+
+KeyList: TypeAlias = Keys | SelectKeys | SelectFrom
+Drawable: TypeAlias = Count | Sum | CountDistinct | Quantile
+"""A statistic that noise is drawn for."""
+Statistic: TypeAlias = Drawable | Average
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -21,7 +31,7 @@ class Query:
     condition: Predicate | None = None
     groups: tuple[Group, ...] = ()
     axes: tuple[tuple[Choice, ...], ...] = ()
-    key_lists: tuple[Keys, ...] = ()
+    key_lists: tuple[KeyList, ...] = ()
     statistics: tuple[Statistic, ...] = ()
 
     def where(self, condition: str | Predicate) -> "Query":
@@ -30,7 +40,7 @@ class Query:
         return replace(self, condition=both(self.condition, read))
 
     def group_by(
-        self, *groups: str | Expression | Group | tuple[Prefix, ...], keys: Keys | Sequence[Keys] | None = None
+        self, *groups: str | Expression | Group | tuple[Prefix, ...], keys: KeyList | Sequence[KeyList] | None = None
     ) -> "Query":
         """Fixed groups of every table, and the public keys."""
         return replace(self, groups=(*self.groups, *flat(groups))).at(keys)
@@ -39,16 +49,16 @@ class Query:
         self,
         *choices: str | Expression | Group | tuple[Prefix, ...],
         share: Sequence[Number] | None = None,
-        keys: Keys | Sequence[Keys] | None = None,
+        keys: KeyList | Sequence[KeyList] | None = None,
     ) -> "Query":
         """One table for each choice; ``share`` divides the budget of every statistic among them."""
         return replace(self, axes=(*self.axes, axis(flat(choices), share))).at(keys)
 
-    def at(self, keys: Keys | Sequence[Keys] | None) -> "Query":
-        """Add public keys; a table takes the first list that has all its columns."""
+    def at(self, keys: KeyList | Sequence[KeyList] | None) -> "Query":
+        """Add public keys or a selection; a table takes the first that has all its columns."""
         if keys is None:
             return self
-        given = (keys,) if isinstance(keys, Keys) else tuple(keys)
+        given = (keys,) if isinstance(keys, KeyList) else tuple(keys)
         return replace(self, key_lists=(*self.key_lists, *given))
 
     def count(self, mechanism: Mechanism, *, alias: str = "count") -> "Query":
@@ -64,14 +74,59 @@ class Query:
         name = alias or f"count_distinct_{column}"
         return self._with(CountDistinct(alias=name, column=column, mechanism=mechanism))
 
+    def avg(self, measure: str, *, sum: Mechanism, count: Mechanism | None = None, alias: str | None = None) -> "Query":
+        """The average of a measure: a noisy sum over a noisy count. A count (or sum) of the query with the same mechanism is used
+        again at no cost; without ``count`` any count of the query is."""
+        name = alias or f"avg_{measure}"
+        for part in (sum, count):
+            if part is not None:
+                _check_mechanism(part)
+        return replace(self, statistics=(*self.statistics, Average(alias=name, measure=measure, sum=sum, count=count)))
+
+    def quantile(self, measure: str, *, p: Number, grid: Grid, rho: Number, alias: str | None = None) -> "Query":
+        """The first point of a public grid with at least a share ``p`` of the records; costs every record ``rho``, once for all
+        quantiles of the measure with this grid and rho."""
+        share = rational(p, parameter="p")
+        name = alias or (
+            f"median_{measure}" if share * 2 == 1 else f"quantile_{measure}_{float(share)}".replace(".", "_")
+        )
+        return self._with(Quantile(alias=name, measure=measure, p=share, mechanism=TreeQuantile(grid=grid, rho=rho)))
+
+    def draws(self) -> tuple[Drawable, ...]:
+        """Everything noise is drawn for, each once: the statistics, the parts of averages the query does not have already, and one
+        tree for all quantiles of a measure that are asked with the same grid and rho."""
+        found: list[Drawable] = []
+        for each in self.statistics:
+            if isinstance(each, Quantile) and any(each.shares_tree(other) for other in found):
+                continue
+            if not isinstance(each, Average):
+                found.append(each)
+        for each in self.statistics:
+            if isinstance(each, Average):
+                found += [part for part in each.parts(found) or () if part not in found]
+        return tuple(found)
+
+    def keys_of(self, level: Level) -> KeyList | None:
+        """Where the keys of a table come from; None for a grand total."""
+        return next((keys for keys in self.key_lists if level.groups and keys.covers(level.groups)), None)
+
+    def selection_of(self, level: Level) -> SelectKeys | SelectFrom | None:
+        """The selection that finds the keys of a table, with the level's share of its budget; None where keys are public."""
+        keys = self.keys_of(level)
+        return None if keys is None or isinstance(keys, Keys) else keys.shared(level.share)
+
     def tables(self) -> tuple[Level, ...]:
         """The tables this query publishes, one for each combination of levels."""
         return levels_of(self.groups, self.axes)
 
-    def _with(self, statistic: Statistic) -> "Query":
-        if not isinstance(statistic.mechanism, Mechanism):
-            raise ParameterError(parameter="mechanism", problem=f"has no policy ({type(statistic.mechanism).__name__})")
+    def _with(self, statistic: Drawable) -> "Query":
+        _check_mechanism(statistic.mechanism)
         return replace(self, statistics=(*self.statistics, statistic))
+
+
+def _check_mechanism(mechanism: object) -> None:
+    if not isinstance(mechanism, Mechanism):
+        raise ParameterError(parameter="mechanism", problem=f"has no policy ({type(mechanism).__name__})")
 
 
 def query() -> Query:

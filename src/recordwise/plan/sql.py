@@ -1,4 +1,4 @@
-"""SQL text to the same ``Query`` the builder makes. One SELECT from one table, GROUP BY, COUNT and SUM; nothing else."""
+"""SQL text to the same ``Query`` the builder makes. One SELECT from one table, GROUP BY and a few aggregates; nothing else."""
 
 from collections.abc import Mapping, Sequence
 
@@ -7,15 +7,17 @@ from sqlglot import exp
 from recordwise.errors import SqlError
 from recordwise.plan.fields import Case, Expression, Group
 from recordwise.plan.guard import read_statement
-from recordwise.plan.keys import Keys
 from recordwise.plan.mechanism import Mechanism
-from recordwise.plan.query import Query
+from recordwise.plan.query import KeyList, Query
+from recordwise.plan.sql_statistics import add_statistic, aggregate
 from recordwise.plan.whitelist import column_name, expression, only, predicate, refused
 
 TABLE = "t"
 
 
-def parse_sql(text: str, *, mechanisms: Mapping[str, Mechanism], keys: Keys | Sequence[Keys] | None = None) -> Query:
+def parse_sql(
+    text: str, *, mechanisms: Mapping[str, Mechanism], keys: KeyList | Sequence[KeyList] | None = None
+) -> Query:
     """Read a statement. ``mechanisms`` names one for each statistic: by alias, by measure or firm column, or "*" for COUNT(*)."""
     statement = read_statement(text)
     if type(statement) is not exp.Select:
@@ -45,7 +47,7 @@ def _named_expressions(items: list[exp.Expr]) -> list[Group]:
     named = []
     for item in items:
         inner, alias = _unaliased(item)
-        if isinstance(inner, exp.AggFunc):
+        if aggregate(inner):
             continue
         value = expression(inner)
         if isinstance(value, Case) and alias is None:
@@ -91,48 +93,13 @@ def _statistics(read: Query, items: list[exp.Expr], mechanisms: dict[str, Mechan
     used: set[str] = set()
     for item in items:
         inner, alias = _unaliased(item)
-        if isinstance(inner, exp.AggFunc):
-            read = _statistic(read, inner, alias, mechanisms, used)
+        if aggregate(inner):
+            read = add_statistic(read, inner, alias, mechanisms, used)
     if not read.statistics:
-        raise SqlError(construct="no COUNT and no SUM in the SELECT list")
+        raise SqlError(construct="no COUNT and no SUM, AVG or MEDIAN in the SELECT list")
     idle = sorted(set(mechanisms) - used)
     if idle:
         raise SqlError(
             construct=f"no statistic for the mechanism of {', '.join(idle)}", advice="Remove it or name it right."
         )
     return read
-
-
-def _statistic(
-    read: Query, node: exp.Expr, alias: str | None, mechanisms: dict[str, Mechanism], used: set[str]
-) -> Query:
-    """One COUNT(*), COUNT(DISTINCT column) or SUM(column)."""
-    if type(node) is exp.Count:
-        only(node, "this", "big_int")
-        if type(node.this) is exp.Star:
-            only(node.this)
-            return read.count(_mechanism(mechanisms, used, alias, "*"), alias=alias or "count")
-        if type(node.this) is exp.Distinct and len(node.this.expressions) == 1:
-            only(node.this, "expressions")
-            column = _column(node.this.expressions[0])
-            return read.count_distinct(column, _mechanism(mechanisms, used, alias, column), alias=alias)
-        raise SqlError(construct="COUNT of something else", advice="Offered are COUNT(*) and COUNT(DISTINCT column).")
-    if type(node) is exp.Sum:
-        only(node, "this")
-        column = _column(node.this)
-        return read.sum(column, _mechanism(mechanisms, used, alias, column), alias=alias)
-    raise refused(node)
-
-
-def _column(node: exp.Expr) -> str:
-    if type(node) is not exp.Column:
-        raise SqlError(construct=f"an aggregate of {type(node).key.upper()}", advice="Aggregate a column as it is.")
-    return column_name(node)
-
-
-def _mechanism(mechanisms: dict[str, Mechanism], used: set[str], alias: str | None, default: str) -> Mechanism:
-    name = alias if alias in mechanisms else default
-    if name is None or name not in mechanisms:
-        raise SqlError(construct=f"no mechanism for '{(alias or default)[:40]}'", advice="Add it to mechanisms.")
-    used.add(name)
-    return mechanisms[name]

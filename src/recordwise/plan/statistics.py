@@ -2,7 +2,6 @@
 
 from dataclasses import dataclass
 from fractions import Fraction
-from typing import TypeAlias
 
 from recordwise.plan.mechanism import Mechanism
 from recordwise.plan.schema import Schema
@@ -65,6 +64,3 @@ class CountDistinct:
     def problems(self, schema: Schema) -> list[str]:
         known = self.column in (schema.unit, schema.firm)
         return [] if known else [f"COUNT(DISTINCT {self.column}) is offered for the unit id and the firm id only"]
-
-
-Statistic: TypeAlias = Count | Sum | CountDistinct

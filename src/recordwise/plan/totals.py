@@ -4,6 +4,7 @@ from dataclasses import dataclass
 from typing import TypeAlias
 
 from recordwise.plan.splitting import Splitting
+from recordwise.quantiles import Grid
 
 
 @dataclass(frozen=True, slots=True)
@@ -33,3 +34,11 @@ class CountPieces:
 
 AdditiveTotal: TypeAlias = CountUnits | SumSteps | CountPieces
 Total: TypeAlias = AdditiveTotal | CountFirms
+
+
+@dataclass(frozen=True, slots=True)
+class CountBins:
+    """The number of records at each point of a public grid, cell by cell; only non-empty bins are returned."""
+
+    measure: str
+    grid: Grid

@@ -5,11 +5,12 @@ from recordwise.plan.analysis import policy_measure
 from recordwise.plan.schema import Schema
 from recordwise.planfile.mechanisms import checked_positive, read_joint, read_mechanism
 from recordwise.planfile.node import Node, suggestion
+from recordwise.planfile.private import read_select
 from recordwise.policy import Policy, constant, split
 
 
 def read_budget(node: Node, schema: Schema) -> Policy | None:
-    """The sum of the parts: a constant, a split, or what one sum by a mechanism would cost."""
+    """The sum of the parts: a constant, a split, what one sum by a mechanism would cost, or one selection of keys."""
     parts = [_part(each, schema) for each in node.items()]
     if not parts:
         node.problem("must have at least one part")
@@ -19,14 +20,17 @@ def read_budget(node: Node, schema: Schema) -> Policy | None:
 
 
 def _part(node: Node, schema: Schema) -> Policy | None:
-    entries = node.table("rho", "at", "measure", "mechanism")
+    entries = node.table("rho", "at", "measure", "mechanism", "select")
     if not isinstance(node.value, dict) or len(entries) < len(node.value):
         return None
     given = set(entries)
     if given == {"measure", "mechanism"}:
         return _of_mechanism(entries["measure"], entries["mechanism"], schema)
+    if given == {"select"}:
+        found = read_select(entries["select"], schema)
+        return None if found is None else node.attempt(lambda: found.policy(schema))
     if given not in ({"rho"}, {"rho", "at"}):
-        node.problem("must hold rho, rho and at, or measure and mechanism")
+        node.problem("must hold rho, rho and at, measure and mechanism, or select")
         return None
     rho = checked_positive(entries["rho"])
     if "at" not in entries:

@@ -1,51 +1,86 @@
-"""Public keys of a plan file: written out, as a product of lists, or in a CSV or Parquet file."""
+"""Keys of a plan file: public ones, written out, as a product of lists or in a CSV or Parquet file, or selected privately."""
 
 from pathlib import Path
+from typing import Any
 
 import pyarrow as pa
 
 from recordwise.errors import KeysError
+from recordwise.plan import Schema
 from recordwise.plan.keys import Keys
+from recordwise.plan.query import KeyList
 from recordwise.planfile.node import Node, suggestion
+from recordwise.planfile.private import read_select, read_select_from
+
+WAYS = ("product", "rows", "file")
 
 
-def named_keys(node: Node | None, folder: Path) -> dict[str, Keys | None]:
+def named_keys(node: Node | None, folder: Path, schema: Schema) -> dict[str, KeyList | None]:
     """The key lists that have a name; None stands for one with a problem."""
     if node is None:
         return {}
-    return {name: read_keys(each, folder) for name, each in node.table().items()}
+    return {name: read_keys(each, folder, schema) for name, each in node.table().items()}
 
 
-def query_keys(node: Node, folder: Path, named: dict[str, Keys | None]) -> list[Keys] | None:
+def query_keys(node: Node, folder: Path, named: dict[str, KeyList | None], schema: Schema) -> list[KeyList] | None:
     """The key lists of one query, by name or in place."""
     found = []
     for each in node.items():
         if isinstance(each.value, str) and each.value not in named:
             each.problem(f"there are no keys '{each.value}'{suggestion(each.value, named) if named else ''}")
-        found.append(named.get(each.value) if isinstance(each.value, str) else read_keys(each, folder))
+        found.append(named.get(each.value) if isinstance(each.value, str) else read_keys(each, folder, schema))
     return None if None in found else [keys for keys in found if keys is not None]
 
 
-def read_keys(node: Node, folder: Path) -> Keys | None:
-    """``product`` of lists, ``rows`` column by column, or a ``file``."""
-    entries = node.table("product", "rows", "file")
+def read_keys(node: Node, folder: Path, schema: Schema) -> KeyList | None:
+    """``product`` of lists, ``rows`` column by column, a ``file``; ``select`` from the data, ``select_from`` one of the others."""
+    entries = node.table(*WAYS, "select", "select_from")
     if len(entries) != 1:
+        if isinstance(node.value, dict):
+            node.problem("must hold one of product, rows, file, select or select_from")
+        return None
+    (way, entry), *_ = entries.items()
+    if way == "select":
+        return read_select(entry, schema)
+    if way == "select_from":
+        return read_select_from(entry, schema, _domain(entry, folder))
+    return read_listed(way, entry, folder)
+
+
+def _domain(node: Node, folder: Path) -> Any:
+    """A public domain: a product of lists stays one, so that it may be larger than any list."""
+    entries = node.table(*WAYS, "rho", "threshold", "pieces")
+    ways = [name for name in WAYS if name in entries]
+    if len(ways) != 1:
         if isinstance(node.value, dict):
             node.problem("must hold one of product, rows or file")
         return None
-    (way, entry), *_ = entries.items()
+    way, entry = ways[0], entries[ways[0]]
+    if way != "product":
+        return read_listed(way, entry, folder)
+    return _lists(entry)
+
+
+def read_listed(way: str, entry: Node, folder: Path) -> Keys | None:
+    """Public keys, one row one cell."""
     if way == "file":
         name = entry.text()
         return None if name is None else entry.attempt(lambda: Keys(read_table(folder / name)))
-    lists = entry.table()
-    if not lists or any(not isinstance(each.value, list) for each in lists.values()):
-        entry.problem("must be a table of lists, one for each column")
+    values = _lists(entry)
+    if values is None:
         return None
-    values = {name: each.value for name, each in lists.items()}
     if way == "rows" and len({len(each) for each in values.values()}) > 1:
         entry.problem("lists columns of different lengths; one row is one cell")
         return None
     return entry.attempt(lambda: Keys.product(**values) if way == "product" else Keys.of(values))
+
+
+def _lists(entry: Node) -> dict[str, list[Any]] | None:
+    lists = entry.table()
+    if not lists or any(not isinstance(each.value, list) for each in lists.values()):
+        entry.problem("must be a table of lists, one for each column")
+        return None
+    return {name: each.value for name, each in lists.items()}
 
 
 def read_table(path: Path) -> pa.Table:

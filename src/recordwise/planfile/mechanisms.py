@@ -11,23 +11,24 @@ from recordwise.planfile.expressions import parse_function
 from recordwise.planfile.node import Node, suggestion
 from recordwise.policy import By, Column, by
 
-SUM_GOALS = ("variance", "rho", "at", "relative_error", "at_total", "level", "lattice")
-TRANSFORM_NOISE = ("offset", "sigma", "laplace_scale", "signed", "variance", "at_total", "rho", "at", "relative_error")
-TRANSFORM = (*TRANSFORM_NOISE, "level", "noise")
+GAUSSIAN = ("rho", "variance", "relative_error", "at_total", "level")
+FAT_TAILED = ("scale", "variance", "rho", "at", "relative_error", "at_total", "level", "lattice")
+TRANSFORM_GOALS = ("variance", "at_total", "rho", "at", "relative_error", "level", "noise")
+TRANSFORM = ("offset", "sigma", "laplace_scale", "signed", *TRANSFORM_GOALS)
 PARAMETERS: dict[str, tuple[str, ...]] = {
-    "Gaussian": ("rho", "at", "sigma"),
-    "Clamped": ("to", "rho"),
-    "UnitSplit": ("at", "rho"),
-    "GeneralizedGaussian": ("shape", "scale", *SUM_GOALS),
-    "Polylog": ("power", "rate", "offset", "scale", *SUM_GOALS),
+    "Gaussian": ("sigma", "at", *GAUSSIAN),
+    "Clamped": ("to", *GAUSSIAN),
+    "UnitSplit": ("at", *GAUSSIAN),
+    "GeneralizedGaussian": ("shape", *FAT_TAILED),
+    "Polylog": ("power", "rate", "offset", *FAT_TAILED),
     "RootTransform": ("degree", *TRANSFORM),
     "LogTransform": TRANSFORM,
-    "Additive": ("f", "lattice"),
+    "Additive": ("f", *FAT_TAILED),
     "Transform": ("f", "inverse", *TRANSFORM),
 }
 NEEDED: dict[str, tuple[str, ...]] = {
-    "Clamped": ("to", "rho"),
-    "UnitSplit": ("at", "rho"),
+    "Clamped": ("to",),
+    "UnitSplit": ("at",),
     "GeneralizedGaussian": ("shape",),
     "Polylog": ("power", "rate", "offset"),
     "RootTransform": ("degree",),

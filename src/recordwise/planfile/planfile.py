@@ -123,7 +123,7 @@ def _read(file: Path, root: Node) -> PlanFile | None:
 
 def _plan(entries: dict[str, Node], schema: Schema, folder: Path) -> Plan | None:
     mechanisms = named_mechanisms(entries.get("mechanisms"), schema)
-    shelf = Shelf(schema, mechanisms, named_keys(entries.get("keys"), folder), folder)
+    shelf = Shelf(schema, mechanisms, named_keys(entries.get("keys"), folder, schema), folder)
     if "queries" not in entries:
         return None
     queries = [checked(read_draft(each, shelf), shelf) for each in entries["queries"].items()]

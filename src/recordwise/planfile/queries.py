@@ -9,11 +9,13 @@ from functools import partial
 from pathlib import Path
 from typing import Any
 
-from recordwise.plan import Keys, Query, Schema, parse_sql, query
+from recordwise.plan import Query, Schema, parse_sql, query
+from recordwise.plan.query import KeyList
 from recordwise.planfile.groups import read_groups, read_levels
 from recordwise.planfile.keys import query_keys
 from recordwise.planfile.mechanisms import read_mechanism
 from recordwise.planfile.node import Node
+from recordwise.planfile.private import read_average, read_quantile, read_tree, sum_and_count
 
 
 @dataclass(frozen=True, slots=True)
@@ -22,7 +24,7 @@ class Shelf:
 
     schema: Schema
     mechanisms: dict[str, Any]
-    keys: dict[str, Keys | None]
+    keys: dict[str, KeyList | None]
     folder: Path
 
 
@@ -51,7 +53,7 @@ class Draft:
             self.places.append(place)
 
 
-BUILDER = ("where", "group_by", "levels", "keys", "count", "sum", "count_distinct")
+BUILDER = ("where", "group_by", "levels", "keys", "count", "sum", "count_distinct", "avg", "quantile")
 
 
 def read_draft(node: Node, shelf: Shelf) -> Draft:
@@ -69,26 +71,35 @@ def read_draft(node: Node, shelf: Shelf) -> Draft:
 def _from_sql(draft: Draft, shelf: Shelf) -> None:
     keys = _keys(draft, shelf)
     tables = draft.entries["mechanisms"].table() if "mechanisms" in draft.entries else {}
-    chosen: dict[str, Any] = {
-        name: read_mechanism(each, shelf.schema, shelf.mechanisms) for name, each in tables.items()
-    }
+    chosen: dict[str, Any] = {name: _sql_mechanism(each, shelf) for name, each in tables.items()}
     statement = draft.entries["sql"]
     text = statement.text()
     if text is None or not chosen or None in chosen.values():
         draft.broken |= {"statistics", "group_by", "where"}
         return
     draft.add("statistics", statement.attempt(lambda: parse_sql(text, mechanisms=chosen, keys=keys)))
-    draft.places = [_sql_place(each.mechanism, chosen, tables, statement) for each in draft.query.statistics]
+    draft.places = [
+        _sql_place(getattr(each, "mechanism", None), chosen, tables, statement) for each in draft.query.statistics
+    ]
+
+
+def _sql_mechanism(node: Node, shelf: Shelf) -> Any | None:
+    """A mechanism, the two of an average, or the grid and rho of a quantile."""
+    if isinstance(node.value, dict) and "sum" in node.value:
+        return sum_and_count(node.table("sum", "count"), shelf.schema, shelf.mechanisms)
+    if isinstance(node.value, dict) and "grid" in node.value:
+        return read_tree(node, node.table("grid", "rho", needed=("grid", "rho")))
+    return read_mechanism(node, shelf.schema, shelf.mechanisms)
 
 
 def _sql_place(mechanism: Any, chosen: dict[str, Any], tables: dict[str, Node], default: Node) -> Node:
     return next((tables[name] for name, each in chosen.items() if each is mechanism), default)
 
 
-def _keys(draft: Draft, shelf: Shelf) -> list[Keys]:
+def _keys(draft: Draft, shelf: Shelf) -> list[KeyList]:
     if "keys" not in draft.entries:
         return []
-    found = query_keys(draft.entries["keys"], shelf.folder, shelf.keys)
+    found = query_keys(draft.entries["keys"], shelf.folder, shelf.keys, shelf.schema)
     if found is None:
         draft.broken.add("keys")
     return found or []
@@ -104,7 +115,7 @@ def _from_builder(draft: Draft, shelf: Shelf) -> None:
         if name in draft.entries:
             draft.add(name, read(draft.query, draft.entries[name]))
     draft.query = draft.query.at(_keys(draft, shelf))
-    for name in ("count", "sum", "count_distinct"):
+    for name in ("count", "sum", "count_distinct", "avg", "quantile"):
         for column, each in _wanted(name, draft.entries.get(name)):
             draft.statistic(_statistic(draft.query, name, column, each, shelf), each)
 
@@ -129,6 +140,10 @@ def _wanted(name: str, node: Node | None) -> list[tuple[str, Node]]:
 
 
 def _statistic(read: Query, name: str, column: str, node: Node, shelf: Shelf) -> Query | None:
+    if name == "avg":
+        return read_average(read, column, node, shelf.schema, shelf.mechanisms)
+    if name == "quantile":
+        return read_quantile(read, column, node)
     alias, mechanism = _named(node, shelf)
     if mechanism is None:
         if name == "sum" and shelf.schema.measure(column) is None:

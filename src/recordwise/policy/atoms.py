@@ -21,7 +21,7 @@ T = TypeVar("T")
 Thresholds = tuple[tuple[Measure, Fraction], ...]
 
 CERTIFIED = Fraction(1, 2**42)
-"""Relative error allowed to the float64 evaluation of a formula with logarithms and powers (T-OUTWARD, docs/theory/policy.md)."""
+"""Relative error allowed to the float64 evaluation of a formula with logarithms and powers (T-OUTWARD, docs/theory/outward.md)."""
 
 
 @dataclass(frozen=True, slots=True)

@@ -14,7 +14,7 @@ from recordwise.policy.conditions import EVERY, NONE, Column, Condition, among, 
 from recordwise.policy.evaluators import Steps
 from recordwise.policy.literals import literal, plain_value
 from recordwise.policy.measure import Measure
-from recordwise.policy.policy import Policy, policy_of
+from recordwise.policy.policy import Policy, Terms, policy_of
 
 MeasureName: TypeAlias = Measure | str
 
@@ -138,13 +138,19 @@ def laplace_transform(measure: MeasureName, function: Function, *, scale: Number
     return policy_of(LaplaceTransform(Measure.of(measure), function, step, exact), Fraction(1))
 
 
-def selection(sigma: Number, at: Mapping[MeasureName, Number], deltas: Steps) -> Policy:
-    """Private key selection on pieces: rho = pieces**2/(2 sigma**2) and the lattice tail ``deltas`` by number of pieces."""
-    exact = positive(sigma, parameter="sigma")
-    if any(isinstance(threshold, By) for _, threshold in sorted_items(at)):
-        raise ParameterError(parameter="at", problem="of a selection must be the same for all groups")
-    thresholds = tuple(
-        (Measure.of(key), positive(value, parameter=f"at['{Measure.of(key).name}']")) for key, value in sorted_items(at)
-    )
-    rho = policy_of(Pieces(thresholds), gaussian_factor(exact))
-    return Policy(rho.rho, {(EVERY, SelectionDelta(thresholds, deltas)): Fraction(1)}, near_gaussian=False)
+def selection(sigma: Number, at: Mapping[MeasureName, Number | By], deltas: Steps) -> Policy:
+    """Private key selection: rho = pieces**2/(2 sigma**2) and the lattice tail ``deltas`` by number of pieces (T-SELECT).
+
+    Without thresholds a record is one piece; without deltas the selection is from a public domain and has none.
+    """
+    weight = gaussian_factor(positive(sigma, parameter="sigma"))
+    total = Policy({}, {}, near_gaussian=False)
+    for condition, thresholds in threshold_cases(at):
+        if isinstance(thresholds, str):
+            total += policy_of(Outside(thresholds), Fraction(1), condition=condition)
+            continue
+        total += policy_of(Pieces(thresholds) if thresholds else One(), weight, condition=condition)
+        if deltas:
+            chance: Terms = {(condition, SelectionDelta(thresholds, deltas)): Fraction(1)}
+            total += Policy({}, chance, near_gaussian=False)
+    return total

@@ -136,7 +136,7 @@ class _Table:
                 amounts = {name: absolute_upper(column[part]) for name, column in self.amounts.items()}
                 groups = {name: column[part] for name, column in self.groups.items()}
                 block = terms_array(self.terms, groups, amounts, len(result[part]))
-                result[part] = np.where(np.isnan(block), np.inf, block)
+                result[part] = np.where(np.isnan(block), np.inf, block) if np.isnan(block.max()) else block
         return result
 
 

@@ -1,4 +1,4 @@
-"""What a loss means to the person who looks theirs up: an attacker's odds and the power of the best test."""
+"""What a loss means to the person who looks theirs up: an attacker's odds and the power of the best test (T-MEANING)."""
 
 import math
 from dataclasses import dataclass

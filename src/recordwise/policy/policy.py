@@ -32,7 +32,7 @@ class Policy:
     """The loss of every possible record: ``rho`` terms and, where keys are selected privately, ``delta`` terms.
 
     Build one from a mechanism's ``policy(measure)`` or from the functions of ``recordwise.policy``; combine with ``+`` (one release
-    after another), ``where`` (only some records take part) and ``maximum``.
+    after another: T-SEQ), ``where`` (only some records take part: T-PAR) and ``maximum``.
     """
 
     rho: Terms = field(default_factory=dict)

@@ -83,7 +83,7 @@ def condition_words(condition: Condition) -> str:
         case Among(column, values, inside):
             listed = ", ".join(value_words(value) for value in values)
             joined = listed if len(values) == 1 else f"one of {listed}"
-            return f"{column_words(column)} {'' if inside else 'not '}{joined}"
+            return f"{column_words(column)} being {'' if inside else 'not '}{joined}"
         case Compare(column, order, bound):
             name = {"<": "below", "<=": "at most", ">": "above", ">=": "at least"}[order]
             return f"{column_words(column)} {name} {figure(bound)}"

@@ -65,20 +65,26 @@ class ContinuousGaussian:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class GivenLaw:
-    """One law for every query, from its two functions."""
+    """One law for every query, from its two functions; the lattice laws of ``recordwise.noise`` count in whole steps."""
 
     law: NoiseLaw
     variance: FloatArray
 
     @property
     def scale(self) -> FloatArray:
+        """The standard deviation: what all laws have, whatever their own parameter means."""
         return np.sqrt(self.variance)
 
     def cdf(self, x: FloatArray, /) -> FloatArray:
-        return np.asarray(self.law.cdf(x), dtype=np.float64)
+        """A law of whole numbers is asked at the whole number below: P(Z <= x) is the same."""
+        whole = hasattr(self.law, "pmf")
+        return np.asarray(self.law.cdf(np.floor(x).astype(np.int64) if whole else x), dtype=np.float64)
 
     def quantile(self, p: FloatArray, /) -> FloatArray:
-        return np.asarray(self.law.quantile(p), dtype=np.float64)
+        """One question for each probability that occurs: a certified quantile is not computed in bulk."""
+        different, which = np.unique(p, return_inverse=True)
+        found = np.array([float(self.law.quantile(float(one))) for one in different])
+        return found[which].reshape(np.shape(p))
 
 
 ScaledLaw: TypeAlias = ContinuousLaplace | ContinuousGaussian | GivenLaw

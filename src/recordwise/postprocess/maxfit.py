@@ -6,7 +6,7 @@ import numpy as np
 from numpy.typing import ArrayLike, NDArray
 
 from recordwise.errors import ParameterError
-from recordwise.postprocess.boxed import Boxed, FloatArray, Solution, System
+from recordwise.postprocess.boxed import Boxed, FloatArray, IntArray, Solution, System
 from recordwise.postprocess.laws import Noise, law_of
 from recordwise.postprocess.max_deviation import lower_bound, smallest_deviation
 from recordwise.postprocess.measured import Measured, Parts, measure
@@ -56,7 +56,7 @@ def fit(measured: Measured, task: Task, slack: float, tolerance: float) -> Fit:
     """Both stages for some draws; a draw whose first bound turns out too low is solved again."""
     deviation = lower_bound(measured)
     found, kkt = cells_first(measured, task, deviation + slack)
-    doubtful = np.flatnonzero(~attained(measured, task, deviation, found.x))
+    doubtful = unproved(measured, task, deviation, found.x)
     exact = np.array([smallest_deviation(measured, int(draw)) for draw in doubtful])
     raised = doubtful[exact > deviation[doubtful]]
     deviation[doubtful] = np.maximum(deviation[doubtful], exact)
@@ -73,6 +73,16 @@ def fit(measured: Measured, task: Task, slack: float, tolerance: float) -> Fit:
         tolerance=tolerance,
         bound=deviation,
     )
+
+
+def unproved(measured: Measured, task: Task, deviation: FloatArray, x: FloatArray) -> IntArray:
+    """The draws for which no table shows that the deviation is possible: neither the fitted one nor one sought for the purpose."""
+    doubtful = np.flatnonzero(~attained(measured, task, deviation, x))
+    if len(doubtful) == 0:
+        return doubtful
+    some, reach = measured.take(doubtful), deviation[doubtful]
+    sought, _ = within(some, task, reach, held=True)
+    return doubtful[~attained(some, task, reach, sought.x)]
 
 
 def attained(measured: Measured, task: Task, deviation: FloatArray, x: FloatArray) -> NDArray[np.bool_]:

@@ -8,13 +8,12 @@ from numpy.typing import ArrayLike
 from scipy import sparse
 
 from recordwise.errors import ParameterError
-from recordwise.postprocess.boxed import Boxed, FloatArray, IntArray, Solution
-from recordwise.postprocess.dense import DenseSystem
+from recordwise.postprocess.boxed import Boxed, FloatArray, IntArray, Solution, System
 from recordwise.postprocess.lattice import acyclic, coarser, meet, regroup
 from recordwise.postprocess.laws import Noise, law_of
 from recordwise.postprocess.measured import Measured, measure
 from recordwise.postprocess.result import TOLERANCE, Fit, boxed_residual, fit_draws
-from recordwise.postprocess.solve import solve_problem
+from recordwise.postprocess.solve import rows_system, solve_problem
 from recordwise.postprocess.workload import Group, Workload, group_spread, group_sums
 
 
@@ -76,7 +75,7 @@ class Progress:
             self.moved = np.maximum(self.moved, moved)
             self.fitted[place] = sums
 
-    def solve(self, problem: Boxed, system: DenseSystem) -> Solution:
+    def solve(self, problem: Boxed, system: System) -> Solution:
         """Solve a stage and keep the worst residual of all."""
         found = solve_problem(problem, system)
         self.kkt = np.maximum(self.kkt, boxed_residual(problem, system, found.x, found.y))
@@ -179,7 +178,7 @@ def project(
         floor=fixed,
         ceiling=fixed,
     )
-    return done.solve(problem, DenseSystem.of(sparse.vstack(rows), margins[0][1].shape[1])).x
+    return done.solve(problem, rows_system(sparse.vstack(rows, format="csr"), margins[0][1].shape[1])).x
 
 
 def cell_stage(done: Progress, group: Group, target: FloatArray, weight: FloatArray) -> FloatArray:
@@ -211,8 +210,8 @@ def over_cells(done: Progress, groups: list[Group], targets: list[FloatArray], w
         floor=np.concatenate([kept, -free], axis=1),
         ceiling=np.concatenate([kept, free], axis=1),
     )
-    rows = sparse.vstack([group.rows for group in (*done.groups, *groups)])
-    return done.solve(problem, DenseSystem.of(rows)).x
+    rows = sparse.vstack([group.rows for group in (*done.groups, *groups)], format="csr")
+    return done.solve(problem, rows_system(rows)).x
 
 
 def table_of(done: Progress, workload: Workload) -> FloatArray:

@@ -1,6 +1,7 @@
 """Which solver a workload gets."""
 
 from dataclasses import dataclass, replace
+from typing import Any
 
 import numpy as np
 from scipy import sparse
@@ -40,11 +41,25 @@ class Extra:
 
 def system_of(workload: Workload, parts: Parts) -> System:
     """The sums of a workload as an operator with the best linear solver for it."""
-    rest = len(parts.sums) - parts.head
-    if rest**3 / 3 + parts.head * rest**2 <= DENSE_WORK:
+    if dense_pays(len(parts.sums), parts.head):
         return DenseSystem.of(sum_rows(workload, parts), parts.head)
     tree = tree_system(workload, parts)
     return tree if tree is not None else IterativeSystem(operator=operator_of(workload, parts))
+
+
+def rows_system(rows: Any, head: int = 0) -> System:
+    """Any sparse rows as a system; the leading ``head`` rows share no cell."""
+    return (
+        DenseSystem.of(rows, head)
+        if dense_pays(rows.shape[0], head)
+        else IterativeSystem(operator=SparseRows(rows=rows))
+    )
+
+
+def dense_pays(queries: int, head: int) -> bool:
+    """Whether a dense factorisation is little work."""
+    rest = queries - head
+    return bool(rest**3 / 3 + head * rest**2 <= DENSE_WORK)
 
 
 def operator_of(workload: Workload, parts: Parts) -> Operator:

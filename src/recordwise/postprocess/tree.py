@@ -4,7 +4,7 @@ Every sum is (node of the tree) x (local query), the same m local queries at eve
 all nodes above l added up, so the subtree of a node answers a shift lambda of its multipliers with X(lambda) = alpha + beta lambda,
 where beta is m x m. With A, B the sums of alpha, beta over the children and omega = 1/diagonal (0 where a sum was not asked) the
 node itself has u = lambda + p = (I + omega B)^-1 (lambda + omega (r - A)), beta = (I + B omega)^-1 B and
-alpha = A + beta omega (r - A) (T-TREE).
+alpha = A + beta omega (r - A) (T-ELIMINATION).
 Cost: nodes x m^3, whatever the number of cells; a plain tree has m = 1.
 """
 

@@ -92,13 +92,13 @@ def sum_first(total: ArrayLike, cells: ArrayLike, *, total_variance: float, cell
 
 
 def point_first_errors(*, cells: int, variance: float) -> Errors:
-    """Cutting at zero brings a nonnegative count no further off; the sum adds up d errors at worst (T-POINT)."""
+    """Cutting at zero brings a nonnegative count no further off; the sum adds up d errors at worst (T-POINT-FIRST)."""
     check(cells, 0.0, variance=variance)
     return Errors(cell=math.sqrt(variance), sum=cells * math.sqrt(variance))
 
 
 def sum_first_errors_laplace(*, cells: int, total_scale: float, cell_scale: float) -> Errors:
-    """With Laplace noise: E max|z|^2 = scale^2 (H^2 + H2), harmonic sums over the cells (T-SUM)."""
+    """With Laplace noise: E max|z|^2 = scale^2 (H^2 + H2), harmonic sums over the cells (T-SUM-FIRST)."""
     check(cells, 0.0, total_scale=total_scale, cell_scale=cell_scale)
     ranks = np.arange(1, cells + 1)
     largest = cell_scale**2 * (np.sum(1 / ranks) ** 2 + np.sum(1 / ranks**2))
@@ -106,13 +106,13 @@ def sum_first_errors_laplace(*, cells: int, total_scale: float, cell_scale: floa
 
 
 def sum_first_errors_gaussian(*, cells: int, total_variance: float, cell_variance: float) -> Errors:
-    """With Gaussian noise: E max|z|^2 <= 2 variance (ln(2 d) + 1) (T-SUM)."""
+    """With Gaussian noise: E max|z|^2 <= 2 variance (ln(2 d) + 1) (T-SUM-FIRST)."""
     check(cells, 0.0, total_variance=total_variance, cell_variance=cell_variance)
     return sum_first_errors(largest=2 * cell_variance * (math.log(2 * cells) + 1), total_variance=total_variance)
 
 
 def sum_first_errors(*, largest: float, total_variance: float) -> Errors:
-    """A cell is off by at most twice the largest noise in a cell plus the noise of the total, whatever the table (T-SUM)."""
+    """A cell is off by at most twice the largest noise in a cell plus the noise of the total, whatever the table (T-SUM-FIRST)."""
     return Errors(cell=2 * math.sqrt(largest) + math.sqrt(total_variance), sum=math.sqrt(total_variance))
 
 

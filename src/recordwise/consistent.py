@@ -1,0 +1,258 @@
+"""Tables of a release made nonnegative and additive. The noisy answers stay; fitted columns are added beside them.
+
+Public keys need not list every cell there is, so a coarser total may hold records of no published finer cell: each published
+coarser cell gets one unpublished cell for that rest, unless the keys are declared complete. Post-processing: no record is read, no
+budget is spent, the ledger gets no entry.
+"""
+
+from collections.abc import Callable, Mapping, Sequence
+from dataclasses import dataclass, replace
+from fractions import Fraction
+from typing import Any
+
+import numpy as np
+import pyarrow as pa
+from scipy import sparse
+
+from recordwise import mechanisms
+from recordwise.arithmetic import FloatArray
+from recordwise.errors import ParameterError
+from recordwise.mechanisms.transforming import TransformedNoise
+from recordwise.nesting import OUTSIDE, nests, parents
+from recordwise.postprocess import Fit, Workload, max_fit, nnls, ols, reweighted_fit, sequential_fit
+from recordwise.published import ReleasedTable
+from recordwise.release import Release
+
+METHODS: dict[str, Callable[..., Fit]] = {
+    "ols": ols,
+    "nnls": nnls,
+    "max_fit": max_fit,
+    "sequential": sequential_fit,
+    "reweighted": reweighted_fit,
+}
+REFITS = 3
+"""Fits with weights taken at the fitted totals, where the variance depends on them: enough for a bias below a thousandth."""
+FITTED = "_fit"
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Family:
+    """The tables of one query, finest first, over its cells: the finest table's own and the unpublished rests."""
+
+    tables: tuple[ReleasedTable, ...]
+    rows: Any
+    """Every published cell as a sum of cells, table after table."""
+    sizes: dict[str, int]
+    statistics: tuple[Mapping[str, Any], ...]
+
+    @property
+    def own(self) -> int:
+        """How many cells are the finest table's."""
+        return int(self.tables[0].data.num_rows)
+
+
+def consistent(
+    release: Release,
+    *,
+    method: str = "nnls",
+    priority: Sequence[str] | None = None,
+    complete: bool = False,
+    zero_counts: bool = False,
+    at_most: Mapping[str, str] | None = None,
+) -> Release:
+    """A release with a column ``NAME_fit`` beside every count and sum; see ``Release.consistent``."""
+    if method not in METHODS:
+        raise ParameterError(parameter="method", problem=f"must be one of {', '.join(METHODS)}, not {method!r}")
+    fitted: dict[str, dict[str, FloatArray]] = {table.name: {} for table in release.tables}
+    residuals: dict[str, Any] = {}
+    for number, query in enumerate(release.description["plan"]):
+        family = _family(release, query, complete=complete)
+        order = _order(family, priority)
+        for name, columns, residual in _fits(family, method, order, zero_counts=zero_counts, at_most=at_most or {}):
+            residuals[f"q{number + 1}:{name}"] = residual
+            for table, column in zip(family.tables, columns):
+                fitted[table.name][name + FITTED] = column
+    note = {"method": method, "complete": complete, "zero_counts": zero_counts, "at_most": dict(at_most or {})}
+    tables = tuple(_with_columns(table, fitted[table.name]) for table in release.tables)
+    return replace(
+        release, tables=tables, description={**release.description, "consistent": {**note, "fits": residuals}}
+    )
+
+
+def _family(release: Release, query: Mapping[str, Any], *, complete: bool) -> Family:
+    by = {table["name"]: table["by"] for table in query["tables"]}
+    if any("keys" in table for table in query["tables"]):
+        raise ParameterError(
+            parameter="release", problem="has privately selected keys, whose tables have no fixed cells to fit"
+        )
+    tables = sorted(
+        (t for t in release.tables if t.name in by), key=lambda t: (len(by[t.name]), t.data.num_rows), reverse=True
+    )
+    finest = next((t for t in tables if all(nests(by[other.name], by[t.name]) for other in tables)), None)
+    if finest is None:
+        names = ", ".join(table.name for table in tables)
+        raise ParameterError(parameter="release", problem=f"has no table that all of these nest in: {names}")
+    ordered = (finest, *(table for table in tables if table is not finest))
+    rows = _rows(ordered, by, complete=complete)
+    sizes = {table.name: table.data.num_rows for table in ordered}
+    return Family(tables=ordered, rows=rows, sizes=sizes, statistics=tuple(query["statistics"]))
+
+
+def _rows(tables: Sequence[ReleasedTable], by: Mapping[str, Any], *, complete: bool) -> Any:
+    """The incidence of published cells and fitted cells: blocks of the finest table's cells, then of every other table's rests."""
+    owners = tables[:1] if complete else tables
+    grid = []
+    for table in tables:
+        blocks = []
+        for owner in owners:
+            shape = (table.data.num_rows, owner.data.num_rows)
+            if owner is table:
+                blocks.append(sparse.eye_array(shape[0], format="csr"))
+            elif nests(by[table.name], by[owner.name]) and by[table.name] != by[owner.name]:
+                up = parents(table, by[table.name], owner, by[owner.name])
+                inside = np.flatnonzero(up != OUTSIDE)
+                blocks.append(sparse.csr_array((np.ones(len(inside)), (up[inside], inside)), shape=shape))
+            else:
+                blocks.append(sparse.csr_array(shape))
+        grid.append(blocks)
+    return sparse.csr_array(sparse.block_array(grid, format="csr"))
+
+
+def _order(family: Family, priority: Sequence[str] | None) -> list[str]:
+    """Groups in order of priority for the sequential fit: by default the coarsest table first."""
+    names = [table.name for table in reversed(family.tables)]
+    if priority is None:
+        return names
+    if sorted(priority) != sorted(names):
+        raise ParameterError(parameter="priority", problem=f"must order exactly these tables: {', '.join(names)}")
+    return list(priority)
+
+
+def _fits(
+    family: Family, method: str, order: list[str], *, zero_counts: bool, at_most: Mapping[str, str]
+) -> list[tuple[str, list[FloatArray], dict[str, Any]]]:
+    """Each count and sum fitted; with ``zero_counts`` sums are 0 where the fitted count is."""
+    wanted = [s for s in family.statistics if s["kind"] in ("Count", "CountDistinct", "Sum")]
+    names = {str(statistic["name"]) for statistic in wanted}
+    if missing := (set(at_most) | set(at_most.values())) - names:
+        raise ParameterError(
+            parameter="at_most", problem=f"names no count or sum of the release: {', '.join(sorted(missing))}"
+        )
+    kept = np.ones(family.rows.shape[1], dtype=bool)
+    found = []
+    for statistic in sorted(wanted, key=lambda s: s["kind"] == "Sum"):
+        name = str(statistic["name"])
+        if name in at_most:
+            continue
+        smaller = [s for s in wanted if at_most.get(str(s["name"])) == name]
+        for each, x, residual in _solve(family, [*smaller, statistic], method, order, kept):
+            found.append((each, _published(family, x), residual))
+        if zero_counts and statistic["kind"] == "Count":
+            rests = np.ones(family.rows.shape[1] - family.own, dtype=bool)
+            kept = np.concatenate([found[-1][1][0] > 0, rests])
+    return found
+
+
+def _published(family: Family, x: FloatArray) -> list[FloatArray]:
+    ends = np.cumsum(list(family.sizes.values()))[:-1]
+    return list(np.split(np.asarray(family.rows @ x), ends))
+
+
+def _solve(
+    family: Family, statistics: list[Mapping[str, Any]], method: str, order: list[str], kept: Any
+) -> list[tuple[str, FloatArray, dict[str, Any]]]:
+    """Fit one variable, or several of which each contains the ones before: quarter, then year = quarter + rest."""
+    cells, layers = family.rows.shape[1], len(statistics)
+    used = sparse.csr_array(family.rows[:, np.flatnonzero(kept)])
+    asked = np.diff(used.indptr) > 0
+    block = sparse.csr_array(sparse.kron(np.tril(np.ones((layers, layers))), used[asked], format="csr"))
+    answers = np.concatenate([_column(family, s, "")[asked] for s in statistics])
+    spreads = [_variance(family, statistic) for statistic in statistics]
+    workload = Workload.matrix(block, _group_sizes(family, asked, statistics))
+    totals: list[FloatArray | None] = [None] * layers
+    for _ in range(REFITS + 1 if any(callable(spread) for spread in spreads) else 1):
+        variances = np.concatenate([_at(spread, total)[asked] for spread, total in zip(spreads, totals)])
+        fit = _run(method, workload, answers, variances, order, statistics)
+        fitted = [np.zeros(len(asked)) for _ in statistics]
+        for layer, part in enumerate(np.split(workload.answer(fit.x), layers)):
+            fitted[layer][asked] = part
+        totals = list(fitted)
+    return [
+        (
+            str(s["name"]),
+            _scattered(np.add.reduce(np.split(fit.x, layers)[: i + 1]), kept, cells),
+            _residuals(fit),
+        )
+        for i, s in enumerate(statistics)
+    ]
+
+
+def _residuals(fit: Fit) -> dict[str, Any]:
+    """What the fit reached, so that a reader can tell a finished one from another."""
+    return {
+        "kkt": float(np.max(fit.kkt)),
+        "primal": float(np.max(fit.primal)),
+        "converged": bool(np.all(fit.converged)),
+    }
+
+
+def _run(
+    method: str, workload: Workload, answers: FloatArray, variances: FloatArray, order: list[str], statistics: list[Any]
+) -> Fit:
+    if method != "sequential":
+        return METHODS[method](workload, answers, variances, noise="gaussian")
+    groups = [f"{statistic['name']}:{table}" for table in order for statistic in statistics]
+    present = {group.name for group in workload.groups}
+    return sequential_fit(workload, answers, variances, noise="gaussian", priority=[g for g in groups if g in present])
+
+
+def _group_sizes(family: Family, asked: Any, statistics: list[Mapping[str, Any]]) -> dict[str, int]:
+    ends = np.cumsum([0, *family.sizes.values()])
+    sizes = {name: int(asked[start:stop].sum()) for name, start, stop in zip(family.sizes, ends, ends[1:])}
+    return {f"{s['name']}:{name}": size for s in statistics for name, size in sizes.items() if size}
+
+
+def _scattered(x: FloatArray, kept: Any, cells: int) -> FloatArray:
+    full = np.zeros(cells)
+    full[np.flatnonzero(kept)] = x
+    return full
+
+
+def _column(family: Family, statistic: Mapping[str, Any], end: str) -> FloatArray:
+    name = f"{statistic['name']}{end}"
+    return np.concatenate([table.data.column(name).to_numpy().astype(np.float64) for table in family.tables])
+
+
+def _variance(family: Family, statistic: Mapping[str, Any]) -> Any:
+    """The variance of each answer: a column, or for a transform a function of the totals."""
+    described = dict(statistic["mechanism"])
+    kind = getattr(mechanisms, described.pop("kind"), None)
+    if kind is None or not issubclass(kind, TransformedNoise):
+        return _column(family, statistic, "_sd") ** 2
+    sigma, raw = _column(family, statistic, "_sigma"), _column(family, statistic, "_sd") ** 2
+    noise = "sigma" if "sigma" in described else "laplace_scale"
+    if "degree" in described or "offset" in described:
+        fixed = {name: value for name, value in described.items() if name in ("degree", "offset")}
+        parts = [(sigma == each, kind(**fixed, **{noise: Fraction(float(each))})) for each in np.unique(sigma)]
+        return lambda totals: _spread_at(parts, totals, raw)
+    return raw
+
+
+def _spread_at(parts: list[tuple[Any, Any]], totals: FloatArray | None, raw: FloatArray) -> FloatArray:
+    if totals is None:
+        return raw
+    spread = np.empty_like(raw)
+    for rows, mechanism in parts:
+        spread[rows] = mechanism.variance(np.maximum(totals[rows], 0.0))
+    return spread
+
+
+def _at(spread: Any, totals: FloatArray | None) -> FloatArray:
+    return np.asarray(spread(totals) if callable(spread) else spread)
+
+
+def _with_columns(table: ReleasedTable, columns: Mapping[str, FloatArray]) -> ReleasedTable:
+    data = table.data
+    for name, column in columns.items():
+        data = data.append_column(name, pa.array(column))
+    return replace(table, data=data)

@@ -1,0 +1,85 @@
+"""A small table of establishments with a plan beside it, and a way to run a command on them."""
+
+import json
+
+import pytest
+from typer.testing import CliRunner
+
+from recordwise.cli import app
+from recordwise.generator import write_establishments
+
+PLAN = """\
+dataset = "small"
+source = "establishments.parquet"
+ledger = "small.ledger"
+tuned_on = "synthetic"
+
+[schema]
+unit = "estab_id"
+firm = "firm_id"
+measures.emp = 1
+measures.payann = 1
+columns.county = "text"
+columns.naics = "text"
+
+[[budget]]
+rho = 1
+
+[[budget]]
+rho = 2
+at = { emp = 20, payann = 1000 }
+
+[keys.areas]
+product = { county = ["06037", "17031"], naics = ["441110", "722511"] }
+
+[[queries]]
+group_by = ["county", { prefix = "naics", length = 3 }]
+keys = "areas"
+count = { kind = "Gaussian", rho = 0.1 }
+sum.emp = { kind = "UnitSplit", at = 20, rho = 0.5 }
+sum.payann = { kind = "LogTransform", offset = 2000, sigma = 0.5 }
+"""
+
+
+@pytest.fixture(scope="session")
+def records(tmp_path_factory):
+    path = tmp_path_factory.mktemp("records") / "establishments.parquet"
+    write_establishments(path, 20_000)
+    return path
+
+
+@pytest.fixture
+def folder(tmp_path, records):
+    """A folder with the table and its plan."""
+    (tmp_path / "establishments.parquet").symlink_to(records)
+    (tmp_path / "plan.toml").write_text(PLAN)
+    return tmp_path
+
+
+@pytest.fixture
+def run():
+    """Run a command; the result has exit_code, stdout, stderr."""
+
+    def invoked(*words):
+        return CliRunner().invoke(app, [str(word) for word in words])
+
+    return invoked
+
+
+@pytest.fixture
+def run_json(run):
+    def invoked(*words, exit_code=0):
+        result = run(*words, "--json")
+        assert result.exit_code == exit_code, result.output
+        assert result.stderr == ""
+        return json.loads(result.stdout)
+
+    return invoked
+
+
+@pytest.fixture
+def released(folder, run):
+    """The folder after one release into folder/out."""
+    result = run("release", folder / "plan.toml", "--out", folder / "out", "--yes")
+    assert result.exit_code == 0, result.stderr
+    return folder

@@ -1,0 +1,133 @@
+"""``recordwise check``: everything about a plan, and nothing of the data."""
+
+import pytest
+
+import recordwise as rw
+
+
+def change(folder, old, new):
+    text = (folder / "plan.toml").read_text()
+    assert text.count(old) == 1, old
+    (folder / "plan.toml").write_text(text.replace(old, new))
+
+
+def test_a_plan_is_explained_without_its_data(folder, run):
+    (folder / "establishments.parquet").unlink()
+    result = run("check", folder / "plan.toml")
+    assert result.exit_code == 0
+    for words in (
+        "0.00125 * emp^2",
+        "2 * (ln(payann + 2000) - 7.6009)^2",
+        "Losses at example records",
+        "county_by_naics3",
+        "UnitSplit(at=20, rho=0.5)",
+        "Budget: covers the plan",
+        "the source cannot be opened yet",
+    ):
+        assert words in result.stdout
+    assert not (folder / "small.ledger").exists()
+
+
+def test_the_expected_errors_are_those_of_the_noise_laws(folder, run_json):
+    found = {row["variable"]: row for row in run_json("check", folder / "plan.toml")["expected_error"]}
+    assert found["sum_emp"]["least_sd"] == pytest.approx([20, 20, 20], rel=1e-9)
+    log = rw.LogTransform(offset=2000, sigma="0.5")
+    assert found["sum_payann"]["most_sd"] == pytest.approx(
+        list(log.variance([100, 10_000, 1_000_000]) ** 0.5), rel=1e-12
+    )
+    assert found["count"]["cells"] == 4
+
+
+def test_example_losses_are_those_of_the_policy(folder, run_json):
+    change(folder, "[keys.areas]", "[examples]\nshop = { emp = 4, payann = 140 }\n\n[keys.areas]")
+    (found,) = run_json("check", folder / "plan.toml")["examples"]
+    policy = (
+        rw.Gaussian(rho="0.1").policy_of_count()
+        + rw.UnitSplit(at=20, rho="0.5").policy("emp")
+        + rw.LogTransform(offset=2000, sigma="0.5").policy("payann")
+    )
+    assert found["loss"] == policy.loss({"emp": 4, "payann": 140})
+    assert found["epsilon"] == rw.policy.epsilon(found["loss"], 1e-5)
+
+
+def test_all_problems_are_told_with_their_lines(folder, run, run_json):
+    change(folder, 'kind = "UnitSplit", at = 20, rho = 0.5', 'kind = "UnitSplitt", at = 20, rho = 0.5')
+    change(folder, 'tuned_on = "synthetic"', 'tuned_on = "nothing"')
+    change(folder, "rho = 1\n", "rho = -1\n")
+    lines = (folder / "plan.toml").read_text().splitlines()
+    told = run_json("check", folder / "plan.toml", exit_code=2)["problems"]
+    assert [lines[each["line"] - 1] for each in told] == [
+        'tuned_on = "nothing"',
+        "rho = -1",
+        'sum.emp = { kind = "UnitSplitt", at = 20, rho = 0.5 }',
+    ]
+    plain = run("check", folder / "plan.toml")
+    assert plain.exit_code == 2
+    assert plain.stdout == ""
+    assert all(f"line {each['line']}: " in plain.stderr for each in told)
+
+
+def test_a_plan_beyond_its_budget_ends_with_3_and_a_witness(folder, run, run_json):
+    change(folder, "rho = 2\nat", "rho = 0.1\nat")
+    result = run("check", folder / "plan.toml")
+    assert result.exit_code == 3
+    assert "Budget: refused" in result.stdout
+    told = run_json("check", folder / "plan.toml", exit_code=3)
+    assert told["budget"] == "refused"
+    assert "Nothing was spent" in told["refusal"]
+
+
+def test_what_the_ledger_holds_already_counts(released, run):
+    assert run("check", released / "plan.toml").exit_code == 0
+    run("release", released / "plan.toml", "--out", released / "second", "--yes")
+    assert (released / "second").exists()
+    assert run("check", released / "plan.toml").exit_code == 3
+
+
+def test_without_a_budget_the_condition_of_the_guarantee_is_told(folder, run):
+    text = (folder / "plan.toml").read_text()
+    start, end = text.index("[[budget]]"), text.index("[keys.areas]")
+    (folder / "plan.toml").write_text(text[:start] + text[end:])
+    assert "only if this list of queries was fixed in advance" in run("check", folder / "plan.toml").stdout.replace(
+        "\n  ", " "
+    )
+
+
+def test_a_clamped_sum_is_told_to_be_biased(folder, run):
+    change(folder, 'kind = "UnitSplit", at = 20, rho = 0.5', 'kind = "Clamped", to = 20, rho = 0.5')
+    assert "sum_emp is clamped" in run("check", folder / "plan.toml").stdout
+
+
+def test_examples_are_made_up_from_public_thresholds(folder, run_json):
+    found = {row["name"]: row["record"] for row in run_json("check", folder / "plan.toml")["examples"]}
+    assert found["usual"] == "emp 20, payann 2,000"
+    assert found["giant"] == "emp 20,000, payann 2,000,000"
+
+
+def test_a_group_without_a_promise_is_refused_by_any_budget(folder, run):
+    at = 'at = { by = "naics", values = { "441110" = 20, "722511" = 20 } }'
+    change(folder, 'kind = "UnitSplit", at = 20, rho = 0.5', f'kind = "UnitSplit", {at}, rho = 0.5')
+    change(folder, '{ prefix = "naics", length = 3 }', '"naics"')
+    change(folder, "[keys.areas]", '[examples]\nshop = { emp = 4, payann = 140, naics = "1" }\n\n[keys.areas]')
+    result = run("check", folder / "plan.toml")
+    assert result.exit_code == 3
+    assert "shop: column 'naics' holds a group this policy says nothing about" in result.stdout
+
+
+def test_selected_keys_show_their_delta_and_quantiles_alone_no_error(folder, run, run_json):
+    text = (folder / "plan.toml").read_text()
+    head, _, _ = text.partition("[keys.areas]")
+    budget = "[[budget]]\nselect = { rho = 0.1, delta = 1e-6, pieces = { emp = 50 } }\n\n"
+    query = (
+        '[[queries]]\ngroup_by = "county"\n'
+        "keys = { select = { rho = 0.1, delta = 1e-6, pieces = { emp = 50 } } }\n"
+        "quantile.emp = { p = 0.5, rho = 0.1, grid = { log = [1, 1e5] } }\n"
+    )
+    (folder / "plan.toml").write_text(head + budget + query)
+    result = run("check", folder / "plan.toml")
+    assert result.exit_code == 0, result.output
+    assert "epsilon at 1e-05 + delta" in result.stdout
+    assert "quantiles only" in result.stdout
+    told = run_json("check", folder / "plan.toml")
+    assert all(0 < row["selection_delta"] < row["delta"] for row in told["examples"])
+    assert run("release", folder / "plan.toml", "--out", folder / "out", "--yes").exit_code == 0

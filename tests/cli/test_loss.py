@@ -1,0 +1,125 @@
+"""``recordwise loss``: an establishment looks itself up."""
+
+import json
+import math
+from statistics import NormalDist
+
+import pytest
+
+import recordwise as rw
+from recordwise.cli.lookup import power
+from recordwise.policy import Measure, constant, selection
+
+
+@pytest.fixture
+def saved(tmp_path):
+    def written(policy, name="policy.json"):
+        form = policy.to_json() if isinstance(policy, rw.Policy) else policy
+        (tmp_path / name).write_text(json.dumps(form))
+        return tmp_path / name
+
+    return written
+
+
+def test_a_release_can_be_looked_up(released, run_json):
+    policies = json.loads((released / "out" / "policy.json").read_text())
+    for words, which in (((), "tight"), (("--paper",), "paper")):
+        found = run_json("loss", released / "out" / "policy.json", "emp=1000", "payann=52,000", *words)
+        policy = rw.Policy.from_json(policies[which])
+        assert found["loss"] == policy.loss({"emp": 1000, "payann": 52_000})
+        assert found["epsilon"] == rw.policy.epsilon(found["loss"], 1e-5)
+
+
+def test_the_answer_is_told_in_sentences(released, run):
+    result = run("loss", released / "out" / "policy.json", "emp=4", "payann=140")
+    assert result.exit_code == 0
+    plain = " ".join(result.stdout.split())
+    assert "Somebody who must decide whether your record is in the data" in plain
+    assert "moves the odds by a factor of" in plain
+    assert "with a chance of at most 5%" in plain
+
+
+def test_a_policy_alone_is_read_too(saved, run_json):
+    found = run_json("loss", saved(constant("0.1")), "--delta", "1e-6")
+    assert found["loss"] == 0.1
+    assert found["delta"] == 1e-6
+    assert found["epsilon"] == rw.policy.epsilon(0.1, 1e-6)
+
+
+def test_the_gaussian_epsilon_is_told_only_where_it_holds(saved, run_json):
+    fine, coarse = rw.Gaussian(sigma=5000).policy("emp"), rw.Gaussian(sigma=5).policy("emp")
+    assert run_json("loss", saved(fine), "emp=5000")["gaussian_epsilon"] == rw.policy.gdp_epsilon_of(0.5, 1e-5)
+    assert "gaussian_epsilon" not in run_json("loss", saved(coarse), "emp=5")
+
+
+def test_the_delta_of_private_keys_is_added(saved, run_json):
+    policy = selection(10, {Measure("emp"): 50}, ((1, rw.policy.Measure("x").step / 1000),))
+    found = run_json("loss", saved(policy), "emp=5")
+    assert found["selection_delta"] == pytest.approx(0.001, rel=1e-9)
+    assert found["delta"] == pytest.approx(0.00101, rel=1e-9)
+
+
+def test_a_chance_of_no_promise_raises_the_power_of_a_test():
+    """Against the worst case itself: with chance own the output tells everything, else Gaussian noise of loss rho is seen."""
+    normal = NormalDist()
+    for rho, own, level in ((0.1, 0.01, 0.05), (1.0, 0.3, 0.05), (0.01, 0.9, 0.05)):
+        inside = level / (1 - own)
+        best = own + (1 - own) * normal.cdf(normal.inv_cdf(inside) + math.sqrt(2 * rho))
+        assert best < power(rho, own, level) <= 1
+        assert power(rho, own, level) > power(rho, 0.0, level)
+    assert power(0.1, 0.96, 0.05) == power(0.1, 1.0, 0.05) == 1
+
+
+def test_columns_are_read_in_the_type_the_policy_compares_them_with(saved, run_json):
+    text = rw.UnitSplit(at=rw.by("naics", {"44": 10}, default=50), rho=1).policy("emp")
+    number = rw.UnitSplit(at=rw.by("size", {44: 10}, default=50), rho=1).policy("emp")
+    truth = rw.UnitSplit(at=rw.by("open", {True: 10}, default=50), rho=1).policy("emp")
+    for policy, word in ((text, "naics=44"), (number, "size=44"), (truth, "open=true")):
+        assert run_json("loss", saved(policy), "emp=10", word)["loss"] == 1
+    for policy, word in ((text, "naics=4"), (number, "size=4"), (truth, "open=false"), (text, "naics=")):
+        assert run_json("loss", saved(policy), "emp=50", word)["loss"] == 1
+
+
+def test_a_truth_value_must_be_one(saved, run):
+    policy = rw.UnitSplit(at=rw.by("open", {True: 10}, default=50), rho=1).policy("emp")
+    result = run("loss", saved(policy), "emp=10", "open=maybe")
+    assert result.exit_code == 2
+    assert "must be true or false" in result.stderr
+
+
+BAD = {
+    "lacks emp": [],
+    "did you mean 'emp'?": ["emd=3"],
+    "name=value": ["emp"],
+    "is negative": ["emp=-3"],
+    "must be a finite number": ["emp=many"],
+    "must be a finite number ": ["emp=nan"],
+    "must lie between 0 and 1": ["emp=3", "--delta", "2"],
+}
+
+
+@pytest.mark.parametrize("words", BAD)
+def test_a_record_that_does_not_fit_is_refused(saved, run, words):
+    result = run("loss", saved(rw.Gaussian(sigma=5).policy("emp")), *BAD[words])
+    assert result.exit_code == 2
+    assert words.strip() in result.stderr
+
+
+@pytest.mark.parametrize("text", ["", "{", "[]", "3", '{"recordwise_policy": 99}', '{"tight": {}}', "[" * 100_000])
+def test_a_file_that_is_no_policy_is_refused(tmp_path, run, text):
+    (tmp_path / "policy.json").write_text(text)
+    result = run("loss", tmp_path / "policy.json", "emp=3")
+    assert result.exit_code == 2
+    assert "Traceback" not in result.stderr
+
+
+def test_no_loss_is_told_as_none(saved, run):
+    result = run("loss", saved(rw.Policy()))
+    assert result.exit_code == 0
+    assert "epsilon           0 at" in result.stdout
+
+
+def test_a_huge_loss_is_still_told(saved, run):
+    result = run("loss", saved(rw.Gaussian(sigma=1).policy("emp")), "emp=1000000")
+    assert result.exit_code == 0
+    assert f"10^{5e11 / math.log(10):.0f}" in result.stdout

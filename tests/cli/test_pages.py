@@ -1,0 +1,58 @@
+"""The pages about plans and the command line run as they are printed."""
+
+import re
+import shlex
+from pathlib import Path
+
+import pytest
+
+from recordwise.planfile import load_plan
+from recordwise.planfile.keys import WAYS
+from recordwise.planfile.mechanisms import PARAMETERS
+from recordwise.planfile.planfile import TABLES, TOP
+from recordwise.planfile.queries import BUILDER
+
+DOCS = Path(__file__).parents[2] / "docs"
+
+
+def blocks(page):
+    """The code blocks of a page in order: language and text."""
+    return re.findall(r"^```(\w+)\n(.*?)^```", (DOCS / page).read_text(), flags=re.DOTALL | re.MULTILINE)
+
+
+@pytest.mark.parametrize(("page", "least"), [("tutorial.md", 8), ("howto-keys-levels-thresholds.md", 5)])
+def test_every_block_of_a_page_runs_in_order(page, least, tmp_path, monkeypatch, run):
+    monkeypatch.chdir(tmp_path)
+    found = blocks(page)
+    assert len(found) >= least
+    names: dict[str, object] = {}
+    for language, text in found:
+        if language == "toml":
+            Path("plan.toml").write_text(text)
+        elif language == "python":
+            exec(compile(text, page, "exec"), names)
+        else:
+            assert language == "sh"
+            for line in text.splitlines():
+                program, *words = shlex.split(line)
+                assert program == "recordwise"
+                result = run(*words)
+                assert result.exit_code == 0, (line, result.output)
+    if page == "tutorial.md":
+        assert {"policy.json", "release.json"} <= {path.name for path in (tmp_path / "published-from-python").iterdir()}
+
+
+def test_the_complete_example_of_the_reference_is_a_plan_that_its_budget_covers(tmp_path, run):
+    ((_, text),) = blocks("plan-file.md")
+    (tmp_path / "plan.toml").write_text(text)
+    file = load_plan(tmp_path / "plan.toml")
+    assert len(file.plan.tables()) == 4
+    result = run("check", tmp_path / "plan.toml")
+    assert result.exit_code == 0, result.output
+
+
+def test_the_reference_names_everything_a_plan_may_hold():
+    page = (DOCS / "plan-file.md").read_text()
+    named = {word for code in re.findall(r"`([^`\n]+)`", page) for word in re.findall(r"\w+", code)}
+    assert set(TOP) | set(TABLES) | set(BUILDER) | set(WAYS) | {"select", "select_from"} <= named
+    assert set(PARAMETERS) | {name for names in PARAMETERS.values() for name in names} <= named

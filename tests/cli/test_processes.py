@@ -1,0 +1,99 @@
+"""Commands as processes: exit codes, what goes to which stream, no traceback, and how quickly help comes."""
+
+import json
+import os
+import subprocess
+import sys
+from pathlib import Path
+
+import pytest
+
+SOURCE = Path(__file__).parents[2] / "src"
+
+
+def process(*words, folder=None, **environment):
+    return subprocess.run(
+        [sys.executable, "-m", "recordwise", *map(str, words)],
+        capture_output=True,
+        text=True,
+        timeout=120,
+        cwd=folder,
+        stdin=subprocess.DEVNULL,
+        env=os.environ | {"PYTHONPATH": str(SOURCE)} | environment,
+    )
+
+
+def test_a_release_in_a_pipe_is_quiet(folder):
+    done = process("release", "plan.toml", "--out", "out", "--yes", folder=folder)
+    assert done.returncode == 0, done.stderr
+    assert "\x1b" not in done.stdout + done.stderr
+    assert "Published in out" in done.stdout
+    assert [line.split(": ")[0] for line in done.stderr.splitlines()] == ["recordwise"] * 5
+    verified = process("ledger", "verify", "small.ledger", "--against", "out", folder=folder)
+    assert verified.returncode == 0
+    looked_up = process("loss", "out/policy.json", "emp=10", "payann=400", "--json", folder=folder)
+    assert json.loads(looked_up.stdout)["loss"] > 0
+    assert looked_up.stderr == ""
+
+
+def test_a_refused_budget_ends_with_3(folder):
+    text = (folder / "plan.toml").read_text().replace("rho = 2\nat", "rho = 0.01\nat")
+    (folder / "plan.toml").write_text(text)
+    done = process("release", "plan.toml", "--out", "out", "--yes", folder=folder)
+    assert done.returncode == 3
+    assert "Traceback" not in done.stderr
+
+
+GARBAGE = [
+    ["check", "establishments.parquet"],
+    ["check", "absent.toml"],
+    ["check", "."],
+    ["release", "establishments.parquet", "--out", "out", "--yes"],
+    ["release", "plan.toml"],
+    ["loss", "establishments.parquet", "emp=3"],
+    ["loss", "absent.json"],
+    ["ledger", "show", "establishments.parquet"],
+    ["ledger", "verify", "plan.toml"],
+    ["demo", "--establishments", "many"],
+    ["nonsense"],
+    ["check", "plan.toml", "--wrong"],
+]
+
+
+@pytest.mark.parametrize("words", GARBAGE, ids=" ".join)
+def test_garbage_ends_with_2_and_a_sentence(folder, words):
+    done = process(*words, folder=folder)
+    assert done.returncode == 2
+    assert done.stderr.strip()
+    assert "Traceback" not in done.stderr
+
+
+def test_debug_shows_the_traceback(folder):
+    done = process("check", "absent.toml", "--debug", folder=folder)
+    assert done.returncode != 0
+    assert "Traceback" in done.stderr
+
+
+def test_help_loads_neither_engine_nor_arrow(tmp_path):
+    code = (
+        "import sys\nfrom typer.testing import CliRunner\nfrom recordwise.cli import app\n"
+        "result = CliRunner().invoke(app, ['--help'])\n"
+        "assert result.exit_code == 0 and 'check' in result.stdout\n"
+        "print(sorted({'duckdb', 'pyarrow', 'sqlglot', 'numba', 'scipy', 'pandas'} & set(sys.modules)))"
+    )
+    environment = os.environ | {"PYTHONPATH": str(SOURCE)}
+    done = subprocess.run([sys.executable, "-c", code], capture_output=True, text=True, env=environment, timeout=60)
+    assert done.stdout.strip() == "[]", done.stderr
+
+
+def test_an_unexpected_failure_quotes_nothing(tmp_path, run, monkeypatch):
+    import recordwise.planfile
+
+    def broken(_):
+        raise KeyError("a secret")
+
+    monkeypatch.setattr(recordwise.planfile, "load_plan", broken)
+    result = run("check", tmp_path / "plan.toml")
+    assert result.exit_code == 1
+    assert "KeyError" in result.stderr
+    assert "secret" not in result.stderr + result.stdout
