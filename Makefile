@@ -5,7 +5,7 @@ BIN := $(VENV)/bin
 READY := $(VENV)/.ready
 JOBS ?= 2
 
-.PHONY: demo test test-slow bench docs lint lock clean
+.PHONY: demo test test-slow bench bench-peers docs lint lock clean
 
 demo: $(READY)
 	$(BIN)/python -m recordwise demo
@@ -25,6 +25,10 @@ lint: $(READY)
 bench: $(READY)
 	$(BIN)/python -m benchmarks
 
+# The same job in other libraries, each in an environment of its own; downloads them, and Tumult Analytics needs Java.
+bench-peers: $(READY)
+	$(BIN)/python -m benchmarks.peers
+
 docs: $(READY)
 	$(BIN)/mkdocs build --strict
 
@@ -40,4 +44,4 @@ lock:
 	uv pip compile --quiet --universal --python-version 3.11 --generate-hashes --no-emit-index-url --no-annotate --no-header --extra dev pyproject.toml -o requirements.lock
 
 clean:
-	rm -rf $(VENV) .mypy_cache .ruff_cache .pytest_cache .import_linter_cache site
+	rm -rf $(VENV) .venv-peers .mypy_cache .ruff_cache .pytest_cache .import_linter_cache site

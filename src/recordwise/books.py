@@ -67,7 +67,8 @@ class Books:
     """The chain of one file, or of one process where there is no path."""
 
     def __init__(self, path: str | Path | None, *, writable: bool) -> None:
-        self.path = "in memory" if path is None else str(path)
+        self.kept = path is not None
+        self.path = str(path) if self.kept else "in memory"
         self._turn = threading.RLock()
         self._process = os.getpid()
         with self._told(NOTHING_DRAWN):

@@ -74,6 +74,11 @@ class Ledger:
         """Where it is kept."""
         return self._books.path
 
+    @property
+    def kept(self) -> bool:
+        """Whether it outlives the process."""
+        return self._books.kept
+
     def _open(self, identity: dict[str, Any]) -> None:
         self._books.lay_out()
         first = self._books.first()

@@ -28,10 +28,6 @@ class ReleasedTable:
         known = {field.name: field.metadata or {} for field in self.data.schema}
         return {name: found[FLAG].decode() for name, found in known.items() if FLAG in found}
 
-    def repeating(self) -> list[str]:
-        """The columns in which few values come again and again."""
-        return [name for name in self.data.column_names if name in self.keys or name.endswith(("_sd", "_sigma"))]
-
 
 def flagged(table: pa.Table, flags: Mapping[str, str]) -> pa.Table:
     """The table with a flag in the metadata of some columns."""
@@ -45,8 +41,8 @@ def write_parquet(table: ReleasedTable, folder: Path, *, mark: str) -> None:
     """One table; what it is marked as stands in the file's metadata."""
     import pyarrow.parquet
 
-    marked, path = table.data.replace_schema_metadata({METADATA: mark}), folder / f"{table.name}.parquet"
-    pyarrow.parquet.write_table(marked, path, compression=COMPRESSION, use_dictionary=table.repeating())
+    marked = table.data.replace_schema_metadata({METADATA: mark})
+    pyarrow.parquet.write_table(marked, folder / f"{table.name}.parquet", compression=COMPRESSION)
 
 
 def write_csv(table: ReleasedTable, folder: Path, *, mark: str) -> None:

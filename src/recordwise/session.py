@@ -39,6 +39,8 @@ from recordwise.published import NOT_PRIVATE, PRIVATE, ReleasedTable, flagged
 from recordwise.release import Release
 from recordwise.selecting import rehearse_selection, select_cells
 
+IN_A_FILE = "kept in a file"
+IN_MEMORY = "in memory only: gone with the process, so that this release cannot be verified"
 TUNINGS = ("public", "synthetic", "past", "confidential")
 Progress = Callable[[str], None]
 
@@ -171,7 +173,8 @@ class Session:
             tell("drawing noise")
             tables = tuple(_publish(plan, each, ready, source, level) for each, ready in zip(exact, prepared))
             tell("booking the release")
-            return self._booked(tables, policy, paper, described, charge, private=source.private)
+            stated = {"plan": described, "interval_level": level}
+            return self._booked(tables, policy, paper, stated, charge, private=source.private)
 
     def _prepared(self, plan: Plan, exact: TableTotals | FoundTotals, level: float) -> PreparedTable | None:
         """Every mechanism tried out before the charge; where keys are selected, the cells to prepare are not known before."""
@@ -207,7 +210,7 @@ class Session:
         described = [asked.to_json(foreign)]
         with self._charged(policy, query=name, plan=described) as charge:
             table = ReleasedTable(name=safe_name(name), keys=(), variables=(), data=foreign.run(rows))
-            return self._booked((table,), policy, policy, described, charge, private=not seeded)
+            return self._booked((table,), policy, policy, {"plan": described}, charge, private=not seeded)
 
     def _check_tuning(self) -> None:
         if self.tuned_on == "confidential" and not self.accept_tuning:
@@ -231,7 +234,7 @@ class Session:
         tables: tuple[ReleasedTable, ...],
         policy: Policy,
         paper: Policy,
-        plan: list[dict[str, Any]],
+        stated: dict[str, Any],
         charge: Charge,
         *,
         private: bool,
@@ -242,13 +245,13 @@ class Session:
             tables=tables,
             policy=policy,
             paper_policy=paper,
-            description=self._description(plan),
+            description=self._description() | stated,
             digest=digest,
             head=head,
             private=private,
         )
 
-    def _description(self, plan: list[dict[str, Any]]) -> dict[str, Any]:
+    def _description(self) -> dict[str, Any]:
         from recordwise import __version__
 
         return {
@@ -256,7 +259,7 @@ class Session:
             "guarantee": FIXED_IN_ADVANCE if self.budget is None else WITHIN_BUDGET,
             "budget": None if self.budget is None else self.budget.to_json(),
             "schema": schema_json(self.schema),
-            "plan": plan,
+            "books": IN_A_FILE if self._ledger.kept else IN_MEMORY,
             "tuned_on": self.tuned_on,
             "accept_tuning": self.accept_tuning,
             "versions": {"recordwise": __version__, **versions()},

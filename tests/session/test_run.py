@@ -187,6 +187,13 @@ def test_releases_and_ledger_say_what_the_guarantee_rests_on() -> None:
         assert bound.run(question()).to_json()["guarantee"] == WITHIN_BUDGET
 
 
+def test_a_release_says_its_level_and_whether_its_books_are_kept(tmp_path) -> None:
+    with session(records()) as free, session(records(), tmp_path / "l") as kept:
+        assert free.run(question()).to_json()["books"].startswith("in memory only")
+        stated = kept.run(question(), level=0.9).to_json()
+    assert (stated["books"], stated["interval_level"]) == ("kept in a file", 0.9)
+
+
 def test_seeded_runs_repeat_and_secure_ones_do_not() -> None:
     with session(records()) as opened:
         seeded = [opened.run(question(), rng=Seeded(3)).digest for _ in range(2)]
