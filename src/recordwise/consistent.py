@@ -20,7 +20,7 @@ from recordwise.errors import ParameterError
 from recordwise.mechanisms.transforming import TransformedNoise
 from recordwise.nesting import OUTSIDE, nests, parents
 from recordwise.postprocess import Fit, Workload, max_fit, nnls, ols, reweighted_fit, sequential_fit
-from recordwise.published import ReleasedTable
+from recordwise.published import FITTED, ReleasedTable
 from recordwise.release import Release
 
 METHODS: dict[str, Callable[..., Fit]] = {
@@ -32,7 +32,6 @@ METHODS: dict[str, Callable[..., Fit]] = {
 }
 REFITS = 3
 """Fits with weights taken at the fitted totals, where the variance depends on them: enough for a bias below a thousandth."""
-FITTED = "_fit"
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

@@ -1,7 +1,7 @@
 """The budget of one dataset and everything charged to it, committed before noise is drawn.
 
-A ledger is one file of chained events (``recordwise.books``) for one dataset, one schema and one budget. One transaction reads what
-was spent, asks the budget and writes the charge: many processes can share a file and never overspend. A crash may waste budget; it
+A ledger is one file of chained events (``recordwise.books``) for one dataset, one schema and one budget. The transaction that
+writes a charge is alone on the file and admits it against what is spent at that moment: many processes never overspend together. A crash may waste budget; it
 never exceeds it. Every release carries the head of the chain it saw, so that a ledger put back to an older copy is found too.
 """
 
@@ -93,19 +93,22 @@ class Ledger:
 
     def charge(self, policy: Policy, *, query: str, details: Any = None) -> Charge:
         """Commit the policy to the books if the budget covers it for every possible record; nothing is written otherwise."""
+        # A long proof is made before the file is held, and again only if somebody else was charged meanwhile.
+        known = self.spent()
+        after = self._admitted(known, policy, query)
         with self._books.transaction(state="Nothing was drawn; unless this charge was committed, nothing was spent."):
-            after = self._admitted(policy, query)
+            if (spent := self.spent()) != known:
+                after = self._admitted(spent, policy, query)
             body = {"query": query, "policy": policy.to_json(), "spent": after.to_json(), "details": details}
             event = self._books.append("charged", body)
         return Charge(sequence=event.sequence, head=Head(length=event.sequence, digest=event.digest))
 
     def check(self, policy: Policy, *, query: str) -> None:
         """Raise what ``charge`` would raise, and write nothing."""
-        self._admitted(policy, query)
+        self._admitted(self.spent(), policy, query)
 
-    def _admitted(self, policy: Policy, query: str) -> Policy:
+    def _admitted(self, spent: Policy, policy: Policy, query: str) -> Policy:
         """What will have been spent, if the budget covers it for every possible record."""
-        spent = self.spent()
         after = spent + policy
         verdict = None if self.budget is None else self.budget.dominates(after, seconds=ADMISSION_SECONDS)
         if self.budget is None or verdict:

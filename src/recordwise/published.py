@@ -11,6 +11,8 @@ NOT_PRIVATE = "NOT PRIVATE: drawn from a seeded generator, for tests and simulat
 METADATA = b"recordwise"
 FLAG = b"recordwise_flag"
 COMPRESSION = "zstd"
+FITTED = "_fit"
+"""The end of the name of a column that was fitted to add up, beside the one that was drawn."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

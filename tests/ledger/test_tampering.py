@@ -9,12 +9,13 @@ from pathlib import Path
 import pyarrow.parquet as pq
 import pytest
 
+import recordwise as rw
 from recordwise.errors import LedgerError
 from recordwise.ledger import Ledger
 from recordwise.ledger_audit import verify
 from recordwise.noise import Seeded
 from recordwise.policy import constant
-from small_release import generous, question, records, session
+from small_release import generous, keys, question, records, session
 
 
 @pytest.fixture
@@ -137,6 +138,19 @@ def test_a_changed_number_in_a_parquet_file_is_detected(books) -> None:
     pq.write_table(changed.replace_schema_metadata(table.schema.metadata), path)
     problems = verify(books, against=folders(books))
     assert any("b: its tables are not those that were released" in problem for problem in problems)
+
+
+def test_a_release_made_consistent_is_still_the_one_that_was_booked(tmp_path) -> None:
+    asked = rw.query().group_by("county", keys=keys()).levels(rw.prefix("naics", 2), rw.prefix("naics", 3))
+    with session(records(), tmp_path / "l", generous()) as opened:
+        release = opened.run(asked.count(rw.Gaussian(rho="0.1"), alias="n"))
+    release.consistent().save(tmp_path / "fitted")
+    assert verify(tmp_path / "l", against=[tmp_path / "fitted"]) == []
+    path = tmp_path / "fitted" / "county_by_naics2.parquet"
+    table = pq.read_table(path)
+    changed = table.set_column(2, "n", [[value + 1 for value in table["n"].to_pylist()]])
+    pq.write_table(changed.replace_schema_metadata(table.schema.metadata), path)
+    assert any("not those that were released" in problem for problem in verify(tmp_path / "l", against=[path.parent]))
 
 
 def test_a_changed_csv_file_is_detected(books) -> None:
