@@ -1,8 +1,9 @@
 """The budget of one dataset and everything charged to it, committed before noise is drawn.
 
 A ledger is one file of chained events (``recordwise.books``) for one dataset, one schema and one budget. The transaction that
-writes a charge is alone on the file and admits it against what is spent at that moment: many processes never overspend together. A crash may waste budget; it
-never exceeds it. Every release carries the head of the chain it saw, so that a ledger put back to an older copy is found too.
+writes a charge is alone on the file and admits it against what is spent at that moment: many processes never overspend
+together. A crash may waste budget; it never exceeds it. Every release carries the head of the chain it saw, so that a ledger put
+back to an older copy is found too.
 """
 
 import json
