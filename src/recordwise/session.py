@@ -22,17 +22,19 @@ from recordwise.drawn import Drawn
 from recordwise.engines import DuckDB
 from recordwise.engines.results import FoundTotals, TableTotals
 from recordwise.engines.sources import open_source
-from recordwise.errors import DrawingError, LedgerError, ParameterError, RecordwiseError, TuningError
+from recordwise.errors import DrawingError, GroupLossError, LedgerError, ParameterError, RecordwiseError, TuningError
 from recordwise.exact import Number
 from recordwise.fingerprint import digest_of
 from recordwise.foreign import SplitRows, read_foreign
 from recordwise.ledger import FIXED_IN_ADVANCE, WITHIN_BUDGET, Charge, Ledger
 from recordwise.noise import BitSource, Secure
+from recordwise.owner import EDGES, LossSummary, read_summary, realised_tree
 from recordwise.plan import Measure, Plan, Query, Schema, parse_sql
 from recordwise.plan.analysis import plan_policy, plan_warnings
 from recordwise.plan.mechanism import Mechanism
 from recordwise.plan.query import KeyList
 from recordwise.policy import By, Policy
+from recordwise.policy.sql import terms_sql
 from recordwise.published import NOT_PRIVATE, PRIVATE, ReleasedTable, flagged
 from recordwise.release import Release
 from recordwise.selecting import rehearse_selection, select_cells
@@ -115,6 +117,27 @@ class Session:
     def history(self) -> list[Event]:
         """Every event of the ledger, oldest first."""
         return self._ledger.history()
+
+    def loss_summary(self, policy: Policy, *, edges: Sequence[float] = EDGES) -> LossSummary:
+        """CONFIDENTIAL: how the losses of a policy are distributed over the records, computed inside the engine."""
+        found = self._engine.summarise(terms_sql(policy.rho, "duckdb"), edges)
+        return read_summary(found.reveal(), edges)
+
+    def firm_loss_summary(self, policy: Policy, *, bound: str = "tight", edges: Sequence[float] = EDGES) -> LossSummary:
+        """CONFIDENTIAL: the same for firms, the losses of their units joined by a group bound (T-GROUP)."""
+        if policy.delta_terms:
+            raise GroupLossError(reason="private key selection has a delta, for which single losses bound nothing")
+        found = self._engine.summarise_firms(terms_sql(policy.rho, "duckdb"), edges, bound=bound)
+        return read_summary(found.reveal(), edges)
+
+    def realised_loss_summary(self, query: Query, *, edges: Sequence[float] = EDGES) -> LossSummary:
+        """CONFIDENTIAL: what the records of the public cells really lost, beside what else was in their cells; one table."""
+        plan = self._plan([query])
+        if len(plan.tables()) != 1 or plan.selection(plan.tables()[0]) is not None:
+            raise ParameterError(parameter="query", problem="must have one table with public keys for realised losses")
+        (table,) = plan.tables()
+        found = self._engine.summarise_beside_totals(plan, table, realised_tree(plan, table), edges)
+        return read_summary(found.reveal(), edges)
 
     def sql(
         self,

@@ -109,7 +109,6 @@ def test_a_step_that_floats_cannot_hold_is_refused(step: Any) -> None:
         lambda: additive_table("emp", x, ((1.0, 1),)),
         lambda: selection(1, {"emp": 5}, ((1, 2),)),
         lambda: selection(0, {"emp": 5}, ((1, "0.5"),)),
-        lambda: selection(1, {"emp": by("g", {"a": 5})}, ((1, "0.5"),)),
         lambda: log(x),
         lambda: log(5),
         lambda: x + -1,

@@ -1,0 +1,104 @@
+"""Confidential summaries for the owner: the losses of the records as they are in the data."""
+
+import numpy as np
+import pyarrow as pa
+import pytest
+
+import recordwise as rw
+from recordwise.errors import GroupLossError, ParameterError
+from recordwise.policy import group_loss, selection
+
+COUNTIES = ["01", "02", "03"]
+EDGES = [0.001234567, 0.01234567, 0.1234567, 1.234567, 12.34567]
+
+
+@pytest.fixture(scope="module")
+def rows():
+    chance = np.random.default_rng(5)
+    size = 400
+    emp = np.minimum(np.floor(chance.pareto(1.1, size) + 1), 5000).astype(int)
+    return {
+        "id": np.arange(size),
+        "emp": emp,
+        "county": chance.choice([*COUNTIES, "99"], size),
+        "firm": chance.integers(0, 60, size),
+    }
+
+
+@pytest.fixture(scope="module")
+def opened(rows):
+    with rw.Session(pa.table(rows), unit="id", measures={"emp": 1}, firm="firm") as session:
+        yield session
+
+
+def counted(losses):
+    return np.bincount(np.searchsorted(EDGES, losses, side="left"), minlength=len(EDGES) + 1)
+
+
+def test_losses_of_a_policy_are_counted_as_python_counts_them(opened, rows):
+    policy = rw.UnitSplit(at=50, rho=0.01).policy("emp", tight=False) + rw.Gaussian(sigma=300).policy("emp")
+    found = opened.loss_summary(policy, edges=EDGES)
+    np.testing.assert_array_equal(found.counts, counted(policy.loss(rows)))
+    assert found.share_above(1.234567) == np.mean(policy.loss(rows) > 1.234567)
+
+
+@pytest.mark.parametrize("bound", ["tight", "simple"])
+def test_firms_join_the_losses_of_their_units(opened, rows, bound):
+    policy = rw.Gaussian(sigma=300).policy("emp")
+    losses = np.asarray(policy.loss(rows))
+    joint = [group_loss(losses[rows["firm"] == firm], bound=bound) for firm in np.unique(rows["firm"])]
+    np.testing.assert_array_equal(opened.firm_loss_summary(policy, bound=bound, edges=EDGES).counts, counted(joint))
+
+
+@pytest.mark.parametrize(
+    "mechanism",
+    [
+        rw.LogTransform(offset=10, sigma=1),
+        rw.RootTransform(degree=2, offset=1, sigma=2),
+        rw.LogTransform(offset=10, laplace_scale="0.3"),
+        rw.Gaussian(sigma=100),
+    ],
+    ids=lambda mechanism: f"{type(mechanism).__name__}",
+)
+def test_realised_losses_are_those_of_the_mechanism_at_each_records_own_cell(opened, rows, mechanism):
+    keys = rw.Keys.product(county=COUNTIES)
+    asked = rw.query().group_by("county", keys=keys).sum("emp", mechanism)
+    inside = np.isin(rows["county"], COUNTIES)
+    totals = {county: int(rows["emp"][rows["county"] == county].sum()) for county in COUNTIES}
+    pairs = zip(rows["emp"][inside], rows["county"][inside])
+    exact = [mechanism.realised_loss(totals[county] - int(emp), int(emp)) for emp, county in pairs]
+    # The summary adds one grid step to what really changed, so compare away from the edges.
+    found = opened.realised_loss_summary(asked, edges=EDGES)
+    assert found.counts.sum() == inside.sum()
+    np.testing.assert_array_equal(found.counts, counted(np.array(exact) * (1 + 1e-4)))
+
+
+def test_realised_losses_never_exceed_the_policy(opened):
+    asked = (
+        rw.query()
+        .group_by("county", keys=rw.Keys.product(county=COUNTIES))
+        .sum("emp", rw.LogTransform(offset=10, sigma=1))
+    )
+    realised, promised = (
+        opened.realised_loss_summary(asked, edges=EDGES),
+        opened.loss_summary(opened.policy_of(asked), edges=EDGES),
+    )
+    assert realised.quantile(0.9) <= promised.quantile(0.9)
+
+
+def test_a_summary_prints_nothing_but_a_warning(opened):
+    assert repr(opened.loss_summary(rw.policy.constant(1), edges=EDGES)) == "<LossSummary: CONFIDENTIAL>"
+
+
+def test_summaries_cost_nothing(opened):
+    before = len(opened.history())
+    opened.loss_summary(rw.policy.constant(1))
+    assert len(opened.history()) == before
+
+
+def test_what_has_no_bound_is_refused(opened):
+    with pytest.raises(GroupLossError):
+        opened.firm_loss_summary(selection(3, {"emp": 50}, ((1, 0.001), (2, 0.1))))
+    levels = rw.query().levels("county", rw.prefix("county", 1), keys=rw.Keys.product(county=COUNTIES))
+    with pytest.raises(ParameterError, match="one table"):
+        opened.realised_loss_summary(levels.count(rw.Gaussian(rho=1)))
