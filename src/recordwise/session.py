@@ -164,6 +164,8 @@ class Session:
         source, plan = bit_source(rng), self._plan(queries)
         policy, paper, name = plan_policy(plan), plan_policy(plan, tight=False), query_names(plan)
         self._ledger.check(policy, query=name)
+        for table in plan.tables():
+            rehearse(plan, table, level=level)
         tell("reading records")
         exact = self._engine.totals(plan)
         prepared = [self._prepared(plan, each, level) for each in exact]
@@ -177,8 +179,7 @@ class Session:
             return self._booked(tables, policy, paper, stated, charge, private=source.private)
 
     def _prepared(self, plan: Plan, exact: TableTotals | FoundTotals, level: float) -> PreparedTable | None:
-        """Every mechanism tried out before the charge; where keys are selected, the cells to prepare are not known before."""
-        rehearse(plan, exact.table, level=level)
+        """The mechanism of every cell; where keys are selected, the cells are not known before the charge."""
         if isinstance(exact, TableTotals):
             return prepare_table(plan, exact, level=level)
         rehearse_selection(plan, exact)
