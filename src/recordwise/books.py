@@ -80,8 +80,12 @@ class Books:
         connection = sqlite3.connect(
             ":memory:" if path is None else path, timeout=WAIT_SECONDS, isolation_level=None, check_same_thread=False
         )
-        self._write_ahead(connection)
-        connection.execute("PRAGMA synchronous = FULL")
+        try:
+            self._write_ahead(connection)
+            connection.execute("PRAGMA synchronous = FULL")
+        except BaseException:
+            connection.close()
+            raise
         return connection
 
     def _write_ahead(self, connection: sqlite3.Connection) -> None:
@@ -93,7 +97,6 @@ class Books:
                 return
             except sqlite3.OperationalError as error:
                 if primary_code(error) != sqlite3.SQLITE_BUSY or time.monotonic() > deadline:
-                    connection.close()
                     raise
             time.sleep(0.01)
 
@@ -110,6 +113,9 @@ class Books:
             if log.exists() and log.stat().st_size:
                 raise
             connection = sqlite3.connect(f"{address}?mode=ro&immutable=1", uri=True, check_same_thread=False)
+        except BaseException:
+            connection.close()
+            raise
         return connection
 
     def tables(self) -> set[str]:
