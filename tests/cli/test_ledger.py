@@ -2,6 +2,7 @@
 
 import shutil
 import sqlite3
+from contextlib import closing
 
 import pytest
 
@@ -32,7 +33,7 @@ def test_several_folders_may_follow(released, run):
 
 
 def test_a_changed_entry_is_found(released, run):
-    with sqlite3.connect(released / "small.ledger") as books:
+    with closing(sqlite3.connect(released / "small.ledger")) as books, books:
         books.execute("DROP TRIGGER no_update")
         books.execute("UPDATE events SET body = replace(body, 'sum_emp', 'sum_xxx') WHERE kind = 'charged'")
     books.close()
