@@ -2,6 +2,7 @@
 
 import pytest
 
+import small_release
 from engine_choice import Choice, local_spark
 
 
@@ -18,3 +19,9 @@ def opens(request):
     """Opens a table: ``opens(source, schema)``. What is asked of it must have one answer."""
     spark = request.getfixturevalue("spark_session") if request.param == "spark" else None
     return Choice(request.param, spark)
+
+
+@pytest.fixture
+def on_both_engines(opens, monkeypatch):
+    """``small_release.session`` opens its tables on each engine in turn."""
+    monkeypatch.setattr(small_release, "HOW", opens.session_options())
