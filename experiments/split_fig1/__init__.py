@@ -1,1 +1,1 @@
-"""[S] Figure 1: the error of a clamped sum of heavy-tailed values, and the erratum in its axis."""
+"""Figure 1 of Seeman et al.: the error of a clamped sum of heavy-tailed values, and the erratum in its axis."""

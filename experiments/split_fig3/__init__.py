@@ -1,1 +1,1 @@
-"""[S] Figure 3: county x industry tables of establishments, top-coding against splitting."""
+"""Figure 3 of Seeman et al.: county x industry tables of establishments, top-coding against splitting."""

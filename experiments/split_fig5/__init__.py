@@ -1,1 +1,1 @@
-"""[S] Figure 5: what establishments and firms lose, by policy and in fact."""
+"""Figure 5 of Seeman et al.: what establishments and firms lose, by policy and in fact."""

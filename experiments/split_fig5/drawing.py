@@ -44,8 +44,8 @@ def figure(curves: Sequence[Row], schemes: Sequence[str]) -> Any:
             axis.set(xscale="log", xlim=(1e-4, 1e9), ylim=(0, 1.02))
             tidy(axis, title=f"{scheme}: {TITLES[unit]}", xlabel="", ylabel="")
         line[0].set_ylabel("share with at most this loss", fontsize=12)
-        place = "upper left" if unit == "chain" else "lower right"
-        line[-1].legend(framealpha=0.95, edgecolor="none", fontsize=10.5, loc=place)
+        if unit != "chain":  # The third row has the lines of the second.
+            line[-1].legend(framealpha=0.95, edgecolor="none", fontsize=10.5, loc="lower right")
     for axis in axes[-1]:
         axis.set_xlabel("privacy loss ρ at total budget 1", fontsize=12)
     return drawn
