@@ -93,7 +93,8 @@ def biased(rows: Sequence[Row]) -> Claim:
         gains[family] = [low["are_50"] / high["are_50"] for low, high in pairs]
     good = max(gains["top-coding"]) < 2 and min(gains["splitting"]) > 2.8
     return Claim(
-        statement="Bias rules aggressive top-coding: ten times the budget helps it by less than 2, splitting by the root of ten.",
+        statement="Bias rules aggressive top-coding: ten times the budget helps it by less than 2, splitting by "
+        "the root of ten.",
         paper=READING,
         ours="median error at budget 1 over budget 10: "
         + ", ".join(f"{family} {min(each):.2f} to {max(each):.2f}" for family, each in gains.items()),

@@ -97,7 +97,8 @@ def group_bounds(summary: Sequence[Row]) -> Claim:
         why=(
             ""
             if better
-            else "Not where the losses are nearly equal, as under the Conservative scheme: there Lemma 5 is the larger. "
+            else "Not where the losses are nearly equal, as under the Conservative scheme: there Lemma 5 is the "
+            "larger. "
         )
         + (
             "The tight bound is the smallest of the three for every firm."
