@@ -16,10 +16,9 @@ from recordwise.generator import CountyTable, establishments
 
 FILE = "cbp_county_2017.parquet"
 REAL = (
-    "The six-digit cells of County Business Patterns 2017, read from the data folder and expanded to one record "
-    "for each of "
-    "7.25 million establishments, which add up to the published employment and payroll; firms are made up. "
-    "The paper used a synthetic file of its own."
+    "The six-digit cells of County Business Patterns 2017, read from the data folder and expanded to one record for each "
+    "of 7.25 million establishments, which add up to the published employment and payroll; firms are made up. The paper "
+    "used a synthetic file of its own."
 )
 GENERATED_ROWS = 2_000_000
 """Without the file; enough that more than a thousand cells hold a hundred establishments."""

@@ -48,8 +48,8 @@ def counts(rows: Sequence[Row]) -> Claim:
     found = {budget: chosen(rows, family="counts", budget=budget) for budget in BUDGETS}
     worst = {budget: max(row["are_95"] for row in each) for budget, each in found.items()}
     return Claim(
-        statement="Counts of establishments and firms are accurate at both budgets (95 % of the errors below the "
-        "20 % line).",
+        statement="Counts of establishments and firms are accurate at both budgets (95 % of the errors below the 20 % "
+        "line).",
         paper=READING,
         ours=", ".join(
             f"at budget {budget} 95 % of the errors are below {error:.1%}" for budget, error in worst.items()
@@ -65,14 +65,14 @@ def better(rows: Sequence[Row], scheme: str) -> Claim:
     ratios = [best_top_coding(rows, row) / row["are_50"] for row in panels]
     good = len(won) == len(panels)
     return Claim(
-        statement=f"{scheme} splitting has a smaller median error than every top-coding scheme, for each sum, "
-        "budget and level.",
+        statement=f"{scheme} splitting has a smaller median error than every top-coding scheme, for each sum, budget and "
+        "level.",
         paper=READING,
-        ours=f"in {len(won)} of {len(panels)} cases; the best top-coding has {min(ratios):.1f} to "
-        f"{max(ratios):.1f} times its error",
+        ours=f"in {len(won)} of {len(panels)} cases; the best top-coding has {min(ratios):.1f} to {max(ratios):.1f} times "
+        "its error",
         agrees=good,
-        why="The losses differ: top-coding holds every record to the budget, splitting only records of one piece "
-        "(figure 5)."
+        why="The losses differ: top-coding holds every record to the budget, splitting only records of one piece (figure "
+        "5)."
         if good
         else "A top-coding scheme has the smaller median error in the other cases.",
     )
@@ -93,8 +93,8 @@ def biased(rows: Sequence[Row]) -> Claim:
         gains[family] = [low["are_50"] / high["are_50"] for low, high in pairs]
     good = max(gains["top-coding"]) < 2 and min(gains["splitting"]) > 2.8
     return Claim(
-        statement="Bias rules aggressive top-coding: ten times the budget helps it by less than 2, splitting by "
-        "the root of ten.",
+        statement="Bias rules aggressive top-coding: ten times the budget helps it by less than 2, splitting by the root "
+        "of ten.",
         paper=READING,
         ours="median error at budget 1 over budget 10: "
         + ", ".join(f"{family} {min(each):.2f} to {max(each):.2f}" for family, each in gains.items()),
@@ -114,8 +114,7 @@ def usable(rows: Sequence[Row]) -> Claim:
     }
     good = found["splitting", 1] < 0.05 and found["top-coding", 1] > 0.05
     return Claim(
-        statement="At budget 1 a splitting scheme keeps every median error below the 5 % line; no top-coding "
-        "scheme does.",
+        statement="At budget 1 a splitting scheme keeps every median error below the 5 % line; no top-coding scheme does.",
         paper=READING,
         ours="largest median error of the best scheme: "
         + ", ".join(f"{family} {error:.1%} at budget {budget}" for (family, budget), error in found.items()),
