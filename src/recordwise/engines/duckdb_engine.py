@@ -16,7 +16,7 @@ from recordwise.engines.sources import CsvFiles, ParquetFiles, Relation, open_so
 from recordwise.engines.wide import scatter, words
 from recordwise.errors import DataError, PlanError, RecordError, SourceError
 from recordwise.plan.bases import Base, bases_of
-from recordwise.plan.beside import beside_tree
+from recordwise.plan.beside import beside_tree, many_beside_tree
 from recordwise.plan.bin_trees import bins_tree, grid_table
 from recordwise.plan.found_cells import found_cells_tree, typed_cells
 from recordwise.plan.lowering import POSITION, Names, cells_tree, firms_tree, total_name, totals_trees
@@ -26,14 +26,16 @@ from recordwise.plan.records import Stored, checks, records_tree, type_problem, 
 from recordwise.plan.schema import Schema
 from recordwise.plan.split_rows import pieces_count_tree, split_rows_tree
 from recordwise.plan.splitting import Splitting
-from recordwise.plan.summaries import firm_histogram_tree, histogram_tree
+from recordwise.plan.summaries import firm_histogram_tree, firm_histograms_tree, histogram_tree, histograms_tree
 from recordwise.plan.totals import CountBins
+from recordwise.plan.value_counts import contributors_tree, value_counts_tree
 from recordwise.sensitive import Sensitive
 
 DEFAULT_MEMORY = "700MB"
 MOST_PIECES = 100_000_000
 KEYS = "public_keys"
 GRID = "public_grid"
+ROOTS = "loss_roots"
 
 
 class DuckDB:
@@ -138,6 +140,48 @@ class DuckDB:
         self._register_keys(table, plan.cells(table))
         found = self._connection.fetch(beside_tree(value, edges, base, table, names, KEYS, self.schema))
         self._clear(names)
+        return Sensitive(found)
+
+    def value_counts(
+        self, names: Sequence[str], *, at_most: int, condition: Predicate | None = None
+    ) -> Sensitive[pa.Table]:
+        """How many records have each combination of values, measures in steps; ``at_most`` rows. For the owner only."""
+        self._ready(self.schema)
+        return Sensitive(self._connection.fetch(value_counts_tree(names, self.schema, condition, at_most=at_most)))
+
+    def summarise_many(self, values: Sequence[exp.Expr], *, condition: Predicate | None = None) -> Sensitive[pa.Table]:
+        """Histograms of several numbers of each record, in one pass. For the owner only."""
+        self._ready(self.schema)
+        return Sensitive(self._connection.fetch(histograms_tree(values, self.schema, condition)))
+
+    def summarise_many_firms(self, names: Sequence[str], roots: pa.Table, count: int) -> Sensitive[pa.Table]:
+        """Histograms of several joint losses of each firm, in one pass; a table gives the roots of a record's losses by the values
+        of some columns. For the owner only."""
+        self._ready(self.schema)
+        self._connection.duckdb.register(ROOTS, roots)
+        found = self._connection.fetch(firm_histograms_tree(names, count, self.schema, roots=ROOTS))
+        self._connection.duckdb.unregister(ROOTS)
+        return Sensitive(found)
+
+    def summarise_many_beside_totals(
+        self, plan: Plan, table: PlannedTable, values: Sequence[exp.Expr]
+    ) -> Sensitive[pa.Table]:
+        """``summarise_beside_totals`` for several numbers of each record, in one pass. For the owner only."""
+        self._ready(plan.schema)
+        (base,) = bases_of((table,))
+        names = self._fill(base, 0)
+        self._register_keys(table, plan.cells(table))
+        found = self._connection.fetch(many_beside_tree(values, base, table, names, KEYS, self.schema))
+        self._clear(names)
+        return Sensitive(found)
+
+    def contributors(self, plan: Plan, table: PlannedTable, measure: str, *, by_firm: bool) -> Sensitive[pa.Table]:
+        """Number, total, two largest and squares of the contributions to each public cell that has any. For the owner only."""
+        self._ready(plan.schema)
+        self._register_keys(table, plan.cells(table))
+        tree = contributors_tree(table, measure, self.schema, keys=KEYS, by_firm=by_firm)
+        found = self._connection.fetch(tree)
+        self._connection.duckdb.unregister(KEYS)
         return Sensitive(found)
 
     def close(self) -> None:

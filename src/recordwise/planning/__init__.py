@@ -1,0 +1,32 @@
+"""Choosing a mechanism on a screen: compare mechanisms, sweep thresholds, find what a goal needs, and get a plan.
+
+Give it public, synthetic or past records. What it computes from confidential ones is confidential, and so are plans tuned on them.
+"""
+
+from recordwise.planning.compare import Candidate, Comparison, compare
+from recordwise.planning.disclosure import Disclosure, MultiplicativeNoise, PercentRule
+from recordwise.planning.errors import error_quantiles
+from recordwise.planning.fitness import FamilyFitness, Fitness, Fitted, fitness
+from recordwise.planning.goals import Goal
+from recordwise.planning.losses import Losses, LossPair
+from recordwise.planning.sweep import Sweep, SweepPoint, sweep
+
+__all__ = [
+    "Candidate",
+    "Comparison",
+    "Disclosure",
+    "FamilyFitness",
+    "Fitness",
+    "Fitted",
+    "Goal",
+    "LossPair",
+    "Losses",
+    "MultiplicativeNoise",
+    "PercentRule",
+    "Sweep",
+    "SweepPoint",
+    "compare",
+    "error_quantiles",
+    "fitness",
+    "sweep",
+]
