@@ -80,7 +80,9 @@ class OwnerView:
 
     def value_counts(self, names: Sequence[str], *, condition: Predicate | None = None) -> ValueCounts | None:
         """The combinations of values of some columns; None where there are too many to fetch."""
-        found = self._engine.value_counts(list(names), at_most=MOST_VALUES + 1, condition=condition).reveal()
+        found = (
+            self._engine.owner_passes().value_counts(list(names), at_most=MOST_VALUES + 1, condition=condition).reveal()
+        )
         if found.num_rows > MOST_VALUES:
             return None
         columns = {name: self._in_units(name, found.column(name)) for name in names}
@@ -98,15 +100,17 @@ class OwnerView:
 
     def loss_bins(self, policies: Sequence[Policy], *, condition: Predicate | None = None) -> tuple[LossSummary, ...]:
         """How the losses of several policies are distributed over the records, in bins."""
-        trees = [terms_sql(policy.rho, "duckdb") for policy in policies]
-        return read_summaries(self._engine.summarise_many(trees, condition=condition).reveal(), len(trees))
+        trees = [terms_sql(policy.rho, self._engine.dialect) for policy in policies]
+        return read_summaries(
+            self._engine.owner_passes().summarise_many(trees, condition=condition).reveal(), len(trees)
+        )
 
     def firm_loss_bins(self, counted: ValueCounts, losses: Sequence[FloatArray]) -> tuple[LossSummary, ...]:
         """The joint losses of firms by the tight bound (T-GROUP), from the losses of the values their records can have."""
         roots = {value_name(number): np.sqrt(each) for number, each in enumerate(losses)}
         table = pa.table({name: counted.steps.column(name) for name in counted.steps.column_names} | roots)
         names = counted.steps.column_names
-        found = self._engine.summarise_many_firms(names, table, len(losses)).reveal()
+        found = self._engine.owner_passes().summarise_many_firms(names, table, len(losses)).reveal()
         return read_summaries(found, len(losses))
 
     def realised_bins(self, query: Query) -> dict[str, LossSummary]:
@@ -119,8 +123,8 @@ class OwnerView:
         extra = Policy() if selection is None else without_delta(selection.policy(self.schema))
         plan = self._listed(plan)
         (table,) = plan.tables()
-        trees = realised_trees(plan, table, extra)
-        counted = self._engine.summarise_many_beside_totals(plan, table, list(trees.values())).reveal()
+        trees = realised_trees(plan, table, extra, self._engine.dialect)
+        counted = self._engine.owner_passes().summarise_many_beside_totals(plan, table, list(trees.values())).reveal()
         return dict(zip(trees, read_summaries(counted, len(trees))))
 
     def lone_pieces(self, query: Query) -> FloatArray:
@@ -163,7 +167,7 @@ class OwnerView:
             raise ParameterError(parameter="by_firm", problem="needs a firm in the schema")
         plan = self._listed(Plan(schema=self.schema, queries=(query,)))
         (table,) = plan.tables()
-        found = self._engine.contributors(plan, table, measure, by_firm=by_firm).reveal()
+        found = self._engine.owner_passes().contributors(plan, table, measure, by_firm=by_firm).reveal()
         cells = plan.cells(table).num_rows if table.shape.groups else 1
         return read_contributors(found, cells, float(self._step(measure)))
 

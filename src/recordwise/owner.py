@@ -25,7 +25,7 @@ from recordwise.plan.statistics import Sum
 from recordwise.plan.summaries import BIN_EDGES, COUNT, bin_name
 from recordwise.policy import Policy
 from recordwise.policy.concave_atoms import laplace_zcdp
-from recordwise.policy.sql import DuckDbEvaluator, amount_sql, number, terms_sql
+from recordwise.policy.sql import amount_sql, evaluator_of, number, terms_sql
 
 EDGES = tuple(float(edge) for edge in np.geomspace(1e-6, 1e9, 301))
 """Bins of a loss: twenty to a factor of ten."""
@@ -74,16 +74,16 @@ def read_summaries(found: pa.Table, count: int) -> tuple[LossSummary, ...]:
     return tuple(summaries)
 
 
-def realised_tree(plan: Plan, table: PlannedTable) -> exp.Expr:
+def realised_tree(plan: Plan, table: PlannedTable, dialect: str) -> exp.Expr:
     """The realised loss of a record in its cell: what it changed in each answer, summed over the statistics of a table."""
-    first, *rest = realised_trees(plan, table, Policy()).values()
+    first, *rest = realised_trees(plan, table, Policy(), dialect).values()
     total = first
     for part in rest:
         total = exp.Add(this=total, expression=part)
     return exp.Paren(this=total)
 
 
-def realised_trees(plan: Plan, table: PlannedTable, extra: Policy) -> dict[str, exp.Expr]:
+def realised_trees(plan: Plan, table: PlannedTable, extra: Policy, dialect: str) -> dict[str, exp.Expr]:
     """The realised loss of a record by each statistic of a table, each with an ``extra`` policy added.
 
     Noise that is the same for every cell costs what its tight policy says, whatever else is in the cell. A transform costs what f
@@ -93,34 +93,34 @@ def realised_trees(plan: Plan, table: PlannedTable, extra: Policy) -> dict[str, 
     for statistic in plan.queries[table.query].statistics:
         if isinstance(statistic, Average):
             raise ParameterError(parameter="query", problem="has an average; ask for its sum and its count instead")
-        part = _realised(plan, table, statistic)
+        part = _realised(plan, table, statistic, dialect)
         if extra.rho:
-            part = exp.Add(this=part, expression=exp.Paren(this=terms_sql(extra.rho, "duckdb")))
+            part = exp.Add(this=part, expression=exp.Paren(this=terms_sql(extra.rho, dialect)))
         parts[statistic.alias] = exp.Paren(this=part)
     return parts
 
 
-def _realised(plan: Plan, table: PlannedTable, statistic: Drawable) -> exp.Expr:
+def _realised(plan: Plan, table: PlannedTable, statistic: Drawable, dialect: str) -> exp.Expr:
     mechanisms = possible_mechanisms(plan, table, statistic)
     if isinstance(statistic, Sum) and any(isinstance(each, TransformedNoise) for each in mechanisms):
-        return _transformed(plan, table, statistic, mechanisms[0])
+        return _transformed(plan, table, statistic, mechanisms[0], dialect)
     if isinstance(statistic, Sum) and isinstance(mechanisms[0], Clamped):
-        return _clamped(statistic, mechanisms[0])
+        return _clamped(statistic, mechanisms[0], dialect)
     policy = statistic_policy(statistic, table.shape, plan.schema, tight=True)
-    return exp.Paren(this=terms_sql(policy.rho, "duckdb"))
+    return exp.Paren(this=terms_sql(policy.rho, dialect))
 
 
-def _clamped(statistic: Sum, mechanism: Clamped) -> exp.Expr:
+def _clamped(statistic: Sum, mechanism: Clamped, dialect: str) -> exp.Expr:
     """A record smaller than the bound changed the sum by what it has, not by the bound."""
-    sql, amount = DuckDbEvaluator(), amount_sql(statistic.measure)
+    sql, amount = evaluator_of(dialect), amount_sql(statistic.measure)
     size = exp.Least(this=amount, expressions=[number(float(mechanism.to))], ignore_nulls=False)
     return sql.multiply(number(float_upper(1 / (2 * mechanism.noise_sigma**2))), sql.power(size, Fraction(2)))
 
 
-def _transformed(plan: Plan, table: PlannedTable, statistic: Sum, mechanism: Any) -> exp.Expr:
+def _transformed(plan: Plan, table: PlannedTable, statistic: Sum, mechanism: Any, dialect: str) -> exp.Expr:
     measure = plan.schema.measure(statistic.measure)
     step = measure.step if measure else Fraction(1)
-    sql, grid = DuckDbEvaluator(), mechanism.grid(step)
+    sql, grid = evaluator_of(dialect), mechanism.grid(step)
     steps = exp.column(total_name(table, statistic.totals(plan.schema)[0]), quoted=True)
     whole = sql.multiply(exp.cast(steps, "double"), number(float(step)))
     amount = exp.cast(exp.column(exp.to_identifier(statistic.measure, quoted=True)), "double")

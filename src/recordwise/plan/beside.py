@@ -5,7 +5,7 @@ from collections.abc import Sequence
 from sqlglot import exp
 
 from recordwise.plan.bases import Base
-from recordwise.plan.lowering import POSITION, Names, totals_trees
+from recordwise.plan.lowering import POSITION, Names, additive_tree, firm_counts_tree
 from recordwise.plan.plan import PlannedTable
 from recordwise.plan.schema import Schema
 from recordwise.plan.summaries import VALUE, amounts_tree, binned_tree, many_binned_tree, named_values
@@ -27,7 +27,9 @@ def many_beside_tree(
 
 
 def _joined(select: exp.Select, base: Base, table: PlannedTable, names: Names, keys: str, schema: Schema) -> exp.Select:
-    cell_totals = totals_trees(base, table, names, keys)[0].subquery("cell")
+    totals = additive_tree(base, table, names, keys) or firm_counts_tree(base, table, names, keys)
+    assert totals is not None
+    cell_totals = totals.subquery("cell")
     same = exp.EQ(this=column(POSITION, "located"), expression=column(POSITION, "cell"))
     located = _located(table, keys, schema).subquery("located")
     return select.from_(located, copy=False).join(cell_totals, on=same, join_type="inner", copy=False)
