@@ -44,9 +44,21 @@ class Finding:
     problems: tuple[str, ...] = ()
     """What is wrong besides: rows that depend on records, noise that comes twice, books that say something else."""
 
+    @classmethod
+    def without_numbers(cls, subject: str, *, samples: int, problems: tuple[str, ...]) -> "Finding":
+        """Of a check that either holds or does not."""
+        nothing = {"policy": math.nan, "delta": math.nan, "bound": math.nan}
+        return cls(
+            subject=subject, keys="-", engine="duckdb", record="-", samples=samples, problems=problems, **nothing
+        )
+
+    @property
+    def broken(self) -> bool:
+        return bool(self.problems) or self.bound > self.policy
+
     @property
     def verdict(self) -> str:
-        return BROKEN if self.problems or self.bound > self.policy else KEPT
+        return BROKEN if self.broken else KEPT
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -97,7 +109,7 @@ def finding(layout: Layout, seen: Sequence[Published], name: str, how: Runs, pro
     promised = max(float(each.policy.loss(_evaluated(record))) for each in seen)
     delta = max(float(each.policy.delta(_evaluated(record))) for each in seen)
     place = layout.groups.index(name)
-    present, absent = (group(layout, seen, at) for at in (place, 0))
+    present, absent = (sample_of(layout, seen, at) for at in (place, 0))
     return Finding(
         subject=layout.subject.name,
         keys=layout.subject.keys,
@@ -115,7 +127,7 @@ def _evaluated(record: Record) -> dict[str, Any]:
     return {**record, CELL: "0000000A"}
 
 
-def group(layout: Layout, seen: Sequence[Published], place: int) -> Features:
+def sample_of(layout: Layout, seen: Sequence[Published], place: int) -> Features:
     """The samples of one group of cells, over all runs."""
     names = [name for name in seen[0].features if all(name in each.features for each in seen)]
     return {name: np.concatenate([each.features[name][place :: len(layout.groups)] for each in seen]) for name in names}
@@ -139,7 +151,7 @@ def bound_on_loss(present: Features, absent: Features, *, delta: float = 0.0) ->
 
 def stale(layout: Layout, seen: Sequence[Published]) -> list[str]:
     """Noise that comes twice: within a release, or in two of them."""
-    samples = [group(layout, [each], 0) for each in seen]
+    samples = [sample_of(layout, [each], 0) for each in seen]
     problems = []
     for name in (each for each in samples[0] if is_answer(each)):
         columns = [each[name] for each in samples if name in each]
