@@ -26,6 +26,7 @@ CELLS = 50_000
 """In each group: a record is compared in twice as many cells."""
 LEARNING = 3
 """Of ten samples, so many teach the witness; the others are the evidence."""
+MOST_LESSONS = 30_000
 KEPT, BROKEN = "kept", "BROKEN"
 
 
@@ -138,7 +139,7 @@ def bound_on_loss(present: Features, absent: Features, *, delta: float = 0.0) ->
     if delta >= 1 or not present:
         return 0.0
     count = len(next(iter(present.values())))
-    teaches = np.arange(count) % 10 < LEARNING
+    teaches = (np.arange(count) % 10 < LEARNING) & (np.arange(count) < MOST_LESSONS * 10 // LEARNING)
     (present_then, absent_then), evidence = (
         [{name: numbers[chosen] for name, numbers in each.items()} for each in (present, absent)]
         for chosen in (teaches, ~teaches)
