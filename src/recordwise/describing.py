@@ -7,7 +7,7 @@ from fractions import Fraction
 from typing import Any
 
 from recordwise.engines.results import FoundTotals, TableTotals
-from recordwise.engines.sources import CsvFiles, Frame, ParquetFiles, Source
+from recordwise.engines.sources import CsvFiles, Frame, ParquetFiles, Postgres, SasFiles, Source
 from recordwise.errors import ParameterError
 from recordwise.exact import fraction_text
 from recordwise.functions import Function
@@ -182,7 +182,8 @@ def inferred_columns(source: Source, roles: set[str | None]) -> dict[str, Any]:
     elif isinstance(source, Frame):
         schema = source.table.schema
     else:
-        kind = "CSV" if isinstance(source, CsvFiles) else "a relation"
+        kinds = {CsvFiles: "CSV", SasFiles: "SAS files", Postgres: "PostgreSQL"}
+        kind = kinds.get(type(source), "a relation")
         raise ParameterError(
             parameter="columns", problem=f"must be declared for {kind}", advice='Give columns={"county": "text"}.'
         )

@@ -96,6 +96,7 @@ def budget_refusal(file: "PlanFile", policy: "Policy") -> "BudgetError | None":
 
 def warnings(file: "PlanFile") -> list[str]:
     """What the owner should know before a release."""
+    from recordwise.engines.extras import missing_extra
     from recordwise.engines.sources import open_source
     from recordwise.errors import SourceError
     from recordwise.ledger import FIXED_IN_ADVANCE
@@ -109,8 +110,13 @@ def warnings(file: "PlanFile") -> list[str]:
         found.append(f"no budget is declared: the {FIXED_IN_ADVANCE}")
     if file.tuned_on == "confidential":
         found.append(f"tuned on the confidential table; the release will print the reason given: {file.accept_tuning}")
+    missing = missing_extra(file.source)
+    if missing is not None:
+        found.append(
+            f"{missing.what} needs the extra '{missing.extra}', which is not installed. Run: {missing.command}"
+        )
     try:
-        open_source(list(file.source))
+        open_source(file.source)
     except SourceError as error:
         found.append(f"the source cannot be opened yet: {error.problem}")
     return found

@@ -9,10 +9,11 @@ import numpy as np
 import pyarrow as pa
 from sqlglot import exp
 
-from recordwise.engines.binding import bind, copy_relation
+from recordwise.engines.binding import bind
 from recordwise.engines.connection import Connection
+from recordwise.engines.copying import COPIED, copy_records
 from recordwise.engines.results import FoundTotals, TableTotals
-from recordwise.engines.sources import CsvFiles, ParquetFiles, Relation, open_source
+from recordwise.engines.sources import CsvFiles, ParquetFiles, SasFiles, open_source
 from recordwise.engines.wide import scatter, words
 from recordwise.errors import DataError, PlanError, RecordError, SourceError
 from recordwise.plan.bases import Base, bases_of
@@ -45,7 +46,7 @@ class DuckDB:
         self.schema = schema
         self._source = open_source(source)
         files = self._source.paths if isinstance(self._source, ParquetFiles | CsvFiles) else ()
-        self._files: tuple[Path, ...] = files
+        self._files: tuple[Path, ...] = self._source.paths if isinstance(self._source, SasFiles) else files
         self._connection = Connection(files=files, memory_limit=memory_limit, threads=threads)
         self._validated: tuple[tuple[int, int, int], ...] | None = None
         self._prepared = False
@@ -84,10 +85,10 @@ class DuckDB:
         self._validated = before
 
     def _prepare(self) -> None:
-        """The view every query reads; a foreign relation is copied first."""
+        """The view every query reads; records that are elsewhere are copied first, once."""
         if not self._prepared:
-            if isinstance(self._source, Relation):
-                copy_relation(self._connection, self._source, self.schema)
+            if isinstance(self._source, COPIED):
+                copy_records(self._connection, self._source, self.schema, self._stored)
             self._connection.run(records_tree(self.schema, self._stored))
         self._prepared = True
 

@@ -6,6 +6,7 @@ from decimal import Decimal
 from pathlib import Path
 from typing import Any
 
+from recordwise.engines.sources import Postgres
 from recordwise.errors import PlanFileError
 from recordwise.plan import Plan, Schema
 from recordwise.planfile.budget import read_budget
@@ -16,10 +17,11 @@ from recordwise.planfile.mechanisms import named_mechanisms
 from recordwise.planfile.node import Node, Problem, Problems
 from recordwise.planfile.queries import Shelf, read_draft
 from recordwise.planfile.schema import read_schema
+from recordwise.planfile.source import read_source
 from recordwise.policy import Policy
 from recordwise.session import TUNINGS, Session
 
-TOP = ("dataset", "source", "ledger", "tuned_on", "accept_tuning", "memory_limit")
+TOP = ("dataset", "source", "table", "ledger", "tuned_on", "accept_tuning", "memory_limit")
 TABLES = ("schema", "budget", "mechanisms", "keys", "queries", "outputs", "examples")
 NEEDED = ("dataset", "source", "ledger", "tuned_on", "schema", "queries")
 
@@ -30,7 +32,7 @@ class PlanFile:
 
     path: Path
     dataset: str
-    source: tuple[str, ...]
+    source: tuple[str, ...] | Postgres
     ledger: Path
     plan: Plan
     budget: Policy | None = None
@@ -46,7 +48,7 @@ class PlanFile:
         """The table opened as the plan says; reads names and types only."""
         schema = self.plan.schema
         return Session(
-            list(self.source),
+            self.source,
             unit=schema.unit,
             measures={measure.name: measure for measure in schema.measures},
             columns={column.name: column for column in schema.columns},
@@ -103,7 +105,7 @@ def _read(file: Path, root: Node) -> PlanFile | None:
     folder = file.resolve().parent
     read: dict[str, Any] = {
         "dataset": entries["dataset"].text() if "dataset" in entries else None,
-        "source": _source(entries["source"], folder) if "source" in entries else None,
+        "source": read_source(entries, folder),
         "ledger": _below(entries["ledger"], folder) if "ledger" in entries else None,
         **_tuning(entries, root),
         **_outputs(entries.get("outputs")),
@@ -133,13 +135,6 @@ def _plan(entries: dict[str, Node], schema: Schema, folder: Path) -> Plan | None
     if not known or len(known) < len(queries):
         return None
     return entries["queries"].attempt(lambda: Plan(schema=schema, queries=known))
-
-
-def _source(node: Node, folder: Path) -> tuple[str, ...] | None:
-    names = [each.text() for each in node.items()]
-    if not names or None in names:
-        return None
-    return tuple(str(folder / name) for name in names if name is not None)
 
 
 def _below(node: Node, folder: Path) -> Path | None:
