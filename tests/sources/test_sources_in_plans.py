@@ -126,6 +126,8 @@ def test_opening_without_the_extra_is_refused_with_the_command(tmp_path, monkeyp
         ('source = "postgres://me@host/db?sslpassword=s3cret"\ntable = "t"', "source: holds a password"),
         ('source = "postgresql://me@host/db"\ntable = "a.b.c"', "table: table must be the name of a table"),
         ('source = "postgresql://me@host/db"\ntable = 7', "table: must be text"),
+        ('source = "mysql://me:s3cret@host/db"', "source: is an address of a kind that is not known"),
+        ('source = ["a.parquet", "postgresql://me:s3cret@host/db"]', "source: is an address of a kind"),
     ],
 )
 def test_a_source_that_makes_no_sense_is_told_with_its_line_and_without_a_password(tmp_path, source, problem):
@@ -134,8 +136,3 @@ def test_a_source_that_makes_no_sense_is_told_with_its_line_and_without_a_passwo
     assert problem in str(caught.value)
     assert "s3cret" not in str(caught.value)
     assert str(caught.value.problems[0]).startswith(("line 2", "line 3"))
-
-
-def test_an_address_of_another_kind_is_told_by_check_without_repeating_it(tmp_path):
-    done = run("check", plan_file(tmp_path, 'source = "mysql://me:s3cret@host/db"'))
-    assert "s3cret" not in done.output

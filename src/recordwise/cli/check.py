@@ -112,9 +112,8 @@ def warnings(file: "PlanFile") -> list[str]:
         found.append(f"tuned on the confidential table; the release will print the reason given: {file.accept_tuning}")
     missing = missing_extra(file.source)
     if missing is not None:
-        found.append(
-            f"{missing.what} needs the extra '{missing.extra}', which is not installed. Run: {missing.command}"
-        )
+        # The command comes first, so that no line break falls into it.
+        found.append(f"run {missing.command}: {missing.what} needs the extra '{missing.extra}', which is not installed")
     try:
         open_source(file.source)
     except SourceError as error:

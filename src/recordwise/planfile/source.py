@@ -19,6 +19,10 @@ def read_source(entries: dict[str, Node], folder: Path) -> tuple[str, ...] | Pos
     if table is not None:
         table.problem("is for a source that starts with postgresql://")
     names = [each.text() for each in node.items()]
+    if any("://" in name for name in names if name is not None):
+        # It can hold a password, so it is not taken for a path, which a message would repeat.
+        node.problem("is an address of a kind that is not known, or one among several sources")
+        return None
     if not names or None in names or table is not None:
         return None
     return tuple(str(folder / name) for name in names if name is not None)
