@@ -13,7 +13,7 @@ import recordwise as rw
 from recordwise.engines import DuckDB, integers
 from recordwise.engines.postgres import _snapshot, postgres_columns, postgres_parts
 from recordwise.engines.sources import Postgres, open_source
-from recordwise.errors import ParameterError, ServerError, SourceError
+from recordwise.errors import DataError, ParameterError, ServerError, SourceError
 from recordwise.noise import Seeded
 from recordwise.plan import Plan, Schema
 from recordwise.policy import Policy
@@ -117,6 +117,17 @@ def test_nothing_is_read_again_after_the_charge(own_server, tmp_path):
         opened.run(question(), progress=gone)
         opened.run(question())
         assert [event.kind for event in opened.history()].count("charged") == 2
+
+
+def test_rows_that_were_refused_are_read_anew_once_they_are_corrected(server, tmp_path):
+    server.ingest("corrected", records(100))
+    server.run("UPDATE corrected SET emp = -1 WHERE id < 3")
+    with session(Postgres(server.uri(), table="corrected"), tmp_path / "small.ledger") as opened:
+        with pytest.raises(DataError, match="'emp' is negative in 3 rows"):
+            opened.run(question())
+        server.run("UPDATE corrected SET emp = 1 WHERE id < 3")
+        opened.run(question())
+        assert [event.kind for event in opened.history()].count("charged") == 1
 
 
 def test_what_the_server_says_of_a_record_is_not_repeated(server):

@@ -16,6 +16,7 @@ from recordwise.engines.sas import sas_parts
 from recordwise.engines.sources import Postgres, Relation, SasFiles
 from recordwise.plan.records import SOURCE, Stored
 from recordwise.plan.schema import Schema
+from recordwise.plan.trees import RECORDS
 
 COPIED = (Relation, Postgres, SasFiles)
 BATCH_ROWS = 100_000
@@ -32,10 +33,10 @@ def copy_records(
         else:
             _fill(connection.duckdb, _parts(source, schema, stored))
     except duckdb.Error as error:
-        _drop(connection)
+        forget_copy(connection)
         raise failure(error) from None
     except BaseException:
-        _drop(connection)
+        forget_copy(connection)
         raise
 
 
@@ -63,6 +64,8 @@ def _fill(connection: duckdb.DuckDBPyConnection, parts: Iterator[pa.Table]) -> N
         made = True
 
 
-def _drop(connection: Connection) -> None:
+def forget_copy(connection: Connection) -> None:
+    """Drop what was copied, all or part of it, and the view of it."""
     connection.duckdb.unregister(INCOMING)
-    connection.run(exp.Drop(tables=[exp.to_table(SOURCE)], kind="TABLE", exists=True))
+    for name, kind in ((RECORDS, "VIEW"), (SOURCE, "TABLE")):
+        connection.run(exp.Drop(tables=[exp.to_table(name)], kind=kind, exists=True))
