@@ -60,24 +60,29 @@ def noise_lines(parts: Sequence[Part], measure: Measure, sizes: Sequence[float])
     found: list[Line] = []
     several = len({part.table for part in parts}) > 1
     for part in parts:
-        if part.kind != SUM or part.measure != measure.name:
-            continue
-        for number, mechanism in enumerate(_extremes(part)):
-            group = ("", ", largest noise")[number] if len(part.mechanisms) > 1 else ""
-            group = ", smallest noise" if len(part.mechanisms) > 1 and number == 0 else group
-            name = f"{part.statistic}{f' ({part.table})' if several else ''}{group}"
-            line = Line(name=name, x=sizes, y=_relative(mechanism, part, sizes))
-            if any(math.isfinite(y) for y in line.y) and not any(_same(line, other) for other in found):
-                found.append(line)
+        if part.kind == SUM and part.measure == measure.name:
+            plain = f"{part.statistic} ({part.table})" if several else part.statistic
+            for ending, mechanism in _extremes(part):
+                _put(found, Line(name=plain + ending, x=sizes, y=_relative(mechanism, part, sizes)))
     return tuple(found[:MOST_LINES])
 
 
-def _extremes(part: Part) -> tuple[Any, ...]:
-    """The mechanism of the least and of the most noise, where groups have their own."""
+def _put(found: list[Line], line: Line) -> None:
+    """Beside the others, or its name to the line it coincides with; one that is nowhere finite is no line."""
+    for place, other in enumerate(found):
+        if np.allclose(line.y, other.y, rtol=SAME, atol=0.0, equal_nan=True):
+            found[place] = Line(name=f"{other.name}, {line.name}", x=other.x, y=other.y)
+            return
+    if any(math.isfinite(y) for y in line.y):
+        found.append(line)
+
+
+def _extremes(part: Part) -> tuple[tuple[str, Any], ...]:
+    """The mechanism; where groups have their own, those of the least and of the most noise."""
     if len(part.mechanisms) < 2:
-        return part.mechanisms
+        return tuple(("", mechanism) for mechanism in part.mechanisms)
     ordered = sorted(part.mechanisms, key=lambda each: float(each.noise_sigma))
-    return (ordered[0], ordered[-1])
+    return ((", group with least noise", ordered[0]), (", group with most noise", ordered[-1]))
 
 
 def _relative(mechanism: Any, part: Part, sizes: Sequence[float]) -> tuple[float, ...]:
@@ -85,10 +90,6 @@ def _relative(mechanism: Any, part: Part, sizes: Sequence[float]) -> tuple[float
     given = np.stack([totals, np.zeros_like(totals)]) if getattr(mechanism, "signed", False) else totals
     with np.errstate(all="ignore"):
         return tuple(float(y) for y in np.sqrt(mechanism.variance(given, step=part.step)) / totals)
-
-
-def _same(line: Line, other: Line) -> bool:
-    return bool(np.allclose(line.y, other.y, rtol=SAME, atol=0.0, equal_nan=True))
 
 
 def draw(figure: Figure, number: int) -> Html:
@@ -99,7 +100,14 @@ def draw(figure: Figure, number: int) -> Html:
         *_panel(figure.across, NOISES, "Noise of a total, as a share of it", 5, percent=True),
         *_sizes(figure.across),
         *_ends(),
-        element("text", figure.label, x=(LEFT + RIGHT) / 2, y=HEIGHT - 6, class_="axis", text_anchor="middle"),
+        element(
+            "text",
+            f"{figure.label}: of a record above, of a total below",
+            x=(LEFT + RIGHT) / 2,
+            y=HEIGHT - 6,
+            class_="axis",
+            text_anchor="middle",
+        ),
         _clipped(LOSSES, *_loss_marks(figure)),
         _clipped(NOISES, *_noise_marks(figure)),
         element("line", x1=0, x2=0, y1=LOSSES.end, y2=NOISES.start, class_="cursor", visibility="hidden"),

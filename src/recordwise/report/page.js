@@ -14,17 +14,20 @@
   // Numbers as a person reads them.
   const grouped = (value, digits) => value.toLocaleString("en-US", {maximumFractionDigits: digits});
   const exactly = (value, digits) => value.toLocaleString("en-US", {minimumFractionDigits: digits, maximumFractionDigits: digits});
+  const short = value => value.toExponential(2).replace(/\.?0*e\+?(-?\d+)/, (_, power) => " × 10" + raised(power)).replace(/^1 × /, "");
+  const raised = text => text.replace("-", "⁻").replace(/\d/g, digit => "⁰¹²³⁴⁵⁶⁷⁸⁹"[digit]);
   const figure = value => {
     if (!Number.isFinite(value)) return "without limit";
     const size = Math.abs(value);
-    if (size && (size >= 1e15 || size < 1e-4)) return String(Number(value.toPrecision(3)));
+    if (size && (size >= 1e15 || size < 1e-4)) return short(value);
     return grouped(value, size ? Math.max(0, 3 - Math.floor(Math.log10(size))) : 0);
   };
+  const chance = value => value >= 1e-4 ? String(Number(value.toPrecision(3))) : short(value).replace(/^10/, "1 × 10");
   const percent = (share, digits) => exactly(100 * share, digits) + "%";
   const places = field => field.step[1] === 1 ? 0 : Math.ceil(Math.log10(field.step[1]) - 1e-9);
   const amountText = (value, field) => exactly(value, places(field));
   const factor = logOdds => {
-    if (logOdds > 14) return "10^" + (logOdds / Math.LN10).toFixed(0);
+    if (logOdds > 14) return "10" + raised((logOdds / Math.LN10).toFixed(0));
     const value = Math.exp(logOdds);
     return value < 100 ? value.toFixed(2) : grouped(value, 0);
   };
@@ -125,17 +128,18 @@
   const bandText = each => each.high === null
     ? fill("open band", {low: amountText(each.low, each.field), label: each.field.label})
     : fill("one band", {low: amountText(each.low, each.field), high: amountText(each.high, each.field), label: each.field.label});
+  const listed = clauses => [clauses.slice(0, -1).join(", "), clauses[clauses.length - 1]].filter(Boolean).join(" or ");
   const leadText = (rho, bands) => {
     if (rho === 0) return data.sentences.nothing;
     if (rho === Infinity) return data.sentences["no promise"];
     const odds = fill(rho > 14 ? "great odds" : "odds", {mean: factor(rho)});
     const hidden = bands.filter(each => each.low !== each.high).map(bandText);
     const exact = bands.filter(each => each.low === each.high).map(each => fill("exactly", {label: each.field.label}));
-    return [odds, ...(hidden.length ? [fill("band", {bands: hidden.join(" or ")})] : []), ...exact].join("; ") + ".";
+    return [odds, ...(hidden.length ? [fill("band", {bands: listed(hidden)})] : []), ...exact].join("; ") + ".";
   };
   const detailText = (rho, own) => {
     const told = [fill("test", {power: percent(power(rho, own), 1)})];
-    if (own) told.push(fill("selected", {own: String(Number(own.toPrecision(3)))}));
+    if (own) told.push(fill("selected", {own: chance(own)}));
     if (rho > 0 && rho < Infinity) told.push(fill("tail", {tail: factor(rho + 2 * Math.sqrt(rho * Math.log(20)))}));
     if (rho > 0 && data.whyNoBand && amounts.length) told.push(fill("no band", {reason: data.whyNoBand}));
     return told.join(" ");
@@ -166,20 +170,25 @@
       const here = +slider.value, size = sizes[here], x = place(across, size), line = find(".cursor", root);
       for (const end of ["x1", "x2"]) line.setAttribute(end, x);
       line.setAttribute("visibility", "visible");
-      const noises = drawn.noises.map(([name, shares]) => name + " " + (shares[here] === null ? "without variance" : figure(100 * shares[here]) + " %"));
+      const noises = drawn.noises.map(([name, shares]) => name + " " + (shares[here] === null ? "without variance" : grouped(100 * shares[here], shares[here] < 0.01 ? 2 : shares[here] < 0.1 ? 1 : 0) + " %"));
       const told = "At " + grouped(size, 6) + " " + chart.field.label + ": loss " + figure(chart.losses[here]) +
         (noises.length ? "; noise of a total: " + noises.join(", ") : "") + ".";
       find(".readout", root).textContent = told;
       slider.setAttribute("aria-valuetext", told);
     };
-    slider.addEventListener("input", follow);
+    slider.addEventListener("input", () => { chart.moved = true; follow(); });
     svg.addEventListener("pointermove", event => {
       const box = svg.getBoundingClientRect(), x = (event.clientX - box.left) / box.width * svg.viewBox.baseVal.width;
+      chart.moved = true;
+      goTo(x);
+    });
+    const goTo = x => {
       let nearest = 0;
       sizes.forEach((size, i) => { if (Math.abs(place(across, size) - x) < Math.abs(place(across, sizes[nearest]) - x)) nearest = i; });
       slider.value = nearest;
       follow();
-    });
+    };
+    chart.goTo = goTo;
     chart.follow = follow;
     return chart;
   });
@@ -195,7 +204,7 @@
     find("circle.you", root).setAttribute("cx", record[drawn.name] > 0 ? place(across, Math.abs(record[drawn.name])) : -99);
     find("circle.you", root).setAttribute("cy", y);
     for (const cell of all("td.at", root)) cell.textContent = figure(chart.losses[+cell.dataset.at]);
-    chart.follow();
+    if (chart.moved || !(record[drawn.name] > 0)) chart.follow(); else chart.goTo(place(across, record[drawn.name]));
   };
 
   // One loss for everybody.
@@ -274,7 +283,7 @@
     const {rows, keys} = table(), wanted = find("#find").value.trim().toLowerCase();
     return wanted ? rows.filter(row => row.slice(0, keys.length).some(key => String(key ?? "").toLowerCase().includes(wanted))) : rows;
   };
-  const cellText = value => value === null ? "" : Math.abs(value) >= 100 || Number.isInteger(value) ? grouped(value, 0) : figure(value);
+  const cellText = value => value === null ? "" : grouped(value, Math.abs(value) >= 100 ? 0 : Math.abs(value) >= 10 ? 1 : Math.abs(value) >= 0.1 ? 2 : 4);
   const cvText = value => value === null ? "" : value < 0.1 ? percent(value, 1) : value < 10 ? percent(value, 0) : "> 1000%";
   const rowOf = ({keys, variables}, row) => {
     const made = make("tr", {}, ...row.slice(0, keys.length).map(key => make("th", {scope: "row"}, key ?? "(missing)")));

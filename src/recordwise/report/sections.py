@@ -2,6 +2,7 @@
 
 import math
 
+from recordwise.published import PRIVATE
 from recordwise.report.comparing import comparison_table, ladder_table
 from recordwise.report.example import loss_or_infinity
 from recordwise.report.fields import CHOICE, Field
@@ -129,7 +130,8 @@ def sizes(view: View) -> Html | None:
 
 def _figure(figure: Figure, number: int) -> Html:
     lines = [
-        element("li", element("span", "", class_=f"key n{at}"), line.name) for at, line in enumerate(figure.noises)
+        element("li", element("span", "", class_=f"key n{at}"), f"noise of {line.name}")
+        for at, line in enumerate(figure.noises)
     ]
     legend = element(
         "ul",
@@ -214,8 +216,8 @@ def released(view: View) -> Html:
     level = view.description.get("interval_level", 0.95)
     intro = element(
         "p",
-        f"Each number is the exact total plus noise. Its {level:.0%} noise interval holds the exact total in {level:.0%} of all "
-        "draws of the noise; cv is the standard deviation of the noise as a share of the number. Negative numbers are noise too: "
+        f"Each number is an estimate: noise was drawn once and is in it. Its {level:.0%} noise interval holds the exact number in "
+        f"at least {level:.0%} of all draws of the noise; cv is the standard deviation of the noise as a share of the number. Negative numbers are noise too: "
         "leave them in when you add up.",
     )
     flags = view.description.get("flags", {})
@@ -280,7 +282,7 @@ WORDS = {
     ),
     "ε at δ": (
         "The same bound in the currency of differential privacy: with a chance of at most δ left aside, no odds move by more "
-        "than a factor of e^ε."
+        "than a factor of e to the ε."
     ),
     "Noise interval": (
         "An interval that tells about the noise that was added on purpose, and nothing else: no error of sampling, of reporting or "
@@ -299,4 +301,5 @@ def terms(view: View) -> Html:
 
 def footer(view: View) -> Html:
     version = view.description.get("versions", {}).get("recordwise", "")
-    return element("footer", element("p", f"Written by recordwise {version} with the release. {view.release.mark}."))
+    drawn = "Its noise came from a secure source" if view.release.mark == PRIVATE else view.release.mark
+    return element("footer", element("p", f"Written by recordwise {version} together with the release. {drawn}."))

@@ -15,7 +15,7 @@ SENTENCES = {
     "great odds": (
         "These tables could move the odds of a guess about you by a factor of {mean}: that you are in them is hardly a secret"
     ),
-    "band": "nobody can reliably tell {bands} from them",
+    "band": "nobody can reliably tell {bands} by them",
     "one band": "{low} from {high} {label}",
     "open band": "{low} from any larger number of {label}",
     "exactly": "your {label} could be found out exactly",
@@ -33,6 +33,7 @@ SENTENCES = {
 }
 GREAT = 14.0
 """Log-odds from which a factor is told by its power of ten."""
+RAISED = str.maketrans("0123456789", "⁰¹²³⁴⁵⁶⁷⁸⁹")
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -53,8 +54,13 @@ def lead(rho: float, bands: Sequence[Band]) -> str:
     odds = SENTENCES["great odds" if rho > GREAT else "odds"].format(mean=factor(rho))
     hidden = [_told(band) for band in bands if band.low != band.high]
     exact = [SENTENCES["exactly"].format(label=band.label) for band in bands if band.low == band.high]
-    clauses = ([SENTENCES["band"].format(bands=" or ".join(hidden))] if hidden else []) + exact
+    clauses = ([SENTENCES["band"].format(bands=listed(hidden))] if hidden else []) + exact
     return "; ".join([odds, *clauses]) + "."
+
+
+def listed(clauses: Sequence[str]) -> str:
+    """a, b or c."""
+    return " or ".join([*([", ".join(clauses[:-1])] if clauses[:-1] else []), clauses[-1]])
 
 
 def _told(band: Band) -> str:
@@ -67,7 +73,7 @@ def details(rho: float, own: float) -> list[str]:
     """The sentences below it."""
     told = [SENTENCES["test"].format(power=f"{power(rho, own):.1%}")]
     if own:
-        told.append(SENTENCES["selected"].format(own=f"{own:.3g}"))
+        told.append(SENTENCES["selected"].format(own=chance_text(own)))
     if 0 < rho < math.inf:
         told.append(SENTENCES["tail"].format(tail=factor(rho + 2 * math.sqrt(rho * math.log(20)))))
     return told
@@ -79,9 +85,17 @@ def power(rho: float, own: float) -> float:
     return 1.0 if inside >= 1 else min(1.0, own + (1 - own) * power_zcdp(rho, inside))
 
 
+def chance_text(chance: float) -> str:
+    """A chance to three digits, small ones by their power of ten."""
+    if chance >= 1e-4:
+        return f"{chance:.3g}"
+    digits, _, power = f"{chance:.2e}".partition("e")
+    return f"{float(digits):g} × 10⁻{str(-int(power)).translate(RAISED)}"
+
+
 def factor(log_odds: float) -> str:
     """e to the log-odds, in words a person can weigh."""
     if log_odds > GREAT:
-        return f"10^{log_odds / math.log(10):.0f}"
+        return "10" + f"{log_odds / math.log(10):.0f}".translate(RAISED)
     value = math.exp(log_odds)
     return f"{value:.2f}" if value < 100 else f"{value:,.0f}"

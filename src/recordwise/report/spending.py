@@ -26,7 +26,9 @@ def spending_table(parts: Sequence[Part]) -> Html:
         for part in parts
     ]
     names = ("statistic", "table", "noise", "your loss", "share")
-    head = element("tr", *(element("th", name, scope="col") for name in names))
+    head = element(
+        "tr", *(element("th", name, scope="col", class_=None if name == "your loss" else "left") for name in names)
+    )
     return element("table", element("thead", head), element("tbody", *rows), id="spending")
 
 

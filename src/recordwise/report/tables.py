@@ -108,9 +108,9 @@ def _figure(value: float | None) -> str:
     """Without digits that are noise: whole from a hundred on."""
     if value is None:
         return ""
-    if abs(value) >= 100 or value == int(value):
-        return f"{value:,.0f}"
-    return number_text(value)
+    size = abs(value)
+    text = f"{value:,.{0 if size >= 100 else 1 if size >= 10 else 2 if size >= 0.1 else 4}f}"
+    return text.rstrip("0").rstrip(".") if "." in text else text
 
 
 def _percent(share: float) -> str:
@@ -139,7 +139,8 @@ def accuracy_table(accuracy: Mapping[str, Mapping[str, Mapping[str, float | None
                 )
             )
     names = ("table", "statistic", "median sd of the noise", "median cv", "cells with cv below 10 %", "estimate")
-    head = element("tr", *(element("th", name, scope="col") for name in names))
+    left = {"statistic", "estimate"}
+    head = element("tr", *(element("th", name, scope="col", class_="left" if name in left else None) for name in names))
     return element("table", element("thead", head), element("tbody", *rows))
 
 
