@@ -4,7 +4,6 @@ import json
 from collections.abc import Mapping, Sequence
 from concurrent.futures import ThreadPoolExecutor
 from dataclasses import dataclass
-from html import escape
 from pathlib import Path
 from typing import Any
 
@@ -17,6 +16,8 @@ from recordwise.policy import Policy
 from recordwise.published import NOT_PRIVATE, PRIVATE, ReleasedTable, write_csv, write_parquet
 from recordwise.report.page import page_html
 from recordwise.report.parts import Part
+from recordwise.report.preview import table_preview
+from recordwise.showing import Html, element
 from recordwise.staging import new_folder
 
 FORMAT = 1
@@ -139,15 +140,8 @@ class Release:
         return f"<Release of {', '.join(table.name for table in self.tables)}: {self.mark}>"
 
     def _repr_html_(self) -> str:
-        shown = "".join(f"<h4>{escape(table.name)}</h4>{_preview(table.data)}" for table in self.tables)
-        return f"<div><b>recordwise release ({self.mark})</b>{shown}{self.policy._repr_html_()}</div>"
-
-
-def _preview(table: pa.Table) -> str:
-    """The first rows."""
-    rows = [table.column_names, *(row.values() for row in table.slice(0, 8).to_pylist())]
-    cells = ("".join(f"<td>{escape('' if value is None else str(value))}</td>" for value in row) for row in rows)
-    return f"<table>{''.join(f'<tr>{row}</tr>' for row in cells)}</table>"
+        heading = element("p", element("b", f"recordwise release ({self.mark})"))
+        return element("div", heading, *map(table_preview, self.tables), Html(self.policy._repr_html_()))
 
 
 def accuracy(table: ReleasedTable) -> dict[str, dict[str, float | None]]:

@@ -18,6 +18,7 @@ from recordwise.planfile.queries import Shelf, read_draft
 from recordwise.planfile.schema import read_schema
 from recordwise.policy import Policy
 from recordwise.session import TUNINGS, Session
+from recordwise.showing import Html, element
 
 TOP = ("dataset", "source", "ledger", "tuned_on", "accept_tuning", "memory_limit")
 TABLES = ("schema", "budget", "mechanisms", "keys", "queries", "outputs", "examples", "labels")
@@ -43,6 +44,12 @@ class PlanFile:
     """Made-up records, by name, at which the loss is shown."""
     labels: dict[str, str] = field(default_factory=dict)
     """Words for columns, and for values of them as "naics=21": report.html asks an establishment in these."""
+
+    def _repr_html_(self) -> str:
+        title = element(
+            "p", element("b", f"Plan {self.path.name}"), f" for {self.dataset}, tuned on {self.tuned_on} data"
+        )
+        return element("div", title, Html(self.plan._repr_html_()))
 
     def session(self) -> Session:
         """The table opened as the plan says; reads names and types only."""

@@ -39,22 +39,27 @@ def reach_of(policy: Policy, measure: Measure, record: Mapping[str, Any], bound:
 
 
 def size_at_loss(policy: Policy, measure: Measure, record: Mapping[str, Any], loss: float) -> float:
-    """Where the loss due to one measure, all others at 0, passes ``loss``; a hundred steps where it never does."""
+    """The first size, about, where the loss due to one measure, all others at 0, passes ``loss``; a hundred steps if none does."""
     others = {each.name: 0 for each in policy.measures()}
-    step = float(measure.step)
+    sizes = [0.0, *(float(measure.step) * size for size in SIZES)]
+    losses = losses_along(policy, {**record, **others}, measure.name, sizes)
+    if not math.isfinite(losses[0]):
+        return 100 * float(measure.step)
+    passing = (size for size, found in zip(sizes, losses) if found - losses[0] > loss)
+    return next(passing, 100 * float(measure.step))
 
-    def due(power: float) -> float:
-        return loss_or_infinity(policy, {**record, **others, measure.name: step * round(math.exp2(power))}) - base
 
-    base = 0.0
-    base = due(-2.0)
-    if not due(52) > loss or not math.isfinite(base):
-        return 100 * step
-    low, high = -1.0, 52.0
-    for _ in range(30):
-        middle = (low + high) / 2
-        low, high = (middle, high) if due(middle) <= loss else (low, middle)
-    return step * max(1.0, round(math.exp2(low)))
+SIZES = sorted({round(2 ** (power / 8)) for power in range(8 * 52)})
+"""Whole numbers, eight to a doubling."""
+
+
+def losses_along(policy: Policy, record: Mapping[str, Any], name: str, sizes: Sequence[float]) -> list[float]:
+    """The losses of records that differ in one measure; without limit where the policy says nothing about their group."""
+    columns: dict[str, Any] = {column: [value] * len(sizes) for column, value in record.items()}
+    try:
+        return [float(loss) for loss in policy.loss(columns | {name: list(sizes)})]
+    except RecordError:
+        return [math.inf] * len(sizes)
 
 
 def loss_or_infinity(policy: Policy, record: Mapping[str, Any]) -> float:

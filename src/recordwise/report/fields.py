@@ -1,14 +1,14 @@
 """What the page asks an establishment for: the measures and columns its loss depends on, in words it knows."""
 
-from collections.abc import Iterator, Mapping
+from collections.abc import Collection, Mapping
 from dataclasses import dataclass
 from fractions import Fraction
 from typing import Any
 
 from recordwise.policy import Policy
-from recordwise.policy.conditions import AllOf, Among, AnyOf, Compare, Condition, Null
+from recordwise.policy.cases import tests_of
+from recordwise.policy.conditions import Among, Compare
 from recordwise.policy.literals import Truth, Value
-from recordwise.policy.policy import Maximum
 
 AMOUNT, CHOICE, NUMBER, TEXT = "amount", "choice", "number", "text"
 MISSING = "not known"
@@ -40,19 +40,19 @@ class Field:
         return form | {"step": [self.step.numerator, self.step.denominator]}
 
 
-def fields_of(policy: Policy, labels: Mapping[str, str]) -> tuple[Field, ...]:
-    """Measures first, then the columns that are no measures, each by name."""
+def fields_of(policy: Policy, labels: Mapping[str, str], missing: Collection[str] = ()) -> tuple[Field, ...]:
+    """Measures first, then the columns that are no measures, each by name; those in ``missing`` may be unknown."""
     measures = [
         Field(name=m.name, label=labels.get(m.name, m.name), kind=AMOUNT, step=m.step, signed=m.signed)
         for m in policy.measures()
     ]
     known = {field.name for field in measures}
     names = sorted({column.name for column in policy.columns()} - known)
-    return (*measures, *(_column_field(policy, name, labels) for name in names))
+    return (*measures, *(_column_field(policy, name, labels, missing=name in missing) for name in names))
 
 
-def _column_field(policy: Policy, name: str, labels: Mapping[str, str]) -> Field:
-    tests = [test for test in _tests(policy) if test.column.name == name]
+def _column_field(policy: Policy, name: str, labels: Mapping[str, str], *, missing: bool) -> Field:
+    tests = [test for test in tests_of(policy) if test.column.name == name]
     label = labels.get(name, name)
     if any(isinstance(test, Compare) for test in tests):
         return Field(name=name, label=label, kind=NUMBER)
@@ -61,15 +61,15 @@ def _column_field(policy: Policy, name: str, labels: Mapping[str, str]) -> Field
     if len(lengths) > 1:
         return Field(name=name, label=label, kind=TEXT)
     options = [Option(label=_value_label(name, value, labels), value=_plain(value)) for value in values]
-    return Field(name=name, label=label, kind=CHOICE, options=(*options, *_rest(tests, list(values))))
+    return Field(name=name, label=label, kind=CHOICE, options=(*options, *_rest(list(values), missing=missing)))
 
 
-def _rest(tests: list[Any], values: list[Value]) -> list[Option]:
+def _rest(values: list[Value], *, missing: bool) -> list[Option]:
     """What a record can be beside the listed values: something else, or missing."""
     rest = []
     if not all(isinstance(value, Truth) for value in values) or len(values) < 2:
         rest.append(Option(label=ANOTHER, value=_unlisted(values)))
-    if any(isinstance(test, Null) for test in tests):
+    if missing:
         rest.append(Option(label=MISSING, value=None))
     return rest
 
@@ -83,23 +83,6 @@ def _unlisted(values: list[Value]) -> str | bool | float:
         return max(numbers) + 1
     first = {text[:1] for text in values if isinstance(text, str)}
     return next(letter for letter in map(chr, range(0x7E, 0x10FFFF)) if letter not in first)
-
-
-def _tests(policy: Policy) -> Iterator[Among | Compare | Null]:
-    for terms in (policy.rho, policy.delta_terms):
-        for condition, atom in terms:
-            yield from _leaves(condition)
-            for inner in atom.policies if isinstance(atom, Maximum) else ():
-                yield from _tests(inner)
-
-
-def _leaves(condition: Condition) -> Iterator[Among | Compare | Null]:
-    match condition:
-        case AllOf(parts) | AnyOf(parts):
-            for part in parts:
-                yield from _leaves(part)
-        case Among() | Compare() | Null():
-            yield condition
 
 
 def _plain(value: Value) -> str | bool | float:

@@ -8,7 +8,7 @@ from typing import Any
 import numpy as np
 
 from recordwise.policy import Measure, Policy
-from recordwise.report.example import loss_or_infinity
+from recordwise.report.example import losses_along
 from recordwise.report.parts import SUM, Part
 from recordwise.showing import Html, Line, LogAxis, element, path, size_text
 from recordwise.showing.axis import spread
@@ -51,7 +51,7 @@ def figure_of(
     policy: Policy, parts: Sequence[Part], measure: Measure, label: str, record: Mapping[str, Any], reach: float
 ) -> Figure:
     sizes = tuple(spread(float(measure.step), reach, POINTS))
-    losses = tuple(loss_or_infinity(policy, {**record, measure.name: size}) for size in sizes)
+    losses = tuple(losses_along(policy, record, measure.name, sizes))
     return Figure(measure=measure, label=label, sizes=sizes, losses=losses, noises=noise_lines(parts, measure, sizes))
 
 

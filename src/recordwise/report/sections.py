@@ -217,8 +217,8 @@ def released(view: View) -> Html:
     intro = element(
         "p",
         f"Each number is an estimate: noise was drawn once and is in it. Its {level:.0%} noise interval holds the exact number in "
-        f"at least {level:.0%} of all draws of the noise; cv is the standard deviation of the noise as a share of the number. Negative numbers are noise too: "
-        "leave them in when you add up.",
+        f"at least {level:.0%} of all draws of the noise; cv is the standard deviation of the noise as a share of the number. "
+        "Negative numbers are noise too: leave them in when you add up.",
     )
     flags = view.description.get("flags", {})
     accuracy = _scroll(accuracy_table(view.description.get("accuracy", {}), flags), "accuracy of each statistic")

@@ -52,7 +52,9 @@ class View:
 
 def view_of(release: Published, files: Mapping[str, str], labels: Mapping[str, str]) -> View:
     description = release.to_json()
-    fields = fields_of(release.policy, labels)
+    declared = description.get("schema", {}).get("columns", ())
+    missing = {column["name"] for column in declared if column["null"] == "category"}
+    fields = fields_of(release.policy, labels, missing)
     start = start_record(release.policy, fields)
     room = ROOM // max(1, len(release.tables))
     budget = description.get("budget")
