@@ -22,9 +22,10 @@ from recordwise.planfile.schema import read_schema
 from recordwise.planfile.source import read_source
 from recordwise.policy import Policy
 from recordwise.session import TUNINGS, Session
+from recordwise.showing import Html, element
 
 TOP = ("dataset", "source", "table", "ledger", "tuned_on", "accept_tuning", "memory_limit", "engine")
-TABLES = ("schema", "budget", "mechanisms", "keys", "queries", "outputs", "examples", "spark")
+TABLES = ("schema", "budget", "mechanisms", "keys", "queries", "outputs", "examples", "labels", "spark")
 NEEDED = ("dataset", "source", "ledger", "tuned_on", "schema", "queries")
 
 
@@ -47,6 +48,14 @@ class PlanFile:
     level: float = 0.95
     examples: dict[str, dict[str, Any]] = field(default_factory=dict)
     """Made-up records, by name, at which the loss is shown."""
+    labels: dict[str, str] = field(default_factory=dict)
+    """Words for columns, and for values of them as "naics=21": report.html asks an establishment in these."""
+
+    def _repr_html_(self) -> str:
+        title = element(
+            "p", element("b", f"Plan {self.path.name}"), f" for {self.dataset}, tuned on {self.tuned_on} data"
+        )
+        return element("div", title, Html(self.plan._repr_html_()))
 
     def session(self) -> Session:
         """The table opened as the plan says; reads names and types only."""
@@ -125,6 +134,7 @@ def _read(file: Path, root: Node) -> PlanFile | None:
     if "budget" in entries:
         read["budget"] = read_budget(entries["budget"], schema)
     read["examples"] = _examples(entries.get("examples"), schema)
+    read["labels"] = _labels(entries.get("labels"), schema)
     read["plan"] = _plan(entries, schema, folder)
     complete = all(value is not None for name, value in read.items() if name != "accept_tuning")
     return PlanFile(path=file, **read) if complete else None
@@ -189,4 +199,17 @@ def _examples(node: Node | None, schema: Schema) -> dict[str, dict[str, Any]]:
         found[name] = {
             column: entry.number() if schema.measure(column) else entry.value for column, entry in values.items()
         }
+    return found
+
+
+def _labels(node: Node | None, schema: Schema) -> dict[str, str] | None:
+    """Words for measures and columns, or for one value of a column."""
+    known = (*schema.measure_names(), *schema.column_names())
+    found: dict[str, str] = {}
+    for name, each in (node.table() if node is not None else {}).items():
+        words = each.text()
+        if name.partition("=")[0] not in known:
+            each.problem(f"names '{name}', which is no measure or column of the schema")
+        elif words is not None:
+            found[name] = words
     return found
