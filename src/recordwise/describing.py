@@ -19,6 +19,7 @@ from recordwise.plan.predicates import And, Compare, In, IsNull, Not, Operand, O
 from recordwise.plan.quantile import Quantile
 from recordwise.plan.query import Statistic
 from recordwise.policy import By
+from recordwise.policy.plain import function_text
 
 
 def schema_json(schema: Schema) -> dict[str, Any]:
@@ -163,6 +164,30 @@ def value_json(value: Any) -> Any:
     if isinstance(value, dict):
         return {getattr(name, "name", str(name)): value_json(part) for name, part in value.items()}
     return value if value is None or isinstance(value, (str, int, float, bool)) else str(value)
+
+
+def mechanism_text(mechanism: Any) -> str:
+    """A mechanism as it would be written in Python, numbers shortened."""
+    parts = []
+    for field in fields(mechanism):
+        value = getattr(mechanism, field.name)
+        if value is not None and value is not False:
+            parts.append(f"{field.name}={_parameter_text(value)}")
+    return f"{type(mechanism).__name__}({', '.join(parts)})"
+
+
+def _parameter_text(value: Any) -> str:
+    if isinstance(value, Fraction):
+        return f"{float(value):g}"
+    if isinstance(value, By):
+        return f"by {value.column.name}"
+    if isinstance(value, dict):
+        return (
+            "{"
+            + ", ".join(f"{getattr(name, 'name', name)}: {_parameter_text(each)}" for name, each in value.items())
+            + "}"
+        )
+    return function_text(value, "x") if isinstance(value, Function) else str(value)
 
 
 def versions() -> dict[str, str]:

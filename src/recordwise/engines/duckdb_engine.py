@@ -13,6 +13,7 @@ from recordwise.engines.connection import Connection
 from recordwise.engines.copying import COPIED, copy_records, forget_copy
 from recordwise.engines.duckdb_store import DuckDBStore
 from recordwise.engines.engine import MOST_PIECES
+from recordwise.engines.owner_passes import OwnerPasses
 from recordwise.engines.passes import Passes
 from recordwise.engines.results import FoundTotals, TableTotals
 from recordwise.engines.sources import CsvFiles, ParquetFiles, SasFiles, open_source
@@ -127,6 +128,11 @@ class DuckDB:
         """
         self._ready(plan.schema)
         return self._passes.summarise_beside_totals(plan, table, value, edges)
+
+    def owner_passes(self) -> OwnerPasses:
+        """What the owner looks at while planning."""
+        self._ready(self.schema)
+        return OwnerPasses(self._passes)
 
     def close(self) -> None:
         """Close the connection and remove what it spilled."""
