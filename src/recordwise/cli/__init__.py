@@ -7,6 +7,7 @@ from recordwise.cli.check import check
 from recordwise.cli.demo import demo
 from recordwise.cli.ledger import ledger
 from recordwise.cli.loss import loss
+from recordwise.cli.plan import plan
 from recordwise.cli.release import release
 from recordwise.cli.reproduce import reproduce
 
@@ -22,6 +23,7 @@ app = typer.Typer(
 for command in (check, release, loss, demo, reproduce, audit):
     app.command()(command)
 app.add_typer(ledger, name="ledger")
+app.add_typer(plan, name="plan")
 
 
 def main() -> None:
