@@ -73,7 +73,9 @@ def measure(path: str) -> None:
             "compare, 20 mechanisms": lambda: compare(session, mechanisms, measure="emp", by=by, data="synthetic"),
             "  exact losses of all records": lambda: policy_losses(view, policies),
             "  totals of the cells": lambda: exact_totals(view, by, "emp", mechanisms),
-            "  contributors, for the older rules": lambda: view.contributors(by.sum("emp", rw.Gaussian(sigma=1)), "emp"),
+            "  contributors, for the older rules": lambda: view.contributors(
+                by.sum("emp", rw.Gaussian(sigma=1)), "emp"
+            ),
         }
         connection = duckdb.connect(config={"memory_limit": "700MB"})
         plain = best(lambda: connection.sql(SHAPES.format(path=path)).to_arrow_table())

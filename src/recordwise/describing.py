@@ -7,7 +7,7 @@ from fractions import Fraction
 from typing import Any
 
 from recordwise.engines.results import FoundTotals, TableTotals
-from recordwise.engines.sources import CsvFiles, Frame, ParquetFiles, Source
+from recordwise.engines.sources import CsvFiles, Frame, ParquetFiles, Postgres, SasFiles, Source
 from recordwise.engines.spark.sources import SparkFrame, SparkSource
 from recordwise.errors import ParameterError
 from recordwise.exact import fraction_text
@@ -210,7 +210,8 @@ def inferred_columns(source: Source | SparkSource, roles: set[str | None]) -> di
     elif isinstance(source, SparkFrame):
         schema = source.arrow_schema()
     else:
-        kind = "CSV" if isinstance(source, CsvFiles) else "a relation, a table's name or a path of Spark's"
+        kinds = {CsvFiles: "CSV", SasFiles: "SAS files", Postgres: "PostgreSQL"}
+        kind = kinds.get(type(source), "a relation, a table's name or a path of Spark's")
         raise ParameterError(
             parameter="columns", problem=f"must be declared for {kind}", advice='Give columns={"county": "text"}.'
         )
