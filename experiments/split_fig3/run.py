@@ -22,10 +22,16 @@ SETTING = (
 )
 
 
+def beside_generator(records: establishments.Records) -> list[dict[str, object]]:
+    """Percentiles of the paper, of the records used, and of the generator alone."""
+    generated = establishments.generated_records().percentiles()
+    return [{**row, "generator": other["ours"]} for row, other in zip(records.percentiles(), generated)]
+
+
 def reproduce(*, runs: int, seed: int, tell: Tell) -> Reproduction:
     tell("establishments")
     records = establishments.records()
-    percentiles = records.percentiles()
+    percentiles = beside_generator(records)
     tell("exact tables")
     made = tables(records)
     tell("noise")
