@@ -130,7 +130,7 @@ def simultaneous(lines: Sequence[Line]) -> Claim:
         + f" at {ours['point first'].cells:,} cells",
         agrees=good,
         why=(
-            "Some cell is always far off: the simultaneous error grows with log d even where every single cell is as good as can be."
+            "Some cell is always far off: the simultaneous error grows with log d even where each cell is as good as can be."
             if good
             else "The two criteria do not differ."
         ),

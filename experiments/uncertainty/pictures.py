@@ -44,7 +44,7 @@ def picture(lines: Sequence[Line], noise: str) -> Picture:
             "error of a draw, every construction grows."
         ),
         alt=(
-            "Left: the error of the sum rises with the number of cells when cells come first, and is flat when the sum comes first. "
+            "Left: the error of the sum rises with the number of cells when cells come first, and is flat when the sum does. "
             "Middle: the worst cell is flat when cells come first and rises with the logarithm when the sum does. Right: "
             "the largest error of a draw rises with the logarithm for all constructions."
         ),

@@ -11,7 +11,7 @@ from experiments.uncertainty.pictures import pictures
 RUNS = 400
 STEPS = len(CELLS) + 1
 SETTING = (
-    f"Tables of 10 to 30,000 cells: empty, one cell of ln(d)/epsilon (hard), all cells full (easy). Privacy: epsilon = {EPSILON:g}, "
+    f"Tables of 10 to 30,000 cells: empty, one cell of ln(d)/epsilon (hard), all full (easy). Privacy: epsilon = {EPSILON:g}, "
     f"rho = {RHO:g}, or epsilon = {EPSILON:g} with delta = {DELTA:g}. These settings are ours.",
     "Cells first: noise on every cell, cut at zero. Sum first: half of the privacy on the sum, half on the cells, then the nearest "
     "nonnegative table with that sum. Bounded noise is our construction for a delta.",
