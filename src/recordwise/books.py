@@ -1,7 +1,8 @@
 """An append-only chain of events in one SQLite file, safe for many processes. It knows nothing of policies or budgets.
 
 Each event holds the digest of the one before, over the very text that is stored, so that a changed or removed entry breaks the
-chain. Whoever writes does so in one transaction alone on the file, and only after the whole chain was found unbroken.
+chain. Whoever writes does so in one transaction alone on the file, and only after the chain was found unbroken: the whole of it
+once in a process, then what was added since, and the latest charge again each time, because the sum so far is read from it.
 """
 
 import hashlib
@@ -63,6 +64,9 @@ class Head:
     digest: str
 
 
+START = Head(length=0, digest=GENESIS)
+
+
 class Books:
     """The chain of one file, or of one process where there is no path."""
 
@@ -71,6 +75,7 @@ class Books:
         self.path = str(path) if self.kept else "in memory"
         self._turn = threading.RLock()
         self._process = os.getpid()
+        self._checked = START
         with self._told(NOTHING_DRAWN):
             self._connection = self._connect(path) if writable else self._connect_to_read(Path(str(path)))
         # Forgotten books are closed too, though never by a forked child on its way out.
@@ -135,10 +140,13 @@ class Books:
         """All or nothing, alone on the file; ``state`` is what an error says about where that leaves us."""
         with self._told(state):
             self._connection.execute("BEGIN IMMEDIATE")
+            checked = self._checked
             try:
                 yield
                 self._connection.execute("COMMIT")
             except BaseException:
+                # What was checked in here may be rolled back.
+                self._checked = checked
                 # A full disk makes SQLite roll back by itself.
                 if self._connection.in_transaction:
                     self._connection.execute("ROLLBACK")
@@ -146,22 +154,40 @@ class Books:
 
     def append(self, kind: str, body: dict[str, Any]) -> Event:
         """Add an event to an unbroken chain; call it in a transaction."""
-        rows = self._rows()
-        if problems := broken_links(rows):
-            raise LedgerError(path=self.path, problem=f"is damaged: {problems[0]}", advice=ADVICE)
+        rows = self._unbroken()
         sequence, previous = (rows[-1][0] + 1, rows[-1][4]) if rows else (1, GENESIS)
         now, text = datetime.now(UTC).isoformat(timespec="milliseconds"), canonical(body)
         digest = chained(previous, sequence, now, kind, text)
         self._connection.execute("INSERT INTO events VALUES (?, ?, ?, ?, ?)", (sequence, now, kind, text, digest))
         return Event(sequence=sequence, time=now, kind=kind, body=json.loads(text), digest=digest)
 
-    def _rows(self) -> list[tuple[Any, ...]]:
-        return self._connection.execute(f"SELECT {COLUMNS} FROM events ORDER BY sequence").fetchall()
+    def check_chain(self) -> None:
+        """Raise if the chain is broken. Done before the file is held, it leaves little to check while others wait."""
+        with self._told(NOTHING_DRAWN):
+            self._unbroken()
 
-    def events(self) -> list[Event]:
-        """Every event, oldest first."""
+    def _unbroken(self) -> list[tuple[Any, ...]]:
+        """The rows after the last checked one, found unbroken. Next time the check begins just before the latest charge."""
+        rows = self._rows(after=self._checked.length)
+        problems = broken_links(rows, since=self._checked)
+        if self._checked != START and not rows:
+            problems = [f"event {self._checked.length + 1} is missing"]
+        if problems:
+            raise LedgerError(path=self.path, problem=f"is damaged: {problems[0]}", advice=ADVICE)
+        charges = [place for place, row in enumerate(rows) if row[2] == "charged"]
+        if charges and charges[-1]:
+            sequence, *_, digest = rows[charges[-1] - 1]
+            self._checked = Head(length=sequence, digest=digest)
+        return rows
+
+    def _rows(self, *, after: int = 0) -> list[tuple[Any, ...]]:
+        statement = f"SELECT {COLUMNS} FROM events WHERE sequence > ? ORDER BY sequence"
+        return self._connection.execute(statement, (after,)).fetchall()
+
+    def events(self, *, after: int = 0) -> list[Event]:
+        """Every event, oldest first; or those after one."""
         with self._told(""):
-            return [as_event(row) for row in self._rows()]
+            return [as_event(row) for row in self._rows(after=after)]
 
     def first(self) -> Event | None:
         """The event the books begin with."""
@@ -227,11 +253,11 @@ def as_event(row: tuple[Any, ...]) -> Event:
     return Event(sequence=sequence, time=at, kind=kind, body=json.loads(body), digest=digest)
 
 
-def broken_links(rows: list[tuple[Any, ...]]) -> list[str]:
+def broken_links(rows: list[tuple[Any, ...]], *, since: Head = START) -> list[str]:
     """Where the chain of stored rows is interrupted."""
     problems: list[str] = []
-    previous = GENESIS
-    for place, (sequence, at, kind, body, digest) in enumerate(rows, start=1):
+    previous = since.digest
+    for place, (sequence, at, kind, body, digest) in enumerate(rows, start=since.length + 1):
         if sequence != place:
             return [*problems, f"event {place} is missing"]
         texts = all(isinstance(part, str) for part in (at, kind, body, digest))

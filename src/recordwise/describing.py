@@ -8,6 +8,7 @@ from typing import Any
 
 from recordwise.engines.results import FoundTotals, TableTotals
 from recordwise.engines.sources import CsvFiles, Frame, ParquetFiles, Source
+from recordwise.engines.spark.sources import SparkFrame, SparkSource
 from recordwise.errors import ParameterError
 from recordwise.exact import fraction_text
 from recordwise.functions import Function
@@ -172,7 +173,7 @@ def versions() -> dict[str, str]:
     return {"python": platform.python_version(), **{name: version(name) for name in names}}
 
 
-def inferred_columns(source: Source, roles: set[str | None]) -> dict[str, Any]:
+def inferred_columns(source: Source | SparkSource, roles: set[str | None]) -> dict[str, Any]:
     """Conditional columns from the types of a Parquet file or frame: text, whole numbers and truth values."""
     import pyarrow as pa
     import pyarrow.parquet
@@ -181,8 +182,10 @@ def inferred_columns(source: Source, roles: set[str | None]) -> dict[str, Any]:
         schema = pyarrow.parquet.read_schema(source.paths[0])
     elif isinstance(source, Frame):
         schema = source.table.schema
+    elif isinstance(source, SparkFrame):
+        schema = source.arrow_schema()
     else:
-        kind = "CSV" if isinstance(source, CsvFiles) else "a relation"
+        kind = "CSV" if isinstance(source, CsvFiles) else "a relation, a table's name or a path of Spark's"
         raise ParameterError(
             parameter="columns", problem=f"must be declared for {kind}", advice='Give columns={"county": "text"}.'
         )

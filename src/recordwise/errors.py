@@ -188,6 +188,18 @@ class EngineError(RecordwiseError, RuntimeError):
         super().__init__(f"{engine} failed with {kind}; its message is withheld because it can quote records.")
 
 
+class MissingPartError(RecordwiseError, RuntimeError):
+    """Something optional that was asked for needs a program or a package that is not here, or is too old."""
+
+    def __init__(self, *, needed_by: str, part: str, advice: str, found: str = "") -> None:
+        self.needed_by = needed_by
+        self.part = part
+        self.found = found
+        self.advice = advice
+        state = f"; found {found}" if found else ", which is not here"
+        super().__init__(f"{needed_by} needs {part}{state}. No record was read. {advice}")
+
+
 class RangeError(RecordwiseError, ValueError):
     """A noise law reaches beyond 64-bit integers too often to be drawn."""
 

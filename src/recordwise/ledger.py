@@ -94,7 +94,8 @@ class Ledger:
 
     def charge(self, policy: Policy, *, query: str, details: Any = None) -> Charge:
         """Commit the policy to the books if the budget covers it for every possible record; nothing is written otherwise."""
-        # A long proof is made before the file is held, and again only if somebody else was charged meanwhile.
+        # A long check or proof is made before the file is held, and again only if somebody else was charged meanwhile.
+        self._books.check_chain()
         known = self.spent()
         after = self._admitted(known, policy, query)
         with self._books.transaction(state="Nothing was drawn; unless this charge was committed, nothing was spent."):
@@ -106,6 +107,7 @@ class Ledger:
 
     def check(self, policy: Policy, *, query: str) -> None:
         """Raise what ``charge`` would raise, and write nothing."""
+        self._books.check_chain()
         self._admitted(self.spent(), policy, query)
 
     def _admitted(self, spent: Policy, policy: Policy, query: str) -> Policy:
@@ -139,7 +141,8 @@ class Ledger:
     def _close(self, charge: Charge, kind: str, body: dict[str, Any]) -> Head:
         with self._books.transaction(state=CHARGE_STANDS):
             # An interrupt can come after the release was noted: a charge is closed once.
-            closings = (event for event in self._books.events() if event.body.get("charge") == charge.sequence)
+            since = self._books.events(after=charge.sequence)
+            closings = (event for event in since if event.body.get("charge") == charge.sequence)
             event = next(closings, None) or self._books.append(kind, body)
         return Head(length=event.sequence, digest=event.digest)
 

@@ -19,9 +19,10 @@ from recordwise.describing import (
 )
 from recordwise.drawing import PreparedTable, draw_table, prepare_table, rehearse
 from recordwise.drawn import Drawn
-from recordwise.engines import DuckDB
+from recordwise.engines import DuckDB, Engine, Spark
 from recordwise.engines.results import FoundTotals, TableTotals
 from recordwise.engines.sources import open_source
+from recordwise.engines.spark.sources import open_spark_source
 from recordwise.errors import DrawingError, GroupLossError, LedgerError, ParameterError, RecordwiseError, TuningError
 from recordwise.exact import Number
 from recordwise.fingerprint import digest_of
@@ -49,7 +50,8 @@ Progress = Callable[[str], None]
 class Session:
     """A table of confidential records, opened to publish statistics about it.
 
-    Opening reads names and types only; records are read, and validated, at the first ``run`` or ``validate()``.
+    Opening reads names and types only; records are read, and validated, at the first ``run`` or ``validate()``. With
+    ``engine="spark"`` the source may be a DataFrame, or a path or a table's name with ``spark=`` a SparkSession or a master.
     """
 
     def __init__(
@@ -60,7 +62,8 @@ class Session:
         measures: Mapping[str, Number | Measure] | None = None,
         columns: Mapping[str, Any] | None = None,
         firm: str | None = None,
-        engine: Any = "duckdb",
+        engine: "str | Engine" = "duckdb",
+        spark: Any = None,
         ledger: str | Path | None = None,
         budget: Policy | None = None,
         dataset: str | None = None,
@@ -70,24 +73,30 @@ class Session:
     ) -> None:
         if tuned_on not in TUNINGS:
             raise ParameterError(parameter="tuned_on", problem=f"must be one of {', '.join(TUNINGS)}")
-        opened = open_source(source)
+        opened: Any = open_spark_source(source) if engine == "spark" else open_source(source)
         declared = dict(columns) if columns is not None else inferred_columns(opened, {unit, firm, *(measures or {})})
         self.schema = Schema.of(unit=unit, measures=measures, columns=declared, firm=firm)
         self.budget = budget
         self.tuned_on, self.accept_tuning = tuned_on, accept_tuning
         self.dataset = dataset or (Path(str(source)).stem if isinstance(source, (str, Path)) else "table")
-        self._engine = self._open_engine(engine, opened, memory_limit)
+        self._engine = self._open_engine(engine, opened, memory_limit, spark)
         try:
             self._ledger = Ledger(ledger, dataset=self.dataset, schema=schema_json(self.schema), budget=budget)
         except BaseException:
             self._engine.close()
             raise
 
-    def _open_engine(self, engine: Any, source: Any, memory_limit: str) -> Any:
+    def _open_engine(self, engine: "str | Engine", source: Any, memory_limit: str, spark: Any) -> Engine:
+        if engine == "spark":
+            return Spark(source, self.schema, spark=spark, memory_limit=memory_limit)
+        if spark is not None:
+            raise ParameterError(parameter="spark", problem="was given to another engine", advice="Say engine='spark'.")
         if engine == "duckdb":
             return DuckDB(source, self.schema, memory_limit=memory_limit)
         if isinstance(engine, str):
-            raise ParameterError(parameter="engine", problem=f"is not known: {engine!r}", advice="Use 'duckdb'.")
+            raise ParameterError(
+                parameter="engine", problem=f"is not known: {engine!r}", advice="Use 'duckdb' or 'spark'."
+            )
         return engine
 
     def policy_of(self, *queries: Query, tight: bool = True) -> Policy:
@@ -121,14 +130,14 @@ class Session:
 
     def loss_summary(self, policy: Policy, *, edges: Sequence[float] = EDGES) -> LossSummary:
         """CONFIDENTIAL: how the losses of a policy are distributed over the records, computed inside the engine."""
-        found = self._engine.summarise(terms_sql(policy.rho, "duckdb"), edges)
+        found = self._engine.summarise(terms_sql(policy.rho, self._engine.dialect), edges)
         return read_summary(found.reveal(), edges)
 
     def firm_loss_summary(self, policy: Policy, *, bound: str = "tight", edges: Sequence[float] = EDGES) -> LossSummary:
         """CONFIDENTIAL: the same for firms, the losses of their units joined by a group bound (T-GROUP)."""
         if policy.delta_terms:
             raise GroupLossError(reason="private key selection has a delta, for which single losses bound nothing")
-        found = self._engine.summarise_firms(terms_sql(policy.rho, "duckdb"), edges, bound=bound)
+        found = self._engine.summarise_firms(terms_sql(policy.rho, self._engine.dialect), edges, bound=bound)
         return read_summary(found.reveal(), edges)
 
     def realised_loss_summary(self, query: Query, *, edges: Sequence[float] = EDGES) -> LossSummary:
@@ -137,7 +146,9 @@ class Session:
         if len(plan.tables()) != 1 or plan.selection(plan.tables()[0]) is not None:
             raise ParameterError(parameter="query", problem="must have one table with public keys for realised losses")
         (table,) = plan.tables()
-        found = self._engine.summarise_beside_totals(plan, table, realised_tree(plan, table), edges)
+        found = self._engine.summarise_beside_totals(
+            plan, table, realised_tree(plan, table, self._engine.dialect), edges
+        )
         return read_summary(found.reveal(), edges)
 
     def sql(

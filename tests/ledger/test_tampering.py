@@ -110,6 +110,35 @@ def test_a_restored_old_copy_is_found_even_after_new_charges(books, tmp_path) ->
     assert "d: saw another event 9" in problem
 
 
+@pytest.mark.parametrize(
+    "statement",
+    [
+        "UPDATE events SET body = replace(body, '0', '1') WHERE sequence = 6",
+        "UPDATE events SET digest = 'x' WHERE sequence = 7",
+        "DELETE FROM events WHERE sequence > 5",
+        "DELETE FROM events WHERE sequence = 6",
+    ],
+)
+def test_a_latest_charge_changed_while_the_ledger_is_open_is_refused_at_the_next_one(books, statement: str) -> None:
+    with session(records(), books, generous()) as opened:
+        opened.policy_of(question())
+        opened._ledger.check(constant(0), query="q")
+        rewritten(books, (statement, ()))
+        with pytest.raises(LedgerError, match=r"is damaged: event [67]"):
+            opened.run(question())
+
+
+def test_an_old_entry_changed_while_the_ledger_is_open_is_found_at_the_next_opening(books) -> None:
+    with session(records(), books, generous()) as opened:
+        opened._ledger.check(constant(0), query="q")
+        rewritten(books, ("UPDATE events SET body = '{}' WHERE sequence = 2", ()))
+        spent = opened.spent()
+        opened.run(question())
+        assert opened.spent() == spent + opened.policy_of(question())
+    with session(records(), books, generous()) as opened, pytest.raises(LedgerError, match="event 2 was changed"):
+        opened.run(question())
+
+
 def test_a_sum_that_does_not_add_up_is_found_though_the_chain_is_whole(tmp_path) -> None:
     ledger = Ledger(tmp_path / "l", dataset="d")
     with ledger._books.transaction():

@@ -6,10 +6,13 @@ from decimal import Decimal
 from pathlib import Path
 from typing import Any
 
+from recordwise.engines.spark import SparkMaster
+from recordwise.engines.spark.sources import found_by_spark
 from recordwise.errors import PlanFileError
 from recordwise.plan import Plan, Schema
 from recordwise.planfile.budget import read_budget
 from recordwise.planfile.checking import checked
+from recordwise.planfile.engine import read_engine
 from recordwise.planfile.keys import named_keys
 from recordwise.planfile.lines import line_index
 from recordwise.planfile.mechanisms import named_mechanisms
@@ -20,8 +23,8 @@ from recordwise.policy import Policy
 from recordwise.session import TUNINGS, Session
 from recordwise.showing import Html, element
 
-TOP = ("dataset", "source", "ledger", "tuned_on", "accept_tuning", "memory_limit")
-TABLES = ("schema", "budget", "mechanisms", "keys", "queries", "outputs", "examples", "labels")
+TOP = ("dataset", "source", "ledger", "tuned_on", "accept_tuning", "memory_limit", "engine")
+TABLES = ("schema", "budget", "mechanisms", "keys", "queries", "outputs", "examples", "labels", "spark")
 NEEDED = ("dataset", "source", "ledger", "tuned_on", "schema", "queries")
 
 
@@ -38,6 +41,8 @@ class PlanFile:
     tuned_on: str = "public"
     accept_tuning: str | None = None
     memory_limit: str = "700MB"
+    engine: str = "duckdb"
+    spark: SparkMaster | None = None
     csv: bool = True
     level: float = 0.95
     examples: dict[str, dict[str, Any]] = field(default_factory=dict)
@@ -64,6 +69,8 @@ class PlanFile:
             budget=self.budget,
             dataset=self.dataset,
             memory_limit=self.memory_limit,
+            engine=self.engine,
+            spark=self.spark,
             tuned_on=self.tuned_on,
             accept_tuning=self.accept_tuning,
         )
@@ -112,11 +119,13 @@ def _read(file: Path, root: Node) -> PlanFile | None:
     folder = file.resolve().parent
     read: dict[str, Any] = {
         "dataset": entries["dataset"].text() if "dataset" in entries else None,
-        "source": _source(entries["source"], folder) if "source" in entries else None,
+        **read_engine(entries),
         "ledger": _below(entries["ledger"], folder) if "ledger" in entries else None,
         **_tuning(entries, root),
         **_outputs(entries.get("outputs")),
     }
+    by_spark = read.get("engine") == "spark"
+    read["source"] = _source(entries["source"], folder, by_spark=by_spark) if "source" in entries else None
     if "memory_limit" in entries:
         read["memory_limit"] = _memory(entries["memory_limit"])
     schema = read_schema(entries["schema"]) if "schema" in entries else None
@@ -145,11 +154,14 @@ def _plan(entries: dict[str, Node], schema: Schema, folder: Path) -> Plan | None
     return entries["queries"].attempt(lambda: Plan(schema=schema, queries=known))
 
 
-def _source(node: Node, folder: Path) -> tuple[str, ...] | None:
+def _source(node: Node, folder: Path, *, by_spark: bool) -> tuple[str, ...] | None:
+    """Files below the folder of the plan; what only Spark can find, a table or an address, stays as it is."""
     names = [each.text() for each in node.items()]
     if not names or None in names:
         return None
-    return tuple(str(folder / name) for name in names if name is not None)
+    return tuple(
+        name if by_spark and found_by_spark(name) else str(folder / name) for name in names if name is not None
+    )
 
 
 def _below(node: Node, folder: Path) -> Path | None:
