@@ -8,6 +8,7 @@ from typing import Any
 import pyarrow as pa
 
 from recordwise.books import Event
+from recordwise.confidential import OwnerView
 from recordwise.describing import (
     inferred_columns,
     plan_json,
@@ -38,6 +39,7 @@ from recordwise.policy import By, Policy
 from recordwise.policy.sql import terms_sql
 from recordwise.published import NOT_PRIVATE, PRIVATE, ReleasedTable, flagged
 from recordwise.release import Release
+from recordwise.report.parts import Part, foreign_part, plan_parts
 from recordwise.selecting import rehearse_selection, select_cells
 
 IN_A_FILE = "kept in a file"
@@ -127,6 +129,10 @@ class Session:
         """Every event of the ledger, oldest first."""
         return self._ledger.history()
 
+    def owner_view(self) -> OwnerView:
+        """CONFIDENTIAL: the table as its owner sees it while choosing mechanisms (``recordwise.planning``). Costs nothing."""
+        return OwnerView(self._engine, self.schema)
+
     def loss_summary(self, policy: Policy, *, edges: Sequence[float] = EDGES) -> LossSummary:
         """CONFIDENTIAL: how the losses of a policy are distributed over the records, computed inside the engine."""
         found = self._engine.summarise(terms_sql(policy.rho, self._engine.dialect), edges)
@@ -187,7 +193,8 @@ class Session:
             tables = tuple(_publish(plan, each, ready, source, level) for each, ready in zip(exact, prepared))
             tell("booking the release")
             stated = {"plan": described, "interval_level": level}
-            return self._booked(tables, policy, paper, stated, charge, private=source.private)
+            parts = plan_parts(plan, [table_name(plan, table) for table in plan.tables()])
+            return self._booked(tables, policy, paper, stated, charge, private=source.private, parts=parts)
 
     def _prepared(self, plan: Plan, exact: TableTotals | FoundTotals, level: float) -> PreparedTable | None:
         """The mechanism of every cell; where keys are selected, the cells are not known before the charge."""
@@ -222,7 +229,8 @@ class Session:
         described = [asked.to_json(foreign)]
         with self._charged(policy, query=name, plan=described) as charge:
             table = ReleasedTable(name=safe_name(name), keys=(), variables=(), data=foreign.run(rows))
-            return self._booked((table,), policy, policy, {"plan": described}, charge, private=not seeded)
+            parts = (foreign_part(table.name, policy),)
+            return self._booked((table,), policy, policy, {"plan": described}, charge, private=not seeded, parts=parts)
 
     def _check_tuning(self) -> None:
         if self.tuned_on == "confidential" and not self.accept_tuning:
@@ -250,6 +258,7 @@ class Session:
         charge: Charge,
         *,
         private: bool,
+        parts: tuple[Part, ...],
     ) -> Release:
         digest = digest_of({table.name: table.data for table in tables}, policy)
         head = self._ledger.released(charge, digest=digest, mark=PRIVATE if private else NOT_PRIVATE)
@@ -261,6 +270,7 @@ class Session:
             digest=digest,
             head=head,
             private=private,
+            parts=parts,
         )
 
     def _description(self) -> dict[str, Any]:
