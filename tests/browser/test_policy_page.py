@@ -14,7 +14,7 @@ from kept_pictures import ARTEFACTS
 from recordwise.policy import epsilon, group_loss
 from recordwise.report.change import band, change_upper
 from recordwise.report.sentences import Band, details, lead, power
-from report_releases import LABELS, random_records
+from report_releases import HOSTILE, LABELS, random_records
 
 PHONE = {"viewport": {"width": 360, "height": 740}, "device_scale_factor": 2, "has_touch": True, "is_mobile": True}
 DARK = {"color_scheme": "dark"}
@@ -287,6 +287,17 @@ def test_nothing_moves_for_who_asked_for_less_motion_and_print_hides_the_control
     assert not page.locator("#save").is_visible()
     assert page.locator("#lead").is_visible()
     page.screenshot(path=ARTEFACTS / "demo-print.png", full_page=True)
+
+
+def test_hostile_names_are_words_on_the_page_and_nothing_else(visit: Any, saved: Any) -> None:
+    page = visit("hostile")
+    page.fill("#q0", "120")
+    assert page.locator("img").count() == 0
+    assert page.locator("b").count() == 0
+    assert page.locator("h1").inner_text() == HOSTILE
+    assert HOSTILE in page.locator("#cells tbody").inner_text()
+    rho = saved["hostile"].policy.loss({f"m{HOSTILE}": 120, HOSTILE: HOSTILE})
+    assert read(numbers(page)["privacy loss ρ"]) == pytest.approx(rho, rel=1e-3)
 
 
 def test_without_javascript_the_page_still_shows_charts_tables_and_files(chromium: Any, saved: Any) -> None:

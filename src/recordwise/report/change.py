@@ -3,6 +3,7 @@
 It is what the band on the page is made of: "cannot tell 4,800 from 5,200 employees". One formula, run in balls and as JavaScript.
 """
 
+from collections import Counter
 from collections.abc import Callable, Mapping, Sequence
 from fractions import Fraction
 from typing import Any, TypeVar
@@ -63,13 +64,13 @@ def _part_ball(part: Part, record: Mapping[str, Any], other: Mapping[str, Any]) 
 
 def change_js(parts: Sequence[Part]) -> str:
     """``(r, s) => loss`` as source that needs the helpers of a policy's JavaScript."""
-    written = [
+    times = Counter(
         _term_js(part, condition_js(where) if where != EVERY else "", atom, coefficient)
         for part in parts
         if part.kind != COUNT
         for (where, atom), coefficient in part.policy.rho.items()
-    ]
-    return f"(r, s) => {' + '.join(written) or '0'}"
+    )
+    return f"(r, s) => {' + '.join(f'{many} * {text}' if many > 1 else text for text, many in times.items()) or '0'}"
 
 
 def _term_js(part: Part, where: str, atom: Atom, coefficient: Fraction) -> str:
