@@ -7,7 +7,7 @@ from fractions import Fraction
 from typing import Any
 
 from recordwise.engines.results import FoundTotals, TableTotals
-from recordwise.engines.sources import CsvFiles, Frame, ParquetFiles, Source
+from recordwise.engines.sources import CsvFiles, Frame, ParquetFiles, Postgres, SasFiles, Source
 from recordwise.engines.spark.sources import SparkFrame, SparkSource
 from recordwise.errors import ParameterError
 from recordwise.exact import fraction_text
@@ -19,6 +19,7 @@ from recordwise.plan.predicates import And, Compare, In, IsNull, Not, Operand, O
 from recordwise.plan.quantile import Quantile
 from recordwise.plan.query import Statistic
 from recordwise.policy import By
+from recordwise.policy.plain import function_text
 
 
 def schema_json(schema: Schema) -> dict[str, Any]:
@@ -165,6 +166,30 @@ def value_json(value: Any) -> Any:
     return value if value is None or isinstance(value, (str, int, float, bool)) else str(value)
 
 
+def mechanism_text(mechanism: Any) -> str:
+    """A mechanism as it would be written in Python, numbers shortened."""
+    parts = []
+    for field in fields(mechanism):
+        value = getattr(mechanism, field.name)
+        if value is not None and value is not False:
+            parts.append(f"{field.name}={_parameter_text(value)}")
+    return f"{type(mechanism).__name__}({', '.join(parts)})"
+
+
+def _parameter_text(value: Any) -> str:
+    if isinstance(value, Fraction):
+        return f"{float(value):g}"
+    if isinstance(value, By):
+        return f"by {value.column.name}"
+    if isinstance(value, dict):
+        return (
+            "{"
+            + ", ".join(f"{getattr(name, 'name', name)}: {_parameter_text(each)}" for name, each in value.items())
+            + "}"
+        )
+    return function_text(value, "x") if isinstance(value, Function) else str(value)
+
+
 def versions() -> dict[str, str]:
     """What the release was made with."""
     from importlib.metadata import version
@@ -185,7 +210,8 @@ def inferred_columns(source: Source | SparkSource, roles: set[str | None]) -> di
     elif isinstance(source, SparkFrame):
         schema = source.arrow_schema()
     else:
-        kind = "CSV" if isinstance(source, CsvFiles) else "a relation, a table's name or a path of Spark's"
+        kinds = {CsvFiles: "CSV", SasFiles: "SAS files", Postgres: "PostgreSQL"}
+        kind = kinds.get(type(source), "a relation, a table's name or a path of Spark's")
         raise ParameterError(
             parameter="columns", problem=f"must be declared for {kind}", advice='Give columns={"county": "text"}.'
         )

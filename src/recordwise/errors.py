@@ -8,6 +8,9 @@ they are built from parameters, names and counts, and the parts are kept as attr
 class RecordwiseError(Exception):
     """The common ancestor: catch it to catch everything recordwise refuses."""
 
+    __context__: BaseException | None = None
+    """Always: what was being handled can quote a record, and ``from None`` only keeps it from being printed."""
+
 
 class ParameterError(RecordwiseError, ValueError):
     """A parameter makes no sense; raised when the object is built, before anything happens."""
@@ -198,6 +201,30 @@ class MissingPartError(RecordwiseError, RuntimeError):
         self.advice = advice
         state = f"; found {found}" if found else ", which is not here"
         super().__init__(f"{needed_by} needs {part}{state}. No record was read. {advice}")
+
+
+class ServerError(RecordwiseError, RuntimeError):
+    """A database server failed or went away while it was read. Records are read before a charge, so nothing was charged."""
+
+    def __init__(self, *, server: str, problem: str) -> None:
+        self.server = server
+        self.problem = problem
+        super().__init__(
+            f"{server}: {problem}; its message is withheld because it can quote records. "
+            "Nothing was charged and nothing is kept of what had been read. Run again when the server is well."
+        )
+
+
+class ExtraError(RecordwiseError, ImportError):
+    """An optional part of recordwise is not installed."""
+
+    def __init__(self, *, what: str, extra: str) -> None:
+        self.what = what
+        self.extra = extra
+        self.command = f"pip install 'recordwise[{extra}]'"
+        super().__init__(
+            f"{what} needs the extra '{extra}', which is not installed. Nothing was read. Run: {self.command}"
+        )
 
 
 class RangeError(RecordwiseError, ValueError):

@@ -8,6 +8,7 @@ from typing import Any
 import pyarrow as pa
 
 from recordwise.books import Event
+from recordwise.confidential import OwnerView
 from recordwise.describing import (
     inferred_columns,
     plan_json,
@@ -127,6 +128,10 @@ class Session:
     def history(self) -> list[Event]:
         """Every event of the ledger, oldest first."""
         return self._ledger.history()
+
+    def owner_view(self) -> OwnerView:
+        """CONFIDENTIAL: the table as its owner sees it while choosing mechanisms (``recordwise.planning``). Costs nothing."""
+        return OwnerView(self._engine, self.schema)
 
     def loss_summary(self, policy: Policy, *, edges: Sequence[float] = EDGES) -> LossSummary:
         """CONFIDENTIAL: how the losses of a policy are distributed over the records, computed inside the engine."""

@@ -254,3 +254,14 @@ def test_names_that_look_alike_become_different_files(tmp_path) -> None:
         release = opened.run(asked)
     assert [table.name for table in release.tables] == ["naics_2", "naics_2_2"]
     assert len(list(release.save(tmp_path / "out", csv=False).glob("*.parquet"))) == 2
+
+
+@pytest.mark.parametrize("share", [None, ["1/4", "3/4"]])
+def test_a_sum_split_by_two_measures_is_drawn_like_one_with_the_threshold_of_the_measure_summed(share) -> None:
+    asked = rw.query().group_by("county", keys=keys())
+    asked = asked if share is None else asked.levels(rw.prefix("naics", [2, 3]), share=share)
+    with session(records()) as opened:
+        joint = opened.run(asked.sum("emp", rw.UnitSplit(at={"emp": 50, "pay": 2000}, rho="0.1")), rng=Seeded(3))
+        plain = opened.run(asked.sum("emp", rw.UnitSplit(at=50, rho="0.1")), rng=Seeded(3))
+    assert joint.policy == plain.policy
+    assert [table.data.to_pydict() for table in joint.tables] == [table.data.to_pydict() for table in plain.tables]

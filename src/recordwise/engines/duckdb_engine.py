@@ -8,19 +8,23 @@ from typing import Any
 import pyarrow as pa
 from sqlglot import exp
 
-from recordwise.engines.binding import bind, copy_relation
+from recordwise.engines.binding import bind
 from recordwise.engines.connection import Connection
+from recordwise.engines.copying import COPIED, copy_records, forget_copy
+from recordwise.engines.distinct import repeated_ids
 from recordwise.engines.duckdb_store import DuckDBStore
 from recordwise.engines.engine import MOST_PIECES
+from recordwise.engines.owner_passes import OwnerPasses
 from recordwise.engines.passes import Passes
 from recordwise.engines.results import FoundTotals, TableTotals
-from recordwise.engines.sources import CsvFiles, ParquetFiles, Relation, open_source
+from recordwise.engines.sources import CsvFiles, ParquetFiles, SasFiles, open_source
 from recordwise.errors import DataError, PlanError, RecordError, SourceError
 from recordwise.plan.plan import Plan, PlannedTable
 from recordwise.plan.predicates import Predicate
-from recordwise.plan.records import Stored, checks, records_tree, type_problem, validation_tree
+from recordwise.plan.records import Stored, checks, records_tree, type_problem
 from recordwise.plan.schema import Schema
 from recordwise.plan.splitting import Splitting
+from recordwise.plan.validation import HELD, validation_tree
 from recordwise.sensitive import Sensitive
 
 DEFAULT_MEMORY = "700MB"
@@ -37,7 +41,7 @@ class DuckDB:
         self.schema = schema
         self._source = open_source(source)
         files = self._source.paths if isinstance(self._source, ParquetFiles | CsvFiles) else ()
-        self._files: tuple[Path, ...] = files
+        self._files: tuple[Path, ...] = self._source.paths if isinstance(self._source, SasFiles) else files
         self._connection = Connection(files=files, memory_limit=memory_limit, threads=threads)
         self._passes = Passes(DuckDBStore(self._connection), schema)
         self._validated: tuple[tuple[int, int, int], ...] | None = None
@@ -63,26 +67,36 @@ class DuckDB:
         before = self._fingerprint()
         self._prepare()
         found = list(checks(self.schema, self._stored))
-        counts = self._connection.fetch(validation_tree(found, self.schema)).to_pylist()[0]
+        (counts,) = self._connection.fetch(validation_tree(found)).to_pylist()
         problems = [
             RecordError(column=check.column, problem=check.problem, count=counts[f"c{number}"])
             for number, check in enumerate(found)
             if counts[f"c{number}"]
         ]
-        if counts["repeated"]:
-            repeated = "repeats an id that must be unique"
-            problems.append(RecordError(column=self.schema.unit, problem=repeated, count=counts["repeated"]))
+        unit = self._stored[self.schema.unit]
+        # The first check counts the ids that are NULL.
+        repeated = repeated_ids(self._connection, self.schema, unit, records=counts[HELD], unknown=counts["c0"])
+        if repeated:
+            repeats = "repeats an id that must be unique"
+            problems.append(RecordError(column=self.schema.unit, problem=repeats, count=repeated))
         if problems:
+            self._forget()
             raise DataError(problems=tuple(problems))
         self._validated = before
 
     def _prepare(self) -> None:
-        """The view every query reads; a foreign relation is copied first."""
+        """The view every query reads; records that are elsewhere are copied first, once."""
         if not self._prepared:
-            if isinstance(self._source, Relation):
-                copy_relation(self._connection, self._source, self.schema)
+            if isinstance(self._source, COPIED):
+                copy_records(self._connection, self._source, self.schema, self._stored)
             self._connection.run(records_tree(self.schema, self._stored))
         self._prepared = True
+
+    def _forget(self) -> None:
+        """A copy that was refused goes away: once its rows are corrected they come over anew."""
+        if isinstance(self._source, COPIED):
+            forget_copy(self._connection)
+            self._prepared = False
 
     def totals(self, plan: Plan) -> tuple[TableTotals | FoundTotals, ...]:
         """The exact totals of every table of a plan, in the plan's order."""
@@ -119,6 +133,11 @@ class DuckDB:
         """
         self._ready(plan.schema)
         return self._passes.summarise_beside_totals(plan, table, value, edges)
+
+    def owner_passes(self) -> OwnerPasses:
+        """What the owner looks at while planning."""
+        self._ready(self.schema)
+        return OwnerPasses(self._passes)
 
     def close(self) -> None:
         """Close the connection and remove what it spilled."""

@@ -6,8 +6,8 @@ from decimal import Decimal
 from pathlib import Path
 from typing import Any
 
+from recordwise.engines.sources import Postgres
 from recordwise.engines.spark import SparkMaster
-from recordwise.engines.spark.sources import found_by_spark
 from recordwise.errors import PlanFileError
 from recordwise.plan import Plan, Schema
 from recordwise.planfile.budget import read_budget
@@ -19,11 +19,12 @@ from recordwise.planfile.mechanisms import named_mechanisms
 from recordwise.planfile.node import Node, Problem, Problems
 from recordwise.planfile.queries import Shelf, read_draft
 from recordwise.planfile.schema import read_schema
+from recordwise.planfile.source import read_source
 from recordwise.policy import Policy
 from recordwise.session import TUNINGS, Session
 from recordwise.showing import Html, element
 
-TOP = ("dataset", "source", "ledger", "tuned_on", "accept_tuning", "memory_limit", "engine")
+TOP = ("dataset", "source", "table", "ledger", "tuned_on", "accept_tuning", "memory_limit", "engine")
 TABLES = ("schema", "budget", "mechanisms", "keys", "queries", "outputs", "examples", "labels", "spark")
 NEEDED = ("dataset", "source", "ledger", "tuned_on", "schema", "queries")
 
@@ -34,7 +35,7 @@ class PlanFile:
 
     path: Path
     dataset: str
-    source: tuple[str, ...]
+    source: tuple[str, ...] | Postgres
     ledger: Path
     plan: Plan
     budget: Policy | None = None
@@ -60,7 +61,7 @@ class PlanFile:
         """The table opened as the plan says; reads names and types only."""
         schema = self.plan.schema
         return Session(
-            list(self.source),
+            self.source,
             unit=schema.unit,
             measures={measure.name: measure for measure in schema.measures},
             columns={column.name: column for column in schema.columns},
@@ -124,8 +125,7 @@ def _read(file: Path, root: Node) -> PlanFile | None:
         **_tuning(entries, root),
         **_outputs(entries.get("outputs")),
     }
-    by_spark = read.get("engine") == "spark"
-    read["source"] = _source(entries["source"], folder, by_spark=by_spark) if "source" in entries else None
+    read["source"] = read_source(entries, folder, by_spark=read.get("engine") == "spark")
     if "memory_limit" in entries:
         read["memory_limit"] = _memory(entries["memory_limit"])
     schema = read_schema(entries["schema"]) if "schema" in entries else None
@@ -152,16 +152,6 @@ def _plan(entries: dict[str, Node], schema: Schema, folder: Path) -> Plan | None
     if not known or len(known) < len(queries):
         return None
     return entries["queries"].attempt(lambda: Plan(schema=schema, queries=known))
-
-
-def _source(node: Node, folder: Path, *, by_spark: bool) -> tuple[str, ...] | None:
-    """Files below the folder of the plan; what only Spark can find, a table or an address, stays as it is."""
-    names = [each.text() for each in node.items()]
-    if not names or None in names:
-        return None
-    return tuple(
-        name if by_spark and found_by_spark(name) else str(folder / name) for name in names if name is not None
-    )
 
 
 def _below(node: Node, folder: Path) -> Path | None:

@@ -7,7 +7,7 @@ import subprocess
 from pathlib import Path
 from typing import Any
 
-from recordwise.errors import MissingPartError
+from recordwise.errors import ExtraError, MissingPartError
 
 OLDEST_JAVA = 17
 OLDEST_PYSPARK = 4
@@ -20,7 +20,7 @@ def pyspark_sql() -> Any:
         import pyspark
         import pyspark.sql
     except ImportError:
-        raise MissingPartError(needed_by="engine 'spark'", part="pyspark", advice=f"Install it: {INSTALL}") from None
+        raise ExtraError(what="engine 'spark'", extra="spark") from None
     if int(pyspark.__version__.partition(".")[0]) < OLDEST_PYSPARK:
         raise MissingPartError(
             needed_by="engine 'spark'",
