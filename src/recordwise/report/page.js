@@ -235,7 +235,7 @@
     });
     const allowed = model.budget ? (() => { try { return model.budget(record); } catch { return null; } })() : null;
     say("#budget-told", "This release costs a record like yours " + figure(rho) + (allowed === null
-      ? ". No budget was set in advance, so the promise holds because the list of queries was fixed beforehand."
+      ? ". No budget was set in advance, so the promise holds only if the list of queries was fixed beforehand."
       : ", of at most " + figure(allowed) + " that all releases from these data together may ever cost it."));
   };
 

@@ -66,7 +66,7 @@ def ask(view: View) -> Html:
         class_="answer",
     )
     script = element(
-        "noscript", element("p", "The calculator needs JavaScript. `recordwise loss policy.json` does the same.")
+        "noscript", element("p", "The calculator needs JavaScript. The command recordwise loss policy.json does the same.")
     )
     return _section("ask", form if fields else empty, script, answer)
 
