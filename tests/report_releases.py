@@ -7,6 +7,7 @@ import numpy as np
 import pyarrow as pa
 
 import recordwise as rw
+from recordwise.noise import Seeded
 from recordwise.policy import Column
 
 INDUSTRIES = ["Mining", "Retail", "Farming"]
@@ -69,6 +70,33 @@ def private_keys() -> rw.Release:
         return session.run(asked.sum("emp", rw.UnitSplit(at=50, rho="0.1")))
 
 
+def only_counts() -> rw.Release:
+    """One loss for every record: there is nothing to ask."""
+    with opened() as session:
+        return session.run(rw.query().group_by("county", keys=keys()).count(rw.Gaussian(rho="0.05")))
+
+
+def foreign() -> rw.Release:
+    """A mechanism from elsewhere: one number, no keys, no intervals."""
+    with opened() as session:
+        return session.run_foreign(lambda rows: {"answer": [1.5]}, split={"emp": 50}, rho="0.1", name="elsewhere")
+
+
+def made_to_add_up() -> rw.Release:
+    """Fitted columns beside the drawn ones."""
+    asked = rw.query().group_by("county", keys=keys()).count(rw.Gaussian(rho="0.05"))
+    with opened() as session:
+        return session.run(asked.sum("emp", rw.UnitSplit(at=50, rho="0.1"))).consistent()
+
+
+def cut_down() -> rw.Release:
+    """A clamped sum and a grand total, seeded."""
+    asked = rw.query().count(rw.Gaussian(rho="0.05")).sum("emp", rw.Clamped(to=100, rho="0.1"))
+    with opened() as session:
+        return session.run(asked, rng=Seeded(3))
+
+
+OTHERS = {"counts": only_counts, "foreign": foreign, "consistent": made_to_add_up, "clamped": cut_down}
 HOSTILE = "</script><img src=x onerror=alert(1)>\"'&<b>`${1}"
 HOSTILE_LABELS = {HOSTILE: HOSTILE, f"m{HOSTILE}": HOSTILE, f"{HOSTILE}={HOSTILE}": HOSTILE}
 

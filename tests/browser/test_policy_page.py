@@ -300,6 +300,26 @@ def test_hostile_names_are_words_on_the_page_and_nothing_else(visit: Any, saved:
     assert read(numbers(page)["privacy loss ρ"]) == pytest.approx(rho, rel=1e-3)
 
 
+@pytest.mark.parametrize(
+    "name, words",
+    [
+        ("counts", "nothing to ask"),
+        ("foreign", "a mechanism from elsewhere"),
+        ("consistent", "made to add up"),
+        ("clamped", "of records that were cut down"),
+    ],
+)
+def test_releases_of_other_kinds_have_a_page_that_runs_too(name: str, words: str, visit: Any, saved: Any) -> None:
+    page = visit(name)
+    shown = page.inner_text("main")
+    assert words in shown
+    record = {"emp": 50} if name in ("foreign", "consistent") else {}
+    if record:
+        page.fill("#q0", "50")
+    assert read(numbers(page)["privacy loss ρ"]) == pytest.approx(saved[name].policy.loss(record), rel=1e-3)
+    assert page.locator(".not-private").count() == (name == "clamped")
+
+
 def test_without_javascript_the_page_still_shows_charts_tables_and_files(chromium: Any, saved: Any) -> None:
     context = chromium.new_context(java_script_enabled=False)
     page = context.new_page()
