@@ -224,7 +224,7 @@ def test_the_first_sentence_tells_odds_and_bands() -> None:
         "4,800 from 5,200 employees or 7 from any larger number of dollars by them."
     )
     assert lead(0.2, [Band(label="employees", low="7", high="7")]).endswith(
-        "; your employees could be found out exactly."
+        "; no promise hides your exact number of employees."
     )
     assert "10²²" in lead(50.0, [])
     assert lead(0.0, bands) == SENTENCES["nothing"]

@@ -83,10 +83,13 @@
     const [up, down] = field.step, value = steps => steps * up / down;
     const own = Math.floor(record[field.name] * down / up * (1 + 1e-15));
     const most = Math.min(Math.floor(field.bound * down / up), Number.MAX_SAFE_INTEGER - 1);
-    const ends = away => [Math.max(0, own - away), own + away].map(steps => ({...record, [field.name]: value(steps)}));
-    const away = furthest(steps => model.change(...ends(steps)) <= data.bandLoss, Math.max(0, most - own));
-    const [low, high] = ends(away).map(each => each[field.name]);
-    return {field, low, high: own + away >= most ? null : high};
+    const at = steps => ({...record, [field.name]: value(steps)});
+    const hidden = (low, high) => model.change(at(low), at(high)) <= data.bandLoss;
+    const alike = furthest(away => hidden(Math.max(0, own - away), own + away), Math.max(0, most - own));
+    let low = Math.max(0, own - alike), high = own + alike;
+    low -= furthest(away => hidden(low - away, high), low);
+    high += furthest(away => hidden(low, high + away), Math.max(0, most - high));
+    return {field, low: value(low), high: high >= most ? null : value(high)};
   };
 
   // What was typed.

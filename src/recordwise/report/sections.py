@@ -66,7 +66,8 @@ def ask(view: View) -> Html:
         class_="answer",
     )
     script = element(
-        "noscript", element("p", "The calculator needs JavaScript. The command recordwise loss policy.json does the same.")
+        "noscript",
+        element("p", "The calculator needs JavaScript. The command recordwise loss policy.json does the same."),
     )
     return _section("ask", form if fields else empty, script, answer)
 
@@ -226,7 +227,8 @@ def released(view: View) -> Html:
         "Negative numbers are noise too: leave them in when you add up.",
     )
     flags = notes(view)
-    accuracy = _scroll(accuracy_table(view.description.get("accuracy", {}), flags), "accuracy of each statistic")
+    known = {table: found for table, found in view.description.get("accuracy", {}).items() if found}
+    accuracy = _scroll(accuracy_table(known, flags), "accuracy of each statistic") if known else None
     browse = _browser(view, level) if any(table["rows"] for table in view.tables) else None
     files = [element("h3", "Files beside this page"), downloads(view.files)] if view.files else []
     return _section("tables", intro, accuracy, browse, *files)

@@ -19,7 +19,7 @@ SENTENCES = {
     "band": "nobody can reliably tell {bands} by them",
     "one band": "{low} from {high} {label}",
     "open band": "{low} from any larger number of {label}",
-    "exactly": "your {label} could be found out exactly",
+    "exactly": "no promise hides your exact number of {label}",
     "tail": "The odds move by more than a factor of {tail} in at most one case of twenty, whatever somebody believed before.",
     "selected": "With a chance of at most {own} a cell is listed only because of you, and nothing is promised then.",
     "no band": "How well your size is hidden cannot be told by a simple band here: {reason}.",
