@@ -149,6 +149,7 @@ def test_a_number_that_cannot_be_read_is_marked_and_told(text: str, problem: str
     page.fill("#q0", text)
     assert page.get_attribute("#q0", "aria-invalid") == "true"
     assert problem in page.inner_text("#q0-hint")
+    assert not page.locator("#numbers").is_visible()
     page.fill("#q0", "7")
     assert page.get_attribute("#q0", "aria-invalid") is None
     assert page.inner_text("#q0-hint") == "a whole number"

@@ -227,6 +227,7 @@ def test_the_first_sentence_tells_odds_and_bands() -> None:
         "; no promise hides your exact number of employees."
     )
     assert "10²²" in lead(50.0, [])
+    assert lead(500.0, []) == SENTENCES["no limit"] + "."
     assert lead(0.0, bands) == SENTENCES["nothing"]
     assert lead(float("inf"), bands) == SENTENCES["no promise"]
     assert (listed(["a"]), listed(["a", "b", "c"])) == ("a", "a, b or c")
