@@ -24,6 +24,7 @@ from report_releases import (
     by_industry,
     five_levels,
     hostile_release,
+    only_counts,
     opened,
     private_keys,
     random_records,
@@ -120,7 +121,7 @@ def test_the_page_names_no_address_and_forbids_every_request() -> None:
 
 
 def test_ids_are_unique_and_every_reference_leads_to_one() -> None:
-    for page in pages().values():
+    for page in (*pages().values(), page_html(only_counts(), files={})):
         elements = Structure(page).elements
         ids = [each["id"] for _, each in elements if "id" in each]
         assert len(ids) == len(set(ids))
