@@ -9,7 +9,6 @@ import typer
 from recordwise.cli.failing import AsJson, Debug, ends_well
 
 if TYPE_CHECKING:
-    from recordwise.engines.sources import Postgres
     from recordwise.plan import Query
     from recordwise.planfile import PlanFile
 
@@ -75,7 +74,7 @@ def compare(
     file = opened(plan_file, plot)
     usual = families(offset=offset or at_total or 100) if variance or relative_error else {}
     chosen = _mechanisms(file, query, measure, usual)
-    with file.session() as session:
+    with file.session_to_look() as session:
         found = compared(
             session,
             chosen,
@@ -116,7 +115,7 @@ def sweep(
     from recordwise.planning import sweep as swept
 
     file = opened(plan_file, plot)
-    with file.session() as session:
+    with file.session_to_look() as session:
         by = _shape(file, query)
         found = swept(session, measure=measure, by=by, thresholds=threshold, rhos=rho, data=data)
     if not _printed(found, as_json):
@@ -164,7 +163,7 @@ def fitness(
     file = opened(plan_file, plot)
     goals = _goals(file, query, measure, within, level, share, at_least)
     candidates = _own_families(file, query, measure) | families(offset=offset or 100)
-    with file.session() as session:
+    with file.session_to_look() as session:
         found = fitted(session, candidates, goals, firms=firms, data=data)
     if not _printed(found, as_json):
         screen.heading("Losses of the records under the smallest policy of each family that meets the goals")
@@ -204,7 +203,7 @@ def recommend(
 
     file = opened(plan_file, plot)
     goals = _goals(file, query, measure, within, level, share, at_least)
-    with file.session() as session:
+    with file.session_to_look() as session:
         found = recommended(session, goals, rank_by=rank_by, data=data)
     if not _printed(found, as_json):
         screen.heading(f"Families that meet the goals, the smallest {rank_by} loss first")
@@ -216,7 +215,7 @@ def recommend(
         screen.paragraph(found.why())
     if out is not None:
         saved = found.save(
-            out, source=_relative(file.source, out), ledger=file.ledger.name, accept_tuning=accept_tuning
+            out, source=_relative(file.source, out), ledger=f"{out.stem}.ledger", accept_tuning=accept_tuning
         )
         _told(f"wrote {saved}; look at it with: recordwise check {saved}", quiet=as_json)
     _drawn(plot, lambda: _quantile_rows(found), quiet=as_json)
@@ -295,12 +294,13 @@ def _printed(found: Any, as_json: bool) -> bool:
     return False
 
 
-def _relative(source: "tuple[str, ...] | Postgres", out: Path) -> "str | Postgres":
+def _relative(source: "tuple[str, ...] | Postgres", out: Path) -> "list[str] | Postgres":
+    """The source of a plan as another plan would name it."""
     import os
 
     if not isinstance(source, tuple):
         return source
-    return os.path.relpath(source[0], out.resolve().parent)
+    return [os.path.relpath(each, out.resolve().parent) for each in source]
 
 
 def _told(text: str, *, quiet: bool) -> None:
