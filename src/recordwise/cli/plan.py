@@ -9,6 +9,7 @@ import typer
 from recordwise.cli.failing import AsJson, Debug, ends_well
 
 if TYPE_CHECKING:
+    from recordwise.engines.sources import Postgres
     from recordwise.plan import Query
     from recordwise.planfile import PlanFile
 
