@@ -1,7 +1,7 @@
 """Goals are reached by what is really released: plans on the demo's establishments, each released 200 times.
 
-A release draws every cell anew, and a cell meets its goal in it if its published value is within the goal of the exact total. With a
-probability of at least 0.95 in each cell that must, the hits among n independent draws fall below the 1e-9 quantile of
+A release draws every cell anew, and a cell meets its goal in it if its published value is within the goal of the exact total. With
+a probability of at least 0.95 in each cell that must, the hits among n independent draws fall below the 1e-9 quantile of
 Binomial(n, 0.95) with probability at most 1e-9: that is the false-alarm rate. It is asked of the cells that decide, those within
 5 % of the smallest total that must meet the goal, some thousand draws, and of all that must. Power: the same releases are held
 against a goal a quarter narrower, which the deciding cells meet about 86 times in 100; 0.86 +- 0.01 lies below the quantile
