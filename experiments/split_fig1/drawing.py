@@ -65,8 +65,7 @@ def figure(rows: Sequence[dict[str, Any]], optima: Sequence[dict[str, Any]]) -> 
         )
     axes[0][0].legend(frameon=False, fontsize=12, loc="upper center")
     drawn.suptitle(
-        f"A clamped Gaussian sum of {RECORDS:,} Pareto values. Dots: the best clamp. Grey: an error as large as "
-        "the sum",
+        f"A clamped Gaussian sum of {RECORDS:,} Pareto values. Dots: the best clamp. Grey: an error as large as the sum",
         fontsize=14,
     )
     return drawn

@@ -22,14 +22,13 @@ STEPS = 5
 EDGES = np.geomspace(1e-4, 1e8, 361)
 COUNTS = ("estab", "firm")
 SETTING = (
-    f"Queries: county x industry at NAICS levels 2 to 6, cells with at least {LEAST} establishments; ESTAB, FIRM, "
-    "EMP, PAYANN, PAYQTR1.",
-    "Each of the 25 tables gets the most Gaussian noise with which 95 % of its queries keep the goal with "
-    "probability 95 % each. "
-    "Calibrating table by table is our reading of 'on 95 % of the workload'; noise.csv has the reading over all "
+    f"Queries: county x industry at NAICS levels 2 to 6, cells with at least {LEAST} establishments; ESTAB, FIRM, EMP, "
+    "PAYANN, PAYQTR1.",
+    "Each of the 25 tables gets the most Gaussian noise with which 95 % of its queries keep the goal with probability 95 "
+    "% each. Calibrating table by table is our reading of 'on 95 % of the workload'; noise.csv has the reading over all "
     "errors together too.",
-    "The tight policy is the sum of x^2/(2 sigma^2); the others charge the same noise by the pieces of a "
-    "splitting scheme.",
+    "The tight policy is the sum of x^2/(2 sigma^2); the others charge the same noise by the pieces of a splitting "
+    "scheme.",
 )
 
 
@@ -61,11 +60,10 @@ def reproduce(*, runs: int, seed: int, tell: Tell) -> Reproduction:
             Picture(
                 name="split-fig4",
                 figure=figure(curves),
-                caption="How the least losses are distributed over establishments, for relative error goals on "
-                "95 % of each table.",
-                alt="Distribution functions of losses on a log scale: one curve for each goal, for each policy, "
-                "for each attribute. "
-                "Stricter goals move the curve to the right by a factor of four for each halving.",
+                caption="How the least losses are distributed over establishments, for relative error goals on 95 % of "
+                "each table.",
+                alt="Distribution functions of losses on a log scale: one curve for each goal, for each policy, for each "
+                "attribute. Stricter goals move the curve to the right by a factor of four for each halving.",
             ),
         ),
         numbers={"establishments": len(records), "drawn": tried},

@@ -22,15 +22,13 @@ EDGES = np.geomspace(1e-5, 1e10, 301)
 ROUNDING = 1 + 1e-9
 """Losses are rounded; equal ones may differ in the last digits."""
 SETTING = (
-    f"The 25 tables of figure 3 (cells with at least {LEAST} establishments) by splitting, total budget {BUDGET}; "
-    "at budget 10 every loss "
-    "is ten times as large.",
+    f"The 25 tables of figure 3 (cells with at least {LEAST} establishments) by splitting, total budget {BUDGET}; at "
+    "budget 10 every loss is ten times as large.",
     DIVISION,
-    "Policy by pieces: the paper's rho times pieces squared, pieces joint over the three measures; tight: what "
-    "the noise really costs.",
-    "Realised: the squared change of every answer that the record, or the whole firm, makes, over 2 sigma^2. No "
-    "noise is drawn, so the "
-    "number of runs and the seed do not matter.",
+    "Policy by pieces: the paper's rho times pieces squared, pieces joint over the three measures; tight: what the noise "
+    "really costs.",
+    "Realised: the squared change of every answer that the record, or the whole firm, makes, over 2 sigma^2. No noise is "
+    "drawn, so the number of runs and the seed do not matter.",
 )
 Curve = tuple[str, str, np.ndarray]
 
@@ -70,11 +68,10 @@ def reproduce(*, runs: int, seed: int, tell: Tell) -> Reproduction:
                 name="split-fig5",
                 figure=figure(curves, list(SPLITTING)),
                 caption="Distribution of losses over establishments, over all firms, and over firms with several "
-                "establishments, under three "
-                "splitting schemes at total budget 1.",
-                alt="Nine panels of distribution functions of losses on a log scale. Realised losses lie left of "
-                "the tight policy and that "
-                "left of the policy by pieces; for firms with several establishments the simple bound is the largest.",
+                "establishments, under three splitting schemes at total budget 1.",
+                alt="Nine panels of distribution functions of losses on a log scale. Realised losses lie left of the "
+                "tight policy and that left of the policy by pieces; for firms with several establishments the simple "
+                "bound is the largest.",
             ),
         ),
         numbers={"establishments": len(made.records), "firms": len(starts_of(made)), "exceptions": broken},

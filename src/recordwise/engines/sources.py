@@ -41,8 +41,14 @@ class CsvFiles:
         return headers.pop()
 
     def _header(self, path: Path) -> tuple[str, ...]:
-        with path.open(newline="", encoding="utf-8-sig") as lines:
-            return tuple(next(csv.reader(lines, delimiter=self.delimiter), ()))
+        try:
+            with path.open(newline="", encoding="utf-8-sig") as lines:
+                return tuple(next(csv.reader(lines, delimiter=self.delimiter), ()))
+        except (UnicodeDecodeError, csv.Error):
+            # The decoder's error carries the bytes it read ahead, records among them.
+            raise SourceError(
+                source="the CSV source", problem="a file does not start with a line of UTF-8 text"
+            ) from None
 
 
 @dataclass(frozen=True, slots=True, eq=False)
