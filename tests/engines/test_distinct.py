@@ -18,6 +18,7 @@ WORD = st.integers(0, 2**64 - 1) | st.integers(0, 5)
 REPEATS = "repeats an id that must be unique"
 
 
+@pytest.mark.theorem("T-UNIQUE")
 @settings(max_examples=300, deadline=None)
 @given(st.lists(WORD, max_size=60))
 def test_numbers_are_all_different_exactly_if_no_two_are_equal(drawn):

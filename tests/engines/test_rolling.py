@@ -55,6 +55,7 @@ def totals(source, plan):
     return [[integers(column).tolist() for column in answer.totals.reveal().columns] for answer in answers]
 
 
+@pytest.mark.theorem("T-ROLLUP")
 @pytest.mark.parametrize("seed", range(6))
 def test_codes_and_sql_give_the_same_totals(seed, monkeypatch):
     table = made(900, seed)
