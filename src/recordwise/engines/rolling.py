@@ -23,7 +23,7 @@ from recordwise.plan.schema import Schema
 IntArray = np.ndarray[tuple[int, ...], np.dtype[np.int64]]
 MOST_CELLS = 1_000_000
 """More finest cells than this, about 100 MB of them, stay where they are and are rolled up there."""
-MOST_PLACES = 1 << 25
+MOST_PLACES = 1 << 23
 """The most combinations of values of a table's keys that a look-up table may hold."""
 MOST_TOTAL = float(2**62)
 
@@ -46,7 +46,7 @@ class CodedCells:
             bits = words(cells.column(name))
             if bits[:, 1].any() or (bits[:, 0] < 0).any() or bits[:, 0].astype(np.float64).sum() > MOST_TOTAL:
                 return None
-            sums[name] = bits[:, 0]
+            sums[name] = np.ascontiguousarray(bits[:, 0])
         values, codes = [], []
         for number, expression in enumerate(base.expressions):
             column = encoded(cells.column(number).cast(arrow_type(cell_type(expression, schema)[0])))
@@ -84,6 +84,6 @@ class CodedCells:
                 return None
             ours, known = ours * len(listed.dictionary) + ranks, known & (ranks >= 0)
             theirs = theirs * len(listed.dictionary) + listed.indices.to_numpy()
-        places = np.full(size + 1, -1, dtype=np.int64)
+        places = np.full(size + 1, -1, dtype=np.int32)
         places[theirs] = np.arange(keys.num_rows)
-        return np.asarray(places[np.where(known, ours, size)])
+        return places[np.where(known, ours, size)].astype(np.int64)
