@@ -1,9 +1,10 @@
 """The 31 benchmark tables of [A]: 15 public-use microdata histograms, read where they are present, and 16 made by rule."""
 
-import os
 from pathlib import Path
 
 import numpy as np
+
+from experiments.frame import data_folder
 
 PUMS = (
     "0101301",
@@ -27,17 +28,13 @@ SOURCE = (
 )
 
 
-def data_folder() -> Path:
-    """Where the real data is: RECORDWISE_DATA, or shared/data beside the checkout."""
-    return Path(os.environ.get("RECORDWISE_DATA") or Path(__file__).resolve().parents[3] / "shared" / "data")
-
-
 def pums_tables() -> tuple[dict[str, np.ndarray], list[str]]:
     """The histograms by their name in the paper, and the files that are missing."""
+    folder = data_folder()
     found, missing = {}, []
     for number, code in enumerate(PUMS, start=2):
-        path = data_folder() / "puma" / f"ST_{code[:2]}_PUMA_{code[2:]}.csv"
-        if path.exists():
+        path = Path(folder or ".", "puma", f"ST_{code[:2]}_PUMA_{code[2:]}.csv")
+        if folder is not None and path.exists():
             found[f"D{number:02d}"] = np.loadtxt(path, delimiter=",", skiprows=1)[:, 1:]
         else:
             missing.append(path.name)

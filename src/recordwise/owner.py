@@ -21,7 +21,7 @@ from recordwise.plan.average import Average
 from recordwise.plan.lowering import total_name
 from recordwise.plan.statistics import Sum
 from recordwise.policy.concave_atoms import laplace_zcdp
-from recordwise.policy.sql import DuckDbEvaluator, number, terms_sql
+from recordwise.policy.sql import evaluator_of, number, terms_sql
 
 EDGES = tuple(float(edge) for edge in np.geomspace(1e-6, 1e9, 301))
 """Bins of a loss: twenty to a factor of ten."""
@@ -59,7 +59,7 @@ def read_summary(found: pa.Table, edges: Sequence[float]) -> LossSummary:
     return LossSummary(edges=tuple(edges), counts=counts)
 
 
-def realised_tree(plan: Plan, table: PlannedTable) -> exp.Expr:
+def realised_tree(plan: Plan, table: PlannedTable, dialect: str) -> exp.Expr:
     """The realised loss of a record in its cell: what it changed in each answer, summed over the statistics of a table.
 
     Noise that is the same for every cell costs what its tight policy says, whatever else is in the cell. A transform costs what f
@@ -72,20 +72,20 @@ def realised_tree(plan: Plan, table: PlannedTable) -> exp.Expr:
         mechanisms = possible_mechanisms(plan, table, statistic)
         if isinstance(statistic, Sum) and any(isinstance(each, TransformedNoise) for each in mechanisms):
             (mechanism,) = mechanisms
-            parts.append(_transformed(plan, table, statistic, mechanism))
+            parts.append(_transformed(plan, table, statistic, mechanism, dialect))
         else:
             policy = statistic_policy(statistic, table.shape, plan.schema, tight=True)
-            parts.append(exp.Paren(this=terms_sql(policy.rho, "duckdb")))
+            parts.append(exp.Paren(this=terms_sql(policy.rho, dialect)))
     total: exp.Expr = parts[0]
     for part in parts[1:]:
         total = exp.Add(this=total, expression=part)
     return exp.Paren(this=total)
 
 
-def _transformed(plan: Plan, table: PlannedTable, statistic: Sum, mechanism: Any) -> exp.Expr:
+def _transformed(plan: Plan, table: PlannedTable, statistic: Sum, mechanism: Any, dialect: str) -> exp.Expr:
     measure = plan.schema.measure(statistic.measure)
     step = measure.step if measure else Fraction(1)
-    sql, grid = DuckDbEvaluator(), mechanism.grid(step)
+    sql, grid = evaluator_of(dialect), mechanism.grid(step)
     steps = exp.column(total_name(table, statistic.totals(plan.schema)[0]), quoted=True)
     whole = sql.multiply(exp.cast(steps, "double"), number(float(step)))
     amount = exp.cast(exp.column(exp.to_identifier(statistic.measure, quoted=True)), "double")

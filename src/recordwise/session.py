@@ -120,14 +120,14 @@ class Session:
 
     def loss_summary(self, policy: Policy, *, edges: Sequence[float] = EDGES) -> LossSummary:
         """CONFIDENTIAL: how the losses of a policy are distributed over the records, computed inside the engine."""
-        found = self._engine.summarise(terms_sql(policy.rho, "duckdb"), edges)
+        found = self._engine.summarise(terms_sql(policy.rho, self._engine.dialect), edges)
         return read_summary(found.reveal(), edges)
 
     def firm_loss_summary(self, policy: Policy, *, bound: str = "tight", edges: Sequence[float] = EDGES) -> LossSummary:
         """CONFIDENTIAL: the same for firms, the losses of their units joined by a group bound (T-GROUP)."""
         if policy.delta_terms:
             raise GroupLossError(reason="private key selection has a delta, for which single losses bound nothing")
-        found = self._engine.summarise_firms(terms_sql(policy.rho, "duckdb"), edges, bound=bound)
+        found = self._engine.summarise_firms(terms_sql(policy.rho, self._engine.dialect), edges, bound=bound)
         return read_summary(found.reveal(), edges)
 
     def realised_loss_summary(self, query: Query, *, edges: Sequence[float] = EDGES) -> LossSummary:
@@ -136,7 +136,9 @@ class Session:
         if len(plan.tables()) != 1 or plan.selection(plan.tables()[0]) is not None:
             raise ParameterError(parameter="query", problem="must have one table with public keys for realised losses")
         (table,) = plan.tables()
-        found = self._engine.summarise_beside_totals(plan, table, realised_tree(plan, table), edges)
+        found = self._engine.summarise_beside_totals(
+            plan, table, realised_tree(plan, table, self._engine.dialect), edges
+        )
         return read_summary(found.reveal(), edges)
 
     def sql(

@@ -1,44 +1,129 @@
 """``recordwise reproduce NAME``: the papers' figures and tables again, from a checkout's ``experiments`` folder."""
 
+import ast
 import sys
+import time
 from importlib import import_module
 from pathlib import Path
-from typing import Annotated
+from typing import Annotated, Any
 
 import typer
 
-from recordwise.cli.failing import Debug, ends_well
+from recordwise.cli.failing import Debug, ends_well, message
+from recordwise.cli.screen import Tell, heading, note, paragraph, progress, table
 from recordwise.errors import ParameterError
 
 EXPERIMENTS = Path(__file__).parents[3] / "experiments"
+SEED = 20211
+OUT = Path("reproductions")
 
 
 def names() -> list[str]:
-    """The experiments there are: one folder each."""
-    return sorted(path.parent.name for path in EXPERIMENTS.glob("*/run.py"))
+    """The experiments there are, one folder each, as the command spells them: split_fig1 is split-fig1."""
+    return sorted(path.parent.name.replace("_", "-") for path in EXPERIMENTS.glob("*/run.py"))
+
+
+def description(name: str) -> str:
+    """The first line of the folder's docstring, read without running anything."""
+    text = (EXPERIMENTS / name.replace("-", "_") / "__init__.py").read_text(encoding="utf-8")
+    return (ast.get_docstring(ast.parse(text)) or "").partition("\n")[0]
 
 
 @ends_well
 def reproduce(
     name: Annotated[str | None, typer.Argument(help="An experiment, or all.", show_default=False)] = None,
     listed: Annotated[bool, typer.Option("--list", help="Name the experiments and stop.")] = False,
-    runs: Annotated[int, typer.Option(min=1, help="Repetitions of each setting.")] = 1000,
-    seed: Annotated[int, typer.Option(min=0, help="Of the simulation's generator.")] = 20211,
-    out: Annotated[Path | None, typer.Option(help="A folder for the numbers.")] = None,
+    runs: Annotated[
+        int | None,
+        typer.Option(
+            min=1, help="Repetitions of each setting; each experiment has its own default.", show_default=False
+        ),
+    ] = None,
+    seed: Annotated[int, typer.Option(min=0, help="Of the simulation's generator.")] = SEED,
+    out: Annotated[
+        Path | None,
+        typer.Option(
+            help="A folder for numbers, figures and the page; reproductions/NAME by default.", show_default=False
+        ),
+    ] = None,
     debug: Debug = False,
 ) -> None:
-    """Run an experiment of the papers and print their numbers beside ours."""
+    """Run an experiment of the papers; write its numbers, its figures and a page with the paper's statements beside ours."""
     known = names()
     if not known:
         raise ParameterError(
             parameter="reproduce", problem="needs a checkout: the experiments are not part of the installed package"
         )
     if listed or name is None:
-        typer.echo("\n".join(known))
+        table(("experiment", "what it does"), [(each, description(each)) for each in known])
         return
     if name != "all" and name not in known:
         raise ParameterError(parameter="NAME", problem=f"must be all or one of {', '.join(known)}, not {name}")
     sys.path.insert(0, str(EXPERIMENTS.parent))
-    for each in known if name == "all" else [name]:
-        folder = out if out is None or name != "all" else out / each
-        import_module(f"experiments.{each}.run").main(runs=runs, seed=seed, out=folder)
+    if name == "all":
+        _run_all(known, runs, seed, out or OUT, debug=debug)
+    else:
+        done, _ = _run(name, runs, seed, out or OUT / name)
+        _show(done, out or OUT / name)
+
+
+def _run(name: str, runs: int | None, seed: int, folder: Path) -> tuple[Any, float]:
+    """One experiment and its files; how long it took."""
+    module = import_module(f"experiments.{name.replace('-', '_')}.run")
+    started = time.perf_counter()
+    with progress(module.STEPS) as tell:
+        done = module.reproduce(runs=runs or module.RUNS, seed=seed, tell=_named(name, tell))
+    seconds = time.perf_counter() - started
+    import_module("experiments.frame").write(done, folder, seconds=seconds)
+    return done, seconds
+
+
+def _named(name: str, tell: Tell) -> Tell:
+    return lambda doing: tell(f"{name}: {doing}")
+
+
+def _run_all(known: list[str], runs: int | None, seed: int, out: Path, *, debug: bool) -> None:
+    """Every experiment. One that fails does not take the others with it, and the command still ends as failed."""
+    done: dict[str, Any] = {}
+    seconds: dict[str, float] = {}
+    for each in known:
+        try:
+            done[each], seconds[each] = _run(each, runs, seed, out / each)
+        except Exception as error:
+            if debug:
+                raise
+            done[each] = message(error)
+    import_module("experiments.frame").write_index(out, done, seconds)
+    _show_all(done, seconds, out)
+    if any(isinstance(each, str) for each in done.values()):
+        raise typer.Exit(1)
+
+
+def _show(done: Any, folder: Path) -> None:
+    """The claims on the terminal."""
+    heading(done.title)
+    paragraph(done.data)
+    for claim in done.claims:
+        typer.echo("")
+        paragraph(claim.statement)
+        paragraph(f"paper: {claim.paper}", indent=2)
+        paragraph(f"ours:  {claim.ours}", indent=2)
+        if claim.agrees is True:
+            paragraph(claim.verdict + (f": {claim.why}" if claim.why else ""), indent=2)
+        else:
+            note(f"{claim.verdict}: {claim.why}")
+    typer.echo("")
+    paragraph(f"Numbers, figures and the page are in {folder}: open {folder / 'reproduction.html'}.")
+
+
+def _show_all(done: dict[str, Any], seconds: dict[str, float], out: Path) -> None:
+    rows = []
+    for name, each in done.items():
+        if isinstance(each, str):
+            rows.append((name, "failed", ""))
+            note(f"{name} failed: {each}")
+            continue
+        agree = sum(claim.agrees is True for claim in each.claims)
+        rows.append((name, f"{agree} of {len(each.claims)}", f"{seconds[name]:.0f}"))
+    table(("experiment", "claims that agree", "seconds"), rows)
+    paragraph(f"All pages are listed in {out / 'index.html'}.")

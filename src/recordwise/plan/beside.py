@@ -5,7 +5,7 @@ from collections.abc import Sequence
 from sqlglot import exp
 
 from recordwise.plan.bases import Base
-from recordwise.plan.lowering import POSITION, Names, totals_trees
+from recordwise.plan.lowering import POSITION, Names, additive_tree, firm_counts_tree
 from recordwise.plan.plan import PlannedTable
 from recordwise.plan.schema import Schema
 from recordwise.plan.summaries import VALUE, amounts_tree, binned_tree
@@ -16,7 +16,9 @@ def beside_tree(
     value: exp.Expr, edges: Sequence[float], base: Base, table: PlannedTable, names: Names, keys: str, schema: Schema
 ) -> exp.Expr:
     """A histogram over the records of public cells; ``value`` may use ``total0``, ``total1``... of the record's own cell."""
-    cell_totals = totals_trees(base, table, names, keys)[0].subquery("cell")
+    totals = additive_tree(base, table, names, keys) or firm_counts_tree(base, table, names, keys)
+    assert totals is not None
+    cell_totals = totals.subquery("cell")
     same = exp.EQ(this=column(POSITION, "located"), expression=column(POSITION, "cell"))
     joined = exp.select(exp.alias_(value.copy(), VALUE)).from_(_located(table, keys, schema).subquery("located"))
     return binned_tree(joined.join(cell_totals, on=same, join_type="inner"), edges)

@@ -83,22 +83,24 @@ def _additive_tree(total: AdditiveTotal, schema: Schema) -> exp.Expr:
     return exp.Sum(this=pieces_tree(total.splitting, schema))
 
 
-def totals_trees(base: Base, table: PlannedTable, names: Names, keys: str) -> list[exp.Select]:
-    """The statements whose rows (position in the keys, totals) make up a table; cells without records are left out."""
+def additive_tree(base: Base, table: PlannedTable, names: Names, keys: str) -> exp.Select | None:
+    """Rows (position in the keys, sums and counts) of a table from its kept cells; cells without records are left out."""
     additive = [total for total in table.totals if not isinstance(total, CountFirms)]
-    trees = []
-    if additive:
-        columns = {
-            total_name(table, total): f"a{base.additive().index((total, table.condition))}" for total in additive
-        }
-        rolled = _finest(base, table, names.cells, columns) if _is_finest(base, table) else None
-        sums = {name: exp.Sum(this=column(source)) for name, source in columns.items()}
-        trees.append(at_keys(table, rolled or _rolled(base, table, names.cells, sums), keys, list(sums)))
-    if CountFirms() in table.totals:
-        pairs = names.firms[base.firm_conditions().index(table.condition)]
-        firms = {total_name(table, CountFirms()): exp.Count(this=exp.Distinct(expressions=[column(FIRM)]))}
-        trees.append(at_keys(table, _rolled(base, table, pairs, firms), keys, list(firms)))
-    return trees
+    if not additive:
+        return None
+    columns = {total_name(table, total): f"a{base.additive().index((total, table.condition))}" for total in additive}
+    rolled = _finest(base, table, names.cells, columns) if _is_finest(base, table) else None
+    sums = {name: exp.Sum(this=column(source)) for name, source in columns.items()}
+    return at_keys(table, rolled or _rolled(base, table, names.cells, sums), keys, list(sums))
+
+
+def firm_counts_tree(base: Base, table: PlannedTable, names: Names, keys: str) -> exp.Select | None:
+    """Rows (position in the keys, number of firms) of a table from the kept pairs, if it counts firms."""
+    if CountFirms() not in table.totals:
+        return None
+    pairs = names.firms[base.firm_conditions().index(table.condition)]
+    firms = {total_name(table, CountFirms()): exp.Count(this=exp.Distinct(expressions=[column(FIRM)]))}
+    return at_keys(table, _rolled(base, table, pairs, firms), keys, list(firms))
 
 
 def _is_finest(base: Base, table: PlannedTable) -> bool:

@@ -148,11 +148,16 @@ EVALUATORS = {"duckdb": DuckDbEvaluator(), "spark": SqlEvaluator()}
 
 def terms_sql(terms: Terms, dialect: str = "duckdb") -> E:
     """The sum of the terms as one tree over the record's columns, in functions the dialect has."""
+    return _sum(terms, evaluator_of(dialect))
+
+
+def evaluator_of(dialect: str) -> SqlEvaluator:
+    """The formulas in functions a dialect has."""
     if dialect not in EVALUATORS:
         raise ParameterError(
             parameter="dialect", problem=f"must be one of {', '.join(EVALUATORS)}, not {shown(dialect)}"
         )
-    return _sum(terms, EVALUATORS[dialect])
+    return EVALUATORS[dialect]
 
 
 def _sum(terms: Terms, evaluator: SqlEvaluator) -> E:

@@ -1,0 +1,132 @@
+"""From a plan to exact totals, the same way in every engine: fill the finest cells in one pass, roll them up, meet the keys."""
+
+from collections.abc import Iterator, Sequence
+from contextlib import contextmanager
+from dataclasses import dataclass
+
+import numpy as np
+import pyarrow as pa
+from sqlglot import exp
+
+from recordwise.engines.results import FoundTotals, TableTotals
+from recordwise.engines.store import Store
+from recordwise.engines.wide import scatter, words
+from recordwise.errors import PlanError
+from recordwise.plan.bases import Base, bases_of
+from recordwise.plan.beside import beside_tree
+from recordwise.plan.bin_trees import bins_tree, grid_table
+from recordwise.plan.found_cells import found_cells_tree, typed_cells
+from recordwise.plan.lowering import (
+    POSITION,
+    Names,
+    additive_tree,
+    cells_tree,
+    firm_counts_tree,
+    firms_tree,
+    total_name,
+)
+from recordwise.plan.plan import Plan, PlannedTable
+from recordwise.plan.predicates import Predicate
+from recordwise.plan.schema import Schema
+from recordwise.plan.split_rows import pieces_count_tree, split_rows_tree
+from recordwise.plan.splitting import Splitting
+from recordwise.plan.summaries import firm_histogram_tree, histogram_tree
+from recordwise.plan.totals import CountBins
+from recordwise.sensitive import Sensitive
+
+KEYS = "public_keys"
+GRID = "public_grid"
+
+
+@dataclass(frozen=True, slots=True)
+class Passes:
+    """The statements of plans and summaries, run on a store of validated records."""
+
+    store: Store
+    schema: Schema
+
+    def totals(self, plan: Plan) -> tuple[TableTotals | FoundTotals, ...]:
+        found: dict[tuple[int, int], TableTotals | FoundTotals] = {}
+        for number, base in enumerate(bases_of(plan.tables())):
+            with self._filled(base, number) as names:
+                for table in base.tables:
+                    found[table.query, table.level] = self._table(plan, base, table, names)
+        return tuple(found[table.query, table.level] for table in plan.tables())
+
+    def split_table(self, splitting: Splitting, condition: Predicate | None, at_most: int) -> Sensitive[pa.Table]:
+        (pieces,) = self.store.of_records(pieces_count_tree(splitting, condition, self.schema)).to_pylist()
+        if (pieces["rows"] or 0) > at_most:
+            raise PlanError(problems=(f"the split table would have more than {at_most:,} rows; raise the thresholds",))
+        return Sensitive(self.store.of_records(split_rows_tree(splitting, condition, self.schema)))
+
+    def summarise(self, value: exp.Expr, edges: Sequence[float], condition: Predicate | None) -> Sensitive[pa.Table]:
+        return Sensitive(self.store.of_records(histogram_tree(value, edges, self.schema, condition)))
+
+    def summarise_firms(self, value: exp.Expr, edges: Sequence[float], bound: str) -> Sensitive[pa.Table]:
+        return Sensitive(self.store.of_records(firm_histogram_tree(value, edges, self.schema, bound=bound)))
+
+    def summarise_beside_totals(
+        self, plan: Plan, table: PlannedTable, value: exp.Expr, edges: Sequence[float]
+    ) -> Sensitive[pa.Table]:
+        (base,) = bases_of((table,))
+        with self._filled(base, 0) as names:
+            self._lend_keys(table, plan.cells(table))
+            return Sensitive(self.store.of_records(beside_tree(value, edges, base, table, names, KEYS, self.schema)))
+
+    @contextmanager
+    def _filled(self, base: Base, number: int) -> Iterator[Names]:
+        """The passes of a base in working tables, which go away again whatever happens."""
+        names = Names(f"cells{number}", tuple(f"firms{number}_{i}" for i in range(len(base.firm_conditions()))))
+        try:
+            cells = cells_tree(base, self.schema)
+            if cells is not None:
+                self.store.keep_cells(names.cells, cells)
+            for name, condition in zip(names.firms, base.firm_conditions()):
+                self.store.keep_pairs(name, firms_tree(base, condition, self.schema))
+            yield names
+        finally:
+            self.store.drop(names.cells, *names.firms, KEYS, GRID)
+
+    def _lend_keys(self, table: PlannedTable, cells: pa.Table) -> int:
+        """Make the public cells a table of the store; how many there are."""
+        count: int = cells.num_rows if table.shape.groups else 1
+        names = [*(f"k{i}" for i in range(cells.num_columns)), POSITION]
+        self.store.lend(KEYS, pa.table([*cells.columns, pa.array(np.arange(count))], names))
+        return count
+
+    def _table(self, plan: Plan, base: Base, table: PlannedTable, names: Names) -> TableTotals | FoundTotals:
+        """Totals at the public keys, or at every cell that holds records where keys are selected."""
+        selection = plan.selection(table)
+        if selection is None:
+            return self._totals_at(plan.cells(table), base, table, names)
+        found = self.store.of_cells(found_cells_tree(base, table, names, selection.total()))
+        cells = typed_cells(found, table, self.schema)
+        exact = self._totals_at(cells, base, table, names)
+        return FoundTotals(table=table, cells=Sensitive(cells), totals=exact.totals, bins=exact.bins)
+
+    def _totals_at(self, cells: pa.Table, base: Base, table: PlannedTable, names: Names) -> TableTotals:
+        count = self._lend_keys(table, cells)
+        columns: dict[str, pa.Array] = {}
+        for rows in self._sums_and_counts(base, table, names):
+            at = rows.column(POSITION).to_numpy()
+            for name in rows.column_names:
+                if name != POSITION:
+                    columns[name] = scatter(at, words(rows.column(name)), count)
+        ordered = {name: columns[name] for name in (total_name(table, total) for total in table.totals)}
+        bins = tuple(self._bins(table, each) for each in table.bins)
+        return TableTotals(table=table, cells=cells, totals=Sensitive(pa.table(ordered)), bins=bins)
+
+    def _sums_and_counts(self, base: Base, table: PlannedTable, names: Names) -> Iterator[pa.Table]:
+        additive = additive_tree(base, table, names, KEYS)
+        if additive is not None:
+            yield self.store.of_cells(additive)
+        firms = firm_counts_tree(base, table, names, KEYS)
+        if firms is not None:
+            yield self.store.of_records(firms)
+
+    def _bins(self, table: PlannedTable, bins: CountBins) -> Sensitive[pa.Table]:
+        """The records at each point of a grid, cell by cell."""
+        measure = self.schema.measure(bins.measure)
+        assert measure is not None
+        self.store.lend(GRID, grid_table(bins.grid, measure.step))
+        return Sensitive(self.store.of_records(bins_tree(table, bins, self.schema, grid=GRID, keys=KEYS)))
