@@ -1,10 +1,7 @@
 """``python -m fuzz [--inputs N] [--seed TEXT] [--findings DIR] [TARGET...]``: exits 1 if anything was found."""
 
 import argparse
-import json
-import shutil
 import sys
-import tempfile
 from pathlib import Path
 
 from fuzz.runner import Summary, fuzz
@@ -31,7 +28,10 @@ def main() -> int:
         summaries.append(done)
         print(line(done), flush=True)
     found = sum(done.findings for done in summaries)
-    print(f"{sum(done.inputs for done in summaries):,} inputs, {found} findings" + (f" in {given.findings}" if found else ""))
+    print(
+        f"{sum(done.inputs for done in summaries):,} inputs, {found} findings"
+        + (f" in {given.findings}" if found else "")
+    )
     return 1 if found else 0
 
 

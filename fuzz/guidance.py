@@ -11,7 +11,7 @@ from random import Random
 from types import CodeType, FrameType
 from typing import Any
 
-SAMPLED = 25
+SAMPLED = 60
 LARGEST_POOL = 4_000
 LONGEST_KEPT = 20_000
 HOME = "/recordwise/"
@@ -30,7 +30,11 @@ class Guidance:
 
     def pick(self, rng: Random) -> bytes:
         """An input to start from; newer ones more often."""
-        return self.pool[-1 - min(int(rng.expovariate(1 / 200)), len(self.pool) - 1) if rng.random() < 0.5 else rng.randrange(len(self.pool))]
+        return self.pool[
+            -1 - min(int(rng.expovariate(1 / 200)), len(self.pool) - 1)
+            if rng.random() < 0.5
+            else rng.randrange(len(self.pool))
+        ]
 
     @contextmanager
     def watching(self, data: bytes, number: int) -> Iterator[None]:

@@ -8,6 +8,7 @@ import time
 from collections import Counter
 from dataclasses import dataclass, field
 from pathlib import Path
+from tempfile import TemporaryDirectory
 
 from fuzz.board import Board
 from fuzz.worker import SECONDS, keep
@@ -15,6 +16,8 @@ from fuzz.worker import SECONDS, keep
 WAITING = 120.0
 """Seconds by the clock after which a worker that uses no processor hangs too; long, because others may use the machine."""
 TICKS = os.sysconf("SC_CLK_TCK")
+MEMORY_DISK = Path("/dev/shm")
+"""Where files are written without waiting for a disk."""
 
 
 @dataclass
@@ -66,7 +69,9 @@ def _watched(name: str, first: int, last: int, seed: str, folder: Path, board: B
     """Run a worker to its end; how it ended: ``done``, ``crash`` or ``hang``."""
     command = [sys.executable, "-m", "fuzz.worker", name, str(first), str(last), seed, str(folder)]
     log = (folder / f"{name}.log").open("ab")
-    worker = subprocess.Popen(command, stdout=log, stderr=log, start_new_session=True)
+    scratch = TemporaryDirectory(prefix="recordwise-fuzz-", dir=MEMORY_DISK if MEMORY_DISK.is_dir() else None)
+    environment = os.environ | {"TMPDIR": scratch.name}
+    worker = subprocess.Popen(command, stdout=log, stderr=log, start_new_session=True, env=environment)
     seen, since, spent = -1, time.monotonic(), 0.0
     try:
         while worker.poll() is None:
@@ -83,6 +88,7 @@ def _watched(name: str, first: int, last: int, seed: str, folder: Path, board: B
             os.killpg(worker.pid, signal.SIGKILL)
             worker.wait()
         log.close()
+        scratch.cleanup()
     return "done" if board.finished() else "crash"
 
 

@@ -32,6 +32,6 @@ def clear_refusal(error: Exception) -> None:
     text = str(error)
     if not text.strip() or len(text) > LONGEST_MESSAGE:
         raise WrongError(f"the message of {type(error).__name__} has {len(text)} characters")
-    for mark in ("Traceback (most recent", ' at 0x', "<class '", "object at"):
+    for mark in ("Traceback (most recent", " at 0x", "<class '", "object at"):
         if mark in text:
             raise WrongError(f"the message of {type(error).__name__} holds {mark!r}")

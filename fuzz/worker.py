@@ -17,12 +17,11 @@ from random import Random
 from fuzz.board import Board
 from fuzz.guidance import Guidance
 from fuzz.target import Target, WrongError, clear_refusal
-from fuzz.targets import TARGETS
+from fuzz.targets import FRESH, TARGETS
 from recordwise.errors import RecordwiseError
 
 MEMORY = 3 << 30
 SECONDS = 5.0
-FRESH = 0.25
 
 
 def outcome(target: Target, data: bytes) -> tuple[str, str]:
@@ -60,7 +59,7 @@ def run(name: str, first: int, last: int, seed: str, folder: Path) -> None:
     slowest = 0.0
     for number in range(first, last):
         rng = Random(f"{seed}/{name}/{number}")
-        fresh = rng.random() < FRESH
+        fresh = rng.random() < FRESH[name]
         data = target.fresh(rng) if fresh else target.mutate(rng, guidance.pick(rng), guidance.pick(rng))
         board.begin(number, data)
         began = time.process_time()

@@ -5,7 +5,7 @@ from collections.abc import Callable
 from fuzz.target import Target
 from fuzz.targets.csv_file import CsvTable
 from fuzz.targets.ledger_file import LedgerFile
-#from fuzz.targets.parquet_file import ParquetTable
+from fuzz.targets.parquet_file import ParquetTable
 from fuzz.targets.plan_file import PlanText
 from fuzz.targets.policy_json import PolicyJson
 from fuzz.targets.sql_text import SqlText
@@ -16,6 +16,8 @@ TARGETS: dict[str, Callable[[], Target]] = {
     "plan": PlanText,
     "ledger": LedgerFile,
     "csv": CsvTable,
-#    "parquet": ParquetTable,
+    "parquet": ParquetTable,
 }
-SHARES = {"policy": 450_000, "sql": 300_000, "plan": 100_000, "ledger": 80_000, "csv": 50_000, "parquet": 20_000}
+SHARES = {"policy": 900_000, "sql": 80_000, "plan": 8_000, "ledger": 8_000, "csv": 2_000, "parquet": 2_000}
+FRESH = {"policy": 0.04, "sql": 0.06, "plan": 0.1, "ledger": 0.3, "csv": 0.2, "parquet": 0.1}
+"""The share of inputs that are not changes of earlier ones but made anew."""

@@ -92,7 +92,11 @@ class LedgerFile:
         self._path.write_bytes(books)
         connection = sqlite3.connect(self._path, isolation_level=None)
         try:
-            for statement in ("DROP TRIGGER no_update", "DROP TRIGGER no_delete", rng.choice(STATEMENTS).format(rng.randint(1, 7), rng.randint(1, 9))):
+            for statement in (
+                "DROP TRIGGER no_update",
+                "DROP TRIGGER no_delete",
+                rng.choice(STATEMENTS).format(rng.randint(1, 7), rng.randint(1, 9)),
+            ):
                 connection.execute(statement)
             connection.execute("PRAGMA wal_checkpoint(TRUNCATE)")
         except sqlite3.Error:
@@ -142,7 +146,9 @@ class LedgerFile:
         try:
             before = ledger.history()
             ledger.charge(CHARGE, query="again")
-            if not (emptied and len(before) == 1) and not any(before == known[: len(before)] for known in self._histories):
+            if not (emptied and len(before) == 1) and not any(
+                before == known[: len(before)] for known in self._histories
+            ):
                 raise WrongError("a changed history was charged")
             known = [sum([CHARGE] * number, Policy()) for number in range(1, 6)]
             if ledger.spent() not in known:

@@ -24,7 +24,11 @@ WORDS = [word.encode() for word in (
     "at_total = ", "signed = true", 'f = "log(x / 2 + 3)"', "share = [", "select = { rho = 0.1, delta = 1e-6 }", "quantile.emp = ", "1e400", "inf", "nan",
     "2024-01-01", "0x1F", '"1/3"', "true",
 )]  # fmt: skip
-GAUSS = ["{ kind = 'Gaussian', rho = 0.05 }", "{ kind = 'Gaussian', sigma = 3 }", "{ kind = 'Gaussian', rho = 0.1, at = 20 }"]
+GAUSS = [
+    "{ kind = 'Gaussian', rho = 0.05 }",
+    "{ kind = 'Gaussian', sigma = 3 }",
+    "{ kind = 'Gaussian', rho = 0.1, at = 20 }",
+]
 SUMS = [
     "{ kind = 'UnitSplit', at = 50, rho = 0.1 }",
     "{ kind = 'UnitSplit', at = { emp = 50, pay = 100 }, rho = 0.1 }",
@@ -45,7 +49,21 @@ columns.county = "text"
 columns.naics = { type = "text", null = "refuse" }
 columns.size = { type = "integer", null = "category" }
 """
-NUMBERS = ("rho", "sigma", "at", "to", "offset", "degree", "delta", "scale", "bound", "step", "length", "threshold", "level")
+NUMBERS = (
+    "rho",
+    "sigma",
+    "at",
+    "to",
+    "offset",
+    "degree",
+    "delta",
+    "scale",
+    "bound",
+    "step",
+    "length",
+    "threshold",
+    "level",
+)
 
 
 class PlanText:
@@ -89,11 +107,15 @@ class PlanText:
 
     def _check_a_number_counts(self, rng: Random, tree: Any, read: PlanFile) -> None:
         """Change one parameter: the plan must be refused or be another one."""
-        places = [(holder, name) for holder in holders(tree) for name in holder if name in NUMBERS and number(holder[name])]
+        places = [
+            (holder, name) for holder in holders(tree) for name in holder if name in NUMBERS and number(holder[name])
+        ]
         if not places:
             return
         holder, name = rng.choice(places)
-        holder[name] = number(holder[name]) + 1 if name in ("length", "degree", "threshold") else str(number(holder[name]) / 2)
+        holder[name] = (
+            number(holder[name]) + 1 if name in ("length", "degree", "threshold") else str(number(holder[name]) / 2)
+        )
         try:
             other = self._load(toml_text(tree, rng).encode())
         except RecordwiseError:
@@ -103,7 +125,11 @@ class PlanText:
 
 
 def number(value: Any) -> Fraction | int | None:
-    if isinstance(value, bool) or not isinstance(value, (int, Decimal)) or (isinstance(value, Decimal) and not value.is_finite()):
+    if (
+        isinstance(value, bool)
+        or not isinstance(value, (int, Decimal))
+        or (isinstance(value, Decimal) and not value.is_finite())
+    ):
         return None
     return value if isinstance(value, int) else Fraction(value)
 
@@ -129,7 +155,16 @@ def meaning(read: PlanFile) -> tuple[Any, ...]:
     """Everything a release of the plan would depend on."""
     plan_warnings(read.plan)
     policies = plan_policy(read.plan), plan_policy(read.plan, tight=False)
-    stated = read.dataset, read.source, read.ledger, read.tuned_on, read.accept_tuning, read.memory_limit, read.csv, read.level
+    stated = (
+        read.dataset,
+        read.source,
+        read.ledger,
+        read.tuned_on,
+        read.accept_tuning,
+        read.memory_limit,
+        read.csv,
+        read.level,
+    )
     return (*stated, read.plan, read.budget, read.examples, *policies)
 
 
@@ -165,10 +200,16 @@ def plan_text(rng: Random) -> str:
 def query_text(rng: Random) -> str:
     if rng.random() < 0.25:
         return (
-            "[[queries]]\nsql = \"SELECT county, COUNT(*) AS n, SUM(emp) FROM t WHERE size > 3 GROUP BY county\"\n"
+            '[[queries]]\nsql = "SELECT county, COUNT(*) AS n, SUM(emp) FROM t WHERE size > 3 GROUP BY county"\n'
             f"keys = {{ rows = {{ county = ['1', '2'] }} }}\nmechanisms.n = 'small'\nmechanisms.emp = {rng.choice(SUMS[:1] + SUMS[3:])}\n"
         )
-    groups = rng.choice(("['county']", "['county', { prefix = 'naics', length = 3 }]", "[{ prefix = 'naics', length = 2, as = 'branch' }, 'county']"))
+    groups = rng.choice(
+        (
+            "['county']",
+            "['county', { prefix = 'naics', length = 3 }]",
+            "[{ prefix = 'naics', length = 2, as = 'branch' }, 'county']",
+        )
+    )
     lines = ["[[queries]]", f"group_by = {groups}", "keys = 'areas'"]
     if rng.random() < 0.4:
         lines.append("where = \"emp < 5000 AND county <> '9'\"")

@@ -1,7 +1,6 @@
 """A saved policy: whatever is accepted says the same after a round trip, and its losses are those of an independent reading."""
 
 import json
-from fractions import Fraction
 from pathlib import Path
 from random import Random
 from tempfile import mkdtemp
@@ -9,11 +8,11 @@ from typing import Any
 from zlib import crc32
 
 import mpmath
-import reference_loss
-from random_policies import random_policy
 
+import reference_loss
 from fuzz.mutation import mutated, mutated_tree
 from fuzz.target import ACCEPTED, WrongError
+from random_policies import random_policy
 from recordwise.cli.literals import constants_of
 from recordwise.cli.lookup import read_policy
 from recordwise.errors import RecordError
@@ -35,7 +34,7 @@ class PolicyJson:
         return json.dumps(random_policy(rng).to_json()).encode()
 
     def mutate(self, rng: Random, data: bytes, other: bytes) -> bytes:
-        return mutated_tree(rng, data, other) if rng.random() < 0.7 else mutated(rng, data, other, WORDS)
+        return mutated_tree(rng, data, other) if rng.random() < 0.4 else mutated(rng, data, other, WORDS)
 
     def check(self, data: bytes) -> str:
         self._path.write_bytes(data)
@@ -44,6 +43,8 @@ class PolicyJson:
         again = Policy.from_json(json.loads(json.dumps(policy.to_json())))
         if again != policy or again.to_json() != policy.to_json():
             raise WrongError("a policy is another one after a round trip")
+        if rng.random() < 0.6:
+            return ACCEPTED
         record = some_record(rng, policy)
         try:
             loss, delta = float(policy.loss(record)), float(policy.delta(record))
@@ -53,7 +54,7 @@ class PolicyJson:
             raise WrongError("a loss is another one after a round trip")
         if rng.random() < 0.2:
             compare(policy, record, loss, delta)
-        if rng.random() < 0.1:
+        if rng.random() < 0.05:
             show(policy)
         return ACCEPTED
 
@@ -75,9 +76,8 @@ def compare(policy: Policy, record: dict[str, Any], loss: float, delta: float) -
     form = policy.to_json()
     if '"outside"' in json.dumps(form):
         return
-    plain = {name: value if not isinstance(value, Fraction) else value for name, value in record.items()}
     for name, ours in (("rho", loss), ("delta", delta)):
-        known = reference_loss.loss(form[name], plain)
+        known = reference_loss.loss(form[name], record)
         if mpmath.isinf(ours):
             if known < mpmath.mpf(10) ** 300:
                 raise WrongError(f"{name} is without end where it should be {mpmath.nstr(known, 5)}")

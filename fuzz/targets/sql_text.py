@@ -34,7 +34,7 @@ SCHEMA = Schema.of(
 )
 ROWS = 60
 NOISE = Gaussian(sigma=10)
-MECHANISMS = {name: NOISE for name in ("*", "emp", "pay", "firm", "id")}
+MECHANISMS = dict.fromkeys(("*", "emp", "pay", "firm", "id"), NOISE)
 LARGEST = 5_000
 """Cells beyond which a comparison is left out."""
 WORDS = [word.encode() for word in (
@@ -110,13 +110,19 @@ class SqlText:
     def _values(self, expression: Any) -> list[Any]:
         if isinstance(expression, Case):
             labels = [label for _, label in expression.branches] + [expression.default]
-            return list(dict.fromkeys(int(label) if isinstance(label, Fraction) and label.denominator == 1 else label for label in labels))
+            return list(
+                dict.fromkeys(
+                    int(label) if isinstance(label, Fraction) and label.denominator == 1 else label for label in labels
+                )
+            )
         name = expression.column if isinstance(expression, Prefix) else expression.name
         if name not in self._table.column_names:
             return ["?"]
         values = self._table.column(name).unique().to_pylist()
         if isinstance(expression, Prefix):
-            return list(dict.fromkeys(value[: expression.length] if isinstance(value, str) else value for value in values))
+            return list(
+                dict.fromkeys(value[: expression.length] if isinstance(value, str) else value for value in values)
+            )
         return values
 
     def _answer(self, text: str, asked: Query, plan: Plan, found: Any) -> Counter[tuple[Any, ...]]:
@@ -228,7 +234,10 @@ def grouping(rng: Random, number: int) -> tuple[str, str]:
 
 def statement(rng: Random) -> str:
     groups = [grouping(rng, number) for number in range(rng.choice((0, 1, 1, 2, 3)))]
-    statistics = rng.sample(["COUNT(*)", "COUNT(*) AS n", "SUM(emp)", "SUM(pay) AS p", "COUNT(DISTINCT firm)", "COUNT(DISTINCT id)"], rng.randint(1, 3))
+    statistics = rng.sample(
+        ["COUNT(*)", "COUNT(*) AS n", "SUM(emp)", "SUM(pay) AS p", "COUNT(DISTINCT firm)", "COUNT(DISTINCT id)"],
+        rng.randint(1, 3),
+    )
     text = f"SELECT {', '.join([item for item, _ in groups] + statistics)} FROM t"
     if rng.random() < 0.6:
         text += f" WHERE {condition(rng)}"

@@ -8,7 +8,7 @@ from typing import Any
 
 from recordwise.engines.results import FoundTotals, TableTotals
 from recordwise.engines.sources import CsvFiles, Frame, ParquetFiles, Source
-from recordwise.errors import ParameterError
+from recordwise.errors import ParameterError, SourceError
 from recordwise.exact import fraction_text
 from recordwise.functions import Function
 from recordwise.plan import Case, Plan, PlannedTable, Prefix, Schema
@@ -178,7 +178,10 @@ def inferred_columns(source: Source, roles: set[str | None]) -> dict[str, Any]:
     import pyarrow.parquet
 
     if isinstance(source, ParquetFiles):
-        schema = pyarrow.parquet.read_schema(source.paths[0])
+        try:
+            schema = pyarrow.parquet.read_schema(source.paths[0])
+        except (pa.ArrowException, OSError):
+            raise SourceError(source="the source", problem="a file of it is damaged or no Parquet file") from None
     elif isinstance(source, Frame):
         schema = source.table.schema
     else:

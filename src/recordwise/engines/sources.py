@@ -32,11 +32,17 @@ class CsvFiles:
         headers = {self._header(path) for path in self.paths}
         if len(headers) != 1:
             raise SourceError(source="the CSV source", problem="its files have different header lines")
-        return headers.pop()
+        names = headers.pop()
+        if len({name.casefold() for name in names}) < len(names):
+            raise SourceError(source="the CSV source", problem="its header line names a column twice")
+        return names
 
     def _header(self, path: Path) -> tuple[str, ...]:
-        with path.open(newline="", encoding="utf-8-sig") as lines:
-            return tuple(next(csv.reader(lines, delimiter=self.delimiter), ()))
+        try:
+            with path.open(newline="", encoding="utf-8-sig") as lines:
+                return tuple(next(csv.reader(lines, delimiter=self.delimiter, strict=True), ()))
+        except (UnicodeDecodeError, csv.Error):
+            raise SourceError(source="the CSV source", problem="its header line cannot be read as UTF-8 text") from None
 
 
 @dataclass(frozen=True, slots=True, eq=False)

@@ -22,6 +22,13 @@ FLOAT_LATTICE_LIMIT = 2**50
 MOST_DIGITS = 37
 """Digits and scale of a decimal together; one more would overflow when the point is moved."""
 
+READABLE = {
+    "DOUBLE": r"^ *[+-]?(([0-9]+[.]?[0-9]*|[.][0-9]+)([eE][+-]?[0-9]+)?|[iI][nN][fF]([iI][nN][iI][tT][yY])?|[nN][aA][nN]) *\z",
+    "BIGINT": r"^ *[+-]?[0-9]+ *\z",
+    "BOOLEAN": r"^([tT]([rR][uU][eE])?|[fF]([aA][lL][sS][eE])?|[yY]([eE][sS])?|[nN][oO]?|[01])\z",
+}
+"""What a text may look like that is read as a number, a whole number or a truth value."""
+
 
 @dataclass(frozen=True, slots=True)
 class Stored:
@@ -76,7 +83,7 @@ def _measure_checks(measure: Measure, stored: Stored) -> Iterator[Check]:
     yield Check(name, "is NULL", _is_null(raw))
     known = _known(raw)
     if stored.kind == "text":
-        raw = _try(raw, "DOUBLE")
+        raw = _read(raw, "DOUBLE")
         yield Check(name, "cannot be read as a number", _and(known, _is_null(raw)))
     if stored.kind in ("float", "text"):
         finite = exp.not_(exp.or_(exp.IsNan(this=raw), exp.IsInf(this=raw)))
@@ -98,7 +105,8 @@ def _largest(measure: Measure, stored: Stored) -> int:
     """The most steps a record may have: its public bound, or what a float can hold exactly (T-LATTICE)."""
     if stored.kind not in ("float", "text"):
         return measure.bound_steps
-    exact = FLOAT_WHOLE_LIMIT // measure.step.numerator
+    # A text just beyond 2^53 is read as 2^53 itself, so that point is left to stored floats.
+    exact = (FLOAT_WHOLE_LIMIT - (stored.kind == "text")) // measure.step.numerator
     return min(measure.bound_steps, exact if measure.step.denominator == 1 else min(exact, FLOAT_LATTICE_LIMIT))
 
 
@@ -135,7 +143,7 @@ def steps_tree(measure: Measure, stored: Stored) -> exp.Expr:
     """A stored value as a whole number of steps."""
     raw, step = column(measure.name), measure.step
     if stored.kind in ("float", "text"):
-        return _float_steps(step, raw if stored.kind == "float" else _try(raw, "DOUBLE"))
+        return _float_steps(step, raw if stored.kind == "float" else _read(raw, "DOUBLE"))
     up, down = step.denominator, step.numerator * 10**stored.scale
     if stored.kind == "integer" and up == down == 1:
         return raw
@@ -166,7 +174,7 @@ def _conditional_tree(given: Column, stored: Stored) -> exp.Expr:
     if given.type == "text":
         return raw if stored.kind == "text" else _cast(raw, "VARCHAR")
     target = "BIGINT" if given.type == "integer" else "BOOLEAN"
-    return _try(raw, target) if stored.kind == "text" else _cast(raw, target)
+    return _read(raw, target) if stored.kind == "text" else _cast(raw, target)
 
 
 def type_problem(name: str, role: str, stored: Stored) -> SourceError | None:
@@ -184,6 +192,12 @@ def type_problem(name: str, role: str, stored: Stored) -> SourceError | None:
 
 def _cast(tree: exp.Expr, to: str) -> exp.Expr:
     return exp.Cast(this=tree, to=exp.DataType.build(to))
+
+
+def _read(text: exp.Expr, to: str) -> exp.Expr:
+    """A text as a number or truth value, NULL where it is none. Left alone, each engine has its own: 1_000, 5d or 0x10."""
+    plain = exp.RegexpLike(this=text.copy(), expression=exp.Literal.string(READABLE[to]))
+    return exp.Case(ifs=[exp.If(this=plain, true=_try(text, to))])
 
 
 def _try(tree: exp.Expr, to: str) -> exp.Expr:
