@@ -41,9 +41,13 @@ def generous() -> Policy:
     return (constant(1) + gaussian_sum("emp", sigma=1) + gaussian_sum("pay", sigma=1)) * 1000
 
 
+HOW: dict[str, Any] = {}
+"""Which engine sessions are opened on: the fixture ``on_both_engines`` sets it."""
+
+
 def session(source: Any, ledger: Path | None = None, budget: Policy | None = None, **more: Any) -> rw.Session:
     return rw.Session(
-        source, unit="id", firm="firm", measures=MEASURES, ledger=ledger, budget=budget, dataset="small", **more
+        source, unit="id", firm="firm", measures=MEASURES, ledger=ledger, budget=budget, dataset="small", **(HOW | more)
     )
 
 

@@ -7,8 +7,14 @@ from fractions import Fraction
 from typing import Any
 
 from recordwise.engines.results import FoundTotals, TableTotals
+<<<<<<< HEAD
 from recordwise.engines.sources import CsvFiles, Frame, ParquetFiles, Source
 from recordwise.errors import ParameterError, SourceError
+=======
+from recordwise.engines.sources import CsvFiles, Frame, ParquetFiles, Postgres, SasFiles, Source
+from recordwise.engines.spark.sources import SparkFrame, SparkSource
+from recordwise.errors import ParameterError
+>>>>>>> main
 from recordwise.exact import fraction_text
 from recordwise.functions import Function
 from recordwise.plan import Case, Plan, PlannedTable, Prefix, Schema
@@ -18,6 +24,7 @@ from recordwise.plan.predicates import And, Compare, In, IsNull, Not, Operand, O
 from recordwise.plan.quantile import Quantile
 from recordwise.plan.query import Statistic
 from recordwise.policy import By
+from recordwise.policy.plain import function_text
 
 
 def schema_json(schema: Schema) -> dict[str, Any]:
@@ -164,6 +171,30 @@ def value_json(value: Any) -> Any:
     return value if value is None or isinstance(value, (str, int, float, bool)) else str(value)
 
 
+def mechanism_text(mechanism: Any) -> str:
+    """A mechanism as it would be written in Python, numbers shortened."""
+    parts = []
+    for field in fields(mechanism):
+        value = getattr(mechanism, field.name)
+        if value is not None and value is not False:
+            parts.append(f"{field.name}={_parameter_text(value)}")
+    return f"{type(mechanism).__name__}({', '.join(parts)})"
+
+
+def _parameter_text(value: Any) -> str:
+    if isinstance(value, Fraction):
+        return f"{float(value):g}"
+    if isinstance(value, By):
+        return f"by {value.column.name}"
+    if isinstance(value, dict):
+        return (
+            "{"
+            + ", ".join(f"{getattr(name, 'name', name)}: {_parameter_text(each)}" for name, each in value.items())
+            + "}"
+        )
+    return function_text(value, "x") if isinstance(value, Function) else str(value)
+
+
 def versions() -> dict[str, str]:
     """What the release was made with."""
     from importlib.metadata import version
@@ -172,7 +203,7 @@ def versions() -> dict[str, str]:
     return {"python": platform.python_version(), **{name: version(name) for name in names}}
 
 
-def inferred_columns(source: Source, roles: set[str | None]) -> dict[str, Any]:
+def inferred_columns(source: Source | SparkSource, roles: set[str | None]) -> dict[str, Any]:
     """Conditional columns from the types of a Parquet file or frame: text, whole numbers and truth values."""
     import pyarrow as pa
     import pyarrow.parquet
@@ -184,8 +215,11 @@ def inferred_columns(source: Source, roles: set[str | None]) -> dict[str, Any]:
             raise SourceError(source="the source", problem="a file of it is damaged or no Parquet file") from None
     elif isinstance(source, Frame):
         schema = source.table.schema
+    elif isinstance(source, SparkFrame):
+        schema = source.arrow_schema()
     else:
-        kind = "CSV" if isinstance(source, CsvFiles) else "a relation"
+        kinds = {CsvFiles: "CSV", SasFiles: "SAS files", Postgres: "PostgreSQL"}
+        kind = kinds.get(type(source), "a relation, a table's name or a path of Spark's")
         raise ParameterError(
             parameter="columns", problem=f"must be declared for {kind}", advice='Give columns={"county": "text"}.'
         )

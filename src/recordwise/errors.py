@@ -188,6 +188,42 @@ class EngineError(RecordwiseError, RuntimeError):
         super().__init__(f"{engine} failed with {kind}; its message is withheld because it can quote records.")
 
 
+class MissingPartError(RecordwiseError, RuntimeError):
+    """Something optional that was asked for needs a program or a package that is not here, or is too old."""
+
+    def __init__(self, *, needed_by: str, part: str, advice: str, found: str = "") -> None:
+        self.needed_by = needed_by
+        self.part = part
+        self.found = found
+        self.advice = advice
+        state = f"; found {found}" if found else ", which is not here"
+        super().__init__(f"{needed_by} needs {part}{state}. No record was read. {advice}")
+
+
+class ServerError(RecordwiseError, RuntimeError):
+    """A database server failed or went away while it was read. Records are read before a charge, so nothing was charged."""
+
+    def __init__(self, *, server: str, problem: str) -> None:
+        self.server = server
+        self.problem = problem
+        super().__init__(
+            f"{server}: {problem}; its message is withheld because it can quote records. "
+            "Nothing was charged and nothing is kept of what had been read. Run again when the server is well."
+        )
+
+
+class ExtraError(RecordwiseError, ImportError):
+    """An optional part of recordwise is not installed."""
+
+    def __init__(self, *, what: str, extra: str) -> None:
+        self.what = what
+        self.extra = extra
+        self.command = f"pip install 'recordwise[{extra}]'"
+        super().__init__(
+            f"{what} needs the extra '{extra}', which is not installed. Nothing was read. Run: {self.command}"
+        )
+
+
 class RangeError(RecordwiseError, ValueError):
     """A noise law reaches beyond 64-bit integers too often to be drawn."""
 

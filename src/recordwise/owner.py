@@ -13,15 +13,19 @@ import pyarrow as pa
 from sqlglot import exp
 
 from recordwise.errors import ParameterError
-from recordwise.exact import ball
+from recordwise.exact import ball, float_upper
+from recordwise.mechanisms.clamped import Clamped
 from recordwise.mechanisms.transforming import TransformedNoise
 from recordwise.plan import Plan, PlannedTable
 from recordwise.plan.analysis import possible_mechanisms, statistic_policy
 from recordwise.plan.average import Average
 from recordwise.plan.lowering import total_name
+from recordwise.plan.query import Drawable
 from recordwise.plan.statistics import Sum
+from recordwise.plan.summaries import BIN_EDGES, COUNT, bin_name
+from recordwise.policy import Policy
 from recordwise.policy.concave_atoms import laplace_zcdp
-from recordwise.policy.sql import evaluator_of, number, terms_sql
+from recordwise.policy.sql import amount_sql, evaluator_of, number, terms_sql
 
 EDGES = tuple(float(edge) for edge in np.geomspace(1e-6, 1e9, 301))
 """Bins of a loss: twenty to a factor of ten."""
@@ -59,27 +63,58 @@ def read_summary(found: pa.Table, edges: Sequence[float]) -> LossSummary:
     return LossSummary(edges=tuple(edges), counts=counts)
 
 
+def read_summaries(found: pa.Table, count: int) -> tuple[LossSummary, ...]:
+    """Several histograms that were made in one pass."""
+    records, summaries = found.column(COUNT).to_numpy(), []
+    for place in range(count):
+        bins = found.column(bin_name(place))
+        counts = np.zeros(len(BIN_EDGES) + 1, dtype=np.int64)
+        counts[bins.drop_null().to_numpy()] = records[bins.is_valid().to_numpy()]
+        summaries.append(LossSummary(edges=BIN_EDGES, counts=counts))
+    return tuple(summaries)
+
+
 def realised_tree(plan: Plan, table: PlannedTable, dialect: str) -> exp.Expr:
-    """The realised loss of a record in its cell: what it changed in each answer, summed over the statistics of a table.
+    """The realised loss of a record in its cell: what it changed in each answer, summed over the statistics of a table."""
+    first, *rest = realised_trees(plan, table, Policy(), dialect).values()
+    total = first
+    for part in rest:
+        total = exp.Add(this=total, expression=part)
+    return exp.Paren(this=total)
+
+
+def realised_trees(plan: Plan, table: PlannedTable, extra: Policy, dialect: str) -> dict[str, exp.Expr]:
+    """The realised loss of a record by each statistic of a table, each with an ``extra`` policy added.
 
     Noise that is the same for every cell costs what its tight policy says, whatever else is in the cell. A transform costs what f
     of the cell's total with and without the record costs, plus one grid step (T-GRID).
     """
-    parts = []
+    parts: dict[str, exp.Expr] = {}
     for statistic in plan.queries[table.query].statistics:
         if isinstance(statistic, Average):
             raise ParameterError(parameter="query", problem="has an average; ask for its sum and its count instead")
-        mechanisms = possible_mechanisms(plan, table, statistic)
-        if isinstance(statistic, Sum) and any(isinstance(each, TransformedNoise) for each in mechanisms):
-            (mechanism,) = mechanisms
-            parts.append(_transformed(plan, table, statistic, mechanism, dialect))
-        else:
-            policy = statistic_policy(statistic, table.shape, plan.schema, tight=True)
-            parts.append(exp.Paren(this=terms_sql(policy.rho, dialect)))
-    total: exp.Expr = parts[0]
-    for part in parts[1:]:
-        total = exp.Add(this=total, expression=part)
-    return exp.Paren(this=total)
+        part = _realised(plan, table, statistic, dialect)
+        if extra.rho:
+            part = exp.Add(this=part, expression=exp.Paren(this=terms_sql(extra.rho, dialect)))
+        parts[statistic.alias] = exp.Paren(this=part)
+    return parts
+
+
+def _realised(plan: Plan, table: PlannedTable, statistic: Drawable, dialect: str) -> exp.Expr:
+    mechanisms = possible_mechanisms(plan, table, statistic)
+    if isinstance(statistic, Sum) and any(isinstance(each, TransformedNoise) for each in mechanisms):
+        return _transformed(plan, table, statistic, mechanisms[0], dialect)
+    if isinstance(statistic, Sum) and isinstance(mechanisms[0], Clamped):
+        return _clamped(statistic, mechanisms[0], dialect)
+    policy = statistic_policy(statistic, table.shape, plan.schema, tight=True)
+    return exp.Paren(this=terms_sql(policy.rho, dialect))
+
+
+def _clamped(statistic: Sum, mechanism: Clamped, dialect: str) -> exp.Expr:
+    """A record smaller than the bound changed the sum by what it has, not by the bound."""
+    sql, amount = evaluator_of(dialect), amount_sql(statistic.measure)
+    size = exp.Least(this=amount, expressions=[number(float(mechanism.to))], ignore_nulls=False)
+    return sql.multiply(number(float_upper(1 / (2 * mechanism.noise_sigma**2))), sql.power(size, Fraction(2)))
 
 
 def _transformed(plan: Plan, table: PlannedTable, statistic: Sum, mechanism: Any, dialect: str) -> exp.Expr:

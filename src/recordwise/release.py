@@ -4,7 +4,6 @@ import json
 from collections.abc import Mapping, Sequence
 from concurrent.futures import ThreadPoolExecutor
 from dataclasses import dataclass
-from html import escape
 from pathlib import Path
 from typing import Any
 
@@ -15,6 +14,10 @@ from recordwise.books import Head
 from recordwise.errors import ParameterError
 from recordwise.policy import Policy
 from recordwise.published import NOT_PRIVATE, PRIVATE, ReleasedTable, write_csv, write_parquet
+from recordwise.report.page import page_html
+from recordwise.report.parts import Part
+from recordwise.report.preview import table_preview
+from recordwise.showing import Html, element
 from recordwise.staging import new_folder
 
 FORMAT = 1
@@ -37,6 +40,8 @@ class Release:
     """The end of the ledger's chain when the release was booked."""
     private: bool
     """False where a seeded generator drew the noise."""
+    parts: tuple[Part, ...] = ()
+    """Each statistic of each table with its own policy and noise, for the page."""
 
     @property
     def table(self) -> pa.Table:
@@ -91,8 +96,11 @@ class Release:
         """What every file says about itself."""
         return PRIVATE if self.private else NOT_PRIVATE
 
-    def save(self, folder: str | Path, *, csv: bool = True) -> Path:
-        """Write everything into a new folder, all or nothing."""
+    def save(self, folder: str | Path, *, csv: bool = True, labels: Mapping[str, str] | None = None) -> Path:
+        """Write everything into a new folder, all or nothing.
+
+        ``labels`` are the words report.html asks an establishment in: ``{"emp": "employees", "naics=21": "Mining"}``.
+        """
         with new_folder(folder) as staging:
             with ThreadPoolExecutor() as pool:
                 kinds = (write_parquet, write_csv) if csv else (write_parquet,)
@@ -102,7 +110,19 @@ class Release:
             policies = {"mark": self.mark, "tight": self.policy.to_json(), "paper": self.paper_policy.to_json()}
             write_json(policies, staging / "policy.json")
             write_json(self.to_json(), staging / "release.json")
+            page = page_html(self, files=self._files(csv=csv), labels=labels)
+            (staging / "report.html").write_text(page, encoding="utf-8")
         return Path(folder)
+
+    def _files(self, *, csv: bool) -> dict[str, str]:
+        """The files the page stands beside, and what they are."""
+        found: dict[str, str] = {}
+        for table in self.tables:
+            found |= {f"{table.name}.csv": "the whole table, as text"} if csv else {}
+            found[f"{table.name}.parquet"] = "the whole table, with its types"
+        found["policy.json"] = "the privacy loss of every possible record, for `recordwise loss`"
+        found["release.json"] = "plan, mechanisms, budget and versions"
+        return found
 
     def to_json(self) -> dict[str, Any]:
         """What release.json says: no row count, no number of non-empty cells, nothing from exact totals."""
@@ -120,15 +140,8 @@ class Release:
         return f"<Release of {', '.join(table.name for table in self.tables)}: {self.mark}>"
 
     def _repr_html_(self) -> str:
-        shown = "".join(f"<h4>{escape(table.name)}</h4>{_preview(table.data)}" for table in self.tables)
-        return f"<div><b>recordwise release ({self.mark})</b>{shown}{self.policy._repr_html_()}</div>"
-
-
-def _preview(table: pa.Table) -> str:
-    """The first rows."""
-    rows = [table.column_names, *(row.values() for row in table.slice(0, 8).to_pylist())]
-    cells = ("".join(f"<td>{escape('' if value is None else str(value))}</td>" for value in row) for row in rows)
-    return f"<table>{''.join(f'<tr>{row}</tr>' for row in cells)}</table>"
+        heading = element("p", element("b", f"recordwise release ({self.mark})"))
+        return element("div", heading, *map(table_preview, self.tables), Html(self.policy._repr_html_()))
 
 
 def accuracy(table: ReleasedTable) -> dict[str, dict[str, float | None]]:

@@ -8,6 +8,7 @@ from typing import Any
 import pyarrow as pa
 
 from recordwise.books import Event
+from recordwise.confidential import OwnerView
 from recordwise.describing import (
     inferred_columns,
     plan_json,
@@ -19,9 +20,10 @@ from recordwise.describing import (
 )
 from recordwise.drawing import PreparedTable, draw_table, prepare_table, rehearse
 from recordwise.drawn import Drawn
-from recordwise.engines import DuckDB
+from recordwise.engines import DuckDB, Engine, Spark
 from recordwise.engines.results import FoundTotals, TableTotals
 from recordwise.engines.sources import open_source
+from recordwise.engines.spark.sources import open_spark_source
 from recordwise.errors import DrawingError, GroupLossError, LedgerError, ParameterError, RecordwiseError, TuningError
 from recordwise.exact import Number
 from recordwise.fingerprint import digest_of
@@ -37,6 +39,7 @@ from recordwise.policy import By, Policy
 from recordwise.policy.sql import terms_sql
 from recordwise.published import NOT_PRIVATE, PRIVATE, ReleasedTable, flagged
 from recordwise.release import Release
+from recordwise.report.parts import Part, foreign_part, plan_parts
 from recordwise.selecting import rehearse_selection, select_cells
 
 IN_A_FILE = "kept in a file"
@@ -48,7 +51,8 @@ Progress = Callable[[str], None]
 class Session:
     """A table of confidential records, opened to publish statistics about it.
 
-    Opening reads names and types only; records are read, and validated, at the first ``run`` or ``validate()``.
+    Opening reads names and types only; records are read, and validated, at the first ``run`` or ``validate()``. With
+    ``engine="spark"`` the source may be a DataFrame, or a path or a table's name with ``spark=`` a SparkSession or a master.
     """
 
     def __init__(
@@ -59,7 +63,8 @@ class Session:
         measures: Mapping[str, Number | Measure] | None = None,
         columns: Mapping[str, Any] | None = None,
         firm: str | None = None,
-        engine: Any = "duckdb",
+        engine: "str | Engine" = "duckdb",
+        spark: Any = None,
         ledger: str | Path | None = None,
         budget: Policy | None = None,
         dataset: str | None = None,
@@ -69,24 +74,30 @@ class Session:
     ) -> None:
         if tuned_on not in TUNINGS:
             raise ParameterError(parameter="tuned_on", problem=f"must be one of {', '.join(TUNINGS)}")
-        opened = open_source(source)
+        opened: Any = open_spark_source(source) if engine == "spark" else open_source(source)
         declared = dict(columns) if columns is not None else inferred_columns(opened, {unit, firm, *(measures or {})})
         self.schema = Schema.of(unit=unit, measures=measures, columns=declared, firm=firm)
         self.budget = budget
         self.tuned_on, self.accept_tuning = tuned_on, accept_tuning
         self.dataset = dataset or (Path(str(source)).stem if isinstance(source, (str, Path)) else "table")
-        self._engine = self._open_engine(engine, opened, memory_limit)
+        self._engine = self._open_engine(engine, opened, memory_limit, spark)
         try:
             self._ledger = Ledger(ledger, dataset=self.dataset, schema=schema_json(self.schema), budget=budget)
         except BaseException:
             self._engine.close()
             raise
 
-    def _open_engine(self, engine: Any, source: Any, memory_limit: str) -> Any:
+    def _open_engine(self, engine: "str | Engine", source: Any, memory_limit: str, spark: Any) -> Engine:
+        if engine == "spark":
+            return Spark(source, self.schema, spark=spark, memory_limit=memory_limit)
+        if spark is not None:
+            raise ParameterError(parameter="spark", problem="was given to another engine", advice="Say engine='spark'.")
         if engine == "duckdb":
             return DuckDB(source, self.schema, memory_limit=memory_limit)
         if isinstance(engine, str):
-            raise ParameterError(parameter="engine", problem=f"is not known: {engine!r}", advice="Use 'duckdb'.")
+            raise ParameterError(
+                parameter="engine", problem=f"is not known: {engine!r}", advice="Use 'duckdb' or 'spark'."
+            )
         return engine
 
     def policy_of(self, *queries: Query, tight: bool = True) -> Policy:
@@ -117,6 +128,10 @@ class Session:
     def history(self) -> list[Event]:
         """Every event of the ledger, oldest first."""
         return self._ledger.history()
+
+    def owner_view(self) -> OwnerView:
+        """CONFIDENTIAL: the table as its owner sees it while choosing mechanisms (``recordwise.planning``). Costs nothing."""
+        return OwnerView(self._engine, self.schema)
 
     def loss_summary(self, policy: Policy, *, edges: Sequence[float] = EDGES) -> LossSummary:
         """CONFIDENTIAL: how the losses of a policy are distributed over the records, computed inside the engine."""
@@ -178,7 +193,8 @@ class Session:
             tables = tuple(_publish(plan, each, ready, source, level) for each, ready in zip(exact, prepared))
             tell("booking the release")
             stated = {"plan": described, "interval_level": level}
-            return self._booked(tables, policy, paper, stated, charge, private=source.private)
+            parts = plan_parts(plan, [table_name(plan, table) for table in plan.tables()])
+            return self._booked(tables, policy, paper, stated, charge, private=source.private, parts=parts)
 
     def _prepared(self, plan: Plan, exact: TableTotals | FoundTotals, level: float) -> PreparedTable | None:
         """The mechanism of every cell; where keys are selected, the cells are not known before the charge."""
@@ -213,7 +229,8 @@ class Session:
         described = [asked.to_json(foreign)]
         with self._charged(policy, query=name, plan=described) as charge:
             table = ReleasedTable(name=safe_name(name), keys=(), variables=(), data=foreign.run(rows))
-            return self._booked((table,), policy, policy, {"plan": described}, charge, private=not seeded)
+            parts = (foreign_part(table.name, policy),)
+            return self._booked((table,), policy, policy, {"plan": described}, charge, private=not seeded, parts=parts)
 
     def _check_tuning(self) -> None:
         if self.tuned_on == "confidential" and not self.accept_tuning:
@@ -241,6 +258,7 @@ class Session:
         charge: Charge,
         *,
         private: bool,
+        parts: tuple[Part, ...],
     ) -> Release:
         digest = digest_of({table.name: table.data for table in tables}, policy)
         head = self._ledger.released(charge, digest=digest, mark=PRIVATE if private else NOT_PRIVATE)
@@ -253,6 +271,7 @@ class Session:
             digest=digest,
             head=head,
             private=private,
+            parts=parts,
         )
 
     def _description(self) -> dict[str, Any]:

@@ -18,6 +18,7 @@ def test_a_release_writes_every_file_and_one_charge(released):
         "county_by_naics3.parquet",
         "policy.json",
         "release.json",
+        "report.html",
     ]
     assert events(released) == ["opened", "charged", "released"]
     table = pq.read_table(released / "out" / "county_by_naics3.parquet")

@@ -8,7 +8,7 @@ import duckdb
 import pyarrow as pa
 import pytest
 
-from recordwise.engines import DuckDB, integers
+from recordwise.engines import integers
 from recordwise.mechanisms import Gaussian, UnitSplit
 from recordwise.plan import Keys, Plan, Schema, Splitting, parse_sql, query
 from recordwise.plan.analysis import cell_mechanisms, plan_policy, plan_warnings
@@ -28,8 +28,8 @@ COUNTIES, INDUSTRIES = Keys.of({"county": ["A", "B", "C"]}), Keys.of({"industry"
 
 
 @pytest.fixture
-def engine():
-    with DuckDB(TABLE, SCHEMA) as opened:
+def engine(opens):
+    with opens(TABLE, SCHEMA) as opened:
         yield opened
 
 

@@ -8,7 +8,7 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 from plain_mechanism import Plain
 
-from recordwise.engines import DuckDB, integers
+from recordwise.engines import integers
 from recordwise.errors import PlanError
 from recordwise.plan import Plan, Schema, Splitting, query
 from recordwise.plan.lowering import total_name
@@ -54,46 +54,54 @@ def pieces_of(steps, at):
 
 
 @pytest.mark.theorem("T-SPLIT")
-@settings(max_examples=80, deadline=None)
-@given(records)
-def test_pieces_counted_lazily_are_the_rows_of_the_split_table(found):
-    asked = query().count(Plain())
-    counted = CountedPieces(alias="pieces", mechanism=Plain())
-    plan = Plan(schema=SCHEMA, queries=(type(asked)(statistics=(counted,)),))
-    with DuckDB(table_of(found), SCHEMA, threads=1) as engine:
-        (lazy,) = engine.totals(plan)
-        rows = engine.split_table(SPLITTING).reveal()
-    assert integers(lazy.totals.reveal()[total_name(lazy.table, CountPieces(SPLITTING))]).tolist() == [rows.num_rows]
-    needed = [max(len(pieces_of(emp, 5)), len(pieces_of(pay, 7))) for emp, pay, _, _ in found]
-    assert rows.num_rows == sum(needed)
+def test_pieces_counted_lazily_are_the_rows_of_the_split_table(opens):
+    @settings(max_examples=opens.examples(80), deadline=None)
+    @given(records)
+    def check(found):
+        asked = query().count(Plain())
+        counted = CountedPieces(alias="pieces", mechanism=Plain())
+        plan = Plan(schema=SCHEMA, queries=(type(asked)(statistics=(counted,)),))
+        with opens(table_of(found), SCHEMA, threads=1) as engine:
+            (lazy,) = engine.totals(plan)
+            rows = engine.split_table(SPLITTING).reveal()
+        assert integers(lazy.totals.reveal()[total_name(lazy.table, CountPieces(SPLITTING))]).tolist() == [
+            rows.num_rows
+        ]
+        needed = [max(len(pieces_of(emp, 5)), len(pieces_of(pay, 7))) for emp, pay, _, _ in found]
+        assert rows.num_rows == sum(needed)
+
+    check()
 
 
 @pytest.mark.theorem("T-SPLIT")
-@settings(max_examples=80, deadline=None)
-@given(records)
-def test_the_pieces_of_a_record_add_up_to_it_and_stay_below_the_threshold(found):
-    with DuckDB(table_of(found), SCHEMA, threads=1) as engine:
-        rows = engine.split_table(SPLITTING).reveal().to_pylist()
-    for identifier, (emp, pay, rest, industry) in enumerate(found):
-        own = [row for row in rows if row["id"] == identifier]
-        count = max(len(pieces_of(emp, 5)), len(pieces_of(pay, 7)))
-        assert [row["piece"] for row in own] == list(range(1, count + 1))
-        assert [row["emp"] for row in own] == pieces_of(emp, 5) + [0] * (count - len(pieces_of(emp, 5)))
-        assert [row["pay"] for row in own] == pieces_of(pay, 7) + [0] * (count - len(pieces_of(pay, 7)))
-        assert [row["rest"] for row in own] == [rest] + [0] * (count - 1)
-        assert {row["industry"] for row in own} == {industry}
+def test_the_pieces_of_a_record_add_up_to_it_and_stay_below_the_threshold(opens):
+    @settings(max_examples=opens.examples(80), deadline=None)
+    @given(records)
+    def check(found):
+        with opens(table_of(found), SCHEMA, threads=1) as engine:
+            rows = engine.split_table(SPLITTING).reveal().to_pylist()
+        for identifier, (emp, pay, rest, industry) in enumerate(found):
+            own = [row for row in rows if row["id"] == identifier]
+            count = max(len(pieces_of(emp, 5)), len(pieces_of(pay, 7)))
+            assert [row["piece"] for row in own] == list(range(1, count + 1))
+            assert [row["emp"] for row in own] == pieces_of(emp, 5) + [0] * (count - len(pieces_of(emp, 5)))
+            assert [row["pay"] for row in own] == pieces_of(pay, 7) + [0] * (count - len(pieces_of(pay, 7)))
+            assert [row["rest"] for row in own] == [rest] + [0] * (count - 1)
+            assert {row["industry"] for row in own} == {industry}
+
+    check()
 
 
-def test_twelve_at_five_is_five_five_two():
-    with DuckDB(table_of([(12, 0, 0, "farm")]), SCHEMA) as engine:
+def test_twelve_at_five_is_five_five_two(opens):
+    with opens(table_of([(12, 0, 0, "farm")]), SCHEMA) as engine:
         rows = engine.split_table(Splitting.of({"emp": 5})).reveal()
     assert rows["emp"].to_pylist() == [5, 5, 2]
 
 
-def test_three_times_seven_tenths_makes_three_pieces_not_four():
+def test_three_times_seven_tenths_makes_three_pieces_not_four(opens):
     """In floats 2.1/0.7 is above 3; whole steps know better."""
     assert 2.1 / 0.7 > 3
-    with DuckDB(table_of([(0, 21, 0, "farm")]), SCHEMA) as engine:
+    with opens(table_of([(0, 21, 0, "farm")]), SCHEMA) as engine:
         rows = engine.split_table(Splitting.of({"pay": "0.7"})).reveal()
     assert rows["pay"].to_pylist() == [7, 7, 7]
 
@@ -101,27 +109,34 @@ def test_three_times_seven_tenths_makes_three_pieces_not_four():
 THRESHOLDS = by("industry", {"mining": 20, "retail": 2}, default=10)
 
 
-@settings(max_examples=40, deadline=None)
-@given(records)
-def test_thresholds_by_group_cut_each_record_at_its_own(found):
-    with DuckDB(table_of(found), SCHEMA, threads=1) as engine:
-        rows = engine.split_table(Splitting.of({"emp": THRESHOLDS})).reveal().to_pylist()
-    own = {"mining": 20, "retail": 2, "farm": 10}
-    for identifier, (emp, _, _, industry) in enumerate(found):
-        assert [row["emp"] for row in rows if row["id"] == identifier] == pieces_of(emp, own[industry])
+def test_thresholds_by_group_cut_each_record_at_its_own(opens):
+    @settings(max_examples=opens.examples(40), deadline=None)
+    @given(records)
+    def check(found):
+        with opens(table_of(found), SCHEMA, threads=1) as engine:
+            rows = engine.split_table(Splitting.of({"emp": THRESHOLDS})).reveal().to_pylist()
+        own = {"mining": 20, "retail": 2, "farm": 10}
+        for identifier, (emp, _, _, industry) in enumerate(found):
+            assert [row["emp"] for row in rows if row["id"] == identifier] == pieces_of(emp, own[industry])
+
+    check()
 
 
 @pytest.mark.theorem("T-SPLIT")
-@settings(max_examples=40, deadline=None)
-@given(records)
-def test_the_policys_own_sql_counts_the_same_pieces(found):
+def test_the_policys_own_sql_counts_the_same_pieces(opens):
     """The loss of the split policy, binned inside the engine, is rho times the square of the pieces."""
-    policy = split(1, {_measure("emp"): 5, _measure("pay"): Fraction(7, 10)})
-    edges = [k * k + 0.5 for k in range(12)]
-    with DuckDB(table_of(found), SCHEMA, threads=1) as engine:
-        bins = engine.summarise(terms_sql(policy.rho, "duckdb"), edges).reveal().to_pydict()
-    needed = [max(len(pieces_of(emp, 5)), len(pieces_of(pay, 7))) for emp, pay, _, _ in found]
-    assert dict(zip(bins["bin"], bins["records"])) == {count: needed.count(count) for count in set(needed)}
+
+    @settings(max_examples=opens.examples(40), deadline=None)
+    @given(records)
+    def check(found):
+        policy = split(1, {_measure("emp"): 5, _measure("pay"): Fraction(7, 10)})
+        edges = [k * k + 0.5 for k in range(12)]
+        with opens(table_of(found), SCHEMA, threads=1) as engine:
+            bins = engine.summarise(terms_sql(policy.rho, engine.dialect), edges).reveal().to_pydict()
+        needed = [max(len(pieces_of(emp, 5)), len(pieces_of(pay, 7))) for emp, pay, _, _ in found]
+        assert dict(zip(bins["bin"], bins["records"])) == {count: needed.count(count) for count in set(needed)}
+
+    check()
 
 
 def _measure(name):
@@ -130,8 +145,8 @@ def _measure(name):
     return policy_measure(name, SCHEMA)
 
 
-def test_conditions_see_the_unsplit_record():
-    with DuckDB(table_of([(12, 0, 0, "farm"), (4, 0, 0, "farm")]), SCHEMA) as engine:
+def test_conditions_see_the_unsplit_record(opens):
+    with opens(table_of([(12, 0, 0, "farm"), (4, 0, 0, "farm")]), SCHEMA) as engine:
         rows = engine.split_table(Splitting.of({"emp": 5}), condition=parse_predicate("emp > 5")).reveal()
     assert rows["id"].to_pylist() == [0, 0, 0]
 
@@ -145,11 +160,11 @@ def test_conditions_see_the_unsplit_record():
         ({"emp": by(PolicyColumn("industry", 2), {"mi": Fraction(1, 2)}, default=5)}, "whole number of its step"),
     ],
 )
-def test_thresholds_that_leave_the_lattice_are_refused(at, problem):
-    with DuckDB(table_of([]), SCHEMA) as engine, pytest.raises(PlanError, match=problem):
+def test_thresholds_that_leave_the_lattice_are_refused(opens, at, problem):
+    with opens(table_of([]), SCHEMA) as engine, pytest.raises(PlanError, match=problem):
         engine.split_table(Splitting.of(at))
 
 
-def test_a_split_table_that_would_not_fit_is_refused_without_telling_its_size():
-    with DuckDB(table_of([(40, 0, 0, "farm")]), SCHEMA) as engine, pytest.raises(PlanError, match="more than 7 rows"):
+def test_a_split_table_that_would_not_fit_is_refused_without_telling_its_size(opens):
+    with opens(table_of([(40, 0, 0, "farm")]), SCHEMA) as engine, pytest.raises(PlanError, match="more than 7 rows"):
         engine.split_table(Splitting.of({"emp": 5}), at_most=7)

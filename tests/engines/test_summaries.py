@@ -11,7 +11,6 @@ from reference_totals import truth
 from sqlglot import exp
 from test_totals import predicates, row
 
-from recordwise.engines import DuckDB
 from recordwise.errors import ParameterError
 from recordwise.plan import Keys, Plan, Schema, query
 from recordwise.plan.analysis import policy_measure
@@ -51,57 +50,59 @@ def histogram(answer):
     return dict(zip(table["bin"], table["records"]))
 
 
-def test_the_histogram_of_losses_equals_the_one_from_the_policys_own_numbers():
+def test_the_histogram_of_losses_equals_the_one_from_the_policys_own_numbers(opens):
     data = sample(2000)
-    with DuckDB(pa.table(data), SCHEMA) as engine:
-        answer = engine.summarise(terms_sql(POLICY.rho, "duckdb"), EDGES)
+    with opens(pa.table(data), SCHEMA) as engine:
+        answer = engine.summarise(terms_sql(POLICY.rho, engine.dialect), EDGES)
         assert "records" not in repr(answer)
     assert histogram(answer) == binned(POLICY.loss(data))
 
 
 @pytest.mark.theorem("T-GROUP")
 @pytest.mark.parametrize("bound", ["tight", "simple"])
-def test_firm_losses_equal_the_group_loss_of_their_units(bound):
+def test_firm_losses_equal_the_group_loss_of_their_units(opens, bound):
     data = sample(500)
     losses = POLICY.loss(data)
     by_firm = {}
     for firm, loss in zip(data["firm"], losses):
         by_firm.setdefault(firm, []).append(loss)
-    with DuckDB(pa.table(data), SCHEMA) as engine:
-        answer = engine.summarise_firms(terms_sql(POLICY.rho, "duckdb"), EDGES, bound=bound)
+    with opens(pa.table(data), SCHEMA) as engine:
+        answer = engine.summarise_firms(terms_sql(POLICY.rho, engine.dialect), EDGES, bound=bound)
     assert histogram(answer) == binned([group_loss(found, bound=bound) for found in by_firm.values()])
 
 
 @pytest.mark.theorem("T-GROUP")
-def test_the_advanced_bound_is_at_least_its_infimum_and_at_most_lemma_4_times_e():
+def test_the_advanced_bound_is_at_least_its_infimum_and_at_most_lemma_4_times_e(opens):
     data = {"id": [1, 2, 3], "emp": [70, 7, 7], "pay": [0.0, 0.0, 0.0], "kind": ["a"] * 3, "firm": [1, 1, 1]}
     losses = POLICY.loss(data)
     low, high = group_loss(losses, bound="advanced"), 3 * group_loss(losses, bound="simple")
-    with DuckDB(pa.table(data), SCHEMA) as engine:
-        answer = engine.summarise_firms(terms_sql(POLICY.rho, "duckdb"), [low * (1 - 1e-9), high], bound="advanced")
+    with opens(pa.table(data), SCHEMA) as engine:
+        answer = engine.summarise_firms(
+            terms_sql(POLICY.rho, engine.dialect), [low * (1 - 1e-9), high], bound="advanced"
+        )
     assert histogram(answer) == {1: 1}
 
 
-def test_the_advanced_bound_stays_finite_for_a_firm_of_thousands():
+def test_the_advanced_bound_stays_finite_for_a_firm_of_thousands(opens):
     count = 5000
     data = {"id": range(count), "emp": [1] * count, "pay": [0.0] * count, "kind": ["a"] * count, "firm": [1] * count}
-    with DuckDB(pa.table(data), SCHEMA) as engine:
-        answer = engine.summarise_firms(terms_sql(constant(1).rho), [1e6, 1e10], bound="advanced")
+    with opens(pa.table(data), SCHEMA) as engine:
+        answer = engine.summarise_firms(terms_sql(constant(1).rho, engine.dialect), [1e6, 1e10], bound="advanced")
     assert histogram(answer) == {1: 1}
 
 
-def test_bad_edges_bounds_and_missing_firms_are_refused():
-    with DuckDB(pa.table(sample(2)), SCHEMA) as engine:
+def test_bad_edges_bounds_and_missing_firms_are_refused(opens):
+    with opens(pa.table(sample(2)), SCHEMA) as engine:
         with pytest.raises(ParameterError, match="increasing"):
-            engine.summarise(terms_sql(POLICY.rho, "duckdb"), [2, 1])
+            engine.summarise(terms_sql(POLICY.rho, engine.dialect), [2, 1])
         with pytest.raises(ParameterError, match="one of"):
-            engine.summarise_firms(terms_sql(POLICY.rho, "duckdb"), [1], bound="best")
+            engine.summarise_firms(terms_sql(POLICY.rho, engine.dialect), [1], bound="best")
     alone = Schema.of(unit="id", measures={"emp": 1})
     with (
-        DuckDB(pa.table({"id": [1], "emp": [1]}), alone) as engine,
+        opens(pa.table({"id": [1], "emp": [1]}), alone) as engine,
         pytest.raises(ParameterError, match="not declared"),
     ):
-        engine.summarise_firms(terms_sql(constant(1).rho), [1])
+        engine.summarise_firms(terms_sql(constant(1).rho, engine.dialect), [1])
 
 
 @pytest.mark.theorem("T-WHERE")
@@ -120,11 +121,11 @@ def test_the_condition_of_a_policy_holds_exactly_where_the_predicate_is_true(pre
         assert inside == (truth(predicate, record) is True)
 
 
-def test_a_condition_limits_a_histogram():
+def test_a_condition_limits_a_histogram(opens):
     data = sample(100)
-    with DuckDB(pa.table(data), SCHEMA) as engine:
+    with opens(pa.table(data), SCHEMA) as engine:
         answer = engine.summarise(
-            terms_sql(POLICY.rho, "duckdb"), EDGES, condition=parse_predicate("kind = 'a' AND emp > 2")
+            terms_sql(POLICY.rho, engine.dialect), EDGES, condition=parse_predicate("kind = 'a' AND emp > 2")
         )
     chosen = [
         POLICY.loss({k: v[i] for k, v in data.items()})
@@ -134,7 +135,7 @@ def test_a_condition_limits_a_histogram():
     assert histogram(answer) == binned(chosen)
 
 
-def test_records_are_summarised_beside_the_totals_of_their_own_cell():
+def test_records_are_summarised_beside_the_totals_of_their_own_cell(opens):
     """Realised loss of a sum with Gaussian noise, (q - (q - x))^2 / 2, and the total itself, on records of keyed cells only."""
     data = {
         "id": range(5),
@@ -148,7 +149,7 @@ def test_records_are_summarised_beside_the_totals_of_their_own_cell():
     (table,) = plan.tables()
     emp, total = exp.column("emp", quoted=True), exp.column("total0", quoted=True)
     change = exp.Sub(this=total, expression=exp.Paren(this=exp.Sub(this=total.copy(), expression=emp)))
-    with DuckDB(pa.table(data), SCHEMA) as engine:
+    with opens(pa.table(data), SCHEMA) as engine:
         losses = engine.summarise_beside_totals(
             plan, table, exp.Mul(this=exp.Paren(this=change), expression=emp), [0.5, 1, 4, 9]
         )

@@ -10,7 +10,7 @@ from hypothesis import strategies as st
 from plain_mechanism import Plain
 from reference_totals import OPERATORS, plain, totals, truth, value_of
 
-from recordwise.engines import DuckDB, integers
+from recordwise.engines import integers
 from recordwise.plan import Case, Column, Field, Group, Keys, Plan, Prefix, Schema, prefix, query
 from recordwise.plan.lowering import total_name
 from recordwise.plan.predicates import And, Compare, In, IsNull, Not, Or
@@ -135,7 +135,7 @@ def ask(groups=(), keys=None):
 
 @pytest.mark.theorem("T-COMPARE")
 @pytest.mark.parametrize("operand, schema_step", [("pay", Fraction(1, 4)), ("emp", Fraction(1)), ("size", Fraction(1))])
-def test_every_comparison_with_every_constant_on_and_between_lattice_points_is_exact(operand, schema_step):
+def test_every_comparison_with_every_constant_on_and_between_lattice_points_is_exact(opens, operand, schema_step):
     found = [
         {"id": i, "emp": i, "pay": Decimal(i) / 4, "place": "a", "code": "31", "size": i - 3, "open": True, "firm": "f"}
         for i in range(9)
@@ -143,61 +143,69 @@ def test_every_comparison_with_every_constant_on_and_between_lattice_points_is_e
     literals = [schema_step * Fraction(n, 2) for n in range(-8, 19)]
     tests = [Compare(Field(operand), operator, literal) for operator in OPERATORS for literal in literals]
     queries = tuple(query().where(test).count(M) for test in tests)
-    with DuckDB(pa.Table.from_pylist(found, TYPES), SCHEMA, threads=1) as engine:
+    with opens(pa.Table.from_pylist(found, TYPES), SCHEMA, threads=1) as engine:
         answers = tabulated(engine, Plan(schema=SCHEMA, queries=queries))
     assert [answer[CountUnits()] for _, answer in answers] == [
         [sum(truth(test, row) for row in found)] for test in tests
     ]
 
 
-@settings(max_examples=120, deadline=None)
-@given(rows, st.one_of(st.none(), predicates), group_lists)
-def test_totals_of_random_plans_equal_the_reference(found, condition, groups):
-    cells = all_cells(groups, found)
-    asked = ask(groups, keys_of(groups, cells) if groups else None)
-    asked = asked if condition is None else asked.where(condition)
-    with DuckDB(pa.Table.from_pylist(found, TYPES), SCHEMA, threads=1) as engine:
-        ((at, answer),) = tabulated(engine, Plan(schema=SCHEMA, queries=(asked,)))
-    assert sorted(at, key=repr) == sorted(cells if groups else [()], key=repr)
-    assert answer == expected(found, asked, asked.tables()[0], at)
+def test_totals_of_random_plans_equal_the_reference(opens):
+    @settings(max_examples=opens.examples(120), deadline=None)
+    @given(rows, st.one_of(st.none(), predicates), group_lists)
+    def check(found, condition, groups):
+        cells = all_cells(groups, found)
+        asked = ask(groups, keys_of(groups, cells) if groups else None)
+        asked = asked if condition is None else asked.where(condition)
+        with opens(pa.Table.from_pylist(found, TYPES), SCHEMA, threads=1) as engine:
+            ((at, answer),) = tabulated(engine, Plan(schema=SCHEMA, queries=(asked,)))
+        assert sorted(at, key=repr) == sorted(cells if groups else [()], key=repr)
+        assert answer == expected(found, asked, asked.tables()[0], at)
+
+    check()
 
 
 @pytest.mark.theorem("T-ROLLUP")
-@settings(max_examples=60, deadline=None)
-@given(rows, st.one_of(st.none(), predicates), predicates)
-def test_levels_and_queries_rolled_up_together_equal_the_reference_one_by_one(found, first, second):
-    keys = Keys.of(
-        {"place": ["01", "a", "é", "A"] * 3, "code": ["311111", "3121", "32", "44"] + ["311112"] * 4 + ["9"] * 4}
-    )
-    base = ask(("place",), keys).levels(prefix("code", [1, 2, 3, 6]), "code")
-    other = (
-        ask().levels("open", "size", keys=[Keys.of({"open": [True, False]}), Keys.of({"size": [3, 0]})]).where(second)
-    )
-    queries = (base if first is None else base.where(first), other, base.where(second))
-    with DuckDB(pa.Table.from_pylist(found, TYPES), SCHEMA, threads=1) as engine:
-        answers = tabulated(engine, Plan(schema=SCHEMA, queries=queries))
-    wanted = [(asked, level) for asked in queries for level in asked.tables()]
-    assert len(answers) == len(wanted) == 12
-    for (cells, answer), (asked, level) in zip(answers, wanted):
-        assert answer == expected(found, asked, level, cells)
+def test_levels_and_queries_rolled_up_together_equal_the_reference_one_by_one(opens):
+    @settings(max_examples=opens.examples(60), deadline=None)
+    @given(rows, st.one_of(st.none(), predicates), predicates)
+    def check(found, first, second):
+        keys = Keys.of(
+            {"place": ["01", "a", "é", "A"] * 3, "code": ["311111", "3121", "32", "44"] + ["311112"] * 4 + ["9"] * 4}
+        )
+        base = ask(("place",), keys).levels(prefix("code", [1, 2, 3, 6]), "code")
+        other = (
+            ask()
+            .levels("open", "size", keys=[Keys.of({"open": [True, False]}), Keys.of({"size": [3, 0]})])
+            .where(second)
+        )
+        queries = (base if first is None else base.where(first), other, base.where(second))
+        with opens(pa.Table.from_pylist(found, TYPES), SCHEMA, threads=1) as engine:
+            answers = tabulated(engine, Plan(schema=SCHEMA, queries=queries))
+        wanted = [(asked, level) for asked in queries for level in asked.tables()]
+        assert len(answers) == len(wanted) == 12
+        for (cells, answer), (asked, level) in zip(answers, wanted):
+            assert answer == expected(found, asked, level, cells)
+
+    check()
 
 
-def test_coarse_totals_hold_records_whose_fine_cell_has_no_key():
+def test_coarse_totals_hold_records_whose_fine_cell_has_no_key(opens):
     table = pa.table({"id": [1, 2], "emp": [3, 4], "code": ["3111", "3112"]})
     schema = Schema.of(unit="id", measures={"emp": 1}, columns={"code": "text"})
     asked = query().levels(prefix("code", [2, 4]), keys=Keys.of({"code": ["3111"]})).sum("emp", M)
-    with DuckDB(table, schema) as engine:
+    with opens(table, schema) as engine:
         (coarse, fine) = tabulated(engine, Plan(schema=schema, queries=(asked,)))
     assert coarse == ([("31",)], {SumSteps("emp"): [7]})
     assert fine == ([("3111",)], {SumSteps("emp"): [3]})
 
 
-def test_sums_beyond_64_bits_never_wrap():
+def test_sums_beyond_64_bits_never_wrap(opens):
     bound = 2**62
     schema = Schema.of(unit="id", measures={"emp": _measure("emp", bound)}, columns={"code": "text"})
     table = pa.table({"id": range(9), "emp": pa.array([bound] * 9, pa.int64()), "code": ["31"] * 8 + ["32"]})
     asked = query().levels(prefix("code", [1, 2]), keys=Keys.of({"code": ["31", "32"]})).sum("emp", M)
-    with DuckDB(table, schema) as engine:
+    with opens(table, schema) as engine:
         coarse, fine = tabulated(engine, Plan(schema=schema, queries=(asked,)))
     assert coarse[1] == {SumSteps("emp"): [9 * bound]}
     assert fine[1] == {SumSteps("emp"): [8 * bound, bound]}
@@ -211,7 +219,7 @@ def _measure(name, bound):
 
 
 @pytest.mark.parametrize("threads", [1, 2, 4])
-def test_row_order_and_thread_count_do_not_change_totals(threads, tmp_path):
+def test_row_order_and_thread_count_do_not_change_totals(opens, threads, tmp_path):
     import random
 
     generator = random.Random(7)
@@ -229,7 +237,7 @@ def test_row_order_and_thread_count_do_not_change_totals(threads, tmp_path):
     plan = Plan(schema=schema, queries=(asked,))
     answers = []
     for order in range(2):
-        with DuckDB(pa.Table.from_pylist(found), schema, threads=threads) as engine:
+        with opens(pa.Table.from_pylist(found), schema, threads=threads) as engine:
             answers.append(tabulated(engine, plan))
         generator.shuffle(found)
         assert order in (0, 1)
@@ -241,21 +249,21 @@ def test_row_order_and_thread_count_do_not_change_totals(threads, tmp_path):
     )
 
 
-def test_clamped_sums_add_up_clamped_contributions():
+def test_clamped_sums_add_up_clamped_contributions(opens):
     class Clamped(Plain):
         to = Fraction(5)
 
     table = pa.table({"id": [1, 2, 3], "emp": [3, 9, 5]})
     schema = Schema.of(unit="id", measures={"emp": 1})
     asked = query().sum("emp", Clamped()).sum("emp", M, alias="whole")
-    with DuckDB(table, schema) as engine:
+    with opens(table, schema) as engine:
         ((_, answer),) = tabulated(engine, Plan(schema=schema, queries=(asked,)))
     assert answer == {SumSteps("emp", 5): [13], SumSteps("emp"): [17]}
 
 
-def test_totals_print_nothing():
+def test_totals_print_nothing(opens):
     schema = Schema.of(unit="id", measures={"emp": 1})
-    with DuckDB(pa.table({"id": [1], "emp": [424242]}), schema) as engine:
+    with opens(pa.table({"id": [1], "emp": [424242]}), schema) as engine:
         found = engine.totals(Plan(schema=schema, queries=(query().sum("emp", M),)))
     assert "424242" not in repr(found)
     assert "424242" not in str(found[0])

@@ -9,7 +9,6 @@ import pyarrow.parquet as pq
 import pytest
 
 import recordwise as rw
-from recordwise.engines import DuckDB
 from recordwise.errors import BudgetError, KeysError, PlanError, SqlError
 from recordwise.ledger_audit import verify
 from recordwise.mechanisms import Gaussian, UnitSplit
@@ -289,7 +288,7 @@ def test_several_quantiles_are_read_off_one_tree_and_paid_once():
     "grid", [GRID, Grid.linear(0, 5000, bits=6), Grid.log("0.5", 300, bits=5), Grid.linear(7, 8, bits=3)]
 )
 @pytest.mark.parametrize("step", [Fraction(1), Fraction(1, 4), Fraction(5)])
-def test_the_engine_counts_every_value_at_the_point_whole_numbers_say(grid, step):
+def test_the_engine_counts_every_value_at_the_point_whole_numbers_say(opens, grid, step):
     points = np.array(grid.steps(step), dtype=np.int64)
     beside = np.concatenate([points - 1, points, points + 1, [0, 1, 2, 10**12]])
     steps = np.unique(beside[beside >= 0])
@@ -298,7 +297,7 @@ def test_the_engine_counts_every_value_at_the_point_whole_numbers_say(grid, step
     schema = Schema.of(unit="id", measures={"pay": Measure.of("pay", step=step)}, columns={"half": "integer"})
     asked = query().group_by("half", keys=Keys.of({"half": [0, 1, 2]})).quantile("pay", p=0.5, grid=grid, rho=1)
     whole = query().quantile("pay", p=0.5, grid=grid, rho=1)
-    with DuckDB(table, schema) as engine:
+    with opens(table, schema) as engine:
         by_half, total = engine.totals(Plan(schema=schema, queries=(asked, whole)))
     truth = np.zeros((3, grid.size), dtype=np.int64)
     np.add.at(truth, (steps % 2, grid.bins(steps, step)), 1)
@@ -391,10 +390,10 @@ def test_thresholds_without_a_default_are_refused_where_keys_are_selected():
         session.policy_of(asked)
 
 
-def test_found_cells_print_nothing():
+def test_found_cells_print_nothing(opens):
     schema = Schema.of(unit="id", measures={"emp": 1, "pay": 1}, columns={"industry": "text"})
     asked = query().group_by("industry", keys=Keys.select(rho="0.1", delta="1e-6")).count(Gaussian(rho=1))
-    with DuckDB(four_establishments(), schema) as engine:
+    with opens(four_establishments(), schema) as engine:
         (found,) = engine.totals(Plan(schema=schema, queries=(asked,)))
     assert "Mining" not in repr(found)
     assert repr(found.cells) == "<Sensitive>"

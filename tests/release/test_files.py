@@ -49,7 +49,7 @@ def test_parquet_csv_and_memory_hold_the_same_table(release, tmp_path) -> None:
 
 def test_the_folder_holds_these_files_and_no_other(release, tmp_path) -> None:
     names = {"county_by_naics2", "county_by_naics3"}
-    files = {"policy.json", "release.json"} | {f"{name}.parquet" for name in names}
+    files = {"policy.json", "release.json", "report.html"} | {f"{name}.parquet" for name in names}
     assert {path.name for path in release.save(tmp_path / "a", csv=False).iterdir()} == files
     files |= {f"{name}.csv" for name in names}
     assert {path.name for path in release.save(tmp_path / "b").iterdir()} == files

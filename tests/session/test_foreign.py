@@ -29,6 +29,7 @@ def kinds(opened: rw.Session) -> list[str]:
     return [event.kind for event in opened.history()]
 
 
+@pytest.mark.usefixtures("on_both_engines")
 def test_a_callable_sees_every_piece_and_costs_the_declared_loss_times_the_pieces_squared() -> None:
     rows = records()
     seen: list[pa.Table] = []
@@ -52,6 +53,7 @@ def test_the_charge_is_committed_before_the_callable_sees_a_row() -> None:
         assert kinds(opened) == ["opened", "charged", "released"]
 
 
+@pytest.mark.usefixtures("on_both_engines")
 def test_records_outside_the_condition_cost_nothing_and_are_not_seen() -> None:
     seen: list[pa.Table] = []
     with session(records()) as opened:

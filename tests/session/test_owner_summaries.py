@@ -26,8 +26,9 @@ def rows():
 
 
 @pytest.fixture(scope="module")
-def opened(rows):
-    with rw.Session(pa.table(rows), unit="id", measures={"emp": 1}, firm="firm") as session:
+def opened(rows, opens):
+    how = opens.session_options()
+    with rw.Session(pa.table(rows), unit="id", measures={"emp": 1}, firm="firm", **how) as session:
         yield session
 
 

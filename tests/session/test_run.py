@@ -25,6 +25,7 @@ def simple(rho: str = "0.1") -> object:
     return rw.query().group_by("county", "naics", keys=keys()).count(rw.Gaussian(rho=rho), alias="n")
 
 
+@pytest.mark.usefixtures("on_both_engines")
 def test_every_public_cell_is_published_with_value_error_and_interval() -> None:
     with session(records()) as opened:
         release = opened.run(question())
@@ -44,6 +45,7 @@ def test_every_public_cell_is_published_with_value_error_and_interval() -> None:
     assert np.all(table["sum_pay_low"].to_numpy() < table["sum_pay_high"].to_numpy())
 
 
+@pytest.mark.usefixtures("on_both_engines")
 def test_values_are_the_exact_totals_plus_the_noise_of_the_mechanism() -> None:
     rows = records()
     with session(rows) as opened:
@@ -54,15 +56,16 @@ def test_values_are_the_exact_totals_plus_the_noise_of_the_mechanism() -> None:
     assert table["sum_emp"].type == pa.int64()
 
 
-def test_totals_beyond_64_bits_do_not_wrap() -> None:
+def test_totals_beyond_64_bits_do_not_wrap(opens) -> None:
     rows = pa.table({"id": [1, 2, 3, 4], "county": ["01"] * 4, "emp": [2**62] * 4})
     measures = {"emp": rw.Measure.of("emp", bound=2**62)}
-    with rw.Session(rows, unit="id", measures=measures) as opened:
+    with rw.Session(rows, unit="id", measures=measures, **opens.session_options()) as opened:
         asked = rw.query().group_by("county", keys=rw.Keys.product(county=["01"])).sum("emp", rw.Gaussian(sigma=1))
         (value,) = opened.run(asked).table["sum_emp"].to_pylist()
     assert value == 2**63 - 1
 
 
+@pytest.mark.usefixtures("on_both_engines")
 def test_the_ledger_is_charged_after_the_records_were_read_and_before_noise_is_drawn(tmp_path) -> None:
     seen = []
     with session(records(), tmp_path / "l") as opened:
@@ -88,6 +91,7 @@ def test_what_is_charged_is_the_policy_told_before() -> None:
     assert charged["query"] == "n, sum_emp, sum_pay"
 
 
+@pytest.mark.usefixtures("on_both_engines")
 def test_a_refused_query_reads_no_record_and_spends_nothing() -> None:
     broken = records().set_column(4, "emp", pa.array([-1] * 500))
     with session(broken, budget=constant("0.1")) as opened:
@@ -138,6 +142,7 @@ class Broken(Secure):
         raise OverflowError("Python integer 123456789 out of bounds")
 
 
+@pytest.mark.usefixtures("on_both_engines")
 def test_a_failure_after_the_charge_is_booked_and_its_text_withheld() -> None:
     with session(records()) as opened:
         with pytest.raises(DrawingError, match="OverflowError") as failed:
@@ -161,6 +166,7 @@ def test_an_interrupt_after_the_charge_is_booked_and_passed_on() -> None:
         assert kinds(opened) == ["opened", "charged", "failed"]
 
 
+@pytest.mark.usefixtures("on_both_engines")
 def test_groups_served_by_different_mechanisms_come_back_in_the_order_of_the_cells() -> None:
     at = rw.by("county", {"02": 5}, default=50)
     asked = rw.query().group_by("county", keys=keys()).sum("emp", rw.UnitSplit(at=at, rho="0.1"))
@@ -202,6 +208,7 @@ def test_seeded_runs_repeat_and_secure_ones_do_not() -> None:
     assert secure[0] != secure[1]
 
 
+@pytest.mark.usefixtures("on_both_engines")
 def test_sql_and_builder_are_the_same_release() -> None:
     mechanisms = {"*": rw.Gaussian(rho="0.1"), "emp": rw.UnitSplit(at=50, rho="0.1")}
     text = "SELECT county, COUNT(*) AS n, SUM(emp) FROM t GROUP BY county"
@@ -213,6 +220,7 @@ def test_sql_and_builder_are_the_same_release() -> None:
     assert by_text.policy == by_hand.policy
 
 
+@pytest.mark.usefixtures("on_both_engines")
 def test_neither_release_nor_session_nor_books_tell_how_many_records_there_are(tmp_path) -> None:
     """The same with 503 records: all that is written, but noise and digests, is the same text."""
     texts = []
@@ -246,3 +254,14 @@ def test_names_that_look_alike_become_different_files(tmp_path) -> None:
         release = opened.run(asked)
     assert [table.name for table in release.tables] == ["naics_2", "naics_2_2"]
     assert len(list(release.save(tmp_path / "out", csv=False).glob("*.parquet"))) == 2
+
+
+@pytest.mark.parametrize("share", [None, ["1/4", "3/4"]])
+def test_a_sum_split_by_two_measures_is_drawn_like_one_with_the_threshold_of_the_measure_summed(share) -> None:
+    asked = rw.query().group_by("county", keys=keys())
+    asked = asked if share is None else asked.levels(rw.prefix("naics", [2, 3]), share=share)
+    with session(records()) as opened:
+        joint = opened.run(asked.sum("emp", rw.UnitSplit(at={"emp": 50, "pay": 2000}, rho="0.1")), rng=Seeded(3))
+        plain = opened.run(asked.sum("emp", rw.UnitSplit(at=50, rho="0.1")), rng=Seeded(3))
+    assert joint.policy == plain.policy
+    assert [table.data.to_pydict() for table in joint.tables] == [table.data.to_pydict() for table in plain.tables]

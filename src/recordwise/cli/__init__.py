@@ -2,10 +2,12 @@
 
 import typer
 
+from recordwise.cli.audit import audit
 from recordwise.cli.check import check
 from recordwise.cli.demo import demo
 from recordwise.cli.ledger import ledger
 from recordwise.cli.loss import loss
+from recordwise.cli.plan import plan
 from recordwise.cli.release import release
 from recordwise.cli.reproduce import reproduce
 
@@ -18,9 +20,10 @@ app = typer.Typer(
     add_completion=False,
     context_settings={"help_option_names": ["-h", "--help"]},
 )
-for command in (check, release, loss, demo, reproduce):
+for command in (check, release, loss, demo, reproduce, audit):
     app.command()(command)
 app.add_typer(ledger, name="ledger")
+app.add_typer(plan, name="plan")
 
 
 def main() -> None:

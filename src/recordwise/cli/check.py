@@ -96,8 +96,11 @@ def budget_refusal(file: "PlanFile", policy: "Policy") -> "BudgetError | None":
 
 def warnings(file: "PlanFile") -> list[str]:
     """What the owner should know before a release."""
+    from recordwise.engines.extras import missing_extra
     from recordwise.engines.sources import open_source
-    from recordwise.errors import SourceError
+    from recordwise.engines.spark.needs import check_java
+    from recordwise.engines.spark.sources import open_spark_source
+    from recordwise.errors import MissingPartError, SourceError
     from recordwise.ledger import FIXED_IN_ADVANCE
     from recordwise.plan.analysis import plan_warnings
 
@@ -109,10 +112,20 @@ def warnings(file: "PlanFile") -> list[str]:
         found.append(f"no budget is declared: the {FIXED_IN_ADVANCE}")
     if file.tuned_on == "confidential":
         found.append(f"tuned on the confidential table; the release will print the reason given: {file.accept_tuning}")
+    missing = missing_extra(file.source, engine=file.engine)
+    if missing is not None:
+        # The command comes first, so that no line break falls into it.
+        found.append(f"run {missing.command}: {missing.what} needs the extra '{missing.extra}', which is not installed")
     try:
-        open_source(list(file.source))
+        if file.engine == "spark":
+            open_spark_source(file.source)
+            check_java()
+        else:
+            open_source(file.source)
     except SourceError as error:
         found.append(f"the source cannot be opened yet: {error.problem}")
+    except MissingPartError as error:
+        found.append(str(error))
     return found
 
 

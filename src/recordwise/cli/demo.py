@@ -45,7 +45,7 @@ def demo(
         with file.session() as session:
             done = session.run(*file.plan.queries, level=file.level, progress=tell)
         tell("writing files")
-        done.save(folder / "release", csv=file.csv)
+        done.save(folder / "release", csv=file.csv, labels=file.labels)
         accuracy = accuracy_by_size(folder / "establishments.parquet", done.table)
     found = {
         "folder": str(folder),
@@ -159,7 +159,8 @@ def show(folder: Path, found: dict[str, Any]) -> None:
     lookup.show(lookup.looked_up(policy, lookup.read_record(policy, words), 1e-5))
     screen.heading(f"Done in {found['seconds']} seconds")
     screen.paragraph(
-        f"{folder}/release holds the tables (Parquet and CSV), policy.json and release.json; {folder}/demo.ledger the books."
+        f"{folder}/release holds the tables (Parquet and CSV), policy.json, release.json, and report.html to open in a browser; "
+        f"{folder}/demo.ledger the books."
     )
     typer.echo(f"  $ recordwise check {folder}/plan.toml")
     typer.echo(f"  $ recordwise ledger verify {folder}/demo.ledger --against {folder}/release")

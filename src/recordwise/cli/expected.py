@@ -1,18 +1,15 @@
 """The expected error of every table, from the noise laws alone: no record is read."""
 
-from dataclasses import fields
-from fractions import Fraction
 from typing import Any
 
 import numpy as np
 
-from recordwise.describing import table_name
+from recordwise.describing import mechanism_text, table_name
 from recordwise.plan import Plan
 from recordwise.plan.analysis import cell_mechanisms, possible_mechanisms
 from recordwise.plan.mechanism import shared
 from recordwise.plan.quantile import Quantile
 from recordwise.plan.statistics import Sum
-from recordwise.policy import By
 
 TOTALS = (100, 10_000, 1_000_000)
 
@@ -46,28 +43,3 @@ def expected_errors(plan: Plan) -> list[dict[str, Any]]:
                 }
             )
     return found
-
-
-def mechanism_text(mechanism: Any) -> str:
-    """A mechanism as it would be written in Python, numbers shortened."""
-    parts = []
-    for field in fields(mechanism):
-        value = getattr(mechanism, field.name)
-        if value is not None and value is not False:
-            parts.append(f"{field.name}={_parameter(value)}")
-    return f"{type(mechanism).__name__}({', '.join(parts)})"
-
-
-def _parameter(value: Any) -> str:
-    if isinstance(value, Fraction):
-        return f"{float(value):g}"
-    if isinstance(value, By):
-        return f"by {value.column.name}"
-    if isinstance(value, dict):
-        return (
-            "{" + ", ".join(f"{getattr(name, 'name', name)}: {_parameter(each)}" for name, each in value.items()) + "}"
-        )
-    from recordwise.functions import Function
-    from recordwise.policy.plain import function_text
-
-    return function_text(value, "x") if isinstance(value, Function) else str(value)

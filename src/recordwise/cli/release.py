@@ -83,7 +83,7 @@ def published(file: "PlanFile", out: Path, *, quiet: bool) -> "Release":
     with screen.progress(STEPS, quiet=quiet) as tell, file.session() as session:
         done = session.run(*file.plan.queries, level=file.level, progress=tell)
         tell("writing files")
-        done.save(out, csv=file.csv)
+        done.save(out, csv=file.csv, labels=file.labels)
     return done
 
 
@@ -112,4 +112,6 @@ def show(file: "PlanFile", done: "Release", out: Path) -> None:
             numbers = [screen.figure(found["median_sd"]), screen.figure(found["median_cv"]), share]
             rows.append([f"{table.name}.parquet", f"{table.data.num_rows:,}", name, *numbers])
     screen.table(["file", "cells", "variable", "median sd", "median cv", "cells with cv below 0.1"], rows)
-    screen.paragraph(f"Charged to {file.ledger}, entry {done.head.length}. policy.json is for `recordwise loss`.")
+    screen.paragraph(
+        f"Charged to {file.ledger}, entry {done.head.length}. report.html is for the reader, policy.json for `recordwise loss`."
+    )

@@ -6,7 +6,9 @@ import duckdb
 import pyarrow as pa
 
 from recordwise.engines.connection import Connection, failure
-from recordwise.engines.sources import CsvFiles, Frame, ParquetFiles, Relation, Source
+from recordwise.engines.postgres import postgres_columns
+from recordwise.engines.sas import sas_columns
+from recordwise.engines.sources import CsvFiles, Frame, ParquetFiles, Postgres, Relation, SasFiles, Source
 from recordwise.errors import SourceError
 from recordwise.plan.records import MOST_DIGITS, SOURCE, Stored
 from recordwise.plan.schema import Schema
@@ -21,24 +23,30 @@ _KINDS: dict[str, Stored] = {
     "varchar": Stored("text"),
     "boolean": Stored("boolean"),
 }
-BATCH_ROWS = 100_000
 
 
 def bind(connection: Connection, source: Source, schema: Schema) -> dict[str, Stored]:
     """Make the view and check that every declared column is there."""
-    try:
-        types = _bind(connection.duckdb, source, schema)
-    except duckdb.Error as error:
-        raise failure(error) from None
-    stored = {name: _stored(kind) for name, kind in types.items()}
-    wanted = [schema.unit, *([schema.firm] if schema.firm else []), *schema.measure_names(), *schema.column_names()]
-    missing = [name for name in wanted if name not in stored]
+    stored = _described(connection, source, schema)
+    missing = [name for name in schema.names() if name not in stored]
     if missing:
         raise SourceError(source="the source", problem=f"it has no column {', '.join(missing)}")
     return stored
 
 
-def _bind(connection: duckdb.DuckDBPyConnection, source: Source, schema: Schema) -> dict[str, Any]:
+def _described(connection: Connection, source: Source, schema: Schema) -> dict[str, Stored]:
+    if isinstance(source, Postgres):
+        return postgres_columns(source, schema)
+    if isinstance(source, SasFiles):
+        return sas_columns(source, schema)
+    try:
+        types = _bind(connection.duckdb, source)
+    except duckdb.Error as error:
+        raise failure(error) from None
+    return {name: _stored(kind) for name, kind in types.items()}
+
+
+def _bind(connection: duckdb.DuckDBPyConnection, source: ParquetFiles | CsvFiles | Frame | Relation) -> dict[str, Any]:
     if isinstance(source, ParquetFiles):
         relation = connection.read_parquet([str(path) for path in source.paths])
         relation.create_view(SOURCE)
@@ -51,18 +59,6 @@ def _bind(connection: duckdb.DuckDBPyConnection, source: Source, schema: Schema)
     else:
         return dict(zip(source.relation.columns, source.relation.types))
     return dict(zip(relation.columns, relation.types))
-
-
-def copy_relation(connection: Connection, source: Relation, schema: Schema) -> None:
-    """Copy the declared columns of a foreign relation into our own connection, in batches; large ones spill."""
-    wanted = [schema.unit, *([schema.firm] if schema.firm else []), *schema.measure_names(), *schema.column_names()]
-    try:
-        chosen = source.relation.select(*(duckdb.ColumnExpression(name) for name in wanted))
-        connection.duckdb.register("incoming", chosen.to_arrow_reader(BATCH_ROWS))
-        connection.duckdb.table("incoming").create(SOURCE)
-        connection.duckdb.unregister("incoming")
-    except duckdb.Error as error:
-        raise failure(error) from None
 
 
 def _csv(connection: duckdb.DuckDBPyConnection, source: CsvFiles) -> duckdb.DuckDBPyRelation:

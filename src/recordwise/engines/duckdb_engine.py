@@ -8,13 +8,15 @@ from typing import Any
 import pyarrow as pa
 from sqlglot import exp
 
-from recordwise.engines.binding import bind, copy_relation
+from recordwise.engines.binding import bind
 from recordwise.engines.connection import Connection
+from recordwise.engines.copying import COPIED, copy_records, forget_copy
 from recordwise.engines.duckdb_store import DuckDBStore
 from recordwise.engines.engine import MOST_PIECES
+from recordwise.engines.owner_passes import OwnerPasses
 from recordwise.engines.passes import Passes
 from recordwise.engines.results import FoundTotals, TableTotals
-from recordwise.engines.sources import CsvFiles, ParquetFiles, Relation, open_source
+from recordwise.engines.sources import CsvFiles, ParquetFiles, SasFiles, open_source
 from recordwise.errors import DataError, PlanError, RecordError, SourceError
 from recordwise.plan.plan import Plan, PlannedTable
 from recordwise.plan.predicates import Predicate
@@ -37,7 +39,7 @@ class DuckDB:
         self.schema = schema
         self._source = open_source(source)
         files = self._source.paths if isinstance(self._source, ParquetFiles | CsvFiles) else ()
-        self._files: tuple[Path, ...] = files
+        self._files: tuple[Path, ...] = self._source.paths if isinstance(self._source, SasFiles) else files
         self._connection = Connection(files=files, memory_limit=memory_limit, threads=threads)
         self._passes = Passes(DuckDBStore(self._connection), schema)
         self._validated: tuple[tuple[int, int, int], ...] | None = None
@@ -73,16 +75,23 @@ class DuckDB:
             repeated = "repeats an id that must be unique"
             problems.append(RecordError(column=self.schema.unit, problem=repeated, count=counts["repeated"]))
         if problems:
+            self._forget()
             raise DataError(problems=tuple(problems))
         self._validated = before
 
     def _prepare(self) -> None:
-        """The view every query reads; a foreign relation is copied first."""
+        """The view every query reads; records that are elsewhere are copied first, once."""
         if not self._prepared:
-            if isinstance(self._source, Relation):
-                copy_relation(self._connection, self._source, self.schema)
+            if isinstance(self._source, COPIED):
+                copy_records(self._connection, self._source, self.schema, self._stored)
             self._connection.run(records_tree(self.schema, self._stored))
         self._prepared = True
+
+    def _forget(self) -> None:
+        """A copy that was refused goes away: once its rows are corrected they come over anew."""
+        if isinstance(self._source, COPIED):
+            forget_copy(self._connection)
+            self._prepared = False
 
     def totals(self, plan: Plan) -> tuple[TableTotals | FoundTotals, ...]:
         """The exact totals of every table of a plan, in the plan's order."""
@@ -119,6 +128,11 @@ class DuckDB:
         """
         self._ready(plan.schema)
         return self._passes.summarise_beside_totals(plan, table, value, edges)
+
+    def owner_passes(self) -> OwnerPasses:
+        """What the owner looks at while planning."""
+        self._ready(self.schema)
+        return OwnerPasses(self._passes)
 
     def close(self) -> None:
         """Close the connection and remove what it spilled."""

@@ -6,6 +6,7 @@ from typing import Protocol
 import pyarrow as pa
 from sqlglot import exp
 
+from recordwise.engines.owner_passes import OwnerPasses
 from recordwise.engines.results import FoundTotals, TableTotals
 from recordwise.plan.plan import Plan, PlannedTable
 from recordwise.plan.predicates import Predicate
@@ -46,6 +47,9 @@ class Engine(Protocol):
         self, plan: Plan, table: PlannedTable, value: exp.Expr, edges: Sequence[float]
     ) -> Sensitive[pa.Table]:
         """A histogram over the records of a table's public cells, of a value that may use its cell's ``total0``, ``total1``..."""
+
+    def owner_passes(self) -> OwnerPasses:
+        """What the owner looks at while planning, over records that are validated."""
 
     def close(self) -> None:
         """Let go of everything that was opened."""

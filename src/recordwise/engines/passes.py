@@ -48,7 +48,7 @@ class Passes:
     def totals(self, plan: Plan) -> tuple[TableTotals | FoundTotals, ...]:
         found: dict[tuple[int, int], TableTotals | FoundTotals] = {}
         for number, base in enumerate(bases_of(plan.tables())):
-            with self._filled(base, number) as names:
+            with self.filled(base, number) as names:
                 for table in base.tables:
                     found[table.query, table.level] = self._table(plan, base, table, names)
         return tuple(found[table.query, table.level] for table in plan.tables())
@@ -69,12 +69,12 @@ class Passes:
         self, plan: Plan, table: PlannedTable, value: exp.Expr, edges: Sequence[float]
     ) -> Sensitive[pa.Table]:
         (base,) = bases_of((table,))
-        with self._filled(base, 0) as names:
-            self._lend_keys(table, plan.cells(table))
+        with self.filled(base, 0) as names:
+            self.lend_keys(table, plan.cells(table))
             return Sensitive(self.store.of_records(beside_tree(value, edges, base, table, names, KEYS, self.schema)))
 
     @contextmanager
-    def _filled(self, base: Base, number: int) -> Iterator[Names]:
+    def filled(self, base: Base, number: int) -> Iterator[Names]:
         """The passes of a base in working tables, which go away again whatever happens."""
         names = Names(f"cells{number}", tuple(f"firms{number}_{i}" for i in range(len(base.firm_conditions()))))
         try:
@@ -87,7 +87,7 @@ class Passes:
         finally:
             self.store.drop(names.cells, *names.firms, KEYS, GRID)
 
-    def _lend_keys(self, table: PlannedTable, cells: pa.Table) -> int:
+    def lend_keys(self, table: PlannedTable, cells: pa.Table) -> int:
         """Make the public cells a table of the store; how many there are."""
         count: int = cells.num_rows if table.shape.groups else 1
         names = [*(f"k{i}" for i in range(cells.num_columns)), POSITION]
@@ -105,7 +105,7 @@ class Passes:
         return FoundTotals(table=table, cells=Sensitive(cells), totals=exact.totals, bins=exact.bins)
 
     def _totals_at(self, cells: pa.Table, base: Base, table: PlannedTable, names: Names) -> TableTotals:
-        count = self._lend_keys(table, cells)
+        count = self.lend_keys(table, cells)
         columns: dict[str, pa.Array] = {}
         for rows in self._sums_and_counts(base, table, names):
             at = rows.column(POSITION).to_numpy()

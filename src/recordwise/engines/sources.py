@@ -2,15 +2,21 @@
 
 import csv
 import glob
+import re
 from collections.abc import Iterable
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Any
 
 import pyarrow as pa
 
-from recordwise.errors import KeysError, SourceError
+from recordwise.errors import KeysError, ParameterError, SourceError
 from recordwise.plan.keys import as_arrow
+
+POSTGRES_SCHEMES = ("postgresql://", "postgres://")
+SAS_ENDINGS = (".sas7bdat", ".xpt")
+_NAME = r'"(?:[^"\0]|"")+"|[^".\0]+'
+_TABLE_NAME = re.compile(rf"(?:{_NAME})(?:\.(?:{_NAME}))?")
 
 
 @dataclass(frozen=True, slots=True)
@@ -59,12 +65,47 @@ class Relation:
     relation: Any
 
 
-Source = ParquetFiles | CsvFiles | Frame | Relation
+@dataclass(frozen=True, slots=True)
+class SasFiles:
+    """One table in one or many SAS files, all SAS7BDAT or all XPORT; copied over in chunks when the table is first read."""
+
+    paths: tuple[Path, ...]
+
+
+@dataclass(frozen=True, slots=True)
+class Postgres:
+    """A table or view of a PostgreSQL server, copied over once, in one snapshot, when the table is first read.
+
+    ``uri`` is an address as libpq reads it. A password in it is neither shown nor kept anywhere; better it is not in it at all
+    but in a password file, a service file or PGPASSWORD.
+    """
+
+    uri: str = field(repr=False)
+    table: str = field(kw_only=True)
+    """``table`` or ``schema.table``, letter by letter as the catalogue has it; a part with a dot in it stands in double quotes."""
+
+    def __post_init__(self) -> None:
+        if not isinstance(self.uri, str) or not self.uri.startswith(POSTGRES_SCHEMES):
+            raise ParameterError(parameter="uri", problem="must start with postgresql://")
+        if not isinstance(self.table, str) or _TABLE_NAME.fullmatch(self.table) is None:
+            raise ParameterError(
+                parameter="table",
+                problem="must be the name of a table, or of a schema and a table with a dot between",
+                advice="A name with a dot or quotes in it stands in double quotes: 'public.\"a.b\"'.",
+            )
+
+    def names(self) -> tuple[str, ...]:
+        """The parts of the table's name, bare."""
+        parts = re.findall(_NAME, self.table)
+        return tuple(part[1:-1].replace('""', '"') if part.startswith('"') else part for part in parts)
+
+
+Source = ParquetFiles | CsvFiles | SasFiles | Frame | Relation | Postgres
 
 
 def open_source(given: Any) -> Source:
-    """A source out of a path, a glob, a list of paths, a frame or a DuckDB relation."""
-    if isinstance(given, ParquetFiles | CsvFiles | Frame | Relation):
+    """A source out of a path, a glob, a list of paths, a frame, a DuckDB relation or a ``Postgres``."""
+    if isinstance(given, Source):
         return given
     if isinstance(given, str | Path):
         return _files(_expand(str(given)))
@@ -80,6 +121,14 @@ def open_source(given: Any) -> Source:
 
 def _expand(pattern: str) -> list[Path]:
     """A glob is laid out here, so that the engine is allowed these files and no others."""
+    if "://" in pattern:
+        # An address can hold a password, so it is not repeated.
+        known = pattern.startswith(POSTGRES_SCHEMES)
+        raise SourceError(
+            source="a PostgreSQL address" if known else "an address",
+            problem="it needs the name of a table" if known else "only files and PostgreSQL are known",
+            advice='In Python use Postgres(address, table="schema.table"); in a plan file add table = "schema.table".',
+        )
     found = sorted(glob.glob(pattern, recursive=True)) if glob.has_magic(pattern) else [pattern]
     paths = [Path(each).resolve() for each in found]
     if not paths or not all(path.is_file() for path in paths):
@@ -94,4 +143,6 @@ def _files(paths: Iterable[Path]) -> Source:
         return ParquetFiles(listed)
     if suffixes <= {".csv", ".tsv"} and len(suffixes) == 1:
         return CsvFiles(listed, "," if suffixes == {".csv"} else "\t")
-    raise SourceError(source="the source", problem="its files are neither all Parquet nor all CSV")
+    if suffixes <= set(SAS_ENDINGS) and len(suffixes) == 1:
+        return SasFiles(listed)
+    raise SourceError(source="the source", problem="its files are neither all Parquet nor all CSV nor all SAS")

@@ -72,7 +72,7 @@ def cell_mechanisms(plan: Plan, table: PlannedTable, statistic: Drawable, cells:
     every = cells_by_threshold(Fraction(1), groups, cells)
     at = threshold_of(mechanism, policy_measure(statistic.measure, plan.schema)) if isinstance(statistic, Sum) else None
     if not isinstance(at, By):
-        return tuple(CellMechanism(mechanism, run) for run in every)
+        return tuple(CellMechanism(at_one_threshold(mechanism, at), run) for run in every)
     runs = cells_by_threshold(cell_threshold(at, groups), groups, cells)
     if any(run.at is None for run in runs):
         raise PlanError(
@@ -81,12 +81,17 @@ def cell_mechanisms(plan: Plan, table: PlannedTable, statistic: Drawable, cells:
     return tuple(CellMechanism(mechanism.resolved(run.at), run) for run in runs)
 
 
+def at_one_threshold(mechanism: Any, at: Fraction | None) -> Any:
+    """The mechanism that draws where one threshold holds for all: of joint splitting, that of the measure summed."""
+    return mechanism if at is None else mechanism.resolved(at)
+
+
 def possible_mechanisms(plan: Plan, table: PlannedTable, statistic: Drawable) -> tuple[Any, ...]:
     """Every mechanism that can serve a cell of a table, whichever cells it will have."""
     mechanism = shared(statistic.mechanism, table.shape.share)
     at = threshold_of(mechanism, policy_measure(statistic.measure, plan.schema)) if isinstance(statistic, Sum) else None
     if not isinstance(at, By):
-        return (mechanism,)
+        return (at_one_threshold(mechanism, at),)
     of_cell = cell_threshold(at, table.shape.groups)
     if not isinstance(of_cell, By):
         return (mechanism.resolved(of_cell),)

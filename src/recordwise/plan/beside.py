@@ -8,7 +8,7 @@ from recordwise.plan.bases import Base
 from recordwise.plan.lowering import POSITION, Names, additive_tree, firm_counts_tree
 from recordwise.plan.plan import PlannedTable
 from recordwise.plan.schema import Schema
-from recordwise.plan.summaries import VALUE, amounts_tree, binned_tree
+from recordwise.plan.summaries import VALUE, amounts_tree, binned_tree, many_binned_tree, named_values
 from recordwise.plan.trees import column, constant, expression_tree, predicate_tree
 
 
@@ -16,12 +16,23 @@ def beside_tree(
     value: exp.Expr, edges: Sequence[float], base: Base, table: PlannedTable, names: Names, keys: str, schema: Schema
 ) -> exp.Expr:
     """A histogram over the records of public cells; ``value`` may use ``total0``, ``total1``... of the record's own cell."""
+    return binned_tree(_joined(exp.select(exp.alias_(value.copy(), VALUE)), base, table, names, keys, schema), edges)
+
+
+def many_beside_tree(
+    values: Sequence[exp.Expr], base: Base, table: PlannedTable, names: Names, keys: str, schema: Schema
+) -> exp.Expr:
+    """Several such histograms in one pass over the records."""
+    return many_binned_tree(_joined(named_values(values), base, table, names, keys, schema), len(values))
+
+
+def _joined(select: exp.Select, base: Base, table: PlannedTable, names: Names, keys: str, schema: Schema) -> exp.Select:
     totals = additive_tree(base, table, names, keys) or firm_counts_tree(base, table, names, keys)
     assert totals is not None
     cell_totals = totals.subquery("cell")
     same = exp.EQ(this=column(POSITION, "located"), expression=column(POSITION, "cell"))
-    joined = exp.select(exp.alias_(value.copy(), VALUE)).from_(_located(table, keys, schema).subquery("located"))
-    return binned_tree(joined.join(cell_totals, on=same, join_type="inner"), edges)
+    located = _located(table, keys, schema).subquery("located")
+    return select.from_(located, copy=False).join(cell_totals, on=same, join_type="inner", copy=False)
 
 
 def _located(table: PlannedTable, keys: str, schema: Schema) -> exp.Select:

@@ -43,6 +43,11 @@ class Plan:
         if problems:
             raise PlanError(problems=tuple(problems))
 
+    def _repr_html_(self) -> str:
+        from recordwise.plan.notebook import plan_html
+
+        return plan_html(self)
+
     def tables(self) -> tuple[PlannedTable, ...]:
         """Every table of every query, in order."""
         return tuple(

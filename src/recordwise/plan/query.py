@@ -119,6 +119,11 @@ class Query:
         """The tables this query publishes, one for each combination of levels."""
         return levels_of(self.groups, self.axes)
 
+    def _repr_html_(self) -> str:
+        from recordwise.plan.notebook import query_html
+
+        return query_html(self)
+
     def _with(self, statistic: Drawable) -> "Query":
         _check_mechanism(statistic.mechanism)
         return replace(self, statistics=(*self.statistics, statistic))

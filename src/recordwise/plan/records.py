@@ -19,6 +19,11 @@ SOURCE = "source"
 FLOAT_WHOLE_LIMIT = 2**53
 FLOAT_LATTICE_LIMIT = 2**50
 """Beyond so many steps a float can no longer tell two neighbours of a fractional lattice apart (T-LATTICE)."""
+NAN, INFINITE, NEGATIVE, BEYOND = "is not a number (NaN)", "is infinite", "is negative", "is beyond its public bound"
+OFF = "is off the lattice of step {}"
+FAULTS = {NAN: -1, INFINITE: -2, NEGATIVE: -3, BEYOND: -4, OFF: -5}
+"""What stands in a column of steps in the place of a value that is none: of each record at most one can be true."""
+FLOATS = ("float", "text", "number")
 MOST_DIGITS = 37
 """Digits and scale of a decimal together; one more would overflow when the point is moved."""
 
@@ -32,9 +37,13 @@ READABLE = {
 
 @dataclass(frozen=True, slots=True)
 class Stored:
-    """How a source stores a column. ``other`` covers what only an id may be; ``text`` measures come from CSV."""
+    """How a source stores a column. ``other`` covers what only an id may be; ``text`` measures come from CSV.
 
-    kind: Literal["integer", "wide", "decimal", "float", "text", "boolean", "other"]
+    ``steps``: a measure that a server made a whole number of steps, or a negative code of ``FAULTS``. ``number``: a number of SAS,
+    which is a float whatever it means.
+    """
+
+    kind: Literal["integer", "wide", "decimal", "float", "text", "boolean", "steps", "number", "other"]
     scale: int = 0
 
 
@@ -71,39 +80,53 @@ def checks(schema: Schema, stored: dict[str, Stored]) -> Iterator[Check]:
     for measure in schema.measures:
         yield from _measure_checks(measure, stored[measure.name])
     for each in schema.columns:
-        value, raw = _conditional_tree(each, stored[each.name]), column(each.name)
         if each.null == "refuse":
-            yield Check(each.name, "is NULL", _is_null(raw))
-        if stored[each.name].kind == "text" and each.type != "text":
-            yield Check(each.name, f"cannot be read as {each.type}", _and(_known(raw), _is_null(value)))
+            yield Check(each.name, "is NULL", _is_null(column(each.name)))
+        unread = _unread(each, stored[each.name])
+        if unread is not None:
+            yield Check(each.name, f"cannot be read as {each.type}", unread)
+
+
+def _unread(given: Column, stored: Stored) -> exp.Expr | None:
+    """Where a stored value is none of the declared type; None where the storage cannot hold one."""
+    raw, value = column(given.name), _conditional_tree(given, stored)
+    if stored.kind == "number":
+        return _and(_known(raw), exp.or_(_is_null(value), exp.NEQ(this=_cast(value.copy(), "DOUBLE"), expression=raw)))
+    if stored.kind == "text" and given.type != "text":
+        return _and(_known(raw), _is_null(value))
+    return None
 
 
 def _measure_checks(measure: Measure, stored: Stored) -> Iterator[Check]:
     name, raw = measure.name, column(measure.name)
     yield Check(name, "is NULL", _is_null(raw))
+    if stored.kind == "steps":
+        for problem, code in FAULTS.items():
+            yield Check(name, problem.format(measure.step), exp.EQ(this=raw, expression=constant(code)))
+        return
     known = _known(raw)
     if stored.kind == "text":
         raw = _read(raw, "DOUBLE")
         yield Check(name, "cannot be read as a number", _and(known, _is_null(raw)))
-    if stored.kind in ("float", "text"):
+    if stored.kind in FLOATS:
         finite = exp.not_(exp.or_(exp.IsNan(this=raw), exp.IsInf(this=raw)))
-        yield Check(name, "is not a number (NaN)", exp.IsNan(this=raw))
-        yield Check(name, "is infinite", exp.IsInf(this=raw))
+        yield Check(name, NAN, exp.IsNan(this=raw))
+        yield Check(name, INFINITE, exp.IsInf(this=raw))
         known = _and(_known(raw), finite)
-    yield Check(name, "is negative", _and(known, exp.LT(this=raw, expression=constant(0))))
-    limit = _largest(measure, stored)
+    yield Check(name, NEGATIVE, _and(known, exp.LT(this=raw, expression=constant(0))))
+    limit = largest_steps(measure, stored)
     beyond = exp.GT(this=raw, expression=_limit_tree(limit * measure.step, stored))
-    yield Check(name, "is beyond its public bound", _and(known, beyond))
+    yield Check(name, BEYOND, _and(known, beyond))
     inside = _and(known, exp.GTE(this=raw, expression=constant(0)), exp.not_(beyond.copy()))
     off = _off_lattice(measure, stored, raw)
     if off is not None:
         # CASE keeps the arithmetic away from values it could overflow on; those are counted as beyond the bound.
-        yield Check(name, f"is off the lattice of step {measure.step}", exp.Case(ifs=[exp.If(this=inside, true=off)]))
+        yield Check(name, OFF.format(measure.step), exp.Case(ifs=[exp.If(this=inside, true=off)]))
 
 
-def _largest(measure: Measure, stored: Stored) -> int:
+def largest_steps(measure: Measure, stored: Stored) -> int:
     """The most steps a record may have: its public bound, or what a float can hold exactly (T-LATTICE)."""
-    if stored.kind not in ("float", "text"):
+    if stored.kind not in FLOATS:
         return measure.bound_steps
     # A text just beyond 2^53 is read as 2^53 itself, so that point is left to stored floats.
     exact = (FLOAT_WHOLE_LIMIT - (stored.kind == "text")) // measure.step.numerator
@@ -112,7 +135,7 @@ def _largest(measure: Measure, stored: Stored) -> int:
 
 def _limit_tree(limit: Fraction, stored: Stored) -> exp.Expr:
     """The bound in the units of the stored column, rounded down to what the column can hold."""
-    if stored.kind in ("float", "text"):
+    if stored.kind in FLOATS:
         return exp.Div(
             this=_cast(constant(limit.numerator), "DOUBLE"), expression=_cast(constant(limit.denominator), "DOUBLE")
         )
@@ -142,8 +165,10 @@ def _off_lattice(measure: Measure, stored: Stored, raw: exp.Expr) -> exp.Expr | 
 def steps_tree(measure: Measure, stored: Stored) -> exp.Expr:
     """A stored value as a whole number of steps."""
     raw, step = column(measure.name), measure.step
-    if stored.kind in ("float", "text"):
-        return _float_steps(step, raw if stored.kind == "float" else _read(raw, "DOUBLE"))
+    if stored.kind == "steps":
+        return raw
+    if stored.kind in FLOATS:
+        return _float_steps(step, _read(raw, "DOUBLE") if stored.kind == "text" else raw)
     up, down = step.denominator, step.numerator * 10**stored.scale
     if stored.kind == "integer" and up == down == 1:
         return raw
@@ -174,15 +199,17 @@ def _conditional_tree(given: Column, stored: Stored) -> exp.Expr:
     if given.type == "text":
         return raw if stored.kind == "text" else _cast(raw, "VARCHAR")
     target = "BIGINT" if given.type == "integer" else "BOOLEAN"
-    return _read(raw, target) if stored.kind == "text" else _cast(raw, target)
+    if stored.kind == "text":
+        return _read(raw, target)
+    return _try(raw, target) if stored.kind == "number" else _cast(raw, target)
 
 
 def type_problem(name: str, role: str, stored: Stored) -> SourceError | None:
     """Whether a column is stored in a way its role can use; told before any record is read."""
     usable = {
-        "measure": ("integer", "wide", "decimal", "float", "text"),
+        "measure": ("integer", "wide", "decimal", "float", "text", "steps", "number"),
         "text": ("text",),
-        "integer": ("integer", "text"),
+        "integer": ("integer", "text", "number"),
         "boolean": ("boolean", "text"),
     }[role]
     if stored.kind in usable:

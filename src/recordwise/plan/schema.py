@@ -74,7 +74,7 @@ class Schema:
     firm: str | None = None
 
     def __post_init__(self) -> None:
-        names = [self.unit, *([self.firm] if self.firm else []), *self.measure_names(), *self.column_names()]
+        names = self.names()
         if any(not name or not isinstance(name, str) or "\x00" in name for name in names):
             raise ParameterError(parameter="schema", problem="holds an empty column name")
         folded = [name.casefold() for name in names]
@@ -102,6 +102,10 @@ class Schema:
             columns=tuple(_column(name, given) for name, given in (columns or {}).items()),
             firm=firm,
         )
+
+    def names(self) -> tuple[str, ...]:
+        """Every declared column: ids, measures, conditional columns."""
+        return (self.unit, *((self.firm,) if self.firm else ()), *self.measure_names(), *self.column_names())
 
     def measure_names(self) -> tuple[str, ...]:
         return tuple(measure.name for measure in self.measures)

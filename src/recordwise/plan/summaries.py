@@ -21,6 +21,11 @@ FIRM_BOUNDS = ("tight", "simple", "advanced")
 LARGEST_LOG = 600.0
 RATIOS = tuple(1 + Fraction(1, 2**i) for i in range(13))
 """The k of Lemma 5 that are tried; each of them gives a valid bound."""
+PER_DECADE, LEAST_DECADE, MOST_DECADE = 100, -9, 15
+BIN_EDGES = tuple(
+    10.0 ** (place / PER_DECADE) for place in range(LEAST_DECADE * PER_DECADE, MOST_DECADE * PER_DECADE + 1)
+)
+"""Of the bins of several histograms in one pass."""
 
 
 def amounts_tree(schema: Schema) -> exp.Select:
@@ -47,6 +52,45 @@ def histogram_tree(
         inner = inner.where(predicate_tree(condition, schema))
     valued = exp.select(exp.alias_(value.copy(), VALUE)).from_(inner.subquery("amounts"))
     return binned_tree(valued, edges)
+
+
+def histograms_tree(values: Sequence[exp.Expr], schema: Schema, condition: Predicate | None = None) -> exp.Expr:
+    """Several histograms in one pass; see ``many_binned_tree``."""
+    inner = amounts_tree(schema)
+    if condition is not None:
+        inner = inner.where(predicate_tree(condition, schema))
+    return many_binned_tree(named_values(values).from_(inner.subquery("amounts"), copy=False), len(values))
+
+
+def firm_histograms_tree(names: Sequence[str], count: int, schema: Schema, *, roots: str) -> exp.Expr:
+    """Several histograms of the joint losses of firms in one pass, by the tight bound: the square of a sum of roots (T-GROUP).
+
+    The roots of a record's losses are looked up in a table ``roots`` by the values of some columns, measures in steps.
+    """
+    if schema.firm is None:
+        raise ParameterError(parameter="firm", problem="is not declared in the schema")
+    same = [exp.NullSafeEQ(this=column(name, RECORDS), expression=column(name, roots)) for name in names]
+    sums = [exp.Sum(this=column(value_name(i), roots)) for i in range(count)]
+    summed = named_values(sums).from_(RECORDS)
+    summed = summed.join(roots, on=exp.and_(*same) if same else exp.true(), join_type="inner")
+    summed = summed.group_by(column(schema.firm, RECORDS))
+    values = [column(value_name(i)) for i in range(count)]
+    squares = named_values([exp.Mul(this=each, expression=each.copy()) for each in values])
+    return many_binned_tree(squares.from_(summed.subquery("summed")), count)
+
+
+def named_values(values: Sequence[exp.Expr]) -> exp.Select:
+    """Expressions under the names ``many_binned_tree`` reads."""
+    return exp.select(*(exp.alias_(value.copy(), value_name(i)) for i, value in enumerate(values)))
+
+
+def value_name(number: int) -> str:
+    return f"{VALUE}{number}"
+
+
+def bin_name(number: int) -> str:
+    """The column that holds the bins of one histogram of several."""
+    return f"{BIN}{number}"
 
 
 def firm_histogram_tree(value: exp.Expr, edges: Sequence[float], schema: Schema, *, bound: str) -> exp.Expr:
@@ -87,11 +131,43 @@ def _lemma5(ratio: Fraction, loss: exp.Expr) -> exp.Expr:
     )
 
 
-def binned_tree(valued: exp.Select, edges: Sequence[float]) -> exp.Expr:
-    """How many rows of a selection of ``value`` fall into each bin."""
+def many_binned_tree(valued: exp.Select, count: int) -> exp.Expr:
+    """How many rows fall into each bin of each value, read once; a hundred bins to a factor of ten (``BIN_EDGES``).
+
+    Bin i holds what is above BIN_EDGES[i-1] and not above BIN_EDGES[i]. A row of the answer is about the one histogram whose column
+    of bins is not NULL.
+    """
+    bins = [exp.alias_(_decade_bin(column(value_name(i))), bin_name(i)) for i in range(count)]
+    numbered = exp.select(*bins).from_(valued.subquery("valued", copy=False), copy=False)
+    names = [column(bin_name(i)) for i in range(count)]
+    counted = exp.select(*names, exp.alias_(exp.Count(this=exp.Star()), COUNT))
+    counted = counted.from_(numbered.subquery("numbered", copy=False), copy=False)
+    sets = exp.GroupingSets(expressions=[exp.Tuple(expressions=[name.copy()]) for name in names])
+    counted.set("group", exp.Group(grouping_sets=[sets]))
+    return counted
+
+
+def _decade_bin(value: exp.Expr) -> exp.Expr:
+    """The bin by a logarithm, which costs less than a tree of comparisons; an edge is met to the last digit or two."""
+    log = exp.Anonymous(this="LOG10", expressions=[value.copy()])
+    place = exp.Anonymous(this="CEIL", expressions=[exp.Mul(this=_number(float(PER_DECADE)), expression=log)])
+    shifted = exp.Sub(this=exp.cast(place, "bigint"), expression=constant(PER_DECADE * LEAST_DECADE))
+    least = exp.LTE(this=value.copy(), expression=_number(10.0**LEAST_DECADE))
+    most = exp.LTE(this=value.copy(), expression=_number(10.0**MOST_DECADE))
+    ifs = [exp.If(this=least, true=constant(0)), exp.If(this=most, true=shifted)]
+    return exp.Case(ifs=ifs, default=constant(len(BIN_EDGES)))
+
+
+def _increasing(edges: Sequence[float]) -> list[float]:
     ordered = [float(edge) for edge in edges]
     if not ordered or any(a >= b for a, b in pairwise(ordered)):
         raise ParameterError(parameter="edges", problem="must be increasing numbers")
+    return ordered
+
+
+def binned_tree(valued: exp.Select, edges: Sequence[float]) -> exp.Expr:
+    """How many rows of a selection of ``value`` fall into each bin."""
+    ordered = _increasing(edges)
     numbered = exp.select(exp.alias_(_bin(column(VALUE), ordered, 0), BIN)).from_(valued.subquery("valued"))
     counted = exp.select(column(BIN), exp.alias_(exp.Count(this=exp.Star()), COUNT))
     return counted.from_(numbered.subquery("numbered")).group_by(column(BIN)).order_by(column(BIN))

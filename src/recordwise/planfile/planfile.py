@@ -6,21 +6,26 @@ from decimal import Decimal
 from pathlib import Path
 from typing import Any
 
+from recordwise.engines.sources import Postgres
+from recordwise.engines.spark import SparkMaster
 from recordwise.errors import PlanFileError
 from recordwise.plan import Plan, Schema
 from recordwise.planfile.budget import read_budget
 from recordwise.planfile.checking import checked
+from recordwise.planfile.engine import read_engine
 from recordwise.planfile.keys import named_keys
 from recordwise.planfile.lines import line_index
 from recordwise.planfile.mechanisms import named_mechanisms
 from recordwise.planfile.node import Node, Problem, Problems
 from recordwise.planfile.queries import Shelf, read_draft
 from recordwise.planfile.schema import read_schema
+from recordwise.planfile.source import read_source
 from recordwise.policy import Policy
 from recordwise.session import TUNINGS, Session
+from recordwise.showing import Html, element
 
-TOP = ("dataset", "source", "ledger", "tuned_on", "accept_tuning", "memory_limit")
-TABLES = ("schema", "budget", "mechanisms", "keys", "queries", "outputs", "examples")
+TOP = ("dataset", "source", "table", "ledger", "tuned_on", "accept_tuning", "memory_limit", "engine")
+TABLES = ("schema", "budget", "mechanisms", "keys", "queries", "outputs", "examples", "labels", "spark")
 NEEDED = ("dataset", "source", "ledger", "tuned_on", "schema", "queries")
 
 
@@ -30,23 +35,33 @@ class PlanFile:
 
     path: Path
     dataset: str
-    source: tuple[str, ...]
+    source: tuple[str, ...] | Postgres
     ledger: Path
     plan: Plan
     budget: Policy | None = None
     tuned_on: str = "public"
     accept_tuning: str | None = None
     memory_limit: str = "700MB"
+    engine: str = "duckdb"
+    spark: SparkMaster | None = None
     csv: bool = True
     level: float = 0.95
     examples: dict[str, dict[str, Any]] = field(default_factory=dict)
     """Made-up records, by name, at which the loss is shown."""
+    labels: dict[str, str] = field(default_factory=dict)
+    """Words for columns, and for values of them as "naics=21": report.html asks an establishment in these."""
+
+    def _repr_html_(self) -> str:
+        title = element(
+            "p", element("b", f"Plan {self.path.name}"), f" for {self.dataset}, tuned on {self.tuned_on} data"
+        )
+        return element("div", title, Html(self.plan._repr_html_()))
 
     def session(self) -> Session:
         """The table opened as the plan says; reads names and types only."""
         schema = self.plan.schema
         return Session(
-            list(self.source),
+            self.source,
             unit=schema.unit,
             measures={measure.name: measure for measure in schema.measures},
             columns={column.name: column for column in schema.columns},
@@ -55,6 +70,8 @@ class PlanFile:
             budget=self.budget,
             dataset=self.dataset,
             memory_limit=self.memory_limit,
+            engine=self.engine,
+            spark=self.spark,
             tuned_on=self.tuned_on,
             accept_tuning=self.accept_tuning,
         )
@@ -103,11 +120,12 @@ def _read(file: Path, root: Node) -> PlanFile | None:
     folder = file.resolve().parent
     read: dict[str, Any] = {
         "dataset": entries["dataset"].text() if "dataset" in entries else None,
-        "source": _source(entries["source"], folder) if "source" in entries else None,
+        **read_engine(entries),
         "ledger": _below(entries["ledger"], folder) if "ledger" in entries else None,
         **_tuning(entries, root),
         **_outputs(entries.get("outputs")),
     }
+    read["source"] = read_source(entries, folder, by_spark=read.get("engine") == "spark")
     if "memory_limit" in entries:
         read["memory_limit"] = _memory(entries["memory_limit"])
     schema = read_schema(entries["schema"]) if "schema" in entries else None
@@ -116,6 +134,7 @@ def _read(file: Path, root: Node) -> PlanFile | None:
     if "budget" in entries:
         read["budget"] = read_budget(entries["budget"], schema)
     read["examples"] = _examples(entries.get("examples"), schema)
+    read["labels"] = _labels(entries.get("labels"), schema)
     read["plan"] = _plan(entries, schema, folder)
     complete = all(value is not None for name, value in read.items() if name != "accept_tuning")
     return PlanFile(path=file, **read) if complete else None
@@ -133,13 +152,6 @@ def _plan(entries: dict[str, Node], schema: Schema, folder: Path) -> Plan | None
     if not known or len(known) < len(queries):
         return None
     return entries["queries"].attempt(lambda: Plan(schema=schema, queries=known))
-
-
-def _source(node: Node, folder: Path) -> tuple[str, ...] | None:
-    names = [each.text() for each in node.items()]
-    if not names or None in names:
-        return None
-    return tuple(str(folder / name) for name in names if name is not None)
 
 
 def _below(node: Node, folder: Path) -> Path | None:
@@ -187,4 +199,17 @@ def _examples(node: Node | None, schema: Schema) -> dict[str, dict[str, Any]]:
         found[name] = {
             column: entry.number() if schema.measure(column) else entry.value for column, entry in values.items()
         }
+    return found
+
+
+def _labels(node: Node | None, schema: Schema) -> dict[str, str] | None:
+    """Words for measures and columns, or for one value of a column."""
+    known = (*schema.measure_names(), *schema.column_names())
+    found: dict[str, str] = {}
+    for name, each in (node.table() if node is not None else {}).items():
+        words = each.text()
+        if name.partition("=")[0] not in known:
+            each.problem(f"names '{name}', which is no measure or column of the schema")
+        elif words is not None:
+            found[name] = words
     return found

@@ -173,7 +173,7 @@ class Policy:
         return policy_words(self)
 
     def _repr_html_(self) -> str:
-        from recordwise.policy.words import policy_html
+        from recordwise.policy.notebook import policy_html
 
         return policy_html(self)
 

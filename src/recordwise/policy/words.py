@@ -1,6 +1,5 @@
 """Policies in words, for the establishment that looks its own loss up."""
 
-import html
 from fractions import Fraction
 from typing import TYPE_CHECKING
 
@@ -99,8 +98,3 @@ def value_words(value: Value) -> str:
     if isinstance(value, Truth):
         return "true" if value.value else "false"
     return figure(value) if isinstance(value, Fraction) else f"'{value}'"
-
-
-def policy_html(policy: "Policy") -> str:
-    """A notebook's view: the formula and the paragraph."""
-    return f"<div>$${html.escape(policy.to_latex())}$$<p>{html.escape(policy_words(policy))}</p></div>"

@@ -10,6 +10,7 @@ from recordwise.postprocess.bordered import BorderedSystem
 from recordwise.postprocess.boxed import Boxed, FloatArray, Solution, System
 from recordwise.postprocess.cascade import Cascade
 from recordwise.postprocess.dense import DenseSystem, solve_dense
+from recordwise.postprocess.forest import forest_system
 from recordwise.postprocess.iterative import IterativeSystem, Operator, SparseRows, WithExtras
 from recordwise.postprocess.measured import Measured, Parts, sum_rows
 from recordwise.postprocess.newton import solve_boxed
@@ -43,17 +44,15 @@ def system_of(workload: Workload, parts: Parts) -> System:
     """The sums of a workload as an operator with the best linear solver for it."""
     if dense_pays(len(parts.sums), parts.head):
         return DenseSystem.of(sum_rows(workload, parts), parts.head)
-    tree = tree_system(workload, parts)
+    tree = tree_system(workload, parts) or forest_system(sum_rows(workload, parts))
     return tree if tree is not None else IterativeSystem(operator=operator_of(workload, parts))
 
 
 def rows_system(rows: Any, head: int = 0) -> System:
     """Any sparse rows as a system; the leading ``head`` rows share no cell."""
-    return (
-        DenseSystem.of(rows, head)
-        if dense_pays(rows.shape[0], head)
-        else IterativeSystem(operator=SparseRows(rows=rows))
-    )
+    if dense_pays(rows.shape[0], head):
+        return DenseSystem.of(rows, head)
+    return forest_system(rows) or IterativeSystem(operator=SparseRows(rows=rows))
 
 
 def dense_pays(queries: int, head: int) -> bool:

@@ -1,0 +1,106 @@
+"""The loss CDFs: the slides' six, our additions, and what was realised."""
+
+from collections.abc import Mapping, Sequence
+from typing import Any
+
+import numpy as np
+
+from experiments.frame import COLOURS, DASHES, Picture, new_figure, tidy
+from experiments.slow_cdf.losses import EDGES, Distribution
+
+STYLES = {
+    "gaussian": (COLOURS[0], "-"),
+    "identity": (COLOURS[6], (0, (1.5, 3))),
+    "general": (COLOURS[1], "-"),
+    "root": (COLOURS[1], DASHES[1]),
+    "polylog": (COLOURS[2], "-"),
+    "log": (COLOURS[2], DASHES[1]),
+    "general_tight": (COLOURS[1], DASHES[2]),
+    "polylog_tight": (COLOURS[2], DASHES[2]),
+    "root0": (COLOURS[4], DASHES[3]),
+    "root_laplace": (COLOURS[3], "-"),
+    "log_laplace": (COLOURS[5], "-"),
+}
+"""Colours by order, solid for additive noise, dashed for transforms."""
+LEAST = 0.05
+LOSS = "privacy loss ρ of the establishment"
+
+
+def pictures(found: Sequence[Distribution], realised: Mapping[str, Any]) -> list[Picture]:
+    return [six(found), additions(found), lost(found, realised)]
+
+
+def six(found: Sequence[Distribution]) -> Picture:
+    chosen = [each for each in found if not each.entry.ours]
+    figure = both_sides(chosen, "Six mechanisms of three orders, noise variance 2")
+    largest = ", ".join(f"{each.entry.label} {each.quantile(1):.3g}" for each in chosen)
+    return Picture(
+        name="cdf",
+        figure=figure,
+        caption=(
+            "Left: share of establishments whose loss is at most the value. Right: share above it, where the orders part. "
+            "Solid lines are additive noise, dashed ones transformations; the identity transform is Gaussian noise."
+        ),
+        alt=f"Distribution curves of privacy losses. Largest losses: {largest}.",
+    )
+
+
+def additions(found: Sequence[Distribution]) -> Picture:
+    keys = ("general", "general_tight", "polylog", "polylog_tight", "log", "log_laplace", "root_laplace")
+    chosen = [each for key in keys for each in found if each.entry.key == key]
+    return Picture(
+        name="additions",
+        figure=both_sides(chosen, "The same noise with tighter policies, and Laplace noise"),
+        caption="Our additions: dotted lines are tight policies of the noise whose paper policy is the solid line of that colour.",
+        alt="The tight policies lie left of the paper's; Laplace noise under the logarithm has the smallest largest loss.",
+    )
+
+
+def both_sides(chosen: Sequence[Distribution], title: str) -> Any:
+    figure, axes = new_figure(1, 2, size=(13.0, 5.8))
+    for each in chosen:
+        colour, dash = STYLES[each.entry.key]
+        at = np.maximum(each.losses, LEAST)
+        axes[0, 0].step(at, each.shares, where="post", color=colour, linestyle=dash, linewidth=2.2)
+        axes[0, 1].step(
+            at, 1 - each.shares, where="post", color=colour, linestyle=dash, linewidth=2.2, label=each.entry.label
+        )
+    top = 2 * max(each.quantile(1) for each in chosen)
+    axes[0, 0].set(xscale="log", xlim=(LEAST, min(top, 1e4)), ylim=(0, 1.01))
+    axes[0, 1].set(xscale="log", yscale="log", xlim=(LEAST, top), ylim=(1e-7, 1.3))
+    tidy(axes[0, 0], title="All establishments", xlabel=LOSS, ylabel="share of establishments with at most this loss")
+    tidy(axes[0, 1], title="The tail: share above, logarithmic", xlabel=LOSS, ylabel="share of establishments above it")
+    figure.legend(loc="outside lower center", ncols=3, frameon=False, fontsize=11, handlelength=3.4)
+    figure.suptitle(title, x=0.01, ha="left", fontsize=15)
+    return figure
+
+
+def lost(found: Sequence[Distribution], realised: Mapping[str, Any]) -> Picture:
+    figure, axes = new_figure(size=(10.5, 6.0))
+    for each in found:
+        key = each.entry.key
+        if key in realised:
+            colour = STYLES[key][0]
+            axes[0, 0].step(each.losses, each.shares, where="post", color=colour, linewidth=2.2, label=each.entry.label)
+            axes[0, 0].plot(
+                EDGES,
+                realised[key].cdf(),
+                color=colour,
+                linestyle=DASHES[2],
+                linewidth=2.2,
+                label=f"{each.entry.label}, realised",
+            )
+    axes[0, 0].set(xscale="log", xlim=(1e-8, 1e4), ylim=(0, 1.01))
+    tidy(
+        axes[0, 0],
+        title="What transforms promise, and what records of filled cells lose",
+        xlabel=LOSS,
+        ylabel="share of establishments with at most this loss",
+    )
+    figure.legend(loc="outside lower center", ncols=3, frameon=False, fontsize=11, handlelength=3.4)
+    return Picture(
+        name="realised",
+        figure=figure,
+        caption="Solid: the policy, which must hold for an empty cell. Dotted: the realised loss beside the cell's other records.",
+        alt="For each transform the realised losses lie several powers of ten below the policy for most establishments.",
+    )

@@ -1,0 +1,143 @@
+"""Figure 5 of [S] beside ours."""
+
+from collections.abc import Iterator
+from typing import Any
+
+import numpy as np
+
+from experiments import establishments
+from experiments.establishments_schemes import DIVISION, SPLITTING, split_policy
+from experiments.establishments_tables import LEAST, Tables, tables
+from experiments.frame import Picture, Reproduction, Tell, data_note
+from experiments.split_fig2.errors import loss_cdf
+from experiments.split_fig5.claims import claims
+from experiments.split_fig5.drawing import figure
+from experiments.split_fig5.firms import BOUNDS, firm_starts
+from experiments.split_fig5.realised import Changes, firm_changes, record_changes
+
+RUNS = 1
+STEPS = 6
+BUDGET = 1
+EDGES = np.geomspace(1e-5, 1e10, 301)
+ROUNDING = 1 + 1e-9
+"""Losses are rounded; equal ones may differ in the last digits."""
+SETTING = (
+    f"The 25 tables of figure 3 (cells with at least {LEAST} establishments) by splitting, total budget {BUDGET}; "
+    "at budget 10 every loss "
+    "is ten times as large.",
+    DIVISION,
+    "Policy by pieces: the paper's rho times pieces squared, pieces joint over the three measures; tight: what "
+    "the noise really costs.",
+    "Realised: the squared change of every answer that the record, or the whole firm, makes, over 2 sigma^2. No "
+    "noise is drawn, so the "
+    "number of runs and the seed do not matter.",
+)
+Curve = tuple[str, str, np.ndarray]
+
+
+def reproduce(*, runs: int, seed: int, tell: Tell) -> Reproduction:
+    tell("establishments")
+    made = tables(establishments.records())
+    tell("changes of the answers")
+    changes = {"establishment": record_changes(made), "firm": firm_changes(made)}
+    curves: list[dict[str, Any]] = []
+    summary: list[dict[str, Any]] = []
+    broken: dict[str, int] = {}
+    for scheme in SPLITTING:
+        tell(f"{scheme} splitting")
+        found = list(scheme_losses(made, changes, scheme))
+        several = np.diff(starts_of(made), append=len(made.records)) > 1
+        for unit, kind, losses in found:
+            curves += curve_rows(unit, scheme, kind, losses)
+            if unit == "firm":
+                curves += curve_rows("chain", scheme, kind, losses[several])
+            summary.append(summary_row(unit, scheme, kind, losses, several))
+        broken = {name: broken.get(name, 0) + count for name, count in exceptions(found).items()}
+    tell("figure")
+    return Reproduction(
+        name="split-fig5",
+        title="What establishments and firms lose, by policy and in fact",
+        source="Seeman, Sexton, Pujol, Machanavajjhala (VLDB 2024), Figure 5",
+        setting=SETTING,
+        data=data_note(establishments.REAL, establishments.FILE),
+        runs=runs,
+        seed=seed,
+        claims=claims(summary, broken),
+        tables={"curves": curves, "summary": summary},
+        shown=("summary",),
+        pictures=(
+            Picture(
+                name="split-fig5",
+                figure=figure(curves, list(SPLITTING)),
+                caption="Distribution of losses over establishments, over all firms, and over firms with several "
+                "establishments, under three "
+                "splitting schemes at total budget 1.",
+                alt="Nine panels of distribution functions of losses on a log scale. Realised losses lie left of "
+                "the tight policy and that "
+                "left of the policy by pieces; for firms with several establishments the simple bound is the largest.",
+            ),
+        ),
+        numbers={"establishments": len(made.records), "firms": len(starts_of(made)), "exceptions": broken},
+    )
+
+
+def starts_of(made: Tables) -> np.ndarray:
+    return firm_starts(made.records.firm[made.by_firm])
+
+
+def scheme_losses(made: Tables, changes: dict[str, Changes], scheme: str) -> Iterator[Curve]:
+    """Every loss of one scheme: by unit and kind."""
+    policies = {"pieces": False, "tight": True}
+    losses = {
+        name: np.asarray(split_policy(scheme, BUDGET, tight=tight).loss(made.records.measures))
+        for name, tight in policies.items()
+    }
+    starts = starts_of(made)
+    for name, paid in losses.items():
+        yield "establishment", f"policy, {name}", paid
+        bounds = BOUNDS if name == "pieces" else {"tight": BOUNDS["tight"]}
+        for bound, joined in bounds.items():
+            yield "firm", f"{name}, {bound}", joined(paid[made.by_firm], starts)
+    for unit, changed in changes.items():
+        yield unit, "realised", changed.losses(scheme, BUDGET)
+
+
+def exceptions(found: list[Curve]) -> dict[str, int]:
+    """How many units break what must hold for each of them."""
+    losses = {(unit, kind): values for unit, kind, values in found}
+    pairs = {
+        "tight policy above pieces": (
+            ("establishment", "policy, tight"),
+            ("establishment", "policy, pieces"),
+            ROUNDING,
+        ),
+        "realised above tight policy": (("establishment", "realised"), ("establishment", "policy, tight"), ROUNDING),
+        "firm realised above tight bound": (("firm", "realised"), ("firm", "tight, tight"), ROUNDING),
+        "tight bound above simple": (("firm", "pieces, tight"), ("firm", "pieces, simple"), ROUNDING),
+        "tight bound above advanced": (("firm", "pieces, tight"), ("firm", "pieces, advanced"), ROUNDING),
+    }
+    return {name: int(np.sum(losses[low] > losses[high] * slack)) for name, (low, high, slack) in pairs.items()}
+
+
+def curve_rows(unit: str, scheme: str, kind: str, losses: np.ndarray) -> list[dict[str, Any]]:
+    setting = {"unit": unit, "scheme": scheme, "kind": kind}
+    shares = loss_cdf(losses, EDGES).tolist()
+    return [{**setting, "loss": edge, "share_at_most": part} for edge, part in zip(EDGES.tolist(), shares)]
+
+
+def summary_row(unit: str, scheme: str, kind: str, losses: np.ndarray, several: np.ndarray) -> dict[str, Any]:
+    """Quantiles, shares above the budget and ten times it, and for firms the geometric mean over those with several records."""
+    quantiles = dict(zip(("loss_50", "loss_90", "loss_99"), np.quantile(losses, (0.5, 0.9, 0.99)).tolist()))
+    above = {f"share_above_{limit}": float(np.mean(losses > limit * ROUNDING)) for limit in (1, 10)}
+    chains = losses[several] if unit == "firm" else np.array([])
+    chains = chains[chains > 0]
+    mean = float(np.exp(np.mean(np.log(chains)))) if len(chains) else ""
+    return {
+        "unit": unit,
+        "scheme": scheme,
+        "kind": kind,
+        **quantiles,
+        **above,
+        "largest": float(losses.max()),
+        "mean_of_chains": mean,
+    }

@@ -1,0 +1,63 @@
+"""What must be refused, because a record would count twice or lose more than its policy says: nothing may be published."""
+
+from collections.abc import Callable
+from pathlib import Path
+from typing import Any
+
+import pyarrow as pa
+import pyarrow.parquet
+
+from recordwise.auditing.audit import Finding
+from recordwise.errors import RecordwiseError
+from recordwise.mechanisms import Gaussian
+from recordwise.plan import Keys, query
+from recordwise.session import Session
+
+Columns = dict[str, list[Any]]
+
+
+def plain() -> Columns:
+    return {"id": [1, 2, 3], "cell": [1, 1, 2], "value": [1.0, 2.0, 3.0]}
+
+
+BAD_RECORDS: dict[str, Columns] = {
+    "an id that is there twice": plain() | {"id": [1, 1, 3]},
+    "a negative value": plain() | {"value": [-1.0, 2.0, 3.0]},
+    "a value that is not a number": plain() | {"value": [float("nan"), 2.0, 3.0]},
+    "an infinite value": plain() | {"value": [float("inf"), 2.0, 3.0]},
+    "a value between two steps": plain() | {"value": [0.5, 2.0, 3.0]},
+    "a value beyond its bound": plain() | {"value": [2.0**60, 2.0, 3.0]},
+    "no value": plain() | {"value": [None, 2.0, 3.0]},
+}
+BAD_KEYS: dict[str, list[Any]] = {
+    "a key that is there twice": [1, 2, 2],
+    "keys that are the same number": ["1", "01", "2"],
+    "a key that is none": [1, 2, None],
+}
+
+
+def audit_refusals(folder: Path, *, engine: Any = "duckdb") -> list[Finding]:
+    """Try every one of them."""
+    found = []
+    tried = {name: (columns, [1, 2]) for name, columns in BAD_RECORDS.items()}
+    tried |= {name: (plain(), keys) for name, keys in BAD_KEYS.items()}
+    for number, (name, (columns, keys)) in enumerate(tried.items()):
+        path = folder / f"refused{number}.parquet"
+        pyarrow.parquet.write_table(pa.table(columns), path)
+        accepted = not refused(lambda path=path, keys=keys: _publish(path, keys, engine))  # type: ignore[misc]
+        problems = ("was accepted",) if accepted else ()
+        found.append(Finding.without_numbers(f"refusal of {name}", samples=1, problems=problems))
+    return found
+
+
+def refused(attempt: Callable[[], object]) -> bool:
+    try:
+        attempt()
+    except RecordwiseError:
+        return True
+    return False
+
+
+def _publish(path: Path, keys: list[Any], engine: Any) -> object:
+    with Session(path, unit="id", measures={"value": 1}, columns={"cell": "integer"}, engine=engine) as session:
+        return session.run(query().group_by("cell", keys=Keys.of({"cell": keys})).sum("value", Gaussian(sigma=3)))

@@ -1,0 +1,125 @@
+"""``recordwise audit [PLAN]``: do releases lose no more than their policies say? Asked of made-up neighbouring tables."""
+
+from collections.abc import Callable
+from pathlib import Path
+from typing import TYPE_CHECKING, Annotated, Any
+
+import typer
+
+from recordwise.cli.failing import AsJson, Debug, ends_well
+
+if TYPE_CHECKING:
+    from recordwise.auditing import Finding, Runs, Subject
+
+BROKEN = 1
+"""The exit code of an audit that found something; also that of an unexpected failure: in both cases do not publish."""
+Named = list[tuple[str, "Callable[[], Subject]"]]
+
+
+@ends_well
+def audit(
+    plan: Annotated[Path | None, typer.Argument(help="A plan whose mechanisms to audit.", show_default=False)] = None,
+    engine: Annotated[str, typer.Option(help="The engine to ask.")] = "duckdb",
+    mechanism: Annotated[list[str] | None, typer.Option(help="Part of a name; may be repeated.")] = None,
+    runs: Annotated[int, typer.Option(min=1, help="Whole releases of every question.")] = 1,
+    cells: Annotated[int, typer.Option(min=2000, help="Cells with each record; as many without.")] = 50_000,
+    listed: Annotated[bool, typer.Option("--list", help="Name what is audited and stop.")] = False,
+    as_json: AsJson = False,
+    debug: Debug = False,
+) -> None:
+    """Attack our own releases: lower bounds on the loss, from files alone, against the policy. Exit 1: one was exceeded."""
+    import json
+
+    from recordwise.auditing import Runs
+
+    named = chosen(plan, mechanism or [])
+    if listed:
+        typer.echo("\n".join(name for name, _ in named))
+        return
+    found = examined(named, Runs(engine=engine, cells=cells, runs=runs), quiet=as_json, whole=not mechanism)
+    if as_json:
+        typer.echo(json.dumps(told(found), allow_nan=False))
+    else:
+        show(found)
+    if any(each.broken for each in found):
+        raise typer.Exit(BROKEN)
+
+
+def chosen(plan: Path | None, parts: list[str]) -> Named:
+    """The subjects whose name holds one of the parts, ready to be made."""
+    from recordwise.auditing.catalogue import CATALOGUE
+    from recordwise.errors import ParameterError
+
+    named: Named = list(CATALOGUE.items())
+    if plan is not None:
+        from recordwise.auditing.plans import plan_subjects
+        from recordwise.planfile import load_plan
+
+        named = [(each.name, lambda each=each: each) for each in plan_subjects(load_plan(plan).plan)]  # type: ignore[misc]
+    kept = [(name, make) for name, make in named if not parts or any(part in name for part in parts)]
+    if not kept:
+        names = ", ".join(name for name, _ in named)
+        raise ParameterError(parameter="--mechanism", problem=f"must be part of one of these names: {names}")
+    return kept
+
+
+def examined(named: Named, how: "Runs", *, quiet: bool, whole: bool) -> "list[Finding]":
+    """Every finding; the checks without numbers too, where nothing was left out."""
+    from tempfile import TemporaryDirectory
+
+    from recordwise.auditing import audit as audited
+    from recordwise.auditing.forking import audit_forks
+    from recordwise.auditing.refusals import audit_refusals
+    from recordwise.cli import screen
+
+    found: list[Finding] = []
+    with screen.progress(len(named) * how.runs + 2 * whole, quiet=quiet) as tell:
+        for _, make in named:
+            found += audited(make(), how, tell=tell)
+        if whole:
+            with TemporaryDirectory(prefix="recordwise-audit-") as folder:
+                tell("what must be refused")
+                found += audit_refusals(Path(folder), engine=how.engine)
+                tell("forked processes")
+                found.append(audit_forks(Path(folder)))
+    return found
+
+
+def told(found: "list[Finding]") -> dict[str, Any]:
+    from recordwise.auditing.audit import FALSE_ALARM
+
+    rows = []
+    for each in found:
+        numbers = {name: getattr(each, name) for name in ("policy", "delta", "bound")}
+        rows.append(
+            {
+                "subject": each.subject,
+                "keys": each.keys,
+                "engine": each.engine,
+                "record": each.record,
+                **{name: None if value != value else value for name, value in numbers.items()},
+                "samples": each.samples,
+                "verdict": each.verdict,
+                "problems": list(each.problems),
+            }
+        )
+    return {"kept": not any(each.broken for each in found), "false_alarm": FALSE_ALARM, "findings": rows}
+
+
+def show(found: "list[Finding]") -> None:
+    from recordwise.auditing.audit import FALSE_ALARM
+    from recordwise.cli import screen
+
+    rows = []
+    for each in found:
+        numbers = ["-" if n != n else screen.figure(n) for n in (each.policy, each.delta, each.bound)]
+        rows.append([each.subject, each.keys, each.record, *numbers, f"{each.samples:,}", each.verdict])
+    screen.table(["subject", "keys", "record", "policy", "delta", "lost at least", "samples", "verdict"], rows)
+    for each in found:
+        for problem in each.problems:
+            screen.note(f"{each.subject}, {each.record}: {problem}")
+    broken = sum(each.broken for each in found)
+    screen.paragraph(
+        f"\n{len(found)} comparisons, {broken} broken. With probability at least 1 - {FALSE_ALARM:g} every number under "
+        "'lost at least' is at most the true loss; it must not exceed the policy."
+    )

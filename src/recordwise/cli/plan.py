@@ -1,0 +1,341 @@
+"""``recordwise plan compare|sweep|fitness|recommend``: choose a mechanism for a table before anything is spent."""
+
+from collections.abc import Callable
+from pathlib import Path
+from typing import TYPE_CHECKING, Annotated, Any
+
+import typer
+
+from recordwise.cli.failing import AsJson, Debug, ends_well
+
+if TYPE_CHECKING:
+    from recordwise.plan import Query
+    from recordwise.planfile import PlanFile
+
+plan = typer.Typer(
+    help="Choose a mechanism: compare, sweep, fitness, recommend. Costs no budget.", no_args_is_help=True
+)
+
+PlanPath = Annotated[
+    Path, typer.Argument(help="A plan file: its table, its keys and the shape of a query.", show_default=False)
+]
+MeasureName = Annotated[str, typer.Option("--measure", help='A measure of the plan, or "count".', show_default=False)]
+QueryNumber = Annotated[int, typer.Option("--query", help="Which query of the plan gives the cells, from 1.")]
+Data = Annotated[
+    str,
+    typer.Option(
+        "--data", help="What the records are: confidential, past, synthetic or public. Results are marked so."
+    ),
+]
+Plot = Annotated[
+    list[Path] | None,
+    typer.Option("--plot", help="Draw into a .png, .svg or .pdf file; may be repeated.", show_default=False),
+]
+Level = Annotated[float, typer.Option(help="With which probability an error is to stay below what is stated.")]
+Offset = Annotated[
+    str | None,
+    typer.Option(
+        help="The offset of the transforms among the usual families (--at-total, or 100).", show_default=False
+    ),
+]
+Firms = Annotated[bool, typer.Option("--firms", help="Also the joint losses of firms.")]
+
+
+@plan.command()
+@ends_well
+def compare(
+    plan_file: PlanPath,
+    measure: MeasureName,
+    query: QueryNumber = 1,
+    variance: Annotated[
+        str | None, typer.Option(help="Give all the same variance (transforms: at --at-total).")
+    ] = None,
+    relative_error: Annotated[str | None, typer.Option(help="Give all the same relative error at --at-total.")] = None,
+    at_total: Annotated[str | None, typer.Option(help="The total at which variance or error are equal.")] = None,
+    offset: Offset = None,
+    level: Level = 0.95,
+    firms: Firms = False,
+    realised: Annotated[
+        bool, typer.Option("--realised", help="Also what records would really lose in their cells.")
+    ] = False,
+    data: Data = "confidential",
+    plot: Plot = None,
+    as_json: AsJson = False,
+    debug: Debug = False,
+) -> None:
+    """Losses of the records and errors of the cells, mechanism by mechanism; beside them suppression and EZS noise.
+
+    Compares the plan's own mechanisms for the measure; with --variance or --relative-error the usual families too, at equal error.
+    """
+    from recordwise.cli import screen
+    from recordwise.planning import compare as compared
+    from recordwise.planning import families
+
+    file = opened(plan_file, plot)
+    usual = families(offset=offset or at_total or 100) if variance or relative_error else {}
+    chosen = _mechanisms(file, query, measure, usual)
+    with file.session() as session:
+        found = compared(
+            session,
+            chosen,
+            measure=measure,
+            by=_shape(file, query),
+            variance=variance,
+            relative_error=relative_error,
+            at_total=at_total,
+            level=level,
+            firms=firms,
+            realised=realised,
+            data=data,
+        )
+    if not _printed(found, as_json):
+        screen.heading(f"Losses of the records, and {level:.0%} errors of the cells: {measure}")
+        screen.table(*found.rows())
+        if found.rules is not None:
+            screen.heading("What older rules would do to the same cells")
+            screen.paragraph(found.rules.sentences())
+    _drawn(plot, lambda: _loss_shares(found), quiet=as_json)
+
+
+@plan.command()
+@ends_well
+def sweep(
+    plan_file: PlanPath,
+    measure: MeasureName,
+    threshold: Annotated[list[str], typer.Option(help="A threshold; may be repeated.", show_default=False)],
+    rho: Annotated[list[str], typer.Option(help="A loss at the threshold; may be repeated.", show_default=False)],
+    query: QueryNumber = 1,
+    data: Data = "confidential",
+    plot: Plot = None,
+    as_json: AsJson = False,
+    debug: Debug = False,
+) -> None:
+    """Unit splitting over thresholds and rho: error of the cells against the share of records that lose more than rho."""
+    from recordwise.cli import screen
+    from recordwise.planning import sweep as swept
+
+    file = opened(plan_file, plot)
+    with file.session() as session:
+        by = _shape(file, query)
+        found = swept(session, measure=measure, by=by, thresholds=threshold, rhos=rho, data=data)
+    if not _printed(found, as_json):
+        screen.heading(f"Unit splitting of {measure}: expected relative error of the cells")
+        screen.table(*found.rows())
+
+    def draw() -> Any:
+        from recordwise.report.planning_plots import plot_sweep
+
+        return plot_sweep(found.curves(), measure=measure, mark=found.mark)
+
+    _drawn(plot, draw, quiet=as_json)
+
+
+Measures = Annotated[
+    list[str], typer.Option("--measure", help='A measure of the plan, or "count"; may be repeated.', show_default=False)
+]
+Within = Annotated[str, typer.Option(help="The relative error to stay within, as 0.1.", show_default=False)]
+Share = Annotated[str, typer.Option(help="In which share of the cells.")]
+AtLeast = Annotated[str, typer.Option(help="Cells with a smaller total do not count.")]
+
+
+@plan.command()
+@ends_well
+def fitness(
+    plan_file: PlanPath,
+    measure: Measures,
+    within: Within,
+    level: Level = 0.95,
+    share: Share = "1",
+    at_least: AtLeast = "0",
+    query: QueryNumber = 1,
+    offset: Offset = None,
+    firms: Firms = False,
+    data: Data = "confidential",
+    plot: Plot = None,
+    as_json: AsJson = False,
+    debug: Debug = False,
+) -> None:
+    """The smallest policy of each family that makes every table of the query as accurate as asked for."""
+    from recordwise.cli import screen
+    from recordwise.planning import families
+    from recordwise.planning import fitness as fitted
+
+    file = opened(plan_file, plot)
+    goals = _goals(file, query, measure, within, level, share, at_least)
+    candidates = _own_families(file, query, measure) | families(offset=offset or 100)
+    with file.session() as session:
+        found = fitted(session, candidates, goals, firms=firms, data=data)
+    if not _printed(found, as_json):
+        screen.heading("Losses of the records under the smallest policy of each family that meets the goals")
+        for goal in goals:
+            screen.paragraph(goal.words())
+        screen.table(*found.rows())
+        for name, why in found.infeasible.items():
+            screen.note(f"{name}: {why}")
+    _drawn(plot, lambda: _loss_shares(found), quiet=as_json)
+
+
+@plan.command()
+@ends_well
+def recommend(
+    plan_file: PlanPath,
+    measure: Measures,
+    within: Within,
+    level: Level = 0.95,
+    share: Share = "1",
+    at_least: AtLeast = "0",
+    query: QueryNumber = 1,
+    rank_by: Annotated[str, typer.Option(help="Rank by the median, p99 or maximum loss of the records.")] = "p99",
+    out: Annotated[
+        Path | None, typer.Option(help="Write the recommended plan to a new file.", show_default=False)
+    ] = None,
+    accept_tuning: Annotated[
+        str | None, typer.Option(help="Why a plan tuned on confidential records may be released.", show_default=False)
+    ] = None,
+    data: Data = "confidential",
+    plot: Plot = None,
+    as_json: AsJson = False,
+    debug: Debug = False,
+) -> None:
+    """Rank the families that meet accuracy goals by what they cost the records, and write the plan of the best."""
+    from recordwise.cli import screen
+    from recordwise.planning import recommend as recommended
+
+    file = opened(plan_file, plot)
+    goals = _goals(file, query, measure, within, level, share, at_least)
+    with file.session() as session:
+        found = recommended(session, goals, rank_by=rank_by, data=data)
+    if not _printed(found, as_json):
+        screen.heading(f"Families that meet the goals, the smallest {rank_by} loss first")
+        for goal in goals:
+            screen.paragraph(goal.words())
+        screen.table(*found.rows())
+        for name, why in found.fitness.infeasible.items():
+            screen.note(f"{name}: {why}")
+        screen.paragraph(found.why())
+    if out is not None:
+        saved = found.save(
+            out, source=_relative(file.source, out), ledger=file.ledger.name, accept_tuning=accept_tuning
+        )
+        _told(f"wrote {saved}; look at it with: recordwise check {saved}", quiet=as_json)
+    _drawn(plot, lambda: _quantile_rows(found), quiet=as_json)
+
+
+def opened(path: Path, plots: list[Path] | None) -> "PlanFile":
+    """The plan, read and checked; a picture that could not be drawn is refused before records are read."""
+    from recordwise.errors import ParameterError
+    from recordwise.planfile import load_plan
+
+    for each in plots or ():
+        if each.suffix.lower() not in (".png", ".svg", ".pdf"):
+            raise ParameterError(parameter="--plot", problem=f"{each.name} is no .png, .svg or .pdf file")
+    return load_plan(path)
+
+
+def _shape(file: "PlanFile", number: int) -> "Query":
+    from recordwise.errors import ParameterError
+
+    if not 1 <= number <= len(file.plan.queries):
+        raise ParameterError(parameter="--query", problem=f"must be a number from 1 to {len(file.plan.queries)}")
+    return file.plan.queries[number - 1]
+
+
+def _mechanisms(file: "PlanFile", number: int, measure: str, usual: dict[str, Any]) -> dict[str, Any]:
+    """The plan's own mechanisms for a measure by the names of their statistics, and at equal error the usual families too."""
+    from recordwise.errors import ParameterError
+
+    own = _own_mechanisms(file, number, measure)
+    if not own and not usual:
+        raise ParameterError(
+            parameter="--measure",
+            problem=f"'{measure}' has no mechanism in query {number}",
+            advice="Give --variance or --relative-error to compare the usual families.",
+        )
+    return own if measure == "count" else own | usual
+
+
+def _own_mechanisms(file: "PlanFile", number: int, measure: str) -> dict[str, Any]:
+    from recordwise.plan.statistics import Count, Sum
+
+    found: dict[str, Any] = {}
+    for statistic in _shape(file, number).draws():
+        counted = isinstance(statistic, Count) and measure == "count"
+        if counted or (isinstance(statistic, Sum) and statistic.measure == measure):
+            found[statistic.alias] = statistic.mechanism
+    return found
+
+
+def _own_families(file: "PlanFile", number: int, measures: list[str]) -> dict[str, Any]:
+    """The plan's own mechanisms as families, where one measure is asked for; noise is set anew."""
+    if len(measures) != 1:
+        return {}
+    return {f"{name} (of the plan)": each for name, each in _own_mechanisms(file, number, measures[0]).items()}
+
+
+def _goals(
+    file: "PlanFile", number: int, measures: list[str], within: str, level: float, share: str, at_least: str
+) -> list[Any]:
+    from recordwise.planning import Goal
+
+    by = _shape(file, number)
+    return [Goal(each, by, within=within, level=level, share=share, at_least=at_least) for each in measures]
+
+
+def _printed(found: Any, as_json: bool) -> bool:
+    """Print JSON if asked for; otherwise the mark, and leave the rest to the command."""
+    import json
+
+    from recordwise.cli import screen
+
+    if as_json:
+        typer.echo(json.dumps(found.to_json()))
+        return True
+    screen.note(found.mark)
+    return False
+
+
+def _relative(source: tuple[str, ...], out: Path) -> str:
+    import os
+
+    return os.path.relpath(source[0], out.resolve().parent)
+
+
+def _told(text: str, *, quiet: bool) -> None:
+    if not quiet:
+        typer.echo(text)
+
+
+def _loss_shares(found: Any) -> Any:
+    """As many lines as can be told apart: the plan's own mechanisms come first."""
+    from recordwise.report.planning_plots import MOST_LINES, plot_loss_shares
+
+    return plot_loss_shares(dict(list(found.curves().items())[:MOST_LINES]), mark=found.mark)
+
+
+def _quantile_rows(found: Any) -> Any:
+    from recordwise.report.planning_plots import plot_fitness
+
+    ranking = found.ranking()
+    quantiles = {
+        "median": [each.losses.rho.quantile(0.5) for each in ranking],
+        "99th percentile": [each.losses.rho.quantile(0.99) for each in ranking],
+        "maximum": [each.losses.rho.maximum for each in ranking],
+    }
+    return plot_fitness([each.name for each in ranking], quantiles, mark=found.mark)
+
+
+def _drawn(paths: list[Path] | None, draw: Callable[[], Any], *, quiet: bool) -> None:
+    """Save one figure into every file asked for."""
+    from recordwise.errors import ParameterError
+
+    if not paths:
+        return
+    try:
+        figure = draw()
+    except ModuleNotFoundError:
+        raise ParameterError(
+            parameter="--plot", problem="needs matplotlib", advice="Install recordwise[plots]."
+        ) from None
+    for path in paths:
+        figure.savefig(path)
+        _told(f"drew {path}", quiet=quiet)

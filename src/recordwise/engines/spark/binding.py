@@ -1,0 +1,66 @@
+"""Binding a DataFrame: is every declared column there, and how is it stored? Reads metadata, no record."""
+
+from typing import Any
+
+from recordwise.errors import SourceError
+from recordwise.plan.records import Stored, type_problem
+from recordwise.plan.schema import Schema
+
+MOST_DIGITS = 36
+"""Digits and scale of a decimal together; Spark would round the product that moves the point of a longer one."""
+_KINDS = {
+    "tinyint": Stored("integer"),
+    "smallint": Stored("integer"),
+    "int": Stored("integer"),
+    "bigint": Stored("integer"),
+    "float": Stored("float"),
+    "double": Stored("float"),
+    "string": Stored("text"),
+    "boolean": Stored("boolean"),
+}
+
+
+def wanted_columns(schema: Schema) -> list[str]:
+    return [schema.unit, *([schema.firm] if schema.firm else []), *schema.measure_names(), *schema.column_names()]
+
+
+def bind(frame: Any, schema: Schema) -> dict[str, Stored]:
+    """How each column is stored, if its role can use it."""
+    kinds = {field.name: field.dataType for field in frame.schema.fields}
+    _check_names(list(frame.columns), wanted_columns(schema))
+    for name in wanted_columns(schema):
+        _check_order(name, kinds[name])
+    stored = {name: _stored(kind) for name, kind in kinds.items()}
+    roles = [(measure.name, "measure") for measure in schema.measures]
+    for name, role in roles + [(each.name, str(each.type)) for each in schema.columns]:
+        problem = type_problem(name, role, stored[name])
+        if problem is not None:
+            raise problem
+    return stored
+
+
+def _check_names(present: list[str], wanted: list[str]) -> None:
+    missing = [name for name in wanted if name not in present]
+    if missing:
+        raise SourceError(source="the source", problem=f"it has no column {', '.join(missing)}")
+    folded = [name.casefold() for name in present]
+    for name in wanted:
+        if folded.count(name.casefold()) > 1:
+            raise SourceError(
+                source="the source", problem=f"it has no column {name} that another does not equal but for the case"
+            )
+
+
+def _check_order(name: str, kind: Any) -> None:
+    """A collation would make different texts one cell, or one firm."""
+    if kind.typeName() == "string" and kind.simpleString() != "string":
+        raise SourceError(
+            source=f"column '{name}'", problem="its text is compared by a collation", advice="Cast it to STRING."
+        )
+
+
+def _stored(kind: Any) -> Stored:
+    if kind.typeName() == "decimal":
+        fits = kind.precision + kind.scale <= MOST_DIGITS
+        return Stored("decimal", kind.scale) if fits or kind.scale == 0 else Stored("other")
+    return _KINDS.get(kind.simpleString(), Stored("other"))

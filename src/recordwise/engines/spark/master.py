@@ -1,0 +1,128 @@
+"""Where Spark runs: a master to start a session on, or somebody's own session. Either way our statements have a session of theirs.
+
+Their session shares executors and catalog with the one given and changes none of its settings.
+"""
+
+from collections.abc import Mapping
+from contextlib import suppress
+from dataclasses import dataclass, field
+from typing import Any
+
+from recordwise.engines.spark.needs import check_java, pyspark_sql
+from recordwise.engines.spark.quiet import QUIET, quietly
+from recordwise.errors import ParameterError, SourceError
+
+ANSI = "spark.sql.ansi.enabled"
+FORCED = {
+    # Off, an integer that does not fit wraps around without a word.
+    ANSI: "true",
+    # Names and texts mean what they say: emp is not EMP, ${x} is no variable, \ escapes as the emitter writes it.
+    "spark.sql.caseSensitive": "true",
+    "spark.sql.variable.substitute": "false",
+    "spark.sql.parser.escapedStringLiterals": "false",
+    "spark.sql.ansi.doubleQuotedIdentifiers": "false",
+    "spark.sql.session.timeZone": "UTC",
+    # A cell is a row of Arrow, whatever the session it is lent by prefers.
+    "spark.sql.execution.arrow.useLargeVarTypes": "false",
+    "spark.sql.execution.arrow.maxRecordsPerBatch": "100000",
+}
+PROBE = "SELECT 2147483647 + 1"
+"""Must fail: it wraps where ANSI mode is off."""
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class SparkMaster:
+    """A master to start Spark on (``local[2]``, ``spark://host:7077``), with settings of Spark's own."""
+
+    url: str
+    options: Mapping[str, str] = field(default_factory=dict)
+
+    def __post_init__(self) -> None:
+        if self.options.get(ANSI, "true") != "true":
+            raise ParameterError(parameter=ANSI, problem="cannot be off: integers would wrap around unnoticed")
+
+
+class Attached:
+    """A SparkSession of our own: strict, and stopped at the end if its Spark was started here."""
+
+    def __init__(self, given: Any, *, dedicated: bool) -> None:
+        self.given = given
+        self._dedicated = dedicated
+        try:
+            self.session = strict(given)
+        except BaseException:
+            self.close()
+            raise
+
+    def close(self) -> None:
+        if self._dedicated:
+            self.given.stop()
+
+
+def attach(spark: Any) -> Attached:
+    """A session of our own on a master, or beside a session that is given."""
+    sql = pyspark_sql()
+    if isinstance(spark, str):
+        return _started(SparkMaster(url=spark))
+    if isinstance(spark, SparkMaster):
+        return _started(spark)
+    if isinstance(spark, sql.SparkSession):
+        return Attached(checked(spark), dedicated=False)
+    raise ParameterError(
+        parameter="spark",
+        problem=f"is a {type(spark).__name__}",
+        advice="Give a SparkSession or a master such as 'local[2]' or 'spark://host:7077'.",
+    )
+
+
+def _started(master: SparkMaster) -> Attached:
+    """A new Spark; one that already runs in this process is shared if it is on the same master."""
+    running = pyspark_sql().SparkSession.getActiveSession()
+    if running is not None and running.sparkContext.master == master.url:
+        return Attached(checked(running), dedicated=False)
+    if running is not None:
+        raise ParameterError(
+            parameter="spark",
+            problem=f"asks for {master.url}, but this process already runs Spark on another master",
+            advice="Stop that session, or give it as spark=.",
+        )
+    check_java()
+    builder = pyspark_sql().SparkSession.builder.master(master.url).appName("recordwise")
+    for name, value in {**QUIET, **FORCED, **master.options}.items():
+        builder = builder.config(name, value)
+    return Attached(builder.getOrCreate(), dedicated=True)
+
+
+def checked(session: Any) -> Any:
+    """A session whose own expressions cannot wrap: a DataFrame made in it brings them along."""
+    if not hasattr(session, "_jsparkSession"):
+        raise SourceError(
+            source="the Spark session",
+            problem="it is a Spark Connect session, whose plans cannot be checked here",
+            advice="Run recordwise where the driver is, with a classic session.",
+        )
+    if session.conf.get(ANSI) != "true":
+        raise _no_ansi("its integers wrap around unnoticed: ANSI mode is off")
+    return session
+
+
+def strict(given: Any) -> Any:
+    """A new session beside the given one, with every setting our statements rely on; refused where one cannot be had."""
+    session = given.newSession()
+    for name, value in FORCED.items():
+        with suppress(Exception):
+            session.conf.set(name, value)
+    if any(session.conf.get(name) != value for name, value in FORCED.items()) or _wraps(session):
+        raise _no_ansi("ANSI mode, or another setting that exact sums need, cannot be switched on")
+    return session
+
+
+def _wraps(session: Any) -> bool:
+    with quietly(session), suppress(Exception):
+        session.sql(PROBE).collect()
+        return True
+    return False
+
+
+def _no_ansi(problem: str) -> SourceError:
+    return SourceError(source="the Spark session", problem=problem, advice=f"Set {ANSI} to true.")

@@ -1,0 +1,133 @@
+"""Where Spark finds records: a DataFrame, a table, files that its executors can read, or a frame of this process."""
+
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Any
+
+import pyarrow as pa
+
+from recordwise.engines.sources import CsvFiles, Frame, ParquetFiles, open_source
+from recordwise.errors import SourceError
+
+SUFFIXES = (".parquet", ".pq", ".csv", ".tsv")
+WHOLE = ("tinyint", "smallint", "int", "bigint")
+CONDITIONAL = {"string": pa.string(), "boolean": pa.bool_(), **dict.fromkeys(WHOLE, pa.int64())}
+
+
+@dataclass(frozen=True, slots=True, eq=False)
+class SparkFrame:
+    """A DataFrame of Spark; it must give the same rows each time it is read."""
+
+    frame: Any
+
+    def arrow_schema(self) -> pa.Schema:
+        """Names and the types that can be conditional; anything else counts as binary."""
+        fields = {each.name: each.dataType.simpleString() for each in self.frame.schema.fields}
+        return pa.schema({name: CONDITIONAL.get(kind, pa.binary()) for name, kind in fields.items()})
+
+
+@dataclass(frozen=True, slots=True)
+class SparkTable:
+    """A table or view by its name in Spark's catalog."""
+
+    name: str
+
+
+@dataclass(frozen=True, slots=True)
+class RemotePaths:
+    """Parquet that only Spark can find: ``hdfs://``, ``s3a://``, or a folder that Spark has written."""
+
+    paths: tuple[str, ...]
+
+
+SparkSource = SparkFrame | SparkTable | RemotePaths | ParquetFiles | CsvFiles | Frame
+
+
+def open_spark_source(given: Any) -> SparkSource:
+    """A source out of a DataFrame, a table's name, a path or several, or a frame in memory. Reads nothing."""
+    if isinstance(given, SparkFrame | SparkTable | RemotePaths | ParquetFiles | CsvFiles | Frame):
+        return given
+    if is_spark_frame(given):
+        return SparkFrame(given)
+    if isinstance(given, list | tuple) and len(given) == 1:
+        return open_spark_source(given[0])
+    texts = _texts(given)
+    if texts and all(_remote(text) for text in texts):
+        return RemotePaths(texts)
+    if isinstance(given, str) and _is_name(given):
+        return SparkTable(given)
+    found = open_source(given)
+    if isinstance(found, ParquetFiles | CsvFiles | Frame):
+        return found
+    raise SourceError(source=f"a {type(given).__name__}", problem="Spark cannot read it", advice="Use engine='duckdb'.")
+
+
+def is_spark_frame(given: Any) -> bool:
+    """Told by its module, so that pyspark need not be there to ask."""
+    return type(given).__module__.startswith("pyspark.") and type(given).__name__ == "DataFrame"
+
+
+def _texts(given: Any) -> tuple[str, ...]:
+    listed = given if isinstance(given, list | tuple) else [given]
+    return tuple(str(each) for each in listed) if all(isinstance(each, str | Path) for each in listed) else ()
+
+
+def _remote(text: str) -> bool:
+    return "://" in text or Path(text).is_dir()
+
+
+def _is_name(text: str) -> bool:
+    return not text.lower().endswith(SUFFIXES) and not any(letter in text for letter in "/\\*?[")
+
+
+def found_by_spark(text: str) -> bool:
+    """Whether a text names a table or an address rather than a file of this machine."""
+    return "://" in text or _is_name(text)
+
+
+def frame_of(session: Any, given: Any, source: SparkSource) -> Any:
+    """The DataFrame of a source; names are looked up in the session that was given, files are opened in ours."""
+    match source:
+        case SparkFrame(frame):
+            return frame
+        case SparkTable(name):
+            return given.table(name)
+        case RemotePaths(paths):
+            return session.read.parquet(*paths)
+        case ParquetFiles(paths):
+            return session.read.parquet(*(path.as_uri() for path in paths))
+        case CsvFiles():
+            return _csv(session, source)
+        case Frame(table):
+            return session.createDataFrame(_plain(table))
+
+
+def _csv(session: Any, source: CsvFiles) -> Any:
+    """Nothing is guessed: all fields are text under the names of the header, an empty field is NULL, a torn line fails."""
+    quoted = ", ".join(f"`{name.replace('`', '``')}` STRING" for name in source.header())
+    return session.read.csv(
+        [path.as_uri() for path in source.paths],
+        schema=quoted,
+        header=True,
+        sep=source.delimiter,
+        quote='"',
+        escape='"',
+        multiLine=True,
+        nullValue="",
+        emptyValue="",
+        mode="FAILFAST",
+        ignoreLeadingWhiteSpace=False,
+        ignoreTrailingWhiteSpace=False,
+    )
+
+
+def _plain(table: pa.Table) -> pa.Table:
+    """In types that Spark has: no dictionaries, no unsigned integers."""
+    return table.cast(pa.schema([field.with_type(_plain_type(field.type)) for field in table.schema]))
+
+
+def _plain_type(kind: pa.DataType) -> pa.DataType:
+    if pa.types.is_dictionary(kind):
+        return _plain_type(kind.value_type)
+    signed = {"uint8": pa.int16(), "uint16": pa.int32(), "uint32": pa.int64(), "uint64": pa.decimal128(20, 0)}
+    return signed.get(str(kind), kind)

@@ -1,0 +1,80 @@
+"""Records on the executors, cells in a DuckDB connection on the driver: a ``Store`` of two places."""
+
+from typing import Any
+
+import pyarrow as pa
+from sqlglot import exp
+
+from recordwise.engines.connection import Connection
+from recordwise.engines.duckdb_store import DuckDBStore
+from recordwise.engines.spark.dialect import spark_sql
+from recordwise.engines.spark.halves import halved, joined, summed
+from recordwise.engines.spark.quiet import quietly
+from recordwise.errors import EngineError
+
+MOST_BROADCAST = 1_000_000
+"""A lent table of so many rows at most is sent whole to every executor; a larger one is joined by a shuffle."""
+
+
+class SparkStore:
+    """Statements over records run in Spark and bring back aggregates; roll-ups and public keys never leave the driver unless a
+    statement over records asks for them."""
+
+    def __init__(self, session: Any, cells: Connection) -> None:
+        self.session = session
+        self._cells = DuckDBStore(cells)
+        self._lent: dict[str, pa.Table] = {}
+        self._kept: dict[str, Any] = {}
+
+    def of_records(self, tree: exp.Expr) -> pa.Table:
+        try:
+            with quietly(self.session):
+                self._ship(tree)
+                return joined(self.session.sql(spark_sql(halved(tree))).toArrow(), summed(tree))
+        except Exception as error:
+            raise failure(error) from None
+
+    def of_cells(self, tree: exp.Expr) -> pa.Table:
+        return self._cells.of_cells(tree)
+
+    def keep_cells(self, name: str, tree: exp.Expr) -> None:
+        self.lend(name, self.of_records(tree))
+
+    def keep_pairs(self, name: str, tree: exp.Expr) -> None:
+        """Persisted, because every level of a code counts firms from them."""
+        try:
+            with quietly(self.session):
+                pairs = self.session.sql(spark_sql(tree)).persist()
+                pairs.createOrReplaceTempView(name)
+        except Exception as error:
+            raise failure(error) from None
+        self._kept[name] = pairs
+
+    def lend(self, name: str, table: pa.Table) -> None:
+        self._cells.lend(name, table)
+        self._lent[name] = table
+        self.session.catalog.dropTempView(name)
+
+    def _ship(self, tree: exp.Expr) -> None:
+        """Lent tables that a statement over records reads become views of Spark."""
+        for name in {table.name for table in tree.find_all(exp.Table)} & self._lent.keys():
+            table = self._lent[name]
+            frame = self.session.createDataFrame(table)
+            small = table.num_rows <= MOST_BROADCAST
+            (frame.hint("broadcast") if small else frame).createOrReplaceTempView(name)
+
+    def drop(self, *names: str) -> None:
+        for name in names:
+            self._lent.pop(name, None)
+            if name in self._kept:
+                self._kept.pop(name).unpersist()
+            self.session.catalog.dropTempView(name)
+        self._cells.drop(*names)
+
+
+def failure(error: Exception) -> EngineError:
+    """Its text can quote a record, so it is neither kept nor chained: raise this ``from None``.
+
+    The error class of Spark (ARITHMETIC_OVERFLOW, say) names a condition, not a value.
+    """
+    return EngineError(engine="spark", kind=type(error).__name__)

@@ -1,0 +1,43 @@
+"""Choosing a mechanism on a screen: compare mechanisms, sweep thresholds, find what a goal needs, and get a plan.
+
+Give it public, synthetic or past records. What it computes from confidential ones is confidential, and so are plans tuned on them.
+"""
+
+from recordwise.planning.allocation import Allocation, allocate
+from recordwise.planning.candidates import families
+from recordwise.planning.compare import Candidate, Comparison, compare
+from recordwise.planning.disclosure import Disclosure, MultiplicativeNoise, PercentRule
+from recordwise.planning.errors import error_quantiles
+from recordwise.planning.fitness import FamilyFitness, Fitness, Fitted, fitness
+from recordwise.planning.goals import Goal
+from recordwise.planning.losses import Losses, LossPair
+from recordwise.planning.plan_text import PlanText, plan_text
+from recordwise.planning.recommend import Recommendation, recommend
+from recordwise.planning.sweep import Sweep, SweepPoint, sweep
+
+__all__ = [
+    "Allocation",
+    "Candidate",
+    "Comparison",
+    "Disclosure",
+    "FamilyFitness",
+    "Fitness",
+    "Fitted",
+    "Goal",
+    "LossPair",
+    "Losses",
+    "MultiplicativeNoise",
+    "PercentRule",
+    "PlanText",
+    "Recommendation",
+    "Sweep",
+    "SweepPoint",
+    "allocate",
+    "compare",
+    "error_quantiles",
+    "families",
+    "fitness",
+    "plan_text",
+    "recommend",
+    "sweep",
+]

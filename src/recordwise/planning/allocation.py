@@ -1,0 +1,182 @@
+"""One budget over several tables and levels: shares that make the worst table, measured against its goal, as good as can be.
+
+Every table's error falls as its share grows, so at the best split all tables miss (or beat) their goals by the same factor. The
+factor is found by Newton's method on logarithms: errors are nearly powers of shares, and their exponents are learnt on the way.
+"""
+
+from collections.abc import Sequence
+from dataclasses import dataclass
+from decimal import Decimal
+from fractions import Fraction
+from statistics import NormalDist
+from typing import Any
+
+import numpy as np
+from scipy.optimize import brentq
+
+from recordwise.arithmetic import FloatArray
+from recordwise.describing import mechanism_text
+from recordwise.mechanisms import Clamped
+from recordwise.mechanisms.gaussian_noise import GaussianNoise
+from recordwise.plan import Query
+from recordwise.plan.mechanism import shared
+from recordwise.planning.errors import error_quantiles
+from recordwise.planning.goals import Goal, GoalTable, goal_tables, mechanism_for, read_goals
+from recordwise.planning.losses import LossPair, policy_losses
+from recordwise.planning.origin import figure, html_table, mark_of, read_origin
+from recordwise.policy import Policy
+from recordwise.session import Session
+
+ROUNDS = 60
+EVEN = 1e-6
+"""The tables are even when their errors, against their goals, differ by no more than this."""
+LEAST_EXPONENT, MOST_EXPONENT = 0.1, 4.0
+BUDGET = "budget"
+
+
+@dataclass(frozen=True, slots=True, kw_only=True, repr=False, eq=False)
+class TableShare:
+    """What one table gets, and how it compares with its goal."""
+
+    table: GoalTable
+    share: Fraction
+    mechanism: Any
+    """The budget's mechanism at this share."""
+    ratio: float
+    """Error over goal in the cell that decides: at most 1 where the goal is met."""
+
+
+@dataclass(frozen=True, slots=True, kw_only=True, repr=False, eq=False)
+class Allocation:
+    """A budget split over tables; confidential where the records are."""
+
+    data: str
+    shares: tuple[TableShare, ...]
+    policy: Policy
+    losses: LossPair
+
+    @property
+    def mark(self) -> str:
+        return mark_of(self.data)
+
+    @property
+    def worst(self) -> float:
+        """The largest error over goal of all tables: at most 1 where every goal is met."""
+        return max(each.ratio for each in self.shares)
+
+    def queries(self) -> tuple[Query, ...]:
+        """What to release: one query for each table."""
+        return tuple(each.table.with_mechanism(each.mechanism) for each in self.shares)
+
+    def to_json(self) -> dict[str, Any]:
+        tables = [
+            {
+                "table": each.table.name,
+                "share": float(each.share),
+                "mechanism": mechanism_text(each.mechanism),
+                "error_over_goal": each.ratio,
+            }
+            for each in self.shares
+        ]
+        return {"mark": self.mark, "worst": self.worst, "tables": tables, "losses": self.losses.rho.to_json()}
+
+    def rows(self) -> tuple[list[str], list[list[str]]]:
+        """A table for a reader."""
+        headers = ["table", "share", "error / goal", "mechanism"]
+        return headers, [
+            [each.table.name, f"{float(each.share):.2%}", figure(each.ratio), mechanism_text(each.mechanism)]
+            for each in self.shares
+        ]
+
+    def __repr__(self) -> str:
+        return f"<Allocation over {len(self.shares)} tables: {self.mark}>"
+
+    def _repr_html_(self) -> str:
+        return html_table("One budget over several tables", *self.rows(), mark=self.mark)
+
+
+def allocate(session: Session, budget: Any, goals: Goal | Sequence[Goal], *, data: str = "confidential") -> Allocation:
+    """Split a budget over the tables of goals so that the worst error, measured against its goal, is as small as can be.
+
+    ``budget`` is the mechanism a single table would get if it were alone, or a mapping from measures to such mechanisms; a table
+    gets the mechanism at its share of the loss.
+    """
+    origin, wanted, view = read_origin(data), read_goals(goals), session.owner_view()
+    tables = goal_tables(view, wanted, {BUDGET: budget})
+    whole = [mechanism_for(budget, table.goal.measure) for table in tables]
+    shares = _exact_shares(_even_shares(tables, whole))
+    parts = [shared(mechanism, share) for mechanism, share in zip(whole, shares)]
+    policy = session.policy_of(*(table.with_mechanism(part) for table, part in zip(tables, parts)))
+    losses = policy_losses(view, {BUDGET: policy})[BUDGET]
+    found = tuple(
+        TableShare(table=table, share=share, mechanism=part, ratio=ratio(table, part, as_drawn=error_quantiles))
+        for table, share, part in zip(tables, shares, parts)
+    )
+    return Allocation(data=origin, shares=found, policy=policy, losses=losses)
+
+
+def _even_shares(tables: Sequence[GoalTable], whole: Sequence[Any]) -> FloatArray:
+    """Shares at which all tables have the same error over goal; the best met on the way where that cannot be reached."""
+    shares: FloatArray = np.full(len(tables), 1 / len(tables))
+    exponents: FloatArray = np.full(len(tables), 0.5)
+    best, before = (np.inf, shares), None
+    for _ in range(ROUNDS):
+        parts = [shared(each, _fraction(share)) for each, share in zip(whole, shares)]
+        ratios = np.array([ratio(table, part, as_drawn=_smooth) for table, part in zip(tables, parts)])
+        best = min(best, (float(ratios.max()), shares), key=lambda each: each[0])
+        if ratios.max() <= ratios.min() * (1 + EVEN):
+            break
+        if before is not None:
+            exponents = _learnt(exponents, shares, ratios, *before)
+        before = (shares, ratios)
+        shares = _rescaled(shares, ratios, exponents)
+    return best[1]
+
+
+def _learnt(
+    exponents: FloatArray, shares: FloatArray, ratios: FloatArray, last_shares: FloatArray, last_ratios: FloatArray
+) -> FloatArray:
+    moved = np.log(shares / last_shares)
+    with np.errstate(divide="ignore", invalid="ignore"):
+        secant = -np.log(ratios / last_ratios) / moved
+    usable = (np.abs(moved) > 1e-9) & np.isfinite(secant)
+    return np.where(usable, np.clip(secant, LEAST_EXPONENT, MOST_EXPONENT), exponents)
+
+
+def _rescaled(shares: FloatArray, ratios: FloatArray, exponents: FloatArray) -> FloatArray:
+    """The shares that would make all ratios equal if they were powers of the shares, adding up to 1."""
+
+    def at(log_level: float) -> FloatArray:
+        return np.asarray(shares * np.exp((np.log(ratios) - log_level) / exponents))
+
+    low, high = float(np.log(ratios).min()) - 50, float(np.log(ratios).max()) + 50
+    level = brentq(lambda each: float(np.log(at(each).sum())), low, high, xtol=1e-14)
+    found = at(level)
+    return np.asarray(found / found.sum())
+
+
+def ratio(table: GoalTable, mechanism: Any, *, as_drawn: Any) -> float:
+    """Error over goal in the cell that decides, all but the cells that may miss being at most as bad."""
+    errors = as_drawn(mechanism, table.totals, level=table.goal.level, step=table.step, kept=table.kept.get(BUDGET))
+    ratios = errors / (float(table.goal.within) * table.totals)
+    place = len(ratios) - 1 - table.may_miss
+    return float(np.partition(ratios, place)[place])
+
+
+def _smooth(mechanism: Any, totals: FloatArray, *, level: float, **rest: Any) -> FloatArray:
+    """As drawn, but Gaussian noise without its lattice: a quantile in whole steps has no slope to follow."""
+    if isinstance(mechanism, GaussianNoise) and not isinstance(mechanism, Clamped):
+        reach = NormalDist().inv_cdf((1 + level) / 2) * float(mechanism.noise_sigma)
+        return np.full(np.shape(totals), reach)
+    return error_quantiles(mechanism, totals, level=level, **rest)
+
+
+def _fraction(share: float) -> Fraction:
+    return Fraction(Decimal(repr(float(share)))) if share < 1 else Fraction(1)
+
+
+def _exact_shares(shares: FloatArray) -> list[Fraction]:
+    """Shares of six decimals that add up to exactly 1; the largest takes what rounding leaves."""
+    parts = [max(Fraction(int(share * 10**6), 10**6), Fraction(1, 10**6)) for share in shares]
+    parts[int(np.argmax(shares))] += 1 - sum(parts)
+    return parts

@@ -1,0 +1,55 @@
+"""The families a recommendation chooses from, and the offset that suits a transform best."""
+
+import math
+from collections.abc import Callable
+from decimal import Context, Decimal
+from fractions import Fraction
+from typing import Any
+
+from scipy.optimize import minimize_scalar
+
+from recordwise.exact import Number
+from recordwise.mechanisms import Gaussian, GeneralizedGaussian, LogTransform, Polylog, RootTransform
+
+SHORT = Context(prec=2)
+OFFSETS = 14
+"""Offsets tried for one transform and one table."""
+
+
+def families(*, offset: Number = 100) -> dict[str, Any]:
+    """One mechanism of each family, its noise still to be set; ``offset`` is that of the transforms, in the measure's units."""
+    return {
+        "Gaussian (as unit splitting)": Gaussian(sigma=1),
+        "generalized Gaussian 1/2": GeneralizedGaussian(shape="0.5", scale=1),
+        "polylog": Polylog(power=2, rate=1, offset=3, scale=1),
+        "square root": RootTransform(degree=2, offset=offset, sigma=1),
+        "fourth root": RootTransform(degree=4, offset=offset, sigma=1),
+        "logarithm": LogTransform(offset=offset, sigma=1),
+        "logarithm, Laplace": LogTransform(offset=offset, laplace_scale="0.25"),
+    }
+
+
+def has_offset(mechanism: Any) -> bool:
+    """Whether an offset is chosen for it: a transform's, not the one that makes a polylog concave."""
+    return isinstance(mechanism, LogTransform | RootTransform)
+
+
+def with_offset(mechanism: Any, offset: Fraction) -> Any:
+    """A transform with the same noise at another offset."""
+    noise = {"sigma": mechanism.sigma, "laplace_scale": mechanism.laplace_scale}
+    if isinstance(mechanism, RootTransform):
+        return RootTransform(degree=mechanism.degree, offset=offset, **noise)
+    return LogTransform(offset=offset, **noise)
+
+
+def best_offset(cost: Callable[[Fraction], float], *, total: float, step: Number) -> Fraction:
+    """The offset of two digits, between a step and ten times a total, at which a cost is least (Brent, on logarithms)."""
+    low, high = math.log(float(Fraction(step))), math.log(max(10 * total, 10 * float(Fraction(step))))
+    found = minimize_scalar(
+        lambda log: cost(two_digits(math.exp(log))), bounds=(low, high), method="bounded", options={"maxiter": OFFSETS}
+    )
+    return two_digits(math.exp(float(found.x)))
+
+
+def two_digits(value: float) -> Fraction:
+    return Fraction(SHORT.create_decimal(Decimal(value)))

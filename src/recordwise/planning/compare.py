@@ -1,0 +1,209 @@
+"""Mechanisms side by side on one table: what every record would pay, and how wrong every cell would be."""
+
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass
+from typing import Any
+
+import numpy as np
+
+from recordwise.arithmetic import FloatArray
+from recordwise.confidential import ForOwner, OwnerView, one_table
+from recordwise.describing import mechanism_text
+from recordwise.errors import ParameterError
+from recordwise.exact import Number
+from recordwise.mechanisms.noisy import read_level
+from recordwise.plan import Plan, Query
+from recordwise.planning.disclosure import Disclosure, MultiplicativeNoise, PercentRule, disclosure
+from recordwise.planning.errors import error_quantiles
+from recordwise.planning.losses import Losses, LossPair, firm_losses, policy_losses, realised_losses
+from recordwise.planning.origin import figure, html_table, mark_of, read_origin
+from recordwise.planning.shapes import COUNT, bare, check_measure, named, step_of, with_statistic
+from recordwise.planning.totals import exact_totals
+from recordwise.planning.tuned import with_goal
+from recordwise.session import Session
+
+ABOVE = (1.0, 10.0)
+
+
+@dataclass(frozen=True, slots=True, kw_only=True, repr=False, eq=False)
+class Candidate:
+    """One mechanism of a comparison."""
+
+    name: str
+    mechanism: Any
+    losses: LossPair
+    """Policy losses of the records."""
+    firms: Losses | None
+    """Policy losses of firms, the losses of their records joined (T-GROUP)."""
+    realised: LossPair | None
+    """What the records would really lose beside what else is in their cells; upper ends of bins."""
+    errors: FloatArray
+    """What the error of each cell stays below with the level of the comparison."""
+
+
+@dataclass(frozen=True, slots=True, kw_only=True, repr=False, eq=False)
+class Comparison:
+    """Mechanisms compared on one table; confidential where its records are."""
+
+    measure: str
+    data: str
+    level: float
+    above: tuple[float, ...]
+    totals: FloatArray
+    """The exact total of each cell."""
+    candidates: tuple[Candidate, ...]
+    rules: Disclosure | None
+    """What suppression or multiplicative noise would do instead; None for counts."""
+
+    @property
+    def mark(self) -> str:
+        return mark_of(self.data)
+
+    def __getitem__(self, name: str) -> Candidate:
+        return next(each for each in self.candidates if each.name == name)
+
+    def relative_errors(self, name: str) -> FloatArray:
+        """The error of each cell with a total above 0, as a share of that total."""
+        held = self.totals > 0
+        return np.asarray(self[name].errors[held] / self.totals[held])
+
+    def curves(self) -> dict[str, tuple[FloatArray, FloatArray]]:
+        """For each mechanism: losses, and the share of the records with at most each."""
+        return {each.name: each.losses.rho.curve() for each in self.candidates}
+
+    def to_json(self) -> dict[str, Any]:
+        return {
+            "mark": self.mark,
+            "measure": self.measure,
+            "level": self.level,
+            "cells": len(self.totals),
+            "mechanisms": [self._candidate_json(each) for each in self.candidates],
+            "instead": None if self.rules is None else self.rules.to_json(),
+        }
+
+    def _candidate_json(self, each: Candidate) -> dict[str, Any]:
+        relative = self.relative_errors(each.name)
+        found = {"name": each.name, "mechanism": mechanism_text(each.mechanism), "losses": each.losses.rho.to_json()}
+        found["share_above"] = {f"{loss:g}": each.losses.rho.share_above(loss) for loss in self.above}
+        found["relative_error"] = {
+            "median": float(np.median(relative)) if len(relative) else None,
+            "p90": float(np.quantile(relative, 0.9)) if len(relative) else None,
+        }
+        parts: dict[str, Losses | None] = {
+            "delta": each.losses.delta,
+            "firm_losses": each.firms,
+            "realised_losses": each.realised.rho if each.realised else None,
+            "realised_delta": each.realised.delta if each.realised else None,
+        }
+        return found | {name: part.to_json() for name, part in parts.items() if part is not None}
+
+    def rows(self) -> tuple[list[str], list[list[str]]]:
+        """A table for a reader: headers and rows."""
+        above = [f"above {loss:g}" for loss in self.above]
+        more = [
+            name
+            for name, held in (("firm p99", "firms"), ("realised p99", "realised"))
+            if getattr(self.candidates[0], held)
+        ]
+        headers = ["mechanism", "median", "p99", "maximum", *above, *more, "median error", "p90 error"]
+        return headers, [self._row(each) for each in self.candidates]
+
+    def _row(self, each: Candidate) -> list[str]:
+        rho, relative = each.losses.rho, self.relative_errors(each.name)
+        numbers = [figure(rho.quantile(0.5)), figure(rho.quantile(0.99)), figure(rho.maximum)]
+        numbers += [f"{rho.share_above(loss):.2%}" for loss in self.above]
+        numbers += [figure(each.firms.quantile(0.99))] if each.firms else []
+        numbers += [figure(each.realised.rho.quantile(0.99))] if each.realised else []
+        errors = [np.median(relative), np.quantile(relative, 0.9)] if len(relative) else [np.nan, np.nan]
+        return [each.name, *numbers, *(f"{error:.1%}" for error in errors)]
+
+    def __repr__(self) -> str:
+        return f"<Comparison of {len(self.candidates)} mechanisms for '{self.measure}': {self.mark}>"
+
+    def _repr_html_(self) -> str:
+        notes = "" if self.rules is None else self.rules.sentences()
+        title = f"Losses of the records and {self.level:.0%} errors of the cells: {self.measure}"
+        return html_table(title, *self.rows(), mark=self.mark, notes=notes)
+
+
+def compare(
+    session: Session,
+    mechanisms: Mapping[str, Any],
+    *,
+    measure: str,
+    by: Query,
+    variance: Number | None = None,
+    relative_error: Number | None = None,
+    at_total: Number | None = None,
+    level: float = 0.95,
+    above: Sequence[float] = ABOVE,
+    firms: bool = False,
+    realised: bool = False,
+    rule: PercentRule | None = None,
+    noise: MultiplicativeNoise | None = None,
+    data: str = "confidential",
+) -> Comparison:
+    """What mechanisms would cost the records of a table and how wrong its cells would be, as they are or at equal error.
+
+    ``variance`` (of a transform: at ``at_total``) or ``relative_error`` with ``at_total`` sets the noise of all alike. ``measure``
+    may be "count". ``firms`` adds the joint losses of firms, ``realised`` what the records would really lose in their cells.
+    Costs no budget; the result is confidential unless ``data`` says otherwise.
+    """
+    origin, view, shape = read_origin(data), session.owner_view(), bare(by)
+    check_measure(measure, view)
+    one_table(Plan(schema=view.schema, queries=(with_statistic(shape, measure, ForOwner()),)))
+    chosen = at_equal_error(named(mechanisms), variance, relative_error, at_total, read_level(level))
+    policies = {name: session.policy_of(with_statistic(shape, measure, each)) for name, each in chosen.items()}
+    losses = policy_losses(view, policies, condition=shape.condition)
+    joint = firm_losses(view, policies) if firms else {}
+    real = realised_losses(view, shape, measure, chosen) if realised else {}
+    exact = exact_totals(view, shape, measure, chosen)
+    step = step_of(measure, view)
+    found = [
+        Candidate(
+            name=name,
+            mechanism=each,
+            losses=losses[name],
+            firms=joint.get(name),
+            realised=real.get(name),
+            errors=error_quantiles(each, exact.total, level=level, step=step, kept=exact.kept.get(name)),
+        )
+        for name, each in chosen.items()
+    ]
+    return Comparison(
+        measure=measure,
+        data=origin,
+        level=level,
+        above=tuple(float(loss) for loss in above),
+        totals=exact.total,
+        candidates=tuple(found),
+        rules=_rules(view, shape, measure, rule or PercentRule(), noise or MultiplicativeNoise()),
+    )
+
+
+def at_equal_error(
+    mechanisms: dict[str, Any],
+    variance: Number | None,
+    relative_error: Number | None,
+    at_total: Number | None,
+    level: float,
+) -> dict[str, Any]:
+    """The mechanisms as they are, or all with the noise one goal sets."""
+    if variance is not None and relative_error is not None:
+        raise ParameterError(parameter="variance, relative_error", problem="exclude one another")
+    if variance is None and relative_error is None:
+        if at_total is not None:
+            raise ParameterError(parameter="at_total", problem="goes with variance or relative_error")
+        return mechanisms
+    goals: dict[str, Any] = {"at_total": at_total}
+    goals |= {"variance": variance} if variance is not None else {"relative_error": relative_error, "level": level}
+    return {name: with_goal(each, **goals) for name, each in mechanisms.items()}
+
+
+def _rules(
+    view: OwnerView, shape: Query, measure: str, rule: PercentRule, noise: MultiplicativeNoise
+) -> Disclosure | None:
+    """Counts have no contributors to withhold or to distort."""
+    if measure == COUNT:
+        return None
+    return disclosure(view.contributors(shape.sum(measure, ForOwner()), measure), rule, noise)

@@ -1,0 +1,107 @@
+"""What the rules used before formal privacy would do to the same table: withhold cells (p%-rule) or distort records (EZS noise).
+
+Primary suppression only: the cells withheld so that nobody can subtract (complementary suppression) come on top, and are often as
+many again. Neither rule has a privacy loss; what an insider or a second table can learn is not bounded by either.
+"""
+
+from dataclasses import dataclass
+from fractions import Fraction
+from typing import Any
+
+import numpy as np
+
+from recordwise.arithmetic import FloatArray
+from recordwise.confidential import Contributors
+from recordwise.errors import ParameterError
+from recordwise.exact import Number, positive
+
+
+@dataclass(frozen=True, slots=True, init=False)
+class PercentRule:
+    """Withhold a cell if its second largest contributor could estimate the largest to within ``percent`` of it."""
+
+    percent: Fraction
+
+    def __init__(self, percent: Number = 10) -> None:
+        object.__setattr__(self, "percent", positive(percent, parameter="percent"))
+
+    def withheld(self, found: Contributors) -> Any:
+        """Which cells: all but the two largest contributions are less than the percentage of the largest."""
+        rest = found.total - found.largest - found.second
+        return (found.number > 0) & (rest < float(self.percent) / 100 * found.largest)
+
+
+@dataclass(frozen=True, slots=True, init=False)
+class MultiplicativeNoise:
+    """Evans, Zayatz and Slanta's noise: each contributor times 1 + u or 1 - u, u uniform between ``low`` and ``high``."""
+
+    low: Fraction
+    high: Fraction
+
+    def __init__(self, low: Number = "0.1", high: Number = "0.2") -> None:
+        object.__setattr__(self, "low", positive(low, parameter="low"))
+        object.__setattr__(self, "high", positive(high, parameter="high"))
+        if not self.low <= self.high < 1:
+            raise ParameterError(parameter="low, high", problem="must satisfy low <= high < 1")
+
+    def relative_deviations(self, found: Contributors) -> FloatArray:
+        """The standard deviation of each cell that has contributors, as a share of its total: exact, multipliers independent."""
+        held = found.total > 0
+        spread = (self.low**2 + self.low * self.high + self.high**2) / 3
+        return np.asarray(np.sqrt(float(spread) * found.squares[held]) / found.total[held])
+
+
+@dataclass(frozen=True, slots=True, kw_only=True, repr=False)
+class Disclosure:
+    """CONFIDENTIAL where the records are: what both rules would do to one table."""
+
+    cells: int
+    """Cells with a contribution above 0."""
+    withheld: int
+    withheld_value: float
+    """The share of the grand total that lies in withheld cells."""
+    median_deviation: float
+    """Of multiplicative noise, relative to the cell's total, half-way through the cells."""
+    p90_deviation: float
+    distorted: float
+    """The share of cells with a relative standard deviation above 5 %."""
+    lone: int
+    """Cells with one contributor, whose value is then known to within ``high``."""
+    percent: float
+    low: float
+    high: float
+
+    @property
+    def withheld_cells(self) -> float:
+        """The share of cells that would be withheld."""
+        return self.withheld / max(1, self.cells)
+
+    def sentences(self) -> str:
+        """Both rules in words."""
+        return (
+            f"A {self.percent:g}%-rule would withhold {self.withheld_cells:.1%} of the {self.cells:,} cells with contributors, "
+            f"{self.withheld_value:.1%} of the total (primary suppression only; complementary suppression comes on top).\n"
+            f"Multiplicative (EZS) noise of {self.low:.0%} to {self.high:.0%} would distort half of the cells by a standard "
+            f"deviation of {self.median_deviation:.1%} or more, {self.distorted:.1%} of them by more than 5%; the contributor "
+            f"of each of the {self.lone:,} cells with only one would be known to within {self.high:.0%}. Neither bounds a loss."
+        )
+
+    def to_json(self) -> dict[str, Any]:
+        return {name: getattr(self, name) for name in self.__slots__} | {"withheld_cells": self.withheld_cells}
+
+
+def disclosure(found: Contributors, rule: PercentRule, noise: MultiplicativeNoise) -> Disclosure:
+    """Both rules on the contributors of one table."""
+    withheld, deviations = rule.withheld(found), noise.relative_deviations(found)
+    return Disclosure(
+        cells=int((found.number > 0).sum()),
+        withheld=int(withheld.sum()),
+        withheld_value=float(found.total[withheld].sum() / max(found.total.sum(), 1e-300)),
+        median_deviation=float(np.median(deviations)) if len(deviations) else 0.0,
+        p90_deviation=float(np.quantile(deviations, 0.9)) if len(deviations) else 0.0,
+        distorted=float(np.mean(deviations > 0.05)) if len(deviations) else 0.0,
+        lone=int((found.number == 1).sum()),
+        percent=float(rule.percent),
+        low=float(noise.low),
+        high=float(noise.high),
+    )

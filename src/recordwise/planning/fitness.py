@@ -1,0 +1,230 @@
+"""Fitness for use: the smallest policy of each family that makes tables as accurate as they must be."""
+
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass
+from typing import Any
+
+import numpy as np
+
+from recordwise.arithmetic import FloatArray
+from recordwise.confidential import OwnerView
+from recordwise.describing import mechanism_text
+from recordwise.errors import ParameterError
+from recordwise.mechanisms import Clamped
+from recordwise.mechanisms.calibration import decimal
+from recordwise.plan import Query
+from recordwise.planning.errors import meets
+from recordwise.planning.goals import Goal, GoalTable, goal_tables, mechanism_for, read_goals
+from recordwise.planning.losses import Losses, LossPair, firm_losses, policy_losses
+from recordwise.planning.origin import figure, html_table, mark_of, read_origin
+from recordwise.planning.tuned import most_noise, with_sigma
+from recordwise.policy import Policy
+from recordwise.session import Session
+
+ROUNDS = 20
+
+
+@dataclass(frozen=True, slots=True, kw_only=True, repr=False, eq=False)
+class Fitted:
+    """The mechanism that meets the goal of one table with the most noise."""
+
+    table: GoalTable
+    mechanism: Any
+    deciding: float
+    """The total of the cell that allows the least noise; confidential where the records are."""
+    share_met: float
+    """The share of the cells that count in which the goal is met."""
+
+
+@dataclass(frozen=True, slots=True, kw_only=True, repr=False, eq=False)
+class FamilyFitness:
+    """One family: its mechanism for every table, and what all of them together cost."""
+
+    name: str
+    fitted: tuple[Fitted, ...]
+    policy: Policy
+    losses: LossPair
+    firms: Losses | None
+
+    def queries(self) -> tuple[Query, ...]:
+        """What to release: one query for each table."""
+        return tuple(each.table.with_mechanism(each.mechanism) for each in self.fitted)
+
+
+@dataclass(frozen=True, slots=True, kw_only=True, repr=False, eq=False)
+class Fitness:
+    """The smallest policies that meet goals, family by family; confidential where the records are."""
+
+    goals: tuple[Goal, ...]
+    data: str
+    families: tuple[FamilyFitness, ...]
+    infeasible: dict[str, str]
+    """Families no amount of noise serves, and why."""
+
+    @property
+    def mark(self) -> str:
+        return mark_of(self.data)
+
+    def __getitem__(self, name: str) -> FamilyFitness:
+        return next(each for each in self.families if each.name == name)
+
+    def curves(self) -> dict[str, tuple[FloatArray, FloatArray]]:
+        """For each family: losses, and the share of the records with at most each."""
+        return {each.name: each.losses.rho.curve() for each in self.families}
+
+    def to_json(self) -> dict[str, Any]:
+        return {
+            "mark": self.mark,
+            "goals": [goal.words() for goal in self.goals],
+            "families": [_family_json(each) for each in self.families],
+            "infeasible": self.infeasible,
+        }
+
+    def rows(self) -> tuple[list[str], list[list[str]]]:
+        """A table for a reader."""
+        firms = ["firm p99"] if any(each.firms for each in self.families) else []
+        headers = ["family", "median", "p99", "maximum", *firms, "mechanism", "cells met"]
+        return headers, [row for each in self.families for row in _family_rows(each)]
+
+    def __repr__(self) -> str:
+        return f"<Fitness of {len(self.families)} families: {self.mark}>"
+
+    def _repr_html_(self) -> str:
+        notes = [goal.words() for goal in self.goals] + [f"{name}: {why}" for name, why in self.infeasible.items()]
+        title = "Losses of the smallest policy of each family that meets the goals"
+        return html_table(title, *self.rows(), mark=self.mark, notes="\n".join(notes))
+
+
+def _family_json(each: FamilyFitness) -> dict[str, Any]:
+    tables = [
+        {
+            "table": one.table.name,
+            "mechanism": mechanism_text(one.mechanism),
+            "deciding_total": one.deciding,
+            "share_met": one.share_met,
+        }
+        for one in each.fitted
+    ]
+    found = {"name": each.name, "losses": each.losses.rho.to_json(), "tables": tables}
+    return found if each.firms is None else found | {"firm_losses": each.firms.to_json()}
+
+
+def _family_rows(each: FamilyFitness) -> list[list[str]]:
+    rho = each.losses.rho
+    numbers = [figure(rho.quantile(0.5)), figure(rho.quantile(0.99)), figure(rho.maximum)]
+    numbers += [figure(each.firms.quantile(0.99))] if each.firms else []
+    rows = []
+    for number, one in enumerate(each.fitted):
+        first = [each.name, *numbers] if number == 0 else [""] * (1 + len(numbers))
+        text = mechanism_text(one.mechanism)
+        rows.append([*first, text if len(each.fitted) == 1 else f"{one.table.name}: {text}", f"{one.share_met:.1%}"])
+    return rows
+
+
+def fitness(
+    session: Session,
+    families: Mapping[str, Any],
+    goals: Goal | Sequence[Goal],
+    *,
+    firms: bool = False,
+    data: str = "confidential",
+) -> Fitness:
+    """The smallest policy of each family for which every table meets its goal, with the losses of the records under it.
+
+    A family is a mechanism whose noise is set anew while everything else is kept, or a mapping from measures to such mechanisms.
+    More noise means a smaller loss for every record, so the most noise that meets a goal is the smallest policy of its family.
+    """
+    origin, wanted, view = read_origin(data), read_goals(goals), session.owner_view()
+    tables = goal_tables(view, wanted, families)
+    found: dict[str, tuple[Fitted, ...]] = {}
+    infeasible: dict[str, str] = {}
+    for name, family in families.items():
+        try:
+            found[name] = tuple(fit(table, name, mechanism_for(family, table.goal.measure)) for table in tables)
+        except InfeasibleError as error:
+            infeasible[name] = str(error)
+    return measured(session, view, wanted, found, infeasible, origin, firms=firms)
+
+
+def measured(
+    session: Session,
+    view: OwnerView,
+    goals: tuple[Goal, ...],
+    found: dict[str, tuple[Fitted, ...]],
+    infeasible: dict[str, str],
+    origin: str,
+    *,
+    firms: bool,
+) -> Fitness:
+    """Fitted families with the losses of the records, all in one pass."""
+    policies = {
+        name: session.policy_of(*(each.table.with_mechanism(each.mechanism) for each in fitted))
+        for name, fitted in found.items()
+    }
+    conditions = {goal.by.condition for goal in goals}
+    condition = conditions.pop() if len(conditions) == 1 else None
+    losses = policy_losses(view, policies, condition=condition) if policies else {}
+    joint = firm_losses(view, policies) if firms and policies else {}
+    families = tuple(
+        FamilyFitness(name=name, fitted=fitted, policy=policies[name], losses=losses[name], firms=joint.get(name))
+        for name, fitted in found.items()
+    )
+    return Fitness(goals=goals, data=origin, families=families, infeasible=infeasible)
+
+
+class InfeasibleError(Exception):
+    """No noise is little enough. It never leaves ``fitness``."""
+
+
+def fit(table: GoalTable, name: str, mechanism: Any) -> Fitted:
+    """The most noise for which enough cells meet the goal.
+
+    The smallest total that counts decides in every family we know; whether it does is checked on all cells, and if one of the
+    others misses, it decides instead.
+    """
+    goal, kept = table.goal, table.kept.get(name)
+    if isinstance(mechanism, Clamped) and kept is not None:
+        return _fit_clamped(table, mechanism, kept)
+    deciding = table.deciding()
+    for _ in range(ROUNDS):
+        found = _most_noise(table, mechanism, deciding)
+        met = _met(table, found, None)
+        if table.totals.size - int(met.sum()) <= table.may_miss:
+            return Fitted(table=table, mechanism=found, deciding=deciding, share_met=float(met.mean()))
+        late = np.sort(table.totals[~met & (table.totals >= table.deciding())])
+        deciding = float(late[-1]) if late.size else float(np.sort(table.totals[~met])[-1])
+    raise InfeasibleError(f"{table.name}: no noise was found for {goal.words()}")
+
+
+def _most_noise(table: GoalTable, mechanism: Any, total: float) -> Any:
+    goal = table.goal
+    try:
+        found = most_noise(mechanism, total, float(goal.within) * total, level=goal.level, step=table.step)
+    except ParameterError as error:
+        raise InfeasibleError(f"{table.name}: {error}") from None
+    return found
+
+
+def _met(table: GoalTable, mechanism: Any, kept: FloatArray | None) -> Any:
+    """Which of the cells that count meet the goal."""
+    reach = float(table.goal.within) * table.totals
+    return meets(mechanism, table.totals, reach, level=table.goal.level, step=table.step, kept=kept)
+
+
+def _fit_clamped(table: GoalTable, mechanism: Clamped, kept: FloatArray) -> Fitted:
+    """Clamping has a bias that differs from cell to cell, so that noise is narrowed until enough cells meet the goal."""
+    reach = float(table.goal.within) * table.totals
+    hopeless = int((table.totals - kept > reach).sum())
+    if hopeless > table.may_miss:
+        raise InfeasibleError(
+            f"{table.name}: clamping at {float(mechanism.to):g} alone cuts off more than the goal allows in "
+            f"{hopeless / len(kept):.1%} of the cells"
+        )
+    low, high = 1e-6 * float(reach.min()), 10 * float(reach.max())
+    for _ in range(80):
+        middle = float(np.sqrt(low * high))
+        misses = int((~_met(table, with_sigma(mechanism, decimal(middle)), kept)).sum())
+        low, high = (middle, high) if misses <= table.may_miss else (low, middle)
+    found = with_sigma(mechanism, decimal(low))
+    met = _met(table, found, kept)
+    return Fitted(table=table, mechanism=found, deciding=table.deciding(), share_met=float(met.mean()))

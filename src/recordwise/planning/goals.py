@@ -1,0 +1,135 @@
+"""How accurate a table is to be, and which of its cells decides."""
+
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass, replace
+from fractions import Fraction
+from typing import Any
+
+import numpy as np
+
+from recordwise.arithmetic import FloatArray
+from recordwise.confidential import OwnerView
+from recordwise.errors import ParameterError
+from recordwise.exact import Number, nonnegative, positive
+from recordwise.mechanisms.noisy import read_level
+from recordwise.plan import Query
+from recordwise.planning.shapes import bare, check_measure, step_of, with_statistic
+from recordwise.planning.totals import ExactTotals, read_totals, totals_query
+
+
+@dataclass(frozen=True, slots=True, init=False, eq=False)
+class Goal:
+    """Relative error at most ``within`` with probability ``level``, in every cell of a table or in a ``share`` of them.
+
+    Cells with a total of 0, or below ``at_least``, have no relative error to speak of and do not count. A query with levels is
+    one goal for each of its tables.
+    """
+
+    measure: str
+    by: Query
+    within: Fraction
+    level: float
+    share: Fraction
+    at_least: Fraction
+
+    def __init__(
+        self,
+        measure: str,
+        by: Query,
+        *,
+        within: Number,
+        level: float = 0.95,
+        share: Number = 1,
+        at_least: Number = 0,
+    ) -> None:
+        part = positive(share, parameter="share")
+        if part > 1:
+            raise ParameterError(parameter="share", problem="must be at most 1")
+        values = {
+            "measure": measure,
+            "by": bare(by),
+            "within": positive(within, parameter="within"),
+            "level": read_level(level),
+            "share": part,
+            "at_least": nonnegative(at_least, parameter="at_least"),
+        }
+        for name, value in values.items():
+            object.__setattr__(self, name, value)
+
+    def queries(self) -> tuple[Query, ...]:
+        """One query for each table, so that each may have its own noise."""
+        return tuple(replace(self.by, groups=level.groups, axes=()) for level in self.by.tables())
+
+    def words(self) -> str:
+        """The goal as a reader says it."""
+        which = "every cell" if self.share == 1 else f"{float(self.share):.0%} of the cells"
+        least = f" of at least {float(self.at_least):,g}" if self.at_least else ""
+        return f"{self.measure}: error at most {float(self.within):.3g} of the total with {self.level:.0%} in {which}{least}"
+
+
+@dataclass(frozen=True, slots=True, kw_only=True, repr=False, eq=False)
+class GoalTable:
+    """CONFIDENTIAL where the records are: one table of a goal, with the totals of the cells that count."""
+
+    goal: Goal
+    query: Query
+    name: str
+    step: Number
+    totals: FloatArray
+    kept: dict[str, FloatArray]
+    may_miss: int
+    """How many of the cells need not meet the goal."""
+
+    def deciding(self) -> float:
+        """The total that decides where the relative error falls as totals grow: the smallest that must meet the goal."""
+        return float(np.partition(self.totals, self.may_miss)[self.may_miss])
+
+    def with_mechanism(self, mechanism: Any) -> Query:
+        return with_statistic(self.query, self.goal.measure, mechanism)
+
+
+def read_goals(goals: Goal | Sequence[Goal]) -> tuple[Goal, ...]:
+    found = (goals,) if isinstance(goals, Goal) else tuple(goals)
+    if not found or not all(isinstance(each, Goal) for each in found):
+        raise ParameterError(parameter="goals", problem="must be a Goal or several")
+    return found
+
+
+def goal_tables(view: OwnerView, goals: Sequence[Goal], families: Mapping[str, Any]) -> tuple[GoalTable, ...]:
+    """The totals of every table of every goal, read together."""
+    for goal in goals:
+        check_measure(goal.measure, view)
+    pairs = [(goal, query) for goal in goals for query in goal.queries()]
+    wanted = [{name: mechanism_for(each, goal.measure) for name, each in families.items()} for goal, _ in pairs]
+    found = view.cell_totals(*(totals_query(query, goal.measure, m) for (goal, query), m in zip(pairs, wanted)))
+    read = [read_totals(each, mechanisms) for each, mechanisms in zip(found, wanted)]
+    return tuple(_table(goal, query, each, view, len(pairs)) for (goal, query), each in zip(pairs, read))
+
+
+def _table(goal: Goal, query: Query, exact: ExactTotals, view: OwnerView, number: int) -> GoalTable:
+    counted = (exact.total > 0) & (exact.total >= float(goal.at_least))
+    groups = " x ".join(query.tables()[0].names()) or "total"
+    if not counted.any():
+        raise ParameterError(
+            parameter="goals",
+            problem=f"has no cell of {groups} to meet it in",
+            advice="Lower at_least, or check the keys.",
+        )
+    return GoalTable(
+        goal=goal,
+        query=query,
+        name=f"{goal.measure} by {groups}" if groups != "total" else f"{goal.measure} in total",
+        step=step_of(goal.measure, view),
+        totals=exact.total[counted],
+        kept={name: part[counted] for name, part in exact.kept.items()},
+        may_miss=int((1 - goal.share) * int(counted.sum())),
+    )
+
+
+def mechanism_for(family: Any, measure: str) -> Any:
+    """The mechanism of a family for one measure: the family itself, or its entry where measures have their own."""
+    if not isinstance(family, Mapping):
+        return family
+    if measure not in family:
+        raise ParameterError(parameter="families", problem=f"has no mechanism for '{measure}'")
+    return family[measure]

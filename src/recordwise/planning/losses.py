@@ -1,0 +1,156 @@
+"""How the losses of policies are distributed over the records or firms of a table: exactly where their values can be counted."""
+
+from collections.abc import Callable, Mapping
+from dataclasses import dataclass
+from typing import Any
+
+import numpy as np
+
+from recordwise.arithmetic import FloatArray
+from recordwise.confidential import OwnerView, ValueCounts
+from recordwise.errors import GroupLossError
+from recordwise.owner import LossSummary
+from recordwise.plan import Query
+from recordwise.plan.predicates import Predicate
+from recordwise.planning.shapes import with_statistic
+from recordwise.policy import Policy
+
+CURVE_POINTS = 400
+
+
+@dataclass(frozen=True, slots=True, kw_only=True, repr=False, eq=False)
+class Losses:
+    """A distribution of losses: distinct values in rising order, and how many records (or firms) have each."""
+
+    values: FloatArray
+    records: FloatArray
+    exact: bool
+    """False where records were counted in bins: then a value is the upper end of a bin, at most 2.4 % above the loss."""
+
+    @classmethod
+    def of(cls, losses: FloatArray, records: FloatArray) -> "Losses":
+        values, places = np.unique(losses, return_inverse=True)
+        return cls(
+            values=values,
+            records=np.asarray(np.bincount(places, weights=records, minlength=len(values)), np.float64),
+            exact=True,
+        )
+
+    @classmethod
+    def of_bins(cls, summary: LossSummary) -> "Losses":
+        held = np.flatnonzero(summary.counts)
+        ends = np.append(summary.edges, np.inf)
+        return cls(values=ends[held], records=summary.counts[held].astype(np.float64), exact=False)
+
+    @property
+    def number(self) -> int:
+        """How many records or firms."""
+        return int(self.records.sum())
+
+    def share_above(self, loss: float) -> float:
+        """The share with a loss above a number."""
+        return float(self.records[self.values > loss].sum() / max(1.0, self.records.sum()))
+
+    def quantile(self, p: float) -> float:
+        """The smallest loss that at least a share ``p`` does not exceed."""
+        if not len(self.values):
+            return 0.0
+        risen = np.cumsum(self.records)
+        place = int(np.searchsorted(risen, p * risen[-1] * (1 - 1e-12)))
+        return float(self.values[min(place, len(self.values) - 1)])
+
+    @property
+    def maximum(self) -> float:
+        return float(self.values[-1]) if len(self.values) else 0.0
+
+    def curve(self) -> tuple[FloatArray, FloatArray]:
+        """Losses and the share with at most each, thinned to what a picture shows: even in shares, and even in the tail."""
+        if not len(self.values):
+            return np.zeros(0), np.zeros(0)
+        shares = np.cumsum(self.records) / self.records.sum()
+        if len(shares) <= CURVE_POINTS:
+            return self.values, shares
+        body = np.searchsorted(shares, np.linspace(0, 1, CURVE_POINTS // 2))
+        tail = np.searchsorted(-(1 - shares), -np.geomspace(1, 1 / self.records.sum(), CURVE_POINTS // 2))
+        places = np.unique(np.clip(np.concatenate([body, tail, [len(shares) - 1]]), 0, len(shares) - 1))
+        return self.values[places], shares[places]
+
+    def to_json(self) -> dict[str, Any]:
+        """The quantiles everybody asks for."""
+        named = {"median": 0.5, "p90": 0.9, "p99": 0.99}
+        return {name: self.quantile(p) for name, p in named.items()} | {"maximum": self.maximum, "exact": self.exact}
+
+
+@dataclass(frozen=True, slots=True, kw_only=True, repr=False, eq=False)
+class LossPair:
+    """The rho of a policy over the records and, where keys are selected privately, the delta beside it."""
+
+    rho: Losses
+    delta: Losses | None = None
+
+
+def policy_losses(
+    view: OwnerView, policies: Mapping[str, Policy], *, condition: Predicate | None = None
+) -> dict[str, LossPair]:
+    """The losses of several policies over the records in one pass: exact, or in bins where there are too many values to count."""
+    counted = view.value_counts(_names(policies), condition=condition)
+    if counted is None:
+        bins = view.loss_bins(list(policies.values()), condition=condition)
+        return {name: LossPair(rho=Losses.of_bins(each)) for name, each in zip(policies, bins)}
+    return {name: _pair(policy, counted) for name, policy in policies.items()}
+
+
+def firm_losses(view: OwnerView, policies: Mapping[str, Policy]) -> dict[str, Losses]:
+    """The joint losses of firms, the square of the sum of the roots of their records' losses (T-GROUP), in two passes."""
+    if any(policy.delta_terms for policy in policies.values()):
+        raise GroupLossError(reason="private key selection has a delta, for which single losses bound nothing")
+    counted = view.value_counts(_names(policies))
+    if counted is None:
+        raise GroupLossError(reason="the records have too many different values to look their losses up")
+    bins = view.firm_loss_bins(counted, [_evaluated(policy.loss, counted) for policy in policies.values()])
+    return {name: Losses.of_bins(each) for name, each in zip(policies, bins)}
+
+
+def _names(policies: Mapping[str, Policy]) -> list[str]:
+    """The columns the policies look at."""
+    measures = {measure.name for policy in policies.values() for measure in policy.measures()}
+    return sorted(measures | {column.name for policy in policies.values() for column in policy.columns()})
+
+
+def _evaluated(evaluate: Callable[[Any], Any], counted: ValueCounts) -> FloatArray:
+    """One number for each combination of values; a policy that looks at nothing has one for all."""
+    if counted.columns:
+        return np.asarray(evaluate(counted.columns), np.float64)
+    return np.full(len(counted.records), float(evaluate({})))
+
+
+def _pair(policy: Policy, counted: ValueCounts) -> LossPair:
+    rho = Losses.of(_evaluated(policy.loss, counted), counted.records)
+    if not policy.delta_terms:
+        return LossPair(rho=rho)
+    return LossPair(rho=rho, delta=Losses.of(np.minimum(_evaluated(policy.delta, counted), 1.0), counted.records))
+
+
+def realised_losses(view: OwnerView, by: Query, measure: str, mechanisms: Mapping[str, Any]) -> dict[str, LossPair]:
+    """What the records of the cells would really lose by each mechanism alone, in one pass; with selected keys a pair."""
+    query = by
+    for number, mechanism in enumerate(mechanisms.values()):
+        query = with_statistic(query, measure, mechanism, alias=f"m{number}")
+    bins = view.realised_bins(query)
+    rhos = {name: Losses.of_bins(bins[f"m{number}"]) for number, name in enumerate(mechanisms)}
+    delta = realised_deltas(view, by, next(iter(rhos.values())).number)
+    return {name: LossPair(rho=rho, delta=delta) for name, rho in rhos.items()}
+
+
+def realised_deltas(view: OwnerView, by: Query, records: int) -> Losses | None:
+    """Where keys are selected: the chance that a key is listed because of a record that is alone in it; 0 for all others."""
+    selection = by.selection_of(by.tables()[0])
+    if selection is None or not selection.policy(view.schema).delta_terms:
+        return None
+    pieces, times = np.unique(view.lone_pieces(by), return_counts=True)
+    law = selection.law
+    tails = (
+        np.minimum(law.noise.sf_upper([law.threshold - int(m) for m in pieces]), 1.0) if len(pieces) else np.zeros(0)
+    )
+    rest = records - times.sum()
+    return Losses.of(np.append(tails, 0.0), np.append(times, rest).astype(np.float64))

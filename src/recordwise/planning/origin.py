@@ -1,0 +1,44 @@
+"""Where the records planning looks at come from, and how results say so."""
+
+import html
+import math
+from collections.abc import Sequence
+
+from recordwise.errors import ParameterError
+from recordwise.session import TUNINGS
+
+CONFIDENTIAL = "CONFIDENTIAL: computed from the confidential records themselves; not for publication"
+
+
+def read_origin(data: str) -> str:
+    """One of the four things records can be."""
+    if data not in TUNINGS:
+        raise ParameterError(
+            parameter="data",
+            problem=f"must say what the records are: one of {', '.join(TUNINGS)}",
+            advice="Say 'confidential' unless they are public, synthetic or of a past release.",
+        )
+    return data
+
+
+def mark_of(data: str) -> str:
+    """What stands above a table or below a picture."""
+    return CONFIDENTIAL if data == "confidential" else f"computed from {data} records"
+
+
+def html_table(title: str, headers: Sequence[str], rows: Sequence[Sequence[str]], *, mark: str, notes: str = "") -> str:
+    """A table for a notebook, the mark in its caption."""
+    head = "".join(f"<th scope='col'>{html.escape(each)}</th>" for each in headers)
+    body = "".join("<tr>" + "".join(f"<td>{html.escape(cell)}</td>" for cell in row) + "</tr>" for row in rows)
+    caption = f"<caption><b>{html.escape(title)}</b><br>{html.escape(mark)}</caption>"
+    after = "".join(f"<p>{html.escape(line)}</p>" for line in notes.splitlines())
+    return f"<table>{caption}<thead><tr>{head}</tr></thead><tbody>{body}</tbody></table>{after}"
+
+
+def figure(value: float) -> str:
+    """A number for a reader: four digits, thousands marked."""
+    if not math.isfinite(value):
+        return "none" if math.isnan(value) else "unbounded"
+    if value == 0 or 0.001 <= abs(value) < 1000:
+        return f"{value:.4g}"
+    return f"{value:,.0f}" if 1000 <= abs(value) < 1e9 else f"{value:.3g}"

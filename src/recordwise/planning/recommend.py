@@ -1,0 +1,194 @@
+"""From accuracy goals to a plan: which family serves them at the least loss, why, and the file to release it with."""
+
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass
+from fractions import Fraction
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+
+from recordwise.arithmetic import FloatArray
+from recordwise.confidential import OwnerView
+from recordwise.errors import ParameterError
+from recordwise.planning.candidates import best_offset, families, has_offset, with_offset
+from recordwise.planning.fitness import (
+    FamilyFitness,
+    Fitness,
+    Fitted,
+    InfeasibleError,
+    fit,
+    measured,
+)
+from recordwise.planning.goals import Goal, GoalTable, goal_tables, mechanism_for, read_goals
+from recordwise.planning.losses import Losses
+from recordwise.planning.origin import figure, html_table, read_origin
+from recordwise.planning.plan_text import PlanText, plan_text
+from recordwise.planning.shapes import COUNT
+from recordwise.policy import Measure
+from recordwise.session import Session
+
+RANKS = {"median": 0.5, "p99": 0.99, "maximum": 1.0}
+
+
+@dataclass(frozen=True, slots=True, kw_only=True, repr=False, eq=False)
+class Recommendation:
+    """Families ranked by the loss at which they meet the goals; confidential where the records are."""
+
+    fitness: Fitness
+    rank_by: str
+    session: Session
+
+    @property
+    def mark(self) -> str:
+        return self.fitness.mark
+
+    def ranking(self) -> tuple[FamilyFitness, ...]:
+        """The best first; ties in the quantile asked for go by the others."""
+        order = [self.rank_by, *(name for name in RANKS if name != self.rank_by)]
+        return tuple(sorted(self.fitness.families, key=lambda each: [loss_at(each.losses.rho, name) for name in order]))
+
+    @property
+    def best(self) -> FamilyFitness:
+        return self.ranking()[0]
+
+    def why(self) -> str:
+        """Two sentences."""
+        best, *others = self.ranking()
+        rho = best.losses.rho
+        words = {"median": "median", "p99": "99th-percentile", "maximum": "maximum"}
+        first = f"{best.name} meets the goals with the smallest {words[self.rank_by]} loss, {figure(loss_at(rho, self.rank_by))}"
+        if others:
+            first += (
+                f", against {figure(loss_at(others[0].losses.rho, self.rank_by))} for {others[0].name}, the next best"
+            )
+        rest = [name for name in RANKS if name != self.rank_by]
+        numbers = " and ".join(f"its {words[name]} loss is {figure(loss_at(rho, name))}" for name in rest)
+        better = [
+            f"{least.name} has the smallest {words[name]} loss ({figure(loss_at(least.losses.rho, name))})"
+            for name in rest
+            if (least := min(self.fitness.families, key=lambda each: loss_at(each.losses.rho, name))) is not best
+        ]
+        second = f"{numbers[0].upper()}{numbers[1:]}"
+        if better:
+            second += f"; {' and '.join(better)}"
+        return f"{first}. {second}."
+
+    def plan(
+        self, *, source: str, ledger: str, dataset: str | None = None, accept_tuning: str | None = None
+    ) -> PlanText:
+        """A plan file that releases the recommended mechanisms; ``recordwise check`` accepts it.
+
+        It says what it was tuned on. Tuned on the confidential records, it needs a reason, ``accept_tuning``, to be released.
+        """
+        return plan_text(
+            self.best.queries(),
+            self.session.schema,
+            dataset=dataset or self.session.dataset,
+            source=source,
+            ledger=ledger,
+            tuned_on=self.fitness.data,
+            accept_tuning=accept_tuning,
+            # The losses of confidential records have no place in a file that may be shown around.
+            comment=self.why() if self.fitness.data != "confidential" else self.mark,
+        )
+
+    def save(self, path: str | Path, *, source: str, ledger: str, accept_tuning: str | None = None) -> Path:
+        """Write the plan file, and beside it the public keys where they are too many for it."""
+        return self.plan(source=source, ledger=ledger, accept_tuning=accept_tuning).save(path)
+
+    def curves(self) -> dict[str, tuple[FloatArray, FloatArray]]:
+        return {each.name: each.losses.rho.curve() for each in self.ranking()}
+
+    def to_json(self) -> dict[str, Any]:
+        ranking = [each.name for each in self.ranking()]
+        return self.fitness.to_json() | {"ranking": ranking, "rank_by": self.rank_by, "why": self.why()}
+
+    def rows(self) -> tuple[list[str], list[list[str]]]:
+        """A table for a reader, the best first."""
+        return Fitness(
+            goals=self.fitness.goals,
+            data=self.fitness.data,
+            families=self.ranking(),
+            infeasible=self.fitness.infeasible,
+        ).rows()
+
+    def __repr__(self) -> str:
+        return f"<Recommendation out of {len(self.fitness.families)} families: {self.mark}>"
+
+    def _repr_html_(self) -> str:
+        return html_table(
+            "Families that meet the goals, the best first", *self.rows(), mark=self.mark, notes=self.why()
+        )
+
+
+def loss_at(losses: Losses, name: str) -> float:
+    return losses.quantile(RANKS[name])
+
+
+def recommend(
+    session: Session,
+    goals: Goal | Sequence[Goal],
+    *,
+    candidates: Mapping[str, Any] | None = None,
+    rank_by: str = "p99",
+    data: str = "confidential",
+) -> Recommendation:
+    """Rank families by the loss at which they meet accuracy goals; the offsets of transforms are chosen table by table.
+
+    ``rank_by`` is median, p99 or maximum. ``candidates`` are mechanisms by name, as in ``fitness``; the usual families otherwise.
+    """
+    if rank_by not in RANKS:
+        raise ParameterError(parameter="rank_by", problem=f"must be one of {', '.join(RANKS)}")
+    origin, wanted, view = read_origin(data), read_goals(goals), session.owner_view()
+    chosen = families() if candidates is None else dict(candidates)
+    tables = goal_tables(view, wanted, chosen)
+    sizes = {measure: _size(view, measure, rank_by) for measure in {goal.measure for goal in wanted}}
+    found: dict[str, tuple[Fitted, ...]] = {}
+    infeasible: dict[str, str] = {}
+    for name, family in chosen.items():
+        try:
+            found[name] = tuple(
+                _fitted(table, name, mechanism_for(family, table.goal.measure), sizes[table.goal.measure])
+                for table in tables
+            )
+        except InfeasibleError as error:
+            infeasible[name] = str(error)
+    if not found:
+        raise ParameterError(
+            parameter="goals", problem="cannot be met by any family", advice="; ".join(infeasible.values())
+        )
+    fitness = measured(session, view, wanted, found, infeasible, origin, firms=False)
+    return Recommendation(fitness=fitness, rank_by=rank_by, session=session)
+
+
+def _size(view: OwnerView, measure: str, rank_by: str) -> float:
+    """The record at whose loss families are ranked: policies grow with the measure, so that it has the loss of its rank."""
+    if measure == COUNT:
+        return 1.0
+    counted = view.value_counts([measure])
+    if counted is None:
+        raise ParameterError(parameter="measure", problem=f"'{measure}' has too many different values to plan for")
+    sizes = Losses.of(np.asarray(counted.columns[measure], np.float64), counted.records)
+    return max(loss_at(sizes, rank_by), float(Fraction(_step(view, measure))))
+
+
+def _step(view: OwnerView, measure: str) -> Fraction:
+    declared = view.schema.measure(measure)
+    return declared.step if declared else Fraction(1)
+
+
+def _fitted(table: GoalTable, name: str, mechanism: Any, size: float) -> Fitted:
+    """The family's best for one table: for a transform, at the offset where the record that ranks it loses least."""
+    if not has_offset(mechanism) or table.goal.measure == COUNT:
+        return fit(table, name, mechanism)
+    measure = Measure(table.goal.measure, Fraction(table.step))
+
+    def cost(offset: Fraction) -> float:
+        try:
+            fitted = fit(table, name, with_offset(mechanism, offset))
+        except InfeasibleError:
+            return float("inf")
+        return float(fitted.mechanism.policy(measure).loss({measure.name: np.array([size])})[0])
+
+    return fit(table, name, with_offset(mechanism, best_offset(cost, total=table.deciding(), step=table.step)))

@@ -1,0 +1,56 @@
+"""The table a plan is about, without its mechanisms: a query that groups, and the measure that is summed in it."""
+
+from collections.abc import Mapping
+from dataclasses import replace
+from fractions import Fraction
+from typing import Any
+
+from recordwise.confidential import OwnerView
+from recordwise.errors import ParameterError
+from recordwise.exact import Number
+from recordwise.plan import Query
+
+COUNT = "count"
+"""The measure that is not one: the number of records."""
+
+
+def bare(by: Query) -> Query:
+    """A query's groups, levels, keys and condition without its statistics."""
+    if not isinstance(by, Query):
+        raise ParameterError(
+            parameter="by",
+            problem="must be a query that groups",
+            advice='Use rw.query().group_by("county", keys=keys).',
+        )
+    return replace(by, statistics=())
+
+
+def with_statistic(by: Query, measure: str, mechanism: Any, alias: str | None = None) -> Query:
+    """The query with one statistic: a sum, or a count for the measure 'count'."""
+    if measure == COUNT:
+        return by.count(mechanism, alias=alias or COUNT)
+    return by.sum(measure, mechanism, alias=alias)
+
+
+def check_measure(measure: str, view: OwnerView) -> None:
+    if measure != COUNT and view.schema.measure(measure) is None:
+        known = ", ".join((*view.schema.measure_names(), COUNT))
+        raise ParameterError(
+            parameter="measure", problem=f"'{measure}' is not a measure", advice=f"Use one of {known}."
+        )
+
+
+def step_of(measure: str, view: OwnerView) -> Number:
+    declared = view.schema.measure(measure)
+    return declared.step if declared else Fraction(1)
+
+
+def named(mechanisms: Mapping[str, Any]) -> dict[str, Any]:
+    """Mechanisms by name; refused where there is none."""
+    found = dict(mechanisms)
+    if not found:
+        raise ParameterError(parameter="mechanisms", problem="must name at least one mechanism")
+    for name, mechanism in found.items():
+        if not hasattr(mechanism, "policy"):
+            raise ParameterError(parameter=f"mechanisms['{name}']", problem="is not a mechanism")
+    return found

@@ -1,0 +1,48 @@
+"""The exact totals of the cells a plan is about, with what clamping mechanisms would keep of them, in one pass."""
+
+from collections.abc import Mapping
+from dataclasses import dataclass
+from typing import Any
+
+from recordwise.arithmetic import FloatArray
+from recordwise.confidential import CellTotals, ForOwner, OwnerView
+from recordwise.mechanisms import Clamped
+from recordwise.plan import Query
+from recordwise.planning.shapes import COUNT, with_statistic
+
+EXACT = "exact"
+
+
+@dataclass(frozen=True, slots=True, kw_only=True, repr=False, eq=False)
+class ExactTotals:
+    """CONFIDENTIAL where the records are: the totals of one table."""
+
+    name: str
+    total: FloatArray
+    kept: dict[str, FloatArray]
+    """By the name of a clamping mechanism: the totals of what it keeps."""
+
+
+def totals_query(by: Query, measure: str, mechanisms: Mapping[str, Any]) -> Query:
+    """A query for the plain total and for the clamped ones."""
+    query = with_statistic(by, measure, ForOwner(), alias=EXACT)
+    if measure == COUNT:
+        return query
+    for number, mechanism in enumerate(mechanisms.values()):
+        if isinstance(mechanism, Clamped):
+            query = query.sum(measure, mechanism, alias=f"kept{number}")
+    return query
+
+
+def read_totals(found: CellTotals, mechanisms: Mapping[str, Any]) -> ExactTotals:
+    """What ``totals_query`` found in one table."""
+    kept = {
+        name: found.totals[f"kept{number}"] for number, name in enumerate(mechanisms) if f"kept{number}" in found.totals
+    }
+    return ExactTotals(name=found.name, total=found.totals[EXACT], kept=kept)
+
+
+def exact_totals(view: OwnerView, by: Query, measure: str, mechanisms: Mapping[str, Any]) -> ExactTotals:
+    """The totals of the only table of a query."""
+    (found,) = view.cell_totals(totals_query(by, measure, mechanisms))
+    return read_totals(found, mechanisms)

@@ -1,0 +1,174 @@
+"""The picture of one measure: what a record of each size pays and, on the same axis, how large the noise of a total is."""
+
+import math
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass
+from typing import Any
+
+import numpy as np
+
+from recordwise.policy import Measure, Policy
+from recordwise.report.example import losses_along
+from recordwise.report.parts import SUM, Part
+from recordwise.showing import Html, Line, LogAxis, element, path, size_text
+from recordwise.showing.axis import spread
+
+WIDTH, HEIGHT = 440, 458
+LEFT, RIGHT = 58, 424
+LOSSES = LogAxis(low=1e-3, high=1e4, start=206, end=26)
+NOISES = LogAxis(low=1e-3, high=10, start=408, end=270)
+POINTS = 61
+MOST_LINES = 5
+SAME = 0.01
+"""Curves this close, relatively, cannot be told apart."""
+LITTLE, MUCH = "next to nothing can be learned", "hardly any promise"
+EXACT, NOISY = "almost exact", "mostly noise"
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Figure:
+    """Sizes, the loss at each of them, and the noise of each sum as a share of the total."""
+
+    measure: Measure
+    label: str
+    sizes: tuple[float, ...]
+    losses: tuple[float, ...]
+    noises: tuple[Line, ...]
+
+    @property
+    def across(self) -> LogAxis:
+        return LogAxis(low=self.sizes[0], high=self.sizes[-1], start=LEFT, end=RIGHT)
+
+    def to_json(self) -> dict[str, Any]:
+        """What the script needs to follow the pointer and to draw the line anew."""
+        noises = [
+            [line.name, [float(f"{y:.5g}") if math.isfinite(y) else None for y in line.y]] for line in self.noises
+        ]
+        return {"name": self.measure.name, "sizes": list(self.sizes), "noises": noises}
+
+
+def figure_of(
+    policy: Policy, parts: Sequence[Part], measure: Measure, label: str, record: Mapping[str, Any], reach: float
+) -> Figure:
+    sizes = tuple(spread(float(measure.step), reach, POINTS))
+    losses = tuple(losses_along(policy, record, measure.name, sizes))
+    return Figure(measure=measure, label=label, sizes=sizes, losses=losses, noises=noise_lines(parts, measure, sizes))
+
+
+def noise_lines(parts: Sequence[Part], measure: Measure, sizes: Sequence[float]) -> tuple[Line, ...]:
+    """One line for each sum of the measure; those that coincide share a line, and of many only the first are drawn."""
+    found: list[Line] = []
+    several = len({part.table for part in parts}) > 1
+    for part in parts:
+        if part.kind == SUM and part.measure == measure.name:
+            plain = f"{part.statistic} ({part.table})" if several else part.statistic
+            for ending, mechanism in _extremes(part):
+                _put(found, Line(name=plain + ending, x=sizes, y=_relative(mechanism, part, sizes)))
+    return tuple(found[:MOST_LINES])
+
+
+def _put(found: list[Line], line: Line) -> None:
+    """Beside the others, or its name to the line it coincides with; one that is nowhere finite is no line."""
+    for place, other in enumerate(found):
+        if np.allclose(line.y, other.y, rtol=SAME, atol=0.0, equal_nan=True):
+            found[place] = Line(name=f"{other.name}, {line.name}", x=other.x, y=other.y)
+            return
+    if any(math.isfinite(y) for y in line.y):
+        found.append(line)
+
+
+def _extremes(part: Part) -> tuple[tuple[str, Any], ...]:
+    """The mechanism; where groups have their own, those of the least and of the most noise."""
+    if len(part.mechanisms) < 2:
+        return tuple(("", mechanism) for mechanism in part.mechanisms)
+    ordered = sorted(part.mechanisms, key=lambda each: float(each.noise_sigma))
+    return ((", group with least noise", ordered[0]), (", group with most noise", ordered[-1]))
+
+
+def _relative(mechanism: Any, part: Part, sizes: Sequence[float]) -> tuple[float, ...]:
+    totals = np.asarray(sizes)
+    given = np.stack([totals, np.zeros_like(totals)]) if getattr(mechanism, "signed", False) else totals
+    with np.errstate(all="ignore"):
+        return tuple(float(y) for y in np.sqrt(mechanism.variance(given, step=part.step)) / totals)
+
+
+def draw(figure: Figure, number: int) -> Html:
+    """Both panels as SVG, told in a sentence to who cannot see them."""
+    return element(
+        "svg",
+        *_panel(figure.across, LOSSES, "Privacy loss ρ of one record", 7),
+        *_panel(figure.across, NOISES, "Noise of a total, as a share of it", 5, percent=True),
+        *_sizes(figure.across),
+        *_ends(),
+        element(
+            "text",
+            f"{figure.label}: of a record above, of a total below",
+            x=(LEFT + RIGHT) / 2,
+            y=HEIGHT - 6,
+            class_="axis",
+            text_anchor="middle",
+        ),
+        _clipped(LOSSES, *_loss_marks(figure)),
+        _clipped(NOISES, *_noise_marks(figure)),
+        element("line", x1=0, x2=0, y1=LOSSES.end, y2=NOISES.start, class_="cursor", visibility="hidden"),
+        viewBox=f"0 0 {WIDTH} {HEIGHT}",
+        role="img",
+        aria_labelledby=f"told-{number}",
+    )
+
+
+def _loss_marks(figure: Figure) -> list[Html]:
+    return [
+        element("line", x1=LEFT, x2=RIGHT, y1=-9, y2=-9, class_="constant"),
+        element("path", d=path(figure.sizes, figure.losses, figure.across, LOSSES), class_="loss"),
+        element("circle", cx=-99, cy=0, r=5, class_="you"),
+    ]
+
+
+def _noise_marks(figure: Figure) -> list[Html]:
+    return [
+        element(
+            "path",
+            d=path(line.x, [y if math.isfinite(y) else 0 for y in line.y], figure.across, NOISES),
+            class_=f"noise n{place}",
+        )
+        for place, line in enumerate(figure.noises)
+    ]
+
+
+def _clipped(axis: LogAxis, *marks: Html) -> Html:
+    """A window: what leaves the axis is not drawn."""
+    top, height = axis.end - 6, axis.start - axis.end + 12
+    return element("svg", *marks, x=0, y=top, width=WIDTH, height=height, viewBox=f"0 {top} {WIDTH} {height}")
+
+
+def _panel(across: LogAxis, up: LogAxis, title: str, most: int, *, percent: bool = False) -> list[Html]:
+    marks = [element("text", title, x=4, y=up.end - 11, class_="title")]
+    for value in up.decades(most):
+        y = up.place(value)
+        name = f"{value * 100:,.4g} %" if percent else size_text(value)
+        marks.append(element("line", x1=LEFT, x2=RIGHT, y1=y, y2=y, class_="grid"))
+        marks.append(element("text", name, x=LEFT - 6, y=y + 4, text_anchor="end"))
+    for value in across.decades(12):
+        x = across.place(value)
+        marks.append(element("line", x1=x, x2=x, y1=up.start, y2=up.end, class_="grid"))
+    return marks
+
+
+def _sizes(across: LogAxis) -> list[Html]:
+    found = []
+    for value in across.decades(5):
+        x = across.place(value)
+        anchor = "end" if x > RIGHT - 20 else "middle"
+        found.append(element("text", size_text(value), x=x, y=NOISES.start + 18, text_anchor=anchor))
+    return found
+
+
+def _ends() -> list[Html]:
+    """Both ends of each scale in words, where the lines are not."""
+    return [
+        element("text", f"▲ {MUCH}", x=LEFT + 6, y=LOSSES.end + 14, class_="end"),
+        element("text", f"{LITTLE} ▼", x=RIGHT - 4, y=LOSSES.start - 7, class_="end", text_anchor="end"),
+        element("text", f"{NOISY} ▲", x=RIGHT - 4, y=NOISES.end + 14, class_="end", text_anchor="end"),
+        element("text", f"▼ {EXACT}", x=LEFT + 6, y=NOISES.start - 7, class_="end"),
+    ]

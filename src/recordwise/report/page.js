@@ -1,0 +1,357 @@
+"use strict";
+(() => {
+  const find = (selector, root = document) => root.querySelector(selector);
+  const all = (selector, root = document) => [...root.querySelectorAll(selector)];
+  const make = (name, attributes = {}, ...children) => {
+    const made = document.createElement(name);
+    for (const [key, value] of Object.entries(attributes)) if (value !== null) made.setAttribute(key, value);
+    made.append(...children);
+    return made;
+  };
+  const say = (selector, text) => { const at = find(selector); if (at && at.textContent !== text) at.textContent = text; };
+  const fill = (name, values) => data.sentences[name].replace(/\{(\w+)\}/g, (_, key) => values[key]);
+
+  // Numbers as a person reads them.
+  const grouped = (value, digits) => value.toLocaleString("en-US", {maximumFractionDigits: digits});
+  const exactly = (value, digits) => value.toLocaleString("en-US", {minimumFractionDigits: digits, maximumFractionDigits: digits});
+  const short = value => value.toExponential(2).replace(/\.?0*e\+?(-?\d+)/, (_, power) => " × 10" + raised(power)).replace(/^1 × /, "");
+  const raised = text => text.replace("-", "⁻").replace(/\d/g, digit => "⁰¹²³⁴⁵⁶⁷⁸⁹"[digit]);
+  const figure = value => {
+    if (!Number.isFinite(value)) return "without limit";
+    const size = Math.abs(value);
+    if (size && (size >= 1e15 || size < 1e-4)) return short(value);
+    return grouped(value, size ? Math.max(0, 3 - Math.floor(Math.log10(size))) : 0);
+  };
+  const chance = value => value >= 1e-4 ? String(Number(value.toPrecision(3))) : short(value).replace(/^10/, "1 × 10");
+  const percent = (share, digits) => exactly(100 * share, digits) + "%";
+  const places = field => field.step[1] === 1 ? 0 : Math.ceil(Math.log10(field.step[1]) - 1e-9);
+  const amountText = (value, field) => exactly(value, places(field));
+  const factor = logOdds => {
+    if (logOdds > 14) return "10" + raised((logOdds / Math.LN10).toFixed(0));
+    const value = Math.exp(logOdds);
+    return value < 100 ? value.toFixed(2) : grouped(value, 0);
+  };
+
+  // What a loss means: the formulas of recordwise.policy.meaning and .conversions.
+  const orders = Array.from({length: 400}, (_, i) => 1 + 1e-4 * Math.pow(1e8, i / 399));
+  const within = (p, q, rho) => orders.every(order => {
+    const hit = order * Math.log(p) + (1 - order) * Math.log(q);
+    const miss = p < 1 ? order * Math.log1p(-p) + (1 - order) * Math.log1p(-q) : -Infinity;
+    const top = Math.max(hit, miss);
+    return (top + Math.log(Math.exp(hit - top) + Math.exp(miss - top))) / (order - 1) <= order * rho * (1 + 1e-12);
+  });
+  const powerAt = (rho, level) => {
+    if (rho === Infinity) return 1;
+    let low = level, high = 1;
+    for (let i = 0; i < 60; i++) {
+      const middle = (low + high) / 2;
+      if (middle < 1 && within(middle, level, rho) && within(level, middle, rho)) low = middle; else high = middle;
+    }
+    return Math.min(1, high + 1e-9);
+  };
+  const power = (rho, own) => {
+    const inside = own < 1 ? 0.05 / (1 - own) : 1;
+    return inside >= 1 ? 1 : Math.min(1, own + (1 - own) * powerAt(rho, inside));
+  };
+  const epsilon = (rho, delta) => {
+    if (rho === 0 || rho === Infinity) return rho;
+    const at = t => {
+      const less = Math.exp(t), order = 1 + less;
+      return order * rho + (-Math.log(delta) - t + order * (t - Math.log1p(less))) / less;
+    };
+    let best = -25;
+    for (let t = -25; t <= 60; t += 0.25) if (at(t) < at(best)) best = t;
+    let low = best - 0.25, high = best + 0.25;
+    for (let i = 0; i < 100; i++) {
+      const left = low + (high - low) / 3, right = high - (high - low) / 3;
+      if (at(left) < at(right)) high = right; else low = left;
+    }
+    return Math.max(0, at((low + high) / 2));
+  };
+  const groupLoss = losses => Math.pow(losses.reduce((sum, loss) => sum + Math.sqrt(loss), 0), 2);
+
+  // The band of values that cannot be told from the record's own (T-VALUE).
+  const furthest = (holds, most) => {
+    let low = 0, high = most + 1;
+    while (high - low > 1) {
+      const middle = low ? Math.floor((low + high) / 2) : Math.min(high - 1, Math.max(1, Math.floor(high / 65536)));
+      if (holds(middle)) low = middle; else high = middle;
+    }
+    return low;
+  };
+  const band = (record, field) => {
+    const [up, down] = field.step, value = steps => steps * up / down;
+    const own = Math.floor(record[field.name] * down / up * (1 + 1e-15));
+    const most = Math.min(Math.floor(field.bound * down / up), Number.MAX_SAFE_INTEGER - 1);
+    const ends = away => [Math.max(0, own - away), own + away].map(steps => ({...record, [field.name]: value(steps)}));
+    const away = furthest(steps => model.change(...ends(steps)) <= data.bandLoss, Math.max(0, most - own));
+    const [low, high] = ends(away).map(each => each[field.name]);
+    return {field, low, high: own + away >= most ? null : high};
+  };
+
+  // What was typed.
+  class Misread extends Error {}
+  const number = (text, field) => {
+    let plain = text.replace(/[\s'’_]/g, "");
+    if (/^[+-]?\d{1,3}(,\d{3})+(\.\d+)?$/.test(plain)) plain = plain.replace(/,/g, "");
+    if (!/^[+-]?(\d+\.?\d*|\.\d+)(e[+-]?\d+)?$/i.test(plain)) throw new Misread("Write a number such as 1200 or 1,200.5.");
+    const value = Number(plain);
+    if (value < 0 && field.kind === "amount" && !field.signed) throw new Misread("It cannot be below 0.");
+    if (field.bound && Math.abs(value) > field.bound) throw new Misread("It can be " + grouped(field.bound, 2) + " at most.");
+    return value;
+  };
+  const read = (control, field) => {
+    if (field.kind === "choice") return field.options[control.value][1];
+    return field.kind === "text" ? control.value.trim() || null : number(control.value, field);
+  };
+  const readAll = controls => {
+    const record = {};
+    let fine = true;
+    data.fields.forEach((field, at) => {
+      const control = controls[at], hint = control.parentElement.querySelector(".hint");
+      try {
+        record[field.name] = read(control, field);
+        control.removeAttribute("aria-invalid");
+        if (hint && hint.dataset.usual !== undefined) hint.textContent = hint.dataset.usual;
+      } catch (problem) {
+        if (!(problem instanceof Misread)) throw problem;
+        fine = false;
+        control.setAttribute("aria-invalid", "true");
+        if (hint) { hint.dataset.usual ??= hint.textContent; hint.textContent = problem.message; }
+      }
+    });
+    return fine ? record : null;
+  };
+
+  // The answer.
+  const amounts = data.fields.filter(field => field.kind === "amount");
+  const bandText = each => each.high === null
+    ? fill("open band", {low: amountText(each.low, each.field), label: each.field.label})
+    : fill("one band", {low: amountText(each.low, each.field), high: amountText(each.high, each.field), label: each.field.label});
+  const listed = clauses => [clauses.slice(0, -1).join(", "), clauses[clauses.length - 1]].filter(Boolean).join(" or ");
+  const leadText = (rho, bands) => {
+    if (rho === 0) return data.sentences.nothing;
+    if (rho === Infinity) return data.sentences["no promise"];
+    const odds = fill(rho > 14 ? "great odds" : "odds", {mean: factor(rho)});
+    const hidden = bands.filter(each => each.low !== each.high).map(bandText);
+    const exact = bands.filter(each => each.low === each.high).map(each => fill("exactly", {label: each.field.label}));
+    return [odds, ...(hidden.length ? [fill("band", {bands: listed(hidden)})] : []), ...exact].join("; ") + ".";
+  };
+  const detailText = (rho, own) => {
+    const told = [fill("test", {power: percent(power(rho, own), 1)})];
+    if (own) told.push(fill("selected", {own: chance(own)}));
+    if (rho > 0 && rho < Infinity) told.push(fill("tail", {tail: factor(rho + 2 * Math.sqrt(rho * Math.log(20)))}));
+    if (rho > 0 && data.whyNoBand && amounts.length) told.push(fill("no band", {reason: data.whyNoBand}));
+    return told.join(" ");
+  };
+  const bandsOf = (record, rho) => model.change && rho > 0 && rho < Infinity ? amounts.map(field => band(record, field)) : [];
+  const answer = (record, {rho, delta}) => {
+    const bands = bandsOf(record, rho);
+    say("#lead", leadText(rho, bands));
+    say("#details", detailText(rho, delta));
+    find("#reliably").hidden = !bands.length;
+    const rows = [["privacy loss ρ", figure(rho)]];
+    if (data.hasDelta) rows.push(["its δ", figure(delta)], ["the pair (ρ, δ)", "(" + figure(rho) + ", " + figure(delta) + ")"]);
+    rows.push(["ε at δ = " + figure(data.delta + delta), figure(epsilon(rho, data.delta))]);
+    find("#numbers").replaceChildren(...rows.map(([name, value]) => make("div", {}, make("dt", {}, name), make("dd", {}, value))));
+    find("#gauge").setAttribute("cx", place([1e-3, 1e3, 12, 428], rho));
+  };
+
+  // Charts.
+  const place = ([low, high, start, end], value) => {
+    const share = Math.log(Math.max(value, 1e-300) / low) / Math.log(high / low);
+    return start + (end - start) * Math.min(Math.max(share, low === 1e-3 && high === 1e3 ? 0 : -0.2), low === 1e-3 && high === 1e3 ? 1 : 1.2);
+  };
+  const charts = all("figure.measure").map((root, at) => {
+    const drawn = data.figures[at], sizes = drawn.sizes, svg = find("svg", root), slider = find("input", root);
+    const across = [sizes[0], sizes[sizes.length - 1], data.axes.left, data.axes.right];
+    const chart = {root, drawn, across, slider, losses: [], field: data.fields.find(field => field.name === drawn.name)};
+    const follow = () => {
+      const here = +slider.value, size = sizes[here], x = place(across, size), line = find(".cursor", root);
+      for (const end of ["x1", "x2"]) line.setAttribute(end, x);
+      line.setAttribute("visibility", "visible");
+      const noises = drawn.noises.map(([name, shares]) => name + " " + (shares[here] === null ? "without variance" : grouped(100 * shares[here], shares[here] < 0.01 ? 2 : shares[here] < 0.1 ? 1 : 0) + " %"));
+      const told = "At " + grouped(size, 6) + " " + chart.field.label + ": loss " + figure(chart.losses[here]) +
+        (noises.length ? "; noise of a total: " + noises.join(", ") : "") + ".";
+      find(".readout", root).textContent = told;
+      slider.setAttribute("aria-valuetext", told);
+    };
+    slider.addEventListener("input", () => { chart.moved = true; follow(); });
+    svg.addEventListener("pointermove", event => {
+      const box = svg.getBoundingClientRect(), x = (event.clientX - box.left) / box.width * svg.viewBox.baseVal.width;
+      chart.moved = true;
+      goTo(x);
+    });
+    const goTo = x => {
+      let nearest = 0;
+      sizes.forEach((size, i) => { if (Math.abs(place(across, size) - x) < Math.abs(place(across, sizes[nearest]) - x)) nearest = i; });
+      slider.value = nearest;
+      follow();
+    };
+    chart.goTo = goTo;
+    chart.follow = follow;
+    return chart;
+  });
+  const lossAt = record => { try { return model.loss(record).rho; } catch { return Infinity; } };
+  const redraw = (chart, record, rho) => {
+    const {root, drawn, across} = chart, up = data.axes.loss;
+    chart.losses = drawn.sizes.map(size => lossAt({...record, [drawn.name]: size}));
+    const points = drawn.sizes.map((size, i) => [size, chart.losses[i]]).filter(([, loss]) => loss > 0 && loss < Infinity);
+    const d = points.map(([size, loss]) => place(across, size).toFixed(1) + " " + place(up, loss).toFixed(1)).join("L");
+    find("path.loss", root).setAttribute("d", d ? "M" + d : "M0 0");
+    const y = rho > 0 && rho < Infinity ? place(up, rho) : -99;
+    for (const end of ["y1", "y2"]) find("line.constant", root).setAttribute(end, y);
+    find("circle.you", root).setAttribute("cx", record[drawn.name] > 0 ? place(across, Math.abs(record[drawn.name])) : -99);
+    find("circle.you", root).setAttribute("cy", y);
+    for (const cell of all("td.at", root)) cell.textContent = figure(chart.losses[+cell.dataset.at]);
+    if (chart.moved || !(record[drawn.name] > 0)) chart.follow(); else chart.goTo(place(across, record[drawn.name]));
+  };
+
+  // One loss for everybody.
+  const scaled = (record, times) => ({
+    ...record,
+    ...Object.fromEntries(amounts.map(({name, step: [up, down]}) => [name, Math.round(record[name] * times * down / up) * up / down])),
+  });
+  const compare = (record, rho) => {
+    const sizes = amounts.map(field => amountText(record[field.name], field) + " " + field.label).join(" and ");
+    say("#same-told", "If your loss of " + figure(rho) + " were promised to everybody, with the same noise, no establishment could count for more than " + sizes + ".");
+    for (const row of all("#same-table tbody tr")) {
+      const times = +row.dataset.factor, cells = row.querySelectorAll("td");
+      cells[0].textContent = figure(lossAt(scaled(record, times)));
+      cells[1].textContent = figure(rho);
+      cells[2].textContent = percent(Math.min(1, 1 / times), times > 100 ? 1 : 0);
+    }
+  };
+
+  // How the budget was spent.
+  const spend = (record, rho) => {
+    const shares = model.parts.map(part => { try { return part(record); } catch { return Infinity; } });
+    all("#spending tbody tr").forEach((row, at) => {
+      const share = rho > 0 && rho < Infinity ? shares[at] / rho : 0;
+      find(".own", row).textContent = figure(shares[at]);
+      find(".bar", row).style.width = 100 * share + "%";
+      find(".bar", row).title = percent(share, 1);
+      find(".share", row).setAttribute("aria-label", percent(share, 1));
+    });
+    const allowed = model.budget ? (() => { try { return model.budget(record); } catch { return null; } })() : null;
+    say("#budget-told", "This release costs a record like yours " + figure(rho) + (allowed === null
+      ? ". No budget was set in advance, so the promise holds because the list of queries was fixed beforehand."
+      : ", of at most " + figure(allowed) + " that all releases from these data together may ever cost it."));
+  };
+
+  // A firm.
+  const members = find("#members tbody");
+  const control = (field, value) => {
+    const label = field.label + " of an establishment of the firm";
+    if (field.kind !== "choice") return make("input", {type: "text", value: typeof value === "number" ? grouped(value, 9) : value ?? "", "aria-label": label, inputmode: field.kind === "text" ? null : "decimal"});
+    const chosen = make("select", {"aria-label": label});
+    field.options.forEach(([name, option], at) => chosen.append(make("option", {value: at, ...(option === value ? {selected: ""} : {})}, name)));
+    return chosen;
+  };
+  const addMember = record => {
+    const remove = make("button", {type: "button", "aria-label": "Remove this establishment"}, "Remove");
+    const row = make("tr", {}, ...data.fields.map(field => make("td", {}, control(field, record[field.name]))), make("td", {class: "own"}), make("td", {}, remove));
+    remove.addEventListener("click", () => { row.remove(); together(); find("#add").focus(); });
+    row.addEventListener("input", together);
+    members.append(row);
+  };
+  const together = () => {
+    if (!members) return;
+    const losses = all("tr", members).map(row => {
+      const record = readAll(all("input, select", row));
+      const loss = record ? model.loss(record) : {rho: NaN, delta: 0};
+      find(".own", row).textContent = Number.isNaN(loss.rho) ? "" : figure(loss.rho);
+      return loss;
+    });
+    const rho = groupLoss(losses.map(loss => loss.rho));
+    say("#firm-told", losses.some(loss => loss.delta > 0)
+      ? "Cells were selected privately (δ > 0), and then no bound for a firm follows from the losses of its establishments."
+      : !losses.length ? "Add an establishment." : Number.isNaN(rho) ? "Fill in every number."
+      : "The firm as a whole has a privacy loss of at most " + figure(rho) + ". " + leadText(rho, []).replace(/about you/g, "about the firm").replace("you are in them", "it is in them"));
+  };
+  if (members) {
+    addMember(data.start);
+    addMember(scaled(data.start, 10));
+    find("#add").addEventListener("click", () => { addMember(data.start); together(); find("tr:last-child input, tr:last-child select", members).focus(); });
+  }
+
+  // The tables.
+  const ROWS = 12;
+  let first = 0;
+  const table = () => data.tables[+find("#which").value];
+  const rowsFound = () => {
+    const {rows, keys} = table(), wanted = find("#find").value.trim().toLowerCase();
+    return wanted ? rows.filter(row => row.slice(0, keys.length).some(key => String(key ?? "").toLowerCase().includes(wanted))) : rows;
+  };
+  const cellText = value => value === null ? "" : grouped(value, Math.abs(value) >= 100 ? 0 : Math.abs(value) >= 10 ? 1 : Math.abs(value) >= 0.1 ? 2 : 4);
+  const cvText = value => value === null ? "" : value < 0.1 ? percent(value, 1) : value < 10 ? percent(value, 0) : "> 1000%";
+  const rowOf = ({keys, variables}, row) => {
+    const made = make("tr", {}, ...row.slice(0, keys.length).map(key => make("th", {scope: "row"}, key ?? "(missing)")));
+    let at = keys.length;
+    for (const [, accurate, fitted] of variables) {
+      made.append(make("td", {class: "first"}, cellText(row[at])));
+      if (accurate) made.append(make("td", {class: "interval"}, cellText(row[at + 1]) + " to " + cellText(row[at + 2])), make("td", {}, cvText(row[at + 3])));
+      at += accurate ? 4 : 1;
+      if (fitted) made.append(make("td", {}, cellText(row[at++])));
+    }
+    return made;
+  };
+  const headOf = ({keys, variables}) => {
+    const groups = make("tr", {}, ...keys.map(key => make("th", {scope: "col", rowspan: 2}, key))), names = make("tr");
+    for (const [name, accurate, fitted] of variables) {
+      const inner = ["value", ...(accurate ? [percent(data.level, 0) + " noise interval", "cv"] : []), ...(fitted ? ["made to add up"] : [])];
+      groups.append(make("th", {scope: "colgroup", colspan: inner.length}, name));
+      names.append(...inner.map((each, at) => make("th", {scope: "col", class: at ? null : "first"}, each)));
+    }
+    return [groups, names];
+  };
+  const browse = () => {
+    const shown = table(), found = rowsFound();
+    first = Math.max(0, Math.min(first, Math.floor((found.length - 1) / ROWS) * ROWS));
+    find("#cells thead").replaceChildren(...headOf(shown));
+    find("#cells tbody").replaceChildren(...found.slice(first, first + ROWS).map(row => rowOf(shown, row)));
+    find("#cells caption").textContent = "Table " + shown.name;
+    say("#place", found.length ? "Rows " + grouped(first + 1, 0) + " to " + grouped(Math.min(first + ROWS, found.length), 0) + " of " + grouped(found.length, 0) : "No such cell here");
+    find("#previous").disabled = first === 0;
+    find("#next").disabled = first + ROWS >= found.length;
+    const flags = Object.entries(shown.flags).map(([name, why]) => name + ": " + why + ".").join(" ");
+    say("#limit", (shown.rows.length < shown.all ? "The page carries the first " + grouped(shown.rows.length, 0) + " of " + grouped(shown.all, 0) + " cells, numbers to six digits; the files beside it hold all of them. " : "Numbers are shown to six digits at most; the files hold all. ") + flags);
+  };
+  const quoted = value => value === null ? "" : /[",\n\r]/.test(String(value)) ? '"' + String(value).replace(/"/g, '""') + '"' : String(value);
+  const csv = () => {
+    const {keys, variables} = table();
+    const names = variables.flatMap(([name, accurate, fitted]) => [name, ...(accurate ? ["_low", "_high", "_cv"].map(end => name + end) : []), ...(fitted ? [name + "_fit"] : [])]);
+    return [[...keys, ...names], ...rowsFound()].map(row => row.map(quoted).join(",")).join("\n") + "\n";
+  };
+  if (find("#which")) {
+    find("#which").addEventListener("change", () => { first = 0; browse(); });
+    find("#find").addEventListener("input", () => { first = 0; browse(); });
+    find("#previous").addEventListener("click", () => { first -= ROWS; browse(); });
+    find("#next").addEventListener("click", () => { first += ROWS; browse(); });
+    find("#save").addEventListener("click", () => {
+      const address = URL.createObjectURL(new Blob([csv()], {type: "text/csv"}));
+      make("a", {href: address, download: table().name + "-rows.csv"}).click();
+      setTimeout(() => URL.revokeObjectURL(address), 1000);
+    });
+    browse();
+  }
+
+  const controls = data.fields.map((_, at) => find("#q" + at));
+  const update = () => {
+    const record = readAll(controls);
+    if (!record) { say("#lead", "Please mend the answer that is marked."); return; }
+    const loss = model.loss(record);
+    answer(record, loss);
+    charts.forEach(chart => redraw(chart, record, loss.rho));
+    if (find("#same-told")) compare(record, loss.rho);
+    spend(record, loss.rho);
+  };
+  const form = find("#question");
+  if (form) {
+    form.addEventListener("input", update);
+    form.addEventListener("submit", event => event.preventDefault());
+  }
+  update();
+  together();
+  window.recordwise = {...model, power, epsilon, factor, groupLoss, band, leadText, csv, fields: data.fields};
+})();

@@ -1,0 +1,76 @@
+"""How the budget was spent: statistic by statistic, in words, in formulas, and in the books."""
+
+from collections.abc import Sequence
+from typing import Any
+
+from recordwise.policy import Policy
+from recordwise.policy.plain import policy_lines, terms_lines
+from recordwise.report.parts import Part
+from recordwise.showing import Html, element, joined
+
+MOST_LINES = 12
+LONGEST = 3000
+
+
+def spending_table(parts: Sequence[Part]) -> Html:
+    """One row for each statistic of each table; the script puts the record's own loss and its share into the last two cells."""
+    rows = [
+        element(
+            "tr",
+            element("th", part.statistic, scope="row"),
+            element("td", part.table, class_="words"),
+            element("td", part.noise, class_="words"),
+            element("td", "", class_="own"),
+            element("td", element("span", "", class_="bar"), class_="share"),
+        )
+        for part in parts
+    ]
+    names = ("statistic", "table", "noise", "your loss", "share")
+    head = element(
+        "tr", *(element("th", name, scope="col", class_=None if name == "your loss" else "left") for name in names)
+    )
+    return element("table", element("thead", head), element("tbody", *rows), id="spending")
+
+
+def formulas(parts: Sequence[Part]) -> Html:
+    """The exact policy of each statistic, one line for each term."""
+    found = []
+    for part in parts:
+        lines = policy_lines(part.policy)
+        if part.policy.delta_terms:
+            lines += [f"delta: {line}" for line in terms_lines(part.policy.delta_terms)]
+        found.append(element("dt", f"{part.statistic} ({part.table})"))
+        found.append(element("dd", *(element("code", line) for line in lines[:MOST_LINES]), _more(len(lines))))
+    return element("dl", joined(found), class_="formulas")
+
+
+def _more(lines: int) -> str:
+    return f"… and {lines - MOST_LINES} more in policy.json" if lines > MOST_LINES else ""
+
+
+def in_words(policy: Policy) -> str:
+    """The paragraph; where there are too many groups to read, what to read instead."""
+    words = policy.in_words()
+    if len(words) <= LONGEST:
+        return words
+    return f"{words[:LONGEST].rsplit(';', 1)[0]}; and more parts, all of which are in policy.json."
+
+
+def books(description: dict[str, Any], digest: str, head: Any) -> Html:
+    """What ties the page to the ledger."""
+    tuned = {
+        "public": "on public data",
+        "synthetic": "on synthetic data",
+        "past": "on past releases",
+        "confidential": f"on the confidential data themselves; accepted because: {description.get('accept_tuning')}",
+    }
+    told = {
+        "Guarantee": description.get("guarantee", ""),
+        "Mechanisms and thresholds were chosen": tuned.get(str(description.get("tuned_on")), "in a way not stated"),
+        "Fingerprint of tables and policy": digest,
+        "Entry in the ledger": f"{head.length}, {head.digest}",
+        "Ledger": description.get("books", ""),
+        "Made with": ", ".join(f"{name} {number}" for name, number in description.get("versions", {}).items()),
+    }
+    rows = [joined([element("dt", name), element("dd", value)]) for name, value in told.items()]
+    return element("dl", *rows, class_="books")

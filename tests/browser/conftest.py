@@ -1,0 +1,107 @@
+"""A real Chromium without a window, and three pages saved as files. Screenshots are left in tests/artefacts."""
+
+import os
+import shutil
+from collections.abc import Iterator
+from dataclasses import dataclass, field
+from pathlib import Path
+from typing import Any
+
+import pytest
+from kept_pictures import ARTEFACTS
+from typer.testing import CliRunner
+
+import recordwise as rw
+from report_releases import LABELS, by_industry, private_keys
+
+ARGUMENTS = [
+    "--no-sandbox",
+    "--disable-gpu",
+    "--disable-background-networking",
+    "--disable-component-update",
+    "--no-pings",
+]
+
+
+@dataclass
+class Watched:
+    """A page with everything it asked for and everything it complained about."""
+
+    page: Any
+    requests: list[str] = field(default_factory=list)
+    complaints: list[str] = field(default_factory=list)
+
+
+@dataclass(frozen=True)
+class Saved:
+    """A release, and the address of the page it was saved with."""
+
+    policy: rw.Policy
+    parts: tuple[Any, ...]
+    address: str
+
+
+@pytest.fixture(scope="session")
+def chromium() -> Iterator[Any]:
+    executable = shutil.which("chromium") or shutil.which("chromium-browser") or shutil.which("google-chrome")
+    missing = None if executable else "no chromium on this machine: the policy page is NOT tested in a browser"
+    try:
+        from playwright.sync_api import sync_playwright
+    except ImportError:
+        missing = "playwright is not installed: the policy page is NOT tested in a browser"
+    if missing:
+        if os.environ.get("RECORDWISE_REQUIRE_ALL"):
+            pytest.fail(f"{missing}, and RECORDWISE_REQUIRE_ALL is set")
+        pytest.skip(missing)
+    ARTEFACTS.mkdir(exist_ok=True)
+    with sync_playwright() as playwright:
+        browser = playwright.chromium.launch(executable_path=executable, args=ARGUMENTS)
+        yield browser
+        browser.close()
+
+
+@pytest.fixture(scope="session")
+def saved(chromium: Any, tmp_path_factory: pytest.TempPathFactory) -> dict[str, Saved]:
+    """The demo's own release by the command line, thresholds by industry, and private keys."""
+    folder = tmp_path_factory.mktemp("pages")
+    made = {"industry": by_industry(), "private": private_keys()}
+    found = {}
+    for name, release in made.items():
+        release.save(folder / name, labels=LABELS)
+        found[name] = Saved(release.policy, release.parts, (folder / name / "report.html").as_uri())
+    return found | {"demo": demo_page(folder / "demo")}
+
+
+def demo_page(folder: Path) -> Saved:
+    import json
+
+    from recordwise.cli import app
+    from recordwise.policy import Policy
+
+    result = CliRunner().invoke(app, ["demo", "--establishments", "3000", "--out", str(folder), "--json"])
+    assert result.exit_code == 0, result.output
+    policy = Policy.from_json(json.loads((folder / "release" / "policy.json").read_text())["tight"])
+    return Saved(policy, (), (folder / "release" / "report.html").as_uri())
+
+
+@pytest.fixture
+def visit(chromium: Any, saved: dict[str, Saved]) -> Iterator[Any]:
+    """Opens a page in a window of its own; at the end it must have asked for nothing and complained about nothing."""
+    opened: list[tuple[Any, Watched]] = []
+
+    def open_page(name: str, **how: Any) -> Any:
+        context = chromium.new_context(**{"viewport": {"width": 1280, "height": 900}, **how})
+        watched = Watched(context.new_page())
+        watched.page.on("request", lambda request: watched.requests.append(request.url))
+        watched.page.on("console", lambda message: watched.complaints.append(message.text))
+        watched.page.on("pageerror", lambda error: watched.complaints.append(str(error)))
+        watched.page.goto(saved[name].address)
+        opened.append((context, watched))
+        return watched.page
+
+    yield open_page
+    for context, watched in opened:
+        context.close()
+        assert watched.complaints == []
+        assert all(address.startswith(("file://", "blob:")) for address in watched.requests)
+        assert sum(address.startswith("file://") for address in watched.requests) == 1

@@ -1,0 +1,295 @@
+"""The policy page in a real browser: what it computes, what it says, how it is used without a mouse, and how it looks."""
+
+import re
+from fractions import Fraction
+from itertools import pairwise
+from typing import Any
+
+import numpy as np
+import pytest
+from kept_pictures import ARTEFACTS
+
+from recordwise.policy import epsilon, group_loss
+from recordwise.report.change import band, change_upper
+from recordwise.report.sentences import Band, details, lead, power
+from report_releases import LABELS, random_records
+
+PHONE = {"viewport": {"width": 360, "height": 740}, "device_scale_factor": 2, "has_touch": True, "is_mobile": True}
+DARK = {"color_scheme": "dark"}
+PAGES = ["demo", "industry", "private"]
+STEPS = {"emp": Fraction(1), "pay": Fraction(1, 100), "head": Fraction(1)}
+
+
+def relative(found: Any, known: Any) -> float:
+    left, right = np.asarray(found, float), np.asarray(known, float)
+    return float(np.max(np.abs(left - right) / np.maximum(np.abs(right), 1e-300)))
+
+
+@pytest.mark.parametrize("name", PAGES)
+def test_a_thousand_random_records_lose_on_the_page_what_they_lose_in_python(name: str, visit: Any, saved: Any) -> None:
+    records = random_records(np.random.default_rng(11), 1000)
+    for record in records:
+        record["payann"] = int(record["pay"])
+    found = visit(name).evaluate("records => records.map(r => window.recordwise.loss(r))", records)
+    policy = saved[name].policy
+    assert relative([each["rho"] for each in found], [policy.loss(record) for record in records]) <= 1e-9
+    assert relative([each["delta"] for each in found], [policy.delta(record) for record in records]) <= 1e-9
+
+
+def numbers(page: Any) -> dict[str, str]:
+    names, values = page.locator("#numbers dt").all_inner_texts(), page.locator("#numbers dd").all_inner_texts()
+    return dict(zip(names, values, strict=True))
+
+
+def read(text: str) -> float:
+    """A number as the page writes it."""
+    raised = str.maketrans("⁻⁰¹²³⁴⁵⁶⁷⁸⁹", "-0123456789")
+    digits, _, power_of_ten = text.replace(",", "").partition(" × 10")
+    return float(digits) * 10.0 ** int(power_of_ten.translate(raised) or 0)
+
+
+@pytest.mark.parametrize("emp, payann", [("4", "140"), ("20", "450"), ("400", "24,000"), ("20 000", "1600000")])
+def test_typing_a_record_shows_its_loss_and_says_the_sentences_of_the_library(
+    emp: str, payann: str, visit: Any, saved: Any
+) -> None:
+    page = visit("demo")
+    page.fill("#q0", emp)
+    page.fill("#q1", payann)
+    record = {"emp": int(emp.replace(" ", "")), "payann": int(payann.replace(",", ""))}
+    rho = saved["demo"].policy.loss(record)
+    shown = numbers(page)
+    assert read(shown["privacy loss ρ"]) == pytest.approx(rho, rel=1e-3)
+    assert page.inner_text("#details") == " ".join(details(rho, 0.0))
+    assert page.inner_text("#lead").startswith(lead(rho, ()).rstrip("."))
+
+
+def test_the_band_on_the_page_is_the_band_of_python(visit: Any, saved: Any) -> None:
+    page = visit("industry")
+    parts = saved["industry"].parts
+    for number, record in enumerate(random_records(np.random.default_rng(12), 3)):
+        known = {name: band(parts, record, name, step, 2**53) for name, step in STEPS.items()}
+        found = page.evaluate(
+            "r => window.recordwise.fields.filter(f => f.kind === 'amount').map(f => window.recordwise.band(r, f))",
+            record,
+        )
+        for each in found:
+            low, high = known[each["field"]["name"]]
+            assert (each["low"], each["high"]) == pytest.approx((float(low), float(high)), rel=1e-9), number
+        bands = [
+            Band(label=LABELS[name], low=shown(known[name][0], step), high=shown(known[name][1], step))
+            for name, step in sorted(STEPS.items())
+        ]
+        told = page.evaluate(
+            "([r, rho]) => window.recordwise.leadText(rho, window.recordwise.fields.filter(f => f.kind === 'amount')"
+            ".map(f => window.recordwise.band(r, f)))",
+            [record, saved["industry"].policy.loss(record)],
+        )
+        assert told == lead(saved["industry"].policy.loss(record), bands)
+
+
+def shown(value: Fraction, step: Fraction) -> str:
+    return f"{float(value):,.{0 if step == 1 else 2}f}"
+
+
+def test_the_loss_of_another_value_is_the_one_of_python(visit: Any, saved: Any) -> None:
+    records = random_records(np.random.default_rng(13), 60)
+    pairs = [[record, record | {"emp": other["emp"], "pay": other["pay"]}] for record, other in pairwise(records)]
+    found = visit("industry").evaluate("pairs => pairs.map(([r, s]) => window.recordwise.change(r, s))", pairs)
+    assert relative(found, [change_upper(saved["industry"].parts, r, s) for r, s in pairs]) <= 1e-9
+
+
+def test_powers_and_epsilons_are_those_of_python(visit: Any) -> None:
+    losses = [1e-6, 0.01, 0.1, 0.5, 1.0, 5.0, 40.0, 1e4]
+    page = visit("demo")
+    powers = page.evaluate("losses => losses.map(rho => window.recordwise.power(rho, 0))", losses)
+    assert powers == pytest.approx([power(rho, 0.0) for rho in losses], rel=1e-9)
+    selected = page.evaluate("losses => losses.map(rho => window.recordwise.power(rho, 0.01))", losses)
+    assert selected == pytest.approx([power(rho, 0.01) for rho in losses], rel=1e-9)
+    found = page.evaluate("losses => losses.map(rho => window.recordwise.epsilon(rho, 1e-5))", losses)
+    assert found == pytest.approx([epsilon(rho, 1e-5) for rho in losses], rel=1e-7)
+
+
+def test_an_industry_is_chosen_from_the_cases_of_the_policy_in_the_words_of_the_plan(visit: Any, saved: Any) -> None:
+    page = visit("industry")
+    assert page.locator("label[for=q3]").inner_text() == "industry"
+    assert page.locator("#q3 option").all_inner_texts() == ["Mining and quarrying (Mining)", "Retail", "any other"]
+    for place, text in enumerate(("500", "7", "1,234.56")):
+        page.fill(f"#q{place}", text)
+    for option, industry in (("Retail", "Retail"), ("any other", "Farming")):
+        page.select_option("#q3", label=option)
+        rho = saved["industry"].policy.loss({"emp": 500, "head": 7, "pay": 1234.56, "industry": industry})
+        assert read(numbers(page)["privacy loss ρ"]) == pytest.approx(rho, rel=1e-3)
+
+
+def test_private_keys_show_the_pair_and_refuse_a_firm(visit: Any, saved: Any) -> None:
+    page = visit("private")
+    page.fill("#q0", "120")
+    rho, delta = (getattr(saved["private"].policy, each)({"emp": 120}) for each in ("loss", "delta"))
+    pair = re.fullmatch(r"\((.*), (.*)\)", numbers(page)["the pair (ρ, δ)"])
+    assert pair is not None
+    assert read(pair[1]) == pytest.approx(rho, rel=1e-3)
+    assert read(pair[2]) == pytest.approx(delta, rel=1e-2)
+    assert "a cell is listed only because of you" in page.inner_text("#details")
+    assert "reliably" not in page.inner_text("#lead")
+    assert "no bound for a firm follows" in page.inner_text("#firm-told")
+
+
+@pytest.mark.parametrize(
+    "text, problem", [("", "Write a number"), ("-4", "below 0"), ("1,5", "Write a number"), ("x", "Write")]
+)
+def test_a_number_that_cannot_be_read_is_marked_and_told(text: str, problem: str, visit: Any) -> None:
+    page = visit("demo")
+    page.fill("#q0", text)
+    assert page.get_attribute("#q0", "aria-invalid") == "true"
+    assert problem in page.inner_text("#q0-hint")
+    page.fill("#q0", "7")
+    assert page.get_attribute("#q0", "aria-invalid") is None
+    assert page.inner_text("#q0-hint") == "a whole number"
+
+
+def test_a_firm_has_the_group_loss_of_its_establishments(visit: Any, saved: Any) -> None:
+    page = visit("demo")
+    page.click("#add")
+    rows = [("12", "300"), ("5", "90"), ("40", "1,000")]
+    for place, (emp, payann) in enumerate(rows):
+        inputs = page.locator(f"#members tbody tr:nth-child({place + 1}) input")
+        inputs.nth(0).fill(emp)
+        inputs.nth(1).fill(payann)
+
+    def told() -> float:
+        return read(re.search(r"at most ([\d,.]+)\. ", page.inner_text("#firm-told"))[1])  # type: ignore[index]
+
+    losses = [saved["demo"].policy.loss({"emp": int(e), "payann": int(p.replace(",", ""))}) for e, p in rows]
+    assert told() == pytest.approx(group_loss(losses), rel=1e-3)
+    page.locator("#members tbody tr:nth-child(2) button").click()
+    assert told() == pytest.approx(group_loss([losses[0], losses[2]]), rel=1e-3)
+
+
+def test_the_budget_is_split_over_the_statistics(visit: Any, saved: Any) -> None:
+    page = visit("industry")
+    for place, text in enumerate(("30", "2", "800")):
+        page.fill(f"#q{place}", text)
+    record = {"emp": 30, "head": 2, "pay": 800, "industry": "Mining"}
+    own = [read(text) for text in page.locator("#spending .own").all_inner_texts()]
+    assert own == pytest.approx([part.policy.loss(record) for part in saved["industry"].parts], rel=2e-3)
+
+
+def test_the_charts_are_read_with_the_arrow_keys_and_with_the_pointer(visit: Any, saved: Any) -> None:
+    page = visit("demo")
+    slider = page.locator("#slider-0")
+    slider.focus()
+    before = slider.get_attribute("aria-valuetext")
+    for _ in range(12):
+        page.keyboard.press("ArrowRight")
+    after = slider.get_attribute("aria-valuetext")
+    assert after != before
+    size, loss = re.match(r"At ([\d,]+) employees: loss ([\d,.]+);", after).groups()
+    payann = read(page.input_value("#q1"))
+    assert read(loss) == pytest.approx(saved["demo"].policy.loss({"emp": read(size), "payann": payann}), rel=1e-3)
+    page.locator("figure svg").first.scroll_into_view_if_needed()
+    page.locator("figure svg").first.hover(position={"x": 500, "y": 100})
+    assert slider.get_attribute("aria-valuetext") != after
+
+
+def test_the_line_drawn_by_python_is_the_line_the_script_draws(visit: Any, saved: Any, tmp_path: Any) -> None:
+    from pathlib import Path
+    from urllib.parse import urlparse
+
+    text = Path(urlparse(saved["demo"].address).path).read_text(encoding="utf-8")
+    drawn = re.findall(r'<path d="([^"]*)" class="loss"', text)
+    page = visit("demo")
+    redrawn = page.eval_on_selector_all("path.loss", "paths => paths.map(path => path.getAttribute('d'))")
+    assert len(drawn) == len(redrawn) == 2
+    for first, second in zip(drawn, redrawn):
+        left, right = (np.array(re.findall(r"-?[\d.]+", each), float) for each in (first, second))
+        assert np.max(np.abs(left - right)) <= 0.11
+
+
+def test_the_tables_are_paged_found_and_saved(visit: Any) -> None:
+    page = visit("demo")
+    first = page.inner_text("#cells tbody tr:first-child")
+    page.click("#next")
+    assert page.inner_text("#cells tbody tr:first-child") != first
+    assert "Rows 13 to 24" in page.inner_text("#place")
+    page.fill("#find", "01003")
+    cells = page.locator("#cells tbody tr th:first-child").all_inner_texts()
+    assert cells
+    assert set(cells) == {"01003"}
+    with page.expect_download() as download:
+        page.click("#save")
+    lines = download.value.path().read_text().splitlines()
+    assert lines[0].startswith("county,naics3,count,count_low,count_high,count_cv,emp,")
+    assert all(line.startswith("01003,") for line in lines[1:])
+    assert "of 96,005 cells" in page.inner_text("#limit")
+
+
+def test_everything_is_reached_and_used_with_the_keyboard_alone(visit: Any) -> None:
+    page = visit("industry")
+    reached = []
+    for _ in range(60):
+        page.keyboard.press("Tab")
+        here = page.evaluate("document.activeElement.id || document.activeElement.tagName")
+        if here == "BODY":
+            break
+        reached.append(here)
+    wanted = ["q0", "q1", "q2", "q3", "slider-0", "slider-1", "slider-2", "add", "which", "find", "save"]
+    assert [each for each in reached if each in wanted] == wanted
+    page.focus("#q0")
+    page.keyboard.press("Control+A")
+    page.keyboard.type("77")
+    page.focus("#q3")
+    page.keyboard.press("ArrowDown")
+    assert page.input_value("#q3") == "1"
+    page.focus("#add")
+    page.keyboard.press("Enter")
+    assert page.locator("#members tbody tr").count() == 3
+    assert page.evaluate("document.activeElement.closest('#members') !== null")
+    outline = page.evaluate("getComputedStyle(document.activeElement).outlineStyle")
+    assert outline == "solid"
+
+
+@pytest.mark.parametrize("how", [{}, DARK], ids=["light", "dark"])
+@pytest.mark.parametrize("name", PAGES)
+def test_axe_finds_nothing_serious_and_a_picture_is_kept_to_be_looked_at(
+    name: str, how: dict[str, Any], visit: Any
+) -> None:
+    from axe_playwright_python.sync_playwright import Axe
+
+    page = visit(name, **how)
+    page.screenshot(path=ARTEFACTS / f"{name}-{'dark' if how else 'light'}.png", full_page=True)
+    paper = page.evaluate("getComputedStyle(document.body).backgroundColor")
+    brightness = sum(map(int, re.findall(r"\d+", paper)[:3])) / 3
+    assert (brightness < 60) if how else (brightness > 230)
+    page.evaluate("document.querySelectorAll('details').forEach(each => { each.open = true; })")
+    found = Axe().run(page).response["violations"]
+    assert [(each["id"], each["nodes"][0]["html"]) for each in found if each["impact"] in ("serious", "critical")] == []
+
+
+@pytest.mark.parametrize("name", PAGES)
+def test_the_page_fits_a_phone_of_360_points(name: str, visit: Any) -> None:
+    page = visit(name, **PHONE)
+    assert page.evaluate("document.documentElement.scrollWidth") == 360
+    page.screenshot(path=ARTEFACTS / f"{name}-phone.png", full_page=True)
+    small = page.evaluate(
+        "[...document.querySelectorAll('button, form input, select')].filter(e => e.getBoundingClientRect().height < 40).length"
+    )
+    assert small == 0
+
+
+def test_nothing_moves_for_who_asked_for_less_motion_and_print_hides_the_controls(visit: Any) -> None:
+    page = visit("demo", reduced_motion="reduce")
+    assert page.evaluate("getComputedStyle(document.querySelector('circle.you')).transitionDuration") == "0s"
+    page.emulate_media(media="print")
+    assert not page.locator("#save").is_visible()
+    assert page.locator("#lead").is_visible()
+    page.screenshot(path=ARTEFACTS / "demo-print.png", full_page=True)
+
+
+def test_without_javascript_the_page_still_shows_charts_tables_and_files(chromium: Any, saved: Any) -> None:
+    context = chromium.new_context(java_script_enabled=False)
+    page = context.new_page()
+    page.goto(saved["demo"].address)
+    assert page.locator("path.loss").count() == 2
+    assert page.locator("#cells tbody tr").count() == 12
+    assert "recordwise loss" in page.inner_text("noscript")
+    context.close()

@@ -1,0 +1,58 @@
+"""One way to open a table on either engine, for tests that must hold on both."""
+
+import os
+import shutil
+from dataclasses import dataclass
+from typing import Any
+
+import pytest
+
+from recordwise.engines import DuckDB, Spark
+
+FEW = 12
+"""Spark takes a second for a plan that DuckDB runs in ten milliseconds, so it gets so many times fewer random examples."""
+
+
+@dataclass(frozen=True)
+class Choice:
+    """An engine by name, and the SparkSession if it is Spark."""
+
+    name: str
+    spark: Any = None
+
+    def __call__(self, source: Any, schema: Any, **how: Any) -> Any:
+        if self.name == "duckdb":
+            return DuckDB(source, schema, **how)
+        how.pop("threads", None)
+        return Spark(source, schema, spark=self.spark, **how)
+
+    def session_options(self) -> dict[str, Any]:
+        return {"engine": self.name} | ({"spark": self.spark} if self.spark else {})
+
+    def examples(self, wanted: int) -> int:
+        return wanted if self.name == "duckdb" else max(3, wanted // FEW)
+
+
+def local_spark() -> Any:
+    """A small Spark in this process; skips where there is no Java, and fails if nothing may be left out."""
+    if shutil.which("java") is None and not os.environ.get("JAVA_HOME"):
+        reason = "SPARK WAS NOT TESTED: there is no Java on this machine"
+        if os.environ.get("RECORDWISE_REQUIRE_ALL"):
+            pytest.fail(f"{reason}, and RECORDWISE_REQUIRE_ALL is set")
+        pytest.skip(reason)
+    from pyspark.sql import SparkSession
+
+    settings = {
+        "spark.driver.memory": "1g",
+        "spark.driver.host": "127.0.0.1",
+        "spark.driver.bindAddress": "127.0.0.1",
+        "spark.sql.shuffle.partitions": "2",
+        "spark.default.parallelism": "2",
+        "spark.ui.enabled": "false",
+        "spark.ui.showConsoleProgress": "false",
+        "spark.log.level": "ERROR",
+    }
+    builder = SparkSession.builder.master("local[2]").appName("recordwise-tests")
+    for name, value in settings.items():
+        builder = builder.config(name, value)
+    return builder.getOrCreate()

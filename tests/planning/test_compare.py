@@ -1,0 +1,176 @@
+"""A comparison says what Python works out record by record and cell by cell."""
+
+import json
+
+import numpy as np
+import pytest
+from small_table import cell_sums, opened, rows, shape
+
+import recordwise as rw
+from recordwise.errors import GroupLossError, ParameterError
+from recordwise.planning import MultiplicativeNoise, PercentRule, compare
+from recordwise.policy import group_loss
+
+MECHANISMS = {
+    "splitting": rw.UnitSplit(at=50, rho="0.5"),
+    "clamped": rw.Clamped(to=100, rho="0.5"),
+    "power": rw.GeneralizedGaussian(shape="0.5", scale=4),
+    "root": rw.RootTransform(degree=4, offset=10, sigma="0.3"),
+    "log": rw.LogTransform(offset=50, sigma="0.5"),
+}
+
+
+@pytest.fixture(scope="module")
+def table():
+    return rows()
+
+
+@pytest.fixture(scope="module")
+def session():
+    with opened() as found:
+        yield found
+
+
+@pytest.fixture(scope="module")
+def found(session):
+    return compare(session, MECHANISMS, measure="emp", by=shape(), firms=True, realised=True)
+
+
+@pytest.mark.parametrize("name", MECHANISMS)
+def test_losses_over_the_records_are_exact(found, table, name):
+    losses = np.sort(np.asarray(MECHANISMS[name].policy("emp").loss(table)))
+    held = found[name].losses.rho
+    assert held.exact
+    assert held.number == len(losses)
+    assert held.maximum == losses[-1]
+    for p in (0.01, 0.5, 0.9, 0.99, 0.999):
+        assert held.quantile(p) == losses[int(np.ceil(p * len(losses))) - 1]
+    for loss in (0.0, 0.01, 1.0, 10.0):
+        assert held.share_above(loss) == np.mean(losses > loss)
+
+
+@pytest.mark.parametrize("name", MECHANISMS)
+@pytest.mark.theorem("T-GROUP")
+def test_joint_losses_of_firms_are_those_of_the_tight_bound(found, table, name):
+    losses = np.asarray(MECHANISMS[name].policy("emp").loss(table))
+    joint = np.sort([group_loss(losses[table["firm"] == firm]) for firm in np.unique(table["firm"])])
+    held = found[name].firms
+    assert held.number == len(joint)
+    for p in (0.1, 0.5, 0.9, 0.99):
+        exact = joint[int(np.ceil(p * len(joint))) - 1]
+        assert exact * (1 - 1e-9) <= held.quantile(p) <= exact * 1.024
+
+
+@pytest.mark.parametrize("name", ["clamped", "root", "log", "splitting"])
+def test_realised_losses_are_those_of_each_records_own_cell(found, table, name):
+    totals = {cell: sum(values) for cell, values in cell_sums(table, "emp").items()}
+    pairs = zip(table["county"], table["naics"], table["emp"])
+    exact = np.sort(
+        [MECHANISMS[name].realised_loss(int(totals[county, code] - emp), int(emp)) for county, code, emp in pairs]
+    )
+    held = found[name].realised.rho
+    for p in (0.1, 0.5, 0.9, 0.99, 1):
+        wanted = exact[int(np.ceil(p * len(exact))) - 1]
+        # A bin is 2.3 % wide, and the engine adds one grid step to what really changed.
+        assert wanted * 0.999 <= held.quantile(p) <= wanted * 1.025 + 1e-8
+
+
+def test_errors_are_those_of_the_exact_totals(found, table):
+    totals = np.array([sum(values) for values in cell_sums(table, "emp").values()])
+    np.testing.assert_array_equal(np.sort(found.totals), np.sort(totals))
+    np.testing.assert_allclose(found["splitting"].errors, 98)
+    kept = [sum(min(value, 100) for value in values) for values in cell_sums(table, "emp").values()]
+    worst = np.argmax(totals - kept)
+    assert found["clamped"].errors.max() == pytest.approx((totals - kept)[worst] + 1.6448536 * 100, rel=0.01)
+
+
+def test_the_percent_rule_and_multiplicative_noise_look_at_the_contributors(session, table):
+    rule, noise = PercentRule(15), MultiplicativeNoise("0.05", "0.15")
+    narrow = rw.query().where("emp > 300").group_by("county", "naics", keys=shape().key_lists[0])
+    found = compare(session, {"g": rw.Gaussian(sigma=9)}, measure="emp", by=narrow, rule=rule, noise=noise).rules
+    chosen = {name: [v for v, e in zip(values, table["emp"]) if e > 300] for name, values in table.items()}
+    cells = {cell: values for cell, values in cell_sums(chosen, "emp").items() if values}
+    withheld = [values for values in cells.values() if sum(values[2:]) < 0.15 * values[0]]
+    assert (found.cells, found.withheld) == (len(cells), len(withheld))
+    assert 0 < found.withheld < found.cells, "the example must have both kinds of cell"
+    assert found.withheld_value == pytest.approx(sum(map(sum, withheld)) / sum(map(sum, cells.values())))
+    spread = (0.05**2 + 0.05 * 0.15 + 0.15**2) / 3
+    deviations = [np.sqrt(spread * np.sum(np.square(values))) / sum(values) for values in cells.values()]
+    assert found.median_deviation == pytest.approx(np.median(deviations))
+    assert found.lone == sum(len(values) == 1 for values in cells.values())
+
+
+def test_two_largest_that_are_equal_count_twice():
+    import pyarrow as pa
+
+    data = pa.table({"id": [1, 2, 3], "cell": ["a", "a", "a"], "emp": [50, 50, 4]})
+    with rw.Session(data, unit="id", measures={"emp": 1}) as session:
+        by = rw.query().group_by("cell", keys=rw.Keys.product(cell=["a"]))
+        withheld = compare(session, {"g": rw.Gaussian(sigma=9)}, measure="emp", by=by).rules.withheld
+        kept = compare(session, {"g": rw.Gaussian(sigma=9)}, measure="emp", by=by, rule=PercentRule(7)).rules.withheld
+    assert (withheld, kept) == (1, 0), "the rest of 4 is less than 10 % of 50 but not less than 7 %"
+
+
+def test_equal_variance_is_equal_at_the_total_asked_for(session):
+    found = compare(session, MECHANISMS, measure="emp", by=shape(), variance=400, at_total=2000)
+    for each in found.candidates:
+        assert float(each.mechanism.variance(2000.0)) == pytest.approx(400, rel=0.01)
+
+
+def test_equal_error_is_equal_at_the_total_asked_for(session):
+    found = compare(session, MECHANISMS, measure="emp", by=shape(), relative_error="0.1", at_total=2000, level=0.9)
+    from recordwise.planning import error_quantiles
+
+    for each in found.candidates:
+        assert error_quantiles(each.mechanism, np.array([2000.0]), level=0.9)[0] == pytest.approx(200, rel=0.006)
+
+
+def test_private_keys_have_a_delta_beside_the_loss(session, table):
+    selected = rw.query().group_by("county", "naics", keys=rw.Keys.select(rho=1, delta="0.001", pieces={"emp": 50}))
+    found = compare(session, {"log": MECHANISMS["log"]}, measure="emp", by=selected, realised=True)
+    policy = session.policy_of(selected.sum("emp", MECHANISMS["log"]))
+    deltas = np.sort(np.minimum(policy.delta(table), 1))
+    assert found["log"].losses.delta.quantile(0.9) == deltas[int(np.ceil(0.9 * len(deltas))) - 1]
+    # No record is alone in its cell, so that no key was listed because of one record.
+    assert found["log"].realised.delta.maximum == 0
+    with pytest.raises(GroupLossError):
+        compare(session, {"log": MECHANISMS["log"]}, measure="emp", by=selected, firms=True)
+
+
+def test_counts_are_compared_too(session, table):
+    found = compare(session, {"counts": rw.Gaussian(rho="0.1")}, measure="count", by=shape())
+    assert found["counts"].losses.rho.maximum == pytest.approx(0.1)
+    assert found.totals.sum() == len(table["id"])
+    assert found.rules is None
+
+
+def test_results_say_that_they_are_confidential_unless_the_records_are_not(session, found):
+    assert "CONFIDENTIAL" in repr(found)
+    assert "CONFIDENTIAL" in found._repr_html_()
+    assert "CONFIDENTIAL" in json.dumps(found.to_json())
+    synthetic = compare(session, {"g": rw.Gaussian(sigma=9)}, measure="emp", by=shape(), data="synthetic")
+    assert "CONFIDENTIAL" not in repr(synthetic) + synthetic._repr_html_()
+
+
+def test_bad_arguments_are_refused(session):
+    asked = {"measure": "emp", "by": shape()}
+    with pytest.raises(ParameterError, match="at least one mechanism"):
+        compare(session, {}, **asked)
+    with pytest.raises(ParameterError, match="not a measure"):
+        compare(session, MECHANISMS, measure="empl", by=shape())
+    with pytest.raises(ParameterError, match="must say what the records are"):
+        compare(session, MECHANISMS, **asked, data="secret")
+    with pytest.raises(ParameterError, match="at_total is needed"):
+        compare(session, MECHANISMS, **asked, variance=400)
+    with pytest.raises(ParameterError, match="exclude one another"):
+        compare(session, MECHANISMS, **asked, variance=400, relative_error="0.1", at_total=5)
+    lists = [rw.Keys.product(county=["01"]), rw.Keys.product(naics=["111"])]
+    levels = rw.query().levels("county", "naics", keys=lists)
+    with pytest.raises(ParameterError, match="several levels"):
+        compare(session, {"g": rw.Gaussian(sigma=9)}, measure="emp", by=levels)
+
+
+def test_comparing_costs_nothing(session):
+    before = len(session.history())
+    compare(session, {"g": rw.Gaussian(sigma=9)}, measure="emp", by=shape())
+    assert len(session.history()) == before

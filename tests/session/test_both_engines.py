@@ -1,0 +1,109 @@
+"""The same release from DuckDB and from Spark: with the same noise, the same to the last digit of every table."""
+
+from typing import Any
+
+import pyarrow as pa
+import pytest
+
+import recordwise as rw
+from recordwise.noise import Seeded
+from recordwise.quantiles import Grid
+from small_release import CODES, COUNTIES, keys, question, records
+
+GRID = Grid.log(1, 10**5, bits=6)
+
+
+def levels_and_sums() -> Any:
+    return question()
+
+
+def firms_averages_and_quantiles() -> Any:
+    asked = rw.query().where("emp > 1 AND naics <> '112'").group_by("county", keys=rw.Keys.product(county=COUNTIES))
+    asked = asked.count_distinct("firm", rw.Gaussian(rho="0.1"))
+    asked = asked.avg("emp", sum=rw.UnitSplit(at=20, rho="0.1"), count=rw.Gaussian(rho="0.1"))
+    return asked.quantile("pay", p="0.5", grid=GRID, rho="0.1").sum("pay", rw.Clamped(to=900, rho="0.1"))
+
+
+def firms_at_every_level() -> Any:
+    asked = rw.query().group_by("county", keys=keys()).levels(rw.prefix("naics", [1, 2]), "naics")
+    return asked.count_distinct("firm", rw.Gaussian(rho="0.1")).count(rw.Gaussian(rho="0.1"))
+
+
+def keys_selected_on_pieces() -> Any:
+    chosen = rw.Keys.select(rho="0.5", delta="1e-3", pieces={"emp": 5})
+    asked = rw.query().where("emp > 0").group_by("county", rw.prefix("naics", 2), keys=chosen)
+    return asked.sum("emp", rw.UnitSplit(at=5, rho="0.1")).quantile("pay", p="0.9", grid=GRID, rho="0.1")
+
+
+def keys_selected_from_a_domain() -> Any:
+    domain = {"county": COUNTIES, "naics": [*CODES, "999"]}
+    chosen = rw.Keys.select_from(domain, rho="0.1", threshold=20)
+    return rw.query().group_by("county", "naics", keys=chosen).sum("pay", rw.LogTransform(offset=10, sigma="0.5"))
+
+
+def groups_by_size() -> Any:
+    from recordwise.plan import parse_sql
+
+    text = """SELECT CASE WHEN emp < 2 THEN 'tiny' WHEN emp BETWEEN 2 AND 9 THEN 'small' ELSE 'large' END AS size,
+              COUNT(*), SUM(pay) FROM t WHERE NOT county IN ('03', 'x') GROUP BY size"""
+    at = rw.by("county", {"01": 40, "02": 400}, default=4000)
+    mechanisms = {"*": rw.Gaussian(rho="0.1"), "pay": rw.UnitSplit(at=at, rho="0.1")}
+    return parse_sql(text, mechanisms=mechanisms, keys=rw.Keys.of({"size": ["tiny", "small", "large", "none"]}))
+
+
+QUESTIONS = [
+    levels_and_sums,
+    firms_averages_and_quantiles,
+    firms_at_every_level,
+    keys_selected_on_pieces,
+    keys_selected_from_a_domain,
+    groups_by_size,
+]
+
+
+def session(rows: Any, **how: Any) -> rw.Session:
+    return rw.Session(rows, unit="id", firm="firm", measures={"emp": 1, "pay": 1}, dataset="small", **how)
+
+
+@pytest.fixture(scope="module")
+def rows() -> pa.Table:
+    return records(300)
+
+
+@pytest.fixture(scope="module")
+def on_spark(rows, spark_session):
+    """One validated session for all questions."""
+    with session(rows, engine="spark", spark=spark_session) as opened:
+        yield opened
+
+
+@pytest.mark.parametrize("asks", QUESTIONS, ids=lambda asks: asks.__name__)
+def test_both_engines_publish_the_same_tables_with_the_same_noise(rows, on_spark, asks) -> None:
+    with session(rows) as here:
+        ours = here.run(asks(), rng=Seeded(9))
+    theirs = on_spark.run(asks(), rng=Seeded(9))
+    assert ours.digest == theirs.digest
+    assert [table.data.to_pydict() for table in ours.tables] == [table.data.to_pydict() for table in theirs.tables]
+    assert ours.policy == theirs.policy
+
+
+@pytest.mark.parametrize("split", [{"emp": 3, "pay": 100}, {"pay": rw.by("county", {"01": 90}, default=1000)}])
+def test_both_engines_cut_the_same_pieces_in_the_same_types(rows, on_spark, split) -> None:
+    seen: list[pa.Table] = []
+    with session(rows) as here:
+        for opened in (here, on_spark):
+            opened.run_foreign(lambda table: seen.append(table) or 0, split=split, rho=1)
+    assert seen[0].equals(seen[1])
+
+
+def test_both_engines_tell_the_owner_the_same_losses(rows, on_spark) -> None:
+    asked = rw.query().group_by("county", keys=rw.Keys.product(county=COUNTIES))
+    asked = asked.sum("pay", rw.LogTransform(offset=100, sigma=1)).sum("emp", rw.UnitSplit(at=5, rho="0.1"))
+    with session(rows) as here:
+        policy = here.policy_of(asked) + here.policy_of(asked, tight=False)
+        for bound in ("tight", "simple", "advanced"):
+            found = [opened.firm_loss_summary(policy, bound=bound).counts.tolist() for opened in (here, on_spark)]
+            assert found[0] == found[1]
+        assert here.loss_summary(policy).counts.tolist() == on_spark.loss_summary(policy).counts.tolist()
+        realised = [opened.realised_loss_summary(asked).counts.tolist() for opened in (here, on_spark)]
+        assert realised[0] == realised[1]
