@@ -42,7 +42,8 @@ class Reading:
         return cls(feature=feature, edges=edges, heights=shares[0] - shares[1])
 
     def at(self, values: FloatArray) -> FloatArray:
-        return self.heights[_places(self.edges, values)]
+        found: FloatArray = self.heights[_places(self.edges, values)]
+        return found
 
 
 def _edges(known: FloatArray) -> FloatArray:

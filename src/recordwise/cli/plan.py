@@ -9,6 +9,7 @@ import typer
 from recordwise.cli.failing import AsJson, Debug, ends_well
 
 if TYPE_CHECKING:
+    from recordwise.engines.sources import Postgres
     from recordwise.plan import Query
     from recordwise.planfile import PlanFile
 
@@ -294,9 +295,11 @@ def _printed(found: Any, as_json: bool) -> bool:
     return False
 
 
-def _relative(source: tuple[str, ...], out: Path) -> str:
+def _relative(source: "tuple[str, ...] | Postgres", out: Path) -> "str | Postgres":
     import os
 
+    if not isinstance(source, tuple):
+        return source
     return os.path.relpath(source[0], out.resolve().parent)
 
 

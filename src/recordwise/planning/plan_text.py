@@ -10,6 +10,7 @@ from typing import Any
 
 import pyarrow as pa
 
+from recordwise.engines.sources import Postgres
 from recordwise.errors import ParameterError
 from recordwise.functions import Function
 from recordwise.plan import Keys, Prefix, Query, Schema
@@ -52,7 +53,7 @@ def plan_text(
     schema: Schema,
     *,
     dataset: str,
-    source: str,
+    source: str | Postgres,
     ledger: str,
     tuned_on: str,
     accept_tuning: str | None = None,
@@ -68,7 +69,7 @@ def plan_text(
     parts = [
         *(f"# {line}" for line in _wrapped(comment)),
         f"dataset = {_value(dataset)}",
-        f"source = {_value(source)}",
+        *_source(source),
         f"ledger = {_value(ledger)}",
         f"tuned_on = {_value(tuned_on)}",
         *_acceptance(tuned_on, accept_tuning),
@@ -79,6 +80,12 @@ def plan_text(
     ]
     files = {_key_file(name): keys.table for name, keys in names.items() if isinstance(keys, Keys) and _long(keys)}
     return PlanText(text="\n".join(parts) + "\n", key_files=files)
+
+
+def _source(source: str | Postgres) -> list[str]:
+    if isinstance(source, Postgres):
+        return [f"source = {_value(source.uri)}", f"table = {_value(source.table)}"]
+    return [f"source = {_value(source)}"]
 
 
 def _wrapped(comment: str) -> list[str]:

@@ -10,6 +10,7 @@ import numpy as np
 
 from recordwise.arithmetic import FloatArray
 from recordwise.confidential import OwnerView
+from recordwise.engines.sources import Postgres
 from recordwise.errors import ParameterError
 from recordwise.planning.candidates import best_offset, families, has_offset, with_offset
 from recordwise.planning.fitness import (
@@ -75,7 +76,7 @@ class Recommendation:
         return f"{first}. {second}."
 
     def plan(
-        self, *, source: str, ledger: str, dataset: str | None = None, accept_tuning: str | None = None
+        self, *, source: str | Postgres, ledger: str, dataset: str | None = None, accept_tuning: str | None = None
     ) -> PlanText:
         """A plan file that releases the recommended mechanisms; ``recordwise check`` accepts it.
 
@@ -93,7 +94,7 @@ class Recommendation:
             comment=self.why() if self.fitness.data != "confidential" else self.mark,
         )
 
-    def save(self, path: str | Path, *, source: str, ledger: str, accept_tuning: str | None = None) -> Path:
+    def save(self, path: str | Path, *, source: str | Postgres, ledger: str, accept_tuning: str | None = None) -> Path:
         """Write the plan file, and beside it the public keys where they are too many for it."""
         return self.plan(source=source, ledger=ledger, accept_tuning=accept_tuning).save(path)
 

@@ -12,6 +12,7 @@ from sqlglot import exp
 
 from recordwise.engines.connection import Connection
 from recordwise.engines.engine import MOST_PIECES
+from recordwise.engines.owner_passes import OwnerPasses
 from recordwise.engines.passes import Passes
 from recordwise.engines.results import FoundTotals, TableTotals
 from recordwise.engines.sources import CsvFiles, ParquetFiles
@@ -108,6 +109,11 @@ class Spark:
         """A histogram over the records of a table's public cells, of a value that may use its cell's ``total0``, ``total1``..."""
         self._ready(plan.schema)
         return self._passes.summarise_beside_totals(plan, table, value, edges)
+
+    def owner_passes(self) -> OwnerPasses:
+        """What the owner looks at while planning."""
+        self._ready(self.schema)
+        return OwnerPasses(self._passes)
 
     def close(self) -> None:
         """Remove our view, forget the cells, and stop Spark if it was started here."""
