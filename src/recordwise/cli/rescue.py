@@ -19,7 +19,7 @@ MEGABYTE = 1_000_000
 
 
 def check_room(plan: "Plan", out: Path) -> None:
-    """Refuse a disk too small for the tables, before anything is spent. Private keys are not counted: nobody knows how many there are."""
+    """Refuse a disk too small for the tables, before anything is spent. Private keys are not counted: nobody knows how many."""
     import shutil
 
     needed, free = SMALLEST + expected_bytes(plan), shutil.disk_usage(out.parent).free
