@@ -5,21 +5,21 @@ import sys
 from pathlib import Path
 
 from fuzz.runner import Summary, fuzz
-from fuzz.targets import SHARES, TARGETS
+from fuzz.targets import SHARES
 
 MILLION = 1_000_000
 
 
 def main() -> int:
     asked = argparse.ArgumentParser(prog="python -m fuzz", description="Feed hostile inputs to recordwise.")
-    asked.add_argument("targets", nargs="*", metavar="TARGET", help=f"of {', '.join(TARGETS)}; all by default")
+    asked.add_argument("targets", nargs="*", metavar="TARGET", help=f"of {', '.join(SHARES)}; all by default")
     asked.add_argument("--inputs", type=int, default=MILLION, help="in total over the targets (1,000,000)")
     asked.add_argument("--seed", default="1", help="another seed, other inputs")
     asked.add_argument("--findings", type=Path, default=Path("fuzz-findings"), help="a folder for what is found")
     given = asked.parse_args()
-    if unknown := set(given.targets) - set(TARGETS):
+    if unknown := set(given.targets) - set(SHARES):
         asked.error(f"unknown: {', '.join(sorted(unknown))}")
-    names = given.targets or list(TARGETS)
+    names = given.targets or list(SHARES)
     whole = sum(SHARES[name] for name in names)
     given.findings.mkdir(parents=True, exist_ok=True)
     summaries = []

@@ -9,7 +9,8 @@ from typing import Any
 EDGES = ["0", "-1", "1", "255", "65536", "9007199254740993", "18446744073709551616", "1e308", "1e-400", "-0", "1/0",
          "1/3", "0x10", "NaN", "Infinity", "1_000", "\u0663", "9" * 30, "0." + "3" * 30]  # fmt: skip
 PIECES = [b"\x00", b"\xff\xfe", b"\xef\xbb\xbf", b"\r\n", b"\n", b"\r", b'"', b"'", b"\\", b",", b";", b"(", b")", b"[",
-          b"]", b"{", b"}", b"=", b"#", b"--", b"/*", "é".encode(), "\u202e".encode(), "\ud83d\ude00".encode("utf-16", "surrogatepass"),
+          b"]", b"{", b"}", b"=", b"#", b"--", b"/*", "é".encode(), "\u202e".encode(),
+          "\ud83d\ude00".encode("utf-16", "surrogatepass"),
           b"\xed\xa0\x80", b"\x1a", b"\t", b" " * 40, b"A" * 300]  # fmt: skip
 
 

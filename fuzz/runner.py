@@ -44,14 +44,14 @@ class Summary:
         return sum(self.counts[kind] for kind in ("wrong", "traceback", "slow", "crash", "hang"))
 
 
-def fuzz(name: str, inputs: int, *, seed: str, folder: Path) -> Summary:
+def fuzz(name: str, inputs: int, *, seed: str, folder: Path, seconds: float = SECONDS) -> Summary:
     """Run ``inputs`` inputs of one target; findings are saved in the folder."""
     summary, began, first = Summary(name), time.monotonic(), 0
     while first < inputs:
         path = folder / f"{name}.board"
         path.unlink(missing_ok=True)
         board = Board(path)
-        ended = _watched(name, first, inputs, seed, folder, board)
+        ended = _watched(name, first, inputs, seed, folder, board, seconds)
         summary.add(board.told())
         if board.finished():
             break
@@ -65,7 +65,7 @@ def fuzz(name: str, inputs: int, *, seed: str, folder: Path) -> Summary:
     return summary
 
 
-def _watched(name: str, first: int, last: int, seed: str, folder: Path, board: Board) -> str:
+def _watched(name: str, first: int, last: int, seed: str, folder: Path, board: Board, seconds: float) -> str:
     """Run a worker to its end; how it ended: ``done``, ``crash`` or ``hang``."""
     command = [sys.executable, "-m", "fuzz.worker", name, str(first), str(last), seed, str(folder)]
     log = (folder / f"{name}.log").open("ab")
@@ -79,7 +79,7 @@ def _watched(name: str, first: int, last: int, seed: str, folder: Path, board: B
             number, _ = board.in_hand()
             if number != seen:
                 seen, since, spent = number, time.monotonic(), _processor(worker.pid)
-            elif board.in_hand()[1] and _hangs(_processor(worker.pid) - spent, time.monotonic() - since):
+            elif board.in_hand()[1] and _hangs(_processor(worker.pid) - spent, time.monotonic() - since, seconds):
                 os.killpg(worker.pid, signal.SIGKILL)
                 worker.wait()
                 return "hang"
@@ -92,9 +92,9 @@ def _watched(name: str, first: int, last: int, seed: str, folder: Path, board: B
     return "done" if board.finished() else "crash"
 
 
-def _hangs(processor: float, clock: float) -> bool:
+def _hangs(processor: float, clock: float, seconds: float) -> bool:
     # The worker itself notes what ends a little late; beyond twice the limit it is stopped.
-    return processor > 2 * SECONDS or clock > WAITING
+    return processor > 2 * seconds or clock > WAITING
 
 
 def _processor(process: int) -> float:

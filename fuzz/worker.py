@@ -73,7 +73,7 @@ def run(name: str, first: int, last: int, seed: str, folder: Path) -> None:
         if place:
             keep(folder, name, kind, place, data)
         counts[kind] += 1
-        if number % 256 == 255 or number == last - 1:
+        if place or number % 256 == 255 or number == last - 1:
             peak = resource.getrusage(resource.RUSAGE_SELF).ru_maxrss / 1024
             told = {"next": number + 1, "counts": counts, "slowest": slowest, "peak": peak}
             board.tell(told | {"lines": len(guidance.lines), "pool": len(guidance.pool)})

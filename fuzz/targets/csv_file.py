@@ -31,7 +31,8 @@ SCHEMA = Schema.of(
 NAMES = ["id", "firm", "county", "size", "open", "emp", "pay"]
 NOISE = rw.Gaussian(sigma=10)
 WORDS = [word.encode() for word in (
-    "1e3", "0.1", "-1", "+5", " 7 ", "1_000", "1,000", "0x1F", "NaN", "inf", "1.5", "9007199254740993", '"a""b"', '"x\ny"', '""', "NULL", "true", "T", "\\N",
+    "1e3", "0.1", "-1", "+5", " 7 ", "1_000", "1,000", "0x1F", "NaN", "inf", "1.5", "9007199254740993", '"a""b"',
+    '"x\ny"', '""', "NULL", "true", "T", "\\N",
     "1.005", "0.30", "1E-2", "١", "－1", ".5", "5.", "1e", "00012", "id,firm", "\ufeff", "#", "2.50000000000000000001",
 )]  # fmt: skip
 PLAIN = re.compile(r"[+-]?(\d+\.?\d*|\.\d+)([eE][+-]?\d+)?")

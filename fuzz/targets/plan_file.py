@@ -19,9 +19,12 @@ from recordwise.plan.analysis import plan_policy, plan_warnings
 from recordwise.planfile import PlanFile, load_plan
 
 WORDS = [word.encode() for word in (
-    "rho = ", "sigma = ", 'kind = "', "UnitSplit", "LogTransform", "at = 50", "[[queries]]\n", "[[budget]]\n", "[keys.areas]\n", "[schema]\n",
-    "group_by = ", "levels = { by = [", "prefix = ", "keys = ", "product = ", "count = ", "sum.emp = ", "where = ", '"emp < 5"', "variance = 2",
-    "at_total = ", "signed = true", 'f = "log(x / 2 + 3)"', "share = [", "select = { rho = 0.1, delta = 1e-6 }", "quantile.emp = ", "1e400", "inf", "nan",
+    "rho = ", "sigma = ", 'kind = "', "UnitSplit", "LogTransform", "at = 50", "[[queries]]\n", "[[budget]]\n",
+    "[keys.areas]\n", "[schema]\n",
+    "group_by = ", "levels = { by = [", "prefix = ", "keys = ", "product = ", "count = ", "sum.emp = ", "where = ",
+    '"emp < 5"', "variance = 2",
+    "at_total = ", "signed = true", 'f = "log(x / 2 + 3)"', "share = [", "select = { rho = 0.1, delta = 1e-6 }",
+    "quantile.emp = ", "1e400", "inf", "nan",
     "2024-01-01", "0x1F", '"1/3"', "true",
 )]  # fmt: skip
 GAUSS = [
@@ -201,7 +204,8 @@ def query_text(rng: Random) -> str:
     if rng.random() < 0.25:
         return (
             '[[queries]]\nsql = "SELECT county, COUNT(*) AS n, SUM(emp) FROM t WHERE size > 3 GROUP BY county"\n'
-            f"keys = {{ rows = {{ county = ['1', '2'] }} }}\nmechanisms.n = 'small'\nmechanisms.emp = {rng.choice(SUMS[:1] + SUMS[3:])}\n"
+            "keys = { rows = { county = ['1', '2'] } }\nmechanisms.n = 'small'\n"
+            f"mechanisms.emp = {rng.choice(SUMS[:1] + SUMS[3:])}\n"
         )
     groups = rng.choice(
         (

@@ -38,9 +38,12 @@ MECHANISMS = dict.fromkeys(("*", "emp", "pay", "firm", "id"), NOISE)
 LARGEST = 5_000
 """Cells beyond which a comparison is left out."""
 WORDS = [word.encode() for word in (
-    "SELECT ", " FROM t ", " WHERE ", " GROUP BY ", " AND ", " OR ", " NOT ", " IN (", "BETWEEN 1 AND 3", " IS NULL", " AS n", "COUNT(*)",
-    "SUM(emp)", "SUM(pay)", "COUNT(DISTINCT firm)", "AVG(emp)", "CASE WHEN ", " THEN 'a' ELSE 'b' END", "LEFT(naics, 2)", "county", "naics",
-    "size", "open", "emp", "pay", "'01'", "TRUE", "2.5", "<>", ">=", "::int", "FILTER (WHERE open)", "OVER ()", "DISTINCT ", "ILIKE ", " COLLATE NOCASE",
+    "SELECT ", " FROM t ", " WHERE ", " GROUP BY ", " AND ", " OR ", " NOT ", " IN (", "BETWEEN 1 AND 3", " IS NULL",
+    " AS n", "COUNT(*)",
+    "SUM(emp)", "SUM(pay)", "COUNT(DISTINCT firm)", "AVG(emp)", "CASE WHEN ", " THEN 'a' ELSE 'b' END",
+    "LEFT(naics, 2)", "county", "naics",
+    "size", "open", "emp", "pay", "'01'", "TRUE", "2.5", "<>", ">=", "::int", "FILTER (WHERE open)", "OVER ()",
+    "DISTINCT ", "ILIKE ", " COLLATE NOCASE",
 )]  # fmt: skip
 
 

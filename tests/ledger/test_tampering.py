@@ -182,6 +182,20 @@ def test_a_release_made_consistent_is_still_the_one_that_was_booked(tmp_path) ->
     assert any("not those that were released" in problem for problem in verify(tmp_path / "l", against=[path.parent]))
 
 
+def test_a_changed_fitted_column_is_detected(tmp_path) -> None:
+    asked = rw.query().group_by("county", keys=keys()).count(rw.Gaussian(rho="0.1"), alias="n")
+    with session(records(), tmp_path / "l", generous()) as opened:
+        opened.run(asked).consistent().save(tmp_path / "fitted", csv=False)
+    assert verify(tmp_path / "l", against=[tmp_path / "fitted"]) == []
+    path = tmp_path / "fitted" / "county.parquet"
+    table = pq.read_table(path)
+    place = table.column_names.index("n_fit")
+    changed = table.set_column(place, "n_fit", [[value + 1 for value in table["n_fit"].to_pylist()]])
+    pq.write_table(changed.replace_schema_metadata(table.schema.metadata), path)
+    (problem,) = verify(tmp_path / "l", against=[tmp_path / "fitted"])
+    assert "its fitted columns are not those release.json was written with" in problem
+
+
 def test_a_changed_csv_file_is_detected(books) -> None:
     path = books.parent / "a" / "county_by_naics3.csv"
     path.write_text(path.read_text().replace('"01","111",', '"01","111",1', 1))

@@ -1,7 +1,7 @@
 """DuckDB's own parser, asked about SQL text that ours has read.
 
-Ours mends what it reads: a comma too many, a bracket never closed, a keyword in the wrong place. What somebody meant by such text
-is a guess, so text that only one of two parsers understands is refused. Nothing runs: the connection has no table and reads no file.
+Ours mends what it reads: a comma too many, a bracket never closed, a keyword in the wrong place. What was meant by such text is a
+guess, so text that only one of two parsers understands is refused. Nothing runs: the connection has no table and reads no file.
 """
 
 import os
