@@ -20,8 +20,8 @@ SPLITTING = {
 """Thresholds at which records are split. The paper's."""
 BUDGETS = (1, 10)
 DIVISION = (
-    "The total budget is divided equally among the 25 tables (five attributes at five NAICS levels). The "
-    "division is ours."
+    "The total budget is divided equally among the 25 tables (five attributes at five NAICS levels). The division is "
+    "ours."
 )
 
 

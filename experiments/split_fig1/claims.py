@@ -23,8 +23,8 @@ def at_rho_one(optima: Sequence[Row], column: str) -> dict[float, float]:
 def formula(checks: Sequence[Row]) -> Claim:
     worst = max(abs(row["distance"]) for row in checks)
     return Claim(
-        statement="The error of a clamped sum is noise, squared bias and spread: D^2/(2 rho) + (n E(X-D)+)^2 + n "
-        "Var min(X,D).",
+        statement="The error of a clamped sum is noise, squared bias and spread: D^2/(2 rho) + (n E(X-D)+)^2 + n Var "
+        "min(X,D).",
         paper="the formula behind Figure 1",
         ours=f"simulation with rw.Clamped at {len(checks)} best clamps: at most {worst:.1f} standard errors away",
         agrees=worst < DISTANCE,
@@ -36,8 +36,8 @@ def as_plotted(optima: Sequence[Row]) -> Claim:
     found = at_rho_one(optima, "mse_over_sum")
     good = all(ratio > 1 for ratio in found.values())
     return Claim(
-        statement="At rho = 1 and n = 1000 even the best clamp leaves an error larger than the sum itself "
-        "(MSE/E, as plotted).",
+        statement="At rho = 1 and n = 1000 even the best clamp leaves an error larger than the sum itself (MSE/E, as "
+        "plotted).",
         paper="Figure 1 plots MSE/E; read as a relative error it says that the sum is lost",
         ours=", ".join(f"{ratio:,.0f} at tail {tail}" for tail, ratio in found.items()),
         agrees=good,

@@ -15,10 +15,9 @@ STEPS = 2
 SETTING = (
     f"{RECORDS:,} Pareto values (least value 1) are cut at the clamp, added, and get Gaussian noise of variance "
     "clamp^2/(2 rho).",
-    "The error is about n E X, so the spread of the values counts; a closed form, checked by simulation at the "
-    "best clamps.",
-    f"Tails {', '.join(map(str, TAILS))} and rho {', '.join(f'{rho:g}' for rho in RHOS)}: tails from the paper, "
-    "rho ours.",
+    "The error is about n E X, so the spread of the values counts; a closed form, checked by simulation at the best "
+    "clamps.",
+    f"Tails {', '.join(map(str, TAILS))} and rho {', '.join(f'{rho:g}' for rho in RHOS)}: tails from the paper, rho ours.",
 )
 
 
@@ -43,11 +42,10 @@ def reproduce(*, runs: int, seed: int, tell: Tell) -> Reproduction:
             Picture(
                 name="split-fig1",
                 figure=figure(rows, optima),
-                caption="Above, the squared error over the sum, as printed; below, its root over the sum: a "
-                "relative error.",
-                alt="Error against the clamp for three tails and three values of rho, on log scales. Each curve "
-                "has one valley. "
-                "In the upper row the valleys lie above 1; below, with the root, at rho 1 they lie at 0.26, 0.09 "
+                caption="Above, the squared error over the sum, as printed; below, its root over the sum: a relative "
+                "error.",
+                alt="Error against the clamp for three tails and three values of rho, on log scales. Each curve has one "
+                "valley. In the upper row the valleys lie above 1; below, with the root, at rho 1 they lie at 0.26, 0.09 "
                 "and 0.05.",
             ),
         ),

@@ -20,8 +20,7 @@ def alone(smallest: Sequence[Row], kind: str) -> Claim:
     rows = [row for row in smallest if row["kind"] == kind and row["budget"] == "alone"]
     good = all(row["median_are"] <= GOAL for row in rows)
     return Claim(
-        statement=f"SIM, {kind} groups, each value alone with the whole of rho = 1, {RECORDS:,} records: the "
-        "claim holds.",
+        statement=f"SIM, {kind} groups, each value alone with the whole of rho = 1, {RECORDS:,} records: the claim holds.",
         paper=SAID,
         ours="; ".join(map(told, rows)),
         agrees=good,
@@ -31,8 +30,8 @@ def alone(smallest: Sequence[Row], kind: str) -> Claim:
 
 def told(row: Row) -> str:
     return (
-        f"{row['value']} (tail {TAILS[row['value']]}) split at {row['at']:g}: median error {row['median_are']:.1%}, "
-        f"and 10 % from {row['smallest_records']:,} records on"
+        f"{row['value']} (tail {TAILS[row['value']]}) split at {row['at']:g}: median error {row['median_are']:.1%}, and "
+        f"10 % from {row['smallest_records']:,} records on"
     )
 
 
@@ -40,8 +39,8 @@ def together(smallest: Sequence[Row]) -> Claim:
     rows = [row for row in smallest if row["budget"] == "both values"]
     good = all(row["median_are"] <= GOAL for row in rows)
     return Claim(
-        statement="SIM, both values published under one rho = 1 (half each) and less than 1 % above rho in all "
-        "(our reading).",
+        statement="SIM, both values published under one rho = 1 (half each) and less than 1 % above rho in all (our "
+        "reading).",
         paper=SAID,
         ours="; ".join(f"{row['kind']} {told(row)}" for row in rows),
         agrees=good,
@@ -61,8 +60,8 @@ def on_the_grid(sim: Sequence[Row]) -> Claim:
     }
     asked = {(row["kind"], row["value"]) for row in sim}
     return Claim(
-        statement="SIM: the figure has a threshold for which the claim holds, for each value and kind of groups "
-        "(drawn noise).",
+        statement="SIM: the figure has a threshold for which the claim holds, for each value and kind of groups (drawn "
+        "noise).",
         paper=SAID,
         ours=f"found for {len(met)} of {len(asked)}",
         agrees=met == asked,
@@ -103,8 +102,8 @@ def cattle_averages(cis: Sequence[Row]) -> Claim:
     return Claim(
         statement="CIS stand-in: clamped averages (zCDP) are off by more than split sums, whatever the clamp.",
         paper="our reading of what the figure is to show",
-        ours=f"median error at the best clamp: State averages {clamped:.1%}; split State sums {split:.1%} with < "
-        "1 % above rho",
+        ours=f"median error at the best clamp: State averages {clamped:.1%}; split State sums {split:.1%} with < 1 % "
+        "above rho",
         agrees=clamped > split,
         why="" if clamped > split else "The clamped average is the better one here.",
     )

@@ -19,10 +19,9 @@ from experiments.frame import data_folder
 OPERATIONS = "nass_county_milk_operations_by_size_2022.csv.gz"
 COWS = "nass_county_milk_cows_2022.csv.gz"
 REAL = (
-    "Dairy operations of the 2022 Census of Agriculture, read from the data folder: numbers by county and size "
-    "class, expanded to "
-    "one herd each and made to add up to the county's inventory where it was published. They stand in for the "
-    "cattle survey."
+    "Dairy operations of the 2022 Census of Agriculture, read from the data folder: numbers by county and size class, "
+    "expanded to one herd each and made to add up to the county's inventory where it was published. They stand in for "
+    "the cattle survey."
 )
 TAIL = 1.32
 """Pareto exponent above 500 head: gives the published mean of about 2,050."""

@@ -17,8 +17,8 @@ def claims(tables: Sequence[Row], losses: Sequence[Row], limits: Sequence[Row], 
 def reached(tables: Sequence[Row]) -> Claim:
     least = min(row["queries_met"] for row in tables)
     return Claim(
-        statement="The noise meets its goal: in every table 95 % of the queries keep the error with probability "
-        "95 % (by law).",
+        statement="The noise meets its goal: in every table 95 % of the queries keep the error with probability 95 % (by "
+        "law).",
         paper="the definition of fitness for use",
         ours=f"{len(tables)} tables; the share of queries that meet the goal is {least:.2%} or more",
         agrees=least >= QUERIES,
@@ -29,8 +29,8 @@ def reached(tables: Sequence[Row]) -> Claim:
 def drawn(tried: Row) -> Claim:
     good = tried["worst"] >= QUERIES
     return Claim(
-        statement="The same by drawing: over all queries and runs at most 5 % of the errors exceed the goal, in "
-        "every table.",
+        statement="The same by drawing: over all queries and runs at most 5 % of the errors exceed the goal, in every "
+        "table.",
         paper="the definition of fitness for use",
         ours=f"{tried['worst']:.1%} of the errors meet the goal in the worst table, {tried['mean']:.1%} on average",
         agrees=good,
@@ -64,8 +64,7 @@ def square(losses: Sequence[Row]) -> Claim:
     return Claim(
         statement="Halving the error costs an establishment four times the loss.",
         paper="a consequence of Gaussian noise",
-        ours=f"90 % quantile of the loss: {ratios[0]:.2f} times from 10 % to 5 %, {ratios[1]:.2f} times from 20 % "
-        "to 10 %",
+        ours=f"90 % quantile of the loss: {ratios[0]:.2f} times from 10 % to 5 %, {ratios[1]:.2f} times from 20 % to 10 %",
         agrees=good,
         why="Up to the lattice: errors are whole numbers, and counts have only a few steps of noise."
         if good
@@ -78,15 +77,13 @@ def without_splitting(limits: Sequence[Row]) -> Claim:
     worst = {scheme: min(row["worst_level"] for row in limits if row["scheme"] == scheme) for scheme in schemes}
     good = max(worst.values()) < QUERIES
     return Claim(
-        statement=f"No top-coding scheme reaches a {float(limits[0]['goal']):.0%} goal on 95 % of every table at "
-        "any budget: "
-        "the bias alone is too large.",
+        statement=f"No top-coding scheme reaches a {float(limits[0]['goal']):.0%} goal on 95 % of every table at any "
+        "budget: the bias alone is too large.",
         paper=READING,
         ours="share of queries within the goal without any noise, worst table: "
         + ", ".join(f"{scheme} {share:.1%}" for scheme, share in worst.items()),
         agrees=good,
-        why="Narrowly for Conservative, whose payroll tables would pass; there it is the noise that stands in "
-        "the way (figure 3)."
+        why="With the widest bounds only just: there it is the noise that stands in the way (figure 3)."
         if good
         else "With the widest bounds the bias is small enough; there it is the noise that stands in the way "
         "(figure 3).",

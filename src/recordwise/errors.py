@@ -8,6 +8,9 @@ they are built from parameters, names and counts, and the parts are kept as attr
 class RecordwiseError(Exception):
     """The common ancestor: catch it to catch everything recordwise refuses."""
 
+    __context__: BaseException | None = None
+    """Always: what was being handled can quote a record, and ``from None`` only keeps it from being printed."""
+
 
 class ParameterError(RecordwiseError, ValueError):
     """A parameter makes no sense; raised when the object is built, before anything happens."""

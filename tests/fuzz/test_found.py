@@ -47,8 +47,8 @@ def csv_of(tmp_path, text: str | bytes):
 @pytest.mark.parametrize(
     "data, problem",
     [
-        (b"id,emp,county,si\xffze\n1,2,a,3\n", "cannot be read as UTF-8"),
-        (b'"id"x,emp,county,size\n1,2,a,3\n', "cannot be read as UTF-8"),
+        (b"id,emp,county,si\xffze\n1,2,a,3\n", "does not start with a line of UTF-8"),
+        (b'"id"x,emp,county,size\n1,2,a,3\n', "does not start with a line of UTF-8"),
         (b"id,emp,emp,county,size\n1,2,a,3\n", "names a column twice"),
         (b"id,emp,EMP,county,size\n1,2,2,a,3\n", "names a column twice"),
     ],

@@ -36,6 +36,7 @@ def found(session):
     return compare(session, MECHANISMS, measure="emp", by=shape(), firms=True, realised=True)
 
 
+@pytest.mark.theorem("T-COUNTED")
 @pytest.mark.parametrize("name", MECHANISMS)
 def test_losses_over_the_records_are_exact(found, table, name):
     losses = np.sort(np.asarray(MECHANISMS[name].policy("emp").loss(table)))

@@ -1,12 +1,16 @@
 """The uncertainty principle: bounds, constructions, tables, the plot."""
 
 import math
+from itertools import pairwise
 
 import numpy as np
 import pytest
 
 from recordwise.errors import ParameterError
 from recordwise.postprocess import (
+    bounded_laplace,
+    bounded_reach,
+    bounded_variance,
     easy_table,
     hard_table,
     plot_tradeoffs,
@@ -16,6 +20,7 @@ from recordwise.postprocess import (
     sum_error_bound_pure,
     sum_error_bound_zcdp,
     sum_first,
+    sum_first_errors_bounded,
     sum_first_errors_gaussian,
     sum_first_errors_laplace,
     tradeoffs,
@@ -113,6 +118,60 @@ def test_the_sum_error_of_sum_first_does_not_grow_with_the_table():
     assert len(set(errors)) == 1
 
 
+@pytest.mark.theorem("T-BOUNDED")
+@pytest.mark.parametrize("epsilon", [0.05, 0.5, 1.0, 4.0])
+@pytest.mark.parametrize("delta", [1e-9, 1e-3, 0.5])
+def test_bounded_noise_has_its_delta_exactly_and_its_variance(epsilon, delta):
+    """The integral of (p - e^epsilon p')_+ and the second moment by quadrature, on pieces between the kinks of the densities."""
+    from scipy import integrate
+
+    reach = bounded_reach(epsilon=epsilon, delta=delta)
+    assert reach >= 1
+    mass = 2 * -math.expm1(-epsilon * reach) / epsilon
+
+    def density(z):
+        return math.exp(-epsilon * abs(z)) / mass if abs(z) <= reach else 0.0
+
+    def over(function, shift):
+        kinks = sorted({-reach, reach, 0.0, shift, min(reach, -reach + abs(shift)), max(-reach, reach - abs(shift))})
+        return sum(integrate.quad(function, a, b, epsabs=1e-15)[0] for a, b in pairwise(kinks))
+
+    for shift in (1.0, -1.0):
+        # A hair is taken off: inside the overlap the two densities differ by exactly the factor, and rounding must not count.
+        factor = math.exp(epsilon) * (1 + 1e-13)
+        found = over(lambda z, s=shift, f=factor: max(0.0, density(z) - f * density(z - s)), shift)
+        assert math.isclose(found, delta, rel_tol=1e-6)
+    second = over(lambda z: z * z * density(z), 1.0)
+    assert math.isclose(second, bounded_variance(epsilon=epsilon, delta=delta), rel_tol=1e-9)
+
+
+@pytest.mark.theorem("T-BOUNDED")
+def test_bounded_noise_out_of_uniforms_follows_its_law():
+    """The distribution function at the drawn points gives the uniforms back: no sampling error to allow for."""
+    uniforms = np.linspace(0.0005, 0.9995, 1000)
+    drawn = bounded_laplace(uniforms, epsilon=0.7, delta=1e-4)
+    reach = bounded_reach(epsilon=0.7, delta=1e-4)
+    kept = -math.expm1(-0.7 * reach)
+    below = np.where(drawn < 0, (np.exp(0.7 * drawn) - math.exp(-0.7 * reach)) / (2 * kept), 0.0)
+    above = np.where(drawn >= 0, 0.5 + -np.expm1(-0.7 * drawn) / (2 * kept), 0.0)
+    np.testing.assert_allclose(below + above, uniforms, atol=1e-12)
+    assert np.max(np.abs(drawn)) <= reach
+
+
+@pytest.mark.theorem("T-BOUNDED")
+@pytest.mark.parametrize("cells", [1, 50, 2000])
+def test_with_bounded_noise_no_cell_is_off_by_more_than_a_bound_without_the_number_of_cells(cells):
+    rng = np.random.default_rng(cells)
+    promised = sum_first_errors_bounded(total_epsilon=0.5, cell_epsilon=0.5, delta=1e-6)
+    reach = bounded_reach(epsilon=0.5, delta=5e-7)
+    table = rng.integers(0, 3, size=cells) * rng.choice([0.0, 1.0, 40.0])
+    noise = bounded_laplace(rng.random((20, cells)), epsilon=0.5, delta=5e-7)
+    error = bounded_laplace(rng.random(20), epsilon=0.5, delta=5e-7)
+    fitted = sum_first(table.sum() + error, table + noise, total_variance=1.0, cell_variance=1.0)
+    assert np.all(np.abs(fitted - table) <= 2 * reach + np.abs(error)[:, None] + 1e-9)
+    assert sum_error_bound_approximate(cells=10**9, cell_error=promised.cell, epsilon=1.0, delta=1e-6) == 0
+
+
 def test_the_hard_table_is_nearly_empty_and_the_easy_one_full():
     hard, easy = hard_table(cells=100, epsilon=0.5), easy_table(cells=100, epsilon=0.5)
     assert np.count_nonzero(hard) == 1
@@ -148,6 +207,9 @@ def test_the_plot_shows_five_methods_on_two_tables():
         lambda: sum_error_bound_approximate(cells=5, cell_error=1.0, epsilon=1.0, delta=1.0),
         lambda: sum_error_bound_zcdp(cells=5, cell_error=math.nan, rho=1.0),
         lambda: hard_table(cells=5, epsilon=-1.0),
+        lambda: bounded_reach(epsilon=1.0, delta=0.0),
+        lambda: bounded_reach(epsilon=1.0, delta=0.6),
+        lambda: bounded_laplace([0.5], epsilon=0.0, delta=0.1),
     ],
 )
 def test_parameters_without_meaning_are_refused(call):

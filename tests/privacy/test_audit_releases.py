@@ -2,6 +2,7 @@
 
 import sys
 from pathlib import Path
+from typing import Any
 
 import numpy as np
 import pytest
@@ -12,6 +13,7 @@ from recordwise.auditing import Finding, Runs, audit, sum_subject
 from recordwise.auditing.audit import FALSE_ALARM, LOG_ALARMS, MOST_CHECKS
 from recordwise.auditing.catalogue import CATALOGUE
 from recordwise.auditing.pairs import Layout
+from recordwise.auditing.refusals import audit_refusals
 from recordwise.auditing.subjects import STRONGEST
 from recordwise.mechanisms.protocol import Mechanism
 
@@ -19,26 +21,41 @@ sys.path.insert(0, str(Path(__file__).parents[1] / "mechanisms"))
 from mechanism_catalogue import ONE_SIDED, Entry
 
 QUICK = ("gaussian on few steps", "logarithm", "count and two sums", "median", "two levels", "keys of a domain")
-ENGINES = ["duckdb"]
 
 
 def told(found: list[Finding]) -> str:
     return "; ".join(f"{each.record} {each.policy:.4g} {each.bound:.4g} {each.problems}" for each in found)
 
 
-@pytest.mark.parametrize("engine", ENGINES)
 @pytest.mark.parametrize("name", QUICK)
-def test_a_release_loses_no_more_than_its_policy(name: str, engine: str) -> None:
-    found = audit(CATALOGUE[name](), Runs(engine=engine, cells=10_000, runs=2))
+def test_a_release_loses_no_more_than_its_policy(name: str) -> None:
+    found = audit(CATALOGUE[name](), Runs(cells=10_000, runs=2))
+    assert not any(each.broken for each in found), told(found)
+
+
+def test_a_release_from_spark_loses_no_more_than_its_policy(spark_session: Any) -> None:
+    found = audit(CATALOGUE["gaussian"](), Runs(engine="spark", spark=spark_session, cells=5_000))
     assert not any(each.broken for each in found), told(found)
 
 
 @pytest.mark.slow
-@pytest.mark.parametrize("engine", ENGINES)
 @pytest.mark.parametrize("name", CATALOGUE)
-def test_ten_whole_releases_lose_no_more_than_their_policy_and_most_of_it(name: str, engine: str) -> None:
+def test_every_release_from_spark_loses_no_more_than_its_policy(name: str, spark_session: Any) -> None:
+    found = audit(CATALOGUE[name](), Runs(engine="spark", spark=spark_session, cells=20_000, runs=2))
+    assert not any(each.broken for each in found), told(found)
+
+
+@pytest.mark.slow
+def test_what_must_be_refused_is_refused_by_spark(spark_session: Any, tmp_path: Path) -> None:
+    found = audit_refusals(tmp_path, Runs(engine="spark", spark=spark_session))
+    assert not [each.subject for each in found if each.broken]
+
+
+@pytest.mark.slow
+@pytest.mark.parametrize("name", CATALOGUE)
+def test_ten_whole_releases_lose_no_more_than_their_policy_and_most_of_it(name: str) -> None:
     """A million samples a record, read back from Parquet and CSV by turns."""
-    found = audit(CATALOGUE[name](), Runs(engine=engine, runs=10))
+    found = audit(CATALOGUE[name](), Runs(runs=10))
     assert not any(each.broken for each in found), told(found)
     near = [each for each in found if 0.5 <= each.policy <= 2 and each.record != "small" and each.delta < 0.01]
     loose = {"median", "count, sum, average and median", "keys of a domain"}

@@ -29,7 +29,7 @@ main(Path(sys.argv[1]))
 def findings(name: str, folder: Path, how: Runs, *, planted: bool) -> list[Finding]:
     """What one check of the audit says."""
     if name == REFUSALS:
-        return audit_refusals(folder)
+        return audit_refusals(folder, how)
     if name == FORKS:
         command = [sys.executable, "-c", FORKING] if planted else [sys.executable, "-m", "recordwise.auditing.forking"]
         return [audit_forks(folder, command=command)]

@@ -217,7 +217,7 @@ def test_the_sentence_of_the_test_is_the_one_the_library_says() -> None:
 def test_the_first_sentence_tells_odds_and_bands() -> None:
     bands = [Band(label="employees", low="4,800", high="5,200"), Band(label="dollars", low="7", high=None)]
     assert lead(0.2, bands) == (
-        "These tables move the odds of any guess about you by a factor of 1.22 on average; nobody can reliably tell "
+        "These tables move the odds of any guess about you by a factor of 1.22 at most, on average; nobody can reliably tell "
         "4,800 from 5,200 employees or 7 from any larger number of dollars by them."
     )
     assert lead(0.2, [Band(label="employees", low="7", high="7")]).endswith(

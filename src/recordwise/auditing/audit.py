@@ -66,7 +66,9 @@ class Finding:
 class Runs:
     """How often a question is asked, and of what."""
 
-    engine: Any = "duckdb"
+    engine: str = "duckdb"
+    spark: Any = None
+    """A SparkSession or a master, for the engine of that name."""
     cells: int = CELLS
     runs: int = 1
 
@@ -80,12 +82,12 @@ def audit(subject: Subject, how: Runs, *, tell: Callable[[str], None] = lambda _
         seen = []
         for run in range(how.runs):
             tell(f"{subject.name}, {subject.keys} keys, run {run + 1} of {how.runs}")
-            seen.append(publish(layout, folder, how.engine, run))
+            seen.append(publish(layout, folder, how, run))
     problems = tuple(dict.fromkeys([*(each for one in seen for each in one.problems), *stale(layout, seen)]))
     return [finding(layout, seen, name, how, problems) for name in subject.records]
 
 
-def publish(layout: Layout, folder: Path, engine: Any, run: int) -> Published:
+def publish(layout: Layout, folder: Path, how: Runs, run: int) -> Published:
     """One whole release, from the file of records to files, read back from Parquet and CSV by turns."""
     subject, out = layout.subject, folder / f"release{run}"
     with Session(
@@ -94,7 +96,8 @@ def publish(layout: Layout, folder: Path, engine: Any, run: int) -> Published:
         firm=FIRM,
         measures={VALUE: subject.step, SECOND: 1},
         columns={CELL: "text", KIND: "text"},
-        engine=engine,
+        engine=how.engine,
+        spark=how.spark,
         ledger=folder / f"books{run}.ledger",
     ) as session:
         release = session.run(subject.ask(subject.keys_of(layout.codes())))
@@ -114,7 +117,7 @@ def finding(layout: Layout, seen: Sequence[Published], name: str, how: Runs, pro
     return Finding(
         subject=layout.subject.name,
         keys=layout.subject.keys,
-        engine=how.engine if isinstance(how.engine, str) else type(how.engine).__name__,
+        engine=how.engine,
         record=name,
         policy=promised,
         delta=delta,

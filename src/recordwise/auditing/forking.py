@@ -9,7 +9,7 @@ import sys
 from collections.abc import Sequence
 from pathlib import Path
 
-from recordwise.auditing.audit import LOG_ALARMS, Finding, publish, sample_of
+from recordwise.auditing.audit import LOG_ALARMS, Finding, Runs, publish, sample_of
 from recordwise.auditing.catalogue import CATALOGUE
 from recordwise.auditing.freshness import repeated
 from recordwise.auditing.pairs import Layout
@@ -33,7 +33,7 @@ def main(folder: Path) -> None:
     for number in range(CHILDREN):
         child = os.fork()
         if child == 0:
-            publish(asked, folder, "duckdb", number)
+            publish(asked, folder, Runs(), number)
             os._exit(0)
         children.append(child)
     codes = [os.waitstatus_to_exitcode(os.waitpid(child, 0)[1]) for child in children]

@@ -7,7 +7,7 @@ from typing import Any
 import pyarrow as pa
 import pyarrow.parquet
 
-from recordwise.auditing.audit import Finding
+from recordwise.auditing.audit import Finding, Runs
 from recordwise.errors import RecordwiseError
 from recordwise.mechanisms import Gaussian
 from recordwise.plan import Keys, query
@@ -36,7 +36,7 @@ BAD_KEYS: dict[str, list[Any]] = {
 }
 
 
-def audit_refusals(folder: Path, *, engine: Any = "duckdb") -> list[Finding]:
+def audit_refusals(folder: Path, how: Runs) -> list[Finding]:
     """Try every one of them."""
     found = []
     tried = {name: (columns, [1, 2]) for name, columns in BAD_RECORDS.items()}
@@ -44,7 +44,7 @@ def audit_refusals(folder: Path, *, engine: Any = "duckdb") -> list[Finding]:
     for number, (name, (columns, keys)) in enumerate(tried.items()):
         path = folder / f"refused{number}.parquet"
         pyarrow.parquet.write_table(pa.table(columns), path)
-        accepted = not refused(lambda path=path, keys=keys: _publish(path, keys, engine))  # type: ignore[misc]
+        accepted = not refused(lambda path=path, keys=keys: _publish(path, keys, how))  # type: ignore[misc]
         problems = ("was accepted",) if accepted else ()
         found.append(Finding.without_numbers(f"refusal of {name}", samples=1, problems=problems))
     return found
@@ -58,6 +58,8 @@ def refused(attempt: Callable[[], object]) -> bool:
     return False
 
 
-def _publish(path: Path, keys: list[Any], engine: Any) -> object:
-    with Session(path, unit="id", measures={"value": 1}, columns={"cell": "integer"}, engine=engine) as session:
-        return session.run(query().group_by("cell", keys=Keys.of({"cell": keys})).sum("value", Gaussian(sigma=3)))
+def _publish(path: Path, keys: list[Any], how: Runs) -> object:
+    asked = query().group_by("cell", keys=Keys.of({"cell": keys})).sum("value", Gaussian(sigma=3))
+    roles: dict[str, Any] = {"unit": "id", "measures": {"value": 1}, "columns": {"cell": "integer"}}
+    with Session(path, engine=how.engine, spark=how.spark, **roles) as session:
+        return session.run(asked)

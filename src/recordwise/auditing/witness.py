@@ -52,7 +52,7 @@ def _edges(known: FloatArray) -> FloatArray:
     if not len(known):
         return known
     ends = known[np.linspace(0, len(known) - 1, bins + 1)[1:].astype(np.int64)]
-    return ends[np.append(True, ends[1:] > ends[:-1])]
+    return np.asarray(ends[np.append(True, ends[1:] > ends[:-1])])
 
 
 def _places(edges: FloatArray, values: FloatArray) -> np.ndarray[tuple[int, ...], np.dtype[np.int64]]:

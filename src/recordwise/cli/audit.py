@@ -19,9 +19,10 @@ Named = list[tuple[str, "Callable[[], Subject]"]]
 @ends_well
 def audit(
     plan: Annotated[Path | None, typer.Argument(help="A plan whose mechanisms to audit.", show_default=False)] = None,
-    engine: Annotated[str, typer.Option(help="The engine to ask.")] = "duckdb",
+    engine: Annotated[str, typer.Option(help="The engine to ask: duckdb or spark.")] = "duckdb",
+    master: Annotated[str, typer.Option(help="Where Spark runs.")] = "local[2]",
     mechanism: Annotated[list[str] | None, typer.Option(help="Part of a name; may be repeated.")] = None,
-    runs: Annotated[int, typer.Option(min=1, help="Whole releases of every question.")] = 1,
+    runs: Annotated[int, typer.Option(min=1, help="Whole releases of every question.")] = 2,
     cells: Annotated[int, typer.Option(min=2000, help="Cells with each record; as many without.")] = 50_000,
     listed: Annotated[bool, typer.Option("--list", help="Name what is audited and stop.")] = False,
     as_json: AsJson = False,
@@ -32,11 +33,12 @@ def audit(
 
     from recordwise.auditing import Runs
 
+    how = Runs(engine=engine, spark=master if engine == "spark" else None, cells=cells, runs=runs)
     named = chosen(plan, mechanism or [])
     if listed:
         typer.echo("\n".join(name for name, _ in named))
         return
-    found = examined(named, Runs(engine=engine, cells=cells, runs=runs), quiet=as_json, whole=not mechanism)
+    found = examined(named, how, quiet=as_json, whole=not mechanism)
     if as_json:
         typer.echo(json.dumps(told(found), allow_nan=False))
     else:
@@ -79,7 +81,7 @@ def examined(named: Named, how: "Runs", *, quiet: bool, whole: bool) -> "list[Fi
         if whole:
             with TemporaryDirectory(prefix="recordwise-audit-") as folder:
                 tell("what must be refused")
-                found += audit_refusals(Path(folder), engine=how.engine)
+                found += audit_refusals(Path(folder), how)
                 tell("forked processes")
                 found.append(audit_forks(Path(folder)))
     return found

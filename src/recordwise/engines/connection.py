@@ -6,10 +6,13 @@ from collections.abc import Sequence
 from pathlib import Path
 
 import duckdb
+import numpy as np
 import pyarrow as pa
 from sqlglot import exp
 
 from recordwise.errors import EngineError
+
+BATCH_ROWS = 500_000
 
 
 class Connection:
@@ -58,6 +61,20 @@ class Connection:
             return self.duckdb.sql(tree.sql(dialect="duckdb")).to_arrow_table()
         except duckdb.Error as error:
             raise failure(error) from None
+
+    def fetch_numbers(self, tree: exp.Expr, *, rows: int) -> np.ndarray[tuple[int], np.dtype[np.uint64]] | None:
+        """One column of 64-bit numbers without NULL, batch by batch into one array; None if there are not so many rows."""
+        numbers, taken = np.empty(rows, dtype=np.uint64), 0
+        try:
+            for batch in self.duckdb.sql(tree.sql(dialect="duckdb")).to_arrow_reader(BATCH_ROWS):
+                part = batch.column(0).to_numpy().view(np.uint64)
+                if taken + len(part) > rows:
+                    return None
+                numbers[taken : taken + len(part)] = part
+                taken += len(part)
+        except duckdb.Error as error:
+            raise failure(error) from None
+        return numbers if taken == rows else None
 
     def close(self) -> None:
         """Forget everything, spilled pages too."""

@@ -10,6 +10,7 @@ from sqlglot import exp
 from recordwise.engines.binding import bind
 from recordwise.engines.connection import Connection
 from recordwise.engines.copying import COPIED, copy_records, forget_copy
+from recordwise.engines.distinct import repeated_ids
 from recordwise.engines.duckdb_store import DuckDBStore
 from recordwise.engines.engine import MOST_PIECES
 from recordwise.engines.file_marks import Mark, file_marks
@@ -20,9 +21,10 @@ from recordwise.engines.sources import CsvFiles, ParquetFiles, SasFiles, open_so
 from recordwise.errors import DataError, PlanError, RecordError, SourceError
 from recordwise.plan.plan import Plan, PlannedTable
 from recordwise.plan.predicates import Predicate
-from recordwise.plan.records import Stored, checks, records_tree, type_problem, validation_tree
+from recordwise.plan.records import Stored, checks, records_tree, type_problem
 from recordwise.plan.schema import Schema
 from recordwise.plan.splitting import Splitting
+from recordwise.plan.validation import HELD, validation_tree
 from recordwise.sensitive import Sensitive
 
 DEFAULT_MEMORY = "700MB"
@@ -65,15 +67,18 @@ class DuckDB:
         before = self._fingerprint()
         self._prepare()
         found = list(checks(self.schema, self._stored))
-        counts = self._connection.fetch(validation_tree(found, self.schema)).to_pylist()[0]
+        (counts,) = self._connection.fetch(validation_tree(found)).to_pylist()
         problems = [
             RecordError(column=check.column, problem=check.problem, count=counts[f"c{number}"])
             for number, check in enumerate(found)
             if counts[f"c{number}"]
         ]
-        if counts["repeated"]:
-            repeated = "repeats an id that must be unique"
-            problems.append(RecordError(column=self.schema.unit, problem=repeated, count=counts["repeated"]))
+        unit = self._stored[self.schema.unit]
+        # The first check counts the ids that are NULL.
+        repeated = repeated_ids(self._connection, self.schema, unit, records=counts[HELD], unknown=counts["c0"])
+        if repeated:
+            repeats = "repeats an id that must be unique"
+            problems.append(RecordError(column=self.schema.unit, problem=repeats, count=repeated))
         if problems:
             self._forget()
             raise DataError(problems=tuple(problems))

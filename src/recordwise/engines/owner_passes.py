@@ -15,10 +15,11 @@ from recordwise.plan.beside import many_beside_tree
 from recordwise.plan.plan import Plan, PlannedTable
 from recordwise.plan.predicates import Predicate
 from recordwise.plan.summaries import firm_histograms_tree, histograms_tree
-from recordwise.plan.value_counts import contributors_tree, value_counts_tree
+from recordwise.plan.value_counts import contributions_tree, contributors_tree, value_counts_tree
 from recordwise.sensitive import Sensitive
 
 ROOTS = "loss_roots"
+HELD = "held_contributions"
 
 
 @dataclass(frozen=True, slots=True)
@@ -60,10 +61,10 @@ class OwnerPasses:
 
     def contributors(self, plan: Plan, table: PlannedTable, measure: str, *, by_firm: bool) -> Sensitive[pa.Table]:
         """Number, total, two largest and squares of the contributions to each public cell that has any."""
-        store = self.passes.store
+        store, schema = self.passes.store, self.passes.schema
         try:
             self.passes.lend_keys(table, plan.cells(table))
-            tree = contributors_tree(table, measure, self.passes.schema, keys=KEYS, by_firm=by_firm)
-            return Sensitive(store.of_records(tree))
+            store.keep_pairs(HELD, contributions_tree(table, measure, schema, keys=KEYS, by_firm=by_firm))
+            return Sensitive(store.of_records(contributors_tree(HELD)))
         finally:
-            store.drop(KEYS)
+            store.drop(KEYS, HELD)

@@ -48,7 +48,10 @@ class CsvFiles:
             with path.open(newline="", encoding="utf-8-sig") as lines:
                 return tuple(next(csv.reader(lines, delimiter=self.delimiter, strict=True), ()))
         except (UnicodeDecodeError, csv.Error):
-            raise SourceError(source="the CSV source", problem="its header line cannot be read as UTF-8 text") from None
+            # The decoder's error carries the bytes it read ahead, records among them.
+            raise SourceError(
+                source="the CSV source", problem="a file does not start with a line of UTF-8 text"
+            ) from None
 
 
 @dataclass(frozen=True, slots=True, eq=False)

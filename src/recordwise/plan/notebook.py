@@ -1,9 +1,13 @@
 """Queries and plans as a notebook shows them: what is asked, by what, with which noise. Every name is escaped."""
 
+from collections.abc import Mapping
+from dataclasses import fields, is_dataclass
+from fractions import Fraction
 from typing import TYPE_CHECKING, Any
 
 from recordwise.plan.average import Average
 from recordwise.plan.conditions import condition
+from recordwise.policy import By
 from recordwise.policy.words import condition_words
 from recordwise.showing import Html, element, preview_table
 
@@ -31,9 +35,28 @@ def _row(statistic: "Statistic") -> tuple[str, str, str, str]:
 
 def _noise(statistic: "Statistic") -> str:
     if not isinstance(statistic, Average):
-        return repr(statistic.mechanism)
+        return mechanism_text(statistic.mechanism)
     parts: list[Any] = [statistic.sum, *([] if statistic.count is None else [statistic.count])]
-    return ", ".join(map(repr, parts))
+    return ", ".join(map(mechanism_text, parts))
+
+
+def mechanism_text(mechanism: Any) -> str:
+    """As a user would write it, parameters that are not set left out."""
+    if not is_dataclass(mechanism):
+        return type(mechanism).__name__
+    given = {field.name: getattr(mechanism, field.name) for field in fields(mechanism)}
+    told = ", ".join(f"{name}={_value_text(value)}" for name, value in given.items() if value not in (None, False))
+    return f"{type(mechanism).__name__}({told})"
+
+
+def _value_text(value: Any) -> str:
+    if isinstance(value, By):
+        return f"by {value.column.name}"
+    if isinstance(value, Fraction):
+        return f"{float(value):.6g}"
+    if isinstance(value, Mapping):
+        return ", ".join(f"{name}: {_value_text(each)}" for name, each in value.items())
+    return str(value)
 
 
 def plan_html(plan: "Plan") -> Html:

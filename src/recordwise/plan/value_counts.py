@@ -8,7 +8,7 @@ from collections.abc import Sequence
 
 from sqlglot import exp
 
-from recordwise.plan.lowering import at_keys
+from recordwise.plan.lowering import POSITION
 from recordwise.plan.plan import PlannedTable
 from recordwise.plan.predicates import Predicate
 from recordwise.plan.schema import Schema
@@ -16,7 +16,7 @@ from recordwise.plan.summaries import COUNT
 from recordwise.plan.trees import RECORDS, column, constant, expression_tree, predicate_tree
 
 CONTRIBUTORS, TOTAL, LARGEST, TIED, SECOND, SQUARES = "contributors", "total", "largest", "tied", "second", "squares"
-AMOUNT = "amount"
+AMOUNT, TIMES = "amount", "times"
 
 
 def value_counts_tree(names: Sequence[str], schema: Schema, condition: Predicate | None, *, at_most: int) -> exp.Select:
@@ -27,35 +27,50 @@ def value_counts_tree(names: Sequence[str], schema: Schema, condition: Predicate
     return select.group_by(*(column(name) for name in names)).limit(at_most)
 
 
-def contributors_tree(table: PlannedTable, measure: str, schema: Schema, *, keys: str, by_firm: bool) -> exp.Select:
-    """For each public cell: how many contribute, their total, the two largest contributions and the sum of squares.
+def contributions_tree(table: PlannedTable, measure: str, schema: Schema, *, keys: str, by_firm: bool) -> exp.Select:
+    """How often each contribution above 0 occurs in each public cell: far fewer rows than records where values repeat.
 
-    The second largest is the largest again where two are tied. Contributors are records, or firms with all they have in a cell.
+    Contributions are those of records, or of firms with all they have in a cell.
     """
-    amounts = _amounts(table, measure, schema, by_firm=by_firm)
+    amounts = _amounts(table, measure, schema, by_firm=by_firm).subquery("amounts")
     names = [f"k{i}" for i in range(len(table.shape.groups))]
-    amount = column(AMOUNT, "amounts")
-    tops = exp.select(*(column(name) for name in names), exp.alias_(exp.Max(this=column(AMOUNT)), LARGEST))
-    tops = tops.from_(amounts.subquery("amounts"))
-    tops = tops.group_by(*(column(name) for name in names)) if names else tops
-    same = [exp.NullSafeEQ(this=column(name, "amounts"), expression=column(name, "tops")) for name in names]
-    is_top = exp.EQ(this=amount.copy(), expression=column(LARGEST, "tops"))
-    below = exp.Case(ifs=[exp.If(this=exp.Not(this=exp.Paren(this=is_top.copy())), true=amount.copy())])
-    tie = exp.Case(ifs=[exp.If(this=is_top, true=constant(1))], default=constant(0))
+    place: exp.Expr = column(POSITION, "keys") if names else constant(0)
+    select = exp.select(
+        exp.alias_(place, POSITION), column(AMOUNT, "amounts"), exp.alias_(exp.Count(this=exp.Star()), TIMES)
+    )
+    select = select.from_(amounts)
+    if names:
+        same = [exp.NullSafeEQ(this=column(name, "amounts"), expression=column(name, "keys")) for name in names]
+        select = select.join(exp.to_table(keys).as_("keys"), on=exp.and_(*same), join_type="inner")
+        return select.group_by(place.copy(), column(AMOUNT, "amounts"))
+    return select.group_by(column(AMOUNT, "amounts"))
+
+
+def contributors_tree(contributions: str) -> exp.Select:
+    """For each cell of kept contributions: how many there are, their total, the two largest different ones, how often the largest
+    occurs, and the sum of squares."""
+    largest = exp.alias_(exp.Max(this=column(AMOUNT)), LARGEST)
+    tops = exp.select(column(POSITION), largest).from_(contributions).group_by(column(POSITION))
+    amount, times = column(AMOUNT, "held"), column(TIMES, "held")
+    is_top = exp.EQ(this=amount, expression=column(LARGEST, "tops"))
     size = exp.cast(amount.copy(), "double")
+    weighted = exp.Mul(this=size, expression=exp.cast(times, "double"))
     found = {
-        CONTRIBUTORS: exp.Count(this=exp.Star()),
-        TOTAL: exp.cast(exp.Sum(this=amount.copy()), "double"),
+        CONTRIBUTORS: exp.Sum(this=times.copy()),
+        TOTAL: exp.Sum(this=weighted),
         LARGEST: exp.Max(this=column(LARGEST, "tops")),
-        TIED: exp.Sum(this=tie),
-        SECOND: exp.Max(this=below),
-        SQUARES: exp.Sum(this=exp.Mul(this=size, expression=size.copy())),
+        TIED: exp.Max(this=exp.Case(ifs=[exp.If(this=is_top, true=times.copy())])),
+        SECOND: exp.Max(
+            this=exp.Case(ifs=[exp.If(this=exp.Not(this=exp.Paren(this=is_top.copy())), true=amount.copy())])
+        ),
+        SQUARES: exp.Sum(this=exp.Mul(this=weighted.copy(), expression=size.copy())),
     }
-    rolled = exp.select(*(exp.alias_(column(name, "amounts"), name) for name in names))
-    rolled = rolled.select(*(exp.alias_(tree, name) for name, tree in found.items())).from_(amounts.subquery("amounts"))
-    rolled = rolled.join(tops.subquery("tops"), on=exp.and_(*same) if same else exp.true(), join_type="inner")
-    rolled = rolled.group_by(*(column(name, "amounts") for name in names)) if names else rolled
-    return at_keys(table, rolled, keys, list(found))
+    same = exp.EQ(this=column(POSITION, "held"), expression=column(POSITION, "tops"))
+    select = exp.select(column(POSITION, "held"), *(exp.alias_(tree, name) for name, tree in found.items()))
+    select = select.from_(exp.to_table(contributions).as_("held")).join(
+        tops.subquery("tops"), on=same, join_type="inner"
+    )
+    return select.group_by(column(POSITION, "held"))
 
 
 def _amounts(table: PlannedTable, measure: str, schema: Schema, *, by_firm: bool) -> exp.Select:

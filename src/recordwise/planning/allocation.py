@@ -1,7 +1,7 @@
 """One budget over several tables and levels: shares that make the worst table, measured against its goal, as good as can be.
 
-Every table's error falls as its share grows, so at the best split all tables miss (or beat) their goals by the same factor. The
-factor is found by Newton's method on logarithms: errors are nearly powers of shares, and their exponents are learnt on the way.
+Every table's error falls as its share grows, so at the best split all tables miss or beat their goals by the same factor (T-EVEN).
+It is found by Newton's method on logarithms: errors are nearly powers of shares, and the exponents are learnt on the way.
 """
 
 from collections.abc import Sequence
@@ -27,9 +27,12 @@ from recordwise.planning.origin import figure, html_table, mark_of, read_origin
 from recordwise.policy import Policy
 from recordwise.session import Session
 
-ROUNDS = 60
-EVEN = 1e-6
-"""The tables are even when their errors, against their goals, differ by no more than this."""
+MOST_IDLE = 8
+"""Rounds without improvement after which the best split met so far is taken: errors that stop growing cannot be made even."""
+EVEN = 1e-3
+"""The tables are even when their errors, against their goals, differ by no more than this: a lattice has steps of that order."""
+LONGEST_STEP = 1.0
+"""Of the logarithm of a share, before all are brought back to a sum of 1."""
 LEAST_EXPONENT, MOST_EXPONENT = 0.1, 4.0
 BUDGET = "budget"
 
@@ -119,10 +122,11 @@ def _even_shares(tables: Sequence[GoalTable], whole: Sequence[Any]) -> FloatArra
     """Shares at which all tables have the same error over goal; the best met on the way where that cannot be reached."""
     shares: FloatArray = np.full(len(tables), 1 / len(tables))
     exponents: FloatArray = np.full(len(tables), 0.5)
-    best, before = (np.inf, shares), None
-    for _ in range(ROUNDS):
+    best, before, idle = (np.inf, shares), None, 0
+    while idle < MOST_IDLE:
         parts = [shared(each, _fraction(share)) for each, share in zip(whole, shares)]
         ratios = np.array([ratio(table, part, as_drawn=_smooth) for table, part in zip(tables, parts)])
+        idle = 0 if ratios.max() < best[0] * (1 - EVEN) else idle + 1
         best = min(best, (float(ratios.max()), shares), key=lambda each: each[0])
         if ratios.max() <= ratios.min() * (1 + EVEN):
             break
@@ -151,7 +155,8 @@ def _rescaled(shares: FloatArray, ratios: FloatArray, exponents: FloatArray) -> 
 
     low, high = float(np.log(ratios).min()) - 50, float(np.log(ratios).max()) + 50
     level = brentq(lambda each: float(np.log(at(each).sum())), low, high, xtol=1e-14)
-    found = at(level)
+    step = np.clip(np.log(at(level) / shares), -LONGEST_STEP, LONGEST_STEP)
+    found = shares * np.exp(step)
     return np.asarray(found / found.sum())
 
 

@@ -132,7 +132,7 @@ def fitness(
     """The smallest policy of each family for which every table meets its goal, with the losses of the records under it.
 
     A family is a mechanism whose noise is set anew while everything else is kept, or a mapping from measures to such mechanisms.
-    More noise means a smaller loss for every record, so the most noise that meets a goal is the smallest policy of its family.
+    More noise means a smaller loss for every record, so the most noise that meets a goal is the smallest policy (T-MOST-NOISE).
     """
     origin, wanted, view = read_origin(data), read_goals(goals), session.owner_view()
     tables = goal_tables(view, wanted, families)

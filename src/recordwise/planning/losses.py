@@ -92,7 +92,7 @@ class LossPair:
 def policy_losses(
     view: OwnerView, policies: Mapping[str, Policy], *, condition: Predicate | None = None
 ) -> dict[str, LossPair]:
-    """The losses of several policies over the records in one pass: exact, or in bins where there are too many values to count."""
+    """The losses of several policies over the records in one pass: exact (T-COUNTED), or in bins if there are too many values."""
     counted = view.value_counts(_names(policies), condition=condition)
     if counted is None:
         bins = view.loss_bins(list(policies.values()), condition=condition)

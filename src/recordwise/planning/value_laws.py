@@ -1,4 +1,4 @@
-"""The law of a transform's estimate: P(value <= y) at an exact total, in closed form.
+"""The law of a transform's estimate: P(value <= y) at an exact total, in closed form (T-VALUE-LAW, docs/theory/planning.md).
 
 The estimate is g(v) of the noisy point v = f(total + offset) + noise. Where g is a polynomial of degree up to 4 or an exponential,
 the set {v : g(v) <= y} is a union of intervals known in closed form, and the noise law gives their probability. The grid is at

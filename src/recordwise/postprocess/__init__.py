@@ -11,6 +11,9 @@ from recordwise.postprocess.rounding import controlled_rounding
 from recordwise.postprocess.sequential import sequential_fit
 from recordwise.postprocess.uncertainty import (
     Errors,
+    bounded_laplace,
+    bounded_reach,
+    bounded_variance,
     easy_table,
     hard_table,
     point_first,
@@ -19,6 +22,7 @@ from recordwise.postprocess.uncertainty import (
     sum_error_bound_pure,
     sum_error_bound_zcdp,
     sum_first,
+    sum_first_errors_bounded,
     sum_first_errors_gaussian,
     sum_first_errors_laplace,
 )
@@ -33,6 +37,9 @@ __all__ = [
     "NoiseLaw",
     "Tradeoff",
     "Workload",
+    "bounded_laplace",
+    "bounded_reach",
+    "bounded_variance",
     "controlled_rounding",
     "easy_table",
     "hard_table",
@@ -49,6 +56,7 @@ __all__ = [
     "sum_error_bound_pure",
     "sum_error_bound_zcdp",
     "sum_first",
+    "sum_first_errors_bounded",
     "sum_first_errors_gaussian",
     "sum_first_errors_laplace",
     "to_integer_records",

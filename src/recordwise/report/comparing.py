@@ -7,9 +7,9 @@ from recordwise.showing import Html, element, number_text, size_text
 from recordwise.showing.axis import ladder
 
 FACTORS = {
-    "a tenth of your size": 0.1,
-    "your size": 1,
-    "ten times": 10,
+    "a tenth of yours": 0.1,
+    "yours": 1,
+    "ten times yours": 10,
     "a hundred times": 100,
     "a thousand times": 1000,
 }
@@ -36,12 +36,7 @@ def _rung(figure: Figure, size: float) -> Html:
 
 def comparison_table() -> Html:
     """Records of several times the size that was typed; the script fills it in."""
-    heads = (
-        "an establishment of",
-        "loss in this release",
-        "loss if it were the same for all",
-        "of its size, counted then",
-    )
+    heads = ("size", "loss here", "loss if the same for all", "share counted then")
     rows = [
         element(
             "tr", element("th", name, scope="row"), element("td"), element("td"), element("td"), data_factor=str(factor)

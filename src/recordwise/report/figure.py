@@ -102,7 +102,7 @@ def draw(figure: Figure, number: int) -> Html:
         *_ends(),
         element(
             "text",
-            f"{figure.label}: of a record above, of a total below",
+            "size of a record (above) or of a total (below)",
             x=(LEFT + RIGHT) / 2,
             y=HEIGHT - 6,
             class_="axis",

@@ -129,10 +129,10 @@
     ? fill("open band", {low: amountText(each.low, each.field), label: each.field.label})
     : fill("one band", {low: amountText(each.low, each.field), high: amountText(each.high, each.field), label: each.field.label});
   const listed = clauses => [clauses.slice(0, -1).join(", "), clauses[clauses.length - 1]].filter(Boolean).join(" or ");
-  const leadText = (rho, bands) => {
+  const leadText = (rho, bands, own = 0) => {
     if (rho === 0) return data.sentences.nothing;
     if (rho === Infinity) return data.sentences["no promise"];
-    const odds = fill(rho > 14 ? "great odds" : "odds", {mean: factor(rho)});
+    const odds = fill(rho > 14 ? "great odds" : "odds", {mean: factor(rho)}) + (own ? fill("but", {own: chance(own)}) : "");
     const hidden = bands.filter(each => each.low !== each.high).map(bandText);
     const exact = bands.filter(each => each.low === each.high).map(each => fill("exactly", {label: each.field.label}));
     return [odds, ...(hidden.length ? [fill("band", {bands: listed(hidden)})] : []), ...exact].join("; ") + ".";
@@ -147,7 +147,7 @@
   const bandsOf = (record, rho) => model.change && rho > 0 && rho < Infinity ? amounts.map(field => band(record, field)) : [];
   const answer = (record, {rho, delta}) => {
     const bands = bandsOf(record, rho);
-    say("#lead", leadText(rho, bands));
+    say("#lead", leadText(rho, bands, delta));
     say("#details", detailText(rho, delta));
     find("#reliably").hidden = !bands.length;
     const rows = [["privacy loss ρ", figure(rho)]];
@@ -250,7 +250,7 @@
   };
   const addMember = record => {
     const remove = make("button", {type: "button", "aria-label": "Remove this establishment"}, "Remove");
-    const row = make("tr", {}, ...data.fields.map(field => make("td", {}, control(field, record[field.name]))), make("td", {class: "own"}), make("td", {}, remove));
+    const row = make("tr", {}, ...data.fields.map(field => make("td", {"data-label": field.label}, control(field, record[field.name]))), make("td", {class: "own", "data-label": "loss"}), make("td", {}, remove));
     remove.addEventListener("click", () => { row.remove(); together(); find("#add").focus(); });
     row.addEventListener("input", together);
     members.append(row);

@@ -53,7 +53,12 @@ def ask(view: View) -> Html:
     empty = element("p", "The loss is the same for every record, so there is nothing to ask.")
     answer = element(
         "div",
-        element("p", lead(rho, ()), id="lead", role="status"),
+        element(
+            "p",
+            lead(rho, (), view.release.policy.delta(view.start) if math.isfinite(rho) else 0.0),
+            id="lead",
+            role="status",
+        ),
         gauge(),
         element("p", id="details"),
         element("p", SENTENCES["reliably"], id="reliably", class_="fine", hidden=True),
@@ -220,11 +225,23 @@ def released(view: View) -> Html:
         f"at least {level:.0%} of all draws of the noise; cv is the standard deviation of the noise as a share of the number. "
         "Negative numbers are noise too: leave them in when you add up.",
     )
-    flags = view.description.get("flags", {})
+    flags = notes(view)
     accuracy = _scroll(accuracy_table(view.description.get("accuracy", {}), flags), "accuracy of each statistic")
     browse = _browser(view, level) if any(table["rows"] for table in view.tables) else None
     files = [element("h3", "Files beside this page"), downloads(view.files)] if view.files else []
     return _section("tables", intro, accuracy, browse, *files)
+
+
+def notes(view: View) -> dict[str, dict[str, str]]:
+    """Which variables are not unbiased, and why: as flagged in the files, and sums of records that were cut down."""
+    found = {table: dict(flags) for table, flags in view.description.get("flags", {}).items()}
+    for part in view.release.parts:
+        if any(getattr(mechanism, "to", None) is not None for mechanism in part.mechanisms):
+            found.setdefault(part.table, {}).setdefault(part.statistic, CUT_DOWN)
+    return found
+
+
+CUT_DOWN = "of records that were cut down: too low, and the interval is about the sum of what was left of them"
 
 
 def _browser(view: View, level: float) -> Html:

@@ -11,7 +11,8 @@ DELTA = 1e-5
 SENTENCES = {
     "nothing": "Nothing in these tables depends on you: your privacy loss is 0.",
     "no promise": "These tables promise nothing to a record of this group.",
-    "odds": "These tables move the odds of any guess about you by a factor of {mean} on average",
+    "odds": "These tables move the odds of any guess about you by a factor of {mean} at most, on average",
+    "but": ", but for a chance of {own} that a cell is listed only because of you",
     "great odds": (
         "These tables could move the odds of a guess about you by a factor of {mean}: that you are in them is hardly a secret"
     ),
@@ -45,13 +46,14 @@ class Band:
     high: str | None
 
 
-def lead(rho: float, bands: Sequence[Band]) -> str:
-    """The first sentence: odds and bands."""
+def lead(rho: float, bands: Sequence[Band], own: float = 0.0) -> str:
+    """The first sentence: odds and bands; ``own`` is the delta of the record."""
     if rho == 0:
         return SENTENCES["nothing"]
     if math.isinf(rho):
         return SENTENCES["no promise"]
     odds = SENTENCES["great odds" if rho > GREAT else "odds"].format(mean=factor(rho))
+    odds += SENTENCES["but"].format(own=chance_text(own)) if own else ""
     hidden = [_told(band) for band in bands if band.low != band.high]
     exact = [SENTENCES["exactly"].format(label=band.label) for band in bands if band.low == band.high]
     clauses = ([SENTENCES["band"].format(bands=listed(hidden))] if hidden else []) + exact

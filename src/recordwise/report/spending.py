@@ -14,22 +14,21 @@ LONGEST = 3000
 
 def spending_table(parts: Sequence[Part]) -> Html:
     """One row for each statistic of each table; the script puts the record's own loss and its share into the last two cells."""
+    several = len({part.table for part in parts}) > 1
     rows = [
         element(
             "tr",
             element("th", part.statistic, scope="row"),
-            element("td", part.table, class_="words"),
+            element("td", part.table, class_="words") if several else None,
             element("td", part.noise, class_="words"),
             element("td", "", class_="own"),
             element("td", element("span", "", class_="bar"), class_="share"),
         )
         for part in parts
     ]
-    names = ("statistic", "table", "noise", "your loss", "share")
-    head = element(
-        "tr", *(element("th", name, scope="col", class_=None if name == "your loss" else "left") for name in names)
-    )
-    return element("table", element("thead", head), element("tbody", *rows), id="spending")
+    names = ("statistic", *(["table"] if several else []), "noise", "your loss", "share of it")
+    heads = [element("th", name, scope="col", class_=None if name == "your loss" else "left") for name in names]
+    return element("table", element("thead", element("tr", *heads)), element("tbody", *rows), id="spending")
 
 
 def formulas(parts: Sequence[Part]) -> Html:

@@ -117,31 +117,32 @@ def _percent(share: float) -> str:
     return f"{share:.1%}" if share < 0.1 else f"{share:.0%}" if share < 10 else "> 1000%"
 
 
-def accuracy_table(accuracy: Mapping[str, Mapping[str, Mapping[str, float | None]]], flags: Mapping[str, Any]) -> Html:
+def accuracy_table(accuracy: Mapping[str, Mapping[str, Mapping[str, float | None]]], notes: Mapping[str, Any]) -> Html:
     """How accurate each variable of each table is, from the noise and the released values alone."""
-    rows = []
-    for table, variables in accuracy.items():
-        for name, found in variables.items():
-            sd, cv, share = found["median_sd"], found["median_cv"], found["share_cv_below_0.1"]
-            told = [
-                "" if sd is None else number_text(sd),
-                "" if cv is None else _percent(cv),
-                "" if share is None else f"{share:.1%}",
-            ]
-            note = flags.get(table, {}).get(name, "unbiased")
-            rows.append(
-                element(
-                    "tr",
-                    element("th", table, scope="row"),
-                    element("th", name, scope="row"),
-                    *(element("td", each) for each in told),
-                    element("td", note, class_="words"),
-                )
-            )
-    names = ("table", "statistic", "median sd of the noise", "median cv", "cells with cv below 10 %", "estimate")
+    several = len(accuracy) > 1
+    rows = [
+        _accuracy_row(table if several else None, name, found, notes.get(table, {}).get(name, "unbiased"))
+        for table, variables in accuracy.items()
+        for name, found in variables.items()
+    ]
+    names = ("statistic", "median sd of the noise", "median cv", "cells with cv below 10 %", "estimate")
     left = {"statistic", "estimate"}
-    head = element("tr", *(element("th", name, scope="col", class_="left" if name in left else None) for name in names))
-    return element("table", element("thead", head), element("tbody", *rows))
+    heads = [element("th", name, scope="col", class_="left" if name in left else None) for name in names]
+    heads = [element("th", "table", scope="col"), *heads] if several else heads
+    return element("table", element("thead", element("tr", *heads)), element("tbody", *rows))
+
+
+def _accuracy_row(table: str | None, name: str, found: Mapping[str, float | None], note: str) -> Html:
+    sd, cv, share = found["median_sd"], found["median_cv"], found["share_cv_below_0.1"]
+    return element(
+        "tr",
+        None if table is None else element("th", table, scope="row"),
+        element("th", name, scope="row"),
+        element("td", "" if sd is None else number_text(sd)),
+        element("td", "" if cv is None else _percent(cv)),
+        element("td", "" if share is None else f"{share:.1%}"),
+        element("td", note, class_="words"),
+    )
 
 
 def downloads(files: Mapping[str, str]) -> Html:

@@ -28,7 +28,7 @@ def path(x: Sequence[float], y: Sequence[float], across: LogAxis, up: LogAxis) -
 
 def small_chart(lines: Sequence[Line], *, ends: tuple[str, str], across_name: str, up_name: str) -> Html:
     """A picture without style sheet or script: both axes logarithmic, the low and the high end of the upright one told in words."""
-    across = LogAxis(low=min(line.x[0] for line in lines), high=max(line.x[-1] for line in lines), start=64, end=408)
+    across = LogAxis(low=min(line.x[0] for line in lines), high=max(line.x[-1] for line in lines), start=64, end=386)
     up = LogAxis(low=1e-3, high=1e4, start=180, end=24)
     told = f"{up_name} against {across_name}: " + "; ".join(_told(line) for line in lines)
     curves = [
@@ -47,7 +47,7 @@ def small_chart(lines: Sequence[Line], *, ends: tuple[str, str], across_name: st
     box = element("svg", *curves, x=0, y=18, width=WIDTH, height=168, viewBox=f"0 18 {WIDTH} 168")
     words = [
         _text(68, 32, ends[1]),
-        _text(404, 176, ends[0], anchor="end"),
+        _text(382, 176, ends[0], anchor="end"),
         _text(236, 214, across_name, anchor="middle"),
         _text(8, 14, up_name),
     ]

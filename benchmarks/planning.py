@@ -1,0 +1,104 @@
+"""``compare`` with twenty mechanisms beside one plain aggregate scan of the same records, in one run: ratios, not seconds.
+
+    python -m benchmarks.planning [--rows 8000000]
+
+The plain scan is what a release reads: sums of the measure for county x three-digit industry, by hand in DuckDB. Policies of
+fat-tailed mechanisms have tables that are certified once for each mechanism, whatever the data; the time with tables still to be
+made is shown apart. Parts are shown too: the exact losses of all records, the cells and their errors, the older rules.
+"""
+
+import argparse
+import tempfile
+import time
+from collections.abc import Callable
+from pathlib import Path
+from typing import Any
+
+ROUNDS = 3
+SHAPES = "SELECT county, substring(naics, 1, 3) AS code, count(*) AS n, sum(emp) AS emp FROM read_parquet('{path}') GROUP BY ALL"
+
+
+def twenty() -> dict[str, Any]:
+    """Twenty mechanisms of every family, all of about the same error at a total of 1,000."""
+    import recordwise as rw
+
+    found: dict[str, Any] = {f"splitting at {at}": rw.UnitSplit(at=at, variance=400) for at in (5, 10, 20, 50, 100)}
+    found |= {f"clamped at {to}": rw.Clamped(to=to, variance=400) for to in (100, 1000)}
+    found |= {
+        f"root {degree}, offset {offset}": rw.RootTransform(degree=degree, offset=offset, variance=400, at_total=1000)
+        for degree in (2, 4)
+        for offset in (10, 100)
+    }
+    found |= {
+        f"logarithm, {noise}, offset {offset}": rw.LogTransform(offset=offset, variance=400, at_total=1000, noise=noise)
+        for noise in ("gaussian", "laplace")
+        for offset in (10, 100, 1000)
+    }
+    found["generalized Gaussian"] = rw.GeneralizedGaussian(shape="0.5", variance=400)
+    found["Laplace"] = rw.GeneralizedGaussian(shape=1, variance=400)
+    found["polylog"] = rw.Polylog(power=2, rate=1, offset=3, variance=400)
+    return found
+
+
+def best(action: Callable[[], object]) -> float:
+    times = []
+    for _ in range(ROUNDS):
+        started = time.perf_counter()
+        action()
+        times.append(time.perf_counter() - started)
+    return min(times)
+
+
+def measure(path: str) -> None:
+    import duckdb
+
+    import recordwise as rw
+    from recordwise.generator import public_keys
+    from recordwise.planning import compare
+    from recordwise.planning.losses import policy_losses
+    from recordwise.planning.totals import exact_totals
+
+    mechanisms = twenty()
+    assert len(mechanisms) == 20
+    by = rw.query().group_by("county", rw.prefix("naics", 3), keys=rw.Keys.of(public_keys()))
+    columns = {"county": "text", "naics": "text"}
+    with rw.Session(path, unit="estab_id", measures={"emp": 1}, columns=columns, firm="firm_id") as session:
+        session.validate()
+        started = time.perf_counter()
+        compare(session, mechanisms, measure="emp", by=by, data="synthetic")
+        first = time.perf_counter() - started
+        policies = {name: session.policy_of(by.sum("emp", each)) for name, each in mechanisms.items()}
+        view = session.owner_view()
+        parts: dict[str, Callable[[], object]] = {
+            "compare, 20 mechanisms": lambda: compare(session, mechanisms, measure="emp", by=by, data="synthetic"),
+            "  exact losses of all records": lambda: policy_losses(view, policies),
+            "  totals of the cells": lambda: exact_totals(view, by, "emp", mechanisms),
+            "  contributors, for the older rules": lambda: view.contributors(
+                by.sum("emp", rw.Gaussian(sigma=1)), "emp"
+            ),
+        }
+        connection = duckdb.connect(config={"memory_limit": "700MB"})
+        plain = best(lambda: connection.sql(SHAPES.format(path=path)).to_arrow_table())
+        for name, action in parts.items():
+            print(f"{name:40} / one plain scan {best(action) / plain:6.1f}   (goal 10)")
+        plain = min(plain, best(lambda: connection.sql(SHAPES.format(path=path)).to_arrow_table()))
+        print(f"{'compare, tables still to be certified':40} / one plain scan {first / plain:6.1f}")
+        firms = best(lambda: compare(session, mechanisms, measure="emp", by=by, firms=True, data="synthetic"))
+        print(f"{'compare with joint losses of firms':40} / one plain scan {firms / plain:6.1f}")
+        print(f"(for orientation: the plain scan took {plain:.2f} s here)")
+
+
+def main(arguments: list[str] | None = None) -> None:
+    parser = argparse.ArgumentParser()
+    parser.add_argument("--rows", type=int, default=8_000_000)
+    chosen = parser.parse_args(arguments)
+    from recordwise.generator import write_establishments
+
+    with tempfile.TemporaryDirectory() as directory:
+        path = Path(directory) / "establishments.parquet"
+        write_establishments(path, chosen.rows)
+        measure(str(path))
+
+
+if __name__ == "__main__":
+    main()

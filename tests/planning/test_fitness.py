@@ -1,0 +1,134 @@
+"""Fitness for use: goals are met in the cells that count, with the most noise that does, and losses are those of that policy."""
+
+import numpy as np
+import pytest
+from small_table import cell_sums, opened, rows, shape
+
+import recordwise as rw
+from recordwise.errors import ParameterError
+from recordwise.planning import Goal, families, fitness
+from recordwise.planning.errors import meets
+
+FAMILIES = {
+    "splitting": rw.UnitSplit(at=50, rho=1),
+    "power": rw.GeneralizedGaussian(shape="0.5", scale=1),
+    "root": rw.RootTransform(degree=4, offset=100, sigma=1),
+    "log": rw.LogTransform(offset=100, sigma=1),
+    "log, Laplace": rw.LogTransform(offset=100, laplace_scale="0.2"),
+}
+
+
+@pytest.fixture(scope="module")
+def session():
+    with opened() as found:
+        yield found
+
+
+@pytest.fixture(scope="module")
+def found(session):
+    return fitness(session, FAMILIES, Goal("emp", shape(), within="0.02", share="0.7"), data="synthetic")
+
+
+def noisier(mechanism, factor):
+    """The same with its noise multiplied."""
+    if hasattr(mechanism, "with_noise"):
+        kind = "sigma" if mechanism.sigma is not None else "laplace_scale"
+        return mechanism.with_noise(**{kind: getattr(mechanism, kind) * factor})
+    if isinstance(mechanism, rw.UnitSplit):
+        return rw.UnitSplit(at=mechanism.at, rho=mechanism.rho / factor**2)
+    return rw.GeneralizedGaussian(shape=mechanism.shape, scale=mechanism.scale * factor)
+
+
+@pytest.mark.theorem("T-MOST-NOISE")
+@pytest.mark.parametrize("name", FAMILIES)
+def test_enough_cells_meet_the_goal_and_with_two_percent_more_noise_too_few_do(found, name):
+    (fitted,) = found[name].fitted
+    totals = np.array([sum(values) for values in cell_sums(rows(), "emp").values() if values])
+    needed = len(totals) - int((1 - 0.7) * len(totals))
+    held = meets(fitted.mechanism, totals, 0.02 * totals, level=0.95)
+    assert held.sum() >= needed
+    assert fitted.share_met == held.mean()
+    more = rw.mechanisms.noisy.positive("1.02", parameter="factor")
+    assert meets(noisier(fitted.mechanism, more), totals, 0.02 * totals, level=0.95).sum() < needed
+
+
+@pytest.mark.theorem("T-MOST-NOISE")
+@pytest.mark.parametrize("name", FAMILIES)
+def test_more_noise_costs_no_record_more(found, name):
+    records = {"emp": np.array([1, 3, 20, 500, 20_000])}
+    (fitted,) = found[name].fitted
+    more = rw.mechanisms.noisy.positive("1.05", parameter="factor")
+    wider = noisier(fitted.mechanism, more).policy("emp").loss(records)
+    assert np.all(wider <= fitted.mechanism.policy("emp").loss(records))
+
+
+@pytest.mark.parametrize("name", FAMILIES)
+def test_losses_are_those_of_the_policy_that_would_be_charged(session, found, name):
+    policy = session.policy_of(*found[name].queries())
+    losses = np.sort(policy.loss(rows()))
+    assert found[name].losses.rho.maximum == losses[-1]
+    assert found[name].losses.rho.quantile(0.5) == losses[int(np.ceil(0.5 * len(losses))) - 1]
+
+
+def test_clamping_is_refused_where_it_cuts_off_more_than_the_goal_allows(session):
+    clamped = {"low": rw.Clamped(to=10, rho=1), "high": rw.Clamped(to=20_000, rho=1)}
+    found = fitness(session, clamped, Goal("emp", shape(), within="0.05"), data="synthetic")
+    assert "clamping at 10" in found.infeasible["low"]
+    assert [each.name for each in found.families] == ["high"]
+    assert found["high"].fitted[0].share_met == 1
+
+
+def test_a_bias_leaves_less_room_for_noise(session):
+    goal = Goal("emp", shape(), within="0.3", share="0.5")
+    found = fitness(session, {"a": rw.Clamped(to=300, rho=1), "b": rw.Clamped(to=20_000, rho=1)}, goal)
+    sigmas = [found[name].fitted[0].mechanism.noise_sigma for name in "ab"]
+    assert sigmas[0] < sigmas[1]
+    assert found["a"].fitted[0].share_met >= 0.5
+
+
+def test_every_level_and_measure_gets_its_own_noise_and_all_are_charged(session):
+    keys = rw.Keys.product(county=["01", "02", "03"], naics=["111", "112", "221"])
+    by = rw.query().group_by("county", keys=keys).levels(rw.prefix("naics", 1), rw.prefix("naics", 3))
+    family = {"log": {"emp": rw.LogTransform(offset=100, sigma=1), "pay": rw.LogTransform(offset=4000, sigma=1)}}
+    found = fitness(session, family, [Goal(measure, by, within="0.1") for measure in ("emp", "pay")], firms=True)["log"]
+    assert [each.table.name for each in found.fitted] == [
+        "emp by county x naics1",
+        "emp by county x naics3",
+        "pay by county x naics1",
+        "pay by county x naics3",
+    ]
+    alone = [session.policy_of(each.table.with_mechanism(each.mechanism)) for each in found.fitted]
+    record = {"emp": 40, "pay": 1500}
+    assert float(found.policy.loss(record)) == pytest.approx(sum(float(each.loss(record)) for each in alone))
+    assert found.firms.number == len(np.unique(rows()["firm"]))
+
+
+def test_counts_have_goals_too(session):
+    found = fitness(session, {"g": rw.Gaussian(rho=1)}, Goal("count", shape(), within="0.05"))
+    (fitted,) = found["g"].fitted
+    assert fitted.deciding == min(len(values) for values in cell_sums(rows(), "emp").values() if values)
+    assert found["g"].losses.rho.maximum == pytest.approx(1 / (2 * float(fitted.mechanism.noise_sigma) ** 2))
+
+
+def test_results_can_be_read_in_several_ways(found):
+    headers, body = found.rows()
+    assert all(len(row) == len(headers) for row in body)
+    assert {each["name"] for each in found.to_json()["families"]} == set(FAMILIES)
+    assert "synthetic" in found._repr_html_()
+    assert "5" in repr(found)
+    losses, shares = found.curves()["log"]
+    assert np.all(np.diff(losses) > 0)
+    assert shares[-1] == 1
+
+
+def test_bad_goals_are_refused(session):
+    with pytest.raises(ParameterError, match="share must be at most 1"):
+        Goal("emp", shape(), within=1, share=2)
+    with pytest.raises(ParameterError, match="must be a query"):
+        Goal("emp", "county", within=1)
+    with pytest.raises(ParameterError, match="no cell"):
+        fitness(session, families(), Goal("emp", shape(), within=1, at_least=10**12))
+    with pytest.raises(ParameterError, match="a Goal or several"):
+        fitness(session, families(), [])
+    with pytest.raises(ParameterError, match="no mechanism for 'emp'"):
+        fitness(session, {"log": {"pay": rw.Gaussian(sigma=1)}}, Goal("emp", shape(), within=1))
