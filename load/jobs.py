@@ -1,6 +1,7 @@
 """The jobs. Each takes a folder and by what its size is divided, and says whether its target was kept."""
 
 import json
+import sqlite3
 import statistics
 import subprocess
 import sys
@@ -91,30 +92,57 @@ def queries(folder: str, divided: int) -> dict[str, Any]:
     """Many charges in one ledger: how long the last ones take to be admitted and committed."""
     path, count = Path(folder) / "l", QUERIES // divided
     budget = sum((question(number) for number in range(60)), Policy()) * QUERIES
-    ledger = Ledger(path, dataset="d", budget=budget)
-    took = []
+    ledger, bare = Ledger(path, dataset="d", budget=budget), BareTable(Path(folder) / "bare")
+    took, processor, beside = [], [], []
     for number in range(count):
-        began = time.perf_counter()
+        began, used = time.perf_counter(), time.process_time()
         ledger.check(question(number), query=f"q{number}")
         charge = ledger.charge(question(number), query=f"q{number}", details=[{"statistics": ["n"]}])
         took.append(time.perf_counter() - began)
+        processor.append(time.process_time() - used)
         ledger.released(charge, digest="d" * 64, mark="private")
+        beside.append(bare.commit())
     ledger.close()
-    began = time.perf_counter()
+    began, used = time.perf_counter(), time.process_time()
     ledger = Ledger(path, dataset="d", budget=budget)
     ledger.charge(question(0), query="first after opening")
-    reopened = time.perf_counter() - began
+    reopened, reopened_processor = time.perf_counter() - began, time.process_time() - used
     ledger.close()
-    last = took[-max(1, count // 10) :]
+    tenth = max(1, count // 10)
+    last = took[-tenth:]
     return {
         "queries": count,
-        "median_ms_of_the_first_tenth": round(1000 * statistics.median(took[: len(last)]), 2),
-        "median_ms_of_the_last_tenth": round(1000 * statistics.median(last), 2),
-        "p99_ms_of_the_last_tenth": round(1000 * sorted(last)[int(0.99 * (len(last) - 1))], 2),
+        "median_ms_of_the_first_tenth": _ms(took[:tenth]),
+        "median_ms_of_the_last_tenth": _ms(last),
+        "p99_ms_of_the_last_tenth": round(1000 * sorted(last)[int(0.99 * (tenth - 1))], 2),
+        "processor_ms_of_the_first_tenth": _ms(processor[:tenth]),
+        "processor_ms_of_the_last_tenth": _ms(processor[-tenth:]),
+        "ms_of_a_bare_commit_beside_it": _ms(beside[-tenth:]),
         "ms_of_the_first_after_opening": round(1000 * reopened, 1),
+        "processor_ms_of_the_first_after_opening": round(1000 * reopened_processor, 1),
         "ledger_mb": round(path.stat().st_size / 1e6, 1),
         "kept": statistics.median(last) < ADMISSION_SECONDS,
     }
+
+
+def _ms(seconds: list[float]) -> float:
+    return round(1000 * statistics.median(seconds), 2)
+
+
+class BareTable:
+    """A table of SQLite with the same settings, into which one row of a charge's size is committed: what the disk itself costs."""
+
+    def __init__(self, path: Path) -> None:
+        self._connection = sqlite3.connect(path, isolation_level=None)
+        self._connection.execute("PRAGMA journal_mode = WAL")
+        self._connection.execute("PRAGMA synchronous = FULL")
+        self._connection.execute("CREATE TABLE rows (text TEXT)")
+
+    def commit(self) -> float:
+        """Seconds for one row."""
+        began = time.perf_counter()
+        self._connection.execute("INSERT INTO rows VALUES (?)", ("x" * 900,))
+        return time.perf_counter() - began
 
 
 def processes(folder: str, divided: int) -> dict[str, Any]:
