@@ -1,4 +1,4 @@
-"""A private query on Spark beside plain Spark SQL for the same totals at the same keys, and DuckDB beside both: ratios, not seconds.
+"""A private query on Spark beside plain Spark SQL for the same totals at the keys, and DuckDB beside both: ratios, not seconds.
 
     python -m benchmarks.spark [--rows 8000000] [--repeats 3] [--master local[2]]
 
