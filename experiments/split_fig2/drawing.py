@@ -3,13 +3,38 @@
 from collections.abc import Sequence
 from typing import Any
 
-from experiments.frame import COLOURS, DASHES, new_figure, tidy
+from experiments.frame import COLOURS, DASHES, Picture, new_figure, tidy
 from experiments.split_fig2.smallest import ABOVE, GOAL
 
 Row = dict[str, Any]
 MARKERS = ("o", "s", "^")
 ERROR = "absolute relative error"
 SHARE = "share of records with loss above ρ"
+
+
+def pictures(
+    sim: Sequence[Row], sim_losses: Sequence[Row], cis: Sequence[Row], cis_losses: Sequence[Row]
+) -> tuple[Picture, ...]:
+    return (
+        Picture(
+            name="split-fig2-sim",
+            figure=sim_figure(sim, sim_losses),
+            caption="SIM. Small thresholds lie to the right: little error, many records above rho. Left of the "
+            "dotted line fewer than 1 % pay more than rho; in the grey band the error is below 10 %. On the right "
+            "the losses, by pieces and tight.",
+            alt="Relative error against the share of records above rho for two heavy-tailed values and two kinds of "
+            "groups. The error falls as more records pay more. At rho 1 and just under 1 % the median error is 4 to "
+            "7 %.",
+        ),
+        Picture(
+            name="split-fig2-cis",
+            figure=cis_figure(cis, cis_losses),
+            caption="Dairy herds in place of the cattle survey. Sums by splitting, averages by clamping, and the "
+            "losses.",
+            alt="The same for sums of cows by state and by district, for clamped averages and for losses. Errors of "
+            "sums fall as more operations pay more than rho; those of averages stop at the bias of the clamp.",
+        ),
+    )
 
 
 def sim_figure(errors: Sequence[Row], losses: Sequence[Row]) -> Any:

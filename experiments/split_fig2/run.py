@@ -2,10 +2,10 @@
 
 import numpy as np
 
-from experiments.frame import Picture, Reproduction, Tell, data_note
+from experiments.frame import Reproduction, Tell, data_note
 from experiments.split_fig2 import cattle, herds, simulated, smallest
 from experiments.split_fig2.claims import claims
-from experiments.split_fig2.drawing import cis_figure, sim_figure
+from experiments.split_fig2.drawing import pictures
 from recordwise.noise import Seeded
 
 RUNS = 100
@@ -44,25 +44,6 @@ def reproduce(*, runs: int, seed: int, tell: Tell) -> Reproduction:
         claims=claims(sim, least, cis),
         tables={"sim": sim, "sim_losses": sim_losses, "smallest": least, "cis": cis, "cis_losses": cis_losses},
         shown=("smallest",),
-        pictures=(
-            Picture(
-                name="split-fig2-sim",
-                figure=sim_figure(sim, sim_losses),
-                caption="SIM. Small thresholds lie to the right: little error, many records above rho. Left of the "
-                "dotted line fewer than 1 % pay more than rho; in the grey band the error is below 10 %. On the right "
-                "the losses, by pieces and tight.",
-                alt="Relative error against the share of records above rho for two heavy-tailed values and two kinds of "
-                "groups. The error falls as more records pay more. At rho 1 and just under 1 % the median error is 4 to "
-                "7 %.",
-            ),
-            Picture(
-                name="split-fig2-cis",
-                figure=cis_figure(cis, cis_losses),
-                caption="Dairy herds in place of the cattle survey. Sums by splitting, averages by clamping, and the "
-                "losses.",
-                alt="The same for sums of cows by state and by district, for clamped averages and for losses. Errors of "
-                "sums fall as more operations pay more than rho; those of averages stop at the bias of the clamp.",
-            ),
-        ),
+        pictures=pictures(sim, sim_losses, cis, cis_losses),
         numbers={"operations": len(cows.cows), "cows": int(cows.cows.sum())},
     )

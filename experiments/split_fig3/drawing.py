@@ -5,7 +5,7 @@ from typing import Any
 
 from experiments.establishments_schemes import BUDGETS
 from experiments.establishments_tables import DIGITS
-from experiments.frame import COLOURS, new_figure, tidy
+from experiments.frame import COLOURS, Picture, new_figure, tidy
 
 Row = dict[str, Any]
 FACES = {
@@ -20,6 +20,19 @@ FACES = {
 COUNT_FACES = {"estab": COLOURS[2], "firm": COLOURS[3]}
 NAMES = {"emp": "EMP", "payann": "PAYANN", "payqtr1": "PAYQTR1"}
 FLOOR, CEILING = 1e-5, 30.0
+
+
+def pictures(rows: Sequence[Row]) -> tuple[Picture, ...]:
+    return (
+        Picture(
+            name="split-fig3",
+            figure=figure(rows),
+            caption="Relative error of every table. Orange: top-coding under zCDP; blue: splitting, where records of "
+            "more than one piece pay more. Lines at 5 % and 20 %.",
+            alt="Box plots of relative errors on a log scale by attribute, budget and NAICS level. Splitting at "
+            "moderate or median thresholds lies one to three orders of magnitude below top-coding.",
+        ),
+    )
 
 
 def figure(rows: Sequence[Row]) -> Any:

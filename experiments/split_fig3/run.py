@@ -3,9 +3,9 @@
 from experiments import establishments
 from experiments.establishments_schemes import DIVISION
 from experiments.establishments_tables import LEAST, tables
-from experiments.frame import Picture, Reproduction, Tell, data_note
+from experiments.frame import Reproduction, Tell, data_note
 from experiments.split_fig3.claims import claims
-from experiments.split_fig3.drawing import figure
+from experiments.split_fig3.drawing import pictures
 from experiments.split_fig3.measuring import error_rows
 from recordwise.noise import Seeded
 
@@ -48,16 +48,7 @@ def reproduce(*, runs: int, seed: int, tell: Tell) -> Reproduction:
         claims=claims(rows, percentiles),
         tables={"errors": rows, "percentiles": percentiles},
         shown=("percentiles",),
-        pictures=(
-            Picture(
-                name="split-fig3",
-                figure=figure(rows),
-                caption="Relative error of every table. Orange: top-coding under zCDP; blue: splitting, where records of "
-                "more than one piece pay more. Lines at 5 % and 20 %.",
-                alt="Box plots of relative errors on a log scale by attribute, budget and NAICS level. Splitting at "
-                "moderate or median thresholds lies one to three orders of magnitude below top-coding.",
-            ),
-        ),
+        pictures=pictures(rows),
         numbers={
             "establishments": len(records),
             "queries": {str(level.digits): level.queries for level in made.levels},

@@ -9,11 +9,11 @@ from experiments import establishments
 from experiments.establishments import MEASURES
 from experiments.establishments_schemes import SPLITTING
 from experiments.establishments_tables import LEAST, Tables, tables
-from experiments.frame import Picture, Reproduction, Tell, data_note
+from experiments.frame import Reproduction, Tell, data_note
 from experiments.split_fig2.errors import loss_cdf
 from experiments.split_fig4 import fitness
 from experiments.split_fig4.claims import claims
-from experiments.split_fig4.drawing import figure
+from experiments.split_fig4.drawing import pictures
 from experiments.split_fig4.fitness import FULL, GOALS, Calibrated
 from recordwise.noise import Seeded
 
@@ -56,16 +56,7 @@ def reproduce(*, runs: int, seed: int, tell: Tell) -> Reproduction:
         claims=claims(table_rows, losses, limits, tried),
         tables={"noise": table_rows, "curves": curves, "losses": losses, "top_coding_limits": limits},
         shown=("losses", "top_coding_limits"),
-        pictures=(
-            Picture(
-                name="split-fig4",
-                figure=figure(curves),
-                caption="How the least losses are distributed over establishments, for relative error goals on 95 % of "
-                "each table.",
-                alt="Distribution functions of losses on a log scale: one curve for each goal, for each policy, for each "
-                "attribute. Stricter goals move the curve to the right by a factor of four for each halving.",
-            ),
-        ),
+        pictures=pictures(curves),
         numbers={"establishments": len(records), "drawn": tried},
     )
 

@@ -3,7 +3,8 @@
 from collections.abc import Sequence
 from typing import Any
 
-from experiments.frame import COLOURS, DASHES, new_figure, tidy
+from experiments.establishments_schemes import SPLITTING
+from experiments.frame import COLOURS, DASHES, Picture, new_figure, tidy
 
 Row = dict[str, Any]
 LINES = {
@@ -23,23 +24,27 @@ LABELS = {
 }
 
 
-def figure(curves: Sequence[Row], schemes: Sequence[str]) -> Any:
-    drawn, axes = new_figure(len(LINES), len(schemes), size=(17.0, 13.5), sharex=True, sharey=True)
+def pictures(curves: Sequence[Row]) -> tuple[Picture, ...]:
+    return (
+        Picture(
+            name="split-fig5",
+            figure=figure(curves),
+            caption="Distribution of losses over establishments, over all firms, and over firms with several "
+            "establishments, under three splitting schemes at total budget 1.",
+            alt="Nine panels of distribution functions of losses on a log scale. Realised losses lie left of the "
+            "tight policy and that left of the policy by pieces; for firms with several establishments the tight "
+            "bound is the smallest of the three.",
+        ),
+    )
+
+
+def figure(curves: Sequence[Row]) -> Any:
+    drawn, axes = new_figure(len(LINES), len(SPLITTING), size=(17.0, 13.5), sharex=True, sharey=True)
     for line, (unit, kinds) in zip(axes, LINES.items()):
-        for axis, scheme in zip(line, schemes):
+        for axis, scheme in zip(line, SPLITTING):
+            here = [row for row in curves if row["unit"] == unit and row["scheme"] == scheme]
             for kind in kinds:
-                place = list(LABELS).index(kind)
-                chosen = [
-                    row for row in curves if row["unit"] == unit and row["scheme"] == scheme and row["kind"] == kind
-                ]
-                axis.plot(
-                    [row["loss"] for row in chosen],
-                    [row["share_at_most"] for row in chosen],
-                    color=COLOURS[place],
-                    linestyle=DASHES[place],
-                    linewidth=2.3,
-                    label=LABELS[kind],
-                )
+                draw_line(axis, [row for row in here if row["kind"] == kind], kind)
             axis.axvline(1.0, color="#777777", linewidth=1.2, linestyle=":", zorder=1)
             axis.set(xscale="log", xlim=(1e-4, 1e9), ylim=(0, 1.02))
             tidy(axis, title=f"{scheme}: {TITLES[unit]}", xlabel="", ylabel="")
@@ -49,3 +54,9 @@ def figure(curves: Sequence[Row], schemes: Sequence[str]) -> Any:
     for axis in axes[-1]:
         axis.set_xlabel("privacy loss ρ at total budget 1", fontsize=12)
     return drawn
+
+
+def draw_line(axis: Any, rows: Sequence[Row], kind: str) -> None:
+    place = list(LABELS).index(kind)
+    x, y = ([row[name] for row in rows] for name in ("loss", "share_at_most"))
+    axis.plot(x, y, color=COLOURS[place], linestyle=DASHES[place], linewidth=2.3, label=LABELS[kind])

@@ -8,10 +8,10 @@ import numpy as np
 from experiments import establishments
 from experiments.establishments_schemes import DIVISION, SPLITTING, split_policy
 from experiments.establishments_tables import LEAST, Tables, tables
-from experiments.frame import Picture, Reproduction, Tell, data_note
+from experiments.frame import Reproduction, Tell, data_note
 from experiments.split_fig2.errors import loss_cdf
 from experiments.split_fig5.claims import claims
-from experiments.split_fig5.drawing import figure
+from experiments.split_fig5.drawing import pictures
 from experiments.split_fig5.firms import BOUNDS, firm_starts
 from experiments.split_fig5.realised import Changes, firm_changes, record_changes
 
@@ -31,6 +31,7 @@ SETTING = (
     "drawn, so the number of runs and the seed do not matter.",
 )
 Curve = tuple[str, str, np.ndarray]
+Row = dict[str, Any]
 
 
 def reproduce(*, runs: int, seed: int, tell: Tell) -> Reproduction:
@@ -38,19 +39,7 @@ def reproduce(*, runs: int, seed: int, tell: Tell) -> Reproduction:
     made = tables(establishments.records())
     tell("changes of the answers")
     changes = {"establishment": record_changes(made), "firm": firm_changes(made)}
-    curves: list[dict[str, Any]] = []
-    summary: list[dict[str, Any]] = []
-    broken: dict[str, int] = {}
-    for scheme in SPLITTING:
-        tell(f"{scheme} splitting")
-        found = list(scheme_losses(made, changes, scheme))
-        several = np.diff(starts_of(made), append=len(made.records)) > 1
-        for unit, kind, losses in found:
-            curves += curve_rows(unit, scheme, kind, losses)
-            if unit == "firm":
-                curves += curve_rows("chain", scheme, kind, losses[several])
-            summary.append(summary_row(unit, scheme, kind, losses, several))
-        broken = {name: broken.get(name, 0) + count for name, count in exceptions(found).items()}
+    curves, summary, broken = all_losses(made, changes, tell)
     tell("figure")
     return Reproduction(
         name="split-fig5",
@@ -63,19 +52,25 @@ def reproduce(*, runs: int, seed: int, tell: Tell) -> Reproduction:
         claims=claims(summary, broken),
         tables={"curves": curves, "summary": summary},
         shown=("summary",),
-        pictures=(
-            Picture(
-                name="split-fig5",
-                figure=figure(curves, list(SPLITTING)),
-                caption="Distribution of losses over establishments, over all firms, and over firms with several "
-                "establishments, under three splitting schemes at total budget 1.",
-                alt="Nine panels of distribution functions of losses on a log scale. Realised losses lie left of the "
-                "tight policy and that left of the policy by pieces; for firms with several establishments the simple "
-                "bound is the largest.",
-            ),
-        ),
+        pictures=pictures(curves),
         numbers={"establishments": len(made.records), "firms": len(starts_of(made)), "exceptions": broken},
     )
+
+
+def all_losses(made: Tables, changes: dict[str, Changes], tell: Tell) -> tuple[list[Row], list[Row], dict[str, int]]:
+    """The curves, their summary, and how often a bound is broken, over all schemes."""
+    curves, summary, broken = [], [], dict[str, int]()
+    several = np.diff(starts_of(made), append=len(made.records)) > 1
+    for scheme in SPLITTING:
+        tell(f"{scheme} splitting")
+        found = list(scheme_losses(made, changes, scheme))
+        for unit, kind, losses in found:
+            curves += curve_rows(unit, scheme, kind, losses)
+            if unit == "firm":
+                curves += curve_rows("chain", scheme, kind, losses[several])
+            summary.append(summary_row(unit, scheme, kind, losses, several))
+        broken = {name: broken.get(name, 0) + count for name, count in exceptions(found).items()}
+    return curves, summary, broken
 
 
 def starts_of(made: Tables) -> np.ndarray:
@@ -116,13 +111,13 @@ def exceptions(found: list[Curve]) -> dict[str, int]:
     return {name: int(np.sum(losses[low] > losses[high] * slack)) for name, (low, high, slack) in pairs.items()}
 
 
-def curve_rows(unit: str, scheme: str, kind: str, losses: np.ndarray) -> list[dict[str, Any]]:
+def curve_rows(unit: str, scheme: str, kind: str, losses: np.ndarray) -> list[Row]:
     setting = {"unit": unit, "scheme": scheme, "kind": kind}
     shares = loss_cdf(losses, EDGES).tolist()
     return [{**setting, "loss": edge, "share_at_most": part} for edge, part in zip(EDGES.tolist(), shares)]
 
 
-def summary_row(unit: str, scheme: str, kind: str, losses: np.ndarray, several: np.ndarray) -> dict[str, Any]:
+def summary_row(unit: str, scheme: str, kind: str, losses: np.ndarray, several: np.ndarray) -> Row:
     """Quantiles, shares above the budget and ten times it, and for firms the geometric mean over those with several records."""
     quantiles = dict(zip(("loss_50", "loss_90", "loss_99"), np.quantile(losses, (0.5, 0.9, 0.99)).tolist()))
     above = {f"share_above_{limit}": float(np.mean(losses > limit * ROUNDING)) for limit in (1, 10)}

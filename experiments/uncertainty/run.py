@@ -26,7 +26,7 @@ def reproduce(*, runs: int, seed: int, tell: Tell, sizes: tuple[int, ...] = CELL
     return Reproduction(
         name="uncertainty",
         title="A private table cannot be right in every cell and in the sum",
-        source="[A] Abowd et al., An Uncertainty Principle is a Price of Privacy-Preserving Microdata (2021), Theorems 1 to 3",
+        source="[A] Abowd et al., An Uncertainty Principle is a Price of Privacy-Preserving Microdata (2021), Theorems 2 and 3",
         setting=SETTING,
         data="No data: the tables are made by rule.",
         runs=runs,
