@@ -24,7 +24,8 @@ from recordwise.errors import (
     SourceError,
 )
 from recordwise.noise import Seeded
-from recordwise.plan import Keys, Plan, Schema, query
+from recordwise.plan import Field, Keys, Plan, Schema, query
+from recordwise.plan.predicates import Compare
 from small_release import keys, question, records
 
 SCHEMA = Schema.of(unit="id", measures={"emp": 1}, columns={"county": "text"})
@@ -95,7 +96,7 @@ def test_only_cells_travel(spark_session, monkeypatch):
 def test_a_key_that_looks_like_a_variable_or_an_escape_is_text(spark_session):
     odd = ["${spark.app.name}", "a\\nb", "`x`", "'; DROP TABLE t", "ä\u2028"]
     table = pa.table({"id": range(5), "emp": [1, 2, 4, 8, 16], "county": odd})
-    asked = [query().where(rw.plan.Compare(rw.plan.Field("county"), "=", each)).sum("emp", Plain()) for each in odd]
+    asked = [query().where(Compare(Field("county"), "=", each)).sum("emp", Plain()) for each in odd]
     with Spark(table, SCHEMA, spark=spark_session) as engine:
         found = engine.totals(Plan(schema=SCHEMA, queries=tuple(asked)))
     assert [integers(each.totals.reveal()["total0"]).tolist() for each in found] == [[1], [2], [4], [8], [16]]
