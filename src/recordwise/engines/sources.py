@@ -38,12 +38,15 @@ class CsvFiles:
         headers = {self._header(path) for path in self.paths}
         if len(headers) != 1:
             raise SourceError(source="the CSV source", problem="its files have different header lines")
-        return headers.pop()
+        names = headers.pop()
+        if len({name.casefold() for name in names}) < len(names):
+            raise SourceError(source="the CSV source", problem="its header line names a column twice")
+        return names
 
     def _header(self, path: Path) -> tuple[str, ...]:
         try:
             with path.open(newline="", encoding="utf-8-sig") as lines:
-                return tuple(next(csv.reader(lines, delimiter=self.delimiter), ()))
+                return tuple(next(csv.reader(lines, delimiter=self.delimiter, strict=True), ()))
         except (UnicodeDecodeError, csv.Error):
             # The decoder's error carries the bytes it read ahead, records among them.
             raise SourceError(
@@ -127,7 +130,7 @@ def _expand(pattern: str) -> list[Path]:
         raise SourceError(
             source="a PostgreSQL address" if known else "an address",
             problem="it needs the name of a table" if known else "only files and PostgreSQL are known",
-            advice='In Python use Postgres(address, table="schema.table"); in a plan file add table = "schema.table".',
+            advice='In Python use rw.Postgres(address, table="schema.table"); in a plan file add table = "schema.table".',
         )
     found = sorted(glob.glob(pattern, recursive=True)) if glob.has_magic(pattern) else [pattern]
     paths = [Path(each).resolve() for each in found]
