@@ -5,7 +5,7 @@ BIN := $(VENV)/bin
 READY := $(VENV)/.ready
 JOBS ?= 2
 
-.PHONY: demo test test-slow bench bench-peers docs lint lock clean
+.PHONY: demo test test-slow bench bench-peers docs lint lock clean fuzz load audit-deps
 
 demo: $(READY)
 	$(BIN)/python -m recordwise demo
@@ -28,6 +28,18 @@ bench: $(READY)
 # The same job in other libraries, each in an environment of its own; downloads them, and Tumult Analytics needs Java.
 bench-peers: $(READY)
 	$(BIN)/python -m benchmarks.peers
+
+# A million hostile inputs; what is found is kept in fuzz-findings/. Fewer, or of one kind: python -m fuzz --inputs 10000 sql
+fuzz: $(READY)
+	$(BIN)/python -m fuzz
+
+# A hundred million rows, five million cells, ten thousand queries, thirty-two processes. Needs 4 GB of disk; python -m load --small tries it out.
+load: $(READY)
+	$(BIN)/python -m load
+
+# Lock, licences, known vulnerabilities. Ends with 2, and says so, when the service that knows vulnerabilities cannot be reached.
+audit-deps: $(READY)
+	$(BIN)/python -m supply
 
 docs: $(READY)
 	$(BIN)/mkdocs build --strict

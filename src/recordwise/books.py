@@ -13,7 +13,7 @@ import threading
 import time
 import weakref
 from collections.abc import Iterator
-from contextlib import contextmanager
+from contextlib import contextmanager, suppress
 from dataclasses import dataclass
 from datetime import UTC, datetime
 from pathlib import Path
@@ -25,10 +25,10 @@ from recordwise.errors import LedgerError, RecordwiseError
 WAIT_SECONDS = 120.0
 GENESIS = "0" * 64
 COLUMNS = "sequence, time, kind, body, digest"
-TABLE = """CREATE TABLE IF NOT EXISTS events (
+TABLE = """CREATE TABLE events (
     sequence INTEGER PRIMARY KEY, time TEXT NOT NULL, kind TEXT NOT NULL, body TEXT NOT NULL, digest TEXT NOT NULL UNIQUE)"""
 GUARDS = [
-    f"CREATE TRIGGER IF NOT EXISTS no_{verb.lower()} BEFORE {verb} ON events BEGIN SELECT RAISE(ABORT, 'append only'); END"
+    f"CREATE TRIGGER no_{verb.lower()} BEFORE {verb} ON events BEGIN SELECT RAISE(ABORT, 'append only'); END"
     for verb in ("UPDATE", "DELETE")
 ]
 REASONS = {
@@ -132,8 +132,19 @@ class Books:
         """Make the table in a new file; a file that belongs to another program is left alone."""
         if (names := self.tables()) and "events" not in names:
             raise LedgerError(path=self.path, problem="is a database of another program", advice="Name a new file.")
-        for statement in (TABLE, *GUARDS):
+        # A file that was only just begun has one page; more pages without a table once held something.
+        if not names and self._connection.execute("PRAGMA page_count").fetchone()[0] > 1:
+            raise LedgerError(path=self.path, problem="is damaged: its entries cannot be found", advice=ADVICE)
+        for statement in () if names else (TABLE, *GUARDS):
             self._connection.execute(statement)
+        self.check_layout()
+
+    def check_layout(self) -> None:
+        """Refuse a file whose table was declared otherwise, or that holds a rule of somebody else: both could hide events."""
+        with self._told(NOTHING_DRAWN):
+            rows = self._connection.execute("SELECT sql FROM sqlite_master WHERE sql IS NOT NULL").fetchall()
+        if not {TABLE} <= {row[0] for row in rows} <= {TABLE, *GUARDS}:
+            raise LedgerError(path=self.path, problem="is damaged: its layout was changed", advice=ADVICE)
 
     @contextmanager
     def transaction(self, *, state: str = NOTHING_DRAWN) -> Iterator[None]:
@@ -151,6 +162,11 @@ class Books:
                 if self._connection.in_transaction:
                     self._connection.execute("ROLLBACK")
                 raise
+
+    def settle(self) -> None:
+        """The log has what was committed; after this the file alone has it too, if it is copied or left without its log."""
+        with self._told(""), suppress(sqlite3.Error):
+            self._connection.execute("PRAGMA wal_checkpoint(PASSIVE)").fetchall()
 
     def append(self, kind: str, body: dict[str, Any]) -> Event:
         """Add an event to an unbroken chain; call it in a transaction."""
@@ -249,8 +265,12 @@ def reason(error: Exception) -> str:
 
 
 def as_event(row: tuple[Any, ...]) -> Event:
-    sequence, at, kind, body, digest = row
-    return Event(sequence=sequence, time=at, kind=kind, body=json.loads(body), digest=digest)
+    """An event as it is stored; a ValueError where it is not in the form events are written in."""
+    sequence, at, kind, text, digest = row
+    body = json.loads(text) if all(isinstance(part, str) for part in (at, kind, text, digest)) else None
+    if not isinstance(body, dict):
+        raise ValueError("not an event")
+    return Event(sequence=sequence, time=at, kind=kind, body=body, digest=digest)
 
 
 def broken_links(rows: list[tuple[Any, ...]], *, since: Head = START) -> list[str]:

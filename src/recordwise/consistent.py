@@ -17,6 +17,7 @@ from scipy import sparse
 from recordwise import mechanisms
 from recordwise.arithmetic import FloatArray
 from recordwise.errors import ParameterError
+from recordwise.fingerprint import digest_of
 from recordwise.mechanisms.transforming import TransformedNoise
 from recordwise.nesting import OUTSIDE, nests, parents
 from recordwise.postprocess import Fit, Workload, max_fit, nnls, ols, reweighted_fit, sequential_fit
@@ -73,9 +74,10 @@ def consistent(
                 fitted[table.name][name + FITTED] = column
     note = {"method": method, "complete": complete, "zero_counts": zero_counts, "at_most": dict(at_most or {})}
     tables = tuple(_with_columns(table, fitted[table.name]) for table in release.tables)
-    return replace(
-        release, tables=tables, description={**release.description, "consistent": {**note, "fits": residuals}}
-    )
+    # The books know what was drawn; this tells whether the fitted columns beside it are still those of the fit.
+    digest = digest_of({table.name: table.data for table in tables}, release.policy)
+    fit = {**note, "fits": residuals, "digest": digest}
+    return replace(release, tables=tables, description={**release.description, "consistent": fit})
 
 
 def _family(release: Release, query: Mapping[str, Any], *, complete: bool) -> Family:

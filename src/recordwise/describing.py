@@ -4,12 +4,13 @@ import platform
 from collections.abc import Sequence
 from dataclasses import fields, is_dataclass
 from fractions import Fraction
+from pathlib import Path
 from typing import Any
 
 from recordwise.engines.results import FoundTotals, TableTotals
 from recordwise.engines.sources import CsvFiles, Frame, ParquetFiles, Postgres, SasFiles, Source
 from recordwise.engines.spark.sources import SparkFrame, SparkSource
-from recordwise.errors import ParameterError
+from recordwise.errors import ParameterError, SourceError
 from recordwise.exact import fraction_text
 from recordwise.functions import Function
 from recordwise.plan import Case, Plan, PlannedTable, Prefix, Schema
@@ -201,10 +202,9 @@ def versions() -> dict[str, str]:
 def inferred_columns(source: Source | SparkSource, roles: set[str | None]) -> dict[str, Any]:
     """Conditional columns from the types of a Parquet file or frame: text, whole numbers and truth values."""
     import pyarrow as pa
-    import pyarrow.parquet
 
     if isinstance(source, ParquetFiles):
-        schema = pyarrow.parquet.read_schema(source.paths[0])
+        schema = _parquet_schema(source.paths[0])
     elif isinstance(source, Frame):
         schema = source.table.schema
     elif isinstance(source, SparkFrame):
@@ -227,3 +227,16 @@ def inferred_columns(source: Source | SparkSource, roles: set[str | None]) -> di
         elif pa.types.is_boolean(kind):
             found[field.name] = "boolean"
     return found
+
+
+def _parquet_schema(path: Path) -> Any:
+    """The names and types of a Parquet file; a damaged footer, or one with names that are no text, is refused."""
+    import pyarrow as pa
+    import pyarrow.parquet
+
+    try:
+        schema = pyarrow.parquet.read_schema(path)
+        _ = schema.names, [str(field.type) for field in schema]
+    except (pa.ArrowException, OSError, UnicodeDecodeError):
+        raise SourceError(source="the source", problem="a file of it is damaged or no Parquet file") from None
+    return schema

@@ -51,6 +51,7 @@ class Ledger:
         try:
             with self._books.transaction():
                 self._open(identity)
+            self._books.settle()
         except BaseException:
             self._books.close()
             raise
@@ -62,7 +63,10 @@ class Ledger:
             raise LedgerError(path=str(path), problem="does not exist")
         ledger = cls.__new__(cls)
         ledger._books = Books(path, writable=False)
-        first = ledger._books.first() if "events" in ledger._books.tables() else None
+        first = None
+        if "events" in ledger._books.tables():
+            ledger._books.check_layout()
+            first = ledger._books.first()
         if first is None or first.kind != "opened":
             raise LedgerError(path=str(path), problem="holds no entry of recordwise")
         check_format(first.body)
@@ -145,6 +149,10 @@ class Ledger:
             closings = (event for event in since if event.body.get("charge") == charge.sequence)
             event = next(closings, None) or self._books.append(kind, body)
         return Head(length=event.sequence, digest=event.digest)
+
+    def settle(self) -> None:
+        """Make the file whole without its log, for whoever copies it while it is open. Costs some waits for the disk."""
+        self._books.settle()
 
     def spent(self) -> Policy:
         """The sum of everything charged."""

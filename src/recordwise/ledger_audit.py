@@ -111,8 +111,11 @@ def _wrong_tables(folder: Path, release: dict[str, Any], policies: dict[str, Any
     tables = read_tables(folder)
     problems = []
     drawn = {name: without_fits(table) for name, table in tables.items()} if "consistent" in release else tables
-    if digest_of(drawn, Policy.from_json(policies["tight"])) != booked.body["digest"]:
+    policy = Policy.from_json(policies["tight"])
+    if digest_of(drawn, policy) != booked.body["digest"]:
         problems.append("its tables are not those that were released")
+    elif "consistent" in release and digest_of(tables, policy) != release["consistent"]["digest"]:
+        problems.append("its fitted columns are not those release.json was written with")
     if marks(tables) != {booked.body["mark"]}:
         problems.append("a Parquet file bears another mark than the ledger")
     for path in sorted(folder.glob("*.csv")):

@@ -83,6 +83,15 @@ def test_the_advanced_bound_is_at_least_its_infimum_and_at_most_lemma_4_times_e(
     assert histogram(answer) == {1: 1}
 
 
+def test_the_advanced_bound_of_a_firm_of_one_establishment_is_its_loss(opens):
+    data = {"id": [1], "emp": [70], "pay": [0.0], "kind": ["a"], "firm": [1]}
+    (loss,) = POLICY.loss(data)
+    with opens(pa.table(data), SCHEMA) as engine:
+        edges = [loss * (1 - 1e-9), loss * (1 + 1e-8)]
+        answer = engine.summarise_firms(terms_sql(POLICY.rho, engine.dialect), edges, bound="advanced")
+    assert histogram(answer) == {1: 1}
+
+
 def test_the_advanced_bound_stays_finite_for_a_firm_of_thousands(opens):
     count = 5000
     data = {"id": range(count), "emp": [1] * count, "pay": [0.0] * count, "kind": ["a"] * count, "firm": [1] * count}

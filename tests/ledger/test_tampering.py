@@ -182,6 +182,20 @@ def test_a_release_made_consistent_is_still_the_one_that_was_booked(tmp_path) ->
     assert any("not those that were released" in problem for problem in verify(tmp_path / "l", against=[path.parent]))
 
 
+def test_a_changed_fitted_column_is_detected(tmp_path) -> None:
+    asked = rw.query().group_by("county", keys=keys()).count(rw.Gaussian(rho="0.1"), alias="n")
+    with session(records(), tmp_path / "l", generous()) as opened:
+        opened.run(asked).consistent().save(tmp_path / "fitted", csv=False)
+    assert verify(tmp_path / "l", against=[tmp_path / "fitted"]) == []
+    path = tmp_path / "fitted" / "county.parquet"
+    table = pq.read_table(path)
+    place = table.column_names.index("n_fit")
+    changed = table.set_column(place, "n_fit", [[value + 1 for value in table["n_fit"].to_pylist()]])
+    pq.write_table(changed.replace_schema_metadata(table.schema.metadata), path)
+    (problem,) = verify(tmp_path / "l", against=[tmp_path / "fitted"])
+    assert "its fitted columns are not those release.json was written with" in problem
+
+
 def test_a_changed_csv_file_is_detected(books) -> None:
     path = books.parent / "a" / "county_by_naics3.csv"
     path.write_text(path.read_text().replace('"01","111",', '"01","111",1', 1))
@@ -233,3 +247,58 @@ def test_a_path_with_signs_of_its_own_can_be_verified(tmp_path) -> None:
     path = tmp_path / "a%20b?c#d.ledger"
     Ledger(path, dataset="d").close()
     assert verify(path) == []
+
+
+@pytest.mark.parametrize(
+    "statement",
+    [
+        "CREATE TRIGGER hidden AFTER INSERT ON events BEGIN SELECT 1; END",
+        "CREATE TABLE more (x TEXT)",
+        "ALTER TABLE events ADD COLUMN more TEXT",
+        "ALTER TABLE events RENAME COLUMN time TO clock",
+    ],
+)
+def test_a_ledger_with_another_layout_is_refused_and_takes_no_charge(books, statement: str) -> None:
+    rewritten(books, (statement, ()))
+    assert any("layout was changed" in problem for problem in verify(books))
+    with pytest.raises(LedgerError, match="layout was changed"):
+        session(records(), books, generous())
+
+
+def test_a_table_declared_without_its_key_hides_no_event(books) -> None:
+    """Found by fuzzing: with one letter changed, every sequence is NULL and a comparison with it finds nothing."""
+    books.write_bytes(books.read_bytes().replace(b"INTEGER PRIMARY KEY", b"INTEGER PRI\rARY KEY"))
+    assert verify(books) != []
+    with pytest.raises(LedgerError, match="layout was changed"):
+        session(records(), books, generous())
+
+
+@pytest.mark.parametrize("body", ["7", "x'00'", "'[]'", "'7'", "'{'"])
+def test_an_entry_that_is_no_event_is_told_and_not_raised(books, body: str) -> None:
+    """Found by fuzzing: a body that is a number was a TypeError."""
+    for sequence in (1, 6):
+        connection = sqlite3.connect(books)
+        for name in ("no_update", "no_delete"):
+            connection.execute(f"DROP TRIGGER IF EXISTS {name}")
+        connection.execute(f"UPDATE events SET body = {body} WHERE sequence = ?", (sequence,))
+        connection.commit()
+        connection.close()
+        assert verify(books) != []
+        with pytest.raises(LedgerError), session(records(), books, generous()) as opened:
+            opened.run(question())
+
+
+def test_a_file_whose_table_cannot_be_found_is_not_taken_for_a_new_ledger(books) -> None:
+    data = bytearray(books.read_bytes())
+    # No cell on the first page: SQLite sees a database without tables.
+    data[100:4096] = bytes([13, 0, 0, 0, 0, 16, 0, 0]) + bytes(4096 - 108)
+    books.write_bytes(data)
+    with pytest.raises(LedgerError, match="entries cannot be found"):
+        session(records(), books, generous())
+
+
+def test_a_ledger_copied_without_its_log_while_it_is_open_has_every_release(tmp_path) -> None:
+    with session(records(), tmp_path / "l", generous()) as opened:
+        opened.run(question()).save(tmp_path / "out")
+        shutil.copy(tmp_path / "l", tmp_path / "copy")
+    assert verify(tmp_path / "copy", against=[tmp_path / "out"]) == []

@@ -7,7 +7,7 @@ from typing import Any
 import numpy as np
 import pytest
 
-from recordwise.errors import ParameterError, RecordError
+from recordwise.errors import ParameterError, RecordError, UnknownFormError
 from recordwise.functions import log, x
 from recordwise.policy import (
     Column,
@@ -197,3 +197,11 @@ def test_an_unknown_group_is_refused_only_where_it_is_met() -> None:
     with pytest.raises(RecordError, match="says nothing about"):
         policy.loss({"emp": [60, 1], "industry": ["Mining", "Retail"]})
     assert split(1, {"emp": by("industry", {"Mining": 50}, default=10)}).loss({"emp": 20, "industry": "Retail"}) == 4
+
+
+def test_a_table_of_losses_without_bound_is_refused_when_it_is_read() -> None:
+    """Found by fuzzing: a loss of 10^400 in a saved policy was an OverflowError."""
+    form = additive_table("emp", x, ((1, 1),)).to_json()
+    form["rho"][0][2]["steps"] = [[1, "1" + "0" * 400]]
+    with pytest.raises(UnknownFormError):
+        Policy.from_json(form)

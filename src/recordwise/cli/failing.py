@@ -13,6 +13,9 @@ from recordwise.errors import BudgetError, PlanFileError, RecordwiseError
 BAD_INPUT = 2
 BUDGET_REFUSED = 3
 UNEXPECTED = 1
+INTERRUPTED = 130
+
+STOPPED = "interrupted. No file was left half done; what the ledger shows as charged stays spent."
 
 Debug = Annotated[bool, typer.Option("--debug", help="Show the full traceback of an error.")]
 AsJson = Annotated[bool, typer.Option("--json", help="Print one JSON object instead of text.")]
@@ -30,7 +33,10 @@ def ends_well(command: Callable[P, T]) -> Callable[P, T]:
             return command(*args, **kwargs)
         try:
             return command(*args, **kwargs)
-        except (typer.Exit, typer.Abort, KeyboardInterrupt, BrokenPipeError):
+        except KeyboardInterrupt:
+            print(f"recordwise: {STOPPED}", file=sys.stderr)
+            raise typer.Exit(INTERRUPTED) from None
+        except (typer.Exit, typer.Abort, BrokenPipeError):
             raise
         except Exception as error:
             _stop(error, as_json=bool(kwargs.get("as_json")))

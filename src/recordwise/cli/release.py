@@ -27,10 +27,12 @@ def release(
     """Run a plan: charge the ledger, draw noise, write the files. What is charged stays spent."""
     import json
 
+    from recordwise.cli.rescue import check_room
     from recordwise.planfile import load_plan
 
     file = load_plan(plan)
     check_folder(out)
+    check_room(file.plan, out)
     if not yes:
         confirm(file)
     done = published(file, out, quiet=as_json)
@@ -79,11 +81,12 @@ def confirm(file: "PlanFile") -> None:
 
 def published(file: "PlanFile", out: Path, *, quiet: bool) -> "Release":
     from recordwise.cli import screen
+    from recordwise.cli.rescue import saved
 
     with screen.progress(STEPS, quiet=quiet) as tell, file.session() as session:
         done = session.run(*file.plan.queries, level=file.level, progress=tell)
         tell("writing files")
-        done.save(out, csv=file.csv, labels=file.labels)
+        saved(done, file, out)
     return done
 
 

@@ -1,6 +1,5 @@
 """DuckDB: one exact pass over the records, in bounded memory, locked to the files it was given."""
 
-import os
 from collections.abc import Sequence
 from pathlib import Path
 from typing import Any
@@ -14,6 +13,7 @@ from recordwise.engines.copying import COPIED, copy_records, forget_copy
 from recordwise.engines.distinct import repeated_ids
 from recordwise.engines.duckdb_store import DuckDBStore
 from recordwise.engines.engine import MOST_PIECES
+from recordwise.engines.file_marks import Mark, file_marks
 from recordwise.engines.owner_passes import OwnerPasses
 from recordwise.engines.passes import Passes
 from recordwise.engines.results import FoundTotals, TableTotals
@@ -44,7 +44,7 @@ class DuckDB:
         self._files: tuple[Path, ...] = self._source.paths if isinstance(self._source, SasFiles) else files
         self._connection = Connection(files=files, memory_limit=memory_limit, threads=threads)
         self._passes = Passes(DuckDBStore(self._connection), schema)
-        self._validated: tuple[tuple[int, int, int], ...] | None = None
+        self._validated: tuple[Mark, ...] | None = None
         self._prepared = False
         try:
             self._stored = self._bound()
@@ -161,6 +161,5 @@ class DuckDB:
         if self._validated != self._fingerprint():
             raise SourceError(source="the source", problem="its files changed since they were validated")
 
-    def _fingerprint(self) -> tuple[tuple[int, int, int], ...]:
-        status = [os.stat(path) for path in self._files]
-        return tuple((each.st_ino, each.st_size, each.st_mtime_ns) for each in status)
+    def _fingerprint(self) -> tuple[Mark, ...]:
+        return file_marks(self._files)

@@ -5,7 +5,6 @@ whole ones. Every kind of missing value, special ones too, is NULL; so is a text
 Blanks that pad a text at its end are dropped.
 """
 
-import os
 import re
 from collections.abc import Iterator
 from pathlib import Path
@@ -15,6 +14,7 @@ import pyarrow as pa
 import pyarrow.compute as pc
 
 from recordwise.engines.extras import load_part
+from recordwise.engines.file_marks import Mark, file_marks
 from recordwise.engines.sources import SasFiles
 from recordwise.errors import EngineError, SourceError
 from recordwise.plan.records import Stored
@@ -110,9 +110,9 @@ def _parsed(path: Path, **options: Any) -> Any:
         raise EngineError(engine="pyreadstat", kind=type(error).__name__) from None
 
 
-def _mark(path: Path) -> tuple[int, int, int]:
-    found = os.stat(path)
-    return found.st_ino, found.st_size, found.st_mtime_ns
+def _mark(path: Path) -> Mark:
+    (mark,) = file_marks([path])
+    return mark
 
 
 def _changed() -> SourceError:

@@ -38,12 +38,15 @@ class CsvFiles:
         headers = {self._header(path) for path in self.paths}
         if len(headers) != 1:
             raise SourceError(source="the CSV source", problem="its files have different header lines")
-        return headers.pop()
+        names = headers.pop()
+        if len({name.casefold() for name in names}) < len(names):
+            raise SourceError(source="the CSV source", problem="its header line names a column twice")
+        return names
 
     def _header(self, path: Path) -> tuple[str, ...]:
         try:
             with path.open(newline="", encoding="utf-8-sig") as lines:
-                return tuple(next(csv.reader(lines, delimiter=self.delimiter), ()))
+                return tuple(next(csv.reader(lines, delimiter=self.delimiter, strict=True), ()))
         except (UnicodeDecodeError, csv.Error):
             # The decoder's error carries the bytes it read ahead, records among them.
             raise SourceError(

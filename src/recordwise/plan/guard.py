@@ -4,7 +4,9 @@ from sqlglot import Token, TokenType, exp, parse, tokenize
 from sqlglot.errors import SqlglotError
 
 from recordwise.errors import SqlError
+from recordwise.plan.second_opinion import one_select
 
+UNKNOWN = "the text is not one SELECT statement this parser knows"
 LONGEST_TEXT = 100_000
 DEEPEST_NESTING = 40
 LONGEST_CHAIN = 2_000
@@ -21,10 +23,12 @@ def read_statement(text: str) -> exp.Expr:
     try:
         trees = parse(text, read="duckdb")
     except (SqlglotError, RecursionError, ValueError):
-        raise SqlError(construct="the text is not one SELECT statement this parser knows") from None
+        raise SqlError(construct=UNKNOWN) from None
     statements = [tree for tree in trees if tree is not None]
     if len(statements) != 1:
         raise SqlError(construct=f"{len(statements)} statements in one text", advice="Give one SELECT.")
+    if not one_select(text):
+        raise SqlError(construct="DuckDB's own parser does not take the text for one SELECT statement")
     return statements[0]
 
 
@@ -45,6 +49,11 @@ def _check_tokens(text: str, tokens: list[Token]) -> None:
     if any(token.comments for token in tokens):
         raise SqlError(construct="a comment", advice="Leave comments out of SQL text.")
     _check_outside_quotes(text, tokens)
+    if tokens and tokens[0].token_type != TokenType.SELECT:
+        # The parser would take what it does not know for a command, and say so on the screen.
+        raise SqlError(construct=UNKNOWN, advice="Give one SELECT.")
+    if any(token.token_type == TokenType.NOT and token.text == "!" for token in tokens):
+        raise SqlError(construct="! in place of NOT", advice="Write NOT.")
     if any(token.token_type == TokenType.SEMICOLON for token in tokens[:-1]):
         raise SqlError(construct="several statements in one text", advice="Give one SELECT.")
     if _deepest(tokens) > DEEPEST_NESTING:

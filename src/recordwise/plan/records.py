@@ -129,7 +129,8 @@ def largest_steps(measure: Measure, stored: Stored) -> int:
     """The most steps a record may have: its public bound, or what a float can hold exactly (T-LATTICE)."""
     if stored.kind not in FLOATS:
         return measure.bound_steps
-    exact = FLOAT_WHOLE_LIMIT // measure.step.numerator
+    # A text just beyond 2^53 is read as 2^53 itself, so that point is left to stored floats.
+    exact = (FLOAT_WHOLE_LIMIT - (stored.kind == "text")) // measure.step.numerator
     return min(measure.bound_steps, exact if measure.step.denominator == 1 else min(exact, FLOAT_LATTICE_LIMIT))
 
 

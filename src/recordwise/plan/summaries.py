@@ -19,8 +19,8 @@ from recordwise.plan.trees import RECORDS, column, constant, predicate_tree
 BIN, COUNT, VALUE = "bin", "records", "value"
 FIRM_BOUNDS = ("tight", "simple", "advanced")
 LARGEST_LOG = 600.0
-RATIOS = tuple(1 + Fraction(1, 2**i) for i in range(13))
-"""The k of Lemma 5 that are tried; each of them gives a valid bound."""
+RATIOS = (*(1 + Fraction(1, 2**i) for i in range(13)), *(Fraction(1 + 2**i) for i in (1, 2, 3, 5, 30)))
+"""The k of Lemma 5 that are tried; each of them gives a valid bound. Large ones serve firms of one establishment or two."""
 PER_DECADE, LEAST_DECADE, MOST_DECADE = 100, -9, 15
 BIN_EDGES = tuple(
     10.0 ** (place / PER_DECADE) for place in range(LEAST_DECADE * PER_DECADE, MOST_DECADE * PER_DECADE + 1)

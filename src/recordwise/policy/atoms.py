@@ -208,6 +208,8 @@ def _step(row: Any, parameter: str) -> tuple[int, Fraction]:
                 if isinstance(level, float) and isfinite(level)
                 else rational(level, parameter=parameter)
             )
+            if exact > LARGEST:
+                raise ParameterError(parameter=parameter, problem="must not hold a value beyond 2^200")
             # A tail below every float anybody prints is rounded up with the rest.
             return count, Fraction(float_upper(max(exact, 1 / LARGEST) if exact > 0 else exact))
         case _:

@@ -1,6 +1,5 @@
 """Spark: one exact pass over records that do not fit one machine. Cells come to the driver, records do not."""
 
-import os
 import uuid
 from collections.abc import Sequence
 from contextlib import suppress
@@ -12,6 +11,7 @@ from sqlglot import exp
 
 from recordwise.engines.connection import Connection
 from recordwise.engines.engine import MOST_PIECES
+from recordwise.engines.file_marks import Mark, file_marks
 from recordwise.engines.owner_passes import OwnerPasses
 from recordwise.engines.passes import Passes
 from recordwise.engines.results import FoundTotals, TableTotals
@@ -43,7 +43,7 @@ class Spark:
         self.schema = schema
         opened = open_spark_source(source)
         self._files: tuple[Path, ...] = opened.paths if isinstance(opened, ParquetFiles | CsvFiles) else ()
-        self._validated: tuple[tuple[int, int, int], ...] | None = None
+        self._validated: tuple[Mark, ...] | None = None
         self._attached: Attached = attach(_session_of(opened, spark))
         self._cells = Connection(files=(), memory_limit=memory_limit, threads=None)
         self._view = f"recordwise_{uuid.uuid4().hex}"
@@ -140,9 +140,8 @@ class Spark:
         if self._validated != self._fingerprint():
             raise SourceError(source="the source", problem="its files changed since they were validated")
 
-    def _fingerprint(self) -> tuple[tuple[int, int, int], ...]:
-        status = [os.stat(path) for path in self._files]
-        return tuple((each.st_ino, each.st_size, each.st_mtime_ns) for each in status)
+    def _fingerprint(self) -> tuple[Mark, ...]:
+        return file_marks(self._files)
 
 
 def _session_of(opened: Any, spark: Any) -> Any:

@@ -1,0 +1,160 @@
+"""A CSV file: whatever is accepted has the totals that Python's own reader and decimal numbers find in it."""
+
+import csv
+import io
+import re
+from collections import Counter
+from decimal import Decimal
+from fractions import Fraction
+from pathlib import Path
+from random import Random
+from tempfile import mkdtemp
+from typing import Any
+
+import recordwise as rw
+from fuzz.mutation import mutated
+from fuzz.target import ACCEPTED, WrongError
+from recordwise.engines import DuckDB, integers
+from recordwise.plan import Column, Plan, Schema
+from recordwise.plan.lowering import total_name
+
+SCHEMA = Schema.of(
+    unit="id",
+    firm="firm",
+    measures={"emp": 1, "pay": "0.01"},
+    columns={
+        "county": Column(name="county", null="category"),
+        "size": Column(name="size", type="integer", null="category"),
+        "open": Column(name="open", type="boolean", null="category"),
+    },
+)
+NAMES = ["id", "firm", "county", "size", "open", "emp", "pay"]
+NOISE = rw.Gaussian(sigma=10)
+WORDS = [word.encode() for word in (
+    "1e3", "0.1", "-1", "+5", " 7 ", "1_000", "1,000", "0x1F", "NaN", "inf", "1.5", "9007199254740993", '"a""b"',
+    '"x\ny"', '""', "NULL", "true", "T", "\\N",
+    "1.005", "0.30", "1E-2", "١", "－1", ".5", "5.", "1e", "00012", "id,firm", "\ufeff", "#", "2.50000000000000000001",
+)]  # fmt: skip
+PLAIN = re.compile(r"[+-]?(\d+\.?\d*|\.\d+)([eE][+-]?\d+)?")
+
+
+class CsvTable:
+    def __init__(self) -> None:
+        self._path = Path(mkdtemp()) / "records.csv"
+
+    def seeds(self) -> list[bytes]:
+        return [self.fresh(Random(f"seed {number}")) for number in range(30)]
+
+    def fresh(self, rng: Random) -> bytes:
+        text = io.StringIO()
+        out = csv.writer(
+            text,
+            lineterminator=rng.choice(("\n", "\n", "\r\n")),
+            quoting=rng.choice((csv.QUOTE_MINIMAL, csv.QUOTE_ALL)),
+        )
+        out.writerow(NAMES)
+        for number in range(rng.randint(0, 12)):
+            county, emp = (
+                rng.choice(("01", "1", "é", "a,b", 'q"q', "")),
+                rng.choice(("0", "7", "49", "50", "1000000", str(rng.randrange(2**53)))),
+            )
+            pay = f"{rng.randrange(10**6) / 100:.2f}"
+            out.writerow(
+                [
+                    number,
+                    rng.randrange(5),
+                    county,
+                    rng.choice(("", "3", "-1", "0")),
+                    rng.choice(("true", "false", "")),
+                    emp,
+                    pay,
+                ]
+            )
+        return text.getvalue().encode()
+
+    def mutate(self, rng: Random, data: bytes, other: bytes) -> bytes:
+        if rng.random() < 0.4:
+            return _other_field(rng, data)
+        return mutated(rng, data, other, WORDS)
+
+    def check(self, data: bytes) -> str:
+        self._path.write_bytes(data)
+        with DuckDB(self._path, SCHEMA, threads=1) as engine:
+            found = [self._totals(each) for each in engine.totals(PLAN)]
+        known = reference(data)
+        for ours, theirs in zip(found, known):
+            if ours != theirs:
+                raise WrongError("the totals differ from those of the csv module and decimal numbers")
+        return ACCEPTED
+
+    def _totals(self, found: Any) -> tuple[int, ...]:
+        totals = found.totals.reveal()
+        return tuple(int(integers(totals.column(total_name(found.table, each)))[0]) for each in found.table.totals)
+
+
+def _asked(condition: str | None) -> Any:
+    asked = rw.query() if condition is None else rw.query().where(condition)
+    return asked.count(NOISE).sum("emp", NOISE).sum("pay", NOISE)
+
+
+CONDITIONS = (None, "county = '01' OR size > 0 OR open = TRUE OR county IS NULL AND emp > 49")
+PLAN = Plan(schema=SCHEMA, queries=tuple(_asked(condition) for condition in CONDITIONS))
+
+
+def reference(data: bytes) -> list[tuple[int, ...]]:
+    """Count, sum of emp and sum of pay in cents, for each of the queries."""
+    try:
+        rows = list(csv.reader(io.StringIO(data.decode("utf-8-sig"), newline=""), strict=True))
+    except (csv.Error, UnicodeDecodeError):
+        raise WrongError("a file was accepted that Python's reader takes for no CSV") from None
+    header = rows[0]
+    filled = [row for row in rows[1:] if row]
+    # One empty field at the end of a line is a delimiter at the end of a line, which changes nothing.
+    if any(len(row) != len(header) and row[len(header) :] != [""] for row in filled):
+        raise WrongError("a table with a row of another length was accepted")
+    records = [dict(zip(header, row)) for row in filled]
+    if any(count > 1 for count in Counter(record["id"] for record in records).values()):
+        raise WrongError("a table with a repeated id was accepted")
+    return [_sums(records), _sums([record for record in records if chosen(record)])]
+
+
+def chosen(record: dict[str, str]) -> bool:
+    """The second condition, read plainly."""
+    size = record["size"] != "" and whole(record["size"]) > 0
+    true = record["open"].lower() in ("true", "t", "1", "yes", "y")
+    return record["county"] == "01" or size or true or (record["county"] == "" and steps(record["emp"], 1) > 49)
+
+
+def _sums(rows: list[dict[str, str]]) -> tuple[int, ...]:
+    return len(rows), sum(steps(each["emp"], 1) for each in rows), sum(steps(each["pay"], 100) for each in rows)
+
+
+def steps(text: str, a_unit: int) -> int:
+    """The whole number of steps whose nearest float is the float nearest to the text (T-LATTICE)."""
+    if not PLAIN.fullmatch(text.strip(" ")):
+        raise WrongError("a field was read as a number that is none")
+    value = float(text)
+    found = round(Fraction(value) * a_unit)
+    if (
+        found / a_unit != value
+        or not 0 <= found < 2**53
+        or (a_unit == 1 and "e" not in text.lower() and Decimal(text) > 2**53)
+    ):
+        raise WrongError("a number off its lattice or beyond its bound was accepted")
+    return found
+
+
+def whole(text: str) -> int:
+    if not re.fullmatch(r" *[+-]?[0-9]+ *", text):
+        raise WrongError("a field was read as a whole number that is none")
+    return int(text)
+
+
+def _other_field(rng: Random, data: bytes) -> bytes:
+    """Another word in one field."""
+    lines = data.split(b"\n")
+    place = rng.randrange(len(lines))
+    fields = lines[place].split(b",")
+    fields[rng.randrange(len(fields))] = rng.choice(WORDS)
+    lines[place] = b",".join(fields)
+    return b"\n".join(lines)

@@ -1,0 +1,247 @@
+"""SQL text: whatever is accepted gives, before noise, the answer DuckDB gives to the same text."""
+
+from collections import Counter
+from fractions import Fraction
+from random import Random
+from typing import Any
+
+import duckdb
+import pyarrow as pa
+import sqlglot
+
+from fuzz.mutation import mutated
+from fuzz.target import ACCEPTED, REFUSED, WrongError
+from recordwise.engines import DuckDB, integers
+from recordwise.errors import SqlError
+from recordwise.mechanisms import Gaussian
+from recordwise.plan import Case, Column, Keys, Plan, Prefix, Query, Schema, parse_sql
+from recordwise.plan.average import Average
+from recordwise.plan.lowering import total_name
+from recordwise.plan.sql_statistics import aggregate
+from recordwise.plan.totals import CountUnits, SumSteps
+
+COUNTIES, CODES = ["01", "1", "02", "a'b", "é", "A", "a"], ["111", "1121", "221", "31", "3"]
+SCHEMA = Schema.of(
+    unit="id",
+    firm="firm",
+    measures={"emp": 1, "pay": "0.25"},
+    columns={
+        "county": Column(name="county"),
+        "naics": Column(name="naics", null="category"),
+        "size": Column(name="size", type="integer", null="category"),
+        "open": Column(name="open", type="boolean"),
+    },
+)
+ROWS = 60
+NOISE = Gaussian(sigma=10)
+MECHANISMS = dict.fromkeys(("*", "emp", "pay", "firm", "id"), NOISE)
+LARGEST = 5_000
+"""Cells beyond which a comparison is left out."""
+WORDS = [word.encode() for word in (
+    "SELECT ", " FROM t ", " WHERE ", " GROUP BY ", " AND ", " OR ", " NOT ", " IN (", "BETWEEN 1 AND 3", " IS NULL",
+    " AS n", "COUNT(*)",
+    "SUM(emp)", "SUM(pay)", "COUNT(DISTINCT firm)", "AVG(emp)", "CASE WHEN ", " THEN 'a' ELSE 'b' END",
+    "LEFT(naics, 2)", "county", "naics",
+    "size", "open", "emp", "pay", "'01'", "TRUE", "2.5", "<>", ">=", "::int", "FILTER (WHERE open)", "OVER ()",
+    "DISTINCT ", "ILIKE ", " COLLATE NOCASE",
+)]  # fmt: skip
+
+
+def records() -> pa.Table:
+    rng = Random("records")
+    return pa.table(
+        {
+            "id": list(range(ROWS)),
+            "firm": [rng.randrange(20) for _ in range(ROWS)],
+            "county": [rng.choice(COUNTIES) for _ in range(ROWS)],
+            "naics": [rng.choice([*CODES, None]) for _ in range(ROWS)],
+            "size": pa.array([rng.choice([None, -1, 0, 3, 1000]) for _ in range(ROWS)], pa.int64()),
+            "open": [rng.random() < 0.5 for _ in range(ROWS)],
+            "emp": [rng.choice([0, 1, 2, 49, 50, rng.randrange(10**6)]) for _ in range(ROWS)],
+            "pay": pa.array([rng.randrange(10**6) / 4 for _ in range(ROWS)], pa.float64()).cast(pa.decimal128(14, 2)),
+        }
+    )
+
+
+class SqlText:
+    def __init__(self) -> None:
+        self._table = records()
+        self._engine = DuckDB(self._table, SCHEMA, threads=1)
+        self._plain = duckdb.connect(":memory:", config={"threads": 1, "enable_external_access": False})
+        self._plain.register("t_view", self._table)
+        self._plain.execute("CREATE TABLE t AS SELECT * FROM t_view")
+
+    def seeds(self) -> list[bytes]:
+        return [self.fresh(Random(f"seed {number}")) for number in range(60)]
+
+    def fresh(self, rng: Random) -> bytes:
+        return statement(rng).encode()
+
+    def mutate(self, rng: Random, data: bytes, other: bytes) -> bytes:
+        return mutated(rng, data, other, WORDS)
+
+    def check(self, data: bytes) -> str:
+        text = data.decode("utf-8", "replace")
+        read = parsed(text)
+        keys = self._keys(read)
+        if keys is None:
+            return REFUSED
+        asked = read.at(keys) if read.groups else read
+        asked = asked.count(NOISE, alias="n__")
+        plan = Plan(schema=SCHEMA, queries=(asked,))
+        (found,) = self._engine.totals(plan)
+        ours = self._answer(text, asked, plan, found)
+        if ours != self._theirs(text):
+            raise WrongError("the totals differ from DuckDB's answer to the same text")
+        return ACCEPTED
+
+    def _theirs(self, text: str) -> Counter[tuple[Any, ...]]:
+        try:
+            return Counter(tuple(plain(value) for value in row) for row in self._plain.execute(text).fetchall())
+        except duckdb.Error as error:
+            raise WrongError(f"DuckDB itself refuses this text ({type(error).__name__})") from None
+
+    def _keys(self, read: Query) -> Keys | None:
+        """Every value each group can take; None where that would be too many."""
+        columns: dict[str, list[Any]] = {}
+        cells = 1
+        for group in read.groups:
+            columns[group.name] = self._values(group.expression)
+            cells *= len(columns[group.name])
+        return None if cells > LARGEST else Keys.product(**columns) if columns else Keys.of({"none": ["x"]})
+
+    def _values(self, expression: Any) -> list[Any]:
+        if isinstance(expression, Case):
+            labels = [label for _, label in expression.branches] + [expression.default]
+            return list(
+                dict.fromkeys(
+                    int(label) if isinstance(label, Fraction) and label.denominator == 1 else label for label in labels
+                )
+            )
+        name = expression.column if isinstance(expression, Prefix) else expression.name
+        if name not in self._table.column_names:
+            return ["?"]
+        values = self._table.column(name).unique().to_pylist()
+        if isinstance(expression, Prefix):
+            return list(
+                dict.fromkeys(value[: expression.length] if isinstance(value, str) else value for value in values)
+            )
+        return values
+
+    def _answer(self, text: str, asked: Query, plan: Plan, found: Any) -> Counter[tuple[Any, ...]]:
+        """The rows DuckDB should give: our cells that hold records, in the order of the SELECT list."""
+        totals = found.totals.reveal()
+        exact = {each: integers(totals.column(total_name(found.table, each))).tolist() for each in found.table.totals}
+        columns = []
+        statistics = iter(asked.statistics)
+        for item in sqlglot.parse_one(text, read="duckdb").expressions:
+            inner = item.this if isinstance(item, sqlglot.exp.Alias) else item
+            if aggregate(inner):
+                columns.append(self._statistic(next(statistics), exact))
+            else:
+                columns.append(self._group(asked, item, found))
+        held = exact[CountUnits()]
+        rows = range(len(held)) if not asked.groups else [row for row, count in enumerate(held) if count]
+        return Counter(tuple(plain(column[row]) for column in columns) for row in rows)
+
+    def _group(self, asked: Query, item: Any, found: Any) -> list[Any]:
+        name = item.alias if isinstance(item, sqlglot.exp.Alias) else None
+        from recordwise.plan.whitelist import expression
+
+        wanted = expression(item.this if name is not None else item)
+        group = next(each for each in asked.groups if each.name == name or (name is None and each.expression == wanted))
+        return list(found.cells.column(group.name).to_pylist())
+
+    def _statistic(self, statistic: Any, exact: dict[Any, list[int]]) -> list[Any]:
+        needed = statistic.totals(SCHEMA)
+        if isinstance(statistic, Average):
+            raise WrongError("an average came through without its count")
+        (total,) = needed
+        values: list[Any] = exact[total]
+        if isinstance(total, SumSteps):
+            step = SCHEMA.measure(total.measure).step
+            values = [value * step for value in values]
+        return values
+
+
+def parsed(text: str) -> Query:
+    """The query; mechanisms that no statistic asks for are left out."""
+    mechanisms = dict(MECHANISMS)
+    for _ in range(2):
+        try:
+            return parse_sql(text, mechanisms=mechanisms)
+        except SqlError as error:
+            if not error.construct.startswith("no statistic for the mechanism of "):
+                raise
+            for name in error.construct.removeprefix("no statistic for the mechanism of ").split(", "):
+                mechanisms.pop(name, None)
+    raise SqlError(construct="no mechanisms are left")
+
+
+def plain(value: Any) -> Any:
+    """Numbers as fractions; a sum of nothing is 0, and so is the NULL of a key on either side."""
+    if isinstance(value, (str, bool)):
+        return value
+    return Fraction(value or 0)
+
+
+def literal(rng: Random, column: str) -> str:
+    match column:
+        case "county":
+            return "'" + rng.choice([*COUNTIES, "zz", ""]).replace("'", "''") + "'"
+        case "naics":
+            return f"'{rng.choice([*CODES, '9'])}'"
+        case "open":
+            return rng.choice(("TRUE", "FALSE", "true"))
+        case "emp" | "pay":
+            return rng.choice(("0", "1", "50", "49.5", "0.25", "1000000", "-1"))
+        case _:
+            return rng.choice(("0", "-1", "3", "2.5", "1000"))
+
+
+def condition(rng: Random, depth: int = 2) -> str:
+    column = rng.choice(("county", "naics", "size", "open", "emp", "pay"))
+    match rng.randrange(8 if depth else 5):
+        case 0:
+            return f"{column} IN ({', '.join(literal(rng, column) for _ in range(rng.randint(1, 3)))})"
+        case 1 if column != "open":
+            return f"{column} BETWEEN {literal(rng, column)} AND {literal(rng, column)}"
+        case 2 if column in ("naics", "size"):
+            return f"{column} IS {rng.choice(('', 'NOT '))}NULL"
+        case 3:
+            return f"LEFT(naics, {rng.randint(1, 3)}) = '{rng.choice(CODES)[:2]}'"
+        case 5:
+            return f"NOT ({condition(rng, depth - 1)})"
+        case 6 | 7:
+            return f"({condition(rng, depth - 1)} {rng.choice(('AND', 'OR'))} {condition(rng, depth - 1)})"
+        case _:
+            sign = rng.choice(("=", "<>", "!=", "<", "<=", ">", ">=")) if column != "open" else rng.choice(("=", "<>"))
+            return f"{column} {sign} {literal(rng, column)}"
+
+
+def grouping(rng: Random, number: int) -> tuple[str, str]:
+    """An item of the SELECT list and its twin in GROUP BY."""
+    match rng.randrange(4):
+        case 0:
+            name = rng.choice(("county", "naics", "size", "open"))
+            return name, name
+        case 1:
+            length = rng.randint(1, 3)
+            return f"LEFT(naics, {length}) AS g{number}", f"g{number}"
+        case 2:
+            return f"SUBSTRING(naics, 1, 2) AS g{number}", f"g{number}"
+        case _:
+            labels = rng.choice((("'x'", "'y'"), ("1", "2")))
+            return f"CASE WHEN {condition(rng, 1)} THEN {labels[0]} ELSE {labels[1]} END AS g{number}", f"g{number}"
+
+
+def statement(rng: Random) -> str:
+    groups = [grouping(rng, number) for number in range(rng.choice((0, 1, 1, 2, 3)))]
+    statistics = rng.sample(
+        ["COUNT(*)", "COUNT(*) AS n", "SUM(emp)", "SUM(pay) AS p", "COUNT(DISTINCT firm)", "COUNT(DISTINCT id)"],
+        rng.randint(1, 3),
+    )
+    text = f"SELECT {', '.join([item for item, _ in groups] + statistics)} FROM t"
+    if rng.random() < 0.6:
+        text += f" WHERE {condition(rng)}"
+    return text + (f" GROUP BY {', '.join(twin for _, twin in groups)}" if groups else "")

@@ -1,0 +1,74 @@
+"""A release that cannot be saved where it was asked for: the budget is spent, so it is saved somewhere else, and that is said."""
+
+import tempfile
+from pathlib import Path
+from typing import TYPE_CHECKING
+
+from recordwise.errors import OutputError
+
+if TYPE_CHECKING:
+    from recordwise.plan import Plan
+    from recordwise.planfile import PlanFile
+    from recordwise.release import Release
+
+BYTES_A_VALUE = 40
+"""A number in Parquet and in CSV together, with room to spare."""
+COLUMNS_A_VARIABLE = 6
+SMALLEST = 1_000_000
+MEGABYTE = 1_000_000
+
+
+def check_room(plan: "Plan", out: Path) -> None:
+    """Refuse a disk too small for the tables, before anything is spent. Private keys are not counted: nobody knows how many."""
+    import shutil
+
+    needed, free = SMALLEST + expected_bytes(plan), shutil.disk_usage(out.parent).free
+    if free < needed:
+        raise OutputError(
+            folder=str(out),
+            problem=f"needs some {needed / MEGABYTE:,.0f} MB and {free / MEGABYTE:,.0f} MB are free",
+            advice="Nothing was spent. Free some space or name a folder on another disk.",
+        )
+
+
+def expected_bytes(plan: "Plan") -> int:
+    """About how much the public cells of a plan take."""
+    total = 0
+    for table in plan.tables():
+        if plan.selection(table) is None and table.shape.groups:
+            variables = len(plan.queries[table.query].statistics)
+            columns = len(table.shape.groups) + COLUMNS_A_VARIABLE * variables
+            total += plan.cells(table).num_rows * columns * BYTES_A_VALUE
+    return total
+
+
+def saved(done: "Release", file: "PlanFile", out: Path) -> None:
+    """Save as asked; where that fails, beside the ledger or among the temporary files, and raise what says so."""
+    try:
+        done.save(out, csv=file.csv, labels=file.labels)
+    except OutputError as error:
+        for place in (file.ledger.resolve().parent, Path(tempfile.gettempdir())):
+            folder = _unused(place / f"{out.name}-rescued")
+            try:
+                done.save(folder, csv=file.csv, labels=file.labels)
+            except OutputError:
+                continue
+            raise OutputError(
+                folder=error.folder,
+                problem=error.problem,
+                advice=f"The charge stands, and the whole release is saved in {folder} instead: move it from there.",
+            ) from None
+        raise OutputError(
+            folder=error.folder,
+            problem=error.problem,
+            advice="The charge stands and the release is lost: neither the ledger's folder nor the temporary one took it.",
+        ) from None
+
+
+def _unused(folder: Path) -> Path:
+    """A name nobody has."""
+    number, found = 1, folder
+    while found.exists():
+        number += 1
+        found = folder.with_name(f"{folder.name}-{number}")
+    return found

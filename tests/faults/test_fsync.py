@@ -1,0 +1,100 @@
+"""A disk that says it could not keep what was written: every fsync of a release fails once. The charge is known to be spent, or
+nothing was drawn; the books stay whole."""
+
+import json
+import os
+import shutil
+import subprocess
+import sys
+from pathlib import Path
+
+import pytest
+
+from recordwise.ledger import Ledger
+from recordwise.ledger_audit import verify
+from small_release import write_records
+
+HERE = Path(__file__).parent
+
+
+@pytest.fixture(scope="module")
+def shim(tmp_path_factory) -> Path:
+    compiler = shutil.which("gcc") or shutil.which("cc")
+    if compiler is None:
+        if os.environ.get("RECORDWISE_REQUIRE_ALL"):
+            pytest.fail("there is no C compiler, and RECORDWISE_REQUIRE_ALL is set")
+        pytest.skip("LEFT OUT: a failing fsync needs a C compiler")
+    library = tmp_path_factory.mktemp("shim") / "failing_fsync.so"
+    subprocess.run(
+        [compiler, "-shared", "-fPIC", "-o", str(library), str(HERE / "failing_fsync.c"), "-ldl"], check=True
+    )
+    return library
+
+
+def released(work: Path, shim: Path, fail_at: int) -> tuple[str, str, int]:
+    """How a release ended, and how many times it asked the disk to keep something."""
+    count = work / "count"
+    environment = os.environ | {
+        "PYTHONPATH": os.pathsep.join(sys.path),
+        "LD_PRELOAD": str(shim),
+        "FAIL_AT": str(fail_at),
+        "FSYNC_COUNT": str(count),
+    }
+    done = subprocess.run(
+        [sys.executable, str(HERE / "releasing.py"), str(work)], env=environment, capture_output=True, text=True
+    )
+    assert done.returncode == 0, done.stderr
+    kind, text = json.loads(done.stdout)
+    return kind, text, int(count.read_text())
+
+
+def fresh(work: Path) -> Path:
+    work.mkdir()
+    write_records(work / "records.parquet")
+    return work
+
+
+def check(work: Path, kind: str, text: str) -> None:
+    """What must hold whatever failed."""
+    saved = (work / "out").exists()
+    assert saved == (kind == "saved")
+    assert not [path for path in work.iterdir() if path.name.startswith(".out")]
+    if not saved:
+        assert kind in ("LedgerError", "OutputError")
+        assert "disk reported an error" in text or "Input/output error" in text
+    problems = verify(work / "small.ledger", against=[work / "out"] if saved else [])
+    if problems:
+        # The very first entry was not kept, so nothing was charged.
+        assert "holds no entry of recordwise" in problems[0]
+        return
+    ledger = Ledger.existing(work / "small.ledger")
+    kinds = [event.kind for event in ledger.history()]
+    ledger.close()
+    if saved or kind == "OutputError":
+        assert kinds == ["opened", "charged", "released"]
+    if kind == "LedgerError" and "Nothing was drawn" in text:
+        assert "released" not in kinds
+
+
+def failed_each(tmp_path: Path, shim: Path, every: int) -> int:
+    *_, calls = released(fresh(tmp_path / "whole"), shim, 0)
+    assert calls > 8
+    refused = 0
+    for number in range(1, calls + 1, every):
+        work = fresh(tmp_path / f"fails{number}")
+        kind, text, _ = released(work, shim, number)
+        check(work, kind, text)
+        refused += kind != "saved"
+        shutil.rmtree(work / "out", ignore_errors=True)
+        assert released(work, shim, 0)[0] == "saved"
+        assert verify(work / "small.ledger", against=[work / "out"]) == []
+    return refused
+
+
+def test_some_fsyncs_of_a_release_failing_leave_true_books(tmp_path, shim) -> None:
+    assert failed_each(tmp_path, shim, every=4) >= 2
+
+
+@pytest.mark.slow
+def test_each_fsync_of_a_release_failing_leaves_true_books(tmp_path, shim) -> None:
+    assert failed_each(tmp_path, shim, every=1) >= 5

@@ -1,0 +1,160 @@
+"""A release from the command line, interrupted or killed at every stage: no half-written file, true books, a plain word."""
+
+import json
+import os
+import random
+import signal
+import subprocess
+import sys
+import time
+from pathlib import Path
+
+import pytest
+
+from recordwise.ledger import Ledger
+from recordwise.ledger_audit import verify
+from small_release import write_records
+
+PLAN = """\
+dataset = "small"
+source = "records.parquet"
+ledger = "small.ledger"
+tuned_on = "synthetic"
+schema = { unit = "id", measures = { emp = 1 }, columns = { county = "text" } }
+budget = [{ rho = 100 }, { rho = 100, at = { emp = 1 } }]
+queries = [
+  { group_by = ["county"], keys = { rows = { county = ["01", "02"] } }, count = { kind = "Gaussian", rho = 0.1 },
+    sum.emp = { kind = "UnitSplit", at = 20, rho = 0.5 } },
+]
+"""
+STAGES = ["reading records", "charging the ledger", "drawing noise", "booking the release", "writing files"]
+BOOKED = {
+    "reading records": [],
+    "charging the ledger": [],
+    "drawing noise": ["charged", "failed"],
+    "booking the release": ["charged", "failed"],
+    "writing files": ["charged", "released"],
+}
+HERE = Path(__file__).parent
+
+
+@pytest.fixture
+def folder(tmp_path: Path) -> Path:
+    write_records(tmp_path / "records.parquet")
+    (tmp_path / "plan.toml").write_text(PLAN.replace("\n  ", " ").replace("\n    ", " "))
+    return tmp_path
+
+
+def command(*words: str) -> list[str]:
+    return [sys.executable, *words, "release", "plan.toml", "--out", "out", "--yes"]
+
+
+def environment() -> dict[str, str]:
+    return os.environ | {"PYTHONPATH": os.pathsep.join(sys.path)}
+
+
+def run(folder: Path, *words: str) -> subprocess.CompletedProcess[str]:
+    return subprocess.run(command(*words), cwd=folder, env=environment(), capture_output=True, text=True)
+
+
+def kinds(folder: Path) -> list[str]:
+    ledger = Ledger.existing(folder / "small.ledger")
+    found = [event.kind for event in ledger.history()]
+    ledger.close()
+    return found
+
+
+def left_over(folder: Path) -> set[str]:
+    names = {path.name for path in folder.iterdir()}
+    return names - {"records.parquet", "plan.toml", "small.ledger", "small.ledger-wal", "small.ledger-shm"}
+
+
+@pytest.mark.parametrize("stage", STAGES)
+def test_an_interrupted_release_ends_with_130_leaves_no_file_and_is_in_the_books(folder, stage: str) -> None:
+    done = run(folder, str(HERE / "cli_signals.py"), "SIGINT", stage)
+    assert done.returncode == 130, done.stderr
+    assert "interrupted. No file was left half done" in done.stderr
+    assert "Traceback" not in done.stderr + done.stdout
+    assert left_over(folder) == set()
+    assert kinds(folder) == ["opened", *BOOKED[stage]]
+    assert verify(folder / "small.ledger") == []
+
+
+@pytest.mark.parametrize("stage", STAGES)
+def test_a_release_killed_at_a_stage_of_the_command_can_be_made_again(folder, stage: str) -> None:
+    done = run(folder, str(HERE / "cli_signals.py"), "SIGKILL", stage)
+    assert done.returncode == -signal.SIGKILL
+    assert left_over(folder) == set()
+    charged = [kind for kind in BOOKED[stage] if kind != "failed"]
+    assert kinds(folder) == ["opened", *charged]
+    again = run(folder, "-m", "recordwise")
+    assert again.returncode == 0, again.stderr
+    assert kinds(folder) == ["opened", *charged, "charged", "released"]
+    assert verify(folder / "small.ledger", against=[folder / "out"]) == []
+
+
+def interrupted_after(folder: Path, seconds: float) -> int:
+    """Send the signal some time after the command said it began to read."""
+    process = subprocess.Popen(
+        command("-m", "recordwise"), cwd=folder, env=environment(), stderr=subprocess.PIPE, text=True
+    )
+    assert process.stderr is not None
+    process.stderr.readline()
+    time.sleep(seconds)
+    process.send_signal(signal.SIGINT)
+    told = process.stderr.read()
+    process.stderr.close()
+    assert "Traceback" not in told
+    return process.wait()
+
+
+def interrupted_at_random(folder: Path, moments: int) -> list[int]:
+    chance, codes = random.Random(7), []
+    for _ in range(moments):
+        codes.append(interrupted_after(folder, chance.uniform(0, 0.6)))
+        saved = (folder / "out").exists()
+        # The last: Python itself ends so when the signal comes while it shuts down, all work done.
+        assert codes[-1] in ((0, 130, -signal.SIGINT) if saved else (130,))
+        assert not [name for name in left_over(folder) if name != "out"]
+        if saved:
+            assert verify(folder / "small.ledger", against=[folder / "out"]) == []
+            (folder / "out").rename(folder.parent / f"kept-{len(codes)}")
+        assert verify(folder / "small.ledger") == []
+    return codes
+
+
+def test_a_release_interrupted_at_three_random_moments_keeps_true_books(folder) -> None:
+    interrupted_at_random(folder, 3)
+
+
+@pytest.mark.slow
+def test_a_release_interrupted_at_forty_random_moments_keeps_true_books(folder) -> None:
+    assert 130 in interrupted_at_random(folder, 40)
+
+
+def test_an_interrupted_command_that_prints_json_says_nothing_on_standard_output(folder) -> None:
+    words = [str(HERE / "cli_signals.py"), "SIGINT", "drawing noise", "release", "plan.toml", "--out", "out"]
+    done = subprocess.run(
+        [sys.executable, *words, "--yes", "--json"], cwd=folder, env=environment(), capture_output=True, text=True
+    )
+    assert (done.returncode, done.stdout) == (130, "")
+
+
+def test_a_folder_taken_while_the_release_was_made_saves_it_beside_the_ledger(folder) -> None:
+    script = (
+        "import os, sys; from contextlib import contextmanager; from recordwise.cli import main, screen\n"
+        "@contextmanager\n"
+        "def progress(steps, *, quiet=False):\n"
+        "    yield lambda doing: os.mkdir('out') if doing == 'writing files' else None\n"
+        "screen.progress = progress\n"
+        "sys.argv[0] = 'recordwise'\n"
+        "main()"
+    )
+    done = run(folder, "-c", script)
+    assert done.returncode == 2
+    assert "out exists already" in done.stderr
+    assert f"the whole release is saved in {folder / 'out-rescued'} instead" in done.stderr
+    assert list((folder / "out").iterdir()) == []
+    assert kinds(folder) == ["opened", "charged", "released"]
+    assert verify(folder / "small.ledger", against=[folder / "out-rescued"]) == []
+    assert json.loads((folder / "out-rescued" / "release.json").read_text())["mark"] == "private"

@@ -1,0 +1,83 @@
+"""Two sessions on one ledger, in one process and in two: together they spend the budget once."""
+
+import os
+import subprocess
+import sys
+from pathlib import Path
+
+import pytest
+
+import recordwise as rw
+from recordwise.errors import BudgetError, LedgerError
+from recordwise.ledger import Ledger
+from recordwise.ledger_audit import verify
+from recordwise.policy import constant
+from small_release import keys, records, session, write_records
+
+BUDGET = constant("1/2")
+
+
+def asked():
+    return rw.query().group_by("county", keys=keys()).count(rw.Gaussian(rho="1/8"), alias="n")
+
+
+def test_two_sessions_of_one_process_admit_four_eighths_between_them(tmp_path) -> None:
+    path = tmp_path / "l"
+    with session(records(), path, BUDGET) as first, session(records(), path, BUDGET) as second:
+        for number, each in enumerate((first, second, second, first)):
+            each.run(asked()).save(tmp_path / f"out{number}")
+        for each in (first, second):
+            with pytest.raises(BudgetError, match="and 0 is left"):
+                each.run(asked())
+            assert each.spent().rho == BUDGET.rho
+    assert verify(path, against=[tmp_path / f"out{number}" for number in range(4)]) == []
+
+
+SCRIPT = """
+import sys
+from pathlib import Path
+from recordwise.errors import BudgetError
+from test_two_sessions import BUDGET, asked
+from small_release import session
+work, name = Path(sys.argv[1]), sys.argv[2]
+with session(work / "records.parquet", work / "l", BUDGET) as opened:
+    sys.stdin.readline()
+    for number in range(4):
+        try:
+            opened.run(asked()).save(work / f"{name}{number}")
+        except BudgetError:
+            break
+"""
+
+
+def test_two_processes_admit_four_eighths_between_them(tmp_path) -> None:
+    write_records(tmp_path / "records.parquet")
+    environment = os.environ | {"PYTHONPATH": os.pathsep.join([str(Path(__file__).parent), *sys.path])}
+    processes = [
+        subprocess.Popen(
+            [sys.executable, "-c", SCRIPT, str(tmp_path), name], stdin=subprocess.PIPE, env=environment, text=True
+        )
+        for name in ("a", "b")
+    ]
+    for process in processes:
+        assert process.stdin is not None
+        process.stdin.write("go\n")
+        process.stdin.flush()
+    for process in processes:
+        assert process.stdin is not None
+        process.stdin.close()
+        assert process.wait() == 0
+    folders = [path for path in tmp_path.iterdir() if path.is_dir()]
+    assert len(folders) == 4
+    ledger = Ledger.existing(tmp_path / "l")
+    assert ledger.spent().rho == BUDGET.rho
+    ledger.close()
+    assert verify(tmp_path / "l", against=folders) == []
+
+
+def test_a_second_session_with_another_budget_schema_or_dataset_is_refused(tmp_path) -> None:
+    with session(records(), tmp_path / "l", BUDGET):
+        with pytest.raises(LedgerError, match="another budget"):
+            session(records(), tmp_path / "l", constant(2))
+        with pytest.raises(LedgerError, match="another schema"):
+            rw.Session(records(), unit="id", measures={"emp": 1}, ledger=tmp_path / "l", budget=BUDGET, dataset="small")
