@@ -33,13 +33,18 @@ class Choice:
         return wanted if self.name == "duckdb" else max(3, wanted // FEW)
 
 
-def local_spark() -> Any:
-    """A small Spark in this process; skips where there is no Java, and fails if nothing may be left out."""
+def need_java() -> None:
+    """Skip loudly where there is no Java; fail if nothing may be left out."""
     if shutil.which("java") is None and not os.environ.get("JAVA_HOME"):
         reason = "SPARK WAS NOT TESTED: there is no Java on this machine"
         if os.environ.get("RECORDWISE_REQUIRE_ALL"):
             pytest.fail(f"{reason}, and RECORDWISE_REQUIRE_ALL is set")
         pytest.skip(reason)
+
+
+def local_spark() -> Any:
+    """A small Spark in this process."""
+    need_java()
     from pyspark.sql import SparkSession
 
     settings = {

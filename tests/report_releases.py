@@ -7,6 +7,8 @@ import numpy as np
 import pyarrow as pa
 
 import recordwise as rw
+from recordwise.noise import Seeded
+from recordwise.policy import Column
 
 INDUSTRIES = ["Mining", "Retail", "Farming"]
 COUNTIES = ["01", "02", "03", "04"]
@@ -66,6 +68,70 @@ def private_keys() -> rw.Release:
     asked = rw.query().group_by("county", "industry", keys=selected).count(rw.Gaussian(rho="0.05"))
     with opened() as session:
         return session.run(asked.sum("emp", rw.UnitSplit(at=50, rho="0.1")))
+
+
+def only_counts() -> rw.Release:
+    """One loss for every record: there is nothing to ask."""
+    with opened() as session:
+        return session.run(rw.query().group_by("county", keys=keys()).count(rw.Gaussian(rho="0.05")))
+
+
+def foreign() -> rw.Release:
+    """A mechanism from elsewhere: one number, no keys, no intervals."""
+    with opened() as session:
+        return session.run_foreign(lambda rows: {"answer": [1.5]}, split={"emp": 50}, rho="0.1", name="elsewhere")
+
+
+def made_to_add_up() -> rw.Release:
+    """Fitted columns beside the drawn ones."""
+    asked = rw.query().group_by("county", keys=keys()).count(rw.Gaussian(rho="0.05"))
+    with opened() as session:
+        return session.run(asked.sum("emp", rw.UnitSplit(at=50, rho="0.1"))).consistent()
+
+
+def cut_down() -> rw.Release:
+    """A clamped sum and a grand total, seeded."""
+    asked = rw.query().count(rw.Gaussian(rho="0.05")).sum("emp", rw.Clamped(to=100, rho="0.1"))
+    with opened() as session:
+        return session.run(asked, rng=Seeded(3))
+
+
+OTHERS = {"counts": only_counts, "foreign": foreign, "consistent": made_to_add_up, "clamped": cut_down}
+HOSTILE = "</script><img src=x onerror=alert(1)>\"'&<b>`${1}"
+HOSTILE_LABELS = {HOSTILE: HOSTILE, f"m{HOSTILE}": HOSTILE, f"{HOSTILE}={HOSTILE}": HOSTILE}
+
+
+@cache
+def hostile_release() -> rw.Release:
+    table = establishments(60).rename_columns(["id", "firm", "county", HOSTILE, "emp", "pay", f"m{HOSTILE}"])
+    values = [HOSTILE, "Retail", "\u2028]]>"]
+    chosen = np.random.default_rng(1).choice(values, 60)
+    table = table.set_column(3, HOSTILE, pa.array(chosen))
+    measure = f"m{HOSTILE}"
+    at = rw.by(HOSTILE, {HOSTILE: 100}, default=50)
+    with rw.Session(table, unit="id", measures={measure: 1}, dataset=HOSTILE) as hostile_session:
+        keys = rw.Keys.of(pa.table({HOSTILE: values}))
+        asked = rw.query().group_by(HOSTILE, keys=keys).count(rw.Gaussian(rho="0.1"), alias=f"n{HOSTILE}")
+        asked = asked.sum(measure, rw.UnitSplit(at=at, rho="0.1"), alias=f"s{HOSTILE}")
+        return hostile_session.run(asked)
+
+
+@cache
+def five_levels() -> rw.Release:
+    """A count and three sums at five levels of a code, two of them with twenty thresholds."""
+    codes = [f"{first}{rest:04}" for first in range(11, 31) for rest in (0, 1)]
+    table = establishments(200)
+    table = table.append_column("naics", pa.array(np.random.default_rng(2).choice(codes, 200)))
+    at = [
+        rw.by(Column("naics", 2), {str(a): base * (a % 7 + 1) for a in range(11, 31)}, default=base)
+        for base in (20, 1000)
+    ]
+    keys_of_all = rw.Keys.product(county=COUNTIES, naics=codes)
+    asked = rw.query().group_by("county", keys=keys_of_all).levels(rw.prefix("naics", [2, 3, 4, 5, 6]))
+    asked = asked.count(rw.Gaussian(rho="0.05")).sum("emp", rw.UnitSplit(at=at[0], rho="0.1"))
+    asked = asked.sum("pay", rw.UnitSplit(at=at[1], rho="0.1")).sum("head", rw.LogTransform(offset=100, sigma="0.3"))
+    with rw.Session(table, unit="id", measures={"emp": 1, "pay": 1, "head": 1}, dataset="levels") as session:
+        return session.run(asked)
 
 
 def random_records(rng: np.random.Generator, number: int) -> list[dict[str, Any]]:

@@ -4,7 +4,7 @@ from collections.abc import Mapping
 from html import escape
 from pathlib import Path
 
-from experiments.frame.page import document
+from experiments.frame.page import document, scrolling
 from experiments.frame.reproduction import Reproduction
 
 LEAD = "Each page puts the papers' statements beside our results. A statement that does not hold here is listed with its reason."
@@ -20,7 +20,7 @@ def index_page(done: Mapping[str, Reproduction | str], seconds: Mapping[str, flo
     headers = ("Experiment", "What", "Claims that agree", "Seconds")
     head = "".join(f'<th scope="col">{text}</th>' for text in headers)
     rows = "".join(_row(name, each, seconds.get(name)) for name, each in done.items())
-    table = f"<table><thead><tr>{head}</tr></thead><tbody>{rows}</tbody></table>"
+    table = f"{scrolling('experiments')}<table><thead><tr>{head}</tr></thead><tbody>{rows}</tbody></table></div>"
     return document("Reproductions", f"<h1>The papers' figures and tables, reproduced</h1>\n<p>{LEAD}</p>\n{table}")
 
 

@@ -53,7 +53,7 @@ def claims_table(claims: Sequence[Claim]) -> str:
     headers = ("Claim", "The paper", "Our result", "Verdict", "Why")
     head = "".join(f'<th scope="col">{text}</th>' for text in headers)
     body = "".join(map(_claim_row, claims))
-    return f"{_scrolling('claims')}<table><thead><tr>{head}</tr></thead><tbody>{body}</tbody></table></div>"
+    return f"{scrolling('claims')}<table><thead><tr>{head}</tr></thead><tbody>{body}</tbody></table></div>"
 
 
 def _claim_row(claim: Claim) -> str:
@@ -65,7 +65,7 @@ def _claim_row(claim: Claim) -> str:
     )
 
 
-def _scrolling(label: str) -> str:
+def scrolling(label: str) -> str:
     """Wide tables scroll by themselves, with the keyboard too."""
     return f'<div class="scroll" role="region" aria-label="{escape(label)}" tabindex="0">'
 
@@ -86,7 +86,7 @@ def rows_table(rows: Sequence[Row], label: str) -> str:
         return "<p>No rows.</p>"
     head = "".join(f'<th scope="col">{escape(str(name).replace("_", " "))}</th>' for name in rows[0])
     body = "".join(f"<tr>{''.join(_cell(value) for value in row.values())}</tr>" for row in rows)
-    return f"{_scrolling(label)}<table><thead><tr>{head}</tr></thead><tbody>{body}</tbody></table></div>"
+    return f"{scrolling(label)}<table><thead><tr>{head}</tr></thead><tbody>{body}</tbody></table></div>"
 
 
 def _cell(value: object) -> str:

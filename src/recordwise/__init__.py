@@ -22,7 +22,9 @@ from recordwise.mechanisms import (
 from recordwise.policy import Policy, by
 
 if TYPE_CHECKING:
-    from recordwise import postprocess
+    from recordwise import planning, postprocess
+    from recordwise.engines.sources import Postgres
+    from recordwise.engines.spark import SparkMaster
     from recordwise.plan import Column, Domain, Keys, Measure, SumAndCount, prefix, query
     from recordwise.quantiles import Grid, TreeQuantile
     from recordwise.release import Release
@@ -43,9 +45,11 @@ __all__ = [
     "Measure",
     "Policy",
     "Polylog",
+    "Postgres",
     "Release",
     "RootTransform",
     "Session",
+    "SparkMaster",
     "SumAndCount",
     "Transform",
     "TreeQuantile",
@@ -54,6 +58,7 @@ __all__ = [
     "functions",
     "mechanisms",
     "noise",
+    "planning",
     "policy",
     "postprocess",
     "prefix",
@@ -67,8 +72,10 @@ _AT_FIRST_USE = {
     "Grid": "recordwise.quantiles",
     "Keys": "recordwise.plan",
     "Measure": "recordwise.plan",
+    "Postgres": "recordwise.engines.sources",
     "Release": "recordwise.release",
     "Session": "recordwise.session",
+    "SparkMaster": "recordwise.engines.spark",
     "SumAndCount": "recordwise.plan",
     "TreeQuantile": "recordwise.quantiles",
     "prefix": "recordwise.plan",
@@ -77,8 +84,8 @@ _AT_FIRST_USE = {
 
 
 def __getattr__(name: str) -> Any:
-    if name == "postprocess":
-        return import_module("recordwise.postprocess")
+    if name in ("planning", "postprocess"):
+        return import_module(f"recordwise.{name}")
     if name not in _AT_FIRST_USE:
         raise AttributeError(f"module 'recordwise' has no attribute {name!r}")
     return getattr(import_module(_AT_FIRST_USE[name]), name)

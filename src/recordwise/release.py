@@ -120,7 +120,7 @@ class Release:
         for table in self.tables:
             found |= {f"{table.name}.csv": "the whole table, as text"} if csv else {}
             found[f"{table.name}.parquet"] = "the whole table, with its types"
-        found["policy.json"] = "the privacy loss of every possible record, for `recordwise loss`"
+        found["policy.json"] = "the privacy loss of every possible record, for the command recordwise loss"
         found["release.json"] = "plan, mechanisms, budget and versions"
         return found
 

@@ -24,7 +24,15 @@ from recordwise.engines import DuckDB, Engine, Spark
 from recordwise.engines.results import FoundTotals, TableTotals
 from recordwise.engines.sources import open_source
 from recordwise.engines.spark.sources import open_spark_source
-from recordwise.errors import DrawingError, GroupLossError, LedgerError, ParameterError, RecordwiseError, TuningError
+from recordwise.errors import (
+    DrawingError,
+    EngineError,
+    GroupLossError,
+    LedgerError,
+    ParameterError,
+    RecordwiseError,
+    TuningError,
+)
 from recordwise.exact import Number
 from recordwise.fingerprint import digest_of
 from recordwise.foreign import SplitRows, read_foreign
@@ -184,8 +192,9 @@ class Session:
         for table in plan.tables():
             rehearse(plan, table, level=level)
         tell("reading records")
-        exact = self._engine.totals(plan)
-        prepared = [self._prepared(plan, each, level) for each in exact]
+        with self._reading():
+            exact = self._engine.totals(plan)
+            prepared = [self._prepared(plan, each, level) for each in exact]
         described = plan_json(plan, exact)
         tell("charging the ledger")
         with self._charged(policy, query=name, plan=described) as charge:
@@ -225,7 +234,8 @@ class Session:
         asked = SplitRows.of(split, where, column, self.schema)
         policy = asked.policy(foreign.rho, self.schema)
         self._ledger.check(policy, query=name)
-        rows = foreign.prepare(self._engine.split_table(asked.splitting, condition=asked.condition).reveal())
+        with self._reading():
+            rows = foreign.prepare(self._engine.split_table(asked.splitting, condition=asked.condition).reveal())
         described = [asked.to_json(foreign)]
         with self._charged(policy, query=name, plan=described) as charge:
             table = ReleasedTable(name=safe_name(name), keys=(), variables=(), data=foreign.run(rows))
@@ -235,6 +245,16 @@ class Session:
     def _check_tuning(self) -> None:
         if self.tuned_on == "confidential" and not self.accept_tuning:
             raise TuningError
+
+    @contextmanager
+    def _reading(self) -> Iterator[None]:
+        """Nothing is spent yet, but what fails here has seen records: a failure that is not ours is told by its kind alone."""
+        try:
+            yield
+        except RecordwiseError:
+            raise
+        except Exception as error:
+            raise EngineError(engine=self._engine.dialect, kind=type(error).__name__) from None
 
     @contextmanager
     def _charged(self, policy: Policy, *, query: str, plan: list[dict[str, Any]]) -> Iterator[Charge]:

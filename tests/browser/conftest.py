@@ -12,7 +12,7 @@ from kept_pictures import ARTEFACTS
 from typer.testing import CliRunner
 
 import recordwise as rw
-from report_releases import LABELS, by_industry, private_keys
+from report_releases import HOSTILE_LABELS, LABELS, OTHERS, by_industry, hostile_release, private_keys
 
 ARGUMENTS = [
     "--no-sandbox",
@@ -64,10 +64,11 @@ def chromium() -> Iterator[Any]:
 def saved(chromium: Any, tmp_path_factory: pytest.TempPathFactory) -> dict[str, Saved]:
     """The demo's own release by the command line, thresholds by industry, and private keys."""
     folder = tmp_path_factory.mktemp("pages")
-    made = {"industry": by_industry(), "private": private_keys()}
+    made = {"industry": by_industry(), "private": private_keys(), "hostile": hostile_release()}
+    made |= {name: make() for name, make in OTHERS.items()}
     found = {}
     for name, release in made.items():
-        release.save(folder / name, labels=LABELS)
+        release.save(folder / name, labels=HOSTILE_LABELS if name == "hostile" else LABELS)
         found[name] = Saved(release.policy, release.parts, (folder / name / "report.html").as_uri())
     return found | {"demo": demo_page(folder / "demo")}
 

@@ -14,7 +14,7 @@ from kept_pictures import ARTEFACTS
 from recordwise.policy import epsilon, group_loss
 from recordwise.report.change import band, change_upper
 from recordwise.report.sentences import Band, details, lead, power
-from report_releases import LABELS, random_records
+from report_releases import HOSTILE, LABELS, random_records
 
 PHONE = {"viewport": {"width": 360, "height": 740}, "device_scale_factor": 2, "has_touch": True, "is_mobile": True}
 DARK = {"color_scheme": "dark"}
@@ -149,6 +149,7 @@ def test_a_number_that_cannot_be_read_is_marked_and_told(text: str, problem: str
     page.fill("#q0", text)
     assert page.get_attribute("#q0", "aria-invalid") == "true"
     assert problem in page.inner_text("#q0-hint")
+    assert not page.locator("#numbers").is_visible()
     page.fill("#q0", "7")
     assert page.get_attribute("#q0", "aria-invalid") is None
     assert page.inner_text("#q0-hint") == "a whole number"
@@ -287,6 +288,37 @@ def test_nothing_moves_for_who_asked_for_less_motion_and_print_hides_the_control
     assert not page.locator("#save").is_visible()
     assert page.locator("#lead").is_visible()
     page.screenshot(path=ARTEFACTS / "demo-print.png", full_page=True)
+
+
+def test_hostile_names_are_words_on_the_page_and_nothing_else(visit: Any, saved: Any) -> None:
+    page = visit("hostile")
+    page.fill("#q0", "120")
+    assert page.locator("img").count() == 0
+    assert page.locator("b").count() == 0
+    assert page.locator("h1").inner_text() == HOSTILE
+    assert HOSTILE in page.locator("#cells tbody").inner_text()
+    rho = saved["hostile"].policy.loss({f"m{HOSTILE}": 120, HOSTILE: HOSTILE})
+    assert read(numbers(page)["privacy loss ρ"]) == pytest.approx(rho, rel=1e-3)
+
+
+@pytest.mark.parametrize(
+    "name, words",
+    [
+        ("counts", "nothing to ask"),
+        ("foreign", "a mechanism from elsewhere"),
+        ("consistent", "made to add up"),
+        ("clamped", "of records that were cut down"),
+    ],
+)
+def test_releases_of_other_kinds_have_a_page_that_runs_too(name: str, words: str, visit: Any, saved: Any) -> None:
+    page = visit(name)
+    shown = page.inner_text("main")
+    assert words in shown
+    record = {"emp": 50} if name in ("foreign", "consistent") else {}
+    if record:
+        page.fill("#q0", "50")
+    assert read(numbers(page)["privacy loss ρ"]) == pytest.approx(saved[name].policy.loss(record), rel=1e-3)
+    assert page.locator(".not-private").count() == (name == "clamped")
 
 
 def test_without_javascript_the_page_still_shows_charts_tables_and_files(chromium: Any, saved: Any) -> None:

@@ -72,6 +72,13 @@ def test_an_unknown_experiment_is_refused_by_name():
     assert "microdata" in result.output
 
 
+def test_without_matplotlib_the_command_names_the_extra(made_up, monkeypatch, tmp_path):
+    monkeypatch.setattr(sys.modules["recordwise.cli.reproduce"], "find_spec", lambda _: None)
+    result = run("good-one", "--out", tmp_path)
+    assert result.exit_code == 2
+    assert "recordwise[plots]" in result.output
+
+
 def test_runs_have_a_default_of_their_own_and_files_a_folder_of_their_own(made_up, monkeypatch, tmp_path):
     monkeypatch.chdir(tmp_path)
     result = run("good-one", "--seed", 5)

@@ -79,6 +79,11 @@ def test_every_experiment_is_on_the_map():
     assert {name for name in names() if name != "errata"} <= set(re.findall(r"recordwise reproduce ([a-z0-9-]+)", TEXT))
 
 
+def test_every_experiment_is_on_the_page_that_says_how_to_reproduce():
+    page = (ROOT / "docs" / "reproduce.md").read_text(encoding="utf-8")
+    assert set(names()) == set(re.findall(r"^\| `recordwise reproduce ([a-z0-9-]+)`", page, re.M))
+
+
 def test_every_row_has_a_test_or_an_experiment():
     rows = [line for line in TEXT.splitlines() if line.startswith("| ") and not line.startswith(("| source", "|---"))]
     assert len(rows) > 50

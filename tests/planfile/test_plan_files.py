@@ -186,3 +186,17 @@ def test_a_budget_may_hold_a_selection_and_its_delta(load):
     part = "[[budget]]\nselect = { rho = 0.1, delta = 1e-6, pieces = { emp = 50 } }\n\n[mechanisms]"
     own = rw.Keys.select(rho="0.1", delta="0.000001", pieces={"emp": 50}).policy(SCHEMA)
     assert load(changed("[mechanisms]", part)).budget.delta_terms == own.delta_terms
+
+
+def test_labels_are_words_for_measures_columns_and_values(load):
+    labels = {"emp": "employees", "naics": "industry", "naics=44": "Retail trade"}
+    text = "".join(f'"{name}" = "{words}"\n' for name, words in labels.items())
+    assert load(f"{WHOLE}\n[labels]\n{text}").labels == labels
+    assert load(WHOLE).labels == {}
+
+
+def test_a_notebook_shows_a_plan_file_with_its_queries_and_cost(load):
+    shown = load(WHOLE)._repr_html_()
+    assert "county × naics3" in shown
+    assert "UnitSplit(at=50, rho=0.1)" in shown
+    assert "Only records with &#x27;emp&#x27; below 5,000." in shown

@@ -23,6 +23,8 @@ def problems(tmp_path):
 
 
 ONE = [
+    ("[schema]", 'labels.empl = "employees"\n[schema]', "is no measure or column"),
+    ("[schema]", "labels.emp = 7\n[schema]", "must be text"),
     ('dataset = "establishments"', "dataset = 7", "must be text, not a number"),
     ('dataset = "establishments"', 'dataset = ""', "must not be empty"),
     ('tuned_on = "synthetic"', 'tuned_on = "syntetic"', "did you mean 'synthetic'?"),

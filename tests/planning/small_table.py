@@ -1,9 +1,11 @@
 """A skewed table small enough to work out everything by hand beside planning."""
 
+from pathlib import Path
 from typing import Any
 
 import numpy as np
 import pyarrow as pa
+import pyarrow.parquet as pq
 
 import recordwise as rw
 
@@ -39,3 +41,8 @@ def cell_sums(table: dict[str, Any], measure: str) -> dict[tuple[str, str], list
     for county, code, value in zip(table["county"], table["naics"], table[measure]):
         found[county, code].append(float(value))
     return {cell: sorted(values, reverse=True) for cell, values in found.items()}
+
+
+def write(path: Path) -> Path:
+    pq.write_table(pa.table(rows()), path)
+    return path

@@ -81,8 +81,16 @@ def test_an_error_of_somebody_else_s_code_holds_nothing_of_the_records(monkeypat
     with rw.Session(table, **ROLES) as session:
         assert_silent(lambda: session.run(chosen))
         assert_silent(lambda: session.run_foreign(quoting, split={"value": 50 * 10**9}, rho=1))
+        monkeypatch.setattr(session_module, "prepare_table", quoting)
+        assert_silent(lambda: session.run(ASKED))
+        monkeypatch.undo()
         monkeypatch.setattr(session_module, "draw_table", quoting)
         assert_silent(lambda: session.run(ASKED))
+    for name in ("totals", "split_table"):
+        with rw.Session(table, **ROLES) as session:
+            monkeypatch.setattr(DuckDB, name, quoting)
+            assert_silent(lambda: session.run(ASKED) and session.run_foreign(len, split={"value": 5}, rho=1))
+            monkeypatch.undo()
 
 
 def test_a_box_tells_nothing_to_anybody_who_prints_copies_compares_or_sends_it() -> None:

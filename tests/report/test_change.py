@@ -93,22 +93,28 @@ def test_the_change_grows_with_the_interval_at_either_end() -> None:
         assert narrow <= wide
 
 
-def test_the_two_ends_of_a_band_cannot_be_told_apart_and_one_step_wider_they_can() -> None:
+def test_the_two_ends_of_a_band_cannot_be_told_apart_and_one_step_wider_at_either_end_they_may() -> None:
     parts = by_industry().parts
     for record in random_records(np.random.default_rng(8), 4):
         for name, step in (("emp", Fraction(1)), ("pay", Fraction(1, 100)), ("head", Fraction(1))):
             low, high = band(parts, record, name, step, 2**53)
             assert low <= Fraction(str(record[name])) <= high
             assert change_upper(parts, record | {name: low}, record | {name: high}) <= BAND_LOSS
-            below = max(Fraction(0), low - step)
-            assert change_upper(parts, record | {name: below}, record | {name: high + step}) > BAND_LOSS
+            assert change_upper(parts, record | {name: low}, record | {name: high + step}) > BAND_LOSS
+            if low > 0:
+                assert change_upper(parts, record | {name: low - step}, record | {name: high}) > BAND_LOSS
+
+
+def test_a_band_widens_on_one_side_where_the_other_is_closed() -> None:
+    split = Part(table="t", statistic="s", kind=OTHER, noise="", policy=rw.policy.split("0.1", {"emp": 50}))
+    assert band([split], {"emp": 50}, "emp", Fraction(1), 2**53) == (0, 50)
 
 
 def test_a_giant_has_a_band_though_its_presence_is_no_secret() -> None:
     parts = [part(rw.UnitSplit(at=200, rho="0.1"))]
     assert parts[0].policy.loss({"emp": 5000}) > 50
     low, high = band(parts, {"emp": 5000}, "emp", Fraction(1), 2**53)
-    assert (low, high) == (4703, 5297)
+    assert (low, high) == (4702, 5297)  # sqrt(2 * 0.8869) sigmas of 447.2 are 595.6
 
 
 def test_at_the_loss_of_the_band_the_best_test_is_right_at_most_every_second_time() -> None:

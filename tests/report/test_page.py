@@ -7,7 +7,6 @@ from pathlib import Path
 from typing import Any
 
 import numpy as np
-import pyarrow as pa
 import pytest
 import quickjs
 
@@ -18,11 +17,21 @@ from recordwise.report.page import page_html
 from recordwise.report.script import model_js
 from recordwise.report.sentences import SENTENCES, Band, chance_text, details, factor, lead, listed
 from recordwise.report.tables import ROOM
-from report_releases import LABELS, by_industry, establishments, opened, private_keys, random_records
+from report_releases import (
+    HOSTILE,
+    HOSTILE_LABELS,
+    LABELS,
+    by_industry,
+    five_levels,
+    hostile_release,
+    only_counts,
+    opened,
+    private_keys,
+    random_records,
+)
 from small_release import generous, question, records, session
 
 LIMIT = 100_000
-HOSTILE = "</script><img src=x onerror=alert(1)>\"'&<b>`${1}"
 
 
 class Structure(HTMLParser):
@@ -54,7 +63,8 @@ def pages() -> dict[str, str]:
 
 def without_rows(page: str) -> str:
     """The page less the cells of its tables."""
-    return re.sub(r'"rows":\[\[.*?\]\]', '"rows":[]', page)
+    bare = re.sub(r'"rows":\[\[.*?\]\]', '"rows":[]', page)
+    return re.sub(r'(id="cells">.*?<tbody>).*?</tbody>', r"\1</tbody>", bare)
 
 
 def test_every_release_is_saved_with_its_page(small: rw.Release, tmp_path: Path) -> None:
@@ -64,6 +74,15 @@ def test_every_release_is_saved_with_its_page(small: rw.Release, tmp_path: Path)
     without = (small.save(tmp_path / "bare", csv=False) / "report.html").read_text(encoding="utf-8")
     assert "county_by_naics3.csv" not in without
     assert "county_by_naics3.parquet" in without
+
+
+def test_five_levels_of_three_sums_with_twenty_thresholds_fit_into_100_kb_too() -> None:
+    release = five_levels()
+    assert len(release.parts) == 20
+    page = page_html(release, files={})
+    assert len(without_rows(page).encode()) <= LIMIT
+    assert "sum_emp, group with least noise" in page
+    assert "group with least noise (" not in page
 
 
 @pytest.mark.parametrize("name", ["by industry", "private keys"])
@@ -102,7 +121,7 @@ def test_the_page_names_no_address_and_forbids_every_request() -> None:
 
 
 def test_ids_are_unique_and_every_reference_leads_to_one() -> None:
-    for page in pages().values():
+    for page in (*pages().values(), page_html(only_counts(), files={})):
         elements = Structure(page).elements
         ids = [each["id"] for _, each in elements if "id" in each]
         assert len(ids) == len(set(ids))
@@ -126,24 +145,9 @@ def test_both_ends_of_the_privacy_scales_are_told_in_words() -> None:
         assert page.count("hardly any promise") == charts + 1
 
 
-def hostile_release() -> rw.Release:
-    table = establishments(60).rename_columns(["id", "firm", "county", HOSTILE, "emp", "pay", f"m{HOSTILE}"])
-    values = [HOSTILE, "Retail", "\u2028]]>"]
-    chosen = np.random.default_rng(1).choice(values, 60)
-    table = table.set_column(3, HOSTILE, pa.array(chosen))
-    measure = f"m{HOSTILE}"
-    at = rw.by(HOSTILE, {HOSTILE: 100}, default=50)
-    with rw.Session(table, unit="id", measures={measure: 1}, dataset=HOSTILE) as hostile_session:
-        keys = rw.Keys.of(pa.table({HOSTILE: values}))
-        asked = rw.query().group_by(HOSTILE, keys=keys).count(rw.Gaussian(rho="0.1"), alias=f"n{HOSTILE}")
-        asked = asked.sum(measure, rw.UnitSplit(at=at, rho="0.1"), alias=f"s{HOSTILE}")
-        return hostile_session.run(asked)
-
-
 def test_a_hostile_name_makes_no_element_of_its_own_anywhere_on_the_page() -> None:
     release = hostile_release()
-    labels = {HOSTILE: HOSTILE, f"m{HOSTILE}": HOSTILE, f"{HOSTILE}={HOSTILE}": HOSTILE}
-    page = page_html(release, files={f"{HOSTILE}.csv": HOSTILE}, labels=labels)
+    page = page_html(release, files={f"{HOSTILE}.csv": HOSTILE}, labels=HOSTILE_LABELS)
     assert page.count("<script>") == page.count("</script>") == 1
     assert "<img" not in page
     assert "<b>" not in page
@@ -221,9 +225,10 @@ def test_the_first_sentence_tells_odds_and_bands() -> None:
         "4,800 from 5,200 employees or 7 from any larger number of dollars by them."
     )
     assert lead(0.2, [Band(label="employees", low="7", high="7")]).endswith(
-        "; your employees could be found out exactly."
+        "; no promise hides your exact number of employees."
     )
     assert "10²²" in lead(50.0, [])
+    assert lead(500.0, []) == SENTENCES["no limit"] + "."
     assert lead(0.0, bands) == SENTENCES["nothing"]
     assert lead(float("inf"), bands) == SENTENCES["no promise"]
     assert (listed(["a"]), listed(["a", "b", "c"])) == ("a", "a, b or c")

@@ -15,7 +15,7 @@ from recordwise.cli.reproduce import reproduce
 app = typer.Typer(
     name="recordwise",
     help="Publish statistics about skewed data; the privacy loss is a public function of each record's value.",
-    epilog="Exit codes: 0 done, 2 bad input or a disk that fails, 3 the budget refuses, 130 interrupted.",
+    epilog="Exit codes: 0 done, 1 audit failed, 2 bad input or a disk that fails, 3 the budget refuses, 130 interrupted.",
     no_args_is_help=True,
     pretty_exceptions_enable=False,
     add_completion=False,

@@ -1,17 +1,24 @@
 """``recordwise plan compare|sweep|fitness|recommend``: choose a mechanism for a table before anything is spent."""
 
-from collections.abc import Callable
 from pathlib import Path
-from typing import TYPE_CHECKING, Annotated, Any
+from typing import Annotated, Any
 
 import typer
 
 from recordwise.cli.failing import AsJson, Debug, ends_well
-
-if TYPE_CHECKING:
-    from recordwise.engines.sources import Postgres
-    from recordwise.plan import Query
-    from recordwise.planfile import PlanFile
+from recordwise.cli.plan_parts import (
+    compared_mechanisms,
+    drawn,
+    goals_of,
+    loss_shares,
+    opened,
+    own_families,
+    printed,
+    quantile_rows,
+    relative_source,
+    shape_of,
+    told,
+)
 
 plan = typer.Typer(
     help="Choose a mechanism: compare, sweep, fitness, recommend. Costs no budget.", no_args_is_help=True
@@ -74,13 +81,13 @@ def compare(
 
     file = opened(plan_file, plot)
     usual = families(offset=offset or at_total or 100) if variance or relative_error else {}
-    chosen = _mechanisms(file, query, measure, usual)
-    with file.session() as session:
+    chosen = compared_mechanisms(file, query, measure, usual)
+    with file.session_to_look() as session:
         found = compared(
             session,
             chosen,
             measure=measure,
-            by=_shape(file, query),
+            by=shape_of(file, query),
             variance=variance,
             relative_error=relative_error,
             at_total=at_total,
@@ -89,13 +96,13 @@ def compare(
             realised=realised,
             data=data,
         )
-    if not _printed(found, as_json):
+    if not printed(found, as_json):
         screen.heading(f"Losses of the records, and {level:.0%} errors of the cells: {measure}")
         screen.table(*found.rows())
         if found.rules is not None:
             screen.heading("What older rules would do to the same cells")
             screen.paragraph(found.rules.sentences())
-    _drawn(plot, lambda: _loss_shares(found), quiet=as_json)
+    drawn(plot, lambda: loss_shares(found), quiet=as_json)
 
 
 @plan.command()
@@ -116,10 +123,10 @@ def sweep(
     from recordwise.planning import sweep as swept
 
     file = opened(plan_file, plot)
-    with file.session() as session:
-        by = _shape(file, query)
+    with file.session_to_look() as session:
+        by = shape_of(file, query)
         found = swept(session, measure=measure, by=by, thresholds=threshold, rhos=rho, data=data)
-    if not _printed(found, as_json):
+    if not printed(found, as_json):
         screen.heading(f"Unit splitting of {measure}: expected relative error of the cells")
         screen.table(*found.rows())
 
@@ -128,7 +135,7 @@ def sweep(
 
         return plot_sweep(found.curves(), measure=measure, mark=found.mark)
 
-    _drawn(plot, draw, quiet=as_json)
+    drawn(plot, draw, quiet=as_json)
 
 
 Measures = Annotated[
@@ -162,18 +169,18 @@ def fitness(
     from recordwise.planning import fitness as fitted
 
     file = opened(plan_file, plot)
-    goals = _goals(file, query, measure, within, level, share, at_least)
-    candidates = _own_families(file, query, measure) | families(offset=offset or 100)
-    with file.session() as session:
+    goals = goals_of(file, query, measure, within, level, share, at_least)
+    candidates = own_families(file, query, measure) | families(offset=offset or 100)
+    with file.session_to_look() as session:
         found = fitted(session, candidates, goals, firms=firms, data=data)
-    if not _printed(found, as_json):
+    if not printed(found, as_json):
         screen.heading("Losses of the records under the smallest policy of each family that meets the goals")
         for goal in goals:
             screen.paragraph(goal.words())
         screen.table(*found.rows())
         for name, why in found.infeasible.items():
             screen.note(f"{name}: {why}")
-    _drawn(plot, lambda: _loss_shares(found), quiet=as_json)
+    drawn(plot, lambda: loss_shares(found), quiet=as_json)
 
 
 @plan.command()
@@ -203,10 +210,10 @@ def recommend(
     from recordwise.planning import recommend as recommended
 
     file = opened(plan_file, plot)
-    goals = _goals(file, query, measure, within, level, share, at_least)
-    with file.session() as session:
+    goals = goals_of(file, query, measure, within, level, share, at_least)
+    with file.session_to_look() as session:
         found = recommended(session, goals, rank_by=rank_by, data=data)
-    if not _printed(found, as_json):
+    if not printed(found, as_json):
         screen.heading(f"Families that meet the goals, the smallest {rank_by} loss first")
         for goal in goals:
             screen.paragraph(goal.words())
@@ -216,129 +223,7 @@ def recommend(
         screen.paragraph(found.why())
     if out is not None:
         saved = found.save(
-            out, source=_relative(file.source, out), ledger=file.ledger.name, accept_tuning=accept_tuning
+            out, source=relative_source(file.source, out), ledger=f"{out.stem}.ledger", accept_tuning=accept_tuning
         )
-        _told(f"wrote {saved}; look at it with: recordwise check {saved}", quiet=as_json)
-    _drawn(plot, lambda: _quantile_rows(found), quiet=as_json)
-
-
-def opened(path: Path, plots: list[Path] | None) -> "PlanFile":
-    """The plan, read and checked; a picture that could not be drawn is refused before records are read."""
-    from recordwise.errors import ParameterError
-    from recordwise.planfile import load_plan
-
-    for each in plots or ():
-        if each.suffix.lower() not in (".png", ".svg", ".pdf"):
-            raise ParameterError(parameter="--plot", problem=f"{each.name} is no .png, .svg or .pdf file")
-    return load_plan(path)
-
-
-def _shape(file: "PlanFile", number: int) -> "Query":
-    from recordwise.errors import ParameterError
-
-    if not 1 <= number <= len(file.plan.queries):
-        raise ParameterError(parameter="--query", problem=f"must be a number from 1 to {len(file.plan.queries)}")
-    return file.plan.queries[number - 1]
-
-
-def _mechanisms(file: "PlanFile", number: int, measure: str, usual: dict[str, Any]) -> dict[str, Any]:
-    """The plan's own mechanisms for a measure by the names of their statistics, and at equal error the usual families too."""
-    from recordwise.errors import ParameterError
-
-    own = _own_mechanisms(file, number, measure)
-    if not own and not usual:
-        raise ParameterError(
-            parameter="--measure",
-            problem=f"'{measure}' has no mechanism in query {number}",
-            advice="Give --variance or --relative-error to compare the usual families.",
-        )
-    return own if measure == "count" else own | usual
-
-
-def _own_mechanisms(file: "PlanFile", number: int, measure: str) -> dict[str, Any]:
-    from recordwise.plan.statistics import Count, Sum
-
-    found: dict[str, Any] = {}
-    for statistic in _shape(file, number).draws():
-        counted = isinstance(statistic, Count) and measure == "count"
-        if counted or (isinstance(statistic, Sum) and statistic.measure == measure):
-            found[statistic.alias] = statistic.mechanism
-    return found
-
-
-def _own_families(file: "PlanFile", number: int, measures: list[str]) -> dict[str, Any]:
-    """The plan's own mechanisms as families, where one measure is asked for; noise is set anew."""
-    if len(measures) != 1:
-        return {}
-    return {f"{name} (of the plan)": each for name, each in _own_mechanisms(file, number, measures[0]).items()}
-
-
-def _goals(
-    file: "PlanFile", number: int, measures: list[str], within: str, level: float, share: str, at_least: str
-) -> list[Any]:
-    from recordwise.planning import Goal
-
-    by = _shape(file, number)
-    return [Goal(each, by, within=within, level=level, share=share, at_least=at_least) for each in measures]
-
-
-def _printed(found: Any, as_json: bool) -> bool:
-    """Print JSON if asked for; otherwise the mark, and leave the rest to the command."""
-    import json
-
-    from recordwise.cli import screen
-
-    if as_json:
-        typer.echo(json.dumps(found.to_json()))
-        return True
-    screen.note(found.mark)
-    return False
-
-
-def _relative(source: "tuple[str, ...] | Postgres", out: Path) -> "str | Postgres":
-    import os
-
-    if not isinstance(source, tuple):
-        return source
-    return os.path.relpath(source[0], out.resolve().parent)
-
-
-def _told(text: str, *, quiet: bool) -> None:
-    if not quiet:
-        typer.echo(text)
-
-
-def _loss_shares(found: Any) -> Any:
-    """As many lines as can be told apart: the plan's own mechanisms come first."""
-    from recordwise.report.planning_plots import MOST_LINES, plot_loss_shares
-
-    return plot_loss_shares(dict(list(found.curves().items())[:MOST_LINES]), mark=found.mark)
-
-
-def _quantile_rows(found: Any) -> Any:
-    from recordwise.report.planning_plots import plot_fitness
-
-    ranking = found.ranking()
-    quantiles = {
-        "median": [each.losses.rho.quantile(0.5) for each in ranking],
-        "99th percentile": [each.losses.rho.quantile(0.99) for each in ranking],
-        "maximum": [each.losses.rho.maximum for each in ranking],
-    }
-    return plot_fitness([each.name for each in ranking], quantiles, mark=found.mark)
-
-
-def _drawn(paths: list[Path] | None, draw: Callable[[], Any], *, quiet: bool) -> None:
-    """Save one figure into every file asked for."""
-    from recordwise.errors import ParameterError
-
-    if not paths:
-        return
-    try:
-        figure = draw()
-    except ModuleNotFoundError:
-        raise ParameterError(
-            parameter="--plot", problem="needs matplotlib", advice="Install recordwise[plots]."
-        ) from None
-    for path in paths:
-        figure.savefig(path)
-        _told(f"drew {path}", quiet=quiet)
+        told(f"wrote {saved}; look at it with: recordwise check {saved}", quiet=as_json)
+    drawn(plot, lambda: quantile_rows(found), quiet=as_json)

@@ -4,6 +4,7 @@ import ast
 import sys
 import time
 from importlib import import_module
+from importlib.util import find_spec
 from pathlib import Path
 from typing import Annotated, Any
 
@@ -11,7 +12,7 @@ import typer
 
 from recordwise.cli.failing import Debug, ends_well, message
 from recordwise.cli.screen import Tell, heading, note, paragraph, progress, table
-from recordwise.errors import ParameterError
+from recordwise.errors import ExtraError, ParameterError
 
 EXPERIMENTS = Path(__file__).parents[3] / "experiments"
 SEED = 20211
@@ -59,6 +60,8 @@ def reproduce(
         return
     if name != "all" and name not in known:
         raise ParameterError(parameter="NAME", problem=f"must be all or one of {', '.join(known)}, not {name}")
+    if find_spec("matplotlib") is None:
+        raise ExtraError(what="reproducing a figure", extra="plots")
     sys.path.insert(0, str(EXPERIMENTS.parent))
     if name == "all":
         _run_all(known, runs, seed, out or OUT, debug=debug)

@@ -1,7 +1,7 @@
 """Are ids unique? Exactly, and without a table of groups: numbers that differ prove that what they were computed from differs.
 
 Each id has a 64-bit number that equal ids share (``fingerprints_tree``). If all numbers are different, so are the ids. If two are
-equal, ids may be repeated or a hash may have met another by chance, and the engine counts them itself.
+equal, ids may be repeated or a hash may have met another by chance, and the engine counts them itself (T-UNIQUE).
 """
 
 from recordwise.engines.connection import Connection

@@ -1,31 +1,40 @@
 """Whether many 64-bit numbers are all different, compiled. Importing this file imports numba; the machine code is cached on disk.
 
-Numbers are dealt out by the leading bits of a product with an odd constant, so that equal ones meet in the same part; a part and a
-small open table fit the processor's cache.
+Numbers are mixed by a function that can be undone, so that they are equal exactly if their mixtures are, and dealt out by the
+leading bits, so that equal ones meet in the same part; a part and a small open table fit the cache of the processor.
 """
 
 import numpy as np
 from numba import njit, uint64
 
 Numbers = np.ndarray[tuple[int], np.dtype[np.uint64]]
-SPREAD = np.uint64(0x9E3779B97F4A7C15)
+FIRST, SECOND = np.uint64(0xFF51AFD7ED558CCD), np.uint64(0xC4CEB9FE1A85EC53)
 PART = 8192
 """Numbers to a part, about."""
 
 
 @njit(cache=True, nogil=True)
+def mix(number):  # type: ignore[no-untyped-def]
+    """Two products with odd constants between shifts: each step can be undone, and every bit of the number reaches every bit."""
+    number = (number ^ (number >> uint64(33))) * FIRST
+    number = (number ^ (number >> uint64(33))) * SECOND
+    return number ^ (number >> uint64(33))
+
+
+@njit(cache=True, nogil=True)
 def _deal(numbers, shift, ends, dealt):  # type: ignore[no-untyped-def]
-    """Fill ``dealt`` part by part; ``ends[p]`` becomes where part p ends."""
+    """Fill ``dealt`` with mixtures part by part; ``ends[p]`` becomes where part p ends."""
     for i in range(numbers.size):
-        ends[(numbers[i] * SPREAD) >> shift] += 1
+        ends[mix(numbers[i]) >> shift] += 1
     start = 0
     for p in range(ends.size):
         count = ends[p]
         ends[p] = start
         start += count
     for i in range(numbers.size):
-        p = (numbers[i] * SPREAD) >> shift
-        dealt[ends[p]] = numbers[i]
+        mixed = mix(numbers[i])
+        p = mixed >> shift
+        dealt[ends[p]] = mixed
         ends[p] += 1
 
 
@@ -42,7 +51,7 @@ def _different(part, table):  # type: ignore[no-untyped-def]
         if number == uint64(0):
             zeros += 1
             continue
-        place = ((number * SPREAD) >> uint64(16)) & uint64(size - 1)
+        place = number & uint64(size - 1)
         while table[place] != uint64(0):
             if table[place] == number:
                 return False

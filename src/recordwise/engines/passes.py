@@ -9,6 +9,7 @@ import pyarrow as pa
 from sqlglot import exp
 
 from recordwise.engines.results import FoundTotals, TableTotals
+from recordwise.engines.rolling import MOST_CELLS, CodedCells
 from recordwise.engines.store import Store
 from recordwise.engines.wide import scatter, words
 from recordwise.errors import PlanError
@@ -19,6 +20,7 @@ from recordwise.plan.found_cells import found_cells_tree, typed_cells
 from recordwise.plan.lowering import (
     POSITION,
     Names,
+    additive_columns,
     additive_tree,
     cells_tree,
     firm_counts_tree,
@@ -49,8 +51,9 @@ class Passes:
         found: dict[tuple[int, int], TableTotals | FoundTotals] = {}
         for number, base in enumerate(bases_of(plan.tables())):
             with self.filled(base, number) as names:
+                coded = self._coded(base, names)
                 for table in base.tables:
-                    found[table.query, table.level] = self._table(plan, base, table, names)
+                    found[table.query, table.level] = self._table(plan, base, table, names, coded)
         return tuple(found[table.query, table.level] for table in plan.tables())
 
     def split_table(self, splitting: Splitting, condition: Predicate | None, at_most: int) -> Sensitive[pa.Table]:
@@ -94,20 +97,35 @@ class Passes:
         self.store.lend(KEYS, pa.table([*cells.columns, pa.array(np.arange(count))], names))
         return count
 
-    def _table(self, plan: Plan, base: Base, table: PlannedTable, names: Names) -> TableTotals | FoundTotals:
+    def _coded(self, base: Base, names: Names) -> CodedCells | None:
+        """The finest cells brought here to be rolled up, if they are not too many."""
+        if not base.additive():
+            return None
+        counted = exp.select(exp.alias_(exp.Count(this=exp.Star()), "cells")).from_(names.cells)
+        (found,) = self.store.of_cells(counted).to_pylist()
+        if found["cells"] > MOST_CELLS:
+            return None
+        return CodedCells.of(self.store.of_cells(exp.select("*").from_(names.cells)), base, self.schema)
+
+    def _table(
+        self, plan: Plan, base: Base, table: PlannedTable, names: Names, coded: CodedCells | None
+    ) -> TableTotals | FoundTotals:
         """Totals at the public keys, or at every cell that holds records where keys are selected."""
         selection = plan.selection(table)
         if selection is None:
-            return self._totals_at(plan.cells(table), base, table, names)
+            return self._totals_at(plan.cells(table), base, table, names, coded)
         found = self.store.of_cells(found_cells_tree(base, table, names, selection.total()))
         cells = typed_cells(found, table, self.schema)
-        exact = self._totals_at(cells, base, table, names)
+        exact = self._totals_at(cells, base, table, names, coded)
         return FoundTotals(table=table, cells=Sensitive(cells), totals=exact.totals, bins=exact.bins)
 
-    def _totals_at(self, cells: pa.Table, base: Base, table: PlannedTable, names: Names) -> TableTotals:
+    def _totals_at(
+        self, cells: pa.Table, base: Base, table: PlannedTable, names: Names, coded: CodedCells | None
+    ) -> TableTotals:
         count = self.lend_keys(table, cells)
-        columns: dict[str, pa.Array] = {}
-        for rows in self._sums_and_counts(base, table, names):
+        rolled = None if coded is None else coded.totals(table, cells, additive_columns(base, table))
+        columns: dict[str, pa.Array] = dict(rolled or {})
+        for rows in self._counted(base, table, names, sums=rolled is None):
             at = rows.column(POSITION).to_numpy()
             for name in rows.column_names:
                 if name != POSITION:
@@ -116,8 +134,9 @@ class Passes:
         bins = tuple(self._bins(table, each) for each in table.bins)
         return TableTotals(table=table, cells=cells, totals=Sensitive(pa.table(ordered)), bins=bins)
 
-    def _sums_and_counts(self, base: Base, table: PlannedTable, names: Names) -> Iterator[pa.Table]:
-        additive = additive_tree(base, table, names, KEYS)
+    def _counted(self, base: Base, table: PlannedTable, names: Names, *, sums: bool) -> Iterator[pa.Table]:
+        """Rows of the numbers of firms, and of the sums too unless they are known."""
+        additive = additive_tree(base, table, names, KEYS) if sums else None
         if additive is not None:
             yield self.store.of_cells(additive)
         firms = firm_counts_tree(base, table, names, KEYS)

@@ -130,7 +130,7 @@ def _expand(pattern: str) -> list[Path]:
         raise SourceError(
             source="a PostgreSQL address" if known else "an address",
             problem="it needs the name of a table" if known else "only files and PostgreSQL are known",
-            advice='In Python use Postgres(address, table="schema.table"); in a plan file add table = "schema.table".',
+            advice='In Python use rw.Postgres(address, table="schema.table"); in a plan file add table = "schema.table".',
         )
     found = sorted(glob.glob(pattern, recursive=True)) if glob.has_magic(pattern) else [pattern]
     paths = [Path(each).resolve() for each in found]

@@ -66,7 +66,8 @@ def guess_tree(bins: CountBins, step: Fraction) -> exp.Expr:
     else:
         along = exp.Paren(this=exp.Sub(this=real, expression=_float(float(low))))
         scale = last / float(high - low)
-    place = least(_float(float(last)), exp.Ceil(this=exp.Mul(this=along, expression=_float(scale))))
+    # The smaller is taken first: Spark's CEIL is a 64-bit integer, and a value far above the grid would not fit it.
+    place = exp.Ceil(this=least(_float(float(last)), exp.Mul(this=along, expression=_float(scale))))
     whole = exp.Cast(this=greatest(_float(0.0), place), to=exp.DataType.build("BIGINT"))
     # Values up to the first point are settled without a logarithm, which has none of 0.
     return exp.Case(ifs=[exp.If(this=first, true=constant(0))], default=whole)

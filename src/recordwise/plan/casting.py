@@ -16,7 +16,7 @@ def cast_keys(name: str, values: pa.Array, kind: str, nullable: bool) -> pa.Arra
             advice="Declare null='category' or remove them.",
         )
     if pa.types.is_null(plain.type):
-        return plain.cast(_target(kind))
+        return plain.cast(arrow_type(kind))
     cast = _cast(name, plain, kind)
     back = _cast_back(cast, plain.type)
     if back is None or not pc.all(pc.equal(back, plain), min_count=0).as_py():
@@ -24,7 +24,8 @@ def cast_keys(name: str, values: pa.Array, kind: str, nullable: bool) -> pa.Arra
     return cast
 
 
-def _target(kind: str) -> pa.DataType:
+def arrow_type(kind: str) -> pa.DataType:
+    """How values of a declared type are held."""
     return {"text": pa.string(), "integer": pa.int64(), "boolean": pa.bool_()}[kind]
 
 
@@ -43,7 +44,7 @@ def _cast(name: str, values: pa.Array, kind: str) -> pa.Array:
     if not allowed:
         raise KeysError(column=f"'{name}'", problem=f"holds {given} keys for a column of type {kind}")
     try:
-        return values.cast(_target(kind), safe=True)
+        return values.cast(arrow_type(kind), safe=True)
     except pa.ArrowInvalid:
         raise _no_round_trip(name, kind) from None
 

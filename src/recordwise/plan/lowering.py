@@ -83,12 +83,17 @@ def _additive_tree(total: AdditiveTotal, schema: Schema) -> exp.Expr:
     return exp.Sum(this=pieces_tree(total.splitting, schema))
 
 
+def additive_columns(base: Base, table: PlannedTable) -> dict[str, str]:
+    """For each sum and count of a table the column of the finest cells that adds up to it."""
+    additive = [total for total in table.totals if not isinstance(total, CountFirms)]
+    return {total_name(table, total): f"a{base.additive().index((total, table.condition))}" for total in additive}
+
+
 def additive_tree(base: Base, table: PlannedTable, names: Names, keys: str) -> exp.Select | None:
     """Rows (position in the keys, sums and counts) of a table from its kept cells; cells without records are left out."""
-    additive = [total for total in table.totals if not isinstance(total, CountFirms)]
-    if not additive:
+    columns = additive_columns(base, table)
+    if not columns:
         return None
-    columns = {total_name(table, total): f"a{base.additive().index((total, table.condition))}" for total in additive}
     rolled = _finest(base, table, names.cells, columns) if _is_finest(base, table) else None
     sums = {name: exp.Sum(this=column(source)) for name, source in columns.items()}
     return at_keys(table, rolled or _rolled(base, table, names.cells, sums), keys, list(sums))
@@ -135,10 +140,15 @@ def at_keys(table: PlannedTable, rolled: exp.Select, keys: str, totals: list[str
     return select.from_(rolled.subquery("rolled")).join(listed, on=exp.and_(*matches), join_type="inner")
 
 
+def rolled_from(base: Base, wanted: Expression) -> tuple[int, int | None]:
+    """The column of the finest cells a group comes from, and how many of its characters; None: all of it."""
+    number = next(i for i, candidate in enumerate(base.expressions) if finer(candidate, wanted))
+    whole = base.expressions[number] == wanted or not isinstance(wanted, Prefix)
+    return number, None if whole else wanted.length  # type: ignore[union-attr]
+
+
 def rolled_up(base: Base, wanted: Expression) -> exp.Expr:
     """The group of a level out of the finest cells."""
-    number = next(i for i, candidate in enumerate(base.expressions) if finer(candidate, wanted))
+    number, length = rolled_from(base, wanted)
     source = column(f"g{number}")
-    if base.expressions[number] == wanted or not isinstance(wanted, Prefix):
-        return source
-    return prefix_tree(source, wanted.length)
+    return source if length is None else prefix_tree(source, length)

@@ -59,6 +59,13 @@ class PlanFile:
 
     def session(self) -> Session:
         """The table opened as the plan says; reads names and types only."""
+        return self._opened(self.ledger, self.budget)
+
+    def session_to_look(self) -> Session:
+        """The table opened for planning: the plan's ledger is neither made nor opened."""
+        return self._opened(None, None)
+
+    def _opened(self, ledger: Path | None, budget: Policy | None) -> Session:
         schema = self.plan.schema
         return Session(
             self.source,
@@ -66,8 +73,8 @@ class PlanFile:
             measures={measure.name: measure for measure in schema.measures},
             columns={column.name: column for column in schema.columns},
             firm=schema.firm,
-            ledger=self.ledger,
-            budget=self.budget,
+            ledger=ledger,
+            budget=budget,
             dataset=self.dataset,
             memory_limit=self.memory_limit,
             engine=self.engine,

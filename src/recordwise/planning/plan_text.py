@@ -53,7 +53,7 @@ def plan_text(
     schema: Schema,
     *,
     dataset: str,
-    source: str | Postgres,
+    source: str | Sequence[str] | Postgres,
     ledger: str,
     tuned_on: str,
     accept_tuning: str | None = None,
@@ -82,7 +82,7 @@ def plan_text(
     return PlanText(text="\n".join(parts) + "\n", key_files=files)
 
 
-def _source(source: str | Postgres) -> list[str]:
+def _source(source: str | Sequence[str] | Postgres) -> list[str]:
     if isinstance(source, Postgres):
         return [f"source = {_value(source.uri)}", f"table = {_value(source.table)}"]
     return [f"source = {_value(source)}"]

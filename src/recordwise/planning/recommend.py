@@ -76,7 +76,12 @@ class Recommendation:
         return f"{first}. {second}."
 
     def plan(
-        self, *, source: str | Postgres, ledger: str, dataset: str | None = None, accept_tuning: str | None = None
+        self,
+        *,
+        source: str | Sequence[str] | Postgres,
+        ledger: str,
+        dataset: str | None = None,
+        accept_tuning: str | None = None,
     ) -> PlanText:
         """A plan file that releases the recommended mechanisms; ``recordwise check`` accepts it.
 
@@ -94,7 +99,9 @@ class Recommendation:
             comment=self.why() if self.fitness.data != "confidential" else self.mark,
         )
 
-    def save(self, path: str | Path, *, source: str | Postgres, ledger: str, accept_tuning: str | None = None) -> Path:
+    def save(
+        self, path: str | Path, *, source: str | Sequence[str] | Postgres, ledger: str, accept_tuning: str | None = None
+    ) -> Path:
         """Write the plan file, and beside it the public keys where they are too many for it."""
         return self.plan(source=source, ledger=ledger, accept_tuning=accept_tuning).save(path)
 

@@ -149,12 +149,7 @@ def _read_rho(rho: Number) -> Fraction:
 
 def own_threshold(at: Threshold, measure: str) -> Fraction:
     """The threshold of the measure that is summed, among those of a joint splitting."""
-    if isinstance(at, Fraction):
-        return at
-    for name, value in at:
-        if name == measure:
-            return value
-    raise ParameterError(parameter="thresholds", problem=f"has none for '{measure}', which is summed")
+    return at if isinstance(at, Fraction) else dict(at)[measure]
 
 
 def _splitting(at: Threshold, rho: Fraction) -> UnitSplit:

@@ -32,11 +32,6 @@ def call(name: str, *arguments: E) -> E:
     return exp.Anonymous(this=name, expressions=list(arguments))
 
 
-def whole(name: str, argument: E) -> E:
-    """FLOOR or CEIL as a double: in Spark they give a 64-bit integer, whose square can overflow."""
-    return exp.cast(call(name, argument), "double")
-
-
 def _binary(kind: type[exp.Binary], left: E, right: E) -> E:
     return exp.Paren(this=kind(this=left, expression=right))
 
@@ -91,18 +86,23 @@ class SqlEvaluator:
     def if_positive(self, test: E, then: E) -> E:
         return case(exp.GT(this=test.copy(), expression=number(0.0)), then, number(0.0))
 
+    def whole(self, name: str, argument: E) -> E:
+        """FLOOR or CEIL as a double. In Spark they give a 64-bit integer and fail beyond it, where every float is whole anyway."""
+        few = exp.LT(this=argument.copy(), expression=number(MOST_WITH_FRACTIONS))
+        return case(few, exp.cast(call(name, argument), "double"), argument.copy())
+
     def pieces(self, value: E, measure: Measure, at: Fraction) -> E:
         steps: E = value
         if measure.step != 1:
             scaled = self.multiply(value, number(float(measure.step.denominator)))
             steps = self.divide(scaled, number(float(measure.step.numerator)))
-        below = whole("FLOOR", steps)
+        below = self.whole("FLOOR", steps)
         above = exp.GT(this=steps.copy(), expression=self.multiply(below.copy(), number(1 + FLOAT_SNAP)))
         count = self.add(below, case(above, number(1.0), number(0.0)))
         if measure.step != 1:
             few = exp.LT(this=steps.copy(), expression=number(MOST_SCALED_STEPS))
-            count = case(few, count, whole("CEIL", self.multiply(steps.copy(), number(1 + 2 * FLOAT_SNAP))))
-        return count if at == measure.step else whole("CEIL", self.divide(count, number(float(at / measure.step))))
+            count = case(few, count, self.whole("CEIL", self.multiply(steps.copy(), number(1 + 2 * FLOAT_SNAP))))
+        return count if at == measure.step else self.whole("CEIL", self.divide(count, number(float(at / measure.step))))
 
     def step_up(self, count: E, steps: Steps, beyond: E) -> E:
         """A balanced tree of comparisons, so that a long table costs a few tests a record."""
@@ -120,6 +120,8 @@ class SqlEvaluator:
         return self.step_up(count, steps[:-1], number(float(steps[-1][1])))
 
 
+MOST_WITH_FRACTIONS = 2.0**52
+"""From here on a float has no fraction."""
 FEW_NODES = 80
 """A tree this small is squared by repeating it: engines compute a repeated part once, and a product is faster than POWER."""
 SMALL = 0.1
@@ -129,6 +131,9 @@ SMALL_TERMS = 11
 
 class DuckDbEvaluator(SqlEvaluator):
     """DuckDB has neither log1p nor expm1; asinh and sinh, which lose no digits near zero, say the same."""
+
+    def whole(self, name: str, argument: E) -> E:
+        return call(name, argument)
 
     def log1p(self, value: E) -> E:
         root = call("SQRT", self.add(number(1.0), value.copy()))

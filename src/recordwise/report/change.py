@@ -3,6 +3,7 @@
 It is what the band on the page is made of: "cannot tell 4,800 from 5,200 employees". One formula, run in balls and as JavaScript.
 """
 
+from collections import Counter
 from collections.abc import Callable, Mapping, Sequence
 from fractions import Fraction
 from typing import Any, TypeVar
@@ -63,13 +64,13 @@ def _part_ball(part: Part, record: Mapping[str, Any], other: Mapping[str, Any]) 
 
 def change_js(parts: Sequence[Part]) -> str:
     """``(r, s) => loss`` as source that needs the helpers of a policy's JavaScript."""
-    written = [
+    times = Counter(
         _term_js(part, condition_js(where) if where != EVERY else "", atom, coefficient)
         for part in parts
         if part.kind != COUNT
         for (where, atom), coefficient in part.policy.rho.items()
-    ]
-    return f"(r, s) => {' + '.join(written) or '0'}"
+    )
+    return f"(r, s) => {' + '.join(f'{many} * {text}' if many > 1 else text for text, many in times.items()) or '0'}"
 
 
 def _term_js(part: Part, where: str, atom: Atom, coefficient: Fraction) -> str:
@@ -115,18 +116,18 @@ def _transformed(atom: Transformed, evaluator: Evaluator[T], x: T, y: T) -> T:
 def band(
     parts: Sequence[Part], record: Mapping[str, Any], name: str, step: Fraction, most_steps: int
 ) -> tuple[Fraction, Fraction]:
-    """The widest range of one measure around the record's own value, within 0 and its bound, whose two ends, and so any two values
-    in it, cannot be reliably told apart."""
+    """A range of one measure around the record's own value, within 0 and its bound, that can be extended at neither end: its two
+    ends, and so any two values in it (T-VALUE), cannot be reliably told apart. It is widened on both sides alike, then on each."""
     own = int(Fraction(str(record[name])) / step)
 
-    def ends(away: int) -> tuple[Fraction, Fraction]:
-        return step * max(0, own - away), step * (own + away)
+    def hidden(low: int, high: int) -> bool:
+        return change_upper(parts, {**record, name: step * low}, {**record, name: step * high}) <= BAND_LOSS
 
-    def hidden(away: int) -> bool:
-        low, high = ends(away)
-        return change_upper(parts, {**record, name: low}, {**record, name: high}) <= BAND_LOSS
-
-    return ends(_furthest(hidden, max(0, most_steps - own)))
+    alike = _furthest(lambda away: hidden(max(0, own - away), own + away), max(0, most_steps - own))
+    low, high = max(0, own - alike), own + alike
+    low -= _furthest(lambda away: hidden(low - away, high), low)
+    high += _furthest(lambda away: hidden(low, high + away), max(0, most_steps - high))
+    return step * low, step * high
 
 
 def _furthest(holds_at: Callable[[int], bool], most: int) -> int:

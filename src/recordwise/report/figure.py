@@ -57,24 +57,29 @@ def figure_of(
 
 def noise_lines(parts: Sequence[Part], measure: Measure, sizes: Sequence[float]) -> tuple[Line, ...]:
     """One line for each sum of the measure; those that coincide share a line, and of many only the first are drawn."""
-    found: list[Line] = []
-    several = len({part.table for part in parts}) > 1
-    for part in parts:
-        if part.kind == SUM and part.measure == measure.name:
-            plain = f"{part.statistic} ({part.table})" if several else part.statistic
-            for ending, mechanism in _extremes(part):
-                _put(found, Line(name=plain + ending, x=sizes, y=_relative(mechanism, part, sizes)))
-    return tuple(found[:MOST_LINES])
+    found: list[tuple[tuple[float, ...], dict[str, list[str]]]] = []
+    summed = [part for part in parts if part.kind == SUM and part.measure == measure.name]
+    for part in summed:
+        for ending, mechanism in _extremes(part):
+            curve = _relative(mechanism, part, sizes)
+            same = (names for other, names in found if np.allclose(curve, other, rtol=SAME, atol=0.0, equal_nan=True))
+            names = next(same, None)
+            if names is None:
+                names = {}
+                found.append((curve, names))
+            names.setdefault(part.statistic + ending, []).append(part.table)
+    every = len({part.table for part in summed})
+    lines = [Line(name=_line_name(names, every), x=sizes, y=curve) for curve, names in found]
+    return tuple(line for line in lines if any(math.isfinite(y) for y in line.y))[:MOST_LINES]
 
 
-def _put(found: list[Line], line: Line) -> None:
-    """Beside the others, or its name to the line it coincides with; one that is nowhere finite is no line."""
-    for place, other in enumerate(found):
-        if np.allclose(line.y, other.y, rtol=SAME, atol=0.0, equal_nan=True):
-            found[place] = Line(name=f"{other.name}, {line.name}", x=other.x, y=other.y)
-            return
-    if any(math.isfinite(y) for y in line.y):
-        found.append(line)
+def _line_name(names: Mapping[str, Sequence[str]], every: int) -> str:
+    """What is on a line; which tables, where it is not all of them."""
+    told = []
+    for name, tables in names.items():
+        which = f" ({tables[0]})" if len(tables) == 1 else f" ({len(tables)} tables)"
+        told.append(name if len(tables) == every else name + which)
+    return ", ".join(told)
 
 
 def _extremes(part: Part) -> tuple[tuple[str, Any], ...]:
@@ -143,16 +148,21 @@ def _clipped(axis: LogAxis, *marks: Html) -> Html:
 
 
 def _panel(across: LogAxis, up: LogAxis, title: str, most: int, *, percent: bool = False) -> list[Html]:
-    marks = [element("text", title, x=4, y=up.end - 11, class_="title")]
-    for value in up.decades(most):
-        y = up.place(value)
-        name = f"{value * 100:,.4g} %" if percent else size_text(value)
-        marks.append(element("line", x1=LEFT, x2=RIGHT, y1=y, y2=y, class_="grid"))
-        marks.append(element("text", name, x=LEFT - 6, y=y + 4, text_anchor="end"))
-    for value in across.decades(12):
-        x = across.place(value)
-        marks.append(element("line", x1=x, x2=x, y1=up.start, y2=up.end, class_="grid"))
-    return marks
+    heights = up.decades(most)
+    rules = [f"M{LEFT} {up.place(value):.1f}H{RIGHT}" for value in heights]
+    rules += [f"M{across.place(value):.1f} {up.start:g}V{up.end:g}" for value in across.decades(12)]
+    names = [
+        element(
+            "text",
+            f"{value * 100:,.4g} %" if percent else size_text(value),
+            x=LEFT - 6,
+            y=up.place(value) + 4,
+            text_anchor="end",
+        )
+        for value in heights
+    ]
+    heading = element("text", title, x=4, y=up.end - 11, class_="title")
+    return [heading, element("path", d="".join(rules), class_="grid"), *names]
 
 
 def _sizes(across: LogAxis) -> list[Html]:

@@ -83,10 +83,13 @@
     const [up, down] = field.step, value = steps => steps * up / down;
     const own = Math.floor(record[field.name] * down / up * (1 + 1e-15));
     const most = Math.min(Math.floor(field.bound * down / up), Number.MAX_SAFE_INTEGER - 1);
-    const ends = away => [Math.max(0, own - away), own + away].map(steps => ({...record, [field.name]: value(steps)}));
-    const away = furthest(steps => model.change(...ends(steps)) <= data.bandLoss, Math.max(0, most - own));
-    const [low, high] = ends(away).map(each => each[field.name]);
-    return {field, low, high: own + away >= most ? null : high};
+    const at = steps => ({...record, [field.name]: value(steps)});
+    const hidden = (low, high) => model.change(at(low), at(high)) <= data.bandLoss;
+    const alike = furthest(away => hidden(Math.max(0, own - away), own + away), Math.max(0, most - own));
+    let low = Math.max(0, own - alike), high = own + alike;
+    low -= furthest(away => hidden(low - away, high), low);
+    high += furthest(away => hidden(low, high + away), Math.max(0, most - high));
+    return {field, low: value(low), high: high >= most ? null : value(high)};
   };
 
   // What was typed.
@@ -132,7 +135,7 @@
   const leadText = (rho, bands, own = 0) => {
     if (rho === 0) return data.sentences.nothing;
     if (rho === Infinity) return data.sentences["no promise"];
-    const odds = fill(rho > 14 ? "great odds" : "odds", {mean: factor(rho)}) + (own ? fill("but", {own: chance(own)}) : "");
+    const odds = fill(rho > 100 ? "no limit" : rho > 14 ? "great odds" : "odds", {mean: factor(rho)}) + (own ? fill("but", {own: chance(own)}) : "");
     const hidden = bands.filter(each => each.low !== each.high).map(bandText);
     const exact = bands.filter(each => each.low === each.high).map(each => fill("exactly", {label: each.field.label}));
     return [odds, ...(hidden.length ? [fill("band", {bands: listed(hidden)})] : []), ...exact].join("; ") + ".";
@@ -140,7 +143,7 @@
   const detailText = (rho, own) => {
     const told = [fill("test", {power: percent(power(rho, own), 1)})];
     if (own) told.push(fill("selected", {own: chance(own)}));
-    if (rho > 0 && rho < Infinity) told.push(fill("tail", {tail: factor(rho + 2 * Math.sqrt(rho * Math.log(20)))}));
+    if (rho > 0 && rho <= 100) told.push(fill("tail", {tail: factor(rho + 2 * Math.sqrt(rho * Math.log(20)))}));
     if (rho > 0 && data.whyNoBand && amounts.length) told.push(fill("no band", {reason: data.whyNoBand}));
     return told.join(" ");
   };
@@ -235,7 +238,7 @@
     });
     const allowed = model.budget ? (() => { try { return model.budget(record); } catch { return null; } })() : null;
     say("#budget-told", "This release costs a record like yours " + figure(rho) + (allowed === null
-      ? ". No budget was set in advance, so the promise holds because the list of queries was fixed beforehand."
+      ? ". No budget was set in advance, so the promise holds only if the list of queries was fixed beforehand."
       : ", of at most " + figure(allowed) + " that all releases from these data together may ever cost it."));
   };
 
@@ -267,7 +270,7 @@
     say("#firm-told", losses.some(loss => loss.delta > 0)
       ? "Cells were selected privately (δ > 0), and then no bound for a firm follows from the losses of its establishments."
       : !losses.length ? "Add an establishment." : Number.isNaN(rho) ? "Fill in every number."
-      : "The firm as a whole has a privacy loss of at most " + figure(rho) + ". " + leadText(rho, []).replace(/about you/g, "about the firm").replace("you are in them", "it is in them"));
+      : "The firm as a whole has a privacy loss of at most " + figure(rho) + ". " + leadText(rho, []).replace(/about you/g, "about the firm").replace(/you are in/, "it is in"));
   };
   if (members) {
     addMember(data.start);
@@ -339,6 +342,7 @@
   const controls = data.fields.map((_, at) => find("#q" + at));
   const update = () => {
     const record = readAll(controls);
+    find(".answer").classList.toggle("stale", !record);
     if (!record) { say("#lead", "Please mend the answer that is marked."); return; }
     const loss = model.loss(record);
     answer(record, loss);

@@ -15,10 +15,12 @@ from recordwise.report.parts import Part
 
 def model_js(policy: Policy, parts: Sequence[Part], budget: Policy | None) -> str:
     """``{loss, parts, budget, change}``; ``change`` is null where a band has no meaning."""
-    shares = ", ".join(f"r => {terms_js(part.policy.rho)}" for part in parts)
+    texts = [terms_js(part.policy.rho) for part in parts]
+    distinct = list(dict.fromkeys(texts))
+    shares = ", ".join(f"r => {text}" for text in distinct)
     members = [
         f"loss: r => ({{rho: {terms_js(policy.rho)}, delta: {terms_js(policy.delta_terms)}}})",
-        f"parts: [{shares}]",
+        f"parts: (p => {json.dumps([distinct.index(text) for text in texts])}.map(at => p[at]))([{shares}])",
         f"budget: {'null' if budget is None else f'r => {terms_js(budget.rho)}'}",
         f"change: {change_js(parts) if has_band(parts) else 'null'}",
     ]
@@ -48,5 +50,7 @@ def script_json(value: Any) -> str:
 
 
 def page_file(name: str) -> str:
-    """A file that is part of the package: the script's fixed part, or the style sheet."""
-    return files("recordwise.report").joinpath(name).read_text(encoding="utf-8")
+    """The script's fixed part or the style sheet, without what only its authors read: indentation and remarks."""
+    text = files("recordwise.report").joinpath(name).read_text(encoding="utf-8")
+    lines = (line.strip() for line in text.splitlines())
+    return "\n".join(line for line in lines if line and not line.startswith("//")) + "\n"

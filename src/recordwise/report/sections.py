@@ -1,17 +1,13 @@
 """The sections of the page, top to bottom. What the script fills in is empty here, or shows the first record."""
 
-import math
-
 from recordwise.published import PRIVATE
-from recordwise.report.comparing import comparison_table, ladder_table
-from recordwise.report.example import loss_or_infinity
-from recordwise.report.fields import CHOICE, Field
-from recordwise.report.figure import LITTLE, MUCH, Figure, draw
-from recordwise.report.sentences import SENTENCES, lead
+from recordwise.report.asking import asked
+from recordwise.report.captioned import captioned, scroll
+from recordwise.report.comparing import comparison_table
 from recordwise.report.spending import books, formulas, in_words, spending_table
 from recordwise.report.tables import accuracy_table, downloads, first_view
 from recordwise.report.view import View
-from recordwise.showing import Html, LogAxis, element, joined, size_text
+from recordwise.showing import Html, element, joined
 
 TITLES = {
     "ask": "What can be learned about my establishment?",
@@ -25,7 +21,10 @@ TITLES = {
 
 
 def header(view: View) -> Html:
-    links = [element("li", element("a", title, href=f"#{name}")) for name, title in TITLES.items()]
+    absent = (set() if view.figures else {"sizes", "same"}) | (set() if view.fields else {"firm"})
+    links = [
+        element("li", element("a", title, href=f"#{name}")) for name, title in TITLES.items() if name not in absent
+    ]
     return element(
         "header",
         element("p", "Privacy and accuracy of published tables", class_="over"),
@@ -46,79 +45,7 @@ def _section(name: str, *children: Html | None) -> Html:
 
 
 def ask(view: View) -> Html:
-    """The question, and the answer with its sentence first."""
-    rho = loss_or_infinity(view.release.policy, view.start)
-    fields = [_question(field, view, place) for place, field in enumerate(view.fields)]
-    form = element("form", *fields, id="question", novalidate=True, autocomplete="off")
-    empty = element("p", "The loss is the same for every record, so there is nothing to ask.")
-    answer = element(
-        "div",
-        element(
-            "p",
-            lead(rho, (), view.release.policy.delta(view.start) if math.isfinite(rho) else 0.0),
-            id="lead",
-            role="status",
-        ),
-        gauge(),
-        element("p", id="details"),
-        element("p", SENTENCES["reliably"], id="reliably", class_="fine", hidden=True),
-        element("dl", id="numbers", class_="numbers"),
-        class_="answer",
-    )
-    script = element(
-        "noscript", element("p", "The calculator needs JavaScript. `recordwise loss policy.json` does the same.")
-    )
-    return _section("ask", form if fields else empty, script, answer)
-
-
-def _question(field: Field, view: View, place: int) -> Html:
-    name, start = f"q{place}", view.start[field.name]
-    if field.kind == CHOICE:
-        options = [
-            element("option", option.label, value=at, selected=option.value == start)
-            for at, option in enumerate(field.options)
-        ]
-        control = element("select", *options, id=name)
-    else:
-        value = f"{start:,}" if isinstance(start, (int, float)) else start
-        numeric = None if field.kind == "text" else "decimal"
-        control = element(
-            "input", id=name, type="text", inputmode=numeric, value=value, aria_describedby=f"{name}-hint"
-        )
-    hint = element("span", _hint(field), id=f"{name}-hint", class_="hint")
-    return element("div", element("label", field.label, for_=name), control, hint, class_="field")
-
-
-def _hint(field: Field) -> str:
-    if field.kind == CHOICE:
-        return ""
-    if field.kind == "text":
-        return "as it stands in the register"
-    if field.kind == "amount":
-        return "a whole number" if field.step == 1 else f"in steps of {float(field.step):g}"
-    return "a number"
-
-
-def gauge() -> Html:
-    """The loss on a scale whose two ends are told in words."""
-    across = LogAxis(low=1e-3, high=1e3, start=12, end=428)
-    ticks = [
-        element("text", size_text(value), x=across.place(value), y=40, text_anchor="middle")
-        for value in across.decades(7)
-    ]
-    notches = [
-        element("line", x1=across.place(v), x2=across.place(v), y1=14, y2=22, class_="grid") for v in across.decades(7)
-    ]
-    bar = element("rect", x=12, y=16, width=416, height=4, rx=2, class_="track")
-    mark = element("circle", cx=-99, cy=18, r=8, class_="you", id="gauge")
-    svg = element("svg", bar, *notches, *ticks, mark, viewBox="0 0 440 46", aria_hidden="true")
-    ends = element(
-        "p",
-        element("span", f"◀ {LITTLE}"),
-        element("span", f"{MUCH} ▶"),
-        class_="ends",
-    )
-    return element("div", svg, ends, class_="gauge")
+    return _section("ask", asked(view))
 
 
 def sizes(view: View) -> Html | None:
@@ -130,57 +57,7 @@ def sizes(view: View) -> Html | None:
         "how large the noise of a published total of that size is. Both scales are logarithmic. Point at a chart, or move the "
         "slider below it with the arrow keys, to read it.",
     )
-    return _section("sizes", intro, *(_figure(figure, number) for number, figure in enumerate(view.figures)))
-
-
-def _figure(figure: Figure, number: int) -> Html:
-    lines = [
-        element("li", element("span", "", class_=f"key n{at}"), f"noise of {line.name}")
-        for at, line in enumerate(figure.noises)
-    ]
-    legend = element(
-        "ul",
-        element("li", element("span", "", class_="key loss"), "loss in this release"),
-        element("li", element("span", "", class_="key constant"), "your loss, if it were everybody’s"),
-        *lines,
-        class_="legend",
-    )
-    slider = element(
-        "input",
-        type="range",
-        min=0,
-        max=len(figure.sizes) - 1,
-        value=len(figure.sizes) // 2,
-        step=1,
-        id=f"slider-{number}",
-        aria_label=f"Read the charts of {figure.label} at a size",
-    )
-    chart = element("div", draw(figure, number), slider, class_="chart")
-    beside = element("div", legend, element("p", "", class_="readout", aria_live="off"), class_="beside")
-    told = element("p", _told(figure), id=f"told-{number}", class_="hidden")
-    table = element("details", element("summary", "The charts as a table"), _scroll(ladder_table(figure), figure.label))
-    caption = element("figcaption", element("h3", figure.label))
-    return element("figure", caption, told, element("div", chart, beside, class_="pair"), table, class_="measure")
-
-
-def _told(figure: Figure) -> str:
-    ends = [
-        f"{loss_text(figure.losses[at])} at {size_text(figure.sizes[at])}" for at in (0, len(figure.sizes) // 2, -1)
-    ]
-    noise = ", ".join(line.name for line in figure.noises) or "nothing"
-    return (
-        f"Two charts over {figure.label}. Privacy loss of a record: {', '.join(ends)}. Below, the noise of totals of {noise}, as a "
-        "share of the total. The numbers are in the table that follows."
-    )
-
-
-def loss_text(loss: float) -> str:
-    return f"{loss:.3g}" if math.isfinite(loss) else "without limit"
-
-
-def _scroll(table: Html, label: str) -> Html:
-    """A table wider than the screen scrolls by itself, also by keyboard."""
-    return element("div", table, class_="scroll", tabindex=0, role="region", aria_label=f"Table: {label}")
+    return _section("sizes", intro, *(captioned(figure, number) for number, figure in enumerate(view.figures)))
 
 
 def same_for_all(view: View) -> Html | None:
@@ -193,7 +70,7 @@ def same_for_all(view: View) -> Html | None:
         "record there may be. Here large records are counted in full, and pay for it.",
     )
     told = element("p", "", id="same-told", class_="told")
-    return _section("same", intro, told, _scroll(comparison_table(), TITLES["same"]))
+    return _section("same", intro, told, scroll(comparison_table(), TITLES["same"]))
 
 
 def firm(view: View) -> Html | None:
@@ -214,7 +91,7 @@ def firm(view: View) -> Html | None:
     table = element("table", element("thead", head), element("tbody"), id="members")
     button = element("button", "Add an establishment", type="button", id="add")
     told = element("p", "", id="firm-told", role="status", class_="told")
-    return _section("firm", intro, _scroll(table, TITLES["firm"]), button, told)
+    return _section("firm", intro, scroll(table, TITLES["firm"]), button, told)
 
 
 def released(view: View) -> Html:
@@ -226,7 +103,8 @@ def released(view: View) -> Html:
         "Negative numbers are noise too: leave them in when you add up.",
     )
     flags = notes(view)
-    accuracy = _scroll(accuracy_table(view.description.get("accuracy", {}), flags), "accuracy of each statistic")
+    known = {table: found for table, found in view.description.get("accuracy", {}).items() if found}
+    accuracy = scroll(accuracy_table(known, flags), "accuracy of each statistic") if known else None
     browse = _browser(view, level) if any(table["rows"] for table in view.tables) else None
     files = [element("h3", "Files beside this page"), downloads(view.files)] if view.files else []
     return _section("tables", intro, accuracy, browse, *files)
@@ -268,12 +146,12 @@ def _browser(view: View, level: float) -> Html:
         class_="pager",
     )
     limit = element("p", "", id="limit", class_="fine")
-    return joined([controls, _scroll(first_view(view.tables[0], level), "cells of the table"), pager, limit])
+    return joined([controls, scroll(first_view(view.tables[0], level), "cells of the table"), pager, limit])
 
 
 def spent(view: View) -> Html:
     release = view.release
-    table = _scroll(spending_table(release.parts), TITLES["spent"]) if release.parts else None
+    table = scroll(spending_table(release.parts), TITLES["spent"]) if release.parts else None
     return _section(
         "spent",
         element("p", "", id="budget-told", class_="told"),

@@ -16,10 +16,11 @@ SENTENCES = {
     "great odds": (
         "These tables could move the odds of a guess about you by a factor of {mean}: that you are in them is hardly a secret"
     ),
+    "no limit": "That you are in these tables is no secret: they put no practical limit to the odds of a guess about you",
     "band": "nobody can reliably tell {bands} by them",
     "one band": "{low} from {high} {label}",
     "open band": "{low} from any larger number of {label}",
-    "exactly": "your {label} could be found out exactly",
+    "exactly": "no promise hides your exact number of {label}",
     "tail": "The odds move by more than a factor of {tail} in at most one case of twenty, whatever somebody believed before.",
     "selected": "With a chance of at most {own} a cell is listed only because of you, and nothing is promised then.",
     "no band": "How well your size is hidden cannot be told by a simple band here: {reason}.",
@@ -34,6 +35,8 @@ SENTENCES = {
 }
 GREAT = 14.0
 """Log-odds from which a factor is told by its power of ten."""
+LIMITLESS = 100.0
+"""Losses from which a factor would be a number without meaning."""
 RAISED = str.maketrans("0123456789", "⁰¹²³⁴⁵⁶⁷⁸⁹")
 
 
@@ -52,7 +55,9 @@ def lead(rho: float, bands: Sequence[Band], own: float = 0.0) -> str:
         return SENTENCES["nothing"]
     if math.isinf(rho):
         return SENTENCES["no promise"]
-    odds = SENTENCES["great odds" if rho > GREAT else "odds"].format(mean=factor(rho))
+    odds = SENTENCES["no limit" if rho > LIMITLESS else "great odds" if rho > GREAT else "odds"].format(
+        mean=factor(rho)
+    )
     odds += SENTENCES["but"].format(own=chance_text(own)) if own else ""
     hidden = [_told(band) for band in bands if band.low != band.high]
     exact = [SENTENCES["exactly"].format(label=band.label) for band in bands if band.low == band.high]
@@ -76,7 +81,7 @@ def details(rho: float, own: float) -> list[str]:
     told = [SENTENCES["test"].format(power=f"{power(rho, own):.1%}")]
     if own:
         told.append(SENTENCES["selected"].format(own=chance_text(own)))
-    if 0 < rho < math.inf:
+    if 0 < rho <= LIMITLESS:
         told.append(SENTENCES["tail"].format(tail=factor(rho + 2 * math.sqrt(rho * math.log(20)))))
     return told
 

@@ -8,8 +8,8 @@ from recordwise.policy.plain import policy_lines, terms_lines
 from recordwise.report.parts import Part
 from recordwise.showing import Html, element, joined
 
-MOST_LINES = 12
-LONGEST = 3000
+MOST_LINES = 8
+LONGEST = 2000
 
 
 def spending_table(parts: Sequence[Part]) -> Html:
@@ -32,13 +32,14 @@ def spending_table(parts: Sequence[Part]) -> Html:
 
 
 def formulas(parts: Sequence[Part]) -> Html:
-    """The exact policy of each statistic, one line for each term."""
-    found = []
+    """The exact policy of each statistic, one line for each term; tables that share one are named together."""
+    tables: dict[tuple[str, Policy], list[str]] = {}
     for part in parts:
-        lines = policy_lines(part.policy)
-        if part.policy.delta_terms:
-            lines += [f"delta: {line}" for line in terms_lines(part.policy.delta_terms)]
-        found.append(element("dt", f"{part.statistic} ({part.table})"))
+        tables.setdefault((part.statistic, part.policy), []).append(part.table)
+    found = []
+    for (statistic, policy), names in tables.items():
+        lines = policy_lines(policy) + [f"delta: {line}" for line in terms_lines(policy.delta_terms)]
+        found.append(element("dt", f"{statistic} ({', '.join(names)})"))
         found.append(element("dd", *(element("code", line) for line in lines[:MOST_LINES]), _more(len(lines))))
     return element("dl", joined(found), class_="formulas")
 

@@ -19,7 +19,8 @@ CELL = 11
 def table_json(table: ReleasedTable, room: int, labels: Mapping[str, str]) -> dict[str, Any]:
     """The first rows of a table, as many as fit: keys, then value, interval, cv and fitted value of each variable."""
     shown = table.data.slice(0, rows_that_fit(table, room))
-    columns: list[list[Any]] = [_texts(shown.column(name)) for name in table.keys]
+    headings = table.keys if table.variables else tuple(table.data.column_names)
+    columns: list[list[Any]] = [_texts(shown.column(name)) for name in headings]
     variables = []
     for name in table.variables:
         ends = [each for each in (name, f"{name}_low", f"{name}_high", f"{name}_cv") if each in shown.column_names]
@@ -29,7 +30,7 @@ def table_json(table: ReleasedTable, room: int, labels: Mapping[str, str]) -> di
         )
         variables.append([name, len(ends) == 4, fitted])
     rows = [list(row) for row in zip(*columns)] if columns else []
-    keys = [labels.get(name, name) for name in table.keys]
+    keys = [labels.get(name, name) for name in headings]
     return {
         "name": table.name,
         "keys": keys,

@@ -6,9 +6,39 @@ WIDE = exp.DataType.build("DECIMAL(38, 0)")
 INFINITY = exp.Cast(this=exp.Literal.string("Infinity"), to=exp.DataType.build("DOUBLE"))
 
 
+OPERATORS: dict[type[exp.Expr], str] = {
+    exp.Add: "+",
+    exp.Sub: "-",
+    exp.Mul: "*",
+    exp.Div: "/",
+    exp.LT: "<",
+    exp.LTE: "<=",
+    exp.GT: ">",
+    exp.GTE: ">=",
+}
+BRACKETED = (exp.Func, exp.Case, exp.Column, exp.Literal)
+
+
 def spark_sql(tree: exp.Expr) -> str:
     """The statement as Spark runs it."""
-    return tree.transform(_respelled).sql(dialect="spark")
+    return _prefixed(tree.transform(_respelled)).sql(dialect="spark")
+
+
+def _prefixed(node: exp.Expr) -> exp.Expr:
+    """Operators as functions: Spark's parser takes a minute for the nested parentheses of a long policy, and seconds for this."""
+    for name, value in list(node.args.items()):
+        if isinstance(value, exp.Expression):
+            node.set(name, _prefixed(value))
+        elif isinstance(value, list):
+            node.set(name, [_prefixed(each) if isinstance(each, exp.Expression) else each for each in value])
+    if type(node) in OPERATORS:
+        return exp.Anonymous(this=f"`{OPERATORS[type(node)]}`", expressions=[node.this, node.args["expression"]])
+    return node.this if isinstance(node, exp.Paren) and _stands_alone(node.this) else node
+
+
+def _stands_alone(node: exp.Expr) -> bool:
+    """Whether it needs no parentheses. AND and OR count as functions in sqlglot's classes, and do need theirs."""
+    return isinstance(node, BRACKETED) and not isinstance(node, exp.Binary)
 
 
 def _respelled(node: exp.Expr) -> exp.Expr:

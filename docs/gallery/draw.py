@@ -1,0 +1,84 @@
+"""Draw the pictures of docs/gallery.md anew: python docs/gallery/draw.py (synthetic establishments, about a minute)."""
+
+from pathlib import Path
+from typing import Any
+
+import recordwise as rw
+from recordwise.generator import establishments, public_keys
+from recordwise.planning import Goal, compare, families, fitness, recommend, sweep
+from recordwise.report.planning_plots import plot_cell_errors, plot_fitness, plot_loss_shares, plot_sweep
+from recordwise.report.plots import plot_errors, plot_losses
+
+HERE = Path(__file__).parent
+ROWS = 200_000
+VARIANCE, AT_TOTAL = 400, 1000
+
+
+def session() -> rw.Session:
+    return rw.Session(
+        establishments(ROWS),
+        unit="estab_id",
+        firm="firm_id",
+        measures={"emp": 1, "payann": 1},
+        columns={"county": "text", "naics": "text"},
+    )
+
+
+def save(name: str, figure: Any) -> None:
+    figure.savefig(HERE / f"{name}.svg", metadata={"Date": None})
+
+
+def main() -> None:
+    import matplotlib
+
+    # Words stay words: smaller files, and a reader can search them.
+    matplotlib.rcParams |= {"svg.hashsalt": "recordwise", "svg.fonttype": "none"}
+    cells = rw.query().group_by(rw.prefix("county", 2), rw.prefix("naics", 3), keys=rw.Keys.of(public_keys()))
+    with session() as opened:
+        found = compare(
+            opened,
+            families(),
+            measure="emp",
+            by=cells,
+            variance=VARIANCE,
+            at_total=AT_TOTAL,
+            firms=True,
+            data="synthetic",
+        )
+        tuned = {each.name: each.mechanism for each in found.candidates}
+        save("losses", plot_losses(tuned, "emp", largest=1e5, title="What a record pays, all at variance 400"))
+        save(
+            "errors", plot_errors(tuned, "emp", relative=True, title="Error of a total, all at variance 400 for 1,000")
+        )
+        save("shares", plot_loss_shares(found.curves(), mark=found.mark, title="How many records lose how much"))
+        firms = {each.name: each.firms.curve() for each in found.candidates if each.firms is not None}
+        save("firms", plot_loss_shares(firms, mark=found.mark, of="firms", title="How many firms lose how much"))
+        errors = {each.name: each.errors for each in found.candidates}
+        save("cells", plot_cell_errors(found.totals, errors, measure="emp", mark=found.mark))
+        grid = sweep(
+            opened,
+            measure="emp",
+            by=cells,
+            thresholds=[2, 5, 10, 20, 50, 100, 500],
+            rhos=["0.01", "0.1", 1, 10],
+            data="synthetic",
+        )
+        save("sweep", plot_sweep(grid.curves(), measure="emp", mark=grid.mark))
+        goal = Goal("emp", cells, within="0.1", share="0.9", at_least=100)
+        smallest = fitness(opened, families(), goal, data="synthetic")
+        title = "Losses of the smallest policies that meet a goal"
+        save("fitness", plot_loss_shares(smallest.curves(), mark=found.mark, title=title))
+        advice = recommend(opened, goal, data="synthetic")
+        ranking = advice.ranking()
+        quantiles = {
+            "median": [each.losses.rho.quantile(0.5) for each in ranking],
+            "99th percentile": [each.losses.rho.quantile(0.99) for each in ranking],
+            "maximum": [each.losses.rho.maximum for each in ranking],
+        }
+        save("ranking", plot_fitness([each.name for each in ranking], quantiles, mark=advice.mark))
+        print(advice.why())
+        print(found.rules.sentences() if found.rules else "")
+
+
+if __name__ == "__main__":
+    main()

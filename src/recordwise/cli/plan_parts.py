@@ -1,0 +1,135 @@
+"""What the plan commands share: reading the plan, choosing mechanisms, and showing what was found."""
+
+from collections.abc import Callable
+from pathlib import Path
+from typing import TYPE_CHECKING, Any
+
+import typer
+
+if TYPE_CHECKING:
+    from recordwise.engines.sources import Postgres
+    from recordwise.plan import Query
+    from recordwise.planfile import PlanFile
+
+
+def opened(path: Path, plots: list[Path] | None) -> "PlanFile":
+    """The plan, read and checked; a picture that could not be drawn is refused before records are read."""
+    from recordwise.errors import ParameterError
+    from recordwise.planfile import load_plan
+
+    for each in plots or ():
+        if each.suffix.lower() not in (".png", ".svg", ".pdf"):
+            raise ParameterError(parameter="--plot", problem=f"{each.name} is no .png, .svg or .pdf file")
+    return load_plan(path)
+
+
+def shape_of(file: "PlanFile", number: int) -> "Query":
+    from recordwise.errors import ParameterError
+
+    if not 1 <= number <= len(file.plan.queries):
+        raise ParameterError(parameter="--query", problem=f"must be a number from 1 to {len(file.plan.queries)}")
+    return file.plan.queries[number - 1]
+
+
+def compared_mechanisms(file: "PlanFile", number: int, measure: str, usual: dict[str, Any]) -> dict[str, Any]:
+    """The plan's own mechanisms for a measure by the names of their statistics, and at equal error the usual families too."""
+    from recordwise.errors import ParameterError
+
+    own = own_mechanisms(file, number, measure)
+    if not own and not usual:
+        raise ParameterError(
+            parameter="--measure",
+            problem=f"'{measure}' has no mechanism in query {number}",
+            advice="Give --variance or --relative-error to compare the usual families.",
+        )
+    return own if measure == "count" else own | usual
+
+
+def own_mechanisms(file: "PlanFile", number: int, measure: str) -> dict[str, Any]:
+    from recordwise.plan.statistics import Count, Sum
+
+    found: dict[str, Any] = {}
+    for statistic in shape_of(file, number).draws():
+        counted = isinstance(statistic, Count) and measure == "count"
+        if counted or (isinstance(statistic, Sum) and statistic.measure == measure):
+            found[statistic.alias] = statistic.mechanism
+    return found
+
+
+def own_families(file: "PlanFile", number: int, measures: list[str]) -> dict[str, Any]:
+    """The plan's own mechanisms as families, where one measure is asked for; noise is set anew."""
+    if len(measures) != 1:
+        return {}
+    return {f"{name} (of the plan)": each for name, each in own_mechanisms(file, number, measures[0]).items()}
+
+
+def goals_of(
+    file: "PlanFile", number: int, measures: list[str], within: str, level: float, share: str, at_least: str
+) -> list[Any]:
+    from recordwise.planning import Goal
+
+    by = shape_of(file, number)
+    return [Goal(each, by, within=within, level=level, share=share, at_least=at_least) for each in measures]
+
+
+def printed(found: Any, as_json: bool) -> bool:
+    """Print JSON if asked for; otherwise the mark, and leave the rest to the command."""
+    import json
+
+    from recordwise.cli import screen
+
+    if as_json:
+        typer.echo(json.dumps(found.to_json()))
+        return True
+    screen.note(found.mark)
+    return False
+
+
+def relative_source(source: "tuple[str, ...] | Postgres", out: Path) -> "list[str] | Postgres":
+    """The source of a plan as another plan would name it."""
+    import os
+
+    if not isinstance(source, tuple):
+        return source
+    return [os.path.relpath(each, out.resolve().parent) for each in source]
+
+
+def told(text: str, *, quiet: bool) -> None:
+    if not quiet:
+        typer.echo(text)
+
+
+def loss_shares(found: Any) -> Any:
+    """As many lines as can be told apart: the plan's own mechanisms come first."""
+    from recordwise.report.planning_plots import MOST_LINES, plot_loss_shares
+
+    return plot_loss_shares(dict(list(found.curves().items())[:MOST_LINES]), mark=found.mark)
+
+
+def quantile_rows(found: Any) -> Any:
+    from recordwise.report.planning_plots import plot_fitness
+
+    ranking = found.ranking()
+    quantiles = {
+        "median": [each.losses.rho.quantile(0.5) for each in ranking],
+        "99th percentile": [each.losses.rho.quantile(0.99) for each in ranking],
+        "maximum": [each.losses.rho.maximum for each in ranking],
+    }
+    return plot_fitness([each.name for each in ranking], quantiles, mark=found.mark)
+
+
+def drawn(paths: list[Path] | None, draw: Callable[[], Any], *, quiet: bool) -> None:
+    """Save one figure into every file asked for."""
+    from recordwise.errors import ParameterError
+
+    if not paths:
+        return
+    try:
+        figure = draw()
+    except ModuleNotFoundError:
+        raise ParameterError(
+            parameter="--plot", problem="needs matplotlib", advice="Install recordwise[plots]."
+        ) from None
+    for path in paths:
+        figure.savefig(path)
+        told(f"drew {path}", quiet=quiet)

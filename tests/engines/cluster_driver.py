@@ -1,0 +1,67 @@
+"""The driver of the cluster test: a session on a master, one query during which an executor dies, then a whole release.
+
+    python cluster_driver.py MASTER FOLDER
+
+Says "running" when tasks run and some are done; prints what it found as one line of JSON.
+"""
+
+import json
+import sys
+import threading
+import time
+from pathlib import Path
+
+import recordwise as rw
+from recordwise.engines import Engine, integers
+from recordwise.engines.spark import SparkMaster
+from recordwise.noise import Seeded
+from small_release import MEASURES, generous, question
+
+OPTIONS = {
+    "spark.executor.memory": "512m",
+    "spark.driver.host": "127.0.0.1",
+    "spark.driver.bindAddress": "127.0.0.1",
+    "spark.sql.shuffle.partitions": "4",
+    # Every file is a task of its own, so that some are done and others not when the executor dies.
+    "spark.sql.files.openCostInBytes": "134217728",
+}
+
+
+def opened(source: list[Path], ledger: Path, **how: object) -> rw.Session:
+    return rw.Session(
+        source, unit="id", firm="firm", measures=MEASURES, ledger=ledger, budget=generous(), dataset="small", **how
+    )
+
+
+def totals(engine: Engine, session: rw.Session) -> list[list[int]]:
+    """The exact totals of the question, which only a test may look at."""
+    found = engine.totals(rw.plan.Plan(schema=session.schema, queries=(question(),)))
+    return [integers(column).tolist() for table in found for column in table.totals.reveal().columns]
+
+
+def announce(session: rw.Session) -> None:
+    """Say when the query is under way: a stage with tasks that are done and tasks that run."""
+    tracker = session._engine._attached.session.sparkContext.statusTracker()
+    while True:
+        for stage in tracker.getActiveStageIds():
+            now = tracker.getStageInfo(stage)
+            if now is not None and now.numCompletedTasks >= 1 and now.numActiveTasks >= 1 and now.numTasks > 8:
+                print("running", flush=True)
+                return
+        time.sleep(0.01)
+
+
+def main(master: str, folder: str) -> None:
+    files = sorted(Path(folder).glob("*.parquet"))
+    spark = SparkMaster(url=master, options=OPTIONS)
+    with opened(files, Path(folder) / "ledger", engine="spark", spark=spark) as session:
+        session.validate()
+        threading.Thread(target=announce, args=(session,), daemon=True).start()
+        exact = totals(session._engine, session)
+        release = session.run(question(), rng=Seeded(5))
+        release.save(Path(folder) / "out", csv=False)
+        print(json.dumps({"totals": exact, "digest": release.digest, "events": [e.kind for e in session.history()]}))
+
+
+if __name__ == "__main__":
+    main(*sys.argv[1:])

@@ -1,0 +1,137 @@
+"""Ids are proved unique by numbers that differ, and counted exactly wherever that does not prove it."""
+
+from decimal import Decimal
+
+import numpy as np
+import pyarrow as pa
+import pyarrow.parquet as pq
+import pytest
+from hypothesis import given, settings
+from hypothesis import strategies as st
+
+from recordwise.engines import DuckDB, distinct
+from recordwise.engines.distinct_kernel import FIRST, SECOND, all_different, mix
+from recordwise.errors import DataError
+from recordwise.plan import Schema
+
+WORD = st.integers(0, 2**64 - 1) | st.integers(0, 5)
+REPEATS = "repeats an id that must be unique"
+
+
+@pytest.mark.theorem("T-UNIQUE")
+@settings(max_examples=300, deadline=None)
+@given(st.lists(WORD, max_size=60))
+def test_numbers_are_all_different_exactly_if_no_two_are_equal(drawn):
+    assert all_different(np.array(drawn, dtype=np.uint64)) == (len(set(drawn)) == len(drawn))
+
+
+def unmixed(mixed):
+    """The numbers that mix to these: every step of the mixing undone, which shows that it can be."""
+    for factor in (SECOND, FIRST):
+        mixed = mixed ^ (mixed >> np.uint64(33))
+        mixed = mixed * np.uint64(pow(int(factor), -1, 2**64))
+    return mixed ^ (mixed >> np.uint64(33))
+
+
+def test_mixing_can_be_undone():
+    numbers = np.random.default_rng(2).integers(0, 2**64, 1000, dtype=np.uint64)
+    assert np.array_equal(unmixed(np.array([mix(number) for number in numbers], dtype=np.uint64)), numbers)
+
+
+@pytest.mark.parametrize("kind", ["high bits", "one part", "in order"])
+@pytest.mark.parametrize("rows", [2, 8191, 8192, 8193, 200_000])
+def test_one_repeat_among_many_numbers_is_found_wherever_it_stands(kind, rows):
+    numbers = np.arange(rows, dtype=np.uint64)
+    if kind == "one part":
+        # Mixtures so small that all fall into the first part.
+        numbers = unmixed(numbers)
+    elif kind == "high bits":
+        numbers = numbers << np.uint64(40)
+    assert all_different(numbers)
+    for place in (1, rows // 2, rows - 1):
+        repeated = numbers.copy()
+        repeated[place] = repeated[0]
+        assert not all_different(repeated)
+
+
+def repeats(ids, stored_as=None):
+    with DuckDB(pa.table({"id": ids}), Schema.of(unit="id")) as engine:
+        try:
+            engine.validate()
+        except DataError as error:
+            return {each.problem: each.count for each in error.problems}
+    return {}
+
+
+IDS = {
+    "whole": pa.array([-(2**63), -1, 0, 1, 2**63 - 1]),
+    "small": pa.array([-128, 0, 5, 127], pa.int8()),
+    "unsigned": pa.array([0, 2**63, 2**64 - 1], pa.uint64()),
+    "text": pa.array(["", "a", "b", "a ", "A", "\u00e4", "a\u0308"]),
+    "float": pa.array([0.0, 1.0, -1.0, 1e300]),
+    "decimal": pa.array([Decimal("1.00"), Decimal("0.10")]),
+    "bytes": pa.array([b"", b"\x00", b"\x00\x00"]),
+}
+
+
+@pytest.mark.parametrize("name", IDS)
+def test_ids_of_every_type_are_told_apart_and_repeats_are_counted(name, monkeypatch):
+    monkeypatch.setattr(distinct, "FEWEST", 0)
+    ids = IDS[name]
+    assert repeats(ids) == {}
+    assert repeats(pa.concat_arrays([ids, ids.take(pa.array([0, 1, 0]))])) == {REPEATS: 3}
+
+
+def test_zero_and_negative_zero_are_one_id(monkeypatch):
+    monkeypatch.setattr(distinct, "FEWEST", 0)
+    assert repeats(pa.array([0.0, -0.0])) == {REPEATS: 1}
+
+
+def test_ids_that_are_null_are_counted_apart_from_repeats(monkeypatch):
+    monkeypatch.setattr(distinct, "FEWEST", 0)
+    assert repeats(pa.array([1, None, None, 1])) == {"is NULL": 2, REPEATS: 1}
+
+
+def test_hashes_that_meet_by_chance_refuse_nobody(monkeypatch):
+    """A hash that is the same for all ids proves nothing, so they are counted."""
+    from sqlglot import exp
+
+    monkeypatch.setattr(distinct, "FEWEST", 0)
+    same = exp.select(exp.alias_(exp.cast(exp.Literal.number(7), "BIGINT"), "fingerprint")).from_("source")
+    monkeypatch.setattr(distinct, "fingerprints_tree", lambda *_: same)
+    assert repeats(pa.array(["a", "b", "c"])) == {}
+    assert repeats(pa.array(["a", "b", "a"])) == {REPEATS: 1}
+
+
+def test_too_many_ids_to_hold_are_counted_by_the_engine(monkeypatch):
+    monkeypatch.setattr(distinct, "FEWEST", 0)
+    monkeypatch.setattr(distinct, "MOST", 3)
+    monkeypatch.setattr(distinct, "_proved_different", lambda *_: pytest.fail("held too many"))
+    assert repeats(pa.array([1, 2, 3, 4])) == {}
+    assert repeats(pa.array([1, 2, 3, 1])) == {REPEATS: 1}
+
+
+def test_a_repeat_among_many_records_is_counted_exactly():
+    ids = np.random.default_rng(1).permutation(300_000)
+    assert repeats(pa.array(ids)) == {}
+    ids[299_999] = ids[0]
+    assert repeats(pa.array(ids)) == {REPEATS: 1}
+    assert repeats(pa.array(ids).cast(pa.string())) == {REPEATS: 1}
+
+
+def test_validation_reads_the_records_and_not_what_the_file_says_of_them(tmp_path):
+    """A Parquet file whose statistics deny a negative value and a NULL id is refused all the same."""
+    path = tmp_path / "t.parquet"
+    emp = np.full(5000, 3, dtype=np.int64)
+    emp[77] = -424242
+    pq.write_table(pa.table({"id": np.arange(5000), "emp": emp}), path, use_dictionary=False, compression="none")
+    raw = path.read_bytes()
+    size = int.from_bytes(raw[-8:-4], "little")
+    footer, lie = raw[-8 - size : -8], (0).to_bytes(8, "little")
+    truth = (-424242).to_bytes(8, "little", signed=True)
+    assert truth in footer
+    path.write_bytes(raw[: -8 - size] + footer.replace(truth, lie) + raw[-8:])
+    assert pq.ParquetFile(path).metadata.row_group(0).column(1).statistics.min == 0
+    with DuckDB(path, Schema.of(unit="id", measures={"emp": 1})) as engine, pytest.raises(DataError) as caught:
+        engine.validate()
+    assert [(each.problem, each.count) for each in caught.value.problems] == [("is negative", 1)]

@@ -1,0 +1,35 @@
+"""The page about planning runs as it is printed, and the gallery has every picture it shows."""
+
+import re
+from pathlib import Path
+
+DOCS = Path(__file__).parents[2] / "docs"
+
+
+def test_every_block_of_the_page_runs_in_order(tmp_path, monkeypatch, capsys):
+    monkeypatch.chdir(tmp_path)
+    found = re.findall(r"^```python\n(.*?)^```", (DOCS / "planning.md").read_text(), flags=re.DOTALL | re.MULTILINE)
+    assert len(found) == 6
+    names: dict[str, object] = {}
+    for text in found:
+        exec(compile(text, "planning.md", "exec"), names)
+    assert "meets the goals" in capsys.readouterr().out
+    assert Path("recommended.toml").exists()
+
+
+def test_every_command_of_the_page_exists(tmp_path):
+    from typer.testing import CliRunner
+
+    from recordwise.cli import app
+
+    lines = re.findall(r"^recordwise plan (\w+) plan.toml (.*)$", (DOCS / "planning.md").read_text(), re.MULTILINE)
+    assert {command for command, _ in lines} == {"compare", "sweep", "fitness", "recommend"}
+    for command, words in lines:
+        shown = CliRunner().invoke(app, ["plan", command, "--help"], env={"COLUMNS": "300", "TERM": "dumb"}).stdout
+        assert all(option in shown for option in re.findall(r"--[\w-]+", words)), (command, words)
+
+
+def test_the_gallery_shows_every_picture_there_is_and_no_other():
+    shown = set(re.findall(r"\]\(gallery/(\w+\.svg)\)", (DOCS / "gallery.md").read_text()))
+    assert shown == {path.name for path in (DOCS / "gallery").glob("*.svg")}
+    assert all((DOCS / "gallery" / name).stat().st_size < 150_000 for name in shown)
