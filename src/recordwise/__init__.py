@@ -20,6 +20,7 @@ from recordwise.mechanisms import (
     UnitSplit,
 )
 from recordwise.policy import Policy, by
+from recordwise.version import __version__
 
 if TYPE_CHECKING:
     from recordwise import planning, postprocess
@@ -29,8 +30,6 @@ if TYPE_CHECKING:
     from recordwise.quantiles import Grid, TreeQuantile
     from recordwise.release import Release
     from recordwise.session import Session
-
-__version__ = "0.1.0"
 
 __all__ = [
     "Additive",
@@ -54,6 +53,7 @@ __all__ = [
     "Transform",
     "TreeQuantile",
     "UnitSplit",
+    "__version__",
     "by",
     "functions",
     "mechanisms",

@@ -49,6 +49,7 @@ from recordwise.published import NOT_PRIVATE, PRIVATE, ReleasedTable, flagged
 from recordwise.release import Release
 from recordwise.report.parts import Part, foreign_part, plan_parts
 from recordwise.selecting import rehearse_selection, select_cells
+from recordwise.version import __version__
 
 IN_A_FILE = "kept in a file"
 IN_MEMORY = "in memory only: gone with the process, so that this release cannot be verified"
@@ -295,8 +296,6 @@ class Session:
         )
 
     def _description(self) -> dict[str, Any]:
-        from recordwise import __version__
-
         return {
             "dataset": self.dataset,
             "guarantee": FIXED_IN_ADVANCE if self.budget is None else WITHIN_BUDGET,

@@ -55,15 +55,16 @@ def contributors_tree(contributions: str) -> exp.Select:
     is_top = exp.EQ(this=amount, expression=column(LARGEST, "tops"))
     size = exp.cast(amount.copy(), "double")
     weighted = exp.Mul(this=size, expression=exp.cast(times, "double"))
+    # Sums of floats, under a cast: an engine that cuts returned sums of whole numbers in two leaves these alone.
     found = {
-        CONTRIBUTORS: exp.Sum(this=times.copy()),
-        TOTAL: exp.Sum(this=weighted),
+        CONTRIBUTORS: exp.cast(exp.Sum(this=times.copy()), "double"),
+        TOTAL: exp.cast(exp.Sum(this=weighted), "double"),
         LARGEST: exp.Max(this=column(LARGEST, "tops")),
         TIED: exp.Max(this=exp.Case(ifs=[exp.If(this=is_top, true=times.copy())])),
         SECOND: exp.Max(
             this=exp.Case(ifs=[exp.If(this=exp.Not(this=exp.Paren(this=is_top.copy())), true=amount.copy())])
         ),
-        SQUARES: exp.Sum(this=exp.Mul(this=weighted.copy(), expression=size.copy())),
+        SQUARES: exp.cast(exp.Sum(this=exp.Mul(this=weighted.copy(), expression=size.copy())), "double"),
     }
     same = exp.EQ(this=column(POSITION, "held"), expression=column(POSITION, "tops"))
     select = exp.select(column(POSITION, "held"), *(exp.alias_(tree, name) for name, tree in found.items()))

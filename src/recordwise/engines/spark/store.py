@@ -44,6 +44,7 @@ class SparkStore:
         """Persisted, because every level of a code counts firms from them."""
         try:
             with quietly(self.session):
+                self._ship(tree)
                 pairs = self.session.sql(spark_sql(tree)).persist()
                 pairs.createOrReplaceTempView(name)
         except Exception as error:

@@ -1,0 +1,113 @@
+"""What the owner looks at while planning is the same on every engine, and what Python counts from the records."""
+
+import numpy as np
+import pyarrow as pa
+import pytest
+from plain_mechanism import Plain
+from sqlglot import exp
+
+from recordwise.confidential import OwnerView
+from recordwise.plan import Keys, Plan, Schema, query
+from recordwise.plan.summaries import BIN_EDGES, PER_DECADE
+from recordwise.plan.whitelist import parse_predicate
+from recordwise.policy import constant, gaussian_sum, group_loss
+
+SCHEMA = Schema.of(unit="id", measures={"emp": 1, "pay": "0.5"}, columns={"kind": "text"}, firm="firm")
+POLICIES = [gaussian_sum("emp", sigma=7), constant("0.25"), gaussian_sum("emp", sigma=7) + gaussian_sum("pay", sigma=3)]
+KINDS = ["a", "b", "nobody"]
+
+
+def rows():
+    chance = np.random.default_rng(3)
+    return {
+        "id": np.arange(200),
+        "emp": (chance.pareto(1.1, 200) * 3).astype(np.int64) % 500,
+        "pay": (chance.pareto(1.5, 200) * 9).astype(np.int64) / 2,
+        "kind": np.array(["a", "b", "c"])[chance.integers(0, 3, 200)],
+        "firm": chance.integers(0, 50, 200),
+    }
+
+
+@pytest.fixture(scope="module")
+def data():
+    return rows()
+
+
+@pytest.fixture
+def view(opens, data):
+    with opens(pa.table(data), SCHEMA) as engine:
+        yield OwnerView(engine, SCHEMA)
+
+
+def binned(losses):
+    """Counts by bin; a hundred bins to a factor of ten, everything from 0 to the first edge in the first."""
+    places = np.searchsorted(np.array(BIN_EDGES) * (1 + 1e-12), losses, side="left")
+    return np.bincount(places, minlength=len(BIN_EDGES) + 1)
+
+
+def test_values_are_counted_under_a_condition(view, data):
+    found = view.value_counts(["emp", "kind"], condition=parse_predicate("emp > 2"))
+    seen = dict(zip(zip(found.columns["emp"].tolist(), found.columns["kind"].to_pylist()), found.records))
+    wanted: dict[tuple[int, str], int] = {}
+    for emp, kind in zip(data["emp"].tolist(), data["kind"].tolist()):
+        if emp > 2:
+            wanted[emp, kind] = wanted.get((emp, kind), 0) + 1
+    assert seen == wanted
+    assert view.value_counts(["pay"]).columns["pay"].max() == data["pay"].max()
+
+
+def test_several_histograms_in_one_pass_equal_the_policies_own_numbers(view, data):
+    for policy, summary in zip(POLICIES, view.loss_bins(POLICIES), strict=True):
+        np.testing.assert_array_equal(summary.counts, binned(policy.loss(data)))
+
+
+def test_a_loss_beyond_the_bins_is_counted_in_the_last(view, data):
+    (found,) = view.loss_bins([constant(10**16)])
+    assert found.counts[-1] == len(data["id"])
+    assert BIN_EDGES[PER_DECADE * 9] == 1
+
+
+@pytest.mark.theorem("T-GROUP")
+def test_joint_losses_of_firms_are_looked_up_by_value(view, data):
+    counted = view.value_counts(["emp", "pay"])
+    losses = [np.asarray(policy.loss(counted.columns)) for policy in (POLICIES[0], POLICIES[2])]
+    for policy, summary in zip((POLICIES[0], POLICIES[2]), view.firm_loss_bins(counted, losses), strict=True):
+        each = np.asarray(policy.loss(data))
+        joint = np.array([group_loss(each[data["firm"] == firm]) for firm in np.unique(data["firm"])])
+        # Roots and sums in another order may move a firm across an edge.
+        assert np.abs(np.cumsum(summary.counts) - np.cumsum(binned(joint))).max() <= 1
+
+
+@pytest.mark.parametrize("by_firm", [False, True])
+def test_the_two_largest_contributors_of_a_cell_are_found(view, data, by_firm):
+    asked = query().group_by("kind", keys=Keys.of({"kind": KINDS})).sum("emp", Plain())
+    found = view.contributors(asked, "emp", by_firm=by_firm)
+    for place, kind in enumerate(sorted(KINDS)):
+        inside = data["kind"] == kind
+        amounts = data["emp"][inside]
+        if by_firm:
+            amounts = np.array([amounts[data["firm"][inside] == f].sum() for f in np.unique(data["firm"][inside])])
+        amounts = np.sort(amounts[amounts > 0])[::-1].astype(float)
+        assert found.number[place] == len(amounts)
+        assert found.total[place] == amounts.sum()
+        assert list(amounts[:2]) == [x for x in (found.largest[place], found.second[place]) if x]
+        assert found.squares[place] == pytest.approx((amounts**2).sum())
+
+
+def test_several_values_beside_the_totals_of_their_cells_in_one_pass(view, data):
+    asked = query().group_by("kind", keys=Keys.of({"kind": KINDS})).sum("emp", Plain())
+    plan = Plan(schema=SCHEMA, queries=(asked,))
+    total = exp.cast(exp.column("total0", quoted=True), "double")
+    passes = view._engine.owner_passes()
+    found = passes.summarise_many_beside_totals(
+        plan, plan.tables()[0], [total, exp.Mul(this=total, expression=total.copy())]
+    )
+    sums = {kind: data["emp"][data["kind"] == kind].sum() for kind in KINDS}
+    records = {kind: int((data["kind"] == kind).sum()) for kind in KINDS[:2]}
+    held = found.reveal().to_pylist()
+    for number, power in ((0, 1), (1, 2)):
+        seen = {row[f"bin{number}"]: row["records"] for row in held if row[f"bin{number}"] is not None}
+        wanted = np.zeros(len(BIN_EDGES) + 1, int)
+        for kind, count in records.items():
+            wanted += count * binned(np.array([float(sums[kind]) ** power]))
+        assert seen == {int(place): int(wanted[place]) for place in np.flatnonzero(wanted)}
