@@ -5,6 +5,7 @@ import typer
 from recordwise.cli.audit import audit
 from recordwise.cli.check import check
 from recordwise.cli.demo import demo
+from recordwise.cli.interrupts import run
 from recordwise.cli.ledger import ledger
 from recordwise.cli.loss import loss
 from recordwise.cli.plan import plan
@@ -28,4 +29,4 @@ app.add_typer(plan, name="plan")
 
 def main() -> None:
     """The entry point of the ``recordwise`` script."""
-    app(prog_name="recordwise")
+    run(lambda: app(prog_name="recordwise"))

@@ -8,12 +8,12 @@ from typing import Annotated, Any, NoReturn, ParamSpec, TypeVar
 
 import typer
 
+from recordwise.cli.interrupts import INTERRUPTED
 from recordwise.errors import BudgetError, PlanFileError, RecordwiseError
 
 BAD_INPUT = 2
 BUDGET_REFUSED = 3
 UNEXPECTED = 1
-INTERRUPTED = 130
 
 STOPPED = "interrupted. No file was left half done; what the ledger shows as charged stays spent."
 

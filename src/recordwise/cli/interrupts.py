@@ -1,0 +1,31 @@
+"""Remembers that the user asked to stop: libraries turn an interrupt that reaches them into errors of their own."""
+
+import signal
+import sys
+from collections.abc import Callable
+from types import FrameType
+
+INTERRUPTED = 130
+
+
+class Interrupts:
+    """Handles the signal as Python does, and keeps that it came."""
+
+    def __init__(self) -> None:
+        self.seen = False
+        # A shell that starts a command in the background has it ignore the signal; that stays so.
+        if signal.getsignal(signal.SIGINT) is signal.default_int_handler:
+            signal.signal(signal.SIGINT, self)
+
+    def __call__(self, number: int, frame: FrameType | None) -> None:
+        self.seen = True
+        raise KeyboardInterrupt
+
+
+def run(command: Callable[[], object]) -> None:
+    """Run a command to its exit; one that failed after an interrupt was interrupted."""
+    interrupts = Interrupts()
+    try:
+        command()
+    except SystemExit as ended:
+        sys.exit(INTERRUPTED if interrupts.seen and ended.code else ended.code)
