@@ -141,7 +141,7 @@ def test_every_comparison_with_every_constant_on_and_between_lattice_points_is_e
         for i in range(9)
     ]
     literals = [schema_step * Fraction(n, 2) for n in range(-8, 19)]
-    tests = [Compare(Field(operand), operator, literal) for operator in OPERATORS for literal in literals]
+    tests = opens.some([Compare(Field(operand), operator, each) for operator in OPERATORS for each in literals])
     queries = tuple(query().where(test).count(M) for test in tests)
     with opens(pa.Table.from_pylist(found, TYPES), SCHEMA, threads=1) as engine:
         answers = tabulated(engine, Plan(schema=SCHEMA, queries=queries))

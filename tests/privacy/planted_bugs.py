@@ -123,9 +123,9 @@ def policy_of_the_file(patch: Patch) -> None:
 
 
 def keys_from_data(patch: Patch) -> None:
-    def table(passes: Passes, plan: Any, base: Any, asked: Any, names: Any) -> TableTotals:
+    def table(passes: Passes, plan: Any, base: Any, asked: Any, names: Any, *more: Any) -> TableTotals:
         found = passes.store.of_cells(found_cells_tree(base, asked, names, asked.totals[0]))
-        return passes._totals_at(typed_cells(found, asked, passes.schema), base, asked, names)
+        return passes._totals_at(typed_cells(found, asked, passes.schema), base, asked, names, *more)
 
     patch.setattr(Passes, "_table", table)
 

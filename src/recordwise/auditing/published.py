@@ -70,14 +70,13 @@ def row_problems(cells: np.ndarray[Any, np.dtype[np.int64]], layout: Layout) -> 
 
 
 def features_of(table: pa.Table) -> dict[str, FloatArray]:
-    """Every published number, the lowest bit of every float, and differences of the variables from each other."""
+    """Every published number, its lowest bit, and differences of the variables from each other."""
     found: dict[str, FloatArray] = {}
     for name in table.column_names:
         column = table.column(name)
         numbers = np.asarray(column.cast(pa.float64(), safe=False).to_numpy(), np.float64)
-        found[name] = numbers
-        if pa.types.is_floating(column.type):
-            found[f"lowest bit of {name}"] = lowest_bit(numbers)
+        # CSV does not tell whole floats from integers, so the feature is made of both.
+        found |= {name: numbers, f"lowest bit of {name}": lowest_bit(numbers)}
     variables = [name for name in table.column_names if f"{name}_sd" in table.column_names]
     for place, first in enumerate(variables):
         for second in variables[place + 1 :]:

@@ -95,7 +95,7 @@ class Lesson:
 
 
 def is_answer(feature: str) -> bool:
-    """Whether a feature is a published answer itself, and not its accuracy or something made of it: only such are added up."""
+    """Whether a feature is a published answer itself, and not its accuracy or something made of it."""
     return not (" " in feature or feature.endswith(("_sd", "_cv", "_low", "_high", "_sigma", "_variance")))
 
 
@@ -115,13 +115,20 @@ def learned(present: Features, absent: Features, evidence: Evidence) -> tuple[Wi
     for name in present:
         reading = Reading.learned(name, present[name], absent[name])
         singles.append(Lesson((reading,), reading.at(present[name]), reading.at(absent[name])))
-    best = _best(singles, evidence)
     answers = [one for one in singles if is_answer(one.readings[0].feature)]
-    kept = _best(answers, evidence)
-    for _ in range(MOST_FEATURES - 1 if answers else 0):
-        kept = _best([each.lesson + one for each in kept for one in answers], evidence)
-        best = kept if kept[0].score > best[0].score + WORTH_ADDING * abs(best[0].score) else best
-    return best[0].witness, best[0].stake
+    likely = [each.lesson for each in _best(singles, evidence)]
+    best = max((_sums(added, evidence) for added in (answers, likely) if added), key=lambda each: each.score)
+    return best.witness, best.stake
+
+
+def _sums(added: list[Lesson], evidence: Evidence) -> Candidate:
+    """The best sum of a few of these lessons."""
+    kept = _best(added, evidence)
+    best = kept[0]
+    for _ in range(MOST_FEATURES - 1):
+        kept = _best([each.lesson + one for each in kept for one in added], evidence)
+        best = kept[0] if kept[0].score > best.score + WORTH_ADDING * abs(best.score) else best
+    return best
 
 
 def _best(lessons: list[Lesson], evidence: Evidence) -> list[Candidate]:

@@ -5,12 +5,13 @@ equal, ids may be repeated or a hash may have met another by chance, and the eng
 """
 
 from recordwise.engines.connection import Connection
+from recordwise.engines.different import all_different
 from recordwise.plan.records import Stored
 from recordwise.plan.schema import Schema
 from recordwise.plan.validation import REPEATED, fingerprints_tree, repeated_tree
 
 FEWEST, MOST = 200_000, 12_000_000
-"""Below, a count is as fast as the start of the compiler; above, the numbers and their copy would take more than 192 MB."""
+"""Below, a count is as fast; above, the numbers and two copies of their halves would take more than 192 MB."""
 
 
 def repeated_ids(connection: Connection, schema: Schema, stored: Stored, *, records: int, unknown: int) -> int:
@@ -22,7 +23,5 @@ def repeated_ids(connection: Connection, schema: Schema, stored: Stored, *, reco
 
 
 def _proved_different(connection: Connection, schema: Schema, stored: Stored, records: int) -> bool:
-    from recordwise.engines.distinct_kernel import all_different
-
     numbers = connection.fetch_numbers(fingerprints_tree(schema, stored), rows=records)
     return numbers is not None and all_different(numbers)
