@@ -1,0 +1,51 @@
+"""A disk too small for a release is refused before anything is spent; one that fails afterwards does not lose it."""
+
+import shutil
+import tempfile
+from collections import namedtuple
+
+from recordwise.errors import OutputError
+from recordwise.ledger_audit import verify
+from recordwise.release import Release
+
+Usage = namedtuple("Usage", "total used free")
+
+
+def test_a_disk_without_room_is_refused_before_the_charge(folder, run, monkeypatch) -> None:
+    monkeypatch.setattr(shutil, "disk_usage", lambda path: Usage(10**6, 10**6, 1000))
+    done = run("release", folder / "plan.toml", "--out", folder / "out", "--yes")
+    assert done.exit_code == 2
+    assert "needs some 1 MB and 0 MB are free" in done.stderr
+    assert "Nothing was spent" in done.stderr
+    assert not (folder / "small.ledger").exists()
+
+
+def failing(monkeypatch, refused) -> None:
+    """Saving fails wherever ``refused`` says so."""
+    save = Release.save
+
+    def saving(release, where, **more):
+        if refused(where):
+            raise OutputError(folder=str(where), problem="could not be written: No space left on device")
+        return save(release, where, **more)
+
+    monkeypatch.setattr(Release, "save", saving)
+
+
+def test_a_release_is_saved_among_temporary_files_when_the_ledgers_folder_fails_too(
+    folder, run, monkeypatch, tmp_path_factory
+) -> None:
+    elsewhere = tmp_path_factory.mktemp("temporary")
+    monkeypatch.setattr(tempfile, "gettempdir", lambda: str(elsewhere))
+    failing(monkeypatch, lambda where: where.parent == folder)
+    done = run("release", folder / "plan.toml", "--out", folder / "out", "--yes")
+    assert done.exit_code == 2
+    assert f"the whole release is saved in {elsewhere / 'out-rescued'} instead" in done.stderr
+    assert verify(folder / "small.ledger", against=[elsewhere / "out-rescued"]) == []
+
+
+def test_a_release_that_no_folder_takes_is_told_to_be_lost(folder, run, monkeypatch) -> None:
+    failing(monkeypatch, lambda where: True)
+    done = run("release", folder / "plan.toml", "--out", folder / "out", "--yes")
+    assert done.exit_code == 2
+    assert "The charge stands and the release is lost" in done.stderr
