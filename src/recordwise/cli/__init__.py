@@ -3,12 +3,14 @@
 import typer
 
 from recordwise.cli.audit import audit
+from recordwise.cli.bench import bench
 from recordwise.cli.check import check
 from recordwise.cli.demo import demo
 from recordwise.cli.interrupts import run
 from recordwise.cli.ledger import ledger
 from recordwise.cli.loss import loss
 from recordwise.cli.plan import plan
+from recordwise.cli.postprocess import postprocess
 from recordwise.cli.release import release
 from recordwise.cli.reproduce import reproduce
 
@@ -21,7 +23,7 @@ app = typer.Typer(
     add_completion=False,
     context_settings={"help_option_names": ["-h", "--help"]},
 )
-for command in (check, release, loss, demo, reproduce, audit):
+for command in (check, release, postprocess, loss, demo, reproduce, audit, bench):
     app.command()(command)
 app.add_typer(ledger, name="ledger")
 app.add_typer(plan, name="plan")

@@ -1,0 +1,75 @@
+"""``recordwise postprocess DIR --out NEW``: a published release made nonnegative and additive. Reads no record, spends nothing."""
+
+from pathlib import Path
+from typing import TYPE_CHECKING, Annotated, Any
+
+import typer
+
+from recordwise.cli.failing import AsJson, Debug, ends_well
+
+if TYPE_CHECKING:
+    from recordwise.release import Release
+
+
+@ends_well
+def postprocess(
+    folder: Annotated[Path, typer.Argument(metavar="DIR", help="The folder of a release.", show_default=False)],
+    out: Annotated[Path, typer.Option("--out", help="A new folder for the files.", show_default=False)],
+    method: Annotated[str, typer.Option(help="nnls, ols, max_fit, sequential or reweighted.")] = "nnls",
+    priority: Annotated[
+        list[str] | None, typer.Option(help="A table, the first to be kept first; repeat. For sequential.")
+    ] = None,
+    complete: Annotated[bool, typer.Option("--complete", help="The public keys list every cell there is.")] = False,
+    zero_counts: Annotated[bool, typer.Option("--zero-counts", help="Sums are 0 where the fitted count is.")] = False,
+    at_most: Annotated[
+        list[str] | None, typer.Option(help="payqtr1=payann: the first never exceeds the second; repeat.")
+    ] = None,
+    csv: Annotated[bool, typer.Option(help="Write CSV files too.")] = True,
+    as_json: AsJson = False,
+    debug: Debug = False,
+) -> None:
+    """Fit nonnegative tables that add up to a published release; columns NAME_fit stand beside what was drawn."""
+    import json
+
+    from recordwise.cli.release import check_folder
+    from recordwise.saved import load_release
+
+    pairs = _pairs(at_most or [])
+    release = load_release(folder)
+    check_folder(out)
+    fitted = release.consistent(
+        method=method, priority=priority, complete=complete, zero_counts=zero_counts, at_most=pairs
+    )
+    fitted.save(out, csv=csv)
+    found = fitted.description["consistent"]
+    if as_json:
+        typer.echo(json.dumps({"folder": str(out), **found}))
+    else:
+        show(fitted, found, out)
+
+
+def _pairs(texts: list[str]) -> dict[str, str]:
+    from recordwise.errors import ParameterError
+
+    pairs = {}
+    for text in texts:
+        smaller, sign, larger = text.partition("=")
+        if not (smaller and sign and larger):
+            raise ParameterError(parameter="--at-most", problem="must be two names, SMALLER=LARGER")
+        pairs[smaller] = larger
+    return pairs
+
+
+def show(fitted: "Release", found: dict[str, Any], out: Path) -> None:
+    from recordwise.cli import screen
+
+    screen.heading(f"Fitted tables in {out}")
+    rows = [
+        [name, f"{fit['kkt']:.1e}", f"{fit['primal']:.1e}", "yes" if fit["converged"] else "no"]
+        for name, fit in found["fits"].items()
+    ]
+    screen.table(["variable", "KKT residual", "primal residual", "solved to 1e-8"], rows)
+    tables = ", ".join(f"{table.name}.parquet" for table in fitted.tables)
+    screen.paragraph(
+        f"{tables}: NAME_fit beside every count and sum. Nothing was spent; the noisy answers are unchanged."
+    )

@@ -1,0 +1,57 @@
+"""A release read back from its folder, for whoever post-processes it later. It must still be what was written."""
+
+import json
+from pathlib import Path
+from typing import Any
+
+import pyarrow as pa
+
+from recordwise.books import Head
+from recordwise.errors import SourceError
+from recordwise.fingerprint import digest_of
+from recordwise.policy import Policy
+from recordwise.published import PRIVATE, ReleasedTable, read_tables
+from recordwise.release import FORMAT, Release
+
+WRITTEN_ANEW = ("recordwise_release", "mark", "digest", "ledger", "flags", "accuracy")
+"""What ``Release.to_json`` adds to the description by itself."""
+UNREADABLE = (OSError, ValueError, KeyError, TypeError, AttributeError, pa.ArrowException)
+
+
+def load_release(folder: str | Path) -> Release:
+    """The release a folder holds, as it was saved; refused where its tables or its policy were changed since."""
+    place = Path(folder)
+    try:
+        stated, policies = (json.loads((place / name).read_text()) for name in ("release.json", "policy.json"))
+        known = stated["recordwise_release"] == FORMAT
+        release = _release(stated, policies, read_tables(place)) if known else None
+    except UNREADABLE:
+        raise SourceError(source=f"'{folder}'", problem="it is not the folder of a release, or is damaged") from None
+    if release is None:
+        raise SourceError(source=f"'{folder}'", problem="its format is of another version of recordwise")
+    if "consistent" in release.description:
+        raise SourceError(
+            source=f"'{folder}'", problem="it was made consistent already", advice="Name the release as it was drawn."
+        )
+    if digest_of({table.name: table.data for table in release.tables}, release.policy) != release.digest:
+        raise SourceError(source=f"'{folder}'", problem="its tables or its policy are not those that were released")
+    return release
+
+
+def _release(stated: dict[str, Any], policies: dict[str, Any], tables: dict[str, pa.Table]) -> Release:
+    return Release(
+        tables=tuple(_table(name, tables[name], list(stated["accuracy"][name])) for name in stated["accuracy"]),
+        policy=Policy.from_json(policies["tight"]),
+        paper_policy=Policy.from_json(policies["paper"]),
+        description={name: value for name, value in stated.items() if name not in WRITTEN_ANEW},
+        digest=str(stated["digest"]),
+        head=Head(length=int(stated["ledger"]["length"]), digest=str(stated["ledger"]["digest"])),
+        private=stated["mark"] == PRIVATE,
+    )
+
+
+def _table(name: str, data: pa.Table, variables: list[str]) -> ReleasedTable:
+    """Keys are the columns before the first variable."""
+    first = min((data.column_names.index(each) for each in variables), default=data.num_columns)
+    keys = tuple(data.column_names[:first])
+    return ReleasedTable(name=name, keys=keys, variables=tuple(variables), data=data.replace_schema_metadata(None))

@@ -1,0 +1,84 @@
+"""``recordwise postprocess`` and ``recordwise bench``: a saved release fitted later, and the list of benchmarks."""
+
+import json
+
+import pyarrow.parquet as pq
+import pytest
+
+from recordwise.errors import SourceError
+from recordwise.published import read_tables
+from recordwise.saved import load_release
+
+
+@pytest.fixture
+def released(folder, run):
+    done = run("release", folder / "plan.toml", "--out", folder / "out", "--yes")
+    assert done.exit_code == 0
+    return folder / "out"
+
+
+def test_a_saved_release_reads_back_as_it_was_written(released, folder):
+    release = load_release(released)
+    release.save(folder / "again")
+    for name, table in read_tables(released).items():
+        assert read_tables(folder / "again")[name].equals(table)
+    for file in ("release.json", "policy.json"):
+        assert json.loads((folder / "again" / file).read_text()) == json.loads((released / file).read_text())
+
+
+def test_a_folder_is_fitted_and_still_agrees_with_the_ledger(released, folder, run):
+    done = run("postprocess", released, "--out", folder / "fitted", "--json")
+    assert done.exit_code == 0
+    assert all(fit["converged"] for fit in json.loads(done.stdout)["fits"].values())
+    for table in read_tables(folder / "fitted").values():
+        assert min(table.column("count_fit").to_pylist()) >= 0
+        assert min(table.column("sum_emp_fit").to_pylist()) >= 0
+    verified = run("ledger", "verify", folder / "small.ledger", "--against", released, "--against", folder / "fitted")
+    assert verified.exit_code == 0
+
+
+def test_the_fit_is_the_one_of_the_release_itself(released, folder, run):
+    run("postprocess", released, "--out", folder / "fitted", "--method", "sequential")
+    expected = load_release(released).consistent(method="sequential")
+    for table in expected.tables:
+        assert pq.read_table(folder / "fitted" / f"{table.name}.parquet").equals(table.data)
+
+
+def test_what_was_changed_since_is_refused(released, folder, run):
+    name = next(iter(read_tables(released)))
+    table = pq.read_table(released / f"{name}.parquet")
+    changed = table.set_column(table.column_names.index("count"), "count", [[7] * table.num_rows])
+    pq.write_table(changed, released / f"{name}.parquet")
+    done = run("postprocess", released, "--out", folder / "fitted")
+    assert done.exit_code == 2
+    assert "not those that were released" in " ".join(done.stderr.split())
+    assert not (folder / "fitted").exists()
+
+
+def test_bad_input_is_refused_before_anything_is_written(released, folder, run):
+    run("postprocess", released, "--out", folder / "fitted")
+    for bad in (
+        ["postprocess", folder, "--out", folder / "new"],
+        ["postprocess", folder / "fitted", "--out", folder / "new"],
+        ["postprocess", released, "--out", folder / "fitted"],
+        ["postprocess", released, "--out", folder / "new", "--method", "best"],
+        ["postprocess", released, "--out", folder / "new", "--at-most", "emp"],
+        ["bench", "nonsense"],
+    ):
+        done = run(*bad)
+        assert done.exit_code == 2, bad
+        assert "Traceback" not in done.stderr
+    assert not (folder / "new").exists()
+
+
+def test_a_folder_of_something_else_is_no_release(folder):
+    (folder / "release.json").write_text("[]")
+    (folder / "policy.json").write_text("{}")
+    with pytest.raises(SourceError, match="not the folder of a release"):
+        load_release(folder)
+
+
+def test_the_benchmarks_are_listed(run):
+    done = run("bench", "--list")
+    assert done.exit_code == 0
+    assert {"queries", "noise", "release", "spark", "planning"} <= set(done.stdout.split())
