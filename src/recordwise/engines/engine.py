@@ -1,13 +1,18 @@
-"""What a session asks of an engine. Two classes answer it, ``DuckDB`` and ``Spark``, and one test suite runs on both."""
+"""What a session asks of an engine. ``DuckDB`` and ``Spark`` bind records and check them; everything else they share."""
 
+from abc import ABC, abstractmethod
 from collections.abc import Sequence
-from typing import Protocol
+from pathlib import Path
+from typing import ClassVar, Self
 
 import pyarrow as pa
 from sqlglot import exp
 
+from recordwise.engines.file_marks import Mark, file_marks
 from recordwise.engines.owner_passes import OwnerPasses
+from recordwise.engines.passes import Passes
 from recordwise.engines.results import FoundTotals, TableTotals
+from recordwise.errors import PlanError, SourceError
 from recordwise.plan.plan import Plan, PlannedTable
 from recordwise.plan.predicates import Predicate
 from recordwise.plan.schema import Schema
@@ -17,39 +22,92 @@ from recordwise.sensitive import Sensitive
 MOST_PIECES = 100_000_000
 
 
-class Engine(Protocol):
-    """A table of records. Opening reads no record; the first thing that needs records validates them all."""
+class Engine(ABC):
+    """A table of records. Opening reads no record; the first thing that needs records validates them all.
 
-    schema: Schema
-    dialect: str
+    Records are read only as they were validated: the files must not have changed since, neither before a pass nor after it.
+    """
+
+    dialect: ClassVar[str]
     """The SQL in which ``value`` of a summary must be written."""
+
+    def __init__(self, passes: Passes, *, files: Sequence[Path]) -> None:
+        self.schema: Schema = passes.schema
+        self._passes = passes
+        self._files = tuple(files)
+        self._validated: tuple[Mark, ...] | None = None
+
+    @abstractmethod
+    def _check_records(self) -> None:
+        """Read every record once; raise ``DataError`` with counts and column names if one breaks the schema."""
+
+    @abstractmethod
+    def close(self) -> None:
+        """Let go of everything that was opened."""
 
     def validate(self) -> None:
         """Read every record once; raise ``DataError`` with counts and column names if one breaks the schema."""
+        before = file_marks(self._files)
+        self._check_records()
+        self._validated = before
 
     def totals(self, plan: Plan) -> tuple[TableTotals | FoundTotals, ...]:
         """The exact totals of every table of a plan, in the plan's order."""
+        self._ready(plan.schema)
+        found = self._passes.totals(plan)
+        self._check_unchanged()
+        return found
 
     def split_table(
         self, splitting: Splitting, *, condition: Predicate | None = None, at_most: int = MOST_PIECES
     ) -> Sensitive[pa.Table]:
-        """The unit-split rows themselves, measures in steps, for a foreign mechanism: the one answer that is records."""
+        """The unit-split rows themselves, measures in steps, for a foreign mechanism.
+
+        These ARE records: with Spark they travel to the driver, the only answer that does.
+        """
+        self._ready(self.schema)
+        return self._passes.split_table(splitting, condition, at_most)
 
     def summarise(
         self, value: exp.Expr, edges: Sequence[float], *, condition: Predicate | None = None
     ) -> Sensitive[pa.Table]:
         """A histogram of a number of each record: bin i counts edges[i-1] < value <= edges[i]. For the owner only."""
+        self._ready(self.schema)
+        return self._passes.summarise(value, edges, condition)
 
     def summarise_firms(self, value: exp.Expr, edges: Sequence[float], *, bound: str = "tight") -> Sensitive[pa.Table]:
         """A histogram of the joint loss of each firm, from the losses of its units. For the owner only."""
+        self._ready(self.schema)
+        return self._passes.summarise_firms(value, edges, bound)
 
     def summarise_beside_totals(
         self, plan: Plan, table: PlannedTable, value: exp.Expr, edges: Sequence[float]
     ) -> Sensitive[pa.Table]:
-        """A histogram over the records of a table's public cells, of a value that may use its cell's ``total0``, ``total1``..."""
+        """A histogram over the records of a table's public cells, of a value that may use its cell's ``total0``, ``total1``...
+
+        For realised losses: (change of the answer)^2/(2 sigma^2), say. For the owner only.
+        """
+        self._ready(plan.schema)
+        return self._passes.summarise_beside_totals(plan, table, value, edges)
 
     def owner_passes(self) -> OwnerPasses:
-        """What the owner looks at while planning, over records that are validated."""
+        """What the owner looks at while planning."""
+        self._ready(self.schema)
+        return OwnerPasses(self._passes)
 
-    def close(self) -> None:
-        """Let go of everything that was opened."""
+    def __enter__(self) -> Self:
+        return self
+
+    def __exit__(self, *_: object) -> None:
+        self.close()
+
+    def _ready(self, schema: Schema) -> None:
+        if schema != self.schema:
+            raise PlanError(problems=("the plan was made for another schema",))
+        if self._validated is None:
+            self.validate()
+        self._check_unchanged()
+
+    def _check_unchanged(self) -> None:
+        if self._validated != file_marks(self._files):
+            raise SourceError(source="the source", problem="its files changed since they were validated")
