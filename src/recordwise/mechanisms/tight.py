@@ -21,8 +21,12 @@ from recordwise.noise import LatticeLaw
 
 NUMPY = NumpyArithmetic()
 FIRST_ORDER = 1 + 1e-4
-ORDER_RATIO = 1.1
-"""Of the distances of successive orders from 1."""
+ORDER_RATIO = 1.1**16
+"""Of the distances of successive orders from 1, to begin with."""
+HALVINGS = 5
+"""How often an interval of orders may be halved; its ratio is then 1.1**(1/2)."""
+NEAR = 1 + 1e-4
+"""Intervals whose bound is this close to the largest loss found at an order are not halved."""
 SINGLE_POINTS = 200
 BLOCK_RATIO = 1.005
 DEEP = 45.0
@@ -70,8 +74,22 @@ def certified_loss(blocks: Blocks, exponent: Function, shift: int) -> float:
         return 0.0
     mass, loss = _half_line(blocks, exponent, float(shift))
     epsilon = _increase(exponent, float(shift)) * SLACK
-    orders = _orders(epsilon, mass, loss)
-    return max(_between(orders, _cumulants(mass, loss, orders)), epsilon / float(orders[-1])) * SLACK
+    orders, cumulants = _refined(mass, loss, _orders(epsilon, mass, loss))
+    return max(_between(orders, cumulants), epsilon / float(orders[-1])) * SLACK
+
+
+def _refined(mass: FloatArray, loss: FloatArray, orders: FloatArray) -> tuple[FloatArray, FloatArray]:
+    """More orders where they matter. Any orders give a bound that holds; closer ones give a smaller one."""
+    cumulants = _cumulants(mass, loss, orders)
+    for _ in range(HALVINGS):
+        reached = _at_orders(orders, cumulants)
+        wide = np.flatnonzero(_at_chords(orders, cumulants) > NEAR * reached)
+        if not len(wide):
+            break
+        middle = 1 + np.sqrt((orders[wide] - 1) * (orders[wide + 1] - 1))
+        orders = np.insert(orders, wide + 1, middle)
+        cumulants = np.insert(cumulants, wide + 1, _cumulants(mass, loss, middle))
+    return orders, cumulants
 
 
 def _increase(exponent: Function, k: float) -> float:
@@ -106,18 +124,26 @@ def _cumulants(mass: FloatArray, loss: FloatArray, orders: FloatArray) -> FloatA
 
 
 def _between(orders: FloatArray, cumulants: FloatArray) -> float:
-    """An upper bound of D_a/a for every order up to the last.
+    """An upper bound of D_a/a for every order up to the last."""
+    return max(_at_orders(orders, cumulants), float(_at_chords(orders, cumulants).max()))
+
+
+def _at_orders(orders: FloatArray, cumulants: FloatArray) -> float:
+    """The largest D_a/a at the orders themselves and below the first, where it is at most D of the first."""
+    return float(max(cumulants[0] / (orders[0] - 1), (cumulants / (orders * (orders - 1))).max()))
+
+
+def _at_chords(orders: FloatArray, cumulants: FloatArray) -> FloatArray:
+    """An upper bound of D_a/a between each two orders.
 
     K(a) = (a-1) D_a is convex with K(1) = 0, so between two orders it is below its chord c + s*a; (c + s*a)/(a(a-1)) is largest at
-    an end or where s*a**2 + 2*c*a - c = 0. Up to the first order, D_a/a is at most D of the first.
+    an end or where s*a**2 + 2*c*a - c = 0.
     """
     slopes = np.diff(cumulants) / np.diff(orders)
     start = cumulants[:-1] - slopes * orders[:-1]
     root = (-start + np.sqrt(np.maximum(start**2 + slopes * start, 0.0))) / np.maximum(slopes, 1e-300)
     inside = np.clip(root, orders[:-1], orders[1:])
-    at_chord = (start + slopes * inside) / (inside * (inside - 1))
-    at_orders = cumulants / (orders * (orders - 1))
-    return float(max(cumulants[0] / (orders[0] - 1), at_orders.max(), at_chord.max()))
+    return np.asarray((start + slopes * inside) / (inside * (inside - 1)))
 
 
 def _orders(epsilon: float, mass: FloatArray, loss: FloatArray) -> FloatArray:
