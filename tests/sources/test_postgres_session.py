@@ -283,7 +283,8 @@ def test_a_million_rows_come_over_in_bounded_memory(server):
     found = [integers(column).tolist() for column in answer.totals.reveal().columns]
     expected = server.rows("SELECT county, count(*)::int8, (sum(pay) * 100)::int8 FROM million GROUP BY 1 ORDER BY 1")
     assert found == [[count for _, count, _ in expected], [total for _, _, total in expected]]
-    assert spilled > 30_000_000
+    # Spilled pages are compressed, so their size is no measure of the table; that there are any shows the limit was kept.
+    assert spilled > 1_000_000
 
 
 def test_columns_must_be_declared(server):
