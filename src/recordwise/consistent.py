@@ -232,7 +232,7 @@ def _variance(family: Family, statistic: Mapping[str, Any]) -> Any:
         return _column(family, statistic, "_sd") ** 2
     sigma, raw = _column(family, statistic, "_sigma"), _column(family, statistic, "_sd") ** 2
     noise = "sigma" if "sigma" in described else "laplace_scale"
-    if "degree" in described or "offset" in described:
+    if "f" not in described and ("degree" in described or "offset" in described):
         fixed = {name: value for name, value in described.items() if name in ("degree", "offset")}
         parts = [(sigma == each, kind(**fixed, **{noise: Fraction(float(each))})) for each in np.unique(sigma)]
         return lambda totals: _spread_at(parts, totals, raw)

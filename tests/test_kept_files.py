@@ -1,0 +1,77 @@
+"""What earlier versions wrote is read for ever, and means what it meant: ledgers, releases, policies, plans (``tests/kept``)."""
+
+import json
+import shutil
+from pathlib import Path
+
+import pytest
+
+from recordwise.ledger import Ledger
+from recordwise.ledger_audit import verify
+from recordwise.planfile import load_plan
+from recordwise.policy import Policy
+from recordwise.saved import load_release
+
+KEPT = Path(__file__).parent / "kept"
+VERSIONS = sorted(folder.name for folder in KEPT.iterdir() if folder.is_dir())
+RELEASES = {
+    "release": "establishments.ledger",
+    "private-keys": "private-keys.ledger",
+    "external": "private-keys.ledger",
+    "seeded": "private-keys.ledger",
+}
+
+
+@pytest.fixture(params=VERSIONS)
+def kept(request, tmp_path):
+    """A copy: reading a ledger may leave lock files beside it."""
+    return Path(shutil.copytree(KEPT / request.param, tmp_path / "kept"))
+
+
+@pytest.mark.parametrize("folder, ledger", RELEASES.items())
+def test_a_release_of_an_earlier_version_loads_and_verifies(kept, folder, ledger):
+    release = load_release(kept / folder)
+    assert verify(kept / ledger, against=[kept / folder]) == []
+    assert release.private == (folder != "seeded")
+    stated = json.loads((kept / folder / "release.json").read_text())
+    assert {table.name for table in release.tables} == set(stated["accuracy"])
+
+
+def test_a_changed_release_of_an_earlier_version_does_not_verify(kept):
+    stated = kept / "release" / "policy.json"
+    text = stated.read_text()
+    stated.write_text(text.replace('"1/800"', '"1/900"'))
+    assert stated.read_text() != text
+    assert verify(kept / "establishments.ledger", against=[kept / "release"]) != []
+
+
+def test_a_release_of_an_earlier_version_is_made_consistent_and_saved(kept):
+    fitted = load_release(kept / "release").consistent()
+    fitted.save(kept / "fitted")
+    assert verify(kept / "establishments.ledger", against=[kept / "fitted"]) == []
+
+
+def test_a_ledger_of_an_earlier_version_still_counts(kept):
+    ledger = Ledger.existing(kept / "establishments.ledger")
+    spent, budget = ledger.spent(), ledger.budget
+    ledger.close()
+    assert spent == load_release(kept / "release").policy
+    assert budget == load_plan(kept / "plan.toml").budget
+
+
+def test_a_plan_of_an_earlier_version_releases_again_under_its_own_ledger(kept):
+    plan = load_plan(kept / "plan.toml")
+    with plan.session() as session:
+        release = session.run(*plan.plan.queries, level=plan.level)
+        release.save(kept / "again")
+        assert session.spent() == load_release(kept / "release").policy + release.policy
+    assert verify(kept / "establishments.ledger", against=[kept / "release", kept / "again"]) == []
+
+
+def test_policies_of_an_earlier_version_give_the_losses_they_gave(kept):
+    for entry in json.loads((kept / "policies.json").read_text()):
+        policy = Policy.from_json(entry["policy"])
+        assert policy.to_json() == entry["policy"]
+        for record, (rho, delta) in zip(entry["records"], entry["losses"], strict=True):
+            assert policy.loss(record) == pytest.approx(rho, rel=1e-13, abs=0)
+            assert policy.delta(record) == pytest.approx(delta, rel=1e-13, abs=0)
