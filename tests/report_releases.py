@@ -104,7 +104,7 @@ HOSTILE_LABELS = {HOSTILE: HOSTILE, f"m{HOSTILE}": HOSTILE, f"{HOSTILE}={HOSTILE
 @cache
 def hostile_release() -> rw.Release:
     table = establishments(60).rename_columns(["id", "firm", "county", HOSTILE, "emp", "pay", f"m{HOSTILE}"])
-    values = [HOSTILE, "Retail", "\u2028]]>"]
+    values = [HOSTILE, "Retail", "=\u2028]]>"]
     chosen = np.random.default_rng(1).choice(values, 60)
     table = table.set_column(3, HOSTILE, pa.array(chosen))
     measure = f"m{HOSTILE}"

@@ -1,6 +1,7 @@
 """A release read back from its folder, for whoever post-processes it later. It must still be what was written."""
 
 import json
+from collections.abc import Mapping
 from pathlib import Path
 from typing import Any
 
@@ -10,7 +11,7 @@ from recordwise.books import Head
 from recordwise.errors import SourceError
 from recordwise.fingerprint import digest_of
 from recordwise.policy import Policy
-from recordwise.published import PRIVATE, ReleasedTable, read_tables
+from recordwise.published import PRIVATE, ReleasedTable, marks, read_tables
 from recordwise.release import FORMAT, Release
 
 WRITTEN_ANEW = ("recordwise_release", "mark", "digest", "ledger", "flags", "accuracy")
@@ -23,12 +24,17 @@ def load_release(folder: str | Path) -> Release:
     place = Path(folder)
     try:
         stated, policies = (json.loads((place / name).read_text()) for name in ("release.json", "policy.json"))
-        known = stated["recordwise_release"] == FORMAT
-        release = _release(stated, policies, read_tables(place)) if known else None
+        known, tables = stated["recordwise_release"] == FORMAT, read_tables(place)
+        release = _release(stated, policies, tables) if known else None
+        said = {"release.json": stated["mark"], "policy.json": policies["mark"], **marks(place, tables)}
     except UNREADABLE:
         raise SourceError(source=f"'{folder}'", problem="it is not the folder of a release, or is damaged") from None
     if release is None:
         raise SourceError(source=f"'{folder}'", problem="its format is of another version of recordwise")
+    if set(said.values()) != {release.mark}:
+        raise SourceError(
+            source=f"'{folder}'", problem=disagreement(said), advice="Take it from where it was saved first."
+        )
     if "consistent" in release.description:
         raise SourceError(
             source=f"'{folder}'", problem="it was made consistent already", advice="Name the release as it was drawn."
@@ -36,6 +42,13 @@ def load_release(folder: str | Path) -> Release:
     if digest_of({table.name: table.data for table in release.tables}, release.policy) != release.digest:
         raise SourceError(source=f"'{folder}'", problem="its tables or its policy are not those that were released")
     return release
+
+
+def disagreement(said: Mapping[str, str]) -> str:
+    """Which files call the release private, and which do not."""
+    private = [name for name, mark in said.items() if mark == PRIVATE]
+    other = [name for name, mark in said.items() if mark != PRIVATE]
+    return f"marked private: {', '.join(private) or 'no file'}; not marked private: {', '.join(other)}"
 
 
 def _release(stated: dict[str, Any], policies: dict[str, Any], tables: dict[str, pa.Table]) -> Release:

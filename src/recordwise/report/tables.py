@@ -34,6 +34,7 @@ def table_json(table: ReleasedTable, room: int, labels: Mapping[str, str]) -> di
     return {
         "name": table.name,
         "keys": keys,
+        "texts": [pa.types.is_string(shown.column(name).type) for name in headings],
         "variables": variables,
         "rows": rows,
         "all": table.data.num_rows,

@@ -6,7 +6,7 @@ from fractions import Fraction
 from typing import Any, Protocol
 
 from recordwise.policy import Policy
-from recordwise.published import ReleasedTable
+from recordwise.published import PRIVATE, ReleasedTable
 from recordwise.report.change import BAND_LOSS, has_band
 from recordwise.report.example import reach_of, start_record
 from recordwise.report.fields import Field, fields_of
@@ -106,6 +106,7 @@ def payload(view: View) -> dict[str, Any]:
         "bandLoss": BAND_LOSS,
         "whyNoBand": why_no_band(release.parts),
         "hasDelta": bool(release.policy.delta_terms),
+        "mark": None if release.mark == PRIVATE else release.mark,
     }
 
 
