@@ -48,7 +48,23 @@ def test_a_numpy_integer_does_not_overflow_inside_a_fraction() -> None:
 
 
 @pytest.mark.parametrize(
-    "bad", [math.nan, math.inf, "x", "1e1001", "1e+99999999999", "9" * 5000, None, True, 1j, b"1", "1/0"]
+    "bad",
+    [
+        math.nan,
+        math.inf,
+        "x",
+        "1e1001",
+        "1e+99999999999",
+        "9" * 5000,
+        None,
+        True,
+        1j,
+        b"1",
+        "1/0",
+        "1_000",
+        "1,5",
+        "\u0663",
+    ],
 )
 def test_what_is_no_finite_number_is_refused(bad: object) -> None:
     with pytest.raises(ParameterError) as caught:

@@ -45,6 +45,9 @@ def read_fraction(text: str) -> Fraction:
     exponent = re.search(r"[eE]([+-]?[\d_]+)\s*$", text[-LONGEST_NUMBER:])
     if len(text) > LONGEST_NUMBER or (exponent and abs(int(exponent[1])) > LARGEST_EXPONENT):
         raise ValueError("number too long")
+    if "_" in text or not text.isascii():
+        # Python takes both for digits; a person who reads the number may not, or may read another one.
+        raise ValueError("not plain digits")
     return Fraction(text)
 
 

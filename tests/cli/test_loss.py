@@ -9,6 +9,7 @@ import pytest
 import recordwise as rw
 from recordwise.cli.lookup import power
 from recordwise.policy import Measure, constant, selection
+from recordwise.published import NOT_PRIVATE, PRIVATE
 
 
 @pytest.fixture
@@ -24,7 +25,7 @@ def saved(tmp_path):
 def test_a_release_can_be_looked_up(released, run_json):
     policies = json.loads((released / "out" / "policy.json").read_text())
     for words, which in (((), "tight"), (("--paper",), "paper")):
-        found = run_json("loss", released / "out" / "policy.json", "emp=1000", "payann=52,000", *words)
+        found = run_json("loss", released / "out" / "policy.json", "emp=1000", "payann=52000", *words)
         policy = rw.Policy.from_json(policies[which])
         assert found["loss"] == policy.loss({"emp": 1000, "payann": 52_000})
         assert found["epsilon"] == rw.policy.epsilon(found["loss"], 1e-5)
@@ -95,6 +96,18 @@ BAD = {
     "must be a finite number": ["emp=many"],
     "must be a finite number ": ["emp=nan"],
     "must lie between 0 and 1": ["emp=3", "--delta", "2"],
+    "must be a plain number": ["emp=1.000,50"],
+    "must be a plain number ": ["emp=52,000"],
+    "must be a plain number  ": ["emp=1,5"],
+    "must be a plain number   ": ["emp=1'000"],
+    "must be a plain number    ": ["emp=1 000"],
+    "can be read in two ways: 1.000": ["emp=1.000"],
+    "Write 1250 or 1.2500.": ["emp=1.250"],
+    "must be a finite number  ": ["emp=1_000"],
+    "must be a finite number   ": ["emp=1.000.000"],
+    "must be a finite number    ": ["emp=\u0663"],
+    "'emp' is given twice": ["emp=1", "emp=1000"],
+    "Invalid value for '--delta'": ["emp=3", "--delta", "1_0e-6"],
 }
 
 
@@ -103,6 +116,30 @@ def test_a_record_that_does_not_fit_is_refused(saved, run, words):
     result = run("loss", saved(rw.Gaussian(sigma=5).policy("emp")), *BAD[words])
     assert result.exit_code == 2
     assert words.strip() in result.stderr
+
+
+def test_numbers_of_columns_are_read_as_strictly_and_texts_as_they_are(saved, run, run_json):
+    number = rw.UnitSplit(at=rw.by("size", {44: 10}, default=50), rho=1).policy("emp")
+    text = rw.UnitSplit(at=rw.by("naics", {"1.000": 10}, default=50), rho=1).policy("emp")
+    for bad in ("44,0", "4_4", "44.000"):
+        assert run("loss", saved(number), "emp=10", f"size={bad}").exit_code == 2
+    assert run_json("loss", saved(number), "emp=10.0", "size=44.0")["loss"] == 1
+    assert run_json("loss", saved(text), "emp=10", "naics=1.000")["loss"] == 1
+
+
+def test_three_decimals_below_one_and_four_above_are_no_thousands(saved, run_json):
+    policy = saved(rw.Gaussian(sigma=1).policy("emp"))
+    assert run_json("loss", policy, "emp=0.125")["loss"] == 0.125**2 / 2
+    assert run_json("loss", policy, "emp=1.1250")["loss"] == 1.125**2 / 2
+    assert run_json("loss", policy, "emp=1200.125")["loss"] == 1200.125**2 / 2
+
+
+def test_the_loss_of_a_release_that_is_not_private_is_told_as_such(saved, run, run_json):
+    policy = rw.Gaussian(sigma=5).policy("emp").to_json()
+    for mark, loud in ((NOT_PRIVATE, True), (PRIVATE, False)):
+        path = saved({"mark": mark, "tight": policy, "paper": policy})
+        assert run_json("loss", path, "emp=5")["mark"] == mark
+        assert ("these promise nothing" in " ".join(run("loss", path, "emp=5").stdout.split())) == loud
 
 
 @pytest.mark.parametrize("text", ["", "{", "[]", "3", '{"recordwise_policy": 99}', '{"tight": {}}', "[" * 100_000])

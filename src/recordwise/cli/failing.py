@@ -20,6 +20,14 @@ STOPPED = "interrupted. No file was left half done; what the ledger shows as cha
 Debug = Annotated[bool, typer.Option("--debug", help="Show the full traceback of an error.")]
 AsJson = Annotated[bool, typer.Option("--json", help="Print one JSON object instead of text.")]
 
+
+def plain_float(text: str | float) -> float:
+    """A number given to an option; Python's float() takes underscores and digits of every script, a reader does not."""
+    if not str(text).isascii() or "_" in str(text):
+        raise ValueError("not plain digits")
+    return float(text)
+
+
 P = ParamSpec("P")
 T = TypeVar("T")
 

@@ -1,5 +1,6 @@
 """Looking a record up in a policy: reading both, the numbers, and what they mean in sentences."""
 
+import re
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
@@ -23,6 +24,14 @@ def read_policy(path: Path, which: str) -> "Policy":
     return Policy.from_json(form[which] if isinstance(form, dict) and which in form else form)
 
 
+def read_mark(path: Path) -> str | None:
+    """What the policy of a release says about the release; None where it is a policy alone."""
+    import json
+
+    form = json.loads(path.read_text(encoding="utf-8"))
+    return str(form["mark"]) if isinstance(form, dict) and "mark" in form else None
+
+
 def read_record(policy: "Policy", values: list[str]) -> dict[str, Any]:
     """The record out of name=value words; every name the policy needs, and no other."""
     from recordwise.errors import ParameterError
@@ -40,7 +49,9 @@ def read_record(policy: "Policy", values: list[str]) -> dict[str, Any]:
             raise ParameterError(
                 parameter=f"'{name}'", problem=f"is nothing this policy depends on{suggestion(name, needed)}"
             )
-        record[name] = text.replace(",", "") if name in measures else _cell(policy, name, text)
+        if name in record:
+            raise ParameterError(parameter=f"'{name}'", problem="is given twice", advice="Give each name once.")
+        record[name] = plain_number(name, text) if name in measures else _cell(policy, name, text)
     missing = [name for name in needed if name not in record]
     if missing:
         raise ParameterError(
@@ -62,7 +73,22 @@ def _cell(policy: "Policy", name: str, text: str) -> Any:
         return text == "true"
     if isinstance(beside, bool):
         raise ParameterError(parameter=name, problem="must be true or false")
-    return text if isinstance(beside, str) else rational(text, parameter=name)
+    return text if isinstance(beside, str) else rational(plain_number(name, text), parameter=name)
+
+
+def plain_number(name: str, text: str) -> str:
+    """A number that can be read in one way only: 1.000 is one in one country and a thousand in another."""
+    from recordwise.errors import ParameterError, shown
+    from recordwise.exact import rational
+
+    if re.fullmatch(r"[+-]?[1-9]\d{0,2}\.\d{3}", text):
+        advice = f"Write {text.replace('.', '')} or {text}0."
+        raise ParameterError(parameter=name, problem=f"can be read in two ways: {text}", advice=advice)
+    if not re.fullmatch(r"[\w.+/-]*", text):
+        advice = "Write digits and, if need be, a decimal point: 1200.5."
+        raise ParameterError(parameter=name, problem=f"must be a plain number, not {shown(text)}", advice=advice)
+    rational(text, parameter=name)
+    return text
 
 
 def looked_up(policy: "Policy", record: dict[str, Any], delta: float) -> dict[str, Any]:

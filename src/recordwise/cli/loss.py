@@ -5,7 +5,7 @@ from typing import Annotated
 
 import typer
 
-from recordwise.cli.failing import AsJson, Debug, ends_well
+from recordwise.cli.failing import AsJson, Debug, ends_well, plain_float
 
 Values = Annotated[
     list[str] | None, typer.Argument(help="The record: emp=1000 payann=52000 naics=441110", show_default=False)
@@ -16,7 +16,7 @@ Values = Annotated[
 def loss(
     policy: Annotated[Path, typer.Argument(help="policy.json of a release, or a policy alone.", show_default=False)],
     values: Values = None,
-    delta: Annotated[float, typer.Option(help="The delta at which epsilon is told.")] = 1e-5,
+    delta: Annotated[float, typer.Option(parser=plain_float, help="The delta at which epsilon is told.")] = 1e-5,
     paper: Annotated[bool, typer.Option("--paper", help="The bound of the papers instead of the tight one.")] = False,
     as_json: AsJson = False,
     debug: Debug = False,
@@ -24,11 +24,18 @@ def loss(
     """What a publication can tell about one record: its loss, its epsilon, and what they mean."""
     import json
 
-    from recordwise.cli.lookup import looked_up, read_policy, read_record, show
+    from recordwise.cli import screen
+    from recordwise.cli.lookup import looked_up, read_mark, read_policy, read_record, show
+    from recordwise.published import PRIVATE
 
     known = read_policy(policy, "paper" if paper else "tight")
     found = looked_up(known, read_record(known, values or []), delta)
+    mark = read_mark(policy)
     if as_json:
-        typer.echo(json.dumps(found))
-    else:
-        show(found)
+        typer.echo(json.dumps({"mark": mark, **found}))
+        return
+    if mark not in (PRIVATE, None):
+        screen.note(
+            f"{mark}. What follows would hold of the same tables drawn from the secure source; these promise nothing."
+        )
+    show(found)

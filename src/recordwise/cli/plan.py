@@ -5,7 +5,7 @@ from typing import Annotated, Any
 
 import typer
 
-from recordwise.cli.failing import AsJson, Debug, ends_well
+from recordwise.cli.failing import AsJson, Debug, ends_well, plain_float
 from recordwise.cli.plan_parts import (
     compared_mechanisms,
     drawn,
@@ -39,7 +39,9 @@ Plot = Annotated[
     list[Path] | None,
     typer.Option("--plot", help="Draw into a .png, .svg or .pdf file; may be repeated.", show_default=False),
 ]
-Level = Annotated[float, typer.Option(help="With which probability an error is to stay below what is stated.")]
+Level = Annotated[
+    float, typer.Option(parser=plain_float, help="With which probability an error is to stay below what is stated.")
+]
 Offset = Annotated[
     str | None,
     typer.Option(
