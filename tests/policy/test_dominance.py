@@ -290,3 +290,42 @@ def test_the_witness_of_no_promise_is_a_record_the_policy_cannot_answer_for() ->
     assert verdict.answer == "no"
     with pytest.raises(RecordError):
         policy.loss(verdict.witness)
+
+
+@pytest.mark.theorem("T-REGIONS")
+@pytest.mark.parametrize(("low", "high"), [(1, 3), (0, Fraction(1, 10)), (-5, -4), (Fraction(1, 3), Fraction(1, 2))])
+def test_the_numbers_between_two_literals_are_looked_at(low: Fraction, high: Fraction) -> None:
+    """No literal lies inside, none outside: only a number strictly between the two has a loss above the budget."""
+    between = constant(1).where(compare("size", ">", low) & compare("size", "<", high))
+    verdict = constant("0.5").dominates(between)
+    assert verdict.answer == "no"
+    assert low < verdict.witness["size"] < high
+    assert constant(1).dominates(between)
+    inside = constant(1).where(compare("emp", ">", 1) & compare("emp", "<", 3))
+    assert constant("0.5").dominates(inside + gaussian_sum("emp", sigma=10**6)).witness == {"emp": 2}
+
+
+@pytest.mark.theorem("T-ENVELOPE")
+def test_a_gain_whose_growth_is_not_known_is_not_taken_for_none() -> None:
+    """x**0.9 + ln(ln(x+3) + 1) has no gauge; it passes 10**8 sqrt(x) at 10**20, beyond every point that is probed."""
+    spent = additive("emp", x ** "9/10" + log(log(x + 3) + 1), bound="pure")
+    limit = additive("emp", x ** "1/2" * 10**8, bound="pure")
+    assert not any(surely_above(spent, limit, {"emp": 2**exponent}) for exponent in range(64))
+    verdict = limit.dominates(spent)
+    assert verdict.answer == "no"
+    assert verdict.witness["emp"] > 10**19
+    assert surely_above(spent, limit, verdict.witness)
+    unknown = additive("emp", log(log(x + 3) + 1), bound="pure")
+    assert not constant(1).dominates(unknown)
+
+
+def test_more_combinations_of_maxima_than_are_tried_are_undecided_not_covered() -> None:
+    """Seven maxima of two constants: of 128 combinations only those tried last, with the first maximum at its top, exceed."""
+    maxima = [maximum([constant(Fraction(1, 10 + k)), constant(Fraction(9, 10 + k))]) for k in range(7)]
+    spent = sum(maxima, Policy())
+    most = sum((Fraction(9, 10 + k) for k in range(7)), Fraction(0))
+    for short in (Fraction(1, 100), *(Fraction(8, 10 + k) for k in range(7))):
+        assert surely_above(spent, constant(most - short), {})
+        assert not constant(most - short).dominates(spent)
+    six = sum(maxima[:6], Policy())
+    assert constant(most).dominates(six)

@@ -16,6 +16,7 @@ from recordwise.policy import (
     Measure,
     additive,
     additive_table,
+    compare,
     constant,
     gaussian_sum,
     gaussian_transform,
@@ -157,3 +158,47 @@ def test_one_record_is_rounded_up_once() -> None:
     assert gaussian_sum("emp", sigma=50).loss({"emp": 50}) == 0.5
     policy = additive("emp", log(x + 1), bound="pure")
     assert policy.loss({"emp": 1}) in (math.log(2), math.nextafter(math.log(2), 1))
+
+
+OVERFLOWS = log((x * "7/4" + "3/10") ** "1/2" + "1.07")
+"""Beyond about 1e307 the square root is computed as infinity less infinity."""
+
+
+@pytest.mark.theorem("T-OUTWARD")
+@pytest.mark.parametrize(
+    "policy",
+    [
+        gaussian_transform("emp", OVERFLOWS, sigma=1, grid="0.001"),
+        laplace_transform("emp", OVERFLOWS, scale=1, grid="0.001"),
+        additive("emp", OVERFLOWS),
+        additive_table("emp", OVERFLOWS, ((1, Fraction(1, 100)),)),
+    ],
+    ids=["gaussian", "laplace", "additive", "table"],
+)
+def test_a_loss_that_overflows_on_the_way_is_infinite_not_a_nan_and_not_less(policy) -> None:
+    """A NaN compares as not above any budget, so it must not come out. The rows beside it keep their losses."""
+    losses = policy.loss({"emp": [1e308, 7.0]})
+    assert losses[0] == math.inf
+    assert policy.loss({"emp": 7}) <= losses[1] <= policy.loss({"emp": 7}) * (1 + 1e-9)
+    assert (policy + constant(1)).where(compare("emp", ">", 5)).loss({"emp": [1e308]})[0] == math.inf
+
+
+TINY = Fraction(1, 2**200)
+
+
+@pytest.mark.theorem("T-OUTWARD")
+@pytest.mark.parametrize(
+    "policy",
+    [
+        additive(Measure("emp", TINY), x * Fraction(1, 2**190)) * Fraction(1, 2**480),
+        additive(Measure("emp", TINY), OVERFLOWS * Fraction(1, 2**100)) * Fraction(1, 2**480),
+    ],
+    ids=["line", "beside an overflow"],
+)
+def test_a_loss_too_small_for_a_float_does_not_vanish_but_that_of_nothing_does(policy) -> None:
+    """The product of value and coefficient is below the smallest float; the record still loses something."""
+    for large in (1.0, 1e308):
+        losses = policy.loss({"emp": [float(TINY), 0.0, large]})
+        assert losses[0] > 0
+        assert losses[0] >= policy.loss({"emp": TINY}) > 0
+        assert losses[1] == 0

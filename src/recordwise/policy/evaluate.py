@@ -176,7 +176,10 @@ SMALLEST = 2.0**-500
 
 def _not_vanished(value: FloatArray, atom: Atom, amounts: dict[str, FloatArray]) -> FloatArray:
     """Losses too small for any use are raised to one that a product cannot make vanish; where nothing is contributed, 0 stays."""
-    if isinstance(atom, SelectionDelta) or not (value.ndim and value.size and value.min() < SMALLEST):
+    if isinstance(atom, SelectionDelta) or not (value.ndim and value.size):
+        return value
+    # An overflow elsewhere in the block is a NaN, which the ordinary minimum would return.
+    if not np.fmin.reduce(value) < SMALLEST:
         return value
     present = np.logical_or.reduce([amounts[measure.name] > 0 for measure in atom.measures()])
     return np.where(present & (value < SMALLEST), SMALLEST, value)
