@@ -3,7 +3,7 @@
 import json
 from collections.abc import Mapping, Sequence
 from concurrent.futures import ThreadPoolExecutor
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Any
 
@@ -14,6 +14,7 @@ from recordwise.books import Head
 from recordwise.errors import ParameterError
 from recordwise.policy import Policy
 from recordwise.published import NOT_PRIVATE, PRIVATE, ReleasedTable, write_csv, write_parquet
+from recordwise.report.kept import page_json
 from recordwise.report.page import page_html
 from recordwise.report.parts import Part
 from recordwise.report.preview import table_preview
@@ -42,6 +43,8 @@ class Release:
     """False where a seeded generator drew the noise."""
     parts: tuple[Part, ...] = ()
     """Each statistic of each table with its own policy and noise, for the page."""
+    labels: Mapping[str, str] = field(default_factory=dict)
+    """The words of the page this release was read back from."""
 
     @property
     def table(self) -> pa.Table:
@@ -99,8 +102,10 @@ class Release:
     def save(self, folder: str | Path, *, csv: bool = True, labels: Mapping[str, str] | None = None) -> Path:
         """Write everything into a new folder, all or nothing.
 
-        ``labels`` are the words report.html asks an establishment in: ``{"emp": "employees", "naics=21": "Mining"}``.
+        ``labels`` are the words report.html asks an establishment in: ``{"emp": "employees", "naics=21": "Mining"}``; without them
+        those of the folder the release was read from.
         """
+        words = self.labels if labels is None else labels
         with new_folder(folder) as staging:
             with ThreadPoolExecutor() as pool:
                 kinds = (write_parquet, write_csv) if csv else (write_parquet,)
@@ -109,8 +114,8 @@ class Release:
                 job.result()
             policies = {"mark": self.mark, "tight": self.policy.to_json(), "paper": self.paper_policy.to_json()}
             write_json(policies, staging / "policy.json")
-            write_json(self.to_json(), staging / "release.json")
-            page = page_html(self, files=self._files(csv=csv), labels=labels)
+            write_json(self.to_json() | {"page": page_json(self, words)}, staging / "release.json")
+            page = page_html(self, files=self._files(csv=csv), labels=words)
             (staging / "report.html").write_text(page, encoding="utf-8")
         return Path(folder)
 
@@ -125,7 +130,7 @@ class Release:
         return found
 
     def to_json(self) -> dict[str, Any]:
-        """What release.json says: no row count, no number of non-empty cells, nothing from exact totals."""
+        """What release.json says, and the page: no row count, no number of non-empty cells, nothing from exact totals."""
         return {
             "recordwise_release": FORMAT,
             "mark": self.mark,

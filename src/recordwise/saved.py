@@ -2,6 +2,7 @@
 
 import json
 from collections.abc import Mapping
+from dataclasses import replace
 from pathlib import Path
 from typing import Any
 
@@ -13,10 +14,11 @@ from recordwise.fingerprint import digest_of
 from recordwise.policy import Policy
 from recordwise.published import PRIVATE, ReleasedTable, marks, read_tables
 from recordwise.release import FORMAT, Release
+from recordwise.report.kept import parts_of
 
-WRITTEN_ANEW = ("recordwise_release", "mark", "digest", "ledger", "flags", "accuracy")
+WRITTEN_ANEW = ("recordwise_release", "mark", "digest", "ledger", "flags", "accuracy", "page")
 """What ``Release.to_json`` adds to the description by itself."""
-UNREADABLE = (OSError, ValueError, KeyError, TypeError, AttributeError, pa.ArrowException)
+UNREADABLE = (OSError, ValueError, LookupError, TypeError, AttributeError, pa.ArrowException)
 
 
 def load_release(folder: str | Path) -> Release:
@@ -41,7 +43,13 @@ def load_release(folder: str | Path) -> Release:
         )
     if digest_of({table.name: table.data for table in release.tables}, release.policy) != release.digest:
         raise SourceError(source=f"'{folder}'", problem="its tables or its policy are not those that were released")
-    return release
+    if not release.parts:
+        return release
+    told = sum((part.policy for part in release.parts), Policy())
+    if told != release.policy:
+        raise SourceError(source=f"'{folder}'", problem="the parts it keeps for its page do not add up to its policy")
+    # Equal, and its terms come in the order of the plan again: the page tells them in that order.
+    return replace(release, policy=told)
 
 
 def disagreement(said: Mapping[str, str]) -> str:
@@ -52,6 +60,8 @@ def disagreement(said: Mapping[str, str]) -> str:
 
 
 def _release(stated: dict[str, Any], policies: dict[str, Any], tables: dict[str, pa.Table]) -> Release:
+    # The first folders kept nothing for the page.
+    page = stated.get("page")
     return Release(
         tables=tuple(_table(name, tables[name], list(stated["accuracy"][name])) for name in stated["accuracy"]),
         policy=Policy.from_json(policies["tight"]),
@@ -60,6 +70,8 @@ def _release(stated: dict[str, Any], policies: dict[str, Any], tables: dict[str,
         digest=str(stated["digest"]),
         head=Head(length=int(stated["ledger"]["length"]), digest=str(stated["ledger"]["digest"])),
         private=stated["mark"] == PRIVATE,
+        parts=() if page is None else parts_of(page),
+        labels={} if page is None else {str(name): str(word) for name, word in page["labels"].items()},
     )
 
 

@@ -163,6 +163,7 @@ def test_files_have_the_same_shape_whoever_is_in_the_data(left: int, tmp_path: P
     )
     assert [path.name for path in sorted(full.iterdir())] == [path.name for path in sorted(fewer.iterdir())]
     assert described(full) == described(fewer)
+    assert {"labels", "parts", "policies", "sizes", "variances"} == set(described(full)["page"])
     assert (full / "policy.json").read_bytes() == (fewer / "policy.json").read_bytes()
     for path in sorted(full.glob("*.parquet")):
         assert shape(path) == shape(fewer / path.name)

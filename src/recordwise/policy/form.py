@@ -31,12 +31,20 @@ def policy_json(policy: Policy) -> dict[str, Any]:
     }
 
 
+def policy_json_as_told(policy: Policy) -> dict[str, Any]:
+    """The same policy with its terms in the order it tells them; read back, it tells them in that order again."""
+    return policy_json(policy) | {"rho": _rows(policy.rho), "delta": _rows(policy.delta_terms)}
+
+
 def _terms_json(terms: Terms) -> list[Any]:
-    rows = [
+    return sorted(_rows(terms), key=lambda row: json.dumps(row[1:], sort_keys=True))
+
+
+def _rows(terms: Terms) -> list[Any]:
+    return [
         [fraction_text(coefficient), condition.to_json(), atom.to_json()]
         for (condition, atom), coefficient in terms.items()
     ]
-    return sorted(rows, key=lambda row: json.dumps(row[1:], sort_keys=True))
 
 
 def policy_from_json(form: Any) -> Policy:

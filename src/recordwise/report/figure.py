@@ -54,11 +54,20 @@ def _brief(value: float) -> float | int | None:
 
 
 def figure_of(
-    policy: Policy, parts: Sequence[Part], measure: Measure, label: str, record: Mapping[str, Any], reach: float
+    policy: Policy,
+    parts: Sequence[Part],
+    measure: Measure,
+    label: str,
+    record: Mapping[str, Any],
+    sizes: tuple[float, ...],
 ) -> Figure:
-    sizes = tuple(spread(float(measure.step), reach, POINTS))
     losses = tuple(losses_along(policy, record, measure.name, sizes))
     return Figure(measure=measure, label=label, sizes=sizes, losses=losses, noises=noise_lines(parts, measure, sizes))
+
+
+def sizes_up_to(measure: Measure, reach: float) -> tuple[float, ...]:
+    """Where the charts of a measure are drawn."""
+    return tuple(spread(float(measure.step), reach, POINTS))
 
 
 def noise_lines(parts: Sequence[Part], measure: Measure, sizes: Sequence[float]) -> tuple[Line, ...]:
@@ -66,7 +75,7 @@ def noise_lines(parts: Sequence[Part], measure: Measure, sizes: Sequence[float])
     found: list[tuple[tuple[float, ...], dict[str, list[str]]]] = []
     summed = [part for part in parts if part.kind == SUM and part.measure == measure.name]
     for part in summed:
-        for ending, mechanism in _extremes(part):
+        for ending, mechanism in extremes(part):
             curve = _relative(mechanism, part, sizes)
             same = (names for other, names in found if np.allclose(curve, other, rtol=SAME, atol=0.0, equal_nan=True))
             names = next(same, None)
@@ -88,7 +97,7 @@ def _line_name(names: Mapping[str, Sequence[str]], every: int) -> str:
     return ", ".join(told)
 
 
-def _extremes(part: Part) -> tuple[tuple[str, Any], ...]:
+def extremes(part: Part) -> tuple[tuple[str, Any], ...]:
     """The mechanism; where groups have their own, those of the least and of the most noise."""
     if len(part.mechanisms) < 2:
         return tuple(("", mechanism) for mechanism in part.mechanisms)
@@ -97,10 +106,16 @@ def _extremes(part: Part) -> tuple[tuple[str, Any], ...]:
 
 
 def _relative(mechanism: Any, part: Part, sizes: Sequence[float]) -> tuple[float, ...]:
+    return tuple(float(y) for y in np.sqrt(variances(mechanism, part, sizes)) / np.asarray(sizes))
+
+
+def variances(mechanism: Any, part: Part, sizes: Sequence[float]) -> list[float]:
+    """The variance of the noise at totals of these sizes; infinite where there is none."""
     totals = np.asarray(sizes)
     given = np.stack([totals, np.zeros_like(totals)]) if getattr(mechanism, "signed", False) else totals
     with np.errstate(all="ignore"):
-        return tuple(float(y) for y in np.sqrt(mechanism.variance(given, step=part.step)) / totals)
+        found = np.broadcast_to(np.asarray(mechanism.variance(given, step=part.step), np.float64), totals.shape)
+    return [float(value) if math.isfinite(value) else math.inf for value in found]
 
 
 def draw(figure: Figure, number: int) -> Html:

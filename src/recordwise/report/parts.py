@@ -42,9 +42,11 @@ class Part:
     measure: str | None = None
     step: Fraction = Fraction(1)
     mechanisms: tuple[Any, ...] = ()
-    """Those that serve its cells: their variance tells how large the noise is at a total."""
+    """Those that serve its cells, or what was kept of them: their variance tells how large the noise is at a total."""
     stays: bool = True
     """Whether a record keeps its cell whatever its measures are."""
+    cut_down: bool = False
+    """Whether large records were counted in part only."""
 
 
 def plan_parts(plan: Plan, names: Sequence[str]) -> tuple[Part, ...]:
@@ -71,6 +73,7 @@ def foreign_part(name: str, policy: Policy) -> Part:
 
 def _part(plan: Plan, table: PlannedTable, name: str, statistic: Drawable, *, stays: bool) -> Part:
     measure = getattr(statistic, "measure", None)
+    served = possible_mechanisms(plan, table, statistic)
     kind = SUM if isinstance(statistic, Sum) else COUNT if isinstance(statistic, (Count, CountDistinct)) else OTHER
     return Part(
         table=name,
@@ -80,8 +83,9 @@ def _part(plan: Plan, table: PlannedTable, name: str, statistic: Drawable, *, st
         policy=_within(statistic_policy(statistic, table.shape, plan.schema, tight=True), table),
         measure=measure,
         step=policy_measure(measure, plan.schema).step if measure else Fraction(1),
-        mechanisms=possible_mechanisms(plan, table, statistic),
+        mechanisms=served,
         stays=stays,
+        cut_down=any(getattr(mechanism, "to", None) is not None for mechanism in served),
     )
 
 

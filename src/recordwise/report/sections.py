@@ -4,7 +4,7 @@ from recordwise.published import PRIVATE
 from recordwise.report.asking import asked
 from recordwise.report.captioned import captioned, scroll
 from recordwise.report.comparing import comparison_table
-from recordwise.report.spending import books, formulas, in_words, spending_table
+from recordwise.report.spending import books, formulas, in_words, spending_table, whole_formula
 from recordwise.report.tables import accuracy_table, downloads, first_view
 from recordwise.report.view import View
 from recordwise.showing import Html, element, joined
@@ -51,11 +51,15 @@ def ask(view: View) -> Html:
 def sizes(view: View) -> Html | None:
     if not view.figures:
         return None
+    lower = (
+        "the lower one, on the same axis, how large the noise of a published total of that size is"
+        if view.release.parts
+        else "the lower one is empty, because this release was saved without what it would show"
+    )
     intro = element(
         "p",
-        "The upper chart shows what a record of each size loses, everything else as you typed it; the lower one, on the same axis, "
-        "how large the noise of a published total of that size is. Both scales are logarithmic. Point at a chart, or move the "
-        "slider below it with the arrow keys, to read it.",
+        f"The upper chart shows what a record of each size loses, everything else as you typed it; {lower}. Both scales are "
+        "logarithmic. Point at a chart, or move the slider below it with the arrow keys, to read it.",
     )
     return _section("sizes", intro, *(captioned(figure, number) for number, figure in enumerate(view.figures)))
 
@@ -114,7 +118,7 @@ def notes(view: View) -> dict[str, dict[str, str]]:
     """Which variables are not unbiased, and why: as flagged in the files, and sums of records that were cut down."""
     found = {table: dict(flags) for table, flags in view.description.get("flags", {}).items()}
     for part in view.release.parts:
-        if any(getattr(mechanism, "to", None) is not None for mechanism in part.mechanisms):
+        if part.cut_down:
             found.setdefault(part.table, {}).setdefault(part.statistic, CUT_DOWN)
     return found
 
@@ -151,7 +155,7 @@ def _browser(view: View, level: float) -> Html:
 
 def spent(view: View) -> Html:
     release = view.release
-    table = scroll(spending_table(release.parts), TITLES["spent"]) if release.parts else None
+    table = scroll(spending_table(release.parts), TITLES["spent"]) if release.parts else element("p", NO_PARTS)
     return _section(
         "spent",
         element("p", "", id="budget-told", class_="told"),
@@ -160,12 +164,16 @@ def spent(view: View) -> Html:
             "details",
             element("summary", "The rule in words and in formulas"),
             element("p", in_words(release.policy)),
-            formulas(release.parts),
+            formulas(release.parts) if release.parts else whole_formula(release.policy),
         ),
         element("details", element("summary", "The books"), books(view.description, release.digest, release.head)),
     )
 
 
+NO_PARTS = (
+    "This release was saved without the parts it was made of, so this page cannot say what each statistic cost, nor draw the noise "
+    "of totals above. The loss of a record, which is their sum, is complete."
+)
 WORDS = {
     "Privacy loss (ρ)": (
         "The published bound on what can be learned about one record, whatever else is known: 0 is nothing, below 0.1 very little; "

@@ -36,12 +36,19 @@ def formulas(parts: Sequence[Part]) -> Html:
     tables: dict[tuple[str, Policy], list[str]] = {}
     for part in parts:
         tables.setdefault((part.statistic, part.policy), []).append(part.table)
-    found = []
-    for (statistic, policy), names in tables.items():
-        lines = policy_lines(policy) + [f"delta: {line}" for line in terms_lines(policy.delta_terms)]
-        found.append(element("dt", f"{statistic} ({', '.join(names)})"))
-        found.append(element("dd", *(element("code", line) for line in lines[:MOST_LINES]), _more(len(lines))))
+    found = [_formula(f"{statistic} ({', '.join(names)})", policy) for (statistic, policy), names in tables.items()]
     return element("dl", joined(found), class_="formulas")
+
+
+def whole_formula(policy: Policy) -> Html:
+    """The same for everything at once."""
+    return element("dl", _formula("all statistics together", policy), class_="formulas")
+
+
+def _formula(name: str, policy: Policy) -> Html:
+    lines = policy_lines(policy) + [f"delta: {line}" for line in terms_lines(policy.delta_terms)]
+    shown = element("dd", *(element("code", line) for line in lines[:MOST_LINES]), _more(len(lines)))
+    return joined([element("dt", name), shown])
 
 
 def _more(lines: int) -> str:

@@ -5,12 +5,12 @@ from dataclasses import dataclass
 from fractions import Fraction
 from typing import Any, Protocol
 
-from recordwise.policy import Policy
+from recordwise.policy import Measure, Policy
 from recordwise.published import PRIVATE, ReleasedTable
 from recordwise.report.change import BAND_LOSS, has_band
 from recordwise.report.example import reach_of, start_record
 from recordwise.report.fields import Field, fields_of
-from recordwise.report.figure import LEFT, LOSSES, NOISES, RIGHT, Figure, figure_of
+from recordwise.report.figure import LEFT, LOSSES, NOISES, RIGHT, Figure, figure_of, sizes_up_to
 from recordwise.report.parts import Part
 from recordwise.report.sentences import DELTA, SENTENCES
 from recordwise.report.tables import ROOM, table_json
@@ -76,10 +76,23 @@ def _figures(
 ) -> tuple[Figure, ...]:
     found = []
     for measure in release.policy.measures():
-        reach = reach_of(release.policy, measure, start, bound_of(description, measure.name))
         label = labels.get(measure.name, measure.name)
-        found.append(figure_of(release.policy, release.parts, measure, label, start, reach))
+        sizes = sizes_up_to(measure, _reach(release.policy, description, measure, start))
+        found.append(figure_of(release.policy, release.parts, measure, label, start, sizes))
     return tuple(found)
+
+
+def _reach(policy: Policy, description: dict[str, Any], measure: Measure, start: dict[str, Any]) -> float:
+    return reach_of(policy, measure, start, bound_of(description, measure.name))
+
+
+def sizes_of(release: Published) -> dict[str, tuple[float, ...]]:
+    """Where the charts of each measure are drawn, whatever words they have."""
+    policy, description = release.policy, release.to_json()
+    start = start_record(policy, fields_of(policy, {}))
+    return {
+        measure.name: sizes_up_to(measure, _reach(policy, description, measure, start)) for measure in policy.measures()
+    }
 
 
 def bound_of(description: dict[str, Any], name: str) -> float:
@@ -118,6 +131,10 @@ def why_no_band(parts: Sequence[Part]) -> str | None:
     """Why the page cannot say which sizes are indistinguishable, where it cannot."""
     if has_band(parts):
         return None
+    if not parts:
+        return "this release was saved without the parts it was made of"
     if any(part.policy.delta_terms for part in parts):
         return "which cells are listed was itself decided from the data"
-    return "the tables sort records by size, so that another size may mean another cell"
+    if not all(part.stays for part in parts):
+        return "the tables sort records by size, so that another size may mean another cell"
+    return "a part of the loss is known for whole records only"
