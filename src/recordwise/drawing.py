@@ -7,11 +7,12 @@ from typing import Any
 
 import numpy as np
 
-from recordwise.drawn import Drawn, average, draw_quantiles
+from recordwise.drawn import Drawn, Side, average, draw_quantiles, gaussian_reach
 from recordwise.engines.results import TableTotals
 from recordwise.engines.wide import integers
 from recordwise.exact import Number
 from recordwise.mechanisms import Noisy
+from recordwise.mechanisms.gaussian_noise import GaussianNoise
 from recordwise.mechanisms.transforming import TransformedNoise
 from recordwise.noise import BitSource, Seeded
 from recordwise.plan import Measure, Plan, PlannedTable
@@ -133,8 +134,8 @@ def draw_table(prepared: PreparedTable, exact: TableTotals, rng: BitSource) -> t
         bins = exact.bins[tree.bins]
         drawn |= draw_quantiles(tree.shares, tree.mechanism, tree.measure, bins, cells, rng, level=prepared.level)
     for alias, both in prepared.averages.items():
-        of_sum, of_count = (_estimated(part, noisy[part], cells, (1 + prepared.level) / 2) for part in both)
-        drawn[alias] = average(alias, of_sum, of_count)
+        of_sum, of_count = (_side(noisy[part], cells, prepared.level) for part in both)
+        drawn[alias] = average(alias, drawn[both[0]], drawn[both[1]], sides=(of_sum, of_count))
     return tuple(drawn[alias] for alias in dict.fromkeys([*prepared.asked, *drawn]))
 
 
@@ -157,6 +158,16 @@ def _estimated(alias: str, parts: Sequence[Part], cells: int, level: float) -> D
         for name, column in columns.items():
             full.setdefault(name, np.empty(cells, dtype=column.dtype))[rows] = column
     return Drawn(alias=alias, **full)
+
+
+def _side(parts: Sequence[Part], cells: int, level: float) -> Side:
+    """What a ratio of this level needs of one of its two answers."""
+    found = _estimated("", parts, cells, (1 + level) / 2)
+    reach = np.full(cells, np.nan)
+    for part in parts:
+        if isinstance(part.mechanism, GaussianNoise):
+            reach[part.rows] = gaussian_reach(part.mechanism.noise_sigma, part.noisy.grid, level=level)
+    return Side(value=np.asarray(found.value, np.float64), low=found.low, high=found.high, reach=reach)
 
 
 def _values(part: Part, level: float) -> dict[str, Any]:

@@ -10,7 +10,7 @@ from recordwise.noise import BitSource
 from recordwise.plan import Plan
 from recordwise.plan.lowering import POSITION, total_name
 from recordwise.plan.selection import KeySelection, SelectFrom
-from recordwise.selection import passing_empty_cells, truncated_intervals
+from recordwise.selection import passing_empty_cells, truncated_deviations, truncated_intervals
 from recordwise.sensitive import Sensitive
 
 IntArray = np.ndarray[tuple[int, ...], np.dtype[np.int64]]
@@ -66,12 +66,12 @@ def _moved(bins: pa.Table, place: IntArray) -> pa.Table:
 
 
 def _counts(selection: KeySelection, noisy: IntArray, *, least: int, level: float) -> Drawn:
-    """The counts that selected, free of charge: biased given selection, with the interval of the truncated law (T-TRUNCATED)."""
+    """The counts that selected, at no cost: biased given selection; deviation and interval of the truncated law (T-TRUNCATED)."""
     low, high = truncated_intervals(selection.law, noisy, level=level, least=least)
     return Drawn(
         alias=selection.alias,
         value=noisy,
-        standard_error=np.full(len(noisy), np.sqrt(selection.law.noise.variance)),
+        standard_error=truncated_deviations(selection.law, noisy, least=least),
         low=low.astype(np.float64),
         high=high.astype(np.float64),
         flag=SELECTED_ON,

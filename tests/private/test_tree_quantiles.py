@@ -3,15 +3,23 @@
 from fractions import Fraction
 
 import numpy as np
+import pyarrow as pa
 import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
+from scipy.optimize import isotonic_regression
 from scipy.stats import binom
 
+from recordwise.drawn import quantiles
 from recordwise.errors import ParameterError
 from recordwise.noise import Seeded
+from recordwise.plan import Measure
+from recordwise.plan.bin_trees import BIN, HELD
+from recordwise.plan.lowering import POSITION
 from recordwise.quantiles import Grid, TreeQuantile
-from recordwise.quantiles.least_squares import consistent_leaves, exact_levels, excess_variance, monotone
+from recordwise.quantiles.least_squares import consistent_leaves, exact_levels, excess_variance, isotonic_root
+from recordwise.quantiles.node_sums import log_characteristic, node_weights, reaches
+from recordwise.sensitive import Sensitive
 
 FALSE_ALARM = 1e-9
 
@@ -67,14 +75,100 @@ def test_a_record_moves_one_node_of_each_level_by_one_so_the_loss_is_rho():
 
 
 @settings(max_examples=60, deadline=None)
-@given(st.lists(st.floats(-50, 50), min_size=2, max_size=40), st.integers(0, 2**32))
-@pytest.mark.theorem("T-MONOTONE")
-def test_making_a_curve_monotone_never_moves_it_away_from_a_monotone_truth(noise, seed):
-    truth = np.sort(np.random.default_rng(seed).normal(scale=20, size=len(noise)))
-    curve = (truth + np.array(noise))[None, :]
-    settled = monotone(curve)
-    assert np.all(np.diff(settled) >= 0)
-    assert np.abs(settled - truth).max() <= np.abs(curve - truth).max() + 1e-9
+@given(st.lists(st.floats(-50, 50), min_size=1, max_size=40))
+@pytest.mark.theorem("T-ISOTONE")
+def test_the_root_is_where_the_nearest_rising_curve_stops_being_negative(values):
+    curve = np.array([*values, 1e6])
+    nearest = isotonic_regression(curve).x
+    root = int(isotonic_root(curve[None, :])[0])
+    assert np.all(nearest[:root] < 1e-9)
+    assert np.all(nearest[root:] > -1e-9)
+
+
+@pytest.mark.theorem("T-ISOTONE")
+def test_the_root_lies_between_the_first_and_the_last_change_of_sign():
+    curves = np.random.default_rng(1).normal(size=(2000, 16)) + np.linspace(-1, 1, 16)
+    root = isotonic_root(curves)
+    first = np.where((curves >= 0).any(axis=1), np.argmax(curves >= 0, axis=1), 15)
+    negative = curves < 0
+    after = np.where(negative.any(axis=1), 16 - np.argmax(negative[:, ::-1], axis=1), 0)
+    assert np.all((first <= root) & (root <= np.minimum(after, 15)))
+
+
+@pytest.mark.theorem("T-ISOTONE")
+@pytest.mark.parametrize(("size", "p"), [(100, 0.9), (100, 0.5), (1000, 0.99)])
+def test_the_estimate_of_a_small_cell_is_about_as_often_too_high_as_too_low(size, p):
+    """2,000 trees at rho .1. Exact binomial bounds at 1e-9 around 40 to 60 % of the misses; half-running-maximum, the estimate of
+    before, was too high in 99.7, 89 and 99.7 % of the cells."""
+    mechanism = TreeQuantile(grid=Grid.log(1, 10**7, bits=10), rho=0.1)
+    leaves = leaves_of(heavy_tailed(1, size, seed=7), mechanism.grid)
+    noisy = mechanism.release(np.repeat(leaves, 2000, axis=0), rng=Seeded(size))
+    truth, found = grid_quantiles(leaves, p)[0], mechanism.estimate(noisy, p=p).value
+    above, below = int(np.sum(found > truth)), int(np.sum(found < truth))
+    assert binom.sf(above - 1, above + below, 0.6) > FALSE_ALARM
+    assert binom.sf(below - 1, above + below, 0.6) > FALSE_ALARM
+
+
+@pytest.mark.theorem("T-REACH")
+@pytest.mark.parametrize("bits", [1, 2, 3, 6])
+@pytest.mark.parametrize("p", [0.5, 0.1, 0.97])
+def test_the_weights_of_the_nodes_are_those_of_the_normal_equations(bits, p):
+    matrix = design(bits)
+    wanted = np.tril(np.ones((2**bits, 2**bits))) - p
+    dense = wanted @ np.linalg.inv(matrix.T @ matrix) @ matrix.T
+    listed = list(node_weights(bits, p))
+    for row, exact in enumerate(dense):
+        found = np.concatenate([np.repeat(weight[row], round(number[row])) for weight, number in listed])
+        assert np.allclose(np.sort(found), np.sort(exact), atol=1e-12)
+
+
+@pytest.mark.theorem("T-REACH")
+@pytest.mark.parametrize("sigma", [1.0, 1.4, 6.0])
+def test_the_characteristic_function_is_the_sum_over_the_lattice(sigma):
+    points = np.arange(-80, 81)
+    weights = np.exp(-(points**2) / (2 * sigma**2))
+    u = np.linspace(-12, 12, 301)
+    exact = (np.cos(np.outer(u, points)) @ weights) / weights.sum()
+    found = np.exp(log_characteristic(sigma, u))
+    assert np.allclose(found, exact, atol=1e-11)
+    assert np.all(found > 0)
+
+
+def exact_tail(bits, p, sigma, row, places):
+    """P(sum of weighted lattice noises > place), by adding up all combinations of the nodes of a small tree."""
+    noise = np.arange(-12, 13)
+    chances = np.exp(-(noise**2) / (2 * sigma**2))
+    totals, masses = np.zeros(1), np.ones(1)
+    for weight, number in node_weights(bits, p):
+        for _ in range(round(number[row])):
+            totals = np.round((totals[:, None] + weight[row] * noise).ravel(), 9)
+            masses = (masses[:, None] * chances / chances.sum()).ravel()
+            totals, back = np.unique(totals, return_inverse=True)
+            masses = np.bincount(back, weights=masses)
+    return np.array([masses[totals > place].sum() for place in places])
+
+
+@pytest.mark.theorem("T-REACH")
+@pytest.mark.parametrize("level", [0.5, 0.9, 0.95, 0.999])
+@pytest.mark.parametrize("sigma", [Fraction(1), Fraction(5, 2)])
+def test_errors_pass_the_reach_with_half_of_what_may_miss_at_most_and_not_much_less(level, sigma):
+    for bits, p in ((1, 0.5), (1, 0.9), (2, 0.5)):
+        found = reaches(bits, p, sigma, level)
+        deviation = float(sigma) * np.sqrt(excess_variance(bits, p))
+        for row in range(2**bits):
+            beyond, before = exact_tail(bits, p, float(sigma), row, [found[row], found[row] - 0.08 * deviation[row]])
+            assert beyond <= (1 - level) / 2
+            if sigma > 1 and level in (0.9, 0.95):
+                # A shorter reach would not do: no more than rounding and smoothing is given away.
+                assert before > 0.9 * (1 - level) / 2
+
+
+@pytest.mark.theorem("T-REACH")
+def test_the_reach_of_a_large_tree_is_that_of_the_normal_law_to_two_percent():
+    found = reaches(8, 0.9, Fraction(7), 0.95) / (7 * np.sqrt(excess_variance(8, 0.9)))
+    assert 1.96 < found.min() <= found.max() < 2.005
+    certain = reaches(3, 0.5, Fraction(7), 1 - 1e-12)
+    assert np.allclose(certain, 7 * np.sqrt(excess_variance(3, 0.5) * 2 * np.log(2e12)))
 
 
 def heavy_tailed(cells, size, seed):
@@ -100,24 +194,22 @@ def grid_quantiles(leaves, p):
 def test_the_interval_holds_the_quantile_with_at_least_its_level(p, size):
     """1,500 cells at level 0.9: up to 10 % may miss. The count of misses is held against Binomial(1500, 0.1); what misses 0.15
     or more is found out with probability above 0.999, as the interval of the next test is."""
-    misses = count_misses(p, size, reach=1.0)
+    misses = count_misses(p, size)
     assert binom.sf(misses - 1, 1500, 0.1) > FALSE_ALARM
 
 
 @pytest.mark.theorem("T-INVERT")
-def test_an_interval_of_less_reach_is_caught():
-    misses = count_misses(0.5, 600, reach=0.05)
+def test_an_interval_for_less_noise_than_was_drawn_is_caught():
+    misses = count_misses(0.5, 600, drawn=0.005)
     assert binom.sf(misses - 1, 1500, 0.1) < FALSE_ALARM
 
 
-def count_misses(p, size, reach):
+def count_misses(p, size, drawn=0.5):
     mechanism = TreeQuantile(grid=Grid.log(1, 10**7, bits=8), rho=0.5)
     leaves = leaves_of(heavy_tailed(1500, size, seed=size), mechanism.grid)
     truth = grid_quantiles(leaves, p)
-    noisy = mechanism.release(leaves, rng=Seeded(size + int(100 * p)))
-    # A level whose bound is the wanted share of that of 0.9: sqrt(2 ln(2/a)) scales with it.
-    level = 0.9 if reach == 1.0 else 1 - 2 * (0.05 ** (reach**2))
-    found = mechanism.estimate(noisy, p=p, level=level)
+    noisy = TreeQuantile(grid=mechanism.grid, rho=drawn).release(leaves, rng=Seeded(size + int(100 * p)))
+    found = mechanism.estimate(noisy, p=p, level=0.9)
     assert np.all((found.low < found.value) & (found.value <= found.high))
     return int(np.sum((truth <= found.low) | (truth > found.high)))
 
@@ -187,3 +279,43 @@ def test_grid_points_are_certified_floors_and_values_belong_to_the_first_point_n
 def test_grids_and_trees_that_make_no_sense_are_refused(build):
     with pytest.raises(ParameterError):
         build()
+
+
+def test_every_block_of_cells_gets_its_own_records(monkeypatch):
+    """Blocks of three cells at next to no noise: each cell's quantile is that of its own values, in every block."""
+    grid = Grid.linear(0, 255, bits=8)
+    monkeypatch.setattr(quantiles, "NODES_AT_ONCE", 3 * 2 * grid.size)
+    values = np.random.default_rng(4).integers(0, 256, size=(10, 51))
+    leaves = leaves_of(values, grid)
+    leaves[5] = 0
+    position, point = np.nonzero(leaves)
+    shuffled = np.random.default_rng(5).permutation(len(position))
+    columns = {POSITION: position[shuffled], BIN: point[shuffled], HELD: leaves[position, point][shuffled]}
+    mechanism = TreeQuantile(grid=grid, rho=10**9)
+    drawn = quantiles.draw_quantiles(
+        {"half": Fraction(1, 2), "most": Fraction(9, 10)},
+        mechanism,
+        Measure.of("emp", bound=255),
+        Sensitive(pa.table(columns)),
+        10,
+        Seeded(1),
+        level=0.95,
+    )
+    filled = np.arange(10) != 5
+    for alias, p in (("half", 0.5), ("most", 0.9)):
+        assert drawn[alias].value.shape == (10,)
+        assert np.array_equal(drawn[alias].value[filled], grid_quantiles(leaves, p)[filled])
+
+
+def test_an_upper_end_at_the_end_of_the_grid_is_left_empty_unless_the_measure_ends_there_too():
+    grid = Grid.log(1, 1000, bits=4)
+    mechanism = TreeQuantile(grid=grid, rho="0.01")
+    nothing = Sensitive(pa.table({name: pa.array([], pa.int64()) for name in (POSITION, BIN, HELD)}))
+    for bound, expected in ((None, None), (1001, None), (1000, 1000), (500, 1000)):
+        measure = Measure.of("emp", bound=bound)
+        shares = {"q": Fraction(9, 10)}
+        drawn = quantiles.draw_quantiles(shares, mechanism, measure, nothing, 50, Seeded(2), level=0.95)["q"]
+        highs = drawn.columns()["q_high"].to_pylist()
+        assert highs.count(expected) > 40
+        assert all(high is None or high <= 1000 for high in highs)
+        assert set(drawn.columns()["q_low"].to_pylist()) == {0.0}

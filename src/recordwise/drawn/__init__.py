@@ -2,6 +2,7 @@
 
 from recordwise.drawn.averages import average
 from recordwise.drawn.quantiles import draw_quantiles
+from recordwise.drawn.ratios import Side, gaussian_reach
 from recordwise.drawn.variable import NOT_UNBIASED, SELECTED_ON, Drawn
 
-__all__ = ["NOT_UNBIASED", "SELECTED_ON", "Drawn", "average", "draw_quantiles"]
+__all__ = ["NOT_UNBIASED", "SELECTED_ON", "Drawn", "Side", "average", "draw_quantiles", "gaussian_reach"]

@@ -2,25 +2,18 @@
 
 import numpy as np
 
+from recordwise.drawn.ratios import Side, ratio_interval
 from recordwise.drawn.variable import NOT_UNBIASED, Drawn
 
+ONE_RECORD = 1.0
 
-def average(alias: str, total: Drawn, count: Drawn) -> Drawn:
-    """The ratio, with an interval of level 1 - a where both parts have intervals of level 1 - a/2.
 
-    Where the count may be 0 there is no interval, and no value where the noisy count is not positive.
-    """
+def average(alias: str, total: Drawn, count: Drawn, *, sides: tuple[Side, Side]) -> Drawn:
+    """The ratio with its interval in every cell (T-RATIO); no value and no error where the noisy count is not positive."""
+    known = count.value > 0
     with np.errstate(divide="ignore", invalid="ignore", over="ignore"):
-        value = np.where(count.value > 0, total.value / count.value, np.nan)
-        spread = np.sqrt(total.standard_error**2 + value**2 * count.standard_error**2) / count.value
-        low = total.low / np.where(total.low >= 0, count.high, count.low)
-        high = total.high / np.where(total.high >= 0, count.low, count.high)
-    known = count.low > 0
-    return Drawn(
-        alias=alias,
-        value=value,
-        standard_error=spread,
-        low=np.where(known, np.nextafter(low, -np.inf), np.nan),
-        high=np.where(known, np.nextafter(high, np.inf), np.nan),
-        flag=f"{NOT_UNBIASED}: a ratio of two noisy numbers",
-    )
+        value = np.where(known, total.value / count.value, np.nan)
+        error = np.sqrt(total.standard_error**2 + value**2 * count.standard_error**2) / count.value
+    low, high = ratio_interval(*sides, least=ONE_RECORD)
+    flag = f"{NOT_UNBIASED}: a ratio of two noisy numbers"
+    return Drawn(alias=alias, value=value, standard_error=error, low=low, high=high, flag=flag)

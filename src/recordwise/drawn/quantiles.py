@@ -52,10 +52,11 @@ def _places(parts: list[QuantileEstimates]) -> dict[str, IntArray]:
 
 
 def _drawn(alias: str, places: dict[str, IntArray], mechanism: TreeQuantile, measure: Measure) -> Drawn:
-    """Grid positions as amounts. Values up to the first point may be 0; values at the last may reach the measure's public bound."""
+    """Grid positions as amounts. Values up to the first point may be 0. An upper end at the last point says nothing and is left
+    empty, unless the measure's public bound is no larger."""
     points = np.array([float(steps * measure.step) for steps in mechanism.grid.steps(measure.step)])
     below = np.concatenate([[0.0], points])
-    above = np.concatenate([points[:-1], [max(float(measure.bound), points[-1])]])
+    above = np.concatenate([points[:-1], [points[-1] if measure.bound <= points[-1] else np.nan]])
     spread: FloatArray = (points[places["spread_high"]] - below[places["spread_low"] + 1]) / 2
     return Drawn(
         alias=alias,

@@ -50,9 +50,8 @@ def excess_variance(bits: int, p: float) -> FloatArray:
     return total
 
 
-def monotone(values: FloatArray) -> FloatArray:
-    """The mean of the largest so far and the smallest to come: nondecreasing, and no farther from a nondecreasing truth
-    (T-MONOTONE)."""
-    forward = np.maximum.accumulate(values, axis=1)
-    backward = np.minimum.accumulate(values[:, ::-1], axis=1)[:, ::-1]
-    return np.asarray((forward + backward) / 2)
+def isotonic_root(values: FloatArray) -> np.ndarray[tuple[int, ...], np.dtype[np.int64]]:
+    """The first place where the nondecreasing curve nearest to each row is not negative, or the last place (T-ISOTONE): there the
+    sum of all that comes before is smallest."""
+    before = np.cumsum(values[:, :-1], axis=1)
+    return np.where(before.min(axis=1) < 0, np.argmin(before, axis=1) + 1, 0).astype(np.int64)

@@ -1,6 +1,5 @@
 """A quantile of each cell: noisy tree of counts, consistent, inverted."""
 
-import math
 from dataclasses import dataclass, replace
 from fractions import Fraction
 
@@ -12,7 +11,8 @@ from recordwise.exact import Number, positive, sqrt_upper
 from recordwise.noise import BitSource, DiscreteGaussian, Secure
 from recordwise.policy import Measure, Policy, constant
 from recordwise.quantiles.grid import Grid, IntArray
-from recordwise.quantiles.least_squares import Levels, consistent_leaves, exact_levels, excess_variance, monotone
+from recordwise.quantiles.least_squares import Levels, consistent_leaves, exact_levels, excess_variance, isotonic_root
+from recordwise.quantiles.node_sums import reaches
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -77,16 +77,13 @@ class TreeQuantile:
         return NoisyTrees(leaves=consistent_leaves(noisy), private=source.private)
 
     def estimate(self, noisy: NoisyTrees, *, p: float, level: float = 0.95) -> QuantileEstimates:
-        """The first point with at least a share p of the records, and an interval that holds with at least ``level`` (T-INVERT).
-
-        A larger p never gets a smaller point.
-        """
+        """The point where the noisy curve passes a share p of the records, about as often too high as too low (T-ISOTONE), and an
+        interval that holds the quantile with at least ``level`` (T-INVERT). A larger p never gets a smaller point."""
         upto = np.cumsum(noisy.leaves, axis=1)
-        rising = monotone(upto)
-        value = _first(rising >= p * np.maximum(rising[:, -1:], 0.0))
+        value = isotonic_root(upto - p * np.maximum(upto[:, -1:], 0.0))
         excess = upto - p * upto[:, -1:]
+        low, high = _inverted(excess, reaches(self.grid.bits, p, self.noise_sigma, level))
         deviation = float(self.noise_sigma) * np.sqrt(excess_variance(self.grid.bits, p))
-        low, high = _inverted(excess, deviation * math.sqrt(2 * math.log(2 / (1 - level))))
         spread_low, spread_high = _inverted(excess, deviation)
         return QuantileEstimates(
             value=value,

@@ -2,6 +2,13 @@
 
 from recordwise.selection.empty_cells import distinct_below, passing_empty_cells
 from recordwise.selection.law import GroupLoss, SelectionLaw
-from recordwise.selection.truncated import truncated_intervals
+from recordwise.selection.truncated import truncated_deviations, truncated_intervals
 
-__all__ = ["GroupLoss", "SelectionLaw", "distinct_below", "passing_empty_cells", "truncated_intervals"]
+__all__ = [
+    "GroupLoss",
+    "SelectionLaw",
+    "distinct_below",
+    "passing_empty_cells",
+    "truncated_deviations",
+    "truncated_intervals",
+]

@@ -1,7 +1,7 @@
-"""Intervals for a count that selected its own key: the noise is known to have passed a threshold (T-TRUNCATED)."""
+"""What is said of a count that selected its own key: the noise is known to have passed a threshold (T-TRUNCATED)."""
 
 import math
-from collections.abc import Callable
+from collections.abc import Callable, Iterator
 
 import numpy as np
 
@@ -32,6 +32,19 @@ def truncated_intervals(law: SelectionLaw, noisy: IntArray, *, level: float, lea
     return np.maximum(low, least), np.maximum(high, least)
 
 
+def truncated_deviations(law: SelectionLaw, noisy: IntArray, *, least: int) -> FloatArray:
+    """The standard deviation of the noisy count given that it passed, at the count whose median it is, ``least`` or more."""
+    noisy = np.asarray(noisy, np.int64)
+    found = np.full(noisy.shape, math.sqrt(law.noise.variance))
+    near = noisy - law.threshold <= 2 * math.ceil(TAIL * float(law.sigma))
+    if near.any():
+        values, back = np.unique(noisy[near], return_inverse=True)
+        first = np.full(len(values), least)
+        counts = _smallest(lambda counts: _at_least(law, values, counts) >= 0.5, first, values)
+        found[near] = _deviations(law, counts)[back]
+    return found
+
+
 def _inverted(law: SelectionLaw, values: IntArray, alpha: float, least: int, half: int) -> tuple[IntArray, IntArray]:
     """Counts that neither of two one-sided tests rejects, by bisection: both p-values are monotone in the count (T-TRUNCATED)."""
     first, limit = np.full(len(values), least), alpha / (1 + FLOAT_SLACK)
@@ -52,14 +65,26 @@ def _smallest(holds: Test, first: IntArray, last: IntArray) -> IntArray:
 
 
 def _at_least(law: SelectionLaw, values: IntArray, counts: IntArray) -> FloatArray:
-    """P(N >= value | N >= threshold) where the count is known: a ratio of two lattice tails, relative to the first weight."""
-    twice = 2 * float(law.sigma) ** 2
+    """P(N >= value | N >= threshold) where the count is known: a ratio of two lattice tails."""
+    reach = int(np.max(values) - law.threshold) + math.ceil(TAIL * float(law.sigma))
+    pairs = zip(values - law.threshold, _weights(law, counts, reach))
+    return np.array([weights[above:].sum() / weights.sum() for above, weights in pairs])
+
+
+def _deviations(law: SelectionLaw, counts: IntArray) -> FloatArray:
+    """The standard deviation of N given N >= threshold, where the count is known."""
+    found = []
+    for weights in _weights(law, counts, 2 * math.ceil(TAIL * float(law.sigma))):
+        offsets = np.arange(len(weights))
+        mean = np.average(offsets, weights=weights)
+        found.append(math.sqrt(np.average((offsets - mean) ** 2, weights=weights)))
+    return np.array(found)
+
+
+def _weights(law: SelectionLaw, counts: IntArray, reach: int) -> Iterator[FloatArray]:
+    """For each count the weights of N = threshold, threshold + 1, ..., relative to the largest."""
     gap = (law.threshold - counts).astype(np.float64)
-    reach = int(np.max(values) - law.threshold) + math.ceil(TAIL * float(law.sigma)) + int(max(0.0, -np.min(gap)))
-    offsets = np.arange(reach + 1, dtype=np.float64)
-    found = np.empty(len(values))
-    for row, (value, distance) in enumerate(zip(values, gap)):
-        exponents = -(offsets * (offsets + 2 * distance)) / twice
-        weights = np.exp(exponents - exponents.max())
-        found[row] = weights[value - law.threshold :].sum() / weights.sum()
-    return found
+    offsets = np.arange(reach + int(max(0.0, -np.min(gap))) + 1, dtype=np.float64)
+    for distance in gap:
+        exponents = -(offsets * (offsets + 2 * distance)) / (2 * float(law.sigma) ** 2)
+        yield np.exp(exponents - exponents.max())
