@@ -18,6 +18,7 @@ from recordwise.engines.wide import integers
 from recordwise.errors import ParameterError
 from recordwise.owner import LossSummary, read_summaries, realised_trees
 from recordwise.plan import Keys, Plan, PlannedTable, Query, Schema
+from recordwise.plan.analysis import check_policy
 from recordwise.plan.lowering import POSITION, total_name
 from recordwise.plan.predicates import Predicate
 from recordwise.plan.quantile import Quantile
@@ -100,7 +101,7 @@ class OwnerView:
 
     def loss_bins(self, policies: Sequence[Policy], *, condition: Predicate | None = None) -> tuple[LossSummary, ...]:
         """How the losses of several policies are distributed over the records, in bins."""
-        trees = [terms_sql(policy.rho, self._engine.dialect) for policy in policies]
+        trees = [terms_sql(check_policy(policy, self.schema).rho, self._engine.dialect) for policy in policies]
         return read_summaries(
             self._engine.owner_passes().summarise_many(trees, condition=condition).reveal(), len(trees)
         )

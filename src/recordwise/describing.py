@@ -20,6 +20,7 @@ from recordwise.plan.predicates import And, Compare, In, IsNull, Not, Operand, O
 from recordwise.plan.quantile import Quantile
 from recordwise.plan.query import Statistic
 from recordwise.policy import By
+from recordwise.policy.literals import plain_value
 from recordwise.policy.plain import function_text
 
 
@@ -119,7 +120,7 @@ def literal_json(value: Literal) -> Any:
     """A constant of a query; a number that is not whole as a fraction, so that nothing is rounded."""
     if isinstance(value, Fraction):
         return int(value) if value.denominator == 1 else {"fraction": fraction_text(value)}
-    return value
+    return plain_value(value)
 
 
 LONGEST_NAME = 80
@@ -157,7 +158,7 @@ def value_json(value: Any) -> Any:
     if isinstance(value, Function):
         return value.to_json()
     if isinstance(value, By):
-        cases = {str(group): fraction_text(number) for group, number in value.values}
+        cases = {str(plain_value(group)): fraction_text(number) for group, number in value.values}
         return {"by": value.column.to_json(), "values": cases, "default": value_json(value.default)}
     if is_dataclass(value) and not isinstance(value, type):
         parts = {field.name: value_json(getattr(value, field.name)) for field in fields(value)}

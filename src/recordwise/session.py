@@ -40,9 +40,9 @@ from recordwise.ledger import FIXED_IN_ADVANCE, WITHIN_BUDGET, Charge, Ledger
 from recordwise.noise import BitSource, Secure
 from recordwise.owner import EDGES, LossSummary, read_summary, realised_tree
 from recordwise.plan import Measure, Plan, Query, Schema, parse_sql
-from recordwise.plan.analysis import plan_policy, plan_warnings
+from recordwise.plan.analysis import check_policy, plan_policy, plan_warnings
+from recordwise.plan.given_keys import GivenKeys
 from recordwise.plan.mechanism import Mechanism
-from recordwise.plan.query import KeyList
 from recordwise.policy import By, Policy
 from recordwise.policy.sql import terms_sql
 from recordwise.published import NOT_PRIVATE, PRIVATE, ReleasedTable, flagged
@@ -86,7 +86,7 @@ class Session:
         opened: Any = open_spark_source(source) if engine == "spark" else open_source(source)
         declared = dict(columns) if columns is not None else inferred_columns(opened, {unit, firm, *(measures or {})})
         self.schema = Schema.of(unit=unit, measures=measures, columns=declared, firm=firm)
-        self.budget = budget
+        self.budget = None if budget is None else check_policy(budget, self.schema)
         self.tuned_on, self.accept_tuning = tuned_on, accept_tuning
         self.dataset = dataset or (Path(str(source)).stem if isinstance(source, (str, Path)) else "table")
         self._engine = self._open_engine(engine, opened, memory_limit, spark)
@@ -144,14 +144,16 @@ class Session:
 
     def loss_summary(self, policy: Policy, *, edges: Sequence[float] = EDGES) -> LossSummary:
         """CONFIDENTIAL: how the losses of a policy are distributed over the records, computed inside the engine."""
-        found = self._engine.summarise(terms_sql(policy.rho, self._engine.dialect), edges)
+        terms = check_policy(policy, self.schema).rho
+        found = self._engine.summarise(terms_sql(terms, self._engine.dialect), edges)
         return read_summary(found.reveal(), edges)
 
     def firm_loss_summary(self, policy: Policy, *, bound: str = "tight", edges: Sequence[float] = EDGES) -> LossSummary:
         """CONFIDENTIAL: the same for firms, the losses of their units joined by a group bound (T-GROUP)."""
         if policy.delta_terms:
             raise GroupLossError(reason="private key selection has a delta, for which single losses bound nothing")
-        found = self._engine.summarise_firms(terms_sql(policy.rho, self._engine.dialect), edges, bound=bound)
+        terms = check_policy(policy, self.schema).rho
+        found = self._engine.summarise_firms(terms_sql(terms, self._engine.dialect), edges, bound=bound)
         return read_summary(found.reveal(), edges)
 
     def realised_loss_summary(self, query: Query, *, edges: Sequence[float] = EDGES) -> LossSummary:
@@ -170,7 +172,7 @@ class Session:
         text: str,
         *,
         mechanisms: Mapping[str, Mechanism],
-        keys: KeyList | Sequence[KeyList] | None = None,
+        keys: GivenKeys | None = None,
         rng: BitSource | None = None,
         level: float = 0.95,
     ) -> Release:

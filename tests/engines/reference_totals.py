@@ -5,6 +5,7 @@ from fractions import Fraction
 
 from recordwise.plan import Case, Prefix
 from recordwise.plan.predicates import And, Compare, In, IsNull, Not, Or
+from recordwise.policy.literals import literal
 
 OPERATORS = {"=": "eq", "<>": "ne", "<": "lt", "<=": "le", ">": "gt", ">=": "ge"}
 
@@ -32,9 +33,9 @@ def truth(predicate, row):
     if value is None:
         return None
     if isinstance(predicate, In):
-        return value in predicate.literals
+        return literal(value) in predicate.literals
     assert isinstance(predicate, Compare)
-    return getattr(operator, OPERATORS[predicate.operator])(value, predicate.literal)
+    return getattr(operator, OPERATORS[predicate.operator])(literal(value), predicate.literal)
 
 
 def plain(value):

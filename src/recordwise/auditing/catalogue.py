@@ -31,7 +31,7 @@ from recordwise.mechanisms import (
     UnitSplit,
 )
 from recordwise.plan import Keys, Query, SumAndCount, prefix, query
-from recordwise.plan.query import KeyList
+from recordwise.plan.given_keys import KeyList
 from recordwise.policy import by
 from recordwise.quantiles import Grid, TreeQuantile
 

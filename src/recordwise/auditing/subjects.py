@@ -7,7 +7,7 @@ from typing import Any, TypeAlias
 
 from recordwise.exact import Number
 from recordwise.plan import Keys, Query, parse_sql
-from recordwise.plan.query import KeyList
+from recordwise.plan.given_keys import KeyList
 from recordwise.policy import Measure, Policy
 
 VALUE, SECOND, CELL, FIRM, KIND = "value", "second", "cell", "firm", "kind"

@@ -10,8 +10,9 @@ from recordwise.errors import PlanError
 from recordwise.exact import Number, fraction_text
 from recordwise.foreign.mechanism import Foreign
 from recordwise.plan import Schema, Splitting
-from recordwise.plan.analysis import policy_measure
+from recordwise.plan.analysis import check_policy, policy_measure
 from recordwise.plan.checking import predicate_problems
+from recordwise.plan.column_types import threshold_problems
 from recordwise.plan.conditions import condition as policy_condition
 from recordwise.plan.predicates import Predicate
 from recordwise.plan.split_rows import PIECE
@@ -34,6 +35,7 @@ class SplitRows:
         splitting = Splitting.of(split)
         condition = None if where is None else parse_predicate(where)
         problems = [] if condition is None else predicate_problems(condition, schema)
+        problems += threshold_problems(dict(splitting.thresholds), schema)
         known = {schema.unit, schema.firm, *schema.column_names(), *schema.measure_names(), PIECE}
         if column is not None and column not in known:
             problems.append(f"'{column}' is not a column of the split table")
@@ -49,7 +51,7 @@ class SplitRows:
             policy_measure(name, schema): at for name, at in self.splitting.thresholds
         }
         whole = split_policy(rho, thresholds)
-        return whole if self.condition is None else whole.where(policy_condition(self.condition))
+        return check_policy(whole if self.condition is None else whole.where(policy_condition(self.condition)), schema)
 
     def to_json(self, foreign: Foreign) -> dict[str, Any]:
         """For the ledger and release.json."""

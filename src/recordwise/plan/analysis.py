@@ -10,6 +10,7 @@ from typing import Any
 import pyarrow as pa
 
 from recordwise.errors import PlanError
+from recordwise.plan.column_types import policy_problems
 from recordwise.plan.conditions import condition
 from recordwise.plan.levels import Level
 from recordwise.plan.mechanism import count_policy, shared, threshold_of
@@ -37,7 +38,16 @@ def query_policy(query: Query, schema: Schema, *, tight: bool = True) -> Policy:
         total += selection.policy(schema) if selection else Policy()
         for statistic in query.draws():
             total += statistic_policy(statistic, level, schema, tight=tight)
-    return total if query.condition is None else total.where(condition(query.condition))
+    total = total if query.condition is None else total.where(condition(query.condition))
+    return check_policy(total, schema)
+
+
+def check_policy(policy: Policy, schema: Schema) -> Policy:
+    """The policy itself, unless a condition of it does not fit the schema: it would not say what an engine selects."""
+    problems = policy_problems(policy, schema)
+    if problems:
+        raise PlanError(problems=tuple(problems))
+    return policy
 
 
 def statistic_policy(statistic: Drawable, level: Level, schema: Schema, *, tight: bool) -> Policy:

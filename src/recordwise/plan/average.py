@@ -7,7 +7,7 @@ from typing import Any
 from recordwise.errors import ParameterError
 from recordwise.plan.mechanism import Mechanism
 from recordwise.plan.schema import Schema
-from recordwise.plan.statistics import Count, Sum
+from recordwise.plan.statistics import Count, Sum, mechanism_problems
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -45,4 +45,7 @@ class Average:
         return f"'{self.alias}' needs a count: give count=, or ask for a count in the same query"
 
     def problems(self, schema: Schema) -> list[str]:
-        return [] if schema.measure(self.measure) else [f"'{self.measure}' is averaged but is not a measure"]
+        if schema.measure(self.measure) is None:
+            return [f"'{self.measure}' is averaged but is not a measure"]
+        parts = [self.sum] if self.count is None else [self.sum, self.count]
+        return [problem for part in parts for problem in mechanism_problems(part, schema)]

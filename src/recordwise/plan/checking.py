@@ -1,12 +1,13 @@
 """Does a query fit its schema? Every problem is collected, so that a plan is mended in one go."""
 
 from collections.abc import Iterator, Mapping
-from fractions import Fraction
 
 from recordwise.plan.average import Average
-from recordwise.plan.fields import Case, Field, Group, Literal, Prefix
+from recordwise.plan.column_types import fits, is_value, kind_of
+from recordwise.plan.fields import Case, Field, Group, Prefix
 from recordwise.plan.levels import Level
 from recordwise.plan.predicates import Compare, In, IsNull, Predicate, leaves, operand_name
+from recordwise.plan.published_names import name_problems
 from recordwise.plan.query import Query
 from recordwise.plan.schema import Schema
 from recordwise.policy import By
@@ -30,13 +31,7 @@ def query_problems(query: Query, schema: Schema) -> list[str]:
 
 
 def _level_problems(level: Level, query: Query) -> Iterator[str]:
-    selection = query.selection_of(level)
-    asked = [statistic.alias for statistic in query.statistics]
-    parts = [statistic.alias for statistic in query.draws() if statistic not in query.statistics]
-    names = [*level.names(), *asked, *parts, *([selection.alias] if selection else [])]
-    folded = [name.casefold() for name in names]
-    for name in sorted({name for name in names if folded.count(name.casefold()) > 1}):
-        yield f"the name '{name}' is used twice in one table"
+    yield from name_problems(level, query)
     if level.groups and not any(keys.covers(level.groups) for keys in query.key_lists):
         yield f"no public keys for {' x '.join(level.names())}"
 
@@ -77,10 +72,8 @@ def group_problems(group: Group, schema: Schema) -> list[str]:
 
 def _case_problems(name: str, case: Case, schema: Schema) -> list[str]:
     problems = [problem for predicate, _ in case.branches for problem in predicate_problems(predicate, schema)]
-    kinds = {type(label) for label in case.labels()}
-    whole = all(label.denominator == 1 for label in case.labels() if isinstance(label, Fraction))
-    if kinds not in ({str}, {Fraction}) or not whole:
-        problems.append(f"the labels of '{name}' must be all text or all whole numbers")
+    if not any(all(is_value(label, kind) for label in case.labels()) for kind in ("text", "integer")):
+        problems.append(f"the labels of '{name}' must be all text or all whole numbers of 64 bits")
     return problems
 
 
@@ -91,21 +84,14 @@ def predicate_problems(predicate: Predicate, schema: Schema) -> list[str]:
 
 def _leaf_problems(leaf: Compare | In | IsNull, schema: Schema) -> Iterator[str]:
     name = operand_name(leaf.operand)
-    column = schema.column(name)
-    kind = column.type if column else ("integer" if schema.measure(name) else None)
+    kind = kind_of(name, schema)
     if kind is None:
         yield f"'{name}' is used in a condition but is neither a conditional column nor a measure"
     elif isinstance(leaf.operand, Prefix) and kind != "text":
         yield f"a prefix of '{name}' needs a column of type text"
     elif not isinstance(leaf, IsNull):
         literals = leaf.literals if isinstance(leaf, In) else (leaf.literal,)
-        if any(not _fits(literal, kind) for literal in literals):
-            yield f"'{name}' is compared with a constant that is not of type {kind if column else 'number'}"
+        if any(not fits(literal, kind) for literal in literals):
+            yield f"'{name}' is compared with a constant that is not of type {kind}"
         if kind == "boolean" and isinstance(leaf, Compare) and leaf.operator not in ("=", "<>"):
             yield f"'{name}' is a boolean and has no order"
-
-
-def _fits(literal: Literal, kind: str) -> bool:
-    if kind == "text":
-        return isinstance(literal, str) and "\x00" not in literal
-    return isinstance(literal, bool) if kind == "boolean" else isinstance(literal, Fraction)

@@ -2,16 +2,16 @@
 
 from collections.abc import Iterable
 from dataclasses import dataclass
-from fractions import Fraction
 from typing import TYPE_CHECKING, TypeAlias
 
 from recordwise.errors import ParameterError
+from recordwise.policy.literals import Value, literal
 
 if TYPE_CHECKING:
     from recordwise.plan.predicates import Predicate
 
-Literal: TypeAlias = str | bool | Fraction
-"""A constant in a query: text, truth, or an exact number."""
+Literal: TypeAlias = Value
+"""A constant in a query: text, truth value or exact number, in the one form that policies, drawing and SQL compare."""
 
 LONGEST_PREFIX = 64
 
@@ -53,6 +53,8 @@ class Case:
     def __post_init__(self) -> None:
         if not self.branches:
             raise ParameterError(parameter="CASE", problem="needs at least one branch")
+        object.__setattr__(self, "branches", tuple((test, literal(label)) for test, label in self.branches))
+        object.__setattr__(self, "default", literal(self.default))
 
     def labels(self) -> tuple[Literal, ...]:
         return (*(label for _, label in self.branches), self.default)

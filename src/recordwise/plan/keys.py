@@ -5,7 +5,7 @@ and '1' both to the integer 1 would count a record twice and double its loss.
 """
 
 import math
-from collections.abc import Iterable
+from collections.abc import Iterable, Mapping
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any
 
@@ -35,7 +35,11 @@ class Keys:
     def __post_init__(self) -> None:
         if self.table.num_columns == 0:
             raise KeysError(column="the list", problem="has no column")
+        if len(set(self.table.column_names)) < self.table.num_columns:
+            raise KeysError(column="the list", problem="names a column twice")
         _check_size(self.table.num_rows)
+        for name, column in zip(self.table.column_names, self.table.columns):
+            _check_type(name, column.type)
         columns = {name: encoded(self.table.column(name)) for name in self.table.column_names}
         object.__setattr__(self, "table", pa.table(columns))
 
@@ -90,14 +94,23 @@ class Keys:
             return group.expression.column
         return None
 
-    def cells(self, groups: tuple[Group, ...], schema: Schema) -> pa.Table:
-        """The cells of one table: cast, checked to be distinct, brought to the level, sorted."""
-        origins = {group: self._origin(group) for group in groups}
-        columns = []
-        for group, origin in origins.items():
+    def check(self, groups: tuple[Group, ...], schema: Schema) -> None:
+        """Refuse keys that do not fit the declared types; done once for each different value, so that a plan can ask early."""
+        for group in groups:
+            origin = self._origin(group)
             if origin is None:
                 raise KeysError(column=f"'{group.name}'", problem="is grouped by but has no column in the keys")
-            columns.append(_at_level(group, origin, self.table.column(origin).chunk(0), schema))
+            _typed(group, origin, self.table.column(origin).chunk(0), schema)
+
+    def cells(self, groups: tuple[Group, ...], schema: Schema) -> pa.Table:
+        """The cells of one table: cast, checked to be distinct, brought to the level, sorted."""
+        self.check(groups, schema)
+        origins = {group: self._origin(group) for group in groups}
+        columns = [
+            _at_level(group, origin, self.table.column(origin).chunk(0), schema)
+            for group, origin in origins.items()
+            if origin is not None
+        ]
         rows = sorted_distinct(columns)
         names = [group.name for group in groups]
         if len(rows) < self.table.num_rows and not self._is_projection(origins):
@@ -125,11 +138,15 @@ def cell_type(expression: Expression, schema: Schema) -> tuple[str, bool]:
 
 
 def _at_level(group: Group, origin: str, given: pa.Array, schema: Schema) -> Ranked:
-    """A column of the keys cast to its declared type and cut to the level; done once for each different value."""
+    """A column of the keys cast to its declared type and cut to the level."""
+    places = given.indices.to_numpy() if pa.types.is_dictionary(given.type) else np.arange(len(given))
+    return ranked(_typed(group, origin, given, schema), places)
+
+
+def _typed(group: Group, origin: str, given: pa.Array, schema: Schema) -> pa.Array:
+    """The different values of a column of the keys, cast to its declared type and cut to the level."""
     kind, nullable = cell_type(group.expression, schema)
-    is_dictionary = pa.types.is_dictionary(given.type)
-    values = cast_keys(origin, given.dictionary if is_dictionary else given, kind, nullable)
-    places = given.indices.to_numpy() if is_dictionary else np.arange(len(given))
+    values = cast_keys(origin, given.dictionary if pa.types.is_dictionary(given.type) else given, kind, nullable)
     if isinstance(group.expression, Prefix):
         shortened = pc.utf8_slice_codeunits(values, 0, group.expression.length)
         if origin == group.name != group.expression.column and not shortened.equals(values):
@@ -137,7 +154,7 @@ def _at_level(group: Group, origin: str, given: pa.Array, schema: Schema) -> Ran
                 column=f"'{origin}'", problem=f"holds keys longer than {group.expression.length} characters"
             )
         values = shortened
-    return ranked(values, places)
+    return values
 
 
 def _doubled(names: list[str], doubled: int) -> KeysError:
@@ -159,8 +176,19 @@ def _check_size(rows: int) -> None:
         )
 
 
+def _check_type(name: str, kind: pa.DataType) -> None:
+    """A key is text, a number, a truth value or NULL; what does not fit its column is told when the schema is known."""
+    kind = kind.value_type if pa.types.is_dictionary(kind) else kind
+    text = pa.types.is_string(kind) or pa.types.is_large_string(kind) or pa.types.is_string_view(kind)
+    number = pa.types.is_integer(kind) or pa.types.is_floating(kind)
+    if not (text or number or pa.types.is_boolean(kind) or pa.types.is_null(kind)):
+        raise KeysError(column=f"'{name}'", problem=f"holds {kind} values, which are no keys")
+
+
 def as_array(name: str, values: Iterable[Any]) -> pa.Array:
-    """Key values as one Arrow column; a mixture of types is refused here."""
+    """Key values as one Arrow column; a mixture of types is refused here, and a text, which is a list of letters to Python."""
+    if isinstance(values, str | bytes):
+        raise KeysError(column=f"'{name}'", problem=f"is a {type(values).__name__}, not a list of keys")
     try:
         array = pa.array(values if hasattr(values, "__arrow_array__") else list(values))
     except (pa.ArrowInvalid, pa.ArrowTypeError, OverflowError, TypeError):
@@ -172,12 +200,32 @@ def as_arrow(frame: Any) -> pa.Table:
     """An Arrow table out of Arrow, Polars, pandas or a mapping, without importing any of them."""
     if isinstance(frame, pa.Table):
         return frame
-    if isinstance(frame, dict):
-        return pa.table({name: as_array(name, values) for name, values in frame.items()})
-    if hasattr(frame, "to_arrow"):
+    if isinstance(frame, Mapping):
+        return _in_rows({name: as_array(name, values) for name, values in frame.items()})
+    if hasattr(frame, "to_arrow") and hasattr(frame, "columns"):
         return frame.to_arrow()
     if hasattr(frame, "to_numpy") and hasattr(frame, "columns"):
-        return pa.Table.from_pandas(frame, preserve_index=False)
+        return _from_pandas(frame)
     raise KeysError(
         column="the list", problem=f"is a {type(frame).__name__}, not a frame", advice="Give a frame or a mapping."
     )
+
+
+def _in_rows(columns: Mapping[str, pa.Array]) -> pa.Table:
+    if len({len(column) for column in columns.values()}) > 1:
+        raise KeysError(
+            column="the list",
+            problem="has columns of different lengths",
+            advice="One row is one cell. For every combination of the values use Keys.product.",
+        )
+    return pa.table(dict(columns))
+
+
+def _from_pandas(frame: Any) -> pa.Table:
+    """What Arrow says where it cannot read a column quotes the value, so it is not passed on."""
+    try:
+        return pa.Table.from_pandas(frame, preserve_index=False)
+    except (pa.ArrowException, TypeError, ValueError, OverflowError):
+        raise KeysError(
+            column="a column of the frame", problem="mixes types or holds values that are no keys"
+        ) from None

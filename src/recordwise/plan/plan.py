@@ -42,6 +42,11 @@ class Plan:
             problems += [prefix + problem for problem in query_problems(query, self.schema)]
         if problems:
             raise PlanError(problems=tuple(problems))
+        for query in self.queries:
+            for level in query.tables():
+                keys = query.keys_of(level)
+                if isinstance(keys, Keys):
+                    keys.check(level.groups, self.schema)
 
     def _repr_html_(self) -> str:
         from recordwise.plan.notebook import plan_html

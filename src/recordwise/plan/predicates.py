@@ -9,6 +9,7 @@ from typing import TypeAlias
 
 from recordwise.errors import ParameterError
 from recordwise.plan.fields import Field, Literal, Prefix
+from recordwise.policy.literals import literal
 
 Operand: TypeAlias = Field | Prefix
 OPERATORS = ("=", "<>", "<", "<=", ">", ">=")
@@ -25,6 +26,7 @@ class Compare:
     def __post_init__(self) -> None:
         if self.operator not in OPERATORS:
             raise ParameterError(parameter="operator", problem=f"must be one of {', '.join(OPERATORS)}")
+        object.__setattr__(self, "literal", literal(self.literal))
 
 
 @dataclass(frozen=True, slots=True)
@@ -37,6 +39,7 @@ class In:
     def __post_init__(self) -> None:
         if not self.literals:
             raise ParameterError(parameter="IN", problem="needs at least one value")
+        object.__setattr__(self, "literals", tuple(map(literal, self.literals)))
 
 
 @dataclass(frozen=True, slots=True)

@@ -8,6 +8,7 @@ from recordwise.errors import ParameterError
 from recordwise.exact import Number, rational
 from recordwise.plan.average import Average
 from recordwise.plan.fields import Expression, Group, Prefix
+from recordwise.plan.given_keys import GivenKeys, KeyList, read_keys
 from recordwise.plan.keys import Keys
 from recordwise.plan.levels import Choice, Level, axis, flat, levels_of
 from recordwise.plan.mechanism import Mechanism
@@ -18,7 +19,6 @@ from recordwise.plan.statistics import Count, CountDistinct, Sum
 from recordwise.plan.whitelist import parse_predicate
 from recordwise.quantiles import Grid, TreeQuantile
 
-KeyList: TypeAlias = Keys | SelectKeys | SelectFrom
 Drawable: TypeAlias = Count | Sum | CountDistinct | Quantile
 """A statistic that noise is drawn for."""
 Statistic: TypeAlias = Drawable | Average
@@ -40,26 +40,27 @@ class Query:
         return replace(self, condition=both(self.condition, read))
 
     def group_by(
-        self, *groups: str | Expression | Group | tuple[Prefix, ...], keys: KeyList | Sequence[KeyList] | None = None
+        self, *groups: str | Expression | Group | tuple[Prefix, ...], keys: GivenKeys | None = None
     ) -> "Query":
-        """Fixed groups of every table, and the public keys."""
+        """Fixed groups of every table, and the public keys: ``Keys``, a mapping or a frame with one row for each cell, or the
+        values of the one column that is grouped by."""
         return replace(self, groups=(*self.groups, *flat(groups))).at(keys)
 
     def levels(
         self,
         *choices: str | Expression | Group | tuple[Prefix, ...],
         share: Sequence[Number] | None = None,
-        keys: KeyList | Sequence[KeyList] | None = None,
+        keys: GivenKeys | None = None,
     ) -> "Query":
         """One table for each choice; ``share`` divides the budget of every statistic among them."""
         return replace(self, axes=(*self.axes, axis(flat(choices), share))).at(keys)
 
-    def at(self, keys: KeyList | Sequence[KeyList] | None) -> "Query":
-        """Add public keys or a selection; a table takes the first that has all its columns."""
+    def at(self, keys: GivenKeys | None) -> "Query":
+        """Add public keys or a selection, or several; a table takes the first that has all its columns."""
         if keys is None:
             return self
-        given = (keys,) if isinstance(keys, KeyList) else tuple(keys)
-        return replace(self, key_lists=(*self.key_lists, *given))
+        columns = {name for level in self.tables() for name in level.names()}
+        return replace(self, key_lists=(*self.key_lists, *read_keys(keys, tuple(columns))))
 
     def count(self, mechanism: Mechanism, *, alias: str = "count") -> "Query":
         """The number of units."""

@@ -7,6 +7,7 @@ from typing import Any, TypeAlias
 
 from recordwise.errors import ParameterError, PlanError
 from recordwise.exact import Number, fraction_text, positive, rational
+from recordwise.plan.column_types import threshold_problems
 from recordwise.plan.domains import AnyDomain, as_domain
 from recordwise.plan.fields import Group
 from recordwise.plan.schema import Schema
@@ -51,7 +52,7 @@ class Selection:
 
     def piece_problems(self, schema: Schema) -> list[str]:
         """What is wrong with the thresholds; told before any record is read."""
-        problems = []
+        problems = threshold_problems(dict(self.splitting.thresholds), schema) if self.splitting else []
         for name, at in self.splitting.thresholds if self.splitting else ():
             if isinstance(at, By) and at.default is None:
                 problems.append(f"keys are selected on pieces of '{name}' by '{at.column.name}': give a default")

@@ -35,11 +35,14 @@ class Splitting:
 
 
 def threshold_steps(at: Fraction, measure: str, schema: Schema) -> int:
-    """A threshold as a whole number of steps; pieces of another length would leave the lattice."""
+    """A threshold as a whole number of steps; pieces of another length would leave the lattice.
+
+    One above the bound of a record cuts no record, like the bound itself, and might not fit into 64 bits.
+    """
     declared = schema.measure(measure)
     if declared is None:
         raise PlanError(problems=(f"'{measure}' is split but is not a measure",))
     steps = at / declared.step
     if steps.denominator != 1 or steps < 1:
         raise PlanError(problems=(f"the threshold of '{measure}' is not a whole number of its step {declared.step}",))
-    return int(steps)
+    return min(int(steps), declared.bound_steps)

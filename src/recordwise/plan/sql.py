@@ -1,23 +1,22 @@
 """SQL text to the same ``Query`` the builder makes. One SELECT from one table, GROUP BY and a few aggregates; nothing else."""
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Mapping
 
 from sqlglot import exp
 
 from recordwise.errors import SqlError
 from recordwise.plan.fields import Case, Expression, Group
+from recordwise.plan.given_keys import GivenKeys
 from recordwise.plan.guard import read_statement
 from recordwise.plan.mechanism import Mechanism
-from recordwise.plan.query import KeyList, Query
+from recordwise.plan.query import Query
 from recordwise.plan.sql_statistics import add_statistic, aggregate
 from recordwise.plan.whitelist import column_name, expression, only, predicate, refused
 
 TABLE = "t"
 
 
-def parse_sql(
-    text: str, *, mechanisms: Mapping[str, Mechanism], keys: KeyList | Sequence[KeyList] | None = None
-) -> Query:
+def parse_sql(text: str, *, mechanisms: Mapping[str, Mechanism], keys: GivenKeys | None = None) -> Query:
     """Read a statement. ``mechanisms`` names one for each statistic: by alias, by measure or firm column, or "*" for COUNT(*)."""
     statement = read_statement(text)
     if type(statement) is not exp.Select:

@@ -3,6 +3,7 @@
 from dataclasses import dataclass
 from fractions import Fraction
 
+from recordwise.plan.column_types import threshold_problems
 from recordwise.plan.mechanism import Mechanism
 from recordwise.plan.schema import Schema
 from recordwise.plan.totals import CountFirms, CountUnits, SumSteps, Total
@@ -19,7 +20,7 @@ class Count:
         return (CountUnits(),)
 
     def problems(self, schema: Schema) -> list[str]:
-        return []
+        return mechanism_problems(self.mechanism, schema)
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -34,7 +35,8 @@ class Sum:
         measure, clamp = schema.measure(self.measure), self._clamp()
         if measure is None or clamp is None:
             return (SumSteps(self.measure),)
-        return (SumSteps(self.measure, int(clamp / measure.step)),)
+        # No record exceeds the bound, and a constant beyond 64 bits would change the type of the sum.
+        return (SumSteps(self.measure, min(int(clamp / measure.step), measure.bound_steps)),)
 
     def problems(self, schema: Schema) -> list[str]:
         measure, clamp = schema.measure(self.measure), self._clamp()
@@ -42,7 +44,7 @@ class Sum:
             return [f"'{self.measure}' is summed but is not a measure"]
         if clamp is not None and (clamp / measure.step).denominator != 1:
             return [f"'{self.measure}' is clamped at a bound that is not a whole number of its step {measure.step}"]
-        return []
+        return mechanism_problems(self.mechanism, schema)
 
     def _clamp(self) -> Fraction | None:
         """A clamping mechanism names its bound ``to``: then the engine adds up clamped contributions."""
@@ -62,5 +64,11 @@ class CountDistinct:
         return (CountUnits(),) if self.column == schema.unit else (CountFirms(),)
 
     def problems(self, schema: Schema) -> list[str]:
-        known = self.column in (schema.unit, schema.firm)
-        return [] if known else [f"COUNT(DISTINCT {self.column}) is offered for the unit id and the firm id only"]
+        if self.column not in (schema.unit, schema.firm):
+            return [f"COUNT(DISTINCT {self.column}) is offered for the unit id and the firm id only"]
+        return mechanism_problems(self.mechanism, schema)
+
+
+def mechanism_problems(mechanism: Mechanism, schema: Schema) -> list[str]:
+    """Where the thresholds of a mechanism do not fit the schema."""
+    return threshold_problems(getattr(mechanism, "at", None), schema)

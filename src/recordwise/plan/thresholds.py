@@ -9,8 +9,9 @@ import numpy as np
 import pyarrow as pa
 
 from recordwise.plan.fields import Field, Group, Prefix
+from recordwise.plan.ranking import encoded
 from recordwise.policy import By, Column
-from recordwise.policy.literals import literal, plain_value
+from recordwise.policy.literals import Value, literal
 
 
 def cell_threshold(at: By, groups: Iterable[Group]) -> Fraction | By:
@@ -56,11 +57,12 @@ def cells_by_threshold(at: Fraction | By, groups: tuple[Group, ...], cells: pa.T
     if not isinstance(at, By):
         return (Run(at, np.arange(count)),)
     group = next(each for each in groups if _origin(each) == at.column.name and _long_enough(each, at.column))
-    chosen = dict(at.values)
-    found: dict[Fraction | None, list[int]] = {}
-    for row, value in enumerate(cells.column(group.name).to_pylist()):
-        found.setdefault(chosen.get(_literal(value, at.column), at.default), []).append(row)
-    return tuple(Run(threshold, np.array(rows)) for threshold, rows in found.items())
+    chosen: dict[Value | None, Fraction | None] = dict(at.values)
+    coded = encoded(cells.column(group.name))
+    of_value = [chosen.get(_literal(value, at.column), at.default) for value in coded.dictionary.to_pylist()]
+    different = list(dict.fromkeys(of_value))
+    place = np.array([different.index(threshold) for threshold in of_value], dtype=np.int64)[coded.indices.to_numpy()]
+    return tuple(Run(threshold, np.flatnonzero(place == number)) for number, threshold in enumerate(different))
 
 
 def _origin(group: Group) -> str | None:
@@ -73,7 +75,8 @@ def _long_enough(group: Group, column: Column) -> bool:
     return not isinstance(value, Prefix) or (column.length is not None and value.length >= column.length)
 
 
-def _literal(value: Any, column: Column) -> Any:
+def _literal(value: Any, column: Column) -> Value | None:
+    """A cell's value as the policy compares it; NULL is in no list."""
     if isinstance(value, str):
         return value[: column.length] if column.length else value
-    return None if value is None else plain_value(literal(value))
+    return None if value is None else literal(value)

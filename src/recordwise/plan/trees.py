@@ -10,11 +10,13 @@ from fractions import Fraction
 from sqlglot import exp
 
 from recordwise.errors import PlanError
+from recordwise.plan.column_types import is_value
 from recordwise.plan.fields import Expression, Field, Literal, Prefix
 from recordwise.plan.predicates import And, Compare, In, IsNull, Not, Operand, Or, Predicate
 from recordwise.plan.schema import Schema
 from recordwise.plan.splitting import Splitting, Threshold, threshold_steps
 from recordwise.policy import By
+from recordwise.policy.literals import Truth
 
 RECORDS = "records"
 _COMPARISONS: dict[str, type[exp.Expr]] = {
@@ -33,9 +35,9 @@ def column(name: str, table: str | None = None) -> exp.Expr:
 
 
 def constant(value: Literal | int) -> exp.Expr:
-    """A constant; a fraction must be whole by now."""
-    if isinstance(value, bool):
-        return exp.true() if value else exp.false()
+    """A constant of its own type; a fraction must be whole by now."""
+    if isinstance(value, Truth):
+        return exp.true() if value.value else exp.false()
     if isinstance(value, str):
         return exp.Literal.string(value)
     return exp.Literal.number(int(value))
@@ -90,7 +92,8 @@ def _where_known(operand: exp.Expr, value: exp.Expr) -> exp.Expr:
 def _in(predicate: In, operand: exp.Expr, schema: Schema) -> exp.Expr:
     step = lattice_step(predicate.operand, schema)
     steps = [literal / step if isinstance(literal, Fraction) else literal for literal in predicate.literals]
-    reachable = [value for value in steps if not isinstance(value, Fraction) or value.denominator == 1]
+    # One constant that fits no whole number of 64 bits would turn the whole comparison into one of floats.
+    reachable = [value for value in steps if not isinstance(value, Fraction) or is_value(value, "integer")]
     if not reachable:
         return _where_known(operand, exp.false())
     return exp.Paren(this=exp.In(this=operand, expressions=[constant(value) for value in reachable]))

@@ -8,6 +8,7 @@ from recordwise.errors import ParameterError, SqlError
 from recordwise.plan.fields import Case, Expression, Field, Literal, Prefix
 from recordwise.plan.guard import read_statement
 from recordwise.plan.predicates import And, Compare, In, IsNull, Not, Operand, Or, Predicate
+from recordwise.policy.literals import Truth
 
 _OPERATORS: dict[type[exp.Expr], str] = {
     exp.EQ: "=",
@@ -143,7 +144,7 @@ def literal(node: exp.Expr) -> Literal:
     """A constant."""
     kind = type(node)
     if kind is exp.Boolean:
-        return bool(node.this)
+        return Truth(bool(node.this))
     if kind is exp.Neg and type(node.this) is exp.Literal and not node.this.is_string:
         return -_number(node.this.this)
     if kind is exp.Literal:

@@ -7,8 +7,8 @@ import pyarrow as pa
 
 from recordwise.errors import KeysError
 from recordwise.plan import Schema
+from recordwise.plan.given_keys import KeyList
 from recordwise.plan.keys import Keys
-from recordwise.plan.query import KeyList
 from recordwise.planfile.node import Node, suggestion
 from recordwise.planfile.private import read_select, read_select_from
 

@@ -1,5 +1,6 @@
 """Mechanisms of a plan file: a kind and its parameters, named as in Python."""
 
+import re
 from collections.abc import Callable, Mapping
 from typing import Any
 
@@ -136,7 +137,7 @@ def _group(node: Node, text: str, kind: str) -> str | int | bool | None:
     """A group's value in the type of its column; TOML writes every key as text."""
     if kind == "boolean" and text in ("true", "false"):
         return text == "true"
-    if kind == "integer" and text.removeprefix("-").isdecimal():
+    if kind == "integer" and re.fullmatch("-?[1-9][0-9]*|0", text):
         return int(text)
     if kind == "text":
         return text

@@ -10,7 +10,7 @@ from pathlib import Path
 from typing import Any
 
 from recordwise.plan import Query, Schema, parse_sql, query
-from recordwise.plan.query import KeyList
+from recordwise.plan.given_keys import KeyList
 from recordwise.planfile.groups import read_groups, read_levels
 from recordwise.planfile.keys import query_keys
 from recordwise.planfile.mechanisms import read_mechanism
@@ -96,13 +96,13 @@ def _sql_place(mechanism: Any, chosen: dict[str, Any], tables: dict[str, Node], 
     return next((tables[name] for name, each in chosen.items() if each is mechanism), default)
 
 
-def _keys(draft: Draft, shelf: Shelf) -> list[KeyList]:
+def _keys(draft: Draft, shelf: Shelf) -> list[KeyList] | None:
     if "keys" not in draft.entries:
-        return []
+        return None
     found = query_keys(draft.entries["keys"], shelf.folder, shelf.keys, shelf.schema)
     if found is None:
         draft.broken.add("keys")
-    return found or []
+    return found or None
 
 
 def _from_builder(draft: Draft, shelf: Shelf) -> None:

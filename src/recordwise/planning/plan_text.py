@@ -15,11 +15,12 @@ from recordwise.errors import ParameterError
 from recordwise.functions import Function
 from recordwise.plan import Keys, Prefix, Query, Schema
 from recordwise.plan.fields import Field, Group
+from recordwise.plan.given_keys import KeyList
 from recordwise.plan.predicates import And, Compare, In, IsNull, Not, Operand, Or, Predicate
-from recordwise.plan.query import KeyList
 from recordwise.plan.selection import SelectKeys
 from recordwise.plan.statistics import Count, Sum
 from recordwise.policy import By
+from recordwise.policy.literals import Truth, Value
 from recordwise.policy.plain import function_text
 
 MOST_LISTED = 40
@@ -199,8 +200,8 @@ def _identifier(name: str) -> str:
 
 
 def _literal(value: Any) -> str:
-    if isinstance(value, bool):
-        return "TRUE" if value else "FALSE"
+    if isinstance(value, Truth):
+        return "TRUE" if value.value else "FALSE"
     if isinstance(value, str):
         return "'" + value.replace("'", "''") + "'"
     return _number(value).strip('"')
@@ -221,7 +222,7 @@ def _value(value: Any) -> str:
     if isinstance(value, Function):
         return _value(function_text(value, "x"))
     if isinstance(value, By):
-        groups = {str(group): number for group, number in value.values}
+        groups = {_group_value(group): number for group, number in value.values}
         given: dict[str, Any] = {"by": value.column.name, "values": groups}
         given |= {"length": value.column.length} if value.column.length else {}
         return _value(given | ({"default": value.default} if value.default else {}))
@@ -231,6 +232,11 @@ def _value(value: Any) -> str:
     if isinstance(value, list | tuple):
         return "[" + ", ".join(_value(each) for each in value) + "]"
     raise ParameterError(parameter="plan", problem=f"cannot hold a {type(value).__name__}")
+
+
+def _group_value(value: Value) -> str:
+    """A group's value as a key of TOML, which writes every key as text."""
+    return str(value.value).lower() if isinstance(value, Truth) else str(value)
 
 
 def _number(value: Fraction) -> str:

@@ -12,7 +12,7 @@ from recordwise.policy.atoms import One, Outside, Pieces, SelectionDelta, Square
 from recordwise.policy.concave_atoms import Additive, AdditiveTable, GaussianTransform, LaplaceTransform
 from recordwise.policy.conditions import EVERY, NONE, Column, Condition, among, both, complement
 from recordwise.policy.evaluators import Steps
-from recordwise.policy.literals import literal, plain_value
+from recordwise.policy.literals import Value, literal
 from recordwise.policy.measure import Measure
 from recordwise.policy.policy import Policy, Terms, policy_of
 
@@ -24,7 +24,7 @@ class By:
     """A parameter that depends on a public group of the record; see ``by``."""
 
     column: Column
-    values: tuple[tuple[str | bool | Fraction, Fraction], ...]
+    values: tuple[tuple[Value, Fraction], ...]
     default: Fraction | None
 
     def cases(self) -> Iterator[tuple[Condition, Fraction | None]]:
@@ -44,10 +44,10 @@ def by(column: str | Column, values: Mapping[str | int | bool, Number], default:
     name = column if isinstance(column, Column) else Column(column)
     parameter = f"by('{name.name}')"
     rows = tuple(
-        (plain_value(literal(value)), moderate(positive(number, parameter=parameter), parameter=parameter))
+        (literal(value), moderate(positive(number, parameter=parameter), parameter=parameter))
         for value, number in values.items()
     )
-    if len({literal(value) for value, _ in rows}) != len(rows):
+    if len({value for value, _ in rows}) != len(rows):
         raise ParameterError(parameter=f"by('{name.name}')", problem="names a group twice")
     return By(name, rows, None if default is None else positive(default, parameter="default"))
 

@@ -1,0 +1,114 @@
+"""Does a constant fit the declared type of the column it is held against? One rule wherever a literal meets a column.
+
+A policy compares values of one type only, an engine would cast one side: where they can disagree, the plan is refused (T-TYPES).
+"""
+
+from collections.abc import Iterable, Iterator, Mapping
+from fractions import Fraction
+from typing import Any
+
+from recordwise.plan.fields import LONGEST_PREFIX
+from recordwise.plan.schema import Schema
+from recordwise.policy import By, Column, Measure, Policy
+from recordwise.policy.conditions import AllOf, Among, AnyOf, Compare, Condition, Null
+from recordwise.policy.literals import Truth, Value
+from recordwise.policy.policy import Maximum, Terms
+
+LEAST_INTEGER, LARGEST_INTEGER = -(2**63), 2**63 - 1
+
+
+def fits(value: Value, kind: str) -> bool:
+    """Whether a constant is of a column's type. A number need not be whole: an integer may be compared with 2.5."""
+    if kind == "text":
+        return isinstance(value, str) and is_plain_text(value)
+    return isinstance(value, Truth if kind == "boolean" else Fraction)
+
+
+def is_value(value: Value, kind: str) -> bool:
+    """Whether a column of this type can hold the constant."""
+    if kind != "integer":
+        return fits(value, kind)
+    return isinstance(value, Fraction) and value.denominator == 1 and LEAST_INTEGER <= value <= LARGEST_INTEGER
+
+
+def is_plain_text(text: str) -> bool:
+    """Whether every engine can hold the text: no NUL, no half of a character."""
+    return "\x00" not in text and not any("\ud800" <= letter <= "\udfff" for letter in text)
+
+
+def prefix_problems(name: str, length: int | None, kind: str) -> Iterator[str]:
+    """A prefix is of text, and no longer than a group may be."""
+    if length is not None and kind != "text":
+        yield f"a prefix of '{name}' needs a column of type text"
+    if length is not None and length > LONGEST_PREFIX:
+        yield f"a prefix of '{name}' is longer than {LONGEST_PREFIX} characters"
+
+
+def threshold_problems(at: Any, schema: Schema) -> list[str]:
+    """What is wrong with a threshold, with one for each group, or with one for each measure."""
+    if isinstance(at, Mapping):
+        unknown = [name for name in map(_measure_name, at) if schema.measure(name) is None]
+        found = [f"'{name}' is split but is not a measure" for name in unknown]
+        return found + [problem for each in at.values() for problem in threshold_problems(each, schema)]
+    return list(_by_problems(at, schema)) if isinstance(at, By) else []
+
+
+def _measure_name(key: Measure | str) -> str:
+    return key.name if isinstance(key, Measure) else key
+
+
+def _by_problems(at: By, schema: Schema) -> Iterator[str]:
+    name, length = at.column.name, at.column.length
+    declared = schema.column(name)
+    if declared is None:
+        yield f"thresholds differ by '{name}', which is not a conditional column"
+        return
+    yield from prefix_problems(name, length, declared.type)
+    if not all(is_value(value, declared.type) for value, _ in at.values):
+        yield f"thresholds by '{name}' name a group that is no value of a column of type {declared.type}"
+    elif length is not None and any(isinstance(value, str) and len(value) > length for value, _ in at.values):
+        yield f"thresholds by the first {length} characters of '{name}' name a group that is longer"
+
+
+def policy_problems(policy: Policy, schema: Schema) -> list[str]:
+    """Where the conditions of a policy do not fit the columns they name."""
+    found = (problem for terms in (policy.rho, policy.delta_terms) for problem in _terms_problems(terms, schema))
+    return list(dict.fromkeys(found))
+
+
+def _terms_problems(terms: Terms, schema: Schema) -> Iterator[str]:
+    for condition in dict.fromkeys(condition for condition, _ in terms):
+        yield from condition_problems(condition, schema)
+    for atom in (atom for _, atom in terms if isinstance(atom, Maximum)):
+        for policy in atom.policies:
+            yield from policy_problems(policy, schema)
+
+
+def condition_problems(condition: Condition, schema: Schema) -> Iterator[str]:
+    """Unknown columns, prefixes of what is no text, and constants of another type."""
+    match condition:
+        case AllOf(parts) | AnyOf(parts):
+            for part in parts:
+                yield from condition_problems(part, schema)
+        case Among(column, values, _):
+            yield from _column_problems(column, values, schema)
+        case Compare(column, _, bound):
+            yield from _column_problems(column, (bound,), schema)
+        case Null(column, _):
+            yield from _column_problems(column, (), schema)
+
+
+def _column_problems(column: Column, values: Iterable[Value], schema: Schema) -> Iterator[str]:
+    kind = kind_of(column.name, schema)
+    if kind is None:
+        yield f"'{column.name}' is in a condition of the policy but is neither a conditional column nor a measure"
+        return
+    yield from prefix_problems(column.name, column.length, kind)
+    if not all(fits(value, kind) for value in values):
+        yield f"a condition of the policy compares '{column.name}' with a constant that is not of type {kind}"
+
+
+def kind_of(name: str, schema: Schema) -> str | None:
+    """The type of a column's values; a measure holds numbers, of which some need not be whole."""
+    column = schema.column(name)
+    return column.type if column else "number" if schema.measure(name) else None

@@ -1,0 +1,34 @@
+"""The columns a table will have in the end, before any is made: keys, variables with their endings, and what a fit adds."""
+
+from collections.abc import Iterator
+
+from recordwise.plan.levels import Level
+from recordwise.plan.query import Query
+
+ENDINGS = ("", "_sd", "_cv", "_low", "_high", "_noisy", "_sigma", "_variance", "_fit")
+"""What may be published beside a variable. Not every variable has all of them, but the next mechanism might."""
+
+
+def published_names(level: Level, query: Query) -> Iterator[tuple[str, str]]:
+    """Every column of one table, each with the key or variable it belongs to."""
+    yield from ((name, name) for name in level.names())
+    selection = query.selection_of(level)
+    asked = [*query.statistics, *(each for each in query.draws() if each not in query.statistics)]
+    for alias in [each.alias for each in asked] + ([selection.alias] if selection else []):
+        yield from ((alias + ending, alias) for ending in ENDINGS)
+
+
+def name_problems(level: Level, query: Query) -> Iterator[str]:
+    """Columns that would be there twice; names that differ only in case count as one."""
+    owners: dict[str, list[str]] = {}
+    for name, owner in published_names(level, query):
+        owners.setdefault(name.casefold(), []).append(owner)
+    clashes = {tuple(both): name for name, both in reversed(owners.items()) if len(both) > 1}
+    yield from (_problem(name, both) for both, name in reversed(clashes.items()))
+
+
+def _problem(name: str, owners: tuple[str, ...]) -> str:
+    if len({owner.casefold() for owner in owners}) == 1:
+        return f"the name '{owners[-1]}' is used twice in one table"
+    listed = " and ".join(f"'{owner}'" for owner in dict.fromkeys(owners))
+    return f"the column '{name}' would be published twice in one table: {listed} need other names"
