@@ -16,6 +16,7 @@ from scipy import sparse
 
 from recordwise import mechanisms
 from recordwise.arithmetic import FloatArray
+from recordwise.edit_rules import FITTED_KINDS, Rules, chain_to, read_rules
 from recordwise.errors import ParameterError
 from recordwise.fingerprint import digest_of
 from recordwise.mechanisms.transforming import TransformedNoise
@@ -61,23 +62,40 @@ def consistent(
     at_most: Mapping[str, str] | None = None,
 ) -> Release:
     """A release with a column ``NAME_fit`` beside every count and sum; see ``Release.consistent``."""
-    if method not in METHODS:
-        raise ParameterError(parameter="method", problem=f"must be one of {', '.join(METHODS)}, not {method!r}")
+    plan, below = release.description["plan"], dict(at_most or {})
+    _check(release, method, priority, below, zero_counts=zero_counts)
     fitted: dict[str, dict[str, FloatArray]] = {table.name: {} for table in release.tables}
     residuals: dict[str, Any] = {}
-    for number, query in enumerate(release.description["plan"]):
+    for number, (query, rules) in enumerate(zip(plan, read_rules(below, plan)), 1):
         family = _family(release, query, complete=complete)
         order = _order(family, priority)
-        for name, columns, residual in _fits(family, method, order, zero_counts=zero_counts, at_most=at_most or {}):
-            residuals[f"q{number + 1}:{name}"] = residual
+        for name, columns, residual in _fits(family, method, order, zero_counts=zero_counts, rules=rules):
+            residuals[f"q{number}:{name}"] = residual
             for table, column in zip(family.tables, columns):
                 fitted[table.name][name + FITTED] = column
-    note = {"method": method, "complete": complete, "zero_counts": zero_counts, "at_most": dict(at_most or {})}
+    note = {"method": method, "complete": complete, "zero_counts": zero_counts, "at_most": below}
     tables = tuple(_with_columns(table, fitted[table.name]) for table in release.tables)
     # The books know what was drawn; this tells whether the fitted columns beside it are still those of the fit.
     digest = digest_of({table.name: table.data for table in tables}, release.policy)
     fit = {**note, "fits": residuals, "digest": digest}
     return replace(release, tables=tables, description={**release.description, "consistent": fit})
+
+
+def _check(
+    release: Release, method: str, priority: Sequence[str] | None, at_most: Mapping[str, str], *, zero_counts: bool
+) -> None:
+    """What no query of the release could make sense of."""
+    if method not in METHODS:
+        raise ParameterError(parameter="method", problem=f"must be one of {', '.join(METHODS)}, not {method!r}")
+    if method == "ols" and at_most:
+        raise ParameterError(parameter="at_most", problem="is no rule that ols keeps", advice="Use nnls.")
+    if any("statistics" not in query for query in release.description["plan"]):
+        raise ParameterError(
+            parameter="release", problem="is of a mechanism from elsewhere, whose tables have no known cells to fit"
+        )
+    names = [table.name for table in release.tables]
+    if priority is not None and sorted(priority) != sorted(names):
+        raise ParameterError(parameter="priority", problem=f"must order exactly these tables: {', '.join(names)}")
 
 
 def _family(release: Release, query: Mapping[str, Any], *, complete: bool) -> Family:
@@ -122,31 +140,23 @@ def _rows(tables: Sequence[ReleasedTable], by: Mapping[str, Any], *, complete: b
 def _order(family: Family, priority: Sequence[str] | None) -> list[str]:
     """Groups in order of priority for the sequential fit: by default the coarsest table first."""
     names = [table.name for table in reversed(family.tables)]
-    if priority is None:
-        return names
-    if sorted(priority) != sorted(names):
-        raise ParameterError(parameter="priority", problem=f"must order exactly these tables: {', '.join(names)}")
-    return list(priority)
+    return names if priority is None else [name for name in priority if name in names]
 
 
 def _fits(
-    family: Family, method: str, order: list[str], *, zero_counts: bool, at_most: Mapping[str, str]
+    family: Family, method: str, order: list[str], *, zero_counts: bool, rules: Rules
 ) -> list[tuple[str, list[FloatArray], dict[str, Any]]]:
     """Each count and sum fitted; with ``zero_counts`` sums are 0 where the fitted count is."""
-    wanted = [s for s in family.statistics if s["kind"] in ("Count", "CountDistinct", "Sum")]
-    names = {str(statistic["name"]) for statistic in wanted}
-    if missing := (set(at_most) | set(at_most.values())) - names:
+    wanted = [s for s in family.statistics if s["kind"] in FITTED_KINDS]
+    counts = {str(s["name"]) for s in wanted if s["kind"] == "Count"}
+    if zero_counts and counts & (set(rules) | set(rules.values())):
         raise ParameterError(
-            parameter="at_most", problem=f"names no count or sum of the release: {', '.join(sorted(missing))}"
+            parameter="at_most", problem="names a count, which zero_counts fits before everything else"
         )
     kept = np.ones(family.rows.shape[1], dtype=bool)
     found = []
-    for statistic in sorted(wanted, key=lambda s: s["kind"] == "Sum"):
-        name = str(statistic["name"])
-        if name in at_most:
-            continue
-        smaller = [s for s in wanted if at_most.get(str(s["name"])) == name]
-        for each, x, residual in _solve(family, [*smaller, statistic], method, order, kept):
+    for statistic in sorted((s for s in wanted if s["name"] not in rules), key=lambda s: s["kind"] == "Sum"):
+        for each, x, residual in _solve(family, chain_to(statistic, wanted, rules), method, order, kept):
             found.append((each, _published(family, x), residual))
         if zero_counts and statistic["kind"] == "Count":
             rests = np.ones(family.rows.shape[1] - family.own, dtype=bool)

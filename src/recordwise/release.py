@@ -86,7 +86,8 @@ class Release:
         The noisy answers stay, and nothing is spent. ``method`` is ``"nnls"``, ``"ols"``, ``"max_fit"``, ``"sequential"`` (tables
         in order of ``priority``) or ``"reweighted"``. A coarser cell may exceed the sum of its published finer ones unless the keys
         are ``complete``. ``zero_counts=True``: sums are 0 where the fitted count is. ``at_most={"payqtr1": "payann"}``: the first
-        never exceeds the second. release.json tells the residuals each fit reached.
+        never exceeds the second; columns of the tables, or measures that are summed once, in every query that has both, or
+        with ``"q2:payqtr1"`` in the second query alone. release.json tells the residuals each fit reached.
         """
         from recordwise.consistent import consistent
 

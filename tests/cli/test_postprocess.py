@@ -44,6 +44,29 @@ def test_the_fit_is_the_one_of_the_release_itself(released, folder, run):
         assert pq.read_table(folder / "fitted" / f"{table.name}.parquet").equals(table.data)
 
 
+def test_the_page_of_the_fitted_folder_keeps_its_parts(released, folder, run):
+    run("postprocess", released, "--out", folder / "fitted")
+    pages = [(each / "report.html").read_text() for each in (released, folder / "fitted")]
+    for part in ('id="spending"', "noise of sum_emp", "noise of sum_payann"):
+        assert all(part in page for page in pages)
+    assert "without the parts" not in pages[1]
+
+
+def test_the_help_s_own_example_of_a_rule_works(folder, run):
+    text = (
+        (folder / "plan.toml").read_text().replace("measures.payann = 1", "measures.payann = 1\nmeasures.payqtr1 = 1")
+    )
+    text = text.replace("[[budget]]\nrho = 1\n\n[[budget]]\nrho = 2\nat = { emp = 20, payann = 1000 }\n", "")
+    (folder / "plan.toml").write_text(text + 'sum.payqtr1 = { kind = "UnitSplit", at = 5000, rho = 0.0001 }\n')
+    assert run("release", folder / "plan.toml", "--out", folder / "out", "--yes").exit_code == 0
+    assert "payqtr1=payann" in run("postprocess", "--help").stdout
+    done = run("postprocess", folder / "out", "--out", folder / "fitted", "--at-most", "payqtr1=payann")
+    assert done.exit_code == 0, done.stderr
+    for table in read_tables(folder / "fitted").values():
+        quarter, year = (table.column(f"sum_{name}_fit").to_numpy() for name in ("payqtr1", "payann"))
+        assert (quarter <= year * (1 + 1e-12) + 1e-9).all()
+
+
 def test_what_was_changed_since_is_refused(released, folder, run):
     name = next(iter(read_tables(released)))
     table = pq.read_table(released / f"{name}.parquet")
@@ -63,6 +86,7 @@ def test_bad_input_is_refused_before_anything_is_written(released, folder, run):
         ["postprocess", released, "--out", folder / "fitted"],
         ["postprocess", released, "--out", folder / "new", "--method", "best"],
         ["postprocess", released, "--out", folder / "new", "--at-most", "emp"],
+        ["postprocess", released, "--out", folder / "new", "--at-most", "emp=payann", "--at-most", "emp=count"],
         ["bench", "nonsense"],
     ):
         done = run(*bad)

@@ -1,5 +1,7 @@
 """Tables made nonnegative and additive after the release, at no cost."""
 
+from fractions import Fraction
+
 import numpy as np
 import pyarrow as pa
 import pytest
@@ -116,9 +118,141 @@ def test_fitted_columns_are_saved(release, tmp_path):
     [
         ({"method": "magic"}, "method"),
         ({"method": "sequential", "priority": ["county"]}, "priority"),
-        ({"at_most": {"quarter": "nothing"}}, "at_most"),
+        ({"at_most": {"quarter": "nothing"}}, "There are q1: count, emp, pay, quarter."),
+        ({"at_most": {"q2:quarter": "pay"}}, "names no two counts or sums of one query"),
+        ({"at_most": {"q1:quarter": "q2:pay"}}, "names no two counts or sums of one query"),
+        ({"at_most": {"quarter": "pay", "emp": "pay"}}, "two rules with 'pay' on the same side"),
+        ({"at_most": {"quarter": "pay", "q1:quarter": "emp"}}, "two rules with 'quarter' on the same side"),
+        ({"at_most": {"quarter": "pay", "pay": "quarter"}}, "goes in a circle"),
+        ({"at_most": {"pay": "pay"}}, "goes in a circle"),
+        ({"at_most": {"quarter": "pay"}, "method": "ols"}, "is no rule that ols keeps"),
+        ({"at_most": {"count": "emp"}, "zero_counts": True}, "names a count"),
     ],
 )
 def test_bad_parameters_are_named(release, given, told):
     with pytest.raises(ParameterError, match=told):
         release.consistent(**given)
+
+
+def test_a_chain_of_rules_holds_at_every_link(release):
+    fitted = release.consistent(at_most={"emp": "quarter", "quarter": "pay"})
+    for table in fitted.tables:
+        emp, quarter, pay = (table.data[f"{name}_fit"].to_numpy() for name in ("emp", "quarter", "pay"))
+        assert (emp <= quarter * (1 + 1e-12) + 1e-9).all()
+        assert (quarter <= pay * (1 + 1e-12) + 1e-9).all()
+
+
+@pytest.fixture(scope="module")
+def two_queries(opened):
+    """Columns have their default names; both queries sum the quarter, the first alone the year."""
+    keys = rw.Keys.product(county=COUNTIES, naics=LISTED)
+    mechanism = rw.UnitSplit(at=2000, rho="0.0005")
+    first = rw.query().group_by("county", keys=keys).levels(rw.prefix("naics", [2, 3])).count(rw.Gaussian(rho=0.05))
+    first = first.sum("pay", mechanism).sum("quarter", mechanism)
+    second = rw.query().group_by("naics", keys=keys).sum("quarter", mechanism).sum("emp", mechanism)
+    third = rw.query().group_by("county", keys=keys).sum("quarter", mechanism).sum("pay", mechanism)
+    third = third.sum("emp", mechanism, alias="emp_1").sum("emp", mechanism, alias="emp_2")
+    return opened.run(first, second, third, rng=Seeded(3))
+
+
+def broken(release, smaller, larger):
+    """In which tables some cell breaks the rule."""
+    found = set()
+    for table in release.tables:
+        if {f"{smaller}_fit", f"{larger}_fit"} <= set(table.data.column_names):
+            low, high = (table.data[f"{name}_fit"].to_numpy() for name in (smaller, larger))
+            found |= {table.name} if (low > high * (1 + 1e-12) + 1e-9).any() else set()
+    return found
+
+
+@pytest.mark.parametrize("names", [("quarter", "pay"), ("sum_quarter", "sum_pay"), ("quarter", "sum_pay")])
+def test_a_rule_by_measures_or_columns_holds_in_every_query_that_has_both(two_queries, names):
+    everywhere = {"q1_county_by_naics2", "q1_county_by_naics3", "q3_county"}
+    assert "q1_county_by_naics3" in broken(two_queries.consistent(), "sum_quarter", "sum_pay")
+    assert not broken(two_queries.consistent(at_most=dict([names])), "sum_quarter", "sum_pay") & everywhere
+
+
+@pytest.mark.parametrize("names", [("q1:quarter", "pay"), ("sum_quarter", "q1:sum_pay"), ("q1:quarter", "q1:pay")])
+def test_a_rule_for_one_query_leaves_the_others_alone(two_queries, names):
+    free, ruled = two_queries.consistent(), two_queries.consistent(at_most=dict([names]))
+    assert not any(name.startswith("q1") for name in broken(ruled, "sum_quarter", "sum_pay"))
+    for name in ("q2_naics", "q3_county"):
+        assert ruled[name].equals(free[name])
+    assert not ruled["q1_county_by_naics3"].equals(free["q1_county_by_naics3"])
+
+
+def test_a_measure_that_is_summed_twice_must_be_named_by_its_column(two_queries):
+    with pytest.raises(ParameterError, match="several sums: emp_1, emp_2"):
+        two_queries.consistent(at_most={"q3:emp": "pay"})
+    fitted = two_queries.consistent(at_most={"q3:emp_2": "pay"})
+    assert broken(fitted, "emp_2", "sum_pay") == set()
+
+
+def test_priorities_order_the_tables_of_several_queries(two_queries):
+    names = [table.name for table in two_queries.tables]
+    as_usual = two_queries.consistent(method="sequential")
+    finest_first = two_queries.consistent(method="sequential", priority=list(reversed(names)))
+    assert not finest_first["q1_county_by_naics3"].equals(as_usual["q1_county_by_naics3"])
+    kept = np.maximum(finest_first["q1_county_by_naics3"]["sum_pay"].to_numpy(), 0.0)
+    np.testing.assert_allclose(
+        finest_first["q1_county_by_naics3"]["sum_pay_fit"].to_numpy(), kept, rtol=1e-9, atol=1e-6
+    )
+    with pytest.raises(ParameterError, match="exactly these tables"):
+        two_queries.consistent(method="sequential", priority=names[:-1])
+
+
+def test_a_table_of_a_mechanism_from_elsewhere_is_refused_in_words(opened):
+    release = opened.run_foreign(lambda rows: {"answer": [1.5]}, split={"emp": 50}, rho="0.1", seeded=True)
+    with pytest.raises(ParameterError, match="mechanism from elsewhere"):
+        release.consistent()
+
+
+def test_answers_are_weighted_by_their_variances(opened):
+    """With complete keys and nothing negative a total is the mean of its own answer and of its cells' sum, by inverse variances.
+
+    The shares make the two tables' deviations differ by a factor of four, so that weights by deviations give other totals.
+    """
+    asked = (
+        rw.query()
+        .group_by(keys=rw.Keys.product(naics=LISTED))
+        .levels(rw.prefix("naics", 2), rw.prefix("naics", 3), share=["0.05", "0.95"])
+    )
+    release = opened.run(asked.sum("emp", rw.UnitSplit(at=50, rho=1), alias="emp"), rng=Seeded(4))
+    coarse, fine = (release[name].to_pandas() for name in ("naics2", "naics3"))
+    fitted = release.consistent(complete=True, method="ols")["naics2"].to_pandas().set_index("naics2")["emp_fit"]
+    fine["naics2"] = fine["naics3"].str[:2]
+    fine["variance"] = fine["emp_sd"] ** 2
+    below = fine.groupby("naics2")[["emp", "variance"]].sum()
+    own = coarse.set_index("naics2")
+    weights = 1 / own["emp_sd"] ** 2, 1 / below["variance"]
+    expected = (own["emp"] * weights[0] + below["emp"] * weights[1]) / (weights[0] + weights[1])
+    np.testing.assert_allclose(fitted.sort_index(), expected.sort_index(), rtol=1e-9)
+
+
+def test_weights_at_negative_totals_are_those_at_zero(opened):
+    """Against the same refits by dense least squares: at a negative total a logarithm's noise would count as too small."""
+    keys = rw.Keys.product(county=COUNTIES, naics=[str(n) for n in range(126, 132)])
+    log = rw.LogTransform(offset=50, sigma="0.9")
+    asked = rw.query().group_by("county", keys=keys).levels(rw.prefix("naics", [2, 3])).sum("emp", log, alias="emp")
+    release = opened.run(asked, rng=Seeded(8))
+    coarse, fine = (release[name].to_pandas() for name in ("county_by_naics2", "county_by_naics3"))
+    up = (fine["county"] + fine["naics3"].str[:2]).to_numpy()[None, :] == (
+        coarse["county"] + coarse["naics2"]
+    ).to_numpy()[:, None]
+    matrix = np.vstack([np.eye(len(fine)), up])
+    answers, sd = (np.concatenate([fine[name], coarse[name]]) for name in ("emp", "emp_sd"))
+    mechanisms = [
+        rw.LogTransform(offset=50, sigma=Fraction(float(each)))
+        for each in np.concatenate([fine["emp_sigma"], coarse["emp_sigma"]])
+    ]
+    spread, lowest = sd**2, 0.0
+    for _ in range(4):
+        totals = matrix @ np.linalg.lstsq(matrix / np.sqrt(spread)[:, None], answers / np.sqrt(spread), rcond=None)[0]
+        lowest = min(lowest, totals.min())
+        spread = np.array(
+            [float(each.variance(np.array([max(total, 0.0)]))[0]) for each, total in zip(mechanisms, totals)]
+        )
+    assert lowest < -5
+    fitted = release.consistent(complete=True, method="ols")
+    for name, part in (("county_by_naics3", totals[: len(fine)]), ("county_by_naics2", totals[len(fine) :])):
+        np.testing.assert_allclose(fitted[name]["emp_fit"].to_numpy(), part, rtol=1e-7, atol=1e-7)

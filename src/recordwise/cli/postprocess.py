@@ -17,12 +17,17 @@ def postprocess(
     out: Annotated[Path, typer.Option("--out", help="A new folder for the files.", show_default=False)],
     method: Annotated[str, typer.Option(help="nnls, ols, max_fit, sequential or reweighted.")] = "nnls",
     priority: Annotated[
-        list[str] | None, typer.Option(help="A table, the first to be kept first; repeat. For sequential.")
+        list[str] | None, typer.Option(help="A table, the first to be kept first; repeat for all. For sequential.")
     ] = None,
     complete: Annotated[bool, typer.Option("--complete", help="The public keys list every cell there is.")] = False,
     zero_counts: Annotated[bool, typer.Option("--zero-counts", help="Sums are 0 where the fitted count is.")] = False,
     at_most: Annotated[
-        list[str] | None, typer.Option(help="payqtr1=payann: the first never exceeds the second; repeat.")
+        list[str] | None,
+        typer.Option(
+            help="payqtr1=payann: the first never exceeds the second. Columns of the tables, or measures that are summed once; "
+            "q2:payqtr1=payann in the second query alone. Repeat.",
+            show_default=False,
+        ),
     ] = None,
     csv: Annotated[bool, typer.Option(help="Write CSV files too.")] = True,
     as_json: AsJson = False,
@@ -56,6 +61,8 @@ def _pairs(texts: list[str]) -> dict[str, str]:
         smaller, sign, larger = text.partition("=")
         if not (smaller and sign and larger):
             raise ParameterError(parameter="--at-most", problem="must be two names, SMALLER=LARGER")
+        if smaller in pairs:
+            raise ParameterError(parameter="--at-most", problem=f"names '{smaller}' as the smaller one twice")
         pairs[smaller] = larger
     return pairs
 
