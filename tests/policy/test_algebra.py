@@ -43,7 +43,6 @@ def parts(seed: int, count: int = 3) -> list[Policy]:
     return [random_policy(rng, 3) for _ in range(count)]
 
 
-@pytest.mark.theorem("T-SEQ")
 @pytest.mark.parametrize("seed", range(60))
 def test_composition_is_associative_and_commutative_as_values_not_only_as_numbers(seed: int) -> None:
     a, b, c = parts(seed)
@@ -55,7 +54,6 @@ def test_composition_is_associative_and_commutative_as_values_not_only_as_number
     assert ((a + b) + c).to_json() == (c + (b + a)).to_json()
 
 
-@pytest.mark.theorem("T-SEQ")
 def test_the_loss_of_a_sum_is_the_sum_of_the_losses() -> None:
     rng = Random(1)
     for _ in range(100):
@@ -106,7 +104,6 @@ def test_a_condition_and_its_complement_share_a_policy_out_among_all_records() -
         assert whole.loss(columns_of(records)) == pytest.approx(policy.loss(columns_of(records)), rel=1e-12)
 
 
-@pytest.mark.theorem("T-PAR")
 def test_parallel_parts_cost_a_record_its_own_part() -> None:
     groups = ["a", "b", "c"]
     policies = [constant(k + 1).where(among("g", [group])) for k, group in enumerate(groups)]

@@ -30,7 +30,6 @@ def test_table_2_costs_nine_nine_four_four_one_times_rho() -> None:
         assert losses == pytest.approx([9 * unit, 9 * unit, 4 * unit, 4 * unit, unit], rel=1e-14)
 
 
-@pytest.mark.theorem("T-SEQ")
 def test_example_4_adds_a_count_and_a_split_sum() -> None:
     """Example 4: a count of loss rho1 and a sum on split rows of loss rho2 cost rho1 + 9 rho2, rho1 + 9 rho2, ..."""
     rho1, rho2 = "0.2", "0.05"
@@ -40,7 +39,6 @@ def test_example_4_adds_a_count_and_a_split_sum() -> None:
     assert both.loss(table) == pytest.approx(expected, rel=1e-14)
 
 
-@pytest.mark.theorem("T-PAR")
 def test_example_5_thresholds_by_industry_cost_nine_nine_four_one() -> None:
     """Example 5: the threshold of a record's own industry decides; 3, 3, 2 and 1 pieces."""
     at = by("industry", {"Mining": 500, "Retail": 50, "Farming": 10})

@@ -6,7 +6,9 @@ from itertools import pairwise
 import numpy as np
 import pytest
 
+from divergences import ROUNDING, hockey_stick, zcdp
 from recordwise.errors import ParameterError
+from recordwise.noise import DiscreteGaussian
 from recordwise.postprocess import (
     bounded_laplace,
     bounded_reach,
@@ -40,7 +42,6 @@ def brute(value, error):
     return max(value(t - start, t) for t in range(math.floor(start) + 1, math.floor(start) + 3000))
 
 
-@pytest.mark.theorem("T-UNCERTAIN")
 @pytest.mark.parametrize(("cells", "error", "loss"), GRID)
 def test_bounds_are_the_best_over_all_integers(cells, error, loss):
     pure = brute(lambda k, t: 0.75 * k * cells * math.exp(-loss * t), error)
@@ -51,7 +52,6 @@ def test_bounds_are_the_best_over_all_integers(cells, error, loss):
     assert math.isclose(ours, max(0.0, approximate), rel_tol=1e-12)
 
 
-@pytest.mark.theorem("T-UNCERTAIN")
 @pytest.mark.parametrize(("cells", "error", "loss"), GRID)
 def test_the_zcdp_bound_uses_the_best_order(cells, error, loss):
     orders = 1 + np.logspace(-4, 5, 4000)
@@ -60,6 +60,106 @@ def test_the_zcdp_bound_uses_the_best_order(cells, error, loss):
     ours = sum_error_bound_zcdp(cells=cells, cell_error=error, rho=loss)
     assert ours >= found * (1 - 1e-12)
     assert ours <= found * 1.01 or ours < 1e-250
+
+
+MOST_RECORDS, LARGEST_ANSWER = 16, 30
+
+
+def least_upward_error(epsilon, cell_error):
+    """Of all mechanisms on one cell, with answers from 0 to 30, the one that overstates an empty cell least: a linear program.
+
+    Row t holds the law of the answer for t records. Neighbouring rows are within a factor e^epsilon, every row's mean squared error
+    is at most cell_error^2. The bounds use no table of more than 16 records here, so that more rows would change nothing.
+    """
+    from scipy import optimize, sparse
+
+    answers = np.arange(LARGEST_ANSWER + 1.0)
+    rows, width = MOST_RECORDS + 1, len(answers)
+    here = sparse.eye_array((rows - 1) * width, rows * width)
+    there = sparse.eye_array((rows - 1) * width, rows * width, k=width)
+    factor = math.exp(epsilon)
+    errors = sparse.block_diag([(answers - t)[None] ** 2 for t in range(rows)])
+    masses = sparse.block_diag([np.ones((1, width))] * rows)
+    found = optimize.linprog(
+        np.concatenate([answers, np.zeros((rows - 1) * width)]),
+        A_ub=sparse.vstack([here - factor * there, there - factor * here, errors]),
+        b_ub=np.concatenate([np.zeros(2 * (rows - 1) * width), np.full(rows, cell_error**2)]),
+        A_eq=masses,
+        b_eq=np.ones(rows),
+    )
+    assert found.status == 0
+    # A pinch of a constant law lifts every probability far above the program's own tolerance, and is perfectly private.
+    law = np.maximum(found.x.reshape(rows, width), 0.0) + 1e-6 * np.exp(-answers)
+    return np.log(law / law.sum(axis=1, keepdims=True))
+
+
+def thresholded(sigma, threshold):
+    """A lattice Gaussian answer that counts as 0 below a threshold: what the code draws, and a function of it."""
+    noise = DiscreteGaussian(sigma)
+    rows = []
+    for records in range(MOST_RECORDS + 1):
+        shown = np.arange(threshold, MOST_RECORDS + 100)
+        law = np.full(MOST_RECORDS + 100, -np.inf)
+        law[threshold:] = noise.log_pmf(shown - records)
+        law[0] = noise.log_cdf(threshold - 1 - records)
+        rows.append(law)
+    return np.array(rows)
+
+
+def measured(laws):
+    """Of a mechanism given by its laws: the worst error of the cell, and what it says of an empty cell on average."""
+    mass, answers = np.exp(laws), np.arange(laws.shape[1])
+    squares = [row @ (answers - records) ** 2 for records, row in enumerate(mass)]
+    return math.sqrt(max(squares)), float(mass[0] @ answers)
+
+
+def neighbours(laws):
+    """Pairs of laws for tables that differ by a record; answers that none of them gives are left out."""
+    given = np.any(laws > -np.inf, axis=0)
+    return list(pairwise(laws[:, given]))
+
+
+LEAST = [(0.25, 5.0), (0.5, 3.0), (1.0, 1.5), (1.0, 3.0), (2.0, 1.0), (2.0, 2.0)]
+
+
+@pytest.mark.theorem("T-UNCERTAIN")
+@pytest.mark.parametrize(("epsilon", "cell_error"), LEAST)
+def test_no_mechanism_at_all_overstates_less_than_the_bounds_say(epsilon, cell_error):
+    """Epsilon, delta and rho are measured on the laws of the best mechanism there is; d cells of it overstate d times as much."""
+    laws = least_upward_error(epsilon, cell_error)
+    error, upward = measured(laws)
+    pure = max(np.max(np.abs(p - q)) for p, q in neighbours(laws))
+    assert upward >= sum_error_bound_pure(cells=1, cell_error=error, epsilon=pure)
+    rho = max(zcdp(p, q) for p, q in neighbours(laws))
+    assert upward >= sum_error_bound_zcdp(cells=1, cell_error=error, rho=rho)
+    for share in (0.3, 0.6, 0.9):
+        delta = max(hockey_stick(p, q, share * pure) for p, q in neighbours(laws))
+        bound = sum_error_bound_approximate(cells=1, cell_error=error, epsilon=share * pure, delta=delta)
+        assert upward >= bound
+    assert error <= cell_error * 1.01
+
+
+@pytest.mark.theorem("T-UNCERTAIN")
+@pytest.mark.parametrize("sigma", [1, 2])
+@pytest.mark.parametrize("threshold", [1, 2, 4, 6])
+def test_lattice_noise_behind_a_threshold_obeys_the_zcdp_bound(sigma, threshold):
+    laws = thresholded(sigma, threshold)
+    error, upward = measured(laws)
+    rho = max(zcdp(p, q) for p, q in neighbours(laws))
+    assert rho <= 1 / (2 * sigma**2) * ROUNDING
+    assert upward >= sum_error_bound_zcdp(cells=1, cell_error=error, rho=rho)
+
+
+@pytest.mark.theorem("T-UNCERTAIN")
+def test_the_checks_reject_bounds_that_forget_the_cells_error_or_the_square_of_the_group():
+    """Without 2 C in the exponent, and with rho t for rho t^2, the formulas promise more than the best mechanisms need."""
+    error, upward = measured(least_upward_error(1.0, 3.0))
+    forgetful = brute(lambda k, t: 0.75 * k * math.exp(-k), error)
+    assert upward < forgetful / 5
+    laws = thresholded(1, 6)
+    error, upward = measured(laws)
+    linear = brute(lambda k, t: k * math.exp(-((math.sqrt(math.log(4 / 3)) + math.sqrt(0.5 * t)) ** 2)), error)
+    assert upward < linear / 5
 
 
 @pytest.mark.theorem("T-POINT-FIRST")

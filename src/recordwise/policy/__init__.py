@@ -23,6 +23,7 @@ from recordwise.policy.conversions import (
     rho_for_epsilon,
 )
 from recordwise.policy.dominance import Verdict, dominates
+from recordwise.policy.group_pairs import GroupPair, group_pair
 from recordwise.policy.groups import group_loss, group_loss_by_cell, replacement_loss
 from recordwise.policy.meaning import Meaning, expected_log_odds, log_odds_tail, meaning, power_gaussian, power_zcdp
 from recordwise.policy.measure import Measure
@@ -32,6 +33,7 @@ __all__ = [
     "By",
     "Column",
     "Condition",
+    "GroupPair",
     "Meaning",
     "Measure",
     "Null",
@@ -57,6 +59,7 @@ __all__ = [
     "gdp_epsilon_of",
     "group_loss",
     "group_loss_by_cell",
+    "group_pair",
     "laplace_transform",
     "log_odds_tail",
     "maximum",

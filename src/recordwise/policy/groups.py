@@ -18,11 +18,13 @@ def group_loss(losses: Iterable[float], *, bound: str = "tight", deltas: Iterabl
     """The loss of records leaving or entering together, from their single losses alone, rounded up (T-GROUP).
 
     ``"tight"`` is (sum of square roots)**2, at least as good as both bounds of the paper: ``"simple"`` (Lemma 4) and ``"advanced"``
-    (Lemma 5, its infimum over k solved). Refused where a record has a delta: no bound from the single losses is valid then.
+    (Lemma 5, its infimum over k solved). Refused where a record has a delta: no such bound is valid then;
+    ``group_pair`` gives one of another kind.
     """
     if any(delta != 0 for delta in deltas):
         raise GroupLossError(
-            reason="private key selection has a delta, for which single losses bound nothing; analyse it directly"
+            reason="private key selection has a delta, which single losses do not carry over to a group; use group_pair, or the"
+            " selection's own group_loss"
         )
     values = sorted((checked_loss(loss, parameter="losses") for loss in losses), reverse=True)
     if bound not in BOUNDS:
