@@ -59,6 +59,16 @@ def test_the_joint_law_of_a_query_chosen_by_an_earlier_answer_stays_within_the_b
         assert lost > wrong * 1.05
 
 
+@pytest.mark.theorem("T-SEQ")
+@by_mechanism
+def test_the_same_question_asked_twice_costs_twice(mechanism) -> None:
+    once = mechanism.policy("emp")
+    twice = [both_cells(*[published(mechanism, 5 * there, 250)] * 2) for there in (1, 0)]
+    lost, allowed = zcdp(*twice), (once + once).loss({"emp": 5})
+    assert lost <= allowed * ROUNDING
+    assert lost > 1.4 * once.loss({"emp": 5})
+
+
 def two_selections(first, after_hidden, after_shown, pieces, others):
     """A key of one selection, then of a second one whose law depends on whether the first was published."""
     one = selected(first, pieces + others[0])
