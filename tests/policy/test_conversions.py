@@ -4,8 +4,10 @@ import math
 from random import Random
 
 import mpmath
+import numpy as np
 import pytest
 
+from divergences import ROUNDING, zcdp
 from recordwise.errors import ParameterError
 from recordwise.functions import log, x
 from recordwise.policy import (
@@ -130,6 +132,27 @@ def test_pure_to_zcdp_is_the_worst_case_of_randomised_response() -> None:
             )
             assert divergence <= order * bound
         assert eps * (2 * yes - 1) == pytest.approx(float(bound), rel=1e-12)
+
+
+@pytest.mark.theorem("T-PURE")
+@pytest.mark.parametrize("eps", [0.05, 0.7, 2.0, 6.0])
+def test_no_law_of_that_pure_loss_has_a_larger_zcdp_loss(eps: float) -> None:
+    """Random laws on six points, and two that put all log-ratios at the ends; five per cent less would be exceeded."""
+    rng = np.random.default_rng(5)
+    bound, worst = pure_to_zcdp(eps), 0.0
+    for case in range(400):
+        q = rng.dirichlet(np.full(6, rng.choice([0.3, 1.0, 20.0])))
+        ratio = eps * (rng.uniform(-1, 1, 6) if case % 2 else rng.choice([-1.0, 1.0], 6))
+        p = q * np.exp(ratio / 2)
+        log_p, log_q = np.log(p / p.sum()), np.log(q)
+        # Normalising moves all log-ratios alike; what they then are at most is the pure loss of this pair.
+        pure = float(np.max(np.abs(log_p - log_q)))
+        worst = max(worst, zcdp(log_p, log_q) / bound)
+        assert zcdp(log_p, log_q) <= pure_to_zcdp(pure) * ROUNDING + 1e-12
+        assert pure <= eps * ROUNDING
+    ends = np.array([eps, 0.0]) - np.logaddexp(eps, 0.0)
+    assert zcdp(ends, ends[::-1]) > 0.95 * bound
+    assert worst < 1
 
 
 @pytest.mark.theorem("T-LAPLACE")
