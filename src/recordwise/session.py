@@ -37,7 +37,7 @@ from recordwise.exact import Number
 from recordwise.fingerprint import digest_of
 from recordwise.foreign import SplitRows, read_foreign
 from recordwise.ledger import FIXED_IN_ADVANCE, WITHIN_BUDGET, Charge, Ledger
-from recordwise.noise import BitSource, Secure
+from recordwise.noise import BitSource, Secure, is_private
 from recordwise.owner import EDGES, LossSummary, read_summary, realised_tree
 from recordwise.plan import Measure, Plan, Query, Schema, parse_sql
 from recordwise.plan.analysis import check_policy, plan_policy, plan_warnings
@@ -206,7 +206,7 @@ class Session:
             tell("booking the release")
             stated = {"plan": described, "interval_level": level}
             parts = plan_parts(plan, [table_name(plan, table) for table in plan.tables()])
-            return self._booked(tables, policy, paper, stated, charge, private=source.private, parts=parts)
+            return self._booked(tables, policy, paper, stated, charge, private=is_private(source), parts=parts)
 
     def _prepared(self, plan: Plan, exact: TableTotals | FoundTotals, level: float) -> PreparedTable | None:
         """The mechanism of every cell; where keys are selected, the cells are not known before the charge."""
@@ -323,9 +323,7 @@ class Session:
 
 def bit_source(rng: BitSource | None) -> BitSource:
     """The secure source unless another is given; what is none is refused before anything is spent."""
-    if rng is not None and not (
-        callable(getattr(rng, "fill", None)) and isinstance(getattr(rng, "private", None), bool)
-    ):
+    if rng is not None and not callable(getattr(rng, "fill", None)):
         raise ParameterError(
             parameter="rng",
             problem=f"is a {type(rng).__name__}, not a source of bits",

@@ -89,8 +89,6 @@ def test_an_exact_power_of_two_is_allowed_as_the_grid() -> None:
 class NoNoise:
     """Bits that are never asked for."""
 
-    private = False
-
     def fill(self, words: np.ndarray) -> None:
         raise AssertionError("drew noise")
 

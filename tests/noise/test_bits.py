@@ -12,7 +12,7 @@ from cryptography.hazmat.primitives.ciphers import Cipher, algorithms, modes
 
 import recordwise
 from recordwise.errors import ParameterError
-from recordwise.noise import DiscreteGaussian, Secure, Seeded, bits
+from recordwise.noise import DiscreteGaussian, Secure, Seeded, bits, is_private
 from recordwise.noise.lazy import words
 
 LAW = DiscreteGaussian(10**12)
@@ -59,10 +59,26 @@ def test_a_request_beyond_the_limit_of_one_key_takes_another(monkeypatch):
     assert asked == [32, 32, 32]
 
 
-def test_a_seeded_source_repeats_itself_and_says_it_is_not_private():
+def test_a_seeded_source_repeats_itself_and_is_not_private():
     assert np.array_equal(LAW.sample(1000, Seeded(7)), LAW.sample(1000, Seeded(7)))
     assert not np.array_equal(LAW.sample(1000, Seeded(7)), LAW.sample(1000, Seeded(8)))
-    assert (Seeded(7).private, Secure().private) == (False, True)
+    assert (is_private(Seeded(7)), is_private(Secure())) == (False, True)
+
+
+def test_only_the_secure_source_itself_is_private_whatever_another_says_of_itself():
+    class Boasting:
+        private = True
+        __class__ = Secure
+
+        def fill(self, words):
+            words[...] = 0
+
+    class Inherited(Secure):
+        def fill(self, words):
+            words[...] = 0
+
+    assert not is_private(Boasting())
+    assert not is_private(Inherited())
 
 
 @pytest.mark.parametrize("seed", [-1, 1.5, True, None])

@@ -13,8 +13,6 @@ from recordwise.noise.lazy import LazyUniform, uniform_below
 class Scripted:
     """Hands out the given words, then fails: a test sees exactly how many were asked for."""
 
-    private = False
-
     def __init__(self, script):
         self.script = list(script)
 

@@ -90,6 +90,22 @@ def test_the_gdp_number_solves_its_equation_from_above() -> None:
         assert delta >= mpmath.mpf(DELTA) * (1 - mpmath.mpf("1e-9"))
 
 
+@pytest.mark.theorem("T-EPSILON")
+def test_the_gdp_number_is_not_one_float_too_small_where_that_float_breaks_the_bound() -> None:
+    def delta_of(rho: float, eps: float) -> mpmath.mpf:
+        mu, exact = mpmath.sqrt(2 * mpmath.mpf(rho)), mpmath.mpf(eps)
+        return mpmath.ncdf(mu / 2 - exact / mu) - mpmath.exp(exact) * mpmath.ncdf(-mu / 2 - exact / mu)
+
+    tight = 0
+    with mpmath.workdps(60):
+        for rho in (place / 64 for place in range(1, 201)):
+            found = gdp_epsilon_of(rho, DELTA)
+            assert delta_of(rho, found) <= DELTA
+            tight += delta_of(rho, math.nextafter(found, 0)) > DELTA
+    # Otherwise a number one float lower would have passed as well.
+    assert tight > 0
+
+
 def test_the_gdp_number_is_refused_for_lattices_of_few_steps() -> None:
     coarse = gaussian_transform("emp", log(x + 1), sigma=1, grid="1/999")
     fine = gaussian_transform("emp", log(x + 1), sigma=1, grid="1/1000")

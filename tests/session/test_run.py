@@ -14,6 +14,7 @@ from recordwise.errors import BudgetError, DataError, DrawingError, ParameterErr
 from recordwise.ledger import FIXED_IN_ADVANCE, WITHIN_BUDGET
 from recordwise.noise import Secure, Seeded
 from recordwise.policy import Policy, constant
+from recordwise.published import NOT_PRIVATE
 from small_release import CODES, COUNTIES, generous, keys, question, records, session
 
 
@@ -206,6 +207,31 @@ def test_seeded_runs_repeat_and_secure_ones_do_not() -> None:
         secure = [opened.run(question()).digest for _ in range(2)]
     assert seeded[0] == seeded[1]
     assert secure[0] != secure[1]
+
+
+class Boasting:
+    """A source of somebody's own that calls itself private."""
+
+    private = True
+
+    def fill(self, words) -> None:
+        Seeded(5).fill(words)
+
+
+class Inherited(Secure):
+    def fill(self, words) -> None:
+        Seeded(5).fill(words)
+
+
+@pytest.mark.parametrize("source", [Boasting, Inherited])
+def test_noise_from_any_other_than_the_secure_source_is_marked_whatever_it_says_of_itself(source, tmp_path) -> None:
+    with session(records(), tmp_path / "l") as opened:
+        release = opened.run(simple(), rng=source())
+        assert opened.history()[-1].body["mark"] == NOT_PRIVATE
+        assert opened.run(simple(), rng=Secure()).private
+    assert not release.private
+    release.save(tmp_path / "out")
+    assert json.loads((tmp_path / "out" / "release.json").read_text())["mark"] == NOT_PRIVATE
 
 
 @pytest.mark.usefixtures("on_both_engines")

@@ -16,7 +16,7 @@ from recordwise.mechanisms.gaussian_noise import additive_estimates
 from recordwise.mechanisms.loss_table import next_entry, step_table
 from recordwise.mechanisms.noisy import Noisy, noised, read_level, read_step, source_of, times, whole_totals
 from recordwise.mechanisms.tight import Blocks, certified_loss
-from recordwise.noise import BitSource, LatticeLaw
+from recordwise.noise import BitSource, LatticeLaw, is_private
 from recordwise.policy import Measure, Policy, additive, additive_table
 
 FINE = 1000
@@ -78,7 +78,7 @@ class FatTailedNoise:
         lattice = self.lattice(data)
         points = times(whole_totals(totals), int(data / lattice))
         noisy = noised(points, self.law_on(lattice), source)
-        return Noisy(points=noisy, grid=lattice, step=data, private=source.private)
+        return Noisy(points=noisy, grid=lattice, step=data, private=is_private(source))
 
     def estimate(self, noisy: Noisy, *, level: float = 0.95) -> Estimates:
         """The noisy total is mean- and median-unbiased; its spread is the same in every cell."""

@@ -20,7 +20,7 @@ from recordwise.mechanisms.noisy import (
     to_floats,
     whole_totals,
 )
-from recordwise.noise import BitSource, DiscreteGaussian
+from recordwise.noise import BitSource, DiscreteGaussian, is_private
 
 NEAR_GAUSSIAN_STEPS = 1000
 """Lattice steps a sigma must have before Gaussian-DP numbers are within rounding of the truth (MATH 6)."""
@@ -40,7 +40,7 @@ class GaussianNoise:
         """Add noise to exact totals, given as whole numbers of lattice steps."""
         source, lattice = source_of(rng), read_step(step)
         points = noised(whole_totals(totals), self._law(lattice), source)
-        return Noisy(points=points, grid=lattice, step=lattice, private=source.private)
+        return Noisy(points=points, grid=lattice, step=lattice, private=is_private(source))
 
     def estimate(self, noisy: Noisy, *, level: float = 0.95) -> Estimates:
         """The noisy total is mean- and median-unbiased; its spread is the same in every cell."""

@@ -27,7 +27,7 @@ from recordwise.mechanisms.noisy import (
     whole_totals,
 )
 from recordwise.mechanisms.reading import Reading
-from recordwise.noise import BitSource, DiscreteGaussian, DiscreteLaplace
+from recordwise.noise import BitSource, DiscreteGaussian, DiscreteLaplace, is_private
 from recordwise.policy import Measure, Policy, discrete_laplace_zcdp, gaussian_transform, laplace_transform
 
 
@@ -102,7 +102,7 @@ class TransformedNoise:
         exact = self._checked(whole_totals(totals))
         grid = self.grid(data)
         points = to_grid(self.function, exact, data, grid)
-        return Noisy(points=noised(points, self._law(grid), source), grid=grid, step=data, private=source.private)
+        return Noisy(points=noised(points, self._law(grid), source), grid=grid, step=data, private=is_private(source))
 
     def _checked(self, totals: Any) -> Any:
         if self.signed and (totals.ndim == 0 or totals.shape[0] != 2):

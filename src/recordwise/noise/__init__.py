@@ -1,7 +1,7 @@
 """Exact noise on the integer lattice."""
 
 from recordwise.noise.binomial import binomial_exact
-from recordwise.noise.bits import BitSource, Secure, Seeded
+from recordwise.noise.bits import BitSource, Secure, Seeded, is_private
 from recordwise.noise.law import LatticeLaw
 from recordwise.noise.laws import ConcaveLaw, DiscreteGaussian, DiscreteLaplace, GeneralizedGaussian, Polylog
 from recordwise.noise.sampler import Draws
@@ -18,4 +18,5 @@ __all__ = [
     "Secure",
     "Seeded",
     "binomial_exact",
+    "is_private",
 ]

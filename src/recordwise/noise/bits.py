@@ -16,10 +16,7 @@ _BLANK = bytes(1 << 19)
 
 
 class BitSource(Protocol):
-    """Independent uniform bits. ``private`` says whether they are secret; a release drawn from others is marked not private."""
-
-    @property
-    def private(self) -> bool: ...
+    """Independent uniform bits. Only those of ``Secure`` are taken for secret (``is_private``)."""
 
     def fill(self, words: WordArray) -> None:
         """Overwrite a contiguous array with uniform 64-bit words that were never handed out before."""
@@ -32,12 +29,16 @@ class Secure:
     """
 
     __slots__ = ()
-    private = True
 
     def fill(self, words: WordArray) -> None:
         target = words.view(np.uint8).data
         for begin in range(0, len(target), REQUEST_BYTES):
             _keystream(target[begin : begin + REQUEST_BYTES])
+
+
+def is_private(source: BitSource) -> bool:
+    """Whether what is drawn from it may be called private. No source can say so of itself, nor can a subclass of ours."""
+    return type(source) is Secure
 
 
 def _keystream(target: memoryview) -> None:
@@ -51,7 +52,6 @@ class Seeded:
     """A repeatable source for tests and simulation. Whoever knows the seed can take the noise off again."""
 
     __slots__ = ("_stream",)
-    private = False
 
     def __init__(self, seed: int) -> None:
         if isinstance(seed, bool) or not isinstance(seed, int) or seed < 0:

@@ -8,7 +8,7 @@ import numpy as np
 from recordwise.arithmetic import FloatArray
 from recordwise.errors import ParameterError
 from recordwise.exact import Number, positive, sqrt_upper
-from recordwise.noise import BitSource, DiscreteGaussian, Secure
+from recordwise.noise import BitSource, DiscreteGaussian, Secure, is_private
 from recordwise.policy import Measure, Policy, constant
 from recordwise.quantiles.grid import Grid, IntArray
 from recordwise.quantiles.least_squares import Levels, consistent_leaves, exact_levels, excess_variance, isotonic_root
@@ -74,7 +74,7 @@ class TreeQuantile:
         source = rng or Secure()
         noise = DiscreteGaussian(self.noise_sigma)
         noisy: Levels = [noise.add_to(level.ravel(), source).reshape(level.shape) for level in exact_levels(leaves)]
-        return NoisyTrees(leaves=consistent_leaves(noisy), private=source.private)
+        return NoisyTrees(leaves=consistent_leaves(noisy), private=is_private(source))
 
     def estimate(self, noisy: NoisyTrees, *, p: float, level: float = 0.95) -> QuantileEstimates:
         """The point where the noisy curve passes a share p of the records, about as often too high as too low (T-ISOTONE), and an
