@@ -3,6 +3,7 @@
 Each event holds the digest of the one before, over the very text that is stored, so that a changed or removed entry breaks the
 chain. Whoever writes does so in one transaction alone on the file, and only after the chain was found unbroken: the whole of it
 once in a process, then what was added since, and the latest charge again each time, because the sum so far is read from it.
+A file that was deleted, renamed or replaced while it is open takes nothing more: what it holds, nobody else would see.
 """
 
 import hashlib
@@ -21,6 +22,7 @@ from typing import Any
 from urllib.parse import quote
 
 from recordwise.errors import LedgerError, RecordwiseError
+from recordwise.file_identity import FileIdentity, inode
 
 WAIT_SECONDS = 120.0
 GENESIS = "0" * 64
@@ -42,6 +44,7 @@ REASONS = {
 }
 ADVICE = "Check the disk and the permissions, or restore the file from a copy and verify it against the releases."
 NOTHING_DRAWN = "Nothing was drawn."
+PUT_BACK = "Put the file and its log back under this path, verify it against the releases, and open a new session."
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -51,7 +54,7 @@ class Event:
     sequence: int
     time: str
     kind: str
-    """``opened``, ``charged``, ``released`` or ``failed``."""
+    """``opened``, ``looked``, ``charged``, ``released`` or ``failed``."""
     body: dict[str, Any]
     digest: str
 
@@ -76,18 +79,27 @@ class Books:
         self._turn = threading.RLock()
         self._process = os.getpid()
         self._checked = START
+        self._identity: FileIdentity | None = None
         with self._told(NOTHING_DRAWN):
-            self._connection = self._connect(path) if writable else self._connect_to_read(Path(str(path)))
+            # Absolute, so that no change of the working folder makes it another file, and SQLite reads no name of its own into it.
+            place = None if path is None else Path(path).absolute()
+            self._connection = self._connect(place) if writable else self._connect_to_read(Path(str(path)))
         # Forgotten books are closed too, though never by a forked child on its way out.
         weakref.finalize(self, self._connection.close).atexit = False
 
-    def _connect(self, path: str | Path | None) -> sqlite3.Connection:
+    def _connect(self, path: Path | None) -> sqlite3.Connection:
+        before = None if path is None else inode(str(path))
         connection = sqlite3.connect(
             ":memory:" if path is None else path, timeout=WAIT_SECONDS, isolation_level=None, check_same_thread=False
         )
         try:
             self._write_ahead(connection)
             connection.execute("PRAGMA synchronous = FULL")
+            # The log is there from the first reading on.
+            connection.execute("SELECT count(*) FROM sqlite_master").fetchone()
+            if path is not None:
+                self._identity = FileIdentity.of(path)
+                self._check_place(NOTHING_DRAWN, replaced=before not in (None, inode(str(path))))
         except BaseException:
             connection.close()
             raise
@@ -123,6 +135,13 @@ class Books:
             raise
         return connection
 
+    def _check_place(self, state: str, *, replaced: bool = False) -> None:
+        """Refuse a file that is no longer the one its path names: charges to it would count for nobody else."""
+        problem = self._identity.problem() if self._identity else None
+        if replaced or problem:
+            found = problem or "was replaced while it was opened"
+            raise LedgerError(path=self.path, problem=found, advice=f"{state} {PUT_BACK}".strip())
+
     def tables(self) -> set[str]:
         """The tables of the file; none before the first entry."""
         with self._told(""):
@@ -155,6 +174,7 @@ class Books:
             try:
                 yield
                 self._connection.execute("COMMIT")
+                self._check_place(state)
             except BaseException:
                 # What was checked in here may be rolled back.
                 self._checked = checked
@@ -237,6 +257,7 @@ class Books:
             )
         with self._turn:
             try:
+                self._check_place(state)
                 yield
             except RecordwiseError:
                 raise
