@@ -46,9 +46,8 @@ HOW: dict[str, Any] = {}
 
 
 def session(source: Any, ledger: Path | None = None, budget: Policy | None = None, **more: Any) -> rw.Session:
-    return rw.Session(
-        source, unit="id", firm="firm", measures=MEASURES, ledger=ledger, budget=budget, dataset="small", **(HOW | more)
-    )
+    roles = {"unit": "id", "firm": "firm", "measures": MEASURES, "dataset": "small", "tuned_on": "synthetic"}
+    return rw.Session(source, ledger=ledger, budget=budget, **(roles | HOW | more))
 
 
 def keys() -> rw.Keys:

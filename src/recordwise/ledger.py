@@ -1,9 +1,9 @@
 """The budget of one dataset and everything charged to it, committed before noise is drawn.
 
-A ledger is one file of chained events (``recordwise.books``) for one dataset, one schema and one budget. The transaction that
-writes a charge is alone on the file and admits it against what is spent at that moment: many processes never overspend
-together. A crash may waste budget; it never exceeds it. Every release carries the head of the chain it saw, so that a ledger put
-back to an older copy is found too.
+A ledger is one file of chained events (``recordwise.books``) for one dataset and one budget, bound to them by its first charge.
+Its schema may grow by new names; a name that was charged keeps its meaning. The transaction that writes a charge is alone on the
+file and admits it against what is spent at that moment: many processes never overspend together. A crash may waste budget; it
+never exceeds it. Every release carries the head of the chain it saw, so that a ledger put back to an older copy is found too.
 """
 
 import json
@@ -12,9 +12,10 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
-from recordwise.books import Books, Event, Head, canonical
+from recordwise.books import ADVICE, Books, Event, Head, canonical
 from recordwise.errors import BudgetError, LedgerError, RecordError, UnknownFormError
 from recordwise.policy import Policy
+from recordwise.schema_growth import changed_names, grown
 
 FORMAT = 1
 ADMISSION_SECONDS = 60.0
@@ -22,7 +23,10 @@ ADMISSION_SECONDS = 60.0
 FIXED_IN_ADVANCE = "guarantee holds only if this list of queries was fixed in advance"
 WITHIN_BUDGET = "the sum of all charges is at most the budget, for every possible record"
 CHARGE_STANDS = "The charge stands and nothing was published."
-ONE_DATASET = "A ledger belongs to one dataset, schema and budget. Use its own, or start a new file."
+ONE_DATASET = (
+    "A ledger belongs to one dataset and budget, and the names of its schema keep their meaning. "
+    "Use its own, or start a new file."
+)
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -41,7 +45,7 @@ class Ledger:
     ) -> None:
         self.budget = budget
         self._books = Books(path, writable=True)
-        identity = {
+        self._identity = {
             "format": FORMAT,
             "dataset": dataset,
             "schema": schema,
@@ -50,7 +54,10 @@ class Ledger:
         }
         try:
             with self._books.transaction():
-                self._open(identity)
+                self._books.lay_out()
+                terms = self._terms(schema)
+                if self._books.first() is None:
+                    self._books.append("opened", terms)
             self._books.settle()
         except BaseException:
             self._books.close()
@@ -67,10 +74,11 @@ class Ledger:
         if "events" in ledger._books.tables():
             ledger._books.check_layout()
             first = ledger._books.first()
-        if first is None or first.kind != "opened":
+        opened = ledger._books.last("opened") if first is not None and first.kind == "opened" else None
+        if opened is None:
             raise LedgerError(path=str(path), problem="holds no entry of recordwise")
-        check_format(first.body)
-        budget = first.body.get("budget")
+        check_format(opened.body)
+        budget = opened.body.get("budget")
         ledger.budget = None if budget is None else Policy.from_json(budget)
         return ledger
 
@@ -84,20 +92,35 @@ class Ledger:
         """Whether it outlives the process."""
         return self._books.kept
 
-    def _open(self, identity: dict[str, Any]) -> None:
-        self._books.lay_out()
-        first = self._books.first()
-        if first is None:
-            self._books.append("opened", identity)
-            return
-        check_format(first.body)
-        wanted = json.loads(canonical(identity))
-        for field in ("dataset", "schema", "budget"):
-            if first.body.get(field) != wanted[field]:
+    def _terms(self, schema: Any) -> dict[str, Any]:
+        """What is charged and by which schema; refused where something was charged on other terms. Without a charge none bind."""
+        wanted: dict[str, Any] = json.loads(canonical(self._identity | {"schema": schema}))
+        known = self._books.last("opened")
+        if known is not None:
+            check_format(known.body)
+        if self._books.last("charged") is None:
+            return wanted
+        if known is None:
+            raise LedgerError(path=self.path, problem="is damaged: its first entry is missing", advice=ADVICE)
+        for field in ("dataset", "budget"):
+            if known.body.get(field) != wanted[field]:
                 raise LedgerError(path=self.path, problem=f"was opened for another {field}", advice=ONE_DATASET)
+        if names := changed_names(known.body.get("schema"), wanted["schema"]):
+            problem = f"was opened for another schema: {', '.join(names)} had another meaning"
+            raise LedgerError(path=self.path, problem=problem, advice=ONE_DATASET)
+        return known.body | {"schema": grown(known.body.get("schema"), wanted["schema"])}
 
-    def charge(self, policy: Policy, *, query: str, details: Any = None) -> Charge:
-        """Commit the policy to the books if the budget covers it for every possible record; nothing is written otherwise."""
+    def _bind(self, schema: Any) -> None:
+        """Write the terms down where the books do not say them yet; call it in a transaction."""
+        terms, known = self._terms(schema), self._books.last("opened")
+        if known is None or known.body != terms:
+            self._books.append("opened", terms)
+
+    def charge(self, policy: Policy, *, query: str, details: Any = None, schema: Any = None) -> Charge:
+        """Commit the policy to the books if the budget covers it for every possible record; nothing is written otherwise.
+
+        ``schema`` is what the charge is stated in, where it is less than what the ledger was opened with.
+        """
         # A long check or proof is made before the file is held, and again only if somebody else was charged meanwhile.
         self._books.check_chain()
         known = self.spent()
@@ -105,13 +128,17 @@ class Ledger:
         with self._books.transaction(state="Nothing was drawn; unless this charge was committed, nothing was spent."):
             if (spent := self.spent()) != known:
                 after = self._admitted(spent, policy, query)
+            stated = self._identity["schema"] if schema is None else schema
+            self._bind(stated)
             body = {"query": query, "policy": policy.to_json(), "spent": after.to_json(), "details": details}
+            body |= {"schema": stated}
             event = self._books.append("charged", body)
         return Charge(sequence=event.sequence, head=Head(length=event.sequence, digest=event.digest))
 
     def check(self, policy: Policy, *, query: str) -> None:
         """Raise what ``charge`` would raise, and write nothing."""
         self._books.check_chain()
+        self._terms(self._identity["schema"])
         self._admitted(self.spent(), policy, query)
 
     def _admitted(self, spent: Policy, policy: Policy, query: str) -> Policy:
@@ -149,6 +176,18 @@ class Ledger:
             closings = (event for event in since if event.body.get("charge") == charge.sequence)
             event = next(closings, None) or self._books.append(kind, body)
         return Head(length=event.sequence, digest=event.digest)
+
+    def look(self) -> None:
+        """Note, once, that confidential records were looked at: what is released from now on may have been tuned on them."""
+        with self._books.transaction(state="Nothing was looked at."):
+            if self._books.last("looked") is None:
+                self._bind(self._identity["schema"])
+                self._books.append("looked", {})
+
+    @property
+    def looked(self) -> bool:
+        """Whether somebody looked at confidential records, in this session or in another one on the same file."""
+        return self._books.last("looked") is not None
 
     def settle(self) -> None:
         """Make the file whole without its log, for whoever copies it while it is open. Costs some waits for the disk."""

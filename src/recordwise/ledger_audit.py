@@ -13,8 +13,9 @@ from recordwise.fingerprint import digest_of
 from recordwise.ledger import Ledger
 from recordwise.policy import Policy
 from recordwise.published import FITTED, marks, read_tables, same_in_csv
+from recordwise.schema_growth import within
 
-KINDS = ("opened", "charged", "released", "failed")
+KINDS = ("opened", "looked", "charged", "released", "failed")
 UNREADABLE = (OSError, ValueError, KeyError, TypeError, AttributeError, RecordwiseError)
 """What a damaged or foreign file can lead to; all of it means the same."""
 
@@ -30,25 +31,50 @@ def verify(path: str | Path, *, against: Sequence[str | Path] = ()) -> list[str]
         return [str(error)]
     if problems:
         return problems
-    problems = wrong_order(events) + wrong_sums(events, ledger.budget)
+    problems = wrong_order(events) + wrong_terms(events) + wrong_sums(events, ledger.budget)
     for folder in against:
         problems += [f"{folder}: {problem}" for problem in folder_problems(Path(folder), events)]
     return problems
 
 
 def wrong_order(events: list[Event]) -> list[str]:
-    """The books open once; every release or failure closes one earlier charge that was still open."""
+    """The books begin with their terms; every release or failure closes one earlier charge that was still open."""
     problems, waiting = [], set()
     for event in events:
-        if event.kind not in KINDS or (event.kind == "opened") != (event.sequence == 1):
+        if event.kind not in KINDS or (event.sequence == 1 and event.kind != "opened"):
             problems.append(f"event {event.sequence} should not be there ({event.kind})")
         elif event.kind == "charged":
             waiting.add(event.sequence)
-        elif event.kind != "opened" and event.body.get("charge") in waiting:
-            waiting.remove(event.body["charge"])
-        elif event.kind != "opened":
-            problems.append(f"event {event.sequence} closes a charge that is not open")
+        elif event.kind in ("released", "failed"):
+            if event.body.get("charge") not in waiting:
+                problems.append(f"event {event.sequence} closes a charge that is not open")
+            waiting.discard(event.body.get("charge"))
     return problems
+
+
+def wrong_terms(events: list[Event]) -> list[str]:
+    """From the first charge on dataset and budget stay, and the schema only grows; a charge is stated in it."""
+    problems: list[str] = []
+    known: dict[str, Any] = {}
+    charged = False
+    for event in events:
+        if event.kind == "opened" and charged and not _continues(known, event.body):
+            problems.append(f"event {event.sequence} changes the terms of what was charged before")
+        elif event.kind == "opened":
+            known = event.body
+        elif event.kind == "charged" and not within(event.body.get("schema"), known.get("schema")):
+            problems.append(f"event {event.sequence} is stated in another schema than the terms")
+        charged |= event.kind == "charged"
+    return problems
+
+
+def _continues(known: dict[str, Any], terms: dict[str, Any]) -> bool:
+    return {**terms, "schema": None} == {**known, "schema": None} and within(known.get("schema"), terms.get("schema"))
+
+
+def terms_at(events: list[Event], sequence: int) -> dict[str, Any]:
+    """The terms in force at an event."""
+    return [event.body for event in events[:sequence] if event.kind == "opened"][-1]
 
 
 def wrong_sums(events: list[Event], budget: Policy | None) -> list[str]:
@@ -91,17 +117,16 @@ def folder_problems(folder: Path, events: list[Event]) -> list[str]:
 
 def _wrong_words(release: dict[str, Any], policies: dict[str, Any], booked: Event, events: list[Event]) -> list[str]:
     """What release.json and policy.json repeat from the books must be the same there."""
-    opened, charged = events[0].body, events[booked.body["charge"] - 1].body
+    opened, charged = terms_at(events, booked.body["charge"]), events[booked.body["charge"] - 1].body
     pairs = {
         "release.json states another digest": (release["digest"], booked.body["digest"]),
         "release.json bears another mark": (release["mark"], booked.body["mark"]),
         "policy.json bears another mark": (policies["mark"], booked.body["mark"]),
         "policy.json states another policy": (policies["tight"], charged["policy"]),
         "release.json describes another plan": (release["plan"], charged["details"]),
-        **{
-            f"release.json names another {each}": (release[each], opened[each])
-            for each in ("dataset", "schema", "budget")
-        },
+        # Books of earlier versions state the schema once, not with each charge.
+        "release.json names another schema": (release["schema"], charged.get("schema", opened["schema"])),
+        **{f"release.json names another {each}": (release[each], opened[each]) for each in ("dataset", "budget")},
     }
     return [f"{problem} than the ledger" for problem, (found, known) in pairs.items() if found != known]
 

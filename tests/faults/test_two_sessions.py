@@ -12,7 +12,7 @@ from recordwise.errors import BudgetError, LedgerError
 from recordwise.ledger import Ledger
 from recordwise.ledger_audit import verify
 from recordwise.policy import constant
-from small_release import keys, records, session, write_records
+from small_release import generous, keys, records, session, write_records
 
 BUDGET = constant("1/2")
 
@@ -76,8 +76,33 @@ def test_two_processes_admit_four_eighths_between_them(tmp_path) -> None:
 
 
 def test_a_second_session_with_another_budget_schema_or_dataset_is_refused(tmp_path) -> None:
-    with session(records(), tmp_path / "l", BUDGET):
+    spending = rw.query().sum("pay", rw.Gaussian(sigma=1000))
+    with session(records(), tmp_path / "l", generous()) as opened:
+        opened.run(spending)
         with pytest.raises(LedgerError, match="another budget"):
             session(records(), tmp_path / "l", constant(2))
-        with pytest.raises(LedgerError, match="another schema"):
-            rw.Session(records(), unit="id", measures={"emp": 1}, ledger=tmp_path / "l", budget=BUDGET, dataset="small")
+        with pytest.raises(LedgerError, match="another dataset"):
+            session(records(), tmp_path / "l", generous(), dataset="large")
+        with pytest.raises(LedgerError, match=r"another schema: .*pay had another meaning"):
+            session(records(), tmp_path / "l", generous(), measures={"emp": 1})
+
+
+def test_a_refused_release_binds_nobody_and_the_corrected_one_is_published(tmp_path) -> None:
+    spending = rw.query().sum("pay", rw.Gaussian(sigma=1))
+    first = session(records(), tmp_path / "l", BUDGET, measures={"emp": 1, "pay": "0.01"})
+    with first as opened, pytest.raises(BudgetError, match="Nothing was spent"):
+        opened.run(spending)
+    with session(records(), tmp_path / "l", generous()) as corrected:
+        corrected.run(spending).save(tmp_path / "out")
+    assert verify(tmp_path / "l", against=[tmp_path / "out"]) == []
+
+
+def test_a_later_release_may_use_a_column_the_first_did_not_declare(tmp_path) -> None:
+    narrow = {"measures": {"emp": 1}, "columns": {"county": "text"}, "firm": None}
+    with session(records(), tmp_path / "l", generous(), **narrow) as opened:
+        opened.run(rw.query().sum("emp", rw.Gaussian(sigma=10))).save(tmp_path / "a")
+    with session(records(), tmp_path / "l", generous()) as wider:
+        wider.run(rw.query().sum("pay", rw.Gaussian(sigma=1000))).save(tmp_path / "b")
+    with session(records(), tmp_path / "l", generous(), **narrow) as opened:
+        opened.run(rw.query().sum("emp", rw.Gaussian(sigma=10))).save(tmp_path / "c")
+    assert verify(tmp_path / "l", against=[tmp_path / name for name in "abc"]) == []

@@ -114,10 +114,130 @@ def test_what_was_admitted_is_the_sum_of_what_was_charged_and_never_above_the_bu
 )
 def test_a_ledger_refuses_another_dataset_schema_or_budget(tmp_path, other: dict, named: str) -> None:
     own = {"dataset": "d", "schema": {"unit": "id"}, "budget": constant(1)}
-    Ledger(tmp_path / "l", **own).close()
-    Ledger(tmp_path / "l", **own).close()
+    first, second = Ledger(tmp_path / "l", **own), Ledger(tmp_path / "l", **(own | other))
+    first.charge(constant("0.1"), query="q")
+    for attempt in (second.charge, second.check):
+        with pytest.raises(LedgerError, match=f"was opened for another {named}"):
+            attempt(constant("0.1"), query="q")
     with pytest.raises(LedgerError, match=f"was opened for another {named}"):
         Ledger(tmp_path / "l", **(own | other))
+    first.charge(constant("0.1"), query="q")
+    first.close(), second.close()
+
+
+@pytest.mark.parametrize("other", [{"dataset": "other"}, {"schema": {"unit": "key"}}, {"budget": constant(2)}])
+def test_a_ledger_is_bound_by_its_first_charge_and_not_by_its_opening(tmp_path, other: dict) -> None:
+    own = {"dataset": "d", "schema": {"unit": "id"}, "budget": constant(1)}
+    ledger = Ledger(tmp_path / "l", **own)
+    with pytest.raises(BudgetError):
+        ledger.charge(constant(3), query="q")
+    ledger.close()
+    corrected = Ledger(tmp_path / "l", **(own | other))
+    corrected.charge(constant("0.1"), query="q")
+    corrected.close()
+    with pytest.raises(LedgerError, match="was opened for another"):
+        Ledger(tmp_path / "l", **own)
+    assert verify(tmp_path / "l") == []
+
+
+SCHEMA = {
+    "unit": "id",
+    "firm": None,
+    "measures": [{"name": "emp", "step": "1", "bound": "1000"}],
+    "columns": [{"name": "county", "type": "text", "null": "refuse"}],
+}
+PAY = {"name": "pay", "step": "1/100", "bound": "5000"}
+NAICS = {"name": "naics", "type": "text", "null": "category"}
+
+
+def with_schema(path, schema: dict) -> Ledger:
+    return Ledger(path, dataset="d", schema=schema, budget=constant(1))
+
+
+def test_a_schema_grows_by_new_names_and_a_charge_may_use_fewer(tmp_path) -> None:
+    path = tmp_path / "l"
+    wider = SCHEMA | {"firm": "firm", "measures": [*SCHEMA["measures"], PAY], "columns": [NAICS, *SCHEMA["columns"]]}
+    for schema in (SCHEMA, wider, SCHEMA, SCHEMA | {"measures": []}):
+        ledger = with_schema(path, schema)
+        ledger.charge(constant("0.1"), query="q")
+        ledger.close()
+    ledger = Ledger.existing(path)
+    events = ledger.history()
+    ledger.close()
+    assert [event.kind for event in events] == ["opened", "charged", "opened", "charged", "charged", "charged"]
+    grown = events[2].body["schema"]
+    assert [each["name"] for part in ("measures", "columns") for each in grown[part]] == [
+        "emp",
+        "pay",
+        "county",
+        "naics",
+    ]
+    assert (grown["unit"], grown["firm"]) == ("id", "firm")
+    assert verify(path) == []
+
+
+@pytest.mark.parametrize(
+    "change, named",
+    [
+        ({"measures": [SCHEMA["measures"][0] | {"step": "1/2"}]}, "emp"),
+        ({"measures": [SCHEMA["measures"][0] | {"bound": "2000"}]}, "emp"),
+        ({"columns": [SCHEMA["columns"][0] | {"type": "integer"}]}, "county"),
+        ({"columns": [SCHEMA["columns"][0] | {"null": "category"}]}, "county"),
+        ({"measures": [], "columns": [{"name": "emp", "type": "integer", "null": "refuse"}]}, "emp"),
+        ({"measures": [{"name": "Emp", "step": "1", "bound": "1000"}]}, "emp"),
+        ({"firm": "county", "columns": []}, "county"),
+        ({"unit": "other"}, "the unit"),
+        ({"measures": "emp"}, "everything"),
+    ],
+)
+def test_a_name_that_was_charged_keeps_its_meaning(tmp_path, change: dict, named: str) -> None:
+    ledger = with_schema(tmp_path / "l", SCHEMA)
+    ledger.charge(constant("0.1"), query="q")
+    ledger.close()
+    with pytest.raises(LedgerError, match=f"was opened for another schema: {named}"):
+        with_schema(tmp_path / "l", SCHEMA | change)
+
+
+def test_a_name_not_charged_yet_is_bound_by_nobody(tmp_path) -> None:
+    ledger = with_schema(tmp_path / "l", SCHEMA)
+    ledger.charge(constant("0.1"), query="q", schema=SCHEMA | {"columns": []})
+    ledger.close()
+    ledger = with_schema(tmp_path / "l", SCHEMA | {"columns": [SCHEMA["columns"][0] | {"type": "integer"}]})
+    ledger.charge(constant("0.1"), query="q")
+    ledger.close()
+    assert verify(tmp_path / "l") == []
+
+
+def test_terms_changed_after_a_charge_are_found_though_the_chain_is_whole(tmp_path) -> None:
+    ledger = with_schema(tmp_path / "l", SCHEMA)
+    ledger.charge(constant("0.1"), query="q")
+    terms = ledger.history()[0].body
+    changed = SCHEMA | {"measures": [PAY | {"name": "emp"}]}
+    with ledger._books.transaction():
+        ledger._books.append("opened", terms | {"budget": constant(2).to_json()})
+        ledger._books.append("opened", terms | {"schema": changed})
+        body = {"query": "q", "policy": constant(0).to_json(), "spent": ledger.spent().to_json(), "schema": changed}
+        ledger._books.append("charged", body)
+        ledger._books.append("opened", terms | {"schema": SCHEMA | {"measures": [*SCHEMA["measures"], PAY]}})
+    ledger.close()
+    assert [problem.split(" ")[1] for problem in verify(tmp_path / "l")] == ["3", "4", "5"]
+
+
+def test_a_look_is_noted_once_and_every_ledger_on_the_file_knows(tmp_path) -> None:
+    first, second = Ledger(tmp_path / "l", dataset="d"), Ledger(tmp_path / "l", dataset="d")
+    assert not first.looked
+    assert not second.looked
+    first.look()
+    second.look()
+    assert first.looked
+    assert second.looked
+    assert [event.kind for event in second.history()] == ["opened", "looked"]
+    second.charge(constant(1), query="q")
+    first.close(), second.close()
+    again = Ledger(tmp_path / "l", dataset="d")
+    assert again.looked
+    again.close()
+    assert verify(tmp_path / "l") == []
 
 
 def test_a_charge_is_closed_once_even_if_an_interrupt_comes_between(tmp_path) -> None:

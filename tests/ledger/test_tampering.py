@@ -145,10 +145,11 @@ def test_a_sum_that_does_not_add_up_is_found_though_the_chain_is_whole(tmp_path)
         body = {"query": "q", "policy": constant(2).to_json(), "spent": constant(1).to_json(), "details": None}
         ledger._books.append("charged", body)
         ledger._books.append("released", {"charge": 9, "digest": "", "mark": ""})
-        ledger._books.append("opened", {})
+        ledger._books.append("opened", {"format": 1})
     ledger.close()
     problems = verify(tmp_path / "l")
     assert [problem.split(" ")[1] for problem in problems] == ["3", "4", "2"]
+    assert "changes the terms" in problems[1]
 
 
 def test_an_overspent_ledger_is_found_though_the_chain_is_whole(tmp_path) -> None:

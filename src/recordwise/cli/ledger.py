@@ -25,9 +25,10 @@ def show(file: Books, as_json: AsJson = False, debug: Debug = False) -> None:
     books = Ledger.existing(file)
     events, spent, budget = books.history(), books.spent(), books.budget
     books.close()
+    dataset = next(event.body["dataset"] for event in reversed(events) if event.kind == "opened")
     if as_json:
         told = {
-            "dataset": events[0].body["dataset"],
+            "dataset": dataset,
             "budget": None if budget is None else budget.to_json(),
             "spent": spent.to_json(),
             "events": [{"sequence": e.sequence, "time": e.time, "kind": e.kind, **_body(e)} for e in events],
@@ -38,7 +39,7 @@ def show(file: Books, as_json: AsJson = False, debug: Debug = False) -> None:
     from recordwise.ledger import FIXED_IN_ADVANCE
     from recordwise.policy.plain import policy_lines
 
-    screen.heading(f"Books of '{events[0].body['dataset']}'")
+    screen.heading(f"Books of '{dataset}'")
     screen.table(["entry", "time", "event", ""], [_row(event) for event in events])
     for title, policy in (("Spent", spent), ("Budget", budget)):
         screen.heading(title)
@@ -53,6 +54,8 @@ def _row(event: "Event") -> list[str]:
     match event.kind:
         case "opened":
             what = f"for '{body.get('dataset')}'"
+        case "looked":
+            what = "confidential records were looked at; a release after this needs accept_tuning"
         case "charged":
             what = str(body.get("query"))
         case "released":

@@ -1,0 +1,46 @@
+"""How a schema may change once something was charged by it: new names come in, known ones keep their meaning."""
+
+from typing import Any
+
+PARTS = ("measures", "columns")
+
+
+def changed_names(known: Any, wanted: Any) -> list[str]:
+    """The names that mean something else in the second schema, in JSON as ``describing.schema_json`` writes it.
+
+    Names that differ only in case are one name. A schema may leave names out, and the firm.
+    """
+    if not known or not wanted:
+        return []
+    try:
+        before, after = _meanings(known), _meanings(wanted)
+    except (AttributeError, KeyError, TypeError):
+        return ["everything (it is not in the form schemas are written in)"]
+    changed = [name for name in before if name in after and before[name] != after[name]]
+    for role in ("unit", "firm"):
+        first, second = known.get(role), wanted.get(role)
+        if first != second and (role == "unit" or None not in (first, second)):
+            changed.append(f"the {role}")
+    return sorted(changed)
+
+
+def grown(known: Any, wanted: Any) -> Any:
+    """Both schemas as one, the names of the first in front; for schemas that ``changed_names`` finds nothing in."""
+    if not known or not wanted:
+        return known or wanted
+    before = _meanings(known)
+    new = {part: [each for each in wanted.get(part, []) if each["name"].casefold() not in before] for part in PARTS}
+    merged = {part: [*known.get(part, []), *new[part]] for part in PARTS if part in known or new[part]}
+    firm = {"firm": known.get("firm") or wanted.get("firm")} if "firm" in known or "firm" in wanted else {}
+    return known | firm | merged
+
+
+def within(smaller: Any, larger: Any) -> bool:
+    """Whether a larger schema has every name of a smaller one, with the same meaning."""
+    return not smaller or (not changed_names(larger, smaller) and grown(larger, smaller) == larger)
+
+
+def _meanings(schema: dict[str, Any]) -> dict[str, Any]:
+    """What each name stands for: an id, a measure with its step and bound, a column with its type and its rule for NULL."""
+    roles = {schema[role].casefold(): (role, schema[role]) for role in ("unit", "firm") if schema.get(role)}
+    return roles | {each["name"].casefold(): (part, each) for part in PARTS for each in schema.get(part, [])}
