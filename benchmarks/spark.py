@@ -57,6 +57,7 @@ def session_on(path: str, **how: Any) -> Any:
         measures=dict.fromkeys(MEASURES, 1),
         columns={"county": "text", "naics": "text"},
         firm="firm_id",
+        tuned_on="synthetic",
         **how,
     )
 

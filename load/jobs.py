@@ -30,8 +30,8 @@ def rows(folder: str, divided: int) -> dict[str, Any]:
     keys = rw.Keys.product(county=[f"{number:05d}" for number in range(3_000)], naics=[f"{n:02d}" for n in range(20)])
     asked = rw.query().group_by("county", "naics", keys=keys).count(rw.Gaussian(rho="0.1"), alias="n")
     asked = asked.sum("emp", rw.UnitSplit(at=50, rho="0.1")).sum("pay", rw.LogTransform(offset=1000, sigma="0.2"))
-    measures = {"emp": 1, "pay": 1}
-    with rw.Session(path, unit="id", measures=measures, ledger=Path(folder) / "l", memory_limit="1GB") as session:
+    roles = {"unit": "id", "measures": {"emp": 1, "pay": 1}, "tuned_on": "synthetic"}
+    with rw.Session(path, ledger=Path(folder) / "l", memory_limit="1GB", **roles) as session:
         began = time.monotonic()
         session.validate()
         validated = time.monotonic() - began
@@ -59,7 +59,8 @@ def cells(folder: str, divided: int) -> dict[str, Any]:
     )
     asked = rw.query().group_by("county", "naics", keys=keys).count(rw.Gaussian(rho="0.1"), alias="n")
     asked = asked.sum("emp", rw.UnitSplit(at=50, rho="0.1"))
-    with rw.Session(path, unit="id", measures={"emp": 1, "pay": 1}, ledger=Path(folder) / "l") as session:
+    roles = {"unit": "id", "measures": {"emp": 1, "pay": 1}, "tuned_on": "synthetic"}
+    with rw.Session(path, ledger=Path(folder) / "l", **roles) as session:
         began = time.monotonic()
         release = session.run(asked)
         drawn = time.monotonic() - began

@@ -39,7 +39,7 @@ def establishments(rows: int = 600) -> pa.Table:
 
 
 def opened(**how: Any) -> rw.Session:
-    told = {"dataset": "Enterprise statistics 2026", "measures": MEASURES, **how}
+    told = {"dataset": "Enterprise statistics 2026", "measures": MEASURES, "tuned_on": "public", **how}
     return rw.Session(establishments(), unit="id", firm="firm", **told)
 
 
@@ -109,7 +109,7 @@ def hostile_release() -> rw.Release:
     table = table.set_column(3, HOSTILE, pa.array(chosen))
     measure = f"m{HOSTILE}"
     at = rw.by(HOSTILE, {HOSTILE: 100}, default=50)
-    with rw.Session(table, unit="id", measures={measure: 1}, dataset=HOSTILE) as hostile_session:
+    with rw.Session(table, unit="id", measures={measure: 1}, dataset=HOSTILE, tuned_on="public") as hostile_session:
         keys = rw.Keys.of(pa.table({HOSTILE: values}))
         asked = rw.query().group_by(HOSTILE, keys=keys).count(rw.Gaussian(rho="0.1"), alias=f"n{HOSTILE}")
         asked = asked.sum(measure, rw.UnitSplit(at=at, rho="0.1"), alias=f"s{HOSTILE}")
@@ -130,7 +130,8 @@ def five_levels() -> rw.Release:
     asked = rw.query().group_by("county", keys=keys_of_all).levels(rw.prefix("naics", [2, 3, 4, 5, 6]))
     asked = asked.count(rw.Gaussian(rho="0.05")).sum("emp", rw.UnitSplit(at=at[0], rho="0.1"))
     asked = asked.sum("pay", rw.UnitSplit(at=at[1], rho="0.1")).sum("head", rw.LogTransform(offset=100, sigma="0.3"))
-    with rw.Session(table, unit="id", measures={"emp": 1, "pay": 1, "head": 1}, dataset="levels") as session:
+    measures = {"emp": 1, "pay": 1, "head": 1}
+    with rw.Session(table, unit="id", measures=measures, dataset="levels", tuned_on="public") as session:
         return session.run(asked)
 
 

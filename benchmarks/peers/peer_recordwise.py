@@ -18,6 +18,7 @@ session = rw.Session(
     measures=dict.fromkeys(BOUNDS, 1),
     columns={"county": "text", "naics": "text"},
     ledger=f"{out}.ledger",
+    tuned_on="synthetic",
 )
 query = rw.query().group_by("county", rw.prefix("naics", 3), keys=rw.Keys.of(pq.read_table(keys)))
 query = query.count(rw.Gaussian(rho=0.1))

@@ -21,6 +21,7 @@ def session() -> rw.Session:
         firm="firm_id",
         measures={"emp": 1, "payann": 1},
         columns={"county": "text", "naics": "text"},
+        tuned_on="synthetic",
     )
 
 

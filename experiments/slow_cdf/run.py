@@ -32,7 +32,9 @@ def reproduce(*, runs: int, seed: int, tell: Tell, limit: int | None = None) -> 
     with tempfile.TemporaryDirectory() as folder:
         records = write_records(Path(folder), limit)
         found = distributions(records)
-        with rw.Session(records.path, unit="estab_id", measures={MEASURE: 1}) as session:
+        # The same session is looked into and drawn from, which is what the figure is about.
+        stated = {"tuned_on": "synthetic", "accept_tuning": "synthetic records", "ledger": Path(folder) / "ledger"}
+        with rw.Session(records.path, unit="estab_id", measures={MEASURE: 1}, **stated) as session:
             differs = 0
             for each in found:
                 tell(f"losses of {each.entry.label}")

@@ -66,14 +66,16 @@ class BudgetError(RecordwiseError):
 
 
 class TuningError(RecordwiseError):
-    """A plan was tuned on the confidential table itself, which no budget covers."""
+    """A plan was tuned on the confidential table itself, which no budget covers, or it is not said what it was tuned on."""
 
-    def __init__(self) -> None:
-        super().__init__(
-            "this plan was tuned on the confidential table, so its very parameters may tell something about records. "
-            "Nothing was read and nothing was spent. Tune on public, synthetic or past data, or give accept_tuning='reason', "
-            "which is printed with the release."
-        )
+    def __init__(self, *, problem: str, advice: str) -> None:
+        self.problem = problem
+        self.advice = advice
+        super().__init__(f"{problem}. Nothing was read and nothing was spent. {advice}")
+
+
+class UnkeptLedgerWarning(UserWarning):
+    """A session publishes without a ledger file: no later session will know what it spent."""
 
 
 class OutputError(RecordwiseError):

@@ -1,5 +1,6 @@
 """One table of records, one budget: plan, engine, ledger and mechanisms in one readable flow."""
 
+import warnings
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from contextlib import contextmanager, suppress
 from pathlib import Path
@@ -32,6 +33,7 @@ from recordwise.errors import (
     ParameterError,
     RecordwiseError,
     TuningError,
+    UnkeptLedgerWarning,
 )
 from recordwise.exact import Number
 from recordwise.fingerprint import digest_of
@@ -53,7 +55,20 @@ from recordwise.version import __version__
 
 IN_A_FILE = "kept in a file"
 IN_MEMORY = "in memory only: gone with the process, so that this release cannot be verified"
+UNKEPT = (
+    "this session keeps its ledger in memory only: what it spends is forgotten when it closes, and another session can spend the "
+    "same budget again. Give ledger='FILE' to keep it."
+)
 TUNINGS = ("public", "synthetic", "past", "confidential")
+SAY_TUNING = (
+    "Open the session with tuned_on='public', 'synthetic', 'past' or 'confidential': what its mechanisms, thresholds and keys "
+    "were chosen with."
+)
+ACCEPT_TUNING = (
+    "Tune on public, synthetic or past data, or open the session with accept_tuning='reason', which is printed with the "
+    "release."
+)
+LOOKED = "the confidential records were looked at (owner's view, loss summaries or planning) before this release"
 Progress = Callable[[str], None]
 
 
@@ -62,6 +77,8 @@ class Session:
 
     Opening reads names and types only; records are read, and validated, at the first ``run`` or ``validate()``. With
     ``engine="spark"`` the source may be a DataFrame, or a path or a table's name with ``spark=`` a SparkSession or a master.
+    A release needs ``tuned_on``: public, synthetic, past or confidential data. Whatever looks at confidential records is noted in
+    the ledger; a release after it, like one tuned on confidential data, needs a reason, ``accept_tuning``.
     """
 
     def __init__(
@@ -78,16 +95,17 @@ class Session:
         budget: Policy | None = None,
         dataset: str | None = None,
         memory_limit: str = "700MB",
-        tuned_on: str = "public",
+        tuned_on: str | None = None,
         accept_tuning: str | None = None,
     ) -> None:
-        if tuned_on not in TUNINGS:
+        if tuned_on is not None and tuned_on not in TUNINGS:
             raise ParameterError(parameter="tuned_on", problem=f"must be one of {', '.join(TUNINGS)}")
         opened: Any = open_spark_source(source) if engine == "spark" else open_source(source)
         declared = dict(columns) if columns is not None else inferred_columns(opened, {unit, firm, *(measures or {})})
         self.schema = Schema.of(unit=unit, measures=measures, columns=declared, firm=firm)
         self.budget = None if budget is None else check_policy(budget, self.schema)
         self.tuned_on, self.accept_tuning = tuned_on, accept_tuning
+        self._told_unkept = False
         self.dataset = dataset or (Path(str(source)).stem if isinstance(source, (str, Path)) else "table")
         self._engine = self._open_engine(engine, opened, memory_limit, spark)
         try:
@@ -138,13 +156,19 @@ class Session:
         """Every event of the ledger, oldest first."""
         return self._ledger.history()
 
-    def owner_view(self) -> OwnerView:
-        """CONFIDENTIAL: the table as its owner sees it while choosing mechanisms (``recordwise.planning``). Costs nothing."""
+    def owner_view(self, *, data: str = "confidential") -> OwnerView:
+        """CONFIDENTIAL: the table as its owner sees it while choosing mechanisms (``recordwise.planning``). Costs nothing.
+
+        The ledger notes it, unless ``data`` says that the records are public, synthetic or of a past release.
+        """
+        if data == "confidential":
+            self._ledger.look()
         return OwnerView(self._engine, self.schema)
 
     def loss_summary(self, policy: Policy, *, edges: Sequence[float] = EDGES) -> LossSummary:
         """CONFIDENTIAL: how the losses of a policy are distributed over the records, computed inside the engine."""
         terms = check_policy(policy, self.schema).rho
+        self._ledger.look()
         found = self._engine.summarise(terms_sql(terms, self._engine.dialect), edges)
         return read_summary(found.reveal(), edges)
 
@@ -153,6 +177,7 @@ class Session:
         if policy.delta_terms:
             raise GroupLossError(reason="private key selection has a delta, for which single losses bound nothing")
         terms = check_policy(policy, self.schema).rho
+        self._ledger.look()
         found = self._engine.summarise_firms(terms_sql(terms, self._engine.dialect), edges, bound=bound)
         return read_summary(found.reveal(), edges)
 
@@ -162,6 +187,7 @@ class Session:
         if len(plan.tables()) != 1 or plan.selection(plan.tables()[0]) is not None:
             raise ParameterError(parameter="query", problem="must have one table with public keys for realised losses")
         (table,) = plan.tables()
+        self._ledger.look()
         found = self._engine.summarise_beside_totals(
             plan, table, realised_tree(plan, table, self._engine.dialect), edges
         )
@@ -189,6 +215,7 @@ class Session:
         """
         tell = progress or (lambda _: None)
         self._check_tuning()
+        self._tell_unkept()
         source, plan = bit_source(rng), self._plan(queries)
         policy, paper, name = plan_policy(plan), plan_policy(plan, tight=False), query_names(plan)
         self._ledger.check(policy, query=name)
@@ -233,6 +260,7 @@ class Session:
         ``seeded`` marks the result as not private, for a mechanism whose noise can be repeated.
         """
         self._check_tuning()
+        self._tell_unkept()
         foreign = read_foreign(mechanism, name=name, rho=rho, column=column)
         asked = SplitRows.of(split, where, column, self.schema)
         policy = asked.policy(foreign.rho, self.schema)
@@ -246,8 +274,20 @@ class Session:
             return self._booked((table,), policy, policy, {"plan": described}, charge, private=not seeded, parts=parts)
 
     def _check_tuning(self) -> None:
-        if self.tuned_on == "confidential" and not self.accept_tuning:
-            raise TuningError
+        """Who releases says what the plan was tuned on, and why if that was what the release is about."""
+        if self.tuned_on is None:
+            raise TuningError(problem="tuned_on is not stated", advice=SAY_TUNING)
+        tuned = "this plan was tuned on the confidential table" if self.tuned_on == "confidential" else None
+        problem = tuned or (LOOKED if self._ledger.looked else None)
+        if problem and not (isinstance(self.accept_tuning, str) and self.accept_tuning.strip()):
+            told = f"{problem}, so that its very parameters may tell something about records"
+            raise TuningError(problem=told, advice=ACCEPT_TUNING)
+
+    def _tell_unkept(self) -> None:
+        """Once in a session, and before anything is read."""
+        if not self._ledger.kept and not self._told_unkept:
+            self._told_unkept = True
+            warnings.warn(UNKEPT, UnkeptLedgerWarning, stacklevel=3)
 
     @contextmanager
     def _reading(self) -> Iterator[None]:
@@ -306,6 +346,7 @@ class Session:
             "books": IN_A_FILE if self._ledger.kept else IN_MEMORY,
             "tuned_on": self.tuned_on,
             "accept_tuning": self.accept_tuning,
+            "looked_at_records": self._ledger.looked,
             "versions": {"recordwise": __version__, **versions()},
         }
 

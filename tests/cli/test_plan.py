@@ -1,10 +1,14 @@
 """``recordwise plan``: tables, pictures, JSON and plans; bad input ends with a sentence."""
 
 import json
+from pathlib import Path
 
 import pytest
 
+from recordwise.errors import ParameterError
+from recordwise.mechanisms import Gaussian
 from recordwise.planfile import load_plan
+from recordwise.planning import Goal, recommend
 
 GOAL = ("--measure", "emp", "--within", "0.2", "--share", "0.9")
 
@@ -94,6 +98,143 @@ def test_bad_input_ends_with_a_sentence(folder, run, words, told):
     assert told in json.loads(machine.stdout)["message"]
 
 
-def test_planning_touches_no_ledger(folder, run):
-    assert run("plan", "compare", folder / "plan.toml", "--measure", "emp").exit_code == 0
+def test_a_look_at_records_that_are_not_confidential_touches_no_ledger(folder, run):
+    words = ("plan", "compare", folder / "plan.toml", "--measure", "emp", "--data", "synthetic")
+    assert run(*words).exit_code == 0
     assert not (folder / "small.ledger").exists()
+
+
+@pytest.mark.parametrize(
+    "words",
+    [
+        ("compare", "--measure", "emp"),
+        ("sweep", "--measure", "emp", "--threshold", "20", "--rho", "1"),
+        ("recommend", *GOAL),
+        ("fitness", *GOAL),
+    ],
+)
+def test_a_look_at_confidential_records_is_noted_and_a_release_then_needs_a_reason(folder, run, words):
+    command, *rest = words
+    assert run("plan", command, folder / "plan.toml", *rest).exit_code == 0
+    shown = run("ledger", "show", folder / "small.ledger").stdout
+    assert "confidential records were looked at" in " ".join(shown.split())
+    checked = run("check", folder / "plan.toml")
+    assert "will be refused unless the plan gives accept_tuning" in " ".join(
+        checked.stdout.split() + checked.stderr.split()
+    )
+    refused = run("release", folder / "plan.toml", "--out", folder / "out", "--yes")
+    assert refused.exit_code != 0
+    assert "records were looked at" in " ".join(refused.stderr.split())
+    assert not (folder / "out").exists()
+    plan = (folder / "plan.toml").read_text()
+    (folder / "plan.toml").write_text(plan.replace("[schema]", 'accept_tuning = "agreed"\n\n[schema]', 1))
+    assert run("release", folder / "plan.toml", "--out", folder / "out", "--yes").exit_code == 0
+    assert run("ledger", "verify", folder / "small.ledger", "--against", folder / "out").exit_code == 0
+
+
+MORE = r"""
+[keys.listed]
+file = "listed.csv"
+
+[[queries]]
+where = "emp > 3"
+group_by = "county"
+keys = ["listed"]
+avg.emp = { sum = { kind = "Gaussian", sigma = 40 }, count = { kind = "Gaussian", rho = 0.05 } }
+
+[[queries]]
+sql = "SELECT COUNT(*) AS n FROM t WHERE naics = '722511'"
+mechanisms = { "*" = { kind = "Gaussian", rho = 0.02 } }
+
+[outputs]
+csv = false
+level = 0.9
+
+[examples]
+shop = { emp = 4, payann = 140 }
+
+[labels]
+emp = "how many \"people\" work here"
+"""
+
+
+@pytest.fixture
+def rich(folder):
+    """A plan with everything in it, and a release of it already charged."""
+    (folder / "listed.csv").write_text("county\n06037\n")
+    (folder / "plan.toml").write_text((folder / "plan.toml").read_text() + MORE)
+    return folder / "plan.toml"
+
+
+def test_a_recommended_plan_carries_everything_else_over(rich, folder, run):
+    """It was written with a ledger of its own and no budget, so that the same records could be spent anew."""
+    out = folder / "new" / "plan.toml"
+    result = run("plan", "recommend", rich, *GOAL, "--data", "synthetic", "--out", out)
+    assert result.exit_code == 0, result.output
+    old, new = load_plan(rich), load_plan(out)
+    assert new.ledger.resolve() == old.ledger.resolve()
+    assert new.budget == old.budget
+    assert new.budget is not None
+    assert (new.dataset, new.labels, new.examples) == (old.dataset, old.labels, old.examples)
+    assert (new.csv, new.level, new.plan.schema) == (old.csv, old.level, old.plan.schema)
+    assert [Path(each).resolve() for each in new.source] == [Path(each).resolve() for each in old.source]
+    first, second, third = old.plan.queries
+    assert new.plan.queries[-2:] == (second, third)
+    assert [each.alias for each in new.plan.queries[0].statistics] == ["count", "sum_payann"]
+    assert [each.alias for query in new.plan.queries[1:-2] for each in query.statistics] == ["sum_emp"]
+    assert new.plan.queries[1].key_lists == first.key_lists
+    assert run("check", out).exit_code in (0, 3)
+
+
+def test_the_budget_holds_over_the_plan_and_what_was_recommended_from_it(folder, run):
+    out = folder / "elsewhere" / "plan.toml"
+    assert run("release", folder / "plan.toml", "--out", folder / "a", "--yes").exit_code == 0
+    assert run("plan", "recommend", folder / "plan.toml", *GOAL, "--data", "synthetic", "--out", out).exit_code == 0
+    spent = run("release", out, "--out", folder / "b", "--yes")
+    refused = run("release", out, "--out", folder / "c", "--yes")
+    assert spent.exit_code == 3 or refused.exit_code == 3
+    assert "was refused" in spent.stderr + refused.stderr
+    assert [path.name for path in folder.rglob("*.ledger")] == ["small.ledger"]
+
+
+@pytest.mark.parametrize(
+    "before, data, reason, told",
+    [
+        (("synthetic", None), "public", None, ("synthetic", None)),
+        (("public", None), "past", None, ("past", None)),
+        (("confidential", "agreed"), "synthetic", None, ("confidential", "agreed")),
+        (("confidential", "agreed"), "confidential", "again", ("confidential", "agreed; again")),
+        (("public", None), "confidential", "again", ("confidential", "again")),
+    ],
+)
+def test_a_recommended_plan_says_what_all_of_it_was_tuned_on(folder, run, before, data, reason, told):
+    tuned = f'tuned_on = "{before[0]}"' + (f'\naccept_tuning = "{before[1]}"' if before[1] else "")
+    plan = folder / "plan.toml"
+    plan.write_text(plan.read_text().replace('tuned_on = "synthetic"', tuned))
+    given = ("--accept-tuning", reason) if reason else ()
+    words = ("plan", "recommend", plan, *GOAL, "--data", data, "--out", folder / "new.toml", *given)
+    assert run(*words).exit_code == 0
+    found = load_plan(folder / "new.toml")
+    assert (found.tuned_on, found.accept_tuning) == told
+
+
+def test_sql_with_further_statistics_is_not_silently_cut(folder):
+    plan = folder / "plan.toml"
+    start = plan.read_text().index("[[queries]]")
+    sql = """[[queries]]
+sql = "SELECT county, COUNT(*) AS n, SUM(emp) AS e FROM t GROUP BY county"
+keys = { rows = { county = ["06037"] } }
+mechanisms = { "*" = { kind = "Gaussian", rho = 0.02 }, emp = { kind = "UnitSplit", at = 20, rho = 0.5 } }
+"""
+    plan.write_text(plan.read_text()[:start] + sql)
+    file = load_plan(plan)
+    family = {"Gaussian": Gaussian(rho=1)}
+    goals = [Goal(each, file.plan.queries[0], within="0.5", share="0.5") for each in ("emp", "count")]
+    with file.session_to_look(data="synthetic") as session:
+        one, both = (recommend(session, wanted, candidates=family, data="synthetic") for wanted in (goals[0], goals))
+    with pytest.raises(ParameterError, match="cannot be taken apart"):
+        one.save_like(plan, folder / "new.toml")
+    new = load_plan(both.save_like(plan, folder / "new.toml"))
+    assert sorted(each.alias for query in new.plan.queries for each in query.statistics) == ["count", "sum_emp"]
+    with pytest.raises(ParameterError, match="a number from 1 to 1"):
+        both.save_like(plan, folder / "other.toml", query=2)

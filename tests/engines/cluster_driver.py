@@ -28,9 +28,8 @@ OPTIONS = {
 
 
 def opened(source: list[Path], ledger: Path, **how: object) -> rw.Session:
-    return rw.Session(
-        source, unit="id", firm="firm", measures=MEASURES, ledger=ledger, budget=generous(), dataset="small", **how
-    )
+    roles = {"unit": "id", "firm": "firm", "measures": MEASURES, "dataset": "small", "tuned_on": "synthetic"}
+    return rw.Session(source, ledger=ledger, budget=generous(), **roles, **how)
 
 
 def totals(engine: Engine, session: rw.Session) -> list[list[int]]:

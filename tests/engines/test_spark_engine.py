@@ -83,7 +83,13 @@ def test_a_session_infers_the_columns_of_a_dataframe(spark_session):
 def test_only_cells_travel(spark_session, monkeypatch):
     seen = []
     with rw.Session(
-        records(400), unit="id", firm="firm", measures={"emp": 1, "pay": 1}, engine="spark", spark=spark_session
+        records(400),
+        unit="id",
+        firm="firm",
+        measures={"emp": 1, "pay": 1},
+        engine="spark",
+        spark=spark_session,
+        tuned_on="synthetic",
     ) as opened:
         store, fetch = opened._engine._store, opened._engine._store.of_records
         monkeypatch.setattr(store, "of_records", lambda tree: seen.append(fetch(tree)) or seen[-1])

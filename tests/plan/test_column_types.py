@@ -65,7 +65,8 @@ RIGHT = {
 @pytest.fixture(scope="module")
 def session():
     columns = {column.name: column for column in SCHEMA.columns}
-    with rw.Session(TABLE, unit="id", measures={"emp": 1, "pay": "0.5"}, columns=columns) as opened:
+    roles = {"unit": "id", "measures": {"emp": 1, "pay": "0.5"}, "columns": columns, "tuned_on": "synthetic"}
+    with rw.Session(TABLE, **roles) as opened:
         yield opened
 
 

@@ -49,7 +49,7 @@ def test_the_same_in_sql_and_in_a_session():
     table = pa.table({"id": [1], "county": ["a"]})
     text = "SELECT county, COUNT(*) FROM t GROUP BY county"
     assert parse_sql(text, mechanisms={"*": COUNT}, keys=["a"]) == query().group_by("county", keys=["a"]).count(COUNT)
-    with rw.Session(table, unit="id", columns={"county": "text"}) as session:
+    with rw.Session(table, unit="id", columns={"county": "text"}, tuned_on="synthetic") as session:
         released = session.sql(text, mechanisms={"*": COUNT}, keys=["a", "b"], rng=Seeded(1))
     assert released.tables[0].data["county"].to_pylist() == ["a", "b"]
 

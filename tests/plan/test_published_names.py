@@ -52,7 +52,8 @@ def test_the_names_of_the_plan_hold_all_that_is_published_and_fitted():
     asked = asked.quantile("emp", p="0.5", grid=Grid.linear(0, 60, bits=3), rho=1)
     public = asked.group_by("county", keys=["a", "b"])
     selected = asked.group_by("county", keys=Keys.select(rho=1, delta="0.01"))
-    with rw.Session(table, unit="id", measures={"emp": 1}, columns={"county": "text"}) as session:
+    roles = {"unit": "id", "measures": {"emp": 1}, "columns": {"county": "text"}, "tuned_on": "synthetic"}
+    with rw.Session(table, **roles) as session:
         releases = [session.run(each, rng=Seeded(1)) for each in (public, selected)]
     for each, found in zip((public, selected), [releases[0].consistent(), releases[1]]):
         (table,), (level,) = found.tables, each.tables()

@@ -28,7 +28,8 @@ def rows() -> dict[str, Any]:
 
 
 def opened(**more: Any) -> rw.Session:
-    return rw.Session(pa.table(rows()), unit="id", measures={"emp": 1, "pay": "0.5"}, firm="firm", **more)
+    roles = {"unit": "id", "measures": {"emp": 1, "pay": "0.5"}, "firm": "firm", "tuned_on": "synthetic"}
+    return rw.Session(pa.table(rows()), **(roles | more))
 
 
 def shape() -> Any:

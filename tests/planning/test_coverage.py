@@ -53,7 +53,8 @@ def goal(keys):
 
 def opened(table):
     columns = {"county": "text", "naics": "text"}
-    return rw.Session(table, unit="estab_id", firm="firm_id", measures={"emp": 1, "payann": 1}, columns=columns)
+    roles = {"unit": "estab_id", "firm": "firm_id", "measures": {"emp": 1, "payann": 1}, "columns": columns}
+    return rw.Session(table, tuned_on="synthetic", **roles)
 
 
 def truth(table, released):

@@ -28,7 +28,7 @@ from small_release import keys, question, records
 from small_release import session as opened
 
 SECRET = "98765432123"
-ROLES: dict[str, Any] = {"unit": "id", "measures": {"value": 1}, "columns": {"cell": "text"}}
+ROLES: dict[str, Any] = {"unit": "id", "measures": {"value": 1}, "columns": {"cell": "text"}, "tuned_on": "past"}
 ASKED = rw.query().group_by("cell", keys=rw.Keys.of({"cell": ["a", "b"]})).sum("value", rw.Gaussian(sigma=3))
 BROKEN_FILES = {
     "text for a number": f"id,cell,value\n1,a,{SECRET}x\n2,b,3\n".encode(),

@@ -59,7 +59,7 @@ def test_an_average_without_a_count_or_of_something_else_is_refused():
 
 def test_the_published_average_is_the_ratio_of_the_published_parts_and_is_flagged():
     table = pa.table({"id": range(600), "emp": [7] * 600, "pay": [9] * 600, "county": ["A", "B"] * 300})
-    with rw.Session(table, unit="id", measures={"emp": 1, "pay": 1}) as session:
+    with rw.Session(table, unit="id", measures={"emp": 1, "pay": 1}, tuned_on="synthetic") as session:
         asked = by_county().count(COUNT).avg("emp", sum=SUM).avg("pay", sum=SUM, count=Gaussian(rho=1), alias="mean")
         release = session.run(asked, rng=Seeded(1))
     rows = release.table.to_pylist()

@@ -42,9 +42,8 @@ PAY_AT = by("industry", {"Mining": 250}, default=100)
 
 
 def opened(table=None, **how):
-    return rw.Session(
-        four_establishments() if table is None else table, unit="id", measures={"emp": 1, "pay": 1}, **how
-    )
+    roles = {"unit": "id", "measures": {"emp": 1, "pay": 1}, "tuned_on": "synthetic"}
+    return rw.Session(four_establishments() if table is None else table, **(roles | how))
 
 
 def near(loss, exact):

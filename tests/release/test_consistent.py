@@ -30,7 +30,7 @@ def opened():
             "naics": (110 + chance.integers(0, 16, rows)).astype(str),
         }
     )
-    with rw.Session(table, unit="id", measures={"emp": 1, "pay": 1, "quarter": 1}) as session:
+    with rw.Session(table, unit="id", measures={"emp": 1, "pay": 1, "quarter": 1}, tuned_on="synthetic") as session:
         yield session
 
 

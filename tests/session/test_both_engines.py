@@ -62,7 +62,8 @@ QUESTIONS = [
 
 
 def session(rows: Any, **how: Any) -> rw.Session:
-    return rw.Session(rows, unit="id", firm="firm", measures={"emp": 1, "pay": 1}, dataset="small", **how)
+    roles = {"unit": "id", "firm": "firm", "measures": {"emp": 1, "pay": 1}, "dataset": "small"}
+    return rw.Session(rows, tuned_on="synthetic", **roles, **how)
 
 
 @pytest.fixture(scope="module")

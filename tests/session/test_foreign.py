@@ -225,7 +225,7 @@ def test_an_opendp_measurement_needs_a_column_and_takes_no_declared_loss() -> No
 def test_steps_of_a_measure_are_whole_numbers_for_the_mechanism_and_units_in_the_policy() -> None:
     rows = pa.table({"id": [1, 2], "pay": pa.array(["0.25", "10.50"]).cast(pa.decimal128(9, 2))})
     seen: list[pa.Table] = []
-    with rw.Session(rows, unit="id", measures={"pay": "0.25"}) as opened:
+    with rw.Session(rows, unit="id", measures={"pay": "0.25"}, tuned_on="synthetic") as opened:
         release = opened.run_foreign(lambda table: seen.append(table) or 0, split={"pay": 5}, rho=1)
     assert sorted(seen[0]["pay"].to_pylist()) == [1, 2, 20, 20]
     assert release.policy == split(1, {Measure("pay", Fraction(1, 4)): 5})

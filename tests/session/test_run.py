@@ -60,7 +60,7 @@ def test_values_are_the_exact_totals_plus_the_noise_of_the_mechanism() -> None:
 def test_totals_beyond_64_bits_do_not_wrap(opens) -> None:
     rows = pa.table({"id": [1, 2, 3, 4], "county": ["01"] * 4, "emp": [2**62] * 4})
     measures = {"emp": rw.Measure.of("emp", bound=2**62)}
-    with rw.Session(rows, unit="id", measures=measures, **opens.session_options()) as opened:
+    with rw.Session(rows, unit="id", measures=measures, tuned_on="synthetic", **opens.session_options()) as opened:
         asked = rw.query().group_by("county", keys=rw.Keys.product(county=["01"])).sum("emp", rw.Gaussian(sigma=1))
         (value,) = opened.run(asked).table["sum_emp"].to_pylist()
     assert value == 2**63 - 1

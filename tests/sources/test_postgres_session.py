@@ -37,6 +37,7 @@ def session(source, ledger=None):
         ledger=ledger,
         budget=generous(),
         dataset="small",
+        tuned_on="synthetic",
     )
 
 

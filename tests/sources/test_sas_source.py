@@ -195,7 +195,13 @@ def test_files_with_different_columns_and_of_different_kinds_are_refused(write, 
 def test_a_damaged_file_is_told_without_its_text_and_nothing_is_charged(write, tmp_path):
     path = write(lists(records(4000)))
     with rw.Session(
-        path, unit="id", firm="firm", measures=MEASURES, columns=COLUMNS, ledger=tmp_path / "small.ledger"
+        path,
+        unit="id",
+        firm="firm",
+        measures=MEASURES,
+        columns=COLUMNS,
+        ledger=tmp_path / "small.ledger",
+        tuned_on="synthetic",
     ) as opened:
         whole = path.read_bytes()
         path.write_bytes(b"")
@@ -231,6 +237,7 @@ def test_a_table_without_records_has_totals_of_zero(write):
 def test_a_release_from_sas_is_the_release_from_the_same_records(write):
     table = records(400)
     roles = {"unit": "id", "firm": "firm", "measures": MEASURES, "columns": COLUMNS, "dataset": "small"}
+    roles |= {"tuned_on": "synthetic"}
     with rw.Session(write(lists(table)), **roles) as one, rw.Session(table, **roles) as other:
         theirs, ours = one.run(question(), rng=Seeded(5)), other.run(question(), rng=Seeded(5))
     assert [each.data for each in theirs.tables] == [each.data for each in ours.tables]

@@ -99,6 +99,7 @@ def publish(layout: Layout, folder: Path, how: Runs, run: int) -> Published:
         engine=how.engine,
         spark=how.spark,
         ledger=folder / f"books{run}.ledger",
+        tuned_on="synthetic",
     ) as session:
         release = session.run(subject.ask(subject.keys_of(layout.codes())))
         release.save(out)

@@ -61,5 +61,6 @@ def refused(attempt: Callable[[], object]) -> bool:
 def _publish(path: Path, keys: list[Any], how: Runs) -> object:
     asked = query().group_by("cell", keys=Keys.of({"cell": keys})).sum("value", Gaussian(sigma=3))
     roles: dict[str, Any] = {"unit": "id", "measures": {"value": 1}, "columns": {"cell": "integer"}}
-    with Session(path, engine=how.engine, spark=how.spark, **roles) as session:
+    stated: dict[str, Any] = {"tuned_on": "synthetic", "ledger": path.with_suffix(".ledger")}
+    with Session(path, engine=how.engine, spark=how.spark, **roles, **stated) as session:
         return session.run(asked)

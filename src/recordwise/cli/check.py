@@ -94,6 +94,26 @@ def budget_refusal(file: "PlanFile", policy: "Policy") -> "BudgetError | None":
     return None
 
 
+def looked_at(file: "PlanFile") -> bool:
+    """Whether the plan's ledger notes that somebody looked at the confidential records."""
+    from recordwise.ledger import Ledger
+
+    if not file.ledger.exists():
+        return False
+    books = Ledger.existing(file.ledger)
+    found = books.looked
+    books.close()
+    return found
+
+
+def looked_warning(reason: str | None) -> str:
+    """What that means for a release."""
+    told = "the ledger notes that the confidential records were looked at"
+    if reason:
+        return f"{told}; the release will print the reason given: {reason}"
+    return f'{told}: the release will be refused unless the plan gives accept_tuning = "reason", which is printed'
+
+
 def warnings(file: "PlanFile") -> list[str]:
     """What the owner should know before a release."""
     from recordwise.engines.extras import missing_extra
@@ -112,6 +132,8 @@ def warnings(file: "PlanFile") -> list[str]:
         found.append(f"no budget is declared: the {FIXED_IN_ADVANCE}")
     if file.tuned_on == "confidential":
         found.append(f"tuned on the confidential table; the release will print the reason given: {file.accept_tuning}")
+    elif looked_at(file):
+        found.append(looked_warning(file.accept_tuning))
     missing = missing_extra(file.source, engine=file.engine)
     if missing is not None:
         # The command comes first, so that no line break falls into it.

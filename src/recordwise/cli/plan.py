@@ -15,7 +15,6 @@ from recordwise.cli.plan_parts import (
     own_families,
     printed,
     quantile_rows,
-    relative_source,
     shape_of,
     told,
 )
@@ -84,7 +83,7 @@ def compare(
     file = opened(plan_file, plot)
     usual = families(offset=offset or at_total or 100) if variance or relative_error else {}
     chosen = compared_mechanisms(file, query, measure, usual)
-    with file.session_to_look() as session:
+    with file.session_to_look(data=data) as session:
         found = compared(
             session,
             chosen,
@@ -125,7 +124,7 @@ def sweep(
     from recordwise.planning import sweep as swept
 
     file = opened(plan_file, plot)
-    with file.session_to_look() as session:
+    with file.session_to_look(data=data) as session:
         by = shape_of(file, query)
         found = swept(session, measure=measure, by=by, thresholds=threshold, rhos=rho, data=data)
     if not printed(found, as_json):
@@ -173,7 +172,7 @@ def fitness(
     file = opened(plan_file, plot)
     goals = goals_of(file, query, measure, within, level, share, at_least)
     candidates = own_families(file, query, measure) | families(offset=offset or 100)
-    with file.session_to_look() as session:
+    with file.session_to_look(data=data) as session:
         found = fitted(session, candidates, goals, firms=firms, data=data)
     if not printed(found, as_json):
         screen.heading("Losses of the records under the smallest policy of each family that meets the goals")
@@ -207,13 +206,16 @@ def recommend(
     as_json: AsJson = False,
     debug: Debug = False,
 ) -> None:
-    """Rank the families that meet accuracy goals by what they cost the records, and write the plan of the best."""
+    """Rank the families that meet accuracy goals by what they cost the records, and write the plan of the best.
+
+    The new plan keeps the ledger, the budget and everything else of the one it started from.
+    """
     from recordwise.cli import screen
     from recordwise.planning import recommend as recommended
 
     file = opened(plan_file, plot)
     goals = goals_of(file, query, measure, within, level, share, at_least)
-    with file.session_to_look() as session:
+    with file.session_to_look(data=data) as session:
         found = recommended(session, goals, rank_by=rank_by, data=data)
     if not printed(found, as_json):
         screen.heading(f"Families that meet the goals, the smallest {rank_by} loss first")
@@ -224,8 +226,6 @@ def recommend(
             screen.note(f"{name}: {why}")
         screen.paragraph(found.why())
     if out is not None:
-        saved = found.save(
-            out, source=relative_source(file.source, out), ledger=f"{out.stem}.ledger", accept_tuning=accept_tuning
-        )
+        saved = found.save_like(plan_file, out, query=query, accept_tuning=accept_tuning)
         told(f"wrote {saved}; look at it with: recordwise check {saved}", quiet=as_json)
     drawn(plot, lambda: quantile_rows(found), quiet=as_json)

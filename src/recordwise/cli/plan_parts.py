@@ -7,7 +7,6 @@ from typing import TYPE_CHECKING, Any
 import typer
 
 if TYPE_CHECKING:
-    from recordwise.engines.sources import Postgres
     from recordwise.plan import Query
     from recordwise.planfile import PlanFile
 
@@ -83,15 +82,6 @@ def printed(found: Any, as_json: bool) -> bool:
         return True
     screen.note(found.mark)
     return False
-
-
-def relative_source(source: "tuple[str, ...] | Postgres", out: Path) -> "list[str] | Postgres":
-    """The source of a plan as another plan would name it."""
-    import os
-
-    if not isinstance(source, tuple):
-        return source
-    return [os.path.relpath(each, out.resolve().parent) for each in source]
 
 
 def told(text: str, *, quiet: bool) -> None:

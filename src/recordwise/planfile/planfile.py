@@ -38,8 +38,8 @@ class PlanFile:
     source: tuple[str, ...] | Postgres
     ledger: Path
     plan: Plan
+    tuned_on: str
     budget: Policy | None = None
-    tuned_on: str = "public"
     accept_tuning: str | None = None
     memory_limit: str = "700MB"
     engine: str = "duckdb"
@@ -61,9 +61,9 @@ class PlanFile:
         """The table opened as the plan says; reads names and types only."""
         return self._opened(self.ledger, self.budget)
 
-    def session_to_look(self) -> Session:
-        """The table opened for planning: the plan's ledger is neither made nor opened."""
-        return self._opened(None, None)
+    def session_to_look(self, *, data: str = "confidential") -> Session:
+        """The table opened for planning. The plan's ledger notes it, unless ``data`` says that the records are not confidential."""
+        return self._opened(self.ledger, self.budget) if data == "confidential" else self._opened(None, None)
 
     def _opened(self, ledger: Path | None, budget: Policy | None) -> Session:
         schema = self.plan.schema

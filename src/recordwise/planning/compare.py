@@ -149,7 +149,7 @@ def compare(
     may be "count". ``firms`` adds the joint losses of firms, ``realised`` what the records would really lose in their cells.
     Costs no budget; the result is confidential unless ``data`` says otherwise.
     """
-    origin, view, shape = read_origin(data), session.owner_view(), bare(by)
+    origin, view, shape = read_origin(data), session.owner_view(data=data), bare(by)
     check_measure(measure, view)
     one_table(Plan(schema=view.schema, queries=(with_statistic(shape, measure, ForOwner()),)))
     chosen = at_equal_error(named(mechanisms), variance, relative_error, at_total, read_level(level))

@@ -4,6 +4,7 @@ import json
 import textwrap
 from collections.abc import Sequence
 from dataclasses import dataclass, fields
+from decimal import Decimal
 from fractions import Fraction
 from pathlib import Path
 from typing import Any
@@ -68,16 +69,16 @@ def plan_text(
                 lists.append(keys)
     names = {f"keys{number}": keys for number, keys in enumerate(lists, 1)}
     parts = [
-        *(f"# {line}" for line in _wrapped(comment)),
+        *(f"# {line}" for line in wrapped(comment)),
         f"dataset = {_value(dataset)}",
         *_source(source),
         f"ledger = {_value(ledger)}",
         f"tuned_on = {_value(tuned_on)}",
-        *_acceptance(tuned_on, accept_tuning),
+        *acceptance(tuned_on, accept_tuning),
         "",
         *_schema(schema),
         *(line for name, keys in names.items() for line in _keys(name, keys)),
-        *(line for query in queries for line in _query(query, names)),
+        *(line for query in queries for line in query_lines(query, _used(query, names))),
     ]
     files = {_key_file(name): keys.table for name, keys in names.items() if isinstance(keys, Keys) and _long(keys)}
     return PlanText(text="\n".join(parts) + "\n", key_files=files)
@@ -89,11 +90,11 @@ def _source(source: str | Sequence[str] | Postgres) -> list[str]:
     return [f"source = {_value(source)}"]
 
 
-def _wrapped(comment: str) -> list[str]:
+def wrapped(comment: str) -> list[str]:
     return textwrap.wrap(comment, 110)
 
 
-def _acceptance(tuned_on: str, reason: str | None) -> list[str]:
+def acceptance(tuned_on: str, reason: str | None) -> list[str]:
     if tuned_on != "confidential":
         return []
     if reason is None:
@@ -136,15 +137,19 @@ def _keys(name: str, keys: KeyList) -> list[str]:
     )
 
 
-def _query(query: Query, names: dict[str, KeyList]) -> list[str]:
+def _used(query: Query, names: dict[str, KeyList]) -> list[str]:
+    return [name for name, keys in names.items() if any(keys is own or keys == own for own in query.key_lists)]
+
+
+def query_lines(query: Query, keys: Any) -> list[str]:
+    """A query of one table, with its keys as the plan names them."""
     (level,) = query.tables()
     lines = ["[[queries]]"]
     if query.condition is not None:
         lines.append(f"where = {_value(predicate_text(query.condition))}")
     if level.groups:
         lines.append(f"group_by = [{', '.join(_group(group) for group in level.groups)}]")
-        used = [name for name, keys in names.items() if any(keys is own or keys == own for own in query.key_lists)]
-        lines.append(f"keys = {_value(used)}")
+        lines.append(entry("keys", keys))
     for statistic in query.statistics:
         if not isinstance(statistic, Count | Sum):
             raise ParameterError(parameter="query", problem="has a statistic that planning does not write")
@@ -207,6 +212,11 @@ def _literal(value: Any) -> str:
     return _number(value).strip('"')
 
 
+def entry(name: str, value: Any) -> str:
+    """One line of a table."""
+    return f"{_key(name)} = {_value(value)}"
+
+
 def _key(name: str) -> str:
     return name if name.replace("_", "").replace("-", "").isalnum() and name.isascii() else json.dumps(name)
 
@@ -216,7 +226,10 @@ def _value(value: Any) -> str:
     if isinstance(value, bool):
         return "true" if value else "false"
     if isinstance(value, str):
-        return json.dumps(value, ensure_ascii=False)
+        return json.dumps(value, ensure_ascii=False).replace("\x7f", "\\u007f")
+    if isinstance(value, Decimal):
+        text = f"{value:f}"
+        return text if "." in text else f"{text}.0"
     if isinstance(value, int | Fraction):
         return _number(Fraction(value))
     if isinstance(value, Function):

@@ -13,6 +13,7 @@ from recordwise.confidential import OwnerView
 from recordwise.engines.sources import Postgres
 from recordwise.errors import ParameterError
 from recordwise.planning.candidates import best_offset, families, has_offset, with_offset
+from recordwise.planning.carried import carried_plan
 from recordwise.planning.fitness import (
     FamilyFitness,
     Fitness,
@@ -95,8 +96,7 @@ class Recommendation:
             ledger=ledger,
             tuned_on=self.fitness.data,
             accept_tuning=accept_tuning,
-            # The losses of confidential records have no place in a file that may be shown around.
-            comment=self.why() if self.fitness.data != "confidential" else self.mark,
+            comment=self._comment(),
         )
 
     def save(
@@ -104,6 +104,27 @@ class Recommendation:
     ) -> Path:
         """Write the plan file, and beside it the public keys where they are too many for it."""
         return self.plan(source=source, ledger=ledger, accept_tuning=accept_tuning).save(path)
+
+    def save_like(
+        self, like: str | Path, path: str | Path, *, query: int = 1, accept_tuning: str | None = None
+    ) -> Path:
+        """Write the plan ``like`` with the recommended mechanisms for its query of this number. Its table, ledger, budget, labels,
+        examples, outputs and all other statistics are carried over; so is what they were tuned on.
+        """
+        return carried_plan(
+            like,
+            path,
+            self.best.queries(),
+            number=query,
+            measures={goal.measure for goal in self.fitness.goals},
+            tuned_on=self.fitness.data,
+            accept_tuning=accept_tuning,
+            comment=self._comment(),
+        ).save(path)
+
+    def _comment(self) -> str:
+        # The losses of confidential records have no place in a file that may be shown around.
+        return self.why() if self.fitness.data != "confidential" else self.mark
 
     def curves(self) -> dict[str, tuple[FloatArray, FloatArray]]:
         return {each.name: each.losses.rho.curve() for each in self.ranking()}
@@ -148,7 +169,7 @@ def recommend(
     """
     if rank_by not in RANKS:
         raise ParameterError(parameter="rank_by", problem=f"must be one of {', '.join(RANKS)}")
-    origin, wanted, view = read_origin(data), read_goals(goals), session.owner_view()
+    origin, wanted, view = read_origin(data), read_goals(goals), session.owner_view(data=data)
     chosen = families() if candidates is None else dict(candidates)
     tables = goal_tables(view, wanted, chosen)
     sizes = {measure: _size(view, measure, rank_by) for measure in {goal.measure for goal in wanted}}

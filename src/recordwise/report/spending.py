@@ -65,15 +65,19 @@ def in_words(policy: Policy) -> str:
 
 def books(description: dict[str, Any], digest: str, head: Any) -> Html:
     """What ties the page to the ledger."""
+    reason = f"accepted because: {description.get('accept_tuning')}"
     tuned = {
         "public": "on public data",
         "synthetic": "on synthetic data",
         "past": "on past releases",
-        "confidential": f"on the confidential data themselves; accepted because: {description.get('accept_tuning')}",
+        "confidential": f"on the confidential data themselves; {reason}",
     }
+    chosen = tuned.get(str(description.get("tuned_on")), "in a way not stated")
+    if description.get("looked_at_records") and description.get("tuned_on") != "confidential":
+        chosen += f"; the confidential records had been looked at before, {reason}"
     told = {
         "Guarantee": description.get("guarantee", ""),
-        "Mechanisms and thresholds were chosen": tuned.get(str(description.get("tuned_on")), "in a way not stated"),
+        "Mechanisms and thresholds were chosen": chosen,
         "Fingerprint of tables and policy": digest,
         "Entry in the ledger": f"{head.length}, {head.digest}",
         "Ledger": description.get("books", ""),

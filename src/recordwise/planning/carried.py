@@ -1,0 +1,138 @@
+"""A plan that goes on from another one: the same table, ledger, budget and words, with mechanisms chosen anew for some statistics.
+
+A plan with a ledger of its own and without a budget would spend the budget of the same records again, so nothing is left behind.
+"""
+
+import os
+import tomllib
+from collections.abc import Collection, Sequence
+from decimal import Decimal
+from pathlib import Path
+from typing import Any
+
+from recordwise.engines.sources import POSTGRES_SCHEMES
+from recordwise.engines.spark.sources import found_by_spark
+from recordwise.errors import ParameterError
+from recordwise.plan import Query
+from recordwise.plan.statistics import Count, Sum
+from recordwise.planfile import PlanFile, load_plan
+from recordwise.planning.plan_text import PlanText, acceptance, entry, query_lines, wrapped
+from recordwise.planning.shapes import COUNT
+from recordwise.session import TUNINGS
+
+STATISTICS = ("count", "sum", "count_distinct", "avg", "quantile")
+TUNING = ("tuned_on", "accept_tuning")
+WRITTEN_FIRST = ("dataset", "source", "table", "ledger", "memory_limit", "engine")
+
+
+def carried_plan(
+    like: str | Path,
+    path: str | Path,
+    queries: Sequence[Query],
+    *,
+    number: int,
+    measures: Collection[str],
+    tuned_on: str,
+    accept_tuning: str | None,
+    comment: str,
+) -> PlanText:
+    """The plan ``like``, for a file at ``path``, with ``queries`` in place of what its query ``number`` says about the measures."""
+    file, raw = load_plan(like), tomllib.loads(Path(like).read_text(encoding="utf-8"), parse_float=Decimal)
+    moved = _moved(raw, file, Path(path).resolve().parent)
+    asked = moved.pop("queries")
+    if not 1 <= number <= len(asked):
+        raise ParameterError(parameter="query", problem=f"must be a number from 1 to {len(asked)}")
+    old = asked[number - 1]
+    kept = _remaining(old, file.plan.queries[number - 1], measures)
+    tuned, reason = _tuning(file, tuned_on, accept_tuning)
+    lines = [
+        *(f"# {line}" for line in wrapped(comment)),
+        *(entry(name, moved[name]) for name in WRITTEN_FIRST if name in moved),
+        entry("tuned_on", tuned),
+        *acceptance(tuned, reason),
+        "",
+        *_sections({name: part for name, part in moved.items() if name not in (*WRITTEN_FIRST, *TUNING)}),
+        *_sections({"queries": [*asked[: number - 1], *kept]}),
+        *(line for query in queries for line in query_lines(query, old.get("keys"))),
+        *_sections({"queries": asked[number:]}),
+    ]
+    return PlanText(text="\n".join(lines) + "\n", key_files={})
+
+
+def _sections(tables: dict[str, Any]) -> list[str]:
+    """Tables, and lists of tables, each under its header."""
+    lines: list[str] = []
+    for name, value in tables.items():
+        header = f"[{name}]" if isinstance(value, dict) else f"[[{name}]]"
+        for table in [value] if isinstance(value, dict) else value:
+            lines += [header, *(entry(key, part) for key, part in table.items()), ""]
+    return lines
+
+
+def _remaining(raw: dict[str, Any], query: Query, measures: Collection[str]) -> list[dict[str, Any]]:
+    """The query without the statistics that were chosen anew; none if it has no others."""
+    others = [each for each in query.statistics if not _replaced(each, measures)]
+    if not others:
+        return []
+    if "sql" in raw:
+        raise ParameterError(
+            parameter="query",
+            problem="is SQL with further statistics, which cannot be taken apart",
+            advice="Write them as a query of their own first.",
+        )
+    sums = {name: each for name, each in raw.get("sum", {}).items() if name not in measures}
+    kept = {name: each for name, each in raw.items() if name != "sum" and not (name == "count" and COUNT in measures)}
+    return [kept | ({"sum": sums} if sums else {})]
+
+
+def _replaced(statistic: Any, measures: Collection[str]) -> bool:
+    if isinstance(statistic, Count):
+        return COUNT in measures
+    return isinstance(statistic, Sum) and statistic.measure in measures
+
+
+def _tuning(file: PlanFile, tuned_on: str, accept_tuning: str | None) -> tuple[str, str | None]:
+    """What the whole plan was tuned on is the most telling of what its parts were; every part keeps its reason."""
+    tuned = max(file.tuned_on, tuned_on, key=TUNINGS.index)
+    if tuned_on == "confidential" and accept_tuning is None:
+        return tuned, None
+    reasons = [each for each in (file.accept_tuning, accept_tuning) if each]
+    return tuned, "; ".join(dict.fromkeys(reasons)) or None
+
+
+def _moved(raw: dict[str, Any], file: PlanFile, folder: Path) -> dict[str, Any]:
+    """The same plan in another folder: every file it names is still the same file."""
+    start = file.path.resolve().parent
+
+    def renamed(name: str) -> str:
+        return name if start == folder or os.path.isabs(name) else os.path.relpath(start / name, folder)
+
+    def source(name: str) -> str:
+        elsewhere = name.startswith(POSTGRES_SCHEMES) or (file.engine == "spark" and found_by_spark(name))
+        return name if elsewhere else renamed(name)
+
+    named = raw["source"]
+    queries = raw["queries"] if isinstance(raw["queries"], list) else [raw["queries"]]
+    return (
+        raw
+        | {"source": source(named) if isinstance(named, str) else [source(each) for each in named]}
+        | {"ledger": renamed(raw["ledger"])}
+        | ({"keys": _with_files(raw["keys"], renamed)} if "keys" in raw else {})
+        | {"queries": [each | _query_keys(each, renamed) for each in queries]}
+    )
+
+
+def _query_keys(raw: dict[str, Any], renamed: Any) -> dict[str, Any]:
+    return {"keys": _with_files(raw["keys"], renamed)} if "keys" in raw else {}
+
+
+def _with_files(keys: Any, renamed: Any) -> Any:
+    """Key lists with the files they name renamed, however deep they stand."""
+    if isinstance(keys, list):
+        return [_with_files(each, renamed) for each in keys]
+    if not isinstance(keys, dict):
+        return keys
+    return {
+        name: renamed(each) if name == "file" and isinstance(each, str) else _with_files(each, renamed)
+        for name, each in keys.items()
+    }

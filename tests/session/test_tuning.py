@@ -1,0 +1,132 @@
+"""A release says what it was tuned on; whoever looked at the confidential records first needs a reason; nobody spends unnoticed."""
+
+import json
+import warnings
+
+import pytest
+
+import recordwise as rw
+from recordwise.errors import LedgerError, TuningError, UnkeptLedgerWarning
+from recordwise.ledger_audit import verify
+from recordwise.planning import Goal, allocate, compare, fitness, recommend, sweep
+from recordwise.policy import constant
+from small_release import COUNTIES, keys, records, session
+
+
+def shape():
+    return rw.query().group_by("county", keys=rw.Keys.product(county=COUNTIES))
+
+
+def asked():
+    return shape().count(rw.Gaussian(rho="0.1"), alias="n")
+
+
+def goal():
+    return Goal("emp", shape(), within="0.5", share="0.5")
+
+
+GAUSSIAN = {"Gaussian": rw.Gaussian(sigma=1)}
+LOOKS = {
+    "owner view": lambda opened, **_: opened.owner_view(),
+    "loss summary": lambda opened, **_: opened.loss_summary(constant(1)),
+    "firm loss summary": lambda opened, **_: opened.firm_loss_summary(constant(1)),
+    "realised loss summary": lambda opened, **_: opened.realised_loss_summary(asked()),
+    "compare": lambda opened, **how: compare(opened, GAUSSIAN, measure="emp", by=shape(), **how),
+    "sweep": lambda opened, **how: sweep(opened, measure="emp", by=shape(), thresholds=[5], rhos=[1], **how),
+    "fitness": lambda opened, **how: fitness(opened, GAUSSIAN, goal(), **how),
+    "recommend": lambda opened, **how: recommend(opened, goal(), candidates=GAUSSIAN, **how),
+    "allocate": lambda opened, **how: allocate(opened, rw.UnitSplit(at=50, rho=1), goal(), **how),
+}
+TAKES_DATA = ["compare", "sweep", "fitness", "recommend", "allocate"]
+RELEASES = {
+    "run": lambda opened: opened.run(asked()),
+    "sql": lambda opened: opened.sql(
+        "SELECT county, COUNT(*) AS n FROM t GROUP BY county", mechanisms={"*": rw.Gaussian(rho="0.1")}, keys=keys()
+    ),
+    "run_foreign": lambda opened: opened.run_foreign(lambda table: 0, split={"emp": 50}, rho=1),
+}
+
+
+@pytest.mark.parametrize("release", RELEASES)
+def test_no_release_is_made_before_somebody_says_what_it_was_tuned_on(release) -> None:
+    with session(records(), tuned_on=None) as opened:
+        assert opened.policy_of(asked()).loss({}) > 0
+        opened.validate()
+        with pytest.raises(TuningError, match=r"tuned_on is not stated. Nothing was read.*tuned_on='public'"):
+            RELEASES[release](opened)
+        assert opened.spent() == constant(0)
+
+
+@pytest.mark.parametrize("look", LOOKS)
+def test_whatever_looks_at_confidential_records_marks_the_session(look) -> None:
+    with session(records(), tuned_on="public") as opened:
+        LOOKS[look](opened)
+        for release in RELEASES.values():
+            with pytest.raises(TuningError, match=r"records were looked at.*Nothing was read.*accept_tuning='reason'"):
+                release(opened)
+        assert opened.spent() == constant(0)
+        opened.accept_tuning = "the board agreed"
+        stated = opened.run(asked()).to_json()
+    assert (stated["tuned_on"], stated["accept_tuning"]) == ("public", "the board agreed")
+    assert stated["looked_at_records"] is True
+
+
+@pytest.mark.parametrize("look", TAKES_DATA)
+def test_records_that_are_not_confidential_may_be_looked_at(look) -> None:
+    with session(records(), tuned_on="synthetic") as opened:
+        LOOKS[look](opened, data="synthetic")
+        assert opened.run(asked()).to_json()["looked_at_records"] is False
+
+
+@pytest.mark.parametrize("reason", [None, "", "  ", True])
+def test_what_is_no_reason_is_none(reason) -> None:
+    untold = session(records(), tuned_on="confidential", accept_tuning=reason)
+    with untold as opened, pytest.raises(TuningError, match="was tuned on the confidential table"):
+        opened.run(asked())
+
+
+def test_a_look_is_known_to_every_later_session_on_the_same_ledger_and_stands_in_the_report(tmp_path) -> None:
+    path = tmp_path / "l"
+    with session(records(), path) as other, session(records(), path) as opened:
+        opened.run(asked())
+        other.owner_view()
+        with pytest.raises(TuningError):
+            opened.run(asked())
+    with session(records(), path) as later, pytest.raises(TuningError):
+        later.run(asked())
+    with session(records(), path, accept_tuning="only <to> check") as accepted:
+        accepted.run(asked()).save(tmp_path / "out")
+    page = (tmp_path / "out" / "report.html").read_text()
+    assert "records had been looked at before, accepted because: only &lt;to&gt; check" in page
+    assert json.loads((tmp_path / "out" / "release.json").read_text())["looked_at_records"] is True
+    assert verify(path, against=[tmp_path / "out"]) == []
+
+
+def test_nobody_looks_where_the_ledger_cannot_note_it(tmp_path) -> None:
+    with session(records(), tmp_path / "l") as opened:
+        (tmp_path / "l").unlink()
+        for look in ("owner view", "loss summary", "firm loss summary", "realised loss summary"):
+            with pytest.raises(LedgerError, match="Nothing was looked at"):
+                LOOKS[look](opened)
+
+
+def test_a_session_without_a_ledger_file_says_so_once_and_before_anything_is_read() -> None:
+    with session(records()) as opened:
+        with warnings.catch_warnings():
+            warnings.simplefilter("error")
+            opened.policy_of(asked())
+            with pytest.raises(UnkeptLedgerWarning, match="another session can spend the same budget again"):
+                opened.run(asked())
+        assert opened.spent() == constant(0)
+    for release in RELEASES.values():
+        with session(records()) as opened, warnings.catch_warnings(record=True) as told:
+            warnings.simplefilter("always")
+            release(opened)
+            opened.run(asked())
+        assert [each.category for each in told] == [UnkeptLedgerWarning]
+
+
+def test_a_session_with_a_ledger_file_says_nothing(tmp_path) -> None:
+    with session(records(), tmp_path / "l") as opened, warnings.catch_warnings():
+        warnings.simplefilter("error")
+        opened.run(asked())
