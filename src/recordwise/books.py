@@ -79,6 +79,7 @@ class Books:
         self._turn = threading.RLock()
         self._process = os.getpid()
         self._checked = START
+        self._searched: dict[str, tuple[int, Event | None]] = {}
         self._identity: FileIdentity | None = None
         with self._told(NOTHING_DRAWN):
             # Absolute, so that no change of the working folder makes it another file, and SQLite reads no name of its own into it.
@@ -176,8 +177,9 @@ class Books:
                 self._connection.execute("COMMIT")
                 self._check_place(state)
             except BaseException:
-                # What was checked in here may be rolled back.
+                # What was checked or found in here may be rolled back.
                 self._checked = checked
+                self._searched.clear()
                 # A full disk makes SQLite roll back by itself.
                 if self._connection.in_transaction:
                     self._connection.execute("ROLLBACK")
@@ -233,7 +235,17 @@ class Books:
         """The latest event of a kind."""
         return self._one(f"SELECT {COLUMNS} FROM events WHERE kind = ? ORDER BY sequence DESC LIMIT 1", kind)
 
-    def _one(self, statement: str, *values: str) -> Event | None:
+    def latest(self, kind: str) -> Event | None:
+        """The same for a kind that is rare: what was searched before is not searched again."""
+        searched, known = self._searched.get(kind, (0, None))
+        statement = f"SELECT {COLUMNS} FROM events WHERE kind = ? AND sequence > ? ORDER BY sequence DESC LIMIT 1"
+        with self._told(""):
+            (length,) = self._connection.execute("SELECT coalesce(max(sequence), 0) FROM events").fetchone()
+            found = self._one(statement, kind, searched) or known
+        self._searched[kind] = (length, found)
+        return found
+
+    def _one(self, statement: str, *values: str | int) -> Event | None:
         with self._told(""):
             row = self._connection.execute(statement, values).fetchone()
             return None if row is None else as_event(row)

@@ -95,10 +95,10 @@ class Ledger:
     def _terms(self, schema: Any) -> dict[str, Any]:
         """What is charged and by which schema; refused where something was charged on other terms. Without a charge none bind."""
         wanted: dict[str, Any] = json.loads(canonical(self._identity | {"schema": schema}))
-        known = self._books.last("opened")
+        known = self._books.latest("opened")
         if known is not None:
             check_format(known.body)
-        if self._books.last("charged") is None:
+        if self._books.latest("charged") is None:
             return wanted
         if known is None:
             raise LedgerError(path=self.path, problem="is damaged: its first entry is missing", advice=ADVICE)
@@ -112,7 +112,7 @@ class Ledger:
 
     def _bind(self, schema: Any) -> None:
         """Write the terms down where the books do not say them yet; call it in a transaction."""
-        terms, known = self._terms(schema), self._books.last("opened")
+        terms, known = self._terms(schema), self._books.latest("opened")
         if known is None or known.body != terms:
             self._books.append("opened", terms)
 
@@ -180,14 +180,14 @@ class Ledger:
     def look(self) -> None:
         """Note, once, that confidential records were looked at: what is released from now on may have been tuned on them."""
         with self._books.transaction(state="Nothing was looked at."):
-            if self._books.last("looked") is None:
+            if self._books.latest("looked") is None:
                 self._bind(self._identity["schema"])
                 self._books.append("looked", {})
 
     @property
     def looked(self) -> bool:
         """Whether somebody looked at confidential records, in this session or in another one on the same file."""
-        return self._books.last("looked") is not None
+        return self._books.latest("looked") is not None
 
     def settle(self) -> None:
         """Make the file whole without its log, for whoever copies it while it is open. Costs some waits for the disk."""

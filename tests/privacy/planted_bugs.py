@@ -18,6 +18,7 @@ from recordwise.auditing.audit import CELLS
 from recordwise.engines.passes import Passes
 from recordwise.engines.results import TableTotals
 from recordwise.functions import x
+from recordwise.ledger import Ledger
 from recordwise.mechanisms import fat_tailed, gaussian_noise, transforming
 from recordwise.mechanisms.noisy import noised
 from recordwise.noise import ConcaveLaw, DiscreteGaussian, LatticeLaw, Secure, bits
@@ -160,6 +161,14 @@ def unclamped(patch: Patch) -> None:
     patch.setattr(Sum, "_clamp", lambda statistic: None)
 
 
+def negligent_mark(patch: Patch) -> None:
+    patch.setattr(session, "is_private", lambda source: getattr(source, "private", True))
+
+
+def forgotten_look(patch: Patch) -> None:
+    patch.setattr(Ledger, "look", lambda ledger: None)
+
+
 def whole_budget_for_each_level(patch: Patch) -> None:
     exact = analysis.cell_mechanisms
 
@@ -266,5 +275,19 @@ BUGS = (
         whole_budget_for_each_level,
         ("two levels",),
         cells=20_000,
+    ),
+    Bug(
+        "negligent mark",
+        "`session.is_private`: a source of noise is asked what it is",
+        negligent_mark,
+        (REFUSALS,),
+        sign="calls itself private",
+    ),
+    Bug(
+        "forgotten look",
+        "`Ledger.look`: nobody notes that records were looked at",
+        forgotten_look,
+        (REFUSALS,),
+        sign="calls itself untuned",
     ),
 )

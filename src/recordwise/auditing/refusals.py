@@ -1,4 +1,5 @@
-"""What must be refused, because a record would count twice or lose more than its policy says: nothing may be published."""
+"""What must be refused, because a record would count twice or lose more than its policy says: nothing may be published. And what
+may be published only with a mark."""
 
 from collections.abc import Callable
 from pathlib import Path
@@ -8,6 +9,7 @@ import pyarrow as pa
 import pyarrow.parquet
 
 from recordwise.auditing.audit import Finding, Runs
+from recordwise.auditing.marks import audit_marks
 from recordwise.errors import RecordwiseError
 from recordwise.mechanisms import Gaussian
 from recordwise.plan import Keys, query
@@ -47,7 +49,7 @@ def audit_refusals(folder: Path, how: Runs) -> list[Finding]:
         accepted = not refused(lambda path=path, keys=keys: _publish(path, keys, how))  # type: ignore[misc]
         problems = ("was accepted",) if accepted else ()
         found.append(Finding.without_numbers(f"refusal of {name}", samples=1, problems=problems))
-    return found
+    return found + audit_marks(folder, how)
 
 
 def refused(attempt: Callable[[], object]) -> bool:
