@@ -106,6 +106,16 @@ def test_sums_beyond_64_bits_are_carried_exactly(monkeypatch: pytest.MonkeyPatch
     assert noisy.tolist() == [2**63 - 2, -2, 2**70 - 2**80]
 
 
+def test_an_extreme_draw_reaches_the_sum_where_everything_else_is_small(monkeypatch: pytest.MonkeyPatch) -> None:
+    """The 0 that stands in its place among 64-bit draws is never taken for the noise: the exact total would be published."""
+    source = fixed_noise(monkeypatch, [4, 0, -6], {1: 2**70})
+    assert noised(np.array([[100], [200], [300]]), DiscreteGaussian(1), source).tolist() == [
+        [104],
+        [200 + 2**70],
+        [294],
+    ]
+
+
 def test_the_type_of_noisy_points_depends_on_the_noisy_points_alone(monkeypatch: pytest.MonkeyPatch) -> None:
     """A huge total brought back by huge noise leaves no trace of its size."""
     source = fixed_noise(monkeypatch, [-(2**62)], {})

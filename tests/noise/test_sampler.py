@@ -1,9 +1,11 @@
 """The machinery of a draw: which path decides must never matter."""
 
+from dataclasses import replace
+
 import mpmath as mp
 import numpy as np
 import pytest
-from flint import ctx
+from flint import arb, ctx
 
 from noise.statistics import distance, dkw_threshold, tail_alarm
 from noise.test_lazy import Scripted
@@ -155,6 +157,63 @@ def test_a_draw_beyond_64_bits_keeps_its_place_and_is_neither_wrapped_nor_clippe
         law.sample(5, Seeded(1))
     totals = np.array([giant - 3, giant, 0, 2**100, -7], dtype=object)
     assert law.add_to(totals, Seeded(1)).tolist() == [-3, 0, -(2**63), 2**63 - 1, -(2**63)]
+
+
+def settled(decisions, values):
+    """What becomes of a batch in which every attempt is open and decided as listed."""
+    numbers = np.array(values, dtype=np.int64)
+    undecided = np.stack([np.arange(len(numbers)), np.arange(len(numbers))], axis=1)
+    table = table_for(side_of(DiscreteLaplace(50)))
+    with pytest.MonkeyPatch.context() as patched:
+        answers = iter(decisions)
+        patched.setattr(sampler, "decide", lambda *_: next(answers))
+        count, large = sampler._settle(table, words(Seeded(1), 2 * len(numbers)), numbers, undecided, Seeded(2))
+    return numbers[:count].tolist(), large
+
+
+@pytest.mark.theorem("T-EXACT")
+def test_an_extreme_draw_moves_up_with_the_others_where_attempts_before_it_were_refused():
+    giant = 1 << 70
+    kept, large = settled([None, 7, -giant, None, None, giant, 3], range(7))
+    assert kept == [7, 0, 0, 3]
+    assert large == {1: -giant, 2: giant}
+
+
+@pytest.mark.theorem("T-EXACT")
+@pytest.mark.parametrize("value", [2**63 - 1, 1 - 2**63, -5, 0])
+def test_a_decided_draw_that_fits_64_bits_replaces_the_value_at_its_place(value):
+    assert settled([1, value, 2], [10, 20, 30]) == ([1, value, 2], {})
+
+
+@pytest.mark.theorem("T-EXACT")
+@pytest.mark.parametrize("value", [2**63, -(2**63), -(2**63) - 1])
+def test_a_decided_draw_that_does_not_is_an_extreme_one(value):
+    assert settled([1, value, 2], [10, 20, 30]) == ([1, 0, 2], {1: value})
+
+
+@pytest.mark.theorem("T-EXACT")
+def test_a_draw_of_a_tail_starts_where_the_table_ends_counted_from_where_the_table_starts(monkeypatch):
+    """A table that starts at magnitude 1,000: its draws are offsets from there, in its tail too."""
+    table = table_for(replace(side_of(DiscreteLaplace(50)), first=1000, signed=False))
+    monkeypatch.setattr(sampler, "tail_share", lambda table: arb(1))
+    beyond = sampler.tail_table(table)
+    assert beyond.side.first == table.tail_start > 1000
+    for into in (0, 1, 123):
+        monkeypatch.setattr(sampler, "single", lambda table, source, into=into: into)
+        assert decide(table, pair(table, table.tail_row, 5, 0), 0, Seeded(1)) == table.tail_start - 1000 + into
+
+
+@pytest.mark.theorem("T-EXACT")
+def test_draws_given_that_they_pass_a_threshold_follow_the_law_beyond_the_table_too(monkeypatch):
+    """A table from magnitude 20 on, cut so short that most draws come from its tail."""
+    law, size = DiscreteLaplace(4), 30_000
+    with ctx.workprec(192):
+        table = certified(replace(side_of(law), first=20, signed=False), [Block(start=0, shift=1)])
+    sample = 20 + draw(table, size, Seeded(3)).values
+    points = np.arange(20, 60)
+    given = lambda k: 1 - np.array([law.sf(int(i) + 1) for i in k]) / law.sf(20)  # noqa: E731
+    assert distance(sample, points, given) < dkw_threshold(size)
+    assert np.count_nonzero(sample >= table.tail_start) > size // 4
 
 
 @pytest.mark.theorem("T-RANGE")

@@ -285,7 +285,7 @@ def test_every_block_of_cells_gets_its_own_records(monkeypatch):
     """Blocks of three cells at next to no noise: each cell's quantile is that of its own values, in every block."""
     grid = Grid.linear(0, 255, bits=8)
     monkeypatch.setattr(quantiles, "NODES_AT_ONCE", 3 * 2 * grid.size)
-    values = np.random.default_rng(4).integers(0, 256, size=(10, 51))
+    values = np.random.default_rng(4).integers(0, 256, size=(11, 51))
     leaves = leaves_of(values, grid)
     leaves[5] = 0
     position, point = np.nonzero(leaves)
@@ -297,13 +297,13 @@ def test_every_block_of_cells_gets_its_own_records(monkeypatch):
         mechanism,
         Measure.of("emp", bound=255),
         Sensitive(pa.table(columns)),
-        10,
+        11,
         Seeded(1),
         level=0.95,
     )
-    filled = np.arange(10) != 5
+    filled = np.arange(11) != 5
     for alias, p in (("half", 0.5), ("most", 0.9)):
-        assert drawn[alias].value.shape == (10,)
+        assert drawn[alias].value.shape == (11,)
         assert np.array_equal(drawn[alias].value[filled], grid_quantiles(leaves, p)[filled])
 
 
