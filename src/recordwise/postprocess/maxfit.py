@@ -1,6 +1,8 @@
 """MaxFit [A]: the table whose worst deviation from an answer is as small as it can be, then least squares among such tables."""
 
+from collections.abc import Callable
 from dataclasses import dataclass, replace
+from typing import TypeAlias
 
 import numpy as np
 from numpy.typing import ArrayLike, NDArray
@@ -11,9 +13,10 @@ from recordwise.postprocess.laws import Noise, law_of
 from recordwise.postprocess.max_deviation import lower_bound, smallest_deviation
 from recordwise.postprocess.measured import Measured, Parts, measure
 from recordwise.postprocess.result import TOLERANCE, Fit, boxed_residual, fit_draws
-from recordwise.postprocess.solve import solve_problem, system_of
+from recordwise.postprocess.solve import solve_again, solve_problem, system_of
 from recordwise.postprocess.workload import Workload
 
+Solve: TypeAlias = Callable[[Boxed, System], Solution]
 SLACK = 0.01
 """What [A] adds to the smallest worst deviation, in standard deviations."""
 FEASIBLE = 1e-9
@@ -63,6 +66,10 @@ def fit(measured: Measured, task: Task, slack: float, tolerance: float) -> Fit:
     if len(raised):
         again, kkt[raised] = cells_first(measured.take(raised), task, deviation[raised] + slack)
         found.x[raised], found.iterations[raised] = again.x, again.iterations
+    poor = np.flatnonzero(kkt > tolerance)
+    if len(poor):
+        again, kkt[poor] = cells_first(measured.take(poor), task, deviation[poor] + slack, solve_again)
+        found.x[poor], found.iterations[poor] = again.x, again.iterations
     excess = worst(measured, found.x) - (deviation + slack)
     return Fit(
         x=found.x,
@@ -91,12 +98,14 @@ def attained(measured: Measured, task: Task, deviation: FloatArray, x: FloatArra
     return worst(measured, np.clip(x, low, high)) <= deviation + FEASIBLE * (1.0 + deviation)
 
 
-def cells_first(measured: Measured, task: Task, deviation: FloatArray) -> tuple[Solution, FloatArray]:
+def cells_first(
+    measured: Measured, task: Task, deviation: FloatArray, solve: Solve = solve_problem
+) -> tuple[Solution, FloatArray]:
     """Least squares within the deviation: with bounds on cells, and with bounds on sums only where a sum goes beyond."""
-    found, kkt = within(measured, task, deviation, held=False)
+    found, kkt = within(measured, task, deviation, held=False, solve=solve)
     again = np.flatnonzero(worst(measured, found.x) > deviation + FEASIBLE)
     if len(again):
-        part, kkt[again] = within(measured.take(again), task, deviation[again], held=True)
+        part, kkt[again] = within(measured.take(again), task, deviation[again], held=True, solve=solve)
         found.x[again], found.iterations[again] = part.x, found.iterations[again] + part.iterations
     return found, kkt
 
@@ -107,10 +116,12 @@ def worst(measured: Measured, x: FloatArray) -> FloatArray:
     return np.asarray(np.max(off, axis=1))
 
 
-def within(measured: Measured, task: Task, deviation: FloatArray, *, held: bool) -> tuple[Solution, FloatArray]:
+def within(
+    measured: Measured, task: Task, deviation: FloatArray, *, held: bool, solve: Solve = solve_problem
+) -> tuple[Solution, FloatArray]:
     """Least squares with every cell, and where ``held`` every sum, within so many standard deviations of its answer."""
     problem = bounded(measured, task.parts, deviation, held=held)
-    found = solve_problem(problem, task.system)
+    found = solve(problem, task.system)
     return found, boxed_residual(problem, task.system, found.x, found.y)
 
 

@@ -14,6 +14,7 @@ from recordwise.postprocess.forest import forest_system
 from recordwise.postprocess.iterative import IterativeSystem, Operator, SparseRows, WithExtras
 from recordwise.postprocess.measured import Measured, Parts, sum_rows
 from recordwise.postprocess.newton import solve_boxed
+from recordwise.postprocess.refine import refine
 from recordwise.postprocess.tree import tree_system
 from recordwise.postprocess.workload import Group, Workload, group_spread
 
@@ -77,11 +78,19 @@ def solve_problem(problem: Boxed, system: System) -> Solution:
     return solve_dense(problem, system) if isinstance(system, DenseSystem) else solve_boxed(problem, system)
 
 
+def solve_again(problem: Boxed, system: System) -> Solution:
+    """The same for draws that were left above the tolerance: small problems go on until they are solved (T-REFINE)."""
+    found = solve_problem(problem, system)
+    return refine(problem, system, found) if isinstance(system, DenseSystem) else found
+
+
 def solve_extended(
     measured: Measured, weights: FloatArray, extras: list[Extra], parts: Parts, base: System
 ) -> Solution:
     """Nonnegative least squares with more queries, each the sum of some queries of a group, chosen draw by draw."""
     problem = parts.boxed(measured.answers, weights)
+    if not extras:
+        return solve_problem(problem, base)
     used = [extra.weight > 0 for extra in extras]
     wide = np.full((1, problem.answer.shape[1] + len(extras)), np.inf)
     problem = replace(
