@@ -84,7 +84,7 @@ def _alias(name: str) -> str:
 def _records(size: int, values: "np.ndarray[tuple[int], np.dtype[np.int64]]", cells: int) -> rw.Session:
     cell = np.repeat(np.arange(cells), size)
     table = pa.table({"id": np.arange(size * cells), "emp": np.tile(values, cells), "cell": cell})
-    return rw.Session(table, unit="id", measures={"emp": 1})
+    return rw.Session(table, unit="id", measures={"emp": 1}, tuned_on="synthetic")
 
 
 def _released(

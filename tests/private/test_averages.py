@@ -86,7 +86,7 @@ def published(cells, size, amounts, **asked):
             "county": np.repeat(names, size),
         }
     )
-    with rw.Session(table, unit="id", measures={"emp": 1, "pay": 1}) as session:
+    with rw.Session(table, unit="id", measures={"emp": 1, "pay": 1}, tuned_on="synthetic") as session:
         asked_of_all = query().group_by("county", keys=Keys.of({"county": names.tolist()})).avg("emp", **asked)
         return session.run(asked_of_all, rng=Seeded(cells)).table
 
@@ -138,7 +138,7 @@ def test_each_group_s_own_noise_makes_its_interval():
     """Thresholds by county: the average of a county with a tenth of the noise has an interval a tenth as wide."""
     table = pa.table({"id": range(8000), "emp": [0] * 8000, "pay": [0] * 8000, "county": ["A", "B"] * 4000})
     by = UnitSplit(at=rw.by("county", {"A": 1000, "B": 100}), rho="0.1")
-    with rw.Session(table, unit="id", measures={"emp": 1, "pay": 1}) as session:
+    with rw.Session(table, unit="id", measures={"emp": 1, "pay": 1}, tuned_on="synthetic") as session:
         one, other = session.run(by_county().avg("emp", sum=by, count=COUNT), rng=Seeded(3)).table.to_pylist()
     widths = [row["avg_emp_high"] - row["avg_emp_low"] for row in (one, other)]
     assert widths[0] / widths[1] == pytest.approx(10, rel=0.02)
