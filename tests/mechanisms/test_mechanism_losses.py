@@ -4,12 +4,18 @@ from collections.abc import Iterator
 from fractions import Fraction
 from functools import lru_cache
 
+import mpmath
 import numpy as np
 import pytest
 from drawn_laws import coarse_grid, divergences, laid
 from mechanism_catalogue import EVERY, FAT_TAILED, GAUSSIAN, GROUPED, JOINT, ROOTS, TRANSFORMS, Entry
+from numpy.typing import NDArray
 
 import recordwise as rw
+from recordwise.arithmetic import NumpyArithmetic
+from recordwise.errors import RecordError
+from recordwise.functions import x
+from recordwise.mechanisms.tight import _between, _cumulants, _rise
 from recordwise.noise import LatticeLaw
 
 ORDERS = tuple(1 + np.geomspace(1e-4, 999, 20))
@@ -167,6 +173,63 @@ def test_group_thresholds_charge_each_group_by_its_own() -> None:
     for industry, at in (("Mining", 500), ("Retail", 50), ("Farming", 100)):
         loss = policy.loss({"emp": 250, "industry": industry})
         assert loss == pytest.approx(0.1 * (250 / at) ** 2, rel=1e-12)
+
+
+def test_a_group_without_a_threshold_has_no_promise() -> None:
+    """Its records are in no public cell; for one that is there after all the policy has no number, least of all 0."""
+    policy = rw.UnitSplit(at=rw.by("industry", {"Mining": 500}), rho=0.1).policy("emp")
+    assert policy.loss({"emp": 250, "industry": "Mining"}) == pytest.approx(0.1 * 0.25, rel=1e-12)
+    with pytest.raises(RecordError, match="says nothing about"):
+        policy.loss({"emp": 250, "industry": "Retail"})
+    assert not rw.policy.constant(100).dominates(policy)
+
+
+def test_the_rise_of_an_exponent_is_bounded_from_above_where_rounding_could_lower_it() -> None:
+    """f(high) - f(low) in float64 is below the true difference for about half of all points; the bound never is, and the tangent
+    at ``low`` is no help for the long shifts here, where it is far too large."""
+    exponent = (x / 3) ** Fraction(1, 2)
+    low = np.arange(10**6, 10**6 + 400, dtype=np.float64)
+    high = low + 10**9
+    bound = _rise(exponent, low, high)
+    plain = exponent.increase(NumpyArithmetic(), high) - exponent.increase(NumpyArithmetic(), low)
+    with mpmath.workdps(40):
+        true = [mpmath.sqrt(mpmath.mpf(h) / 3) - mpmath.sqrt(mpmath.mpf(k) / 3) for k, h in zip(low, high)]
+    assert any(float_value < exact for float_value, exact in zip(plain, true))
+    assert all(value >= exact for value, exact in zip(bound, true))
+    assert np.all(bound <= plain * (1 + 1e-11))
+    # An error of the size allowed to f, 2**-42 of both values, is covered in full.
+    here, there = (exponent.increase(NumpyArithmetic(), k) for k in (low, high))
+    assert np.all(bound >= there * (1 + 2.0**-42) - here * (1 - 2.0**-42) - 1e-15 * there)
+
+
+def test_cumulants_are_rounded_up_by_more_than_their_sums_can_lose() -> None:
+    """The same sums at 40 digits, times the certificate's allowance: a bound without it would be below half of them."""
+    generator = np.random.default_rng(5)
+    mass, loss = generator.random(300) / 300, generator.random(300) * 2
+    orders = 1 + np.geomspace(1e-4, 50, 40)
+    found = _cumulants(mass, loss, orders)
+    with mpmath.workdps(40):
+        for order, value in zip(orders.tolist(), found.tolist()):
+            a = mpmath.mpf(order)
+            terms = [
+                m * mpmath.expm1((a - 1) * k) * -mpmath.expm1(-a * k) for m, k in zip(mass.tolist(), loss.tolist())
+            ]
+            exact = mpmath.log1p(mpmath.fsum(terms))
+            assert exact * (1 + mpmath.mpf("0.9e-10")) <= value <= exact * (1 + mpmath.mpf("1.1e-10"))
+
+
+def test_the_loss_between_two_orders_is_bounded_by_their_chord() -> None:
+    """K(a) = (a-1) D_a with a corner near 6 has its largest K/(a(a-1)) near 11, which no order of the list sees."""
+
+    def cumulant(a: NDArray[np.float64]) -> NDArray[np.float64]:
+        return np.maximum(0.05 * (a - 1), 2 * (a - 6) + 0.25)
+
+    orders = np.array([1.5, 3.0, 20.0])
+    inside = np.linspace(1.0001, 20, 100_000)
+    true = float((cumulant(inside) / (inside * (inside - 1))).max())
+    at_orders = float((cumulant(orders) / (orders * (orders - 1))).max())
+    bound = _between(orders, cumulant(orders))
+    assert at_orders < 0.95 * true < true <= bound
 
 
 @pytest.mark.parametrize("entry", [e for e in ROOTS if e.mechanism.sigma], ids=str)

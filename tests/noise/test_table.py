@@ -70,6 +70,16 @@ def test_lines_bound_the_acceptance_in_tables_of_a_deep_tail(law: LatticeLaw):
         check_lines(law, table, row)
 
 
+@pytest.mark.theorem("T-LINES")
+@pytest.mark.parametrize("first", [5 * 10**5, 10**6, 3 * 10**6])
+def test_the_curvature_of_a_tail_is_that_of_its_magnitudes_not_of_its_offsets(first: int):
+    """Beyond the inflection every block is convex, although its offsets, counted from the tail's start, begin below it."""
+    law = DiscreteGaussian(10**6)
+    table = table_for(side_of(law, first=first, signed=False))
+    for row in range(len(table.blocks)):
+        check_lines(law, table, row)
+
+
 def test_blocks_follow_each_other_without_gap_and_stay_below_two_to_the_62(law: LatticeLaw):
     table = table_for(side_of(law))
     assert table.blocks[0] == Block(start=0, shift=0)
