@@ -2,7 +2,7 @@
 
 import math
 from fractions import Fraction
-from statistics import NormalDist
+from functools import partial
 from typing import Any
 
 import numpy as np
@@ -14,7 +14,7 @@ from recordwise.errors import ParameterError
 from recordwise.functions import log, x
 from recordwise.mechanisms.calibration import solve
 from recordwise.mechanisms.fat_tailed import FatTailedNoise
-from recordwise.noise import Seeded
+from recordwise.noise import DiscreteGaussian, Seeded
 from recordwise.policy import Measure
 
 SQRT = (x**0.5, x**2)
@@ -84,8 +84,31 @@ def test_a_relative_error_holds_with_its_probability() -> None:
 
 def test_the_default_level_is_95_percent() -> None:
     assert rw.Gaussian(relative_error=0.1, at_total=100) == rw.Gaussian(relative_error=0.1, at_total=100, level=0.95)
-    sigma = float(rw.Gaussian(relative_error=0.1, at_total=100).noise_sigma)
-    assert sigma == pytest.approx(10 / NormalDist().inv_cdf(0.975), rel=1e-12)
+
+
+LATTICE_GOALS: list[tuple[Any, Any, float, Any, int]] = [
+    # error, total, level, step, and how many lattice steps that allows
+    ("0.05", 100, 0.95, None, 5),
+    ("0.059", 100, 0.95, None, 5),
+    ("0.05", 10, 0.9, None, 0),
+    ("0.3", 5, 0.8, None, 1),
+    ("0.05", "99.5", 0.95, None, 49),
+    ("0.05", 100, 0.95, "0.01", 500),
+    ("0.1", 1000, 0.9, None, 100),
+]
+
+
+@pytest.mark.parametrize("error, total, level, step, most", LATTICE_GOALS)
+@pytest.mark.parametrize("make", [rw.Gaussian, partial(rw.Clamped, to=20), partial(rw.UnitSplit, at=20)])
+def test_a_relative_error_is_met_on_the_lattice_and_no_better_than_asked(
+    make: Any, error: Any, total: Any, level: float, step: Any, most: int
+) -> None:
+    """By the law that is drawn: a normal quantile would miss 5.9 % of 100 (0.938 for 0.95) and give 5 % of 100 with 0.969."""
+    sigma = make(relative_error=error, at_total=total, level=level, step=step).noise_sigma
+    lattice = Fraction(str(step)) if step else Fraction(1, 10) if total == "99.5" else Fraction(1)
+    inside, wider = (1 - 2 * float(DiscreteGaussian(s / lattice).sf(most + 1)) for s in (sigma, sigma * 1001 / 1000))
+    assert inside >= level - 1e-12
+    assert wider < level
 
 
 def test_gaussian_noise_is_set_exactly_by_its_variance() -> None:
@@ -126,6 +149,8 @@ BAD_GOALS: list[tuple[Any, dict[str, Any], str]] = [
     (rw.Gaussian, {"relative_error": 0.1}, "at_total is needed"),
     (rw.Gaussian, {"variance": 4, "level": 0.9}, "level goes with relative_error"),
     (rw.Gaussian, {"relative_error": 0.1, "at_total": 10, "level": 1.5}, "level must lie"),
+    (rw.Gaussian, {"variance": 4, "step": 1}, "step goes with relative_error"),
+    (rw.Gaussian, {"relative_error": 0.1, "at_total": 10, "step": 0}, "step must be above 0"),
     (rw.GeneralizedGaussian, {"shape": 0.5}, "must be given once"),
     (rw.GeneralizedGaussian, {"shape": 0.5, "rho": 1}, "at is needed"),
     (rw.GeneralizedGaussian, {"shape": 0.5, "scale": 1, "at": 3}, "at goes with rho"),

@@ -4,16 +4,21 @@ import math
 from collections.abc import Callable, Mapping
 from decimal import Context, Decimal
 from fractions import Fraction
-from statistics import NormalDist
 from typing import Any, Protocol
 
 from recordwise.errors import ParameterError
 from recordwise.exact import Number, nonnegative, positive
-from recordwise.mechanisms.noisy import read_level
+from recordwise.mechanisms.noisy import read_level, read_step
+from recordwise.noise import DiscreteGaussian
 
 DIGITS = 12
 GOALS = ("variance", "rho", "relative_error")
-COMPANIONS = {"at": ("rho",), "at_total": ("variance", "relative_error"), "level": ("relative_error",)}
+COMPANIONS = {
+    "at": ("rho",),
+    "at_total": ("variance", "relative_error"),
+    "level": ("relative_error",),
+    "step": ("relative_error",),
+}
 """What goes with which goal."""
 
 
@@ -82,7 +87,21 @@ def gaussian_variance(goals: Mapping[str, Any]) -> Fraction:
         return positive(goals["variance"], parameter="variance")
     total, level = relative_goal(goals)
     reach = positive(goals["relative_error"], parameter="relative_error") * total
-    return (reach / decimal(NormalDist().inv_cdf((1 + level) / 2), up=True)) ** 2
+    step = plain_step(total) if goals.get("step") is None else read_step(goals["step"])
+    return (step * lattice_sigma(math.floor(reach / step), level)) ** 2
+
+
+def lattice_sigma(most: int, level: float) -> Fraction:
+    """The largest sigma, in lattice steps, with P(|Z| <= most) at least ``level`` under the discrete Gaussian that is drawn."""
+    return solve(lambda sigma: 2 * float(DiscreteGaussian(sigma).sf_upper(most + 1)), 1 - level, rising=True)
+
+
+def plain_step(value: Fraction) -> Fraction:
+    """The step a number of this value is likely measured in: 1, or the power of ten that divides it, or the value itself."""
+    for digits in range(19):
+        if (value * 10**digits).denominator == 1:
+            return Fraction(1, 10**digits)
+    return value
 
 
 def loss_for(bound: Fraction, rho: Number | None, goals: Mapping[str, Any]) -> Fraction:

@@ -29,9 +29,16 @@ class Clamped(GaussianNoise):
         relative_error: Number | None = None,
         at_total: Number | None = None,
         level: float | None = None,
+        step: Number | None = None,
     ) -> None:
         bound = positive(to, parameter="to")
-        goals = {"variance": variance, "relative_error": relative_error, "at_total": at_total, "level": level}
+        goals = {
+            "variance": variance,
+            "relative_error": relative_error,
+            "at_total": at_total,
+            "level": level,
+            "step": step,
+        }
         object.__setattr__(self, "to", bound)
         object.__setattr__(self, "rho", loss_for(bound, rho, goals))
 

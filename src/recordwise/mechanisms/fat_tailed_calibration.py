@@ -4,7 +4,7 @@ from collections.abc import Callable
 from fractions import Fraction
 
 from recordwise.exact import Number
-from recordwise.mechanisms.calibration import calibrate
+from recordwise.mechanisms.calibration import calibrate, plain_step
 from recordwise.mechanisms.fat_tailed import FINE, FatTailedNoise
 from recordwise.mechanisms.loss_table import next_entry
 from recordwise.mechanisms.noisy import read_level
@@ -43,14 +43,6 @@ class _ScaleFamily:
         """The law at scale 1 on a fine lattice, and that lattice."""
         mechanism = self._make(Fraction(1))
         return mechanism.law_on(mechanism.width / FINE), mechanism.width / FINE
-
-
-def plain_step(value: Fraction) -> Fraction:
-    """The step a record of this value is likely measured in: 1, or the power of ten that divides it, or the value itself."""
-    for digits in range(19):
-        if (value * 10**digits).denominator == 1:
-            return Fraction(1, 10**digits)
-    return value
 
 
 def fat_tailed_scale(

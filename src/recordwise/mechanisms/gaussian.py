@@ -14,7 +14,8 @@ from recordwise.policy import Measure, Policy, constant, gaussian_sum
 class Gaussian(GaussianNoise):
     """Discrete Gaussian noise. ``Gaussian(rho=0.05)`` for counts; ``Gaussian(sigma=30)`` or ``Gaussian(rho=0.1, at=50)`` for sums.
 
-    Instead of sigma, ``variance=900`` or ``relative_error=0.05, at_total=1000, level=0.9`` sets it.
+    Instead of sigma, ``variance=900`` or ``relative_error=0.05, at_total=1000, level=0.9`` sets it, the latter on the
+    lattice of the measure's ``step``: 1, or the power of ten that divides ``at_total``, if not given.
     Theorem T-GAUSS (docs/theory/policy.md): a sum with noise of this sigma on the data's lattice costs a record exactly
     x**2/(2 sigma**2); a count, where every record contributes 1, costs 1/(2 sigma**2).
     """
@@ -35,8 +36,15 @@ class Gaussian(GaussianNoise):
         relative_error: Number | None = None,
         at_total: Number | None = None,
         level: float | None = None,
+        step: Number | None = None,
     ) -> None:
-        goals = {"variance": variance, "relative_error": relative_error, "at_total": at_total, "level": level}
+        goals = {
+            "variance": variance,
+            "relative_error": relative_error,
+            "at_total": at_total,
+            "level": level,
+            "step": step,
+        }
         goal = only_goal({"rho": rho, "sigma": sigma, "at": at, **goals})
         if goal in ("variance", "relative_error"):
             sigma = sqrt_upper(gaussian_variance(goals))

@@ -34,9 +34,16 @@ class UnitSplit(GaussianNoise):
         relative_error: Number | None = None,
         at_total: Number | None = None,
         level: float | None = None,
+        step: Number | None = None,
     ) -> None:
         thresholds = _thresholds(at)
-        goals = {"variance": variance, "relative_error": relative_error, "at_total": at_total, "level": level}
+        goals = {
+            "variance": variance,
+            "relative_error": relative_error,
+            "at_total": at_total,
+            "level": level,
+            "step": step,
+        }
         if only_goal({"rho": rho, **goals}) != "rho" and not isinstance(thresholds, Fraction):
             raise ParameterError(
                 parameter="at",

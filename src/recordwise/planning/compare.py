@@ -152,13 +152,13 @@ def compare(
     origin, view, shape = read_origin(data), session.owner_view(data=data), bare(by)
     check_measure(measure, view)
     one_table(Plan(schema=view.schema, queries=(with_statistic(shape, measure, ForOwner()),)))
-    chosen = at_equal_error(named(mechanisms), variance, relative_error, at_total, read_level(level))
+    step = step_of(measure, view)
+    chosen = at_equal_error(named(mechanisms), variance, relative_error, at_total, read_level(level), step)
     policies = {name: session.policy_of(with_statistic(shape, measure, each)) for name, each in chosen.items()}
     losses = policy_losses(view, policies, condition=shape.condition)
     joint = firm_losses(view, policies) if firms else {}
     real = realised_losses(view, shape, measure, chosen) if realised else {}
     exact = exact_totals(view, shape, measure, chosen)
-    step = step_of(measure, view)
     found = [
         Candidate(
             name=name,
@@ -187,6 +187,7 @@ def at_equal_error(
     relative_error: Number | None,
     at_total: Number | None,
     level: float,
+    step: Number,
 ) -> dict[str, Any]:
     """The mechanisms as they are, or all with the noise one goal sets."""
     if variance is not None and relative_error is not None:
@@ -196,7 +197,10 @@ def at_equal_error(
             raise ParameterError(parameter="at_total", problem="goes with variance or relative_error")
         return mechanisms
     goals: dict[str, Any] = {"at_total": at_total}
-    goals |= {"variance": variance} if variance is not None else {"relative_error": relative_error, "level": level}
+    if variance is not None:
+        goals["variance"] = variance
+    else:
+        goals |= {"relative_error": relative_error, "level": level, "step": step}
     return {name: with_goal(each, **goals) for name, each in mechanisms.items()}
 
 

@@ -34,7 +34,9 @@ DIGITS = 6
 
 
 def with_goal(mechanism: Any, **goals: Any) -> Any:
-    """The same mechanism calibrated by its constructor: to a variance, or to a relative_error with at_total and level."""
+    """The same mechanism calibrated by its constructor: to a variance, or to a relative_error with at_total, level and step."""
+    if not isinstance(mechanism, GaussianNoise):
+        goals.pop("step", None)
     lattice: dict[str, Any] = {"lattice": getattr(mechanism, "coarse_lattice", None)}
     match mechanism:
         case Gaussian():
