@@ -71,7 +71,10 @@ class Part:
 
 def rehearse(plan: Plan, table: PlannedTable, *, level: float) -> None:
     """Whatever a mechanism can refuse, it refuses here, where nothing is spent yet: each one serves a cell of total 0."""
-    for statistic in plan.queries[table.query].draws():
+    query = plan.queries[table.query]
+    # The parts of an average are read at a level above the one asked for.
+    level = (1 + level) / 2 if any(isinstance(each, Average) for each in query.statistics) else level
+    for statistic in query.draws():
         for mechanism in possible_mechanisms(plan, table, statistic):
             if isinstance(statistic, Quantile):
                 nothing = np.zeros((1, mechanism.grid.size), dtype=np.int64)

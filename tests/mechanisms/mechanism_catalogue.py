@@ -76,6 +76,9 @@ ROOTS = [
         (4, 0, "sigma", "0.2"),
         (4, 1, "sigma", "0.15"),
         (4, 1, "laplace_scale", "0.1"),
+        (5, 1, "sigma", "0.1"),
+        (8, 1, "laplace_scale", "0.05"),
+        ("5/2", 10, "laplace_scale", "0.2"),
     )
 ]
 TRANSFORMS = [

@@ -2,6 +2,7 @@
 
 from fractions import Fraction
 
+import pyarrow as pa
 import pytest
 
 import recordwise as rw
@@ -26,7 +27,7 @@ TRANSFORMS = {
     "own": rw.Transform(x**0.5, x**2, offset=3, sigma=1),
 }
 PURE = {
-    "log with Laplace noise": rw.LogTransform(offset=100, laplace_scale="0.1"),
+    "log with Laplace noise": rw.LogTransform(offset=100, laplace_scale="0.05"),
     "root with Laplace noise": rw.RootTransform(degree=2, offset=1, laplace_scale="0.1"),
     "generalized Gaussian": rw.GeneralizedGaussian(shape="1/2", scale=3),
     "generalized Gaussian of another shape": rw.GeneralizedGaussian(shape="0.7", scale=3),
@@ -76,8 +77,39 @@ def test_a_scale_that_cannot_be_exact_is_rounded_towards_less_loss():
         rw.Polylog(power=1, rate=5, offset=4, scale=1),
         rw.Additive(5 * log(x + 3)),
         rw.LogTransform(offset=1, laplace_scale="0.4"),
+        # These leave a law that could be drawn, but without a variance.
+        rw.Polylog(power=1, rate="8.9", offset=1, scale=1, lattice=1),
+        rw.Additive("8.9" * log(x + 1), lattice=1),
+        rw.LogTransform(offset=1, laplace_scale="0.17"),
     ],
 )
-def test_a_share_that_leaves_no_legal_law_is_refused(mechanism):
-    with pytest.raises(ParameterError):
+def test_a_share_that_leaves_no_legal_law_or_no_variance_is_refused(mechanism):
+    with pytest.raises(ParameterError, match=r"cannot be shared|must be below 1"):
         mechanism.shared(Fraction(1, 3))
+
+
+def test_a_level_without_a_variance_is_refused_with_the_plan():
+    """Nothing is read and nothing is charged: the policy cannot even be written down."""
+    records = pa.table({"id": ["a", "b"], "county": ["1", "2"], "state": ["1", "1"], "emp": [3, 4]})
+    keys = [rw.Keys.of({"county": ["1", "2"]}), rw.Keys.of({"state": ["1"]})]
+    columns = {"county": "text", "state": "text"}
+    with rw.Session(records, unit="id", measures={"emp": 1}, columns=columns, tuned_on="public") as session:
+        query = (
+            rw.query()
+            .levels("county", "state", keys=keys)
+            .sum("emp", rw.Polylog(power=1, rate="5.8", offset=1, scale=1, lattice=1))
+        )
+        for attempt in (session.policy_of, session.run):
+            with pytest.raises(ParameterError, match="Take a rate above 6"):
+                attempt(query)
+        assert "charged" not in [event.kind for event in session.history()]
+
+
+def test_a_level_that_only_the_parts_of_an_average_cannot_serve_is_refused_before_the_charge():
+    records = pa.table({"id": ["a", "b"], "emp": [3, 4]})
+    level = 1 - 2.0**-52
+    with rw.Session(records, unit="id", measures={"emp": 1}, columns={}, tuned_on="public") as session:
+        query = rw.query().avg("emp", sum=rw.Gaussian(sigma=3), count=rw.Gaussian(rho=1))
+        with pytest.raises(ParameterError):
+            session.run(query, level=level)
+        assert "charged" not in [event.kind for event in session.history()]

@@ -3,7 +3,10 @@
 import re
 from pathlib import Path
 
+import numpy as np
 import pytest
+
+from recordwise.mechanisms.polynomial_inverse import PolynomialInverse
 
 PAGE = Path(__file__).resolve().parents[2] / "docs" / "mechanisms.md"
 BLOCKS = re.findall(r"```python\n(.*?)```", PAGE.read_text(encoding="utf-8"), flags=re.DOTALL)
@@ -16,3 +19,26 @@ def test_the_page_has_code() -> None:
 @pytest.mark.parametrize("block", BLOCKS, ids=range(len(BLOCKS)))
 def test_a_block_of_the_page_runs_by_itself(block: str) -> None:
     exec(compile(block, str(PAGE), "exec"), {})
+
+
+POINTS = (0, 0.5, 1, 2, 3, 5, 10)
+DEGREES = (2, 3, 4, 5, 6, 8, 10)
+
+
+def deviation_row(degree: int) -> str:
+    """E[_sd] over the true standard deviation at points in units of sigma; neither offset nor sigma matters beyond that."""
+    noise = np.linspace(-10, 10, 20_001)
+    weights = np.exp(-(noise**2) / 2)
+    inverse = PolynomialInverse((0.0,) * degree + (1.0,))
+    ratios = []
+    for point in POINTS:
+        mean = np.sum(weights * inverse.gaussian_deviation(point + noise, 1.0)) / weights.sum()
+        ratios.append(float(mean / np.sqrt(inverse.gaussian_variance(np.array(float(point)), 1.0))))
+    return f"| {degree} | " + " | ".join(f"{ratio:.2f}" for ratio in ratios) + " |"
+
+
+@pytest.mark.theorem("T-DEVIATION")
+@pytest.mark.parametrize("degree", DEGREES)
+def test_the_page_states_how_biased_the_standard_error_of_a_root_is(degree: int) -> None:
+    """The ratio at points in sigmas; the exact law of the drawn lattice is in test_mechanism_estimates.py."""
+    assert deviation_row(degree) in PAGE.read_text(encoding="utf-8")

@@ -86,6 +86,13 @@ MECHANISMS = {
     'kind = "RootTransform", degree = 2, offset = 100, rho = 0.5, at = 50, noise = "laplace"': rw.RootTransform(
         degree=2, offset=100, rho="0.5", at=50, noise="laplace"
     ),
+    'kind = "RootTransform", degree = 7, offset = 1, sigma = 0.1': rw.RootTransform(degree=7, offset=1, sigma="0.1"),
+    'kind = "RootTransform", degree = "5/2", offset = 10, laplace_scale = 0.1': rw.RootTransform(
+        degree="5/2", offset=10, laplace_scale="0.1"
+    ),
+    'kind = "Gaussian", relative_error = 0.05, at_total = 1000, step = 0.01': rw.Gaussian(
+        relative_error="0.05", at_total=1000, step="0.01"
+    ),
     'kind = "LogTransform", offset = 100, laplace_scale = 0.1': rw.LogTransform(offset=100, laplace_scale="0.1"),
     'kind = "LogTransform", offset = 100, variance = 25, at_total = 1000': rw.LogTransform(
         offset=100, variance=25, at_total=1000

@@ -1,5 +1,6 @@
 """Additive noise from a user's own concave exponent."""
 
+import math
 from dataclasses import dataclass
 from fractions import Fraction
 
@@ -61,13 +62,15 @@ class Additive(FatTailedNoise):
         """The same at a share of the pure loss, for one of several levels: share * f, if that still is a law that can be drawn."""
         scaled = Additive(share * self.f, lattice=self.coarse_lattice)
         try:
-            scaled.law_on(scaled.lattice())
+            accurate = math.isfinite(scaled.law_on(scaled.lattice()).variance)
         except RangeError:
+            accurate = False
+        if not accurate:
             raise ParameterError(
                 parameter="f",
-                problem=f"cannot be shared: {share} of it leaves tails too fat to draw from",
+                problem=f"cannot be shared: {share} of it leaves tails too fat to have a variance, or to draw from",
                 advice="Give each level its own query.",
-            ) from None
+            )
         return scaled
 
     @property

@@ -7,6 +7,7 @@ from typing import TypeAlias
 import numpy as np
 
 from recordwise.arithmetic import FloatArray
+from recordwise.mechanisms.ends import clean_difference
 from recordwise.mechanisms.noisy import IntArray
 
 BLOCK = 1 << 14
@@ -62,7 +63,7 @@ def difference(positive: Estimates, negative: Estimates, *, level: float) -> Est
         median_unbiased=positive.median_unbiased - negative.median_unbiased,
         standard_error=np.hypot(positive.standard_error, negative.standard_error),
         variance_unbiased=positive.variance_unbiased + negative.variance_unbiased,
-        low=positive.low - negative.high,
-        high=positive.high - negative.low,
+        low=clean_difference(positive.low, negative.high),
+        high=clean_difference(positive.high, negative.low),
         level=level,
     )

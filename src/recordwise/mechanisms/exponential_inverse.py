@@ -31,6 +31,10 @@ class ExponentialInverse:
     def gaussian_variance_unbiased(self, v: FloatArray, sigma: float) -> FloatArray:
         return np.asarray(np.exp(2 * v - sigma**2) * -math.expm1(-(sigma**2)))
 
+    def gaussian_deviation(self, v: FloatArray, sigma: float) -> FloatArray:
+        """sqrt(exp(sigma**2) - 1) exp(v - sigma**2/2), which is unbiased for sqrt(exp(sigma**2) - 1) exp(mu)."""
+        return np.asarray(math.sqrt(-math.expm1(-(sigma**2))) * np.exp(v))
+
     def laplace_variance(self, mu: FloatArray, zero: float, scale: float) -> FloatArray:
         """In closed form, the constant estimator below ``zero`` included; infinite from scale 1/2 on (T-LAPLACE-MEAN)."""
         b = scale

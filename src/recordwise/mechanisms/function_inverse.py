@@ -1,12 +1,14 @@
 """A user's own inverse that is no polynomial: Laplace noise only, for which every smooth inverse has an unbiased estimator."""
 
 from dataclasses import dataclass
+from fractions import Fraction
 from functools import lru_cache
 
 import numpy as np
 
 from recordwise.arithmetic import FloatArray, NumpyArithmetic
 from recordwise.errors import ParameterError
+from recordwise.exact import ball
 from recordwise.functions import Function
 from recordwise.mechanisms.derivatives import jet
 
@@ -15,6 +17,8 @@ PANELS = 12
 NODES, WEIGHTS = np.polynomial.legendre.leggauss(24)
 FEW_CELLS = 256
 NODES_PER_UNIT = 32
+SMOOTH = 8
+"""Total 0 lies at least this part of a noise scale from where an inverse may stop being smooth (T-LAPLACE-MEAN)."""
 REACH = 60.0
 """Laplace scales after which a tail is left out of a variance: it holds less than 1e-20 of it."""
 
@@ -43,6 +47,9 @@ class FunctionInverse:
         raise no_gaussian()
 
     def gaussian_variance_unbiased(self, v: FloatArray, sigma: float) -> FloatArray:
+        raise no_gaussian()
+
+    def gaussian_deviation(self, v: FloatArray, sigma: float) -> FloatArray:
         raise no_gaussian()
 
     def laplace_variance(self, mu: FloatArray, zero: float, scale: float) -> FloatArray:
@@ -82,6 +89,18 @@ def _by_quadrature(inverse: FunctionInverse, mu: FloatArray, zero: float, scale:
         error = point - scale**2 * second - exact[:, None]
         square = square + np.sum(error**2 * (reach[:, None] * weights * np.exp(-z) / 2), axis=1)
     return np.asarray(square)
+
+
+def check_smooth(function: Function, laplace_scale: Fraction | None) -> None:
+    """An inverse that is no polynomial may bend without bound towards 0; total 0 must stay clear of it."""
+    if laplace_scale is None:
+        raise no_gaussian()
+    if not function.at_zero() >= ball(laplace_scale / SMOOTH):
+        raise ParameterError(
+            parameter="offset",
+            problem=f"is too small for this inverse: f(offset) must be at least a {SMOOTH}th of the noise scale",
+            advice="Raise the offset.",
+        )
 
 
 def no_gaussian() -> ParameterError:

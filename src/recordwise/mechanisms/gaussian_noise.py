@@ -8,12 +8,12 @@ import numpy as np
 from recordwise.arithmetic import FloatArray
 from recordwise.errors import ParameterError
 from recordwise.exact import Number, float_upper, positive, rational
+from recordwise.mechanisms.ends import lattice_ends
 from recordwise.mechanisms.estimates import Estimates, Fields, by_blocks
 from recordwise.mechanisms.noisy import (
     IntArray,
     Noisy,
     noised,
-    outward,
     read_level,
     read_step,
     source_of,
@@ -90,7 +90,6 @@ def additive_estimates(noisy: Noisy, variance: float, half_width: int, level: fl
 
     def fields(points: IntArray) -> Fields:
         value = to_floats(points, noisy.grid)
-        ends = (to_floats(points - half_width, noisy.grid), to_floats(points + half_width, noisy.grid))
-        return value, value, error, np.asarray(variance), *outward(*ends)
+        return value, value, error, np.asarray(variance), *lattice_ends(points, half_width, noisy.grid)
 
     return by_blocks(noisy.points, level, fields)

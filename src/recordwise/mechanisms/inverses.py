@@ -34,6 +34,9 @@ class Inverse(Protocol):
     def gaussian_variance_unbiased(self, v: FloatArray, sigma: float) -> FloatArray:
         """An unbiased estimate of that variance."""
 
+    def gaussian_deviation(self, v: FloatArray, sigma: float) -> FloatArray:
+        """The standard error printed under Gaussian noise (T-DEVIATION)."""
+
     def laplace_variance(self, mu: FloatArray, zero: float, scale: float) -> FloatArray:
         """The variance of the Laplace estimator; ``zero`` is the transformed total 0."""
 

@@ -109,11 +109,6 @@ ROUNDINGS = 2.0**-50
 """Relative slack for the four roundings between whole numbers and the end of an interval."""
 
 
-def outward(low: FloatArray, high: FloatArray) -> tuple[FloatArray, FloatArray]:
-    """An interval that surely holds what the exact one holds."""
-    return low - ROUNDINGS * np.abs(low), high + ROUNDINGS * np.abs(high)
-
-
 def source_of(rng: BitSource | None) -> BitSource:
     """The generator given, or the secure one."""
     return Secure() if rng is None else rng

@@ -66,13 +66,16 @@ class Polylog(FatTailedNoise):
         object.__setattr__(self, "scale", found)
 
     def shared(self, share: Fraction) -> "Polylog":
-        """The same at a share of the pure loss, for one of several levels: the rate shrinks by it, and the tails get fatter."""
+        """The same at a share of the pure loss, for one of several levels: the rate shrinks by it, and the tails get fatter.
+
+        A share that leaves no variance is refused: the level would have no standard error, and could not be fitted to the others.
+        """
         rate = self.rate * share
-        if self.power == 1 and rate <= 2:
+        if self.power == 1 and rate <= 3:
             raise ParameterError(
                 parameter="rate",
-                problem=f"{self.rate} cannot be shared: a share of {share} leaves {rate}, and power 1 needs more than 2",
-                advice=f"Take a rate above {2 / share}, a power above 1, or fewer levels.",
+                problem=f"{self.rate} cannot be shared: a share of {share} leaves {rate}, and only above 3 there is a variance",
+                advice=f"Take a rate above {3 / share}, a power above 1, or fewer levels.",
             )
         return Polylog(power=self.power, rate=rate, offset=self.offset, scale=self.scale, lattice=self.coarse_lattice)
 

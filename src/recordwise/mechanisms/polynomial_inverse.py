@@ -43,6 +43,13 @@ class PolynomialInverse:
     def gaussian_variance_unbiased(self, v: FloatArray, sigma: float) -> FloatArray:
         return horner(_unbiased(_gaussian_spread(self.coefficients, sigma), sigma), v)
 
+    def gaussian_deviation(self, v: FloatArray, sigma: float) -> FloatArray:
+        """The standard deviation at a point drawn towards 0, so that its mean is about that at the exact point (T-DEVIATION)."""
+        degree = len(self.coefficients) - 1
+        drawn = max(degree - 2, 0) * (1.0 if degree <= 5 else 0.8)
+        near = np.where(v > 0, v * v - drawn * sigma**2, 0.0)
+        return np.sqrt(self.gaussian_variance(np.sqrt(np.maximum(near, 0.0)), sigma))
+
     def laplace_variance(self, mu: FloatArray, zero: float, scale: float) -> FloatArray:
         """A polynomial of the exact point, and near total 0 what the constant estimator below it changes (T-LAPLACE-MEAN)."""
         far_away, boundary = _laplace_spread(self.coefficients, zero, scale)

@@ -4,23 +4,29 @@ from dataclasses import dataclass
 from fractions import Fraction
 
 from recordwise.errors import ParameterError
-from recordwise.exact import Number, nonnegative
-from recordwise.functions import Function, x
+from recordwise.exact import Number, nonnegative, rational
+from recordwise.functions import LARGEST_POWER, Function, x
+from recordwise.mechanisms.function_inverse import FunctionInverse, check_smooth
 from recordwise.mechanisms.inverses import Inverse
 from recordwise.mechanisms.polynomial_inverse import PolynomialInverse
 from recordwise.mechanisms.transform_calibration import noise_of
 from recordwise.mechanisms.transforming import TransformedNoise
 
+MOST_WHOLE = 16
+"""Beyond it the curve is a logarithm's for all uses, and its estimator loses digits."""
+
 
 @dataclass(frozen=True, slots=True, init=False)
 class RootTransform(TransformedNoise):
-    """Release (total + offset)**(1/degree) with Gaussian (``sigma``) or Laplace (``laplace_scale``) noise; degree 1 to 4.
+    """Release (total + offset)**(1/degree) with Gaussian (``sigma``) or Laplace (``laplace_scale``) noise.
+
+    The degree is a whole number, or with Laplace noise and an offset any rational one: ``degree="5/2"``.
 
     Theorem T-TRANSFORM (docs/theory/policy.md): with contributions x >= 0 the loss is ((x+offset)**(1/degree) -
     offset**(1/degree))**2/(2 sigma**2), plus the grid step of T-GRID.
     """
 
-    degree: int
+    degree: int | Fraction
     offset: Fraction
     """Larger: less loss for every record, more error on small totals."""
     sigma: Fraction | None
@@ -30,26 +36,26 @@ class RootTransform(TransformedNoise):
     def __init__(
         self,
         *,
-        degree: int,
+        degree: Number,
         offset: Number = 0,
         sigma: Number | None = None,
         laplace_scale: Number | None = None,
         signed: bool = False,
         **goals: Number | None,
     ) -> None:
-        if degree not in (1, 2, 3, 4) or isinstance(degree, bool):
-            raise ParameterError(parameter="degree", problem="must be 1, 2, 3 or 4")
-        object.__setattr__(self, "degree", degree)
+        object.__setattr__(self, "degree", _degree(degree))
         object.__setattr__(self, "offset", nonnegative(offset, parameter="offset"))
         object.__setattr__(self, "signed", signed)
         noise = noise_of(
-            lambda **noise: RootTransform(degree=degree, offset=offset, signed=signed, **noise),
+            lambda **noise: RootTransform(degree=self.degree, offset=offset, signed=signed, **noise),
             sigma,
             laplace_scale,
             goals,
         )
         object.__setattr__(self, "sigma", noise.get("sigma"))
         object.__setattr__(self, "laplace_scale", noise.get("laplace_scale"))
+        if isinstance(self.degree, Fraction):
+            check_smooth(self.function, self.laplace_scale)
 
     def with_noise(self, *, sigma: Fraction | None = None, laplace_scale: Fraction | None = None) -> "RootTransform":
         return RootTransform(
@@ -58,8 +64,21 @@ class RootTransform(TransformedNoise):
 
     @property
     def function(self) -> Function:
-        return (x + self.offset) ** Fraction(1, self.degree)
+        return (x + self.offset) ** (1 / Fraction(self.degree))
 
     @property
     def inverse(self) -> Inverse:
+        if isinstance(self.degree, Fraction):
+            return FunctionInverse(x**self.degree)
         return PolynomialInverse((0.0,) * self.degree + (1.0,))
+
+
+def _degree(given: Number) -> int | Fraction:
+    degree = rational(given, parameter="degree")
+    whole = degree.denominator == 1
+    if not 1 <= degree <= (MOST_WHOLE if whole else LARGEST_POWER):
+        raise ParameterError(
+            parameter="degree",
+            problem=f"must be a whole number from 1 to {MOST_WHOLE}, or lie between 1 and {LARGEST_POWER}",
+        )
+    return int(degree) if whole else degree

@@ -9,14 +9,12 @@ from recordwise.arithmetic import BallArithmetic
 from recordwise.errors import ParameterError
 from recordwise.exact import Number, ball, nonnegative
 from recordwise.functions import Function, x
-from recordwise.mechanisms.function_inverse import FunctionInverse, no_gaussian
+from recordwise.mechanisms.function_inverse import FunctionInverse, check_smooth
 from recordwise.mechanisms.inverses import Inverse, inverse_of
 from recordwise.mechanisms.transform_calibration import noise_of
 from recordwise.mechanisms.transforming import TransformedNoise
 
 BALLS = BallArithmetic()
-SMOOTH = 8
-"""Total 0 lies at least this part of a noise scale from where an inverse may stop being smooth (T-LAPLACE-MEAN)."""
 PROBES = tuple(Fraction(10) ** k for k in range(-2, 13))
 
 
@@ -62,18 +60,7 @@ class Transform(TransformedNoise):
         object.__setattr__(self, "sigma", noise.get("sigma"))
         object.__setattr__(self, "laplace_scale", noise.get("laplace_scale"))
         if isinstance(self.inverse, FunctionInverse):
-            self._check_smooth()
-
-    def _check_smooth(self) -> None:
-        """An inverse that is no polynomial may bend without bound towards 0; total 0 must stay clear of it."""
-        if self.laplace_scale is None:
-            raise no_gaussian()
-        if not self.function.at_zero() >= ball(self.laplace_scale / SMOOTH):
-            raise ParameterError(
-                parameter="offset",
-                problem=f"is too small for this inverse: f(offset) must be at least a {SMOOTH}th of the noise scale",
-                advice="Raise the offset.",
-            )
+            check_smooth(self.function, self.laplace_scale)
 
     def with_noise(self, *, sigma: Fraction | None = None, laplace_scale: Fraction | None = None) -> "Transform":
         return Transform(

@@ -13,6 +13,7 @@ from recordwise.arithmetic import FloatArray, NumpyArithmetic
 from recordwise.errors import ParameterError
 from recordwise.exact import Number, float_upper, nonnegative, rational, sqrt_upper
 from recordwise.functions import Function
+from recordwise.mechanisms.ends import last_digits
 from recordwise.mechanisms.estimates import Estimates, by_blocks, difference
 from recordwise.mechanisms.gaussian_noise import read_share
 from recordwise.mechanisms.grid import FINE_DATA, grid_step, grid_values, nearest_point, to_grid
@@ -72,7 +73,14 @@ class TransformedNoise:
         part = read_share(share)
         if self.sigma is not None:
             return self.with_noise(sigma=sqrt_upper(self.sigma**2 / part) * (1 + Fraction(1, FINE_DATA)))
-        return self.with_noise(laplace_scale=self._width() / part)
+        shared = self.with_noise(laplace_scale=self._width() / part)
+        if part < 1 and not np.all(np.isfinite(shared.variance(np.zeros(2)))):
+            raise ParameterError(
+                parameter="laplace_scale",
+                problem=f"cannot be shared: a share of {part} leaves noise without a variance",
+                advice="Take less noise, or give each level its own query.",
+            )
+        return shared
 
     def with_noise(self, *, sigma: Fraction | None = None, laplace_scale: Fraction | None = None) -> "TransformedNoise":
         """The same transform with other noise."""
@@ -139,7 +147,13 @@ class TransformedNoise:
             h=float(grid),
             sigma=None if self.sigma is None else float(self.sigma),
             laplace_scale=float(self.laplace_scale or 0),
+            last_digits=last_digits(self._noise_worth),
         )
+
+    def _noise_worth(self, total: FloatArray) -> FloatArray:
+        """What one scale of noise is worth at a total, in the measure's units."""
+        moved = self.inverse.monotone(self._transformed(total) + float(self._width()))
+        return moved - float(self.offset) - total
 
     def values_under(self, total: float, noise: FloatArray) -> FloatArray:
         """What ``value`` comes out as at a total, for given noise in units of sigma or of the Laplace scale."""

@@ -12,7 +12,7 @@ from recordwise.planfile.expressions import parse_function
 from recordwise.planfile.node import Node, suggestion
 from recordwise.policy import By, Column, by
 
-GAUSSIAN = ("rho", "variance", "relative_error", "at_total", "level")
+GAUSSIAN = ("rho", "variance", "relative_error", "at_total", "level", "step")
 FAT_TAILED = ("scale", "variance", "rho", "at", "relative_error", "at_total", "level", "lattice")
 TRANSFORM_GOALS = ("variance", "at_total", "rho", "at", "relative_error", "level", "noise")
 TRANSFORM = ("offset", "sigma", "laplace_scale", "signed", *TRANSFORM_GOALS)
@@ -77,7 +77,6 @@ def _parameter(kind: str, name: str, node: Node, schema: Schema) -> Any | None:
         "f": lambda: read_function(node),
         "inverse": lambda: read_function(node),
         "signed": node.flag,
-        "degree": node.whole,
         "level": node.share,
         "noise": lambda: node.word("gaussian", "laplace"),
     }

@@ -1,7 +1,7 @@
 """How large the error of a cell is: quantiles of |value - total| from the noise laws that are drawn, without simulation.
 
 Additive noise: the quantile of the lattice law, the same in every cell. Transforms: the closed form of ``value_laws``, solved by
-bisection. Clamping adds what it cuts off. A user's own transform alone is integrated numerically.
+bisection. Clamping adds what it cuts off. A user's own transform and roots of a degree above 4 are integrated numerically.
 """
 
 from collections.abc import Callable, Iterator
@@ -14,17 +14,18 @@ from scipy.special import ndtr, ndtri
 from recordwise.arithmetic import FloatArray
 from recordwise.errors import ParameterError
 from recordwise.exact import Number
-from recordwise.mechanisms import Clamped, LogTransform, RootTransform
+from recordwise.mechanisms import Clamped
 from recordwise.mechanisms.fat_tailed import FatTailedNoise
 from recordwise.mechanisms.gaussian_noise import GaussianNoise
 from recordwise.mechanisms.noisy import read_level, read_step
 from recordwise.mechanisms.transforming import TransformedNoise
 from recordwise.noise import DiscreteGaussian, LatticeLaw
-from recordwise.planning.value_laws import ValueLaw
+from recordwise.planning.value_laws import ValueLaw, has_closed_form
 
 MOST_POINTS = 1024
 """So many different totals are solved one by one; of more, this many spread over their range, with lines between on log scales."""
 BISECTIONS = 60
+MOST_SUMMED = 1000
 QUADRATURE = 1 << 14
 ROUNDING = 1e-9
 """Of probabilities and products in float64, when they are held against a goal."""
@@ -89,7 +90,7 @@ def chances(
     """P(|value - total| <= reach) for each cell, for transforms and clamped sums."""
     if isinstance(mechanism, Clamped) and kept is not None:
         return _clamped_chances(mechanism, totals - kept, reach, step)
-    if isinstance(mechanism, LogTransform | RootTransform):
+    if has_closed_form(mechanism):
         return _closed_chances(ValueLaw.of(mechanism), totals, reach)
     return _integrated_chances(mechanism, totals, reach)
 
@@ -113,7 +114,7 @@ def _over_totals(solve: Callable[[FloatArray], FloatArray], totals: FloatArray) 
 def _transformed(mechanism: TransformedNoise, totals: FloatArray, level: float, step: Number) -> FloatArray:
     if mechanism.signed:
         raise ParameterError(parameter="mechanism", problem="is signed, and measures of a table are not")
-    if not isinstance(mechanism, LogTransform | RootTransform):
+    if not has_closed_form(mechanism):
         return _integrated(mechanism, totals, level)
     law = ValueLaw.of(mechanism)
 
@@ -169,7 +170,17 @@ def _clamped(mechanism: Clamped, cut_off: FloatArray, level: float, step: Number
 
 
 def _clamped_chances(mechanism: Clamped, biases: FloatArray, reach: FloatArray, step: Number) -> FloatArray:
-    """P(|Z - bias| <= reach); half a lattice step makes the normal law one for the lattice."""
+    """P(|Z - bias| <= reach) under the lattice law."""
     lattice, sigma = float(read_step(step)), float(mechanism.noise_sigma)
-    low, high = np.ceil((biases - reach) / lattice) - 0.5, np.floor((biases + reach) / lattice) + 0.5
-    return np.asarray(ndtr(high * lattice / sigma) - ndtr(low * lattice / sigma))
+    low, high = np.ceil((biases - reach) / lattice), np.floor((biases + reach) / lattice)
+    return np.maximum(_lattice_cdf(high, sigma / lattice) - _lattice_cdf(low - 1, sigma / lattice), 0.0)
+
+
+def _lattice_cdf(k: FloatArray, sigma: float) -> FloatArray:
+    """P(Z <= k) of the discrete Gaussian in float64; beyond a thousand steps a sigma, half a step makes the normal law do."""
+    if sigma > MOST_SUMMED:
+        return np.asarray(ndtr((k + 0.5) / sigma))
+    reach = int(np.ceil(10 * sigma)) + 1
+    below = np.cumsum(np.exp(-0.5 * (np.arange(-reach, reach + 1) / sigma) ** 2))
+    place = np.clip(k, -reach - 1, reach).astype(np.int64) + reach
+    return np.where(place < 0, 0.0, below[np.maximum(place, 0)] / below[-1])

@@ -102,9 +102,9 @@ class ValueLaw:
                 return cls(mechanism, Exponential(float(np.exp(-(float(mechanism.sigma) ** 2) / 2))), None)
             scale = float(mechanism.laplace_scale or 0)
             return cls(mechanism, Exponential(1 - scale**2), -offset * scale)
-        if not isinstance(mechanism, RootTransform):
+        if not isinstance(mechanism, RootTransform) or not has_closed_form(mechanism):
             raise ParameterError(parameter="mechanism", problem="has no law in closed form")
-        degree = mechanism.degree
+        degree = int(mechanism.degree)
         if mechanism.sigma is not None:
             s2 = float(mechanism.sigma) ** 2
             return cls(mechanism, _hermite(degree, s2), None)
@@ -127,6 +127,16 @@ class ValueLaw:
         if self.floor is not None:
             chance += np.where(y >= self.floor, noise((start - centre) / width), 0.0)
         return chance
+
+
+def has_closed_form(mechanism: TransformedNoise) -> bool:
+    """Logarithms, and roots whose inverse is a polynomial of degree up to 4."""
+    return isinstance(mechanism, LogTransform) or (
+        isinstance(mechanism, RootTransform) and mechanism.degree in _CLOSED_DEGREES
+    )
+
+
+_CLOSED_DEGREES = (1, 2, 3, 4)
 
 
 def _hermite(degree: int, s2: float) -> Polynomial:
