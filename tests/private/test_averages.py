@@ -1,5 +1,7 @@
 """Averages: two parts, both paid for once, and an interval that holds."""
 
+from statistics import NormalDist
+
 import numpy as np
 import pyarrow as pa
 import pytest
@@ -132,6 +134,19 @@ def test_the_error_of_an_average_is_that_of_its_parts_to_first_order():
     (row,) = published(1, 200, [40] * 200, sum=SUM, count=COUNT).to_pylist()
     expected = np.hypot(row["avg_emp_sum_sd"], row["avg_emp"] * row["avg_emp_count_sd"]) / row["avg_emp_count"]
     assert row["avg_emp_sd"] == pytest.approx(expected, rel=1e-12)
+
+
+@pytest.mark.parametrize("level", [0.5, 0.9, 0.99])
+def test_the_interval_of_a_large_cell_is_as_wide_as_the_level_asks_and_no_wider(level):
+    """4,000 records: Fieller's set is the normal interval of the ratio there, wider by a tenth at a next level up."""
+    table = pa.table({"id": range(8000), "emp": [30] * 8000, "pay": [0] * 8000, "county": ["A", "B"] * 4000})
+    fine = Gaussian(sigma=200)
+    with rw.Session(table, unit="id", measures={"emp": 1, "pay": 1}, tuned_on="synthetic") as session:
+        asked = by_county().avg("emp", sum=fine, count=Gaussian(sigma=100))
+        rows = session.run(asked, rng=Seeded(3), level=level).table.to_pylist()
+    for row in rows:
+        wide = (row["avg_emp_high"] - row["avg_emp_low"]) / row["avg_emp_sd"]
+        assert wide == pytest.approx(2 * NormalDist().inv_cdf((1 + level) / 2), rel=0.02)
 
 
 def test_each_group_s_own_noise_makes_its_interval():
