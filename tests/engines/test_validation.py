@@ -16,6 +16,7 @@ from plain_mechanism import Plain
 from recordwise.engines import integers
 from recordwise.errors import DataError, EngineError, PlanError, SourceError
 from recordwise.plan import Column, Measure, Plan, Schema, query
+from recordwise.plan.records import Stored, largest_steps
 
 M = Plain()
 
@@ -73,6 +74,40 @@ def test_a_good_table_passes(opens):
 def test_each_kind_of_bad_record_is_counted_under_its_column(opens, columns, problem, count):
     problems, _ = found(opens, broken(**columns), SCHEMA)
     assert problems == {problem: count}
+
+
+@pytest.mark.theorem("T-LATTICE")
+@pytest.mark.parametrize(
+    "kind, step, most",
+    [
+        ("float", "1", 2**53),
+        ("number", "1", 2**53),
+        ("text", "1", 2**53 - 1),
+        ("float", "3", 2**53 // 3),
+        ("text", "3", (2**53 - 1) // 3),
+        ("float", "0.5", 2**50),
+        ("text", "0.5", 2**50),
+        ("float", "1000/3", 2**53 // 1000),
+        ("integer", "1", 2**60),
+        ("decimal", "1", 2**60),
+    ],
+)
+def test_a_float_may_have_as_many_steps_as_it_tells_apart_whatever_the_public_bound(kind, step, most):
+    measure = Measure.of("emp", step=Fraction(step), bound=2**60 * Fraction(step))
+    assert largest_steps(measure, Stored(kind)) == most
+    assert largest_steps(Measure.of("emp", step=Fraction(step), bound=7 * Fraction(step)), Stored(kind)) == 7
+
+
+WIDE = Schema.of(unit="id", measures={"emp": Measure.of("emp", bound=2**60)})
+
+
+@pytest.mark.parametrize(
+    "good, bad", [([2.0**53], [2.0**53 + 2]), ([str(2**53 - 1)], [str(2**53)]), ([2**60], [2**60 + 1])]
+)
+def test_the_last_value_that_can_be_told_apart_is_taken_and_the_next_is_not(opens, good, bad):
+    assert found(opens, pa.table({"id": [1], "emp": good}), WIDE) == ({}, "")
+    problems, _ = found(opens, pa.table({"id": [1], "emp": bad}), WIDE)
+    assert problems == {("emp", "is beyond its public bound"): 1}
 
 
 def test_all_problems_come_at_once_and_no_value_is_shown(opens):

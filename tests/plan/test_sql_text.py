@@ -4,6 +4,7 @@ from fractions import Fraction
 
 import pytest
 
+import recordwise.plan.guard as guard
 from recordwise.errors import ParameterError, PlanError, SqlError
 from recordwise.plan import Case, Field, Group, Keys, Plan, Prefix, Schema, parse_sql, prefix, query
 from recordwise.plan.predicates import And, Compare, In, IsNull, Not, Or
@@ -95,6 +96,30 @@ def test_case_becomes_a_named_group():
 )
 def test_conditions_are_read_as_trees(text, tree):
     assert parse_predicate(text) == tree
+
+
+@pytest.mark.parametrize(
+    "operator, mirrored", [("<", ">"), ("<=", ">="), (">", "<"), (">=", "<="), ("=", "="), ("<>", "<>")]
+)
+def test_a_constant_on_the_left_is_read_like_one_on_the_right(operator, mirrored):
+    assert parse_predicate(f"5 {operator} b") == Compare(Field("b"), mirrored, 5) == parse_predicate(f"b {mirrored} 5")
+    assert parse_predicate(f"-5 {operator} b") == Compare(Field("b"), mirrored, -5)
+
+
+MENDED = [
+    "SELECT COUNT(*) FROM t GROUP BY",
+    "SELECT COUNT(*) FROM t GROUP BY county WHERE emp = 1",
+    "SELECT , COUNT(*) FROM t",
+]
+
+
+@pytest.mark.parametrize("text", MENDED)
+def test_text_that_only_one_of_two_parsers_understands_is_refused(text, monkeypatch):
+    """Our parser mends it, so that DuckDB's own is all that stands between a guess and a query."""
+    with pytest.raises(SqlError, match="DuckDB's own parser"):
+        parse_sql(text, mechanisms={"*": A})
+    monkeypatch.setattr(guard, "one_select", lambda text: True)
+    assert parse_sql(text, mechanisms={"*": A}).statistics
 
 
 def test_a_long_chain_and_a_long_list_are_read_without_recursion():

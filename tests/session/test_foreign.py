@@ -11,6 +11,7 @@ from hypothesis import strategies as st
 
 import recordwise as rw
 from recordwise.errors import BudgetError, DataError, ForeignError, ParameterError, PlanError, SqlError
+from recordwise.foreign.opendp import per_row_loss
 from recordwise.ledger_audit import verify
 from recordwise.policy import Column as PolicyColumn
 from recordwise.policy import Measure, among, by, constant, pure_to_zcdp, split
@@ -176,6 +177,27 @@ def test_a_pure_measurement_is_converted_and_covers_every_number_of_pieces() -> 
 @given(st.floats(min_value=1e-6, max_value=50), st.integers(min_value=1, max_value=10**4))
 def test_the_zcdp_of_k_pure_rows_is_at_most_k_squared_that_of_one(epsilon: float, rows: int) -> None:
     assert pure_to_zcdp(rows * epsilon) <= rows**2 * pure_to_zcdp(epsilon) * (1 + 1e-12)
+
+
+class Says:
+    """What is asked of a measurement about its loss, and nothing else."""
+
+    def __init__(self, measure: str, power: float) -> None:
+        self.output_measure, self._power = measure, power
+
+    def map(self, rows: int) -> float:
+        return 0.01 * rows**self._power
+
+
+@pytest.mark.parametrize("measure, power", [("MaxDivergence", 1), ("ZeroConcentratedDivergence", 2)])
+def test_a_map_may_grow_as_group_privacy_does_and_no_faster(measure: str, power: int) -> None:
+    """Pure DP grows with the number of rows, zCDP with its square: what grows faster means something else by one row."""
+    one = Fraction("0.01")
+    expected = one if power == 2 else Fraction(pure_to_zcdp(0.01))
+    assert float(per_row_loss(Says(measure, power), "map")) == pytest.approx(float(expected))
+    for steeper in (power + 0.01, power + 1):
+        with pytest.raises(ForeignError, match="above what one row and group privacy allow"):
+            per_row_loss(Says(measure, steeper), "map")
 
 
 def test_a_measurement_on_a_domain_of_known_size_is_refused() -> None:
