@@ -10,6 +10,7 @@ from typing import Any
 from recordwise.engines.results import FoundTotals, TableTotals
 from recordwise.engines.sources import CsvFiles, Frame, ParquetFiles, Postgres, SasFiles, Source
 from recordwise.engines.spark.sources import SparkFrame, SparkSource
+from recordwise.engines.untyped import is_untyped
 from recordwise.errors import ParameterError, SourceError
 from recordwise.exact import fraction_text
 from recordwise.functions import Function
@@ -200,6 +201,9 @@ def versions() -> dict[str, str]:
     return {"python": platform.python_version(), **{name: version(name) for name in names}}
 
 
+DECLARE = 'Give columns={"county": "text"}.'
+
+
 def inferred_columns(source: Source | SparkSource, roles: set[str | None]) -> dict[str, Any]:
     """Conditional columns from the types of a Parquet file or frame: text, whole numbers and truth values."""
     import pyarrow as pa
@@ -213,14 +217,17 @@ def inferred_columns(source: Source | SparkSource, roles: set[str | None]) -> di
     else:
         kinds = {CsvFiles: "CSV", SasFiles: "SAS files", Postgres: "PostgreSQL"}
         kind = kinds.get(type(source), "a relation, a table's name or a path of Spark's")
-        raise ParameterError(
-            parameter="columns", problem=f"must be declared for {kind}", advice='Give columns={"county": "text"}.'
-        )
+        kind = "a frame of pandas or a mapping, whose types follow from its values" if is_untyped(source) else kind
+        raise ParameterError(parameter="columns", problem=f"must be declared for {kind}", advice=DECLARE)
     found = {}
     for field in schema:
         kind = field.type.value_type if pa.types.is_dictionary(field.type) else field.type
         if field.name in roles:
             continue
+        if pa.types.is_null(kind):
+            raise ParameterError(
+                parameter="columns", problem=f"must be declared: '{field.name}' has no type of its own", advice=DECLARE
+            )
         if pa.types.is_string(kind) or pa.types.is_large_string(kind) or pa.types.is_string_view(kind):
             found[field.name] = "text"
         elif pa.types.is_integer(kind):

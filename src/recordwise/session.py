@@ -25,6 +25,7 @@ from recordwise.engines import DuckDB, Engine, Spark
 from recordwise.engines.results import FoundTotals, TableTotals
 from recordwise.engines.sources import open_source
 from recordwise.engines.spark.sources import open_spark_source
+from recordwise.engines.untyped import is_untyped
 from recordwise.errors import (
     DrawingError,
     EngineError,
@@ -45,6 +46,7 @@ from recordwise.plan import Measure, Plan, Query, Schema, parse_sql
 from recordwise.plan.analysis import check_policy, plan_policy, plan_warnings
 from recordwise.plan.given_keys import GivenKeys
 from recordwise.plan.mechanism import Mechanism
+from recordwise.plan.used import schema_of, used_schema
 from recordwise.policy import By, Policy
 from recordwise.policy.sql import terms_sql
 from recordwise.published import NOT_PRIVATE, PRIVATE, ReleasedTable, flagged
@@ -100,7 +102,7 @@ class Session:
     ) -> None:
         if tuned_on is not None and tuned_on not in TUNINGS:
             raise ParameterError(parameter="tuned_on", problem=f"must be one of {', '.join(TUNINGS)}")
-        opened: Any = open_spark_source(source) if engine == "spark" else open_source(source)
+        opened: Any = _opened(source, engine)
         declared = dict(columns) if columns is not None else inferred_columns(opened, {unit, firm, *(measures or {})})
         self.schema = Schema.of(unit=unit, measures=measures, columns=declared, firm=firm)
         self.budget = None if budget is None else check_policy(budget, self.schema)
@@ -227,11 +229,12 @@ class Session:
             prepared = [self._prepared(plan, each, level) for each in exact]
         described = plan_json(plan, exact)
         tell("charging the ledger")
-        with self._charged(policy, query=name, plan=described) as charge:
+        used = schema_json(used_schema(plan, *self._policies(policy, paper)))
+        with self._charged(policy, query=name, plan=described, schema=used) as charge:
             tell("drawing noise")
             tables = tuple(_publish(plan, each, ready, source, level) for each, ready in zip(exact, prepared))
             tell("booking the release")
-            stated = {"plan": described, "interval_level": level}
+            stated = {"plan": described, "interval_level": level, "schema": used}
             parts = plan_parts(plan, [table_name(plan, table) for table in plan.tables()])
             return self._booked(tables, policy, paper, stated, charge, private=is_private(source), parts=parts)
 
@@ -268,10 +271,13 @@ class Session:
         with self._reading():
             rows = foreign.prepare(self._engine.split_table(asked.splitting, condition=asked.condition).reveal())
         described = [asked.to_json(foreign)]
-        with self._charged(policy, query=name, plan=described) as charge:
+        seen = set(self.schema.names()) if column is None else {column}
+        used = schema_json(schema_of(self.schema, seen, *self._policies(policy)))
+        with self._charged(policy, query=name, plan=described, schema=used) as charge:
             table = ReleasedTable(name=safe_name(name), keys=(), variables=(), data=foreign.run(rows))
             parts = (foreign_part(table.name, policy),)
-            return self._booked((table,), policy, policy, {"plan": described}, charge, private=not seeded, parts=parts)
+            stated = {"plan": described, "schema": used}
+            return self._booked((table,), policy, policy, stated, charge, private=not seeded, parts=parts)
 
     def _check_tuning(self) -> None:
         """Who releases says what the plan was tuned on, and why if that was what the release is about."""
@@ -300,9 +306,11 @@ class Session:
             raise EngineError(engine=self._engine.dialect, kind=type(error).__name__) from None
 
     @contextmanager
-    def _charged(self, policy: Policy, *, query: str, plan: list[dict[str, Any]]) -> Iterator[Charge]:
+    def _charged(
+        self, policy: Policy, *, query: str, plan: list[dict[str, Any]], schema: dict[str, Any]
+    ) -> Iterator[Charge]:
         """From here on the budget is spent. A failure is noted if the ledger still takes it, and told without foreign text."""
-        charge = self._ledger.charge(policy, query=query, details=plan)
+        charge = self._ledger.charge(policy, query=query, details=plan, schema=schema)
         try:
             yield charge
         except BaseException as error:
@@ -337,12 +345,15 @@ class Session:
             parts=parts,
         )
 
+    def _policies(self, *policies: Policy) -> tuple[Policy, ...]:
+        """Those of a release and the budget: a release says of the table what they and its plan name, whatever else there is."""
+        return policies if self.budget is None else (*policies, self.budget)
+
     def _description(self) -> dict[str, Any]:
         return {
             "dataset": self.dataset,
             "guarantee": FIXED_IN_ADVANCE if self.budget is None else WITHIN_BUDGET,
             "budget": None if self.budget is None else self.budget.to_json(),
-            "schema": schema_json(self.schema),
             "books": IN_A_FILE if self._ledger.kept else IN_MEMORY,
             "tuned_on": self.tuned_on,
             "accept_tuning": self.accept_tuning,
@@ -360,6 +371,13 @@ class Session:
 
     def __exit__(self, *_: object) -> None:
         self.close()
+
+
+def _opened(source: Any, engine: "str | Engine") -> Any:
+    """The source, opened as far as its types are its own; a frame whose types follow from its values waits for the schema."""
+    if is_untyped(source):
+        return source
+    return open_spark_source(source) if engine == "spark" else open_source(source)
 
 
 def bit_source(rng: BitSource | None) -> BitSource:

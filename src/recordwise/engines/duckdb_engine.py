@@ -10,6 +10,7 @@ from recordwise.engines.duckdb_store import DuckDBStore
 from recordwise.engines.engine import Engine
 from recordwise.engines.passes import Passes
 from recordwise.engines.sources import CsvFiles, ParquetFiles, SasFiles, open_source
+from recordwise.engines.untyped import open_typed
 from recordwise.errors import DataError, RecordError
 from recordwise.plan.records import Stored, checks, records_tree, type_problem
 from recordwise.plan.schema import Schema
@@ -26,7 +27,7 @@ class DuckDB(Engine):
     def __init__(
         self, source: Any, schema: Schema, *, memory_limit: str = DEFAULT_MEMORY, threads: int | None = None
     ) -> None:
-        self._source = open_source(source)
+        self._source = open_typed(source, schema, open_source)
         read = self._source.paths if isinstance(self._source, ParquetFiles | CsvFiles) else ()
         self._connection = Connection(files=read, memory_limit=memory_limit, threads=threads)
         watched = self._source.paths if isinstance(self._source, SasFiles) else read

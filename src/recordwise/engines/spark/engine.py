@@ -14,6 +14,7 @@ from recordwise.engines.spark.master import Attached, attach
 from recordwise.engines.spark.sources import SparkFrame, frame_of, open_spark_source
 from recordwise.engines.spark.store import SparkStore, failure
 from recordwise.engines.spark.validation import validate
+from recordwise.engines.untyped import open_typed
 from recordwise.errors import ParameterError, RecordwiseError, SourceError
 from recordwise.plan.records import SOURCE, checks, records_tree
 from recordwise.plan.schema import Schema
@@ -28,7 +29,7 @@ class Spark(Engine):
     dialect = "spark"
 
     def __init__(self, source: Any, schema: Schema, *, spark: Any = None, memory_limit: str = DEFAULT_MEMORY) -> None:
-        opened = open_spark_source(source)
+        opened = open_typed(source, schema, open_spark_source)
         self._attached: Attached = attach(_session_of(opened, spark))
         self._cells = Connection(files=(), memory_limit=memory_limit, threads=None)
         self._view = f"recordwise_{uuid.uuid4().hex}"

@@ -1,0 +1,45 @@
+"""The part of a schema that a plan uses: what a release says about the table, and nothing of what else is in it."""
+
+from collections.abc import Iterator
+from dataclasses import replace
+
+from recordwise.plan.fields import Case, Field, Group
+from recordwise.plan.plan import Plan
+from recordwise.plan.predicates import leaves, operand_name
+from recordwise.plan.query import Query
+from recordwise.plan.schema import Schema
+from recordwise.policy import Policy
+
+
+def used_schema(plan: Plan, *policies: Policy) -> Schema:
+    """Ids, and the measures and columns that its queries or policies name."""
+    names = {name for query in plan.queries for name in _names(query)}
+    return schema_of(plan.schema, names, *policies)
+
+
+def schema_of(schema: Schema, names: set[str], *policies: Policy) -> Schema:
+    """The schema without measures and columns that neither the names nor the policies mention."""
+    for policy in policies:
+        names = names | {column.name for column in policy.columns()} | {each.name for each in policy.measures()}
+    return replace(
+        schema,
+        measures=tuple(each for each in schema.measures if each.name in names),
+        columns=tuple(each for each in schema.columns if each.name in names),
+    )
+
+
+def _names(query: Query) -> Iterator[str]:
+    if query.condition is not None:
+        yield from (operand_name(leaf.operand) for leaf in leaves(query.condition))
+    for level in query.tables():
+        for group in level.groups:
+            yield from _group_names(group)
+    yield from (name for each in query.draws() if (name := getattr(each, "measure", None)))
+
+
+def _group_names(group: Group) -> Iterator[str]:
+    value = group.expression
+    if isinstance(value, Case):
+        yield from (operand_name(leaf.operand) for test, _ in value.branches for leaf in leaves(test))
+    else:
+        yield value.name if isinstance(value, Field) else value.column
