@@ -10,7 +10,10 @@ import numpy as np
 import pyarrow as pa
 import pytest
 
+import recordwise.describing as describing
+import recordwise.engines.untyped as untyped
 import recordwise.plan.analysis as analysis
+import recordwise.plan.column_types as column_types
 import recordwise.plan.keys as keys
 import recordwise.release as release
 import recordwise.session as session
@@ -180,6 +183,16 @@ def whole_budget_for_each_level(patch: Patch) -> None:
     patch.setattr(drawing, "cell_mechanisms", without_share)
 
 
+def any_type_for_a_group(patch: Patch) -> None:
+    patch.setattr(column_types, "is_value", lambda value, kind: True)
+    patch.setattr(column_types, "fits", lambda value, kind: True)
+
+
+def types_from_values(patch: Patch) -> None:
+    for module in (session, describing, untyped):
+        patch.setattr(module, "is_untyped", lambda given: False)
+
+
 NARROW_IN = (
     "count",
     "count of firms",
@@ -289,5 +302,19 @@ BUGS = (
         forgotten_look,
         (REFUSALS,),
         sign="calls itself untuned",
+    ),
+    Bug(
+        "wrong type in a threshold",
+        "`plan.column_types`: groups of a threshold are not held against the type of their column",
+        any_type_for_a_group,
+        (REFUSALS,),
+        sign="was accepted",
+    ),
+    Bug(
+        "a schema that depends on the records",
+        "`engines.untyped.is_untyped`: a frame is taken at the types its values happen to have",
+        types_from_values,
+        (REFUSALS,),
+        sign="depends on the records",
     ),
 )

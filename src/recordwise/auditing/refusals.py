@@ -10,6 +10,7 @@ import pyarrow.parquet
 
 from recordwise.auditing.audit import Finding, Runs
 from recordwise.auditing.marks import audit_marks
+from recordwise.auditing.types import audit_types
 from recordwise.errors import RecordwiseError
 from recordwise.mechanisms import Gaussian
 from recordwise.plan import Keys, query
@@ -49,7 +50,7 @@ def audit_refusals(folder: Path, how: Runs) -> list[Finding]:
         accepted = not refused(lambda path=path, keys=keys: _publish(path, keys, how))  # type: ignore[misc]
         problems = ("was accepted",) if accepted else ()
         found.append(Finding.without_numbers(f"refusal of {name}", samples=1, problems=problems))
-    return found + audit_marks(folder, how)
+    return found + audit_types(folder, how) + audit_marks(folder, how)
 
 
 def refused(attempt: Callable[[], object]) -> bool:
