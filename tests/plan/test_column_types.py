@@ -238,6 +238,19 @@ sum.emp = { kind = "UnitSplit", rho = 0.1, at = { by = "%s", values = { %s }, de
 
 
 @pytest.mark.parametrize(
+    "example", ["open = 1", 'open = "true"', 'size = "44"', "size = 4.5", "naics = 44", "open = []"]
+)
+def test_an_example_record_of_another_type_is_refused(tmp_path, example):
+    """Its loss would be shown as that of a record in none of the groups."""
+    given = PLAN % ("open", "true = 20", "") + f"[examples.one]\nemp = 5\n{example}\n"
+    (tmp_path / "plan.toml").write_text(given)
+    with pytest.raises(PlanFileError, match=r"examples\.one"):
+        load_plan(tmp_path / "plan.toml")
+    (tmp_path / "plan.toml").write_text(given.replace(example, "open = true"))
+    assert load_plan(tmp_path / "plan.toml").examples["one"]["open"] is True
+
+
+@pytest.mark.parametrize(
     "column, values, more, problem",
     [
         ("size", '"007" = 20, "7" = 30', "", "'007' is not a value of a column of type integer"),

@@ -10,6 +10,7 @@ from recordwise.engines.sources import Postgres
 from recordwise.engines.spark import SparkMaster
 from recordwise.errors import PlanFileError
 from recordwise.plan import Plan, Schema
+from recordwise.plan.column_types import is_value
 from recordwise.planfile.budget import read_budget
 from recordwise.planfile.checking import checked
 from recordwise.planfile.engine import read_engine
@@ -21,6 +22,7 @@ from recordwise.planfile.queries import Shelf, read_draft
 from recordwise.planfile.schema import read_schema
 from recordwise.planfile.source import read_source
 from recordwise.policy import Policy
+from recordwise.policy.literals import literal
 from recordwise.session import TUNINGS, Session
 from recordwise.showing import Html, element
 
@@ -204,9 +206,19 @@ def _examples(node: Node | None, schema: Schema) -> dict[str, dict[str, Any]]:
     for name, each in (node.table() if node is not None else {}).items():
         values = each.table(*known) if known else {}
         found[name] = {
-            column: entry.number() if schema.measure(column) else entry.value for column, entry in values.items()
+            column: entry.number() if schema.measure(column) else _group_of(entry, column, schema)
+            for column, entry in values.items()
         }
     return found
+
+
+def _group_of(node: Node, name: str, schema: Schema) -> Any:
+    """A value of a column, in its declared type: a policy would take another for none of its groups and show too small a loss."""
+    declared = schema.column(name)
+    value = node.attempt(lambda: literal(node.value))
+    if value is not None and declared is not None and not is_value(value, declared.type):
+        node.problem(f"is not a value of a column of type {declared.type}")
+    return node.value
 
 
 def _labels(node: Node | None, schema: Schema) -> dict[str, str] | None:
