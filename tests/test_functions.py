@@ -5,12 +5,13 @@ from random import Random
 
 import mpmath
 import pytest
-from flint import arb, ctx
+from flint import arb
 
 import reference_loss
 from random_policies import random_function
 from recordwise.arithmetic import BallArithmetic
 from recordwise.errors import ParameterError
+from recordwise.exact import working_precision
 from recordwise.functions import Function, Sum, log, x
 from recordwise.numerals import latex_number
 
@@ -18,7 +19,7 @@ BALLS = BallArithmetic()
 
 
 def value(function: Function, at: Fraction) -> arb:
-    with ctx.workprec(400):
+    with working_precision(400):
         return function.value(BALLS, arb(at.numerator) / at.denominator)
 
 
@@ -71,7 +72,7 @@ def test_a_power_of_a_logarithm_is_certified_from_its_threshold_on_and_truly_con
 
 def test_increase_is_the_difference_from_zero_and_keeps_its_digits() -> None:
     rng = Random(2)
-    with ctx.workprec(300):
+    with working_precision(300):
         for _ in range(200):
             function = random_function(rng, 3)
             for exponent in (-40, -3, 0, 5, 50):

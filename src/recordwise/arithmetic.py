@@ -6,9 +6,9 @@ from fractions import Fraction
 from typing import Protocol, TypeAlias, TypeVar
 
 import numpy as np
-from flint import arb, ctx
+from flint import arb
 
-from recordwise.exact import ball, float_lower, float_upper
+from recordwise.exact import ball, bits_in_force, float_lower, float_upper, working_precision
 
 T = TypeVar("T")
 FloatArray: TypeAlias = np.ndarray[tuple[int, ...], np.dtype[np.float64]]
@@ -144,7 +144,7 @@ class BallArithmetic:
 
     def exp_remainder(self, value: arb) -> arb:
         # The two terms cancel to about point**2/2; more digits cost less than a better formula.
-        with ctx.workprec(4 * ctx.prec):
+        with working_precision(4 * bits_in_force()):
             return monotone(value, lambda point: (-point).expm1() + point)
 
     def if_positive(self, test: arb, then: arb) -> arb:

@@ -4,6 +4,9 @@ surely not below (``_upper``) or not above (``_lower``) it."""
 import math
 import re
 import sys
+import threading
+from collections.abc import Iterator
+from contextlib import contextmanager
 from decimal import Decimal
 from fractions import Fraction
 from numbers import Rational, Real
@@ -99,10 +102,50 @@ def fraction_text(value: Fraction) -> str:
     return f"{value.numerator:#x}/{value.denominator:#x}"
 
 
+DEFAULT_BITS = 53
+_TURN = threading.RLock()
+_OWN = threading.local()
+
+
+def bits_in_force() -> int:
+    """The precision this thread works at: what it asked for, not what another thread set the process to."""
+    return getattr(_OWN, "bits", DEFAULT_BITS)
+
+
+@contextmanager
+def working_precision(bits: int | None = None) -> Iterator[None]:
+    """Arb computes at so many bits inside, or at those in force. Its precision belongs to the process, so one thread computes
+    while others wait."""
+    before = bits_in_force()
+    with _TURN, ctx.workprec(bits or before):
+        _OWN.bits = bits or before
+        try:
+            yield
+        finally:
+            _OWN.bits = before
+
+
+@contextmanager
+def working_length(terms: int) -> Iterator[None]:
+    """Power series keep so many terms inside: another setting of the process."""
+    with _TURN:
+        before, ctx.cap = ctx.cap, terms
+        try:
+            yield
+        finally:
+            ctx.cap = before
+
+
 def ball(value: Fraction | int) -> arb:
     """The fraction as an Arb ball at the precision in force."""
     value = Fraction(value)
     return arb(fmpq(value.numerator, value.denominator))
+
+
+def constant_ball(value: Fraction) -> arb:
+    """The same for a formula that any number system may evaluate, so without a precision of its own about it."""
+    with working_precision():
+        return ball(value)
 
 
 def midpoint(value: arb) -> Fraction:
@@ -143,12 +186,8 @@ def sqrt_upper(value: Fraction, *, digits: int = 17) -> Fraction:
     root = Fraction(math.isqrt(value.numerator), math.isqrt(value.denominator))
     if root * root == value:
         return root
-    precision = ctx.prec
-    try:
-        ctx.prec = 256
+    with working_precision(256):
         magnitude = math.floor(float(ball(value).sqrt().log_base(10).mid())) + 1
-    finally:
-        ctx.prec = precision
     unit = Fraction(10) ** (magnitude - digits)
     scaled = value / unit**2
     return (math.isqrt(math.floor(scaled)) + 1) * unit

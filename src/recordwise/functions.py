@@ -14,11 +14,21 @@ from fractions import Fraction
 from functools import lru_cache
 from typing import Any, TypeVar
 
-from flint import arb, ctx
+from flint import arb
 
 from recordwise.arithmetic import Arithmetic, BallArithmetic
 from recordwise.errors import ParameterError, UnknownFormError
-from recordwise.exact import Number, ball, fraction_text, moderate, nonnegative, positive
+from recordwise.exact import (
+    Number,
+    ball,
+    bits_in_force,
+    constant_ball,
+    fraction_text,
+    moderate,
+    nonnegative,
+    positive,
+    working_precision,
+)
 from recordwise.numerals import latex_factor, latex_number
 
 T = TypeVar("T")
@@ -44,7 +54,7 @@ class Function:
 
     def at_zero(self) -> arb:
         """f(0) as a narrow ball."""
-        return _at_zero(self, max(CONSTANT_BITS, ctx.prec))
+        return _at_zero(self, max(CONSTANT_BITS, bits_in_force()))
 
     def nested(self) -> int:
         """How many logarithms and powers stand inside one another."""
@@ -136,14 +146,14 @@ class Sum(Function):
 
     def value(self, arithmetic: Arithmetic[T], x: T) -> T:
         total = self._weighted(arithmetic, [part.value(arithmetic, x) for _, part in self.terms])
-        return arithmetic.add(total, arithmetic.constant(ball(self.shift))) if self.shift else total
+        return arithmetic.add(total, arithmetic.constant(constant_ball(self.shift))) if self.shift else total
 
     def increase(self, arithmetic: Arithmetic[T], x: T) -> T:
         return self._weighted(arithmetic, [part.increase(arithmetic, x) for _, part in self.terms])
 
     def _weighted(self, arithmetic: Arithmetic[T], values: list[T]) -> T:
         weighted = [
-            value if weight == 1 else arithmetic.multiply(arithmetic.constant(ball(weight)), value)
+            value if weight == 1 else arithmetic.multiply(arithmetic.constant(constant_ball(weight)), value)
             for (weight, _), value in zip(self.terms, values)
         ]
         total = weighted[0]
@@ -202,7 +212,7 @@ class Power(Function):
             return f"a power {self.exponent} <= 1 of a concave function ({self.base.concave()})"
         if isinstance(self.base, Log):
             inner = self.base.argument.concave()
-            with ctx.workprec(CONSTANT_BITS):
+            with working_precision(CONSTANT_BITS):
                 needed = ball(self.exponent - 1).exp()
             if self.base.argument.at_zero() >= needed:
                 return f"ln(u)^{self.exponent} is concave for u >= e^{self.exponent - 1}, which u(0) reaches ({inner})"
@@ -246,8 +256,9 @@ class Log(Function):
         return self.argument.nested() + 1
 
     def value(self, arithmetic: Arithmetic[T], x: T) -> T:
-        start = self.argument.at_zero()
-        return arithmetic.add(arithmetic.constant(start.log()), self.increase(arithmetic, x))
+        with working_precision():
+            start = self.argument.at_zero().log()
+        return arithmetic.add(arithmetic.constant(start), self.increase(arithmetic, x))
 
     def increase(self, arithmetic: Arithmetic[T], x: T) -> T:
         step = self.argument.increase(arithmetic, x)
@@ -268,7 +279,7 @@ class Log(Function):
 
 @lru_cache(maxsize=4096)
 def _at_zero(function: Function, bits: int) -> arb:
-    with ctx.workprec(bits):
+    with working_precision(bits):
         return function.value(BallArithmetic(), arb(0))
 
 

@@ -13,7 +13,7 @@ import pyarrow as pa
 from sqlglot import exp
 
 from recordwise.errors import ParameterError
-from recordwise.exact import ball, float_upper
+from recordwise.exact import constant_ball, float_upper
 from recordwise.mechanisms.clamped import Clamped
 from recordwise.mechanisms.transforming import TransformedNoise
 from recordwise.plan import Plan, PlannedTable
@@ -135,6 +135,6 @@ def _transformed(plan: Plan, table: PlannedTable, statistic: Sum, mechanism: Any
     if mechanism.sigma is not None:
         loss = sql.multiply(number(float(1 / (2 * mechanism.sigma**2))), sql.power(shift, Fraction(2)))
     else:
-        epsilon = sql.divide(shift, sql.constant(ball(mechanism.laplace_scale)))
+        epsilon = sql.divide(shift, sql.constant(constant_ball(mechanism.laplace_scale)))
         loss = laplace_zcdp(sql, epsilon, grid / mechanism.laplace_scale)
     return sql.if_positive(amount, loss)

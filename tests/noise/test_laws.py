@@ -7,10 +7,11 @@ from fractions import Fraction
 import mpmath as mp
 import numpy as np
 import pytest
-from flint import arb, ctx
+from flint import arb
 
 from noise.reference import exponent, summed, weight
 from recordwise.errors import ParameterError, RangeError
+from recordwise.exact import working_precision
 from recordwise.functions import log, x
 from recordwise.noise import ConcaveLaw, DiscreteGaussian, DiscreteLaplace, GeneralizedGaussian, LatticeLaw, Polylog
 from recordwise.noise.probabilities import tail
@@ -79,7 +80,7 @@ def test_probabilities_take_the_shape_of_their_argument():
 @pytest.mark.parametrize("p", ["1e-12", "0.025", "0.2", "0.4999", "0.5", "0.500001", "0.9", "0.999999"])
 def test_a_quantile_is_the_first_point_that_reaches_its_level(law: LatticeLaw, p: str):
     k = law.quantile(p)
-    with ctx.workprec(200):
+    with working_precision(200):
         assert tail(law.exponent, -k) >= arb(p)
         assert tail(law.exponent, 1 - k) < arb(p)
 

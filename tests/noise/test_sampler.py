@@ -5,12 +5,13 @@ from dataclasses import replace
 import mpmath as mp
 import numpy as np
 import pytest
-from flint import arb, ctx
+from flint import arb
 
 from noise.statistics import distance, dkw_threshold, tail_alarm
 from noise.test_lazy import Scripted
 from noise.test_table import acceptance, side_of, some_offsets
 from recordwise.errors import ExtremeDrawError, ParameterError
+from recordwise.exact import working_precision
 from recordwise.functions import log, x
 from recordwise.noise import (
     ConcaveLaw,
@@ -116,7 +117,7 @@ def test_a_table_cut_so_short_that_a_fifth_lies_in_its_tail_draws_the_same_law(a
     monkeypatch.setattr(sampler, "attempt_for", lambda size: attempt)
     law, size = DiscreteLaplace(4), 30_000
     blocks = [Block(start=0, shift=0), Block(start=1, shift=2), Block(start=5, shift=1)]
-    with ctx.workprec(192):
+    with working_precision(192):
         table = certified(side_of(law), blocks)
     sample = draw(table, size, Seeded(3)).values
     points = np.arange(-40, 41)
@@ -129,7 +130,7 @@ def test_a_table_cut_so_short_that_a_fifth_lies_in_its_tail_draws_the_same_law(a
 def test_an_attempt_that_lands_in_the_tail_is_kept_with_the_exact_share_of_the_tail():
     law = DiscreteGaussian(50)
     table = table_for(side_of(law))
-    with ctx.workprec(128):
+    with working_precision(128):
         share = float(tail_share(table))
     exact = 2 * law.sf(table.tail_start) / law.pmf(0) * float(table.scale) / table.weights[table.tail_row]
     assert share == pytest.approx(exact, rel=1e-12)
@@ -207,7 +208,7 @@ def test_a_draw_of_a_tail_starts_where_the_table_ends_counted_from_where_the_tab
 def test_draws_given_that_they_pass_a_threshold_follow_the_law_beyond_the_table_too(monkeypatch):
     """A table from magnitude 20 on, cut so short that most draws come from its tail."""
     law, size = DiscreteLaplace(4), 30_000
-    with ctx.workprec(192):
+    with working_precision(192):
         table = certified(replace(side_of(law), first=20, signed=False), [Block(start=0, shift=1)])
     sample = 20 + draw(table, size, Seeded(3)).values
     points = np.arange(20, 60)

@@ -3,12 +3,12 @@
 import mpmath as mp
 import numpy as np
 import pytest
-from flint import ctx
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from noise.reference import weight
 from recordwise.errors import ParameterError
+from recordwise.exact import working_precision
 from recordwise.noise import DiscreteGaussian, GeneralizedGaussian, LatticeLaw, Polylog
 from recordwise.noise.alias import TOTAL
 from recordwise.noise.design import Block
@@ -122,7 +122,7 @@ def test_any_cut_gives_certified_lines_and_weights(law: LatticeLaw, shifts: list
         blocks.append(Block(start=start, shift=fits))
     while blocks[-1].last < 300:  # nearer to zero no bound on the tail is certified
         blocks.append(Block(start=blocks[-1].last + 1, shift=7 if blocks[-1].last >= law.inflection else 0))
-    with ctx.workprec(192), mp.workdps(50):
+    with working_precision(192), mp.workdps(50):
         table = certified(side_of(law), blocks)
         for row in range(len(blocks)):
             check_lines(law, table, row)

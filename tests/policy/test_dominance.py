@@ -7,7 +7,6 @@ from random import Random
 from typing import Any
 
 import pytest
-from flint import ctx
 
 from random_policies import (
     EMP,
@@ -21,7 +20,7 @@ from random_policies import (
     random_record,
 )
 from recordwise.errors import ParameterError, RecordError
-from recordwise.exact import ball
+from recordwise.exact import ball, working_precision
 from recordwise.functions import log, x
 from recordwise.policy import (
     Measure,
@@ -53,7 +52,7 @@ def exact(policy: Policy, part: str, record: dict[str, Any]) -> Any:
 
 def surely_above(policy: Policy, budget: Policy, record: dict[str, Any]) -> bool:
     """Whether the record's rho or delta is above the budget, decided in 400 bits."""
-    with ctx.workprec(400):
+    with working_precision(400):
         return any(bool(exact(policy, part, record) > exact(budget, part, record)) for part in ("rho", "delta"))
 
 

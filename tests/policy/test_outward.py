@@ -6,11 +6,11 @@ from random import Random
 
 import numpy as np
 import pytest
-from flint import arb, ctx
+from flint import arb
 
 from random_policies import positive, random_function
 from recordwise.arithmetic import NumpyArithmetic
-from recordwise.exact import ball
+from recordwise.exact import ball, working_precision
 from recordwise.functions import log, x
 from recordwise.policy import (
     Measure,
@@ -49,7 +49,7 @@ def test_the_c_library_is_within_eight_units_in_the_last_place(name: str) -> Non
     fast, exact = FUNCTIONS[name]
     values = magnitudes(Random(1), 20_000, -300, 9 if name == "expm1" else 300)
     found = fast(values)
-    with ctx.workprec(160):
+    with working_precision(160):
         for value, got in zip(values.tolist(), found.tolist()):
             truth = exact(arb(value))
             assert abs(arb(got) - truth) <= ULPS * math.ulp(got)
@@ -71,7 +71,7 @@ def test_the_float_error_of_every_concave_atom_is_within_the_certified_bound() -
         ):
             values = magnitudes(rng, 20, -19, rng.choice([10, 60, 300]))
             found = atom.value(NumpyEvaluator(), {"v": values})
-            with ctx.workprec(320):
+            with working_precision(320):
                 for value, got in zip(values.tolist(), found.tolist()):
                     truth = atom.value(BallEvaluator(), {"v": arb(value)})
                     worst = max(worst, float(abs(arb(got) / truth - 1)))
@@ -84,7 +84,7 @@ def test_a_power_less_one_keeps_its_digits_everywhere(exponent: str) -> None:
     power = Fraction(exponent)
     values = magnitudes(Random(3), 4000, -200, 200 if power <= 1 else 60)
     found = NumpyArithmetic().power_less_one(values, power)
-    with ctx.workprec(400):
+    with working_precision(400):
         for value, got in zip(values.tolist(), found.tolist()):
             truth = (ball(power) * arb(value).log1p()).expm1()
             assert abs(arb(got) / truth - 1) <= 2.0**-46
@@ -94,7 +94,7 @@ def test_a_power_less_one_keeps_its_digits_everywhere(exponent: str) -> None:
 def test_the_remainder_of_the_exponential_keeps_its_digits_everywhere() -> None:
     values = magnitudes(Random(4), 4000, -300, 40)
     found = NumpyArithmetic().exp_remainder(values)
-    with ctx.workprec(1000):
+    with working_precision(1000):
         for value, got in zip(values.tolist(), found.tolist()):
             truth = (-arb(value)).expm1() + arb(value)
             assert abs(arb(got) / truth - 1) <= 2.0**-48

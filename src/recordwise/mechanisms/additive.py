@@ -6,7 +6,7 @@ from fractions import Fraction
 
 from recordwise.arithmetic import BallArithmetic
 from recordwise.errors import ParameterError, RangeError
-from recordwise.exact import Number, ball
+from recordwise.exact import Number, ball, working_precision
 from recordwise.functions import Function, x
 from recordwise.mechanisms.fat_tailed import FatTailedNoise, read_lattice
 from recordwise.mechanisms.fat_tailed_calibration import fat_tailed_scale
@@ -81,10 +81,11 @@ class Additive(FatTailedNoise):
     def width(self) -> Fraction:
         """A power of two at which the exponent has risen by 1: it plays the part of a scale."""
         low, high = -200, 200
-        while high - low > 1:
-            middle = (low + high) // 2
-            risen = self.f.increase(BallArithmetic(), ball(Fraction(2) ** middle)) > 1
-            low, high = (low, middle) if risen else (middle, high)
+        with working_precision():
+            while high - low > 1:
+                middle = (low + high) // 2
+                risen = self.f.increase(BallArithmetic(), ball(Fraction(2) ** middle)) > 1
+                low, high = (low, middle) if risen else (middle, high)
         return Fraction(2) ** high
 
     def law_on(self, lattice: Fraction) -> LatticeLaw:

@@ -9,7 +9,7 @@ import numpy as np
 
 from recordwise.arithmetic import BallArithmetic, FloatArray
 from recordwise.errors import ParameterError
-from recordwise.exact import Number, arb_float_upper, ball, positive, rational
+from recordwise.exact import Number, arb_float_upper, ball, positive, rational, working_precision
 from recordwise.functions import Function, x
 from recordwise.mechanisms.estimates import Estimates
 from recordwise.mechanisms.gaussian_noise import additive_estimates
@@ -98,7 +98,8 @@ class FatTailedNoise:
     def epsilon_at_shift(self, shift: Number) -> float:
         """The pure loss f(x) - f(0), rounded up."""
         size = abs(rational(shift, parameter="shift"))
-        return arb_float_upper(self.function.increase(BallArithmetic(), ball(size)))
+        with working_precision():
+            return arb_float_upper(self.function.increase(BallArithmetic(), ball(size)))
 
     def variance(self, total: Any, *, step: Number = 1) -> FloatArray:
         lattice = self.lattice(step)

@@ -8,7 +8,7 @@ import numpy as np
 
 from recordwise.arithmetic import FloatArray, NumpyArithmetic
 from recordwise.errors import ParameterError
-from recordwise.exact import ball
+from recordwise.exact import constant_ball
 from recordwise.functions import Function
 from recordwise.mechanisms.derivatives import jet
 
@@ -95,7 +95,7 @@ def check_smooth(function: Function, laplace_scale: Fraction | None) -> None:
     """An inverse that is no polynomial may bend without bound towards 0; total 0 must stay clear of it."""
     if laplace_scale is None:
         raise no_gaussian()
-    if not function.at_zero() >= ball(laplace_scale / SMOOTH):
+    if not function.at_zero() >= constant_ball(laplace_scale / SMOOTH):
         raise ParameterError(
             parameter="offset",
             problem=f"is too small for this inverse: f(offset) must be at least a {SMOOTH}th of the noise scale",

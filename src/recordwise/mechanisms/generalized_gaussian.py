@@ -3,10 +3,8 @@
 from dataclasses import dataclass
 from fractions import Fraction
 
-from flint import ctx
-
 from recordwise.errors import ParameterError
-from recordwise.exact import Number, arb_float_upper, ball, positive
+from recordwise.exact import Number, arb_float_upper, ball, positive, working_precision
 from recordwise.functions import Function, x
 from recordwise.mechanisms.calibration import decimal
 from recordwise.mechanisms.fat_tailed import FatTailedNoise, read_lattice
@@ -78,5 +76,5 @@ def _power_upper(base: Fraction, exponent: Fraction) -> Fraction:
     """base**exponent: exact for a whole exponent, else rounded up to a short decimal."""
     if exponent.denominator == 1:
         return base**exponent.numerator
-    with ctx.workprec(128):
+    with working_precision(128):
         return decimal(arb_float_upper(ball(base) ** ball(exponent)), up=True)

@@ -5,10 +5,10 @@ from math import floor
 from typing import Any
 
 import numpy as np
-from flint import arb, ctx
+from flint import arb
 
 from recordwise.arithmetic import BallArithmetic, FloatArray, NumpyArithmetic
-from recordwise.exact import ball, midpoint
+from recordwise.exact import ball, midpoint, working_precision
 from recordwise.functions import Function
 from recordwise.mechanisms.estimates import BLOCK
 from recordwise.mechanisms.noisy import SAFE, IntArray, integers
@@ -27,7 +27,7 @@ PRECISIONS = (128, 256, 512, 1024, 4096)
 
 def grid_step(function: Function, step: Fraction, noise: Fraction) -> Fraction:
     """The largest power of two that is fine against both the noise and the data (T-GRID)."""
-    with ctx.workprec(PRECISIONS[0]):
+    with working_precision(PRECISIONS[0]):
         rise = midpoint(function.increase(BALLS, ball(step)).lower())
     limit = min(noise / FINE_NOISE, rise / FINE_DATA)
     exponent = limit.numerator.bit_length() - limit.denominator.bit_length()
@@ -79,7 +79,7 @@ def nearest_point(function: Function, total: Fraction, grid: Fraction) -> int:
 
 def _nearest_by_balls(function: Function, total: Fraction, grid: Fraction) -> int:
     for precision in PRECISIONS:
-        with ctx.workprec(precision):
+        with working_precision(precision):
             shifted = function.value(BALLS, ball(total)) / ball(grid) + arb(0.5)
             low, high = floor(midpoint(shifted.lower())), floor(midpoint(shifted.upper()))
             if low == high:

@@ -4,10 +4,8 @@ import math
 from dataclasses import dataclass
 from fractions import Fraction
 
-from flint import ctx
-
 from recordwise.errors import ParameterError
-from recordwise.exact import Number, ball, midpoint, positive
+from recordwise.exact import Number, ball, midpoint, positive, working_precision
 from recordwise.functions import Function, log, x
 from recordwise.mechanisms.fat_tailed import FatTailedNoise, read_lattice
 from recordwise.mechanisms.fat_tailed_calibration import fat_tailed_scale
@@ -90,7 +88,7 @@ class Polylog(FatTailedNoise):
 def _at_least_limit(offset: Fraction, power: Fraction, given: Number) -> Fraction:
     """The float nearest to e**(power-1) may be a hair below it; whoever writes ``math.e`` means the limit, rounded up."""
     limit = math.exp(float(power) - 1)
-    with ctx.workprec(128):
+    with working_precision(128):
         exact = ball(power - 1).exp()
         if isinstance(given, float) and math.isclose(given, limit, rel_tol=2**-51) and ball(offset) < exact:
             return Fraction(math.ceil(midpoint(exact.upper()) * 10**18), 10**18)

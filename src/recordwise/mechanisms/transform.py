@@ -3,11 +3,11 @@
 from dataclasses import dataclass
 from fractions import Fraction
 
-from flint import arb, ctx
+from flint import arb
 
 from recordwise.arithmetic import BallArithmetic
 from recordwise.errors import ParameterError
-from recordwise.exact import Number, ball, nonnegative
+from recordwise.exact import Number, ball, nonnegative, working_precision
 from recordwise.functions import Function, x
 from recordwise.mechanisms.function_inverse import FunctionInverse, check_smooth
 from recordwise.mechanisms.inverses import Inverse, inverse_of
@@ -82,7 +82,7 @@ class Transform(TransformedNoise):
 
 
 def _check_inverse(f: Function, inverse: Function) -> None:
-    with ctx.workprec(256):
+    with working_precision(256):
         for probe in PROBES:
             point = ball(probe)
             back = inverse.value(BALLS, f.value(BALLS, point))

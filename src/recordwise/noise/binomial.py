@@ -3,9 +3,10 @@
 from dataclasses import dataclass
 from functools import lru_cache, partial
 
-from flint import arb, ctx
+from flint import arb
 
 from recordwise.errors import ParameterError
+from recordwise.exact import bits_in_force, working_precision
 from recordwise.noise.bits import BitSource, Secure
 from recordwise.noise.law import LatticeLaw
 from recordwise.noise.lazy import LazyUniform, dyadic, one_word, uniform_below
@@ -74,7 +75,7 @@ class Passing:
 
     def acceptance(self, count: int, centre: int, block: int) -> arb:
         """P(count) over the envelope 2 P(centre) 2**-block, at most 1."""
-        with ctx.workprec(ctx.prec + self.first_precision):
+        with working_precision(bits_in_force() + self.first_precision):
             return (self._log_ratio(count, centre) + (block - 1) * arb.const_log2()).exp()
 
     def _log_ratio(self, count: int, reference: int) -> arb:
@@ -88,15 +89,15 @@ class Passing:
         return [(reference, count), (self.n - reference, self.n - count)]
 
     def _passes(self) -> arb:
-        return tail(self.law.exponent, self.threshold, bits=ctx.prec)
+        return tail(self.law.exponent, self.threshold, bits=bits_in_force())
 
     def _fails(self) -> arb:
-        return tail(self.law.exponent, 1 - self.threshold, bits=ctx.prec)
+        return tail(self.law.exponent, 1 - self.threshold, bits=bits_in_force())
 
 
 @lru_cache(maxsize=256)
 def frame(passing: Passing) -> tuple[int, int]:
     """The centre of the envelope and the width of its blocks."""
-    with ctx.workprec(passing.first_precision):
+    with working_precision(passing.first_precision):
         centre = passing.centre()
         return centre, passing.width_shift(centre)

@@ -8,7 +8,7 @@ from typing import TypeAlias
 from flint import arb
 
 from recordwise.errors import ParameterError
-from recordwise.exact import Number, ball, positive
+from recordwise.exact import Number, ball, positive, working_precision
 from recordwise.functions import Function
 from recordwise.noise.growth import log_slope_limit
 from recordwise.noise.probabilities import absolute_moment
@@ -36,13 +36,15 @@ def scale_for_variance(family: Family, variance: Number) -> Fraction:
 
 
 def _reaches(family: Family, scale: Fraction, wanted: Fraction) -> bool:
-    return bool(absolute_moment(family(scale), 2) >= ball(wanted))
+    with working_precision():
+        return bool(absolute_moment(family(scale), 2) >= ball(wanted))
 
 
 def _gap(family: Family, scale: Fraction, wanted: Fraction) -> float:
     """About ln(variance / wanted)."""
-    ratio: arb = absolute_moment(family(scale), 2) / ball(wanted)
-    return float(ratio.log().mid())
+    with working_precision():
+        ratio: arb = absolute_moment(family(scale), 2) / ball(wanted)
+        return float(ratio.log().mid())
 
 
 def _root(gap: Callable[[float], float], start: float) -> float:

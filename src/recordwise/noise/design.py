@@ -5,9 +5,10 @@ from bisect import bisect_right
 from dataclasses import dataclass
 
 import numpy as np
-from flint import arb, ctx
+from flint import arb
 
 from recordwise.arithmetic import BallArithmetic
+from recordwise.exact import working_precision
 from recordwise.functions import Function
 from recordwise.noise.sums import Weights
 
@@ -108,6 +109,6 @@ def _greedy(profile: _Profile, tolerance: float, inflection: int) -> list[Block]
 
 def precision_for(exponent: Function, first: int) -> int:
     """Enough bits that differences of the exponent near ``first`` come out well below a unit of the table."""
-    with ctx.workprec(64):
+    with working_precision(64):
         size = exponent.value(BallArithmetic(), arb(first)).abs_upper()
-    return 160 + max(0, int(arb(size).max(arb(1)).log_base(2).upper().ceil().unique_fmpz()))
+        return 160 + max(0, int(arb(size).max(arb(1)).log_base(2).upper().ceil().unique_fmpz()))

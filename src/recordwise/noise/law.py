@@ -7,11 +7,11 @@ from functools import lru_cache
 from typing import TypeAlias
 
 import numpy as np
-from flint import arb, ctx
+from flint import arb
 
 from recordwise.arithmetic import FloatArray
 from recordwise.errors import ExtremeDrawError, ParameterError, RangeError
-from recordwise.exact import Number, arb_float_lower, arb_float_upper, ball, rational
+from recordwise.exact import Number, arb_float_lower, arb_float_upper, ball, rational, working_precision
 from recordwise.functions import Function
 from recordwise.noise import probabilities, sampler
 from recordwise.noise.bits import BitSource, Secure
@@ -88,7 +88,8 @@ class LatticeLaw:
 
     def pmf(self, k: Integers) -> FloatArray | float:
         """P(Z = k)."""
-        return each(k, [float(p.exp().mid()) for p in self._log_pmf(k)])
+        with working_precision():
+            return each(k, [float(p.exp().mid()) for p in self._log_pmf(k)])
 
     def log_pmf(self, k: Integers) -> FloatArray | float:
         """ln P(Z = k)."""
@@ -112,18 +113,20 @@ class LatticeLaw:
 
     def sf_upper(self, k: Integers) -> FloatArray | float:
         """A float not below P(Z >= k), within two units in the last place."""
-        return each(k, [arb_float_upper(p) for p in self._tails(listed(k))])
+        with working_precision():
+            return each(k, [arb_float_upper(p) for p in self._tails(listed(k))])
 
     def sf_lower(self, k: Integers) -> FloatArray | float:
         """A float not above P(Z >= k), within two units in the last place."""
-        return each(k, [arb_float_lower(p) for p in self._tails(listed(k))])
+        with working_precision():
+            return each(k, [arb_float_lower(p) for p in self._tails(listed(k))])
 
     def quantile(self, p: Number) -> int:
         """The smallest k with P(Z <= k) >= p."""
         level = rational(p, parameter="p")
         if not 0 < level < 1:
             raise ParameterError(parameter="p", problem=f"must lie between 0 and 1, not {p}")
-        with ctx.workprec(probabilities.BITS + probabilities.GUARD):
+        with working_precision(probabilities.BITS + probabilities.GUARD):
             reach = probabilities.last_at_least(self.exponent, ball(min(level, 1 - level)))
         return -reach if 2 * level <= 1 else reach
 
@@ -142,18 +145,18 @@ class LatticeLaw:
 
     def _log_pmf(self, k: Integers) -> list[arb]:
         exponent = self.exponent
-        with ctx.workprec(probabilities.BITS + probabilities.GUARD):
+        with working_precision(probabilities.BITS + probabilities.GUARD):
             total = probabilities.normaliser(exponent).log()
             return [probabilities.drop(exponent, 0, abs(i)) - total for i in listed(k)]
 
     def _log_tails(self, starts: list[int]) -> list[arb]:
         known = probabilities.log_tails(self.exponent, [i if i >= 1 else 1 - i for i in starts])
-        with ctx.workprec(probabilities.BITS + probabilities.GUARD):
+        with working_precision(probabilities.BITS + probabilities.GUARD):
             return [known[i] if i >= 1 else (-known[1 - i].exp()).log1p() for i in starts]
 
     def _tails(self, starts: list[int]) -> list[arb]:
         known = probabilities.log_tails(self.exponent, [i if i >= 1 else 1 - i for i in starts])
-        with ctx.workprec(probabilities.BITS + probabilities.GUARD):
+        with working_precision(probabilities.BITS + probabilities.GUARD):
             return [known[i].exp() if i >= 1 else -known[1 - i].expm1() for i in starts]
 
 
@@ -162,7 +165,7 @@ def check_range(law: str, exponent: Function) -> None:
     """Refuse a law whose weights do not add up, or with P(|Z| >= 2^62) above 1e-30 (T-RANGE)."""
     if log_slope_limit(exponent) <= 1:
         raise ParameterError(parameter=law, problem="has no certified normaliser: its exponent grows too slowly")
-    with ctx.workprec(128):
+    with working_precision(128):
         if 2 * Weights(exponent, reference=0).beyond_upper(REACH) <= RARE:
             return
         exact = math.log(2) + probabilities.log_tail(exponent, REACH)

@@ -3,10 +3,8 @@
 from dataclasses import dataclass
 from fractions import Fraction
 
-from flint import ctx
-
 from recordwise.errors import ParameterError
-from recordwise.exact import Number, ball, positive
+from recordwise.exact import Number, ball, positive, working_precision
 from recordwise.functions import Function, log, x
 from recordwise.noise.calibration import scale_for_variance
 from recordwise.noise.law import LatticeLaw, check_range
@@ -126,7 +124,7 @@ def _check_polylog(rate: Fraction, offset: Fraction, power: Fraction) -> None:
     """Refuse what is not concave, and at power 1 what has no mean."""
     if power < 1:
         raise ParameterError(parameter="power", problem=f"must be at least 1, not {power}")
-    with ctx.workprec(CERTIFYING_BITS):
+    with working_precision(CERTIFYING_BITS):
         needed = ball(power - 1).exp()
         concave = ball(offset) >= needed
     if not concave:

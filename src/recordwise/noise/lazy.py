@@ -4,8 +4,9 @@ from collections.abc import Callable
 from typing import TypeAlias
 
 import numpy as np
-from flint import arb, ctx, fmpz
+from flint import arb, fmpz
 
+from recordwise.exact import working_precision
 from recordwise.noise.bits import BitSource, WordArray
 
 Enclosure: TypeAlias = Callable[[], arb]
@@ -38,7 +39,7 @@ class LazyUniform:
         """Whether the uniform lies below the real: true with exactly that probability (T-LAZY, docs/theory/noise.md)."""
         precision = max(FIRST_PRECISION, self._count + WORD_BITS)
         while True:
-            with ctx.workprec(precision):
+            with working_precision(precision):
                 bound = enclosure()
                 if self.high <= bound:
                     return True

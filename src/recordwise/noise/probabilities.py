@@ -4,9 +4,10 @@ import math
 from collections.abc import Iterable
 from functools import lru_cache
 
-from flint import arb, ctx
+from flint import arb
 
 from recordwise.arithmetic import BallArithmetic
+from recordwise.exact import bits_in_force, working_precision
 from recordwise.functions import Function
 from recordwise.noise.growth import log_slope_limit
 from recordwise.noise.sums import range_sum, tail_sum
@@ -17,21 +18,21 @@ GUARD = 64
 
 def drop(exponent: Function, start: int, end: int) -> arb:
     """f(start) - f(end), with about as many correct bits as the precision in force."""
-    with ctx.workprec(ctx.prec + GUARD):
+    with working_precision(bits_in_force() + GUARD):
         return exponent.value(BallArithmetic(), arb(start)) - exponent.value(BallArithmetic(), arb(end))
 
 
 @lru_cache(maxsize=256)
 def normaliser(exponent: Function, *, bits: int = BITS) -> arb:
     """The sum of exp(f(0) - f(|k|)) over all integers."""
-    with ctx.workprec(bits + GUARD):
+    with working_precision(bits + GUARD):
         return 1 + 2 * drop(exponent, 0, 1).exp() * tail_sum(exponent, 1, bits=bits)
 
 
 @lru_cache(maxsize=4096)
 def log_tail(exponent: Function, start: int, *, bits: int = BITS) -> arb:
     """ln P(Z >= start) for start >= 1."""
-    with ctx.workprec(bits + GUARD):
+    with working_precision(bits + GUARD):
         return (
             drop(exponent, 0, start)
             + tail_sum(exponent, start, bits=bits).log()
@@ -42,7 +43,7 @@ def log_tail(exponent: Function, start: int, *, bits: int = BITS) -> arb:
 def log_tails(exponent: Function, starts: Iterable[int]) -> dict[int, arb]:
     """ln P(Z >= start) for many starts >= 1: each tail is a range and the next tail."""
     found: dict[int, arb] = {}
-    with ctx.workprec(BITS + GUARD):
+    with working_precision(BITS + GUARD):
         total = normaliser(exponent).log()
         above: tuple[int, arb] | None = None
         for start in sorted(set(starts), reverse=True):
@@ -57,7 +58,7 @@ def log_tails(exponent: Function, starts: Iterable[int]) -> dict[int, arb]:
 
 def tail(exponent: Function, start: int, *, bits: int = BITS) -> arb:
     """P(Z >= start) for any integer start, with relative accuracy."""
-    with ctx.workprec(bits + GUARD):
+    with working_precision(bits + GUARD):
         if start >= 1:
             return log_tail(exponent, start, bits=bits).exp()
         return -log_tail(exponent, 1 - start, bits=bits).expm1()
@@ -67,7 +68,7 @@ def absolute_moment(exponent: Function, power: int) -> arb:
     """E |Z|**power, infinite where it is not certified finite."""
     if log_slope_limit(exponent) <= power + 1:
         return arb.pos_inf()
-    with ctx.workprec(BITS + GUARD):
+    with working_precision(BITS + GUARD):
         return 2 * drop(exponent, 0, 1).exp() * tail_sum(exponent, 1, moment=power) / normaliser(exponent)
 
 

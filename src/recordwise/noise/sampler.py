@@ -6,9 +6,9 @@ from dataclasses import dataclass, replace
 from typing import TypeAlias
 
 import numpy as np
-from flint import arb, ctx
+from flint import arb
 
-from recordwise.exact import ball
+from recordwise.exact import ball, bits_in_force
 from recordwise.noise import fixed
 from recordwise.noise.bits import BitSource, WordArray
 from recordwise.noise.lazy import LazyUniform
@@ -105,5 +105,5 @@ def tail_table(table: Table) -> Table:
 def tail_share(table: Table) -> arb:
     """The exact mass of the tail over the weight its row was given, at the precision in force."""
     side, start = table.side, table.tail_start
-    beyond = side.relative(start) * tail_sum(side.exponent, start, bits=ctx.prec)
+    beyond = side.relative(start) * tail_sum(side.exponent, start, bits=bits_in_force())
     return ball(table.scale * side.copies(start) / table.weights[table.tail_row]) * beyond

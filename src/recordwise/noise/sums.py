@@ -6,10 +6,11 @@ Euler-Maclaurin formula takes over, with a rigorous integral and a remainder bou
 
 from functools import lru_cache
 
-from flint import acb, arb, arb_series, ctx
+from flint import acb, arb, arb_series
 
 from recordwise.arithmetic import BallArithmetic
 from recordwise.errors import ParameterError
+from recordwise.exact import bits_in_force, working_length, working_precision
 from recordwise.functions import Function
 from recordwise.noise.balls import HolomorphicArithmetic, SeriesArithmetic
 from recordwise.noise.growth import log_slope_lower
@@ -36,24 +37,16 @@ class Weights:
 
     def taylor(self, k: int, length: int) -> list[arb]:
         """The coefficients about k."""
-        cap = ctx.cap
-        try:
-            ctx.cap = length
+        with working_length(length):
             x = arb_series([arb(k), 1])
             series = x**self.moment * (self._base - self.exponent.value(SeriesArithmetic(), x)).exp()
             return [series[i] for i in range(length)]
-        finally:
-            ctx.cap = cap
 
     def spread(self, k: int) -> int:
         """About how many steps from k the exponent takes to grow by one; guides the work, certifies nothing."""
-        cap = ctx.cap
-        try:
-            ctx.cap = 2
+        with working_length(2):
             slope = self.exponent.value(SeriesArithmetic(), arb_series([arb(k), 1]))[1]
             return int((1 / slope).mid().floor().unique_fmpz())
-        finally:
-            ctx.cap = cap
 
     def growth(self, start: int, end: int) -> float:
         """About f(end) - f(start)."""
@@ -82,7 +75,7 @@ def range_sum(exponent: Function, start: int, end: int, *, moment: int = 0, bits
 def _accurate(exponent: Function, start: int, end: int | None, moment: int, bits: int) -> arb:
     precision = bits + 48
     while precision <= MOST_PRECISION:
-        with ctx.workprec(precision):
+        with working_precision(precision):
             total = _sum(Weights(exponent, reference=start, moment=moment), start, end)
             if total.is_finite() and total.rel_accuracy_bits() >= bits:
                 return total
@@ -107,7 +100,7 @@ def _sum(weights: Weights, start: int, end: int | None) -> arb:
 
 def _cut(weights: Weights, start: int) -> int:
     """A point from which on all weights together are negligible at the precision in force."""
-    small = weights.at(start) * arb(2) ** (-ctx.prec)
+    small = weights.at(start) * arb(2) ** (-bits_in_force())
     step = 1
     while not weights.beyond_upper(start + step) <= small:
         step *= 2
@@ -118,7 +111,7 @@ def _cut(weights: Weights, start: int) -> int:
 
 def _radius_needed() -> int:
     """At this radius the best order of the formula leaves less than the precision in force, with room for growth."""
-    return int(ctx.prec) // 7 + 4
+    return bits_in_force() // 7 + 4
 
 
 def _euler_maclaurin(weights: Weights, start: int, end: int, radius: int) -> arb:
@@ -135,7 +128,7 @@ def _euler_maclaurin(weights: Weights, start: int, end: int, radius: int) -> arb
 
 def _order(radius: int) -> tuple[int, arb]:
     """The even order 2q and the factor 8 (2q)!/(2 pi r)^(2q) of the remainder, about as small as the precision in force."""
-    base, wanted = 2 * arb.pi() * radius, arb(2) ** (-ctx.prec - 16)
+    base, wanted = 2 * arb.pi() * radius, arb(2) ** (-bits_in_force() - 16)
     order, factor = 2, 16 / base**2
     while not factor < wanted and order < 6 * radius:
         factor *= (order + 1) * (order + 2) / base**2

@@ -9,10 +9,10 @@ from functools import lru_cache
 from typing import TypeAlias
 
 import numpy as np
-from flint import arb, ctx
+from flint import arb
 
 from recordwise.errors import ParameterError
-from recordwise.exact import arb_float_lower, ball
+from recordwise.exact import arb_float_lower, ball, working_precision
 from recordwise.functions import Function
 from recordwise.noise.alias import SLOTS, TOTAL, alias_slots
 from recordwise.noise.bits import WordArray
@@ -81,7 +81,7 @@ class Table:
 @lru_cache(maxsize=256)
 def table_for(side: Side) -> Table:
     """The table of one part of a law."""
-    with ctx.workprec(precision_for(side.exponent, side.first)):
+    with working_precision(precision_for(side.exponent, side.first)):
         return certified(side, cut(side.exponent, first=side.first, inflection=side.inflection))
 
 

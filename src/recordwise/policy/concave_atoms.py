@@ -5,10 +5,10 @@ from fractions import Fraction
 from functools import lru_cache
 from typing import Any, TypeVar
 
-from flint import arb, ctx
+from flint import arb
 
 from recordwise.errors import ParameterError, shown
-from recordwise.exact import ball, fraction_text, moderate
+from recordwise.exact import ball, constant_ball, fraction_text, moderate, working_precision
 from recordwise.functions import CONSTANT_BITS, Function
 from recordwise.policy.atoms import Atom, check_steps
 from recordwise.policy.evaluators import Evaluator, Steps
@@ -76,7 +76,7 @@ class AdditiveTable(Atom):
     def value(self, evaluator: Evaluator[T], columns: dict[str, T]) -> T:
         x = columns[self.measure.name]
         count = evaluator.pieces(x, self.measure, self.measure.step)
-        last = evaluator.constant(ball(self.steps[-1][1]))
+        last = evaluator.constant(constant_ball(self.steps[-1][1]))
         beyond = evaluator.maximum(last, from_pure(evaluator, self.epsilon(evaluator, columns)))
         return evaluator.if_positive(x, evaluator.step_up(count, self.steps, beyond))
 
@@ -109,7 +109,7 @@ class Transformed(Atom):
 
     def shift(self, evaluator: Evaluator[T], columns: dict[str, T]) -> T:
         rise = self.function.increase(evaluator, columns[self.measure.name])
-        return evaluator.add(rise, evaluator.constant(ball(self.grid)))
+        return evaluator.add(rise, evaluator.constant(constant_ball(self.grid)))
 
     def to_json(self) -> dict[str, Any]:
         return {
@@ -147,7 +147,7 @@ class LaplaceTransform(Transformed):
             raise ParameterError(parameter="grid", problem=f"must be at most {LARGEST_GRID} times laplace_scale")
 
     def epsilon(self, evaluator: Evaluator[T], columns: dict[str, T]) -> T:
-        scaled = evaluator.divide(self.shift(evaluator, columns), evaluator.constant(ball(self.scale)))
+        scaled = evaluator.divide(self.shift(evaluator, columns), evaluator.constant(constant_ball(self.scale)))
         return evaluator.if_positive(columns[self.measure.name], scaled)
 
     def value(self, evaluator: Evaluator[T], columns: dict[str, T]) -> T:
@@ -180,7 +180,7 @@ def laplace_zcdp(evaluator: Evaluator[T], epsilon: T, one_step: Fraction) -> T:
 @lru_cache(maxsize=1024)
 def _laplace_gap(one_step: Fraction) -> arb:
     """1 - e1/sinh(e1)."""
-    with ctx.workprec(2 * CONSTANT_BITS):
+    with working_precision(2 * CONSTANT_BITS):
         step = ball(one_step)
         return arb(1) - step / step.sinh()
 

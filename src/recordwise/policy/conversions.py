@@ -4,10 +4,10 @@ import math
 from collections.abc import Callable
 from fractions import Fraction
 
-from flint import arb, ctx
+from flint import arb
 
 from recordwise.errors import ParameterError
-from recordwise.exact import Number, arb_float_upper, ball, float_upper, positive
+from recordwise.exact import Number, arb_float_upper, ball, float_upper, positive, working_precision
 from recordwise.policy.concave_atoms import from_pure, laplace_zcdp
 from recordwise.policy.evaluators import BallEvaluator
 from recordwise.policy.policy import Policy
@@ -37,7 +37,7 @@ def epsilon(rho: float, delta: float) -> float:
     if math.isinf(rho):
         return math.inf
     best = _least(lambda t: _epsilon_float(rho, delta, math.exp(t)))
-    with ctx.workprec(PRECISION):
+    with working_precision(PRECISION):
         return max(0.0, arb_float_upper(_epsilon_at(arb(rho), arb(delta), arb(math.exp(best)))))
 
 
@@ -80,7 +80,7 @@ def _largest(fits: Callable[[float], bool]) -> float:
 
 def gdp_delta(mu: float, target: float) -> float:
     """The delta of mu-Gaussian DP at an epsilon, rounded up."""
-    with ctx.workprec(PRECISION):
+    with working_precision(PRECISION):
         m, e = arb(mu), arb(target)
         return arb_float_upper(_phi(m / 2 - e / m) - e.exp() * _phi(-m / 2 - e / m))
 
@@ -115,7 +115,7 @@ def gdp_epsilon_of(rho: float, delta: float) -> float:
 
 def pure_to_zcdp(pure: float) -> float:
     """The best zCDP loss that follows from pure epsilon alone, eps*tanh(eps/2), rounded up (T-PURE)."""
-    with ctx.workprec(PRECISION):
+    with working_precision(PRECISION):
         return arb_float_upper(from_pure(BALLS, arb(check_loss(pure, "pure"))))
 
 
@@ -124,7 +124,7 @@ def discrete_laplace_zcdp(scale: Number, shift: int) -> float:
     if isinstance(shift, bool) or not isinstance(shift, int) or shift < 0:
         raise ParameterError(parameter="shift", problem="must be a whole number that is not negative")
     one_step = 1 / positive(scale, parameter="scale")
-    with ctx.workprec(PRECISION):
+    with working_precision(PRECISION):
         return arb_float_upper(laplace_zcdp(BALLS, ball(one_step * shift), one_step))
 
 
@@ -140,7 +140,7 @@ def delta_at(rho: float, target: float) -> float:
         return less * (order * rho - target) - t + order * (t - math.log1p(less))
 
     best = _least(log_delta)
-    with ctx.workprec(PRECISION):
+    with working_precision(PRECISION):
         less = arb(math.exp(best))
         order = 1 + less
         value = (less * (order * arb(rho) - arb(target))).exp() / less * ((less / order).log() * order).exp()

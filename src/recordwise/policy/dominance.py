@@ -12,10 +12,8 @@ from fractions import Fraction
 from itertools import product
 from typing import Any
 
-from flint import ctx
-
 from recordwise.errors import ParameterError, RecordError
-from recordwise.exact import ball
+from recordwise.exact import ball, working_precision
 from recordwise.policy.atoms import Outside
 from recordwise.policy.conditions import holds
 from recordwise.policy.cover import Sum, cover, separable_bound
@@ -56,7 +54,7 @@ def dominates(budget: Policy, policy: Policy, *, seconds: float) -> Verdict:
         raise ParameterError(parameter="other", problem=f"must be a Policy, not {type(policy).__name__}")
     check_one_measure_a_name({*budget.measures(), *policy.measures()})
     deadline = time.monotonic() + seconds
-    with ctx.workprec(PRECISION):
+    with working_precision(PRECISION):
         for name, limit, spent in (("rho", budget.rho, policy.rho), ("delta", budget.delta_terms, policy.delta_terms)):
             try:
                 witness = find_excess(spent, limit, deadline)

@@ -5,11 +5,11 @@ from fractions import Fraction
 from typing import Any
 
 import numpy as np
-from flint import arb, ctx
+from flint import arb
 
 from recordwise.arithmetic import FloatArray
 from recordwise.errors import RecordError
-from recordwise.exact import arb_float_upper, ball, float_upper
+from recordwise.exact import arb_float_upper, ball, float_upper, working_precision
 from recordwise.policy.atoms import Atom, One, Outside, SelectionDelta
 from recordwise.policy.columns import (
     NEGATIVE,
@@ -39,7 +39,7 @@ def evaluate_upper(terms: Terms, records: Any) -> Any:
         groups, amounts = canonical_record(terms, records)
         if (exact := exact_sum(terms, groups, amounts)) is not None:
             return float_upper(exact)
-        with ctx.workprec(PRECISION):
+        with working_precision(PRECISION):
             return arb_float_upper(terms_ball(terms, groups, {name: ball(value) for name, value in amounts.items()}))
     return _Table(terms, records).losses()
 

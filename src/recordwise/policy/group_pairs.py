@@ -4,10 +4,10 @@ import math
 from collections.abc import Iterable, Sequence
 from dataclasses import dataclass
 
-from flint import arb, ctx
+from flint import arb
 
 from recordwise.errors import ParameterError, shown
-from recordwise.exact import arb_float_upper
+from recordwise.exact import arb_float_upper, working_precision
 from recordwise.policy.conversions import PRECISION, delta_at
 from recordwise.policy.groups import checked_loss, group_loss
 
@@ -64,12 +64,12 @@ def _lost(near: GroupPair, far: GroupPair) -> float:
 
 
 def _lost_at(near: GroupPair, far: GroupPair, epsilon: float) -> float:
-    with ctx.workprec(PRECISION):
+    with working_precision(PRECISION):
         return _sum_upper(arb(near.delta), arb(epsilon).exp() * arb(far.delta), arb(delta_at(near.rho, epsilon)))
 
 
 def _sum_upper(*parts: arb) -> float:
-    with ctx.workprec(PRECISION):
+    with working_precision(PRECISION):
         return min(1.0, arb_float_upper(sum(parts, arb(0))))
 
 

@@ -4,10 +4,10 @@ import math
 from collections.abc import Callable, Iterable, Sequence
 from typing import Any
 
-from flint import arb, ctx
+from flint import arb
 
 from recordwise.errors import GroupLossError, ParameterError, shown
-from recordwise.exact import arb_float_upper, float_upper, nonnegative
+from recordwise.exact import arb_float_upper, float_upper, nonnegative, working_precision
 from recordwise.policy.columns import is_record
 from recordwise.policy.policy import Policy
 
@@ -31,7 +31,7 @@ def group_loss(losses: Iterable[float], *, bound: str = "tight", deltas: Iterabl
         raise ParameterError(parameter="bound", problem=f"must be one of {', '.join(BOUNDS)}, not {shown(bound)}")
     if math.inf in values:
         return math.inf
-    with ctx.workprec(PRECISION):
+    with working_precision(PRECISION):
         return BOUNDS[bound](values)
 
 
@@ -88,7 +88,7 @@ def group_loss_by_cell(shifts: Iterable[Any], loss_at_shift: Callable[[Any], flo
 
     A count's shift is the number of the group's rows in the cell, a sum's the sum of their values, pieces for split rows.
     """
-    with ctx.workprec(PRECISION):
+    with working_precision(PRECISION):
         losses = (checked_loss(loss_at_shift(shift), parameter="loss_at_shift") for shift in shifts)
         return arb_float_upper(sum((arb(loss) for loss in losses), arb(0)))
 

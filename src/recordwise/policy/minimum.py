@@ -1,9 +1,7 @@
 """The smallest loss any record can have (PolicyMin)."""
 
-from flint import ctx
-
 from recordwise.errors import ParameterError, RecordError
-from recordwise.exact import arb_float_upper, ball
+from recordwise.exact import arb_float_upper, ball, working_precision
 from recordwise.policy.evaluate import PRECISION, terms_ball
 from recordwise.policy.policy import Policy
 from recordwise.policy.regions import Region, regions
@@ -11,7 +9,7 @@ from recordwise.policy.regions import Region, regions
 
 def minimum(policy: Policy) -> float:
     """The smallest loss over all regions; every atom is smallest where the amounts are."""
-    with ctx.workprec(PRECISION):
+    with working_precision(PRECISION):
         parts = regions(policy.rho, policy.measures())
         if parts is None:
             raise ParameterError(

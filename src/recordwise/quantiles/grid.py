@@ -7,10 +7,9 @@ from math import floor
 from typing import Literal
 
 import numpy as np
-from flint import ctx
 
 from recordwise.errors import ParameterError
-from recordwise.exact import Number, ball, midpoint, nonnegative, positive
+from recordwise.exact import Number, ball, midpoint, nonnegative, positive, working_precision
 
 MOST_BITS = 12
 PRECISION = 192
@@ -81,7 +80,7 @@ def _steps(grid: Grid, step: Fraction) -> tuple[int, ...]:
 
 def _log_point(grid: Grid, share: Fraction, step: Fraction) -> int:
     for precision in (PRECISION, 4 * PRECISION):
-        with ctx.workprec(precision):
+        with working_precision(precision):
             point = ball(grid.low / step) * (ball(grid.high / grid.low).log() * ball(share)).exp()
             lower, upper = floor(midpoint(point.lower())), floor(midpoint(point.upper()))
             if lower == upper:

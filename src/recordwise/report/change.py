@@ -8,10 +8,10 @@ from collections.abc import Callable, Mapping, Sequence
 from fractions import Fraction
 from typing import Any, TypeVar
 
-from flint import arb, ctx
+from flint import arb
 
 from recordwise.errors import GroupLossError
-from recordwise.exact import arb_float_upper, ball, float_upper
+from recordwise.exact import arb_float_upper, ball, constant_ball, float_upper, working_precision
 from recordwise.policy.atoms import Atom, Square
 from recordwise.policy.concave_atoms import (
     Additive,
@@ -46,7 +46,7 @@ def change_upper(parts: Sequence[Part], record: Mapping[str, Any], other: Mappin
     """The loss of ``record`` in place of ``other``, equal to it but for the values of measures; rounded up (T-VALUE)."""
     if not has_band(parts):
         raise GroupLossError(reason="another value may mean another cell, or keys were selected privately")
-    with ctx.workprec(PRECISION):
+    with working_precision(PRECISION):
         return arb_float_upper(sum((_part_ball(part, record, other) for part in parts), arb(0)))
 
 
@@ -103,12 +103,12 @@ def gap(evaluator: Evaluator[T], x: T, y: T) -> T:
 
 def _transformed(atom: Transformed, evaluator: Evaluator[T], x: T, y: T) -> T:
     rise = gap(evaluator, atom.function.increase(evaluator, x), atom.function.increase(evaluator, y))
-    shift = evaluator.add(rise, evaluator.constant(ball(atom.grid)))
+    shift = evaluator.add(rise, evaluator.constant(constant_ball(atom.grid)))
     apart = gap(evaluator, x, y)
     if isinstance(atom, GaussianTransform):
         return evaluator.if_positive(apart, evaluator.power(shift, Fraction(2)))
     if isinstance(atom, LaplaceTransform):
-        epsilon = evaluator.divide(shift, evaluator.constant(ball(atom.scale)))
+        epsilon = evaluator.divide(shift, evaluator.constant(constant_ball(atom.scale)))
         return evaluator.if_positive(apart, laplace_zcdp(evaluator, epsilon, atom.grid / atom.scale))
     raise TypeError(type(atom).__name__)
 

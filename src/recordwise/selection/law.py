@@ -6,10 +6,10 @@ from fractions import Fraction
 from functools import lru_cache
 
 import numpy as np
-from flint import arb, ctx
+from flint import arb
 
 from recordwise.errors import ParameterError
-from recordwise.exact import Number, arb_float_upper, float_upper, positive, rational, sqrt_upper
+from recordwise.exact import Number, arb_float_upper, float_upper, positive, rational, sqrt_upper, working_precision
 from recordwise.noise import DiscreteGaussian
 from recordwise.noise.probabilities import tail
 
@@ -68,7 +68,7 @@ class SelectionLaw:
             raise ParameterError(parameter="pieces", problem="must not be negative")
         rho = Fraction(sum(count**2 for count in counts)) / (2 * self.sigma**2)
         exponent = self.noise.exponent
-        with ctx.workprec(PRECISION):
+        with working_precision(PRECISION):
             hidden = arb(1)
             for count in counts:
                 hidden *= tail(exponent, 1 - (self.threshold - count), bits=PRECISION) if count else arb(1)
