@@ -13,7 +13,7 @@ from recordwise.errors import PlanError
 from recordwise.plan.column_types import is_value
 from recordwise.plan.fields import Expression, Field, Literal, Prefix
 from recordwise.plan.predicates import And, Compare, In, IsNull, Not, Operand, Or, Predicate
-from recordwise.plan.schema import Schema
+from recordwise.plan.schema import LARGEST_BOUND_STEPS, Schema
 from recordwise.plan.splitting import Splitting, Threshold, threshold_steps
 from recordwise.policy import By
 from recordwise.policy.literals import Truth
@@ -80,7 +80,15 @@ def _compare(predicate: Compare, operand: exp.Expr, schema: Schema) -> exp.Expr:
         if operator in ("=", "<>") and steps.denominator != 1:
             return _where_known(operand, exp.true() if operator == "<>" else exp.false())
         literal = Fraction(math.ceil(steps) if operator in ("<", ">=") else math.floor(steps))
+        if not is_value(literal, "integer"):
+            # Left to compare with such a constant, Spark selects NULL.
+            return _where_known(operand, exp.true() if _always(operator, literal) else exp.false())
     return exp.Paren(this=_COMPARISONS[operator](this=operand, expression=constant(literal)))
+
+
+def _always(operator: str, literal: Fraction) -> bool:
+    """What the comparison is of every number with a constant above or below all of them."""
+    return operator == "<>" or (operator != "=" and operator.startswith("<") == (literal > 0))
 
 
 def _where_known(operand: exp.Expr, value: exp.Expr) -> exp.Expr:
@@ -117,19 +125,23 @@ def prefix_tree(text: exp.Expr, length: int) -> exp.Expr:
 def threshold_tree(measure: str, at: Threshold, schema: Schema) -> exp.Expr:
     """The threshold that holds for a record, in steps."""
     if not isinstance(at, By):
-        return constant(threshold_steps(at, measure, schema))
+        return _steps(at, measure, schema)
     if at.default is None:
         raise PlanError(problems=(f"the thresholds of '{measure}' by '{at.column.name}' need a default",))
     operand = Prefix(at.column.name, at.column.length) if at.column.length else Field(at.column.name)
     branches = [
         exp.If(
             this=predicate_tree(Compare(operand, "=", value), schema),
-            true=constant(threshold_steps(each, measure, schema)),
+            true=_steps(each, measure, schema),
         )
         for value, each in at.values
     ]
-    default = constant(threshold_steps(at.default, measure, schema))
-    return exp.Paren(this=exp.Case(ifs=branches, default=default))
+    return exp.Paren(this=exp.Case(ifs=branches, default=_steps(at.default, measure, schema)))
+
+
+def _steps(at: Fraction, measure: str, schema: Schema) -> exp.Expr:
+    """A threshold in steps. One that no record reaches says no less if it is the most steps a record can have."""
+    return constant(min(threshold_steps(at, measure, schema), LARGEST_BOUND_STEPS))
 
 
 def pieces_tree(splitting: Splitting, schema: Schema) -> exp.Expr:
