@@ -95,3 +95,27 @@ def test_totals_just_below_the_limit_do_not_wrap():
     keys = Keys.of({"code": ["a1", "a2", "a3"]})
     levels = query().group_by(keys=keys).levels(*prefix("code", [1, 2])).sum("emp", M)
     assert totals(table, Plan(schema=schema, queries=(levels,))) == [[[2**62 + 4]], [[2**61, 2**61 - 1, 5]]]
+
+
+@pytest.mark.parametrize(
+    ("groups", "why"),
+    [
+        ([1, 1, 1], "each cell fits, their total of 3 * 2^62 does not fit 63 bits"),
+        ([2, 1, 0], "a cell of 2^63 has its highest bit set, which reads as a negative number"),
+        ([4, 1, 0], "a cell of 2^64 has nothing in its low word"),
+    ],
+    ids=["total", "sign", "high word"],
+)
+def test_sums_that_64_bits_cannot_add_up_are_left_to_the_engine(groups, why, monkeypatch):
+    """Each part of the guard alone keeps one of these from wrapping: dropping it gives a wrong total."""
+    schema = Schema.of(unit="id", measures={"emp": Measure.of("emp", step=1, bound=2**62)}, columns={"code": "text"})
+    codes = [f"a{place}" for place, count in enumerate(groups) for _ in range(count)]
+    table = pa.table({"id": range(len(codes)), "emp": [2**62] * len(codes), "code": codes})
+    keys = Keys.of({"code": ["a0", "a1", "a2"]})
+    levels = query().group_by(keys=keys).levels(*prefix("code", [1, 2])).sum("emp", M)
+    coded = []
+    real = rolling.CodedCells.of
+    monkeypatch.setattr(rolling.CodedCells, "of", lambda *given: coded.append(real(*given)) or coded[-1])
+    wanted = [[[sum(groups) * 2**62]], [[count * 2**62 for count in groups]]]
+    assert totals(table, Plan(schema=schema, queries=(levels,))) == wanted, why
+    assert coded == [None]

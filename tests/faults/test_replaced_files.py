@@ -9,8 +9,10 @@ import pytest
 
 import recordwise as rw
 from recordwise.engines import DuckDB
+from recordwise.engines.connection import Connection
 from recordwise.errors import RecordwiseError, SourceError
 from recordwise.ledger_audit import verify
+from recordwise.policy import constant
 from small_release import generous, question, records, session, write_records
 
 
@@ -69,6 +71,56 @@ def test_a_file_changed_while_it_is_read_is_refused_and_nothing_is_charged(tmp_p
             opened.run(question())
         assert "done" in state
         assert [event.kind for event in opened.history()] == ["opened"]
+
+
+@pytest.mark.parametrize("change", CHANGES, ids=lambda change: change.__name__)
+def test_a_file_changed_while_it_is_validated_is_refused_and_nothing_is_charged(
+    tmp_path, file, change, monkeypatch
+) -> None:
+    """What was validated is what was there before: the mark is taken first."""
+    check = DuckDB._check_records
+
+    def changing(engine) -> None:
+        check(engine)
+        change(file)
+
+    monkeypatch.setattr(DuckDB, "_check_records", changing)
+    with session(file, tmp_path / "l", generous()) as opened:
+        opened.validate()
+        monkeypatch.setattr(DuckDB, "_check_records", check)
+        with pytest.raises(SourceError, match="changed since they were validated"):
+            opened.run(question())
+        assert "charged" not in [event.kind for event in opened.history()]
+
+
+READERS = {
+    "totals": lambda opened: opened.run(question()),
+    "split table": lambda opened: opened.run_foreign(lambda rows: rows.slice(0, 0), split={"emp": 50}, rho=1),
+    "losses": lambda opened: opened.loss_summary(constant(1)),
+    "losses of firms": lambda opened: opened.firm_loss_summary(constant(1)),
+    "owner": lambda opened: opened.owner_view().loss_bins([constant(1)]),
+}
+
+
+@pytest.mark.parametrize("reader", READERS)
+def test_every_pass_looks_at_the_file_once_more_when_it_is_over(tmp_path, file, reader, monkeypatch) -> None:
+    """The file changes after the last statement has read it; what was read could be half of each."""
+    done = {"count": 0}
+
+    def changing(connection, tree):
+        found = fetch(connection, tree)
+        moved_over(file)
+        done["count"] += 1
+        return found
+
+    fetch = Connection.fetch
+    with session(file, tmp_path / "l", generous()) as opened:
+        opened.validate()
+        monkeypatch.setattr(Connection, "fetch", changing)
+        with pytest.raises(SourceError, match="changed since they were validated"):
+            READERS[reader](opened)
+        assert done["count"]
+        assert "charged" not in [event.kind for event in opened.history()]
 
 
 def test_a_file_that_vanishes_after_it_was_opened_is_refused_in_our_own_words(tmp_path, file) -> None:

@@ -1,7 +1,8 @@
 """Bugs of the kind that break guarantees, planted in the real code where such a bug would live, and what catches each."""
 
+import threading
 from collections.abc import Callable, Iterator
-from contextlib import contextmanager
+from contextlib import contextmanager, nullcontext
 from dataclasses import dataclass, replace
 from fractions import Fraction
 from typing import Any
@@ -11,13 +12,17 @@ import pyarrow as pa
 import pytest
 
 import recordwise.describing as describing
+import recordwise.engines.passes as passes
 import recordwise.engines.untyped as untyped
 import recordwise.plan.analysis as analysis
 import recordwise.plan.column_types as column_types
 import recordwise.plan.keys as keys
 import recordwise.release as release
 import recordwise.session as session
+from recordwise.auditing import threads
 from recordwise.auditing.audit import CELLS
+from recordwise.engines.duckdb_store import DuckDBStore
+from recordwise.engines.engine import Engine
 from recordwise.engines.passes import Passes
 from recordwise.engines.results import TableTotals
 from recordwise.functions import x
@@ -34,12 +39,12 @@ from recordwise.sensitive import Sensitive
 
 Patch = pytest.MonkeyPatch
 NARROWER = Fraction(9, 10)
-REFUSALS, FORKS = "refusals", "forked processes"
+REFUSALS, FORKS, THREADS = "refusals", "forked processes", "threads"
 
 
 @dataclass(frozen=True)
 class Bug:
-    """A bug, where it is planted, and what catches it: names of the audit's catalogue, or one of its other two checks."""
+    """A bug, where it is planted, and what catches it: names of the audit's catalogue, or one of its other checks."""
 
     name: str
     place: str
@@ -127,9 +132,9 @@ def policy_of_the_file(patch: Patch) -> None:
 
 
 def keys_from_data(patch: Patch) -> None:
-    def table(passes: Passes, plan: Any, base: Any, asked: Any, names: Any, *more: Any) -> TableTotals:
-        found = passes.store.of_cells(found_cells_tree(base, asked, names, asked.totals[0]))
-        return passes._totals_at(typed_cells(found, asked, passes.schema), base, asked, names, *more)
+    def table(held: Passes, plan: Any, base: Any, asked: Any, names: Any, *more: Any) -> TableTotals:
+        found = held.store.of_cells(found_cells_tree(base, asked, names, asked.totals[0]))
+        return held._totals_at(typed_cells(found, asked, held.schema), base, asked, names, *more)
 
     patch.setattr(Passes, "_table", table)
 
@@ -137,8 +142,8 @@ def keys_from_data(patch: Patch) -> None:
 def dropped_empty_cells(patch: Patch) -> None:
     exact = Passes._totals_at
 
-    def with_records(passes: Passes, *given: Any) -> TableTotals:
-        found = exact(passes, *given)
+    def with_records(held: Passes, *given: Any) -> TableTotals:
+        found = exact(held, *given)
         totals = found.totals.reveal()
         kept = pa.array([int(total) != 0 for total in totals.column(0).to_pylist()])
         return replace(found, cells=found.cells.filter(kept), totals=Sensitive(totals.filter(kept)))
@@ -191,6 +196,42 @@ def any_type_for_a_group(patch: Patch) -> None:
 def types_from_values(patch: Patch) -> None:
     for module in (session, describing, untyped):
         patch.setattr(module, "is_untyped", lambda given: False)
+
+
+def racing_passes(patch: Patch) -> None:
+    """Nobody waits for a turn, all use the same names, and threads are switched when it hurts: when each has filled its cells
+    and none has read them. One statement at a time, as DuckDB itself sees to."""
+    together, statement = threading.Barrier(threads.THREADS), threading.RLock()
+    opened, keep, coded = Engine.__init__, DuckDBStore.keep_cells, Passes._coded
+
+    def without_turns(engine: Engine, *given: Any, **more: Any) -> None:
+        opened(engine, *given, **more)
+        engine._turn = nullcontext()  # type: ignore[assignment]
+
+    def keep_over(store: DuckDBStore, name: str, tree: Any) -> None:
+        with statement:
+            store.drop(name)
+            keep(store, name, tree)
+        together.wait(60)
+
+    def read_together(*given: Any) -> Any:
+        found = coded(*given)
+        together.wait(60)
+        return found
+
+    def one_at_a_time(method: Callable[..., Any]) -> Callable[..., Any]:
+        def alone(*given: Any) -> Any:
+            with statement:
+                return method(*given)
+
+        return alone
+
+    for name in ("lend", "drop", "of_cells"):
+        patch.setattr(DuckDBStore, name, one_at_a_time(getattr(DuckDBStore, name)))
+    patch.setattr(Engine, "__init__", without_turns)
+    patch.setattr(passes, "own_name", lambda stem: stem)
+    patch.setattr(DuckDBStore, "keep_cells", keep_over)
+    patch.setattr(Passes, "_coded", read_together)
 
 
 NARROW_IN = (
@@ -316,5 +357,12 @@ BUGS = (
         types_from_values,
         (REFUSALS,),
         sign="depends on the records",
+    ),
+    Bug(
+        "racing passes",
+        "`Engine`: no turns, and working tables under the same names",
+        racing_passes,
+        (THREADS,),
+        sign="records of another",
     ),
 )

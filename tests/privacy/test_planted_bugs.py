@@ -5,12 +5,13 @@ import sys
 from pathlib import Path
 
 import pytest
-from planted_bugs import BUGS, FORKS, REFUSALS, Bug
+from planted_bugs import BUGS, FORKS, REFUSALS, THREADS, Bug
 
 from recordwise.auditing import Finding, Runs, audit
 from recordwise.auditing.catalogue import CATALOGUE
 from recordwise.auditing.forking import audit_forks
 from recordwise.auditing.refusals import audit_refusals
+from recordwise.auditing.threads import audit_threads
 
 PAGE = Path(__file__).parents[2] / "docs" / "audit.md"
 FORKING = f"""
@@ -30,6 +31,8 @@ def findings(name: str, folder: Path, how: Runs, *, planted: bool) -> list[Findi
     """What one check of the audit says."""
     if name == REFUSALS:
         return audit_refusals(folder, how)
+    if name == THREADS:
+        return [audit_threads(folder, how)]
     if name == FORKS:
         command = [sys.executable, "-c", FORKING] if planted else [sys.executable, "-m", "recordwise.auditing.forking"]
         return [audit_forks(folder, command=command)]

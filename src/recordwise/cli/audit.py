@@ -72,10 +72,11 @@ def examined(named: Named, how: "Runs", *, quiet: bool, whole: bool) -> "list[Fi
     from recordwise.auditing import audit as audited
     from recordwise.auditing.forking import audit_forks
     from recordwise.auditing.refusals import audit_refusals
+    from recordwise.auditing.threads import audit_threads
     from recordwise.cli import screen
 
     found: list[Finding] = []
-    with screen.progress(len(named) * how.runs + 2 * whole, quiet=quiet) as tell:
+    with screen.progress(len(named) * how.runs + 3 * whole, quiet=quiet) as tell:
         for _, make in named:
             found += audited(make(), how, tell=tell)
         if whole:
@@ -84,6 +85,8 @@ def examined(named: Named, how: "Runs", *, quiet: bool, whole: bool) -> "list[Fi
                 found += audit_refusals(Path(folder), how)
                 tell("forked processes")
                 found.append(audit_forks(Path(folder)))
+                tell("threads that share a session")
+                found.append(audit_threads(Path(folder), how))
     return found
 
 

@@ -9,7 +9,7 @@ from recordwise.engines.connection import Connection, failure
 from recordwise.engines.postgres import postgres_columns
 from recordwise.engines.sas import sas_columns
 from recordwise.engines.sources import CsvFiles, Frame, ParquetFiles, Postgres, Relation, SasFiles, Source
-from recordwise.errors import SourceError
+from recordwise.errors import RecordwiseError, SourceError
 from recordwise.plan.records import MOST_DIGITS, SOURCE, Stored
 from recordwise.plan.schema import Schema
 
@@ -40,13 +40,17 @@ def _described(connection: Connection, source: Source, schema: Schema) -> dict[s
     if isinstance(source, SasFiles):
         return sas_columns(source, schema)
     try:
-        types = _bind(connection.duckdb, source)
-    except duckdb.Error as error:
+        types = _bind(connection.duckdb, source, schema)
+    except RecordwiseError:
+        raise
+    except Exception as error:
         raise failure(error) from None
     return {name: _stored(kind) for name, kind in types.items()}
 
 
-def _bind(connection: duckdb.DuckDBPyConnection, source: ParquetFiles | CsvFiles | Frame | Relation) -> dict[str, Any]:
+def _bind(
+    connection: duckdb.DuckDBPyConnection, source: ParquetFiles | CsvFiles | Frame | Relation, schema: Schema
+) -> dict[str, Any]:
     if isinstance(source, ParquetFiles):
         relation = connection.read_parquet([str(path) for path in source.paths])
         relation.create_view(SOURCE)
@@ -54,7 +58,12 @@ def _bind(connection: duckdb.DuckDBPyConnection, source: ParquetFiles | CsvFiles
         relation = _csv(connection, source)
         relation.create_view(SOURCE)
     elif isinstance(source, Frame):
-        connection.register(SOURCE, _without_dictionaries(source.table))
+        # Names that differ by case only are one to DuckDB, so both come along and the table is refused.
+        wanted = {name.casefold() for name in schema.names()}
+        declared = [name for name in source.table.column_names if name.casefold() in wanted]
+        if not declared:
+            return {}
+        connection.register(SOURCE, _owned(_without_dictionaries(source.table.select(declared))))
         relation = connection.table(SOURCE)
     else:
         return dict(zip(source.relation.columns, source.relation.types))
@@ -82,6 +91,18 @@ def _without_dictionaries(table: pa.Table) -> pa.Table:
         for field in table.schema
     ]
     return table.cast(pa.schema(fields))
+
+
+def _owned(table: pa.Table) -> pa.Table:
+    """The same rows in memory of our own: Arrow borrows that of numpy and pandas, and its owner can still write to it.
+
+    Joining an array with an empty one copies it.
+    """
+    columns = {
+        name: pa.chunked_array([pa.concat_arrays([chunk, chunk.slice(0, 0)]) for chunk in column.chunks], column.type)
+        for name, column in zip(table.column_names, table.columns)
+    }
+    return pa.table(columns)
 
 
 def _stored(kind: Any) -> Stored:

@@ -82,6 +82,6 @@ class Connection:
         self._spill.cleanup()
 
 
-def failure(error: duckdb.Error) -> EngineError:
+def failure(error: Exception) -> EngineError:
     """Its text can quote a record, so it is neither kept nor chained: raise this ``from None``."""
     return EngineError(engine="duckdb", kind=type(error).__name__)

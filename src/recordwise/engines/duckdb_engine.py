@@ -36,7 +36,7 @@ class DuckDB(Engine):
         try:
             self._stored = self._bound()
         except BaseException:
-            self.close()
+            self._release()
             raise
 
     def _bound(self) -> dict[str, Stored]:
@@ -82,6 +82,6 @@ class DuckDB(Engine):
             forget_copy(self._connection)
             self._prepared = False
 
-    def close(self) -> None:
+    def _release(self) -> None:
         """Close the connection and remove what it spilled."""
         self._connection.close()

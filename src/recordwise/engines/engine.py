@@ -1,7 +1,10 @@
 """What a session asks of an engine. ``DuckDB`` and ``Spark`` bind records and check them; everything else they share."""
 
+import threading
 from abc import ABC, abstractmethod
-from collections.abc import Sequence
+from collections.abc import Iterator, Sequence
+from contextlib import contextmanager
+from functools import partial
 from pathlib import Path
 from typing import ClassVar, Self
 
@@ -12,7 +15,7 @@ from recordwise.engines.file_marks import Mark, file_marks
 from recordwise.engines.owner_passes import OwnerPasses
 from recordwise.engines.passes import Passes
 from recordwise.engines.results import FoundTotals, TableTotals
-from recordwise.errors import PlanError, SourceError
+from recordwise.errors import EngineError, PlanError, RecordwiseError, SourceError
 from recordwise.plan.plan import Plan, PlannedTable
 from recordwise.plan.predicates import Predicate
 from recordwise.plan.schema import Schema
@@ -26,6 +29,7 @@ class Engine(ABC):
     """A table of records. Opening reads no record; the first thing that needs records validates them all.
 
     Records are read only as they were validated: the files must not have changed since, neither before a pass nor after it.
+    Threads that share an engine are served one after the other.
     """
 
     dialect: ClassVar[str]
@@ -36,27 +40,35 @@ class Engine(ABC):
         self._passes = passes
         self._files = tuple(files)
         self._validated: tuple[Mark, ...] | None = None
+        self._turn = threading.RLock()
 
     @abstractmethod
     def _check_records(self) -> None:
         """Read every record once; raise ``DataError`` with counts and column names if one breaks the schema."""
 
     @abstractmethod
-    def close(self) -> None:
+    def _release(self) -> None:
         """Let go of everything that was opened."""
 
+    def close(self) -> None:
+        """Let go of everything that was opened, once a pass that is under way is over."""
+        with self._turn:
+            self._release()
+
     def validate(self) -> None:
-        """Read every record once; raise ``DataError`` with counts and column names if one breaks the schema."""
-        before = file_marks(self._files)
-        self._check_records()
-        self._validated = before
+        """Read every record once; raise ``DataError`` with counts and column names if one breaks the schema.
+
+        A table that is refused counts as not validated, whatever it was before.
+        """
+        with self._turn, self._told():
+            self._validated, before = None, file_marks(self._files)
+            self._check_records()
+            self._validated = before
 
     def totals(self, plan: Plan) -> tuple[TableTotals | FoundTotals, ...]:
         """The exact totals of every table of a plan, in the plan's order."""
-        self._ready(plan.schema)
-        found = self._passes.totals(plan)
-        self._check_unchanged()
-        return found
+        with self._reading(plan.schema) as passes:
+            return passes.totals(plan)
 
     def split_table(
         self, splitting: Splitting, *, condition: Predicate | None = None, at_most: int = MOST_PIECES
@@ -65,20 +77,20 @@ class Engine(ABC):
 
         These ARE records: with Spark they travel to the driver, the only answer that does.
         """
-        self._ready(self.schema)
-        return self._passes.split_table(splitting, condition, at_most)
+        with self._reading(self.schema) as passes:
+            return passes.split_table(splitting, condition, at_most)
 
     def summarise(
         self, value: exp.Expr, edges: Sequence[float], *, condition: Predicate | None = None
     ) -> Sensitive[pa.Table]:
         """A histogram of a number of each record: bin i counts edges[i-1] < value <= edges[i]. For the owner only."""
-        self._ready(self.schema)
-        return self._passes.summarise(value, edges, condition)
+        with self._reading(self.schema) as passes:
+            return passes.summarise(value, edges, condition)
 
     def summarise_firms(self, value: exp.Expr, edges: Sequence[float], *, bound: str = "tight") -> Sensitive[pa.Table]:
         """A histogram of the joint loss of each firm, from the losses of its units. For the owner only."""
-        self._ready(self.schema)
-        return self._passes.summarise_firms(value, edges, bound)
+        with self._reading(self.schema) as passes:
+            return passes.summarise_firms(value, edges, bound)
 
     def summarise_beside_totals(
         self, plan: Plan, table: PlannedTable, value: exp.Expr, edges: Sequence[float]
@@ -87,19 +99,36 @@ class Engine(ABC):
 
         For realised losses: (change of the answer)^2/(2 sigma^2), say. For the owner only.
         """
-        self._ready(plan.schema)
-        return self._passes.summarise_beside_totals(plan, table, value, edges)
+        with self._reading(plan.schema) as passes:
+            return passes.summarise_beside_totals(plan, table, value, edges)
 
     def owner_passes(self) -> OwnerPasses:
         """What the owner looks at while planning."""
-        self._ready(self.schema)
-        return OwnerPasses(self._passes)
+        return OwnerPasses(partial(self._reading, self.schema))
 
     def __enter__(self) -> Self:
         return self
 
     def __exit__(self, *_: object) -> None:
         self.close()
+
+    @contextmanager
+    def _reading(self, schema: Schema) -> Iterator[Passes]:
+        """One pass, alone, over records that are and stay as they were validated."""
+        with self._turn, self._told():
+            self._ready(schema)
+            yield self._passes
+            self._check_unchanged()
+
+    @contextmanager
+    def _told(self) -> Iterator[None]:
+        """What fails here has seen records: a failure that is not ours is told by its kind alone."""
+        try:
+            yield
+        except RecordwiseError:
+            raise
+        except Exception as error:
+            raise EngineError(engine=self.dialect, kind=type(error).__name__) from None
 
     def _ready(self, schema: Schema) -> None:
         if schema != self.schema:

@@ -3,6 +3,7 @@
 from collections.abc import Iterator, Sequence
 from contextlib import contextmanager
 from dataclasses import dataclass
+from itertools import count
 
 import numpy as np
 import pyarrow as pa
@@ -36,8 +37,12 @@ from recordwise.plan.summaries import firm_histogram_tree, histogram_tree
 from recordwise.plan.totals import CountBins
 from recordwise.sensitive import Sensitive
 
-KEYS = "public_keys"
-GRID = "public_grid"
+_NUMBERS = count()
+
+
+def own_name(stem: str) -> str:
+    """A working name that no other pass has, so that no two could mistake each other's tables even if they met."""
+    return f"{stem}{next(_NUMBERS)}"
 
 
 @dataclass(frozen=True, slots=True)
@@ -49,8 +54,8 @@ class Passes:
 
     def totals(self, plan: Plan) -> tuple[TableTotals | FoundTotals, ...]:
         found: dict[tuple[int, int], TableTotals | FoundTotals] = {}
-        for number, base in enumerate(bases_of(plan.tables())):
-            with self.filled(base, number) as names:
+        for base in bases_of(plan.tables()):
+            with self.filled(base) as names:
                 coded = self._coded(base, names)
                 for table in base.tables:
                     found[table.query, table.level] = self._table(plan, base, table, names, coded)
@@ -72,14 +77,15 @@ class Passes:
         self, plan: Plan, table: PlannedTable, value: exp.Expr, edges: Sequence[float]
     ) -> Sensitive[pa.Table]:
         (base,) = bases_of((table,))
-        with self.filled(base, 0) as names:
-            self.lend_keys(table, plan.cells(table))
-            return Sensitive(self.store.of_records(beside_tree(value, edges, base, table, names, KEYS, self.schema)))
+        with self.filled(base) as names:
+            self.lend_keys(names.keys, table, plan.cells(table))
+            tree = beside_tree(value, edges, base, table, names, names.keys, self.schema)
+            return Sensitive(self.store.of_records(tree))
 
     @contextmanager
-    def filled(self, base: Base, number: int) -> Iterator[Names]:
+    def filled(self, base: Base) -> Iterator[Names]:
         """The passes of a base in working tables, which go away again whatever happens."""
-        names = Names(f"cells{number}", tuple(f"firms{number}_{i}" for i in range(len(base.firm_conditions()))))
+        names = Names(own_name("cells"), tuple(own_name("firms") for _ in base.firm_conditions()), own_name("keys"))
         try:
             cells = cells_tree(base, self.schema)
             if cells is not None:
@@ -88,14 +94,14 @@ class Passes:
                 self.store.keep_pairs(name, firms_tree(base, condition, self.schema))
             yield names
         finally:
-            self.store.drop(names.cells, *names.firms, KEYS, GRID)
+            self.store.drop(names.cells, *names.firms, names.keys)
 
-    def lend_keys(self, table: PlannedTable, cells: pa.Table) -> int:
+    def lend_keys(self, name: str, table: PlannedTable, cells: pa.Table) -> int:
         """Make the public cells a table of the store; how many there are."""
-        count: int = cells.num_rows if table.shape.groups else 1
-        names = [*(f"k{i}" for i in range(cells.num_columns)), POSITION]
-        self.store.lend(KEYS, pa.table([*cells.columns, pa.array(np.arange(count))], names))
-        return count
+        held: int = cells.num_rows if table.shape.groups else 1
+        columns = [*(f"k{i}" for i in range(cells.num_columns)), POSITION]
+        self.store.lend(name, pa.table([*cells.columns, pa.array(np.arange(held))], columns))
+        return held
 
     def _coded(self, base: Base, names: Names) -> CodedCells | None:
         """The finest cells brought here to be rolled up, if they are not too many."""
@@ -122,30 +128,33 @@ class Passes:
     def _totals_at(
         self, cells: pa.Table, base: Base, table: PlannedTable, names: Names, coded: CodedCells | None
     ) -> TableTotals:
-        count = self.lend_keys(table, cells)
+        held = self.lend_keys(names.keys, table, cells)
         rolled = None if coded is None else coded.totals(table, cells, additive_columns(base, table))
         columns: dict[str, pa.Array] = dict(rolled or {})
         for rows in self._counted(base, table, names, sums=rolled is None):
             at = rows.column(POSITION).to_numpy()
             for name in rows.column_names:
                 if name != POSITION:
-                    columns[name] = scatter(at, words(rows.column(name)), count)
+                    columns[name] = scatter(at, words(rows.column(name)), held)
         ordered = {name: columns[name] for name in (total_name(table, total) for total in table.totals)}
-        bins = tuple(self._bins(table, each) for each in table.bins)
+        bins = tuple(self._bins(table, each, names) for each in table.bins)
         return TableTotals(table=table, cells=cells, totals=Sensitive(pa.table(ordered)), bins=bins)
 
     def _counted(self, base: Base, table: PlannedTable, names: Names, *, sums: bool) -> Iterator[pa.Table]:
         """Rows of the numbers of firms, and of the sums too unless they are known."""
-        additive = additive_tree(base, table, names, KEYS) if sums else None
+        additive = additive_tree(base, table, names, names.keys) if sums else None
         if additive is not None:
             yield self.store.of_cells(additive)
-        firms = firm_counts_tree(base, table, names, KEYS)
+        firms = firm_counts_tree(base, table, names, names.keys)
         if firms is not None:
             yield self.store.of_records(firms)
 
-    def _bins(self, table: PlannedTable, bins: CountBins) -> Sensitive[pa.Table]:
+    def _bins(self, table: PlannedTable, bins: CountBins, names: Names) -> Sensitive[pa.Table]:
         """The records at each point of a grid, cell by cell."""
-        measure = self.schema.measure(bins.measure)
+        measure, grid = self.schema.measure(bins.measure), own_name("grid")
         assert measure is not None
-        self.store.lend(GRID, grid_table(bins.grid, measure.step))
-        return Sensitive(self.store.of_records(bins_tree(table, bins, self.schema, grid=GRID, keys=KEYS)))
+        try:
+            self.store.lend(grid, grid_table(bins.grid, measure.step))
+            return Sensitive(self.store.of_records(bins_tree(table, bins, self.schema, grid=grid, keys=names.keys)))
+        finally:
+            self.store.drop(grid)

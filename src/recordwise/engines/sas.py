@@ -16,7 +16,7 @@ import pyarrow.compute as pc
 from recordwise.engines.extras import load_part
 from recordwise.engines.file_marks import Mark, file_marks
 from recordwise.engines.sources import SasFiles
-from recordwise.errors import EngineError, SourceError
+from recordwise.errors import DataError, EngineError, RecordError, SourceError
 from recordwise.plan.records import Stored
 from recordwise.plan.schema import Schema
 
@@ -80,14 +80,19 @@ def _rows_at_once(head: Any, names: list[str]) -> int:
 
 
 def _part(chunk: dict[str, list[Any]], names: list[str], stored: dict[str, Stored]) -> pa.Table:
-    columns = {}
-    for name in names:
-        if stored[name].kind == "text":
-            bare = pc.utf8_rtrim(pa.array(chunk[name], pa.string()), characters=" ")
-            columns[name] = pc.if_else(pc.equal(bare, ""), None, bare)
-        else:
-            columns[name] = pa.array(chunk[name], pa.float64(), from_pandas=True)
-    return pa.table(columns)
+    return pa.table({name: _column(name, chunk[name], text=stored[name].kind == "text") for name in names})
+
+
+def _column(name: str, values: list[Any], *, text: bool) -> pa.Array:
+    try:
+        if not text:
+            return pa.array(values, pa.float64(), from_pandas=True)
+        bare = pc.utf8_rtrim(pa.array(values, pa.string()), characters=" ")
+        return pc.if_else(pc.equal(bare, ""), None, bare)
+    except Exception:
+        # Arrow quotes the value it cannot hold.
+        problem = f"holds values that are no {'text' if text else 'number'}"
+        raise DataError(problems=(RecordError(column=name, problem=problem),)) from None
 
 
 def _head(path: Path) -> Any:

@@ -3,14 +3,14 @@
 import csv
 import glob
 import re
-from collections.abc import Iterable
+from collections.abc import Iterable, Mapping
 from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Any
 
 import pyarrow as pa
 
-from recordwise.errors import KeysError, ParameterError, SourceError
+from recordwise.errors import DataError, ParameterError, RecordError, RecordwiseError, SourceError
 from recordwise.plan.keys import as_arrow
 
 POSTGRES_SCHEMES = ("postgresql://", "postgres://")
@@ -116,10 +116,51 @@ def open_source(given: Any) -> Source:
         return _files([path for each in given for path in _expand(str(each))])
     if type(given).__name__ == "DuckDBPyRelation":
         return Relation(given)
+    return Frame(_as_table(given))
+
+
+def _as_table(given: Any) -> pa.Table:
+    """A frame as Arrow. What Arrow says about a value it cannot hold quotes it, so only the column is told."""
     try:
-        return Frame(as_arrow(given))
-    except KeysError:
-        raise SourceError(source=f"a {type(given).__name__}", problem="it is no path, frame or relation") from None
+        table = as_arrow(given)
+    except Exception:
+        raise _no_frame(given, _names(given)) from None
+    if not isinstance(table, pa.Table):
+        raise _no_frame(given, [])
+    if len(set(table.column_names)) < table.num_columns:
+        raise _named_twice()
+    return table
+
+
+def _names(given: Any) -> list[Any]:
+    """The columns of a frame or a mapping; none of anything else."""
+    frame = hasattr(given, "columns") and (hasattr(given, "to_arrow") or hasattr(given, "to_numpy"))
+    return list(given) if isinstance(given, Mapping) else list(given.columns) if frame else []
+
+
+def _no_frame(given: Any, names: list[Any]) -> RecordwiseError:
+    """What is wrong with something that did not become a table: the columns that do not by themselves."""
+    if not names:
+        return SourceError(source=f"a {type(given).__name__}", problem="it is no path, frame or relation")
+    if len({str(name) for name in names}) < len(names):
+        return _named_twice()
+    broken = [name for name in names if not _converts(given, name)]
+    if not broken:
+        return SourceError(source="the frame", problem="its columns do not make one table")
+    problem = "holds values of several types, or one that no type of Arrow can hold"
+    return DataError(problems=tuple(RecordError(column=str(name), problem=problem) for name in broken))
+
+
+def _converts(given: Any, name: Any) -> bool:
+    try:
+        as_arrow({name: given[name]} if isinstance(given, Mapping) else given[[name]])
+    except Exception:
+        return False
+    return True
+
+
+def _named_twice() -> SourceError:
+    return SourceError(source="the frame", problem="it names a column twice")
 
 
 def _expand(pattern: str) -> list[Path]:

@@ -9,7 +9,7 @@ from recordwise.plan.bases import Base
 from recordwise.plan.fields import Expression, Prefix, finer
 from recordwise.plan.plan import PlannedTable
 from recordwise.plan.predicates import Predicate
-from recordwise.plan.schema import Schema
+from recordwise.plan.schema import LARGEST_BOUND_STEPS, Schema
 from recordwise.plan.totals import AdditiveTotal, CountFirms, CountUnits, SumSteps, Total
 from recordwise.plan.trees import (
     RECORDS,
@@ -34,6 +34,7 @@ class Names:
 
     cells: str
     firms: tuple[str, ...]
+    keys: str
 
 
 def total_name(table: PlannedTable, total: Total) -> str:
@@ -79,7 +80,9 @@ def _additive_tree(total: AdditiveTotal, schema: Schema) -> exp.Expr:
         return exp.Count(this=exp.Star())
     if isinstance(total, SumSteps):
         whole = column(total.measure)
-        return exp.Sum(this=whole if total.at_most is None else least(whole, constant(total.at_most)))
+        return exp.Sum(
+            this=whole if total.at_most is None else least(whole, constant(min(total.at_most, LARGEST_BOUND_STEPS)))
+        )
     return exp.Sum(this=pieces_tree(total.splitting, schema))
 
 

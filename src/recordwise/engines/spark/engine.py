@@ -39,7 +39,7 @@ class Spark(Engine):
             super().__init__(Passes(self._store, schema), files=files)
             self._stored = self._bound(opened)
         except BaseException:
-            self.close()
+            self._release()
             raise
 
     def _bound(self, opened: Any) -> Any:
@@ -62,7 +62,7 @@ class Spark(Engine):
         """Twice: once for what a record says alone, once for the ids."""
         validate(self._store, list(checks(self.schema, self._stored)), self.schema)
 
-    def close(self) -> None:
+    def _release(self) -> None:
         """Remove our view, forget the cells, and stop Spark if it was started here."""
         with suppress(Exception):
             self._attached.session.catalog.dropGlobalTempView(self._view)

@@ -1,6 +1,7 @@
 """Spark writes failures to its logs, and those can quote records. While a statement of ours runs, the driver writes nothing."""
 
 import logging
+import threading
 from collections.abc import Iterator
 from contextlib import ExitStack, contextmanager
 from typing import Any
@@ -17,19 +18,45 @@ PYTHON_LOGS = ("SQLQueryContextLogger", "DataFrameQueryContextLogger")
 """Loggers in Python that repeat the text of every failure of a statement."""
 
 
+class _Silence:
+    """Logs belong to the process: the first statement to begin switches them off, the last to end lets them speak again."""
+
+    def __init__(self) -> None:
+        self._turn, self._running, self._off = threading.Lock(), 0, ExitStack()
+
+    def begin(self, session: Any) -> None:
+        from pyspark.logger import PySparkLogger
+
+        with self._turn:
+            if not self._running:
+                with ExitStack() as stack:
+                    stack.enter_context(_java_log_off(session.sparkContext))
+                    for name in PYTHON_LOGS:
+                        stack.enter_context(_python_log_off(PySparkLogger.getLogger(name)))
+                    self._off = stack.pop_all()
+            self._running += 1
+
+    def end(self) -> None:
+        with self._turn:
+            self._running -= 1
+            if not self._running:
+                self._off.close()
+
+
+_SILENCE = _Silence()
+
+
 @contextmanager
 def quietly(session: Any) -> Iterator[None]:
     """Nothing is logged here, by Java or by Python, until the statement is over; then all is as its owner wants it.
 
     Executors follow where Spark was told to (spark.executor.syncLogLevel.enabled).
     """
-    from pyspark.logger import PySparkLogger
-
-    with ExitStack() as stack:
-        stack.enter_context(_java_log_off(session.sparkContext))
-        for name in PYTHON_LOGS:
-            stack.enter_context(_python_log_off(PySparkLogger.getLogger(name)))
+    _SILENCE.begin(session)
+    try:
         yield
+    finally:
+        _SILENCE.end()
 
 
 @contextmanager
