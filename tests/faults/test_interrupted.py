@@ -7,6 +7,7 @@ import signal
 import subprocess
 import sys
 import time
+from collections.abc import Iterator
 from pathlib import Path
 
 import pytest
@@ -45,6 +46,15 @@ def folder(tmp_path: Path) -> Path:
     return tmp_path
 
 
+@pytest.fixture(autouse=True)
+def interruptible() -> Iterator[None]:
+    """Commands can be interrupted even where the tests run in the background: a shell lets those ignore the signal, and what
+    they start ignores it too. A signal that is handled here has its default there."""
+    before = signal.signal(signal.SIGINT, signal.default_int_handler)
+    yield
+    signal.signal(signal.SIGINT, before)
+
+
 def command(*words: str) -> list[str]:
     return [sys.executable, *words, "release", "plan.toml", "--out", "out", "--yes"]
 
@@ -78,6 +88,26 @@ def test_an_interrupted_release_ends_with_130_leaves_no_file_and_is_in_the_books
     assert left_over(folder) == set()
     assert kinds(folder) == ["opened", *BOOKED[stage]]
     assert verify(folder / "small.ledger") == []
+
+
+def test_an_interrupt_that_a_library_turns_into_an_error_of_its_own_is_still_an_interrupt(folder) -> None:
+    """DuckDB raises RuntimeError for a signal that reaches it in the middle of a statement."""
+    script = (
+        "import os, signal, sys; from recordwise.cli import main; from recordwise.engines.connection import Connection\n"
+        "def fetch(connection, tree):\n"
+        "    try:\n"
+        "        os.kill(os.getpid(), signal.SIGINT)\n"
+        "    except KeyboardInterrupt:\n"
+        "        raise RuntimeError('Query interrupted') from None\n"
+        "Connection.fetch = fetch\n"
+        "sys.argv[0] = 'recordwise'\n"
+        "main()"
+    )
+    done = run(folder, "-c", script)
+    assert done.returncode == 130, done.stderr
+    assert "interrupted. No file was left half done" in done.stderr
+    assert left_over(folder) == set()
+    assert "charged" not in kinds(folder)
 
 
 @pytest.mark.parametrize("stage", STAGES)

@@ -8,14 +8,12 @@ from typing import Annotated, Any, NoReturn, ParamSpec, TypeVar
 
 import typer
 
-from recordwise.cli.interrupts import INTERRUPTED
+from recordwise.cli.interrupts import INTERRUPTED, STOPPED
 from recordwise.errors import BudgetError, PlanFileError, RecordwiseError
 
 BAD_INPUT = 2
 BUDGET_REFUSED = 3
 UNEXPECTED = 1
-
-STOPPED = "interrupted. No file was left half done; what the ledger shows as charged stays spent."
 
 Debug = Annotated[bool, typer.Option("--debug", help="Show the full traceback of an error.")]
 AsJson = Annotated[bool, typer.Option("--json", help="Print one JSON object instead of text.")]

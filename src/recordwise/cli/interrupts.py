@@ -6,6 +6,7 @@ from collections.abc import Callable
 from types import FrameType
 
 INTERRUPTED = 130
+STOPPED = "interrupted. No file was left half done; what the ledger shows as charged stays spent."
 
 
 class Interrupts:
@@ -28,4 +29,8 @@ def run(command: Callable[[], object]) -> None:
     try:
         command()
     except SystemExit as ended:
-        sys.exit(INTERRUPTED if interrupts.seen and ended.code else ended.code)
+        if not (interrupts.seen and ended.code):
+            raise
+        if ended.code != INTERRUPTED:
+            print(f"recordwise: {STOPPED}", file=sys.stderr)
+        sys.exit(INTERRUPTED)
