@@ -5,7 +5,7 @@ BIN := $(VENV)/bin
 READY := $(VENV)/.ready
 JOBS ?= 2
 
-.PHONY: demo test test-slow bench bench-peers docs lint lock clean fuzz load audit-deps
+.PHONY: demo test test-slow bench bench-peers docs lint lock clean fuzz load mutants audit-deps
 
 demo: $(READY)
 	$(BIN)/python -m recordwise demo
@@ -36,6 +36,10 @@ fuzz: $(READY)
 # A hundred million rows, five million cells, ten thousand queries, thirty-two processes. Needs 4 GB of disk; python -m load --small tries it out.
 load: $(READY)
 	$(BIN)/python -m load
+
+# Some four hundred deliberate bugs, one at a time: do the tests notice? Of one area, or one bug: python -m mutants noise
+mutants: $(READY)
+	$(BIN)/python -m mutants --jobs $(JOBS)
 
 # Lock, licences, known vulnerabilities. Ends with 2, and says so, when the service that knows vulnerabilities cannot be reached.
 audit-deps: $(READY)

@@ -92,6 +92,12 @@ def test_the_pieces_of_a_record_add_up_to_it_and_stay_below_the_threshold(opens)
     check()
 
 
+def test_a_measure_without_a_threshold_stands_whole_on_the_first_piece(opens):
+    with opens(table_of([(12, 0, 7, "farm")]), SCHEMA) as engine:
+        rows = engine.split_table(Splitting.of({"emp": 5})).reveal()
+    assert rows["rest"].to_pylist() == [7, 0, 0]
+
+
 def test_twelve_at_five_is_five_five_two(opens):
     with opens(table_of([(12, 0, 0, "farm")]), SCHEMA) as engine:
         rows = engine.split_table(Splitting.of({"emp": 5})).reveal()

@@ -10,7 +10,7 @@ from hypothesis import strategies as st
 from plain_mechanism import Plain
 from reference_totals import OPERATORS, plain, totals, truth, value_of
 
-from recordwise.engines import integers
+from recordwise.engines import DuckDB, integers
 from recordwise.plan import Case, Column, Field, Group, Keys, Plan, Prefix, Schema, prefix, query
 from recordwise.plan.lowering import total_name
 from recordwise.plan.predicates import And, Compare, In, IsNull, Not, Or
@@ -200,6 +200,56 @@ def test_coarse_totals_hold_records_whose_fine_cell_has_no_key(opens):
     assert fine == ([("3111",)], {SumSteps("emp"): [3]})
 
 
+def test_text_in_a_dictionary_is_ordered_as_text_and_not_by_its_place_there(opens):
+    schema = Schema.of(unit="id", columns={"code": "text"})
+    codes = pa.DictionaryArray.from_arrays(pa.array([0, 1, 2], pa.int8()), pa.array(["z", "m", "a"]))
+    asked = query().where("code <= 'm'").count(M)
+    with opens(pa.table({"id": [1, 2, 3], "code": codes}), schema) as engine:
+        (found,) = tabulated(engine, Plan(schema=schema, queries=(asked,)))
+    assert found[1] == {CountUnits(): [2]}
+
+
+def test_a_firm_counts_once_in_a_coarser_cell_and_null_is_a_cell_of_its_own(opens):
+    code = Column(name="code", type="text", null="category")
+    schema = Schema.of(unit="id", firm="firm", columns={"code": code})
+    table = pa.table({"id": [1, 2, 3, 4], "firm": [7, 7, 7, 8], "code": ["a1", "a2", None, None]})
+    asked = query().levels(prefix("code", [1, 2]), keys=Keys.of({"code": ["a1", "a2", None]})).count_distinct("firm", M)
+    with opens(table, schema) as engine:
+        coarse, fine = tabulated(engine, Plan(schema=schema, queries=(asked,)))
+    assert dict(zip(coarse[0], coarse[1][CountFirms()])) == {("a",): 1, (None,): 2}
+    assert dict(zip(fine[0], fine[1][CountFirms()])) == {("a1",): 1, ("a2",): 1, (None,): 2}
+
+
+def test_two_queries_over_the_same_cells_see_the_records_of_their_own_conditions(opens):
+    schema = Schema.of(unit="id", measures={"emp": 1}, columns={"code": "text"})
+    table = pa.table({"id": range(4), "emp": [1, 2, 30, 40], "code": ["a", "b", "a", "b"]})
+    cells = query().group_by("code", keys=Keys.of({"code": ["a", "b"]})).sum("emp", M)
+    asked = [cells.where(text) for text in ("emp < 10", "emp > 30")]
+    with opens(table, schema) as engine:
+        small, large = tabulated(engine, Plan(schema=schema, queries=tuple(asked)))
+    assert (small[1], large[1]) == ({SumSteps("emp"): [1, 2]}, {SumSteps("emp"): [0, 40]})
+
+
+def test_a_constant_off_the_lattice_is_in_no_list_and_equals_nothing(opens):
+    schema = Schema.of(unit="id", measures={"emp": 1})
+    table = pa.table({"id": range(3), "emp": [2, 3, 7]})
+    texts = {"emp IN (2.5, 7)": 1, "emp IN (2.5)": 0, "NOT emp IN (2.5)": 3, "emp = 2.5": 0, "emp <> 2.5": 3}
+    with opens(table, schema) as engine:
+        found = tabulated(engine, Plan(schema=schema, queries=tuple(query().where(text).count(M) for text in texts)))
+    assert [totals[CountUnits()] for _, totals in found] == [[count] for count in texts.values()]
+
+
+def test_no_working_table_outlives_its_pass():
+    schema = Schema.of(unit="id", firm="firm", measures={"emp": 1}, columns={"code": "text"})
+    table = pa.table({"id": range(2), "firm": [1, 2], "emp": [2, 3], "code": ["a", "b"]})
+    asked = query().group_by("code", keys=Keys.of({"code": ["a", "b"]})).sum("emp", M).count_distinct("firm", M)
+    with DuckDB(table, schema) as engine:
+        engine.totals(Plan(schema=schema, queries=(asked,)))
+        held = "SELECT table_name FROM duckdb_tables() UNION SELECT view_name FROM duckdb_views() WHERE NOT internal"
+        names = {name for (name,) in engine._connection.duckdb.execute(held).fetchall()}
+    assert names <= {"source", "records"}
+
+
 def test_sums_beyond_64_bits_never_wrap(opens):
     bound = 2**62
     schema = Schema.of(unit="id", measures={"emp": _measure("emp", bound)}, columns={"code": "text"})
@@ -210,6 +260,14 @@ def test_sums_beyond_64_bits_never_wrap(opens):
     assert coarse[1] == {SumSteps("emp"): [9 * bound]}
     assert fine[1] == {SumSteps("emp"): [8 * bound, bound]}
     assert 8 * bound > 2**63
+
+
+def test_totals_of_any_size_and_sign_come_out_of_their_words():
+    numbers = [0, -1, 2**63 - 1, 2**63, 2**64 - 1, 2**64, -(2**63) - 1, 3 * 2**64 + 2**63 + 7]
+    column = pa.chunked_array([pa.array(map(Decimal, numbers), pa.decimal128(38, 0))])
+    assert integers(column).tolist() == numbers
+    assert integers(column.slice(3, 2)).tolist() == numbers[3:5]
+    assert integers(column.slice(0, 3)).dtype.kind == "i"
 
 
 def _measure(name, bound):

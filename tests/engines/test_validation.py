@@ -3,6 +3,7 @@
 import math
 from fractions import Fraction
 
+import duckdb
 import numpy as np
 import pandas as pd
 import polars as pl
@@ -13,7 +14,7 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 from plain_mechanism import Plain
 
-from recordwise.engines import integers
+from recordwise.engines import DuckDB, integers
 from recordwise.errors import DataError, EngineError, PlanError, SourceError
 from recordwise.plan import Column, Measure, Plan, Schema, query
 from recordwise.plan.records import Stored, largest_steps
@@ -165,6 +166,42 @@ def test_measures_are_read_from_every_way_numbers_are_stored(opens, array, bad):
     assert sum(problems.values()) == (0 if pa.types.is_decimal(array.type) else bad)
 
 
+@pytest.mark.parametrize(
+    "step, largest, beyond",
+    [
+        (1, 2.0**53, 2.0**53 + 2),
+        (3, 3.0 * (2**53 // 3), 3.0 * (2**53 // 3 + 2)),
+        ("0.5", 2.0**49, 2.0**49 + 0.5),
+    ],
+)
+def test_floats_are_taken_as_far_as_each_is_the_only_one_near_its_lattice_point(step, largest, beyond):
+    schema = Schema.of(unit="id", measures={"x": Measure.of("x", step=step, bound=2**60)})
+    with DuckDB(pa.table({"id": [1], "x": [largest]}), schema) as engine:
+        engine.validate()
+    with DuckDB(pa.table({"id": [1], "x": [beyond]}), schema) as engine, pytest.raises(DataError, match="beyond"):
+        engine.validate()
+
+
+def test_a_text_that_would_be_read_as_two_to_the_53_is_refused(tmp_path):
+    schema = Schema.of(unit="id", measures={"x": Measure.of("x", bound=2**60)})
+    for text, good in ((2**53 - 1, True), (2**53, False), (2**53 + 1, False)):
+        (tmp_path / "t.csv").write_text(f"id,x\n1,{text}\n")
+        with DuckDB(tmp_path / "t.csv", schema) as engine:
+            if good:
+                engine.validate()
+            else:
+                with pytest.raises(DataError, match="beyond"):
+                    engine.validate()
+
+
+def test_decimals_become_the_steps_their_digits_say():
+    schema = Schema.of(unit="id", measures={"x": "0.05"})
+    amounts = pa.array(["12.25", "0.10"]).cast(pa.decimal128(10, 2))
+    with DuckDB(pa.table({"id": [1, 2], "x": amounts}), schema) as engine:
+        (answer,) = engine.totals(Plan(schema=schema, queries=(query().sum("x", M),)))
+    assert integers(answer.totals.reveal()["total0"]).tolist() == [245 + 2]
+
+
 def test_opening_reads_no_record(opens, tmp_path):
     """A Parquet file whose data pages are destroyed still opens; the damage shows when records are read."""
     path = tmp_path / "t.parquet"
@@ -177,6 +214,18 @@ def test_opening_reads_no_record(opens, tmp_path):
     assert caught.value.__cause__ is None
     assert caught.value.__suppress_context__
     assert "withheld" in str(caught.value)
+
+
+def test_records_that_were_refused_and_then_corrected_at_their_source_are_read_anew():
+    """A relation is copied once; a copy that was refused must not be judged again."""
+    connection = duckdb.connect()
+    connection.execute("CREATE TABLE t AS SELECT * FROM (VALUES (1, 5), (2, -1)) AS rows(id, emp)")
+    with DuckDB(connection.table("t"), Schema.of(unit="id", measures={"emp": 1})) as engine:
+        with pytest.raises(DataError, match="negative"):
+            engine.validate()
+        connection.execute("UPDATE t SET emp = 1 WHERE emp < 0")
+        engine.validate()
+    connection.close()
 
 
 def test_a_file_that_changes_after_validation_is_refused(opens, tmp_path):

@@ -12,7 +12,7 @@ from hypothesis import strategies as st
 from recordwise.errors import BudgetError, LedgerError, UnknownFormError
 from recordwise.ledger import FIXED_IN_ADVANCE, WITHIN_BUDGET, Ledger
 from recordwise.ledger_audit import verify
-from recordwise.policy import Column, Policy, among, by, constant, gaussian_sum, split
+from recordwise.policy import Column, Policy, Verdict, among, by, constant, gaussian_sum, split
 
 
 def memory(budget: Policy | None = None) -> Ledger:
@@ -307,3 +307,30 @@ def test_the_books_take_no_update_and_no_delete(tmp_path) -> None:
         with pytest.raises(sqlite3.IntegrityError, match="append only"):
             connection.execute(statement)
     connection.close()
+
+
+def test_a_charge_that_is_neither_proved_to_fit_nor_refuted_is_refused_and_not_written(monkeypatch) -> None:
+    ledger = Ledger(None, dataset="d", budget=constant(1))
+    undecided = Verdict(answer="undecided", reason="rho: the time limit was reached; this counts as a refusal")
+    monkeypatch.setattr(Policy, "dominates", lambda *_, **__: undecided)
+    with pytest.raises(BudgetError, match="time limit"):
+        ledger.charge(constant("0.1"), query="q")
+    assert ledger.spent() == Policy()
+
+
+def test_what_was_rolled_back_is_not_taken_for_checked(tmp_path) -> None:
+    ledger = Ledger(tmp_path / "l", dataset="d")
+    ledger.charge(constant(1), query="first")
+    body = ledger.history()[-1].body
+
+    def interrupted() -> None:
+        with ledger._books.transaction():
+            for _ in range(3):
+                ledger._books.append("charged", body)
+            raise KeyboardInterrupt
+
+    with pytest.raises(KeyboardInterrupt):
+        interrupted()
+    ledger.charge(constant(1), query="second")
+    ledger.close()
+    assert verify(tmp_path / "l") == []

@@ -116,6 +116,14 @@ def test_an_extreme_draw_reaches_the_sum_where_everything_else_is_small(monkeypa
     ]
 
 
+@pytest.mark.parametrize("sign", [1, -1])
+def test_totals_and_noise_of_either_sign_do_not_wrap(sign: int, monkeypatch: pytest.MonkeyPatch) -> None:
+    source = fixed_noise(monkeypatch, [sign * (2**62 - 1), 0], {})
+    noisy = noised(np.array([sign * (2**63 - 1), 0]), DiscreteGaussian(1), source)
+    assert noisy.tolist() == [sign * (2**63 + 2**62 - 2), 0]
+    assert times(np.array([sign * 2**40, 1]), 2**40).tolist() == [sign * 2**80, 2**40]
+
+
 def test_the_type_of_noisy_points_depends_on_the_noisy_points_alone(monkeypatch: pytest.MonkeyPatch) -> None:
     """A huge total brought back by huge noise leaves no trace of its size."""
     source = fixed_noise(monkeypatch, [-(2**62)], {})

@@ -5,6 +5,7 @@ import pytest
 from scipy import stats
 
 from noise.statistics import distance, dkw_threshold, places, tail_alarm
+from recordwise.exact import working_precision
 from recordwise.noise import (
     DiscreteGaussian,
     DiscreteLaplace,
@@ -14,6 +15,7 @@ from recordwise.noise import (
     Seeded,
     binomial_exact,
 )
+from recordwise.noise.binomial import Passing, frame
 
 SIZE = 12_000_000
 """A scale 1.5 % off moves the flattest of these distribution functions by 0.002, twice the threshold at this size."""
@@ -104,3 +106,18 @@ def test_the_number_that_pass_is_binomial_and_not_one_with_a_mean_half_a_deviati
     assert distance(counts, points, binomial_cdf(n, p)) < dkw_threshold(size)
     wrong = p + 0.5 * np.sqrt(p * (1 - p) / n) * (-1 if p > 0.5 else 1)
     assert distance(counts, points, binomial_cdf(n, wrong)) > dkw_threshold(size)
+
+
+@pytest.mark.theorem("T-BINOMIAL")
+def test_no_count_passes_the_envelope_even_where_the_mean_is_a_hair_below_a_whole_number():
+    """There the centre that is taken is not the most likely count, but the one after it."""
+    law, threshold = DiscreteGaussian(3), 4
+    numbers = np.arange(10**5, 4 * 10**6)
+    n = int(numbers[np.argmax((numbers + 1) * law.sf(threshold) % 1.0 > 1 - 2.0**-21)])
+    passing = Passing(law=law, threshold=threshold, n=n)
+    centre, shift = frame(passing)
+    with working_precision(passing.first_precision):
+        assert passing._log_ratio(centre - 1, centre) > 0
+    for block in range(4):
+        for count in (centre + (block << shift), centre - 1 - (block << shift)):
+            assert passing.acceptance(count, centre, block) <= 1

@@ -27,7 +27,7 @@ from recordwise.noise import (
 from recordwise.noise.design import Block
 from recordwise.noise.lazy import words
 from recordwise.noise.lines import ONE, OPEN
-from recordwise.noise.sampler import decide, draw, tail_share
+from recordwise.noise.sampler import Draws, decide, draw, tail_share
 from recordwise.noise.table import Table, assemble, certified, table_for
 
 
@@ -54,6 +54,23 @@ def test_the_compiled_and_the_plain_attempts_agree_word_for_word(law: LatticeLaw
         results = []
         for attempt in (fixed.attempt, compiled.attempt):
             out = np.empty(room, dtype=np.int64)
+            count, undecided = attempt(table, stream, out)
+            results.append((count, out[:count].tolist(), undecided.tolist()))
+        assert results[0] == results[1]
+
+
+@pytest.mark.theorem("T-ALIAS")
+def test_the_coin_that_equals_a_threshold_picks_the_other_row_in_both_kernels(law: LatticeLaw):
+    table = table_for(side_of(law))
+    slots = np.flatnonzero(table.slots >> np.uint64(10)).astype(np.uint64)
+    threshold, other = table.slots[slots] >> np.uint64(10), table.slots[slots] & np.uint64(1023)
+    for coin, row in ((threshold - np.uint64(1), slots), (threshold, other)):
+        stream = np.zeros(2 * len(slots), dtype=np.uint64)
+        stream[0::2] = coin << np.uint64(10) | slots
+        assert np.array_equal(fixed.pick_row(table, stream[0::2]), row)
+        results = []
+        for attempt in (fixed.attempt, compiled.attempt):
+            out = np.empty(len(slots), dtype=np.int64)
             count, undecided = attempt(table, stream, out)
             results.append((count, out[:count].tolist(), undecided.tolist()))
         assert results[0] == results[1]
@@ -217,6 +234,34 @@ def test_draws_given_that_they_pass_a_threshold_follow_the_law_beyond_the_table_
     assert np.count_nonzero(sample >= table.tail_start) > size // 4
 
 
+def test_draws_of_any_size_stand_in_the_order_they_were_accepted_whatever_is_refused_between_them(monkeypatch):
+    verdicts: list[int | None] = []
+
+    def scripted(*_: object) -> int | None:
+        number = len(verdicts)
+        verdicts.append((None, number, (1 << 63) + number // 40, -(1 << 63) - number)[number % 4])
+        return verdicts[-1]
+
+    monkeypatch.setattr(sampler, "decide", scripted)
+    monkeypatch.setattr(sampler, "attempt_for", lambda size: fixed.attempt)
+    monkeypatch.setattr(sampler, "CHUNK", 16)
+    drawn = draw(unsettled(table_for(side_of(DiscreteGaussian(50)))), 60, Seeded(1))
+    accepted = [value for value in verdicts if value is not None][:60]
+    assert accepted.count(1 << 63) > 5
+    assert [drawn.extremes.get(place, value) for place, value in enumerate(drawn.values.tolist())] == accepted
+    assert all(drawn.values[place] == 0 for place in drawn.extremes)
+
+
+def test_a_single_draw_beyond_64_bits_is_itself_and_a_tail_draw_counts_from_where_its_table_starts(monkeypatch):
+    giant = (1 << 70) + 1
+    table = table_for(side_of(DiscreteGaussian(50), first=70, signed=False))
+    drawn = Draws(values=np.zeros(1, dtype=np.int64), extremes={0: giant})
+    monkeypatch.setattr(sampler, "draw", lambda *_: drawn)
+    assert sampler.single(table, Seeded(1)) == giant
+    value = decide(table, pair(table, table.tail_row, 0, 0), 0, Seeded(1))
+    assert value == giant + sampler.tail_table(table).side.first - 70
+
+
 @pytest.mark.theorem("T-RANGE")
 def test_adding_noise_clips_the_sum_and_never_the_noise_or_the_total():
     law, ends = DiscreteLaplace(50), np.array([2**63 - 1, -(2**63), 0], dtype=np.int64)
@@ -225,6 +270,18 @@ def test_adding_noise_clips_the_sum_and_never_the_noise_or_the_total():
     assert law.add_to(ends, Seeded(9)).tolist() == [min(max(v, -(2**63)), 2**63 - 1) for v in exact]
     assert law.add_to(ends.astype(object), Seeded(9)).tolist() == law.add_to(ends, Seeded(9)).tolist()
     assert law.add_to(np.array([10, 20, 30]), Seeded(9)).tolist() == [10 + noise[0], 20 + noise[1], 30 + noise[2]]
+
+
+@pytest.mark.theorem("T-RANGE")
+@pytest.mark.parametrize("sign", [1, -1])
+def test_a_sum_just_beyond_64_bits_is_clipped_and_not_wrapped_and_giant_noise_reaches_small_totals(sign, monkeypatch):
+    drawn = Draws(values=sign * np.array([10, 0, 3]), extremes={})
+    monkeypatch.setattr(LatticeLaw, "draw", lambda *_: drawn)
+    end = 2**63 - 1 if sign > 0 else -(2**63)
+    totals = np.array([end - sign * 9, 5, -7], dtype=np.int64)
+    assert DiscreteGaussian(1).add_to(totals).tolist() == [end, 5, 3 * sign - 7]
+    drawn.extremes[1] = sign * 2**80
+    assert DiscreteGaussian(1).add_to(np.array([1, 2, 3])).tolist() == [1 + sign * 10, end, 3 + sign * 3]
 
 
 @pytest.mark.parametrize("size", [0, 1, 32_767, 32_769, 100_001])

@@ -80,6 +80,17 @@ def test_the_curvature_of_a_tail_is_that_of_its_magnitudes_not_of_its_offsets(fi
         check_lines(law, table, row)
 
 
+@pytest.mark.parametrize("first", [0, 70, 12345])
+def test_the_acceptance_in_arbitrary_precision_is_that_of_the_definition_in_tails_too(first: int):
+    law = DiscreteGaussian(50)
+    table = table_for(side_of(law, first=first, signed=first == 0))
+    with working_precision(192):
+        for row in range(0, len(table.blocks), max(1, len(table.blocks) // 10)):
+            for offset in some_offsets(table.blocks[row])[::4]:
+                found = table.acceptance(row, offset) * ONE
+                assert abs(mp.mpf(found.mid().str(50, radius=False)) / acceptance(law, table, row, offset) - 1) < 1e-30
+
+
 def test_blocks_follow_each_other_without_gap_and_stay_below_two_to_the_62(law: LatticeLaw):
     table = table_for(side_of(law))
     assert table.blocks[0] == Block(start=0, shift=0)

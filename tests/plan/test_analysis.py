@@ -7,9 +7,15 @@ import pyarrow as pa
 import pytest
 
 from recordwise.errors import PlanError
+from recordwise.mechanisms import Clamped
 from recordwise.plan import Column, Field, Group, Keys, Plan, Prefix, Schema, prefix, query
 from recordwise.plan.analysis import cell_mechanisms, plan_policy, plan_warnings
+from recordwise.plan.conditions import condition as policy_condition
+from recordwise.plan.fields import finer
+from recordwise.plan.predicates import Compare, Not
+from recordwise.plan.statistics import Sum
 from recordwise.plan.thresholds import cell_threshold, cells_by_threshold
+from recordwise.plan.totals import SumSteps
 from recordwise.policy import By, by, constant, gaussian_sum, split
 from recordwise.policy import Column as PolicyColumn
 from recordwise.policy.conditions import holds
@@ -214,3 +220,36 @@ def test_a_cell_draws_at_the_threshold_of_the_case_its_records_fall_into(at, gro
         record = {at.column.name: None if value is None else literal(value)}
         (promised,) = [threshold for condition, threshold in at.cases() if holds(condition, record)]
         assert drawn[value] == promised
+
+
+@pytest.mark.theorem("T-WHERE")
+@pytest.mark.parametrize("operator", ["=", "<>", "<", "<=", ">", ">="])
+@pytest.mark.parametrize("negated", [False, True])
+def test_a_comparison_and_its_contrary_select_the_numbers_they_say(operator, negated):
+    compare = Compare(Field("emp"), operator, Fraction(5))
+    found = policy_condition(Not(compare) if negated else compare)
+    for number in (4, 5, 6):
+        truth = {
+            "=": number == 5,
+            "<>": number != 5,
+            "<": number < 5,
+            "<=": number <= 5,
+            ">": number > 5,
+            ">=": number >= 5,
+        }
+        assert holds(found, {"emp": Fraction(number)}) == (truth[operator] != negated)
+    assert not holds(found, {"emp": None})
+
+
+def test_a_shorter_prefix_is_found_from_a_longer_one_and_not_the_other_way_round():
+    assert finer(Prefix("naics", 3), Prefix("naics", 2))
+    assert finer(Field("naics"), Prefix("naics", 2))
+    assert not finer(Prefix("naics", 2), Prefix("naics", 3))
+    assert not finer(Prefix("naics", 2), Field("naics"))
+    assert not finer(Prefix("county", 3), Prefix("naics", 2))
+
+
+def test_a_clamp_is_counted_in_the_steps_of_its_measure():
+    schema = Schema.of(unit="id", measures={"pay": "0.01"})
+    (total,) = Sum(alias="s", measure="pay", mechanism=Clamped(to=2, rho=1)).totals(schema)
+    assert total == SumSteps("pay", 200)

@@ -1,9 +1,11 @@
 """A hundred attempts to make SQL text do more than count and add up. All are refused before anything runs."""
 
 import pytest
+import sqlglot
 
 from recordwise.errors import SqlError
 from recordwise.plan import parse_sql
+from recordwise.plan.guard import read_statement
 from recordwise.plan.whitelist import parse_predicate
 
 
@@ -217,3 +219,23 @@ def test_what_is_no_text_is_refused(text):
 
 def test_the_gate_lets_the_plain_statement_through():
     assert parse_sql("SELECT COUNT(*) FROM t;", mechanisms={"*": Fixed()}).statistics
+
+
+@pytest.mark.parametrize("text", ["SELECT COUNT(*) FROM t WHERE emp IS 1", "SELECT FROM t"])
+def test_text_that_only_one_of_two_parsers_understands_is_refused(text):
+    assert len(sqlglot.parse(text, read="duckdb")) == 1
+    with pytest.raises(SqlError, match="DuckDB's own parser"):
+        read_statement(text)
+
+
+@pytest.mark.parametrize("text", ["NOT " * 41 + "emp = 1", "(" * 41 + "emp = 1" + ")" * 41])
+def test_nesting_is_counted_by_brackets_and_by_operators_in_a_row(text):
+    with pytest.raises(SqlError, match="nesting deeper than 40"):
+        read_statement(f"SELECT COUNT(*) FROM t WHERE {text}")
+
+
+@pytest.mark.parametrize("blank", ["\u00a0", "\u2003", "\u3000"])
+def test_a_blank_that_is_none_of_ascii_is_refused_outside_quotes(blank):
+    with pytest.raises(SqlError, match="outside ASCII"):
+        read_statement(f"SELECT COUNT(*){blank}FROM t")
+    assert read_statement(f"SELECT COUNT(*) FROM t WHERE county = '{blank}'")

@@ -196,6 +196,8 @@ def test_shares_add_up_to_one_and_multiply_over_axes():
     assert asked.tables()[0].names() == ("naics2", "county")
     with pytest.raises(ParameterError, match="add up to 1"):
         query().levels(prefix("naics", [2, 3]), share=[0.3, 0.3])
+    with pytest.raises(ParameterError, match="add up to 1"):
+        query().levels(prefix("naics", [2, 3]), share=[0.7, 0.7])
 
 
 @pytest.mark.parametrize(
@@ -211,3 +213,16 @@ def test_shares_add_up_to_one_and_multiply_over_axes():
 def test_a_schema_that_makes_no_sense_is_refused(roles, problem):
     with pytest.raises(ParameterError, match=problem):
         Schema.of(unit="id", **roles)
+
+
+@pytest.mark.parametrize(
+    ("written", "read"), [("=", "="), ("<>", "<>"), ("<", ">"), ("<=", ">="), (">", "<"), (">=", "<=")]
+)
+def test_a_constant_on_the_left_turns_the_comparison_round(written, read):
+    assert parse_predicate(f"5 {written} emp") == Compare(Field("emp"), read, Fraction(5))
+    assert parse_predicate(f"-5 {written} emp") == Compare(Field("emp"), read, Fraction(-5))
+
+
+def test_between_holds_both_of_its_ends():
+    low, high = Compare(Field("emp"), ">=", Fraction(1)), Compare(Field("emp"), "<=", Fraction(3))
+    assert parse_predicate("emp BETWEEN 1 AND 3") == And((low, high))

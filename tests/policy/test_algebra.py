@@ -203,3 +203,10 @@ def test_every_policy_can_be_read_as_latex_and_as_words() -> None:
     assert constant("0.1").to_latex() == "0.1"
     assert "sum of these parts" in constant("0.1").in_words()
     assert "0" in Policy().in_words()
+
+
+def test_selections_that_differ_in_delta_alone_are_different_policies() -> None:
+    one, other = (selection(2, {"emp": 50}, ((1, Fraction(1, divisor)),)) for divisor in (100, 1000))
+    assert one.rho == other.rho
+    assert one != other
+    assert len({one, other}) == 2

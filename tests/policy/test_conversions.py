@@ -6,13 +6,16 @@ from random import Random
 import mpmath
 import numpy as np
 import pytest
+from flint import arb
 
 from divergences import ROUNDING, zcdp
 from recordwise.errors import ParameterError
+from recordwise.exact import working_precision
 from recordwise.functions import log, x
 from recordwise.policy import (
     additive,
     constant,
+    conversions,
     delta_at,
     discrete_laplace_zcdp,
     epsilon,
@@ -29,6 +32,7 @@ from recordwise.policy import (
     rho_for_epsilon,
     split,
 )
+from recordwise.policy.conversions import gdp_delta
 
 mpmath.mp.dps = 60
 DELTA = 1e-5
@@ -260,3 +264,24 @@ def test_discrete_laplace_refuses_a_shift_that_is_no_whole_number() -> None:
             discrete_laplace_zcdp(1, shift)  # type: ignore[arg-type]
     with pytest.raises(ParameterError, match="scale"):
         discrete_laplace_zcdp(0, 1)
+
+
+@pytest.mark.parametrize("rho", [0.001, 0.03, 0.1, 0.5, 1.7, 4.0, 30.0])
+@pytest.mark.parametrize("delta", [1e-10, 1e-6, 0.01])
+def test_the_gdp_number_is_the_first_float_at_which_delta_is_kept(rho: float, delta: float) -> None:
+    mu, found = math.sqrt(2 * rho) * (1 + 2**-52), gdp_epsilon_of(rho, delta)
+    assert gdp_delta(mu, found) <= delta < gdp_delta(mu, math.nextafter(found, 0.0))
+
+
+@pytest.mark.parametrize("rho", [0.001, 0.03, 0.1, 0.5, 1.7, 4.0, 30.0])
+@pytest.mark.parametrize("delta", [1e-10, 1e-6, 0.01])
+def test_epsilon_is_not_below_the_exact_bound_at_the_order_it_was_found_with(rho: float, delta: float) -> None:
+    best = conversions._least(lambda t: conversions._epsilon_float(rho, delta, math.exp(t)))
+    with working_precision(400):
+        exact = conversions._epsilon_at(arb(rho), arb(delta), arb(math.exp(best)))
+        assert exact <= arb(epsilon(rho, delta)) <= exact * (1 + arb(2) ** -50)
+
+
+def test_an_infinite_loss_keeps_no_delta_and_no_loss_keeps_any() -> None:
+    assert delta_at(math.inf, 5.0) == 1.0
+    assert delta_at(0.0, 5.0) == 0.0

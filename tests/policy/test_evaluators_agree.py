@@ -1,6 +1,7 @@
 """numpy, exact, SQL in DuckDB and JavaScript in QuickJS give the same losses, for thousands of random policies and records."""
 
 import json
+import math
 from random import Random
 from typing import Any
 
@@ -12,7 +13,7 @@ import quickjs
 
 import reference_loss
 from random_policies import columns_of, random_policy, random_record
-from recordwise.policy import Policy
+from recordwise.policy import Policy, among, compare, constant, gaussian_sum
 
 POLICIES = 400
 RECORDS = 40
@@ -108,3 +109,21 @@ def test_spark_sql_is_written_without_functions_spark_lacks_and_counts_pieces_as
         assert "CAST(CEIL(" in text or "CEIL(" not in text
         assert "CAST(FLOOR(" in text or "FLOOR(" not in text
         assert "::" not in text
+
+
+def test_gaps_and_numbers_beyond_two_to_the_53_mean_in_duckdb_what_they_mean_here() -> None:
+    """A comparison with NULL is false and never NULL, a NULL amount is no amount of 0, whole numbers are not rounded."""
+    connection = duckdb.connect()
+    connection.execute(f"CREATE TABLE t AS SELECT * FROM (VALUES (NULL, {2**53}), (3, {2**53 + 1})) AS rows(size, id)")
+
+    def column(policy: Policy) -> list[float]:
+        return [row[0] for row in connection.execute(f"SELECT {policy.to_sql()} FROM t").fetchall()]
+
+    assert column(constant(1) + constant(1).where(compare("size", "<", 5))) == [1, 2]
+    assert column(constant(1).where(among("size", [7], inside=False))) == [0, 1]
+    assert column(constant(1).where(among("id", [2**53 + 1]))) == [0, 1]
+    assert column(constant(1).where(compare("id", ">", 2**53))) == [0, 1]
+    missing, present = column(gaussian_sum("size", sigma=1))
+    assert math.isnan(missing)
+    assert present == 4.5
+    connection.close()

@@ -192,3 +192,18 @@ def test_columns_of_different_lengths_are_refused() -> None:
 def test_a_row_of_a_frame_is_no_table() -> None:
     with pytest.raises(RecordError):
         split(1, {"emp": by("state", {"06": 5})}).loss(pd.DataFrame(COLUMNS).iloc[0])
+
+
+@pytest.mark.parametrize("kind", [pa.int64(), pa.float64()], ids=str)
+@pytest.mark.parametrize(("order", "bound"), [("<", 5), (">", -5), ("<=", 0), (">=", 0)])
+def test_a_gap_in_a_column_of_numbers_stands_in_no_order_to_any_number(kind: Any, order: str, bound: int) -> None:
+    policy = constant(1).where(compare("size", order, bound))
+    assert policy.loss({"size": pa.array([None, 0], kind)}).tolist() == [0, 1]
+    assert policy.loss({"size": None}) == 0
+
+
+@pytest.mark.parametrize("kind", [np.int64, np.uint8, np.float64])
+def test_whole_numbers_are_held_against_a_bound_between_two_of_them_as_it_stands(kind: Any) -> None:
+    sizes = {"size": np.array([2, 3], dtype=kind)}
+    wanted = {"<": [1, 0], "<=": [1, 0], ">": [0, 1], ">=": [0, 1]}
+    assert {order: constant(1).where(compare("size", order, "2.5")).loss(sizes).tolist() for order in wanted} == wanted

@@ -202,3 +202,15 @@ def test_a_loss_too_small_for_a_float_does_not_vanish_but_that_of_nothing_does(p
         assert losses[0] > 0
         assert losses[0] >= policy.loss({"emp": TINY}) > 0
         assert losses[1] == 0
+
+
+@pytest.mark.parametrize("rho", ["0.3", "0.7", "1/3", "2/3", "0.1"])
+def test_the_loss_of_one_record_is_the_next_float_above_its_fraction(rho: str) -> None:
+    exact, found = Fraction(rho), constant(rho).loss({})
+    assert Fraction(np.nextafter(found, 0.0).item()) < exact <= Fraction(found)
+
+
+def test_a_value_clearly_above_a_lattice_point_is_the_next_one() -> None:
+    point = Fraction(10**6)
+    assert Measure("emp").steps(point * (1 + Fraction(1, 10**13))) == 10**6 + 1
+    assert Measure("emp").steps(point * (1 + Fraction(1, 2**51))) == 10**6

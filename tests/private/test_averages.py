@@ -77,6 +77,27 @@ def test_the_published_average_is_the_ratio_of_the_published_parts_and_is_flagge
     assert [each.get("unbiased") for each in described["statistics"]] == [None, False, False]
 
 
+@pytest.mark.theorem("T-AVG")
+@pytest.mark.parametrize("size", [6, 600])
+def test_where_noise_is_not_gaussian_the_ends_are_those_of_parts_that_miss_half_as_often(size):
+    """The same noise read at 97.5 % gives the ends whose quotients are the interval of 95 %."""
+    table = pa.table({"id": range(size), "emp": [7] * size, "pay": [9] * size, "county": ["A", "B"] * (size // 2)})
+    asked = by_county().count(COUNT).avg("emp", sum=GeneralizedGaussian(shape="0.5", scale=5))
+    rows = {}
+    for level in (0.95, 0.975):
+        with rw.Session(
+            table, unit="id", measures={"emp": 1, "pay": 1}, columns={"county": "text"}, tuned_on="public"
+        ) as session:
+            rows[level] = session.run(asked, rng=Seeded(3), level=level).table.to_pylist()
+    for row, parts in zip(rows[0.95], rows[0.975]):
+        smallest, largest = max(parts["count_low"], 1), max(parts["count_high"], 1)
+        low, high = parts["avg_emp_sum_low"], parts["avg_emp_sum_high"]
+        exact = low / (largest if low >= 0 else smallest), high / (smallest if high >= 0 else largest)
+        width = exact[1] - exact[0]
+        assert exact[0] - width / 50 < row["avg_emp_low"] <= exact[0]
+        assert exact[1] <= row["avg_emp_high"] < exact[1] + width / 50
+
+
 def published(cells, size, amounts, **asked):
     """One record of each amount in every cell, all cells alike; the averages of one release, with the release's seed fixed."""
     names = np.char.add("c", np.arange(cells).astype(str))

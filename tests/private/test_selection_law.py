@@ -228,3 +228,9 @@ def test_a_saved_selection_policy_reads_back_as_the_same_policy():
         assert Policy.from_json(policy.to_json()) == policy
         assert "delta" in policy.to_javascript()
         assert policy.in_words()
+
+
+def test_the_table_of_deltas_goes_on_until_a_key_is_nearly_sure_to_be_kept():
+    for rho, delta in (("0.1", "1e-6"), (2, "1e-10")):
+        law = SelectionLaw.for_delta(rho=rho, delta=delta)
+        assert 1 - 2e-6 < law.deltas()[-1][1] <= 1

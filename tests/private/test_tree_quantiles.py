@@ -12,11 +12,12 @@ from scipy.stats import binom
 
 from recordwise.drawn import quantiles
 from recordwise.errors import ParameterError
-from recordwise.noise import Seeded
+from recordwise.noise import DiscreteGaussian, Seeded
 from recordwise.plan import Measure
 from recordwise.plan.bin_trees import BIN, HELD
 from recordwise.plan.lowering import POSITION
-from recordwise.quantiles import Grid, TreeQuantile
+from recordwise.plan.quantile import Quantile
+from recordwise.quantiles import Grid, TreeQuantile, tree_quantile
 from recordwise.quantiles.least_squares import consistent_leaves, exact_levels, excess_variance, isotonic_root
 from recordwise.quantiles.node_sums import log_characteristic, node_weights, reaches
 from recordwise.sensitive import Sensitive
@@ -319,3 +320,51 @@ def test_an_upper_end_at_the_end_of_the_grid_is_left_empty_unless_the_measure_en
         assert highs.count(expected) > 40
         assert all(high is None or high <= 1000 for high in highs)
         assert set(drawn.columns()["q_low"].to_pylist()) == {0.0}
+
+
+def test_a_share_of_a_tree_costs_that_share_and_a_seeded_tree_says_so():
+    tree = TreeQuantile(grid=Grid.log(1, 1000, bits=4), rho=2)
+    assert tree.shared(Fraction(1, 4)).rho == Fraction(1, 2)
+    assert not tree.release(np.zeros((1, 16), np.int64), rng=Seeded(1)).private
+    assert tree.release(np.zeros((1, 16), np.int64)).private
+
+
+def test_every_node_of_every_level_gets_noise(monkeypatch):
+    sizes = []
+    monkeypatch.setattr(DiscreteGaussian, "add_to", lambda law, totals, rng: (sizes.append(len(totals)), totals)[1])
+    TreeQuantile(grid=Grid.log(1, 1000, bits=4), rho=2).release(np.zeros((3, 16), np.int64), rng=Seeded(1))
+    assert sizes == [6, 12, 24, 48]
+
+
+def test_an_interval_goes_from_before_the_first_possible_point_to_the_last():
+    excess = np.array([[-5.0, -1.0, 2.0, 5.0], [-9.0, -8.0, -7.0, -6.0], [1.0, 2.0, 3.0, 4.0]])
+    low, high = tree_quantile._inverted(excess, np.full(4, 1.5))
+    assert low.tolist() == [0, 2, -1]
+    assert high.tolist() == [2, 3, 1]
+
+
+def test_a_higher_level_gives_a_wider_interval():
+    tree = TreeQuantile(grid=Grid.log(1, 10**6, bits=8), rho="0.1")
+    noisy = tree.release(leaves_of(heavy_tailed(50, 100, 3), tree.grid), rng=Seeded(5))
+    half, most = (tree.estimate(noisy, p=0.5, level=level) for level in (0.5, 0.999))
+    assert np.all((most.low <= half.low) & (most.high >= half.high))
+    assert np.mean(most.high - most.low) > 1.5 * np.mean(half.high - half.low)
+
+
+def test_points_between_two_steps_are_rounded_down():
+    assert Grid.linear(0, 10, bits=2).steps(Fraction(4)) == (0, 0, 1, 2)
+
+
+def test_quantiles_of_another_grid_or_loss_are_read_off_a_tree_of_their_own():
+    one, finer, dearer = (
+        Quantile(
+            alias="q",
+            measure="emp",
+            p=Fraction(1, 2),
+            mechanism=TreeQuantile(grid=Grid.log(1, 1000, bits=bits), rho=rho),
+        )
+        for bits, rho in ((4, 1), (5, 1), (4, 2))
+    )
+    assert one.shares_tree(one)
+    assert not one.shares_tree(finer)
+    assert not one.shares_tree(dearer)

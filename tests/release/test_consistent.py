@@ -8,7 +8,9 @@ import pytest
 
 import recordwise as rw
 from recordwise.errors import ParameterError
+from recordwise.nesting import parents
 from recordwise.noise import Seeded
+from recordwise.published import ReleasedTable
 
 COUNTIES = [f"{i:05d}" for i in range(6)]
 LISTED = [str(110 + i) for i in range(12)]
@@ -256,3 +258,42 @@ def test_weights_at_negative_totals_are_those_at_zero(opened):
     fitted = release.consistent(complete=True, method="ols")
     for name, part in (("county_by_naics3", totals[: len(fine)]), ("county_by_naics2", totals[len(fine) :])):
         np.testing.assert_allclose(fitted[name]["emp_fit"].to_numpy(), part, rtol=1e-7, atol=1e-7)
+
+
+def test_fits_under_a_rule_stay_near_what_was_drawn(opened):
+    asked = rw.query().group_by("county", keys=rw.Keys.of({"county": COUNTIES}))
+    for name in ("quarter", "pay"):
+        asked = asked.sum(name, rw.UnitSplit(at=2000, rho=50), alias=name)
+    fitted = opened.run(asked, rng=Seeded(3)).consistent(at_most={"quarter": "pay"})
+    for table in fitted.tables:
+        for name in [name for name in table.data.column_names if name.endswith("_fit")]:
+            drawn = name.removesuffix("_fit")
+            off = np.abs(table.data[name].to_numpy() - table.data[drawn].to_numpy())
+            assert np.all(off <= 8 * table.data[f"{drawn}_sd"].to_numpy())
+
+
+def test_tables_whose_keys_were_selected_are_refused(opened):
+    asked = rw.query().group_by("county", keys=rw.Keys.select(rho=1, delta="1e-6")).count(rw.Gaussian(rho=1))
+    with pytest.raises(ParameterError, match="privately selected keys"):
+        opened.run(asked, rng=Seeded(1)).consistent()
+
+
+def test_sums_are_nothing_where_the_fitted_count_is_and_only_on_request(opened):
+    """Cells without a record: half of the noisy counts are negative, and half of the noisy sums are not."""
+    keys = rw.Keys.product(county=COUNTIES, naics=[f"99{number}" for number in range(10)])
+    asked = rw.query().group_by("county", "naics", keys=keys).count(rw.Gaussian(rho=0.05))
+    empty = opened.run(asked.sum("emp", rw.UnitSplit(at=50, rho=0.05), alias="emp"), rng=Seeded(3))
+    free, fitted = (empty.consistent(zero_counts=each).table.to_pandas() for each in (False, True))
+    assert ((free["count_fit"] == 0) & (free["emp_fit"] > 0)).any()
+    assert (fitted["emp_fit"][fitted["count_fit"] == 0] == 0).all()
+
+
+def test_a_cell_of_the_null_category_lies_in_the_coarser_cell_of_that_category():
+    fine = pa.table({"county": ["a", None, "a"], "open": [True, True, None]})
+    coarse = pa.table({"county": [None, "a"]})
+    tables = [
+        ReleasedTable(name="t", keys=tuple(each.column_names), variables=(), data=each) for each in (coarse, fine)
+    ]
+    by = [[{"name": name, "column": name} for name in each.column_names] for each in (coarse, fine)]
+    assert parents(tables[0], by[0], tables[1], by[1]).tolist() == [1, 0, 1]
+    assert parents(tables[1], by[1], tables[1], by[1]).tolist() == [0, 1, 2]

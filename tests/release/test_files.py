@@ -319,6 +319,37 @@ def test_a_failure_while_writing_leaves_nothing_behind(tmp_path) -> None:
     assert list(tmp_path.iterdir()) == []
 
 
+@pytest.mark.parametrize("writer", ["write_parquet", "write_csv"])
+def test_a_table_that_could_not_be_written_fails_the_whole_release(writer: str, release, tmp_path, monkeypatch) -> None:
+    def fail(*_: object, **__: object) -> None:
+        raise OSError(28, "No space left on device")
+
+    monkeypatch.setattr(f"recordwise.release.{writer}", fail)
+    with pytest.raises(OutputError, match="No space left on device"):
+        release.save(tmp_path / "out")
+    assert list(tmp_path.iterdir()) == []
+
+
+def test_every_file_and_its_folder_reach_the_disk_before_the_folder_takes_its_name(tmp_path, monkeypatch) -> None:
+    done: list[int | str] = []
+    fsync, rename = os.fsync, os.rename
+    monkeypatch.setattr(os, "fsync", lambda handle: (done.append(os.fstat(handle).st_ino), fsync(handle))[1])
+    monkeypatch.setattr(os, "rename", lambda *names: (done.append("named"), rename(*names))[1])
+    staged(tmp_path / "out", lambda staging: (staging / "second").write_text("y"))
+    before = done[: done.index("named")]
+    assert {(tmp_path / "out" / name).stat().st_ino for name in ("first", "second")} <= set(before)
+    assert (tmp_path / "out").stat().st_ino == before[-1]
+
+
+@pytest.mark.parametrize("version", [0, 2, "1", None])
+def test_a_release_of_another_format_is_refused(version: object, release, tmp_path) -> None:
+    release.save(tmp_path / "out")
+    stated = json.loads((tmp_path / "out" / "release.json").read_text())
+    (tmp_path / "out" / "release.json").write_text(json.dumps(stated | {"recordwise_release": version}))
+    with pytest.raises(SourceError, match="another version"):
+        load_release(tmp_path / "out")
+
+
 def test_a_folder_below_a_file_is_a_clear_error(release, tmp_path) -> None:
     (tmp_path / "file").write_text("x")
     with pytest.raises(OutputError, match=r"Not a directory|File exists"):

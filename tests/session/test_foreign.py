@@ -252,3 +252,15 @@ def test_steps_of_a_measure_are_whole_numbers_for_the_mechanism_and_units_in_the
     assert sorted(seen[0]["pay"].to_pylist()) == [1, 2, 20, 20]
     assert release.policy == split(1, {Measure("pay", Fraction(1, 4)): 5})
     assert release.policy.loss({"pay": "10.5"}) == 9
+
+
+@pytest.mark.parametrize("loss", [float("inf"), float("nan"), -1.0])
+def test_a_map_that_promises_nothing_is_refused(loss: float) -> None:
+    class Promising:
+        output_measure = "ZeroConcentratedDivergence"
+
+        def map(self, rows: int) -> float:
+            return loss
+
+    with pytest.raises(ForeignError, match="promises nothing"):
+        per_row_loss(Promising(), "m")

@@ -57,6 +57,31 @@ def test_values_are_the_exact_totals_plus_the_noise_of_the_mechanism() -> None:
     assert table["sum_emp"].type == pa.int64()
 
 
+@pytest.mark.parametrize(("listed", "default"), [(1, 10**9), (10**9, 1)])
+def test_each_cell_gets_its_own_total_and_the_noise_of_its_own_group(listed: int, default: int) -> None:
+    """At a threshold of 1 there is no noise to speak of; at 10**9, sigma is 700,000 employees."""
+    rows = records()
+    at = rw.by("county", {"02": listed}, default=default)
+    asked = rw.query().group_by("county", keys=keys()).sum("emp", rw.UnitSplit(at=at, rho=10**6))
+    with session(rows) as opened:
+        values = opened.run(asked, rng=rw.noise.Seeded(1)).table["sum_emp"].to_pylist()
+    exact = [*rows.to_pandas().groupby("county")["emp"].sum().tolist(), 0]
+    for county, value, total in zip(COUNTIES, values, exact):
+        without_noise = (listed if county == "02" else default) == 1
+        assert (value == total) == without_noise
+        assert without_noise or abs(value - total) > 1000
+
+
+def test_a_sum_in_cents_is_published_in_units_with_the_noise_of_its_mechanism() -> None:
+    rows = pa.table({"id": [1, 2, 3], "county": ["01", "01", "02"], "pay": [0.25, 10.5, 7.07]})
+    asked = rw.query().group_by("county", keys=rw.Keys.of({"county": ["01", "02"]}))
+    with rw.Session(rows, unit="id", measures={"pay": "0.01"}, columns={"county": "text"}, tuned_on="public") as opened:
+        exact = opened.run(asked.sum("pay", rw.UnitSplit(at="0.01", rho=10**6))).table
+        noisy = opened.run(asked.sum("pay", rw.Gaussian(sigma=5))).table
+    assert exact["sum_pay"].to_pylist() == [10.75, 7.07]
+    assert noisy["sum_pay_sd"].to_numpy() == pytest.approx(5, rel=1e-6)
+
+
 def test_totals_beyond_64_bits_do_not_wrap(opens) -> None:
     rows = pa.table({"id": [1, 2, 3, 4], "county": ["01"] * 4, "emp": [2**62] * 4})
     measures = {"emp": rw.Measure.of("emp", bound=2**62)}
@@ -79,6 +104,20 @@ def test_the_ledger_is_charged_after_the_records_were_read_and_before_noise_is_d
         ("booking the release", ["opened", "charged"]),
     ]
     assert after == ["opened", "charged", "released"]
+
+
+def test_no_bit_is_drawn_before_the_charge_is_in_the_books(tmp_path) -> None:
+    drawn = []
+
+    class Watched(rw.noise.Seeded):
+        def fill(self, words) -> None:
+            drawn.append(kinds(opened))
+            super().fill(words)
+
+    with session(records(), tmp_path / "l") as opened:
+        opened.run(question(), rng=Watched(1))
+    assert len(drawn) > 2
+    assert all(seen == ["opened", "charged"] for seen in drawn)
 
 
 def test_what_is_charged_is_the_policy_told_before() -> None:
@@ -291,3 +330,12 @@ def test_a_sum_split_by_two_measures_is_drawn_like_one_with_the_threshold_of_the
         plain = opened.run(asked.sum("emp", rw.UnitSplit(at=50, rho="0.1")), rng=Seeded(3))
     assert joint.policy == plain.policy
     assert [table.data.to_pydict() for table in joint.tables] == [table.data.to_pydict() for table in plain.tables]
+
+
+def test_what_remains_is_the_budget_less_what_was_spent(tmp_path) -> None:
+    budget = rw.policy.constant(2)
+    with session(records(), tmp_path / "l", budget) as opened:
+        opened.run(simple("0.5"))
+        assert opened.remaining({}) == pytest.approx(1.5)
+    with session(records(), tmp_path / "m") as unlimited:
+        assert unlimited.remaining({}) == float("inf")

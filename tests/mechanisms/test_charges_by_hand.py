@@ -1,0 +1,149 @@
+"""What mechanisms charge and draw, in numbers small enough to check by hand."""
+
+from fractions import Fraction
+from typing import Any
+
+import numpy as np
+import pytest
+from flint import arb
+
+import recordwise as rw
+from recordwise.arithmetic import BallArithmetic, NumpyArithmetic
+from recordwise.errors import RecordError
+from recordwise.exact import working_precision
+from recordwise.mechanisms import ends, fat_tailed, grid, loss_table, noisy, tight
+from recordwise.mechanisms.gaussian_noise import near_gaussian
+from recordwise.mechanisms.tight import Blocks, certified_loss
+from recordwise.noise import GeneralizedGaussian, LatticeLaw, Polylog
+from recordwise.policy import discrete_laplace_zcdp
+
+HALF = Fraction(1, 2)
+
+
+def test_a_count_costs_its_rho_and_one_over_twice_the_variance() -> None:
+    assert rw.Gaussian(rho=2).policy_of_count().loss({}) == 2
+    assert rw.Gaussian(sigma=2).policy_of_count().loss({}) == 1 / 8
+    assert rw.Gaussian(sigma=2).policy("emp").loss({"emp": 6}) == 36 / 8
+    assert rw.Gaussian(sigma=3).shared("1/4").noise_sigma == 6
+
+
+def test_a_split_sum_costs_rho_at_its_threshold_and_the_square_beyond() -> None:
+    mechanism = rw.UnitSplit(at=10, rho=HALF)
+    assert mechanism.noise_sigma == 10
+    assert mechanism.policy("emp").loss({"emp": 30}) == 4.5
+    assert mechanism.shared("1/4").rho == Fraction(1, 8)
+    joint = rw.UnitSplit(at={"emp": 10, "pay": 100}, rho=HALF)
+    assert joint.policy("emp", tight=False).loss({"emp": 1, "pay": 1000}) == 50
+    assert joint.policy("emp").loss({"emp": 10}) == 0.5
+
+
+def test_a_group_without_a_threshold_is_not_told_a_loss() -> None:
+    policy = rw.UnitSplit(at=rw.by("industry", {"Mining": 10}), rho=HALF).policy("emp")
+    assert policy.loss({"industry": "Mining", "emp": 10}) == 0.5
+    with pytest.raises(RecordError):
+        policy.loss({"industry": "Retail", "emp": 10})
+    with pytest.raises(RecordError):
+        policy.loss({"industry": ["Mining", None], "emp": [10, 10]})
+
+
+def test_a_clamped_sum_costs_every_record_its_rho() -> None:
+    assert rw.Clamped(to=10, rho=HALF).policy("emp").loss({}) == 0.5
+    assert rw.Clamped(to=10, rho=HALF).shared("1/4").policy("emp").loss({}) == 0.125
+
+
+@pytest.mark.parametrize(
+    ("sigma", "lattice", "near"),
+    [(1000, 1, True), (999, 1, False), (10, "0.01", True), ("9.99", "0.01", False), (5000, 10, False)],
+)
+def test_gaussian_dp_numbers_need_a_thousand_lattice_steps_whatever_the_unit(
+    sigma: Any, lattice: Any, near: bool
+) -> None:
+    assert near_gaussian(Fraction(sigma), Fraction(lattice)) == near
+
+
+def test_totals_are_brought_to_the_lattice_their_noise_is_drawn_on(monkeypatch: pytest.MonkeyPatch) -> None:
+    for module in (fat_tailed, noisy):
+        monkeypatch.setattr(module, "noised", lambda points, law, source: points)
+    mechanism = rw.GeneralizedGaussian(scale=10, shape=HALF)
+    assert mechanism.lattice() < Fraction(1, 50)
+    assert mechanism.release([7, 12]).values().tolist() == [7, 12]
+
+
+def divergences(law: LatticeLaw, shift: int, orders: Any) -> Any:
+    """D_a/a of a lattice law against itself shifted, term by term."""
+    f = np.asarray(law.exponent.increase(NumpyArithmetic(), np.abs(np.arange(-20_000, 20_001)).astype(np.float64)))
+    log_p = -f - np.log(np.exp(-f).sum())
+    here, there = log_p[shift:], log_p[:-shift]
+    return np.array([np.logaddexp.reduce(a * here + (1 - a) * there) / (a - 1) / a for a in orders])
+
+
+@pytest.mark.theorem("T-CERTIFIED")
+@pytest.mark.parametrize("shift", [1, 4, 60])
+@pytest.mark.parametrize("law", [GeneralizedGaussian(3, HALF), Polylog(5, 4, 3, 2)], ids=str)
+def test_the_certified_loss_is_never_below_any_order_and_at_most_two_percent_above(law: LatticeLaw, shift: int) -> None:
+    found = certified_loss(Blocks.of(law, law.exponent), law.exponent, shift)
+    truth = divergences(law, shift, 1 + np.geomspace(1e-3, 300, 400)).max()
+    assert truth * (1 - 1e-9) <= found <= truth * 1.02
+
+
+@pytest.mark.theorem("T-CERTIFIED")
+@pytest.mark.parametrize("shift", [1, 100, 3000])
+def test_the_certified_loss_of_laplace_noise_is_not_below_the_exact_one(shift: int) -> None:
+    """All of the log-ratios on one side are the same, so that every bit of mass a block leaves out is missed."""
+    law = GeneralizedGaussian(1000, 1)
+    found = certified_loss(Blocks.of(law, law.exponent), law.exponent, shift)
+    assert discrete_laplace_zcdp(1000, shift) <= found <= 1.02 * discrete_laplace_zcdp(1000, shift)
+
+
+@pytest.mark.theorem("T-CERTIFIED")
+@pytest.mark.parametrize("shift", [1, 1000])
+def test_a_rise_that_drowns_in_rounding_is_still_bounded_from_above(shift: int) -> None:
+    function = (rw.functions.x / 10**9) ** HALF
+    starts = np.unique(np.floor(np.geomspace(1, 2.0**50, 400)))
+    found = tight._rise(function, starts, starts + shift)
+    with working_precision(256):
+        for start, bound in zip(starts.tolist(), found.tolist()):
+            rise = [function.increase(BallArithmetic(), arb(int(start) + more)) for more in (0, shift)]
+            assert arb(bound) >= (rise[1] - rise[0]).lower()
+
+
+@pytest.mark.theorem("T-TABLE")
+def test_a_table_never_falls_and_is_looked_up_at_or_above_the_number_of_steps() -> None:
+    falling = loss_table.step_table(lambda count: 1 / count, lambda count: 10.0)
+    assert [float(level) for _, level in falling] == [1.0] * len(falling)
+    assert all(loss_table.next_entry(count) >= count for count in range(1, 3000))
+    entries = {count for count, _ in falling}
+    assert all(loss_table.next_entry(count) in entries for count in range(1, 3000))
+
+
+def test_the_grid_is_the_largest_power_of_two_fine_against_noise_and_data() -> None:
+    x = rw.functions.x
+    assert grid.grid_step(x, Fraction(1), Fraction(2**30)) == Fraction(1, 4096)
+    assert grid.grid_step(x, Fraction(3), Fraction(2**30)) == Fraction(2, 4096)
+    assert grid.grid_step(x, Fraction(5, 7), Fraction(2**30)) == Fraction(1, 8192)
+    assert grid.grid_step(x, Fraction(2**30), Fraction(3)) == Fraction(2, 2**20)
+    assert grid.grid_step(x, Fraction(2**30), Fraction(5, 7)) == Fraction(1, 2**21)
+
+
+@pytest.mark.theorem("T-GRID")
+def test_a_transform_is_charged_for_the_grid_it_is_laid_on() -> None:
+    policy = rw.policy.gaussian_transform("emp", rw.functions.x, sigma=1, grid="1/4")
+    assert policy.loss({"emp": 3}) == pytest.approx(3.25**2 / 2, rel=1e-12)
+    assert policy.loss({"emp": 0}) == 0
+    laplace = rw.policy.laplace_transform("emp", rw.functions.x, scale=2, grid="1/4")
+    assert laplace.epsilon_pure({"emp": 3}) == pytest.approx(3.25 / 2, rel=1e-12)
+
+
+def test_ends_are_rounded_away_from_each_other() -> None:
+    numbers = np.geomspace(0.011, 9.7e9, 500)
+    for last in (-2, 0, 3):
+        exponents = np.full(len(ends.POWERS), last)
+        low, high = (ends.rounded(numbers, exponents, up=up) for up in (False, True))
+        assert np.all((low <= numbers) & (numbers <= high))
+        assert np.all(high - low <= 10.0**last * (1 + 1e-3))
+
+
+def test_noise_on_a_transform_has_its_sigma_or_scale_in_steps_of_the_grid() -> None:
+    step = Fraction(1, 1024)
+    assert rw.LogTransform(offset=10, sigma=HALF)._law(step).sigma == 512
+    assert rw.LogTransform(offset=10, laplace_scale=HALF)._law(step).scale == 512
