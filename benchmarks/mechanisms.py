@@ -14,7 +14,7 @@ from typing import Any
 import numpy as np
 
 import recordwise as rw
-from recordwise.functions import log, x
+from recordwise.exact.functions import log, x
 
 CELLS = 1_000_000
 REPEATS = 5

@@ -24,8 +24,8 @@ from recordwise.noise import (
     Seeded,
     binomial_exact,
 )
-from recordwise.noise.fixed import attempt
-from recordwise.noise.lazy import words
+from recordwise.noise.randomness import words
+from recordwise.noise.sampler import attempt
 from recordwise.noise.table import Side, table_for
 
 SIZE = 10_000_000

@@ -53,10 +53,10 @@ def measure(path: str) -> None:
     import duckdb
 
     import recordwise as rw
-    from recordwise.generator import public_keys
     from recordwise.planning import compare
     from recordwise.planning.losses import policy_losses
     from recordwise.planning.totals import exact_totals
+    from recordwise.synthetic import public_keys
 
     mechanisms = twenty()
     assert len(mechanisms) == 20
@@ -92,7 +92,7 @@ def main(arguments: list[str] | None = None) -> None:
     parser = argparse.ArgumentParser()
     parser.add_argument("--rows", type=int, default=8_000_000)
     chosen = parser.parse_args(arguments)
-    from recordwise.generator import write_establishments
+    from recordwise.synthetic import write_establishments
 
     with tempfile.TemporaryDirectory() as directory:
         path = Path(directory) / "establishments.parquet"

@@ -11,7 +11,7 @@ import duckdb
 import numpy as np
 import pyarrow
 
-from recordwise.functions import log, x
+from recordwise.exact.functions import log, x
 from recordwise.policy import Policy, additive, by, constant, gaussian_sum, gaussian_transform, split
 
 INDUSTRIES = ["Mining", "Retail", "Farming", "Banking"]

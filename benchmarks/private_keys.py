@@ -29,13 +29,11 @@ def best(run: Callable[[], Any]) -> float:
 
 def selection(cells: int, occupied: int) -> None:
     """A product of three columns, most of it empty; every step but the engine's pass."""
-    from recordwise.engines.results import FoundTotals
-    from recordwise.engines.wide import scatter
     from recordwise.mechanisms import Gaussian
     from recordwise.noise import Secure
     from recordwise.plan import Keys, Plan, Schema, query
-    from recordwise.selecting import select_cells
-    from recordwise.sensitive import Sensitive
+    from recordwise.plan.results import FoundTotals, Sensitive, scatter
+    from recordwise.release.select import select_cells
 
     side = round(cells ** (1 / 3))
     names = ("a", "b", "c")
@@ -61,11 +59,11 @@ def medians(rows: int, groups: int) -> None:
     """Median of every group: engine pass, noise, least squares and interval, over DuckDB's exact quantile_cont of the column."""
     import duckdb
 
-    from recordwise.drawing import draw_table, prepare_table
     from recordwise.engines import DuckDB
+    from recordwise.mechanisms.quantile import Grid
     from recordwise.noise import Secure
     from recordwise.plan import Keys, Plan, Schema, query
-    from recordwise.quantiles import Grid
+    from recordwise.release.draw import draw_table, prepare_table
 
     rng = np.random.default_rng(1)
     table = pa.table(
@@ -115,7 +113,7 @@ def errors(repeats: int = 200) -> None:
 def answers(values: np.ndarray[Any, np.dtype[np.int64]], rho: float) -> dict[str, float]:
     """Our tree on a log grid; the same on a linear grid clamped at 10,000, as one would without a log grid; OpenDP's exponential
     mechanism over the points of our log grid."""
-    from recordwise.quantiles import Grid
+    from recordwise.mechanisms.quantile import Grid
 
     log, linear = Grid.log(1, 1e9, bits=10), Grid.linear(0, 10_000, bits=10)
     return {"tree": tree(values, log, rho), "clamped": tree(values, linear, rho), "opendp": opendp(values, log, rho)}
@@ -124,7 +122,7 @@ def answers(values: np.ndarray[Any, np.dtype[np.int64]], rho: float) -> dict[str
 def tree(values: np.ndarray[Any, np.dtype[np.int64]], grid: Any, rho: float) -> float:
     from fractions import Fraction
 
-    from recordwise.quantiles import TreeQuantile
+    from recordwise.mechanisms.quantile import TreeQuantile
 
     mechanism = TreeQuantile(grid=grid, rho=rho)
     leaves = np.bincount(grid.bins(values, Fraction(1)), minlength=grid.size)[None, :]

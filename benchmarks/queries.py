@@ -24,9 +24,9 @@ SUMS = "COUNT(*) AS n, " + ", ".join(f"SUM({measure}) AS {measure}" for measure 
 
 
 def plan_of(levels: tuple[int, ...]) -> Any:
-    from recordwise.generator import public_keys
     from recordwise.mechanisms import Gaussian
     from recordwise.plan import Keys, Plan, Prefix, Schema, query
+    from recordwise.synthetic import public_keys
 
     schema = Schema.of(
         unit="estab_id",
@@ -78,7 +78,7 @@ def plain(path: str, levels: tuple[int, ...]) -> Callable[[], object]:
     """
     import duckdb
 
-    from recordwise.generator import public_keys
+    from recordwise.synthetic import public_keys
 
     connection = duckdb.connect(config={"memory_limit": "700MB"})
     connection.register("pairs", public_keys())
@@ -148,7 +148,7 @@ def compare(path: str) -> None:
 
 def growth(directory: Path, rows: int) -> None:
     """Time by number of rows. The keys (350,000 pairs at five levels) cost the same whatever the rows, so it is affine."""
-    from recordwise.generator import write_establishments
+    from recordwise.synthetic import write_establishments
 
     found = {}
     for part in (8, 4, 2, 1):
@@ -171,7 +171,7 @@ def main(arguments: list[str] | None = None) -> None:
         kind, path, levels = chosen.measure
         measure(kind, path, tuple(int(each) for each in levels.split(",")))
         return
-    from recordwise.generator import write_establishments
+    from recordwise.synthetic import write_establishments
 
     with tempfile.TemporaryDirectory() as directory:
         path = Path(directory) / "establishments.parquet"

@@ -26,7 +26,7 @@ Job = Callable[[str, Path], dict[str, float]]
 
 def query_of(levels: tuple[int, ...]) -> Any:
     import recordwise as rw
-    from recordwise.generator import public_keys
+    from recordwise.synthetic import public_keys
 
     prefixes = [rw.prefix("naics", level) for level in levels]
     asked = rw.query().group_by("county", keys=rw.Keys.of(public_keys())).levels(*prefixes)
@@ -99,7 +99,7 @@ def plain_levels(path: str, folder: Path, finest: str | None) -> dict[str, float
     """Every level at its keys, as many columns written as ours."""
     import duckdb
 
-    from recordwise.generator import public_keys
+    from recordwise.synthetic import public_keys
 
     pairs = public_keys()
     (folder / "plain").mkdir()
@@ -185,7 +185,7 @@ def main(arguments: list[str] | None = None) -> None:
         job, path, folder = chosen.job
         print(json.dumps(JOBS[job](path, Path(folder))))
         return
-    from recordwise.generator import write_establishments
+    from recordwise.synthetic import write_establishments
 
     with tempfile.TemporaryDirectory() as directory:
         path = chosen.data or str(Path(directory) / "establishments.parquet")

@@ -30,9 +30,9 @@ GROUPED = (
 
 
 def plan_of() -> Any:
-    from recordwise.generator import public_keys
     from recordwise.mechanisms import Gaussian
     from recordwise.plan import Keys, Plan, Prefix, Schema, query
+    from recordwise.synthetic import public_keys
 
     schema = Schema.of(
         unit="estab_id",
@@ -59,7 +59,7 @@ def ours(source: Any) -> Callable[[], None]:
 
 
 def ours_postgres(uri: str) -> Callable[[], None]:
-    from recordwise.engines.sources import Postgres
+    from recordwise.plan.sources import Postgres
 
     return ours(Postgres(uri, table=TABLE))
 
@@ -138,7 +138,7 @@ def main(arguments: list[str] | None = None) -> None:
     sys.path.insert(0, str(HERE.parent / "tests" / "sources"))
     from postgres_server import programs, running_server
 
-    from recordwise.generator import establishments
+    from recordwise.synthetic import establishments
 
     table = establishments(chosen.rows).select(list(COLUMNS))
     if programs() is None:

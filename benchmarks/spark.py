@@ -121,7 +121,7 @@ def main(arguments: list[str] | None = None) -> None:
     chosen = parser.parse_args(arguments)
     from pyspark.sql import SparkSession
 
-    from recordwise.generator import public_keys, write_establishments
+    from recordwise.synthetic import public_keys, write_establishments
 
     quiet = {"spark.ui.enabled": "false", "spark.ui.showConsoleProgress": "false", "spark.log.level": "ERROR"}
     builder = SparkSession.builder.master(chosen.master).config(map=quiet).config("spark.driver.memory", "3g")

@@ -1,6 +1,6 @@
 """The establishments of figures 3 to 5: County Business Patterns laid out record by record, or generated without the file.
 
-The expansion itself is the package's (``recordwise.generator.CountyTable``): every county x industry cell becomes its
+The expansion itself is the package's (``recordwise.synthetic.CountyTable``): every county x industry cell becomes its
 establishments, which add up to the cell's published employment and payroll.
 """
 
@@ -12,7 +12,7 @@ import pyarrow as pa
 import pyarrow.compute as pc
 
 from experiments.frame import data_folder
-from recordwise.generator import CountyTable, establishments
+from recordwise.synthetic import CountyTable, establishments
 
 FILE = "cbp_county_2017.parquet"
 REAL = (

@@ -12,9 +12,9 @@ from typing import Any
 
 import recordwise as rw
 from load.tables import write_rows
-from recordwise.ledger import Ledger
-from recordwise.ledger_audit import verify
+from recordwise.ledger.ledger import Ledger
 from recordwise.policy import Policy, among, constant, gaussian_sum, gaussian_transform, split
+from recordwise.release.verify import verify
 
 ROWS, CELLS, QUERIES, CHARGES, PROCESSES = 100_000_000, 5_000_000, 10_000, 1_000, 32
 MEMORY_LIMIT_MB = 2_000

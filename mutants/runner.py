@@ -59,30 +59,14 @@ def run(mutants: Sequence[Mutant], *, jobs: int, tell: Callable[[str], None], ro
     """What became of each; refused where tests fail without any bug, because then they prove nothing."""
     with tempfile.TemporaryDirectory(prefix="mutants-") as folder, ThreadPoolExecutor(jobs) as pool:
         benches = Benches(Path(folder), jobs, root=root)
-        before = {pool.submit(benches.passes, tests): tests for tests in by_file(mutants, root)}
+        selections = sorted({mutant.tests for mutant in mutants})
+        before = {pool.submit(benches.passes, tests): tests for tests in selections}
         failing = [tests for job, tests in _finished(before, "tests without a bug", tell) if not job.result()]
         if failing:
             raise ValueError(f"fail without any bug: {'; '.join(' '.join(tests) for tests in failing)}")
         after = {pool.submit(benches.result, mutant): mutant for mutant in mutants}
         found = {mutant.name: job.result() for job, mutant in _finished(after, "bugs", tell)}
     return [found[mutant.name] for mutant in mutants]
-
-
-def by_file(mutants: Sequence[Mutant], root: Path = ROOT) -> list[tuple[str, ...]]:
-    """All tests that are named, those of one file together and in its order, as the tests of a file may share what they open."""
-    named = {test for mutant in mutants for test in mutant.tests}
-    files = sorted(set(map(_file, named)))
-    return [tuple(sorted((test for test in named if _file(test) == file), key=_place(root / file))) for file in files]
-
-
-def _file(test: str) -> str:
-    return test.partition("::")[0]
-
-
-def _place(path: Path) -> Callable[[str], int]:
-    """Where a test begins in its file."""
-    text = path.read_text(encoding="utf-8") if path.is_file() else ""
-    return lambda test: text.find(f"def {test.partition('::')[2].partition('[')[0]}(")
 
 
 def _finished(

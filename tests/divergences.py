@@ -9,7 +9,9 @@ from unittest.mock import patch
 
 import numpy as np
 
-from recordwise.mechanisms import fat_tailed, gaussian_noise, transforming
+from recordwise.mechanisms import fat_tailed
+from recordwise.mechanisms import gaussian as gaussian_noise
+from recordwise.mechanisms import transformed as transforming
 from recordwise.noise import Seeded
 
 ORDERS = (1.0, 1.001, 1.5, 2.0, 5.0, 20.0)

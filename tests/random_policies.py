@@ -5,10 +5,10 @@ from math import ceil
 from random import Random
 from typing import Any
 
-from recordwise.functions import Function, log, x
+from recordwise.exact.functions import Function, log, x
 from recordwise.policy import (
-    Column,
     Condition,
+    ConditionColumn,
     Measure,
     Null,
     Policy,
@@ -66,7 +66,9 @@ def random_condition(rng: Random, depth: int = 2) -> Condition:
     if kind == 1:
         length = rng.randint(1, 3)
         return among(
-            Column("naics", length), [text[:length] for text in rng.sample(NAICS, 2)], inside=rng.random() < 0.7
+            ConditionColumn("naics", length),
+            [text[:length] for text in rng.sample(NAICS, 2)],
+            inside=rng.random() < 0.7,
         )
     if kind == 2:
         return among("flag", [rng.random() < 0.5])
@@ -75,7 +77,7 @@ def random_condition(rng: Random, depth: int = 2) -> Condition:
             "size", rng.choice(["<", "<=", ">", ">="]), rng.choice([0, 3, Fraction(1, 10), Fraction(1, 3), -2])
         )
     if kind == 4:
-        return Null(Column(rng.choice(["state", "naics", "flag", "size"])), rng.random() < 0.5)
+        return Null(ConditionColumn(rng.choice(["state", "naics", "flag", "size"])), rng.random() < 0.5)
     if kind == 5:
         return compare("emp", rng.choice(["<", "<=", ">", ">="]), rng.choice([0, 1, 50, 51, Fraction(5, 2)]))
     if kind == 6:

@@ -8,7 +8,7 @@ import pyarrow as pa
 
 import recordwise as rw
 from recordwise.noise import Seeded
-from recordwise.policy import Column
+from recordwise.policy import ConditionColumn
 
 INDUSTRIES = ["Mining", "Retail", "Farming"]
 COUNTIES = ["01", "02", "03", "04"]
@@ -79,7 +79,7 @@ def only_counts() -> rw.Release:
 def foreign() -> rw.Release:
     """A mechanism from elsewhere: one number, no keys, no intervals."""
     with opened() as session:
-        return session.run_foreign(lambda rows: {"answer": [1.5]}, split={"emp": 50}, rho="0.1", name="elsewhere")
+        return session.run_external(lambda rows: {"answer": [1.5]}, split={"emp": 50}, rho="0.1", name="elsewhere")
 
 
 def made_to_add_up() -> rw.Release:
@@ -123,7 +123,7 @@ def five_levels() -> rw.Release:
     table = establishments(200)
     table = table.append_column("naics", pa.array(np.random.default_rng(2).choice(codes, 200)))
     at = [
-        rw.by(Column("naics", 2), {str(a): base * (a % 7 + 1) for a in range(11, 31)}, default=base)
+        rw.by(ConditionColumn("naics", 2), {str(a): base * (a % 7 + 1) for a in range(11, 31)}, default=base)
         for base in (20, 1000)
     ]
     keys_of_all = rw.Keys.product(county=COUNTIES, naics=codes)

@@ -6,11 +6,12 @@ from pathlib import Path
 
 import pytest
 
-from recordwise.ledger import Ledger
-from recordwise.ledger_audit import verify
-from recordwise.planfile import load_plan
+from recordwise.ledger.ledger import Ledger
+from recordwise.plan.file import load_plan
 from recordwise.policy import Policy
-from recordwise.saved import load_release
+from recordwise.release.files import load_release
+from recordwise.release.verify import verify
+from recordwise.session import Session
 
 KEPT = Path(__file__).parent / "kept"
 VERSIONS = sorted(folder.name for folder in KEPT.iterdir() if folder.is_dir())
@@ -61,7 +62,7 @@ def test_a_ledger_of_an_earlier_version_still_counts(kept):
 
 def test_a_plan_of_an_earlier_version_releases_again_under_its_own_ledger(kept):
     plan = load_plan(kept / "plan.toml")
-    with plan.session() as session:
+    with Session.from_plan(plan) as session:
         release = session.run(*plan.plan.queries, level=plan.level)
         release.save(kept / "again")
         assert session.spent() == load_release(kept / "release").policy + release.policy

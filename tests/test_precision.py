@@ -13,11 +13,11 @@ import pytest
 from flint import arb_series, ctx
 
 import recordwise as rw
-from recordwise.exact import working_length, working_precision
-from recordwise.functions import log, x
+from recordwise.exact.functions import log, x
+from recordwise.exact.numbers import working_length, working_precision
 from recordwise.noise import DiscreteGaussian, Seeded
-from recordwise.policy.javascript import policy_javascript
-from recordwise.policy.sql import terms_sql
+from recordwise.policy.evaluate.javascript import policy_javascript
+from recordwise.policy.evaluate.sql import terms_sql
 
 SOURCE = Path(__file__).parents[1] / "src" / "recordwise"
 TOTALS = np.array([0, 1, 7, 10**3, 10**6], dtype=np.int64)

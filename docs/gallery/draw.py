@@ -3,11 +3,12 @@
 from pathlib import Path
 from typing import Any
 
-import recordwise as rw
 from recordwise.generator import establishments, public_keys
-from recordwise.planning import Goal, compare, families, fitness, recommend, sweep
 from recordwise.report.planning_plots import plot_cell_errors, plot_fitness, plot_loss_shares, plot_sweep
 from recordwise.report.plots import plot_errors, plot_losses
+
+import recordwise as rw
+from recordwise.planning import Goal, compare, families, fitness, recommend, sweep
 
 HERE = Path(__file__).parent
 ROWS = 200_000

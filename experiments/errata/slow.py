@@ -8,7 +8,7 @@ from scipy import integrate
 import recordwise as rw
 from experiments.errata.evidence import Evidence
 from recordwise.errors import ParameterError
-from recordwise.functions import x
+from recordwise.exact.functions import x
 
 
 def moment(shift: float, order: float) -> float:

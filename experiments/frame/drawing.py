@@ -2,7 +2,7 @@
 
 from typing import TYPE_CHECKING, Any
 
-from recordwise.report.plots import COLOURS, DASHES
+from recordwise.planning.plots import COLOURS, DASHES
 
 if TYPE_CHECKING:
     from matplotlib.axes import Axes

@@ -10,7 +10,7 @@ import pyarrow.compute as pc
 import pyarrow.parquet as pq
 
 from experiments.frame import data_folder
-from recordwise.generator import CountyTable, batches
+from recordwise.synthetic import CountyTable, batches
 
 FILE = "cbp_county_2017.parquet"
 REAL = (

@@ -8,11 +8,11 @@ from tempfile import mkdtemp
 
 from fuzz.mutation import mutated
 from fuzz.target import ACCEPTED, REFUSED, WrongError, clear_refusal
-from recordwise.books import Event
 from recordwise.errors import LedgerError, RecordwiseError
-from recordwise.ledger import Ledger
-from recordwise.ledger_audit import verify
+from recordwise.ledger.chain import Event
+from recordwise.ledger.ledger import Ledger
 from recordwise.policy import Policy, constant, gaussian_sum
+from recordwise.release.verify import verify
 
 BUDGET = constant(5) + gaussian_sum("emp", sigma="1/10")
 CHARGE = constant("1/10") + gaussian_sum("emp", sigma=3)

@@ -15,8 +15,8 @@ from fuzz.target import ACCEPTED, WrongError
 from fuzz.toml_text import toml_text
 from recordwise.cli.check import examined
 from recordwise.errors import RecordwiseError
-from recordwise.plan.analysis import plan_policy, plan_warnings
-from recordwise.planfile import PlanFile, load_plan
+from recordwise.plan.cost import plan_policy, plan_warnings
+from recordwise.plan.file import PlanFile, load_plan
 
 WORDS = [word.encode() for word in (
     "rho = ", "sigma = ", 'kind = "', "UnitSplit", "LogTransform", "at = 50", "[[queries]]\n", "[[budget]]\n",

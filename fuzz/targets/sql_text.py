@@ -12,13 +12,12 @@ import sqlglot
 from fuzz.mutation import mutated
 from fuzz.target import ACCEPTED, REFUSED, WrongError
 from recordwise.engines import DuckDB, integers
+from recordwise.engines.compile.totals import total_name
 from recordwise.errors import SqlError
 from recordwise.mechanisms import Gaussian
 from recordwise.plan import Case, Column, Keys, Plan, Prefix, Query, Schema, parse_sql
-from recordwise.plan.average import Average
-from recordwise.plan.lowering import total_name
-from recordwise.plan.sql_statistics import aggregate
-from recordwise.plan.totals import CountUnits, SumSteps
+from recordwise.plan.sql.parse import aggregate
+from recordwise.plan.statistics import Average, CountUnits, SumSteps
 
 COUNTIES, CODES = ["01", "1", "02", "a'b", "é", "A", "a"], ["111", "1121", "221", "31", "3"]
 SCHEMA = Schema.of(
@@ -146,7 +145,7 @@ class SqlText:
 
     def _group(self, asked: Query, item: Any, found: Any) -> list[Any]:
         name = item.alias if isinstance(item, sqlglot.exp.Alias) else None
-        from recordwise.plan.whitelist import expression
+        from recordwise.plan.sql.grammar import expression
 
         wanted = expression(item.this if name is not None else item)
         group = next(each for each in asked.groups if each.name == name or (name is None and each.expression == wanted))

@@ -1,36 +1,90 @@
 """recordwise: statistics about skewed data, with a privacy guarantee that is a public function of each record's value.
 
-import recordwise as rw
-rw.UnitSplit(at=50, rho=0.1).policy("emp").loss({"emp": 1000})
+    >>> import recordwise as rw
+    >>> policy = rw.UnitSplit(at=50, rho="0.1").policy("emp")
+    >>> float(policy.loss({"emp": 20}))
+    0.016
+
+Everything public is here, by one flat name each, and is imported when it is first used.
 """
 
 from importlib import import_module
 from typing import TYPE_CHECKING, Any
 
-from recordwise import functions, mechanisms, noise, policy
-from recordwise.mechanisms import (
-    Additive,
-    Clamped,
-    Gaussian,
-    GeneralizedGaussian,
-    LogTransform,
-    Polylog,
-    RootTransform,
-    Transform,
-    UnitSplit,
-)
-from recordwise.policy import Policy, by
-from recordwise.version import __version__
-
 if TYPE_CHECKING:
-    from recordwise import planning, postprocess
-    from recordwise.engines.sources import Postgres
-    from recordwise.engines.spark import SparkMaster
-    from recordwise.plan import Column, Domain, Keys, Measure, SumAndCount, prefix, query
-    from recordwise.quantiles import Grid, TreeQuantile
-    from recordwise.release import Release
+    from recordwise import audit, errors, mechanisms, noise, planning, policy, postprocess, synthetic
+    from recordwise.exact import functions
+    from recordwise.mechanisms.additive import Additive
+    from recordwise.mechanisms.clamped import Clamped
+    from recordwise.mechanisms.gaussian import Gaussian
+    from recordwise.mechanisms.generalized_gaussian import GeneralizedGaussian
+    from recordwise.mechanisms.log_transform import LogTransform
+    from recordwise.mechanisms.polylog import Polylog
+    from recordwise.mechanisms.quantile import Grid, TreeQuantile
+    from recordwise.mechanisms.root_transform import RootTransform
+    from recordwise.mechanisms.transform import Transform
+    from recordwise.mechanisms.unit_split import UnitSplit
+    from recordwise.plan.domains import Domain
+    from recordwise.plan.fields import prefix
+    from recordwise.plan.file.read import PlanFile, load_plan
+    from recordwise.plan.keys import Keys
+    from recordwise.plan.query import Query, query
+    from recordwise.plan.schema import Column, Measure
+    from recordwise.plan.sources import Postgres, SparkMaster
+    from recordwise.plan.statistics import SumAndCount
+    from recordwise.policy.constructors import by
+    from recordwise.policy.policy import Policy
+    from recordwise.release.files import load_release
+    from recordwise.release.release import Release
     from recordwise.session import Session
 
+    __version__: str
+
+MODULES = ("audit", "errors", "mechanisms", "noise", "planning", "policy", "postprocess", "synthetic")
+HOMES = {
+    "mechanisms.additive": ("Additive",),
+    "mechanisms.clamped": ("Clamped",),
+    "mechanisms.gaussian": ("Gaussian",),
+    "mechanisms.generalized_gaussian": ("GeneralizedGaussian",),
+    "mechanisms.log_transform": ("LogTransform",),
+    "mechanisms.polylog": ("Polylog",),
+    "mechanisms.quantile": (
+        "Grid",
+        "TreeQuantile",
+    ),
+    "mechanisms.root_transform": ("RootTransform",),
+    "mechanisms.transform": ("Transform",),
+    "mechanisms.unit_split": ("UnitSplit",),
+    "plan.domains": ("Domain",),
+    "plan.fields": ("prefix",),
+    "plan.file.read": (
+        "PlanFile",
+        "load_plan",
+    ),
+    "plan.keys": ("Keys",),
+    "plan.query": (
+        "Query",
+        "query",
+    ),
+    "plan.schema": (
+        "Column",
+        "Measure",
+    ),
+    "plan.sources": (
+        "Postgres",
+        "SparkMaster",
+    ),
+    "plan.statistics": ("SumAndCount",),
+    "policy.constructors": ("by",),
+    "policy.policy": ("Policy",),
+    "release.files": ("load_release",),
+    "release.release": ("Release",),
+    "session": ("Session",),
+}
+"""Where each public name is defined. Importing at first use keeps ``import recordwise`` at milliseconds: queries bring
+DuckDB, Arrow and sqlglot, mechanisms bring scipy."""
+
+_NAMES = {name: home for home, names in HOMES.items() for name in names}
 __all__ = [
     "Additive",
     "Clamped",
@@ -42,9 +96,11 @@ __all__ = [
     "Keys",
     "LogTransform",
     "Measure",
+    "PlanFile",
     "Policy",
     "Polylog",
     "Postgres",
+    "Query",
     "Release",
     "RootTransform",
     "Session",
@@ -54,8 +110,12 @@ __all__ = [
     "TreeQuantile",
     "UnitSplit",
     "__version__",
+    "audit",
     "by",
+    "errors",
     "functions",
+    "load_plan",
+    "load_release",
     "mechanisms",
     "noise",
     "planning",
@@ -63,29 +123,23 @@ __all__ = [
     "postprocess",
     "prefix",
     "query",
+    "synthetic",
 ]
-
-# Queries bring DuckDB, Arrow and sqlglot, half a second of imports that policies and mechanisms do without.
-_AT_FIRST_USE = {
-    "Column": "recordwise.plan",
-    "Domain": "recordwise.plan",
-    "Grid": "recordwise.quantiles",
-    "Keys": "recordwise.plan",
-    "Measure": "recordwise.plan",
-    "Postgres": "recordwise.engines.sources",
-    "Release": "recordwise.release",
-    "Session": "recordwise.session",
-    "SparkMaster": "recordwise.engines.spark",
-    "SumAndCount": "recordwise.plan",
-    "TreeQuantile": "recordwise.quantiles",
-    "prefix": "recordwise.plan",
-    "query": "recordwise.plan",
-}
 
 
 def __getattr__(name: str) -> Any:
-    if name in ("planning", "postprocess"):
+    if name in MODULES:
         return import_module(f"recordwise.{name}")
-    if name not in _AT_FIRST_USE:
+    if name == "functions":
+        return import_module("recordwise.exact.functions")
+    if name == "__version__":
+        from importlib.metadata import version
+
+        return version("recordwise")
+    if name not in _NAMES:
         raise AttributeError(f"module 'recordwise' has no attribute {name!r}")
-    return getattr(import_module(_AT_FIRST_USE[name]), name)
+    return getattr(import_module(f"recordwise.{_NAMES[name]}"), name)
+
+
+def __dir__() -> list[str]:
+    return sorted(__all__)

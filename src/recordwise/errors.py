@@ -108,7 +108,7 @@ class DrawingError(RecordwiseError, RuntimeError):
         )
 
 
-class ForeignError(RecordwiseError):
+class ExternalError(RecordwiseError):
     """A mechanism from elsewhere was refused or failed. Its own text can quote a record, so only the kind of failure is told."""
 
     def __init__(self, *, mechanism: str, problem: str, state: str, advice: str = "") -> None:

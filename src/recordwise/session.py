@@ -8,24 +8,14 @@ from typing import Any
 
 import pyarrow as pa
 
-from recordwise.books import Event
-from recordwise.confidential import OwnerView
-from recordwise.describing import (
-    inferred_columns,
-    plan_json,
-    query_names,
-    safe_name,
-    schema_json,
-    table_name,
-    versions,
-)
-from recordwise.drawing import PreparedTable, draw_table, prepare_table, rehearse
-from recordwise.drawn import Drawn
-from recordwise.engines import DuckDB, Engine, Spark
-from recordwise.engines.results import FoundTotals, TableTotals
-from recordwise.engines.sources import open_source
+from recordwise.engines.duckdb.engine import DuckDB
+from recordwise.engines.engine import Engine
+from recordwise.engines.owner import EDGES, LossSummary, read_summary, realised_tree
+from recordwise.engines.owner_view import OwnerView
+from recordwise.engines.sources.declared import inferred_columns
+from recordwise.engines.sources.untyped import is_untyped
+from recordwise.engines.spark.engine import Spark
 from recordwise.engines.spark.sources import open_spark_source
-from recordwise.engines.untyped import is_untyped
 from recordwise.errors import (
     DrawingError,
     EngineError,
@@ -36,24 +26,38 @@ from recordwise.errors import (
     TuningError,
     UnkeptLedgerWarning,
 )
-from recordwise.exact import Number
-from recordwise.fingerprint import digest_of
-from recordwise.foreign import SplitRows, read_foreign
-from recordwise.ledger import FIXED_IN_ADVANCE, WITHIN_BUDGET, Charge, Ledger
-from recordwise.noise import BitSource, Secure, is_private
-from recordwise.owner import EDGES, LossSummary, read_summary, realised_tree
-from recordwise.plan import Measure, Plan, Query, Schema, parse_sql
-from recordwise.plan.analysis import check_policy, plan_policy, plan_warnings
+from recordwise.exact.numbers import Number
+from recordwise.ledger.chain import Event
+from recordwise.ledger.ledger import FIXED_IN_ADVANCE, WITHIN_BUDGET, Charge, Ledger
+from recordwise.noise.randomness import BitSource, Secure, is_private
+from recordwise.plan.cost import check_policy, plan_policy, plan_warnings
+from recordwise.plan.describe import (
+    plan_json,
+    query_names,
+    safe_name,
+    schema_json,
+    table_name,
+    versions,
+)
+from recordwise.plan.file.read import PlanFile
 from recordwise.plan.given_keys import GivenKeys
 from recordwise.plan.mechanism import Mechanism
+from recordwise.plan.plan import TUNINGS, Plan
+from recordwise.plan.query import Query
+from recordwise.plan.results import FoundTotals, TableTotals
+from recordwise.plan.schema import Measure, Schema
+from recordwise.plan.sources import open_source
+from recordwise.plan.sql.parse import parse_sql
 from recordwise.plan.used import schema_of, used_schema
-from recordwise.policy import By, Policy
-from recordwise.policy.sql import terms_sql
-from recordwise.published import NOT_PRIVATE, PRIVATE, ReleasedTable, flagged
-from recordwise.release import Release
-from recordwise.report.parts import Part, foreign_part, plan_parts
-from recordwise.selecting import rehearse_selection, select_cells
-from recordwise.version import __version__
+from recordwise.policy.constructors import By
+from recordwise.policy.evaluate.sql import terms_sql
+from recordwise.policy.policy import Policy
+from recordwise.release.draw import NoisyColumn, PreparedTable, draw_table, dry_run, prepare_table
+from recordwise.release.external import SplitRows, read_external
+from recordwise.release.page.parts import Part, external_part, plan_parts
+from recordwise.release.release import Release
+from recordwise.release.select import dry_run_selection, select_cells
+from recordwise.release.tables import NOT_PRIVATE, PRIVATE, ReleasedTable, digest_of, flagged
 
 IN_A_FILE = "kept in a file"
 IN_MEMORY = "in memory only: gone with the process, so that this release cannot be verified"
@@ -61,7 +65,6 @@ UNKEPT = (
     "this session keeps its ledger in memory only: what it spends is forgotten when it closes, and another session can spend the "
     "same budget again. Give ledger='FILE' to keep it."
 )
-TUNINGS = ("public", "synthetic", "past", "confidential")
 SAY_TUNING = (
     "Open the session with tuned_on='public', 'synthetic', 'past' or 'confidential': what its mechanisms, thresholds and keys "
     "were chosen with."
@@ -115,6 +118,33 @@ class Session:
         except BaseException:
             self._engine.close()
             raise
+
+    @classmethod
+    def from_plan(cls, file: PlanFile, *, data: str | None = None) -> "Session":
+        """Open the table of a plan file as the file says; only names and types are read.
+
+        Args:
+            file: The plan, from ``load_plan``.
+            data: For planning: what the records are. Without it, and for ``"confidential"`` records, the plan's ledger is opened;
+                otherwise the session leaves the plan's ledger and budget alone.
+        """
+        kept = data in (None, "confidential")
+        schema = file.plan.schema
+        return cls(
+            file.source,
+            unit=schema.unit,
+            measures={measure.name: measure for measure in schema.measures},
+            columns={column.name: column for column in schema.columns},
+            firm=schema.firm,
+            ledger=file.ledger if kept else None,
+            budget=file.budget if kept else None,
+            dataset=file.dataset,
+            memory_limit=file.memory_limit,
+            engine=file.engine,
+            spark=file.spark,
+            tuned_on=file.tuned_on,
+            accept_tuning=file.accept_tuning,
+        )
 
     def _open_engine(self, engine: "str | Engine", source: Any, memory_limit: str, spark: Any) -> Engine:
         if engine == "spark":
@@ -222,7 +252,7 @@ class Session:
         policy, paper, name = plan_policy(plan), plan_policy(plan, tight=False), query_names(plan)
         self._ledger.check(policy, query=name)
         for table in plan.tables():
-            rehearse(plan, table, level=level)
+            dry_run(plan, table, level=level)
         tell("reading records")
         with self._reading():
             exact = self._engine.totals(plan)
@@ -242,10 +272,10 @@ class Session:
         """The mechanism of every cell; where keys are selected, the cells are not known before the charge."""
         if isinstance(exact, TableTotals):
             return prepare_table(plan, exact, level=level)
-        rehearse_selection(plan, exact)
+        dry_run_selection(plan, exact)
         return None
 
-    def run_foreign(
+    def run_external(
         self,
         mechanism: Any,
         *,
@@ -264,7 +294,7 @@ class Session:
         """
         self._check_tuning()
         self._tell_unkept()
-        foreign = read_foreign(mechanism, name=name, rho=rho, column=column)
+        foreign = read_external(mechanism, name=name, rho=rho, column=column)
         asked = SplitRows.of(split, where, column, self.schema)
         policy = asked.policy(foreign.rho, self.schema)
         self._ledger.check(policy, query=name)
@@ -275,7 +305,7 @@ class Session:
         used = schema_json(schema_of(self.schema, seen, *self._policies(policy)))
         with self._charged(policy, query=name, plan=described, schema=used) as charge:
             table = ReleasedTable(name=safe_name(name), keys=(), variables=(), data=foreign.run(rows))
-            parts = (foreign_part(table.name, policy),)
+            parts = (external_part(table.name, policy),)
             stated = {"plan": described, "schema": used}
             return self._booked((table,), policy, policy, stated, charge, private=not seeded, parts=parts)
 
@@ -358,7 +388,7 @@ class Session:
             "tuned_on": self.tuned_on,
             "accept_tuning": self.accept_tuning,
             "looked_at_records": self._ledger.looked,
-            "versions": {"recordwise": __version__, **versions()},
+            "versions": versions(),
         }
 
     def close(self) -> None:
@@ -394,7 +424,7 @@ def bit_source(rng: BitSource | None) -> BitSource:
 def _publish(
     plan: Plan, exact: TableTotals | FoundTotals, prepared: PreparedTable | None, rng: BitSource, level: float
 ) -> ReleasedTable:
-    counts: tuple[Drawn, ...] = ()
+    counts: tuple[NoisyColumn, ...] = ()
     if isinstance(exact, FoundTotals):
         exact, selected_on = select_cells(plan, exact, rng, level=level)
         counts = (selected_on,)

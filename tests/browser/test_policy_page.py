@@ -12,8 +12,8 @@ import pytest
 from kept_pictures import ARTEFACTS
 
 from recordwise.policy import epsilon, group_loss
-from recordwise.report.change import band, change_upper
-from recordwise.report.sentences import Band, details, lead, power
+from recordwise.release.page.change import band, change_upper
+from recordwise.release.page.sentences import Band, details, lead, power
 from report_releases import HOSTILE, LABELS, random_records
 
 PHONE = {"viewport": {"width": 360, "height": 740}, "device_scale_factor": 2, "has_touch": True, "is_mobile": True}

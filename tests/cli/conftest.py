@@ -6,7 +6,7 @@ import pytest
 from typer.testing import CliRunner
 
 from recordwise.cli import app
-from recordwise.generator import write_establishments
+from recordwise.synthetic import write_establishments
 
 PLAN = """\
 dataset = "small"

@@ -9,7 +9,7 @@ import pytest
 import recordwise as rw
 from recordwise.cli.lookup import power
 from recordwise.policy import Measure, constant, selection
-from recordwise.published import NOT_PRIVATE, PRIVATE
+from recordwise.release.tables import NOT_PRIVATE, PRIVATE
 
 
 @pytest.fixture

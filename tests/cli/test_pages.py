@@ -6,11 +6,11 @@ from pathlib import Path
 
 import pytest
 
-from recordwise.planfile import load_plan
-from recordwise.planfile.keys import WAYS
-from recordwise.planfile.mechanisms import PARAMETERS
-from recordwise.planfile.planfile import TABLES, TOP
-from recordwise.planfile.queries import BUILDER
+from recordwise.plan.file import load_plan
+from recordwise.plan.file.keys import WAYS
+from recordwise.plan.file.mechanisms import PARAMETERS
+from recordwise.plan.file.queries import BUILDER
+from recordwise.plan.file.read import TABLES, TOP
 
 DOCS = Path(__file__).parents[2] / "docs"
 

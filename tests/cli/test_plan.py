@@ -7,8 +7,9 @@ import pytest
 
 from recordwise.errors import ParameterError
 from recordwise.mechanisms import Gaussian
-from recordwise.planfile import load_plan
+from recordwise.plan.file import load_plan
 from recordwise.planning import Goal, recommend
+from recordwise.session import Session
 
 GOAL = ("--measure", "emp", "--within", "0.2", "--share", "0.9")
 
@@ -230,7 +231,7 @@ mechanisms = { "*" = { kind = "Gaussian", rho = 0.02 }, emp = { kind = "UnitSpli
     file = load_plan(plan)
     family = {"Gaussian": Gaussian(rho=1)}
     goals = [Goal(each, file.plan.queries[0], within="0.5", share="0.5") for each in ("emp", "count")]
-    with file.session_to_look(data="synthetic") as session:
+    with Session.from_plan(file, data="synthetic") as session:
         one, both = (recommend(session, wanted, candidates=family, data="synthetic") for wanted in (goals[0], goals))
     with pytest.raises(ParameterError, match="cannot be taken apart"):
         one.save_like(plan, folder / "new.toml")

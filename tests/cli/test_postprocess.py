@@ -6,8 +6,8 @@ import pyarrow.parquet as pq
 import pytest
 
 from recordwise.errors import SourceError
-from recordwise.published import read_tables
-from recordwise.saved import load_release
+from recordwise.release.files import load_release
+from recordwise.release.tables import read_tables
 
 
 @pytest.fixture

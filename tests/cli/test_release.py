@@ -5,7 +5,7 @@ import json
 import pyarrow.parquet as pq
 import pytest
 
-from recordwise.ledger import Ledger
+from recordwise.ledger.ledger import Ledger
 
 
 def events(folder):

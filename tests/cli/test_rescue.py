@@ -5,8 +5,8 @@ import tempfile
 from collections import namedtuple
 
 from recordwise.errors import OutputError
-from recordwise.ledger_audit import verify
-from recordwise.release import Release
+from recordwise.release.release import Release
+from recordwise.release.verify import verify
 
 Usage = namedtuple("Usage", "total used free")
 

@@ -13,8 +13,8 @@ from pathlib import Path
 
 import recordwise as rw
 from recordwise.engines import Engine, integers
-from recordwise.engines.spark import SparkMaster
 from recordwise.noise import Seeded
+from recordwise.plan.sources import SparkMaster
 from small_release import MEASURES, generous, question
 
 OPTIONS = {

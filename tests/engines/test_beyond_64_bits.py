@@ -9,8 +9,8 @@ from plain_mechanism import Plain
 from recordwise.engines import integers
 from recordwise.errors import PlanError
 from recordwise.plan import Case, Column, Group, Keys, Measure, Plan, Schema, Splitting, prefix, query
-from recordwise.plan.analysis import plan_policy
-from recordwise.plan.whitelist import parse_predicate
+from recordwise.plan.cost import plan_policy
+from recordwise.plan.sql.grammar import parse_predicate
 from recordwise.policy import by
 
 M = Plain(at=Fraction(1))

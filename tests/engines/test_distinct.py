@@ -9,8 +9,9 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from recordwise.engines import DuckDB, distinct
-from recordwise.engines.different import SPREAD, all_different
+from recordwise.engines import DuckDB
+from recordwise.engines.duckdb import unique_ids as distinct
+from recordwise.engines.duckdb.unique_ids import SPREAD, all_different
 from recordwise.errors import DataError
 from recordwise.plan import Schema
 

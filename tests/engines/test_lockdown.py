@@ -7,7 +7,7 @@ import pytest
 from sqlglot import exp
 
 from recordwise.engines import DuckDB
-from recordwise.engines.connection import Connection
+from recordwise.engines.duckdb.connection import Connection
 from recordwise.errors import EngineError
 from recordwise.plan import Schema
 

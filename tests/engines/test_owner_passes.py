@@ -6,10 +6,10 @@ import pytest
 from plain_mechanism import Plain
 from sqlglot import exp
 
-from recordwise.confidential import OwnerView
+from recordwise.engines.compile.owner import BIN_EDGES, PER_DECADE
+from recordwise.engines.owner_view import OwnerView
 from recordwise.plan import Keys, Plan, Schema, query
-from recordwise.plan.summaries import BIN_EDGES, PER_DECADE
-from recordwise.plan.whitelist import parse_predicate
+from recordwise.plan.sql.grammar import parse_predicate
 from recordwise.policy import constant, gaussian_sum, group_loss
 
 SCHEMA = Schema.of(unit="id", measures={"emp": 1, "pay": "0.5"}, columns={"kind": "text"}, firm="firm")

@@ -11,7 +11,7 @@ import pytest
 from recordwise.engines import integers
 from recordwise.mechanisms import Gaussian, UnitSplit
 from recordwise.plan import Keys, Plan, Schema, Splitting, parse_sql, query
-from recordwise.plan.analysis import cell_mechanisms, plan_policy, plan_warnings
+from recordwise.plan.cost import cell_mechanisms, plan_policy, plan_warnings
 from recordwise.policy import by
 
 TABLE = pa.table(

@@ -5,7 +5,9 @@ import pyarrow as pa
 import pytest
 from plain_mechanism import Plain
 
-from recordwise.engines import DuckDB, integers, passes, rolling
+from recordwise.engines import DuckDB, integers
+from recordwise.engines import totals as passes
+from recordwise.engines import totals as rolling
 from recordwise.plan import Column, Keys, Measure, Plan, Schema, prefix, query
 
 M = Plain()

@@ -15,8 +15,8 @@ import pytest
 from cluster_driver import opened, totals
 
 from engine_choice import need_java
-from recordwise.ledger_audit import verify
 from recordwise.noise import Seeded
+from recordwise.release.verify import verify
 from small_release import question, records
 
 FILES, ROWS = 24, 60_000

@@ -11,9 +11,9 @@ from plain_mechanism import Plain
 
 import recordwise as rw
 from recordwise.engines import Spark, integers
-from recordwise.engines.spark.halves import BITS, HIGH, LOW, joined
-from recordwise.engines.spark.master import ANSI, SparkMaster, checked
+from recordwise.engines.spark.master import checked
 from recordwise.engines.spark.needs import check_java, java_version, pyspark_sql
+from recordwise.engines.spark.split_sums import BITS, HIGH, LOW, joined
 from recordwise.errors import (
     DataError,
     EngineError,
@@ -26,6 +26,7 @@ from recordwise.errors import (
 from recordwise.noise import Seeded
 from recordwise.plan import Field, Keys, Plan, Schema, query
 from recordwise.plan.predicates import Compare
+from recordwise.plan.sources import ANSI, SparkMaster
 from small_release import keys, question, records
 
 SCHEMA = Schema.of(unit="id", measures={"emp": 1}, columns={"county": "text"})

@@ -11,13 +11,12 @@ from plain_mechanism import Plain
 from recordwise.engines import integers
 from recordwise.errors import PlanError
 from recordwise.plan import Plan, Schema, Splitting, query
-from recordwise.plan.lowering import total_name
-from recordwise.plan.statistics import Count
-from recordwise.plan.totals import CountPieces
-from recordwise.plan.whitelist import parse_predicate
-from recordwise.policy import Column as PolicyColumn
+from recordwise.plan.results import total_name
+from recordwise.plan.sql.grammar import parse_predicate
+from recordwise.plan.statistics import Count, CountPieces
+from recordwise.policy import ConditionColumn as PolicyColumn
 from recordwise.policy import by, split
-from recordwise.policy.sql import terms_sql
+from recordwise.policy.evaluate.sql import terms_sql
 
 
 class CountedPieces(Count):
@@ -146,7 +145,7 @@ def test_the_policys_own_sql_counts_the_same_pieces(opens):
 
 
 def _measure(name):
-    from recordwise.plan.analysis import policy_measure
+    from recordwise.plan.cost import policy_measure
 
     return policy_measure(name, SCHEMA)
 

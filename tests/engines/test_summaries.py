@@ -13,13 +13,13 @@ from test_totals import predicates, row
 
 from recordwise.errors import ParameterError
 from recordwise.plan import Keys, Plan, Schema, query
-from recordwise.plan.analysis import policy_measure
-from recordwise.plan.conditions import condition
-from recordwise.plan.predicates import Compare, leaves
-from recordwise.plan.whitelist import parse_predicate
+from recordwise.plan.cost import policy_measure
+from recordwise.plan.predicates import Compare, condition, leaves
+from recordwise.plan.sql.grammar import parse_predicate
 from recordwise.policy import constant, gaussian_sum, group_loss
-from recordwise.policy.conditions import holds, literal
-from recordwise.policy.sql import terms_sql
+from recordwise.policy.conditions import holds
+from recordwise.policy.evaluate.sql import terms_sql
+from recordwise.policy.literals import literal
 
 SCHEMA = Schema.of(unit="id", measures={"emp": 1, "pay": "0.5"}, columns={"kind": "text"}, firm="firm")
 POLICY = (gaussian_sum(policy_measure("emp", SCHEMA), sigma=7) + constant("0.25")) + gaussian_sum("pay", sigma=3)

@@ -15,9 +15,9 @@ from hypothesis import strategies as st
 from plain_mechanism import Plain
 
 from recordwise.engines import DuckDB, integers
+from recordwise.engines.compile.records import Stored, largest_steps
 from recordwise.errors import DataError, EngineError, PlanError, SourceError
 from recordwise.plan import Column, Measure, Plan, Schema, query
-from recordwise.plan.records import Stored, largest_steps
 
 M = Plain()
 

@@ -6,7 +6,7 @@ import pyarrow as pa
 
 from experiments.establishments import Records, sorted_records
 from experiments.establishments_tables import Tables, tables
-from recordwise.generator import establishments
+from recordwise.synthetic import establishments
 
 ROWS = 60_000
 LEAST = 20

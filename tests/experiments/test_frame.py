@@ -127,7 +127,7 @@ def recordwise_imports(path):
             yield from ((node.module, each.name) for each in node.names)
 
 
-PUBLIC_MODULES = {"recordwise.errors", "recordwise.functions", "recordwise.report.plots"}
+PUBLIC_MODULES = {"recordwise.errors", "recordwise.exact.functions", "recordwise.planning.plots"}
 """Modules without a list of their public names; a leading underscore marks the others."""
 
 

@@ -4,11 +4,11 @@ from datetime import UTC, datetime, timedelta
 
 import pytest
 
-from recordwise import books
 from recordwise.errors import BudgetError
-from recordwise.ledger import Ledger
-from recordwise.ledger_audit import verify
+from recordwise.ledger import chain as books
+from recordwise.ledger.ledger import Ledger
 from recordwise.policy import constant
+from recordwise.release.verify import verify
 from small_release import generous, question, records, session
 
 START = datetime(2026, 3, 29, 2, 30, tzinfo=UTC)

@@ -10,8 +10,8 @@ from pathlib import Path
 
 import pytest
 
-from recordwise.ledger import Ledger
-from recordwise.ledger_audit import verify
+from recordwise.ledger.ledger import Ledger
+from recordwise.release.verify import verify
 from small_release import write_records
 
 HERE = Path(__file__).parent

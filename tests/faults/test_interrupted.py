@@ -12,8 +12,8 @@ from pathlib import Path
 
 import pytest
 
-from recordwise.ledger import Ledger
-from recordwise.ledger_audit import verify
+from recordwise.ledger.ledger import Ledger
+from recordwise.release.verify import verify
 from small_release import write_records
 
 PLAN = """\
@@ -93,7 +93,7 @@ def test_an_interrupted_release_ends_with_130_leaves_no_file_and_is_in_the_books
 def test_an_interrupt_that_a_library_turns_into_an_error_of_its_own_is_still_an_interrupt(folder) -> None:
     """DuckDB raises RuntimeError for a signal that reaches it in the middle of a statement."""
     script = (
-        "import os, signal, sys; from recordwise.cli import main; from recordwise.engines.connection import Connection\n"
+        "import os, signal, sys; from recordwise.cli import main; from recordwise.engines.duckdb.connection import Connection\n"
         "def fetch(connection, tree):\n"
         "    try:\n"
         "        os.kill(os.getpid(), signal.SIGINT)\n"

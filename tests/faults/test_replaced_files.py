@@ -9,10 +9,10 @@ import pytest
 
 import recordwise as rw
 from recordwise.engines import DuckDB
-from recordwise.engines.connection import Connection
+from recordwise.engines.duckdb.connection import Connection
 from recordwise.errors import RecordwiseError, SourceError
-from recordwise.ledger_audit import verify
 from recordwise.policy import constant
+from recordwise.release.verify import verify
 from small_release import generous, question, records, session, write_records
 
 
@@ -95,7 +95,7 @@ def test_a_file_changed_while_it_is_validated_is_refused_and_nothing_is_charged(
 
 READERS = {
     "totals": lambda opened: opened.run(question()),
-    "split table": lambda opened: opened.run_foreign(lambda rows: rows.slice(0, 0), split={"emp": 50}, rho=1),
+    "split table": lambda opened: opened.run_external(lambda rows: rows.slice(0, 0), split={"emp": 50}, rho=1),
     "losses": lambda opened: opened.loss_summary(constant(1)),
     "losses of firms": lambda opened: opened.firm_loss_summary(constant(1)),
     "owner": lambda opened: opened.owner_view().loss_bins([constant(1)]),
@@ -163,7 +163,7 @@ def test_a_damaged_parquet_file_is_refused_without_a_charge_or_read_as_it_stands
 
 
 def events(path: Path) -> list[str]:
-    from recordwise.ledger import Ledger
+    from recordwise.ledger.ledger import Ledger
 
     ledger = Ledger.existing(path)
     found = [event.kind for event in ledger.history()]

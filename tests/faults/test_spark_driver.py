@@ -9,7 +9,7 @@ from pathlib import Path
 
 import pytest
 
-from recordwise.ledger_audit import verify
+from recordwise.release.verify import verify
 from small_release import generous, question, session, write_records
 
 

@@ -9,9 +9,9 @@ import pytest
 
 import recordwise as rw
 from recordwise.errors import BudgetError, LedgerError
-from recordwise.ledger import Ledger
-from recordwise.ledger_audit import verify
+from recordwise.ledger.ledger import Ledger
 from recordwise.policy import constant
+from recordwise.release.verify import verify
 from small_release import generous, keys, records, session, write_records
 
 BUDGET = constant("1/2")

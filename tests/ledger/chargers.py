@@ -8,7 +8,7 @@ import os
 import sys
 
 from recordwise.errors import BudgetError
-from recordwise.ledger import Ledger
+from recordwise.ledger.ledger import Ledger
 from recordwise.policy import constant
 
 

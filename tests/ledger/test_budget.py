@@ -10,9 +10,9 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from recordwise.errors import BudgetError, LedgerError, UnknownFormError
-from recordwise.ledger import FIXED_IN_ADVANCE, WITHIN_BUDGET, Ledger
-from recordwise.ledger_audit import verify
-from recordwise.policy import Column, Policy, Verdict, among, by, constant, gaussian_sum, split
+from recordwise.ledger.ledger import FIXED_IN_ADVANCE, WITHIN_BUDGET, Ledger
+from recordwise.policy import ConditionColumn, Policy, Verdict, among, by, constant, gaussian_sum, split
+from recordwise.release.verify import verify
 
 
 def memory(budget: Policy | None = None) -> Ledger:
@@ -45,7 +45,7 @@ def test_a_refusal_names_a_witness_that_exceeds_and_what_is_left_and_writes_noth
 
 
 def test_a_query_that_is_cheap_for_most_is_refused_for_the_one_group_it_hurts() -> None:
-    mining = among(Column("industry"), ["Mining"])
+    mining = among(ConditionColumn("industry"), ["Mining"])
     ledger = memory(constant(1))
     with pytest.raises(BudgetError) as refused:
         ledger.charge(constant("0.5") + constant("0.6").where(mining), query="q")
@@ -58,8 +58,8 @@ def test_a_witness_holds_every_column_of_the_budget_even_those_whose_terms_cance
     with pytest.raises(BudgetError) as refused:
         ledger.charge(gaussian_sum("emp", sigma=1) * 11, query="second")
     assert set(refused.value.witness or {}) == {"emp", "pay"}
-    grouped = memory(constant(1) + constant(1).where(among(Column("s"), ["a"])))
-    grouped.charge(constant(1).where(among(Column("s"), ["a"])), query="first")
+    grouped = memory(constant(1) + constant(1).where(among(ConditionColumn("s"), ["a"])))
+    grouped.charge(constant(1).where(among(ConditionColumn("s"), ["a"])), query="first")
     with pytest.raises(BudgetError, match="s=NULL") as refused:
         grouped.charge(constant(2), query="second")
     assert (refused.value.needed, refused.value.left) == (2.0, 1.0)
@@ -213,12 +213,12 @@ def test_terms_changed_after_a_charge_are_found_though_the_chain_is_whole(tmp_pa
     ledger.charge(constant("0.1"), query="q")
     terms = ledger.history()[0].body
     changed = SCHEMA | {"measures": [PAY | {"name": "emp"}]}
-    with ledger._books.transaction():
-        ledger._books.append("opened", terms | {"budget": constant(2).to_json()})
-        ledger._books.append("opened", terms | {"schema": changed})
+    with ledger._chain.transaction():
+        ledger._chain.append("opened", terms | {"budget": constant(2).to_json()})
+        ledger._chain.append("opened", terms | {"schema": changed})
         body = {"query": "q", "policy": constant(0).to_json(), "spent": ledger.spent().to_json(), "schema": changed}
-        ledger._books.append("charged", body)
-        ledger._books.append("opened", terms | {"schema": SCHEMA | {"measures": [*SCHEMA["measures"], PAY]}})
+        ledger._chain.append("charged", body)
+        ledger._chain.append("opened", terms | {"schema": SCHEMA | {"measures": [*SCHEMA["measures"], PAY]}})
     ledger.close()
     assert [problem.split(" ")[1] for problem in verify(tmp_path / "l")] == ["3", "4", "5"]
 
@@ -293,7 +293,7 @@ def test_threads_of_one_process_share_a_ledger_without_losing_a_charge(tmp_path)
 
 def test_a_ledger_carried_over_a_fork_is_refused_in_the_child(tmp_path) -> None:
     ledger = Ledger(tmp_path / "l", dataset="d")
-    ledger._books._process = os.getpid() + 1
+    ledger._chain._process = os.getpid() + 1
     with pytest.raises(LedgerError, match="another process"):
         ledger.charge(constant(1), query="q")
 
@@ -324,9 +324,9 @@ def test_what_was_rolled_back_is_not_taken_for_checked(tmp_path) -> None:
     body = ledger.history()[-1].body
 
     def interrupted() -> None:
-        with ledger._books.transaction():
+        with ledger._chain.transaction():
             for _ in range(3):
-                ledger._books.append("charged", body)
+                ledger._chain.append("charged", body)
             raise KeyboardInterrupt
 
     with pytest.raises(KeyboardInterrupt):

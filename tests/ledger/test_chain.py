@@ -7,10 +7,10 @@ from pathlib import Path
 
 import pytest
 
-from recordwise.books import Books
-from recordwise.ledger import Ledger
-from recordwise.ledger_audit import verify
+from recordwise.ledger.chain import Chain
+from recordwise.ledger.ledger import Ledger
 from recordwise.policy import constant
+from recordwise.release.verify import verify
 
 FULL = 2
 
@@ -83,13 +83,13 @@ def test_two_rows_that_changed_places_break_the_chain_though_each_has_a_digest_o
     assert any("was changed after it was written" in problem for problem in verify(path))
 
 
-def synchronous(books: Books) -> int:
+def synchronous(books: Chain) -> int:
     return books._connection.execute("PRAGMA synchronous").fetchone()[0]
 
 
 def test_every_commit_waits_for_the_disk_from_the_opening_to_the_end(tmp_path) -> None:
     ledger = Ledger(tmp_path / "l", dataset="d", budget=constant(1))
-    books = ledger._books
+    books = ledger._chain
     assert synchronous(books) == FULL
     charge = ledger.charge(constant("0.1"), query="q")
     assert synchronous(books) == FULL
@@ -102,7 +102,7 @@ def test_every_commit_waits_for_the_disk_from_the_opening_to_the_end(tmp_path) -
     assert synchronous(books) == FULL
     ledger.close()
     again = Ledger(tmp_path / "l", dataset="d", budget=constant(1))
-    assert synchronous(again._books) == FULL
+    assert synchronous(again._chain) == FULL
     again.close()
 
 
@@ -116,5 +116,5 @@ def test_the_setting_is_made_and_not_only_what_this_sqlite_begins_with(tmp_path,
 
     monkeypatch.setattr(sqlite3, "connect", relaxed)
     ledger = Ledger(tmp_path / "l", dataset="d")
-    assert synchronous(ledger._books) == FULL
+    assert synchronous(ledger._chain) == FULL
     ledger.close()

@@ -5,9 +5,9 @@ import subprocess
 import sys
 from pathlib import Path
 
-from recordwise.ledger import Ledger
-from recordwise.ledger_audit import verify
+from recordwise.ledger.ledger import Ledger
 from recordwise.policy import constant
+from recordwise.release.verify import verify
 
 
 def test_thirty_two_processes_spend_a_budget_to_the_last_charge_and_not_beyond(tmp_path) -> None:

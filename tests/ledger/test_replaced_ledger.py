@@ -7,7 +7,7 @@ from pathlib import Path
 import pytest
 
 from recordwise.errors import LedgerError
-from recordwise.ledger import Ledger
+from recordwise.ledger.ledger import Ledger
 from recordwise.policy import constant
 
 BUDGET = constant("0.2")
@@ -140,14 +140,14 @@ def test_the_log_of_a_linked_ledger_is_watched_where_it_really_is(path, tmp_path
 
 def test_a_ledger_replaced_while_its_charge_is_committed_lets_nothing_be_drawn(path, monkeypatch) -> None:
     ledger = opened(path)
-    append = ledger._books.append
+    append = ledger._chain.append
 
     def replaced_meanwhile(kind, body):
         event = append(kind, body)
         replaced_by_a_new_ledger(path)
         return event
 
-    monkeypatch.setattr(ledger._books, "append", replaced_meanwhile)
+    monkeypatch.setattr(ledger._chain, "append", replaced_meanwhile)
     with pytest.raises(LedgerError, match="was replaced"):
         ledger.charge(SPEND, query="q")
     ledger.close()

@@ -11,10 +11,10 @@ import pytest
 
 import recordwise as rw
 from recordwise.errors import LedgerError
-from recordwise.ledger import Ledger
-from recordwise.ledger_audit import verify
+from recordwise.ledger.ledger import Ledger
 from recordwise.noise import Seeded
 from recordwise.policy import constant
+from recordwise.release.verify import verify
 from small_release import generous, keys, question, records, session
 
 
@@ -141,11 +141,11 @@ def test_an_old_entry_changed_while_the_ledger_is_open_is_found_at_the_next_open
 
 def test_a_sum_that_does_not_add_up_is_found_though_the_chain_is_whole(tmp_path) -> None:
     ledger = Ledger(tmp_path / "l", dataset="d")
-    with ledger._books.transaction():
+    with ledger._chain.transaction():
         body = {"query": "q", "policy": constant(2).to_json(), "spent": constant(1).to_json(), "details": None}
-        ledger._books.append("charged", body)
-        ledger._books.append("released", {"charge": 9, "digest": "", "mark": ""})
-        ledger._books.append("opened", {"format": 1})
+        ledger._chain.append("charged", body)
+        ledger._chain.append("released", {"charge": 9, "digest": "", "mark": ""})
+        ledger._chain.append("opened", {"format": 1})
     ledger.close()
     problems = verify(tmp_path / "l")
     assert [problem.split(" ")[1] for problem in problems] == ["3", "4", "2"]
@@ -154,9 +154,9 @@ def test_a_sum_that_does_not_add_up_is_found_though_the_chain_is_whole(tmp_path)
 
 def test_an_overspent_ledger_is_found_though_the_chain_is_whole(tmp_path) -> None:
     ledger = Ledger(tmp_path / "l", dataset="d", budget=constant(1))
-    with ledger._books.transaction():
+    with ledger._chain.transaction():
         two = constant(2).to_json()
-        ledger._books.append("charged", {"query": "q", "policy": two, "spent": two, "details": None})
+        ledger._chain.append("charged", {"query": "q", "policy": two, "spent": two, "details": None})
     ledger.close()
     assert verify(tmp_path / "l") == ["the charges exceed the budget"]
 

@@ -10,7 +10,7 @@ import pytest
 from numpy.typing import NDArray
 from scipy.special import logsumexp
 
-from recordwise.arithmetic import NumpyArithmetic
+from recordwise.exact.arithmetic import NumpyArithmetic
 from recordwise.mechanisms import Noisy, grid
 from recordwise.noise import Draws, LatticeLaw, Seeded
 

@@ -6,9 +6,9 @@ from fractions import Fraction
 from typing import Any
 
 import recordwise as rw
-from recordwise.functions import log, x
+from recordwise.exact.functions import log, x
 from recordwise.mechanisms.fat_tailed import FatTailedNoise
-from recordwise.mechanisms.transforming import TransformedNoise
+from recordwise.mechanisms.transformed import TransformedNoise
 from recordwise.policy import Measure
 
 

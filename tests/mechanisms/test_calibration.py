@@ -11,7 +11,7 @@ from mechanism_catalogue import CENT, GROUPED, JOINT
 
 import recordwise as rw
 from recordwise.errors import ParameterError
-from recordwise.functions import log, x
+from recordwise.exact.functions import log, x
 from recordwise.mechanisms.calibration import solve
 from recordwise.mechanisms.fat_tailed import FatTailedNoise
 from recordwise.noise import DiscreteGaussian, Seeded

@@ -9,10 +9,9 @@ from drawn_laws import laid
 from mechanism_catalogue import TRANSFORMS, Entry
 
 import recordwise as rw
-from recordwise.functions import Function, log, x
-from recordwise.mechanisms.grid import FINE_DATA, FINE_NOISE, grid_step, nearest_point, to_grid
+from recordwise.exact.functions import Function, log, x
+from recordwise.mechanisms.grid import FINE_DATA, FINE_NOISE, grid_step, nearest_point, root_of, to_grid
 from recordwise.mechanisms.noisy import integers, noised, times, whole_totals
-from recordwise.mechanisms.roots import root_of
 from recordwise.noise import BitSource, DiscreteGaussian, Draws, LatticeLaw, Seeded
 
 FUNCTIONS: list[tuple[Function, object]] = [

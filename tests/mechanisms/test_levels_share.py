@@ -7,7 +7,7 @@ import pytest
 
 import recordwise as rw
 from recordwise.errors import ParameterError
-from recordwise.functions import log, x
+from recordwise.exact.functions import log, x
 from recordwise.policy import constant, split
 
 SHARES = (Fraction(1, 2), Fraction(1, 3), Fraction(1, 6))

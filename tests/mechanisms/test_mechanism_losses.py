@@ -12,10 +12,10 @@ from mechanism_catalogue import EVERY, FAT_TAILED, GAUSSIAN, GROUPED, JOINT, ROO
 from numpy.typing import NDArray
 
 import recordwise as rw
-from recordwise.arithmetic import NumpyArithmetic
 from recordwise.errors import RecordError
-from recordwise.functions import x
-from recordwise.mechanisms.tight import _between, _cumulants, _rise
+from recordwise.exact.arithmetic import NumpyArithmetic
+from recordwise.exact.functions import x
+from recordwise.mechanisms.certified_loss import _between, _cumulants, _rise
 from recordwise.noise import LatticeLaw
 
 ORDERS = tuple(1 + np.geomspace(1e-4, 999, 20))

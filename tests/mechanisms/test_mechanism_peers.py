@@ -12,7 +12,7 @@ from drawn_laws import laid
 from scipy import stats
 
 import recordwise as rw
-from recordwise.exact import working_precision
+from recordwise.exact.numbers import working_precision
 from recordwise.noise import Seeded
 
 DRAWS = 1_000_000

@@ -10,7 +10,7 @@ from drawn_laws import laid
 
 import recordwise as rw
 from recordwise.errors import ParameterError, RangeError
-from recordwise.functions import log, x
+from recordwise.exact.functions import log, x
 from recordwise.noise import Seeded
 from recordwise.policy import Measure
 
@@ -41,12 +41,12 @@ AT_CONSTRUCTION: list[tuple[Any, str]] = [
     (lambda: rw.GeneralizedGaussian(shape="1.5", scale=1), "not concave"),
     (lambda: rw.Additive((x / 5) ** 2), "not certified concave"),
     (lambda: rw.Additive(log(x + "1.2") ** 2), "not concave"),
-    (lambda: rw.Additive(math.sqrt), "expression of recordwise.functions"),
+    (lambda: rw.Additive(math.sqrt), "expression of recordwise.exact.functions"),
     (lambda: rw.Transform(x**2, x**0.5, sigma=1), "not certified concave"),
     (lambda: rw.Transform(x**0.5, x**3, sigma=1), "does not undo f"),
     (lambda: rw.Transform(x**0.4, x**2.5, offset=10, sigma=1), "no unbiased estimator under Gaussian noise"),
     (lambda: rw.Transform(x**0.75, x ** Fraction(4, 3), laplace_scale=1), "offset is too small"),
-    (lambda: rw.Transform(math.sqrt, x**2, sigma=1), "expression of recordwise.functions"),
+    (lambda: rw.Transform(math.sqrt, x**2, sigma=1), "expression of recordwise.exact.functions"),
 ]
 
 

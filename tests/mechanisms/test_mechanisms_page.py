@@ -6,7 +6,7 @@ from pathlib import Path
 import numpy as np
 import pytest
 
-from recordwise.mechanisms.polynomial_inverse import PolynomialInverse
+from recordwise.mechanisms.inverses import PolynomialInverse
 
 PAGE = Path(__file__).resolve().parents[2] / "docs" / "mechanisms.md"
 BLOCKS = re.findall(r"```python\n(.*?)```", PAGE.read_text(encoding="utf-8"), flags=re.DOTALL)

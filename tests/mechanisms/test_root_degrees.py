@@ -11,14 +11,14 @@ import quickjs
 
 import recordwise as rw
 import reference_loss
-from recordwise.consistent import FITTED
-from recordwise.describing import mechanism_text, value_json
 from recordwise.mechanisms import RootTransform
 from recordwise.noise import Seeded
+from recordwise.plan.describe import mechanism_text, value_json
 from recordwise.planning.errors import chances, error_quantiles
 from recordwise.policy import Policy
-from recordwise.policy.plain import policy_lines
-from recordwise.saved import load_release
+from recordwise.policy.render.text import policy_lines
+from recordwise.release.files import load_release
+from recordwise.release.tables import FITTED
 
 ROOTS = {
     "5": RootTransform(degree=5, offset=1, sigma="0.1"),

@@ -12,8 +12,9 @@ from cryptography.hazmat.primitives.ciphers import Cipher, algorithms, modes
 
 import recordwise
 from recordwise.errors import ParameterError
-from recordwise.noise import DiscreteGaussian, Secure, Seeded, bits, is_private
-from recordwise.noise.lazy import words
+from recordwise.noise import DiscreteGaussian, Secure, Seeded, is_private
+from recordwise.noise import randomness as bits
+from recordwise.noise.randomness import words
 
 LAW = DiscreteGaussian(10**12)
 

@@ -7,9 +7,9 @@ import mpmath as mp
 import pytest
 from flint import arb
 
-from recordwise.functions import log, x
+from recordwise.exact.functions import log, x
 from recordwise.noise.growth import log_slope_limit, log_slope_lower
-from recordwise.noise.sums import Weights
+from recordwise.noise.probabilities import Weights
 
 CASES = [
     (x / 3, lambda t: t / 3, math.inf),

@@ -11,8 +11,8 @@ from flint import arb
 
 from noise.reference import exponent, summed, weight
 from recordwise.errors import ParameterError, RangeError
-from recordwise.exact import working_precision
-from recordwise.functions import log, x
+from recordwise.exact.functions import log, x
+from recordwise.exact.numbers import working_precision
 from recordwise.noise import ConcaveLaw, DiscreteGaussian, DiscreteLaplace, GeneralizedGaussian, LatticeLaw, Polylog
 from recordwise.noise.probabilities import tail
 

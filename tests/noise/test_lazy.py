@@ -6,8 +6,8 @@ import numpy as np
 import pytest
 from flint import arb, ctx
 
-from recordwise.exact import ball
-from recordwise.noise.lazy import LazyUniform, uniform_below
+from recordwise.exact.numbers import ball
+from recordwise.noise.randomness import LazyUniform, uniform_below
 
 
 class Scripted:

@@ -11,24 +11,14 @@ from noise.statistics import distance, dkw_threshold, tail_alarm
 from noise.test_lazy import Scripted
 from noise.test_table import acceptance, side_of, some_offsets
 from recordwise.errors import ExtremeDrawError, ParameterError
-from recordwise.exact import working_precision
-from recordwise.functions import log, x
-from recordwise.noise import (
-    ConcaveLaw,
-    DiscreteGaussian,
-    DiscreteLaplace,
-    LatticeLaw,
-    Polylog,
-    Seeded,
-    compiled,
-    fixed,
-    sampler,
-)
-from recordwise.noise.design import Block
-from recordwise.noise.lazy import words
-from recordwise.noise.lines import ONE, OPEN
+from recordwise.exact.functions import log, x
+from recordwise.exact.numbers import working_precision
+from recordwise.noise import ConcaveLaw, DiscreteGaussian, DiscreteLaplace, LatticeLaw, Polylog, Seeded, sampler
+from recordwise.noise import kernel as compiled
+from recordwise.noise import sampler as fixed
+from recordwise.noise.randomness import words
 from recordwise.noise.sampler import Draws, decide, draw, tail_share
-from recordwise.noise.table import Table, assemble, certified, table_for
+from recordwise.noise.table import ONE, OPEN, Block, Table, assemble, certified, table_for
 
 
 def slot_and_coin(table: Table, row: int) -> int:
@@ -167,7 +157,7 @@ def test_a_draw_beyond_64_bits_keeps_its_place_and_is_neither_wrapped_nor_clippe
     monkeypatch.setattr(sampler, "decide", lambda t, p, v, s: -giant if real(t, p, v, s) is not None else None)
     monkeypatch.setattr(sampler, "attempt_for", lambda size: fixed.attempt)
     table = unsettled(table_for(side_of(law)))
-    monkeypatch.setattr("recordwise.noise.law.table_for", lambda side: table)
+    monkeypatch.setattr("recordwise.noise.laws.table_for", lambda side: table)
     drawn = law.draw(5, Seeded(1))
     assert drawn.values.tolist() == [0] * 5
     assert drawn.extremes == dict.fromkeys(range(5), -giant)

@@ -8,12 +8,9 @@ from hypothesis import strategies as st
 
 from noise.reference import weight
 from recordwise.errors import ParameterError
-from recordwise.exact import working_precision
+from recordwise.exact.numbers import working_precision
 from recordwise.noise import DiscreteGaussian, GeneralizedGaussian, LatticeLaw, Polylog
-from recordwise.noise.alias import TOTAL
-from recordwise.noise.design import Block
-from recordwise.noise.lines import ONE
-from recordwise.noise.table import Side, Table, certified, table_for
+from recordwise.noise.table import ONE, TOTAL, Block, Side, Table, certified, table_for
 
 
 def side_of(law: LatticeLaw, **changes) -> Side:

@@ -9,15 +9,13 @@ import pytest
 from recordwise.errors import PlanError
 from recordwise.mechanisms import Clamped
 from recordwise.plan import Column, Field, Group, Keys, Plan, Prefix, Schema, prefix, query
-from recordwise.plan.analysis import cell_mechanisms, plan_policy, plan_warnings
-from recordwise.plan.conditions import condition as policy_condition
+from recordwise.plan.cost import cell_mechanisms, cell_threshold, cells_by_threshold, plan_policy, plan_warnings
 from recordwise.plan.fields import finer
 from recordwise.plan.predicates import Compare, Not
-from recordwise.plan.statistics import Sum
-from recordwise.plan.thresholds import cell_threshold, cells_by_threshold
-from recordwise.plan.totals import SumSteps
+from recordwise.plan.predicates import condition as policy_condition
+from recordwise.plan.statistics import Sum, SumSteps
 from recordwise.policy import By, by, constant, gaussian_sum, split
-from recordwise.policy import Column as PolicyColumn
+from recordwise.policy import ConditionColumn as PolicyColumn
 from recordwise.policy.conditions import holds
 from recordwise.policy.literals import literal
 

@@ -11,13 +11,12 @@ from recordwise.engines import DuckDB, integers
 from recordwise.errors import PlanError, PlanFileError
 from recordwise.noise import Seeded
 from recordwise.plan import Case, Column, Field, Group, Keys, Plan, Prefix, Schema, query
-from recordwise.plan.analysis import check_policy, plan_policy
 from recordwise.plan.column_types import policy_problems
+from recordwise.plan.cost import cells_by_threshold, check_policy, plan_policy
+from recordwise.plan.file import load_plan
 from recordwise.plan.predicates import Compare, In
 from recordwise.plan.splitting import Splitting
-from recordwise.plan.thresholds import cells_by_threshold
-from recordwise.planfile import load_plan
-from recordwise.policy import Column as Named
+from recordwise.policy import ConditionColumn as Named
 from recordwise.policy import Policy, among, by, compare, constant, maximum
 
 SCHEMA = Schema.of(
@@ -94,7 +93,7 @@ def test_a_threshold_of_the_wrong_type_is_refused_wherever_it_stands(session, at
         with pytest.raises(PlanError, match=problem):
             session.run(asked, rng=Seeded(1))
     with pytest.raises(PlanError, match=problem):
-        session.run_foreign(lambda rows: 1, split={"emp": at}, rho="0.01")
+        session.run_external(lambda rows: 1, split={"emp": at}, rho="0.01")
     assert session.spent() == Policy()
 
 

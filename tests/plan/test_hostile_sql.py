@@ -5,8 +5,8 @@ import sqlglot
 
 from recordwise.errors import SqlError
 from recordwise.plan import parse_sql
-from recordwise.plan.guard import read_statement
-from recordwise.plan.whitelist import parse_predicate
+from recordwise.plan.sql.gate import read_statement
+from recordwise.plan.sql.grammar import parse_predicate
 
 
 class Fixed:

@@ -4,11 +4,11 @@ from fractions import Fraction
 
 import pytest
 
-import recordwise.plan.guard as guard
+import recordwise.plan.sql.gate as guard
 from recordwise.errors import ParameterError, PlanError, SqlError
 from recordwise.plan import Case, Field, Group, Keys, Plan, Prefix, Schema, parse_sql, prefix, query
 from recordwise.plan.predicates import And, Compare, In, IsNull, Not, Or
-from recordwise.plan.whitelist import parse_predicate
+from recordwise.plan.sql.grammar import parse_predicate
 from recordwise.policy import constant, gaussian_sum
 
 

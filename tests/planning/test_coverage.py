@@ -15,10 +15,11 @@ import pytest
 from scipy.stats import binom
 
 import recordwise as rw
-from recordwise.generator import establishments, public_keys
 from recordwise.noise import Seeded
-from recordwise.planfile import load_plan
+from recordwise.plan.file import load_plan
 from recordwise.planning import Goal, fitness, recommend
+from recordwise.session import Session
+from recordwise.synthetic import establishments, public_keys
 
 ROWS, RELEASES, FALSE_ALARM = 30_000, 200, 1e-9
 WITHIN, LEVEL, SHARE = 0.1, 0.95, 0.8
@@ -105,7 +106,7 @@ def test_the_recommended_plan_released_200_times_reaches_its_goal_and_no_narrowe
         advice = recommend(session, goal(keys), candidates=candidates, data="synthetic")
         path = advice.save(tmp_path / "plan.toml", source="establishments.parquet", ledger="books.ledger")
     file = load_plan(path)
-    with file.session_to_look() as session:
+    with Session.from_plan(file, data="confidential") as session:
         check(session, file.plan.queries, table)
 
 

@@ -8,7 +8,7 @@ import pytest
 
 import recordwise as rw
 from recordwise.errors import ParameterError
-from recordwise.functions import x
+from recordwise.exact.functions import x
 from recordwise.noise import Seeded
 from recordwise.planning import error_quantiles
 from recordwise.planning.errors import chances, meets

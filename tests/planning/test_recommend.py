@@ -8,12 +8,13 @@ from small_table import opened, rows, shape, write
 
 import recordwise as rw
 from recordwise.errors import ParameterError, PlanFileError, TuningError
-from recordwise.plan.analysis import plan_policy
-from recordwise.planfile import load_plan
+from recordwise.plan.cost import plan_policy
+from recordwise.plan.file import load_plan
 from recordwise.planning import Goal, plan_text, recommend
 from recordwise.planning.candidates import best_offset, families, with_offset
 from recordwise.planning.fitness import fit
 from recordwise.planning.goals import goal_tables
+from recordwise.session import Session
 
 CANDIDATES = {
     "Gaussian": rw.Gaussian(sigma=1),
@@ -75,7 +76,7 @@ def test_the_plan_reads_back_to_the_recommended_mechanisms(found, tmp_path):
     assert file.tuned_on == "synthetic"
     assert plan_policy(file.plan) == found.best.policy
     assert file.plan.schema == found.session.schema
-    with file.session() as session:
+    with Session.from_plan(file) as session:
         assert session.run(*file.plan.queries).policy == found.best.policy
     with pytest.raises(ParameterError, match="exists already"):
         found.save(path, source="records.parquet", ledger="books.ledger")

@@ -21,7 +21,7 @@ from random_policies import (
     random_record,
 )
 from recordwise.errors import ParameterError
-from recordwise.functions import log, x
+from recordwise.exact.functions import log, x
 from recordwise.policy import (
     Measure,
     Policy,

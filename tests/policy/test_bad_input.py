@@ -8,9 +8,9 @@ import numpy as np
 import pytest
 
 from recordwise.errors import ParameterError, RecordError, UnknownFormError
-from recordwise.functions import log, x
+from recordwise.exact.functions import log, x
 from recordwise.policy import (
-    Column,
+    ConditionColumn,
     Measure,
     Policy,
     additive,
@@ -86,9 +86,9 @@ def test_a_step_that_floats_cannot_hold_is_refused(step: Any) -> None:
         lambda: by("", {"a": 1}),
         lambda: by("g", {"a": 1}, default=0),
         lambda: by("g", {None: 1}),
-        lambda: Column("g", 0),
-        lambda: Column("g", True),
-        lambda: Column("g", 2.0),
+        lambda: ConditionColumn("g", 0),
+        lambda: ConditionColumn("g", True),
+        lambda: ConditionColumn("g", 2.0),
         lambda: among("g", "abc"),
         lambda: among("g", 5),
         lambda: among("g", [math.nan]),

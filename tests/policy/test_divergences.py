@@ -7,6 +7,7 @@ import pytest
 
 from divergences import ROUNDING, both_cells, hockey_stick, published, selected, zcdp
 from recordwise.mechanisms import Gaussian, GeneralizedGaussian
+from recordwise.mechanisms.key_selection import SelectionLaw
 from recordwise.policy import (
     Measure,
     among,
@@ -20,7 +21,6 @@ from recordwise.policy import (
     replacement_loss,
 )
 from recordwise.policy.conversions import gdp_delta
-from recordwise.selection import SelectionLaw
 
 NET = Measure("net", Fraction(1), True)
 GAUSSIAN = Gaussian(sigma=4)

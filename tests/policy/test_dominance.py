@@ -20,8 +20,8 @@ from random_policies import (
     random_record,
 )
 from recordwise.errors import ParameterError, RecordError
-from recordwise.exact import ball, working_precision
-from recordwise.functions import log, x
+from recordwise.exact.functions import log, x
+from recordwise.exact.numbers import ball, working_precision
 from recordwise.policy import (
     Measure,
     Policy,
@@ -39,7 +39,7 @@ from recordwise.policy import (
     selection,
     split,
 )
-from recordwise.policy.evaluate import canonical_record, terms_ball
+from recordwise.policy.evaluate.numpy import canonical_record, terms_ball
 
 BUSINESS = Measure("emp")
 

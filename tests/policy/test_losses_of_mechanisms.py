@@ -9,7 +9,7 @@ import pytest
 
 import reference_loss
 from random_policies import random_function
-from recordwise.functions import Function, log, x
+from recordwise.exact.functions import Function, log, x
 from recordwise.policy import (
     additive,
     additive_table,

@@ -5,9 +5,9 @@ from fractions import Fraction
 import numpy as np
 import pytest
 
-from recordwise.functions import log, x
+from recordwise.exact.functions import log, x
 from recordwise.policy import (
-    Column,
+    ConditionColumn,
     Measure,
     Null,
     Policy,
@@ -16,21 +16,21 @@ from recordwise.policy import (
     among,
     compare,
     constant,
-    dominance,
     gaussian_sum,
     maximum,
     split,
 )
-from recordwise.policy.cover import Bound
+from recordwise.policy.dominance import prove as dominance
+from recordwise.policy.dominance.prove import Bound
 
 SIGNED = gaussian_sum(Measure("net", signed=True), sigma=10**6)
 WHOLE = gaussian_sum("emp", sigma=10**6)
-STARTS_WITH_44 = among(Column("naics", 2), ["44"])
+STARTS_WITH_44 = among(ConditionColumn("naics", 2), ["44"])
 PLACES = {
     "below the first number": constant(1).where(compare("size", "<", 1)),
     "above the last number": constant(1).where(compare("size", ">", 3)),
     "at a number": constant(1).where(among("size", [3])),
-    "no number": constant(1).where(Null(Column("size"))) + constant("0.1").where(compare("size", ">", 3)),
+    "no number": constant(1).where(Null(ConditionColumn("size"))) + constant("0.1").where(compare("size", ">", 3)),
     "a listed text": constant(1).where(among("county", ["a"])),
     "a text that is not listed": constant(1).where(among("county", ["a"], inside=False)),
     "a prefix alone": constant(1).where(STARTS_WITH_44 & among("naics", ["44"])),

@@ -9,9 +9,9 @@ import pytest
 from flint import arb
 
 from random_policies import positive, random_function
-from recordwise.arithmetic import NumpyArithmetic
-from recordwise.exact import ball, working_precision
-from recordwise.functions import log, x
+from recordwise.exact.arithmetic import NumpyArithmetic
+from recordwise.exact.functions import log, x
+from recordwise.exact.numbers import ball, working_precision
 from recordwise.policy import (
     Measure,
     additive,
@@ -25,7 +25,7 @@ from recordwise.policy import (
 )
 from recordwise.policy.atoms import CERTIFIED
 from recordwise.policy.concave_atoms import Additive, AdditiveTable, GaussianTransform, LaplaceTransform
-from recordwise.policy.evaluators import BallEvaluator, NumpyEvaluator
+from recordwise.policy.evaluate.evaluator import BallEvaluator, NumpyEvaluator
 from recordwise.policy.measure import FLOAT_SNAP, SNAP
 
 ULPS = 8

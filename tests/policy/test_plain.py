@@ -3,9 +3,9 @@
 import pytest
 
 import recordwise as rw
-from recordwise.functions import log, x
+from recordwise.exact.functions import log, x
 from recordwise.policy import Measure, additive, constant, maximum, selection, split
-from recordwise.policy.plain import function_text, policy_lines
+from recordwise.policy.render.text import function_text, policy_lines
 
 LINES = [
     (rw.Policy(), ["0"]),

@@ -10,9 +10,9 @@ import pytest
 
 from random_policies import random_function, random_policy
 from recordwise.errors import ParameterError, UnknownFormError
-from recordwise.functions import from_json as function_from_json
+from recordwise.exact.functions import from_json as function_from_json
 from recordwise.policy import Policy, among, constant, maximum, split
-from recordwise.policy.condition_form import condition_from_json
+from recordwise.policy.json import condition_from_json
 
 
 def test_every_policy_is_read_back_equal_and_written_the_same() -> None:

@@ -14,8 +14,8 @@ from test_outward import upper_policies
 from random_policies import random_policy, random_record
 from recordwise.engines.spark.dialect import spark_sql
 from recordwise.engines.spark.master import strict
-from recordwise.policy import Column, Measure, among, gaussian_sum, split
-from recordwise.policy.sql import terms_sql
+from recordwise.policy import ConditionColumn, Measure, among, gaussian_sum, split
+from recordwise.policy.evaluate.sql import terms_sql
 
 POLICIES, RECORDS = 8, 120
 LONGEST = 1500
@@ -49,7 +49,9 @@ def test_spark_computes_the_losses_numpy_computes(ours) -> None:
 
 
 def test_spark_runs_the_text_that_is_published(ours) -> None:
-    policy = split("0.1", {"emp": 50}) + gaussian_sum("pay", sigma=70).where(among(Column("state"), ["06", "it's \\"]))
+    policy = split("0.1", {"emp": 50}) + gaussian_sum("pay", sigma=70).where(
+        among(ConditionColumn("state"), ["06", "it's \\"])
+    )
     rng = Random(1)
     table = arrow_records([random_record(rng) for _ in range(RECORDS)])
     ours.createDataFrame(table).createOrReplaceTempView("records")

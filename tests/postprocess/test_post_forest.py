@@ -6,9 +6,9 @@ from oracles import scipy_nnls
 from scipy import sparse
 
 from recordwise.postprocess import Workload, nnls
-from recordwise.postprocess import solve as solving
-from recordwise.postprocess.forest import forest_system
-from recordwise.postprocess.tree import TreeSystem
+from recordwise.postprocess.solvers import solve as solving
+from recordwise.postprocess.solvers.forest import forest_system
+from recordwise.postprocess.solvers.tree import TreeSystem
 
 
 def random_forest(rng, cells):

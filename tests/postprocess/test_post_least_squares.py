@@ -5,9 +5,9 @@ import pytest
 
 from postprocess.oracles import dense, random_answers, random_variances, random_workload, scipy_nnls
 from recordwise.postprocess import Workload, nnls, ols
-from recordwise.postprocess.dense import DenseSystem, solve_dense
 from recordwise.postprocess.measured import Parts, measure, sum_rows
-from recordwise.postprocess.newton import solve_boxed
+from recordwise.postprocess.solvers.dense import DenseSystem, solve_dense
+from recordwise.postprocess.solvers.newton import solve_boxed
 
 TABLE = Workload.marginals((9, 24), {"sum": (), "rows": (0,), "columns": (1,), "cells": (0, 1)})
 

@@ -12,7 +12,7 @@ from pathlib import Path
 from typing import Any
 
 from recordwise.errors import RecordwiseError
-from recordwise.ledger_audit import verify
+from recordwise.release.verify import verify
 from small_release import generous, question, records, session
 
 

@@ -8,9 +8,9 @@ import pytest
 
 import recordwise as rw
 from recordwise.errors import ParameterError
-from recordwise.nesting import parents
 from recordwise.noise import Seeded
-from recordwise.published import ReleasedTable
+from recordwise.release.consistent import parents
+from recordwise.release.tables import ReleasedTable
 
 COUNTIES = [f"{i:05d}" for i in range(6)]
 LISTED = [str(110 + i) for i in range(12)]
@@ -204,7 +204,7 @@ def test_priorities_order_the_tables_of_several_queries(two_queries):
 
 
 def test_a_table_of_a_mechanism_from_elsewhere_is_refused_in_words(opened):
-    release = opened.run_foreign(lambda rows: {"answer": [1.5]}, split={"emp": 50}, rho="0.1", seeded=True)
+    release = opened.run_external(lambda rows: {"answer": [1.5]}, split={"emp": 50}, rho="0.1", seeded=True)
     with pytest.raises(ParameterError, match="mechanism from elsewhere"):
         release.consistent()
 

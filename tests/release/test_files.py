@@ -19,22 +19,22 @@ from hypothesis import strategies as st
 
 import recordwise as rw
 from recordwise.errors import OutputError, ParameterError, SourceError
-from recordwise.fingerprint import digest_of
-from recordwise.ledger_audit import verify
 from recordwise.noise import Seeded
 from recordwise.policy import Policy, constant
-from recordwise.published import (
+from recordwise.release.files import load_release
+from recordwise.release.staging import new_folder, require_new
+from recordwise.release.tables import (
     NOT_PRIVATE,
     PRIVATE,
     ReleasedTable,
+    digest_of,
     read_tables,
     same_in_csv,
     with_formulas,
     without_formulas,
     write_csv,
 )
-from recordwise.saved import load_release
-from recordwise.staging import new_folder, require_new
+from recordwise.release.verify import verify
 from small_release import generous, keys, question, records, session
 
 
@@ -324,7 +324,7 @@ def test_a_table_that_could_not_be_written_fails_the_whole_release(writer: str, 
     def fail(*_: object, **__: object) -> None:
         raise OSError(28, "No space left on device")
 
-    monkeypatch.setattr(f"recordwise.release.{writer}", fail)
+    monkeypatch.setattr(f"recordwise.release.release.{writer}", fail)
     with pytest.raises(OutputError, match="No space left on device"):
         release.save(tmp_path / "out")
     assert list(tmp_path.iterdir()) == []

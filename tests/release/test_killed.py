@@ -14,9 +14,9 @@ from pathlib import Path
 
 import pytest
 
-from recordwise.ledger import Ledger
-from recordwise.ledger_audit import verify
+from recordwise.ledger.ledger import Ledger
 from recordwise.policy import Policy
+from recordwise.release.verify import verify
 from small_release import generous, question, session, write_records
 
 FILES = {"policy.json", "release.json", "report.html"} | {

@@ -6,8 +6,8 @@ import pyarrow as pa
 import pytest
 
 import recordwise as rw
+from recordwise.mechanisms.quantile import Grid
 from recordwise.noise import Seeded
-from recordwise.quantiles import Grid
 from small_release import CODES, COUNTIES, keys, question, records
 
 GRID = Grid.log(1, 10**5, bits=6)
@@ -93,7 +93,7 @@ def test_both_engines_cut_the_same_pieces_in_the_same_types(rows, on_spark, spli
     seen: list[pa.Table] = []
     with session(rows) as here:
         for opened in (here, on_spark):
-            opened.run_foreign(lambda table: seen.append(table) or 0, split=split, rho=1)
+            opened.run_external(lambda table: seen.append(table) or 0, split=split, rho=1)
     assert seen[0].equals(seen[1])
 
 

@@ -10,11 +10,11 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 import recordwise as rw
-from recordwise.errors import BudgetError, DataError, ForeignError, ParameterError, PlanError, SqlError
-from recordwise.foreign.opendp import per_row_loss
-from recordwise.ledger_audit import verify
-from recordwise.policy import Column as PolicyColumn
+from recordwise.errors import BudgetError, DataError, ExternalError, ParameterError, PlanError, SqlError
+from recordwise.policy import ConditionColumn as PolicyColumn
 from recordwise.policy import Measure, among, by, constant, pure_to_zcdp, split
+from recordwise.release.external import per_row_loss
+from recordwise.release.verify import verify
 from small_release import generous, records, session
 
 dp.enable_features("contrib")
@@ -35,7 +35,7 @@ def test_a_callable_sees_every_piece_and_costs_the_declared_loss_times_the_piece
     rows = records()
     seen: list[pa.Table] = []
     with session(rows) as opened:
-        release = opened.run_foreign(lambda table: seen.append(table) or 7.5, split={"emp": 5, "pay": 400}, rho="0.1")
+        release = opened.run_external(lambda table: seen.append(table) or 7.5, split={"emp": 5, "pay": 400}, rho="0.1")
     assert release.table.to_pydict() == {"value": [7.5]}
     assert release.policy == split("0.1", {"emp": 5, "pay": 400})
     (table,) = seen
@@ -49,7 +49,7 @@ def test_a_callable_sees_every_piece_and_costs_the_declared_loss_times_the_piece
 def test_the_charge_is_committed_before_the_callable_sees_a_row() -> None:
     with session(records()) as opened:
         stages = []
-        opened.run_foreign(lambda _: stages.append(kinds(opened)) or 0, split={"emp": 5}, rho="0.1")
+        opened.run_external(lambda _: stages.append(kinds(opened)) or 0, split={"emp": 5}, rho="0.1")
         assert stages == [["opened", "charged"]]
         assert kinds(opened) == ["opened", "charged", "released"]
 
@@ -58,7 +58,7 @@ def test_the_charge_is_committed_before_the_callable_sees_a_row() -> None:
 def test_records_outside_the_condition_cost_nothing_and_are_not_seen() -> None:
     seen: list[pa.Table] = []
     with session(records()) as opened:
-        release = opened.run_foreign(
+        release = opened.run_external(
             lambda table: seen.append(table) or 0, split={"emp": 5}, rho="0.1", where="county = '02'"
         )
     assert set(seen[0]["county"].to_pylist()) == {"02"}
@@ -69,17 +69,17 @@ def test_records_outside_the_condition_cost_nothing_and_are_not_seen() -> None:
 def test_thresholds_may_differ_by_group_but_every_group_needs_one() -> None:
     with session(records()) as opened:
         threshold = by("county", {"02": 5}, default=50)
-        assert opened.run_foreign(len, split={"emp": threshold}, rho="0.1").policy == split("0.1", {"emp": threshold})
+        assert opened.run_external(len, split={"emp": threshold}, rho="0.1").policy == split("0.1", {"emp": threshold})
         with pytest.raises(PlanError, match="default"):
-            opened.run_foreign(len, split={"emp": by("county", {"02": 5})}, rho="0.1")
+            opened.run_external(len, split={"emp": by("county", {"02": 5})}, rho="0.1")
 
 
 def test_a_foreign_release_is_saved_booked_and_verified_like_any_other(tmp_path) -> None:
     with session(records(), tmp_path / "l", generous()) as opened:
         result = {"who": ["a", "b"], "much": [1.5, None], "sure": [True, False]}
-        release = opened.run_foreign(lambda _: result, split={"emp": 5}, rho="0.1", name="my mechanism/2")
+        release = opened.run_external(lambda _: result, split={"emp": 5}, rho="0.1", name="my mechanism/2")
         release.save(tmp_path / "out")
-        seeded = opened.run_foreign(lambda _: result, split={"emp": 5}, rho="0.1", seeded=True)
+        seeded = opened.run_external(lambda _: result, split={"emp": 5}, rho="0.1", seeded=True)
         seeded.save(tmp_path / "out2")
     assert sorted(path.name for path in (tmp_path / "out").glob("*.csv")) == ["my_mechanism_2.csv"]
     assert verify(tmp_path / "l", against=[tmp_path / "out", tmp_path / "out2"]) == []
@@ -92,14 +92,14 @@ def test_a_foreign_release_is_saved_booked_and_verified_like_any_other(tmp_path)
 @pytest.mark.parametrize("result", [3, 2.5, [1, 2], np.array([0.5]), "yes", True, pa.table({"a": [1]})])
 def test_numbers_lists_and_tables_become_a_table(result) -> None:
     with session(records()) as opened:
-        assert opened.run_foreign(lambda _: result, split={"emp": 5}, rho="0.1").table.num_rows >= 1
+        assert opened.run_external(lambda _: result, split={"emp": 5}, rho="0.1").table.num_rows >= 1
 
 
 @pytest.mark.parametrize("result", [object(), {"a": [1], "b": [1, 2]}, [[1, 2], [3, 4]], pa.table({"a": [[1]]}), None])
 def test_a_result_that_is_no_table_is_refused_and_stays_charged(result) -> None:
     with session(records()) as opened:
-        with pytest.raises(ForeignError, match=r"no table, list or number\. The charge stays"):
-            opened.run_foreign(lambda _: result, split={"emp": 5}, rho="0.1")
+        with pytest.raises(ExternalError, match=r"no table, list or number\. The charge stays"):
+            opened.run_external(lambda _: result, split={"emp": 5}, rho="0.1")
         assert kinds(opened) == ["opened", "charged", "failed"]
 
 
@@ -108,8 +108,8 @@ def test_what_a_callable_raises_is_told_by_its_kind_alone() -> None:
         raise ValueError(f"the largest is {max(table['emp'].to_pylist())}, of {table.num_rows}")
 
     with session(records()) as opened:
-        with pytest.raises(ForeignError) as failed:
-            opened.run_foreign(leaky, split={"emp": 5}, rho="0.1", name="leaky")
+        with pytest.raises(ExternalError) as failed:
+            opened.run_external(leaky, split={"emp": 5}, rho="0.1", name="leaky")
         assert str(failed.value) == (
             "leaky failed with ValueError. The charge stays in the ledger and nothing was published."
         )
@@ -137,14 +137,14 @@ def test_what_makes_no_sense_is_refused_before_a_record_is_read(mechanism, more:
     broken = records().set_column(4, "emp", pa.array([-1] * 500))
     with session(broken, budget=constant(100)) as opened:
         with pytest.raises(error):
-            opened.run_foreign(mechanism, **({"split": {"emp": 5}} | more))
+            opened.run_external(mechanism, **({"split": {"emp": 5}} | more))
         assert kinds(opened) == ["opened"]
 
 
 def test_invalid_records_are_refused_before_anything_is_spent() -> None:
     with session(records().set_column(4, "emp", pa.array([-1] * 500))) as opened:
         with pytest.raises(DataError):
-            opened.run_foreign(len, split={"emp": 5}, rho=1)
+            opened.run_external(len, split={"emp": 5}, rho=1)
         assert kinds(opened) == ["opened"]
 
 
@@ -153,7 +153,7 @@ def test_an_opendp_measurement_costs_what_its_map_says_of_one_row() -> None:
     measurement = bounded_sum(dp.m.then_gaussian(500.0))
     rows = records()
     with session(rows) as opened:
-        release = opened.run_foreign(measurement, split={"emp": 50}, column="emp")
+        release = opened.run_external(measurement, split={"emp": 50}, column="emp")
     rho = Fraction(measurement.map(1))
     assert release.policy == split(rho, {"emp": 50})
     assert "OpenDP" in release.to_json()["plan"][0]["loss_known_from"]
@@ -165,7 +165,7 @@ def test_an_opendp_measurement_costs_what_its_map_says_of_one_row() -> None:
 def test_a_pure_measurement_is_converted_and_covers_every_number_of_pieces() -> None:
     measurement = bounded_sum(dp.m.then_laplace(100.0))
     with session(records()) as opened:
-        policy = opened.run_foreign(measurement, split={"emp": 50}, column="emp").policy
+        policy = opened.run_external(measurement, split={"emp": 50}, column="emp").policy
     epsilon = measurement.map(1)
     assert policy.loss({"emp": 1}) == pure_to_zcdp(epsilon)
     for pieces in (2, 3, 10, 1000):
@@ -196,7 +196,7 @@ def test_a_map_may_grow_as_group_privacy_does_and_no_faster(measure: str, power:
     expected = one if power == 2 else Fraction(pure_to_zcdp(0.01))
     assert float(per_row_loss(Says(measure, power), "map")) == pytest.approx(float(expected))
     for steeper in (power + 0.01, power + 1):
-        with pytest.raises(ForeignError, match="above what one row and group privacy allow"):
+        with pytest.raises(ExternalError, match="above what one row and group privacy allow"):
             per_row_loss(Says(measure, steeper), "map")
 
 
@@ -205,8 +205,8 @@ def test_a_measurement_on_a_domain_of_known_size_is_refused() -> None:
     vector = dp.vector_domain(dp.atom_domain(bounds=(0.0, 50.0)), size=500)
     mean = dp.t.make_mean(vector, dp.symmetric_distance()) >> dp.m.then_gaussian(1.0)
     with session(records()) as opened:
-        with pytest.raises(ForeignError, match=r"group privacy allow.*Nothing was spent.*known size"):
-            opened.run_foreign(mean, split={"emp": 50}, column="emp")
+        with pytest.raises(ExternalError, match=r"group privacy allow.*Nothing was spent.*known size"):
+            opened.run_external(mean, split={"emp": 50}, column="emp")
         assert kinds(opened) == ["opened"]
 
 
@@ -218,8 +218,8 @@ def test_other_metrics_measures_and_domains_are_refused() -> None:
     changed = dp.t.make_metric_unbounded(vector, dp.change_one_distance()) >> changed
     for measurement, words in ((approximate, "Approximate"), (scalar, "AbsoluteDistance"), (changed, "ChangeOne")):
         with session(records()) as opened:
-            with pytest.raises(ForeignError, match=words):
-                opened.run_foreign(measurement, split={"emp": 50}, column="emp")
+            with pytest.raises(ExternalError, match=words):
+                opened.run_external(measurement, split={"emp": 50}, column="emp")
             assert kinds(opened) == ["opened"]
 
 
@@ -230,8 +230,8 @@ def test_rows_outside_the_domain_are_refused_before_anything_is_spent(amount: in
     measurement = dp.t.make_sum(vector, dp.symmetric_distance()) >> dp.m.then_gaussian(500.0)
     rows = records().set_column(4, "emp", pa.array([amount] * 500))
     with session(rows) as opened:
-        with pytest.raises(ForeignError, match="does not hold every row"):
-            opened.run_foreign(measurement, split={"emp": 2**33}, column="emp")
+        with pytest.raises(ExternalError, match="does not hold every row"):
+            opened.run_external(measurement, split={"emp": 2**33}, column="emp")
         assert kinds(opened) == ["opened"]
 
 
@@ -239,16 +239,16 @@ def test_an_opendp_measurement_needs_a_column_and_takes_no_declared_loss() -> No
     measurement = bounded_sum(dp.m.then_gaussian(500.0))
     with session(records()) as opened:
         with pytest.raises(ParameterError, match="column"):
-            opened.run_foreign(measurement, split={"emp": 50})
+            opened.run_external(measurement, split={"emp": 50})
         with pytest.raises(ParameterError, match="its map says it"):
-            opened.run_foreign(measurement, split={"emp": 50}, column="emp", rho=1)
+            opened.run_external(measurement, split={"emp": 50}, column="emp", rho=1)
 
 
 def test_steps_of_a_measure_are_whole_numbers_for_the_mechanism_and_units_in_the_policy() -> None:
     rows = pa.table({"id": [1, 2], "pay": pa.array(["0.25", "10.50"]).cast(pa.decimal128(9, 2))})
     seen: list[pa.Table] = []
     with rw.Session(rows, unit="id", measures={"pay": "0.25"}, tuned_on="synthetic") as opened:
-        release = opened.run_foreign(lambda table: seen.append(table) or 0, split={"pay": 5}, rho=1)
+        release = opened.run_external(lambda table: seen.append(table) or 0, split={"pay": 5}, rho=1)
     assert sorted(seen[0]["pay"].to_pylist()) == [1, 2, 20, 20]
     assert release.policy == split(1, {Measure("pay", Fraction(1, 4)): 5})
     assert release.policy.loss({"pay": "10.5"}) == 9
@@ -262,5 +262,5 @@ def test_a_map_that_promises_nothing_is_refused(loss: float) -> None:
         def map(self, rows: int) -> float:
             return loss
 
-    with pytest.raises(ForeignError, match="promises nothing"):
+    with pytest.raises(ExternalError, match="promises nothing"):
         per_row_loss(Promising(), "m")

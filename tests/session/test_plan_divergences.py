@@ -10,7 +10,9 @@ import pytest
 import recordwise as rw
 import small_release
 from divergences import ROUNDING, zcdp
-from recordwise.mechanisms import fat_tailed, gaussian_noise, transforming
+from recordwise.mechanisms import fat_tailed
+from recordwise.mechanisms import gaussian as gaussian_noise
+from recordwise.mechanisms import transformed as transforming
 from recordwise.mechanisms.noisy import noised
 from recordwise.noise import Seeded
 
@@ -115,7 +117,7 @@ def test_the_check_rejects_a_policy_without_one_level_and_one_of_the_largest_lev
 @pytest.mark.theorem("T-PLAN")
 def test_the_check_sees_the_share_of_a_level_ignored(monkeypatch: pytest.MonkeyPatch) -> None:
     """A planted bug: every level is drawn as if it had the whole budget."""
-    from recordwise.plan import analysis
+    from recordwise.plan import cost as analysis
 
     asked, _ = PLANS["three levels with shares"]
     honest = analysis.cell_mechanisms
@@ -124,6 +126,6 @@ def test_the_check_sees_the_share_of_a_level_ignored(monkeypatch: pytest.MonkeyP
         with patch.object(analysis, "shared", lambda mechanism, share: mechanism):
             return honest(plan, table, statistic, cells)
 
-    monkeypatch.setattr("recordwise.drawing.cell_mechanisms", whole)
+    monkeypatch.setattr("recordwise.release.draw.cell_mechanisms", whole)
     found, _, allowed = lost(asked)
     assert found > 2 * allowed

@@ -11,10 +11,10 @@ import pytest
 
 import recordwise as rw
 from recordwise.errors import BudgetError, DataError, DrawingError, ParameterError, PlanError, RangeError, TuningError
-from recordwise.ledger import FIXED_IN_ADVANCE, WITHIN_BUDGET
+from recordwise.ledger.ledger import FIXED_IN_ADVANCE, WITHIN_BUDGET
 from recordwise.noise import Secure, Seeded
 from recordwise.policy import Policy, constant
-from recordwise.published import NOT_PRIVATE
+from recordwise.release.tables import NOT_PRIVATE
 from small_release import CODES, COUNTIES, generous, keys, question, records, session
 
 
@@ -220,7 +220,7 @@ def test_a_session_tuned_on_its_own_records_is_refused_unless_a_reason_is_given(
         with pytest.raises(TuningError):
             opened.run(question())
         with pytest.raises(TuningError):
-            opened.run_foreign(len, split={"emp": 5}, rho=1)
+            opened.run_external(len, split={"emp": 5}, rho=1)
         assert kinds(opened) == ["opened"]
     with session(records(), tuned_on="confidential", accept_tuning="agreed with the board") as opened:
         assert opened.run(question()).description["accept_tuning"] == "agreed with the board"

@@ -11,8 +11,8 @@ import pytest
 
 import recordwise as rw
 from recordwise.errors import RecordwiseError
+from recordwise.mechanisms.quantile import Grid
 from recordwise.policy import Policy, constant, gaussian_sum
-from recordwise.quantiles import Grid
 
 pytestmark = pytest.mark.filterwarnings("ignore::recordwise.errors.UnkeptLedgerWarning")
 THREADS = 8

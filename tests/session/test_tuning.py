@@ -7,9 +7,9 @@ import pytest
 
 import recordwise as rw
 from recordwise.errors import LedgerError, TuningError, UnkeptLedgerWarning
-from recordwise.ledger_audit import verify
 from recordwise.planning import Goal, allocate, compare, fitness, recommend, sweep
 from recordwise.policy import constant
+from recordwise.release.verify import verify
 from small_release import COUNTIES, keys, records, session
 
 
@@ -43,7 +43,7 @@ RELEASES = {
     "sql": lambda opened: opened.sql(
         "SELECT county, COUNT(*) AS n FROM t GROUP BY county", mechanisms={"*": rw.Gaussian(rho="0.1")}, keys=keys()
     ),
-    "run_foreign": lambda opened: opened.run_foreign(lambda table: 0, split={"emp": 50}, rho=1),
+    "run_external": lambda opened: opened.run_external(lambda table: 0, split={"emp": 50}, rho=1),
 }
 
 

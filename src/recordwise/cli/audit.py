@@ -9,7 +9,8 @@ import typer
 from recordwise.cli.failing import AsJson, Debug, ends_well
 
 if TYPE_CHECKING:
-    from recordwise.auditing import Finding, Runs, Subject
+    from recordwise.audit.audit import Finding, Runs
+    from recordwise.audit.subjects import Subject
 
 BROKEN = 1
 """The exit code of an audit that found something; also that of an unexpected failure: in both cases do not publish."""
@@ -31,7 +32,7 @@ def audit(
     """Attack our own releases: lower bounds on the loss, from files alone, against the policy. Exit 1: one was exceeded."""
     import json
 
-    from recordwise.auditing import Runs
+    from recordwise.audit.audit import Runs
 
     how = Runs(engine=engine, spark=master if engine == "spark" else None, cells=cells, runs=runs)
     named = chosen(plan, mechanism or [])
@@ -49,13 +50,13 @@ def audit(
 
 def chosen(plan: Path | None, parts: list[str]) -> Named:
     """The subjects whose name holds one of the parts, ready to be made."""
-    from recordwise.auditing.catalogue import CATALOGUE
+    from recordwise.audit.catalogue import CATALOGUE
     from recordwise.errors import ParameterError
 
     named: Named = list(CATALOGUE.items())
     if plan is not None:
-        from recordwise.auditing.plans import plan_subjects
-        from recordwise.planfile import load_plan
+        from recordwise.audit.plans import plan_subjects
+        from recordwise.plan.file.read import load_plan
 
         named = [(each.name, lambda each=each: each) for each in plan_subjects(load_plan(plan).plan)]  # type: ignore[misc]
     kept = [(name, make) for name, make in named if not parts or any(part in name for part in parts)]
@@ -69,10 +70,10 @@ def examined(named: Named, how: "Runs", *, quiet: bool, whole: bool) -> "list[Fi
     """Every finding; the checks without numbers too, where nothing was left out."""
     from tempfile import TemporaryDirectory
 
-    from recordwise.auditing import audit as audited
-    from recordwise.auditing.forking import audit_forks
-    from recordwise.auditing.refusals import audit_refusals
-    from recordwise.auditing.threads import audit_threads
+    from recordwise.audit.audit import audit as audited
+    from recordwise.audit.forking import audit_forks
+    from recordwise.audit.refusals import audit_refusals
+    from recordwise.audit.threads import audit_threads
     from recordwise.cli import screen
 
     found: list[Finding] = []
@@ -91,7 +92,7 @@ def examined(named: Named, how: "Runs", *, quiet: bool, whole: bool) -> "list[Fi
 
 
 def told(found: "list[Finding]") -> dict[str, Any]:
-    from recordwise.auditing.audit import FALSE_ALARM
+    from recordwise.audit.audit import FALSE_ALARM
 
     rows = []
     for each in found:
@@ -112,7 +113,7 @@ def told(found: "list[Finding]") -> dict[str, Any]:
 
 
 def show(found: "list[Finding]") -> None:
-    from recordwise.auditing.audit import FALSE_ALARM
+    from recordwise.audit.audit import FALSE_ALARM
     from recordwise.cli import screen
 
     rows = []

@@ -9,8 +9,8 @@ from recordwise.cli.failing import BUDGET_REFUSED, AsJson, Debug, ends_well
 
 if TYPE_CHECKING:
     from recordwise.errors import BudgetError
-    from recordwise.planfile import PlanFile
-    from recordwise.policy import Policy
+    from recordwise.plan.file.read import PlanFile
+    from recordwise.policy.policy import Policy
 
 DELTA = 1e-5
 
@@ -24,7 +24,7 @@ def check(
     """Check a plan without reading the data: every problem, the policy, losses, expected errors."""
     import json
 
-    from recordwise.planfile import load_plan
+    from recordwise.plan.file.read import load_plan
 
     file = load_plan(plan)
     found = examined(file)
@@ -39,8 +39,8 @@ def check(
 def examined(file: "PlanFile") -> dict[str, Any]:
     """Everything that can be said about a plan without its records."""
     from recordwise.cli.expected import expected_errors
-    from recordwise.plan.analysis import plan_policy
-    from recordwise.policy.plain import policy_lines
+    from recordwise.plan.cost import plan_policy
+    from recordwise.policy.render.text import policy_lines
 
     policy, paper = plan_policy(file.plan), plan_policy(file.plan, tight=False)
     refusal = budget_refusal(file, policy)
@@ -62,7 +62,7 @@ def losses(file: "PlanFile", policy: "Policy", paper: "Policy") -> list[dict[str
     """The loss of each example record; where the policy makes no promise, its refusal."""
     from recordwise.cli.examples import example_records, record_text
     from recordwise.errors import RecordError
-    from recordwise.policy import epsilon
+    from recordwise.policy.conversions import epsilon
 
     rows: list[dict[str, Any]] = []
     for name, record in example_records(file, policy).items():
@@ -79,9 +79,9 @@ def losses(file: "PlanFile", policy: "Policy", paper: "Policy") -> list[dict[str
 
 def budget_refusal(file: "PlanFile", policy: "Policy") -> "BudgetError | None":
     """What the ledger would say to a charge: nothing, or why not. What it holds already counts."""
-    from recordwise.describing import schema_json
     from recordwise.errors import BudgetError
-    from recordwise.ledger import Ledger
+    from recordwise.ledger.ledger import Ledger
+    from recordwise.plan.describe import schema_json
 
     path = file.ledger if file.ledger.exists() else None
     books = Ledger(path, dataset=file.dataset, schema=schema_json(file.plan.schema), budget=file.budget)
@@ -96,7 +96,7 @@ def budget_refusal(file: "PlanFile", policy: "Policy") -> "BudgetError | None":
 
 def looked_at(file: "PlanFile") -> bool:
     """Whether the plan's ledger notes that somebody looked at the confidential records."""
-    from recordwise.ledger import Ledger
+    from recordwise.ledger.ledger import Ledger
 
     if not file.ledger.exists():
         return False
@@ -116,13 +116,13 @@ def looked_warning(reason: str | None) -> str:
 
 def warnings(file: "PlanFile") -> list[str]:
     """What the owner should know before a release."""
-    from recordwise.engines.extras import missing_extra
-    from recordwise.engines.sources import open_source
+    from recordwise.engines.sources.extras import missing_extra
     from recordwise.engines.spark.needs import check_java
     from recordwise.engines.spark.sources import open_spark_source
     from recordwise.errors import MissingPartError, SourceError
-    from recordwise.ledger import FIXED_IN_ADVANCE
-    from recordwise.plan.analysis import plan_warnings
+    from recordwise.ledger.ledger import FIXED_IN_ADVANCE
+    from recordwise.plan.cost import plan_warnings
+    from recordwise.plan.sources import open_source
 
     found = list(plan_warnings(file.plan))
     clamped = [each.alias for query in file.plan.queries for each in query.draws() if hasattr(each.mechanism, "to")]

@@ -33,7 +33,8 @@ def demo(
 
     from recordwise.cli.demo_accuracy import accuracy_by_size
     from recordwise.cli.screen import progress
-    from recordwise.planfile import load_plan
+    from recordwise.plan.file.read import load_plan
+    from recordwise.session import Session
 
     started = time.monotonic()
     tables = county_tables(establishments, data)
@@ -42,7 +43,7 @@ def demo(
         write_inputs(folder, establishments or DEFAULT_ROWS, tables, tell)
         tell("checking the plan")
         file = load_plan(folder / "plan.toml")
-        with file.session() as session:
+        with Session.from_plan(file) as session:
             done = session.run(*file.plan.queries, level=file.level, progress=tell)
         tell("writing files")
         done.save(folder / "release", csv=file.csv, labels=file.labels)
@@ -62,7 +63,7 @@ def demo(
 def county_tables(establishments: int | None, data: Path | None) -> Any | None:
     """The county tables to lay out, if a folder is named; a number of establishments asks for generated ones."""
     from recordwise.errors import ParameterError
-    from recordwise.generator import CountyTable
+    from recordwise.synthetic.county_tables import CountyTable
 
     if establishments is not None and data is not None:
         raise ParameterError(
@@ -95,7 +96,8 @@ def write_inputs(folder: Path, rows: int, tables: Any | None, tell: "Tell") -> N
     import pyarrow as pa
     import pyarrow.parquet as pq
 
-    from recordwise.generator import public_keys, write_establishments
+    from recordwise.synthetic.figures import public_keys
+    from recordwise.synthetic.synthetic import write_establishments
 
     shutil.copyfile(PLAN, folder / "plan.toml")
     if tables is None:
@@ -115,7 +117,7 @@ def write_inputs(folder: Path, rows: int, tables: Any | None, tell: "Tell") -> N
 
 def losses(examples: dict[str, dict[str, Any]], plan: Any) -> list[dict[str, Any]]:
     """What each example pays for each variable, and for all of them."""
-    from recordwise.plan.analysis import plan_policy, statistic_policy
+    from recordwise.plan.cost import plan_policy, statistic_policy
 
     (query,) = plan.queries
     (level,) = query.tables()

@@ -5,12 +5,14 @@ from fractions import Fraction
 from typing import Any
 
 from recordwise.cli.literals import constants_of
-from recordwise.plan import Measure, Plan
-from recordwise.plan.analysis import policy_measure
+from recordwise.plan.cost import policy_measure
+from recordwise.plan.file.read import PlanFile
 from recordwise.plan.mechanism import threshold_of
+from recordwise.plan.plan import Plan
+from recordwise.plan.schema import Measure
 from recordwise.plan.statistics import Sum
-from recordwise.planfile import PlanFile
-from recordwise.policy import By, Policy
+from recordwise.policy.constructors import By
+from recordwise.policy.policy import Policy
 
 SIZES = {
     "very small": Fraction(1, 10),

@@ -4,12 +4,11 @@ from typing import Any
 
 import numpy as np
 
-from recordwise.describing import mechanism_text, table_name
-from recordwise.plan import Plan
-from recordwise.plan.analysis import cell_mechanisms, possible_mechanisms
+from recordwise.plan.cost import cell_mechanisms, possible_mechanisms
+from recordwise.plan.describe import mechanism_text, table_name
 from recordwise.plan.mechanism import shared
-from recordwise.plan.quantile import Quantile
-from recordwise.plan.statistics import Sum
+from recordwise.plan.plan import Plan
+from recordwise.plan.statistics import Quantile, Sum
 
 TOTALS = (100, 10_000, 1_000_000)
 

@@ -8,7 +8,7 @@ import typer
 from recordwise.cli.failing import BAD_INPUT, AsJson, Debug, ends_well
 
 if TYPE_CHECKING:
-    from recordwise.books import Event
+    from recordwise.ledger.chain import Event
 
 ledger = typer.Typer(help="Read and check the books of a dataset.", no_args_is_help=True)
 Books = Annotated[Path, typer.Argument(help="The ledger.", show_default=False)]
@@ -20,7 +20,7 @@ def show(file: Books, as_json: AsJson = False, debug: Debug = False) -> None:
     """Every event, what was spent and what the budget is."""
     import json
 
-    from recordwise.ledger import Ledger
+    from recordwise.ledger.ledger import Ledger
 
     books = Ledger.existing(file)
     events, spent, budget = books.history(), books.spent(), books.budget
@@ -36,8 +36,8 @@ def show(file: Books, as_json: AsJson = False, debug: Debug = False) -> None:
         typer.echo(json.dumps(told))
         return
     from recordwise.cli import screen
-    from recordwise.ledger import FIXED_IN_ADVANCE
-    from recordwise.policy.plain import policy_lines
+    from recordwise.ledger.ledger import FIXED_IN_ADVANCE
+    from recordwise.policy.render.text import policy_lines
 
     screen.heading(f"Books of '{dataset}'")
     screen.table(["entry", "time", "event", ""], [_row(event) for event in events])
@@ -82,7 +82,7 @@ def verify(
     """Check the chain, the sums, the budget, and the releases that say what they saw."""
     import json
 
-    from recordwise.ledger_audit import verify as audit
+    from recordwise.release.verify import verify as audit
 
     folders = [*(against or []), *(more or [])]
     problems = audit(file, against=folders)

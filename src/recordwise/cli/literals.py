@@ -3,9 +3,8 @@
 from collections.abc import Iterator
 from fractions import Fraction
 
-from recordwise.policy import Policy
 from recordwise.policy.conditions import AllOf, Among, AnyOf, Compare, Condition
-from recordwise.policy.policy import Maximum
+from recordwise.policy.policy import Maximum, Policy
 
 
 def constants_of(policy: Policy, name: str) -> Iterator[str | bool | Fraction]:

@@ -7,7 +7,7 @@ from typing import TYPE_CHECKING, Any
 import typer
 
 if TYPE_CHECKING:
-    from recordwise.policy import Policy
+    from recordwise.policy.policy import Policy
 
 
 def read_policy(path: Path, which: str) -> "Policy":
@@ -15,7 +15,7 @@ def read_policy(path: Path, which: str) -> "Policy":
     import json
 
     from recordwise.errors import UnknownFormError
-    from recordwise.policy import Policy
+    from recordwise.policy.policy import Policy
 
     try:
         form = json.loads(path.read_text(encoding="utf-8"))
@@ -35,7 +35,7 @@ def read_mark(path: Path) -> str | None:
 def read_record(policy: "Policy", values: list[str]) -> dict[str, Any]:
     """The record out of name=value words; every name the policy needs, and no other."""
     from recordwise.errors import ParameterError
-    from recordwise.planfile.node import suggestion
+    from recordwise.plan.file.node import suggestion
 
     measures = {measure.name for measure in policy.measures()}
     columns = {column.name for column in policy.columns()} - measures
@@ -64,7 +64,7 @@ def _cell(policy: "Policy", name: str, text: str) -> Any:
     """A value of a column, in the type the policy compares it with; nothing for a missing one."""
     from recordwise.cli.literals import constants_of
     from recordwise.errors import ParameterError
-    from recordwise.exact import rational
+    from recordwise.exact.numbers import rational
 
     beside = next(constants_of(policy, name), "")
     if text == "":
@@ -79,7 +79,7 @@ def _cell(policy: "Policy", name: str, text: str) -> Any:
 def plain_number(name: str, text: str) -> str:
     """A number that can be read in one way only: 1.000 is one in one country and a thousand in another."""
     from recordwise.errors import ParameterError, shown
-    from recordwise.exact import rational
+    from recordwise.exact.numbers import rational
 
     if re.fullmatch(r"[+-]?[1-9]\d{0,2}\.\d{3}", text):
         advice = f"Write {text.replace('.', '')} or {text}0."
@@ -95,7 +95,8 @@ def looked_up(policy: "Policy", record: dict[str, Any], delta: float) -> dict[st
     """Loss, delta of key selection, epsilon, power of a test."""
     from dataclasses import replace
 
-    from recordwise.policy import gdp_epsilon_of, meaning
+    from recordwise.policy.conversions import gdp_epsilon_of
+    from recordwise.policy.meaning import meaning
 
     rho, own = float(policy.loss(record)), float(policy.delta(record))
     told = meaning(rho, delta=delta)
@@ -117,7 +118,7 @@ def looked_up(policy: "Policy", record: dict[str, Any], delta: float) -> dict[st
 def power(rho: float, own: float, level: float) -> float:
     """The power of the best test where, with a chance of ``own``, nothing is promised: outside of that the zCDP bound holds, at the
     level the false alarms have there."""
-    from recordwise.policy import power_zcdp
+    from recordwise.policy.meaning import power_zcdp
 
     inside = level / (1 - own) if own < 1 else 1.0
     return 1.0 if inside >= 1 else min(1.0, own + (1 - own) * power_zcdp(rho, inside))
@@ -139,7 +140,7 @@ def show(found: dict[str, Any]) -> None:
 
 def sentences(found: dict[str, Any]) -> list[str]:
     """What the numbers mean, for the person who looked them up."""
-    from recordwise.policy import log_odds_tail
+    from recordwise.policy.meaning import log_odds_tail
 
     rho, own = found["loss"], found["selection_delta"]
     told = [found["sentence"]]

@@ -26,7 +26,7 @@ def loss(
 
     from recordwise.cli import screen
     from recordwise.cli.lookup import looked_up, read_mark, read_policy, read_record, show
-    from recordwise.published import PRIVATE
+    from recordwise.release.tables import PRIVATE
 
     known = read_policy(policy, "paper" if paper else "tight")
     found = looked_up(known, read_record(known, values or []), delta)

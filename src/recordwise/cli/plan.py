@@ -77,13 +77,14 @@ def compare(
     Compares the plan's own mechanisms for the measure; with --variance or --relative-error the usual families too, at equal error.
     """
     from recordwise.cli import screen
-    from recordwise.planning import compare as compared
-    from recordwise.planning import families
+    from recordwise.planning.candidates import families
+    from recordwise.planning.compare import compare as compared
+    from recordwise.session import Session
 
     file = opened(plan_file, plot)
     usual = families(offset=offset or at_total or 100) if variance or relative_error else {}
     chosen = compared_mechanisms(file, query, measure, usual)
-    with file.session_to_look(data=data) as session:
+    with Session.from_plan(file, data=data) as session:
         found = compared(
             session,
             chosen,
@@ -121,10 +122,11 @@ def sweep(
 ) -> None:
     """Unit splitting over thresholds and rho: error of the cells against the share of records that lose more than rho."""
     from recordwise.cli import screen
-    from recordwise.planning import sweep as swept
+    from recordwise.planning.sweep import sweep as swept
+    from recordwise.session import Session
 
     file = opened(plan_file, plot)
-    with file.session_to_look(data=data) as session:
+    with Session.from_plan(file, data=data) as session:
         by = shape_of(file, query)
         found = swept(session, measure=measure, by=by, thresholds=threshold, rhos=rho, data=data)
     if not printed(found, as_json):
@@ -132,7 +134,7 @@ def sweep(
         screen.table(*found.rows())
 
     def draw() -> Any:
-        from recordwise.report.planning_plots import plot_sweep
+        from recordwise.planning.plots import plot_sweep
 
         return plot_sweep(found.curves(), measure=measure, mark=found.mark)
 
@@ -166,13 +168,14 @@ def fitness(
 ) -> None:
     """The smallest policy of each family that makes every table of the query as accurate as asked for."""
     from recordwise.cli import screen
-    from recordwise.planning import families
-    from recordwise.planning import fitness as fitted
+    from recordwise.planning.candidates import families
+    from recordwise.planning.fitness import fitness as fitted
+    from recordwise.session import Session
 
     file = opened(plan_file, plot)
     goals = goals_of(file, query, measure, within, level, share, at_least)
     candidates = own_families(file, query, measure) | families(offset=offset or 100)
-    with file.session_to_look(data=data) as session:
+    with Session.from_plan(file, data=data) as session:
         found = fitted(session, candidates, goals, firms=firms, data=data)
     if not printed(found, as_json):
         screen.heading("Losses of the records under the smallest policy of each family that meets the goals")
@@ -211,11 +214,12 @@ def recommend(
     The new plan keeps the ledger, the budget and everything else of the one it started from.
     """
     from recordwise.cli import screen
-    from recordwise.planning import recommend as recommended
+    from recordwise.planning.recommend import recommend as recommended
+    from recordwise.session import Session
 
     file = opened(plan_file, plot)
     goals = goals_of(file, query, measure, within, level, share, at_least)
-    with file.session_to_look(data=data) as session:
+    with Session.from_plan(file, data=data) as session:
         found = recommended(session, goals, rank_by=rank_by, data=data)
     if not printed(found, as_json):
         screen.heading(f"Families that meet the goals, the smallest {rank_by} loss first")

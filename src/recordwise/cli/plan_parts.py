@@ -7,14 +7,14 @@ from typing import TYPE_CHECKING, Any
 import typer
 
 if TYPE_CHECKING:
-    from recordwise.plan import Query
-    from recordwise.planfile import PlanFile
+    from recordwise.plan.file.read import PlanFile
+    from recordwise.plan.query import Query
 
 
 def opened(path: Path, plots: list[Path] | None) -> "PlanFile":
     """The plan, read and checked; a picture that could not be drawn is refused before records are read."""
     from recordwise.errors import ParameterError
-    from recordwise.planfile import load_plan
+    from recordwise.plan.file.read import load_plan
 
     for each in plots or ():
         if each.suffix.lower() not in (".png", ".svg", ".pdf"):
@@ -65,7 +65,7 @@ def own_families(file: "PlanFile", number: int, measures: list[str]) -> dict[str
 def goals_of(
     file: "PlanFile", number: int, measures: list[str], within: str, level: float, share: str, at_least: str
 ) -> list[Any]:
-    from recordwise.planning import Goal
+    from recordwise.planning.goals import Goal
 
     by = shape_of(file, number)
     return [Goal(each, by, within=within, level=level, share=share, at_least=at_least) for each in measures]
@@ -91,13 +91,13 @@ def told(text: str, *, quiet: bool) -> None:
 
 def loss_shares(found: Any) -> Any:
     """As many lines as can be told apart: the plan's own mechanisms come first."""
-    from recordwise.report.planning_plots import MOST_LINES, plot_loss_shares
+    from recordwise.planning.plots import MOST_LINES, plot_loss_shares
 
     return plot_loss_shares(dict(list(found.curves().items())[:MOST_LINES]), mark=found.mark)
 
 
 def quantile_rows(found: Any) -> Any:
-    from recordwise.report.planning_plots import plot_fitness
+    from recordwise.planning.plots import plot_fitness
 
     ranking = found.ranking()
     quantiles = {

@@ -8,7 +8,7 @@ import typer
 from recordwise.cli.failing import AsJson, Debug, ends_well
 
 if TYPE_CHECKING:
-    from recordwise.release import Release
+    from recordwise.release.release import Release
 
 
 @ends_well
@@ -37,7 +37,7 @@ def postprocess(
     import json
 
     from recordwise.cli.release import check_folder
-    from recordwise.saved import load_release
+    from recordwise.release.files import load_release
 
     pairs = _pairs(at_most or [])
     release = load_release(folder)

@@ -10,8 +10,8 @@ import typer
 from recordwise.cli.failing import BAD_INPUT, BUDGET_REFUSED, AsJson, Debug, ends_well
 
 if TYPE_CHECKING:
-    from recordwise.planfile import PlanFile
-    from recordwise.release import Release
+    from recordwise.plan.file.read import PlanFile
+    from recordwise.release.release import Release
 
 STEPS = 5
 
@@ -28,7 +28,7 @@ def release(
     import json
 
     from recordwise.cli.rescue import check_room
-    from recordwise.planfile import load_plan
+    from recordwise.plan.file.read import load_plan
 
     file = load_plan(plan)
     check_folder(out)
@@ -82,8 +82,9 @@ def confirm(file: "PlanFile") -> None:
 def published(file: "PlanFile", out: Path, *, quiet: bool) -> "Release":
     from recordwise.cli import screen
     from recordwise.cli.rescue import saved
+    from recordwise.session import Session
 
-    with screen.progress(STEPS, quiet=quiet) as tell, file.session() as session:
+    with screen.progress(STEPS, quiet=quiet) as tell, Session.from_plan(file) as session:
         done = session.run(*file.plan.queries, level=file.level, progress=tell)
         tell("writing files")
         saved(done, file, out)
@@ -91,7 +92,7 @@ def published(file: "PlanFile", out: Path, *, quiet: bool) -> "Release":
 
 
 def told(done: "Release", out: Path) -> dict[str, Any]:
-    from recordwise.release import accuracy
+    from recordwise.release.release import accuracy
 
     return {
         "folder": str(out),
@@ -104,7 +105,7 @@ def told(done: "Release", out: Path) -> dict[str, Any]:
 
 def show(file: "PlanFile", done: "Release", out: Path) -> None:
     from recordwise.cli import screen
-    from recordwise.release import accuracy
+    from recordwise.release.release import accuracy
 
     screen.heading(f"Published in {out}")
     rows = []

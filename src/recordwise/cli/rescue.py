@@ -7,9 +7,9 @@ from typing import TYPE_CHECKING
 from recordwise.errors import OutputError
 
 if TYPE_CHECKING:
-    from recordwise.plan import Plan
-    from recordwise.planfile import PlanFile
-    from recordwise.release import Release
+    from recordwise.plan.file.read import PlanFile
+    from recordwise.plan.plan import Plan
+    from recordwise.release.release import Release
 
 BYTES_A_VALUE = 40
 """A number in Parquet and in CSV together, with room to spare."""

@@ -1,8 +1,12 @@
-"""What a session asks of an engine. ``DuckDB`` and ``Spark`` bind records and check them; everything else they share."""
+"""What a session asks of an engine. ``DuckDB`` and ``Spark`` bind records and check them; everything else they share.
 
+What tells that a file is still the one that was validated.
+"""
+
+import os
 import threading
 from abc import ABC, abstractmethod
-from collections.abc import Iterator, Sequence
+from collections.abc import Iterable, Iterator, Sequence
 from contextlib import contextmanager
 from functools import partial
 from pathlib import Path
@@ -11,16 +15,26 @@ from typing import ClassVar, Self
 import pyarrow as pa
 from sqlglot import exp
 
-from recordwise.engines.file_marks import Mark, file_marks
-from recordwise.engines.owner_passes import OwnerPasses
-from recordwise.engines.passes import Passes
-from recordwise.engines.results import FoundTotals, TableTotals
+from recordwise.engines.owner import OwnerPasses
+from recordwise.engines.totals import Passes
 from recordwise.errors import EngineError, PlanError, RecordwiseError, SourceError
 from recordwise.plan.plan import Plan, PlannedTable
 from recordwise.plan.predicates import Predicate
+from recordwise.plan.results import FoundTotals, Sensitive, TableTotals
 from recordwise.plan.schema import Schema
 from recordwise.plan.splitting import Splitting
-from recordwise.sensitive import Sensitive
+
+Mark = tuple[int, int, int]
+
+
+def file_marks(paths: Iterable[Path]) -> tuple[Mark, ...]:
+    """Number, size and time of the last change of each file. That time, unlike the one of the last writing, cannot be set back."""
+    try:
+        found = [os.stat(path) for path in paths]
+    except OSError:
+        raise SourceError(source="the source", problem="a file of it can no longer be read") from None
+    return tuple((each.st_ino, each.st_size, each.st_ctime_ns) for each in found)
+
 
 MOST_PIECES = 100_000_000
 

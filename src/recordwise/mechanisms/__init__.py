@@ -1,14 +1,13 @@
 """The mechanisms: parameters, policy, release, estimate. One per file, its policy beside it."""
 
 from recordwise.mechanisms.additive import Additive
+from recordwise.mechanisms.base import Estimates, Mechanism
 from recordwise.mechanisms.clamped import Clamped
-from recordwise.mechanisms.estimates import Estimates
 from recordwise.mechanisms.gaussian import Gaussian
 from recordwise.mechanisms.generalized_gaussian import GeneralizedGaussian
 from recordwise.mechanisms.log_transform import LogTransform
 from recordwise.mechanisms.noisy import Noisy
 from recordwise.mechanisms.polylog import Polylog
-from recordwise.mechanisms.protocol import Mechanism
 from recordwise.mechanisms.root_transform import RootTransform
 from recordwise.mechanisms.transform import Transform
 from recordwise.mechanisms.unit_split import UnitSplit

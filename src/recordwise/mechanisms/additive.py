@@ -4,18 +4,18 @@ import math
 from dataclasses import dataclass
 from fractions import Fraction
 
-from recordwise.arithmetic import BallArithmetic
 from recordwise.errors import ParameterError, RangeError
-from recordwise.exact import Number, ball, working_precision
-from recordwise.functions import Function, x
+from recordwise.exact.arithmetic import BallArithmetic
+from recordwise.exact.functions import Function, x
+from recordwise.exact.numbers import Number, ball, working_precision
 from recordwise.mechanisms.fat_tailed import FatTailedNoise, read_lattice
 from recordwise.mechanisms.fat_tailed_calibration import fat_tailed_scale
-from recordwise.noise import ConcaveLaw, LatticeLaw
+from recordwise.noise.laws import ConcaveLaw, LatticeLaw
 
 
 @dataclass(frozen=True, slots=True, init=False)
 class Additive(FatTailedNoise):
-    """Noise with density exp(-f(|z|)) for an increasing concave f, an expression of ``recordwise.functions``.
+    """Noise with density exp(-f(|z|)) for an increasing concave f, an expression of ``recordwise.exact.functions``.
 
     A goal (``variance``, ``rho`` with ``at``, ``relative_error`` with ``at_total``) or a ``scale`` stretches it to f(|z|/scale).
     Theorem T-ADD (docs/theory/policy.md): the pure loss is f(x) - f(0), exactly; f's concavity is certified (T-CONCAVE).
@@ -40,7 +40,8 @@ class Additive(FatTailedNoise):
     ) -> None:
         if not isinstance(f, Function):
             raise ParameterError(
-                parameter="f", problem="must be an expression of recordwise.functions, so that it can be published"
+                parameter="f",
+                problem="must be an expression of recordwise.exact.functions, so that it can be published",
             )
         f.concave()
         object.__setattr__(self, "coarse_lattice", read_lattice(lattice))

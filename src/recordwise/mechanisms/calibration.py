@@ -7,9 +7,9 @@ from fractions import Fraction
 from typing import Any, Protocol
 
 from recordwise.errors import ParameterError
-from recordwise.exact import Number, nonnegative, positive
+from recordwise.exact.numbers import Number, nonnegative, positive
 from recordwise.mechanisms.noisy import read_level, read_step
-from recordwise.noise import DiscreteGaussian
+from recordwise.noise.laws import DiscreteGaussian
 
 DIGITS = 12
 GOALS = ("variance", "rho", "relative_error")

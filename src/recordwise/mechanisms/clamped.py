@@ -2,11 +2,17 @@
 
 from dataclasses import dataclass
 from fractions import Fraction
+from typing import TYPE_CHECKING
 
-from recordwise.exact import Number, positive, rational, sqrt_upper
+from recordwise.exact.numbers import Number, float_upper, positive, rational, sqrt_upper
 from recordwise.mechanisms.calibration import loss_for
-from recordwise.mechanisms.gaussian_noise import GaussianNoise, near_gaussian, read_share
-from recordwise.policy import Measure, Policy, constant
+from recordwise.mechanisms.gaussian import GaussianNoise, near_gaussian, read_share
+from recordwise.policy.constructors import constant
+from recordwise.policy.measure import Measure
+from recordwise.policy.policy import Policy
+
+if TYPE_CHECKING:
+    from sqlglot import exp
 
 
 @dataclass(frozen=True, slots=True, init=False)
@@ -61,3 +67,13 @@ class Clamped(GaussianNoise):
         """Of the contribution as it is, before it is cut."""
         size = abs(rational(contribution, parameter="contribution"))
         return self.loss_at_shift(min(size, self.to), step=step)
+
+    def realised_sql(self, measure: str, total: "exp.Expr", *, step: Fraction, dialect: str) -> "exp.Expr":
+        """What a record really lost, in an engine: one below the bound changed the sum by what it has. Confidential."""
+        from sqlglot import exp
+
+        from recordwise.policy.evaluate.sql import amount_sql, evaluator_of, number
+
+        sql = evaluator_of(dialect)
+        size = exp.Least(this=amount_sql(measure), expressions=[number(float(self.to))], ignore_nulls=False)
+        return sql.multiply(number(float_upper(1 / (2 * self.noise_sigma**2))), sql.power(size, Fraction(2)))

@@ -7,17 +7,19 @@ from typing import Any
 
 import numpy as np
 
-from recordwise.arithmetic import BallArithmetic, FloatArray
 from recordwise.errors import ParameterError
-from recordwise.exact import Number, arb_float_upper, ball, positive, rational, working_precision
-from recordwise.functions import Function, x
-from recordwise.mechanisms.estimates import Estimates
-from recordwise.mechanisms.gaussian_noise import additive_estimates
-from recordwise.mechanisms.loss_table import next_entry, step_table
+from recordwise.exact.arithmetic import BallArithmetic, FloatArray
+from recordwise.exact.functions import Function, x
+from recordwise.exact.numbers import Number, arb_float_upper, ball, positive, rational, working_precision
+from recordwise.mechanisms.base import Estimates
+from recordwise.mechanisms.certified_loss import Blocks, certified_loss, next_entry, step_table
+from recordwise.mechanisms.gaussian import additive_estimates
 from recordwise.mechanisms.noisy import Noisy, noised, read_level, read_step, source_of, times, whole_totals
-from recordwise.mechanisms.tight import Blocks, certified_loss
-from recordwise.noise import BitSource, LatticeLaw, is_private
-from recordwise.policy import Measure, Policy, additive, additive_table
+from recordwise.noise.laws import LatticeLaw
+from recordwise.noise.randomness import BitSource, is_private
+from recordwise.policy.constructors import additive, additive_table
+from recordwise.policy.measure import Measure
+from recordwise.policy.policy import Policy
 
 FINE = 1000
 """Lattice steps in one scale: fine enough that the tight loss is within 1 % of the continuous one (MATH 4)."""

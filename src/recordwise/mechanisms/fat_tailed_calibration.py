@@ -3,12 +3,12 @@
 from collections.abc import Callable
 from fractions import Fraction
 
-from recordwise.exact import Number
+from recordwise.exact.numbers import Number
 from recordwise.mechanisms.calibration import calibrate, plain_step
+from recordwise.mechanisms.certified_loss import next_entry
 from recordwise.mechanisms.fat_tailed import FINE, FatTailedNoise
-from recordwise.mechanisms.loss_table import next_entry
 from recordwise.mechanisms.noisy import read_level
-from recordwise.noise import LatticeLaw
+from recordwise.noise.laws import LatticeLaw
 
 
 class _ScaleFamily:

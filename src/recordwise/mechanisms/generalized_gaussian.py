@@ -4,13 +4,13 @@ from dataclasses import dataclass
 from fractions import Fraction
 
 from recordwise.errors import ParameterError
-from recordwise.exact import Number, arb_float_upper, ball, positive, working_precision
-from recordwise.functions import Function, x
+from recordwise.exact.functions import Function, x
+from recordwise.exact.numbers import Number, arb_float_upper, ball, positive, working_precision
 from recordwise.mechanisms.calibration import decimal
 from recordwise.mechanisms.fat_tailed import FatTailedNoise, read_lattice
 from recordwise.mechanisms.fat_tailed_calibration import fat_tailed_scale
-from recordwise.noise import GeneralizedGaussian as GeneralizedGaussianLaw
-from recordwise.noise import LatticeLaw
+from recordwise.noise.laws import GeneralizedGaussian as GeneralizedGaussianLaw
+from recordwise.noise.laws import LatticeLaw
 
 
 @dataclass(frozen=True, slots=True, init=False)

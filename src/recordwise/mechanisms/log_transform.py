@@ -4,12 +4,11 @@ from dataclasses import dataclass
 from fractions import Fraction
 
 from recordwise.errors import ParameterError
-from recordwise.exact import Number, positive
-from recordwise.functions import Function, log, x
-from recordwise.mechanisms.exponential_inverse import ExponentialInverse
-from recordwise.mechanisms.inverses import Inverse
+from recordwise.exact.functions import Function, log, x
+from recordwise.exact.numbers import Number, positive
+from recordwise.mechanisms.inverses import ExponentialInverse, Inverse
 from recordwise.mechanisms.transform_calibration import noise_of
-from recordwise.mechanisms.transforming import TransformedNoise
+from recordwise.mechanisms.transformed import TransformedNoise
 
 
 @dataclass(frozen=True, slots=True, init=False)

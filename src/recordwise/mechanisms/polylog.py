@@ -5,12 +5,12 @@ from dataclasses import dataclass
 from fractions import Fraction
 
 from recordwise.errors import ParameterError
-from recordwise.exact import Number, ball, midpoint, positive, working_precision
-from recordwise.functions import Function, log, x
+from recordwise.exact.functions import Function, log, x
+from recordwise.exact.numbers import Number, ball, midpoint, positive, working_precision
 from recordwise.mechanisms.fat_tailed import FatTailedNoise, read_lattice
 from recordwise.mechanisms.fat_tailed_calibration import fat_tailed_scale
-from recordwise.noise import LatticeLaw
-from recordwise.noise import Polylog as PolylogLaw
+from recordwise.noise.laws import LatticeLaw
+from recordwise.noise.laws import Polylog as PolylogLaw
 
 
 @dataclass(frozen=True, slots=True, init=False)

@@ -4,13 +4,12 @@ from dataclasses import dataclass
 from fractions import Fraction
 
 from recordwise.errors import ParameterError
-from recordwise.exact import Number, nonnegative, rational
-from recordwise.functions import LARGEST_POWER, Function, x
+from recordwise.exact.functions import LARGEST_POWER, Function, x
+from recordwise.exact.numbers import Number, nonnegative, rational
 from recordwise.mechanisms.function_inverse import FunctionInverse, check_smooth
-from recordwise.mechanisms.inverses import Inverse
-from recordwise.mechanisms.polynomial_inverse import PolynomialInverse
+from recordwise.mechanisms.inverses import Inverse, PolynomialInverse
 from recordwise.mechanisms.transform_calibration import noise_of
-from recordwise.mechanisms.transforming import TransformedNoise
+from recordwise.mechanisms.transformed import TransformedNoise
 
 MOST_WHOLE = 16
 """Beyond it the curve is a logarithm's for all uses, and its estimator loses digits."""

@@ -5,14 +5,14 @@ from fractions import Fraction
 
 from flint import arb
 
-from recordwise.arithmetic import BallArithmetic
 from recordwise.errors import ParameterError
-from recordwise.exact import Number, ball, nonnegative, working_precision
-from recordwise.functions import Function, x
+from recordwise.exact.arithmetic import BallArithmetic
+from recordwise.exact.functions import Function, x
+from recordwise.exact.numbers import Number, ball, nonnegative, working_precision
 from recordwise.mechanisms.function_inverse import FunctionInverse, check_smooth
 from recordwise.mechanisms.inverses import Inverse, inverse_of
 from recordwise.mechanisms.transform_calibration import noise_of
-from recordwise.mechanisms.transforming import TransformedNoise
+from recordwise.mechanisms.transformed import TransformedNoise
 
 BALLS = BallArithmetic()
 PROBES = tuple(Fraction(10) ** k for k in range(-2, 13))
@@ -20,7 +20,7 @@ PROBES = tuple(Fraction(10) ** k for k in range(-2, 13))
 
 @dataclass(frozen=True, slots=True, init=False)
 class Transform(TransformedNoise):
-    """Release f(total + offset) for an increasing concave f with its inverse, both expressions of ``recordwise.functions``.
+    """Release f(total + offset) for an increasing concave f with its inverse, both expressions of ``recordwise.exact.functions``.
 
     f's concavity is certified by rules (T-CONCAVE); the inverse is checked against f in arbitrary precision. An inverse that is no
     polynomial has an unbiased estimator under Laplace noise only.
@@ -47,7 +47,8 @@ class Transform(TransformedNoise):
         for name, given in (("f", f), ("inverse", inverse)):
             if not isinstance(given, Function):
                 raise ParameterError(
-                    parameter=name, problem="must be an expression of recordwise.functions, so that it can be published"
+                    parameter=name,
+                    problem="must be an expression of recordwise.exact.functions, so that it can be published",
                 )
         f.concave()
         _check_inverse(f, inverse)

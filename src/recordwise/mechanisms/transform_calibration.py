@@ -6,11 +6,11 @@ from typing import Any
 
 import numpy as np
 
-from recordwise.arithmetic import FloatArray
 from recordwise.errors import ParameterError
-from recordwise.exact import Number, positive
+from recordwise.exact.arithmetic import FloatArray
+from recordwise.exact.numbers import Number, positive
 from recordwise.mechanisms.calibration import COMPANIONS, GOALS, calibrate, needed
-from recordwise.mechanisms.transforming import TransformedNoise
+from recordwise.mechanisms.transformed import TransformedNoise
 
 KINDS = {"gaussian": "sigma", "laplace": "laplace_scale"}
 QUANTILES = 1 << 16

@@ -6,10 +6,12 @@ from fractions import Fraction
 from typing import Any
 
 from recordwise.errors import ParameterError
-from recordwise.exact import Number, positive, sqrt_upper
+from recordwise.exact.numbers import Number, positive, sqrt_upper
 from recordwise.mechanisms.calibration import loss_for, only_goal
-from recordwise.mechanisms.gaussian_noise import GaussianNoise, near_gaussian, read_share
-from recordwise.policy import By, Measure, Policy, gaussian_sum, split
+from recordwise.mechanisms.gaussian import GaussianNoise, near_gaussian, read_share
+from recordwise.policy.constructors import By, gaussian_sum, split
+from recordwise.policy.measure import Measure
+from recordwise.policy.policy import Policy
 
 
 @dataclass(frozen=True, slots=True, init=False)

@@ -6,11 +6,10 @@ from functools import lru_cache, partial
 from flint import arb
 
 from recordwise.errors import ParameterError
-from recordwise.exact import bits_in_force, working_precision
-from recordwise.noise.bits import BitSource, Secure
-from recordwise.noise.law import LatticeLaw
-from recordwise.noise.lazy import LazyUniform, dyadic, one_word, uniform_below
+from recordwise.exact.numbers import bits_in_force, working_precision
+from recordwise.noise.laws import LatticeLaw
 from recordwise.noise.probabilities import tail
+from recordwise.noise.randomness import BitSource, LazyUniform, Secure, dyadic, one_word, uniform_below
 
 SLACK = dyadic(1, 20)
 

@@ -8,8 +8,8 @@ from typing import TypeAlias
 from flint import arb
 
 from recordwise.errors import ParameterError
-from recordwise.exact import Number, ball, positive, working_precision
-from recordwise.functions import Function
+from recordwise.exact.functions import Function
+from recordwise.exact.numbers import Number, ball, positive, working_precision
 from recordwise.noise.growth import log_slope_limit
 from recordwise.noise.probabilities import absolute_moment
 

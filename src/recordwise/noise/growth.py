@@ -11,9 +11,9 @@ from typing import TypeAlias
 
 from flint import arb
 
-from recordwise.arithmetic import BallArithmetic
-from recordwise.exact import ball
-from recordwise.functions import Function, Log, Power, Sum, Variable
+from recordwise.exact.arithmetic import BallArithmetic
+from recordwise.exact.functions import Function, Log, Power, Sum, Variable
+from recordwise.exact.numbers import ball
 
 Slope: TypeAlias = Fraction | float
 """A limit of x f'(x): a rational, or infinity."""

@@ -1,4 +1,7 @@
-"""Draws from a table: fixed-width attempts in bulk, arbitrary precision for the few they leave open (T-EXACT)."""
+"""Draws from a table: fixed-width attempts in bulk, arbitrary precision for the few they leave open (T-EXACT).
+
+Attempts in 64-bit integers with numpy: the reference for, and the stand-in of, the compiled kernel.
+"""
 
 import sys
 from collections.abc import Callable
@@ -8,13 +11,54 @@ from typing import TypeAlias
 import numpy as np
 from flint import arb
 
-from recordwise.exact import ball, bits_in_force
-from recordwise.noise import fixed
-from recordwise.noise.bits import BitSource, WordArray
-from recordwise.noise.lazy import LazyUniform
-from recordwise.noise.lines import UNIFORM_BITS
-from recordwise.noise.sums import tail_sum
-from recordwise.noise.table import IntArray, Table, table_for
+from recordwise.exact.numbers import ball, bits_in_force
+from recordwise.noise.probabilities import tail_sum
+from recordwise.noise.randomness import BitSource, LazyUniform, WordArray
+from recordwise.noise.table import UNIFORM_BITS, IntArray, Table, table_for
+
+SLOT_MASK = np.uint64(1023)
+COIN_MASK = np.uint64((1 << 22) - 1)
+
+
+def attempt(table: Table, words: WordArray, out: IntArray) -> tuple[int, IntArray]:
+    """Use two words per attempt; write the kept offsets with their signs to ``out`` until it is full.
+
+    Returns how many were written and, for each of them that is still undecided, the pair (attempt, place in ``out``).
+    """
+    a, b = words[0::2], words[1::2]
+    row = pick_row(table, a)
+    quick = table.quick[row]
+    shift = quick & np.uint64(63)
+    offset = table.starts[row] + ((b >> np.uint64(1)) >> (np.uint64(63) - shift)).astype(np.int64)
+    uniform = a >> np.uint64(32)
+    kept, open_ = uniform < quick >> np.uint64(32), np.zeros(len(a), dtype=np.bool_)
+    slow = np.flatnonzero(~kept)
+    kept[slow], open_[slow] = _by_lines(table, row[slow], shift[slow], b[slow], uniform[slow].astype(np.int64))
+    places = np.flatnonzero(kept)[: len(out)]
+    negative = -(b[places] & np.uint64(table.side.signed)).astype(np.int64)
+    out[: len(places)] = (offset[places] ^ negative) - negative
+    undecided = np.flatnonzero(open_[places])
+    return len(places), np.stack([places[undecided], undecided], axis=1)
+
+
+def pick_row(table: Table, a: WordArray) -> WordArray:
+    """The row chosen by the slot and the coin in the first word of an attempt."""
+    slot = a & SLOT_MASK
+    entry = table.slots[slot]
+    coin = (a >> np.uint64(10)) & COIN_MASK
+    return np.where(coin < entry >> np.uint64(10), slot, entry & SLOT_MASK)
+
+
+def _by_lines(
+    table: Table, row: WordArray, shift: WordArray, b: WordArray, uniform: IntArray
+) -> tuple[IntArray, IntArray]:
+    cut = np.uint64(32) - np.minimum(shift, np.uint64(32))
+    place = ((b >> np.uint64(32)) >> cut) << cut
+    lower, lower_fall, upper, upper_fall = table.lines[row].T
+    below = lower - ((lower_fall.astype(np.uint64) * place) >> np.uint64(32)).astype(np.int64)
+    above = upper - ((upper_fall.astype(np.uint64) * place) >> np.uint64(32)).astype(np.int64)
+    return uniform < np.maximum(below, above), (uniform >= below) & (uniform < above)
+
 
 Attempt: TypeAlias = Callable[[Table, WordArray, IntArray], tuple[int, IntArray]]
 CHUNK = 1 << 15
@@ -34,12 +78,12 @@ class Draws:
 
 def attempt_for(size: int) -> Attempt:
     """The compiled attempts for a big request, or once they are loaded; both kinds make the same draws of the same words."""
-    if size < WORTH_COMPILING and "recordwise.noise.compiled" not in sys.modules:
-        return fixed.attempt
+    if size < WORTH_COMPILING and "recordwise.noise.kernel" not in sys.modules:
+        return attempt
     try:
-        from recordwise.noise import compiled
+        from recordwise.noise import kernel as compiled
     except ImportError:
-        return fixed.attempt
+        return attempt
     return compiled.attempt
 
 
@@ -80,7 +124,7 @@ def _settle(
 
 def decide(table: Table, pair: WordArray, offset: int, source: BitSource) -> int | None:
     """The signed offset of one attempt, or None where it is refused; in arbitrary precision, with fresh bits as needed."""
-    row = int(fixed.pick_row(table, pair[:1])[0])
+    row = int(pick_row(table, pair[:1])[0])
     uniform = LazyUniform(source, bits=int(pair[0]) >> UNIFORM_BITS, count=UNIFORM_BITS)
     if row != table.tail_row:
         return offset if uniform.below(lambda: table.acceptance(row, abs(offset))) else None

@@ -1,8 +1,15 @@
 """The table a law is drawn from: integer weights of blocks under an envelope, and lines that settle most decisions.
 
 All that exactness rests on is certified here with Arb; T-EXACT in docs/theory/noise.md states what and proves it.
+
+Walker's alias table in integers: a slot and a coin pick row j with probability exactly ``weights[j] / 2**32``.
+Where to cut a law into blocks. Nothing here is certified: a poor cut costs speed, never exactness (T-EXACT).
+What settles an attempt inside a block in integers: lines below and above the acceptance probability, times 2**32.
 """
 
+import math
+from bisect import bisect_right
+from collections.abc import Callable
 from dataclasses import dataclass
 from fractions import Fraction
 from functools import lru_cache
@@ -12,13 +19,194 @@ import numpy as np
 from flint import arb
 
 from recordwise.errors import ParameterError
-from recordwise.exact import arb_float_lower, ball, working_precision
-from recordwise.functions import Function
-from recordwise.noise.alias import SLOTS, TOTAL, alias_slots
-from recordwise.noise.bits import WordArray
-from recordwise.noise.design import Block, cut, precision_for
-from recordwise.noise.lines import ONE, OPEN, REFUSED, UNIFORM_BITS, Lines, ceiling, lines_for
-from recordwise.noise.sums import Weights
+from recordwise.exact.arithmetic import BallArithmetic
+from recordwise.exact.functions import Function
+from recordwise.exact.numbers import arb_float_lower, ball, working_precision
+from recordwise.noise.probabilities import Weights
+from recordwise.noise.randomness import WordArray
+
+SLOT_BITS = 10
+COIN_BITS = 22
+SLOTS = 1 << SLOT_BITS
+CAPACITY = 1 << COIN_BITS
+TOTAL = SLOTS * CAPACITY
+
+
+def alias_slots(weights: list[int]) -> WordArray:
+    """One word per slot, ``threshold << 10 | other``: the slot's own row below the threshold, the other row from it on (T-ALIAS).
+
+    A slot that holds its own row only names itself as the other, so that no threshold has to be the full 2**22.
+    """
+    if len(weights) != SLOTS or sum(weights) != TOTAL or min(weights) < 0:
+        raise ValueError("alias weights must be 1024 integers that add up to 2**32")
+    left = list(weights)
+    small = [row for row in range(SLOTS) if left[row] < CAPACITY]
+    large = [row for row in range(SLOTS) if left[row] > CAPACITY]
+    threshold, other = [0] * SLOTS, list(range(SLOTS))
+    while small:
+        row, donor = small.pop(), large[-1]
+        threshold[row], other[row] = left[row], donor
+        left[donor] -= CAPACITY - left[row]
+        if left[donor] <= CAPACITY:
+            large.pop()
+            if left[donor] < CAPACITY:
+                small.append(donor)
+    return np.array([t << SLOT_BITS | o for t, o in zip(threshold, other)], dtype=np.uint32).astype(np.uint64)
+
+
+MOST_BLOCKS = 1000
+LONGEST = 1 << 61
+LONGEST_SHIFT = 60
+"""No block, and no offset inside a table, reaches 2**62."""
+COARSEST = 0.5
+GRID_POINTS = 400
+TAIL_SHARE = 2.0**-33
+"""What may lie beyond the last block: less than one unit of the table's weights."""
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Block:
+    """Offsets ``start .. start + 2**shift - 1`` from the first magnitude of a table."""
+
+    start: int
+    shift: int
+
+    @property
+    def last(self) -> int:
+        return self.start + (1 << self.shift) - 1
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class _Profile:
+    """The growth of the exponent on a coarse grid of offsets: what the cut is planned on."""
+
+    offsets: list[int]
+    growth: list[float]
+
+    def at(self, offset: int) -> float:
+        """By linear interpolation, and constant beyond the grid."""
+        place = min(bisect_right(self.offsets, offset), len(self.offsets) - 1)
+        left, right = self.offsets[place - 1], self.offsets[place]
+        share = min(1.0, (offset - left) / (right - left))
+        return self.growth[place - 1] + share * (self.growth[place] - self.growth[place - 1])
+
+
+def cut(exponent: Function, *, first: int, inflection: int) -> list[Block]:
+    """Blocks of offsets from ``first``, each on one side of ``inflection``, over which the exponent grows little."""
+    end = _end(exponent, first)
+    if end <= MOST_BLOCKS:
+        return [Block(start=k, shift=0) for k in range(end)]
+    profile = _profile(exponent, first, end)
+    low, high = 1e-6, 1.0
+    while high > 1.02 * low:
+        middle = (low * high) ** 0.5
+        low, high = (
+            (low, middle) if len(_greedy(profile, middle, inflection - first)) <= MOST_BLOCKS else (middle, high)
+        )
+    return _greedy(profile, high, inflection - first)
+
+
+def _end(exponent: Function, first: int) -> int:
+    """An offset beyond which little enough lies, about the smallest."""
+    weights = Weights(exponent, reference=first)
+    low, high, mass = 0, 1, 1.0
+    while high < LONGEST and not weights.beyond_upper(first + high) <= TAIL_SHARE * mass:
+        low, high = high, 2 * high
+        mass = max(mass, float((weights.at(first + high) * high).mid()))
+    while high - low > 1 and high > 1.05 * low:
+        middle = (low + high) // 2
+        if weights.beyond_upper(first + middle) <= TAIL_SHARE * mass:
+            high = middle
+        else:
+            low = middle
+    return high
+
+
+def _profile(exponent: Function, first: int, end: int) -> _Profile:
+    offsets = sorted({0, *(int(t) for t in np.geomspace(1, end, GRID_POINTS))})
+    base = exponent.value(BallArithmetic(), arb(first))
+    growth = [float((exponent.value(BallArithmetic(), arb(first + t)) - base).mid()) for t in offsets]
+    return _Profile(offsets=offsets, growth=growth)
+
+
+def _greedy(profile: _Profile, tolerance: float, inflection: int) -> list[Block]:
+    """Blocks from offset 0 on; the first is offset 0 alone, because zero has no sign.
+
+    The growth allowed in a block rises as exp(f/3) where weights get rare: that spends the fewest open decisions on a given
+    number of blocks, because those go with the square of the growth.
+    """
+    blocks, position, end, shift = [Block(start=0, shift=0)], 1, profile.offsets[-1], 0
+    while position < end and len(blocks) <= MOST_BLOCKS:
+        here = profile.at(position)
+        allowed = here + min(COARSEST, tolerance * math.exp(here / 3))
+        shift = min(shift + 1, LONGEST_SHIFT)
+        if position <= inflection:
+            shift = min(shift, (inflection - position + 1).bit_length() - 1)
+        while shift > 0 and profile.at(position + (1 << shift) - 1) > allowed:
+            shift -= 1
+        blocks.append(Block(start=position, shift=shift))
+        position = blocks[-1].last + 1
+    return blocks
+
+
+def precision_for(exponent: Function, first: int) -> int:
+    """Enough bits that differences of the exponent near ``first`` come out well below a unit of the table."""
+    with working_precision(64):
+        size = exponent.value(BallArithmetic(), arb(first)).abs_upper()
+        return 160 + max(0, int(arb(size).max(arb(1)).log_base(2).upper().ceil().unique_fmpz()))
+
+
+UNIFORM_BITS = 32
+ONE = 1 << UNIFORM_BITS
+Acceptance: TypeAlias = Callable[[int], arb]
+"""2**32 times the acceptance probability at an offset: not increasing, and convex or concave over the block."""
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Lines:
+    """At a share s of the block the acceptance lies between ``lower - lower_fall * s`` and ``upper - upper_fall * s``."""
+
+    quick: int
+    """Not above the acceptance anywhere in the block."""
+    lower: int
+    lower_fall: int
+    upper: int
+    upper_fall: int
+
+
+OPEN = Lines(quick=0, lower=0, lower_fall=0, upper=ONE, upper_fall=0)
+"""Settles nothing: every attempt goes to arbitrary precision."""
+REFUSED = Lines(quick=0, lower=0, lower_fall=0, upper=0, upper_fall=0)
+"""Refuses every attempt."""
+
+
+def lines_for(acceptance: Acceptance, block: Block, *, convex: bool) -> Lines:
+    """The chord of the block and the line through its two middle points; convexity puts one above, one below (T-LINES)."""
+    start, end, size = acceptance(block.start), acceptance(block.last), 1 << block.shift
+    quick = min(floor(end), ONE - 1)
+    if size == 1:
+        return Lines(quick=quick, lower=quick, lower_fall=0, upper=ceiling(start), upper_fall=0)
+    half = size // 2 - 1
+    middle, after = acceptance(block.start + half), acceptance(block.start + half + 1)
+    chord = (start, (start - end) * size / (size - 1))
+    secant = (middle + (middle - after) * half, (middle - after) * size)
+    below, above = (secant, chord) if convex else (chord, secant)
+    lower, lower_fall = floor(below[0]) - 2, ceiling(below[1])
+    if lower_fall >= ONE:
+        lower, lower_fall = quick, 0
+    upper, upper_fall = ceiling(above[0]), max(0, min(floor(above[1]), ONE - 1))
+    return Lines(quick=quick, lower=lower, lower_fall=lower_fall, upper=upper, upper_fall=upper_fall)
+
+
+def floor(value: arb) -> int:
+    """An integer certified not above the value, the largest if the ball is narrow."""
+    return int(value.lower().floor().unique_fmpz())
+
+
+def ceiling(value: arb) -> int:
+    """An integer certified not below the value, the smallest if the ball is narrow."""
+    return int(value.upper().ceil().unique_fmpz())
+
 
 IntArray: TypeAlias = np.ndarray[tuple[int, ...], np.dtype[np.int64]]
 

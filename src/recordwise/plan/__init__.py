@@ -1,6 +1,5 @@
 """Queries before any data: schema, builder, SQL text, keys, levels, and their lowering to trees every engine can run."""
 
-from recordwise.plan.average import SumAndCount
 from recordwise.plan.domains import Domain
 from recordwise.plan.fields import Case, Field, Group, Prefix, prefix
 from recordwise.plan.keys import Keys
@@ -8,7 +7,8 @@ from recordwise.plan.plan import Plan, PlannedTable
 from recordwise.plan.query import Query, query
 from recordwise.plan.schema import Column, Measure, Schema
 from recordwise.plan.splitting import Splitting
-from recordwise.plan.sql import parse_sql
+from recordwise.plan.sql.parse import parse_sql
+from recordwise.plan.statistics import SumAndCount
 
 __all__ = [
     "Case",

@@ -9,10 +9,11 @@ from typing import Any
 
 from recordwise.plan.fields import LONGEST_PREFIX
 from recordwise.plan.schema import Schema
-from recordwise.policy import By, Column, Measure, Policy
-from recordwise.policy.conditions import AllOf, Among, AnyOf, Compare, Condition, Null
+from recordwise.policy.conditions import AllOf, Among, AnyOf, Compare, Condition, ConditionColumn, Null
+from recordwise.policy.constructors import By
 from recordwise.policy.literals import Truth, Value
-from recordwise.policy.policy import Maximum, Terms
+from recordwise.policy.measure import Measure
+from recordwise.policy.policy import Maximum, Policy, Terms
 
 LEAST_INTEGER, LARGEST_INTEGER = -(2**63), 2**63 - 1
 
@@ -98,7 +99,7 @@ def condition_problems(condition: Condition, schema: Schema) -> Iterator[str]:
             yield from _column_problems(column, (), schema)
 
 
-def _column_problems(column: Column, values: Iterable[Value], schema: Schema) -> Iterator[str]:
+def _column_problems(column: ConditionColumn, values: Iterable[Value], schema: Schema) -> Iterator[str]:
     kind = kind_of(column.name, schema)
     if kind is None:
         yield f"'{column.name}' is in a condition of the policy but is neither a conditional column nor a measure"

@@ -10,9 +10,8 @@ import pyarrow as pa
 import pyarrow.compute as pc
 
 from recordwise.errors import KeysError, ParameterError
-from recordwise.plan.casting import cast_keys
 from recordwise.plan.fields import Group, Prefix
-from recordwise.plan.keys import Keys, as_array, cell_type
+from recordwise.plan.keys import Keys, as_array, cast_keys, cell_type
 from recordwise.plan.schema import Schema
 
 IntArray = np.ndarray[tuple[int, ...], np.dtype[np.int64]]

@@ -6,8 +6,8 @@ from typing import Any, TypeAlias
 import pyarrow as pa
 
 from recordwise.errors import KeysError
+from recordwise.plan.key_selection import SelectFrom, SelectKeys
 from recordwise.plan.keys import Keys
-from recordwise.plan.selection import SelectFrom, SelectKeys
 
 KeyList: TypeAlias = Keys | SelectKeys | SelectFrom
 GivenKeys: TypeAlias = KeyList | Mapping[str, Any] | Iterable[Any]

@@ -7,7 +7,9 @@ from fractions import Fraction
 from typing import Any, Protocol, runtime_checkable
 
 from recordwise.errors import PlanError
-from recordwise.policy import By, Measure, Policy, constant
+from recordwise.policy.constructors import By, constant
+from recordwise.policy.measure import Measure
+from recordwise.policy.policy import Policy
 
 
 @runtime_checkable

@@ -1,14 +1,21 @@
 """Predicates on one record: the closed language of WHERE and CASE. Three-valued like SQL; a record is selected where it is true.
 
 BETWEEN is read as two comparisons, NOT IN as NOT of IN, IS NOT NULL as NOT of IS NULL, so these six forms are all there is.
+
+Predicates as conditions of a policy: the records a query can see (T-WHERE).
+
+A predicate has three values and selects where it is true; a condition has two. So a predicate is read twice, once for where it is
+true and once for where it is false, and NOT swaps the two.
 """
 
 from collections.abc import Iterator
 from dataclasses import dataclass
+from fractions import Fraction
 from typing import TypeAlias
 
 from recordwise.errors import ParameterError
 from recordwise.plan.fields import Field, Literal, Prefix
+from recordwise.policy.conditions import Condition, ConditionColumn, Null, among, both, compare, either
 from recordwise.policy.literals import literal
 
 Operand: TypeAlias = Field | Prefix
@@ -89,9 +96,46 @@ def operand_name(operand: Operand) -> str:
     return operand.name if isinstance(operand, Field) else operand.column
 
 
-def both(left: Predicate | None, right: Predicate) -> Predicate:
+def conjunction(left: Predicate | None, right: Predicate) -> Predicate:
     """The conjunction, flat where it can be."""
     if left is None:
         return right
     parts = (left.parts if isinstance(left, And) else (left,)) + (right.parts if isinstance(right, And) else (right,))
     return And(parts)
+
+
+_OPPOSITE = {"=": "<>", "<>": "=", "<": ">=", ">=": "<", ">": "<=", "<=": ">"}
+
+
+def condition(predicate: Predicate) -> Condition:
+    """Where the predicate is true. Exact, but for the order of texts, which becomes "is not NULL": more records, never fewer."""
+    return _where(predicate, true=True)
+
+
+def _where(predicate: Predicate, *, true: bool) -> Condition:
+    if isinstance(predicate, Not):
+        return _where(predicate.part, true=not true)
+    if isinstance(predicate, And | Or):
+        parts = [_where(part, true=true) for part in predicate.parts]
+        return both(*parts) if isinstance(predicate, And) == true else either(*parts)
+    column = policy_column(predicate.operand)
+    if isinstance(predicate, IsNull):
+        return Null(column, inside=true)
+    if isinstance(predicate, In):
+        return among(column, predicate.literals, inside=true)
+    return _comparison(column, predicate.operator if true else _OPPOSITE[predicate.operator], predicate.literal)
+
+
+def _comparison(column: ConditionColumn, operator: str, literal: Literal) -> Condition:
+    if operator in ("=", "<>"):
+        return among(column, [literal], inside=operator == "=")
+    if isinstance(literal, Fraction):
+        return compare(column, operator, literal)
+    return Null(column, inside=False)
+
+
+def policy_column(operand: Operand) -> ConditionColumn:
+    """A column or a prefix in the policy language."""
+    return (
+        ConditionColumn(operand.name) if isinstance(operand, Field) else ConditionColumn(operand.column, operand.length)
+    )

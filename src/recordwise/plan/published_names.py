@@ -2,7 +2,7 @@
 
 from collections.abc import Iterator
 
-from recordwise.plan.levels import Level
+from recordwise.plan.fields import Level
 from recordwise.plan.query import Query
 
 ENDINGS = ("", "_sd", "_cv", "_low", "_high", "_noisy", "_sigma", "_variance", "_fit")

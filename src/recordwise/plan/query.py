@@ -5,19 +5,16 @@ from dataclasses import dataclass, replace
 from typing import TypeAlias
 
 from recordwise.errors import ParameterError
-from recordwise.exact import Number, rational
-from recordwise.plan.average import Average
-from recordwise.plan.fields import Expression, Group, Prefix
+from recordwise.exact.numbers import Number, rational
+from recordwise.mechanisms.quantile import Grid, TreeQuantile
+from recordwise.plan.fields import Choice, Expression, Group, Level, Prefix, axis, flat, levels_of
 from recordwise.plan.given_keys import GivenKeys, KeyList, read_keys
+from recordwise.plan.key_selection import SelectFrom, SelectKeys
 from recordwise.plan.keys import Keys
-from recordwise.plan.levels import Choice, Level, axis, flat, levels_of
 from recordwise.plan.mechanism import Mechanism
-from recordwise.plan.predicates import Predicate, both
-from recordwise.plan.quantile import Quantile
-from recordwise.plan.selection import SelectFrom, SelectKeys
-from recordwise.plan.statistics import Count, CountDistinct, Sum
-from recordwise.plan.whitelist import parse_predicate
-from recordwise.quantiles import Grid, TreeQuantile
+from recordwise.plan.predicates import Predicate, conjunction
+from recordwise.plan.sql.grammar import parse_predicate
+from recordwise.plan.statistics import Average, Count, CountDistinct, Quantile, Sum
 
 Drawable: TypeAlias = Count | Sum | CountDistinct | Quantile
 """A statistic that noise is drawn for."""
@@ -37,7 +34,7 @@ class Query:
     def where(self, condition: str | Predicate) -> "Query":
         """Keep the records for which the condition is true; called twice, both must hold."""
         read = parse_predicate(condition) if isinstance(condition, str) else condition
-        return replace(self, condition=both(self.condition, read))
+        return replace(self, condition=conjunction(self.condition, read))
 
     def group_by(
         self, *groups: str | Expression | Group | tuple[Prefix, ...], keys: GivenKeys | None = None
@@ -121,7 +118,7 @@ class Query:
         return levels_of(self.groups, self.axes)
 
     def _repr_html_(self) -> str:
-        from recordwise.plan.notebook import query_html
+        from recordwise.plan.describe import query_html
 
         return query_html(self)
 

@@ -6,7 +6,7 @@ from fractions import Fraction
 from typing import Literal
 
 from recordwise.errors import ParameterError
-from recordwise.exact import Number, positive
+from recordwise.exact.numbers import Number, positive
 
 DEFAULT_BOUND_STEPS = 2**53
 LARGEST_BOUND_STEPS = 2**62

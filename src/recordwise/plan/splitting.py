@@ -6,12 +6,16 @@ from fractions import Fraction
 from typing import TypeAlias
 
 from recordwise.errors import ParameterError, PlanError
-from recordwise.exact import Number, positive
+from recordwise.exact.numbers import Number, positive
 from recordwise.plan.schema import Schema
-from recordwise.policy import By
+from recordwise.policy.constructors import By
 
 Threshold: TypeAlias = Fraction | By
 """One threshold for every record, or one for each public group (``recordwise.policy.by``)."""
+
+
+PIECE = "piece"
+"""The column of the split table that numbers the pieces of a record."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -32,6 +36,15 @@ class Splitting:
 
     def measures(self) -> tuple[str, ...]:
         return tuple(name for name, _ in self.thresholds)
+
+
+def check_thresholds(splitting: Splitting, schema: Schema) -> None:
+    """Refuse thresholds that do not give every record a whole number of steps."""
+    for measure, at in splitting.thresholds:
+        if isinstance(at, By) and at.default is None:
+            raise PlanError(problems=(f"the thresholds of '{measure}' by '{at.column.name}' need a default",))
+        for each in (at,) if not isinstance(at, By) else (at.default, *(value for _, value in at.values)):
+            threshold_steps(each, measure, schema)  # type: ignore[arg-type]
 
 
 def threshold_steps(at: Fraction, measure: str, schema: Schema) -> int:

@@ -8,7 +8,7 @@ from recordwise.plan.plan import Plan
 from recordwise.plan.predicates import leaves, operand_name
 from recordwise.plan.query import Query
 from recordwise.plan.schema import Schema
-from recordwise.policy import Policy
+from recordwise.policy.policy import Policy
 
 
 def used_schema(plan: Plan, *policies: Policy) -> Schema:

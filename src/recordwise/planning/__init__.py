@@ -3,6 +3,7 @@
 Give it public, synthetic or past records. What it computes from confidential ones is confidential, and so are plans tuned on them.
 """
 
+from recordwise.plan.file.write import PlanText, plan_text
 from recordwise.planning.allocation import Allocation, allocate
 from recordwise.planning.candidates import families
 from recordwise.planning.compare import Candidate, Comparison, compare
@@ -11,7 +12,6 @@ from recordwise.planning.errors import error_quantiles
 from recordwise.planning.fitness import FamilyFitness, Fitness, Fitted, fitness
 from recordwise.planning.goals import Goal
 from recordwise.planning.losses import Losses, LossPair
-from recordwise.planning.plan_text import PlanText, plan_text
 from recordwise.planning.recommend import Recommendation, recommend
 from recordwise.planning.sweep import Sweep, SweepPoint, sweep
 

@@ -14,17 +14,17 @@ from typing import Any
 import numpy as np
 from scipy.optimize import brentq
 
-from recordwise.arithmetic import FloatArray
-from recordwise.describing import mechanism_text
-from recordwise.mechanisms import Clamped
-from recordwise.mechanisms.gaussian_noise import GaussianNoise
-from recordwise.plan import Query
+from recordwise.exact.arithmetic import FloatArray
+from recordwise.mechanisms.clamped import Clamped
+from recordwise.mechanisms.gaussian import GaussianNoise
+from recordwise.plan.describe import mechanism_text
 from recordwise.plan.mechanism import shared
+from recordwise.plan.query import Query
 from recordwise.planning.errors import error_quantiles
 from recordwise.planning.goals import Goal, GoalTable, goal_tables, mechanism_for, read_goals
 from recordwise.planning.losses import LossPair, policy_losses
 from recordwise.planning.origin import figure, html_table, mark_of, read_origin
-from recordwise.policy import Policy
+from recordwise.policy.policy import Policy
 from recordwise.session import Session
 
 MOST_IDLE = 8

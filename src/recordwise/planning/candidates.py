@@ -8,8 +8,12 @@ from typing import Any
 
 from scipy.optimize import minimize_scalar
 
-from recordwise.exact import Number
-from recordwise.mechanisms import Gaussian, GeneralizedGaussian, LogTransform, Polylog, RootTransform
+from recordwise.exact.numbers import Number
+from recordwise.mechanisms.gaussian import Gaussian
+from recordwise.mechanisms.generalized_gaussian import GeneralizedGaussian
+from recordwise.mechanisms.log_transform import LogTransform
+from recordwise.mechanisms.polylog import Polylog
+from recordwise.mechanisms.root_transform import RootTransform
 
 SHORT = Context(prec=2)
 OFFSETS = 14

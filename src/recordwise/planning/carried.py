@@ -10,15 +10,14 @@ from decimal import Decimal
 from pathlib import Path
 from typing import Any
 
-from recordwise.engines.sources import POSTGRES_SCHEMES
-from recordwise.engines.spark.sources import found_by_spark
 from recordwise.errors import ParameterError
-from recordwise.plan import Query
+from recordwise.plan.file.read import PlanFile, load_plan
+from recordwise.plan.file.write import PlanText, acceptance, entry, query_lines, wrapped
+from recordwise.plan.plan import TUNINGS
+from recordwise.plan.query import Query
+from recordwise.plan.sources import POSTGRES_SCHEMES, found_by_spark
 from recordwise.plan.statistics import Count, Sum
-from recordwise.planfile import PlanFile, load_plan
-from recordwise.planning.plan_text import PlanText, acceptance, entry, query_lines, wrapped
 from recordwise.planning.shapes import COUNT
-from recordwise.session import TUNINGS
 
 STATISTICS = ("count", "sum", "count_distinct", "avg", "quantile")
 TUNING = ("tuned_on", "accept_tuning")

@@ -6,13 +6,14 @@ from typing import Any
 
 import numpy as np
 
-from recordwise.arithmetic import FloatArray
-from recordwise.confidential import ForOwner, OwnerView, one_table
-from recordwise.describing import mechanism_text
+from recordwise.engines.owner_view import ForOwner, OwnerView, one_table
 from recordwise.errors import ParameterError
-from recordwise.exact import Number
+from recordwise.exact.arithmetic import FloatArray
+from recordwise.exact.numbers import Number
 from recordwise.mechanisms.noisy import read_level
-from recordwise.plan import Plan, Query
+from recordwise.plan.describe import mechanism_text
+from recordwise.plan.plan import Plan
+from recordwise.plan.query import Query
 from recordwise.planning.disclosure import Disclosure, MultiplicativeNoise, PercentRule, disclosure
 from recordwise.planning.errors import error_quantiles
 from recordwise.planning.losses import Losses, LossPair, firm_losses, policy_losses, realised_losses

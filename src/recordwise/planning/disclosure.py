@@ -10,10 +10,10 @@ from typing import Any
 
 import numpy as np
 
-from recordwise.arithmetic import FloatArray
-from recordwise.confidential import Contributors
+from recordwise.engines.owner_view import Contributors
 from recordwise.errors import ParameterError
-from recordwise.exact import Number, positive
+from recordwise.exact.arithmetic import FloatArray
+from recordwise.exact.numbers import Number, positive
 
 
 @dataclass(frozen=True, slots=True, init=False)

@@ -11,15 +11,15 @@ from typing import Any
 import numpy as np
 from scipy.special import ndtr, ndtri
 
-from recordwise.arithmetic import FloatArray
 from recordwise.errors import ParameterError
-from recordwise.exact import Number
-from recordwise.mechanisms import Clamped
+from recordwise.exact.arithmetic import FloatArray
+from recordwise.exact.numbers import Number
+from recordwise.mechanisms.clamped import Clamped
 from recordwise.mechanisms.fat_tailed import FatTailedNoise
-from recordwise.mechanisms.gaussian_noise import GaussianNoise
+from recordwise.mechanisms.gaussian import GaussianNoise
 from recordwise.mechanisms.noisy import read_level, read_step
-from recordwise.mechanisms.transforming import TransformedNoise
-from recordwise.noise import DiscreteGaussian, LatticeLaw
+from recordwise.mechanisms.transformed import TransformedNoise
+from recordwise.noise.laws import DiscreteGaussian, LatticeLaw
 from recordwise.planning.value_laws import ValueLaw, has_closed_form
 
 MOST_POINTS = 1024

@@ -6,19 +6,19 @@ from typing import Any
 
 import numpy as np
 
-from recordwise.arithmetic import FloatArray
-from recordwise.confidential import OwnerView
-from recordwise.describing import mechanism_text
+from recordwise.engines.owner_view import OwnerView
 from recordwise.errors import ParameterError
-from recordwise.mechanisms import Clamped
+from recordwise.exact.arithmetic import FloatArray
 from recordwise.mechanisms.calibration import decimal
-from recordwise.plan import Query
+from recordwise.mechanisms.clamped import Clamped
+from recordwise.plan.describe import mechanism_text
+from recordwise.plan.query import Query
 from recordwise.planning.errors import meets
 from recordwise.planning.goals import Goal, GoalTable, goal_tables, mechanism_for, read_goals
 from recordwise.planning.losses import Losses, LossPair, firm_losses, policy_losses
 from recordwise.planning.origin import figure, html_table, mark_of, read_origin
 from recordwise.planning.tuned import most_noise, with_sigma
-from recordwise.policy import Policy
+from recordwise.policy.policy import Policy
 from recordwise.session import Session
 
 ROUNDS = 20

@@ -7,12 +7,12 @@ from typing import Any
 
 import numpy as np
 
-from recordwise.arithmetic import FloatArray
-from recordwise.confidential import OwnerView
+from recordwise.engines.owner_view import OwnerView
 from recordwise.errors import ParameterError
-from recordwise.exact import Number, nonnegative, positive
+from recordwise.exact.arithmetic import FloatArray
+from recordwise.exact.numbers import Number, nonnegative, positive
 from recordwise.mechanisms.noisy import read_level
-from recordwise.plan import Query
+from recordwise.plan.query import Query
 from recordwise.planning.shapes import bare, check_measure, step_of, with_statistic
 from recordwise.planning.totals import ExactTotals, read_totals, totals_query
 

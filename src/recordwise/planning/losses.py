@@ -6,14 +6,14 @@ from typing import Any
 
 import numpy as np
 
-from recordwise.arithmetic import FloatArray
-from recordwise.confidential import OwnerView, ValueCounts
+from recordwise.engines.owner import LossSummary
+from recordwise.engines.owner_view import OwnerView, ValueCounts
 from recordwise.errors import GroupLossError
-from recordwise.owner import LossSummary
-from recordwise.plan import Query
+from recordwise.exact.arithmetic import FloatArray
 from recordwise.plan.predicates import Predicate
+from recordwise.plan.query import Query
 from recordwise.planning.shapes import with_statistic
-from recordwise.policy import Policy
+from recordwise.policy.policy import Policy
 
 CURVE_POINTS = 400
 

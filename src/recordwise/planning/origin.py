@@ -5,7 +5,7 @@ import math
 from collections.abc import Sequence
 
 from recordwise.errors import ParameterError
-from recordwise.session import TUNINGS
+from recordwise.plan.plan import TUNINGS
 
 CONFIDENTIAL = "CONFIDENTIAL: computed from the confidential records themselves; not for publication"
 

@@ -8,26 +8,19 @@ from typing import Any
 
 import numpy as np
 
-from recordwise.arithmetic import FloatArray
-from recordwise.confidential import OwnerView
-from recordwise.engines.sources import Postgres
+from recordwise.engines.owner_view import OwnerView
 from recordwise.errors import ParameterError
+from recordwise.exact.arithmetic import FloatArray
+from recordwise.plan.file.write import PlanText, plan_text
+from recordwise.plan.sources import Postgres
 from recordwise.planning.candidates import best_offset, families, has_offset, with_offset
 from recordwise.planning.carried import carried_plan
-from recordwise.planning.fitness import (
-    FamilyFitness,
-    Fitness,
-    Fitted,
-    InfeasibleError,
-    fit,
-    measured,
-)
+from recordwise.planning.fitness import FamilyFitness, Fitness, Fitted, InfeasibleError, fit, measured
 from recordwise.planning.goals import Goal, GoalTable, goal_tables, mechanism_for, read_goals
 from recordwise.planning.losses import Losses
 from recordwise.planning.origin import figure, html_table, read_origin
-from recordwise.planning.plan_text import PlanText, plan_text
 from recordwise.planning.shapes import COUNT
-from recordwise.policy import Measure
+from recordwise.policy.measure import Measure
 from recordwise.session import Session
 
 RANKS = {"median": 0.5, "p99": 0.99, "maximum": 1.0}

@@ -7,12 +7,12 @@ from typing import Any
 
 import numpy as np
 
-from recordwise.arithmetic import FloatArray
-from recordwise.confidential import OwnerView
+from recordwise.engines.owner_view import OwnerView
 from recordwise.errors import ParameterError
-from recordwise.exact import Number, positive
-from recordwise.mechanisms import UnitSplit
-from recordwise.plan import Query
+from recordwise.exact.arithmetic import FloatArray
+from recordwise.exact.numbers import Number, positive
+from recordwise.mechanisms.unit_split import UnitSplit
+from recordwise.plan.query import Query
 from recordwise.planning.errors import mean_errors
 from recordwise.planning.losses import Losses, policy_losses
 from recordwise.planning.origin import figure, html_table, mark_of, read_origin

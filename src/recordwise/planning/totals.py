@@ -4,10 +4,10 @@ from collections.abc import Mapping
 from dataclasses import dataclass
 from typing import Any
 
-from recordwise.arithmetic import FloatArray
-from recordwise.confidential import CellTotals, ForOwner, OwnerView
-from recordwise.mechanisms import Clamped
-from recordwise.plan import Query
+from recordwise.engines.owner_view import CellTotals, ForOwner, OwnerView
+from recordwise.exact.arithmetic import FloatArray
+from recordwise.mechanisms.clamped import Clamped
+from recordwise.plan.query import Query
 from recordwise.planning.shapes import COUNT, with_statistic
 
 EXACT = "exact"

@@ -8,23 +8,20 @@ from typing import Any
 import numpy as np
 
 from recordwise.errors import ParameterError
-from recordwise.exact import Number
-from recordwise.mechanisms import (
-    Additive,
-    Clamped,
-    Gaussian,
-    GeneralizedGaussian,
-    LogTransform,
-    Polylog,
-    RootTransform,
-    Transform,
-    UnitSplit,
-)
+from recordwise.exact.numbers import Number
+from recordwise.mechanisms.additive import Additive
 from recordwise.mechanisms.calibration import solve
-from recordwise.mechanisms.gaussian_noise import GaussianNoise
+from recordwise.mechanisms.clamped import Clamped
+from recordwise.mechanisms.gaussian import Gaussian, GaussianNoise
+from recordwise.mechanisms.generalized_gaussian import GeneralizedGaussian
+from recordwise.mechanisms.log_transform import LogTransform
 from recordwise.mechanisms.noisy import read_step
-from recordwise.mechanisms.transforming import TransformedNoise
-from recordwise.noise import DiscreteGaussian
+from recordwise.mechanisms.polylog import Polylog
+from recordwise.mechanisms.root_transform import RootTransform
+from recordwise.mechanisms.transform import Transform
+from recordwise.mechanisms.transformed import TransformedNoise
+from recordwise.mechanisms.unit_split import UnitSplit
+from recordwise.noise.laws import DiscreteGaussian
 from recordwise.planning.errors import chances, error_quantiles
 
 CLOSE = Fraction(9999, 10000)

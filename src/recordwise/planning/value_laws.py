@@ -11,10 +11,11 @@ from typing import Any, Protocol, TypeAlias
 import numpy as np
 from scipy.special import ndtr
 
-from recordwise.arithmetic import FloatArray, NumpyArithmetic
 from recordwise.errors import ParameterError
-from recordwise.mechanisms import LogTransform, RootTransform
-from recordwise.mechanisms.transforming import TransformedNoise
+from recordwise.exact.arithmetic import FloatArray, NumpyArithmetic
+from recordwise.mechanisms.log_transform import LogTransform
+from recordwise.mechanisms.root_transform import RootTransform
+from recordwise.mechanisms.transformed import TransformedNoise
 
 Intervals: TypeAlias = list[tuple[FloatArray, FloatArray]]
 NUMPY = NumpyArithmetic()

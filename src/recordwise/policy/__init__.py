@@ -1,6 +1,7 @@
 """Policy functions: the public privacy loss of every possible record, as values that evaluate, compose, compare and print."""
 
-from recordwise.policy.build import (
+from recordwise.policy.conditions import Condition, ConditionColumn, Null, among, both, compare, complement, either
+from recordwise.policy.constructors import (
     By,
     additive,
     additive_table,
@@ -12,7 +13,6 @@ from recordwise.policy.build import (
     selection,
     split,
 )
-from recordwise.policy.conditions import Column, Condition, Null, among, both, compare, complement, either
 from recordwise.policy.conversions import (
     delta_at,
     discrete_laplace_zcdp,
@@ -22,7 +22,7 @@ from recordwise.policy.conversions import (
     pure_to_zcdp,
     rho_for_epsilon,
 )
-from recordwise.policy.dominance import Verdict, dominates
+from recordwise.policy.dominance.prove import Verdict, dominates
 from recordwise.policy.group_pairs import GroupPair, group_pair
 from recordwise.policy.groups import group_loss, group_loss_by_cell, replacement_loss
 from recordwise.policy.meaning import Meaning, expected_log_odds, log_odds_tail, meaning, power_gaussian, power_zcdp
@@ -31,7 +31,7 @@ from recordwise.policy.policy import Policy, maximum
 
 __all__ = [
     "By",
-    "Column",
+    "ConditionColumn",
     "Condition",
     "GroupPair",
     "Meaning",

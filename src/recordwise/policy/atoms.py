@@ -13,8 +13,8 @@ from typing import Any, ClassVar, TypeVar
 from flint import arb
 
 from recordwise.errors import ParameterError
-from recordwise.exact import LARGEST, float_upper, fraction_text, rational
-from recordwise.policy.evaluators import Evaluator, Steps
+from recordwise.exact.numbers import LARGEST, float_upper, fraction_text, rational
+from recordwise.policy.evaluate.evaluator import Evaluator, Steps
 from recordwise.policy.measure import MOST_STEPS, Measure
 
 T = TypeVar("T")

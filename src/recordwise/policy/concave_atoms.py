@@ -8,10 +8,10 @@ from typing import Any, TypeVar
 from flint import arb
 
 from recordwise.errors import ParameterError, shown
-from recordwise.exact import ball, constant_ball, fraction_text, moderate, working_precision
-from recordwise.functions import CONSTANT_BITS, Function
+from recordwise.exact.functions import CONSTANT_BITS, Function
+from recordwise.exact.numbers import ball, constant_ball, fraction_text, moderate, working_precision
 from recordwise.policy.atoms import Atom, check_steps
-from recordwise.policy.evaluators import Evaluator, Steps
+from recordwise.policy.evaluate.evaluator import Evaluator, Steps
 from recordwise.policy.measure import Measure
 
 T = TypeVar("T")

@@ -12,7 +12,7 @@ from fractions import Fraction
 from typing import Any
 
 from recordwise.errors import ParameterError, UnknownFormError
-from recordwise.exact import Number, fraction_text, moderate, rational
+from recordwise.exact.numbers import Number, fraction_text, moderate, rational
 from recordwise.policy.literals import Value, literal, value_json, value_key
 
 ORDERINGS = {"<": ">=", ">=": "<", ">": "<=", "<=": ">"}
@@ -22,7 +22,7 @@ MOST_NESTED = 8
 
 
 @dataclass(frozen=True, slots=True, order=True)
-class Column:
+class ConditionColumn:
     """A column of the record, or (``length`` given) the first characters of a text column."""
 
     name: str
@@ -62,7 +62,7 @@ class Condition:
 class Among(Condition):
     """The column's value is one of ``values`` (``inside``), or it is present and none of them."""
 
-    column: Column
+    column: ConditionColumn
     values: tuple[Value, ...]
     inside: bool = True
 
@@ -75,7 +75,7 @@ class Among(Condition):
 class Compare(Condition):
     """The column's value stands in this order to a number."""
 
-    column: Column
+    column: ConditionColumn
     order: str
     bound: Fraction
 
@@ -93,7 +93,7 @@ class Compare(Condition):
 class Null(Condition):
     """The column is NULL (``inside``), or it is not."""
 
-    column: Column
+    column: ConditionColumn
     inside: bool = True
 
     def to_json(self) -> Any:
@@ -124,20 +124,20 @@ EVERY = AllOf()
 NONE = AnyOf()
 
 
-def among(column: Column | str, values: Iterable[Any], *, inside: bool = True) -> Condition:
+def among(column: ConditionColumn | str, values: Iterable[Any], *, inside: bool = True) -> Condition:
     """Membership in a list of public values, in canonical form."""
     if isinstance(values, (str, bytes)) or not isinstance(values, Iterable):
         raise ParameterError(parameter="values", problem="must be a list")
-    name = column if isinstance(column, Column) else Column(column)
+    name = column if isinstance(column, ConditionColumn) else ConditionColumn(column)
     canonical = tuple(sorted({literal(value) for value in values}, key=value_key))
     if not canonical:
         return NONE if inside else Null(name, inside=False)
     return Among(name, canonical, inside)
 
 
-def compare(column: Column | str, order: str, bound: Number) -> Condition:
+def compare(column: ConditionColumn | str, order: str, bound: Number) -> Condition:
     """An ordering against a number."""
-    name = column if isinstance(column, Column) else Column(column)
+    name = column if isinstance(column, ConditionColumn) else ConditionColumn(column)
     return Compare(name, order, moderate(rational(bound, parameter="bound"), parameter="bound"))
 
 
@@ -184,7 +184,7 @@ def _complement_of_any(parts: tuple[Condition, ...]) -> Condition:
     """``not (a or NULL)`` is the plain opposite of a: taking the complement twice gives the condition back."""
     for part in parts:
         others = [other for other in parts if other is not part]
-        if len(others) == 1 and others[0] == Null(getattr(part, "column", Column("none"))):
+        if len(others) == 1 and others[0] == Null(getattr(part, "column", ConditionColumn("none"))):
             match part:
                 case Among(column, values, inside):
                     return Among(column, values, not inside)
@@ -213,8 +213,8 @@ def depth(condition: Condition) -> int:
 
 def _intersect_memberships(parts: list[Condition]) -> list[Condition]:
     """Two lists for the same column are one list: their intersection, less what is excluded."""
-    allowed: dict[Column, set[Value]] = {}
-    excluded: dict[Column, set[Value]] = {}
+    allowed: dict[ConditionColumn, set[Value]] = {}
+    excluded: dict[ConditionColumn, set[Value]] = {}
     rest: list[Condition] = []
     for part in parts:
         match part:
@@ -233,7 +233,7 @@ def condition_key(condition: Condition) -> str:
     return json.dumps(condition.to_json(), sort_keys=True)
 
 
-def columns_of(condition: Condition) -> set[Column]:
+def columns_of(condition: Condition) -> set[ConditionColumn]:
     """The columns a condition looks at."""
     match condition:
         case AllOf(parts) | AnyOf(parts):
@@ -276,7 +276,7 @@ def compared(condition: Condition) -> set[str]:
             return set()
 
 
-def cell(record: dict[str, Value | None], column: Column) -> Value | None:
+def cell(record: dict[str, Value | None], column: ConditionColumn) -> Value | None:
     """What a record shows in a column or prefix."""
     value = record[column.name]
     return value[: column.length] if column.length and isinstance(value, str) else value

@@ -7,7 +7,7 @@ from dataclasses import dataclass
 from flint import arb
 
 from recordwise.errors import ParameterError, shown
-from recordwise.exact import arb_float_upper, working_precision
+from recordwise.exact.numbers import arb_float_upper, working_precision
 from recordwise.policy.conversions import PRECISION, delta_at
 from recordwise.policy.groups import checked_loss, group_loss
 

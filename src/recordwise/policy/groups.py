@@ -7,8 +7,8 @@ from typing import Any
 from flint import arb
 
 from recordwise.errors import GroupLossError, ParameterError, shown
-from recordwise.exact import arb_float_upper, float_upper, nonnegative, working_precision
-from recordwise.policy.columns import is_record
+from recordwise.exact.numbers import arb_float_upper, float_upper, nonnegative, working_precision
+from recordwise.policy.evaluate.tables import is_record
 from recordwise.policy.policy import Policy
 
 PRECISION = 128

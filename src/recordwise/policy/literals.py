@@ -7,7 +7,7 @@ from typing import Any, TypeAlias
 
 import numpy as np
 
-from recordwise.exact import fraction_text, moderate, rational
+from recordwise.exact.numbers import fraction_text, moderate, rational
 
 
 class Truth(Enum):

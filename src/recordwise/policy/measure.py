@@ -6,7 +6,7 @@ from math import floor
 from typing import Any
 
 from recordwise.errors import ParameterError, UnknownFormError
-from recordwise.exact import fraction_text, moderate, positive
+from recordwise.exact.numbers import fraction_text, moderate, positive
 
 SNAP = Fraction(1, 2**50)
 """A value this close (relatively, from above) to a lattice point is that point: 2.1 as a float is not exactly 21 steps of 0.1."""

@@ -13,14 +13,14 @@ from itertools import pairwise
 from typing import TYPE_CHECKING, Any, ClassVar, TypeAlias, TypeVar
 
 from recordwise.errors import ParameterError
-from recordwise.exact import Number, nonnegative
+from recordwise.exact.numbers import Number, nonnegative
 from recordwise.policy.atoms import Atom, Outside
-from recordwise.policy.conditions import EVERY, NONE, Column, Condition, both, columns_of
-from recordwise.policy.evaluators import Evaluator
+from recordwise.policy.conditions import EVERY, NONE, Condition, ConditionColumn, both, columns_of
+from recordwise.policy.evaluate.evaluator import Evaluator
 from recordwise.policy.measure import Measure
 
 if TYPE_CHECKING:
-    from recordwise.policy.dominance import Verdict
+    from recordwise.policy.dominance.prove import Verdict
 
 T = TypeVar("T")
 Key: TypeAlias = tuple[Condition, Atom]
@@ -92,7 +92,7 @@ class Policy:
         found = {measure for terms in self._parts() for _, atom in terms for measure in atom.measures()}
         return tuple(sorted(found))
 
-    def columns(self) -> set[Column]:
+    def columns(self) -> set[ConditionColumn]:
         """The columns its conditions look at."""
         return {
             column for terms in self._parts() for condition, atom in terms for column in guard_columns(condition, atom)
@@ -103,77 +103,77 @@ class Policy:
 
     def loss(self, records: Any) -> Any:
         """The loss of one record (a mapping of scalars: a float) or of every row of a table (an array), never below the truth."""
-        from recordwise.policy.evaluate import evaluate_upper
+        from recordwise.policy.evaluate.numpy import evaluate_upper
 
         return evaluate_upper(self.rho, records)
 
     def delta(self, records: Any) -> Any:
         """The delta of one record or of every row; 0 unless keys were selected privately."""
-        from recordwise.policy.evaluate import evaluate_upper
+        from recordwise.policy.evaluate.numpy import evaluate_upper
 
         return evaluate_upper(self.delta_terms, records)
 
     def epsilon_pure(self, records: Any) -> Any:
         """The pure-DP loss, where every term has one; refused otherwise."""
-        from recordwise.policy.evaluate import evaluate_upper
-        from recordwise.policy.pure import pure_terms
+        from recordwise.policy.conversions import pure_terms
+        from recordwise.policy.evaluate.numpy import evaluate_upper
 
         return evaluate_upper(pure_terms(self), records)
 
     def minimum(self) -> float:
         """PolicyMin: the smallest loss any record can have, rounded up."""
-        from recordwise.policy.minimum import minimum
+        from recordwise.policy.dominance.minimum import minimum
 
         return minimum(self)
 
     def dominates(self, other: "Policy", *, seconds: float = 5.0) -> "Verdict":
         """Whether this policy, as a budget, is at least ``other`` for EVERY possible record."""
-        from recordwise.policy.dominance import dominates
+        from recordwise.policy.dominance.prove import dominates
 
         return dominates(self, other, seconds=seconds)
 
     def to_json(self) -> dict[str, Any]:
-        from recordwise.policy.form import policy_json
+        from recordwise.policy.json import policy_json
 
         return policy_json(self)
 
     @staticmethod
     def from_json(form: Any) -> "Policy":
-        from recordwise.policy.form import policy_from_json
+        from recordwise.policy.json import policy_from_json
 
         return policy_from_json(form)
 
     def to_sql(self, dialect: str = "duckdb") -> str:
         """The loss as a SQL expression over the record's own columns."""
-        from recordwise.policy.sql import terms_sql
+        from recordwise.policy.evaluate.sql import terms_sql
 
         return terms_sql(self.rho, dialect).sql(dialect=dialect)
 
     def delta_to_sql(self, dialect: str = "duckdb") -> str:
         """The delta as a SQL expression."""
-        from recordwise.policy.sql import terms_sql
+        from recordwise.policy.evaluate.sql import terms_sql
 
         return terms_sql(self.delta_terms, dialect).sql(dialect=dialect)
 
     def to_javascript(self) -> str:
         """An arrow function from a record object to ``{rho, delta}``, self-contained."""
-        from recordwise.policy.javascript import policy_javascript
+        from recordwise.policy.evaluate.javascript import policy_javascript
 
         return policy_javascript(self)
 
     def to_latex(self) -> str:
-        from recordwise.policy.latex import policy_latex
+        from recordwise.policy.render.latex import policy_latex
 
         return policy_latex(self)
 
     def in_words(self) -> str:
         """A paragraph for somebody who has never heard of differential privacy."""
-        from recordwise.policy.words import policy_words
+        from recordwise.policy.render.text import policy_words
 
         return policy_words(self)
 
     def _repr_html_(self) -> str:
-        from recordwise.policy.notebook import policy_html
+        from recordwise.policy.render.notebook import policy_html
 
         return policy_html(self)
 
@@ -273,6 +273,6 @@ def guarded(terms: Terms, condition: Condition) -> Terms:
     return result
 
 
-def guard_columns(condition: Condition, atom: Atom) -> set[Column]:
+def guard_columns(condition: Condition, atom: Atom) -> set[ConditionColumn]:
     inner = (policy.columns() for policy in atom.policies) if isinstance(atom, Maximum) else ()
     return columns_of(condition).union(*inner)

@@ -11,8 +11,8 @@ from functools import cached_property
 
 import numpy as np
 
-from recordwise.postprocess.boxed import FloatArray, IntArray
-from recordwise.postprocess.iterative import Precondition
+from recordwise.postprocess.solvers.boxed import FloatArray, IntArray
+from recordwise.postprocess.solvers.iterative import Precondition
 from recordwise.postprocess.workload import Group
 
 

@@ -5,9 +5,9 @@ from scipy import sparse
 from scipy.optimize import linprog
 
 from recordwise.errors import SolverError
-from recordwise.postprocess.boxed import FloatArray
-from recordwise.postprocess.lattice import regroup
 from recordwise.postprocess.measured import Measured
+from recordwise.postprocess.solvers.boxed import FloatArray
+from recordwise.postprocess.solvers.lattice import regroup
 from recordwise.postprocess.workload import Group
 
 NEWTON_STEPS = 60

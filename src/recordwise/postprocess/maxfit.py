@@ -8,12 +8,12 @@ import numpy as np
 from numpy.typing import ArrayLike, NDArray
 
 from recordwise.errors import ParameterError
-from recordwise.postprocess.boxed import Boxed, FloatArray, IntArray, Solution, System
 from recordwise.postprocess.laws import Noise, law_of
 from recordwise.postprocess.max_deviation import lower_bound, smallest_deviation
 from recordwise.postprocess.measured import Measured, Parts, measure
 from recordwise.postprocess.result import TOLERANCE, Fit, boxed_residual, fit_draws
-from recordwise.postprocess.solve import solve_again, solve_problem, system_of
+from recordwise.postprocess.solvers.boxed import Boxed, FloatArray, IntArray, Solution, System
+from recordwise.postprocess.solvers.solve import solve_again, solve_problem, system_of
 from recordwise.postprocess.workload import Workload
 
 Solve: TypeAlias = Callable[[Boxed, System], Solution]

@@ -9,7 +9,7 @@ from numpy.typing import ArrayLike
 from scipy import sparse
 
 from recordwise.errors import ParameterError
-from recordwise.postprocess.boxed import Boxed, FloatArray, IntArray
+from recordwise.postprocess.solvers.boxed import Boxed, FloatArray, IntArray
 from recordwise.postprocess.workload import Group, Workload
 
 

@@ -8,8 +8,8 @@ import numpy as np
 from numpy.typing import ArrayLike
 
 from recordwise.errors import ParameterError
-from recordwise.postprocess.boxed import FloatArray, IntArray
 from recordwise.postprocess.rounding import controlled_rounding
+from recordwise.postprocess.solvers.boxed import FloatArray, IntArray
 from recordwise.postprocess.workload import Workload
 
 WEIGHT = "weight"

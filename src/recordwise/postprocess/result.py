@@ -8,8 +8,8 @@ from typing import Any
 
 import numpy as np
 
-from recordwise.postprocess.boxed import Boxed, FloatArray, IntArray, System
 from recordwise.postprocess.measured import Measured
+from recordwise.postprocess.solvers.boxed import Boxed, FloatArray, IntArray, System
 from recordwise.postprocess.workload import Workload
 
 TOLERANCE = 1e-8

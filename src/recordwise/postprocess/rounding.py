@@ -10,7 +10,7 @@ from scipy import sparse
 from scipy.optimize import linprog
 
 from recordwise.errors import ParameterError, SolverError
-from recordwise.postprocess.boxed import FloatArray, IntArray
+from recordwise.postprocess.solvers.boxed import FloatArray, IntArray
 from recordwise.postprocess.workload import Group, Workload, group_sums
 
 WHOLE = 1e-6

@@ -8,12 +8,12 @@ from numpy.typing import ArrayLike
 from scipy import sparse
 
 from recordwise.errors import ParameterError
-from recordwise.postprocess.boxed import Boxed, FloatArray, IntArray, Solution, System
-from recordwise.postprocess.lattice import acyclic, coarser, meet, regroup
 from recordwise.postprocess.laws import Noise, law_of
 from recordwise.postprocess.measured import Measured, measure
 from recordwise.postprocess.result import TOLERANCE, Fit, boxed_residual, fit_draws
-from recordwise.postprocess.solve import rows_system, solve_problem
+from recordwise.postprocess.solvers.boxed import Boxed, FloatArray, IntArray, Solution, System
+from recordwise.postprocess.solvers.lattice import acyclic, coarser, meet, regroup
+from recordwise.postprocess.solvers.solve import rows_system, solve_problem
 from recordwise.postprocess.workload import Group, Workload, group_spread, group_sums
 
 

@@ -15,7 +15,14 @@ from numpy.typing import ArrayLike, NDArray
 from scipy import sparse
 
 from recordwise.errors import ParameterError
-from recordwise.postprocess.trees import IntArray, check_levels, joint_labels, read_cells, read_trees, tree_digits
+from recordwise.postprocess.solvers.trees import (
+    IntArray,
+    check_levels,
+    joint_labels,
+    read_cells,
+    read_trees,
+    tree_digits,
+)
 
 FloatArray: TypeAlias = NDArray[np.float64]
 Digits: TypeAlias = frozenset[str]

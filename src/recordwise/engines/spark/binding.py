@@ -2,8 +2,8 @@
 
 from typing import Any
 
+from recordwise.engines.compile.records import Stored, type_problem
 from recordwise.errors import SourceError
-from recordwise.plan.records import Stored, type_problem
 from recordwise.plan.schema import Schema
 
 MOST_DIGITS = 36

@@ -4,21 +4,21 @@ import uuid
 from contextlib import suppress
 from typing import Any
 
-from recordwise.engines.connection import Connection
+from recordwise.engines.compile.expressions import RECORDS
+from recordwise.engines.compile.records import SOURCE, checks, records_tree
+from recordwise.engines.duckdb.connection import Connection
 from recordwise.engines.engine import Engine
-from recordwise.engines.passes import Passes
-from recordwise.engines.sources import CsvFiles, ParquetFiles
+from recordwise.engines.sources.untyped import open_typed
 from recordwise.engines.spark.binding import bind
 from recordwise.engines.spark.dialect import spark_sql
 from recordwise.engines.spark.master import Attached, attach
 from recordwise.engines.spark.sources import SparkFrame, frame_of, open_spark_source
 from recordwise.engines.spark.store import SparkStore, failure
 from recordwise.engines.spark.validation import validate
-from recordwise.engines.untyped import open_typed
+from recordwise.engines.totals import Passes
 from recordwise.errors import ParameterError, RecordwiseError, SourceError
-from recordwise.plan.records import SOURCE, checks, records_tree
 from recordwise.plan.schema import Schema
-from recordwise.plan.trees import RECORDS
+from recordwise.plan.sources import CsvFiles, ParquetFiles
 
 DEFAULT_MEMORY = "700MB"
 

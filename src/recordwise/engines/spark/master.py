@@ -3,16 +3,14 @@
 Their session shares executors and catalog with the one given and changes none of its settings.
 """
 
-from collections.abc import Mapping
 from contextlib import suppress
-from dataclasses import dataclass, field
 from typing import Any
 
 from recordwise.engines.spark.needs import check_java, pyspark_sql
 from recordwise.engines.spark.quiet import QUIET, quietly
 from recordwise.errors import ParameterError, SourceError
+from recordwise.plan.sources import ANSI, SparkMaster
 
-ANSI = "spark.sql.ansi.enabled"
 FORCED = {
     # Off, an integer that does not fit wraps around without a word.
     ANSI: "true",
@@ -28,18 +26,6 @@ FORCED = {
 }
 PROBE = "SELECT 2147483647 + 1"
 """Must fail: it wraps where ANSI mode is off."""
-
-
-@dataclass(frozen=True, slots=True, kw_only=True)
-class SparkMaster:
-    """A master to start Spark on (``local[2]``, ``spark://host:7077``), with settings of Spark's own."""
-
-    url: str
-    options: Mapping[str, str] = field(default_factory=dict)
-
-    def __post_init__(self) -> None:
-        if self.options.get(ANSI, "true") != "true":
-            raise ParameterError(parameter=ANSI, problem="cannot be off: integers would wrap around unnoticed")
 
 
 class Attached:

@@ -6,10 +6,9 @@ from typing import Any
 
 import pyarrow as pa
 
-from recordwise.engines.sources import CsvFiles, Frame, ParquetFiles, open_source
 from recordwise.errors import SourceError
+from recordwise.plan.sources import CsvFiles, Frame, ParquetFiles, is_table_name, open_source
 
-SUFFIXES = (".parquet", ".pq", ".csv", ".tsv")
 WHOLE = ("tinyint", "smallint", "int", "bigint")
 CONDITIONAL = {"string": pa.string(), "boolean": pa.bool_(), **dict.fromkeys(WHOLE, pa.int64())}
 
@@ -54,7 +53,7 @@ def open_spark_source(given: Any) -> SparkSource:
     texts = _texts(given)
     if texts and all(_remote(text) for text in texts):
         return RemotePaths(texts)
-    if isinstance(given, str) and _is_name(given):
+    if isinstance(given, str) and is_table_name(given):
         return SparkTable(given)
     found = open_source(given)
     if isinstance(found, ParquetFiles | CsvFiles | Frame):
@@ -74,15 +73,6 @@ def _texts(given: Any) -> tuple[str, ...]:
 
 def _remote(text: str) -> bool:
     return "://" in text or Path(text).is_dir()
-
-
-def _is_name(text: str) -> bool:
-    return not text.lower().endswith(SUFFIXES) and not any(letter in text for letter in "/\\*?[")
-
-
-def found_by_spark(text: str) -> bool:
-    """Whether a text names a table or an address rather than a file of this machine."""
-    return "://" in text or _is_name(text)
 
 
 def frame_of(session: Any, given: Any, source: SparkSource) -> Any:

@@ -5,11 +5,11 @@ from typing import Any
 import pyarrow as pa
 from sqlglot import exp
 
-from recordwise.engines.connection import Connection
-from recordwise.engines.duckdb_store import DuckDBStore
+from recordwise.engines.duckdb.connection import Connection
+from recordwise.engines.duckdb.engine import DuckDBStore
 from recordwise.engines.spark.dialect import spark_sql
-from recordwise.engines.spark.halves import halved, joined, summed
 from recordwise.engines.spark.quiet import quietly
+from recordwise.engines.spark.split_sums import halved, joined, summed
 from recordwise.errors import EngineError
 
 MOST_BROADCAST = 1_000_000

@@ -2,11 +2,11 @@
 
 from sqlglot import exp
 
+from recordwise.engines.compile.expressions import column
+from recordwise.engines.compile.records import SOURCE, Check
 from recordwise.engines.store import Store
 from recordwise.errors import DataError, RecordError
-from recordwise.plan.records import SOURCE, Check
 from recordwise.plan.schema import Schema
-from recordwise.plan.trees import column
 
 REPEATED = "repeats an id that must be unique"
 

@@ -1,0 +1,167 @@
+"""From a question to a verdict: records to files, files to samples, samples to a lower bound, and the bound against the policy."""
+
+import math
+from collections.abc import Callable, Sequence
+from dataclasses import dataclass
+from pathlib import Path
+from tempfile import TemporaryDirectory
+from typing import Any
+
+import numpy as np
+
+from recordwise.audit.bound import Evidence, loss_lower
+from recordwise.audit.freshness import repeated
+from recordwise.audit.pairs import Layout
+from recordwise.audit.published import Published, read_published
+from recordwise.audit.subjects import CELL, FIRM, KIND, SECOND, VALUE, Record, Subject
+from recordwise.audit.witness import Features, is_answer, learned
+from recordwise.session import Session
+
+FALSE_ALARM = 1e-9
+"""Of a whole audit."""
+MOST_CHECKS = 10_000
+"""Bounds and comparisons one audit may hold; each gets an equal share of the false alarms."""
+LOG_ALARMS = math.log(MOST_CHECKS / FALSE_ALARM)
+CELLS = 50_000
+"""In each group: a record is compared in twice as many cells."""
+LEARNING = 3
+"""Of ten samples, so many teach the witness; the others are the evidence."""
+MOST_LESSONS = 30_000
+KEPT, BROKEN = "kept", "BROKEN"
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Finding:
+    """One comparison: what the files promise a record, and what it was seen to lose at least."""
+
+    subject: str
+    keys: str
+    engine: str
+    record: str
+    policy: float
+    delta: float
+    bound: float
+    samples: int
+    problems: tuple[str, ...] = ()
+    """What is wrong besides: rows that depend on records, noise that comes twice, books that say something else."""
+
+    @classmethod
+    def without_numbers(cls, subject: str, *, samples: int, problems: tuple[str, ...]) -> "Finding":
+        """Of a check that either holds or does not."""
+        nothing = {"policy": math.nan, "delta": math.nan, "bound": math.nan}
+        return cls(
+            subject=subject, keys="-", engine="duckdb", record="-", samples=samples, problems=problems, **nothing
+        )
+
+    @property
+    def broken(self) -> bool:
+        return bool(self.problems) or self.bound > self.policy
+
+    @property
+    def verdict(self) -> str:
+        return BROKEN if self.broken else KEPT
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Runs:
+    """How often a question is asked, and of what."""
+
+    engine: str = "duckdb"
+    spark: Any = None
+    """A SparkSession or a master, for the engine of that name."""
+    cells: int = CELLS
+    runs: int = 1
+
+
+def audit(subject: Subject, how: Runs, *, tell: Callable[[str], None] = lambda _: None) -> list[Finding]:
+    """Ask the question of neighbouring tables and compare what comes back, record by record."""
+    layout = Layout(subject=subject, cells=how.cells)
+    with TemporaryDirectory(prefix="recordwise-audit-") as place:
+        folder = Path(place)
+        layout.write(folder / "records.parquet")
+        seen = []
+        for run in range(how.runs):
+            tell(f"{subject.name}, {subject.keys} keys, run {run + 1} of {how.runs}")
+            seen.append(publish(layout, folder, how, run))
+    problems = tuple(dict.fromkeys([*(each for one in seen for each in one.problems), *stale(layout, seen)]))
+    return [finding(layout, seen, name, how, problems) for name in subject.records]
+
+
+def publish(layout: Layout, folder: Path, how: Runs, run: int) -> Published:
+    """One whole release, from the file of records to files, read back from Parquet and CSV by turns."""
+    subject, out = layout.subject, folder / f"release{run}"
+    with Session(
+        folder / "records.parquet",
+        unit="id",
+        firm=FIRM,
+        measures={VALUE: subject.step, SECOND: 1},
+        columns={CELL: "text", KIND: "text"},
+        engine=how.engine,
+        spark=how.spark,
+        ledger=folder / f"books{run}.ledger",
+        tuned_on="synthetic",
+    ) as session:
+        release = session.run(subject.ask(subject.keys_of(layout.codes())))
+        release.save(out)
+        published = read_published(out, layout, csv=bool(run % 2))
+        books = () if session.spent() == published.policy else ("the ledger was charged another policy than published",)
+    return Published(features=published.features, policy=published.policy, problems=(*published.problems, *books))
+
+
+def finding(layout: Layout, seen: Sequence[Published], name: str, how: Runs, problems: tuple[str, ...]) -> Finding:
+    """The bound for one record, over all runs."""
+    record = layout.subject.records[name]
+    promised = max(float(each.policy.loss(_evaluated(record))) for each in seen)
+    delta = max(float(each.policy.delta(_evaluated(record))) for each in seen)
+    place = layout.groups.index(name)
+    present, absent = (sample_of(layout, seen, at) for at in (place, 0))
+    return Finding(
+        subject=layout.subject.name,
+        keys=layout.subject.keys,
+        engine=how.engine,
+        record=name,
+        policy=promised,
+        delta=delta,
+        bound=bound_on_loss(present, absent, delta=delta),
+        samples=2 * how.cells * how.runs,
+        problems=problems,
+    )
+
+
+def _evaluated(record: Record) -> dict[str, Any]:
+    return {**record, CELL: "0000000A"}
+
+
+def sample_of(layout: Layout, seen: Sequence[Published], place: int) -> Features:
+    """The samples of one group of cells, over all runs."""
+    names = [name for name in seen[0].features if all(name in each.features for each in seen)]
+    return {name: np.concatenate([each.features[name][place :: len(layout.groups)] for each in seen]) for name in names}
+
+
+def bound_on_loss(present: Features, absent: Features, *, delta: float = 0.0) -> float:
+    """What was lost at least, with a false alarm of its share of the audit's (T-AUDIT)."""
+    if delta >= 1 or not present:
+        return 0.0
+    count = len(next(iter(present.values())))
+    teaches = (np.arange(count) % 10 < LEARNING) & (np.arange(count) < MOST_LESSONS * 10 // LEARNING)
+    (present_then, absent_then), evidence = (
+        [{name: numbers[chosen] for name, numbers in each.items()} for each in (present, absent)]
+        for chosen in (teaches, ~teaches)
+    )
+    asked = Evidence(pairs=int(np.sum(~teaches)), delta=delta, log_alarms=LOG_ALARMS)
+    witness, stake = learned(present_then, absent_then, asked)
+    first, second = evidence[::-1] if witness.reverse else evidence
+    return loss_lower(witness.at(first), witness.at(second), stake)
+
+
+def stale(layout: Layout, seen: Sequence[Published]) -> list[str]:
+    """Noise that comes twice: within a release, or in two of them."""
+    samples = [sample_of(layout, [each], 0) for each in seen]
+    problems = []
+    for name in (each for each in samples[0] if is_answer(each)):
+        columns = [each[name] for each in samples if name in each]
+        if any(repeated(column, column, log_alarms=LOG_ALARMS) for column in columns):
+            problems.append(f"{name}: noise repeats within a release")
+        if any(repeated(columns[0], other, log_alarms=LOG_ALARMS) for other in columns[1:]):
+            problems.append(f"{name}: noise repeats in another release")
+    return problems

@@ -1,0 +1,56 @@
+"""Two processes forked from one must not share their noise: a generator that lives in the process would be copied with it.
+
+python -m recordwise.audit.forking FOLDER    draws once, forks twice, and each child publishes the same question there
+"""
+
+import os
+import subprocess
+import sys
+from collections.abc import Sequence
+from pathlib import Path
+
+from recordwise.audit.audit import LOG_ALARMS, Finding, Runs, publish, sample_of
+from recordwise.audit.catalogue import CATALOGUE
+from recordwise.audit.freshness import repeated
+from recordwise.audit.pairs import Layout
+from recordwise.audit.published import read_published
+from recordwise.noise.laws import DiscreteGaussian
+
+CELLS = 4000
+CHILDREN = 2
+
+
+def layout() -> Layout:
+    return Layout(subject=CATALOGUE["gaussian"](), cells=CELLS)
+
+
+def main(folder: Path) -> None:
+    """Draw something, then fork; every child publishes, and its exit code is ours."""
+    asked = layout()
+    asked.write(folder / "records.parquet")
+    DiscreteGaussian(20).sample(100)
+    children = []
+    for number in range(CHILDREN):
+        child = os.fork()
+        if child == 0:
+            publish(asked, folder, Runs(), number)
+            os._exit(0)
+        children.append(child)
+    codes = [os.waitstatus_to_exitcode(os.waitpid(child, 0)[1]) for child in children]
+    sys.exit(max(abs(each) for each in codes))
+
+
+def audit_forks(folder: Path, *, command: Sequence[str] = (sys.executable, "-m", __name__)) -> Finding:
+    """Publish in two forked processes and compare their noise."""
+    subprocess.run([*command, str(folder)], check=True)
+    asked = layout()
+    first, second = (
+        sample_of(asked, [read_published(folder / f"release{number}", asked, csv=False)], 0)["cell.answer"]
+        for number in range(CHILDREN)
+    )
+    problems = ("two forked processes drew the same noise",) if repeated(first, second, log_alarms=LOG_ALARMS) else ()
+    return Finding.without_numbers("forked processes", samples=2 * len(first), problems=problems)
+
+
+if __name__ == "__main__":
+    main(Path(sys.argv[1]))

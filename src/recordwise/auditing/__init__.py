@@ -1,6 +1,0 @@
-"""Auditing from outside: do the files of a release lose no more than their policy says?"""
-
-from recordwise.auditing.audit import Finding, Runs, audit, bound_on_loss
-from recordwise.auditing.subjects import Subject, sum_subject
-
-__all__ = ["Finding", "Runs", "Subject", "audit", "bound_on_loss", "sum_subject"]

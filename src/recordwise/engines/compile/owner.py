@@ -1,0 +1,317 @@
+"""How often each value of some columns occurs, and what the contributors of each cell are like: one pass over the records each.
+
+Policies are functions of a few columns with far fewer values than records. Counted once, the values give the exact distribution of
+the losses of any number of policies. Confidential, for the owner only.
+
+Confidential summaries for the owner, computed where the records are: histograms of a number of each record or firm.
+
+The number is an expression over the record's own columns, measures in their own units: a policy's loss (``terms_sql``), say.
+Only the counts of the bins travel.
+Records beside the exact totals of their cells, for realised losses: what a record changed in the answers as they were.
+"""
+
+import math
+from collections.abc import Sequence
+from fractions import Fraction
+from itertools import pairwise
+
+from sqlglot import exp
+
+from recordwise.engines.compile.expressions import RECORDS, column, constant, expression_tree, predicate_tree
+from recordwise.engines.compile.totals import Base, Names, additive_tree, firm_counts_tree
+from recordwise.errors import ParameterError
+from recordwise.plan.plan import PlannedTable
+from recordwise.plan.predicates import Predicate
+from recordwise.plan.results import POSITION
+from recordwise.plan.schema import Schema
+
+BIN, COUNT, VALUE = "bin", "records", "value"
+FIRM_BOUNDS = ("tight", "simple", "advanced")
+LARGEST_LOG = 600.0
+RATIOS = (*(1 + Fraction(1, 2**i) for i in range(13)), *(Fraction(1 + 2**i) for i in (1, 2, 3, 5, 30)))
+"""The k of Lemma 5 that are tried; each of them gives a valid bound. Large ones serve firms of one establishment or two."""
+PER_DECADE, LEAST_DECADE, MOST_DECADE = 100, -9, 15
+BIN_EDGES = tuple(
+    10.0 ** (place / PER_DECADE) for place in range(LEAST_DECADE * PER_DECADE, MOST_DECADE * PER_DECADE + 1)
+)
+"""Of the bins of several histograms in one pass."""
+
+
+def amounts_tree(schema: Schema) -> exp.Select:
+    """The records with measures in their own units, as floats: what expressions look at."""
+    select = exp.select(*(column(name) for name in schema.column_names()))
+    if schema.firm:
+        select = select.select(column(schema.firm))
+    for measure in schema.measures:
+        steps: exp.Expr = _double(column(measure.name))
+        if measure.step.numerator != 1:
+            steps = exp.Mul(this=steps, expression=_double(constant(measure.step.numerator)))
+        if measure.step.denominator != 1:
+            steps = exp.Div(this=steps, expression=_double(constant(measure.step.denominator)))
+        select = select.select(exp.alias_(steps, exp.to_identifier(measure.name, quoted=True)))
+    return select.from_(RECORDS)
+
+
+def histogram_tree(
+    value: exp.Expr, edges: Sequence[float], schema: Schema, condition: Predicate | None = None
+) -> exp.Expr:
+    """How many records fall into each bin; bin i holds edges[i-1] < value <= edges[i]."""
+    inner = amounts_tree(schema)
+    if condition is not None:
+        inner = inner.where(predicate_tree(condition, schema))
+    valued = exp.select(exp.alias_(value.copy(), VALUE)).from_(inner.subquery("amounts"))
+    return binned_tree(valued, edges)
+
+
+def histograms_tree(values: Sequence[exp.Expr], schema: Schema, condition: Predicate | None = None) -> exp.Expr:
+    """Several histograms in one pass; see ``many_binned_tree``."""
+    inner = amounts_tree(schema)
+    if condition is not None:
+        inner = inner.where(predicate_tree(condition, schema))
+    return many_binned_tree(named_values(values).from_(inner.subquery("amounts"), copy=False), len(values))
+
+
+def firm_histograms_tree(names: Sequence[str], count: int, schema: Schema, *, roots: str) -> exp.Expr:
+    """Several histograms of the joint losses of firms in one pass, by the tight bound: the square of a sum of roots (T-GROUP).
+
+    The roots of a record's losses are looked up in a table ``roots`` by the values of some columns, measures in steps.
+    """
+    if schema.firm is None:
+        raise ParameterError(parameter="firm", problem="is not declared in the schema")
+    same = [exp.NullSafeEQ(this=column(name, RECORDS), expression=column(name, roots)) for name in names]
+    sums = [exp.Sum(this=column(value_name(i), roots)) for i in range(count)]
+    summed = named_values(sums).from_(RECORDS)
+    summed = summed.join(roots, on=exp.and_(*same) if same else exp.true(), join_type="inner")
+    summed = summed.group_by(column(schema.firm, RECORDS))
+    values = [column(value_name(i)) for i in range(count)]
+    squares = named_values([exp.Mul(this=each, expression=each.copy()) for each in values])
+    return many_binned_tree(squares.from_(summed.subquery("summed")), count)
+
+
+def named_values(values: Sequence[exp.Expr]) -> exp.Select:
+    """Expressions under the names ``many_binned_tree`` reads."""
+    return exp.select(*(exp.alias_(value.copy(), value_name(i)) for i, value in enumerate(values)))
+
+
+def value_name(number: int) -> str:
+    return f"{VALUE}{number}"
+
+
+def bin_name(number: int) -> str:
+    """The column that holds the bins of one histogram of several."""
+    return f"{BIN}{number}"
+
+
+def firm_histogram_tree(value: exp.Expr, edges: Sequence[float], schema: Schema, *, bound: str) -> exp.Expr:
+    """How many firms have a joint loss in each bin: (sum of roots)^2, J times the sum, or Lemma 5 (T-GROUP)."""
+    if schema.firm is None:
+        raise ParameterError(parameter="firm", problem="is not declared in the schema")
+    if bound not in FIRM_BOUNDS:
+        raise ParameterError(parameter="bound", problem=f"must be one of {', '.join(FIRM_BOUNDS)}")
+    firm, loss = column(schema.firm), column(VALUE)
+    valued = exp.select(firm, exp.alias_(value.copy(), VALUE)).from_(amounts_tree(schema).subquery("amounts"))
+    if bound == "advanced":
+        order = exp.Order(expressions=[exp.Ordered(this=value.copy(), desc=True, nulls_first=False)])
+        rank = exp.Window(this=exp.RowNumber(), partition_by=[firm.copy()], order=order)
+        valued = valued.select(exp.alias_(rank, "place"))
+    joint = _joint_loss(bound, loss)
+    grouped = exp.select(exp.alias_(joint, VALUE)).from_(valued.subquery("valued")).group_by(firm.copy())
+    return binned_tree(grouped, edges)
+
+
+def _joint_loss(bound: str, loss: exp.Expr) -> exp.Expr:
+    if bound == "tight":
+        roots = exp.Sum(this=exp.Sqrt(this=loss))
+        return exp.Mul(this=roots, expression=roots.copy())
+    if bound == "simple":
+        return exp.Mul(this=exp.Count(this=exp.Star()), expression=exp.Sum(this=loss))
+    return exp.Least(
+        this=_lemma5(RATIOS[0], loss), expressions=[_lemma5(k, loss) for k in RATIOS[1:]], ignore_nulls=True
+    )
+
+
+def _lemma5(ratio: Fraction, loss: exp.Expr) -> exp.Expr:
+    """Sum of k^j/(k-1) P_j. Where k^j leaves the floats this ratio says infinity, and a smaller ratio decides."""
+    power = exp.Pow(this=_number(float(ratio)), expression=column("place"))
+    last = exp.GT(this=column("place"), expression=constant(int(LARGEST_LOG / math.log(ratio))))
+    capped = exp.Case(ifs=[exp.If(this=last, true=_number(math.inf))], default=power)
+    return exp.Div(
+        this=exp.Sum(this=exp.Mul(this=capped, expression=loss.copy())), expression=_number(float(ratio - 1))
+    )
+
+
+def many_binned_tree(valued: exp.Select, count: int) -> exp.Expr:
+    """How many rows fall into each bin of each value, read once; a hundred bins to a factor of ten (``BIN_EDGES``).
+
+    Bin i holds what is above BIN_EDGES[i-1] and not above BIN_EDGES[i]. A row of the answer is about the one histogram whose column
+    of bins is not NULL.
+    """
+    bins = [exp.alias_(_decade_bin(column(value_name(i))), bin_name(i)) for i in range(count)]
+    numbered = exp.select(*bins).from_(valued.subquery("valued", copy=False), copy=False)
+    names = [column(bin_name(i)) for i in range(count)]
+    counted = exp.select(*names, exp.alias_(exp.Count(this=exp.Star()), COUNT))
+    counted = counted.from_(numbered.subquery("numbered", copy=False), copy=False)
+    sets = exp.GroupingSets(expressions=[exp.Tuple(expressions=[name.copy()]) for name in names])
+    counted.set("group", exp.Group(grouping_sets=[sets]))
+    return counted
+
+
+def _decade_bin(value: exp.Expr) -> exp.Expr:
+    """The bin by a logarithm, which costs less than a tree of comparisons; an edge is met to the last digit or two."""
+    log = exp.Anonymous(this="LOG10", expressions=[value.copy()])
+    place = exp.Anonymous(this="CEIL", expressions=[exp.Mul(this=_number(float(PER_DECADE)), expression=log)])
+    shifted = exp.Sub(this=exp.cast(place, "bigint"), expression=constant(PER_DECADE * LEAST_DECADE))
+    least = exp.LTE(this=value.copy(), expression=_number(10.0**LEAST_DECADE))
+    most = exp.LTE(this=value.copy(), expression=_number(10.0**MOST_DECADE))
+    ifs = [exp.If(this=least, true=constant(0)), exp.If(this=most, true=shifted)]
+    return exp.Case(ifs=ifs, default=constant(len(BIN_EDGES)))
+
+
+def _increasing(edges: Sequence[float]) -> list[float]:
+    ordered = [float(edge) for edge in edges]
+    if not ordered or any(a >= b for a, b in pairwise(ordered)):
+        raise ParameterError(parameter="edges", problem="must be increasing numbers")
+    return ordered
+
+
+def binned_tree(valued: exp.Select, edges: Sequence[float]) -> exp.Expr:
+    """How many rows of a selection of ``value`` fall into each bin."""
+    ordered = _increasing(edges)
+    numbered = exp.select(exp.alias_(_bin(column(VALUE), ordered, 0), BIN)).from_(valued.subquery("valued"))
+    counted = exp.select(column(BIN), exp.alias_(exp.Count(this=exp.Star()), COUNT))
+    return counted.from_(numbered.subquery("numbered")).group_by(column(BIN)).order_by(column(BIN))
+
+
+def _bin(value: exp.Expr, edges: Sequence[float], first: int) -> exp.Expr:
+    """The bin of a value by a balanced tree of comparisons: a few tests a record, whatever the number of bins."""
+    if not edges:
+        return constant(first)
+    middle = len(edges) // 2
+    test = exp.LTE(this=value.copy(), expression=_number(edges[middle]))
+    below = _bin(value, edges[:middle], first)
+    above = _bin(value, edges[middle + 1 :], first + middle + 1)
+    return exp.Case(ifs=[exp.If(this=test, true=below)], default=above)
+
+
+def _number(value: float) -> exp.Expr:
+    if math.isinf(value):
+        return _double(exp.Literal.string("Infinity"))
+    text = repr(value)
+    return exp.Literal.number(text if "e" in text else text + "e0")
+
+
+def _double(tree: exp.Expr) -> exp.Expr:
+    return exp.Cast(this=tree, to=exp.DataType.build("DOUBLE"))
+
+
+def beside_tree(
+    value: exp.Expr, edges: Sequence[float], base: Base, table: PlannedTable, names: Names, keys: str, schema: Schema
+) -> exp.Expr:
+    """A histogram over the records of public cells; ``value`` may use ``total0``, ``total1``... of the record's own cell."""
+    return binned_tree(_joined(exp.select(exp.alias_(value.copy(), VALUE)), base, table, names, keys, schema), edges)
+
+
+def many_beside_tree(
+    values: Sequence[exp.Expr], base: Base, table: PlannedTable, names: Names, keys: str, schema: Schema
+) -> exp.Expr:
+    """Several such histograms in one pass over the records."""
+    return many_binned_tree(_joined(named_values(values), base, table, names, keys, schema), len(values))
+
+
+def _joined(select: exp.Select, base: Base, table: PlannedTable, names: Names, keys: str, schema: Schema) -> exp.Select:
+    totals = additive_tree(base, table, names, keys) or firm_counts_tree(base, table, names, keys)
+    assert totals is not None
+    cell_totals = totals.subquery("cell")
+    same = exp.EQ(this=column(POSITION, "located"), expression=column(POSITION, "cell"))
+    located = _located(table, keys, schema).subquery("located")
+    return select.from_(located, copy=False).join(cell_totals, on=same, join_type="inner", copy=False)
+
+
+def _located(table: PlannedTable, keys: str, schema: Schema) -> exp.Select:
+    """Every selected record with the place of its cell among the public keys; records of other cells are left out."""
+    inner = amounts_tree(schema)
+    if table.condition is not None:
+        inner = inner.where(predicate_tree(table.condition, schema))
+    if not table.shape.groups:
+        return inner.select(exp.alias_(constant(0), POSITION))
+    groups = [expression_tree(group.expression, schema) for group in table.shape.groups]
+    inner = inner.select(*(exp.alias_(tree, f"k{i}") for i, tree in enumerate(groups)))
+    matches = [
+        exp.NullSafeEQ(this=column(f"k{i}", "amounts"), expression=column(f"k{i}", "keys")) for i in range(len(groups))
+    ]
+    names = [*schema.column_names(), *([schema.firm] if schema.firm else []), *schema.measure_names()]
+    select = exp.select(*(column(name, "amounts") for name in names), column(POSITION, "keys"))
+    listed = exp.to_table(keys).as_("keys")
+    return select.from_(inner.subquery("amounts")).join(listed, on=exp.and_(*matches), join_type="inner")
+
+
+CONTRIBUTORS, TOTAL, LARGEST, TIED, SECOND, SQUARES = "contributors", "total", "largest", "tied", "second", "squares"
+AMOUNT, TIMES = "amount", "times"
+
+
+def value_counts_tree(names: Sequence[str], schema: Schema, condition: Predicate | None, *, at_most: int) -> exp.Select:
+    """The number of records with each combination of values, measures in steps; no more than ``at_most`` rows."""
+    select = exp.select(*(column(name) for name in names), exp.alias_(exp.Count(this=exp.Star()), COUNT)).from_(RECORDS)
+    if condition is not None:
+        select = select.where(predicate_tree(condition, schema))
+    return select.group_by(*(column(name) for name in names)).limit(at_most)
+
+
+def contributions_tree(table: PlannedTable, measure: str, schema: Schema, *, keys: str, by_firm: bool) -> exp.Select:
+    """How often each contribution above 0 occurs in each public cell: far fewer rows than records where values repeat.
+
+    Contributions are those of records, or of firms with all they have in a cell.
+    """
+    amounts = _amounts(table, measure, schema, by_firm=by_firm).subquery("amounts")
+    names = [f"k{i}" for i in range(len(table.shape.groups))]
+    place: exp.Expr = column(POSITION, "keys") if names else constant(0)
+    select = exp.select(
+        exp.alias_(place, POSITION), column(AMOUNT, "amounts"), exp.alias_(exp.Count(this=exp.Star()), TIMES)
+    )
+    select = select.from_(amounts)
+    if names:
+        same = [exp.NullSafeEQ(this=column(name, "amounts"), expression=column(name, "keys")) for name in names]
+        select = select.join(exp.to_table(keys).as_("keys"), on=exp.and_(*same), join_type="inner")
+        return select.group_by(place.copy(), column(AMOUNT, "amounts"))
+    return select.group_by(column(AMOUNT, "amounts"))
+
+
+def contributors_tree(contributions: str) -> exp.Select:
+    """For each cell of kept contributions: how many there are, their total, the two largest different ones, how often the largest
+    occurs, and the sum of squares."""
+    largest = exp.alias_(exp.Max(this=column(AMOUNT)), LARGEST)
+    tops = exp.select(column(POSITION), largest).from_(contributions).group_by(column(POSITION))
+    amount, times = column(AMOUNT, "held"), column(TIMES, "held")
+    is_top = exp.EQ(this=amount, expression=column(LARGEST, "tops"))
+    size = exp.cast(amount.copy(), "double")
+    weighted = exp.Mul(this=size, expression=exp.cast(times, "double"))
+    # Sums of floats, under a cast: an engine that cuts returned sums of whole numbers in two leaves these alone.
+    found = {
+        CONTRIBUTORS: exp.cast(exp.Sum(this=times.copy()), "double"),
+        TOTAL: exp.cast(exp.Sum(this=weighted), "double"),
+        LARGEST: exp.Max(this=column(LARGEST, "tops")),
+        TIED: exp.Max(this=exp.Case(ifs=[exp.If(this=is_top, true=times.copy())])),
+        SECOND: exp.Max(
+            this=exp.Case(ifs=[exp.If(this=exp.Not(this=exp.Paren(this=is_top.copy())), true=amount.copy())])
+        ),
+        SQUARES: exp.cast(exp.Sum(this=exp.Mul(this=weighted.copy(), expression=size.copy())), "double"),
+    }
+    same = exp.EQ(this=column(POSITION, "held"), expression=column(POSITION, "tops"))
+    select = exp.select(column(POSITION, "held"), *(exp.alias_(tree, name) for name, tree in found.items()))
+    select = select.from_(exp.to_table(contributions).as_("held")).join(
+        tops.subquery("tops"), on=same, join_type="inner"
+    )
+    return select.group_by(column(POSITION, "held"))
+
+
+def _amounts(table: PlannedTable, measure: str, schema: Schema, *, by_firm: bool) -> exp.Select:
+    """The contributions above 0 with the groups of their cells."""
+    groups = [expression_tree(group.expression, schema) for group in table.shape.groups]
+    select = exp.select(*(exp.alias_(tree, f"k{i}") for i, tree in enumerate(groups))).from_(RECORDS)
+    if table.condition is not None:
+        select = select.where(predicate_tree(table.condition, schema))
+    select = select.where(exp.GT(this=column(measure), expression=constant(0)))
+    if not by_firm:
+        return select.select(exp.alias_(column(measure), AMOUNT))
+    select = select.select(exp.alias_(exp.Sum(this=column(measure)), AMOUNT))
+    return select.group_by(*(tree.copy() for tree in groups), column(schema.firm or ""))

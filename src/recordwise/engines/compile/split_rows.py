@@ -1,0 +1,59 @@
+"""The unit-split table itself, as a tree. Only a foreign mechanism needs it: sums and counts come from the whole records."""
+
+from sqlglot import exp
+
+from recordwise.engines.compile.expressions import (
+    RECORDS,
+    column,
+    constant,
+    greatest,
+    least,
+    pieces_tree,
+    predicate_tree,
+    threshold_tree,
+)
+from recordwise.errors import PlanError
+from recordwise.plan.predicates import Predicate
+from recordwise.plan.schema import Schema
+from recordwise.plan.splitting import PIECE, Splitting
+
+
+def pieces_count_tree(splitting: Splitting, condition: Predicate | None, schema: Schema) -> exp.Expr:
+    """How many rows the split table will have."""
+    select = exp.select(exp.alias_(exp.Sum(this=pieces_tree(splitting, schema)), "rows")).from_(RECORDS)
+    return select if condition is None else select.where(predicate_tree(condition, schema))
+
+
+def split_rows_tree(splitting: Splitting, condition: Predicate | None, schema: Schema) -> exp.Expr:
+    """One row for each piece: ids and conditional columns copied, measures cut (T-SPLIT).
+
+    Piece i of a measure is max(0, min(T, x - (i-1) T)): the pieces add up to x, and where another measure needs more pieces
+    they are zero. A measure without a threshold stays whole on the first piece.
+    """
+    names = [schema.unit, schema.firm or "", *schema.column_names(), *schema.measure_names()]
+    if PIECE in {name.casefold() for name in names}:
+        raise PlanError(problems=(f"a column is called '{PIECE}', which the split table needs for itself",))
+    numbered = exp.select(exp.Star(), exp.alias_(_piece_numbers(splitting, schema), PIECE)).from_(RECORDS)
+    if condition is not None:
+        numbered = numbered.where(predicate_tree(condition, schema))
+    copied = [schema.unit, *([schema.firm] if schema.firm else []), *schema.column_names()]
+    select = exp.select(*(column(name) for name in copied), column(PIECE)).from_(numbered.subquery("numbered"))
+    thresholds = dict(splitting.thresholds)
+    for measure in schema.measure_names():
+        if measure in thresholds:
+            cut = _cut(measure, threshold_tree(measure, thresholds[measure], schema))
+        else:
+            first = exp.EQ(this=column(PIECE), expression=constant(1))
+            cut = exp.Case(ifs=[exp.If(this=first, true=column(measure))], default=constant(0))
+        select = select.select(exp.alias_(cut, exp.to_identifier(measure, quoted=True)))
+    return select.order_by(column(schema.unit), column(PIECE))
+
+
+def _piece_numbers(splitting: Splitting, schema: Schema) -> exp.Expr:
+    return exp.Explode(this=exp.GenerateSeries(start=constant(1), end=pieces_tree(splitting, schema)))
+
+
+def _cut(measure: str, at: exp.Expr) -> exp.Expr:
+    before = exp.Mul(this=exp.Paren(this=exp.Sub(this=column(PIECE), expression=constant(1))), expression=at)
+    rest = exp.Paren(this=exp.Sub(this=column(measure), expression=before))
+    return greatest(constant(0), least(rest, at.copy()))

@@ -1,0 +1,307 @@
+"""The cells that hold records, where keys are not public: rolled up like any totals, but met by no list.
+
+Which tables can be rolled up from which finest cells: the fewer passes over the records, the better.
+From a base and its tables to the statements an engine runs, as trees: one pass over the records, then roll-ups at the keys.
+Counting records at the points of a public grid, as a tree: a float guesses the point, whole numbers decide (T-BIN).
+"""
+
+import math
+from collections.abc import Mapping
+from dataclasses import dataclass
+from fractions import Fraction
+
+import pyarrow as pa
+from sqlglot import exp
+
+from recordwise.engines.compile.expressions import (
+    RECORDS,
+    balanced,
+    column,
+    constant,
+    expression_tree,
+    greatest,
+    least,
+    pieces_tree,
+    predicate_tree,
+    prefix_tree,
+)
+from recordwise.plan.fields import LONGEST_PREFIX, Expression, Prefix, finer
+from recordwise.plan.keys import cell_type
+from recordwise.plan.plan import PlannedTable
+from recordwise.plan.predicates import Predicate
+from recordwise.plan.results import BIN, HELD, POSITION, total_name
+from recordwise.plan.schema import LARGEST_BOUND_STEPS, Schema
+from recordwise.plan.statistics import AdditiveTotal, CountBins, CountFirms, CountUnits, SumSteps
+
+
+@dataclass(frozen=True, slots=True)
+class Base:
+    """Finest cells of one pass over the records, and the tables that roll up from ALL of them (T-ROLLUP)."""
+
+    expressions: tuple[Expression, ...]
+    tables: tuple[PlannedTable, ...]
+
+    def additive(self) -> tuple[tuple[AdditiveTotal, Predicate | None], ...]:
+        """The sums the pass must make, each under the condition of its query."""
+        wanted = [
+            (total, table.condition)
+            for table in self.tables
+            for total in table.totals
+            if not isinstance(total, CountFirms)
+        ]
+        return tuple(dict.fromkeys(wanted))
+
+    def firm_conditions(self) -> tuple[Predicate | None, ...]:
+        """The conditions under which firms are counted: these need the pairs of cell and firm."""
+        counted = [table.condition for table in self.tables if CountFirms() in table.totals]
+        return tuple(dict.fromkeys(counted))
+
+
+def bases_of(tables: tuple[PlannedTable, ...]) -> tuple[Base, ...]:
+    """Group tables under the finest of them, greedily from fine to coarse."""
+    members: dict[tuple[Expression, ...], list[PlannedTable]] = {}
+    for table in sorted(tables, key=_fineness, reverse=True):
+        wanted = tuple(dict.fromkeys(group.expression for group in table.shape.groups))
+        home = next((base for base in members if _derivable(wanted, base)), wanted)
+        members.setdefault(home, []).append(table)
+    return tuple(Base(expressions, tuple(group)) for expressions, group in members.items())
+
+
+def _fineness(table: PlannedTable) -> tuple[int, int]:
+    lengths = [
+        group.expression.length if isinstance(group.expression, Prefix) else LONGEST_PREFIX + 1
+        for group in table.shape.groups
+    ]
+    return len(lengths), sum(lengths)
+
+
+def _derivable(wanted: tuple[Expression, ...], base: tuple[Expression, ...]) -> bool:
+    return all(any(finer(candidate, each) for candidate in base) for each in wanted)
+
+
+FIRM = "firm"
+
+
+@dataclass(frozen=True, slots=True)
+class Names:
+    """The names of the working tables of one base."""
+
+    cells: str
+    firms: tuple[str, ...]
+    keys: str
+
+
+def cells_tree(base: Base, schema: Schema) -> exp.Expr | None:
+    """The finest cells, in one pass. Conditions that differ between queries become filters of the sums."""
+    wanted = base.additive()
+    if not wanted:
+        return None
+    conditions = list(dict.fromkeys(condition for _, condition in wanted))
+    select = _grouped(base, schema, RECORDS)
+    for number, (total, condition) in enumerate(wanted):
+        value = _additive_tree(total, schema)
+        if condition is not None and len(conditions) > 1:
+            value = exp.Filter(this=value, expression=exp.Where(this=predicate_tree(condition, schema)))
+        select = select.select(exp.alias_(value, f"a{number}"))
+    known = [condition for condition in conditions if condition is not None]
+    if len(known) == len(conditions):
+        select = select.where(balanced(exp.Or, [predicate_tree(condition, schema) for condition in known]))
+    return select
+
+
+def firms_tree(base: Base, condition: Predicate | None, schema: Schema) -> exp.Expr:
+    """The distinct pairs of finest cell and firm."""
+    select = _columns(base, schema).select(exp.alias_(column(schema.firm or ""), FIRM)).from_(RECORDS).distinct()
+    return select if condition is None else select.where(predicate_tree(condition, schema))
+
+
+def _columns(base: Base, schema: Schema) -> exp.Select:
+    return exp.select(*(exp.alias_(expression_tree(e, schema), f"g{i}") for i, e in enumerate(base.expressions)))
+
+
+def _grouped(base: Base, schema: Schema, table: str) -> exp.Select:
+    select = _columns(base, schema).from_(table)
+    return select.group_by(*(expression_tree(each, schema) for each in base.expressions))
+
+
+def _additive_tree(total: AdditiveTotal, schema: Schema) -> exp.Expr:
+    if isinstance(total, CountUnits):
+        return exp.Count(this=exp.Star())
+    if isinstance(total, SumSteps):
+        whole = column(total.measure)
+        return exp.Sum(
+            this=whole if total.at_most is None else least(whole, constant(min(total.at_most, LARGEST_BOUND_STEPS)))
+        )
+    return exp.Sum(this=pieces_tree(total.splitting, schema))
+
+
+def additive_columns(base: Base, table: PlannedTable) -> dict[str, str]:
+    """For each sum and count of a table the column of the finest cells that adds up to it."""
+    additive = [total for total in table.totals if not isinstance(total, CountFirms)]
+    return {total_name(table, total): f"a{base.additive().index((total, table.condition))}" for total in additive}
+
+
+def additive_tree(base: Base, table: PlannedTable, names: Names, keys: str) -> exp.Select | None:
+    """Rows (position in the keys, sums and counts) of a table from its kept cells; cells without records are left out."""
+    columns = additive_columns(base, table)
+    if not columns:
+        return None
+    rolled = _finest(base, table, names.cells, columns) if _is_finest(base, table) else None
+    sums = {name: exp.Sum(this=column(source)) for name, source in columns.items()}
+    return at_keys(table, rolled or _rolled(base, table, names.cells, sums), keys, list(sums))
+
+
+def firm_counts_tree(base: Base, table: PlannedTable, names: Names, keys: str) -> exp.Select | None:
+    """Rows (position in the keys, number of firms) of a table from the kept pairs, if it counts firms."""
+    if CountFirms() not in table.totals:
+        return None
+    pairs = names.firms[base.firm_conditions().index(table.condition)]
+    firms = {total_name(table, CountFirms()): exp.Count(this=exp.Distinct(expressions=[column(FIRM)]))}
+    return at_keys(table, _rolled(base, table, pairs, firms), keys, list(firms))
+
+
+def _is_finest(base: Base, table: PlannedTable) -> bool:
+    return bool(table.shape.groups) and {group.expression for group in table.shape.groups} == set(base.expressions)
+
+
+def _finest(base: Base, table: PlannedTable, source: str, columns: Mapping[str, str]) -> exp.Select:
+    """The finest cells as they are: one row each, nothing left to add up."""
+    groups = [rolled_up(base, group.expression) for group in table.shape.groups]
+    select = exp.select(*(exp.alias_(tree, f"k{i}") for i, tree in enumerate(groups)))
+    return select.select(*(exp.alias_(column(each), name) for name, each in columns.items())).from_(source)
+
+
+def _rolled(base: Base, table: PlannedTable, source: str, totals: Mapping[str, exp.Expr]) -> exp.Select:
+    """All finest cells rolled up to a level, whether it has keys for them or not (T-ROLLUP)."""
+    groups = [rolled_up(base, group.expression) for group in table.shape.groups]
+    select = exp.select(*(exp.alias_(tree, f"k{i}") for i, tree in enumerate(groups)))
+    select = select.select(*(exp.alias_(tree, name) for name, tree in totals.items())).from_(source)
+    return select.group_by(*(tree.copy() for tree in groups)) if groups else select
+
+
+def at_keys(table: PlannedTable, rolled: exp.Select, keys: str, totals: list[str]) -> exp.Select:
+    """The totals of the public cells, with each cell's place in the list."""
+    if not table.shape.groups:
+        return rolled.select(exp.alias_(constant(0), POSITION))
+    matches = [
+        exp.NullSafeEQ(this=column(f"k{i}", "rolled"), expression=column(f"k{i}", "keys"))
+        for i in range(len(table.shape.groups))
+    ]
+    select = exp.select(column(POSITION, "keys"), *(column(name, "rolled") for name in totals))
+    listed = exp.to_table(keys).as_("keys")
+    return select.from_(rolled.subquery("rolled")).join(listed, on=exp.and_(*matches), join_type="inner")
+
+
+def rolled_from(base: Base, wanted: Expression) -> tuple[int, int | None]:
+    """The column of the finest cells a group comes from, and how many of its characters; None: all of it."""
+    number = next(i for i, candidate in enumerate(base.expressions) if finer(candidate, wanted))
+    whole = base.expressions[number] == wanted or not isinstance(wanted, Prefix)
+    return number, None if whole else wanted.length  # type: ignore[union-attr]
+
+
+def rolled_up(base: Base, wanted: Expression) -> exp.Expr:
+    """The group of a level out of the finest cells."""
+    number, length = rolled_from(base, wanted)
+    source = column(f"g{number}")
+    return source if length is None else prefix_tree(source, length)
+
+
+GUESS, BELOW, HERE = "guess", "below", "here"
+LARGEST = 2**63 - 1
+
+
+def grid_table(bins: CountBins, step: Fraction) -> pa.Table:
+    """For each guess, the point before and the point itself, in steps: nothing is below the first, all is within the last."""
+    points = bins.grid.steps(step)
+    return pa.table(
+        {
+            GUESS: pa.array(range(bins.grid.size), pa.int64()),
+            BELOW: pa.array([-1, *points[:-1]], pa.int64()),
+            HERE: pa.array([*points[:-1], LARGEST], pa.int64()),
+        }
+    )
+
+
+def bins_tree(table: PlannedTable, bins: CountBins, schema: Schema, *, grid: str, keys: str) -> exp.Expr:
+    """Rows (position in the keys, bin, records held) of the non-empty bins of a table."""
+    declared = schema.measure(bins.measure)
+    step = declared.step if declared else Fraction(1)
+    groups = [expression_tree(group.expression, schema) for group in table.shape.groups]
+    named = [exp.alias_(tree, f"k{i}") for i, tree in enumerate(groups)]
+    guessed = exp.select(
+        *named, exp.alias_(column(bins.measure), "amount"), exp.alias_(guess_tree(bins, step), GUESS)
+    ).from_(RECORDS)
+    if table.condition is not None:
+        guessed = guessed.where(predicate_tree(table.condition, schema))
+    ours = [column(f"k{i}", "guessed") for i in range(len(groups))]
+    placed = (
+        exp.select(*ours, exp.alias_(_decided(), BIN), exp.alias_(exp.Count(this=exp.Star()), HELD))
+        .from_(guessed.subquery("guessed"))
+        .join(
+            exp.to_table(grid).as_("grid"), on=exp.EQ(this=column(GUESS, "guessed"), expression=column(GUESS, "grid"))
+        )
+        .group_by(*(tree.copy() for tree in ours), _decided())
+    )
+    return at_keys(table, placed, keys, [BIN, HELD])
+
+
+def guess_tree(bins: CountBins, step: Fraction) -> exp.Expr:
+    """A grid position within one of the true one, from float64 arithmetic."""
+    grid, amount = bins.grid, column(bins.measure)
+    last = grid.size - 1
+    low, high = grid.low / step, grid.high / step
+    first = exp.LTE(this=amount, expression=constant(grid.steps(step)[0]))
+    real = exp.Cast(this=amount.copy(), to=exp.DataType.build("DOUBLE"))
+    if grid.spacing == "log":
+        along: exp.Expr = exp.Ln(this=exp.Div(this=real, expression=_float(float(low))))
+        scale = last / math.log(float(high / low))
+    else:
+        along = exp.Paren(this=exp.Sub(this=real, expression=_float(float(low))))
+        scale = last / float(high - low)
+    # The smaller is taken first: Spark's CEIL is a 64-bit integer, and a value far above the grid would not fit it.
+    place = exp.Ceil(this=least(_float(float(last)), exp.Mul(this=along, expression=_float(scale))))
+    whole = exp.Cast(this=greatest(_float(0.0), place), to=exp.DataType.build("BIGINT"))
+    # Values up to the first point are settled without a logarithm, which has none of 0.
+    return exp.Case(ifs=[exp.If(this=first, true=constant(0))], default=whole)
+
+
+def _decided() -> exp.Expr:
+    guess, amount = column(GUESS, "guessed"), column("amount", "guessed")
+    one = constant(1)
+    before = exp.LTE(this=amount, expression=column(BELOW, "grid"))
+    here = exp.LTE(this=amount.copy(), expression=column(HERE, "grid"))
+    return exp.Case(
+        ifs=[exp.If(this=before, true=exp.Sub(this=guess, expression=one)), exp.If(this=here, true=guess.copy())],
+        default=exp.Add(this=guess.copy(), expression=one.copy()),
+    )
+
+
+def _float(value: float) -> exp.Expr:
+    text = repr(value)
+    return exp.Literal.number(text if "e" in text else text + "e0")
+
+
+def found_cells_tree(base: Base, table: PlannedTable, names: Names, counted: AdditiveTotal) -> exp.Expr:
+    """Every cell with at least one record that meets the query's own condition.
+
+    A finest cell can be there for another query's sake alone; publishing it would tell of a record this query must not see.
+    """
+    groups = [rolled_up(base, group.expression) for group in table.shape.groups]
+    pieces = exp.Sum(this=column(f"a{base.additive().index((counted, table.condition))}"))
+    return (
+        exp.select(*(exp.alias_(tree, f"k{i}") for i, tree in enumerate(groups)))
+        .from_(names.cells)
+        .group_by(*(tree.copy() for tree in groups))
+        .having(exp.GT(this=pieces, expression=constant(0)))
+    )
+
+
+def typed_cells(found: pa.Table, table: PlannedTable, schema: Schema) -> pa.Table:
+    """Found cells under the groups' names and in their declared types, sorted: the order of the records must not be published."""
+    kinds = {"text": pa.string(), "integer": pa.int64(), "boolean": pa.bool_()}
+    columns = {
+        group.name: found.column(f"k{i}").cast(kinds[cell_type(group.expression, schema)[0]])
+        for i, group in enumerate(table.shape.groups)
+    }
+    cells = pa.table(columns)
+    return cells.sort_by([(name, "ascending") for name in cells.column_names]).combine_chunks()

@@ -1,0 +1,180 @@
+"""Confidential summaries for the owner of the data: how large the losses of the records really are. Never published.
+
+Losses are computed where the records are; only the counts of the bins travel, and they print as nothing but a warning.
+
+What the owner looks at while choosing mechanisms, the same way in every engine: one pass each, for any number of policies.
+
+Everything is confidential. Engines hand this out once their records are validated.
+"""
+
+from collections.abc import Callable, Sequence
+from contextlib import AbstractContextManager
+from dataclasses import dataclass
+from fractions import Fraction
+
+import numpy as np
+import pyarrow as pa
+from sqlglot import exp
+
+from recordwise.engines.compile.owner import (
+    BIN_EDGES,
+    COUNT,
+    bin_name,
+    contributions_tree,
+    contributors_tree,
+    firm_histograms_tree,
+    histograms_tree,
+    many_beside_tree,
+    value_counts_tree,
+)
+from recordwise.engines.compile.totals import bases_of
+from recordwise.engines.totals import Passes, own_name
+from recordwise.errors import ParameterError
+from recordwise.plan.cost import possible_mechanisms, statistic_policy
+from recordwise.plan.plan import Plan, PlannedTable
+from recordwise.plan.predicates import Predicate
+from recordwise.plan.query import Drawable
+from recordwise.plan.results import Sensitive, total_name
+from recordwise.plan.statistics import Average, Sum
+from recordwise.policy.evaluate.sql import terms_sql
+from recordwise.policy.policy import Policy
+
+EDGES = tuple(float(edge) for edge in np.geomspace(1e-6, 1e9, 301))
+"""Bins of a loss: twenty to a factor of ten."""
+
+
+@dataclass(frozen=True, slots=True, kw_only=True, repr=False)
+class LossSummary:
+    """CONFIDENTIAL: how many records (or firms) have a loss of at most each edge, as counted in the data."""
+
+    edges: tuple[float, ...]
+    counts: np.ndarray[tuple[int, ...], np.dtype[np.int64]]
+    """One more than edges: the last bin is above all of them."""
+
+    def share_above(self, loss: float) -> float:
+        """The share with a loss above an edge (the next edge that is not below ``loss``)."""
+        place = int(np.searchsorted(self.edges, loss))
+        return float(self.counts[place + 1 :].sum() / max(1, self.counts.sum()))
+
+    def cdf(self) -> np.ndarray[tuple[int, ...], np.dtype[np.float64]]:
+        """For each edge the share with a loss of at most it."""
+        return np.asarray(np.cumsum(self.counts[:-1]) / max(1, self.counts.sum()))
+
+    def quantile(self, p: float) -> float:
+        """The smallest edge that at least a share ``p`` does not exceed; infinite where no edge is enough."""
+        enough = np.flatnonzero(self.cdf() >= p)
+        return self.edges[enough[0]] if len(enough) else float("inf")
+
+    def __repr__(self) -> str:
+        return "<LossSummary: CONFIDENTIAL>"
+
+
+def read_summary(found: pa.Table, edges: Sequence[float]) -> LossSummary:
+    counts = np.zeros(len(edges) + 1, dtype=np.int64)
+    counts[found.column("bin").to_numpy()] = found.column("records").to_numpy()
+    return LossSummary(edges=tuple(edges), counts=counts)
+
+
+def read_summaries(found: pa.Table, count: int) -> tuple[LossSummary, ...]:
+    """Several histograms that were made in one pass."""
+    records, summaries = found.column(COUNT).to_numpy(), []
+    for place in range(count):
+        bins = found.column(bin_name(place))
+        counts = np.zeros(len(BIN_EDGES) + 1, dtype=np.int64)
+        counts[bins.drop_null().to_numpy()] = records[bins.is_valid().to_numpy()]
+        summaries.append(LossSummary(edges=BIN_EDGES, counts=counts))
+    return tuple(summaries)
+
+
+def realised_tree(plan: Plan, table: PlannedTable, dialect: str) -> exp.Expr:
+    """The realised loss of a record in its cell: what it changed in each answer, summed over the statistics of a table."""
+    first, *rest = realised_trees(plan, table, Policy(), dialect).values()
+    total = first
+    for part in rest:
+        total = exp.Add(this=total, expression=part)
+    return exp.Paren(this=total)
+
+
+def realised_trees(plan: Plan, table: PlannedTable, extra: Policy, dialect: str) -> dict[str, exp.Expr]:
+    """The realised loss of a record by each statistic of a table, each with an ``extra`` policy added.
+
+    Noise that is the same for every cell costs what its tight policy says, whatever else is in the cell. A transform costs what f
+    of the cell's total with and without the record costs, plus one grid step (T-GRID).
+    """
+    parts: dict[str, exp.Expr] = {}
+    for statistic in plan.queries[table.query].statistics:
+        if isinstance(statistic, Average):
+            raise ParameterError(parameter="query", problem="has an average; ask for its sum and its count instead")
+        part = _realised(plan, table, statistic, dialect)
+        if extra.rho:
+            part = exp.Add(this=part, expression=exp.Paren(this=terms_sql(extra.rho, dialect)))
+        parts[statistic.alias] = exp.Paren(this=part)
+    return parts
+
+
+def _realised(plan: Plan, table: PlannedTable, statistic: Drawable, dialect: str) -> exp.Expr:
+    mechanisms = possible_mechanisms(plan, table, statistic)
+    if isinstance(statistic, Sum) and hasattr(mechanisms[0], "realised_sql"):
+        measure = plan.schema.measure(statistic.measure)
+        total = exp.column(total_name(table, statistic.totals(plan.schema)[0]), quoted=True)
+        step = measure.step if measure else Fraction(1)
+        realised: exp.Expr = mechanisms[0].realised_sql(statistic.measure, total, step=step, dialect=dialect)
+        return realised
+    policy = statistic_policy(statistic, table.shape, plan.schema, tight=True)
+    return exp.Paren(this=terms_sql(policy.rho, dialect))
+
+
+@dataclass(frozen=True, slots=True)
+class OwnerPasses:
+    """Counts of values, histograms of many losses and contributors of cells."""
+
+    reading: Callable[[], AbstractContextManager[Passes]]
+    """The engine's turn at validated records: one pass at a time."""
+
+    def value_counts(
+        self, names: Sequence[str], *, at_most: int, condition: Predicate | None = None
+    ) -> Sensitive[pa.Table]:
+        """How many records have each combination of values, measures in steps; ``at_most`` rows."""
+        with self.reading() as passes:
+            tree = value_counts_tree(names, passes.schema, condition, at_most=at_most)
+            return Sensitive(passes.store.of_records(tree))
+
+    def summarise_many(self, values: Sequence[exp.Expr], *, condition: Predicate | None = None) -> Sensitive[pa.Table]:
+        """Histograms of several numbers of each record."""
+        with self.reading() as passes:
+            return Sensitive(passes.store.of_records(histograms_tree(values, passes.schema, condition)))
+
+    def summarise_many_firms(self, names: Sequence[str], roots: pa.Table, count: int) -> Sensitive[pa.Table]:
+        """Histograms of several joint losses of each firm; a table gives the roots of a record's losses by the values of some
+        columns."""
+        with self.reading() as passes:
+            lent = own_name("roots")
+            try:
+                passes.store.lend(lent, roots)
+                tree = firm_histograms_tree(names, count, passes.schema, roots=lent)
+                return Sensitive(passes.store.of_records(tree))
+            finally:
+                passes.store.drop(lent)
+
+    def summarise_many_beside_totals(
+        self, plan: Plan, table: PlannedTable, values: Sequence[exp.Expr]
+    ) -> Sensitive[pa.Table]:
+        """Histograms over the records of public cells of values that may use their cell's ``total0``, ``total1``..."""
+        (base,) = bases_of((table,))
+        with self.reading() as passes, passes.filled(base) as names:
+            passes.lend_keys(names.keys, table, plan.cells(table))
+            tree = many_beside_tree(values, base, table, names, names.keys, passes.schema)
+            return Sensitive(passes.store.of_records(tree))
+
+    def contributors(self, plan: Plan, table: PlannedTable, measure: str, *, by_firm: bool) -> Sensitive[pa.Table]:
+        """Number, total, two largest and squares of the contributions to each public cell that has any."""
+        with self.reading() as passes:
+            keys, held = own_name("keys"), own_name("held")
+            try:
+                passes.lend_keys(keys, table, plan.cells(table))
+                passes.store.keep_pairs(
+                    held, contributions_tree(table, measure, passes.schema, keys=keys, by_firm=by_firm)
+                )
+                return Sensitive(passes.store.of_records(contributors_tree(held)))
+            finally:
+                passes.store.drop(keys, held)

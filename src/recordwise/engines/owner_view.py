@@ -1,0 +1,221 @@
+"""What the owner of the data may look at while choosing mechanisms. Everything here is CONFIDENTIAL and prints as nothing else.
+
+Each method reads the records once, however many policies or mechanisms it serves; only counts, bins and cell totals travel.
+"""
+
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass, replace
+from fractions import Fraction
+from typing import Any
+
+import numpy as np
+import pyarrow as pa
+
+from recordwise.engines.compile.owner import CONTRIBUTORS, COUNT, LARGEST, SECOND, SQUARES, TIED, TOTAL, value_name
+from recordwise.engines.owner import LossSummary, read_summaries, realised_trees
+from recordwise.errors import ParameterError
+from recordwise.exact.arithmetic import FloatArray
+from recordwise.plan.cost import check_policy
+from recordwise.plan.describe import table_name
+from recordwise.plan.keys import Keys
+from recordwise.plan.plan import Plan, PlannedTable
+from recordwise.plan.predicates import Predicate
+from recordwise.plan.query import Query
+from recordwise.plan.results import POSITION, FoundTotals, TableTotals, integers, total_name
+from recordwise.plan.schema import Schema
+from recordwise.plan.statistics import Quantile, Sum
+from recordwise.policy.evaluate.sql import terms_sql
+from recordwise.policy.policy import Policy
+
+MOST_VALUES = 4_000_000
+"""So many different combinations of values are fetched; beyond them losses are counted in bins inside the engine."""
+
+
+@dataclass(frozen=True, slots=True, kw_only=True, repr=False, eq=False)
+class ValueCounts:
+    """CONFIDENTIAL: how many records have each combination of values, measures in their own units."""
+
+    columns: dict[str, Any]
+    steps: pa.Table
+    """The same values as the engine holds them, measures in steps."""
+    records: FloatArray
+
+    def __repr__(self) -> str:
+        return "<ValueCounts: CONFIDENTIAL>"
+
+
+@dataclass(frozen=True, slots=True, kw_only=True, repr=False, eq=False)
+class CellTotals:
+    """CONFIDENTIAL: the exact totals of one table, by statistic, in the measure's own units."""
+
+    name: str
+    table: PlannedTable
+    cells: pa.Table
+    totals: dict[str, FloatArray]
+    """By the alias of the statistic; ``selected_on`` where keys are selected."""
+
+    def __repr__(self) -> str:
+        return "<CellTotals: CONFIDENTIAL>"
+
+
+@dataclass(frozen=True, slots=True, kw_only=True, repr=False, eq=False)
+class Contributors:
+    """CONFIDENTIAL: the contributions above 0 to each public cell; an empty cell has zeros throughout."""
+
+    number: FloatArray
+    total: FloatArray
+    largest: FloatArray
+    second: FloatArray
+    squares: FloatArray
+
+    def __repr__(self) -> str:
+        return "<Contributors: CONFIDENTIAL>"
+
+
+class OwnerView:
+    """A session's table as its owner sees it. Costs no budget; nothing it returns may be published."""
+
+    def __init__(self, engine: Any, schema: Schema) -> None:
+        self._engine, self.schema = engine, schema
+
+    def value_counts(self, names: Sequence[str], *, condition: Predicate | None = None) -> ValueCounts | None:
+        """The combinations of values of some columns; None where there are too many to fetch."""
+        found = (
+            self._engine.owner_passes().value_counts(list(names), at_most=MOST_VALUES + 1, condition=condition).reveal()
+        )
+        if found.num_rows > MOST_VALUES:
+            return None
+        columns = {name: self._in_units(name, found.column(name)) for name in names}
+        held = found.select(list(names))
+        return ValueCounts(columns=columns, steps=held, records=found.column(COUNT).to_numpy().astype(np.float64))
+
+    def _in_units(self, name: str, column: Any) -> Any:
+        measure = self.schema.measure(name)
+        if measure is None:
+            return column
+        steps = column.to_numpy()
+        if measure.step == 1:
+            return steps
+        return steps.astype(np.float64) * float(measure.step.numerator) / float(measure.step.denominator)
+
+    def loss_bins(self, policies: Sequence[Policy], *, condition: Predicate | None = None) -> tuple[LossSummary, ...]:
+        """How the losses of several policies are distributed over the records, in bins."""
+        trees = [terms_sql(check_policy(policy, self.schema).rho, self._engine.dialect) for policy in policies]
+        return read_summaries(
+            self._engine.owner_passes().summarise_many(trees, condition=condition).reveal(), len(trees)
+        )
+
+    def firm_loss_bins(self, counted: ValueCounts, losses: Sequence[FloatArray]) -> tuple[LossSummary, ...]:
+        """The joint losses of firms by the tight bound (T-GROUP), from the losses of the values their records can have."""
+        roots = {value_name(number): np.sqrt(each) for number, each in enumerate(losses)}
+        table = pa.table({name: counted.steps.column(name) for name in counted.steps.column_names} | roots)
+        names = counted.steps.column_names
+        found = self._engine.owner_passes().summarise_many_firms(names, table, len(losses)).reveal()
+        return read_summaries(found, len(losses))
+
+    def realised_bins(self, query: Query) -> dict[str, LossSummary]:
+        """What the records really lost by each statistic of a query with one table, beside what else was in their cells.
+
+        Where keys are selected, the selection's own rho is part of each; its delta is in ``lone_pieces``.
+        """
+        plan = Plan(schema=self.schema, queries=(query,))
+        selection = plan.selection(one_table(plan))
+        extra = Policy() if selection is None else without_delta(selection.policy(self.schema))
+        plan = self._listed(plan)
+        (table,) = plan.tables()
+        trees = realised_trees(plan, table, extra, self._engine.dialect)
+        counted = self._engine.owner_passes().summarise_many_beside_totals(plan, table, list(trees.values())).reveal()
+        return dict(zip(trees, read_summaries(counted, len(trees))))
+
+    def lone_pieces(self, query: Query) -> FloatArray:
+        """The pieces of each record that is alone in its selected key: for them alone the selection has a realised delta."""
+        counted = query.count(ForOwner(), alias="_alone")
+        (found,) = self.cell_totals(counted)
+        if "selected_on" not in found.totals:
+            return np.zeros(0)
+        return np.asarray(found.totals["selected_on"][found.totals["_alone"] == 1])
+
+    def cell_totals(self, *queries: Query) -> tuple[CellTotals, ...]:
+        """The exact totals of every table, of all of them in as few passes as a release would take."""
+        plan = Plan(schema=self.schema, queries=queries)
+        return tuple(self._cell_totals(plan, each) for each in self._engine.totals(plan))
+
+    def _cell_totals(self, plan: Plan, exact: TableTotals | FoundTotals) -> CellTotals:
+        cells = exact.cells.reveal() if isinstance(exact, FoundTotals) else exact.cells
+        drawn = [each for each in plan.queries[exact.table.query].draws() if not isinstance(each, Quantile)]
+        wanted: dict[str, tuple[Any, Fraction]] = {
+            each.alias: (each.totals(plan.schema)[0], self._step(each.measure if isinstance(each, Sum) else None))
+            for each in drawn
+        }
+        selection = plan.selection(exact.table)
+        if selection is not None:
+            wanted["selected_on"] = (selection.total(), Fraction(1))
+        held = exact.totals.reveal()
+        totals = {
+            alias: integers(held.column(total_name(exact.table, total))).astype(np.float64) * float(step)
+            for alias, (total, step) in wanted.items()
+        }
+        return CellTotals(name=table_name(plan, exact.table), table=exact.table, cells=cells, totals=totals)
+
+    def _step(self, measure: str | None) -> Fraction:
+        declared = None if measure is None else self.schema.measure(measure)
+        return declared.step if declared else Fraction(1)
+
+    def contributors(self, query: Query, measure: str, *, by_firm: bool = False) -> Contributors:
+        """The two largest contributions to each public cell and what else rules about contributors need; one table."""
+        if by_firm and self.schema.firm is None:
+            raise ParameterError(parameter="by_firm", problem="needs a firm in the schema")
+        plan = self._listed(Plan(schema=self.schema, queries=(query,)))
+        (table,) = plan.tables()
+        found = self._engine.owner_passes().contributors(plan, table, measure, by_firm=by_firm).reveal()
+        cells = plan.cells(table).num_rows if table.shape.groups else 1
+        return read_contributors(found, cells, float(self._step(measure)))
+
+    def _listed(self, plan: Plan) -> Plan:
+        """The same plan at the cells that were found, where it selects its keys: what the owner sees before any selection."""
+        if plan.selection(one_table(plan)) is None:
+            return plan
+        (found,), (query,) = self._engine.totals(plan), plan.queries
+        return Plan(schema=self.schema, queries=(replace(query, key_lists=(Keys.of(found.cells.reveal()),)),))
+
+
+class ForOwner:
+    """A mechanism that publishes nothing: totals asked for with it are for the owner's eyes, and no release can be made."""
+
+    def policy(self, measure: Any, *, tight: bool = True) -> Policy:
+        return Policy()
+
+
+def one_table(plan: Plan) -> PlannedTable:
+    """The only table of a plan; refused where there are several."""
+    if len(plan.tables()) != 1:
+        raise ParameterError(
+            parameter="by", problem="has several levels", advice="Ask for one table at a time: a query without levels."
+        )
+    return plan.tables()[0]
+
+
+def without_delta(policy: Policy) -> Policy:
+    """The rho of a policy alone."""
+    return Policy(policy.rho, {}, policy.near_gaussian)
+
+
+def read_contributors(found: pa.Table, cells: int, step: float) -> Contributors:
+    """Numbers at their cells, in the measure's own units."""
+    at = found.column(POSITION).to_numpy()
+    scales: Mapping[str, float] = {
+        CONTRIBUTORS: 1.0,
+        TOTAL: step,
+        LARGEST: step,
+        TIED: 1.0,
+        SECOND: step,
+        SQUARES: step**2,
+    }
+    full = {name: np.zeros(cells) for name in scales}
+    for name, scale in scales.items():
+        values = found.column(name).cast(pa.float64()).fill_null(0.0).to_numpy()
+        full[name][at] = values * scale
+    second = np.where(full[TIED] > 1, full[LARGEST], full[SECOND])
+    return Contributors(
+        number=full[CONTRIBUTORS], total=full[TOTAL], largest=full[LARGEST], second=second, squares=full[SQUARES]
+    )

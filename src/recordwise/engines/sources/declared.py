@@ -1,0 +1,57 @@
+"""Columns a source declares by itself: the types of a Parquet file or a typed frame, never the values in it."""
+
+from pathlib import Path
+from typing import Any
+
+from recordwise.engines.sources.untyped import is_untyped
+from recordwise.engines.spark.sources import SparkFrame, SparkSource
+from recordwise.errors import ParameterError, SourceError
+from recordwise.plan.sources import CsvFiles, Frame, ParquetFiles, Postgres, SasFiles, Source
+
+DECLARE = 'Give columns={"county": "text"}.'
+
+
+def inferred_columns(source: Source | SparkSource, roles: set[str | None]) -> dict[str, Any]:
+    """Conditional columns from the types of a Parquet file or frame: text, whole numbers and truth values."""
+    import pyarrow as pa
+
+    if isinstance(source, ParquetFiles):
+        schema = _parquet_schema(source.paths[0])
+    elif isinstance(source, Frame):
+        schema = source.table.schema
+    elif isinstance(source, SparkFrame):
+        schema = source.arrow_schema()
+    else:
+        kinds = {CsvFiles: "CSV", SasFiles: "SAS files", Postgres: "PostgreSQL"}
+        kind = kinds.get(type(source), "a relation, a table's name or a path of Spark's")
+        kind = "a frame of pandas or a mapping, whose types follow from its values" if is_untyped(source) else kind
+        raise ParameterError(parameter="columns", problem=f"must be declared for {kind}", advice=DECLARE)
+    found = {}
+    for field in schema:
+        kind = field.type.value_type if pa.types.is_dictionary(field.type) else field.type
+        if field.name in roles:
+            continue
+        if pa.types.is_null(kind):
+            raise ParameterError(
+                parameter="columns", problem=f"must be declared: '{field.name}' has no type of its own", advice=DECLARE
+            )
+        if pa.types.is_string(kind) or pa.types.is_large_string(kind) or pa.types.is_string_view(kind):
+            found[field.name] = "text"
+        elif pa.types.is_integer(kind):
+            found[field.name] = "integer"
+        elif pa.types.is_boolean(kind):
+            found[field.name] = "boolean"
+    return found
+
+
+def _parquet_schema(path: Path) -> Any:
+    """The names and types of a Parquet file; a damaged footer, or one with names that are no text, is refused."""
+    import pyarrow as pa
+    import pyarrow.parquet
+
+    try:
+        schema = pyarrow.parquet.read_schema(path)
+        _ = schema.names, [str(field.type) for field in schema]
+    except (pa.ArrowException, OSError, UnicodeDecodeError):
+        raise SourceError(source="the source", problem="a file of it is damaged or no Parquet file") from None
+    return schema

@@ -1,0 +1,35 @@
+"""Optional parts: which source needs which, whether it is there, and the command that installs it."""
+
+from importlib import import_module
+from importlib.util import find_spec
+from typing import Any
+
+from recordwise.errors import ExtraError
+from recordwise.plan.sources import SAS_ENDINGS, Postgres, SasFiles
+
+MODULES = {"postgres": "adbc_driver_postgresql", "sas": "pyreadstat", "spark": "pyspark"}
+NEEDS = {"postgres": "a PostgreSQL source", "sas": "a SAS source", "spark": "engine 'spark'"}
+
+
+def load_part(module: str, *, extra: str) -> Any:
+    """An optional module, imported when it is first needed."""
+    try:
+        return import_module(module)
+    except ImportError:
+        raise ExtraError(what=NEEDS[extra], extra=extra) from None
+
+
+def missing_extra(given: Any, *, engine: str = "duckdb") -> ExtraError | None:
+    """What an engine, or a source as it was given, files that are not there yet included, needs and this installation lacks."""
+    extra = "spark" if engine == "spark" else _extra_of(given)
+    if extra is None or find_spec(MODULES[extra]) is not None:
+        return None
+    return ExtraError(what=NEEDS[extra], extra=extra)
+
+
+def _extra_of(given: Any) -> str | None:
+    if isinstance(given, Postgres):
+        return "postgres"
+    named = given if isinstance(given, list | tuple) else [given]
+    sas = isinstance(given, SasFiles) or any(str(each).lower().endswith(SAS_ENDINGS) for each in named)
+    return "sas" if sas else None

@@ -1,0 +1,291 @@
+"""PostgreSQL through ADBC: the catalogue when a table is opened; every record once, in one snapshot, when it is first read.
+
+The text of an error of the server or its driver can quote a record or an address, so only words of our own are told.
+
+What PostgreSQL is asked for: only the declared columns, and every measure as a whole number of steps, computed there.
+
+A value that is no whole number of steps within the bound becomes one of the negative codes of ``FAULTS``, so that the checks of
+every source count the same problems. The server's arithmetic never meets a value it could fail on: CASE tests before it computes.
+"""
+
+from collections.abc import Iterator
+from contextlib import contextmanager, suppress
+from typing import Any
+
+import pyarrow as pa
+from sqlglot import exp
+
+from recordwise.engines.compile.expressions import column, constant
+from recordwise.engines.compile.records import BEYOND, FAULTS, INFINITE, NAN, NEGATIVE, OFF, Stored, largest_steps
+from recordwise.engines.sources.extras import load_part
+from recordwise.errors import ServerError, SourceError
+from recordwise.plan.schema import Measure, Schema
+from recordwise.plan.sources import Postgres
+
+INTEGERS = ("int2", "int4", "int8")
+FLOATS = ("float4", "float8")
+TEXTS = ("text", "varchar", "bpchar", "name", "enum")
+WRITTEN_IDS = ("uuid", "date", "timestamp")
+"""Ids that are compared as the text the server writes for them: one text for each value."""
+TINY = exp.Literal.number("8.673617379884035e-19")
+"""2^-60: less than half of the smallest step there can be, so its nearest whole number of steps is 0 (T-LATTICE)."""
+
+
+def stored_as(schema: Schema, types: dict[str, str]) -> dict[str, Stored]:
+    """How the copy will hold each declared column that the table has."""
+    found = {name: _stored(types[name]) for name in schema.column_names() if name in types}
+    for name in schema.measure_names():
+        if name in types:
+            found[name] = _measured(name, types[name])
+    for identifier in (schema.unit, schema.firm):
+        if identifier in types:
+            _id_tree(identifier, types[identifier])
+            found[identifier] = Stored("other")
+    return found
+
+
+def _measured(name: str, kind: str) -> Stored:
+    if kind in (*INTEGERS, *FLOATS, "numeric"):
+        return Stored("steps")
+    raise SourceError(
+        source=f"column '{name}'",
+        problem=f"it is declared measure and stored as {kind}",
+        advice="Name a view that casts it to numeric.",
+    )
+
+
+def _stored(kind: str) -> Stored:
+    if kind in INTEGERS:
+        return Stored("integer")
+    if kind in TEXTS:
+        return Stored("text")
+    return Stored("boolean") if kind == "bool" else Stored("other")
+
+
+def select_tree(schema: Schema, types: dict[str, str], table: tuple[str, ...]) -> exp.Expr:
+    """SELECT ids, steps and conditional columns FROM the table."""
+    trees = {schema.unit: _id_tree(schema.unit, types[schema.unit])}
+    if schema.firm:
+        trees[schema.firm] = _id_tree(schema.firm, types[schema.firm])
+    for measure in schema.measures:
+        trees[measure.name] = _steps_tree(measure, types[measure.name])
+    for name in schema.column_names():
+        # Text drops the blanks that pad a CHAR and gives an ENUM its letters.
+        trees[name] = cast(column(name), "TEXT") if types[name] in TEXTS else column(name)
+    select = exp.select(*(exp.alias_(tree, exp.to_identifier(name, quoted=True)) for name, tree in trees.items()))
+    return select.from_(exp.table_(table[1], db=table[0], quoted=True))
+
+
+def _id_tree(name: str, kind: str) -> exp.Expr:
+    """An id such that two are equal in the copy iff they are on the server."""
+    if kind in INTEGERS or kind == "bool":
+        return column(name)
+    if kind == "numeric":
+        # 1.0 and 1.00 are the same number.
+        return cast(exp.func("TRIM_SCALE", column(name)), "TEXT")
+    if kind in (*TEXTS, *WRITTEN_IDS):
+        return cast(column(name), "TEXT")
+    raise SourceError(
+        source=f"column '{name}'",
+        problem=f"it is stored as {kind}, which an id cannot be",
+        advice="Name a view that casts it to text or to a whole number.",
+    )
+
+
+def _steps_tree(measure: Measure, kind: str) -> exp.Expr:
+    if kind in FLOATS:
+        return _float_steps(measure, cast(column(measure.name), "DOUBLE"))
+    return _exact_steps(measure, column(measure.name), numeric=kind == "numeric")
+
+
+def _exact_steps(measure: Measure, raw: exp.Expr, *, numeric: bool) -> exp.Expr:
+    """Whole numbers and decimals, in the server's exact decimal arithmetic: value * q / p for the step p/q."""
+    step, steps = measure.step, measure.bound_steps
+    limit = step * steps
+    ceiling = constant(-(-limit.numerator // limit.denominator))
+    if not numeric and step == 1:
+        return cast(
+            _case(raw, [(_negative(raw), NEGATIVE), (exp.GT(this=raw, expression=ceiling), BEYOND)], raw), "BIGINT"
+        )
+    up = exp.Mul(this=cast(raw, "DECIMAL"), expression=cast(constant(step.denominator), "DECIMAL"))
+    rest = exp.Mod(this=exp.Paren(this=up), expression=cast(constant(step.numerator), "DECIMAL"))
+    tests = [
+        # A value far beyond the bound is told before it is multiplied.
+        *([(exp.EQ(this=raw, expression=_special("NaN", "DECIMAL")), NAN)] if numeric else []),
+        *([(_written(raw, "Infinity", "-Infinity"), INFINITE)] if numeric else []),
+        (_negative(raw), NEGATIVE),
+        (exp.GT(this=raw, expression=ceiling), BEYOND),
+        (exp.GT(this=up, expression=constant(steps * step.numerator)), BEYOND),
+        (exp.NEQ(this=rest, expression=constant(0)), OFF),
+    ]
+    whole = exp.Anonymous(this="DIV", expressions=[up.copy(), cast(constant(step.numerator), "DECIMAL")])
+    return cast(_case(raw, tests, whole), "BIGINT")
+
+
+def _float_steps(measure: Measure, raw: exp.Expr) -> exp.Expr:
+    """Floats by T-LATTICE, in the server's double arithmetic, which is the same IEEE arithmetic."""
+    step = measure.step
+    limit = largest_steps(measure, Stored("float")) * step
+    scaled = exp.Div(
+        this=exp.Paren(this=exp.Mul(this=raw, expression=_double(step.denominator))), expression=_double(step.numerator)
+    )
+    # PostgreSQL refuses a quotient that underflows.
+    steps = exp.Case(
+        ifs=[exp.If(this=exp.LT(this=raw.copy(), expression=TINY.copy()), true=_double(0))],
+        default=exp.func("ROUND", scaled),
+    )
+    whole = exp.Mul(this=steps, expression=_double(step.numerator))
+    nearest = exp.Div(this=exp.Paren(this=whole), expression=_double(step.denominator))
+    beyond = exp.Div(this=_double(limit.numerator), expression=_double(limit.denominator))
+    tests = [
+        (exp.EQ(this=raw, expression=_special("NaN", "DOUBLE")), NAN),
+        (exp.In(this=raw, expressions=[_special("Infinity", "DOUBLE"), _special("-Infinity", "DOUBLE")]), INFINITE),
+        (_negative(raw), NEGATIVE),
+        (exp.GT(this=raw, expression=exp.Paren(this=beyond)), BEYOND),
+        (exp.NEQ(this=nearest, expression=raw), OFF),
+    ]
+    return cast(_case(raw, tests, steps), "BIGINT")
+
+
+def _case(raw: exp.Expr, tests: list[tuple[exp.Expr, str]], value: exp.Expr) -> exp.Expr:
+    """NULL, else the code of the first test that is true, else the value."""
+    unknown = exp.If(this=exp.Is(this=raw.copy(), expression=exp.null()), true=exp.null())
+    faults = [exp.If(this=test.copy(), true=constant(FAULTS[fault])) for test, fault in tests]
+    return exp.Case(ifs=[unknown, *faults], default=value.copy())
+
+
+def _negative(raw: exp.Expr) -> exp.Expr:
+    return exp.LT(this=raw.copy(), expression=constant(0))
+
+
+def _written(raw: exp.Expr, *texts: str) -> exp.Expr:
+    """Older servers have no infinite decimals and refuse to read the word: the value is compared as text, and only if huge."""
+    words = exp.In(this=cast(raw.copy(), "TEXT"), expressions=[exp.Literal.string(text) for text in texts])
+    huge = exp.or_(_negative(raw), exp.GT(this=raw.copy(), expression=exp.Literal.number("1" + 40 * "0")))
+    return exp.and_(huge, words)
+
+
+def _special(word: str, kind: str) -> exp.Expr:
+    return cast(exp.Literal.string(word), kind)
+
+
+def _double(value: int) -> exp.Expr:
+    return cast(constant(value), "DOUBLE")
+
+
+def cast(tree: exp.Expr, to: str) -> exp.Expr:
+    return exp.Cast(this=tree.copy(), to=exp.DataType.build(to))
+
+
+DRIVER = "adbc_driver_postgresql.dbapi"
+BATCH_HINT = ("adbc.postgresql.batch_size_hint_bytes", str(8 * 2**20))
+SNAPSHOT = "SET TRANSACTION ISOLATION LEVEL REPEATABLE READ, READ ONLY"
+SETTINGS = """SELECT current_setting('server_encoding'), set_config('client_encoding', 'UTF8', true),
+    set_config('DateStyle', 'ISO, YMD', true)"""
+FOUND = """SELECT n.nspname::text, c.relname::text FROM pg_catalog.pg_class c JOIN pg_catalog.pg_namespace n
+    ON n.oid = c.relnamespace WHERE c.oid = to_regclass($1) AND c.relkind IN ('r', 'v', 'm', 'p', 'f')"""
+TYPES = """SELECT a.attname::text, CASE WHEN b.typtype = 'e' THEN 'enum' WHEN s.nspname = 'pg_catalog' THEN b.typname::text
+    ELSE 'a type of its own' END
+    FROM pg_catalog.pg_attribute a JOIN pg_catalog.pg_type t ON t.oid = a.atttypid
+    JOIN pg_catalog.pg_type b ON b.oid = CASE WHEN t.typtype = 'd' THEN t.typbasetype ELSE t.oid END
+    JOIN pg_catalog.pg_namespace s ON s.oid = b.typnamespace
+    WHERE a.attrelid = to_regclass($1) AND a.attnum > 0 AND NOT a.attisdropped"""
+NO_DATABASE, NO_ENTRY = "there is no such database", "it refused the user or the password"
+REFUSALS = {
+    "password": NO_ENTRY,
+    "authentication": NO_ENTRY,
+    "pg_hba": NO_ENTRY,
+    "database": NO_DATABASE,
+    "role": NO_ENTRY,
+    "refused": "no server answers there",
+    "No such file": "no server answers there",
+    "could not translate host": "there is no such host",
+}
+"""What a word in the driver's text means, in ours."""
+
+
+def postgres_columns(source: Postgres, schema: Schema) -> dict[str, Stored]:
+    """How the declared columns will be stored; asks the catalogue, reads no record."""
+    with _snapshot(source) as cursor, _told(source, cursor):
+        _, types = _described(source, cursor)
+        return stored_as(schema, types)
+
+
+def postgres_parts(source: Postgres, schema: Schema, stored: dict[str, Stored]) -> Iterator[pa.Table]:
+    """The records, in parts of bounded size: one statement, so one snapshot, of a table that has the columns it was opened with."""
+    with _snapshot(source) as cursor, _told(source, cursor):
+        table, types = _described(source, cursor)
+        if stored_as(schema, types) != stored:
+            raise SourceError(source=source.table, problem="its columns changed since it was opened")
+        cursor.adbc_statement.set_options(**dict([BATCH_HINT]))
+        cursor.execute(select_tree(schema, types, table).sql(dialect="postgres"))
+        reader = cursor.fetch_record_batch()
+        yield reader.schema.empty_table()
+        yield from (pa.Table.from_batches([batch]) for batch in reader)
+        # A stream that ended because the connection did would fail here.
+        cursor.execute("SELECT 1")
+        cursor.fetchall()
+
+
+@contextmanager
+def _snapshot(source: Postgres) -> Iterator[Any]:
+    """A read-only transaction that sees one state of the database; nothing is left behind."""
+    driver = load_part(DRIVER, extra="postgres")
+    try:
+        connection = driver.connect(source.uri)
+    except Exception as error:
+        raise SourceError(source=f"PostgreSQL table '{source.table}'", problem=_refusal(str(error))) from None
+    try:
+        cursor = connection.cursor()
+        try:
+            yield cursor
+        finally:
+            with suppress(Exception):
+                cursor.close()
+    finally:
+        with suppress(Exception):
+            connection.close()
+
+
+@contextmanager
+def _told(source: Postgres, cursor: Any) -> Iterator[None]:
+    """Whatever the driver raises, in our words: whether the connection still lives decides which."""
+    try:
+        cursor.execute(SNAPSHOT)
+        yield
+    except (SourceError, ServerError):
+        raise
+    except Exception:
+        raise ServerError(server=f"PostgreSQL table '{source.table}'", problem=_state(cursor)) from None
+
+
+def _state(cursor: Any) -> str:
+    try:
+        cursor.connection.rollback()
+        cursor.execute("SELECT 1")
+        cursor.fetchall()
+    except Exception:
+        return "the connection was lost while it was read"
+    return "the server refused or could not finish the statement"
+
+
+def _refusal(text: str) -> str:
+    return next((ours for theirs, ours in REFUSALS.items() if theirs in text), "the server could not be reached")
+
+
+def _described(source: Postgres, cursor: Any) -> tuple[tuple[str, str], dict[str, str]]:
+    """Schema and name of the table, and the type of each column."""
+    cursor.execute(SETTINGS)
+    if cursor.fetchone()[0] == "SQL_ASCII":
+        raise SourceError(source=source.table, problem="its database has the encoding SQL_ASCII, so its text has none")
+    quoted = ".".join('"' + name.replace('"', '""') + '"' for name in source.names())
+    cursor.execute(FOUND, parameters=[quoted])
+    found = cursor.fetchone()
+    if found is None:
+        raise SourceError(
+            source=f"PostgreSQL table '{source.table}'",
+            problem="there is no such table or view",
+            advice="Names are taken letter by letter; without a schema the search path of the user decides.",
+        )
+    cursor.execute(TYPES, parameters=[quoted])
+    return (found[0], found[1]), dict(cursor.fetchall())

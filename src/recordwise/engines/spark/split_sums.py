@@ -1,0 +1,79 @@
+"""Sums that cannot wrap, out of 64-bit sums: every number is cut into a high and a low half, each half is summed, Arrow joins them.
+
+Two sums of BIGINT cost next to nothing beside one; a sum of DECIMAL(38, 0) takes about twice the time (docs/scale.md). A record
+has at most 2^62 steps, so no half is above 2^31 and four billion records of the largest size fit into a cell. More would not
+wrap either: in ANSI mode Spark fails.
+"""
+
+from collections.abc import Callable, Sequence
+
+import numpy as np
+import pyarrow as pa
+from sqlglot import exp
+
+from recordwise.engines.compile.expressions import constant
+from recordwise.plan.results import WIDE
+
+BITS = 31
+HIGH, LOW = "_high", "_low"
+
+
+def summed(tree: exp.Expr) -> list[str]:
+    """The names of the sums that a query returns."""
+    return [each.alias for each in tree.expressions if _sum_in(each) is not None]
+
+
+def halved(tree: exp.Expr) -> exp.Expr:
+    """The same query with each sum it returns cut in two."""
+    cut = tree.copy()
+    cut.set("expressions", [part for each in cut.expressions for part in _parts(each)])
+    return cut
+
+
+def _parts(projection: exp.Expr) -> list[exp.Expr]:
+    if _sum_in(projection) is None:
+        return [projection]
+    return [_half(projection, HIGH, _high_half), _half(projection, LOW, _low_half)]
+
+
+def _sum_in(projection: exp.Expr) -> exp.Sum | None:
+    """The sum that is returned, under a filter or not; a sum inside an expression is one of floats and stays."""
+    value = projection.unalias()
+    value = value.this if isinstance(value, exp.Filter) else value
+    return value if isinstance(value, exp.Sum) else None
+
+
+def _half(projection: exp.Expr, suffix: str, cut: Callable[[exp.Expr], exp.Expr]) -> exp.Expr:
+    copy = projection.copy()
+    total = _sum_in(copy)
+    assert total is not None
+    total.set("this", cut(exp.Cast(this=total.this, to=exp.DataType.build("BIGINT"))))
+    copy.set("alias", exp.to_identifier(copy.alias + suffix))
+    return copy
+
+
+def _high_half(whole: exp.Expr) -> exp.Expr:
+    return exp.Anonymous(this="SHIFTRIGHT", expressions=[whole, constant(BITS)])
+
+
+def _low_half(whole: exp.Expr) -> exp.Expr:
+    return exp.BitwiseAnd(this=whole, expression=exp.Cast(this=constant(2**BITS - 1), to=exp.DataType.build("BIGINT")))
+
+
+def joined(table: pa.Table, sums: Sequence[str]) -> pa.Table:
+    """The halves put together again as 128-bit integers, under the names the sums had; no sum counts as 0."""
+    halves = {name + suffix for name in sums for suffix in (HIGH, LOW)}
+    columns = {name: table.column(name) for name in table.column_names if name not in halves}
+    columns |= {name: _joined(table.column(name + HIGH), table.column(name + LOW)) for name in sums}
+    return pa.table(columns)
+
+
+def _joined(high: pa.ChunkedArray, low: pa.ChunkedArray) -> pa.Array:
+    """high * 2^31 + low in two's complement: the low words carry into the high ones."""
+    upper, lower = (half.fill_null(0).to_numpy() for half in (high, low))
+    shifted = upper.astype(np.uint64) << np.uint64(BITS)
+    with np.errstate(over="ignore"):
+        words = shifted + lower.astype(np.uint64)
+    carry = (words < shifted).astype(np.int64)
+    both = np.stack([words.view(np.int64), (upper >> np.int64(64 - BITS)) + carry], axis=1)
+    return pa.Array.from_buffers(WIDE, len(both), [None, pa.py_buffer(np.ascontiguousarray(both))])

@@ -1,0 +1,235 @@
+"""From a plan to exact totals, the same way in every engine: fill the finest cells in one pass, roll them up, meet the keys.
+
+Rolling up in memory: the text of the finest cells is looked at once, then every level is found by whole numbers (T-ROLLUP).
+
+Each group column becomes codes of its different values. What a level makes of a column, a prefix say, and where its keys have
+it, is found for the different values only; a cell's place among the keys then takes a few look-ups.
+"""
+
+from collections.abc import Iterator, Mapping, Sequence
+from contextlib import contextmanager
+from dataclasses import dataclass
+from itertools import count
+
+import numpy as np
+import pyarrow as pa
+import pyarrow.compute as pc
+from sqlglot import exp
+
+from recordwise.engines.compile.owner import beside_tree, firm_histogram_tree, histogram_tree
+from recordwise.engines.compile.split_rows import pieces_count_tree, split_rows_tree
+from recordwise.engines.compile.totals import (
+    Base,
+    Names,
+    additive_columns,
+    additive_tree,
+    bases_of,
+    bins_tree,
+    cells_tree,
+    firm_counts_tree,
+    firms_tree,
+    found_cells_tree,
+    grid_table,
+    rolled_from,
+    typed_cells,
+)
+from recordwise.engines.store import Store
+from recordwise.errors import PlanError
+from recordwise.plan.keys import arrow_type, cell_type, encoded
+from recordwise.plan.plan import Plan, PlannedTable
+from recordwise.plan.predicates import Predicate
+from recordwise.plan.results import POSITION, WIDE, FoundTotals, Sensitive, TableTotals, scatter, total_name, words
+from recordwise.plan.schema import Schema
+from recordwise.plan.splitting import Splitting
+from recordwise.plan.statistics import CountBins
+
+IntArray = np.ndarray[tuple[int, ...], np.dtype[np.int64]]
+MOST_CELLS = 1_000_000
+"""More finest cells than this, about 100 MB of them, stay where they are and are rolled up there."""
+MOST_PLACES = 1 << 23
+"""The most combinations of values of a table's keys that a look-up table may hold."""
+MOST_TOTAL = float(2**62)
+
+
+@dataclass(frozen=True, slots=True, eq=False)
+class CodedCells:
+    """The finest cells of a base: for each column its different values and a code a cell; the sums as 64-bit numbers."""
+
+    base: Base
+    cells: int
+    values: tuple[pa.Array, ...]
+    codes: tuple[IntArray, ...]
+    sums: Mapping[str, IntArray]
+
+    @classmethod
+    def of(cls, cells: pa.Table, base: Base, schema: Schema) -> "CodedCells | None":
+        """None where a grand total would not fit: then nothing here may add up."""
+        sums = {}
+        for name in cells.column_names[len(base.expressions) :]:
+            bits = words(cells.column(name))
+            if bits[:, 1].any() or (bits[:, 0] < 0).any() or bits[:, 0].astype(np.float64).sum() > MOST_TOTAL:
+                return None
+            sums[name] = np.ascontiguousarray(bits[:, 0])
+        values, codes = [], []
+        for number, expression in enumerate(base.expressions):
+            column = encoded(cells.column(number).cast(arrow_type(cell_type(expression, schema)[0])))
+            values.append(column.dictionary)
+            codes.append(column.indices.to_numpy())
+        return cls(base, cells.num_rows, tuple(values), tuple(codes), sums)
+
+    def totals(self, table: PlannedTable, keys: pa.Table, sources: Mapping[str, str]) -> dict[str, pa.Array] | None:
+        """The totals at the public cells, 0 where there are no records; None where the look-up table would be too large."""
+        count = keys.num_rows if table.shape.groups else 1
+        places = self._places(table, keys) if table.shape.groups else np.zeros(self.cells, dtype=np.int64)
+        if places is None:
+            return None
+        inside = places >= 0
+        columns = {}
+        for name, source in sources.items():
+            full = np.zeros((count, 2), dtype=np.int64)
+            np.add.at(full[:, 0], places[inside], self.sums[source][inside])
+            columns[name] = pa.Array.from_buffers(WIDE, count, [None, pa.py_buffer(full)])
+        return columns
+
+    def _places(self, table: PlannedTable, keys: pa.Table) -> IntArray | None:
+        """The row of each finest cell among the keys, -1 where they do not list it."""
+        ours, theirs, size = np.zeros(1, dtype=np.int64), np.zeros(1, dtype=np.int64), 1
+        known = np.ones(1, dtype=bool)
+        for group, column in zip(table.shape.groups, keys.columns):
+            listed = encoded(column)
+            number, length = rolled_from(self.base, group.expression)
+            values = self.values[number]
+            values = values if length is None else pc.utf8_slice_codeunits(values, 0, length)
+            rank = pc.index_in(values, value_set=listed.dictionary).fill_null(-1).to_numpy()
+            ranks = rank[self.codes[number]].astype(np.int64)
+            size *= len(listed.dictionary)
+            if size > MOST_PLACES:
+                return None
+            ours, known = ours * len(listed.dictionary) + ranks, known & (ranks >= 0)
+            theirs = theirs * len(listed.dictionary) + listed.indices.to_numpy()
+        places = np.full(size + 1, -1, dtype=np.int32)
+        places[theirs] = np.arange(keys.num_rows)
+        return places[np.where(known, ours, size)].astype(np.int64)
+
+
+_NUMBERS = count()
+
+
+def own_name(stem: str) -> str:
+    """A working name that no other pass has, so that no two could mistake each other's tables even if they met."""
+    return f"{stem}{next(_NUMBERS)}"
+
+
+@dataclass(frozen=True, slots=True)
+class Passes:
+    """The statements of plans and summaries, run on a store of validated records."""
+
+    store: Store
+    schema: Schema
+
+    def totals(self, plan: Plan) -> tuple[TableTotals | FoundTotals, ...]:
+        found: dict[tuple[int, int], TableTotals | FoundTotals] = {}
+        for base in bases_of(plan.tables()):
+            with self.filled(base) as names:
+                coded = self._coded(base, names)
+                for table in base.tables:
+                    found[table.query, table.level] = self._table(plan, base, table, names, coded)
+        return tuple(found[table.query, table.level] for table in plan.tables())
+
+    def split_table(self, splitting: Splitting, condition: Predicate | None, at_most: int) -> Sensitive[pa.Table]:
+        (pieces,) = self.store.of_records(pieces_count_tree(splitting, condition, self.schema)).to_pylist()
+        if (pieces["rows"] or 0) > at_most:
+            raise PlanError(problems=(f"the split table would have more than {at_most:,} rows; raise the thresholds",))
+        return Sensitive(self.store.of_records(split_rows_tree(splitting, condition, self.schema)))
+
+    def summarise(self, value: exp.Expr, edges: Sequence[float], condition: Predicate | None) -> Sensitive[pa.Table]:
+        return Sensitive(self.store.of_records(histogram_tree(value, edges, self.schema, condition)))
+
+    def summarise_firms(self, value: exp.Expr, edges: Sequence[float], bound: str) -> Sensitive[pa.Table]:
+        return Sensitive(self.store.of_records(firm_histogram_tree(value, edges, self.schema, bound=bound)))
+
+    def summarise_beside_totals(
+        self, plan: Plan, table: PlannedTable, value: exp.Expr, edges: Sequence[float]
+    ) -> Sensitive[pa.Table]:
+        (base,) = bases_of((table,))
+        with self.filled(base) as names:
+            self.lend_keys(names.keys, table, plan.cells(table))
+            tree = beside_tree(value, edges, base, table, names, names.keys, self.schema)
+            return Sensitive(self.store.of_records(tree))
+
+    @contextmanager
+    def filled(self, base: Base) -> Iterator[Names]:
+        """The passes of a base in working tables, which go away again whatever happens."""
+        names = Names(own_name("cells"), tuple(own_name("firms") for _ in base.firm_conditions()), own_name("keys"))
+        try:
+            cells = cells_tree(base, self.schema)
+            if cells is not None:
+                self.store.keep_cells(names.cells, cells)
+            for name, condition in zip(names.firms, base.firm_conditions()):
+                self.store.keep_pairs(name, firms_tree(base, condition, self.schema))
+            yield names
+        finally:
+            self.store.drop(names.cells, *names.firms, names.keys)
+
+    def lend_keys(self, name: str, table: PlannedTable, cells: pa.Table) -> int:
+        """Make the public cells a table of the store; how many there are."""
+        held: int = cells.num_rows if table.shape.groups else 1
+        columns = [*(f"k{i}" for i in range(cells.num_columns)), POSITION]
+        self.store.lend(name, pa.table([*cells.columns, pa.array(np.arange(held))], columns))
+        return held
+
+    def _coded(self, base: Base, names: Names) -> CodedCells | None:
+        """The finest cells brought here to be rolled up, if they are not too many."""
+        if not base.additive():
+            return None
+        counted = exp.select(exp.alias_(exp.Count(this=exp.Star()), "cells")).from_(names.cells)
+        (found,) = self.store.of_cells(counted).to_pylist()
+        if found["cells"] > MOST_CELLS:
+            return None
+        return CodedCells.of(self.store.of_cells(exp.select("*").from_(names.cells)), base, self.schema)
+
+    def _table(
+        self, plan: Plan, base: Base, table: PlannedTable, names: Names, coded: CodedCells | None
+    ) -> TableTotals | FoundTotals:
+        """Totals at the public keys, or at every cell that holds records where keys are selected."""
+        selection = plan.selection(table)
+        if selection is None:
+            return self._totals_at(plan.cells(table), base, table, names, coded)
+        found = self.store.of_cells(found_cells_tree(base, table, names, selection.total()))
+        cells = typed_cells(found, table, self.schema)
+        exact = self._totals_at(cells, base, table, names, coded)
+        return FoundTotals(table=table, cells=Sensitive(cells), totals=exact.totals, bins=exact.bins)
+
+    def _totals_at(
+        self, cells: pa.Table, base: Base, table: PlannedTable, names: Names, coded: CodedCells | None
+    ) -> TableTotals:
+        held = self.lend_keys(names.keys, table, cells)
+        rolled = None if coded is None else coded.totals(table, cells, additive_columns(base, table))
+        columns: dict[str, pa.Array] = dict(rolled or {})
+        for rows in self._counted(base, table, names, sums=rolled is None):
+            at = rows.column(POSITION).to_numpy()
+            for name in rows.column_names:
+                if name != POSITION:
+                    columns[name] = scatter(at, words(rows.column(name)), held)
+        ordered = {name: columns[name] for name in (total_name(table, total) for total in table.totals)}
+        bins = tuple(self._bins(table, each, names) for each in table.bins)
+        return TableTotals(table=table, cells=cells, totals=Sensitive(pa.table(ordered)), bins=bins)
+
+    def _counted(self, base: Base, table: PlannedTable, names: Names, *, sums: bool) -> Iterator[pa.Table]:
+        """Rows of the numbers of firms, and of the sums too unless they are known."""
+        additive = additive_tree(base, table, names, names.keys) if sums else None
+        if additive is not None:
+            yield self.store.of_cells(additive)
+        firms = firm_counts_tree(base, table, names, names.keys)
+        if firms is not None:
+            yield self.store.of_records(firms)
+
+    def _bins(self, table: PlannedTable, bins: CountBins, names: Names) -> Sensitive[pa.Table]:
+        """The records at each point of a grid, cell by cell."""
+        measure, grid = self.schema.measure(bins.measure), own_name("grid")
+        assert measure is not None
+        try:
+            self.store.lend(grid, grid_table(bins, measure.step))
+            return Sensitive(self.store.of_records(bins_tree(table, bins, self.schema, grid=grid, keys=names.keys)))
+        finally:
+            self.store.drop(grid)

@@ -1,0 +1,165 @@
+"""One set of operations, several number systems: a formula written once against ``Arithmetic`` runs on numpy columns, on Arb
+balls, and (in ``recordwise.policy``) as SQL and JavaScript. Only operations that are accurate everywhere are offered, so that
+a formula cannot lose digits in one system and keep them in another."""
+
+from fractions import Fraction
+from typing import Protocol, TypeAlias, TypeVar
+
+import numpy as np
+from flint import arb
+
+from recordwise.exact.numbers import ball, bits_in_force, float_lower, float_upper, working_precision
+
+T = TypeVar("T")
+FloatArray: TypeAlias = np.ndarray[tuple[int, ...], np.dtype[np.float64]]
+
+
+class Arithmetic(Protocol[T]):
+    """What a number system must offer. Every argument of a function is at least 0."""
+
+    def constant(self, value: arb) -> T:
+        """A real constant, handed over as a ball much narrower than a float."""
+
+    def add(self, left: T, right: T) -> T: ...
+    def multiply(self, left: T, right: T) -> T: ...
+    def divide(self, left: T, right: T) -> T: ...
+    def maximum(self, left: T, right: T) -> T: ...
+    def power(self, base: T, exponent: Fraction) -> T:
+        """``base ** exponent`` with a positive exponent."""
+
+    def power_less_one(self, value: T, exponent: Fraction) -> T:
+        """``(1 + value) ** exponent - 1`` with a positive exponent, without cancellation for small values."""
+
+    def log1p(self, value: T) -> T: ...
+    def tanh(self, value: T) -> T: ...
+    def exp_remainder(self, value: T) -> T:
+        """``exp(-value) - 1 + value``: about value**2/2, without the cancellation."""
+
+    def if_positive(self, test: T, then: T) -> T:
+        """``then`` where ``test`` is above 0, else 0."""
+
+
+class NumpyArithmetic:
+    """float64 columns, each operation within a few units in the last place; who needs a bound rounds the end result outward."""
+
+    def constant(self, value: arb) -> FloatArray:
+        return np.float64(float(value))  # type: ignore[return-value]
+
+    def add(self, left: FloatArray, right: FloatArray) -> FloatArray:
+        return left + right
+
+    def multiply(self, left: FloatArray, right: FloatArray) -> FloatArray:
+        return left * right
+
+    def divide(self, left: FloatArray, right: FloatArray) -> FloatArray:
+        return left / right
+
+    def maximum(self, left: FloatArray, right: FloatArray) -> FloatArray:
+        return np.maximum(left, right)
+
+    def power(self, base: FloatArray, exponent: Fraction) -> FloatArray:
+        if exponent == 1:
+            return base
+        if exponent == 2:
+            return base * base
+        if exponent == Fraction(1, 2):
+            return np.sqrt(base)
+        if exponent == Fraction(1, 3):
+            return np.cbrt(base)
+        if exponent == Fraction(1, 4):
+            return np.sqrt(np.sqrt(base))
+        low, high = float_lower(exponent), float_upper(exponent)
+        # An exponent that is no float is taken on the side that does not lower the result (T-OUTWARD).
+        return np.power(base, high if low == high else np.where(base < 1.0, low, high))
+
+    def power_less_one(self, value: FloatArray, exponent: Fraction) -> FloatArray:
+        if exponent.numerator == 1 and exponent.denominator in (2, 4, 8):
+            return _root_less_one(value, exponent.denominator)
+        small = np.expm1(np.minimum(float(exponent) * np.log1p(value), 1.0))
+        # expm1 would multiply the error of a large logarithm by its size; the plain power does not.
+        return np.where(small < LARGE_POWER, small, np.power(1.0 + value, float_upper(exponent)) - 1.0)
+
+    def log1p(self, value: FloatArray) -> FloatArray:
+        return np.log1p(value)
+
+    def tanh(self, value: FloatArray) -> FloatArray:
+        return np.tanh(value)
+
+    def exp_remainder(self, value: FloatArray) -> FloatArray:
+        series = np.ones_like(value)
+        small = np.minimum(value, 1.0)
+        for k in range(REMAINDER_TERMS, 2, -1):
+            series = 1.0 - small / k * series
+        return np.where(value < 1.0, small * small * 0.5 * series, value + np.expm1(-value))
+
+    def if_positive(self, test: FloatArray, then: FloatArray) -> FloatArray:
+        return np.where(test > 0, then, 0.0)
+
+
+def _root_less_one(value: FloatArray, degree: int) -> FloatArray:
+    """(1 + v)**(1/2) - 1 is v / ((1 + v)**(1/2) + 1), once for each halving of the exponent."""
+    root = 1.0 + value
+    while degree > 1:
+        root = np.sqrt(root)
+        value = value / (root + 1.0)
+        degree //= 2
+    return value
+
+
+LARGE_POWER = 1.7
+"""Just below e - 1, the value at which the exponent times the logarithm reaches 1."""
+REMAINDER_TERMS = 20
+"""Terms of the alternating series of exp(-y) - 1 + y on [0, 1): the next one is below 1e-19 of the sum."""
+
+
+class BallArithmetic:
+    """Arb balls: the result surely contains the exact value, for a point or for a whole interval of arguments."""
+
+    def constant(self, value: arb) -> arb:
+        return value
+
+    def add(self, left: arb, right: arb) -> arb:
+        return left + right
+
+    def multiply(self, left: arb, right: arb) -> arb:
+        return left * right
+
+    def divide(self, left: arb, right: arb) -> arb:
+        return left / right
+
+    def maximum(self, left: arb, right: arb) -> arb:
+        return left.max(right)
+
+    def power(self, base: arb, exponent: Fraction) -> arb:
+        return monotone(base, lambda point: point ** ball(exponent) if point > 0 else arb(0))
+
+    def power_less_one(self, value: arb, exponent: Fraction) -> arb:
+        return monotone(value, lambda point: (ball(exponent) * point.log1p()).expm1())
+
+    def log1p(self, value: arb) -> arb:
+        return monotone(value, lambda point: point.log1p())
+
+    def tanh(self, value: arb) -> arb:
+        return monotone(value, lambda point: point.tanh())
+
+    def exp_remainder(self, value: arb) -> arb:
+        # The two terms cancel to about point**2/2; more digits cost less than a better formula.
+        with working_precision(4 * bits_in_force()):
+            return monotone(value, lambda point: (-point).expm1() + point)
+
+    def if_positive(self, test: arb, then: arb) -> arb:
+        if test > 0:
+            return then
+        return then.union(arb(0)) if not test <= 0 else arb(0)
+
+
+def monotone(value: arb, function: "MonotoneFunction") -> arb:
+    """The image of a ball under a nondecreasing function on [0, inf), from its two ends: no widening by dependence."""
+    if value.is_exact():
+        return function(value)
+    lower, upper = value.lower(), value.upper()
+    return function(lower if lower > 0 else arb(0)).union(function(upper if upper > 0 else arb(0)))
+
+
+class MonotoneFunction(Protocol):
+    def __call__(self, point: arb, /) -> arb: ...

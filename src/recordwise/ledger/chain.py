@@ -1,0 +1,371 @@
+"""An append-only chain of events in one SQLite file, safe for many processes. It knows nothing of policies or budgets.
+
+Each event holds the digest of the one before, over the very text that is stored, so that a changed or removed entry breaks the
+chain. Whoever writes does so in one transaction alone on the file, and only after the chain was found unbroken: the whole of it
+once in a process, then what was added since, and the latest charge again each time, because the sum so far is read from it.
+A file that was deleted, renamed or replaced while it is open takes nothing more: what it holds, nobody else would see.
+
+Whether a SQLite file that is open is still the one its path names, for whoever opens that path next.
+"""
+
+import hashlib
+import json
+import os
+import sqlite3
+import threading
+import time
+import weakref
+from collections.abc import Iterator
+from contextlib import contextmanager, suppress
+from dataclasses import dataclass
+from datetime import UTC, datetime
+from pathlib import Path
+from typing import Any
+from urllib.parse import quote
+
+from recordwise.errors import LedgerError, RecordwiseError
+
+BESIDE = ("-wal", "-shm")
+"""The log and its index. SQLite keeps the ones it opened, beside the file that links lead to, until the last connection closes."""
+Inode = tuple[int, int]
+
+
+@dataclass(frozen=True, slots=True)
+class FileIdentity:
+    """The file behind a path, and the log beside it, as they were when they were opened."""
+
+    path: Path
+    known: tuple[tuple[str, Inode | None], ...]
+
+    @classmethod
+    def of(cls, path: Path) -> "FileIdentity":
+        real = os.path.realpath(path)
+        names = (str(path), *(real + end for end in BESIDE))
+        return cls(path, tuple((name, inode(name)) for name in names))
+
+    def problem(self) -> str | None:
+        """What somebody did to the file meanwhile, if anything."""
+        for name, then in self.known:
+            now = inode(name)
+            if then is not None and now is None:
+                return f"was deleted or renamed while it was open ({Path(name).name} is gone)"
+            if then is not None and now != then:
+                return f"was replaced while it was open ({Path(name).name} is another file now)"
+        if self.known[0][1] is not None and os.stat(self.path).st_nlink > 1:
+            return "has a second name (a hard link), under which others would miss what is in its log"
+        return None
+
+
+def inode(name: str) -> Inode | None:
+    """Device and number of a file, links followed; None where there is none. While it is open the number is not used again."""
+    try:
+        found = os.stat(name)
+    except FileNotFoundError:
+        return None
+    return found.st_dev, found.st_ino
+
+
+WAIT_SECONDS = 120.0
+GENESIS = "0" * 64
+COLUMNS = "sequence, time, kind, body, digest"
+TABLE = """CREATE TABLE events (
+    sequence INTEGER PRIMARY KEY, time TEXT NOT NULL, kind TEXT NOT NULL, body TEXT NOT NULL, digest TEXT NOT NULL UNIQUE)"""
+GUARDS = [
+    f"CREATE TRIGGER no_{verb.lower()} BEFORE {verb} ON events BEGIN SELECT RAISE(ABORT, 'append only'); END"
+    for verb in ("UPDATE", "DELETE")
+]
+REASONS = {
+    sqlite3.SQLITE_FULL: "the disk is full",
+    sqlite3.SQLITE_READONLY: "the file or its folder is read-only",
+    sqlite3.SQLITE_CANTOPEN: "the file cannot be opened or created; its folder may be read-only",
+    sqlite3.SQLITE_BUSY: f"other processes held it for {WAIT_SECONDS:.0f} seconds",
+    sqlite3.SQLITE_NOTADB: "it is not a SQLite file",
+    sqlite3.SQLITE_CORRUPT: "the file is damaged",
+    sqlite3.SQLITE_IOERR: "the disk reported an error",
+}
+ADVICE = "Check the disk and the permissions, or restore the file from a copy and verify it against the releases."
+NOTHING_DRAWN = "Nothing was drawn."
+PUT_BACK = "Put the file and its log back under this path, verify it against the releases, and open a new session."
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Event:
+    """One line of the books."""
+
+    sequence: int
+    time: str
+    kind: str
+    """``opened``, ``looked``, ``charged``, ``released`` or ``failed``."""
+    body: dict[str, Any]
+    digest: str
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Head:
+    """How long the chain is and what its last digest is; a release carries it as evidence."""
+
+    length: int
+    digest: str
+
+
+START = Head(length=0, digest=GENESIS)
+
+
+class Chain:
+    """The chain of one file, or of one process where there is no path."""
+
+    def __init__(self, path: str | Path | None, *, writable: bool) -> None:
+        self.kept = path is not None
+        self.path = str(path) if self.kept else "in memory"
+        self._turn = threading.RLock()
+        self._process = os.getpid()
+        self._checked = START
+        self._searched: dict[str, tuple[int, Event | None]] = {}
+        self._identity: FileIdentity | None = None
+        with self._told(NOTHING_DRAWN):
+            # Absolute, so that no change of the working folder makes it another file, and SQLite reads no name of its own into it.
+            place = None if path is None else Path(path).absolute()
+            self._connection = self._connect(place) if writable else self._connect_to_read(Path(str(path)))
+        # Forgotten books are closed too, though never by a forked child on its way out.
+        weakref.finalize(self, self._connection.close).atexit = False
+
+    def _connect(self, path: Path | None) -> sqlite3.Connection:
+        before = None if path is None else inode(str(path))
+        connection = sqlite3.connect(
+            ":memory:" if path is None else path, timeout=WAIT_SECONDS, isolation_level=None, check_same_thread=False
+        )
+        try:
+            self._write_ahead(connection)
+            connection.execute("PRAGMA synchronous = FULL")
+            # The log is there from the first reading on.
+            connection.execute("SELECT count(*) FROM sqlite_master").fetchone()
+            if path is not None:
+                self._identity = FileIdentity.of(path)
+                self._check_place(NOTHING_DRAWN, replaced=before not in (None, inode(str(path))))
+        except BaseException:
+            connection.close()
+            raise
+        return connection
+
+    def _write_ahead(self, connection: sqlite3.Connection) -> None:
+        """SQLite does not wait for its turn when it changes the journal, so this does."""
+        deadline = time.monotonic() + WAIT_SECONDS
+        while True:
+            try:
+                connection.execute("PRAGMA journal_mode = WAL")
+                return
+            except sqlite3.OperationalError as error:
+                if primary_code(error) != sqlite3.SQLITE_BUSY or time.monotonic() > deadline:
+                    raise
+            time.sleep(0.01)
+
+    def _connect_to_read(self, path: Path) -> sqlite3.Connection:
+        """Reading writes no entry. In a folder that takes no lock files it needs that no entry is still in the log beside it."""
+        address = f"file:{quote(str(path.absolute()))}"
+        connection = sqlite3.connect(f"{address}?mode=rw", uri=True, timeout=WAIT_SECONDS, check_same_thread=False)
+        try:
+            connection.execute("PRAGMA query_only = ON")
+            connection.execute("SELECT count(*) FROM sqlite_master").fetchone()
+        except sqlite3.OperationalError:
+            log = path.with_name(path.name + "-wal")
+            connection.close()
+            if log.exists() and log.stat().st_size:
+                raise
+            connection = sqlite3.connect(f"{address}?mode=ro&immutable=1", uri=True, check_same_thread=False)
+        except BaseException:
+            connection.close()
+            raise
+        return connection
+
+    def _check_place(self, state: str, *, replaced: bool = False) -> None:
+        """Refuse a file that is no longer the one its path names: charges to it would count for nobody else."""
+        problem = self._identity.problem() if self._identity else None
+        if replaced or problem:
+            found = problem or "was replaced while it was opened"
+            raise LedgerError(path=self.path, problem=found, advice=f"{state} {PUT_BACK}".strip())
+
+    def tables(self) -> set[str]:
+        """The tables of the file; none before the first entry."""
+        with self._told(""):
+            return {row[0] for row in self._connection.execute("SELECT name FROM sqlite_master WHERE type = 'table'")}
+
+    def lay_out(self) -> None:
+        """Make the table in a new file; a file that belongs to another program is left alone."""
+        if (names := self.tables()) and "events" not in names:
+            raise LedgerError(path=self.path, problem="is a database of another program", advice="Name a new file.")
+        # A file that was only just begun has one page; more pages without a table once held something.
+        if not names and self._connection.execute("PRAGMA page_count").fetchone()[0] > 1:
+            raise LedgerError(path=self.path, problem="is damaged: its entries cannot be found", advice=ADVICE)
+        for statement in () if names else (TABLE, *GUARDS):
+            self._connection.execute(statement)
+        self.check_layout()
+
+    def check_layout(self) -> None:
+        """Refuse a file whose table was declared otherwise, or that holds a rule of somebody else: both could hide events."""
+        with self._told(NOTHING_DRAWN):
+            rows = self._connection.execute("SELECT sql FROM sqlite_master WHERE sql IS NOT NULL").fetchall()
+        if not {TABLE} <= {row[0] for row in rows} <= {TABLE, *GUARDS}:
+            raise LedgerError(path=self.path, problem="is damaged: its layout was changed", advice=ADVICE)
+
+    @contextmanager
+    def transaction(self, *, state: str = NOTHING_DRAWN) -> Iterator[None]:
+        """All or nothing, alone on the file; ``state`` is what an error says about where that leaves us."""
+        with self._told(state):
+            self._connection.execute("BEGIN IMMEDIATE")
+            checked = self._checked
+            try:
+                yield
+                self._connection.execute("COMMIT")
+                self._check_place(state)
+            except BaseException:
+                # What was checked or found in here may be rolled back.
+                self._checked = checked
+                self._searched.clear()
+                # A full disk makes SQLite roll back by itself.
+                if self._connection.in_transaction:
+                    self._connection.execute("ROLLBACK")
+                raise
+
+    def settle(self) -> None:
+        """The log has what was committed; after this the file alone has it too, if it is copied or left without its log."""
+        with self._told(""), suppress(sqlite3.Error):
+            self._connection.execute("PRAGMA wal_checkpoint(PASSIVE)").fetchall()
+
+    def append(self, kind: str, body: dict[str, Any]) -> Event:
+        """Add an event to an unbroken chain; call it in a transaction."""
+        rows = self._unbroken()
+        sequence, previous = (rows[-1][0] + 1, rows[-1][4]) if rows else (1, GENESIS)
+        now, text = datetime.now(UTC).isoformat(timespec="milliseconds"), canonical(body)
+        digest = chained(previous, sequence, now, kind, text)
+        self._connection.execute("INSERT INTO events VALUES (?, ?, ?, ?, ?)", (sequence, now, kind, text, digest))
+        return Event(sequence=sequence, time=now, kind=kind, body=json.loads(text), digest=digest)
+
+    def check_chain(self) -> None:
+        """Raise if the chain is broken. Done before the file is held, it leaves little to check while others wait."""
+        with self._told(NOTHING_DRAWN):
+            self._unbroken()
+
+    def _unbroken(self) -> list[tuple[Any, ...]]:
+        """The rows after the last checked one, found unbroken. Next time the check begins just before the latest charge."""
+        rows = self._rows(after=self._checked.length)
+        problems = broken_links(rows, since=self._checked)
+        if self._checked != START and not rows:
+            problems = [f"event {self._checked.length + 1} is missing"]
+        if problems:
+            raise LedgerError(path=self.path, problem=f"is damaged: {problems[0]}", advice=ADVICE)
+        charges = [place for place, row in enumerate(rows) if row[2] == "charged"]
+        if charges and charges[-1]:
+            sequence, *_, digest = rows[charges[-1] - 1]
+            self._checked = Head(length=sequence, digest=digest)
+        return rows
+
+    def _rows(self, *, after: int = 0) -> list[tuple[Any, ...]]:
+        statement = f"SELECT {COLUMNS} FROM events WHERE sequence > ? ORDER BY sequence"
+        return self._connection.execute(statement, (after,)).fetchall()
+
+    def events(self, *, after: int = 0) -> list[Event]:
+        """Every event, oldest first; or those after one."""
+        with self._told(""):
+            return [as_event(row) for row in self._rows(after=after)]
+
+    def first(self) -> Event | None:
+        """The event the books begin with."""
+        return self._one(f"SELECT {COLUMNS} FROM events ORDER BY sequence LIMIT 1")
+
+    def last(self, kind: str) -> Event | None:
+        """The latest event of a kind."""
+        return self._one(f"SELECT {COLUMNS} FROM events WHERE kind = ? ORDER BY sequence DESC LIMIT 1", kind)
+
+    def latest(self, kind: str) -> Event | None:
+        """The same for a kind that is rare: what was searched before is not searched again."""
+        searched, known = self._searched.get(kind, (0, None))
+        statement = f"SELECT {COLUMNS} FROM events WHERE kind = ? AND sequence > ? ORDER BY sequence DESC LIMIT 1"
+        with self._told(""):
+            (length,) = self._connection.execute("SELECT coalesce(max(sequence), 0) FROM events").fetchone()
+            found = self._one(statement, kind, searched) or known
+        self._searched[kind] = (length, found)
+        return found
+
+    def _one(self, statement: str, *values: str | int) -> Event | None:
+        with self._told(""):
+            row = self._connection.execute(statement, values).fetchone()
+            return None if row is None else as_event(row)
+
+    def problems(self) -> list[str]:
+        """What is wrong with the file or the chain, whatever the events say."""
+        with self._told(""):
+            found = [row[0] for row in self._connection.execute("PRAGMA integrity_check")]
+            damage = [] if found == ["ok"] else ["the file is damaged"]
+            return damage + broken_links(self._rows())
+
+    def close(self) -> None:
+        self._connection.close()
+
+    @contextmanager
+    def _told(self, state: str) -> Iterator[None]:
+        """One thread at a time, in the process that opened the file; failures in our own words."""
+        if os.getpid() != self._process:
+            raise LedgerError(
+                path=self.path, problem="was opened in another process", advice="Open it in each process."
+            )
+        with self._turn:
+            try:
+                self._check_place(state)
+                yield
+            except RecordwiseError:
+                raise
+            except (sqlite3.Error, ValueError, OSError) as error:
+                raise LedgerError(
+                    path=self.path,
+                    problem=f"cannot be read or written: {reason(error)}",
+                    advice=f"{state} {ADVICE}".strip(),
+                ) from None
+
+
+def primary_code(error: Exception) -> int | None:
+    """SQLite's code without its extension."""
+    code = getattr(error, "sqlite_errorcode", None)
+    return None if code is None else int(code) & 0xFF
+
+
+def reason(error: Exception) -> str:
+    """Why, without SQLite's own text, which can quote what is stored."""
+    if isinstance(error, OSError):
+        return error.strerror or type(error).__name__
+    known = REASONS.get(primary_code(error) or 0)
+    if known is None and isinstance(error, ValueError):
+        return "an entry is not in the form it was written in"
+    return known or str(getattr(error, "sqlite_errorname", type(error).__name__))
+
+
+def as_event(row: tuple[Any, ...]) -> Event:
+    """An event as it is stored; a ValueError where it is not in the form events are written in."""
+    sequence, at, kind, text, digest = row
+    body = json.loads(text) if all(isinstance(part, str) for part in (at, kind, text, digest)) else None
+    if not isinstance(body, dict):
+        raise ValueError("not an event")
+    return Event(sequence=sequence, time=at, kind=kind, body=body, digest=digest)
+
+
+def broken_links(rows: list[tuple[Any, ...]], *, since: Head = START) -> list[str]:
+    """Where the chain of stored rows is interrupted."""
+    problems: list[str] = []
+    previous = since.digest
+    for place, (sequence, at, kind, body, digest) in enumerate(rows, start=since.length + 1):
+        if sequence != place:
+            return [*problems, f"event {place} is missing"]
+        texts = all(isinstance(part, str) for part in (at, kind, body, digest))
+        if not texts or chained(previous, sequence, at, kind, body) != digest:
+            problems.append(f"event {place} was changed after it was written")
+        previous = digest
+    return problems
+
+
+def canonical(body: Any) -> str:
+    """One text for one value."""
+    return json.dumps(body, sort_keys=True, separators=(",", ":"), ensure_ascii=False, allow_nan=False)
+
+
+def chained(previous: str, sequence: int, at: str, kind: str, body: str) -> str:
+    """The digest that ties an event to the one before."""
+    return hashlib.sha256(canonical([previous, sequence, at, kind, body]).encode()).hexdigest()

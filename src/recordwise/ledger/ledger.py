@@ -1,0 +1,276 @@
+"""The budget of one dataset and everything charged to it, committed before noise is drawn.
+
+A ledger is one file of chained events (``ledger/chain.py``) for one dataset and one budget, bound to them by its first charge.
+Its schema may grow by new names; a name that was charged keeps its meaning. The transaction that writes a charge is alone on the
+file and admits it against what is spent at that moment: many processes never overspend together. A crash may waste budget; it
+never exceeds it. Every release carries the head of the chain it saw, so that a ledger put back to an older copy is found too.
+
+How a schema may change once something was charged by it: new names come in, known ones keep their meaning.
+"""
+
+import json
+import math
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Any
+
+from recordwise.errors import BudgetError, LedgerError, RecordError, UnknownFormError
+from recordwise.ledger.chain import ADVICE, Chain, Event, Head, canonical
+from recordwise.policy.policy import Policy
+
+PARTS = ("measures", "columns")
+
+
+def changed_names(known: Any, wanted: Any) -> list[str]:
+    """The names that mean something else in the second schema, in JSON as ``describing.schema_json`` writes it.
+
+    Names that differ only in case are one name. A schema may leave names out, and the firm.
+    """
+    if not known or not wanted:
+        return []
+    try:
+        before, after = _meanings(known), _meanings(wanted)
+    except (AttributeError, KeyError, TypeError):
+        return ["everything (it is not in the form schemas are written in)"]
+    changed = [name for name in before if name in after and before[name] != after[name]]
+    for role in ("unit", "firm"):
+        first, second = known.get(role), wanted.get(role)
+        if first != second and (role == "unit" or None not in (first, second)):
+            changed.append(f"the {role}")
+    return sorted(changed)
+
+
+def grown(known: Any, wanted: Any) -> Any:
+    """Both schemas as one, the names of the first in front; for schemas that ``changed_names`` finds nothing in."""
+    if not known or not wanted:
+        return known or wanted
+    before = _meanings(known)
+    new = {part: [each for each in wanted.get(part, []) if each["name"].casefold() not in before] for part in PARTS}
+    merged = {part: [*known.get(part, []), *new[part]] for part in PARTS if part in known or new[part]}
+    firm = {"firm": known.get("firm") or wanted.get("firm")} if "firm" in known or "firm" in wanted else {}
+    return known | firm | merged
+
+
+def within(smaller: Any, larger: Any) -> bool:
+    """Whether a larger schema has every name of a smaller one, with the same meaning."""
+    return not smaller or (not changed_names(larger, smaller) and grown(larger, smaller) == larger)
+
+
+def _meanings(schema: dict[str, Any]) -> dict[str, Any]:
+    """What each name stands for: an id, a measure with its step and bound, a column with its type and its rule for NULL."""
+    roles = {schema[role].casefold(): (role, schema[role]) for role in ("unit", "firm") if schema.get(role)}
+    return roles | {each["name"].casefold(): (part, each) for part in PARTS for each in schema.get(part, [])}
+
+
+FORMAT = 1
+ADMISSION_SECONDS = 60.0
+"""How long a proof that the budget covers a charge may take before it is refused as undecided; most take milliseconds."""
+FIXED_IN_ADVANCE = "guarantee holds only if this list of queries was fixed in advance"
+WITHIN_BUDGET = "the sum of all charges is at most the budget, for every possible record"
+CHARGE_STANDS = "The charge stands and nothing was published."
+ONE_DATASET = (
+    "A ledger belongs to one dataset and budget, and the names of its schema keep their meaning. "
+    "Use its own, or start a new file."
+)
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Charge:
+    """A charge that has been committed."""
+
+    sequence: int
+    head: Head
+
+
+class Ledger:
+    """The budget of one dataset. Without a path it lives in memory and is gone with the process."""
+
+    def __init__(
+        self, path: str | Path | None, *, dataset: str, schema: Any = None, budget: Policy | None = None
+    ) -> None:
+        self.budget = budget
+        self._chain = Chain(path, writable=True)
+        self._identity = {
+            "format": FORMAT,
+            "dataset": dataset,
+            "schema": schema,
+            "budget": None if budget is None else budget.to_json(),
+            "guarantee": FIXED_IN_ADVANCE if budget is None else WITHIN_BUDGET,
+        }
+        try:
+            with self._chain.transaction():
+                self._chain.lay_out()
+                terms = self._terms(schema)
+                if self._chain.first() is None:
+                    self._chain.append("opened", terms)
+            self._chain.settle()
+        except BaseException:
+            self._chain.close()
+            raise
+
+    @classmethod
+    def existing(cls, path: str | Path) -> "Ledger":
+        """Open the books as they are, to read or verify them; nothing is written."""
+        if not Path(path).is_file():
+            raise LedgerError(path=str(path), problem="does not exist")
+        ledger = cls.__new__(cls)
+        ledger._chain = Chain(path, writable=False)
+        first = None
+        if "events" in ledger._chain.tables():
+            ledger._chain.check_layout()
+            first = ledger._chain.first()
+        opened = ledger._chain.last("opened") if first is not None and first.kind == "opened" else None
+        if opened is None:
+            raise LedgerError(path=str(path), problem="holds no entry of recordwise")
+        check_format(opened.body)
+        budget = opened.body.get("budget")
+        ledger.budget = None if budget is None else Policy.from_json(budget)
+        return ledger
+
+    @property
+    def path(self) -> str:
+        """Where it is kept."""
+        return self._chain.path
+
+    @property
+    def kept(self) -> bool:
+        """Whether it outlives the process."""
+        return self._chain.kept
+
+    def _terms(self, schema: Any) -> dict[str, Any]:
+        """What is charged and by which schema; refused where something was charged on other terms. Without a charge none bind."""
+        wanted: dict[str, Any] = json.loads(canonical(self._identity | {"schema": schema}))
+        known = self._chain.latest("opened")
+        if known is not None:
+            check_format(known.body)
+        if self._chain.latest("charged") is None:
+            return wanted
+        if known is None:
+            raise LedgerError(path=self.path, problem="is damaged: its first entry is missing", advice=ADVICE)
+        for field in ("dataset", "budget"):
+            if known.body.get(field) != wanted[field]:
+                raise LedgerError(path=self.path, problem=f"was opened for another {field}", advice=ONE_DATASET)
+        if names := changed_names(known.body.get("schema"), wanted["schema"]):
+            problem = f"was opened for another schema: {', '.join(names)} had another meaning"
+            raise LedgerError(path=self.path, problem=problem, advice=ONE_DATASET)
+        return known.body | {"schema": grown(known.body.get("schema"), wanted["schema"])}
+
+    def _bind(self, schema: Any) -> None:
+        """Write the terms down where the books do not say them yet; call it in a transaction."""
+        terms, known = self._terms(schema), self._chain.latest("opened")
+        if known is None or known.body != terms:
+            self._chain.append("opened", terms)
+
+    def charge(self, policy: Policy, *, query: str, details: Any = None, schema: Any = None) -> Charge:
+        """Commit the policy to the books if the budget covers it for every possible record; nothing is written otherwise.
+
+        ``schema`` is what the charge is stated in, where it is less than what the ledger was opened with.
+        """
+        # A long check or proof is made before the file is held, and again only if somebody else was charged meanwhile.
+        self._chain.check_chain()
+        known = self.spent()
+        after = self._admitted(known, policy, query)
+        with self._chain.transaction(state="Nothing was drawn; unless this charge was committed, nothing was spent."):
+            if (spent := self.spent()) != known:
+                after = self._admitted(spent, policy, query)
+            stated = self._identity["schema"] if schema is None else schema
+            self._bind(stated)
+            body = {"query": query, "policy": policy.to_json(), "spent": after.to_json(), "details": details}
+            body |= {"schema": stated}
+            event = self._chain.append("charged", body)
+        return Charge(sequence=event.sequence, head=Head(length=event.sequence, digest=event.digest))
+
+    def check(self, policy: Policy, *, query: str) -> None:
+        """Raise what ``charge`` would raise, and write nothing."""
+        self._chain.check_chain()
+        self._terms(self._identity["schema"])
+        self._admitted(self.spent(), policy, query)
+
+    def _admitted(self, spent: Policy, policy: Policy, query: str) -> Policy:
+        """What will have been spent, if the budget covers it for every possible record."""
+        after = spent + policy
+        verdict = None if self.budget is None else self.budget.dominates(after, seconds=ADMISSION_SECONDS)
+        if self.budget is None or verdict:
+            return after
+        assert verdict is not None
+        if verdict.witness is None:
+            raise BudgetError(query=query, witness=None, needed=math.nan, left=math.nan, reason=verdict.reason)
+        part = "delta" if verdict.reason.startswith("the delta") else "loss"
+        witness = completed(verdict.witness, self.budget, after)
+        left = _at(self.budget, part, witness) - _at(spent, part, witness)
+        raise BudgetError(
+            query=query,
+            witness=witness,
+            needed=_at(policy, part, witness),
+            left=max(0.0, left) if left == left else 0.0,
+            reason=part,
+        )
+
+    def released(self, charge: Charge, *, digest: str, mark: str) -> Head:
+        """Note that a charge led to a release with this digest, private or not."""
+        return self._close(charge, "released", {"charge": charge.sequence, "digest": digest, "mark": mark})
+
+    def failed(self, charge: Charge, *, kind: str) -> Head:
+        """Note that a charge led to nothing; it stays spent."""
+        return self._close(charge, "failed", {"charge": charge.sequence, "kind": kind})
+
+    def _close(self, charge: Charge, kind: str, body: dict[str, Any]) -> Head:
+        with self._chain.transaction(state=CHARGE_STANDS):
+            # An interrupt can come after the release was noted: a charge is closed once.
+            since = self._chain.events(after=charge.sequence)
+            closings = (event for event in since if event.body.get("charge") == charge.sequence)
+            event = next(closings, None) or self._chain.append(kind, body)
+        return Head(length=event.sequence, digest=event.digest)
+
+    def look(self) -> None:
+        """Note, once, that confidential records were looked at: what is released from now on may have been tuned on them."""
+        with self._chain.transaction(state="Nothing was looked at."):
+            if self._chain.latest("looked") is None:
+                self._bind(self._identity["schema"])
+                self._chain.append("looked", {})
+
+    @property
+    def looked(self) -> bool:
+        """Whether somebody looked at confidential records, in this session or in another one on the same file."""
+        return self._chain.latest("looked") is not None
+
+    def settle(self) -> None:
+        """Make the file whole without its log, for whoever copies it while it is open. Costs some waits for the disk."""
+        self._chain.settle()
+
+    def spent(self) -> Policy:
+        """The sum of everything charged."""
+        last = self._chain.last("charged")
+        return Policy() if last is None else Policy.from_json(last.body["spent"])
+
+    def history(self) -> list[Event]:
+        """Every event, oldest first."""
+        return self._chain.events()
+
+    def problems(self) -> list[str]:
+        """What is wrong with the file or its chain; ``recordwise.release.verify`` checks what the events say as well."""
+        return self._chain.problems()
+
+    def close(self) -> None:
+        self._chain.close()
+
+
+def check_format(opened: dict[str, Any]) -> None:
+    """A ledger of a format this version does not know is refused, never guessed."""
+    if opened.get("format") != FORMAT:
+        raise UnknownFormError(what="ledger format", found=opened.get("format"))
+
+
+def completed(witness: dict[str, Any], *policies: Policy) -> dict[str, Any]:
+    """The witness with every column the policies look at. Terms that cancel do not decide, so any value of theirs will do."""
+    measures = {measure.name for policy in policies for measure in policy.measures()}
+    columns = {column.name for policy in policies for column in policy.columns()}
+    return dict.fromkeys(sorted(columns), None) | dict.fromkeys(sorted(measures), 0) | witness
+
+
+def _at(policy: Policy, part: str, record: dict[str, Any]) -> float:
+    """The loss or delta of a record; without end where the policy promises nothing to its group."""
+    try:
+        return float(policy.delta(record) if part == "delta" else policy.loss(record))
+    except RecordError:
+        return math.inf

@@ -1,0 +1,292 @@
+"""Noise on the scale of a concave f: what RootTransform, LogTransform and Transform do once f and its inverse are known.
+
+Release f(total + offset), laid on a fine grid, plus lattice noise; estimate through the inverse. With contributions x >= 0 the
+change of f is largest where nothing else is in the cell: a record loses what F(x) = f(x + offset) - f(offset) costs (T-TRANSFORM).
+
+From noisy points on a transform's scale back to totals: what every estimate needs, worked out once for all cells.
+"""
+
+from dataclasses import dataclass
+from fractions import Fraction
+from typing import TYPE_CHECKING, Any
+
+import numpy as np
+
+from recordwise.errors import ParameterError
+from recordwise.exact.arithmetic import FloatArray, NumpyArithmetic
+from recordwise.exact.functions import Function
+from recordwise.exact.numbers import Number, constant_ball, float_upper, nonnegative, rational, sqrt_upper
+from recordwise.mechanisms.base import Estimates, Fields, by_blocks, difference
+from recordwise.mechanisms.gaussian import read_share
+from recordwise.mechanisms.grid import FINE_DATA, grid_step, grid_values, nearest_point, to_grid
+from recordwise.mechanisms.inverses import Inverse, laplace_mean, laplace_unbiased
+from recordwise.mechanisms.noisy import (
+    ExponentArray,
+    IntArray,
+    Noisy,
+    last_digits,
+    noised,
+    read_level,
+    read_step,
+    rounded,
+    source_of,
+    whole_totals,
+)
+from recordwise.noise.laws import DiscreteGaussian, DiscreteLaplace
+from recordwise.noise.randomness import BitSource, is_private
+from recordwise.policy.concave_atoms import laplace_zcdp
+from recordwise.policy.constructors import gaussian_transform, laplace_transform
+from recordwise.policy.conversions import discrete_laplace_zcdp
+from recordwise.policy.measure import Measure
+from recordwise.policy.policy import Policy
+
+if TYPE_CHECKING:
+    from sqlglot import exp
+
+INVERSE_ERROR = 2.0**-44
+"""Relative error allowed to an inverse in float64, the roundings of its argument and of the offset included."""
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Reading:
+    """A transform's inverse with its noise, on a grid."""
+
+    inverse: Inverse
+    offset: float
+    zero: float
+    """f(offset): the transformed total 0."""
+    first: float
+    """The grid point total 0 is laid on."""
+    h: float
+    """The grid."""
+    sigma: float | None
+    laplace_scale: float
+    last_digits: ExponentArray
+    """Of the ends of intervals, decade by decade."""
+
+    def fields(self, v: FloatArray, reach: float) -> Fields:
+        """Everything said about a block of cells; ``reach`` is what the noise stays below with the level asked for."""
+        value, spread = self.mean(v)
+        median = self.inverse.monotone(v) - self.offset
+        return value - self.offset, median, self.deviation(v), spread, *self.interval(v, reach)
+
+    def mean(self, v: FloatArray) -> tuple[FloatArray, FloatArray]:
+        """The mean-unbiased estimate of total + offset, and the unbiased estimate of its variance."""
+        if self.sigma is not None:
+            return self.inverse.gaussian_mean(v, self.sigma), self.inverse.gaussian_variance_unbiased(v, self.sigma)
+        return laplace_mean(self.inverse, v, zero=self.first, h=self.h, scale=self.laplace_scale)
+
+    def variance(self, mu: FloatArray) -> FloatArray:
+        """The variance of the mean-unbiased estimate where the exact point is ``mu``."""
+        if self.sigma is not None:
+            return self.inverse.gaussian_variance(mu, self.sigma)
+        return self.inverse.laplace_variance(mu, self.zero, self.laplace_scale)
+
+    def deviation(self, v: FloatArray) -> FloatArray:
+        """The standard error that is printed: unbiased for logarithms and under Laplace noise, nearly so else (T-DEVIATION)."""
+        if self.sigma is not None:
+            return self.inverse.gaussian_deviation(v, self.sigma)
+        return laplace_unbiased(lambda mu: np.sqrt(self.variance(mu)), v, zero=self.zero, scale=self.laplace_scale)
+
+    def interval(self, v: FloatArray, reach: float) -> tuple[FloatArray, FloatArray]:
+        """Both ends through the inverse, rounded outward to digits that mean something, cut at total 0 (T-INTERVAL)."""
+        low, high = (self.inverse.monotone(np.maximum(end, self.zero)) for end in (v - reach, v + reach))
+        low *= 1 - INVERSE_ERROR
+        high *= 1 + INVERSE_ERROR
+        low, high = np.maximum(low - self.offset, 0.0), np.maximum(high - self.offset, 0.0)
+        return rounded(low, self.last_digits, up=False), rounded(high, self.last_digits, up=True)
+
+
+class TransformedNoise:
+    """Release, estimate and losses of a transformation mechanism. The four properties say which."""
+
+    __slots__ = ()
+
+    offset: Fraction
+    sigma: Fraction | None
+    laplace_scale: Fraction | None
+    signed: bool
+
+    @property
+    def function(self) -> Function:
+        """f(x + offset), in the measure's units."""
+        raise NotImplementedError
+
+    @property
+    def inverse(self) -> Inverse:
+        """From the noisy scale back to total + offset."""
+        raise NotImplementedError
+
+    def policy(self, measure: Measure | str, *, tight: bool = True) -> Policy:
+        """The loss of a record, grid included; the papers' continuous policy differs by less than a thousandth."""
+        summed = Measure.of(measure)
+        if summed.signed != self.signed:
+            wanted = "signed=True" if summed.signed else "a signed measure"
+            raise ParameterError(
+                parameter="signed", problem=f"does not fit the measure '{summed.name}'", advice=f"Use {wanted}."
+            )
+        grid = self.grid(summed.step)
+        # Noise that cannot be drawn is refused here, before anything is spent.
+        self._law(grid)
+        if self.sigma is not None:
+            return gaussian_transform(summed, self.function, sigma=self.sigma, grid=grid)
+        return laplace_transform(summed, self.function, scale=self._width(), grid=grid)
+
+    def realised_sql(self, measure: str, total: "exp.Expr", *, step: Fraction, dialect: str) -> "exp.Expr":
+        """What a record really lost, in an engine: f of the cell's total with and without it, plus one grid step (T-GRID).
+
+        ``total`` is the column of the cell's exact total in steps. Confidential.
+        """
+        from sqlglot import exp
+
+        from recordwise.policy.evaluate.sql import evaluator_of, number
+
+        sql, grid = evaluator_of(dialect), self.grid(step)
+        whole = sql.multiply(exp.cast(total, "double"), number(float(step)))
+        amount = exp.cast(exp.column(exp.to_identifier(measure, quoted=True)), "double")
+        without = exp.Greatest(
+            this=exp.Paren(this=exp.Sub(this=whole.copy(), expression=amount.copy())),
+            expressions=[number(0.0)],
+            ignore_nulls=False,
+        )
+        rise = self.function.increase
+        change = exp.Paren(this=exp.Sub(this=rise(sql, whole), expression=rise(sql, without)))
+        shift = sql.add(exp.Greatest(this=change, expressions=[number(0.0)], ignore_nulls=False), number(float(grid)))
+        if self.sigma is not None:
+            loss = sql.multiply(number(float(1 / (2 * self.sigma**2))), sql.power(shift, Fraction(2)))
+        else:
+            loss = laplace_zcdp(
+                sql, sql.divide(shift, sql.constant(constant_ball(self._width()))), grid / self._width()
+            )
+        return sql.if_positive(amount, loss)
+
+    def shared(self, share: Number) -> "TransformedNoise":
+        """The same at a share of the loss, for one of several levels: of rho for Gaussian noise, where a hair more noise makes up
+        for a coarser grid (T-GRID), of epsilon for Laplace noise."""
+        part = read_share(share)
+        if self.sigma is not None:
+            return self.with_noise(sigma=sqrt_upper(self.sigma**2 / part) * (1 + Fraction(1, FINE_DATA)))
+        shared = self.with_noise(laplace_scale=self._width() / part)
+        if part < 1 and not np.all(np.isfinite(shared.variance(np.zeros(2)))):
+            raise ParameterError(
+                parameter="laplace_scale",
+                problem=f"cannot be shared: a share of {part} leaves noise without a variance",
+                advice="Take less noise, or give each level its own query.",
+            )
+        return shared
+
+    def with_noise(self, *, sigma: Fraction | None = None, laplace_scale: Fraction | None = None) -> "TransformedNoise":
+        """The same transform with other noise."""
+        raise NotImplementedError
+
+    def grid(self, step: Number = 1) -> Fraction:
+        """The grid on the transformed scale, for a measure of this step."""
+        return grid_step(self.function, read_step(step), self._width())
+
+    def _width(self) -> Fraction:
+        width = self.sigma if self.sigma is not None else self.laplace_scale
+        assert width is not None
+        return width
+
+    def _law(self, grid: Fraction) -> DiscreteGaussian | DiscreteLaplace:
+        return (
+            DiscreteGaussian(self._width() / grid) if self.sigma is not None else DiscreteLaplace(self._width() / grid)
+        )
+
+    def release(self, totals: Any, *, step: Number = 1, rng: BitSource | None = None) -> Noisy:
+        """Lay f of each exact total on the grid and add lattice noise.
+
+        With ``signed=True`` the totals have two rows: the sum of the positive values and the sum of the negative ones without their
+        sign; a record touches one of them.
+        """
+        source, data = source_of(rng), read_step(step)
+        exact = self._checked(whole_totals(totals))
+        grid = self.grid(data)
+        points = to_grid(self.function, exact, data, grid)
+        return Noisy(points=noised(points, self._law(grid), source), grid=grid, step=data, private=is_private(source))
+
+    def _checked(self, totals: Any) -> Any:
+        if self.signed and (totals.ndim == 0 or totals.shape[0] != 2):
+            raise ParameterError(
+                parameter="totals", problem="of a signed sum need two rows: positive part, negative part"
+            )
+        if totals.size and totals.min() < 0:
+            raise ParameterError(
+                parameter="totals",
+                problem="must not be negative for a transform",
+                advice="Use signed=True and hand over the positive and the negative part.",
+            )
+        return totals
+
+    def estimate(self, noisy: Noisy, *, level: float = 0.95) -> Estimates:
+        """Unbiased values and noise intervals through the inverse; of a signed sum, the difference of its two parts."""
+        if not self.signed:
+            return self._one_sided(noisy.points, noisy.grid, read_level(level))
+        halves = [self._one_sided(noisy.points[i], noisy.grid, (1 + read_level(level)) / 2) for i in (0, 1)]
+        return difference(*halves, level=level)
+
+    def _one_sided(self, points: IntArray, grid: Fraction, level: float) -> Estimates:
+        reading = self._reading(grid)
+        # Half a grid step beyond the noise quantile covers the rounding of the exact point (T-INTERVAL).
+        reach = (self._law(grid).quantile((1 + level) / 2) + 0.5) * float(grid)
+        return by_blocks(points, level, lambda block: reading.fields(grid_values(block, grid), reach))
+
+    def _reading(self, grid: Fraction) -> Reading:
+        return Reading(
+            inverse=self.inverse,
+            offset=float(self.offset),
+            zero=float(self.function.at_zero()),
+            first=float(nearest_point(self.function, Fraction(0), grid) * grid),
+            h=float(grid),
+            sigma=None if self.sigma is None else float(self.sigma),
+            laplace_scale=float(self.laplace_scale or 0),
+            last_digits=last_digits(self._noise_worth),
+        )
+
+    def _noise_worth(self, total: FloatArray) -> FloatArray:
+        """What one scale of noise is worth at a total, in the measure's units."""
+        moved = self.inverse.monotone(self._transformed(total) + float(self._width()))
+        return moved - float(self.offset) - total
+
+    def values_under(self, total: float, noise: FloatArray) -> FloatArray:
+        """What ``value`` comes out as at a total, for given noise in units of sigma or of the Laplace scale."""
+        v = self._transformed(total) + float(self._width()) * noise
+        return self._reading(self.grid()).mean(v)[0] - float(self.offset)
+
+    def loss_at_shift(self, shift: Number, *, step: Number = 1) -> float:
+        """The policy at a contribution of this size: the worst case over what else is in the cell.
+
+        Of a signed sum, for a change of one of its two parts; what a group changes in both parts does not cancel but adds up.
+        """
+        size = abs(rational(shift, parameter="shift"))
+        policy = self.policy(Measure("shift", read_step(step), self.signed))
+        return float(policy.loss({"shift": size}))
+
+    def realised_loss(self, total_without: Number, contribution: Number, *, step: Number = 1) -> float:
+        """From the two grid points the totals with and without the record are laid on."""
+        without = nonnegative(total_without, parameter="total_without")
+        size = nonnegative(contribution, parameter="contribution")
+        grid = self.grid(step)
+        moved = nearest_point(self.function, without + size, grid) - nearest_point(self.function, without, grid)
+        if self.sigma is not None:
+            return float_upper((moved * grid) ** 2 / (2 * self.sigma**2))
+        return discrete_laplace_zcdp(self._width() / grid, moved)
+
+    def variance(self, total: Any, *, step: Number = 1) -> FloatArray:
+        """Of ``value``, at exact totals in the measure's units; of a signed sum, at the two parts."""
+        with np.errstate(over="ignore"):
+            spread = self._reading(self.grid(step)).variance(self._transformed(total))
+        return spread.sum(axis=0) if self.signed else spread
+
+    def bias(self, total: Any, *, step: Number = 1) -> FloatArray:
+        """What rounding to the grid leaves: at most grid/(2 sigma) of a standard error."""
+        exact, grid = np.asarray(total, np.float64), self.grid(step)
+        laid = np.rint(self._transformed(total) / float(grid)) * float(grid)
+        off = self.inverse.monotone(laid) - float(self.offset) - exact
+        return off[0] - off[1] if self.signed else off
+
+    def _transformed(self, total: Any) -> FloatArray:
+        exact = np.asarray(total, np.float64)
+        if not np.all(exact >= 0):
+            raise ParameterError(parameter="total", problem="must not be negative for a transform")
+        return np.asarray(self.function.value(NumpyArithmetic(), exact))

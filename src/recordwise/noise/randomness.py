@@ -1,0 +1,131 @@
+"""Decisions between a uniform real number, of which any number of bits can be asked for, and a real known by enclosures.
+
+Where random bits come from: the one file that touches the operating system's entropy or ``numpy.random``.
+"""
+
+import os
+from collections.abc import Callable
+from typing import Protocol, TypeAlias
+
+import numpy as np
+from cryptography.hazmat.primitives.ciphers import Cipher, algorithms, modes
+from flint import arb, fmpz
+
+from recordwise.errors import ParameterError
+from recordwise.exact.numbers import working_precision
+
+WordArray: TypeAlias = np.ndarray[tuple[int, ...], np.dtype[np.uint64]]
+KEY_BYTES = 32
+REQUEST_BYTES = 1 << 30
+"""The most one key is used for: far below where a permutation is told from a function (docs/theory/noise.md, A-RNG)."""
+_BLANK = bytes(1 << 19)
+
+
+class BitSource(Protocol):
+    """Independent uniform bits. Only those of ``Secure`` are taken for secret (``is_private``)."""
+
+    def fill(self, words: WordArray) -> None:
+        """Overwrite a contiguous array with uniform 64-bit words that were never handed out before."""
+
+
+class Secure:
+    """AES-256 in counter mode, keyed afresh from the operating system at every request (A-RNG).
+
+    It remembers nothing between requests, so a fork, a process pool or a restored snapshot cannot repeat a word.
+    """
+
+    __slots__ = ()
+
+    def fill(self, words: WordArray) -> None:
+        target = words.view(np.uint8).data
+        for begin in range(0, len(target), REQUEST_BYTES):
+            _keystream(target[begin : begin + REQUEST_BYTES])
+
+
+def is_private(source: BitSource) -> bool:
+    """Whether what is drawn from it may be called private. No source can say so of itself, nor can a subclass of ours."""
+    return type(source) is Secure
+
+
+def _keystream(target: memoryview) -> None:
+    cipher = Cipher(algorithms.AES(os.urandom(KEY_BYTES)), modes.CTR(bytes(16))).encryptor()
+    for begin in range(0, len(target), len(_BLANK)):
+        part = target[begin : begin + len(_BLANK)]
+        cipher.update_into(memoryview(_BLANK)[: len(part)], part)
+
+
+class Seeded:
+    """A repeatable source for tests and simulation. Whoever knows the seed can take the noise off again."""
+
+    __slots__ = ("_stream",)
+
+    def __init__(self, seed: int) -> None:
+        if isinstance(seed, bool) or not isinstance(seed, int) or seed < 0:
+            raise ParameterError(parameter="seed", problem="must be an integer that is not negative")
+        self._stream = np.random.Philox(seed)
+
+    def fill(self, words: WordArray) -> None:
+        words[...] = self._stream.random_raw(words.size)
+
+
+Enclosure: TypeAlias = Callable[[], arb]
+"""Evaluates a real number at the precision in force; the ball surely holds it and shrinks to it as the precision grows."""
+WORD_BITS = 64
+FIRST_PRECISION = 64
+
+
+class LazyUniform:
+    """A uniform real in [0, 1) of which the leading bits are known and the others are drawn when they are needed."""
+
+    __slots__ = ("_bits", "_count", "_source")
+
+    def __init__(self, source: BitSource, *, bits: int = 0, count: int = 0) -> None:
+        self._source, self._bits, self._count = source, bits, count
+
+    @property
+    def low(self) -> arb:
+        return dyadic(self._bits, self._count)
+
+    @property
+    def high(self) -> arb:
+        return dyadic(self._bits + 1, self._count)
+
+    def extend(self) -> None:
+        self._bits = self._bits << WORD_BITS | one_word(self._source)
+        self._count += WORD_BITS
+
+    def below(self, enclosure: Enclosure) -> bool:
+        """Whether the uniform lies below the real: true with exactly that probability (T-LAZY, docs/theory/noise.md)."""
+        precision = max(FIRST_PRECISION, self._count + WORD_BITS)
+        while True:
+            with working_precision(precision):
+                bound = enclosure()
+                if self.high <= bound:
+                    return True
+                if self.low >= bound:
+                    return False
+            self.extend()
+            precision *= 2
+
+
+def dyadic(numerator: int, exponent: int) -> arb:
+    """``numerator / 2**exponent`` without rounding, whatever the precision."""
+    return arb((fmpz(numerator), fmpz(-exponent)))
+
+
+def words(source: BitSource, count: int) -> WordArray:
+    """That many fresh words."""
+    fresh = np.empty(count, dtype=np.uint64)
+    source.fill(fresh)
+    return fresh
+
+
+def one_word(source: BitSource) -> int:
+    return int(words(source, 1)[0])
+
+
+def uniform_below(source: BitSource, power: int) -> int:
+    """A uniform integer in [0, 2**power)."""
+    count = -(-power // WORD_BITS)
+    joined = int.from_bytes(words(source, count).tobytes(), "little") if count else 0
+    return joined >> (WORD_BITS * count - power)

@@ -1,0 +1,203 @@
+"""The policy of a plan, before any data is opened: sequential over queries, levels and statistics, parallel over cells.
+
+Cells of one table are a partition (T-KEYS), so a record pays for its own cell only; tables add up (T-PLAN).
+
+Thresholds that differ by group, where a cell may hold several groups: the largest that can fall into it rules it (T-CELL).
+"""
+
+from collections.abc import Iterable
+from dataclasses import dataclass
+from fractions import Fraction
+from typing import Any
+
+import numpy as np
+import pyarrow as pa
+
+from recordwise.errors import PlanError
+from recordwise.plan.column_types import policy_problems
+from recordwise.plan.fields import Field, Group, Level, Prefix
+from recordwise.plan.keys import encoded
+from recordwise.plan.mechanism import count_policy, shared, threshold_of
+from recordwise.plan.plan import Plan, PlannedTable
+from recordwise.plan.predicates import condition
+from recordwise.plan.query import Drawable, Query
+from recordwise.plan.schema import Schema
+from recordwise.plan.statistics import Sum
+from recordwise.policy.conditions import ConditionColumn
+from recordwise.policy.constructors import By
+from recordwise.policy.literals import Value, literal
+from recordwise.policy.measure import Measure
+from recordwise.policy.policy import Policy
+
+
+def cell_threshold(at: By, groups: Iterable[Group]) -> Fraction | By:
+    """T_cell as a function of the cell: the record's own threshold where the cell determines it, else the largest possible one."""
+    name, length = at.column.name, at.column.length
+    lengths = [
+        each.expression.length if isinstance(each.expression, Prefix) else None
+        for each in groups
+        if (isinstance(each.expression, Field) and each.expression.name == name)
+        or (isinstance(each.expression, Prefix) and each.expression.column == name)
+    ]
+    if None in lengths or (length is not None and any(each >= length for each in lengths if each)):
+        return at
+    if not lengths:
+        return max(_possible(at, "", None))
+    known = max(each for each in lengths if each)
+    prefixes = sorted({value[:known] for value, _ in at.values if isinstance(value, str)})
+    return By(ConditionColumn(name, known), tuple((p, max(_possible(at, p, known))) for p in prefixes), at.default)
+
+
+def _possible(at: By, prefix: str, known: int | None) -> list[Fraction]:
+    """Every threshold a record of such a cell can have; the default is never ruled out."""
+    listed = [t for value, t in at.values if known is None or (isinstance(value, str) and value[:known] == prefix)]
+    return listed if at.default is None else [*listed, at.default]
+
+
+def is_raised(at: By, groups: Iterable[Group]) -> bool:
+    """Whether some group gets the noise of another group's larger threshold."""
+    return cell_threshold(at, groups) != at
+
+
+@dataclass(frozen=True, slots=True)
+class Run:
+    """The cells that share one threshold, by their rows among the public cells; None where no threshold was promised."""
+
+    at: Fraction | None
+    rows: np.ndarray[tuple[int, ...], np.dtype[np.int64]]
+
+
+def cells_by_threshold(at: Fraction | By, groups: tuple[Group, ...], cells: pa.Table) -> tuple[Run, ...]:
+    """Which public cell gets which threshold."""
+    count = cells.num_rows if groups else 1
+    if not isinstance(at, By):
+        return (Run(at, np.arange(count)),)
+    group = next(each for each in groups if _origin(each) == at.column.name and _long_enough(each, at.column))
+    chosen: dict[Value | None, Fraction | None] = dict(at.values)
+    coded = encoded(cells.column(group.name))
+    of_value = [chosen.get(_literal(value, at.column), at.default) for value in coded.dictionary.to_pylist()]
+    different = list(dict.fromkeys(of_value))
+    place = np.array([different.index(threshold) for threshold in of_value], dtype=np.int64)[coded.indices.to_numpy()]
+    return tuple(Run(threshold, np.flatnonzero(place == number)) for number, threshold in enumerate(different))
+
+
+def _origin(group: Group) -> str | None:
+    value = group.expression
+    return value.name if isinstance(value, Field) else value.column if isinstance(value, Prefix) else None
+
+
+def _long_enough(group: Group, column: ConditionColumn) -> bool:
+    value = group.expression
+    return not isinstance(value, Prefix) or (column.length is not None and value.length >= column.length)
+
+
+def _literal(value: Any, column: ConditionColumn) -> Value | None:
+    """A cell's value as the policy compares it; NULL is in no list."""
+    if isinstance(value, str):
+        return value[: column.length] if column.length else value
+    return None if value is None else literal(value)
+
+
+def plan_policy(plan: Plan, *, tight: bool = True) -> Policy:
+    """The composed policy: the tight one, which is charged, or with ``tight=False`` the one printed in the papers."""
+    total = Policy()
+    for query in plan.queries:
+        total += query_policy(query, plan.schema, tight=tight)
+    return total
+
+
+def query_policy(query: Query, schema: Schema, *, tight: bool = True) -> Policy:
+    """The policy of one query, limited to the records its condition selects."""
+    total = Policy()
+    for level in query.tables():
+        selection = query.selection_of(level)
+        total += selection.policy(schema) if selection else Policy()
+        for statistic in query.draws():
+            total += statistic_policy(statistic, level, schema, tight=tight)
+    total = total if query.condition is None else total.where(condition(query.condition))
+    return check_policy(total, schema)
+
+
+def check_policy(policy: Policy, schema: Schema) -> Policy:
+    """The policy itself, unless a condition of it does not fit the schema: it would not say what an engine selects."""
+    problems = policy_problems(policy, schema)
+    if problems:
+        raise PlanError(problems=tuple(problems))
+    return policy
+
+
+def statistic_policy(statistic: Drawable, level: Level, schema: Schema, *, tight: bool) -> Policy:
+    """What one statistic of one table costs a record of that table."""
+    mechanism = shared(statistic.mechanism, level.share)
+    if not isinstance(statistic, Sum):
+        return count_policy(mechanism)
+    measure = policy_measure(statistic.measure, schema)
+    at = threshold_of(mechanism, measure)
+    if not tight or not isinstance(at, By):
+        return mechanism.policy(measure, tight=tight)  # type: ignore[no-any-return]
+    return mechanism.resolved(cell_threshold(at, level.groups)).policy(measure, tight=True)  # type: ignore[no-any-return]
+
+
+def policy_measure(name: str, schema: Schema) -> Measure:
+    """A measure of the schema in the policy language."""
+    declared = schema.measure(name)
+    return Measure(name, declared.step if declared else Fraction(1))
+
+
+@dataclass(frozen=True, slots=True)
+class CellMechanism:
+    """The mechanism that draws for some cells of a table."""
+
+    mechanism: Any
+    run: Run
+
+
+def cell_mechanisms(plan: Plan, table: PlannedTable, statistic: Drawable, cells: pa.Table) -> tuple[CellMechanism, ...]:
+    """Which mechanism serves which cells: the level's share taken, group thresholds resolved as in the policy (T-CELL)."""
+    mechanism, groups = shared(statistic.mechanism, table.shape.share), table.shape.groups
+    every = cells_by_threshold(Fraction(1), groups, cells)
+    at = threshold_of(mechanism, policy_measure(statistic.measure, plan.schema)) if isinstance(statistic, Sum) else None
+    if not isinstance(at, By):
+        return tuple(CellMechanism(at_one_threshold(mechanism, at), run) for run in every)
+    runs = cells_by_threshold(cell_threshold(at, groups), groups, cells)
+    if any(run.at is None for run in runs):
+        raise PlanError(
+            problems=(f"public cells of {statistic.alias} have no threshold by '{at.column.name}': give a default",)
+        )
+    return tuple(CellMechanism(mechanism.resolved(run.at), run) for run in runs)
+
+
+def at_one_threshold(mechanism: Any, at: Fraction | None) -> Any:
+    """The mechanism that draws where one threshold holds for all: of joint splitting, that of the measure summed."""
+    return mechanism if at is None else mechanism.resolved(at)
+
+
+def possible_mechanisms(plan: Plan, table: PlannedTable, statistic: Drawable) -> tuple[Any, ...]:
+    """Every mechanism that can serve a cell of a table, whichever cells it will have."""
+    mechanism = shared(statistic.mechanism, table.shape.share)
+    at = threshold_of(mechanism, policy_measure(statistic.measure, plan.schema)) if isinstance(statistic, Sum) else None
+    if not isinstance(at, By):
+        return (at_one_threshold(mechanism, at),)
+    of_cell = cell_threshold(at, table.shape.groups)
+    if not isinstance(of_cell, By):
+        return (mechanism.resolved(of_cell),)
+    thresholds = [number for _, number in of_cell.values] + ([of_cell.default] if of_cell.default else [])
+    return tuple(mechanism.resolved(number) for number in dict.fromkeys(thresholds))
+
+
+def plan_warnings(plan: Plan) -> tuple[str, ...]:
+    """What the owner should know before running: groups that get the noise of another group's larger threshold."""
+    found = []
+    for query in plan.queries:
+        for level in query.tables():
+            for statistic in query.draws():
+                if not isinstance(statistic, Sum):
+                    continue
+                at = threshold_of(statistic.mechanism, policy_measure(statistic.measure, plan.schema))
+                if isinstance(at, By) and is_raised(at, level.groups):
+                    where = " x ".join(level.names()) or "the grand total"
+                    found.append(
+                        f"{statistic.alias} by {where}: cells can mix groups of '{at.column.name}', so their noise follows the "
+                        "largest threshold that can fall into them"
+                    )
+    return tuple(dict.fromkeys(found))

@@ -1,0 +1,256 @@
+"""Queries and plans as a notebook shows them: what is asked, by what, with which noise. Every name is escaped.
+
+Plans and schemas in plain JSON, for the ledger and for release.json. Public facts only.
+"""
+
+import platform
+from collections.abc import Mapping, Sequence
+from dataclasses import fields, is_dataclass
+from fractions import Fraction
+from typing import TYPE_CHECKING, Any
+
+from recordwise.errors import ParameterError
+from recordwise.exact.functions import Function
+from recordwise.exact.numbers import fraction_text
+from recordwise.plan.fields import Case, Group, Literal, Prefix
+from recordwise.plan.plan import Plan, PlannedTable
+from recordwise.plan.predicates import And, Compare, In, IsNull, Not, Operand, Or, Predicate, condition
+from recordwise.plan.query import Statistic
+from recordwise.plan.results import FoundTotals, TableTotals
+from recordwise.plan.schema import Schema
+from recordwise.plan.statistics import Average, Quantile
+from recordwise.policy.constructors import By
+from recordwise.policy.literals import plain_value
+from recordwise.policy.render.html import Html, element, preview_table
+from recordwise.policy.render.text import condition_words, function_text
+
+if TYPE_CHECKING:
+    from recordwise.plan.plan import Plan
+    from recordwise.plan.query import Query, Statistic
+
+
+def schema_json(schema: Schema) -> dict[str, Any]:
+    """Roles and types; nothing derived from values."""
+    return {
+        "unit": schema.unit,
+        "firm": schema.firm,
+        "measures": [
+            {"name": measure.name, "step": fraction_text(measure.step), "bound": fraction_text(measure.bound)}
+            for measure in schema.measures
+        ],
+        "columns": [{"name": column.name, "type": column.type, "null": column.null} for column in schema.columns],
+    }
+
+
+def plan_json(plan: Plan, exact: Sequence[TableTotals | FoundTotals]) -> list[dict[str, Any]]:
+    """Each query: its condition, tables, number of public cells and statistics with their mechanisms."""
+    described = []
+    for number, query in enumerate(plan.queries):
+        described.append(
+            {
+                "where": None if query.condition is None else predicate_json(query.condition),
+                "tables": [_table_json(plan, each) for each in exact if each.table.query == number],
+                "statistics": [_statistic_json(statistic) for statistic in query.statistics],
+            }
+        )
+    return described
+
+
+def _statistic_json(statistic: Statistic) -> dict[str, Any]:
+    described = {
+        "name": statistic.alias,
+        "kind": type(statistic).__name__,
+        "of": getattr(statistic, "measure", getattr(statistic, "column", None)),
+    }
+    if isinstance(statistic, Average):
+        return described | {"sum": value_json(statistic.sum), "count": value_json(statistic.count), "unbiased": False}
+    if isinstance(statistic, Quantile):
+        described |= {"p": fraction_text(statistic.p), "unbiased": False}
+    return described | {"mechanism": value_json(statistic.mechanism)}
+
+
+def _table_json(plan: Plan, exact: TableTotals | FoundTotals) -> dict[str, Any]:
+    shape = exact.table.shape
+    return {
+        "name": table_name(plan, exact.table),
+        "by": [_group_json(group) for group in shape.groups],
+        "share": fraction_text(shape.share),
+        **_cells_json(plan, exact),
+    }
+
+
+def _cells_json(plan: Plan, exact: TableTotals | FoundTotals) -> dict[str, Any]:
+    """How many cells are public, or how they are selected: the number of those found is confidential."""
+    if isinstance(exact, TableTotals):
+        return {"public_cells": exact.cells.num_rows if exact.table.shape.groups else 1}
+    selection = plan.selection(exact.table)
+    return {"keys": selection.to_json() if selection else None}
+
+
+def query_names(plan: Plan) -> str:
+    """The statistics of a plan, for the books and for refusals."""
+    return "; ".join(", ".join(statistic.alias for statistic in query.statistics) for query in plan.queries)
+
+
+def _group_json(group: Group) -> dict[str, Any]:
+    expression = group.expression
+    if isinstance(expression, Prefix):
+        return {"name": group.name, "prefix_of": expression.column, "length": expression.length}
+    if isinstance(expression, Case):
+        branches = [{"when": predicate_json(test), "then": literal_json(label)} for test, label in expression.branches]
+        return {"name": group.name, "case": branches, "else": literal_json(expression.default)}
+    return {"name": group.name, "column": expression.name}
+
+
+def predicate_json(predicate: Predicate) -> Any:
+    """A condition as it was asked, so that a reader can tell which records a table is about."""
+    match predicate:
+        case And(parts) | Or(parts):
+            return {type(predicate).__name__.lower(): [predicate_json(part) for part in parts]}
+        case Not(part):
+            return {"not": predicate_json(part)}
+        case IsNull(operand):
+            return {"null": _operand_json(operand)}
+        case In(operand, literals):
+            return {"in": _operand_json(operand), "values": [literal_json(literal) for literal in literals]}
+        case Compare(operand, operator, literal):
+            return {operator: [_operand_json(operand), literal_json(literal)]}
+
+
+def _operand_json(operand: Operand) -> Any:
+    return {"prefix_of": operand.column, "length": operand.length} if isinstance(operand, Prefix) else operand.name
+
+
+def literal_json(value: Literal) -> Any:
+    """A constant of a query; a number that is not whole as a fraction, so that nothing is rounded."""
+    if isinstance(value, Fraction):
+        return int(value) if value.denominator == 1 else {"fraction": fraction_text(value)}
+    return plain_value(value)
+
+
+LONGEST_NAME = 80
+
+
+def table_name(plan: Plan, table: PlannedTable) -> str:
+    """A file name for a table: its groups, numbered by query where there are several, and never one name for two tables."""
+    taken: set[str] = set()
+    for each in plan.tables():
+        plain = name = _plain_name(plan, each)
+        number = 1
+        while name.casefold() in taken:
+            number += 1
+            name = f"{plain}_{number}"
+        taken.add(name.casefold())
+        if (each.query, each.level) == (table.query, table.level):
+            return name
+    raise ParameterError(parameter="table", problem="is not one of the plan")
+
+
+def _plain_name(plan: Plan, table: PlannedTable) -> str:
+    safe = safe_name("_by_".join(table.shape.names()) or "total")
+    return safe if len(plan.queries) == 1 else f"q{table.query + 1}_{safe}"
+
+
+def safe_name(text: str) -> str:
+    """Letters, digits, - and _ of a text, not too many, as part of a file name."""
+    return "".join(letter if letter.isalnum() or letter in "_-" else "_" for letter in text)[:LONGEST_NAME]
+
+
+def value_json(value: Any) -> Any:
+    """A mechanism or parameter as JSON; fractions as text, so that nothing is rounded."""
+    if isinstance(value, Fraction):
+        return fraction_text(value)
+    if isinstance(value, Function):
+        return value.to_json()
+    if isinstance(value, By):
+        cases = {str(plain_value(group)): fraction_text(number) for group, number in value.values}
+        return {"by": value.column.to_json(), "values": cases, "default": value_json(value.default)}
+    if is_dataclass(value) and not isinstance(value, type):
+        parts = {field.name: value_json(getattr(value, field.name)) for field in fields(value)}
+        return {"kind": type(value).__name__, **{name: part for name, part in parts.items() if part is not None}}
+    if isinstance(value, dict):
+        return {getattr(name, "name", str(name)): value_json(part) for name, part in value.items()}
+    return value if value is None or isinstance(value, (str, int, float, bool)) else str(value)
+
+
+def mechanism_text(mechanism: Any) -> str:
+    """A mechanism as it would be written in Python, numbers shortened."""
+    parts = []
+    for field in fields(mechanism):
+        value = getattr(mechanism, field.name)
+        if value is not None and value is not False:
+            parts.append(f"{field.name}={_parameter_text(value)}")
+    return f"{type(mechanism).__name__}({', '.join(parts)})"
+
+
+def _parameter_text(value: Any) -> str:
+    if isinstance(value, Fraction):
+        return f"{float(value):g}"
+    if isinstance(value, By):
+        return f"by {value.column.name}"
+    if isinstance(value, dict):
+        return (
+            "{"
+            + ", ".join(f"{getattr(name, 'name', name)}: {_parameter_text(each)}" for name, each in value.items())
+            + "}"
+        )
+    return function_text(value, "x") if isinstance(value, Function) else str(value)
+
+
+def versions() -> dict[str, str]:
+    """What the release was made with."""
+    from importlib.metadata import version
+
+    names = ("recordwise", "duckdb", "numpy", "pyarrow", "python-flint", "sqlglot")
+    return {"python": platform.python_version(), **{name: version(name) for name in names}}
+
+
+def query_html(query: "Query") -> Html:
+    """Its tables, its condition and its statistics."""
+    tables = [" × ".join(level.names()) or "the grand total" for level in query.tables()]
+    only = [] if query.condition is None else [f"Only records with {condition_words(condition(query.condition))}."]
+    rows = [_row(statistic) for statistic in query.statistics]
+    return element(
+        "div",
+        element("p", element("b", "recordwise query"), f" by {'; '.join(tables)}. ", *only),
+        preview_table(("statistic", "is", "of", "noise"), rows),
+    )
+
+
+def _row(statistic: "Statistic") -> tuple[str, str, str, str]:
+    of = getattr(statistic, "measure", getattr(statistic, "column", ""))
+    return statistic.alias, type(statistic).__name__, of, _noise(statistic)
+
+
+def _noise(statistic: "Statistic") -> str:
+    if not isinstance(statistic, Average):
+        return mechanism_cell(statistic.mechanism)
+    parts: list[Any] = [statistic.sum, *([] if statistic.count is None else [statistic.count])]
+    return ", ".join(map(mechanism_cell, parts))
+
+
+def mechanism_cell(mechanism: Any) -> str:
+    """As a user would write it, parameters that are not set left out."""
+    if not is_dataclass(mechanism):
+        return type(mechanism).__name__
+    given = {field.name: getattr(mechanism, field.name) for field in fields(mechanism)}
+    told = ", ".join(f"{name}={_value_text(value)}" for name, value in given.items() if value not in (None, False))
+    return f"{type(mechanism).__name__}({told})"
+
+
+def _value_text(value: Any) -> str:
+    if isinstance(value, By):
+        return f"by {value.column.name}"
+    if isinstance(value, Fraction):
+        return f"{float(value):.6g}"
+    if isinstance(value, Mapping):
+        return ", ".join(f"{name}: {_value_text(each)}" for name, each in value.items())
+    return str(value)
+
+
+def plan_html(plan: "Plan") -> Html:
+    """Its queries, one below the other, and what they cost together."""
+    from recordwise.plan.cost import plan_policy
+
+    cost = Html(plan_policy(plan)._repr_html_())
+    return element("div", *map(query_html, plan.queries), element("p", element("b", "What it costs a record")), cost)

@@ -1,0 +1,196 @@
+"""Keys of a plan file: public ones, written out, as a product of lists or in a CSV or Parquet file, or selected privately.
+
+What a plan file says about selected keys, averages and quantiles, named as in Python.
+"""
+
+from collections.abc import Mapping
+from pathlib import Path
+from typing import Any
+
+import pyarrow as pa
+
+from recordwise.errors import KeysError
+from recordwise.mechanisms.quantile import Grid, TreeQuantile
+from recordwise.plan.file.mechanisms import read_joint, read_mechanism
+from recordwise.plan.file.node import Node, suggestion
+from recordwise.plan.given_keys import KeyList
+from recordwise.plan.key_selection import SelectFrom, SelectKeys
+from recordwise.plan.keys import Keys
+from recordwise.plan.query import Query
+from recordwise.plan.schema import Schema
+from recordwise.plan.statistics import SumAndCount
+
+
+def read_select(node: Node, schema: Schema) -> SelectKeys | None:
+    """``select = { rho = 0.1, delta = 1e-6, pieces = { emp = 50 } }``."""
+    entries = node.table("rho", "delta", "pieces", needed=("rho", "delta"))
+    rho, delta = (entries[name].number() if name in entries else None for name in ("rho", "delta"))
+    pieces = _pieces(entries.get("pieces"), schema)
+    if rho is None or delta is None or pieces is None:
+        return None
+    return node.attempt(lambda: Keys.select(rho=rho, delta=delta, pieces=pieces or None))
+
+
+def read_select_from(node: Node, schema: Schema, domain: Any | None) -> SelectFrom | None:
+    """``select_from = { product = { county = [...] }, rho = 0.1, threshold = 12 }``; the domain has been read already."""
+    entries = {name: Node(value, (*node.path, name), node.problems) for name, value in node.value.items()}
+    for name in ("rho", "threshold"):
+        if name not in entries:
+            node.problem(f"'{name}' is missing")
+    rho = entries["rho"].number() if "rho" in entries else None
+    threshold = entries["threshold"].whole() if "threshold" in entries else None
+    pieces = _pieces(entries.get("pieces"), schema)
+    if domain is None or rho is None or threshold is None or pieces is None:
+        return None
+    return node.attempt(lambda: Keys.select_from(domain, rho=rho, threshold=threshold, pieces=pieces or None))
+
+
+def _pieces(node: Node | None, schema: Schema) -> dict[str, Any] | None:
+    """Thresholds by the names of measures; empty where none are given, None where they have a problem."""
+    if node is None:
+        return {}
+    joint = read_joint(node, schema)
+    return None if joint is None else {measure.name: at for measure, at in joint.items()}
+
+
+def read_average(read: Query, measure: str, node: Node, schema: Schema, named: Mapping[str, Any]) -> Query | None:
+    """``avg.emp = { sum = "split", count = "counts", as = "mean" }``."""
+    entries = node.table("sum", "count", "as", needed=("sum",))
+    alias = entries["as"].text() if "as" in entries else None
+    parts = sum_and_count(entries, schema, named)
+    if parts is None or ("as" in entries and alias is None):
+        return None
+    return node.attempt(lambda: read.avg(measure, sum=parts.sum, count=parts.count, alias=alias))
+
+
+def sum_and_count(entries: Mapping[str, Node], schema: Schema, named: Mapping[str, Any]) -> SumAndCount | None:
+    """The two mechanisms of an average; the count may be left to the query."""
+    found: dict[str, Any] = {
+        name: read_mechanism(entries[name], schema, named) for name in ("sum", "count") if name in entries
+    }
+    return None if "sum" not in found or None in found.values() else SumAndCount(**found)
+
+
+def read_quantile(read: Query, measure: str, node: Node) -> Query | None:
+    """``quantile.payann = { p = 0.5, grid = { log = [1, 1e9], bits = 10 }, rho = 0.1 }``."""
+    entries = node.table("p", "grid", "rho", "as", needed=("p", "grid", "rho"))
+    p = entries["p"].number() if "p" in entries else None
+    alias = entries["as"].text() if "as" in entries else None
+    tree = read_tree(node, entries)
+    if p is None or tree is None or ("as" in entries and alias is None):
+        return None
+    return node.attempt(lambda: read.quantile(measure, p=p, grid=tree.grid, rho=tree.rho, alias=alias))
+
+
+def read_tree(node: Node, entries: Mapping[str, Node]) -> TreeQuantile | None:
+    """The grid and rho of a quantile."""
+    grid = read_grid(entries["grid"]) if "grid" in entries else None
+    rho = entries["rho"].number() if "rho" in entries else None
+    return None if grid is None or rho is None else node.attempt(lambda: TreeQuantile(grid=grid, rho=rho))
+
+
+def read_grid(node: Node) -> Grid | None:
+    """``{ log = [1, 1e9], bits = 10 }`` or ``{ linear = [0, 100] }``."""
+    entries = node.table("log", "linear", "bits")
+    ways = [name for name in ("log", "linear") if name in entries]
+    if len(ways) != 1:
+        if isinstance(node.value, dict):
+            node.problem("must hold one of log and linear, each the two ends of the grid")
+        return None
+    ends = [each.number() for each in entries[ways[0]].items()]
+    bits = entries["bits"].whole() if "bits" in entries else 10
+    if len(ends) != 2:
+        entries[ways[0]].problem("must be the two ends of the grid")
+    if len(ends) != 2 or None in ends or bits is None:
+        return None
+    make = Grid.log if ways[0] == "log" else Grid.linear
+    return node.attempt(lambda: make(*ends, bits=bits))  # type: ignore[arg-type]
+
+
+WAYS = ("product", "rows", "file")
+
+
+def named_keys(node: Node | None, folder: Path, schema: Schema) -> dict[str, KeyList | None]:
+    """The key lists that have a name; None stands for one with a problem."""
+    if node is None:
+        return {}
+    return {name: read_keys(each, folder, schema) for name, each in node.table().items()}
+
+
+def query_keys(node: Node, folder: Path, named: dict[str, KeyList | None], schema: Schema) -> list[KeyList] | None:
+    """The key lists of one query, by name or in place."""
+    found = []
+    for each in node.items():
+        if isinstance(each.value, str) and each.value not in named:
+            each.problem(f"there are no keys '{each.value}'{suggestion(each.value, named) if named else ''}")
+        found.append(named.get(each.value) if isinstance(each.value, str) else read_keys(each, folder, schema))
+    return None if None in found else [keys for keys in found if keys is not None]
+
+
+def read_keys(node: Node, folder: Path, schema: Schema) -> KeyList | None:
+    """``product`` of lists, ``rows`` column by column, a ``file``; ``select`` from the data, ``select_from`` one of the others."""
+    entries = node.table(*WAYS, "select", "select_from")
+    if len(entries) != 1:
+        if isinstance(node.value, dict):
+            node.problem("must hold one of product, rows, file, select or select_from")
+        return None
+    (way, entry), *_ = entries.items()
+    if way == "select":
+        return read_select(entry, schema)
+    if way == "select_from":
+        return read_select_from(entry, schema, _domain(entry, folder))
+    return read_listed(way, entry, folder)
+
+
+def _domain(node: Node, folder: Path) -> Any:
+    """A public domain: a product of lists stays one, so that it may be larger than any list."""
+    entries = node.table(*WAYS, "rho", "threshold", "pieces")
+    ways = [name for name in WAYS if name in entries]
+    if len(ways) != 1:
+        if isinstance(node.value, dict):
+            node.problem("must hold one of product, rows or file")
+        return None
+    way, entry = ways[0], entries[ways[0]]
+    if way != "product":
+        return read_listed(way, entry, folder)
+    return _lists(entry)
+
+
+def read_listed(way: str, entry: Node, folder: Path) -> Keys | None:
+    """Public keys, one row one cell."""
+    if way == "file":
+        name = entry.text()
+        return None if name is None else entry.attempt(lambda: Keys(read_table(folder / name)))
+    values = _lists(entry)
+    if values is None:
+        return None
+    if way == "rows" and len({len(each) for each in values.values()}) > 1:
+        entry.problem("lists columns of different lengths; one row is one cell")
+        return None
+    return entry.attempt(lambda: Keys.product(**values) if way == "product" else Keys.of(values))
+
+
+def _lists(entry: Node) -> dict[str, list[Any]] | None:
+    lists = entry.table()
+    if not lists or any(not isinstance(each.value, list) for each in lists.values()):
+        entry.problem("must be a table of lists, one for each column")
+        return None
+    return {name: each.value for name, each in lists.items()}
+
+
+def read_table(path: Path) -> pa.Table:
+    """A key file. In CSV every field is text, so that '01' keeps its zero; the declared types are applied later."""
+    import pyarrow.csv
+    import pyarrow.parquet
+
+    try:
+        if path.suffix.lower() in (".parquet", ".pq"):
+            return pyarrow.parquet.read_table(path)
+        with pyarrow.csv.open_csv(path) as opened:
+            names = opened.schema.names
+        as_text = pyarrow.csv.ConvertOptions(column_types=dict.fromkeys(names, pa.string()))
+        return pyarrow.csv.read_csv(path, convert_options=as_text)
+    except FileNotFoundError:
+        raise KeysError(column=f"the file {path.name}", problem="does not exist") from None
+    except (OSError, pa.ArrowInvalid, pa.ArrowTypeError):
+        raise KeysError(column=f"the file {path.name}", problem="cannot be read as CSV or Parquet") from None

@@ -1,0 +1,288 @@
+"""Mechanisms of a plan file: a kind and its parameters, named as in Python.
+
+Functions written as text, "(x / 50) ** 0.5 + log(x / 10 + 1)": a grammar of seven rules and no evaluation of code.
+"""
+
+import re
+from collections.abc import Callable, Mapping
+from fractions import Fraction
+from typing import Any, TypeAlias
+
+from recordwise import mechanisms
+from recordwise.errors import ParameterError
+from recordwise.exact.functions import Function, log, x
+from recordwise.exact.numbers import Number, positive, read_fraction
+from recordwise.plan.cost import policy_measure
+from recordwise.plan.file.node import Node, suggestion
+from recordwise.plan.schema import Schema
+from recordwise.policy.conditions import ConditionColumn
+from recordwise.policy.constructors import By, by
+
+LONGEST = 500
+DEEPEST = 40
+_TOKEN = re.compile(
+    r"\s*(?:(?P<number>\d+\.?\d*(?:[eE][+-]?\d+)?|\.\d+)|(?P<name>[A-Za-z_]+)|(?P<sign>\*\*|[-+*/^()]))"
+)
+ADVICE = "Use x, numbers, + * / **, log(...), sqrt(...) and parentheses."
+Value: TypeAlias = Function | Fraction
+
+
+def parse_function(text: str) -> Function:
+    """An increasing function of x; whatever is not in the grammar is refused."""
+    if len(text) > LONGEST:
+        raise _refused(f"has more than {LONGEST} characters")
+    reader = _Reader(_tokens(text))
+    found = reader.sum(0)
+    if reader.here:
+        raise _refused(f"has an unexpected '{reader.here}'")
+    if not isinstance(found, Function):
+        raise _refused("does not depend on x")
+    return found
+
+
+def _refused(problem: str) -> ParameterError:
+    return ParameterError(parameter="function", problem=problem, advice=ADVICE)
+
+
+def _tokens(text: str) -> list[str]:
+    found, at = [], 0
+    while text[at:].strip():
+        match = _TOKEN.match(text, at)
+        if match is None:
+            raise _refused(f"holds '{text[at:].strip()[0]}', which is not part of a function")
+        found.append(match[match.lastgroup or 0])
+        at = match.end()
+    return found
+
+
+class _Reader:
+    """Recursive descent: sum, product, power, atom."""
+
+    def __init__(self, tokens: list[str]) -> None:
+        self._tokens = tokens
+        self._at = 0
+
+    @property
+    def here(self) -> str:
+        return self._tokens[self._at] if self._at < len(self._tokens) else ""
+
+    def _take(self) -> str:
+        token = self.here
+        self._at += 1
+        return token
+
+    def sum(self, depth: int) -> Value:
+        total = self._product(depth)
+        while self.here in ("+", "-"):
+            if self._take() == "-":
+                raise _refused("takes a difference, which need not be increasing")
+            total = _added(total, self._product(depth))
+        return total
+
+    def _product(self, depth: int) -> Value:
+        total = self._power(depth)
+        while self.here in ("*", "/"):
+            total = _times(total, self._power(depth)) if self._take() == "*" else _over(total, self._power(depth))
+        return total
+
+    def _power(self, depth: int) -> Value:
+        base = self._atom(depth)
+        if self.here not in ("**", "^"):
+            return base
+        self._take()
+        exponent = self._atom(depth)
+        if isinstance(exponent, Function):
+            raise _refused("has x in an exponent")
+        if isinstance(base, Function):
+            return base**exponent
+        if exponent.denominator != 1 or abs(exponent) > 100 or (base == 0 and exponent < 0):
+            raise _refused("takes a power of a number that is not a short fraction")
+        return base**exponent.numerator
+
+    def _atom(self, depth: int) -> Value:
+        token = self._take()
+        if depth > DEEPEST:
+            raise _refused(f"is nested more than {DEEPEST} deep")
+        if token == "(":
+            return self._closed(depth)
+        if token == "x":
+            return x
+        if token in ("log", "ln", "sqrt") and self._take() == "(":
+            inner = self._closed(depth)
+            if not isinstance(inner, Function):
+                raise _refused(f"takes the {token} of a number; write the number itself")
+            return inner ** Fraction(1, 2) if token == "sqrt" else log(inner)
+        if token[:1].isdigit() or token[:1] == ".":
+            return _number(token)
+        raise _refused(f"has an unexpected '{token}'" if token else "ends too early")
+
+    def _closed(self, depth: int) -> Value:
+        inner = self.sum(depth + 1)
+        if self._take() != ")":
+            raise _refused("has a parenthesis that is not closed")
+        return inner
+
+
+def _number(token: str) -> Fraction:
+    try:
+        return read_fraction(token)
+    except ValueError:
+        raise _refused("holds a number that is too long") from None
+
+
+def _added(left: Value, right: Value) -> Value:
+    if isinstance(left, Fraction) and isinstance(right, Function):
+        return right + left
+    return left + right
+
+
+def _times(left: Value, right: Value) -> Value:
+    if isinstance(left, Function) and isinstance(right, Function):
+        raise _refused("multiplies x with x; write a power")
+    return left * right  # type: ignore[operator]
+
+
+def _over(left: Value, right: Value) -> Value:
+    if isinstance(right, Function):
+        raise _refused("divides by x, which is not increasing")
+    if right == 0:
+        raise _refused("divides by 0")
+    return left / right
+
+
+GAUSSIAN = ("rho", "variance", "relative_error", "at_total", "level", "step")
+FAT_TAILED = ("scale", "variance", "rho", "at", "relative_error", "at_total", "level", "lattice")
+TRANSFORM_GOALS = ("variance", "at_total", "rho", "at", "relative_error", "level", "noise")
+TRANSFORM = ("offset", "sigma", "laplace_scale", "signed", *TRANSFORM_GOALS)
+PARAMETERS: dict[str, tuple[str, ...]] = {
+    "Gaussian": ("sigma", "at", *GAUSSIAN),
+    "Clamped": ("to", *GAUSSIAN),
+    "UnitSplit": ("at", *GAUSSIAN),
+    "GeneralizedGaussian": ("shape", *FAT_TAILED),
+    "Polylog": ("power", "rate", "offset", *FAT_TAILED),
+    "RootTransform": ("degree", *TRANSFORM),
+    "LogTransform": TRANSFORM,
+    "Additive": ("f", *FAT_TAILED),
+    "Transform": ("f", "inverse", *TRANSFORM),
+}
+NEEDED: dict[str, tuple[str, ...]] = {
+    "Clamped": ("to",),
+    "UnitSplit": ("at",),
+    "GeneralizedGaussian": ("shape",),
+    "Polylog": ("power", "rate", "offset"),
+    "RootTransform": ("degree",),
+    "LogTransform": ("offset",),
+    "Additive": ("f",),
+    "Transform": ("f", "inverse"),
+}
+
+
+def named_mechanisms(node: Node | None, schema: Schema) -> dict[str, Any]:
+    """The mechanisms that have a name of their own; None stands for one with a problem."""
+    if node is None:
+        return {}
+    return {name: read_mechanism(each, schema, {}) for name, each in node.table().items()}
+
+
+def read_mechanism(node: Node, schema: Schema, named: Mapping[str, Any]) -> Any | None:
+    """A mechanism by name, or by kind and parameters."""
+    if isinstance(node.value, str):
+        if node.value not in named:
+            node.problem(f"there is no mechanism '{node.value}'{suggestion(node.value, named) if named else ''}")
+        return named.get(node.value)
+    if not isinstance(node.value, dict):
+        node.problem("must be a mechanism: a table with a kind, or the name of one under [mechanisms]")
+        return None
+    chosen = node.value.get("kind")
+    if chosen not in PARAMETERS:
+        found = f"'{chosen}' is no kind of mechanism" if isinstance(chosen, str) else "'kind' is missing"
+        node.problem(found + suggestion(str(chosen), PARAMETERS))
+        return None
+    entries = node.table("kind", *PARAMETERS[chosen], needed=NEEDED.get(chosen, ()))
+    entries.pop("kind")
+    read = {name: _parameter(chosen, name, entry, schema) for name, entry in entries.items()}
+    complete = all(name in read for name in NEEDED.get(chosen, ())) and all(v is not None for v in read.values())
+    # An unknown parameter was noted already; building without it would only add a second, misleading complaint.
+    if not complete or len(entries) < len(node.value) - 1:
+        return None
+    return node.attempt(lambda: getattr(mechanisms, chosen)(**read))
+
+
+def _parameter(kind: str, name: str, node: Node, schema: Schema) -> Any | None:
+    if name == "at" and kind == "UnitSplit":
+        return read_thresholds(node, schema)
+    readers: dict[str, Callable[[], Any]] = {
+        "f": lambda: read_function(node),
+        "inverse": lambda: read_function(node),
+        "signed": node.flag,
+        "level": node.share,
+        "noise": lambda: node.word("gaussian", "laplace"),
+    }
+    return readers.get(name, node.number)()
+
+
+def read_function(node: Node) -> Any | None:
+    """A function of x as text."""
+    text = node.text()
+    return None if text is None else node.attempt(lambda: parse_function(text))
+
+
+def read_thresholds(node: Node, schema: Schema) -> Any | None:
+    """One threshold; one for each group (``by``); or a table of them, one for each measure split jointly."""
+    if not isinstance(node.value, dict):
+        return node.number()
+    if "by" in node.value or "values" in node.value:
+        return read_by(node, schema)
+    return read_joint(node, schema)
+
+
+def read_joint(node: Node, schema: Schema) -> dict[Any, Number | By] | None:
+    """Thresholds by measure."""
+    found: dict[Any, Number | By] = {}
+    for name, entry in node.table().items():
+        if schema.measure(name) is None:
+            entry.problem(f"is not a measure{suggestion(name, schema.measure_names())}")
+        value = read_by(entry, schema) if isinstance(entry.value, dict) else entry.number()
+        if value is not None:
+            found[policy_measure(name, schema)] = value
+    complete = isinstance(node.value, dict) and len(found) == len(node.value) and found
+    if not found and isinstance(node.value, dict) and not node.value:
+        node.problem("must name at least one measure")
+    return found if complete else None
+
+
+def read_by(node: Node, schema: Schema) -> By | None:
+    """``{ by = "naics", length = 2, values = { "21" = 500 }, default = 100 }``."""
+    entries = node.table("by", "length", "values", "default", needed=("by", "values"))
+    if "by" not in entries or "values" not in entries:
+        return None
+    name = entries["by"].text()
+    length = entries["length"].whole() if "length" in entries else None
+    column = None if name is None else schema.column(name)
+    if column is None:
+        if name is not None:
+            entries["by"].problem(f"'{name}' is not a column{suggestion(name, schema.column_names())}")
+        return None
+    values = {_group(each, group, column.type): each.number() for group, each in entries["values"].table().items()}
+    default = entries["default"].number() if "default" in entries else None
+    if None in values or any(value is None for value in values.values()):
+        return None
+    return node.attempt(lambda: by(ConditionColumn(str(name), length), values, default))  # type: ignore[arg-type]
+
+
+def _group(node: Node, text: str, kind: str) -> str | int | bool | None:
+    """A group's value in the type of its column; TOML writes every key as text."""
+    if kind == "boolean" and text in ("true", "false"):
+        return text == "true"
+    if kind == "integer" and re.fullmatch("-?[1-9][0-9]*|0", text):
+        return int(text)
+    if kind == "text":
+        return text
+    node.problem(f"'{text}' is not a value of a column of type {kind}")
+    return None
+
+
+def checked_positive(node: Node) -> Number | None:
+    """A number above zero."""
+    number = node.number()
+    return None if number is None else node.attempt(lambda: positive(number, parameter="it"))

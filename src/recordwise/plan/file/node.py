@@ -1,0 +1,295 @@
+"""One entry of a plan file with the line it stands on: reads itself as what it should be, or notes a problem and goes on.
+
+On which line each entry of a TOML text stands. The standard parser keeps no positions, so the text is walked once more.
+
+The walk assumes text that the standard parser has accepted: it only has to find where things are, not whether they are right.
+"""
+
+import difflib
+from bisect import bisect_right
+from collections.abc import Callable, Iterable
+from dataclasses import dataclass
+from decimal import Decimal
+from typing import Any, TypeAlias, TypeVar
+
+from recordwise.errors import ParameterError, PlanError, RecordwiseError
+from recordwise.exact.numbers import Number, rational
+
+Path: TypeAlias = tuple[str | int, ...]
+"""The way to an entry: names of tables and places in arrays."""
+
+_ESCAPES = {"b": "\b", "t": "\t", "n": "\n", "f": "\f", "r": "\r", '"': '"', "\\": "\\"}
+
+
+def line_index(text: str) -> dict[Path, int]:
+    """The line, from 1, of every table, key and array item."""
+    walk = _Walk(text.replace("\r\n", "\n"))
+    walk.document()
+    return walk.lines
+
+
+class _Walk:
+    def __init__(self, text: str) -> None:
+        self.text = text
+        self.at = 0
+        self.starts = [0, *(place + 1 for place, letter in enumerate(text) if letter == "\n")]
+        self.lines: dict[Path, int] = {(): 1}
+        self.sizes: dict[Path, int] = {}
+
+    def document(self) -> None:
+        here: Path = ()
+        while self._skip("\n \t"):
+            if self.text[self.at] == "[":
+                here = self._header()
+            else:
+                self._entry(here)
+
+    def _note(self, path: Path, place: int) -> None:
+        self.lines.setdefault(path, bisect_right(self.starts, place))
+
+    def _skip(self, blanks: str) -> bool:
+        """Go past blanks and comments; whether any text is left."""
+        while self.at < len(self.text) and (self.text[self.at] in blanks or self.text[self.at] == "#"):
+            if self.text[self.at] == "#":
+                end = self.text.find("\n", self.at)
+                self.at = len(self.text) if end < 0 else end
+            else:
+                self.at += 1
+        return self.at < len(self.text)
+
+    def _header(self) -> Path:
+        """``[a.b]`` or ``[[a.b]]``: names lead through the last item of an array of tables."""
+        start, brackets = self.at, 2 if self.text.startswith("[[", self.at) else 1
+        self.at += brackets
+        names = self._key()
+        self.at += brackets
+        path: Path = ()
+        for name in names[:-1]:
+            path = (*path, name)
+            self._note(path, start)
+            path = (*path, self.sizes[path] - 1) if path in self.sizes else path
+        path = (*path, names[-1])
+        self._note(path, start)
+        if brackets == 2:
+            self.sizes[path] = self.sizes.get(path, 0) + 1
+            path = (*path, self.sizes[path] - 1)
+            self._note(path, start)
+        return path
+
+    def _entry(self, here: Path) -> None:
+        start, names = self.at, self._key()
+        for depth in range(1, len(names) + 1):
+            self._note((*here, *names[:depth]), start)
+        self.at += 1
+        self._value((*here, *names))
+
+    def _key(self) -> tuple[str, ...]:
+        """A dotted key, up to the sign that ends it."""
+        names = []
+        while True:
+            self._skip(" \t")
+            names.append(self._name())
+            self._skip(" \t")
+            if self.text[self.at] != ".":
+                return tuple(names)
+            self.at += 1
+
+    def _name(self) -> str:
+        quote, start = self.text[self.at], self.at
+        if quote in "\"'":
+            self._string()
+            return (
+                _unescaped(self.text[start + 1 : self.at - 1]) if quote == '"' else self.text[start + 1 : self.at - 1]
+            )
+        while self.text[self.at] not in " \t.=]":
+            self.at += 1
+        return self.text[start : self.at]
+
+    def _value(self, path: Path) -> None:
+        self._skip(" \t")
+        self._note(path, self.at)
+        opening = self.text[self.at]
+        if opening in "\"'":
+            self._string()
+        elif opening == "[":
+            self._array(path)
+        elif opening == "{":
+            self._inline(path)
+        else:
+            while self.at < len(self.text) and self.text[self.at] not in ",]}\n#":
+                self.at += 1
+
+    def _string(self) -> None:
+        quote = self.text[self.at]
+        fence = quote * 3 if self.text.startswith(quote * 3, self.at) else quote
+        self.at += len(fence)
+        while not self.text.startswith(fence, self.at):
+            self.at += 2 if quote == '"' and self.text[self.at] == "\\" else 1
+        self.at += len(fence)
+        while len(fence) == 3 and self.text.startswith(quote, self.at):
+            self.at += 1
+
+    def _array(self, path: Path) -> None:
+        self.at += 1
+        item = 0
+        while self._skip(" \t\n,") and self.text[self.at] != "]":
+            self._value((*path, item))
+            item += 1
+        self.at += 1
+
+    def _inline(self, path: Path) -> None:
+        self.at += 1
+        while self._skip(" \t\n,") and self.text[self.at] != "}":
+            self._entry(path)
+        self.at += 1
+
+
+def _unescaped(name: str) -> str:
+    """A quoted key without its escapes; unicode escapes only matter to who names a column by them."""
+    letters, at = [], 0
+    while at < len(name):
+        if name[at] != "\\":
+            letters.append(name[at])
+            at += 1
+            continue
+        width = {"u": 4, "U": 8}.get(name[at + 1], 0)
+        letters.append(chr(int(name[at + 2 : at + 2 + width], 16)) if width else _ESCAPES[name[at + 1]])
+        at += 2 + width
+    return "".join(letters)
+
+
+T = TypeVar("T")
+KINDS = {dict: "a table", list: "a list", str: "text", bool: "true or false", int: "a number", Decimal: "a number"}
+
+
+@dataclass(frozen=True, slots=True, order=True)
+class Problem:
+    """What is wrong, where: the line, the entry, a sentence."""
+
+    line: int
+    place: str
+    text: str
+
+    def __str__(self) -> str:
+        return f"line {self.line}: {self.place + ': ' if self.place else ''}{self.text}"
+
+
+class Problems:
+    """Everything found wrong so far."""
+
+    def __init__(self, lines: dict[Path, int]) -> None:
+        self._lines = lines
+        self._found: set[Problem] = set()
+
+    def add(self, path: Path, text: str) -> None:
+        self._found.add(Problem(self.line(path), place(path), text.rstrip(".")))
+
+    def line(self, path: Path) -> int:
+        """The line of an entry, or of the nearest table that holds it."""
+        return next(self._lines[path[:end]] for end in range(len(path), -1, -1) if path[:end] in self._lines)
+
+    def listed(self) -> tuple[Problem, ...]:
+        return tuple(sorted(self._found))
+
+
+def place(path: Path) -> str:
+    """An entry as its owner would name it: queries[2].sum.emp, counting from 1."""
+    text = ""
+    for step in path:
+        text += f"[{step + 1}]" if isinstance(step, int) else f"{'.' if text else ''}{step}"
+    return text
+
+
+@dataclass(frozen=True, slots=True)
+class Node:
+    """A value of the file and the way to it."""
+
+    value: Any
+    path: Path
+    problems: Problems
+
+    def problem(self, text: str) -> None:
+        self.problems.add(self.path, text)
+
+    def attempt(self, make: Callable[[], T]) -> T | None:
+        """What ``make`` returns, or None with the refusal noted here."""
+        try:
+            return make()
+        except PlanError as error:
+            for text in error.problems:
+                self.problem(text)
+        except RecordwiseError as error:
+            self.problem(str(error))
+        return None
+
+    def _wrong(self, wanted: str) -> None:
+        self.problem(f"must be {wanted}, not {KINDS.get(type(self.value), 'a date')}")
+
+    def table(self, *known: str, needed: Iterable[str] = ()) -> dict[str, "Node"]:
+        """The entries of a table; without ``known`` any name may stand there."""
+        if not isinstance(self.value, dict):
+            self._wrong("a table")
+            return {}
+        found = {name: Node(value, (*self.path, name), self.problems) for name, value in self.value.items()}
+        for name in list(found) if known else ():
+            if name not in known:
+                found.pop(name).problem(f"is not known here{suggestion(name, known)}")
+        for name in needed:
+            if name not in self.value:
+                self.problem(f"'{name}' is missing")
+        return found
+
+    def items(self) -> list["Node"]:
+        """The items of a list; a single value counts as a list of one."""
+        if not isinstance(self.value, list):
+            return [self]
+        return [Node(value, (*self.path, number), self.problems) for number, value in enumerate(self.value)]
+
+    def text(self) -> str | None:
+        if isinstance(self.value, str) and self.value:
+            return self.value
+        self._wrong("text") if not isinstance(self.value, str) else self.problem("must not be empty")
+        return None
+
+    def word(self, *known: str) -> str | None:
+        """One of a few words."""
+        text = self.text()
+        if text is None or text in known:
+            return text
+        self.problem(f"must be one of {', '.join(known)}{suggestion(text, known)}")
+        return None
+
+    def flag(self) -> bool | None:
+        if isinstance(self.value, bool):
+            return self.value
+        self._wrong("true or false")
+        return None
+
+    def whole(self) -> int | None:
+        if isinstance(self.value, int) and not isinstance(self.value, bool):
+            return self.value
+        self._wrong("a whole number")
+        return None
+
+    def number(self) -> Number | None:
+        """An exact number: 0.1 is 1/10, and '1/3' may stand in quotes."""
+        try:
+            return rational(self.value, parameter="it")
+        except ParameterError:
+            self._wrong("a number") if not isinstance(self.value, (str, Decimal)) else self.problem("is not a number")
+            return None
+
+    def share(self) -> float | None:
+        """A number strictly between 0 and 1."""
+        number = self.number()
+        if number is None or 0 < number < 1:  # type: ignore[operator]
+            return None if number is None else float(number)
+        self.problem("must lie between 0 and 1")
+        return None
+
+
+def suggestion(name: str, known: Iterable[str]) -> str:
+    """The known name that is nearest to a mistyped one."""
+    folded = {each.casefold(): each for each in known}
+    near = difflib.get_close_matches(name.casefold(), list(folded), n=1, cutoff=0.6)
+    return f": did you mean '{folded[near[0]]}'?" if near else f"; known are {', '.join(folded.values())}"

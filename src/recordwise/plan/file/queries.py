@@ -1,0 +1,214 @@
+"""Queries of a plan file: in the words of the builder, or as SQL.
+
+A part with a problem is left out and the rest is checked all the same, so that one look at the file finds everything.
+
+What a query of a plan file groups by: columns, prefixes of codes, and levels with their shares.
+"""
+
+from collections.abc import Callable
+from dataclasses import dataclass, field
+from functools import partial
+from pathlib import Path
+from typing import Any
+
+from recordwise.plan.fields import Field, Group, Prefix
+from recordwise.plan.file.keys import query_keys, read_average, read_quantile, read_tree, sum_and_count
+from recordwise.plan.file.mechanisms import read_mechanism
+from recordwise.plan.file.node import Node
+from recordwise.plan.given_keys import KeyList
+from recordwise.plan.query import Query, query
+from recordwise.plan.schema import Schema
+from recordwise.plan.sql.parse import parse_sql
+
+
+def read_levels(read: Query, node: Node) -> Query | None:
+    """Each axis: the levels it chooses from and their shares."""
+    found: Query | None = read
+    for axis in node.items():
+        entries = axis.table("by", "share", needed=("by",))
+        groups = read_groups(entries["by"]) if "by" in entries else None
+        shares = [each.number() for each in entries["share"].items()] if "share" in entries else None
+        if found is None or groups is None or (shares is not None and None in shares):
+            found = None
+            continue
+        given = None if shares is None else [share for share in shares if share is not None]
+        found = entries.get("share", axis).attempt(partial(found.levels, *groups, share=given))
+    return found
+
+
+def read_groups(node: Node) -> list[Group] | None:
+    found = [read_group(each) for each in node.items()]
+    return None if None in found else [group for some in found if some is not None for group in some]
+
+
+def read_group(node: Node) -> list[Group] | None:
+    """A column by name, or a prefix of one: a length, or one for each of several levels."""
+    if not isinstance(node.value, dict):
+        name = node.text()
+        return None if name is None else [Group(name, Field(name))]
+    entries = node.table("prefix", "length", "lengths", "as", needed=("prefix",))
+    column = entries["prefix"].text() if "prefix" in entries else None
+    if ("length" in entries) == ("lengths" in entries):
+        node.problem("must hold either length or lengths")
+        return None
+    given = entries.get("length") or entries["lengths"]
+    lengths = [each.whole() for each in given.items()]
+    name = entries["as"].text() if "as" in entries else None
+    if name is not None and len(lengths) != 1:
+        entries["as"].problem("can name one prefix only")
+        return None
+    if column is None or None in lengths or len(entries) < len(node.value):
+        return None
+    made = given.attempt(lambda: [Prefix(str(column), int(length or 0)) for length in lengths])
+    return None if made is None else [Group(name or each.default_name(), each) for each in made]
+
+
+@dataclass(frozen=True, slots=True)
+class Shelf:
+    """What queries may refer to by name, and where files are looked for."""
+
+    schema: Schema
+    mechanisms: dict[str, Any]
+    keys: dict[str, KeyList | None]
+    folder: Path
+
+
+@dataclass(slots=True)
+class Draft:
+    """A query as far as it could be read, with the entries its parts come from."""
+
+    node: Node
+    query: Query = field(default_factory=query)
+    entries: dict[str, Node] = field(default_factory=dict)
+    places: list[Node] = field(default_factory=list)
+    """One for each statistic."""
+    broken: set[str] = field(default_factory=set)
+    """The parts that were left out."""
+
+    def add(self, part: str, changed: Query | None) -> None:
+        """Take a part in, or note that it is missing."""
+        if changed is None:
+            self.broken.add(part)
+        else:
+            self.query = changed
+
+    def statistic(self, changed: Query | None, place: Node) -> None:
+        self.add("statistics", changed)
+        if changed is not None:
+            self.places.append(place)
+
+
+BUILDER = ("where", "group_by", "levels", "keys", "count", "sum", "count_distinct", "avg", "quantile")
+
+
+def read_draft(node: Node, shelf: Shelf) -> Draft:
+    """One query with everything in it that can be read."""
+    draft = Draft(node)
+    if isinstance(node.value, dict) and "sql" in node.value:
+        draft.entries = node.table("sql", "mechanisms", "keys", needed=("mechanisms",))
+        _from_sql(draft, shelf)
+    else:
+        draft.entries = node.table("sql", *BUILDER)
+        _from_builder(draft, shelf)
+    return draft
+
+
+def _from_sql(draft: Draft, shelf: Shelf) -> None:
+    keys = _keys(draft, shelf)
+    tables = draft.entries["mechanisms"].table() if "mechanisms" in draft.entries else {}
+    chosen: dict[str, Any] = {name: _sql_mechanism(each, shelf) for name, each in tables.items()}
+    statement = draft.entries["sql"]
+    text = statement.text()
+    if text is None or not chosen or None in chosen.values():
+        draft.broken |= {"statistics", "group_by", "where"}
+        return
+    draft.add("statistics", statement.attempt(lambda: parse_sql(text, mechanisms=chosen, keys=keys)))
+    draft.places = [
+        _sql_place(getattr(each, "mechanism", None), chosen, tables, statement) for each in draft.query.statistics
+    ]
+
+
+def _sql_mechanism(node: Node, shelf: Shelf) -> Any | None:
+    """A mechanism, the two of an average, or the grid and rho of a quantile."""
+    if isinstance(node.value, dict) and "sum" in node.value:
+        return sum_and_count(node.table("sum", "count"), shelf.schema, shelf.mechanisms)
+    if isinstance(node.value, dict) and "grid" in node.value:
+        return read_tree(node, node.table("grid", "rho", needed=("grid", "rho")))
+    return read_mechanism(node, shelf.schema, shelf.mechanisms)
+
+
+def _sql_place(mechanism: Any, chosen: dict[str, Any], tables: dict[str, Node], default: Node) -> Node:
+    return next((tables[name] for name, each in chosen.items() if each is mechanism), default)
+
+
+def _keys(draft: Draft, shelf: Shelf) -> list[KeyList] | None:
+    if "keys" not in draft.entries:
+        return None
+    found = query_keys(draft.entries["keys"], shelf.folder, shelf.keys, shelf.schema)
+    if found is None:
+        draft.broken.add("keys")
+    return found or None
+
+
+def _from_builder(draft: Draft, shelf: Shelf) -> None:
+    readers: dict[str, Callable[[Query, Node], Query | None]] = {
+        "where": _where,
+        "group_by": _grouped,
+        "levels": read_levels,
+    }
+    for name, read in readers.items():
+        if name in draft.entries:
+            draft.add(name, read(draft.query, draft.entries[name]))
+    draft.query = draft.query.at(_keys(draft, shelf))
+    for name in ("count", "sum", "count_distinct", "avg", "quantile"):
+        for column, each in _wanted(name, draft.entries.get(name)):
+            draft.statistic(_statistic(draft.query, name, column, each, shelf), each)
+
+
+def _where(read: Query, node: Node) -> Query | None:
+    text = node.text()
+    return None if text is None else node.attempt(lambda: read.where(text))
+
+
+def _grouped(read: Query, node: Node) -> Query | None:
+    groups = read_groups(node)
+    return None if groups is None else node.attempt(partial(read.group_by, *groups))
+
+
+def _wanted(name: str, node: Node | None) -> list[tuple[str, Node]]:
+    """The statistics of one kind: of which column, and the entry that says how."""
+    if node is None:
+        return []
+    if name == "count":
+        return [("", each) for each in node.items()]
+    return [(column, each) for column, listed in node.table().items() for each in listed.items()]
+
+
+def _statistic(read: Query, name: str, column: str, node: Node, shelf: Shelf) -> Query | None:
+    if name == "avg":
+        return read_average(read, column, node, shelf.schema, shelf.mechanisms)
+    if name == "quantile":
+        return read_quantile(read, column, node)
+    alias, mechanism = _named(node, shelf)
+    if mechanism is None:
+        if name == "sum" and shelf.schema.measure(column) is None:
+            node.problem(f"'{column}' is summed but is not a measure")
+        return None
+    if name == "count":
+        return node.attempt(lambda: read.count(mechanism, alias=alias or "count"))
+    add = read.sum if name == "sum" else read.count_distinct
+    return node.attempt(lambda: add(column, mechanism, alias=alias))
+
+
+def _named(node: Node, shelf: Shelf) -> tuple[str | None, Any | None]:
+    """The name a statistic is published under, and its mechanism."""
+    if not isinstance(node.value, dict):
+        return None, read_mechanism(node, shelf.schema, shelf.mechanisms)
+    rest = {name: value for name, value in node.value.items() if name != "as"}
+    alias = Node(node.value["as"], (*node.path, "as"), node.problems).text() if "as" in node.value else None
+    if set(rest) == {"mechanism"}:
+        inner = Node(rest["mechanism"], (*node.path, "mechanism"), node.problems)
+    else:
+        inner = Node(rest, node.path, node.problems)
+    found = read_mechanism(inner, shelf.schema, shelf.mechanisms)
+    return alias, None if "as" in node.value and alias is None else found

@@ -1,0 +1,277 @@
+"""A plan in a file: everything a release needs to know, checked as a whole before any record is read.
+
+Does what could be read of a query fit the schema, its keys and its mechanisms? Each problem goes to the line it comes from.
+"""
+
+import tomllib
+from dataclasses import dataclass, field
+from decimal import Decimal
+from functools import partial
+from itertools import product
+from pathlib import Path
+from typing import Any
+
+from recordwise.errors import PlanFileError
+from recordwise.plan.column_types import is_value
+from recordwise.plan.cost import statistic_policy
+from recordwise.plan.file.keys import named_keys
+from recordwise.plan.file.mechanisms import named_mechanisms
+from recordwise.plan.file.node import Node, Problem, Problems, line_index
+from recordwise.plan.file.queries import Draft, Shelf, read_draft
+from recordwise.plan.file.sections import read_budget, read_engine, read_schema, read_source
+from recordwise.plan.keys import Keys
+from recordwise.plan.plan import TUNINGS, Plan, group_problems, predicate_problems, query_problems
+from recordwise.plan.query import Query
+from recordwise.plan.schema import Schema
+from recordwise.plan.sources import Postgres, SparkMaster
+from recordwise.plan.statistics import Average
+from recordwise.policy.literals import literal
+from recordwise.policy.policy import Policy
+from recordwise.policy.render.html import Html, element
+
+SHAPE = {"group_by", "levels"}
+NO_KEYS = "no public keys"
+
+
+def checked(draft: Draft, shelf: Shelf) -> Query | None:
+    """The query if nothing is wrong with it; every problem is noted."""
+    places = _places(draft, shelf)
+    problems = [text for text in query_problems(draft.query, shelf.schema) if not _follows(text, draft, shelf)]
+    for text in problems:
+        default = draft.entries.get("keys", draft.node) if text.startswith(NO_KEYS) else draft.node
+        places.get(text, default).problem(text)
+    fitting = SHAPE & draft.broken or _keys_fit(draft, shelf)
+    served = _mechanisms_serve(draft, shelf)
+    return draft.query if fitting and served and not problems and not draft.broken else None
+
+
+def _follows(text: str, draft: Draft, shelf: Shelf) -> bool:
+    """Whether a problem only follows from a part that was left out or that is wrong by itself."""
+    if text.startswith(NO_KEYS):
+        groups = {group for level in draft.query.tables() for group in level.groups}
+        return bool(draft.broken & {"keys", *SHAPE}) or any(group_problems(each, shelf.schema) for each in groups)
+    return text == "a query asks for no statistic" and "statistics" in draft.broken
+
+
+def _places(draft: Draft, shelf: Shelf) -> dict[str, Node]:
+    """Which entry a problem of the plan belongs to."""
+    found: dict[str, Node] = {}
+    statement = draft.entries.get("sql", draft.node)
+    for statistic, place in zip(draft.query.statistics, draft.places):
+        found |= dict.fromkeys(statistic.problems(shelf.schema), place)
+        if isinstance(statistic, Average):
+            found[statistic.needs_count()] = place
+    if draft.query.condition is not None:
+        where = draft.entries.get("where", statement)
+        found |= dict.fromkeys(predicate_problems(draft.query.condition, shelf.schema), where)
+    for group in draft.query.groups:
+        found |= dict.fromkeys(group_problems(group, shelf.schema), draft.entries.get("group_by", statement))
+    for axis in draft.query.axes:
+        for choice in axis:
+            problems = group_problems(choice.group, shelf.schema)
+            found |= dict.fromkeys(problems, draft.entries.get("levels", statement))
+    return found
+
+
+def _keys_fit(draft: Draft, shelf: Shelf) -> bool:
+    """Whether every table's keys survive the cast to the declared types and are a partition."""
+    place, good = draft.entries.get("keys", draft.node), True
+    for level in draft.query.tables():
+        known = not any(group_problems(group, shelf.schema) for group in level.groups)
+        keys = draft.query.keys_of(level)
+        if known and isinstance(keys, Keys):
+            good = place.attempt(partial(keys.cells, level.groups, shelf.schema)) is not None and good
+    return good
+
+
+def _mechanisms_serve(draft: Draft, shelf: Shelf) -> bool:
+    """Whether each mechanism has a policy for its statistic at every level."""
+    good, draws = True, draft.query.draws()
+    for statistic, place in zip(draft.query.statistics, draft.places):
+        parts = (statistic.parts(draws) or ()) if isinstance(statistic, Average) else (statistic,)
+        for part, level in product(parts, draft.query.tables()):
+            policy = place.attempt(partial(statistic_policy, part, level, shelf.schema, tight=True))
+            good = policy is not None and good
+    return good
+
+
+TOP = ("dataset", "source", "table", "ledger", "tuned_on", "accept_tuning", "memory_limit", "engine")
+TABLES = ("schema", "budget", "mechanisms", "keys", "queries", "outputs", "examples", "labels", "spark")
+NEEDED = ("dataset", "source", "ledger", "tuned_on", "schema", "queries")
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class PlanFile:
+    """A plan read from TOML. Relative paths in it start at its own folder."""
+
+    path: Path
+    dataset: str
+    source: tuple[str, ...] | Postgres
+    ledger: Path
+    plan: Plan
+    tuned_on: str
+    budget: Policy | None = None
+    accept_tuning: str | None = None
+    memory_limit: str = "700MB"
+    engine: str = "duckdb"
+    spark: SparkMaster | None = None
+    csv: bool = True
+    level: float = 0.95
+    examples: dict[str, dict[str, Any]] = field(default_factory=dict)
+    """Made-up records, by name, at which the loss is shown."""
+    labels: dict[str, str] = field(default_factory=dict)
+    """Words for columns, and for values of them as "naics=21": report.html asks an establishment in these."""
+
+    def _repr_html_(self) -> str:
+        title = element(
+            "p", element("b", f"Plan {self.path.name}"), f" for {self.dataset}, tuned on {self.tuned_on} data"
+        )
+        return element("div", title, Html(self.plan._repr_html_()))
+
+
+def load_plan(path: str | Path) -> PlanFile:
+    """Read and check a plan file; every problem is reported at once, with its line."""
+    file = Path(path)
+    text = _text_of(file)
+    root = _parsed(file, text)
+    found = _read(file, root)
+    problems = root.problems.listed()
+    if problems or found is None:
+        raise PlanFileError(path=str(path), problems=problems)
+    return found
+
+
+def _text_of(file: Path) -> str:
+    try:
+        return file.read_text(encoding="utf-8")
+    except OSError as error:
+        raise PlanFileError(path=str(file), problems=(f"cannot be read ({error.strerror})",)) from None
+    except UnicodeDecodeError:
+        raise PlanFileError(path=str(file), problems=("is not text in UTF-8",)) from None
+
+
+def _parsed(file: Path, text: str) -> Node:
+    try:
+        return Node(tomllib.loads(text, parse_float=Decimal), (), Problems(line_index(text)))
+    except tomllib.TOMLDecodeError as error:
+        raise PlanFileError(path=str(file), problems=(_syntax(str(error), text),)) from None
+    except RecursionError:
+        raise PlanFileError(path=str(file), problems=("is nested too deeply",)) from None
+
+
+def _syntax(message: str, text: str) -> Problem:
+    """The parser's own words, with the line at the front like every other problem."""
+    what, _, where = message.partition(" (at ")
+    digits = where.removeprefix("line ").partition(",")[0]
+    line = int(digits) if digits.isdecimal() else text.count("\n") + 1
+    return Problem(line, "", f"{what[:1].lower()}{what[1:]} (this is not valid TOML)")
+
+
+def _read(file: Path, root: Node) -> PlanFile | None:
+    entries = root.table(*TOP, *TABLES, needed=NEEDED)
+    folder = file.resolve().parent
+    read: dict[str, Any] = {
+        "dataset": entries["dataset"].text() if "dataset" in entries else None,
+        **read_engine(entries),
+        "ledger": _below(entries["ledger"], folder) if "ledger" in entries else None,
+        **_tuning(entries, root),
+        **_outputs(entries.get("outputs")),
+    }
+    read["source"] = read_source(entries, folder, by_spark=read.get("engine") == "spark")
+    if "memory_limit" in entries:
+        read["memory_limit"] = _memory(entries["memory_limit"])
+    schema = read_schema(entries["schema"]) if "schema" in entries else None
+    if schema is None:
+        return None
+    if "budget" in entries:
+        read["budget"] = read_budget(entries["budget"], schema)
+    read["examples"] = _examples(entries.get("examples"), schema)
+    read["labels"] = _labels(entries.get("labels"), schema)
+    read["plan"] = _plan(entries, schema, folder)
+    complete = all(value is not None for name, value in read.items() if name != "accept_tuning")
+    return PlanFile(path=file, **read) if complete else None
+
+
+def _plan(entries: dict[str, Node], schema: Schema, folder: Path) -> Plan | None:
+    mechanisms = named_mechanisms(entries.get("mechanisms"), schema)
+    shelf = Shelf(schema, mechanisms, named_keys(entries.get("keys"), folder, schema), folder)
+    if "queries" not in entries:
+        return None
+    queries = [checked(read_draft(each, shelf), shelf) for each in entries["queries"].items()]
+    if not queries:
+        entries["queries"].problem("must hold at least one query")
+    known = tuple(each for each in queries if each is not None)
+    if not known or len(known) < len(queries):
+        return None
+    return entries["queries"].attempt(lambda: Plan(schema=schema, queries=known))
+
+
+def _below(node: Node, folder: Path) -> Path | None:
+    name = node.text()
+    return None if name is None else folder / name
+
+
+def _tuning(entries: dict[str, Node], root: Node) -> dict[str, Any]:
+    tuned = entries["tuned_on"].word(*TUNINGS) if "tuned_on" in entries else None
+    reason = entries["accept_tuning"].text() if "accept_tuning" in entries else None
+    if tuned == "confidential" and "accept_tuning" not in entries:
+        entries["tuned_on"].problem(
+            'a plan tuned on the confidential table needs accept_tuning = "reason", which is printed'
+        )
+    return {"tuned_on": tuned, "accept_tuning": reason}
+
+
+def _outputs(node: Node | None) -> dict[str, Any]:
+    if node is None:
+        return {}
+    entries = node.table("csv", "level")
+    read: dict[str, Any] = {}
+    if "csv" in entries:
+        read["csv"] = entries["csv"].flag()
+    if "level" in entries:
+        read["level"] = entries["level"].share()
+    return read
+
+
+def _memory(node: Node) -> str | None:
+    text = node.text()
+    number, unit = (text[:-2], text[-2:]) if text else ("", "")
+    if text is not None and (not number.strip().isdecimal() or unit not in ("MB", "GB")):
+        node.problem('must be a size like "700MB" or "4GB"')
+        return None
+    return text
+
+
+def _examples(node: Node | None, schema: Schema) -> dict[str, dict[str, Any]]:
+    """Made-up records; a value is a number of a measure or a value of a column."""
+    known = (*schema.measure_names(), *schema.column_names())
+    found = {}
+    for name, each in (node.table() if node is not None else {}).items():
+        values = each.table(*known) if known else {}
+        found[name] = {
+            column: entry.number() if schema.measure(column) else _group_of(entry, column, schema)
+            for column, entry in values.items()
+        }
+    return found
+
+
+def _group_of(node: Node, name: str, schema: Schema) -> Any:
+    """A value of a column, in its declared type: a policy would take another for none of its groups and show too small a loss."""
+    declared = schema.column(name)
+    value = node.attempt(lambda: literal(node.value))
+    if value is not None and declared is not None and not is_value(value, declared.type):
+        node.problem(f"is not a value of a column of type {declared.type}")
+    return node.value
+
+
+def _labels(node: Node | None, schema: Schema) -> dict[str, str] | None:
+    """Words for measures and columns, or for one value of a column."""
+    known = (*schema.measure_names(), *schema.column_names())
+    found: dict[str, str] = {}
+    for name, each in (node.table() if node is not None else {}).items():
+        words = each.text()
+        if name.partition("=")[0] not in known:
+            each.problem(f"names '{name}', which is no measure or column of the schema")
+        elif words is not None:
+            found[name] = words
+    return found

@@ -1,0 +1,182 @@
+"""Where a plan file says its records are: files beside it, or a table of a PostgreSQL server.
+
+The budget of a plan file: parts that add up to one policy function.
+The engine of a plan file: DuckDB unless it says Spark, and then where Spark runs.
+The roles of the columns, as the plan file declares them.
+"""
+
+from fractions import Fraction
+from functools import partial
+from pathlib import Path
+from typing import Any
+from urllib.parse import parse_qs, urlsplit
+
+from recordwise.exact.numbers import Number
+from recordwise.plan.cost import policy_measure
+from recordwise.plan.file.keys import read_select
+from recordwise.plan.file.mechanisms import checked_positive, read_joint, read_mechanism
+from recordwise.plan.file.node import Node, suggestion
+from recordwise.plan.schema import Column, Measure, Schema
+from recordwise.plan.sources import POSTGRES_SCHEMES, Postgres, SparkMaster, found_by_spark
+from recordwise.policy.constructors import constant, split
+from recordwise.policy.policy import Policy
+
+
+def read_budget(node: Node, schema: Schema) -> Policy | None:
+    """The sum of the parts: a constant, a split, what one sum by a mechanism would cost, or one selection of keys."""
+    parts = [_part(each, schema) for each in node.items()]
+    if not parts:
+        node.problem("must have at least one part")
+    if not parts or None in parts:
+        return None
+    return sum((part for part in parts if part is not None), Policy())
+
+
+def _part(node: Node, schema: Schema) -> Policy | None:
+    entries = node.table("rho", "at", "measure", "mechanism", "select")
+    if not isinstance(node.value, dict) or len(entries) < len(node.value):
+        return None
+    given = set(entries)
+    if given == {"measure", "mechanism"}:
+        return _of_mechanism(entries["measure"], entries["mechanism"], schema)
+    if given == {"select"}:
+        found = read_select(entries["select"], schema)
+        return None if found is None else node.attempt(lambda: found.policy(schema))
+    if given not in ({"rho"}, {"rho", "at"}):
+        node.problem("must hold rho, rho and at, measure and mechanism, or select")
+        return None
+    rho = checked_positive(entries["rho"])
+    if "at" not in entries:
+        return None if rho is None else constant(rho)
+    return _split(rho, entries["at"], schema)
+
+
+def _split(rho: Number | None, node: Node, schema: Schema) -> Policy | None:
+    at = read_joint(node, schema)
+    return None if at is None or rho is None else node.attempt(lambda: split(rho, at))
+
+
+def _of_mechanism(measure: Node, mechanism: Node, schema: Schema) -> Policy | None:
+    name, found = measure.text(), read_mechanism(mechanism, schema, {})
+    if name is not None and schema.measure(name) is None:
+        measure.problem(f"'{name}' is not a measure{suggestion(name, schema.measure_names())}")
+        return None
+    if name is None or found is None:
+        return None
+    policy: Policy | None = mechanism.attempt(lambda: found.policy(policy_measure(name, schema)))
+    return policy
+
+
+def read_engine(entries: dict[str, Node]) -> dict[str, Any]:
+    """``engine = "spark"`` with ``[spark]``: its master, and options of Spark's own."""
+    if "engine" not in entries and "spark" not in entries:
+        return {}
+    engine = entries["engine"].word("duckdb", "spark") if "engine" in entries else "duckdb"
+    if engine == "spark" and "spark" not in entries:
+        entries["engine"].problem('needs a table [spark] with its master, "local[2]" or "spark://host:7077", say')
+    if engine == "duckdb" and "spark" in entries:
+        entries["spark"].problem('needs engine = "spark"')
+    master = read_master(entries["spark"]) if "spark" in entries else None
+    return {"engine": engine} | ({"spark": master} if engine == "spark" else {})
+
+
+def read_master(node: Node) -> SparkMaster | None:
+    """``[spark]`` with ``master`` and, where needed, ``options``."""
+    entries = node.table("master", "options", needed=("master",))
+    url = entries["master"].text() if "master" in entries else None
+    given = entries["options"].table() if "options" in entries else {}
+    options = {name: each.text() for name, each in given.items()}
+    if url is None or None in options.values():
+        return None
+    known = {name: value for name, value in options.items() if value is not None}
+    return node.attempt(lambda: SparkMaster(url=url, options=known))
+
+
+NO_UNIT = "(no unit)"
+
+
+def read_schema(node: Node) -> Schema | None:
+    """Unit, firm, measures and columns. What has a problem, noted, keeps its place by name, so that the rest can be checked."""
+    entries = node.table("unit", "firm", "measures", "columns", needed=("unit",))
+    unit = entries["unit"].text() if "unit" in entries else None
+    firm = entries["firm"].text() if "firm" in entries else None
+    measures = tuple(
+        read_measure(name, each) or Measure(name=name) for name, each in _table(entries.get("measures")).items()
+    )
+    columns = tuple(
+        read_column(name, each) or Column(name=name) for name, each in _table(entries.get("columns")).items()
+    )
+    return node.attempt(lambda: Schema(unit=unit or NO_UNIT, measures=measures, columns=columns, firm=firm))
+
+
+def _table(node: Node | None) -> dict[str, Node]:
+    return {} if node is None else node.table()
+
+
+def read_measure(name: str, node: Node) -> Measure | None:
+    """A measure by its step, or by a table of step and bound."""
+    if not isinstance(node.value, dict):
+        step = node.number()
+        return None if step is None else node.attempt(partial(Measure.of, name, step=step))
+    entries = node.table("step", "bound")
+    step = entries["step"].number() if "step" in entries else Fraction(1)
+    bound = entries["bound"].number() if "bound" in entries else None
+    if step is None or (bound is None and "bound" in entries):
+        return None
+    return node.attempt(partial(Measure.of, name, step=step, bound=bound))
+
+
+def read_column(name: str, node: Node) -> Column | None:
+    """A column by its type, or by a table of type and what NULL means."""
+    types, rules = ("text", "integer", "boolean"), ("refuse", "category")
+    if not isinstance(node.value, dict):
+        kind = node.word(*types)
+        return None if kind is None else Column(name=name, type=kind)  # type: ignore[arg-type]
+    entries = node.table("type", "null")
+    kind = entries["type"].word(*types) if "type" in entries else "text"
+    null = entries["null"].word(*rules) if "null" in entries else "refuse"
+    if kind is None or null is None or len(entries) < len(node.value):
+        return None
+    return Column(name=name, type=kind, null=null)  # type: ignore[arg-type]
+
+
+NO_PASSWORD = "holds a password; take it out and use a password file, a service file or PGPASSWORD"
+
+
+def read_source(entries: dict[str, Node], folder: Path, *, by_spark: bool) -> tuple[str, ...] | Postgres | None:
+    """Files as paths from the plan's folder; an address of a server with the name of its table; what only Spark finds as it is."""
+    if "source" not in entries:
+        return None
+    node, table = entries["source"], entries.get("table")
+    if isinstance(node.value, str) and node.value.startswith(POSTGRES_SCHEMES):
+        return _server(node, node.value, table)
+    if table is not None:
+        table.problem("is for a source that starts with postgresql://")
+    names = [each.text() for each in node.items()]
+    if not by_spark and any("://" in name for name in names if name is not None):
+        # It can hold a password, so it is not taken for a path, which a message would repeat.
+        node.problem("is an address of a kind that is not known, or one among several sources")
+        return None
+    if not names or None in names or table is not None:
+        return None
+    known = [name for name in names if name is not None]
+    return tuple(name if by_spark and found_by_spark(name) else str(folder / name) for name in known)
+
+
+def _server(node: Node, address: str, table: Node | None) -> Postgres | None:
+    name = table.text() if table is not None else None
+    if table is None:
+        node.problem('needs the name of a table beside it: table = "schema.table"')
+    if _has_password(address):
+        node.problem(NO_PASSWORD)
+        return None
+    return None if table is None or name is None else table.attempt(lambda: Postgres(address, table=name))
+
+
+def _has_password(address: str) -> bool:
+    """A plan file is passed around and kept; a password must not be in it."""
+    try:
+        parts = urlsplit(address)
+        return bool(parts.password) or any("password" in name for name in parse_qs(parts.query))
+    except ValueError:
+        return "@" in address

@@ -1,0 +1,107 @@
+"""What an engine hands back: public cells, and confidential totals aligned with them.
+
+A box for what came from records and has not met noise yet.
+128-bit totals between DuckDB, Arrow and numpy without a detour through Python objects or floats.
+"""
+
+from dataclasses import dataclass
+from typing import Generic, TypeVar
+
+import numpy as np
+import pyarrow as pa
+
+from recordwise.plan.plan import PlannedTable
+from recordwise.plan.statistics import Total
+
+T = TypeVar("T")
+
+POSITION = "position"
+"""The row of a cell in the sorted public keys."""
+BIN, HELD = "bin", "held"
+"""A point of a quantile's grid, and how many records it holds."""
+
+
+def total_name(table: PlannedTable, total: Total) -> str:
+    """The column of a total in what an engine returns."""
+    return f"total{table.totals.index(total)}"
+
+
+class Sensitive(Generic[T]):
+    """Holds a confidential value. It prints nothing, cannot be pickled, compared or hashed; only the session opens it."""
+
+    __slots__ = ("_value",)
+    __hash__ = None  # type: ignore[assignment]
+
+    def __init__(self, value: T) -> None:
+        self._value = value
+
+    def reveal(self) -> T:
+        """The exact value. Call it only where noise is added in the next line."""
+        return self._value
+
+    def __repr__(self) -> str:
+        return "<Sensitive>"
+
+    def __eq__(self, other: object) -> bool:
+        raise TypeError("a sensitive value is not compared")
+
+    def __reduce__(self) -> str:
+        raise TypeError("a sensitive value is not pickled")
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class TableTotals:
+    """One table of a plan. ``totals`` has a column of 128-bit integers for each total, one row for each public cell."""
+
+    table: PlannedTable
+    cells: pa.Table
+    totals: Sensitive[pa.Table]
+    bins: tuple[Sensitive[pa.Table], ...] = ()
+    """For each grid of the table, rows (position, bin, held) of the non-empty bins."""
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class FoundTotals:
+    """One table whose keys are selected: which cells hold records is as confidential as what they hold."""
+
+    table: PlannedTable
+    cells: Sensitive[pa.Table]
+    totals: Sensitive[pa.Table]
+    bins: tuple[Sensitive[pa.Table], ...] = ()
+
+
+Words = np.ndarray[tuple[int, ...], np.dtype[np.int64]]
+"""Shape (n, 2): the low and the high 64 bits of each number, two's complement."""
+
+WIDE = pa.decimal128(38, 0)
+
+
+def words(column: pa.ChunkedArray) -> Words:
+    """The bits of a column of integers; NULL counts as 0."""
+    array = pa.concat_arrays(column.chunks) if column.num_chunks else pa.array([], column.type)
+    if array.null_count:
+        array = array.fill_null(0)
+    if array.type != WIDE:
+        narrow = array.cast(pa.int64()).to_numpy(zero_copy_only=False)
+        return np.stack([narrow, narrow >> 63], axis=1)
+    bits = np.frombuffer(array.buffers()[1], dtype=np.int64, count=2 * (len(array) + array.offset))
+    return bits.reshape(-1, 2)[array.offset :]
+
+
+def scatter(positions: np.ndarray[tuple[int, ...], np.dtype[np.int64]], values: Words, cells: int) -> pa.Array:
+    """Totals at their positions among the public cells, 0 elsewhere: a cell without records looks like any other."""
+    full = np.zeros((cells, 2), dtype=np.int64)
+    full[positions] = values
+    return pa.Array.from_buffers(WIDE, cells, [None, pa.py_buffer(full)])
+
+
+def integers(column: pa.ChunkedArray | pa.Array) -> np.ndarray[tuple[int, ...], np.dtype[np.int64]]:
+    """Totals as int64, or as Python integers (dtype object) where one of them needs more bits. Never a float."""
+    bits = words(column if isinstance(column, pa.ChunkedArray) else pa.chunked_array([column]))
+    low, high = bits[:, 0], bits[:, 1]
+    if np.array_equal(high, low >> 63):
+        return low.copy()
+    exact: np.ndarray[tuple[int, ...], np.dtype[np.int64]] = high.astype(object) * 2**64 + low.view(np.uint64).astype(
+        object
+    )
+    return exact

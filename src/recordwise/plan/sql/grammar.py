@@ -1,0 +1,177 @@
+"""From the parser's tree to predicates and group expressions. What is not named here is refused by its name."""
+
+from fractions import Fraction
+
+from sqlglot import exp
+
+from recordwise.errors import ParameterError, SqlError
+from recordwise.plan.fields import Case, Expression, Field, Literal, Prefix
+from recordwise.plan.predicates import And, Compare, In, IsNull, Not, Operand, Or, Predicate
+from recordwise.plan.sql.gate import read_statement
+from recordwise.policy.literals import Truth
+
+_OPERATORS: dict[type[exp.Expr], str] = {
+    exp.EQ: "=",
+    exp.NEQ: "<>",
+    exp.LT: "<",
+    exp.LTE: "<=",
+    exp.GT: ">",
+    exp.GTE: ">=",
+}
+_MIRRORED = {"=": "=", "<>": "<>", "<": ">", "<=": ">=", ">": "<", ">=": "<="}
+ADVICE = "Allowed are comparisons with constants, IN, BETWEEN, IS NULL, AND, OR, NOT, LEFT(column, n) and CASE."
+
+
+def parse_predicate(text: str) -> Predicate:
+    """A condition given as text, through the same gate as whole statements."""
+    statement = read_statement(f"SELECT 1 WHERE {text}")
+    if type(statement) is not exp.Select:
+        raise refused(statement)
+    only(statement, "expressions", "where")
+    where = statement.args.get("where")
+    if where is None or statement.expressions != [exp.Literal.number(1)]:
+        raise SqlError(construct="a condition that is more than a condition")
+    return predicate(where.this)
+
+
+def refused(node: exp.Expr) -> SqlError:
+    """The refusal of a node, by name."""
+    name = node.name if isinstance(node, exp.Anonymous) else type(node).key
+    return SqlError(construct=f"{name.upper()[:40]} is not on the whitelist", advice=ADVICE)
+
+
+def only(node: exp.Expr, *allowed: str) -> None:
+    """Refuse a node that carries anything but the named parts: modifiers hide in there."""
+    for part, value in node.args.items():
+        if value not in (None, False, []) and part not in allowed:
+            raise SqlError(construct=f"{part.strip('_').upper()} in {type(node).key.upper()} is not on the whitelist")
+
+
+def predicate(node: exp.Expr) -> Predicate:
+    """A truth value out of the tree."""
+    kind = type(node)
+    if kind is exp.Paren:
+        only(node, "this")
+        return predicate(node.this)
+    if kind is exp.And or kind is exp.Or:
+        return _chain(node)
+    if kind is exp.Not:
+        only(node, "this")
+        return Not(predicate(node.this))
+    if kind in _OPERATORS:
+        return _compare(node)
+    if kind is exp.In:
+        only(node, "this", "expressions")
+        if not node.expressions:
+            raise SqlError(construct="IN without values")
+        return In(operand(node.this), tuple(literal(each) for each in node.expressions))
+    if kind is exp.Between:
+        only(node, "this", "low", "high")
+        low, high = Compare(operand(node.this), ">=", literal(node.args["low"])), literal(node.args["high"])
+        return And((low, Compare(low.operand, "<=", high)))
+    if kind is exp.Is:
+        return _is_null(node)
+    raise refused(node)
+
+
+def _chain(node: exp.Expr) -> Predicate:
+    """A run of ANDs or ORs, flattened without recursion: the parser nests them to the left."""
+    kind, parts = type(node), []
+    while type(node) is kind:
+        only(node, "this", "expression")
+        parts.append(predicate(node.args["expression"]))
+        node = node.this
+    parts.append(predicate(node))
+    return And(tuple(reversed(parts))) if kind is exp.And else Or(tuple(reversed(parts)))
+
+
+def _compare(node: exp.Expr) -> Compare:
+    only(node, "this", "expression")
+    operator, left, right = _OPERATORS[type(node)], node.this, node.args["expression"]
+    if isinstance(left, exp.Literal | exp.Neg | exp.Boolean):
+        return Compare(operand(right), _MIRRORED[operator], literal(left))
+    return Compare(operand(left), operator, literal(right))
+
+
+def _is_null(node: exp.Expr) -> IsNull:
+    only(node, "this", "expression")
+    if type(node.args["expression"]) is not exp.Null:
+        raise refused(node)
+    return IsNull(operand(node.this))
+
+
+def operand(node: exp.Expr) -> Operand:
+    """A column or a prefix of one."""
+    kind = type(node)
+    if kind is exp.Paren:
+        only(node, "this")
+        return operand(node.this)
+    if kind is exp.Column:
+        return Field(column_name(node))
+    if kind is exp.Left:
+        only(node, "this", "expression")
+        return _prefix(node.this, node.args["expression"])
+    if kind is exp.Substring:
+        only(node, "this", "start", "length")
+        if node.args.get("start") != exp.Literal.number(1) or node.args.get("length") is None:
+            raise SqlError(
+                construct="SUBSTRING that does not start at 1 with a length", advice="Write LEFT(column, n)."
+            )
+        return _prefix(node.this, node.args["length"])
+    raise refused(node)
+
+
+def _prefix(column: exp.Expr, length: exp.Expr) -> Prefix:
+    number = literal(length)
+    if type(column) is not exp.Column or not isinstance(number, Fraction) or number.denominator != 1:
+        raise SqlError(construct="a prefix of something other than a column, or of a length that is no whole number")
+    try:
+        return Prefix(column_name(column), int(number))
+    except ParameterError as error:
+        raise SqlError(construct=str(error).rstrip(".")) from None
+
+
+def column_name(node: exp.Expr) -> str:
+    """The bare name of a column; qualified names and stars are refused."""
+    only(node, "this")
+    identifier = node.this
+    if type(identifier) is not exp.Identifier:
+        raise refused(identifier)
+    return str(identifier.this)
+
+
+def literal(node: exp.Expr) -> Literal:
+    """A constant."""
+    kind = type(node)
+    if kind is exp.Boolean:
+        return Truth(bool(node.this))
+    if kind is exp.Neg and type(node.this) is exp.Literal and not node.this.is_string:
+        return -_number(node.this.this)
+    if kind is exp.Literal:
+        return str(node.this) if node.is_string else _number(node.this)
+    raise SqlError(construct=f"{type(node).key.upper()} where a constant is expected")
+
+
+def _number(text: str) -> Fraction:
+    """A number by its decimal digits; long or exponent forms are refused before they are expanded."""
+    if len(text) > 60 or not text.replace(".", "", 1).isdigit() or not text.isascii():
+        raise SqlError(construct="a number that is not written in plain decimal digits")
+    return Fraction(text)
+
+
+def expression(node: exp.Expr) -> Expression:
+    """What GROUP BY may hold."""
+    if type(node) is exp.Case:
+        return _case(node)
+    return operand(node)
+
+
+def _case(node: exp.Expr) -> Case:
+    only(node, "ifs", "default")
+    if node.args.get("default") is None:
+        raise SqlError(construct="CASE without ELSE", advice="Every record needs a cell: add ELSE.")
+    branches = []
+    for branch in node.args["ifs"]:
+        only(branch, "this", "true")
+        branches.append((predicate(branch.this), literal(branch.args["true"])))
+    return Case(tuple(branches), literal(node.args["default"]))

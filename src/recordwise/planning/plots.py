@@ -1,0 +1,342 @@
+"""Two pictures to choose a mechanism by: what a record pays, and how large the error of a total is.
+
+matplotlib is imported when a figure is drawn (the ``plots`` extra), and figures belong to no window: save or show them.
+
+Pictures of what planning finds: losses of the records, errors of the cells, and the price of one in the other.
+
+They take what results of ``recordwise.planning`` offer (``curves()``, ``mark``, arrays) and know nothing else about them. A mark
+that says CONFIDENTIAL is printed into the picture.
+"""
+
+from collections.abc import Mapping, Sequence
+from typing import TYPE_CHECKING, Any
+
+import numpy as np
+
+from recordwise.errors import ParameterError
+from recordwise.mechanisms.base import Mechanism
+from recordwise.policy.measure import Measure
+
+if TYPE_CHECKING:
+    from matplotlib.figure import Figure
+
+
+COLOURS = ("#0072B2", "#D55E00", "#009E73", "#CC79A7", "#E69F00", "#56B4E9", "#000000", "#7F7F7F")
+"""Okabe and Ito's palette, told apart by colour-blind readers too; its yellow is left out, which pales on white."""
+DASHES = ("-", (0, (6, 2)), (0, (1.5, 1.5)), (0, (6, 2, 1.5, 2)), (0, (3, 1.5)), (0, (10, 3)), "-", (0, (1.5, 3)))
+"""And by dashes, in print without colour."""
+POINTS = 400
+LEAST_LOSS = 1e-6
+"""Losses below are not worth a decade of paper."""
+COINCIDE = 0.01
+"""Curves this close, relatively, cannot be told apart on these scales."""
+
+
+def plot_losses(
+    mechanisms: Mapping[str, Mechanism],
+    measure: Measure | str,
+    *,
+    largest: float = 1e6,
+    most: float = 1e4,
+    title: str = "What a record pays",
+) -> "Figure":
+    """The policy of each mechanism against the value of the record, both on logarithmic scales, for losses up to ``most``."""
+    summed = Measure.of(measure)
+    records = _spread(float(summed.step), largest)
+    losses = {
+        name: np.asarray(mechanism.policy(summed).loss({summed.name: records}))
+        for name, mechanism in mechanisms.items()
+    }
+    shown = {name: np.where((loss >= LEAST_LOSS) & (loss <= most), loss, np.nan) for name, loss in losses.items()}
+    axes_of = {"xlabel": f"value of the record ({summed.name})", "ylabel": "privacy loss ρ of the record"}
+    return _drawn(records, shown, title, axes_of)
+
+
+def plot_errors(
+    mechanisms: Mapping[str, Mechanism],
+    measure: Measure | str,
+    *,
+    largest: float = 1e6,
+    relative: bool = False,
+    title: str = "How large the error of a total is",
+) -> "Figure":
+    """The standard deviation of each mechanism's estimate against the exact total, or with ``relative`` its share of the total."""
+    summed = Measure.of(measure)
+    totals = _spread(float(summed.step), largest)
+    unit = totals if relative else np.ones_like(totals)
+    errors = {
+        name: np.sqrt(mechanism.variance(_parts(mechanism, totals), step=summed.step)) / unit
+        for name, mechanism in mechanisms.items()
+    }
+    shown = {_marked(name, error): np.where(np.isfinite(error), error, np.nan) for name, error in errors.items()}
+    what = "standard deviation, as a share of the total" if relative else f"standard deviation ({summed.name})"
+    figure = _drawn(totals, shown, title, {"xlabel": f"exact total ({summed.name})", "ylabel": what})
+    if relative:
+        figure.axes[0].axhline(1.0, color="#BBBBBB", linewidth=1.0, zorder=1)
+        figure.axes[0].annotate("error as large as the total", (totals[-1], 1.0), **_REMARK)
+    return figure
+
+
+_REMARK: dict[str, Any] = {
+    "textcoords": "offset points",
+    "xytext": (-4, 4),
+    "ha": "right",
+    "fontsize": 8.5,
+    "color": "#777777",
+}
+
+
+def _spread(step: float, largest: float) -> Any:
+    """Points on the measure's lattice, evenly spread over the logarithm."""
+    if not largest > step:
+        raise ParameterError(parameter="largest", problem=f"must be above the measure's step {step:g}")
+    return np.unique(np.rint(np.geomspace(step, largest, POINTS) / step)) * step
+
+
+def _parts(mechanism: Any, totals: Any) -> Any:
+    return np.stack([totals, np.zeros_like(totals)]) if getattr(mechanism, "signed", False) else totals
+
+
+def _marked(name: str, error: Any) -> str:
+    return name if np.any(np.isfinite(error)) else f"{name} (no variance)"
+
+
+def _drawn(x: Any, curves: Mapping[str, Any], title: str, labels: Mapping[str, str]) -> "Figure":
+    """One line for each curve; curves that coincide share a line and a legend entry; the legend follows the right ends."""
+    if not 0 < len(curves) <= len(COLOURS):
+        raise ParameterError(parameter="mechanisms", problem=f"must be 1 to {len(COLOURS)}, to tell their lines apart")
+    from matplotlib.figure import Figure
+
+    figure = Figure(figsize=(9.0, 5.2), dpi=120, layout="constrained")
+    axes = figure.add_subplot(xscale="log", yscale="log", **labels)
+    axes.set_title(title, loc="left", fontsize=13, pad=10)
+    styles = dict(zip(curves, zip(COLOURS, DASHES)))
+    for names, curve in _distinct(curves):
+        colour, dash = styles[names[0]]
+        axes.plot(x, curve, color=colour, linestyle=dash, linewidth=2.0, label="\n".join(names))
+    axes.grid(which="major", color="#DDDDDD", linewidth=0.8)
+    axes.spines[["top", "right"]].set_visible(False)
+    axes.margins(x=0.01)
+    ordered = sorted(axes.get_lines(), key=lambda line: _end(line.get_ydata()), reverse=True)
+    axes.legend(
+        handles=ordered,
+        loc="center left",
+        bbox_to_anchor=(1.01, 0.5),
+        frameon=False,
+        handlelength=3.4,
+        labelspacing=0.9,
+    )
+    return figure
+
+
+def _distinct(curves: Mapping[str, Any]) -> list[tuple[list[str], Any]]:
+    """The curves with their names; those that differ by less than a line's width are one."""
+    found: list[tuple[list[str], Any]] = []
+    for name, curve in curves.items():
+        same = (names for names, other in found if np.allclose(curve, other, rtol=COINCIDE, atol=0.0, equal_nan=True))
+        names = next(same, None)
+        if names is None:
+            found.append(([name], curve))
+        else:
+            names.append(name)
+    return found
+
+
+def _end(curve: Any) -> tuple[int, float]:
+    """Where a line ends: one that leaves through the top ends the higher the earlier it leaves."""
+    inside = np.flatnonzero(np.isfinite(curve))
+    return (-int(inside[-1]), float(curve[inside[-1]])) if inside.size else (-len(curve), -np.inf)
+
+
+LEAST_PLOTTED = 1e-4
+MOST_LINES = len(COLOURS)
+MARKERS = ("o", "s", "^", "D", "v", "P", "X", "*")
+
+
+def plot_loss_shares(
+    curves: Mapping[str, tuple[Any, Any]],
+    *,
+    mark: str = "",
+    title: str = "How many records lose how much",
+    of: str = "records",
+) -> "Figure":
+    """For each mechanism the share of the records that lose more than a loss, both on logarithmic scales.
+
+    ``curves`` hold losses in rising order and the share with at most each, as ``Comparison.curves()`` gives them.
+    """
+    figure, axes = _paper(curves, title, mark)
+    for (names, losses, shares), (colour, dash) in zip(_different(curves), zip(COLOURS, DASHES)):
+        above, at = _tail(losses, shares)
+        axes.step(at, above, where="post", color=colour, linestyle=dash, linewidth=2.0, label="\n".join(names))
+    axes.set(xscale="log", yscale="log", xlabel="privacy loss ρ", ylabel=f"share of the {of} that lose more")
+    axes.set_ylim(top=1.15)
+    _percent(axes)
+    _legend(axes)
+    return figure
+
+
+def _different(curves: Mapping[str, tuple[Any, Any]]) -> list[tuple[list[str], Any, Any]]:
+    """The curves with their names; those that coincide share a line."""
+    found: list[tuple[list[str], Any, Any]] = []
+    for name, (given, held) in curves.items():
+        losses, shares = np.asarray(given, float), np.asarray(held, float)
+        same = (
+            names
+            for names, other, part in found
+            if other.shape == losses.shape and np.allclose(other, losses, rtol=0.01) and np.allclose(part, shares)
+        )
+        names = next(same, None)
+        if names is None:
+            found.append(([name], losses, shares))
+        else:
+            names.append(name)
+    return found
+
+
+def _tail(losses: Any, shares: Any) -> tuple[Any, Any]:
+    """The share above each loss; it ends where nobody is left, and losses too small for a picture start at its edge."""
+    above = np.concatenate([[1.0], 1 - shares])
+    at = np.concatenate([[min(LEAST_PLOTTED, losses[0] if losses.size else LEAST_PLOTTED)], losses])
+    at = np.maximum(at, LEAST_PLOTTED)
+    floor = above[above > 1e-12].min()
+    return np.where(above > 1e-12, above, floor / 3), at
+
+
+def plot_cell_errors(
+    totals: Any, errors: Mapping[str, Any], *, measure: str, level: float = 0.95, mark: str = "", title: str = ""
+) -> "Figure":
+    """For each mechanism the error of the cells, as a share of their total, against that total."""
+    held = np.asarray(totals, float) > 0
+    size = np.asarray(totals, float)[held]
+    order = np.argsort(size)
+    figure, axes = _paper(errors, title or f"{level:.0%} error of a cell", mark)
+    for (name, error), (colour, dash) in zip(errors.items(), zip(COLOURS, DASHES)):
+        at, relative = _thinned(size[order], (np.asarray(error, float)[held] / size)[order])
+        axes.plot(at, relative, color=colour, linestyle=dash, linewidth=2.0, label=name)
+    axes.axhline(1.0, color="#BBBBBB", linewidth=1.0, zorder=1)
+    axes.annotate("error as large as the total", (size.max(), 1.0), **_REMARK_ABOVE)
+    axes.set(
+        xscale="log",
+        yscale="log",
+        xlabel=f"exact total of the cell ({measure})",
+        ylabel="error, as a share of the total",
+    )
+    _percent(axes)
+    _legend(axes)
+    return figure
+
+
+def _thinned(x: Any, y: Any) -> tuple[Any, Any]:
+    """Medians over narrow ranges of totals: mechanisms with a bias differ from cell to cell."""
+    edges = np.unique(np.geomspace(x[0], x[-1] * (1 + 1e-9), 80))
+    place = np.searchsorted(edges, x, side="right")
+    kept = [(np.median(x[place == each]), np.median(y[place == each])) for each in np.unique(place)]
+    return np.array([each[0] for each in kept]), np.array([each[1] for each in kept])
+
+
+def plot_sweep(
+    curves: Mapping[str, tuple[Any, Any, Any]],
+    *,
+    measure: str,
+    mark: str = "",
+    title: str = "Thresholds and their price",
+) -> "Figure":
+    """Median error of the cells against the share of records that lose more than rho; a curve for each rho, a dot for each
+    threshold, which is written beside the dots of the lowest curve."""
+    figure, axes = _paper(curves, title, mark)
+    lowest = min(curves, key=lambda name: float(np.median(curves[name][2])))
+    for place, (name, (at, share, error)) in enumerate(curves.items()):
+        axes.plot(
+            share,
+            error,
+            color=COLOURS[place],
+            linestyle=DASHES[place],
+            marker=MARKERS[place],
+            markersize=6,
+            linewidth=2.0,
+            label=name,
+        )
+        for threshold, x, y in zip(at, share, error) if name == lowest else ():
+            axes.annotate(
+                f"{threshold:,g}", (x, y), textcoords="offset points", xytext=(-5, -13), fontsize=8.5, ha="right"
+            )
+    axes.set(
+        xscale="log",
+        yscale="log",
+        xlabel=f"share of the records that lose more than ρ ({measure} above the threshold)",
+        ylabel="median absolute relative error of a cell",
+    )
+    _percent(axes)
+    axes.xaxis.set_major_formatter(_percent_text)
+    _legend(axes)
+    return figure
+
+
+def plot_fitness(
+    names: Sequence[str],
+    quantiles: Mapping[str, Sequence[float]],
+    *,
+    mark: str = "",
+    title: str = "Losses that meet the goals",
+) -> "Figure":
+    """Each family as a row: a dot for each quantile of the losses of the records, on a logarithmic scale."""
+    from matplotlib.figure import Figure
+
+    figure = Figure(figsize=(9.0, 1.6 + 0.45 * len(names)), dpi=120, layout="constrained")
+    axes = figure.add_subplot()
+    axes.set_title(title, loc="left", fontsize=13, pad=10)
+    rows = np.arange(len(names))[::-1]
+    values = np.array([quantiles[each] for each in quantiles], float)
+    axes.hlines(rows, values.min(axis=0), values.max(axis=0), color="#CCCCCC", linewidth=2.0, zorder=1)
+    for place, (label, losses) in enumerate(quantiles.items()):
+        axes.plot(
+            losses, rows, linestyle="", marker=MARKERS[place], markersize=8, color=COLOURS[place], label=label, zorder=2
+        )
+    axes.set_yticks(rows, names)
+    axes.set(xscale="log", xlabel="privacy loss ρ of a record")
+    axes.set_ylim(-0.6, len(names) - 0.4)
+    _finish(figure, axes, mark)
+    axes.legend(loc="center left", bbox_to_anchor=(1.01, 0.5), frameon=False)
+    return figure
+
+
+_REMARK_ABOVE: dict[str, Any] = {
+    "textcoords": "offset points",
+    "xytext": (-4, 4),
+    "ha": "right",
+    "fontsize": 8.5,
+    "color": "#777777",
+}
+
+
+def _paper(curves: Mapping[str, Any], title: str, mark: str) -> tuple["Figure", Any]:
+    if not 0 < len(curves) <= len(COLOURS):
+        raise ParameterError(parameter="curves", problem=f"must be 1 to {len(COLOURS)}, to tell their lines apart")
+    from matplotlib.figure import Figure
+
+    figure = Figure(figsize=(9.0, 5.2), dpi=120, layout="constrained")
+    axes = figure.add_subplot()
+    axes.set_title(title, loc="left", fontsize=13, pad=10)
+    _finish(figure, axes, mark)
+    return figure, axes
+
+
+def _finish(figure: "Figure", axes: Any, mark: str) -> None:
+    axes.grid(which="major", color="#DDDDDD", linewidth=0.8)
+    axes.set_axisbelow(True)
+    axes.spines[["top", "right"]].set_visible(False)
+    if mark:
+        confidential = mark.startswith("CONFIDENTIAL")
+        figure.supxlabel(mark, fontsize=8.5, x=0.01, ha="left", color="#B00020" if confidential else "#777777")
+
+
+def _percent_text(value: float, _: int) -> str:
+    return f"{value:.10%}".rstrip("%").rstrip("0").rstrip(".") + "%"
+
+
+def _percent(axes: Any) -> None:
+    axes.yaxis.set_major_formatter(_percent_text)
+
+
+def _legend(axes: Any) -> None:
+    axes.legend(loc="center left", bbox_to_anchor=(1.01, 0.5), frameon=False, handlelength=3.4, labelspacing=0.9)

@@ -1,0 +1,156 @@
+"""The policies mechanisms have, as functions of their parameters, and thresholds that differ by group."""
+
+from collections.abc import Iterator, Mapping
+from dataclasses import dataclass
+from fractions import Fraction
+from typing import Any, TypeAlias
+
+from recordwise.errors import ParameterError
+from recordwise.exact.functions import Function
+from recordwise.exact.numbers import Number, moderate, nonnegative, positive
+from recordwise.policy.atoms import One, Outside, Pieces, SelectionDelta, Square, Thresholds
+from recordwise.policy.concave_atoms import Additive, AdditiveTable, GaussianTransform, LaplaceTransform
+from recordwise.policy.conditions import EVERY, NONE, Condition, ConditionColumn, among, both, complement
+from recordwise.policy.evaluate.evaluator import Steps
+from recordwise.policy.literals import Value, literal
+from recordwise.policy.measure import Measure
+from recordwise.policy.policy import Policy, Terms, policy_of
+
+MeasureName: TypeAlias = Measure | str
+
+
+@dataclass(frozen=True, slots=True)
+class By:
+    """A parameter that depends on a public group of the record; see ``by``."""
+
+    column: ConditionColumn
+    values: tuple[tuple[Value, Fraction], ...]
+    default: Fraction | None
+
+    def cases(self) -> Iterator[tuple[Condition, Fraction | None]]:
+        """A partition of all records with the parameter of each part; None where no promise is made."""
+        for value, parameter in self.values:
+            yield among(self.column, [value]), parameter
+        yield complement(among(self.column, [value for value, _ in self.values])), self.default
+
+
+def by(column: str | ConditionColumn, values: Mapping[str | int | bool, Number], default: Number | None = None) -> By:
+    """A threshold for each group: ``by("industry", {"Mining": 500, "Retail": 50}, default=100)``.
+
+    Without a default, records of other groups get no promise: evaluating their loss is refused.
+    """
+    if not isinstance(values, Mapping) or not values:
+        raise ParameterError(parameter="values", problem="must map at least one group to its threshold")
+    name = column if isinstance(column, ConditionColumn) else ConditionColumn(column)
+    parameter = f"by('{name.name}')"
+    rows = tuple(
+        (literal(value), moderate(positive(number, parameter=parameter), parameter=parameter))
+        for value, number in values.items()
+    )
+    if len({value for value, _ in rows}) != len(rows):
+        raise ParameterError(parameter=f"by('{name.name}')", problem="names a group twice")
+    return By(name, rows, None if default is None else positive(default, parameter="default"))
+
+
+def constant(rho: Number, *, near_gaussian: bool = False) -> Policy:
+    """The same loss for every record: a zCDP query, or a budget."""
+    return policy_of(One(), moderate(nonnegative(rho, parameter="rho"), parameter="rho"), near_gaussian=near_gaussian)
+
+
+def split(rho: Number, at: Mapping[MeasureName, Number | By], *, near_gaussian: bool = False) -> Policy:
+    """Unit splitting: rho * pieces**2, pieces being the most any measure needs at its threshold (T-SPLIT)."""
+    exact = moderate(nonnegative(rho, parameter="rho"), parameter="rho")
+    if not sorted_items(at):
+        raise ParameterError(parameter="at", problem="must name at least one measure")
+    total = Policy({}, {}, near_gaussian)
+    for condition, thresholds in threshold_cases(at):
+        if isinstance(thresholds, str):
+            total += policy_of(Outside(thresholds), Fraction(1), near_gaussian=near_gaussian, condition=condition)
+        else:
+            total += policy_of(Pieces(thresholds), exact, near_gaussian=near_gaussian, condition=condition)
+    return total
+
+
+def sorted_items(at: Mapping[MeasureName, Any]) -> list[tuple[MeasureName, Any]]:
+    """The thresholds in the order of their measures, so that the same split is the same value however it was written."""
+    if not isinstance(at, Mapping):
+        raise ParameterError(parameter="at", problem="must map each measure to its threshold")
+    return sorted(at.items(), key=lambda item: Measure.of(item[0]))
+
+
+def threshold_cases(at: Mapping[MeasureName, Number | By]) -> list[tuple[Condition, Thresholds | str]]:
+    """The parts of the partition the thresholds make, each with its thresholds, or the column that leaves it undefined."""
+    cases: list[tuple[Condition, Thresholds | str]] = [(EVERY, ())]
+    for key, threshold in sorted_items(at):
+        measure = Measure.of(key)
+        if not isinstance(threshold, By):
+            options = [(EVERY, positive(threshold, parameter=f"at['{measure.name}']"))]
+            column = ""
+        else:
+            options = list(threshold.cases())  # type: ignore[arg-type]
+            column = threshold.column.name
+        cases = [
+            (narrowed, _extended(old, measure, value, column))
+            for condition, old in cases
+            for option, value in options
+            if (narrowed := both(condition, option)) != NONE
+        ]
+    return cases
+
+
+def _extended(old: Thresholds | str, measure: Measure, value: Fraction | None, column: str) -> Thresholds | str:
+    if isinstance(old, str):
+        return old
+    return column if value is None else (*old, (measure, value))
+
+
+def gaussian_sum(measure: MeasureName, *, sigma: Number, near_gaussian: bool = False) -> Policy:
+    """A sum with Gaussian noise: x**2 / (2 sigma**2) (T-GAUSS)."""
+    exact = positive(sigma, parameter="sigma")
+    return policy_of(Square(Measure.of(measure)), gaussian_factor(exact), near_gaussian=near_gaussian)
+
+
+def gaussian_factor(sigma: Fraction) -> Fraction:
+    """1/(2 sigma**2)."""
+    return 1 / (2 * moderate(sigma, parameter="sigma") ** 2)
+
+
+def additive(measure: MeasureName, function: Function, *, bound: str = "tanh") -> Policy:
+    """Additive noise with density exp(-f(|z|)): ``bound="pure"`` is the paper's eps, ``"tanh"`` is eps*tanh(eps/2)."""
+    return policy_of(Additive(Measure.of(measure), function, bound), Fraction(1))
+
+
+def additive_table(measure: MeasureName, function: Function, steps: Steps) -> Policy:
+    """Additive noise with losses certified for the lattice law that is drawn (T-TABLE)."""
+    return policy_of(AdditiveTable(Measure.of(measure), function, steps), Fraction(1))
+
+
+def gaussian_transform(measure: MeasureName, function: Function, *, sigma: Number, grid: Number) -> Policy:
+    """Gaussian noise on the scale of f: (F(x) + grid)**2 / (2 sigma**2) (T-TRANSFORM, T-GRID)."""
+    exact, step = positive(sigma, parameter="sigma"), positive(grid, parameter="grid")
+    atom = GaussianTransform(Measure.of(measure), function, step)
+    return policy_of(atom, gaussian_factor(exact), near_gaussian=exact >= 1000 * step)
+
+
+def laplace_transform(measure: MeasureName, function: Function, *, scale: Number, grid: Number) -> Policy:
+    """Laplace noise on the scale of f, drawn on a grid (T-LAPLACE, T-GRID)."""
+    step, exact = positive(grid, parameter="grid"), positive(scale, parameter="laplace_scale")
+    return policy_of(LaplaceTransform(Measure.of(measure), function, step, exact), Fraction(1))
+
+
+def selection(sigma: Number, at: Mapping[MeasureName, Number | By], deltas: Steps) -> Policy:
+    """Private key selection: rho = pieces**2/(2 sigma**2) and the lattice tail ``deltas`` by number of pieces (T-SELECT).
+
+    Without thresholds a record is one piece; without deltas the selection is from a public domain and has none.
+    """
+    weight = gaussian_factor(positive(sigma, parameter="sigma"))
+    total = Policy({}, {}, near_gaussian=False)
+    for condition, thresholds in threshold_cases(at):
+        if isinstance(thresholds, str):
+            total += policy_of(Outside(thresholds), Fraction(1), condition=condition)
+            continue
+        total += policy_of(Pieces(thresholds) if thresholds else One(), weight, condition=condition)
+        if deltas:
+            chance: Terms = {(condition, SelectionDelta(thresholds, deltas)): Fraction(1)}
+            total += Policy({}, chance, near_gaussian=False)
+    return total

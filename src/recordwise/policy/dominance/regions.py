@@ -1,0 +1,137 @@
+"""The parts of the universe of records on which every condition of a policy is constant.
+
+A region fixes what conditions see (a representative value for each column) and leaves each measure a range of lattice steps. The
+representatives are exhaustive: whatever a record holds, some region has the same truth value in every condition and contains
+its amounts (T-REGIONS, docs/theory/dominance.md).
+"""
+
+from collections.abc import Iterable, Iterator
+from dataclasses import dataclass
+from fractions import Fraction
+from itertools import pairwise, product
+from math import ceil, floor, prod
+from typing import TypeAlias
+
+from recordwise.policy.conditions import AllOf, Among, AnyOf, Compare, Condition, ConditionColumn
+from recordwise.policy.evaluate.numpy import compared_names
+from recordwise.policy.literals import Truth, Value
+from recordwise.policy.measure import Measure
+from recordwise.policy.policy import Maximum, Terms
+
+Range: TypeAlias = tuple[int, int | None]
+"""Lattice steps from the first to the last, both included; None: without end."""
+
+ANY_AMOUNT: Range = (0, None)
+MOST_REGIONS = 100_000
+
+
+@dataclass(frozen=True, slots=True)
+class Region:
+    """What conditions see, and the range of every measure."""
+
+    groups: dict[str, Value | None]
+    ranges: dict[str, Range]
+
+
+def regions(terms: Terms, measures: Iterable[Measure]) -> Iterator[Region] | None:
+    """All regions, or None where there are too many to look at."""
+    by_name = {measure.name: measure for measure in measures}
+    tests = _tests(terms)
+    names = sorted({column.name for column, _ in tests})
+    held = compared_names(terms)
+    options = [
+        _options([test for test in tests if test[0].name == name], by_name.get(name), held=name in held)
+        for name in names
+    ]
+    if prod(len(option) for option in options) > MOST_REGIONS:
+        return None
+    return (_region(names, choice, by_name) for choice in product(*options))
+
+
+Test: TypeAlias = tuple[ConditionColumn, Value | None]
+Option: TypeAlias = tuple[Value | None, Range]
+
+
+def _region(names: list[str], choice: tuple[Option, ...], measures: dict[str, Measure]) -> Region:
+    groups = {name: value for name, (value, _) in zip(names, choice)}
+    ranges = dict.fromkeys(measures, ANY_AMOUNT)
+    ranges |= {name: span for name, (_, span) in zip(names, choice) if name in measures}
+    return Region(groups, ranges)
+
+
+def _tests(terms: Terms) -> set[Test]:
+    """Every column that is looked at, with every literal it is held against."""
+    found: set[Test] = set()
+    for condition, atom in terms:
+        found |= _condition_tests(condition)
+        if isinstance(atom, Maximum):
+            found |= {test for policy in atom.policies for test in _tests(policy.rho)}
+    return found
+
+
+def _condition_tests(condition: Condition) -> set[Test]:
+    match condition:
+        case AllOf(parts) | AnyOf(parts):
+            return {test for part in parts for test in _condition_tests(part)}
+        case Among(column, values):
+            return {(column, value) for value in values}
+        case Compare(column, _, bound):
+            return {(column, bound)}
+        case _:
+            return {(getattr(condition, "column"), None)}  # noqa: B009
+
+
+def _options(tests: list[Test], measure: Measure | None, *, held: bool) -> list[Option]:
+    """Representatives of one column; one that is ``held`` against a number somewhere has only numbers and NULL."""
+    literals = {value for _, value in tests if value is not None}
+    numbers = sorted(value for value in literals if isinstance(value, Fraction))
+    if measure is not None:
+        return _amount_options(numbers, measure)
+    texts = {value for value in literals if isinstance(value, str)}
+    longest = max((column.length for column, _ in tests if column.length), default=0)
+    truths = list(Truth) if any(isinstance(value, Truth) for value in literals) else []
+    others = [] if held else [*_text_values(texts, longest), *truths]
+    return [(value, ANY_AMOUNT) for value in [*others, *_number_values(numbers), None]]
+
+
+def _text_values(texts: set[str], longest: int) -> list[Value]:
+    """The listed texts and one that is in no list. With prefixes: every beginning of a listed text, alone and continued by a
+    letter no list holds, which is all that prefixes can tell apart."""
+    used = {letter for text in texts for letter in text}
+    other = next(chr(code) for code in range(0x2022, 0x110000) if chr(code) not in used)
+    if not longest:
+        return [*sorted(texts), other]
+    nodes = {text[:end] for text in texts for end in range(len(text) + 1)} | {""}
+    return [*sorted(nodes | {node + other * (longest + 1) for node in nodes})]
+
+
+def _number_values(numbers: list[Fraction]) -> list[Value]:
+    if not numbers:
+        return []
+    middles = [(left + right) / 2 for left, right in pairwise(numbers)]
+    return [numbers[0] - 1, *numbers, *middles, numbers[-1] + 1]
+
+
+def _amount_options(numbers: list[Fraction], measure: Measure) -> list[Option]:
+    """Ranges of lattice steps between the literals, on both sides of zero for a signed measure; representatives carry the sign."""
+    positive = _spans(sorted({abs(number) for number in numbers if number >= 0}), measure)
+    negative = _spans(sorted({abs(number) for number in numbers if number <= 0}), measure)
+    options: list[Option] = [(measure.step * span[0], span) for span in positive]
+    if not measure.signed:
+        return options
+    return options + [
+        (-measure.step * max(span[0], 1), (max(span[0], 1), span[1])) for span in negative if span[1] != 0
+    ]
+
+
+def _spans(bounds: list[Fraction], measure: Measure) -> list[Range]:
+    spans: list[Range] = []
+    start = 0
+    for bound in bounds:
+        steps = bound / measure.step
+        if start <= ceil(steps) - 1:
+            spans.append((start, ceil(steps) - 1))
+        if steps.denominator == 1:
+            spans.append((int(steps), int(steps)))
+        start = max(start, floor(steps) + 1)
+    return [*spans, (start, None)]

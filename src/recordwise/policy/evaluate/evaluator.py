@@ -1,0 +1,74 @@
+"""The number systems a policy is evaluated in: ``Arithmetic`` plus the two operations only policies need, pieces and tables."""
+
+import math
+from bisect import bisect_left
+from fractions import Fraction
+from typing import Protocol, TypeAlias, TypeVar
+
+import numpy as np
+from flint import arb
+
+from recordwise.exact.arithmetic import Arithmetic, BallArithmetic, FloatArray, NumpyArithmetic, monotone
+from recordwise.exact.numbers import ball, midpoint
+from recordwise.policy.measure import FLOAT_SNAP, MOST_SCALED_STEPS, MOST_STEPS, Measure
+
+T = TypeVar("T")
+Steps: TypeAlias = tuple[tuple[int, Fraction], ...]
+"""A step function of a whole number: (argument, value), both increasing; between two arguments the value of the larger holds.
+Values are rounded up to floats when the table is made, so that every evaluator reads the same number."""
+
+
+class Evaluator(Arithmetic[T], Protocol[T]):
+    """Arithmetic, plus what only policies need."""
+
+    def pieces(self, value: T, measure: Measure, at: Fraction) -> T:
+        """Into how many pieces of at most ``at`` a value on the measure's lattice is cut; 0 for 0."""
+
+    def step_up(self, count: T, steps: Steps, beyond: T) -> T:
+        """The step function at the next argument that is not below a whole ``count``; ``beyond`` past the last."""
+
+
+class NumpyEvaluator(NumpyArithmetic):
+    """float64 columns."""
+
+    def pieces(self, value: FloatArray, measure: Measure, at: Fraction) -> FloatArray:
+        count, large = self._steps(value, measure)
+        if at == measure.step:
+            return count
+        quotient = count / float(at / measure.step)
+        # Whole numbers below 2**53 have a rounded quotient that is whole only where the exact one is; larger ones need care.
+        return np.ceil(np.nextafter(quotient, np.inf) if large else quotient)
+
+    def _steps(self, value: FloatArray, measure: Measure) -> tuple[FloatArray, bool]:
+        """Lattice steps, never too few; and whether some are so many that floats are no longer exact."""
+        steps = value
+        if measure.step != 1:
+            steps = value * float(measure.step.denominator) / float(measure.step.numerator)
+        below = np.floor(steps)
+        count = below + (steps > below * (1 + FLOAT_SNAP))
+        large = bool(steps.size) and bool(steps.max() >= MOST_SCALED_STEPS)
+        if large and measure.step != 1:
+            count = np.where(steps < MOST_SCALED_STEPS, count, np.ceil(steps * (1 + 2 * FLOAT_SNAP)))
+        return count, large and bool(steps.max() >= MOST_STEPS)
+
+    def step_up(self, count: FloatArray, steps: Steps, beyond: FloatArray) -> FloatArray:
+        arguments = np.array([float(argument) for argument, _ in steps])
+        values = np.array([float(level) for _, level in steps] + [0.0])
+        place = np.searchsorted(arguments, count, side="left")
+        return np.where(place < len(steps), values[place], beyond)
+
+
+class BallEvaluator(BallArithmetic):
+    """Arb balls: encloses the exact value at a point, or all values over an interval of arguments."""
+
+    def pieces(self, value: arb, measure: Measure, at: Fraction) -> arb:
+        whole = at / measure.step
+        return monotone(value, lambda point: arb(-(-measure.steps(midpoint(point)) // int(whole))))
+
+    def step_up(self, count: arb, steps: Steps, beyond: arb) -> arb:
+        low, high = (self._level(end, steps, beyond) for end in (count.lower(), count.upper()))
+        return low.union(high)
+
+    def _level(self, count: arb, steps: Steps, beyond: arb) -> arb:
+        place = bisect_left([argument for argument, _ in steps], math.ceil(midpoint(count)))
+        return ball(steps[place][1]) if place < len(steps) else beyond

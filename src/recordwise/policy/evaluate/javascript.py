@@ -1,0 +1,162 @@
+"""Policies as JavaScript, for the page where an establishment looks its own loss up. Nothing typed there leaves the browser."""
+
+import json
+from fractions import Fraction
+from typing import TYPE_CHECKING
+
+from flint import arb
+
+from recordwise.exact.arithmetic import REMAINDER_TERMS
+from recordwise.exact.numbers import float_upper
+from recordwise.policy.atoms import Atom
+from recordwise.policy.conditions import EVERY, AllOf, Among, AnyOf, Compare, Condition, ConditionColumn, Null
+from recordwise.policy.evaluate.evaluator import Steps
+from recordwise.policy.literals import Truth, Value, float_comparison, float_members
+from recordwise.policy.measure import FLOAT_SNAP, MOST_SCALED_STEPS, Measure
+from recordwise.policy.policy import Maximum, Terms
+
+if TYPE_CHECKING:
+    from recordwise.policy.policy import Policy
+
+PRELUDE = f"""const remainder = y => {{
+  if (y >= 1) return y + Math.expm1(-y);
+  let s = 1;
+  for (let k = {REMAINDER_TERMS}; k > 2; k--) s = 1 - y / k * s;
+  return 0.5 * y * y * s;
+}};
+const pieces = (x, up, down, at) => {{
+  const steps = x * up / down, below = Math.floor(steps);
+  const few = up === down || steps < {MOST_SCALED_STEPS!r};
+  const count = few ? below + (steps > below * {1 + FLOAT_SNAP!r} ? 1 : 0) : Math.ceil(steps * {1 + 2 * FLOAT_SNAP!r});
+  return Math.ceil(count / at);
+}};
+const stepUp = (n, table, beyond) => {{
+  for (const [count, level] of table) if (n <= count) return level;
+  return beyond;
+}};
+const amount = (r, name, signed) => {{
+  const v = r[name];
+  const x = typeof v === "number" ? v : typeof v === "string" && v.trim() ? Number(v) : NaN;
+  if (!Number.isFinite(x)) throw new Error("missing " + name);
+  if (x < 0 && !signed) throw new Error("negative " + name);
+  return Math.abs(x);
+}};
+const cell = (r, name, length) => {{
+  const v = r[name];
+  if (v === undefined) throw new Error("missing " + name);
+  if (v !== v) return null;
+  return length && typeof v === "string" ? Array.from(v).slice(0, length).join("") : v;
+}};
+const ordered = (v, name) => {{
+  if (v !== null && typeof v !== "number") throw new Error("no number in " + name);
+  return v;
+}};"""
+
+
+class JavaScriptEvaluator:
+    """Formulas as expression text; every helper is in ``PRELUDE``."""
+
+    def constant(self, value: arb) -> str:
+        return js_number(float(value))
+
+    def add(self, left: str, right: str) -> str:
+        return f"({left} + {right})"
+
+    def multiply(self, left: str, right: str) -> str:
+        return f"({left} * {right})"
+
+    def divide(self, left: str, right: str) -> str:
+        return f"({left} / {right})"
+
+    def maximum(self, left: str, right: str) -> str:
+        return f"Math.max({left}, {right})"
+
+    def power(self, base: str, exponent: Fraction) -> str:
+        return f"Math.sqrt({base})" if exponent == Fraction(1, 2) else f"Math.pow({base}, {js_number(float(exponent))})"
+
+    def log1p(self, value: str) -> str:
+        return f"Math.log1p({value})"
+
+    def power_less_one(self, value: str, exponent: Fraction) -> str:
+        return f"Math.expm1({js_number(float(exponent))} * Math.log1p({value}))"
+
+    def tanh(self, value: str) -> str:
+        return f"Math.tanh({value})"
+
+    def exp_remainder(self, value: str) -> str:
+        return f"remainder({value})"
+
+    def if_positive(self, test: str, then: str) -> str:
+        return f"({test} > 0 ? {then} : 0)"
+
+    def pieces(self, value: str, measure: Measure, at: Fraction) -> str:
+        up, down = float(measure.step.denominator), float(measure.step.numerator)
+        return f"pieces({value}, {js_number(up)}, {js_number(down)}, {js_number(float(at / measure.step))})"
+
+    def step_up(self, count: str, steps: Steps, beyond: str) -> str:
+        table = json.dumps([[argument, float(level)] for argument, level in steps])
+        return f"stepUp({count}, {table}, {beyond})"
+
+
+JAVASCRIPT = JavaScriptEvaluator()
+
+
+def js_number(value: float) -> str:
+    return "Infinity" if value == float("inf") else repr(value)
+
+
+def policy_javascript(policy: "Policy") -> str:
+    """``r => ({rho, delta})`` as self-contained source."""
+    return f"(() => {{\n{PRELUDE}\nreturn r => ({{rho: {terms_js(policy.rho)}, delta: {terms_js(policy.delta_terms)}}});\n}})()"
+
+
+def terms_js(terms: Terms) -> str:
+    parts = []
+    for (condition, atom), coefficient in terms.items():
+        value = f"{js_number(float_upper(coefficient))} * {atom_js(atom)}"
+        parts.append(value if condition == EVERY else f"({condition_js(condition)} ? {value} : 0)")
+    return "(" + " + ".join(parts) + ")" if parts else "0"
+
+
+def atom_js(atom: Atom) -> str:
+    if isinstance(atom, Maximum):
+        return "Math.max(" + ", ".join(terms_js(policy.rho) for policy in atom.policies) + ")"
+    columns = {
+        measure.name: f"amount(r, {js_text(measure.name)}, {str(measure.signed).lower()})"
+        for measure in atom.measures()
+    }
+    return atom.value(JAVASCRIPT, columns)
+
+
+def condition_js(condition: Condition) -> str:
+    match condition:
+        case AllOf(parts):
+            return "(" + " && ".join(condition_js(part) for part in parts) + ")" if parts else "true"
+        case AnyOf(parts):
+            return "(" + " || ".join(condition_js(part) for part in parts) + ")" if parts else "false"
+        case Null(column, inside):
+            return f"({column_js(column)} {'===' if inside else '!=='} null)"
+        case Among(column, values, inside):
+            listed = f"[{', '.join(values_js(values))}].includes({column_js(column)})"
+            return listed if inside else f"({column_js(column)} !== null && !{listed})"
+        case Compare(column, order, bound):
+            order, near = float_comparison(order, bound)
+            value = f"ordered({column_js(column)}, {js_text(column.name)})"
+            return f"({value} !== null && {value} {order} {js_number(near)})"
+        case _:
+            raise TypeError(type(condition).__name__)
+
+
+def column_js(column: ConditionColumn) -> str:
+    return f"cell(r, {js_text(column.name)}, {column.length or 0})"
+
+
+def values_js(values: tuple[Value, ...]) -> list[str]:
+    truths = [str(value.value).lower() for value in values if isinstance(value, Truth)]
+    texts = [js_text(value) for value in values if isinstance(value, str)]
+    return truths + texts + [js_number(value) for value in float_members(values)]
+
+
+def js_text(text: str) -> str:
+    """A string that cannot end the script element of a page it is pasted into."""
+    return json.dumps(text).replace("<", "\\u003c")

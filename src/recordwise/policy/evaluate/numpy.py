@@ -1,0 +1,198 @@
+"""Losses of one record (exactly, then rounded up once) and of whole tables (float64, rounded outward: T-OUTWARD)."""
+
+from collections.abc import Mapping
+from fractions import Fraction
+from typing import Any
+
+import numpy as np
+from flint import arb
+
+from recordwise.errors import RecordError
+from recordwise.exact.arithmetic import FloatArray
+from recordwise.exact.numbers import arb_float_upper, ball, float_upper, working_precision
+from recordwise.policy.atoms import Atom, One, Outside, SelectionDelta
+from recordwise.policy.conditions import EVERY, AllOf, AnyOf, Condition, columns_of, compared, holds
+from recordwise.policy.evaluate.evaluator import BallEvaluator, NumpyEvaluator
+from recordwise.policy.evaluate.tables import (
+    NEGATIVE,
+    NOT_NUMBERS,
+    BoolArray,
+    GroupColumn,
+    absolute_upper,
+    amount_of,
+    cell_of,
+    check_amounts,
+    group_column,
+    is_record,
+    measure_column,
+)
+from recordwise.policy.literals import Value
+from recordwise.policy.policy import Maximum, Terms, guard_columns
+
+ROWS_AT_ONCE = 1 << 15
+"""Few enough rows that every intermediate column stays in the processor's cache."""
+PRECISION = 192
+NUMPY = NumpyEvaluator()
+BALLS = BallEvaluator()
+
+
+def evaluate_upper(terms: Terms, records: Any) -> Any:
+    """The sum of the terms, never below the exact value: a float for one record, an array for a table."""
+    if is_record(records):
+        groups, amounts = canonical_record(terms, records)
+        if (exact := exact_sum(terms, groups, amounts)) is not None:
+            return float_upper(exact)
+        with working_precision(PRECISION):
+            return arb_float_upper(terms_ball(terms, groups, {name: ball(value) for name, value in amounts.items()}))
+    return _Table(terms, records).losses()
+
+
+def canonical_record(terms: Terms, record: Mapping[str, Any]) -> tuple[dict[str, Value | None], dict[str, Fraction]]:
+    """The columns conditions look at, and the absolute amounts of the measures."""
+    measures = {measure for _, atom in terms for measure in atom.measures()}
+    amounts = {measure.name: amount_of(record, measure.name) for measure in measures}
+    for measure in measures:
+        if amounts[measure.name] < 0 and not measure.signed:
+            raise RecordError(column=measure.name, problem=NEGATIVE)
+    names = {column.name for condition, atom in terms for column in guard_columns(condition, atom)}
+    groups = {name: cell_of(record, name) for name in names}
+    for name in compared_names(terms):
+        if not (groups[name] is None or isinstance(groups[name], Fraction)):
+            raise RecordError(column=name, problem=NOT_NUMBERS)
+    return groups, {name: abs(value) for name, value in amounts.items()}
+
+
+def compared_names(terms: Terms) -> set[str]:
+    """The columns that are held against a number, inside maxima too."""
+    inner = (compared_names(policy.rho) for _, atom in terms if isinstance(atom, Maximum) for policy in atom.policies)
+    return set().union(*(compared(condition) for condition, _ in terms), *inner)
+
+
+def exact_sum(terms: Terms, groups: dict[str, Value | None], amounts: dict[str, Fraction]) -> Fraction | None:
+    """The sum as a fraction where every term that applies is rational, else None."""
+    total = Fraction(0)
+    for (condition, atom), coefficient in terms.items():
+        if holds(condition, groups):
+            value = atom.exactly(amounts)
+            if value is None:
+                return None
+            total += coefficient * value
+    return total
+
+
+def terms_ball(terms: Terms, groups: dict[str, Value | None], amounts: dict[str, arb]) -> arb:
+    """An enclosure of the sum for given groups and for amounts that may be intervals."""
+    total = arb(0)
+    for (condition, atom), coefficient in terms.items():
+        if holds(condition, groups):
+            total += ball(coefficient) * atom_ball(atom, groups, amounts)
+    return total
+
+
+def atom_ball(atom: Atom, groups: dict[str, Value | None], amounts: dict[str, arb]) -> arb:
+    if isinstance(atom, Outside):
+        raise RecordError(column=atom.column, problem="holds a group this policy says nothing about")
+    if not isinstance(atom, Maximum):
+        return atom.value(BALLS, amounts)
+    values = [terms_ball(policy.rho, groups, amounts) for policy in atom.policies]
+    return arb(0) if not values else _largest(values)
+
+
+def _largest(values: list[arb]) -> arb:
+    most = values[0]
+    for value in values[1:]:
+        most = most.max(value)
+    return most
+
+
+class _Table:
+    """The columns of a table a policy needs, evaluated a block of rows at a time."""
+
+    def __init__(self, terms: Terms, records: Any) -> None:
+        self.terms = terms
+        measures = sorted({measure for _, atom in terms for measure in atom.measures()})
+        self.amounts = {measure.name: measure_column(records, measure.name) for measure in measures}
+        for measure in measures:
+            check_amounts(self.amounts[measure.name], measure)
+        wanted = {column.name for condition, atom in terms for column in guard_columns(condition, atom)}
+        self.groups = {name: group_column(records, name) for name in sorted(wanted)}
+        for name in compared_names(terms):
+            if not self.groups[name].numeric():
+                raise RecordError(column=name, problem=NOT_NUMBERS)
+        self.rows = self._count_rows(records)
+
+    def _count_rows(self, records: Any) -> int:
+        sizes = {name: len(column) for name, column in self.amounts.items()}
+        sizes |= {name: len(column) for name, column in self.groups.items()}
+        if len(set(sizes.values())) > 1:
+            raise RecordError(column=min(sizes), problem="has another length than the other columns")
+        if sizes:
+            return next(iter(sizes.values()))
+        return len(next(iter(records.values()))) if isinstance(records, Mapping) else len(records)
+
+    def losses(self) -> FloatArray:
+        result = np.empty(self.rows)
+        # Values near the largest float may overflow on the way; what becomes of them is infinity, never less.
+        with np.errstate(over="ignore", invalid="ignore"):
+            for start in range(0, self.rows, ROWS_AT_ONCE):
+                part = slice(start, start + ROWS_AT_ONCE)
+                amounts = {name: absolute_upper(column[part]) for name, column in self.amounts.items()}
+                groups = {name: column[part] for name, column in self.groups.items()}
+                block = terms_array(self.terms, groups, amounts, len(result[part]))
+                result[part] = np.where(np.isnan(block), np.inf, block) if np.isnan(block.max()) else block
+        return result
+
+
+def terms_array(terms: Terms, groups: dict[str, GroupColumn], amounts: dict[str, FloatArray], rows: int) -> FloatArray:
+    """The sum of the terms for a block of rows, rounded outward."""
+    total = np.zeros(rows)
+    # One unit for the product, one for the factor, one for each addition, twice over.
+    slack = (
+        Fraction(len(terms) + 3, 2**52) if any(atom != One() for _, atom in terms) or len(terms) > 1 else Fraction(0)
+    )
+    for (condition, atom), coefficient in terms.items():
+        factor = float_upper(coefficient * (1 + atom.relative_error + slack))
+        if condition == EVERY:
+            total += factor * atom_array(atom, groups, amounts, rows)
+            continue
+        inside = np.flatnonzero(holds_array(condition, groups))
+        if inside.size:
+            narrow = {measure.name: amounts[measure.name][inside] for measure in atom.measures()}
+            seen = {column.name for column in guard_columns(EVERY, atom)}
+            coded = {name: groups[name][inside] for name in seen}
+            total[inside] += factor * atom_array(atom, coded, narrow, len(inside))
+    return total
+
+
+def atom_array(atom: Atom, groups: dict[str, GroupColumn], amounts: dict[str, FloatArray], rows: int) -> FloatArray:
+    if isinstance(atom, Outside):
+        raise RecordError(column=atom.column, problem="holds a group this policy says nothing about", count=rows)
+    if not isinstance(atom, Maximum):
+        return _not_vanished(atom.value(NUMPY, amounts), atom, amounts)
+    values = [terms_array(policy.rho, groups, amounts, rows) for policy in atom.policies]
+    largest: FloatArray = np.maximum.reduce(values)
+    return largest
+
+
+SMALLEST = 2.0**-500
+
+
+def _not_vanished(value: FloatArray, atom: Atom, amounts: dict[str, FloatArray]) -> FloatArray:
+    """Losses too small for any use are raised to one that a product cannot make vanish; where nothing is contributed, 0 stays."""
+    if isinstance(atom, SelectionDelta) or not (value.ndim and value.size):
+        return value
+    # An overflow elsewhere in the block is a NaN, which the ordinary minimum would return.
+    if not np.fmin.reduce(value) < SMALLEST:
+        return value
+    present = np.logical_or.reduce([amounts[measure.name] > 0 for measure in atom.measures()])
+    return np.where(present & (value < SMALLEST), SMALLEST, value)
+
+
+def holds_array(condition: Condition, groups: dict[str, GroupColumn]) -> BoolArray:
+    """For each row of a block, whether the condition holds."""
+    if isinstance(condition, (AllOf, AnyOf)):
+        parts = [holds_array(part, groups) for part in condition.parts]
+        combine = np.logical_and if isinstance(condition, AllOf) else np.logical_or
+        return np.asarray(combine.reduce(parts), np.bool_)
+    (column,) = columns_of(condition)
+    return groups[column.name].test(condition, column.name)

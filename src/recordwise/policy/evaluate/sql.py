@@ -1,0 +1,258 @@
+"""Policies as SQL expression trees, for losses of millions of records inside DuckDB or Spark.
+
+The dialects do not agree on what 0.1 is, so every constant is written as a double with an exponent.
+"""
+
+from fractions import Fraction
+
+from flint import arb
+from sqlglot import exp
+
+from recordwise.errors import ParameterError, shown
+from recordwise.exact.numbers import float_upper
+from recordwise.policy.atoms import Atom
+from recordwise.policy.conditions import EVERY, AllOf, Among, AnyOf, Compare, Condition, ConditionColumn, Null
+from recordwise.policy.evaluate.evaluator import Steps
+from recordwise.policy.literals import Truth, Value, float_comparison, float_members
+from recordwise.policy.measure import FLOAT_SNAP, MOST_SCALED_STEPS, Measure
+from recordwise.policy.policy import Maximum, Terms
+
+E = exp.Expression
+
+
+def number(value: float) -> E:
+    """A double literal in every dialect: the exponent keeps it from being read as a decimal."""
+    if value == float("inf"):
+        return exp.cast(exp.Literal.string("Infinity"), "double")
+    text = repr(float(value))
+    return exp.Literal.number(text if "e" in text else text + "e0")
+
+
+def call(name: str, *arguments: E) -> E:
+    return exp.Anonymous(this=name, expressions=list(arguments))
+
+
+def _binary(kind: type[exp.Binary], left: E, right: E) -> E:
+    return exp.Paren(this=kind(this=left, expression=right))
+
+
+def case(test: E, then: E, otherwise: E) -> E:
+    return exp.Case(ifs=[exp.If(this=test, true=then)], default=otherwise)
+
+
+class SqlEvaluator:
+    """Formulas as trees of doubles. A tree repeats an argument it uses twice, so formulas that use it once are preferred."""
+
+    def constant(self, value: arb) -> E:
+        return number(float(value))
+
+    def add(self, left: E, right: E) -> E:
+        return _binary(exp.Add, left, right)
+
+    def multiply(self, left: E, right: E) -> E:
+        return _binary(exp.Mul, left, right)
+
+    def divide(self, left: E, right: E) -> E:
+        return exp.Paren(this=exp.Div(this=left, expression=right, typed=True, safe=False))
+
+    def maximum(self, left: E, right: E) -> E:
+        return call("GREATEST", left, right)
+
+    def power(self, base: E, exponent: Fraction) -> E:
+        if exponent == Fraction(1, 2):
+            return call("SQRT", base)
+        if exponent == 2 and sum(1 for _ in base.walk()) < FEW_NODES:
+            return self.multiply(base, base.copy())
+        return base if exponent == 1 else call("POWER", base, number(float(exponent)))
+
+    def power_less_one(self, value: E, exponent: Fraction) -> E:
+        return call("EXPM1", self.multiply(number(float(exponent)), self.log1p(value)))
+
+    def log1p(self, value: E) -> E:
+        return call("LOG1P", value)
+
+    def tanh(self, value: E) -> E:
+        return call("TANH", value)
+
+    def exp_remainder(self, value: E) -> E:
+        small: E = number(1.0)
+        for k in range(SMALL_TERMS, 2, -1):
+            share = self.multiply(self.divide(value.copy(), number(float(k))), small)
+            small = _binary(exp.Sub, number(1.0), share)
+        series = self.multiply(self.multiply(number(0.5), self.power(value.copy(), Fraction(2))), small)
+        direct = self.add(_binary(exp.Sub, value.copy(), number(1.0)), call("EXP", exp.Neg(this=value.copy())))
+        return case(exp.LT(this=value, expression=number(SMALL)), series, direct)
+
+    def if_positive(self, test: E, then: E) -> E:
+        return case(exp.GT(this=test.copy(), expression=number(0.0)), then, number(0.0))
+
+    def whole(self, name: str, argument: E) -> E:
+        """FLOOR or CEIL as a double. In Spark they give a 64-bit integer and fail beyond it, where every float is whole anyway."""
+        few = exp.LT(this=argument.copy(), expression=number(MOST_WITH_FRACTIONS))
+        return case(few, exp.cast(call(name, argument), "double"), argument.copy())
+
+    def pieces(self, value: E, measure: Measure, at: Fraction) -> E:
+        steps: E = value
+        if measure.step != 1:
+            scaled = self.multiply(value, number(float(measure.step.denominator)))
+            steps = self.divide(scaled, number(float(measure.step.numerator)))
+        below = self.whole("FLOOR", steps)
+        above = exp.GT(this=steps.copy(), expression=self.multiply(below.copy(), number(1 + FLOAT_SNAP)))
+        count = self.add(below, case(above, number(1.0), number(0.0)))
+        if measure.step != 1:
+            few = exp.LT(this=steps.copy(), expression=number(MOST_SCALED_STEPS))
+            count = case(few, count, self.whole("CEIL", self.multiply(steps.copy(), number(1 + 2 * FLOAT_SNAP))))
+        return count if at == measure.step else self.whole("CEIL", self.divide(count, number(float(at / measure.step))))
+
+    def step_up(self, count: E, steps: Steps, beyond: E) -> E:
+        """A balanced tree of comparisons, so that a long table costs a few tests a record."""
+        if not steps:
+            return beyond
+        if len(steps) == 1:
+            argument, level = steps[0]
+            test = exp.LTE(this=count.copy(), expression=number(float(argument)))
+            return case(test, number(float(level)), beyond)
+        middle = len(steps) // 2
+        test = exp.LTE(this=count.copy(), expression=number(float(steps[middle - 1][0])))
+        return case(test, self._inside(count, steps[:middle]), self.step_up(count, steps[middle:], beyond))
+
+    def _inside(self, count: E, steps: Steps) -> E:
+        return self.step_up(count, steps[:-1], number(float(steps[-1][1])))
+
+
+MOST_WITH_FRACTIONS = 2.0**52
+"""From here on a float has no fraction."""
+FEW_NODES = 80
+"""A tree this small is squared by repeating it: engines compute a repeated part once, and a product is faster than POWER."""
+SMALL = 0.1
+SMALL_TERMS = 11
+"""Below SMALL the series of exp(-y) - 1 + y needs no more terms; above it the direct sum keeps 13 digits."""
+
+
+class DuckDbEvaluator(SqlEvaluator):
+    """DuckDB has neither log1p nor expm1; asinh and sinh, which lose no digits near zero, say the same."""
+
+    def whole(self, name: str, argument: E) -> E:
+        return call(name, argument)
+
+    def log1p(self, value: E) -> E:
+        root = call("SQRT", self.add(number(1.0), value.copy()))
+        return self.multiply(number(2.0), call("ASINH", self.divide(self.multiply(number(0.5), value), root)))
+
+    def power_less_one(self, value: E, exponent: Fraction) -> E:
+        half = self.multiply(number(float(exponent / 2)), self.log1p(value))
+        rise = self.power(self.add(number(1.0), value.copy()), exponent / 2)
+        return self.multiply(self.multiply(number(2.0), call("SINH", half)), rise)
+
+
+ORDERS: dict[str, type[E]] = {"<": exp.LT, "<=": exp.LTE, ">": exp.GT, ">=": exp.GTE}
+
+
+EVALUATORS = {"duckdb": DuckDbEvaluator(), "spark": SqlEvaluator()}
+
+
+def terms_sql(terms: Terms, dialect: str = "duckdb") -> E:
+    """The sum of the terms as one tree over the record's columns, in functions the dialect has."""
+    return _sum(terms, evaluator_of(dialect))
+
+
+def evaluator_of(dialect: str) -> SqlEvaluator:
+    """The formulas in functions a dialect has."""
+    if dialect not in EVALUATORS:
+        raise ParameterError(
+            parameter="dialect", problem=f"must be one of {', '.join(EVALUATORS)}, not {shown(dialect)}"
+        )
+    return EVALUATORS[dialect]
+
+
+def _sum(terms: Terms, evaluator: SqlEvaluator) -> E:
+    total: E | None = None
+    for (condition, atom), coefficient in terms.items():
+        value = evaluator.multiply(number(float_upper(coefficient)), atom_sql(atom, evaluator))
+        if condition != EVERY:
+            value = case(condition_sql(condition), value, number(0.0))
+        total = value if total is None else evaluator.add(total, value)
+    return number(0.0) if total is None else total
+
+
+def atom_sql(atom: Atom, evaluator: SqlEvaluator) -> E:
+    if isinstance(atom, Maximum):
+        return call("GREATEST", *(_sum(policy.rho, evaluator) for policy in atom.policies))
+    return atom.value(evaluator, {measure.name: amount_sql(measure.name) for measure in atom.measures()})
+
+
+def amount_sql(name: str) -> E:
+    """The size of a measure. A NULL becomes NaN, which no later operation hides, as GREATEST would hide a NULL."""
+    size = call("ABS", exp.cast(_identifier(name), "double"))
+    return call("COALESCE", size, exp.cast(exp.Literal.string("NaN"), "double"))
+
+
+def condition_sql(condition: Condition) -> E:
+    """A condition as a tree that is never NULL."""
+    match condition:
+        case AllOf(parts):
+            return exp.Paren(this=exp.and_(*(condition_sql(part) for part in parts))) if parts else exp.true()
+        case AnyOf(parts):
+            return exp.Paren(this=exp.or_(*(condition_sql(part) for part in parts))) if parts else exp.false()
+        case Null(column, inside):
+            test = exp.Is(this=column_sql(column), expression=exp.null())
+            return exp.Paren(this=test if inside else exp.not_(test))
+        case Among(column, values, inside):
+            listed = members_sql(column, values)
+            return _never_null(listed if inside else exp.not_(listed))
+        case Compare(column, order, bound) if bound.denominator == 1 and abs(bound) < LARGEST_WHOLE:
+            whole_bound = exp.Literal.number(int(bound))
+            return _never_null(ORDERS[order](this=column_sql(column), expression=whole_bound))
+        case Compare(column, order, bound):
+            order, near = float_comparison(order, bound)
+            left = exp.cast(column_sql(column), "double")
+            return _never_null(ORDERS[order](this=left, expression=number(near)))
+        case _:
+            raise TypeError(type(condition).__name__)
+
+
+def members_sql(column: ConditionColumn, values: tuple[Value, ...]) -> E:
+    """Membership; a SQL column has one type, so a list of several types has no meaning there."""
+    if len({type(value) for value in values}) > 1:
+        raise ParameterError(
+            parameter=f"values of '{column.name}'",
+            problem="mix text, numbers and truth values, which no SQL column does",
+        )
+    literals = [value_sql(value) for value in values if not _unreadable(value)]
+    if literals:
+        return exp.Paren(this=exp.In(this=column_sql(column), expressions=literals))
+    return exp.Paren(this=exp.and_(exp.not_(exp.Is(this=column_sql(column), expression=exp.null())), exp.false()))
+
+
+def _unreadable(value: Value) -> bool:
+    """A number no whole or decimal column can hold and no float is read as: it is never met."""
+    return isinstance(value, Fraction) and value.denominator != 1 and not float_members([value])
+
+
+def _never_null(test: E) -> E:
+    return exp.Coalesce(this=test, expressions=[exp.false()])
+
+
+def column_sql(column: ConditionColumn) -> E:
+    name = _identifier(column.name)
+    if column.length is None:
+        return name
+    return exp.Substring(this=name, start=exp.Literal.number(1), length=exp.Literal.number(column.length))
+
+
+def _identifier(name: str) -> E:
+    return exp.column(exp.to_identifier(name, quoted=True))
+
+
+def value_sql(value: Value) -> E:
+    if isinstance(value, Truth):
+        return exp.true() if value.value else exp.false()
+    if isinstance(value, str):
+        return exp.Literal.string(value)
+    if value.denominator == 1 and abs(value) < LARGEST_WHOLE:
+        return exp.Literal.number(int(value))
+    return number(float(value))
+
+
+LARGEST_WHOLE = 2**63
+"""Below it a whole number is written as one, and a column of whole numbers is compared without rounding."""

@@ -1,0 +1,309 @@
+"""The columns conditions look at, in a form in which a condition is decided exactly and fast for all rows.
+
+A record or a table, whatever library it comes from, as the measures a policy needs. Nothing here quotes a value in an error.
+"""
+
+from collections.abc import Callable, Iterable, Mapping
+from dataclasses import dataclass, field
+from decimal import Decimal
+from fractions import Fraction
+from operator import ge, gt, le, lt
+from typing import Any, TypeAlias
+
+import numpy as np
+
+from recordwise.errors import ParameterError, RecordError, UnknownFormError
+from recordwise.exact.arithmetic import FloatArray
+from recordwise.exact.numbers import float_upper, rational
+from recordwise.policy.conditions import Among, Compare, Condition, Null, holds
+from recordwise.policy.literals import Truth, Value, float_comparison, float_members
+from recordwise.policy.measure import Measure
+
+AnyArray: TypeAlias = np.ndarray[tuple[int, ...], np.dtype[Any]]
+LARGEST_WHOLE_FLOAT = 2.0**53
+
+
+def is_record(records: Any) -> bool:
+    """Whether this is one record: a mapping whose values are scalars."""
+    return isinstance(records, Mapping) and not any(_is_column(value) for value in records.values())
+
+
+def _is_column(value: Any) -> bool:
+    if isinstance(value, np.ndarray):
+        return value.ndim > 0
+    return not isinstance(value, (str, bytes)) and (hasattr(value, "__len__") or hasattr(value, "__arrow_c_stream__"))
+
+
+def cell_of(record: Mapping[str, Any], name: str) -> Value | None:
+    """One column of one record, in canonical form; None for a missing value."""
+    value = plain(fetch(record, name))
+    if value is None or (isinstance(value, (float, Decimal)) and value != value):
+        return None
+    if isinstance(value, bool):
+        return Truth(value)
+    if isinstance(value, str):
+        return value
+    number = _number(value)
+    if number is None:
+        raise RecordError(column=name, problem="is neither text, a truth value nor a finite number")
+    return number
+
+
+def amount_of(record: Mapping[str, Any], name: str) -> Fraction:
+    """A measure of one record, exactly; a float is read by its shortest decimal."""
+    number = _number(plain(fetch(record, name)))
+    if number is None:
+        raise RecordError(column=name, problem="must be a finite number")
+    return number
+
+
+def plain(value: Any) -> Any:
+    """A numpy scalar as Python's own, and the missing value of pandas as None."""
+    if type(value).__name__ in ("NAType", "NaTType"):
+        return None
+    return value.item() if isinstance(value, (np.generic, np.ndarray)) else value
+
+
+def _number(value: Any) -> Fraction | None:
+    """The number, or None: the refusal, which quotes its argument, must not be what the caller's error was raised from."""
+    try:
+        return rational(value, parameter="value")
+    except ParameterError:
+        return None
+
+
+def fetch(records: Any, name: str) -> Any:
+    """A column, or the one cell of it."""
+    column = _get(records, name)
+    if column is MISSING:
+        raise RecordError(column=name, problem="is missing; the policy depends on it")
+    return column
+
+
+MISSING = object()
+
+
+def _get(records: Any, name: str) -> Any:
+    """Every library has its own error for a missing column, and some quote the table."""
+    try:
+        return records[name]
+    except Exception:
+        return MISSING
+
+
+def measure_column(records: Any, name: str) -> AnyArray:
+    """A measure as a numeric array. NULL becomes NaN, which the evaluator refuses."""
+    column = fetch(records, name)
+    array = as_array(column)
+    if array is None:
+        array = arrow_array(column, name).to_numpy(zero_copy_only=False)
+    if array.dtype.kind == "O":
+        array = _objects_to_floats(array, name)
+    if array.dtype.kind not in "iuf" or array.ndim != 1:
+        raise RecordError(column=name, problem="must be a column of numbers")
+    return array
+
+
+def as_array(column: Any) -> AnyArray | None:
+    """An array, or a list as an array of objects: numpy would guess a common type for it. None for other libraries."""
+    if isinstance(column, np.ndarray):
+        return column
+    if isinstance(column, (list, tuple)):
+        return np.fromiter(column, dtype=object, count=len(column))
+    return None
+
+
+def _objects_to_floats(array: AnyArray, name: str) -> FloatArray:
+    """Objects as floats, those beyond 2**53 rounded away from zero."""
+    values = [plain(value) for value in array.tolist()]
+    if not all(_is_number(value) for value in values):
+        raise RecordError(column=name, problem="must be a column of numbers")
+    floats = np.fromiter((_nearest(value) for value in values), np.float64, len(values))
+    large = np.abs(floats) >= LARGEST_WHOLE_FLOAT
+    return np.where(large, np.nextafter(floats, np.copysign(np.inf, floats)), floats) if large.any() else floats
+
+
+def _is_number(value: Any) -> bool:
+    return value is None or (isinstance(value, (int, float, Decimal, Fraction)) and not isinstance(value, bool))
+
+
+def _nearest(value: Any) -> float:
+    try:
+        return np.nan if value is None else float(value)
+    except (OverflowError, ValueError):
+        return np.inf
+
+
+def arrow_array(column: Any, name: str) -> Any:
+    """One Arrow array; what Arrow cannot read is refused without its message, which may quote a cell."""
+    import pyarrow
+
+    array = None
+    try:
+        if isinstance(column, (pyarrow.ChunkedArray, pyarrow.Array)):
+            array = column
+        elif hasattr(column, "__arrow_c_stream__"):
+            array = pyarrow.chunked_array(column)
+        elif hasattr(column, "__len__"):
+            array = pyarrow.array(column)
+        if isinstance(array, pyarrow.ChunkedArray):
+            array = array.unify_dictionaries().combine_chunks()
+    except (pyarrow.ArrowException, TypeError, ValueError):
+        array = None
+    if array is None or isinstance(array, pyarrow.ChunkedArray):
+        raise RecordError(column=name, problem="is no column of one type")
+    return array
+
+
+def absolute_upper(part: AnyArray) -> FloatArray:
+    """Absolute values as float64, not below the exact ones, nor below the decimals that large floats are read as."""
+    size: FloatArray = np.abs(part.astype(np.float64))
+    if size.size and size.max() >= LARGEST_WHOLE_FLOAT:
+        large = np.flatnonzero(size >= LARGEST_WHOLE_FLOAT)
+        if part.dtype.kind == "f":
+            size[large] = np.nextafter(size[large], np.inf)
+        else:
+            size[large] = [float_upper(Fraction(abs(value))) for value in part[large].tolist()]
+    return size
+
+
+NEGATIVE = "is negative, though its measure was not declared signed"
+
+
+def check_amounts(column: AnyArray, measure: Measure) -> None:
+    """Refuse NaN, infinities and, unless the measure is signed, negative amounts."""
+    if column.dtype.kind == "f" and (bad := int(np.count_nonzero(~np.isfinite(column)))):
+        raise RecordError(column=measure.name, problem="is NULL, NaN or infinite", count=bad)
+    if not measure.signed and column.dtype.kind in "if" and (bad := int(np.count_nonzero(column < 0))):
+        raise RecordError(column=measure.name, problem=NEGATIVE, count=bad)
+
+
+BoolArray: TypeAlias = np.ndarray[tuple[int, ...], np.dtype[np.bool_]]
+ORDERS: dict[str, Callable[[AnyArray, Any], Any]] = {"<": lt, "<=": le, ">": gt, ">=": ge}
+NOT_NUMBERS = "must hold numbers or NULL; the policy compares it with a number"
+
+
+@dataclass(frozen=True, slots=True)
+class Coded:
+    """A column as places in the list of its distinct values, so that a condition is decided once per distinct value."""
+
+    places: np.ndarray[tuple[int, ...], np.dtype[np.int32]]
+    values: list[Value | None]
+    decided: dict[Condition, BoolArray] = field(default_factory=dict)
+    """Answers for each distinct value, shared by all parts of the column."""
+
+    def __len__(self) -> int:
+        return len(self.places)
+
+    def __getitem__(self, rows: Any) -> "Coded":
+        return Coded(self.places[rows], self.values, self.decided)
+
+    def test(self, condition: Condition, name: str) -> BoolArray:
+        if condition not in self.decided:
+            answers = (holds(condition, {name: value}) for value in self.values)
+            self.decided[condition] = np.fromiter(answers, np.bool_, len(self.values))
+        return self.decided[condition][self.places]
+
+    def numeric(self) -> bool:
+        return all(value is None or isinstance(value, Fraction) for value in self.values)
+
+
+@dataclass(frozen=True, slots=True)
+class Numbers:
+    """A column of whole or floating numbers; ``missing`` marks NULL."""
+
+    values: AnyArray
+    missing: BoolArray
+
+    def __len__(self) -> int:
+        return len(self.values)
+
+    def __getitem__(self, rows: Any) -> "Numbers":
+        return Numbers(self.values[rows], self.missing[rows])
+
+    def test(self, condition: Condition, name: str) -> BoolArray:
+        match condition:
+            case Null(_, inside):
+                return self.missing if inside else ~self.missing
+            case Among(_, values, inside):
+                return np.isin(self.values, self._members(values), invert=not inside) & ~self.missing
+            case Compare(_, order, bound):
+                return np.asarray(self._ordered(order, bound), np.bool_) & ~self.missing
+            case _:
+                raise UnknownFormError(what="condition", found=type(condition).__name__)
+
+    def _members(self, values: Iterable[Value]) -> Any:
+        if self.values.dtype.kind == "f":
+            return float_members(values)
+        span = np.iinfo(self.values.dtype)
+        wholes = [int(value) for value in values if isinstance(value, Fraction) and value.denominator == 1]
+        return np.array([whole for whole in wholes if span.min <= whole <= span.max], self.values.dtype)
+
+    def _ordered(self, order: str, bound: Fraction) -> Any:
+        if self.values.dtype.kind == "f":
+            order, near = float_comparison(order, bound)
+            return ORDERS[order](self.values, near)
+        # For whole numbers x < 2.5 is x < 3 and x > 2.5 is x >= 3.
+        whole = -int(-bound // 1)
+        order = order if whole == bound else {"<=": "<", ">": ">="}.get(order, order)
+        return ORDERS[order](self.values, whole)
+
+    def numeric(self) -> bool:
+        return True
+
+
+GroupColumn: TypeAlias = Coded | Numbers
+
+
+def group_column(records: Any, name: str) -> GroupColumn:
+    """A column conditions look at: numbers as they are, everything else by its distinct values."""
+    column = fetch(records, name)
+    array = as_array(column)
+    if array is None and getattr(getattr(column, "dtype", None), "kind", "") == "O":
+        array = np.asarray(column, dtype=object)
+    if array is None:
+        return _from_arrow(arrow_array(column, name), name)
+    if array.ndim != 1:
+        raise RecordError(column=name, problem="is no column")
+    if array.dtype.kind in "iuf":
+        return _numbers(array, np.isnan(array) if array.dtype.kind == "f" else np.zeros(len(array), np.bool_), name)
+    return _coded(array.tolist(), name)
+
+
+def _numbers(values: AnyArray, missing: BoolArray, name: str) -> Numbers:
+    if values.dtype.kind == "f":
+        values = values.astype(np.float64)
+        if bad := int(np.count_nonzero(np.isinf(values))):
+            raise RecordError(column=name, problem="is infinite", count=bad)
+    return Numbers(values, missing)
+
+
+def _coded(values: list[Any], name: str) -> Coded:
+    """Codes for Python objects of any mixture; ``True`` and 1 are told apart by their type."""
+    found: dict[tuple[type, Any], int] = {}
+    distinct: list[Value | None] = []
+    places = np.empty(len(values), np.int32)
+    for row, value in enumerate(values):
+        key = (type(value), value) if isinstance(value, (str, bool, int)) else (object, row)
+        if key not in found:
+            found[key] = len(distinct)
+            distinct.append(cell_of({name: value}, name))
+        places[row] = found[key]
+    return Coded(places, distinct)
+
+
+def _from_arrow(array: Any, name: str) -> GroupColumn:
+    import pyarrow
+
+    kind = array.type
+    if pyarrow.types.is_integer(kind) or pyarrow.types.is_floating(kind):
+        missing = array.is_null(nan_is_null=True).to_numpy(zero_copy_only=False)
+        return _numbers(array.fill_null(0).to_numpy(zero_copy_only=False), missing, name)
+    if pyarrow.types.is_null(kind):
+        return _coded([None] * len(array), name)
+    if not pyarrow.types.is_dictionary(kind):
+        array = array.cast("large_string") if str(kind) == "string_view" else array
+        array = array.dictionary_encode()
+    values: list[Any] = [*array.dictionary.to_pylist(), None]
+    places = array.indices.fill_null(len(values) - 1).to_numpy(zero_copy_only=False).astype(np.int32)
+    return Coded(places, [cell_of({name: value}, name) for value in values])

@@ -1,0 +1,232 @@
+"""The saved form of a policy: JSON with a version. Whatever this version does not know is refused, never guessed.
+
+Reading conditions back from their saved form; what is not known is refused, never guessed.
+"""
+
+import json
+from collections.abc import Callable
+from dataclasses import fields
+from fractions import Fraction
+from typing import Any, TypeVar
+
+from recordwise.errors import ParameterError, UnknownFormError
+from recordwise.exact.functions import from_json as function_from_json
+from recordwise.exact.numbers import fraction_text, rational, read_fraction
+from recordwise.policy.atoms import Atom, One, Outside, Pieces, SelectionDelta, Square, Thresholds
+from recordwise.policy.concave_atoms import Additive, AdditiveTable, GaussianTransform, LaplaceTransform
+from recordwise.policy.conditions import (
+    MOST_NESTED,
+    NONE,
+    Condition,
+    ConditionColumn,
+    Null,
+    among,
+    both,
+    compare,
+    either,
+)
+from recordwise.policy.evaluate.evaluator import Steps
+from recordwise.policy.literals import Value, literal
+from recordwise.policy.measure import Measure
+from recordwise.policy.policy import MOST_NESTED_MAXIMA, Maximum, Policy, Terms, merge
+
+
+def column_from_json(form: Any) -> ConditionColumn:
+    match form:
+        case str(name):
+            return ConditionColumn(name)
+        case [str(name), int(length)]:
+            return ConditionColumn(name, length)
+        case _:
+            raise UnknownFormError(what="column", found=form)
+
+
+def condition_from_json(form: Any) -> Condition:
+    """Read back what ``to_json`` wrote; an unknown form is refused."""
+    return _from_json(form, MOST_NESTED)
+
+
+def _from_json(form: Any, depth: int) -> Condition:
+    if depth < 0:
+        raise UnknownFormError(what="condition", found="too deeply nested")
+    match form:
+        case {"in": column, "values": [*values], **rest} if not rest:
+            return among(column_from_json(column), [_value_from_json(value) for value in values])
+        case {"not in": column, "values": [*values], **rest} if not rest:
+            return among(column_from_json(column), [_value_from_json(value) for value in values], inside=False)
+        case {"compare": column, "order": str(order), "bound": str(bound), **rest} if not rest:
+            return compare(column_from_json(column), order, bound)
+        case {"null": column, **rest} if not rest:
+            return Null(column_from_json(column))
+        case {"not null": column, **rest} if not rest:
+            return Null(column_from_json(column), inside=False)
+        case {"all": [*parts], **rest} if not rest:
+            return both(*(_from_json(part, depth - 1) for part in parts))
+        case {"any": [*parts], **rest} if not rest:
+            return either(*(_from_json(part, depth - 1) for part in parts))
+        case _:
+            raise UnknownFormError(what="condition", found=form)
+
+
+def _value_from_json(form: Any) -> Value:
+    match form:
+        case str() | bool():
+            return literal(form)
+        case {"number": str(text), **rest} if not rest:
+            return literal(rational(text, parameter="value"))
+        case _:
+            raise UnknownFormError(what="value", found=form)
+
+
+VERSION = 1
+V = TypeVar("V")
+
+
+def policy_json(policy: Policy) -> dict[str, Any]:
+    """A policy as JSON; equal policies give equal text."""
+    return {
+        "recordwise_policy": VERSION,
+        "rho": _terms_json(policy.rho),
+        "delta": _terms_json(policy.delta_terms),
+        "near_gaussian": policy.near_gaussian,
+    }
+
+
+def policy_json_as_told(policy: Policy) -> dict[str, Any]:
+    """The same policy with its terms in the order it tells them; read back, it tells them in that order again."""
+    return policy_json(policy) | {"rho": _rows(policy.rho), "delta": _rows(policy.delta_terms)}
+
+
+def _terms_json(terms: Terms) -> list[Any]:
+    return sorted(_rows(terms), key=lambda row: json.dumps(row[1:], sort_keys=True))
+
+
+def _rows(terms: Terms) -> list[Any]:
+    return [
+        [fraction_text(coefficient), condition.to_json(), atom.to_json()]
+        for (condition, atom), coefficient in terms.items()
+    ]
+
+
+def policy_from_json(form: Any) -> Policy:
+    """Read a saved policy; malformed or unknown forms raise UnknownFormError."""
+    return _policy(form, MOST_NESTED_MAXIMA)
+
+
+def _policy(form: Any, depth: int) -> Policy:
+    version = form.get("recordwise_policy") if isinstance(form, dict) else None
+    if type(version) is not int or version != VERSION:
+        raise UnknownFormError(what="policy version", found=version)
+    match form:
+        case {"recordwise_policy": _, "rho": [*rho], "delta": [*delta], "near_gaussian": bool(gaussian), **rest} if (
+            not rest
+        ):
+            return _checked("policy", lambda: Policy(_terms(rho, depth), _terms(delta, depth), gaussian))
+        case _:
+            raise UnknownFormError(what="policy fields", found=", ".join(sorted(map(str, form))))
+
+
+def _checked(what: str, build: Callable[[], V]) -> V:
+    """Whatever a constructor refuses is, in a saved policy, a form this version does not know."""
+    try:
+        return build()
+    except ParameterError as error:
+        raise UnknownFormError(what=f"{what} ({error})", found=error.parameter) from None
+
+
+def _terms(rows: list[Any], depth: int) -> Terms:
+    terms: Terms = {}
+    for row in rows:
+        match row:
+            case [str(coefficient), condition, dict(atom)]:
+                key = (condition_from_json(condition), atom_from_json(atom, depth))
+                terms = merge(terms, {key: _coefficient(coefficient)} if key[0] != NONE else {})
+            case _:
+                raise UnknownFormError(what="policy term", found=row)
+    return terms
+
+
+def _coefficient(text: str) -> Fraction:
+    value = _fraction(text)
+    if value <= 0:
+        raise UnknownFormError(what="coefficient", found=text)
+    return value
+
+
+def _fraction(text: Any) -> Fraction:
+    try:
+        if isinstance(text, str):
+            return read_fraction(text)
+    except (ValueError, ZeroDivisionError):
+        pass
+    raise UnknownFormError(what="number", found=text)
+
+
+def _thresholds(rows: Any) -> Thresholds:
+    match rows:
+        case [*items] if all(isinstance(item, list) and len(item) == 4 for item in items):
+            return tuple((Measure.from_json(item[:3]), _fraction(item[3])) for item in items)
+        case _:
+            raise UnknownFormError(what="thresholds", found=rows)
+
+
+def _steps(rows: Any) -> Steps:
+    match rows:
+        case [*items] if all(isinstance(item, list) and len(item) == 2 for item in items):
+            return tuple((item[0], _fraction(item[1])) for item in items)
+        case _:
+            raise UnknownFormError(what="steps", found=rows)
+
+
+def _text(value: Any) -> str:
+    if not isinstance(value, str):
+        raise UnknownFormError(what="text", found=value)
+    return value
+
+
+def _policies(rows: Any, depth: int) -> tuple[Policy, ...]:
+    if not isinstance(rows, list) or not rows or depth <= 0:
+        raise UnknownFormError(what="maximum", found=rows if depth > 0 else "too deeply nested")
+    return tuple(_policy(row, depth - 1) for row in rows)
+
+
+READERS: dict[str, Callable[[Any], Any]] = {
+    "at": _thresholds,
+    "bound": _text,
+    "column": _text,
+    "function": function_from_json,
+    "grid": _fraction,
+    "measure": Measure.from_json,
+    "scale": _fraction,
+    "steps": _steps,
+}
+KINDS: dict[str, tuple[type[Atom], frozenset[str]]] = {
+    kind.kind: (kind, frozenset(field.name for field in fields(kind)))
+    for kind in (
+        One,
+        Outside,
+        Pieces,
+        Square,
+        Additive,
+        AdditiveTable,
+        GaussianTransform,
+        LaplaceTransform,
+        SelectionDelta,
+        Maximum,
+    )
+}
+
+
+def atom_from_json(form: dict[str, Any], depth: int) -> Atom:
+    """One atom, checked as when it is built by hand."""
+    name = form.get("kind")
+    given = {field: value for field, value in form.items() if field != "kind"}
+    kind, expected = KINDS.get(name if isinstance(name, str) else "", (None, frozenset()))
+    if kind is None or set(given) != expected:
+        raise UnknownFormError(what="policy node", found=name)
+    if kind is Maximum:
+        return _checked("maximum", lambda: Maximum(_policies(given["policies"], depth)))
+    return _checked(
+        f"policy node '{name}'",
+        lambda: kind(**{field: READERS[field](value) for field, value in given.items()}),
+    )

@@ -1,0 +1,185 @@
+"""Lines on logarithmic axes as SVG: the small picture a notebook shows, and the paths of larger ones.
+
+Logarithmic axes, and numbers as a person reads them.
+HTML and SVG elements. What is put into one is escaped unless it is markup already, so that no name can become markup.
+"""
+
+import math
+from collections.abc import Iterable, Sequence
+from dataclasses import dataclass
+from html import escape
+
+WORDS = ((10**12, "trillion"), (10**9, "billion"), (10**6, "million"))
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class LogAxis:
+    """From a value at one point of the paper to another value at another point, by their logarithms."""
+
+    low: float
+    high: float
+    start: float
+    end: float
+
+    def place(self, value: float) -> float:
+        """Where a value stands; what is beyond the ends is put a little outside them."""
+        share = math.log(max(value, 1e-300) / self.low) / math.log(self.high / self.low)
+        return self.start + (self.end - self.start) * min(max(share, -0.2), 1.2)
+
+    def decades(self, most: int = 7) -> list[float]:
+        """Powers of ten on the axis, evenly thinned to at most so many."""
+        first, last = math.ceil(math.log10(self.low) - 1e-9), math.floor(math.log10(self.high) + 1e-9)
+        stride = max(1, math.ceil((last - first + 1) / most))
+        return [10.0**power for power in range(first, last + 1, stride)]
+
+
+def number_text(value: float) -> str:
+    """Four digits, with thousands apart: for losses and spreads."""
+    if not math.isfinite(value):
+        return "without limit"
+    if value != 0 and (abs(value) >= 1e15 or abs(value) < 1e-4):
+        return f"{value:.3g}"
+    digits = max(0, 3 - math.floor(math.log10(abs(value)))) if value else 0
+    text = f"{value:,.{digits}f}"
+    return text.rstrip("0").rstrip(".") if "." in text else text
+
+
+def size_text(value: float) -> str:
+    """A size on an axis: 1,000, 1 million."""
+    for unit, word in WORDS:
+        if value >= unit:
+            return f"{value / unit:,.6g} {word}"
+    return f"{value:,.6g}"
+
+
+def spread(step: float, high: float, points: int) -> list[float]:
+    """Multiples of a step, about evenly spread over the logarithm, from the step itself to ``high``."""
+    ratio = (high / step) ** (1 / (points - 1))
+    return sorted({step * round(ratio**number) for number in range(points)})
+
+
+def ladder(values: Sequence[float]) -> list[float]:
+    """The powers of ten between the ends of a spread."""
+    low, high = values[0], values[-1]
+    powers: Iterable[int] = range(math.ceil(math.log10(low) - 1e-9), math.floor(math.log10(high) + 1e-9) + 1)
+    return [10.0**power for power in powers]
+
+
+class Html(str):
+    """Text that is markup already."""
+
+    __slots__ = ()
+
+    def _repr_html_(self) -> str:
+        return str(self)
+
+
+def element(name: str, /, *children: object, **attributes: object) -> Html:
+    """An element; ``text_anchor`` is written text-anchor, ``class_`` class. None and False leave an attribute out, True is bare."""
+    written = "".join(_attribute(key, value) for key, value in attributes.items())
+    if name in VOID and not children:
+        return Html(f"<{name}{written}>")
+    return Html(f"<{name}{written}>{joined(children)}</{name}>")
+
+
+VOID = frozenset({"input", "meta", "br", "hr", "col"})
+
+
+def _attribute(key: str, value: object) -> str:
+    if value is None or value is False:
+        return ""
+    name = key.removesuffix("_").replace("_", "-")
+    return f" {name}" if value is True else f' {name}="{escape(_text(value), quote=True)}"'
+
+
+def _text(value: object) -> str:
+    """Coordinates need no more than hundredths of a point."""
+    return f"{value:.2f}".rstrip("0").rstrip(".") if isinstance(value, float) else str(value)
+
+
+def joined(children: Iterable[object]) -> Html:
+    """Several in a row, each escaped unless it is markup."""
+    return Html(
+        "".join(child if isinstance(child, Html) else escape(_text(child)) for child in children if child is not None)
+    )
+
+
+def preview_table(headings: Sequence[str], rows: Iterable[Sequence[object]]) -> Html:
+    """A plain table with a heading line."""
+    head = element("tr", *(element("th", name, scope="col") for name in headings))
+    body = [element("tr", *(element("td", value) for value in row)) for row in rows]
+    return element("table", element("thead", head), element("tbody", *body))
+
+
+WIDTH, HEIGHT = 420, 220
+STROKES = ("#0b5d8a", "#b3541e", "#2e7d4f", "#7a4fa3")
+DASHES = (None, "7 3", "2 3", "8 3 2 3")
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Line:
+    """A named curve."""
+
+    name: str
+    x: Sequence[float]
+    y: Sequence[float]
+
+
+def path(x: Sequence[float], y: Sequence[float], across: LogAxis, up: LogAxis) -> str:
+    """The line through the points with a positive height, as the d of a path."""
+    points = [f"{across.place(a):.1f} {up.place(b):.1f}" for a, b in zip(x, y) if b > 0]
+    return "M" + "L".join(points) if points else "M0 0"
+
+
+def small_chart(lines: Sequence[Line], *, ends: tuple[str, str], across_name: str, up_name: str) -> Html:
+    """A picture without style sheet or script: both axes logarithmic, the low and the high end of the upright one told in words."""
+    across = LogAxis(low=min(line.x[0] for line in lines), high=max(line.x[-1] for line in lines), start=64, end=386)
+    up = LogAxis(low=1e-3, high=1e4, start=180, end=24)
+    told = f"{up_name} against {across_name}: " + "; ".join(_told(line) for line in lines)
+    curves = [
+        element(
+            "path",
+            d=path(line.x, line.y, across, up),
+            fill="none",
+            stroke=stroke,
+            stroke_width=2,
+            stroke_dasharray=dash,
+            clip_path="inset(0)",
+        )
+        for line, stroke, dash in zip(lines, STROKES, DASHES)
+    ]
+    view = f"0 0 {WIDTH} {HEIGHT}"
+    box = element("svg", *curves, x=0, y=18, width=WIDTH, height=168, viewBox=f"0 18 {WIDTH} 168")
+    words = [
+        _label(68, 32, ends[1]),
+        _label(382, 176, ends[0], anchor="end"),
+        _label(236, 214, across_name, anchor="middle"),
+        _label(8, 14, up_name),
+    ]
+    return element(
+        "svg", *_grid(across, up), box, *words, viewBox=view, width=WIDTH, height=HEIGHT, role="img", aria_label=told
+    )
+
+
+def _told(line: Line) -> str:
+    ends = f"{number_text(line.y[0])} at {size_text(line.x[0])}, {number_text(line.y[-1])} at {size_text(line.x[-1])}"
+    return f"{line.name} {ends}" if line.name else ends
+
+
+def _grid(across: LogAxis, up: LogAxis) -> list[Html]:
+    marks = []
+    for value in across.decades(5):
+        x = across.place(value)
+        marks += [_rule(x, up.start, x, up.end), _label(x, 196, size_text(value), anchor="middle")]
+    for value in up.decades(8):
+        y = up.place(value)
+        marks += [_rule(across.start, y, across.end, y), _label(58, y + 4, size_text(value), anchor="end")]
+    return marks
+
+
+def _rule(x1: float, y1: float, x2: float, y2: float) -> Html:
+    return element("line", x1=x1, y1=y1, x2=x2, y2=y2, stroke="#999", stroke_opacity=0.35)
+
+
+def _label(x: float, y: float, words: str, *, anchor: str = "start") -> Html:
+    return element("text", words, x=x, y=y, text_anchor=anchor, font_size=11, fill="currentColor", opacity=0.8)

@@ -1,0 +1,116 @@
+"""Policies as LaTeX, for a methodology paper."""
+
+from fractions import Fraction
+from typing import TYPE_CHECKING
+
+from recordwise.exact.text import latex_factor, latex_number
+from recordwise.policy.atoms import Atom, One, Outside, Pieces, SelectionDelta, Square, Thresholds
+from recordwise.policy.concave_atoms import Additive, AdditiveTable, GaussianTransform, LaplaceTransform, Transformed
+from recordwise.policy.conditions import EVERY, AllOf, Among, AnyOf, Compare, Condition, ConditionColumn, Null
+from recordwise.policy.literals import Truth, Value
+from recordwise.policy.policy import Maximum, Terms
+
+if TYPE_CHECKING:
+    from recordwise.policy.policy import Policy
+
+
+def policy_latex(policy: "Policy") -> str:
+    """The loss; with a delta, the pair."""
+    rho = terms_latex(policy.rho)
+    return rho if not policy.delta_terms else rf"\left({rho},\; {terms_latex(policy.delta_terms)}\right)"
+
+
+def terms_latex(terms: Terms) -> str:
+    parts = [term_latex(condition, atom, coefficient) for (condition, atom), coefficient in terms.items()]
+    return " + ".join(parts) if parts else "0"
+
+
+def term_latex(condition: Condition, atom: Atom, coefficient: Fraction) -> str:
+    indicator = "" if condition == EVERY else rf"\mathbf{{1}}[{condition_latex(condition)}]\,"
+    if isinstance(atom, One):
+        return indicator + latex_number(coefficient)
+    return indicator + latex_factor(coefficient) + atom_latex(atom)
+
+
+def name_latex(name: str) -> str:
+    return r"\mathrm{" + text_latex(name) + "}"
+
+
+def text_latex(text: str) -> str:
+    escapes = {"\\": r"\backslash ", "{": r"\{", "}": r"\}", "_": r"\_", "%": r"\%", "&": r"\&", "#": r"\#", "$": r"\$"}
+    return "".join(escapes.get(letter, letter) for letter in text)
+
+
+def pieces_latex(at: Thresholds) -> str:
+    quotients = [
+        rf"\lceil |{name_latex(measure.name)}| / {latex_number(threshold)} \rceil" for measure, threshold in at
+    ]
+    return rf"\max\left(1, {', '.join(quotients)}\right)" if quotients else "1"
+
+
+def rise_latex(atom: Additive | AdditiveTable | Transformed) -> str:
+    value = rf"|{name_latex(atom.measure.name)}|"
+    return rf"{atom.function.to_latex(value)} - \left({atom.function.to_latex('0')}\right)"
+
+
+def atom_latex(atom: Atom) -> str:
+    match atom:
+        case Pieces(at):
+            return pieces_latex(at) + "^{2}"
+        case Square(measure):
+            return name_latex(measure.name) + "^{2}"
+        case Outside():
+            return r"\infty"
+        case Additive(bound="pure"):
+            return rf"\left({rise_latex(atom)}\right)"
+        case Additive():
+            return rf"\varepsilon\tanh(\varepsilon/2)\big|_{{\varepsilon = {rise_latex(atom)}}}"
+        case AdditiveTable(measure):
+            return rf"\mathrm{{table}}_{{{len(atom.steps)}}}\left({name_latex(measure.name)}\right)"
+        case GaussianTransform(measure):
+            shift = rf"\left({rise_latex(atom)} + {latex_number(atom.grid)}\right)^{{2}}"
+            return rf"\mathbf{{1}}[{name_latex(measure.name)} \neq 0]\,{shift}"
+        case LaplaceTransform():
+            epsilon = rf"\varepsilon = \left({rise_latex(atom)} + {latex_number(atom.grid)}\right) / {latex_number(atom.scale)}"
+            ratio = latex_number(atom.grid / atom.scale)
+            formula = rf"\varepsilon - \frac{{{ratio}}}{{\sinh({ratio})}}\left(1 - e^{{-\varepsilon}}\right)"
+            return rf"\mathbf{{1}}[{name_latex(atom.measure.name)} \neq 0]\,\left({formula}\right)\big|_{{{epsilon}}}"
+        case SelectionDelta(at):
+            return rf"P\left(Z \geq \tau - {pieces_latex(at)}\right)"
+        case Maximum(policies):
+            return rf"\max\left({', '.join(terms_latex(policy.rho) for policy in policies)}\right)"
+        case _:
+            raise TypeError(type(atom).__name__)
+
+
+def condition_latex(condition: Condition) -> str:
+    match condition:
+        case AllOf(parts):
+            return r" \wedge ".join(condition_latex(part) for part in parts)
+        case AnyOf(parts):
+            return r"\left(" + r" \vee ".join(condition_latex(part) for part in parts) + r"\right)"
+        case Null(column, inside):
+            return rf"{column_latex(column)} \text{{ is {'' if inside else 'not '}missing}}"
+        case Among(column, values, inside) if len(values) == 1:
+            symbol = "=" if inside else r"\neq"
+            return f"{column_latex(column)} {symbol} {value_latex(values[0])}"
+        case Among(column, values, inside):
+            listed = ", ".join(value_latex(value) for value in values)
+            symbol = r"\in" if inside else r"\notin"
+            return rf"{column_latex(column)} {symbol} \{{{listed}\}}"
+        case Compare(column, order, bound):
+            symbol = {"<=": r"\leq", ">=": r"\geq"}.get(order, order)
+            return rf"{column_latex(column)} {symbol} {latex_number(bound)}"
+        case _:
+            raise TypeError(type(condition).__name__)
+
+
+def column_latex(column: ConditionColumn) -> str:
+    name = name_latex(column.name)
+    return name if column.length is None else rf"{name}_{{1..{column.length}}}"
+
+
+def value_latex(value: Value) -> str:
+    if isinstance(value, Fraction):
+        return latex_number(value)
+    return rf"\text{{{text_latex(str(value.value if isinstance(value, Truth) else value))}}}"

@@ -1,0 +1,66 @@
+"""A policy as a notebook shows it: its formula, its words, and what records of several sizes lose."""
+
+import math
+from collections.abc import Iterator
+from typing import TYPE_CHECKING, Any
+
+from recordwise.errors import RecordError
+from recordwise.policy.cases import tests_of
+from recordwise.policy.conditions import Among
+from recordwise.policy.literals import plain_value
+from recordwise.policy.render.html import Html, Line, element, small_chart, spread
+from recordwise.policy.render.text import policy_words, value_words
+
+if TYPE_CHECKING:
+    from recordwise.policy.policy import Policy
+
+MOST_LINES = 4
+POINTS = 49
+DECADES = 6
+ENDS = ("next to nothing can be learned", "hardly any promise")
+
+
+def policy_html(policy: "Policy") -> str:
+    """Markup in which every name is escaped."""
+    lines = list(_lines(policy))[:MOST_LINES]
+    pictures = [_picture(policy, lines)] if lines else []
+    return element("div", element("p", f"$${policy.to_latex()}$$"), element("p", policy_words(policy)), *pictures)
+
+
+def _picture(policy: "Policy", lines: list[Line]) -> Html:
+    measures = policy.measures()
+    across = measures[0].name if len(measures) == 1 or policy.columns() else "the measure, the others at 0"
+    key = ", ".join(f"{style} {line.name}" for style, line in zip(STYLES, lines)) if len(lines) > 1 else ""
+    chart = small_chart(lines, ends=ENDS, across_name=across, up_name="privacy loss ρ")
+    return element("figure", chart, element("figcaption", key))
+
+
+STYLES = ("solid:", "dashed:", "dotted:", "dash and dot:")
+
+
+def _lines(policy: "Policy") -> Iterator[Line]:
+    """One line for each measure; where the policy has groups by one column, one for each group, of the first measure."""
+    measures = policy.measures()
+    columns = {column.name for column in policy.columns()} - {measure.name for measure in measures}
+    if not measures or len(columns) > 1:
+        return
+    record: dict[str, Any] = {measure.name: 0 for measure in measures}
+    if not columns:
+        for measure in measures:
+            yield from _line(policy, record, measure.name, float(measure.step), measure.name)
+        return
+    (name,) = columns
+    values = dict.fromkeys(value for test in tests_of(policy) if isinstance(test, Among) for value in test.values)
+    for value in values:
+        step = float(measures[0].step)
+        yield from _line(policy, record | {name: plain_value(value)}, measures[0].name, step, value_words(value))
+
+
+def _line(policy: "Policy", record: dict[str, Any], measure: str, step: float, name: str) -> Iterator[Line]:
+    sizes = spread(step, step * 10**DECADES, POINTS)
+    try:
+        losses = [float(policy.loss(record | {measure: size})) for size in sizes]
+    except RecordError:
+        return
+    if all(math.isfinite(loss) for loss in losses):
+        yield Line(name=name, x=sizes, y=losses)

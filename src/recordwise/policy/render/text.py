@@ -1,0 +1,190 @@
+"""Policies as plain text, for a terminal: one line for each term.
+
+Policies in words, for the establishment that looks its own loss up.
+"""
+
+from fractions import Fraction
+from typing import TYPE_CHECKING
+
+from recordwise.exact.functions import Function, Log, Power, Sum
+from recordwise.policy.atoms import Atom, One, Outside, Pieces, SelectionDelta, Square, Thresholds
+from recordwise.policy.concave_atoms import Additive, AdditiveTable, GaussianTransform, LaplaceTransform
+from recordwise.policy.conditions import EVERY, AllOf, Among, AnyOf, Compare, Condition, ConditionColumn, Null
+from recordwise.policy.literals import Truth, Value
+from recordwise.policy.policy import Maximum, Terms
+
+if TYPE_CHECKING:
+    from recordwise.policy.policy import Policy
+
+
+CLOSING = (
+    "The loss bounds how much anybody can learn about one record from everything published, whatever else they know: "
+    "0 means nothing at all, below 0.1 very little; each time it quadruples, what can be learned about doubles."
+)
+
+
+def policy_words(policy: "Policy") -> str:
+    """What the loss depends on, part by part, and what the number means."""
+    if not policy.rho and not policy.delta_terms:
+        return "Nothing is published from these records, so the privacy loss of every record is 0."
+    sentences = ["The privacy loss of a record is the sum of these parts: " + "; ".join(_terms(policy.rho)) + "."]
+    if policy.delta_terms:
+        sentences.append("Besides, there is " + "; ".join(_terms(policy.delta_terms)) + ".")
+    return " ".join([*sentences, CLOSING])
+
+
+def _terms(terms: Terms) -> list[str]:
+    rows = []
+    for (condition, atom), coefficient in terms.items():
+        only = "" if condition == EVERY else f", only for records with {condition_words(condition)}"
+        rows.append(atom_words(atom, coefficient) + only)
+    return rows or ["nothing"]
+
+
+def rounded(value: Fraction) -> str:
+    return f"{float(value):,.6g}"
+
+
+def pieces_words(at: Thresholds) -> str:
+    limits = " and ".join(f"{rounded(threshold)} of '{measure.name}'" for measure, threshold in at)
+    return f"pieces of at most {limits} that the record is cut into" if at else "record"
+
+
+def atom_words(atom: Atom, coefficient: Fraction) -> str:
+    times = "" if coefficient == 1 else f"{rounded(coefficient)} times "
+    match atom:
+        case One():
+            return f"{rounded(coefficient)}, the same for every record"
+        case Pieces(at):
+            return f"{times}the squared number of {pieces_words(at)} (1 for a small record)"
+        case Square(measure):
+            return f"{times}the square of '{measure.name}'"
+        case Outside(column):
+            return f"no promise where '{column}' is a group that was not listed"
+        case Additive(measure) | AdditiveTable(measure):
+            return (
+                f"{times}a slowly growing function of '{measure.name}' (noise with heavy tails was added to its sums)"
+            )
+        case GaussianTransform(measure) | LaplaceTransform(measure):
+            return f"{times}a slowly growing function of '{measure.name}' (noise was added to a root or logarithm of its sums)"
+        case SelectionDelta(at):
+            return f"a chance, growing with the number of {pieces_words(at)}, that a group is listed because of this record"
+        case Maximum(policies):
+            inner = "; or ".join(", plus ".join(_terms(policy.rho)) for policy in policies)
+            return f"{times}the largest of: {inner}"
+        case _:
+            raise TypeError(type(atom).__name__)
+
+
+def condition_words(condition: Condition) -> str:
+    match condition:
+        case AllOf(parts):
+            return " and ".join(condition_words(part) for part in parts) or "anything"
+        case AnyOf(parts):
+            return "(" + " or ".join(condition_words(part) for part in parts) + ")" if parts else "nothing"
+        case Null(column, inside):
+            return f"{column_words(column)} {'missing' if inside else 'present'}"
+        case Among(column, values, inside):
+            listed = ", ".join(value_words(value) for value in values)
+            joined = listed if len(values) == 1 else f"one of {listed}"
+            return f"{column_words(column)} being {'' if inside else 'not '}{joined}"
+        case Compare(column, order, bound):
+            name = {"<": "below", "<=": "at most", ">": "above", ">=": "at least"}[order]
+            return f"{column_words(column)} {name} {rounded(bound)}"
+        case _:
+            raise TypeError(type(condition).__name__)
+
+
+def column_words(column: ConditionColumn) -> str:
+    return f"'{column.name}'" if column.length is None else f"the first {column.length} characters of '{column.name}'"
+
+
+def value_words(value: Value) -> str:
+    if isinstance(value, Truth):
+        return "true" if value.value else "false"
+    return rounded(value) if isinstance(value, Fraction) else f"'{value}'"
+
+
+def policy_lines(policy: "Policy") -> list[str]:
+    """The terms whose sum is the loss of a record."""
+    return terms_lines(policy.rho) or ["0"]
+
+
+def terms_lines(terms: Terms) -> list[str]:
+    lines = []
+    for (condition, atom), coefficient in terms.items():
+        only = "" if condition == EVERY else f"   if {condition_words(condition)}"
+        lines.append(term_text(atom, coefficient) + only)
+    return lines
+
+
+def term_text(atom: Atom, coefficient: Fraction) -> str:
+    if isinstance(atom, One):
+        return figure(coefficient)
+    return atom_text(atom) if coefficient == 1 else f"{figure(coefficient)} * {atom_text(atom)}"
+
+
+def figure(value: Fraction) -> str:
+    return f"{float(value):.6g}"
+
+
+def atom_text(atom: Atom) -> str:
+    match atom:
+        case Pieces(at):
+            return f"{pieces_text(at)}^2"
+        case Square(measure):
+            return f"{measure.name}^2"
+        case Outside(column):
+            return f"no promise (a group of {column} that is not listed)"
+        case Additive(bound="pure"):
+            return f"({rise_text(atom.measure.name, atom.function)})"
+        case Additive() | AdditiveTable():
+            return f"[at most e*tanh(e/2), e = {rise_text(atom.measure.name, atom.function)}]"
+        case GaussianTransform(measure):
+            return f"({rise_text(measure.name, atom.function)})^2"
+        case LaplaceTransform(measure):
+            return f"[e - 1 + exp(-e), e = ({rise_text(measure.name, atom.function)}) / {figure(atom.scale)}]"
+        case SelectionDelta(at):
+            return f"P(Z >= threshold - {pieces_text(at)})"
+        case Maximum(policies):
+            return f"max({', '.join(' + '.join(terms_lines(policy.rho)) for policy in policies)})"
+        case _:
+            raise TypeError(type(atom).__name__)
+
+
+def pieces_text(at: Thresholds) -> str:
+    needs = [f"ceil({measure.name} / {figure(threshold)})" for measure, threshold in at]
+    return f"max(1, {', '.join(needs)})"
+
+
+def rise_text(name: str, function: Function) -> str:
+    """f(x) - f(0), the grid left out: it is below a thousandth."""
+    start = function_text(function, "0")
+    return (
+        function_text(function, name)
+        if float(function.at_zero()) == 0
+        else f"{function_text(function, name)} - {start}"
+    )
+
+
+def function_text(function: Function, name: str) -> str:
+    """A function at a named argument; at "0" constants are worked out."""
+    if name == "0":
+        return f"{float(function.at_zero()):.6g}"
+    match function:
+        case Sum(terms, shift):
+            parts = [_weighted(weight, function_text(part, name)) for weight, part in terms]
+            return " + ".join(parts + ([figure(shift)] if shift else []))
+        case Power(base, exponent):
+            inner = function_text(base, name)
+            return f"({inner})^{figure(exponent)}" if isinstance(base, Sum) else f"{inner}^{figure(exponent)}"
+        case Log(argument):
+            return f"ln({function_text(argument, name)})"
+        case _:
+            return name
+
+
+def _weighted(weight: Fraction, text: str) -> str:
+    if weight == 1:
+        return text
+    return f"{text} / {figure(1 / weight)}" if weight < 1 else f"{figure(weight)} * {text}"

@@ -1,0 +1,79 @@
+"""Sums of which any two are nested or disjoint, whatever shape they were given in: a forest, solved by elimination (T-ELIMINATION).
+
+The tables of a release with one code at several levels are of this kind, their unpublished rests included: branches of different
+depth, which no grid describes.
+"""
+
+from typing import Any
+
+import numpy as np
+from scipy import sparse
+
+from recordwise.postprocess.solvers.boxed import IntArray
+from recordwise.postprocess.solvers.tree import Level, TreeSystem
+
+MOST_LEVELS = 60
+"""Deeper nesting would be carried along level by level for nothing."""
+NONE = -1
+
+
+def forest_system(rows: Any) -> TreeSystem | None:
+    """The sums as levels of a forest; None where two of them cross, or count a cell otherwise than once."""
+    if not np.all(rows.data == 1.0) or rows.shape[0] == 0:
+        return None
+    chain, length = chains(rows)
+    if chain is None or not nested_chains(chain, rows.shape[0]):
+        return None
+    cells = rows.shape[1]
+    levels, finer = [], np.arange(cells)
+    places = np.full(cells, NONE)
+    for depth in range(chain.shape[1], 0, -1):
+        codes, own = nodes_at(chain, length, depth)
+        levels.append(level_of(finer, places, codes))
+        finer, places = codes, own
+    levels.append(level_of(finer, places, np.zeros(cells, dtype=np.int64)))
+    return TreeSystem(
+        levels=tuple(levels),
+        grid=np.arange(cells)[:, None],
+        local=sparse.csr_array(np.ones((1, 1))),
+        queries=rows.shape[0],
+    )
+
+
+def chains(rows: Any) -> tuple[IntArray | None, IntArray]:
+    """For each cell the sums that count it, the widest first, padded with ``NONE``; and how many there are."""
+    sizes = np.diff(rows.indptr)
+    row = np.repeat(np.arange(rows.shape[0]), sizes)
+    order = np.lexsort((row, -sizes[row], rows.indices))
+    cell, sums = rows.indices[order], row[order]
+    length = np.bincount(cell, minlength=rows.shape[1])
+    if length.max() > MOST_LEVELS:
+        return None, length
+    first = np.concatenate([[0], np.cumsum(length)[:-1]])
+    chain = np.full((rows.shape[1], int(length.max())), NONE)
+    chain[cell, np.arange(len(cell)) - first[cell]] = sums
+    return chain, length
+
+
+def nested_chains(chain: IntArray, sums: int) -> bool:
+    """Whether every sum has the same next wider sum in all of its cells: then it lies inside it, and no two sums cross."""
+    wider = np.full(sums, NONE)
+    above = np.concatenate([np.full((len(chain), 1), NONE), chain[:, :-1]], axis=1)
+    inside = chain != NONE
+    wider[chain[inside]] = above[inside]
+    return bool(np.array_equal(wider[chain[inside]], above[inside]))
+
+
+def nodes_at(chain: IntArray, length: IntArray, depth: int) -> tuple[IntArray, IntArray]:
+    """The node of each cell at a depth, and its sum. Cells with fewer sums share a node without one, below their narrowest sum."""
+    deep = length >= depth
+    narrowest = np.where(length > 0, chain[np.arange(len(chain)), np.maximum(length, 1) - 1], NONE)
+    own = np.where(deep, chain[:, depth - 1], NONE)
+    name = np.where(deep, 2 * own, 2 * narrowest + 1)
+    return np.unique(name, return_inverse=True)[1].astype(np.int64), own
+
+
+def level_of(codes: IntArray, places: IntArray, above: IntArray) -> Level:
+    """One level out of the nodes of the cells on it and on the next wider one."""
+    nodes, cell = np.unique(codes, return_index=True)
+    return Level(nodes=len(nodes), parent=above[cell], place=places[cell][:, None])

@@ -1,0 +1,135 @@
+"""Which solver a workload gets."""
+
+from dataclasses import dataclass, replace
+from typing import Any
+
+import numpy as np
+from scipy import sparse
+
+from recordwise.postprocess.cascade import Cascade
+from recordwise.postprocess.measured import Measured, Parts, sum_rows
+from recordwise.postprocess.solvers.bordered import BorderedSystem
+from recordwise.postprocess.solvers.boxed import Boxed, FloatArray, Solution, System
+from recordwise.postprocess.solvers.dense import DenseSystem, solve_dense
+from recordwise.postprocess.solvers.forest import forest_system
+from recordwise.postprocess.solvers.iterative import IterativeSystem, Operator, SparseRows, WithExtras
+from recordwise.postprocess.solvers.newton import solve_boxed
+from recordwise.postprocess.solvers.refine import refine
+from recordwise.postprocess.solvers.tree import tree_system
+from recordwise.postprocess.workload import Group, Workload, group_spread
+
+DENSE_WORK = 2e8
+"""Multiplications of one dense factorisation up to which it is the fastest way."""
+
+
+@dataclass(frozen=True, slots=True, kw_only=True, eq=False)
+class Extra:
+    """One more query: the sum of some queries of a group, other ones in each draw."""
+
+    group: Group
+    place: slice
+    """Where the answers of the group stand."""
+    chosen: FloatArray
+    """1 for each query of the group that is summed, per draw."""
+    answer: FloatArray
+    weight: FloatArray
+    """Zero in draws without such a query."""
+
+    @property
+    def member(self) -> FloatArray:
+        """1 for each cell that is summed, per draw."""
+        return group_spread(self.group, self.chosen)
+
+
+def system_of(workload: Workload, parts: Parts) -> System:
+    """The sums of a workload as an operator with the best linear solver for it."""
+    if dense_pays(len(parts.sums), parts.head):
+        return DenseSystem.of(sum_rows(workload, parts), parts.head)
+    tree = tree_system(workload, parts) or forest_system(sum_rows(workload, parts))
+    return tree if tree is not None else IterativeSystem(operator=operator_of(workload, parts))
+
+
+def rows_system(rows: Any, head: int = 0) -> System:
+    """Any sparse rows as a system; the leading ``head`` rows share no cell."""
+    if dense_pays(rows.shape[0], head):
+        return DenseSystem.of(rows, head)
+    return forest_system(rows) or IterativeSystem(operator=SparseRows(rows=rows))
+
+
+def dense_pays(queries: int, head: int) -> bool:
+    """Whether a dense factorisation is little work."""
+    rest = queries - head
+    return bool(rest**3 / 3 + head * rest**2 <= DENSE_WORK)
+
+
+def operator_of(workload: Workload, parts: Parts) -> Operator:
+    """The sums for conjugate gradients: rolled up where all groups are partitions, sparse rows otherwise."""
+    if any(group.labels is None for group in workload.groups):
+        return SparseRows(rows=sum_rows(workload, parts))
+    position = np.full(workload.queries, -1)
+    position[parts.sums] = np.arange(len(parts.sums))
+    places = [position[place] for place in workload.slices]
+    used = [k for k, place in enumerate(places) if np.any(place >= 0)]
+    return Cascade.of([workload.groups[k] for k in used], [places[k] for k in used], len(parts.sums))
+
+
+def solve_problem(problem: Boxed, system: System) -> Solution:
+    """Solve the boxed problem of every draw."""
+    return solve_dense(problem, system) if isinstance(system, DenseSystem) else solve_boxed(problem, system)
+
+
+def solve_again(problem: Boxed, system: System) -> Solution:
+    """The same for draws that were left above the tolerance: small problems go on until they are solved (T-REFINE)."""
+    found = solve_problem(problem, system)
+    return refine(problem, system, found) if isinstance(system, DenseSystem) else found
+
+
+def solve_extended(
+    measured: Measured, weights: FloatArray, extras: list[Extra], parts: Parts, base: System
+) -> Solution:
+    """Nonnegative least squares with more queries, each the sum of some queries of a group, chosen draw by draw."""
+    problem = parts.boxed(measured.answers, weights)
+    if not extras:
+        return solve_problem(problem, base)
+    used = [extra.weight > 0 for extra in extras]
+    wide = np.full((1, problem.answer.shape[1] + len(extras)), np.inf)
+    problem = replace(
+        problem,
+        weight=np.hstack(
+            [problem.weight, *(np.where(on, extra.weight, 1.0)[:, None] for on, extra in zip(used, extras))]
+        ),
+        answer=np.hstack(
+            [problem.answer, *(np.where(on, extra.answer, 0.0)[:, None] for on, extra in zip(used, extras))]
+        ),
+        floor=-wide,
+        ceiling=wide,
+    )
+    if isinstance(base, DenseSystem):
+        return solve_dense(problem, extended_dense(base, parts, extras))
+    member = np.stack([extra.member for extra in extras], axis=1)
+    if not isinstance(base, IterativeSystem):
+        return solve_boxed(problem, BorderedSystem(base=base, member=member))
+    found = [
+        solve_boxed(
+            problem.take(np.array([draw])),
+            IterativeSystem(operator=WithExtras(base=base.operator, member=member[draw])),
+        )
+        for draw in range(measured.draws)
+    ]
+    return Solution(
+        x=np.concatenate([one.x for one in found]),
+        y=np.concatenate([one.y for one in found]),
+        iterations=np.concatenate([one.iterations for one in found]),
+    )
+
+
+def extended_dense(base: DenseSystem, parts: Parts, extras: list[Extra]) -> DenseSystem:
+    """The sums and below them one row for each extra query, with coefficients by draw."""
+    rows = base.rows
+    pattern = np.stack([np.any(extra.member != 0, axis=0) for extra in extras])
+    system = DenseSystem.of(sparse.vstack([rows, sparse.csr_array(pattern.astype(np.float64))]), parts.head)
+    data = np.broadcast_to(system.data, (len(extras[0].member), system.data.shape[1])).copy()
+    for k, extra in enumerate(extras):
+        entries = np.flatnonzero(system.query == rows.shape[0] + k)
+        data[:, entries] = extra.member[:, system.cell[entries]]
+    return replace(system, data=data)

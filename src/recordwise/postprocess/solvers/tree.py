@@ -1,0 +1,237 @@
+r"""A tree crossed with margins: exact Newton systems by elimination from the leaves of the tree to its root.
+
+Every sum is (node of the tree) x (local query), the same m local queries at every node. A cell below leaf l sees the multipliers of
+all nodes above l added up, so the subtree of a node answers a shift lambda of its multipliers with X(lambda) = alpha + beta lambda,
+where beta is m x m. With A, B the sums of alpha, beta over the children and omega = 1/diagonal (0 where a sum was not asked) the
+node itself has u = lambda + p = (I + omega B)^-1 (lambda + omega (r - A)), beta = (I + B omega)^-1 B and
+alpha = A + beta omega (r - A) (T-ELIMINATION).
+Cost: nodes x m^3, whatever the number of cells; a plain tree has m = 1.
+"""
+
+from dataclasses import dataclass
+from functools import cached_property
+from typing import Any
+
+import numpy as np
+from numpy.typing import NDArray
+from scipy import sparse
+
+from recordwise.postprocess.measured import Parts
+from recordwise.postprocess.solvers.boxed import FloatArray, IntArray, Solver
+from recordwise.postprocess.solvers.elimination import Back, eliminate, times
+from recordwise.postprocess.solvers.trees import nested
+from recordwise.postprocess.workload import Workload
+
+MOST_WORK = 4e11
+"""Multiplications of one elimination up to which it is worth while."""
+MOST_ENTRIES = 6e7
+"""Entries of all the m x m matrices together."""
+
+
+@dataclass(frozen=True, kw_only=True, eq=False)
+class Level:
+    """The nodes of one level: their leaves, and where the multipliers of (node, local query) stand."""
+
+    nodes: int
+    parent: IntArray
+    """The node one level up; for the coarsest level all zero."""
+    place: IntArray
+    """Position in the list of multipliers, nodes x m; -1 where no such sum was asked."""
+
+    @cached_property
+    def runs(self) -> tuple[IntArray, IntArray]:
+        """Nodes sorted by parent, and where each parent begins."""
+        counts = np.bincount(self.parent)
+        return np.argsort(self.parent, kind="stable"), np.concatenate([[0], np.cumsum(counts)[:-1]])
+
+    def to_parents(self, values: NDArray[Any]) -> NDArray[Any]:
+        """Add the nodes' values (axis 1) up to their parents."""
+        order, first = self.runs
+        return np.add.reduceat(values[:, order], first, axis=1)
+
+    def read(self, values: FloatArray, absent: float) -> FloatArray:
+        """Values by multiplier, laid out by node and local query."""
+        padded = np.concatenate([values, np.full((len(values), 1), absent)], axis=1)
+        return padded[:, self.place]
+
+
+@dataclass(frozen=True, kw_only=True, eq=False)
+class TreeSystem:
+    """The sums of a workload by levels, the finest first; the last level is the root."""
+
+    levels: tuple[Level, ...]
+    grid: IntArray
+    """The cell of each (leaf, local cell)."""
+    local: Any
+    """Local queries by local cells, sparse."""
+    queries: int
+
+    @cached_property
+    def products(self) -> Any:
+        """Takes the responses of local cells to the m x m matrix they make, written out as a row."""
+        m, cells = self.local.shape
+        columns = sparse.csc_array(self.local)
+        degree = np.diff(columns.indptr)
+        cell = np.repeat(np.arange(cells), degree)
+        left = np.repeat(np.arange(len(cell)), degree[cell])
+        start = np.repeat(columns.indptr[cell], degree[cell])
+        right = start + np.arange(len(left)) - np.repeat(np.cumsum(degree[cell]) - degree[cell], degree[cell])
+        row = columns.indices[left].astype(np.int64) * m + columns.indices[right]
+        return sparse.csr_array((np.ones(len(left)), (row, cell[left])), shape=(m * m, cells))
+
+    def sums(self, x: FloatArray, /) -> FloatArray:
+        by_leaf = x[:, self.grid].reshape(-1, self.grid.shape[1])
+        values = np.asarray((self.local @ by_leaf.T).T).reshape(len(x), self.grid.shape[0], -1)
+        result = np.zeros((len(x), self.queries + 1))
+        for level in self.levels:
+            result[:, level.place] = values
+            values = level.to_parents(values)
+        return result[:, :-1]
+
+    def spread(self, y: FloatArray, /) -> FloatArray:
+        seen = np.zeros((len(y), 1, self.local.shape[0]))
+        for level in reversed(self.levels):
+            seen = seen[:, level.parent] + level.read(y, 0.0)
+        values = np.asarray((self.local.T @ seen.reshape(-1, seen.shape[2]).T).T)
+        x = np.empty((len(y), self.grid.size))
+        x[:, self.grid.ravel()] = values.reshape(len(y), -1)
+        return x
+
+    def powers(self, exponent: int, /) -> "TreeSystem":
+        return self
+
+    def take(self, chosen: IntArray, /) -> "TreeSystem":
+        return self
+
+    @property
+    def exact(self) -> bool:
+        return True
+
+    def solver(self, response: FloatArray, diagonal: FloatArray, /) -> Solver:
+        """One elimination for each draw, or one for all."""
+        draws = max(len(response), len(diagonal))
+        factors = [self._factor(response[k % len(response)], diagonal[[k % len(diagonal)]]) for k in range(draws)]
+        return lambda right: np.concatenate([self._solve(factors[k % draws], right[[k]]) for k in range(len(right))])
+
+    def _factor(self, response: FloatArray, diagonal: FloatArray) -> list[tuple[Back, FloatArray, FloatArray]]:
+        """Up the tree: for each level the inverses, the responses of its subtrees, and omega."""
+        m = self.local.shape[0]
+        beta = np.ascontiguousarray((self.products @ response[self.grid].T).T).reshape(-1, m, m)
+        parts = []
+        for level in self.levels:
+            omega = 1.0 / level.read(diagonal, np.inf)[0]
+            back, beta = eliminate(beta, omega)
+            parts.append((back, beta, omega))
+            beta = level.to_parents(beta[None])[0]
+        return parts
+
+    def _solve(self, parts: list[tuple[Back, FloatArray, FloatArray]], right: FloatArray) -> FloatArray:
+        """Up with the right-hand side, down with the multipliers."""
+        m = self.local.shape[0]
+        alpha, pulls = np.zeros((len(self.grid), m)), []
+        for level, (_, beta, omega) in zip(self.levels, parts):
+            pulls.append(omega * (level.read(right, 0.0)[0] - alpha))
+            alpha = level.to_parents((alpha + times(beta, pulls[-1]))[None])[0]
+        result = np.zeros((1, self.queries + 1))
+        above = np.zeros((1, m))
+        for level, (back, _, _), pull in zip(reversed(self.levels), reversed(parts), reversed(pulls)):
+            shift = above[level.parent]
+            above = back(shift + pull)
+            result[0, level.place] = above - shift
+        return result[:, :-1]
+
+
+def tree_system(workload: Workload, parts: Parts) -> TreeSystem | None:
+    """The workload along its best dimension; None where it is no tree crossed with few margins."""
+    if workload.shape is None:
+        return None
+    position = np.full(workload.queries, -1)
+    position[parts.sums] = np.arange(len(parts.sums))
+    used = [k for k, place in enumerate(workload.slices) if np.any(position[place] >= 0)]
+    plans = [
+        (work, along) for along in range(len(workload.shape)) if (work := work_along(workload, used, along)) is not None
+    ]
+    return along_dimension(workload, used, position, min(plans)[1]) if plans else None
+
+
+def margins_of(workload: Workload, used: list[int], along: int) -> list[tuple[tuple[int, str], ...]]:
+    """The distinct margins over the other dimensions."""
+    kept = [workload.groups[k].kept for k in used]
+    return sorted({tuple(sorted((d, level) for d, level in one.items() if d != along)) for one in kept})
+
+
+def work_along(workload: Workload, used: list[int], along: int) -> float | None:
+    """Multiplications of an elimination along a dimension; None where that or the memory is too much."""
+    assert workload.shape is not None
+    margins = margins_of(workload, used, along)
+    local = sum(int(np.prod([workload.levels[level][1].max() + 1 for _, level in margin])) for margin in margins)
+    nodes = 2 * workload.shape[along]
+    return nodes * local**3 if nodes * local**3 <= MOST_WORK and nodes * local**2 <= MOST_ENTRIES else None
+
+
+def along_dimension(workload: Workload, used: list[int], position: IntArray, along: int) -> TreeSystem:
+    """Lay the sums out by nodes of one dimension and local queries over the others."""
+    assert workload.shape is not None
+    others = [d for d in range(len(workload.shape)) if d != along]
+    grid = np.moveaxis(np.arange(workload.cells).reshape(workload.shape), along, 0).reshape(workload.shape[along], -1)
+    places = np.indices([workload.shape[d] for d in others]).reshape(len(others), grid.shape[1])
+    rows, members, first = [], {}, 0
+    for margin in margins_of(workload, used, along):
+        labels = np.zeros(grid.shape[1], dtype=np.int64)
+        for dimension, level in margin:
+            codes = workload.levels[level][1]
+            labels = labels * (int(codes.max()) + 1) + codes[places[others.index(dimension)]]
+        rows.append(first + labels)
+        members[margin] = (first, np.unique(labels, return_index=True)[1])
+        first += int(labels.max()) + 1
+    local = sparse.csr_array(
+        (np.ones(len(rows) * grid.shape[1]), (np.concatenate(rows), np.tile(np.arange(grid.shape[1]), len(rows)))),
+        shape=(first, grid.shape[1]),
+    )
+    chain = level_chain(workload, used, along)
+    levels = tuple(
+        level_of(workload, used, position, along, grid, members, local.shape[0], codes, above)
+        for codes, above in zip(chain, [*chain[1:], np.zeros_like(chain[0])])
+    )
+    queries = int(np.sum(position >= 0))
+    return TreeSystem(levels=levels, grid=grid, local=local, queries=queries)
+
+
+def level_chain(workload: Workload, used: list[int], along: int) -> list[IntArray]:
+    """The codes of the leaves at each level that is asked for, finest first: the leaves themselves, ..., the root."""
+    assert workload.shape is not None
+    leaves = np.arange(workload.shape[along])
+    names = {workload.groups[k].kept.get(along) for k in used} - {None}
+    codes = [workload.levels[str(name)][1] for name in names]
+    codes.sort(key=lambda code: -int(code.max()))
+    chain = [leaves]
+    for code in [*codes, np.zeros_like(leaves)]:
+        if int(code.max()) < int(chain[-1].max()) or not nested(code, chain[-1]):
+            chain.append(code)
+    return chain
+
+
+def level_of(
+    workload: Workload,
+    used: list[int],
+    position: IntArray,
+    along: int,
+    grid: IntArray,
+    members: dict[tuple[tuple[int, str], ...], tuple[int, IntArray]],
+    local: int,
+    codes: IntArray,
+    above: IntArray,
+) -> Level:
+    """One level: its parents, and the positions of its sums, found through one cell of each."""
+    nodes, leaf = np.unique(codes, return_index=True)
+    place = np.full((len(nodes), local), -1)
+    for k in used:
+        group, where = workload.groups[k], workload.slices[k]
+        name = group.kept.get(along)
+        own = np.zeros_like(codes) if name is None else workload.levels[name][1]
+        if not (nested(own, codes) and nested(codes, own)):
+            continue
+        first, cell = members[tuple(sorted((d, level) for d, level in group.kept.items() if d != along))]
+        assert group.labels is not None
+        place[:, first : first + len(cell)] = position[where.start + group.labels[grid[leaf][:, cell]]]
+    return Level(nodes=len(nodes), parent=above[leaf], place=place)

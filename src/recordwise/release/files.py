@@ -1,0 +1,81 @@
+"""A release read back from its folder, for whoever post-processes it later. It must still be what was written."""
+
+import json
+from collections.abc import Mapping
+from dataclasses import replace
+from pathlib import Path
+from typing import Any
+
+import pyarrow as pa
+
+from recordwise.errors import SourceError
+from recordwise.ledger.chain import Head
+from recordwise.policy.policy import Policy
+from recordwise.release.page.kept import parts_of
+from recordwise.release.release import FORMAT, Release
+from recordwise.release.tables import PRIVATE, ReleasedTable, digest_of, marks, read_tables
+
+WRITTEN_ANEW = ("recordwise_release", "mark", "digest", "ledger", "flags", "accuracy", "page")
+"""What ``Release.to_json`` adds to the description by itself."""
+UNREADABLE = (OSError, ValueError, LookupError, TypeError, AttributeError, pa.ArrowException)
+
+
+def load_release(folder: str | Path) -> Release:
+    """The release a folder holds, as it was saved; refused where its tables or its policy were changed since."""
+    place = Path(folder)
+    try:
+        stated, policies = (json.loads((place / name).read_text()) for name in ("release.json", "policy.json"))
+        known, tables = stated["recordwise_release"] == FORMAT, read_tables(place)
+        release = _release(stated, policies, tables) if known else None
+        said = {"release.json": stated["mark"], "policy.json": policies["mark"], **marks(place, tables)}
+    except UNREADABLE:
+        raise SourceError(source=f"'{folder}'", problem="it is not the folder of a release, or is damaged") from None
+    if release is None:
+        raise SourceError(source=f"'{folder}'", problem="its format is of another version of recordwise")
+    if set(said.values()) != {release.mark}:
+        raise SourceError(
+            source=f"'{folder}'", problem=disagreement(said), advice="Take it from where it was saved first."
+        )
+    if "consistent" in release.description:
+        raise SourceError(
+            source=f"'{folder}'", problem="it was made consistent already", advice="Name the release as it was drawn."
+        )
+    if digest_of({table.name: table.data for table in release.tables}, release.policy) != release.digest:
+        raise SourceError(source=f"'{folder}'", problem="its tables or its policy are not those that were released")
+    if not release.parts:
+        return release
+    told = sum((part.policy for part in release.parts), Policy())
+    if told != release.policy:
+        raise SourceError(source=f"'{folder}'", problem="the parts it keeps for its page do not add up to its policy")
+    # Equal, and its terms come in the order of the plan again: the page tells them in that order.
+    return replace(release, policy=told)
+
+
+def disagreement(said: Mapping[str, str]) -> str:
+    """Which files call the release private, and which do not."""
+    private = [name for name, mark in said.items() if mark == PRIVATE]
+    other = [name for name, mark in said.items() if mark != PRIVATE]
+    return f"marked private: {', '.join(private) or 'no file'}; not marked private: {', '.join(other)}"
+
+
+def _release(stated: dict[str, Any], policies: dict[str, Any], tables: dict[str, pa.Table]) -> Release:
+    # The first folders kept nothing for the page.
+    page = stated.get("page")
+    return Release(
+        tables=tuple(_table(name, tables[name], list(stated["accuracy"][name])) for name in stated["accuracy"]),
+        policy=Policy.from_json(policies["tight"]),
+        paper_policy=Policy.from_json(policies["paper"]),
+        description={name: value for name, value in stated.items() if name not in WRITTEN_ANEW},
+        digest=str(stated["digest"]),
+        head=Head(length=int(stated["ledger"]["length"]), digest=str(stated["ledger"]["digest"])),
+        private=stated["mark"] == PRIVATE,
+        parts=() if page is None else parts_of(page),
+        labels={} if page is None else {str(name): str(word) for name, word in page["labels"].items()},
+    )
+
+
+def _table(name: str, data: pa.Table, variables: list[str]) -> ReleasedTable:
+    """Keys are the columns before the first variable."""
+    first = min((data.column_names.index(each) for each in variables), default=data.num_columns)
+    keys = tuple(data.column_names[:first])
+    return ReleasedTable(name=name, keys=keys, variables=tuple(variables), data=data.replace_schema_metadata(None))

@@ -1,0 +1,142 @@
+"""The loss of a record whose values might have been others, everything else about it known (T-VALUE).
+
+It is what the band on the page is made of: "cannot tell 4,800 from 5,200 employees". One formula, run in balls and as JavaScript.
+"""
+
+from collections import Counter
+from collections.abc import Callable, Mapping, Sequence
+from fractions import Fraction
+from typing import Any, TypeVar
+
+from flint import arb
+
+from recordwise.errors import GroupLossError
+from recordwise.exact.numbers import arb_float_upper, ball, constant_ball, float_upper, working_precision
+from recordwise.policy.atoms import Atom, Square
+from recordwise.policy.concave_atoms import (
+    Additive,
+    AdditiveTable,
+    GaussianTransform,
+    LaplaceTransform,
+    Transformed,
+    laplace_zcdp,
+)
+from recordwise.policy.conditions import EVERY, holds
+from recordwise.policy.evaluate.evaluator import BallEvaluator, Evaluator
+from recordwise.policy.evaluate.javascript import JAVASCRIPT, condition_js, js_number, js_text
+from recordwise.policy.evaluate.numpy import canonical_record
+from recordwise.policy.policy import Maximum
+from recordwise.release.page.parts import COUNT, SUM, Part
+
+T = TypeVar("T")
+PRECISION = 192
+BALLS = BallEvaluator()
+BAND_LOSS = 0.8869
+"""The largest loss, rounded down, at which the best test with one false alarm in 20 is right at most every second time."""
+
+
+def has_band(parts: Sequence[Part]) -> bool:
+    """Whether a change of value has a loss of its own: no cell is changed by it, no key was selected with a delta, and every
+    statistic is known to the formula."""
+    plain = all(part.stays and not part.policy.delta_terms for part in parts)
+    return bool(parts) and plain and not any(isinstance(atom, Maximum) for part in parts for _, atom in part.policy.rho)
+
+
+def change_upper(parts: Sequence[Part], record: Mapping[str, Any], other: Mapping[str, Any]) -> float:
+    """The loss of ``record`` in place of ``other``, equal to it but for the values of measures; rounded up (T-VALUE)."""
+    if not has_band(parts):
+        raise GroupLossError(reason="another value may mean another cell, or keys were selected privately")
+    with working_precision(PRECISION):
+        return arb_float_upper(sum((_part_ball(part, record, other) for part in parts), arb(0)))
+
+
+def _part_ball(part: Part, record: Mapping[str, Any], other: Mapping[str, Any]) -> arb:
+    if part.kind == COUNT:
+        return arb(0)
+    groups, old = canonical_record(part.policy.rho, record)
+    _, new = canonical_record(part.policy.rho, other)
+    x, y = ({name: ball(value) for name, value in amounts.items()} for amounts in (old, new))
+    terms = part.policy.rho.items()
+    return sum(
+        (ball(c) * changed(atom, part.kind, BALLS, x, y) for (where, atom), c in terms if holds(where, groups)), arb(0)
+    )
+
+
+def change_js(parts: Sequence[Part]) -> str:
+    """``(r, s) => loss`` as source that needs the helpers of a policy's JavaScript."""
+    times = Counter(
+        _term_js(part, condition_js(where) if where != EVERY else "", atom, coefficient)
+        for part in parts
+        if part.kind != COUNT
+        for (where, atom), coefficient in part.policy.rho.items()
+    )
+    return f"(r, s) => {' + '.join(f'{many} * {text}' if many > 1 else text for text, many in times.items()) or '0'}"
+
+
+def _term_js(part: Part, where: str, atom: Atom, coefficient: Fraction) -> str:
+    x, y = (
+        {m.name: f"amount({letter}, {js_text(m.name)}, {str(m.signed).lower()})" for m in atom.measures()}
+        for letter in "rs"
+    )
+    value = f"{js_number(float_upper(coefficient))} * {changed(atom, part.kind, JAVASCRIPT, x, y)}"
+    return f"({where} ? {value} : 0)" if where else value
+
+
+def changed(atom: Atom, kind: str, evaluator: Evaluator[T], x: dict[str, T], y: dict[str, T]) -> T:
+    """What one term of a statistic's policy becomes where values change from ``x`` to ``y``."""
+    if kind == SUM and not any(measure.signed for measure in atom.measures()):
+        if isinstance(atom, (Square, Additive, AdditiveTable)):
+            return atom.value(evaluator, {name: gap(evaluator, x[name], y[name]) for name in x})
+        if isinstance(atom, Transformed):
+            return _transformed(atom, evaluator, x[atom.measure.name], y[atom.measure.name])
+    four = evaluator.constant(arb(4))
+    return evaluator.multiply(four, evaluator.maximum(atom.value(evaluator, x), atom.value(evaluator, y)))
+
+
+def gap(evaluator: Evaluator[T], x: T, y: T) -> T:
+    """|x - y|."""
+    minus = evaluator.constant(arb(-1))
+    return evaluator.maximum(
+        evaluator.add(x, evaluator.multiply(minus, y)), evaluator.add(y, evaluator.multiply(minus, x))
+    )
+
+
+def _transformed(atom: Transformed, evaluator: Evaluator[T], x: T, y: T) -> T:
+    rise = gap(evaluator, atom.function.increase(evaluator, x), atom.function.increase(evaluator, y))
+    shift = evaluator.add(rise, evaluator.constant(constant_ball(atom.grid)))
+    apart = gap(evaluator, x, y)
+    if isinstance(atom, GaussianTransform):
+        return evaluator.if_positive(apart, evaluator.power(shift, Fraction(2)))
+    if isinstance(atom, LaplaceTransform):
+        epsilon = evaluator.divide(shift, evaluator.constant(constant_ball(atom.scale)))
+        return evaluator.if_positive(apart, laplace_zcdp(evaluator, epsilon, atom.grid / atom.scale))
+    raise TypeError(type(atom).__name__)
+
+
+def band(
+    parts: Sequence[Part], record: Mapping[str, Any], name: str, step: Fraction, most_steps: int
+) -> tuple[Fraction, Fraction]:
+    """A range of one measure around the record's own value, within 0 and its bound, that can be extended at neither end: its two
+    ends, and so any two values in it (T-VALUE), cannot be reliably told apart. It is widened on both sides alike, then on each."""
+    own = int(Fraction(str(record[name])) / step)
+
+    def hidden(low: int, high: int) -> bool:
+        return change_upper(parts, {**record, name: step * low}, {**record, name: step * high}) <= BAND_LOSS
+
+    alike = _furthest(lambda away: hidden(max(0, own - away), own + away), max(0, most_steps - own))
+    low, high = max(0, own - alike), own + alike
+    low -= _furthest(lambda away: hidden(low - away, high), low)
+    high += _furthest(lambda away: hidden(low, high + away), max(0, most_steps - high))
+    return step * low, step * high
+
+
+def _furthest(holds_at: Callable[[int], bool], most: int) -> int:
+    """The largest number up to ``most`` at which something holds that holds at 0 and, once it fails, never again."""
+    low, high = 0, most + 1
+    while high - low > 1:
+        middle = (low + high) // 2 if low else min(high - 1, max(1, high // 2**16))
+        if holds_at(middle):
+            low = middle
+        else:
+            high = middle
+    return low

@@ -1,0 +1,205 @@
+"""The picture of one measure: what a record of each size pays and, on the same axis, how large the noise of a total is."""
+
+import math
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass
+from typing import Any
+
+import numpy as np
+
+from recordwise.policy.measure import Measure
+from recordwise.policy.policy import Policy
+from recordwise.policy.render.html import Html, Line, LogAxis, element, path, size_text, spread
+from recordwise.release.page.example import losses_along
+from recordwise.release.page.parts import SUM, Part
+
+WIDTH, HEIGHT = 440, 458
+LEFT, RIGHT = 58, 424
+LOSSES = LogAxis(low=1e-3, high=1e4, start=206, end=26)
+NOISES = LogAxis(low=1e-3, high=10, start=408, end=270)
+POINTS = 61
+MOST_LINES = 5
+MOST_DIGITS = 10**9
+SAME = 0.01
+"""Curves this close, relatively, cannot be told apart."""
+LITTLE, MUCH = "next to nothing can be learned", "hardly any promise"
+EXACT, NOISY = "almost exact", "mostly noise"
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Figure:
+    """Sizes, the loss at each of them, and the noise of each sum as a share of the total."""
+
+    measure: Measure
+    label: str
+    sizes: tuple[float, ...]
+    losses: tuple[float, ...]
+    noises: tuple[Line, ...]
+
+    @property
+    def across(self) -> LogAxis:
+        return LogAxis(low=self.sizes[0], high=self.sizes[-1], start=LEFT, end=RIGHT)
+
+    def to_json(self) -> dict[str, Any]:
+        """What the script needs to follow the pointer and to draw the line anew."""
+        noises = [[line.name, [_brief(float(f"{y:.4g}")) for y in line.y]] for line in self.noises]
+        return {"name": self.measure.name, "sizes": [_brief(size) for size in self.sizes], "noises": noises}
+
+
+def _brief(value: float) -> float | int | None:
+    """Whole numbers without a point, for the room on the page; what is not finite is left out."""
+    if not math.isfinite(value):
+        return None
+    return int(value) if value == int(value) and abs(value) < MOST_DIGITS else value
+
+
+def figure_of(
+    policy: Policy,
+    parts: Sequence[Part],
+    measure: Measure,
+    label: str,
+    record: Mapping[str, Any],
+    sizes: tuple[float, ...],
+) -> Figure:
+    losses = tuple(losses_along(policy, record, measure.name, sizes))
+    return Figure(measure=measure, label=label, sizes=sizes, losses=losses, noises=noise_lines(parts, measure, sizes))
+
+
+def sizes_up_to(measure: Measure, reach: float) -> tuple[float, ...]:
+    """Where the charts of a measure are drawn."""
+    return tuple(spread(float(measure.step), reach, POINTS))
+
+
+def noise_lines(parts: Sequence[Part], measure: Measure, sizes: Sequence[float]) -> tuple[Line, ...]:
+    """One line for each sum of the measure; those that coincide share a line, and of many only the first are drawn."""
+    found: list[tuple[tuple[float, ...], dict[str, list[str]]]] = []
+    summed = [part for part in parts if part.kind == SUM and part.measure == measure.name]
+    for part in summed:
+        for ending, mechanism in extremes(part):
+            curve = _relative(mechanism, part, sizes)
+            same = (names for other, names in found if np.allclose(curve, other, rtol=SAME, atol=0.0, equal_nan=True))
+            names = next(same, None)
+            if names is None:
+                names = {}
+                found.append((curve, names))
+            names.setdefault(part.statistic + ending, []).append(part.table)
+    every = len({part.table for part in summed})
+    lines = [Line(name=_line_name(names, every), x=sizes, y=curve) for curve, names in found]
+    return tuple(line for line in lines if any(math.isfinite(y) for y in line.y))[:MOST_LINES]
+
+
+def _line_name(names: Mapping[str, Sequence[str]], every: int) -> str:
+    """What is on a line; which tables, where it is not all of them."""
+    told = []
+    for name, tables in names.items():
+        which = f" ({tables[0]})" if len(tables) == 1 else f" ({len(tables)} tables)"
+        told.append(name if len(tables) == every else name + which)
+    return ", ".join(told)
+
+
+def extremes(part: Part) -> tuple[tuple[str, Any], ...]:
+    """The mechanism; where groups have their own, those of the least and of the most noise."""
+    if len(part.mechanisms) < 2:
+        return tuple(("", mechanism) for mechanism in part.mechanisms)
+    ordered = sorted(part.mechanisms, key=lambda each: float(each.noise_sigma))
+    return ((", group with least noise", ordered[0]), (", group with most noise", ordered[-1]))
+
+
+def _relative(mechanism: Any, part: Part, sizes: Sequence[float]) -> tuple[float, ...]:
+    return tuple(float(y) for y in np.sqrt(variances(mechanism, part, sizes)) / np.asarray(sizes))
+
+
+def variances(mechanism: Any, part: Part, sizes: Sequence[float]) -> list[float]:
+    """The variance of the noise at totals of these sizes; infinite where there is none."""
+    totals = np.asarray(sizes)
+    given = np.stack([totals, np.zeros_like(totals)]) if getattr(mechanism, "signed", False) else totals
+    with np.errstate(all="ignore"):
+        found = np.broadcast_to(np.asarray(mechanism.variance(given, step=part.step), np.float64), totals.shape)
+    return [float(value) if math.isfinite(value) else math.inf for value in found]
+
+
+def draw(figure: Figure, number: int) -> Html:
+    """Both panels as SVG, told in a sentence to who cannot see them."""
+    return element(
+        "svg",
+        *_panel(figure.across, LOSSES, "Privacy loss ρ of one record", 7),
+        *_panel(figure.across, NOISES, "Noise of a total, as a share of it", 5, percent=True),
+        *_sizes(figure.across),
+        *_ends(),
+        element(
+            "text",
+            "size of a record (above) or of a total (below)",
+            x=(LEFT + RIGHT) / 2,
+            y=HEIGHT - 6,
+            class_="axis",
+            text_anchor="middle",
+        ),
+        _clipped(LOSSES, *_loss_marks(figure)),
+        _clipped(NOISES, *_noise_marks(figure)),
+        element("line", x1=0, x2=0, y1=LOSSES.end, y2=NOISES.start, class_="cursor", visibility="hidden"),
+        viewBox=f"0 0 {WIDTH} {HEIGHT}",
+        role="img",
+        aria_labelledby=f"told-{number}",
+    )
+
+
+def _loss_marks(figure: Figure) -> list[Html]:
+    return [
+        element("line", x1=LEFT, x2=RIGHT, y1=-9, y2=-9, class_="constant"),
+        element("path", d=path(figure.sizes, figure.losses, figure.across, LOSSES), class_="loss"),
+        element("circle", cx=-99, cy=0, r=5, class_="you"),
+    ]
+
+
+def _noise_marks(figure: Figure) -> list[Html]:
+    return [
+        element(
+            "path",
+            d=path(line.x, [y if math.isfinite(y) else 0 for y in line.y], figure.across, NOISES),
+            class_=f"noise n{place}",
+        )
+        for place, line in enumerate(figure.noises)
+    ]
+
+
+def _clipped(axis: LogAxis, *marks: Html) -> Html:
+    """A window: what leaves the axis is not drawn."""
+    top, height = axis.end - 6, axis.start - axis.end + 12
+    return element("svg", *marks, x=0, y=top, width=WIDTH, height=height, viewBox=f"0 {top} {WIDTH} {height}")
+
+
+def _panel(across: LogAxis, up: LogAxis, title: str, most: int, *, percent: bool = False) -> list[Html]:
+    heights = up.decades(most)
+    rules = [f"M{LEFT} {up.place(value):.1f}H{RIGHT}" for value in heights]
+    rules += [f"M{across.place(value):.1f} {up.start:g}V{up.end:g}" for value in across.decades(12)]
+    names = [
+        element(
+            "text",
+            f"{value * 100:,.4g} %" if percent else size_text(value),
+            x=LEFT - 6,
+            y=up.place(value) + 4,
+            text_anchor="end",
+        )
+        for value in heights
+    ]
+    heading = element("text", title, x=4, y=up.end - 11, class_="title")
+    return [heading, element("path", d="".join(rules), class_="grid"), *names]
+
+
+def _sizes(across: LogAxis) -> list[Html]:
+    found = []
+    for value in across.decades(5):
+        x = across.place(value)
+        anchor = "end" if x > RIGHT - 20 else "middle"
+        found.append(element("text", size_text(value), x=x, y=NOISES.start + 18, text_anchor=anchor))
+    return found
+
+
+def _ends() -> list[Html]:
+    """Both ends of each scale in words, where the lines are not."""
+    return [
+        element("text", f"▲ {MUCH}", x=LEFT + 6, y=LOSSES.end + 14, class_="end"),
+        element("text", f"{LITTLE} ▼", x=RIGHT - 4, y=LOSSES.start - 7, class_="end", text_anchor="end"),
+        element("text", f"{NOISY} ▲", x=RIGHT - 4, y=NOISES.end + 14, class_="end", text_anchor="end"),
+        element("text", f"▼ {EXACT}", x=LEFT + 6, y=NOISES.start - 7, class_="end"),
+    ]

@@ -1,0 +1,107 @@
+"""What a release was made of: each statistic of each table with its policy and its noise. Public facts of the plan only."""
+
+from collections.abc import Sequence
+from dataclasses import dataclass
+from fractions import Fraction
+from typing import Any
+
+from recordwise.plan.cost import policy_measure, possible_mechanisms, statistic_policy
+from recordwise.plan.fields import Case
+from recordwise.plan.plan import Plan, PlannedTable
+from recordwise.plan.predicates import condition, leaves, operand_name
+from recordwise.plan.query import Drawable
+from recordwise.plan.statistics import Count, CountDistinct, Sum
+from recordwise.policy.policy import Policy
+
+NOISES = {
+    "Gaussian": "Gaussian noise",
+    "UnitSplit": "Gaussian noise, its size set by splitting large records",
+    "Clamped": "Gaussian noise, large records cut down",
+    "GeneralizedGaussian": "noise with heavy tails",
+    "Polylog": "noise with very heavy tails",
+    "Additive": "noise of a law of its own",
+    "RootTransform": "noise on the scale of a root",
+    "LogTransform": "noise on the scale of a logarithm",
+    "Transform": "noise on a scale of its own",
+    "TreeQuantile": "Gaussian noise on counts along a public grid",
+}
+COUNT, SUM, OTHER = "count", "sum", "other"
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Part:
+    """One statistic of one table, or the selection of a table's keys."""
+
+    table: str
+    statistic: str
+    kind: str
+    """``count``: the record changes it by 1 or not at all; ``sum``: by its value; ``other``: no such rule is used."""
+    noise: str
+    """In words."""
+    policy: Policy
+    measure: str | None = None
+    step: Fraction = Fraction(1)
+    mechanisms: tuple[Any, ...] = ()
+    """Those that serve its cells, or what was kept of them: their variance tells how large the noise is at a total."""
+    stays: bool = True
+    """Whether a record keeps its cell whatever its measures are."""
+    cut_down: bool = False
+    """Whether large records were counted in part only."""
+
+
+def plan_parts(plan: Plan, names: Sequence[str]) -> tuple[Part, ...]:
+    """The parts of a plan, table by table; ``names`` are those of its tables, in order."""
+    found = []
+    for table, name in zip(plan.tables(), names, strict=True):
+        stays = not _looks_at_measures(plan, table)
+        selection = plan.selection(table)
+        if selection is not None:
+            told = "Gaussian noise on the number that decides whether a cell is listed"
+            policy = _within(selection.policy(plan.schema), table)
+            found.append(
+                Part(table=name, statistic=selection.alias, kind=OTHER, noise=told, policy=policy, stays=stays)
+            )
+        for statistic in plan.queries[table.query].draws():
+            found.append(_part(plan, table, name, statistic, stays=stays))
+    return tuple(found)
+
+
+def external_part(name: str, policy: Policy) -> Part:
+    """A mechanism from elsewhere on split rows."""
+    return Part(table=name, statistic=name, kind=OTHER, noise="a mechanism from elsewhere", policy=policy)
+
+
+def _part(plan: Plan, table: PlannedTable, name: str, statistic: Drawable, *, stays: bool) -> Part:
+    measure = getattr(statistic, "measure", None)
+    served = possible_mechanisms(plan, table, statistic)
+    kind = SUM if isinstance(statistic, Sum) else COUNT if isinstance(statistic, (Count, CountDistinct)) else OTHER
+    return Part(
+        table=name,
+        statistic=statistic.alias,
+        kind=kind,
+        noise=NOISES.get(type(statistic.mechanism).__name__, "noise of a mechanism of the user"),
+        policy=_within(statistic_policy(statistic, table.shape, plan.schema, tight=True), table),
+        measure=measure,
+        step=policy_measure(measure, plan.schema).step if measure else Fraction(1),
+        mechanisms=served,
+        stays=stays,
+        cut_down=any(getattr(mechanism, "to", None) is not None for mechanism in served),
+    )
+
+
+def _within(policy: Policy, table: PlannedTable) -> Policy:
+    return policy if table.condition is None else policy.where(condition(table.condition))
+
+
+def _looks_at_measures(plan: Plan, table: PlannedTable) -> bool:
+    """Whether a condition or a group of the table depends on a measure, so that another value may mean another cell."""
+    measures = set(plan.schema.measure_names())
+    predicates = [] if table.condition is None else [table.condition]
+    names: set[str] = set()
+    for group in table.shape.groups:
+        if isinstance(group.expression, Case):
+            predicates += [test for test, _ in group.expression.branches]
+        else:
+            names.add(operand_name(group.expression))
+    names |= {operand_name(leaf.operand) for predicate in predicates for leaf in leaves(predicate)}
+    return bool(measures & names)

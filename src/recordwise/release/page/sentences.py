@@ -1,0 +1,108 @@
+"""What the page says about a record. The words are here once: Python fills them for the first view, the script for every other."""
+
+import math
+from collections.abc import Sequence
+from dataclasses import dataclass
+
+from recordwise.policy.meaning import power_zcdp
+
+FALSE_ALARM = 0.05
+DELTA = 1e-5
+SENTENCES = {
+    "nothing": "Nothing in these tables depends on you: your privacy loss is 0.",
+    "no promise": "These tables promise nothing to a record of this group.",
+    "odds": "These tables move the odds of any guess about you by a factor of {mean} at most, on average",
+    "but": ", but for a chance of {own} that a cell is listed only because of you",
+    "great odds": (
+        "These tables could move the odds of a guess about you by a factor of {mean}: that you are in them is hardly a secret"
+    ),
+    "no limit": "That you are in these tables is no secret: they put no practical limit to the odds of a guess about you",
+    "band": "nobody can reliably tell {bands} by them",
+    "one band": "{low} from {high} {label}",
+    "open band": "{low} from any larger number of {label}",
+    "exactly": "no promise hides your exact number of {label}",
+    "tail": "The odds move by more than a factor of {tail} in at most one case of twenty, whatever somebody believed before.",
+    "selected": "With a chance of at most {own} a cell is listed only because of you, and nothing is promised then.",
+    "no band": "How well your size is hidden cannot be told by a simple band here: {reason}.",
+    "test": (
+        "Somebody who must decide whether your record is in the data, and accepts to be wrong 5% of the time when it is not, finds "
+        "out that it is with a chance of at most {power} (without the publication: 5%)."
+    ),
+    "reliably": (
+        "“Reliably” means: somebody who knows everything else about you and every other record, and hesitates between two "
+        "numbers of that range, accepting to be wrong 5% of the time, is right at most every second time."
+    ),
+}
+GREAT = 14.0
+"""Log-odds from which a factor is told by its power of ten."""
+LIMITLESS = 100.0
+"""Losses from which a factor would be a number without meaning."""
+RAISED = str.maketrans("0123456789", "⁰¹²³⁴⁵⁶⁷⁸⁹")
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Band:
+    """The values of a measure that cannot be told from the record's own, as text; ``high`` None: any larger number."""
+
+    label: str
+    low: str
+    high: str | None
+
+
+def lead(rho: float, bands: Sequence[Band], own: float = 0.0) -> str:
+    """The first sentence: odds and bands; ``own`` is the delta of the record."""
+    if rho == 0:
+        return SENTENCES["nothing"]
+    if math.isinf(rho):
+        return SENTENCES["no promise"]
+    odds = SENTENCES["no limit" if rho > LIMITLESS else "great odds" if rho > GREAT else "odds"].format(
+        mean=factor(rho)
+    )
+    odds += SENTENCES["but"].format(own=chance_text(own)) if own else ""
+    hidden = [_told(band) for band in bands if band.low != band.high]
+    exact = [SENTENCES["exactly"].format(label=band.label) for band in bands if band.low == band.high]
+    clauses = ([SENTENCES["band"].format(bands=listed(hidden))] if hidden else []) + exact
+    return "; ".join([odds, *clauses]) + "."
+
+
+def listed(clauses: Sequence[str]) -> str:
+    """a, b or c."""
+    return " or ".join([*([", ".join(clauses[:-1])] if clauses[:-1] else []), clauses[-1]])
+
+
+def _told(band: Band) -> str:
+    if band.high is None:
+        return SENTENCES["open band"].format(low=band.low, label=band.label)
+    return SENTENCES["one band"].format(low=band.low, high=band.high, label=band.label)
+
+
+def details(rho: float, own: float) -> list[str]:
+    """The sentences below it."""
+    told = [SENTENCES["test"].format(power=f"{power(rho, own):.1%}")]
+    if own:
+        told.append(SENTENCES["selected"].format(own=chance_text(own)))
+    if 0 < rho <= LIMITLESS:
+        told.append(SENTENCES["tail"].format(tail=factor(rho + 2 * math.sqrt(rho * math.log(20)))))
+    return told
+
+
+def power(rho: float, own: float) -> float:
+    """The power of the best test; with a chance of ``own`` nothing is promised, outside of that the zCDP bound holds."""
+    inside = FALSE_ALARM / (1 - own) if own < 1 else 1.0
+    return 1.0 if inside >= 1 else min(1.0, own + (1 - own) * power_zcdp(rho, inside))
+
+
+def chance_text(chance: float) -> str:
+    """A chance to three digits, small ones by their power of ten."""
+    if chance >= 1e-4:
+        return f"{chance:.3g}"
+    digits, _, power = f"{chance:.2e}".partition("e")
+    return f"{float(digits):g} × 10⁻{str(-int(power)).translate(RAISED)}"
+
+
+def factor(log_odds: float) -> str:
+    """e to the log-odds, in words a person can weigh."""
+    if log_odds > GREAT:
+        return "10" + f"{log_odds / math.log(10):.0f}".translate(RAISED)
+    value = math.exp(log_odds)
+    return f"{value:.2f}" if value < 100 else f"{value:,.0f}"

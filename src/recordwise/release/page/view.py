@@ -1,0 +1,141 @@
+"""Everything the page shows, worked out once from a release. It holds only what the other files of the release hold."""
+
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass
+from fractions import Fraction
+from typing import Any, Protocol
+
+from recordwise.policy.measure import Measure
+from recordwise.policy.policy import Policy
+from recordwise.policy.render.html import LogAxis
+from recordwise.release.page.change import BAND_LOSS, has_band
+from recordwise.release.page.example import reach_of, start_record
+from recordwise.release.page.fields import Field, fields_of
+from recordwise.release.page.figure import LEFT, LOSSES, NOISES, RIGHT, Figure, figure_of, sizes_up_to
+from recordwise.release.page.parts import Part
+from recordwise.release.page.sentences import DELTA, SENTENCES
+from recordwise.release.page.tables import ROOM, table_json
+from recordwise.release.tables import PRIVATE, ReleasedTable
+
+
+class Published(Protocol):
+    """What a release is to its page."""
+
+    @property
+    def tables(self) -> tuple[ReleasedTable, ...]: ...
+    @property
+    def policy(self) -> Policy: ...
+    @property
+    def parts(self) -> tuple[Part, ...]: ...
+    @property
+    def digest(self) -> str: ...
+    @property
+    def head(self) -> Any: ...
+    @property
+    def mark(self) -> str: ...
+    def to_json(self) -> dict[str, Any]: ...
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class View:
+    """Everything the page shows, worked out once."""
+
+    release: Published
+    description: dict[str, Any]
+    fields: tuple[Field, ...]
+    start: dict[str, Any]
+    figures: tuple[Figure, ...]
+    tables: tuple[dict[str, Any], ...]
+    files: Mapping[str, str]
+    budget: Policy | None
+    labels: Mapping[str, str]
+
+
+def view_of(release: Published, files: Mapping[str, str], labels: Mapping[str, str]) -> View:
+    description = release.to_json()
+    declared = description.get("schema", {}).get("columns", ())
+    missing = {column["name"] for column in declared if column["null"] == "category"}
+    fields = fields_of(release.policy, labels, missing)
+    start = start_record(release.policy, fields)
+    room = ROOM // max(1, len(release.tables))
+    budget = description.get("budget")
+    return View(
+        release=release,
+        description=description,
+        fields=fields,
+        start=start,
+        figures=_figures(release, description, start, labels),
+        tables=tuple(table_json(table, room, labels) for table in release.tables),
+        files=files,
+        budget=None if budget is None else Policy.from_json(budget),
+        labels=labels,
+    )
+
+
+def _figures(
+    release: Published, description: dict[str, Any], start: dict[str, Any], labels: Mapping[str, str]
+) -> tuple[Figure, ...]:
+    found = []
+    for measure in release.policy.measures():
+        label = labels.get(measure.name, measure.name)
+        sizes = sizes_up_to(measure, _reach(release.policy, description, measure, start))
+        found.append(figure_of(release.policy, release.parts, measure, label, start, sizes))
+    return tuple(found)
+
+
+def _reach(policy: Policy, description: dict[str, Any], measure: Measure, start: dict[str, Any]) -> float:
+    return reach_of(policy, measure, start, bound_of(description, measure.name))
+
+
+def sizes_of(release: Published) -> dict[str, tuple[float, ...]]:
+    """Where the charts of each measure are drawn, whatever words they have."""
+    policy, description = release.policy, release.to_json()
+    start = start_record(policy, fields_of(policy, {}))
+    return {
+        measure.name: sizes_up_to(measure, _reach(policy, description, measure, start)) for measure in policy.measures()
+    }
+
+
+def bound_of(description: dict[str, Any], name: str) -> float:
+    """The public bound of a measure, in its own unit."""
+    for measure in description.get("schema", {}).get("measures", ()):
+        if measure["name"] == name:
+            return float(Fraction(measure["bound"]))
+    return 2.0**53
+
+
+def payload(view: View) -> dict[str, Any]:
+    """What the script knows beside the formulas."""
+    release = view.release
+    bounds = {figure.measure.name: bound_of(view.description, figure.measure.name) for figure in view.figures}
+    return {
+        "fields": [field.to_json() | {"bound": bounds.get(field.name)} for field in view.fields],
+        "start": view.start,
+        "figures": [figure.to_json() for figure in view.figures],
+        "axes": {"left": LEFT, "right": RIGHT, "loss": _ends(LOSSES), "noise": _ends(NOISES)},
+        "tables": list(view.tables),
+        "level": view.description.get("interval_level", 0.95),
+        "sentences": SENTENCES,
+        "delta": DELTA,
+        "bandLoss": BAND_LOSS,
+        "whyNoBand": why_no_band(release.parts),
+        "hasDelta": bool(release.policy.delta_terms),
+        "mark": None if release.mark == PRIVATE else release.mark,
+    }
+
+
+def _ends(axis: LogAxis) -> list[float]:
+    return [axis.low, axis.high, axis.start, axis.end]
+
+
+def why_no_band(parts: Sequence[Part]) -> str | None:
+    """Why the page cannot say which sizes are indistinguishable, where it cannot."""
+    if has_band(parts):
+        return None
+    if not parts:
+        return "this release was saved without the parts it was made of"
+    if any(part.policy.delta_terms for part in parts):
+        return "which cells are listed was itself decided from the data"
+    if not all(part.stays for part in parts):
+        return "the tables sort records by size, so that another size may mean another cell"
+    return "a part of the loss is known for whole records only"

@@ -1,0 +1,71 @@
+"""An interval for the ratio of two independent noisy answers, in every cell (T-RATIO, docs/theory/averages.md)."""
+
+from dataclasses import dataclass
+from fractions import Fraction
+from statistics import NormalDist
+
+import numpy as np
+
+from recordwise.exact.arithmetic import FloatArray
+
+STEEPEST = 0.25
+"""Fieller's set is used where (reach/value)**2 of the denominator is below this."""
+ROUNDINGS = 2.0**-46
+"""Relative slack for the roundings of a ratio's ends."""
+DIGITS = 3
+"""Ends keep so many digits below the first digit of the interval's width."""
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Side:
+    """A numerator or denominator, cell by cell."""
+
+    value: FloatArray
+    """Unbiased."""
+    low: FloatArray
+    high: FloatArray
+    """Holds the exact total with (1 + level)/2, ``level`` being that of the ratio."""
+    reach: FloatArray
+    """``gaussian_reach`` where Gaussian noise was added on the total's own scale, NaN elsewhere."""
+
+
+def gaussian_reach(sigma: Fraction, step: Fraction, *, level: float) -> float:
+    """What Gaussian noise on a lattice stays within with ``level``, alone or mixed with another such noise (T-RATIO)."""
+    return NormalDist().inv_cdf((1 + level) / 2) * float(sigma) + float(step) / 2
+
+
+def ratio_interval(top: Side, bottom: Side, *, least: float) -> tuple[FloatArray, FloatArray]:
+    """Ends that hold the exact ratio with at least the level, given that the exact denominator is at least ``least``, its step."""
+    with np.errstate(divide="ignore", invalid="ignore", over="ignore"):
+        steepness = (bottom.reach / bottom.value) ** 2
+        narrow = (bottom.value > 0) & (steepness < STEEPEST) & ~np.isnan(top.reach)
+        fieller, corners = _fieller(top, bottom, steepness), _corners(top, bottom, least)
+        low, high = (np.where(narrow, one, other) for one, other in zip(fieller, corners))
+        return _rounded(low, high)
+
+
+def _fieller(top: Side, bottom: Side, steepness: FloatArray) -> tuple[FloatArray, FloatArray]:
+    """The r with (N - r D)**2 <= reach(N)**2 + r**2 reach(D)**2: the roots of a quadratic, divided by D**2."""
+    ratio, own = top.value / bottom.value, top.reach / bottom.value
+    half = np.sqrt(own**2 * (1 - steepness) + steepness * ratio**2)
+    slack = ROUNDINGS * (np.abs(ratio) + half)
+    return (ratio - half - slack) / (1 - steepness), (ratio + half + slack) / (1 - steepness)
+
+
+def _corners(top: Side, bottom: Side, least: float) -> tuple[FloatArray, FloatArray]:
+    """Both intervals hold: the extreme quotients of their ends."""
+    smallest, largest = np.maximum(bottom.low, least), np.maximum(bottom.high, least)
+    low = top.low / np.where(top.low >= 0, largest, smallest)
+    high = top.high / np.where(top.high >= 0, smallest, largest)
+    return low - ROUNDINGS * np.abs(low), high + ROUNDINGS * np.abs(high)
+
+
+def _rounded(low: FloatArray, high: FloatArray) -> tuple[FloatArray, FloatArray]:
+    """Outward, to digits that mean something: at most a hundredth of the width wider at either end."""
+    places = DIGITS - 1 - np.floor(np.log10(high - low))
+    # Powers of ten with a whole exponent up to 22 are exact floats, so that the shortest decimals come out.
+    fine = np.where(np.isfinite(places), np.clip(places, -22, 22), 0)
+    up, down = 10.0 ** np.maximum(fine, 0), 10.0 ** np.maximum(-fine, 0)
+    lower, upper = np.floor(low * up / down) / up * down, np.ceil(high * up / down) / up * down
+    sure = np.isfinite(lower) & np.isfinite(upper) & (lower <= low) & (upper >= high) & (fine == places)
+    return np.where(sure, lower, low), np.where(sure, upper, high)

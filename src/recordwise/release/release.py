@@ -1,0 +1,172 @@
+"""The result of a run: published tables with their accuracy, the policy, and the files they are saved as."""
+
+import json
+from collections.abc import Mapping, Sequence
+from concurrent.futures import ThreadPoolExecutor
+from dataclasses import dataclass, field
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+import pyarrow as pa
+
+from recordwise.errors import ParameterError
+from recordwise.ledger.chain import Head
+from recordwise.policy.policy import Policy
+from recordwise.policy.render.html import Html, element
+from recordwise.release.page.kept import page_json
+from recordwise.release.page.page import page_html
+from recordwise.release.page.parts import Part
+from recordwise.release.page.preview import table_preview
+from recordwise.release.staging import new_folder
+from recordwise.release.tables import NOT_PRIVATE, PRIVATE, ReleasedTable, write_csv, write_parquet
+
+FORMAT = 1
+
+
+@dataclass(frozen=True, slots=True, kw_only=True, repr=False, eq=False)
+class Release:
+    """Published tables. Everything in it is public; what it cost is in ``policy``."""
+
+    tables: tuple[ReleasedTable, ...]
+    policy: Policy
+    """The tight policy, which the ledger was charged."""
+    paper_policy: Policy
+    """The same mechanisms, bounded as in the papers."""
+    description: dict[str, Any]
+    """Plan, mechanisms, parameters, versions and budget, as saved in release.json."""
+    digest: str
+    """The fingerprint of tables and policy, which the ledger holds too."""
+    head: Head
+    """The end of the ledger's chain when the release was booked."""
+    private: bool
+    """False where a seeded generator drew the noise."""
+    parts: tuple[Part, ...] = ()
+    """Each statistic of each table with its own policy and noise, for the page."""
+    labels: Mapping[str, str] = field(default_factory=dict)
+    """The words of the page this release was read back from."""
+
+    @property
+    def table(self) -> pa.Table:
+        """The only table, as Arrow; with several, use ``tables``."""
+        if len(self.tables) != 1:
+            names = ", ".join(table.name for table in self.tables)
+            raise ParameterError(
+                parameter="table", problem=f"is one of several here: {names}", advice="Use release[name]."
+            )
+        return self.tables[0].data
+
+    def __getitem__(self, name: str) -> pa.Table:
+        for table in self.tables:
+            if table.name == name:
+                return table.data
+        raise ParameterError(parameter="name", problem=f"is not a table of this release: {name!r}")
+
+    def to_pandas(self, name: str | None = None) -> Any:
+        """A pandas frame."""
+        return (self.table if name is None else self[name]).to_pandas()
+
+    def to_polars(self, name: str | None = None) -> Any:
+        """A Polars frame."""
+        import polars
+
+        return polars.from_arrow(self.table if name is None else self[name])
+
+    def consistent(
+        self,
+        *,
+        method: str = "nnls",
+        priority: Sequence[str] | None = None,
+        complete: bool = False,
+        zero_counts: bool = False,
+        at_most: Mapping[str, str] | None = None,
+    ) -> "Release":
+        """The same release with a column ``NAME_fit`` beside every count and sum: not negative (but for ``"ols"``), and adding up.
+
+        The noisy answers stay, and nothing is spent. ``method`` is ``"nnls"``, ``"ols"``, ``"max_fit"``, ``"sequential"`` (tables
+        in order of ``priority``) or ``"reweighted"``. A coarser cell may exceed the sum of its published finer ones unless the keys
+        are ``complete``. ``zero_counts=True``: sums are 0 where the fitted count is. ``at_most={"payqtr1": "payann"}``: the first
+        never exceeds the second; columns of the tables, or measures that are summed once, in every query that has both, or
+        with ``"q2:payqtr1"`` in the second query alone. release.json tells the residuals each fit reached.
+        """
+        from recordwise.release.consistent import consistent
+
+        return consistent(
+            self, method=method, priority=priority, complete=complete, zero_counts=zero_counts, at_most=at_most
+        )
+
+    @property
+    def mark(self) -> str:
+        """What every file says about itself."""
+        return PRIVATE if self.private else NOT_PRIVATE
+
+    def save(self, folder: str | Path, *, csv: bool = True, labels: Mapping[str, str] | None = None) -> Path:
+        """Write everything into a new folder, all or nothing.
+
+        ``labels`` are the words report.html asks an establishment in: ``{"emp": "employees", "naics=21": "Mining"}``; without them
+        those of the folder the release was read from.
+        """
+        words = self.labels if labels is None else labels
+        with new_folder(folder) as staging:
+            with ThreadPoolExecutor() as pool:
+                kinds = (write_parquet, write_csv) if csv else (write_parquet,)
+                jobs = [pool.submit(write, table, staging, mark=self.mark) for table in self.tables for write in kinds]
+            for job in jobs:
+                job.result()
+            policies = {"mark": self.mark, "tight": self.policy.to_json(), "paper": self.paper_policy.to_json()}
+            write_json(policies, staging / "policy.json")
+            write_json(self.to_json() | {"page": page_json(self, words)}, staging / "release.json")
+            page = page_html(self, files=self._files(csv=csv), labels=words)
+            (staging / "report.html").write_text(page, encoding="utf-8")
+        return Path(folder)
+
+    def _files(self, *, csv: bool) -> dict[str, str]:
+        """The files the page stands beside, and what they are."""
+        found: dict[str, str] = {}
+        for table in self.tables:
+            found |= {f"{table.name}.csv": "the whole table, as text"} if csv else {}
+            found[f"{table.name}.parquet"] = "the whole table, with its types"
+        found["policy.json"] = "the privacy loss of every possible record, for the command recordwise loss"
+        found["release.json"] = "plan, mechanisms, budget and versions"
+        return found
+
+    def to_json(self) -> dict[str, Any]:
+        """What release.json says, and the page: no row count, no number of non-empty cells, nothing from exact totals."""
+        return {
+            "recordwise_release": FORMAT,
+            "mark": self.mark,
+            "digest": self.digest,
+            "ledger": {"length": self.head.length, "digest": self.head.digest},
+            **self.description,
+            "flags": {table.name: table.flags() for table in self.tables},
+            "accuracy": {table.name: accuracy(table) for table in self.tables},
+        }
+
+    def __repr__(self) -> str:
+        return f"<Release of {', '.join(table.name for table in self.tables)}: {self.mark}>"
+
+    def _repr_html_(self) -> str:
+        heading = element("p", element("b", f"recordwise release ({self.mark})"))
+        return element("div", heading, *map(table_preview, self.tables), Html(self.policy._repr_html_()))
+
+
+def accuracy(table: ReleasedTable) -> dict[str, dict[str, float | None]]:
+    """How accurate each variable is, from the noise laws and the released values alone; null where it is not finite."""
+    found = {}
+    for name in table.variables:
+        sd, cv = (table.data.column(f"{name}{end}").drop_null().to_numpy() for end in ("_sd", "_cv"))
+        found[name] = {
+            "median_sd": _finite(np.median(sd)) if len(sd) else None,
+            "median_cv": _finite(np.median(cv)) if len(cv) else None,
+            "share_cv_below_0.1": float(np.mean(cv < 0.1)) if len(cv) else None,
+        }
+    return found
+
+
+def _finite(value: Any) -> float | None:
+    return float(value) if np.isfinite(value) else None
+
+
+def write_json(content: dict[str, Any], path: Path) -> None:
+    """JSON that every reader takes: no NaN, no infinity."""
+    path.write_text(json.dumps(content, indent=1, allow_nan=False) + "\n", encoding="utf-8")

@@ -1,0 +1,161 @@
+"""Checking the books: the chain, the sums, the budget, and the folders that say what they saw."""
+
+import json
+from collections.abc import Sequence
+from pathlib import Path
+from typing import Any
+
+import pyarrow as pa
+
+from recordwise.errors import RecordwiseError
+from recordwise.ledger.chain import Event
+from recordwise.ledger.ledger import Ledger, within
+from recordwise.policy.policy import Policy
+from recordwise.release.tables import FITTED, digest_of, marks, read_tables, same_in_csv
+
+KINDS = ("opened", "looked", "charged", "released", "failed")
+UNREADABLE = (OSError, ValueError, KeyError, TypeError, AttributeError, RecordwiseError)
+"""What a damaged or foreign file can lead to; all of it means the same."""
+
+
+def verify(path: str | Path, *, against: Sequence[str | Path] = ()) -> list[str]:
+    """Every problem found; an empty list means the books, and the release folders given, are in order."""
+    try:
+        ledger = Ledger.existing(path)
+        problems = ledger.problems()
+        events = [] if problems else ledger.history()
+        ledger.close()
+    except RecordwiseError as error:
+        return [str(error)]
+    if problems:
+        return problems
+    problems = wrong_order(events) + wrong_terms(events) + wrong_sums(events, ledger.budget)
+    for folder in against:
+        problems += [f"{folder}: {problem}" for problem in folder_problems(Path(folder), events)]
+    return problems
+
+
+def wrong_order(events: list[Event]) -> list[str]:
+    """The books begin with their terms; every release or failure closes one earlier charge that was still open."""
+    problems, waiting = [], set()
+    for event in events:
+        if event.kind not in KINDS or (event.sequence == 1 and event.kind != "opened"):
+            problems.append(f"event {event.sequence} should not be there ({event.kind})")
+        elif event.kind == "charged":
+            waiting.add(event.sequence)
+        elif event.kind in ("released", "failed"):
+            if event.body.get("charge") not in waiting:
+                problems.append(f"event {event.sequence} closes a charge that is not open")
+            waiting.discard(event.body.get("charge"))
+    return problems
+
+
+def wrong_terms(events: list[Event]) -> list[str]:
+    """From the first charge on dataset and budget stay, and the schema only grows; a charge is stated in it."""
+    problems: list[str] = []
+    known: dict[str, Any] = {}
+    charged = False
+    for event in events:
+        if event.kind == "opened" and charged and not _continues(known, event.body):
+            problems.append(f"event {event.sequence} changes the terms of what was charged before")
+        elif event.kind == "opened":
+            known = event.body
+        elif event.kind == "charged" and not within(event.body.get("schema"), known.get("schema")):
+            problems.append(f"event {event.sequence} is stated in another schema than the terms")
+        charged |= event.kind == "charged"
+    return problems
+
+
+def _continues(known: dict[str, Any], terms: dict[str, Any]) -> bool:
+    return {**terms, "schema": None} == {**known, "schema": None} and within(known.get("schema"), terms.get("schema"))
+
+
+def terms_at(events: list[Event], sequence: int) -> dict[str, Any]:
+    """The terms in force at an event."""
+    return [event.body for event in events[:sequence] if event.kind == "opened"][-1]
+
+
+def wrong_sums(events: list[Event], budget: Policy | None) -> list[str]:
+    """Each charge states the sum so far, and the last sum is within the budget for every possible record."""
+    problems: list[str] = []
+    spent = Policy()
+    for event in events:
+        if event.kind != "charged":
+            continue
+        try:
+            spent = spent + Policy.from_json(event.body["policy"])
+            if Policy.from_json(event.body["spent"]) != spent:
+                problems.append(f"event {event.sequence} states another sum than its charges add up to")
+        except (RecordwiseError, KeyError):
+            return [*problems, f"event {event.sequence} holds a policy that cannot be read"]
+    if budget is not None and not budget.dominates(spent, seconds=60.0):
+        problems.append("the charges exceed the budget")
+    return problems
+
+
+def folder_problems(folder: Path, events: list[Event]) -> list[str]:
+    """What a folder says against what the books say, and against its own files."""
+    try:
+        release, policies = (json.loads((folder / name).read_text()) for name in ("release.json", "policy.json"))
+        length, digest = int(release["ledger"]["length"]), str(release["ledger"]["digest"])
+    except UNREADABLE:
+        return ["release.json or policy.json cannot be read or names no ledger"]
+    if length > len(events):
+        return [f"was released when the ledger had {length} events; it has {len(events)} now, so some were removed"]
+    if length < 1 or events[length - 1].digest != digest:
+        return [f"saw another event {length} than the ledger holds, so the ledger was replaced or rolled back"]
+    booked = events[length - 1]
+    if booked.kind != "released":
+        return [f"names event {length}, which is no release"]
+    try:
+        return _wrong_words(release, policies, booked, events) + _wrong_tables(folder, release, policies, booked)
+    except UNREADABLE:
+        return ["its files cannot be read"]
+
+
+def _wrong_words(release: dict[str, Any], policies: dict[str, Any], booked: Event, events: list[Event]) -> list[str]:
+    """What release.json and policy.json repeat from the books must be the same there."""
+    opened, charged = terms_at(events, booked.body["charge"]), events[booked.body["charge"] - 1].body
+    pairs = {
+        "release.json states another digest": (release["digest"], booked.body["digest"]),
+        "release.json bears another mark": (release["mark"], booked.body["mark"]),
+        "policy.json bears another mark": (policies["mark"], booked.body["mark"]),
+        "policy.json states another policy": (policies["tight"], charged["policy"]),
+        "release.json describes another plan": (release["plan"], charged["details"]),
+        # Books of earlier versions state the schema once, not with each charge.
+        "release.json names another schema": (release["schema"], charged.get("schema", opened["schema"])),
+        **{f"release.json names another {each}": (release[each], opened[each]) for each in ("dataset", "budget")},
+    }
+    return [f"{problem} than the ledger" for problem, (found, known) in pairs.items() if found != known]
+
+
+def _wrong_tables(folder: Path, release: dict[str, Any], policies: dict[str, Any], booked: Event) -> list[str]:
+    """The fingerprint of the tables as they are on disk, and the CSV files beside them."""
+    tables = read_tables(folder)
+    problems = []
+    drawn = {name: without_fits(table) for name, table in tables.items()} if "consistent" in release else tables
+    policy = Policy.from_json(policies["tight"])
+    if digest_of(drawn, policy) != booked.body["digest"]:
+        problems.append("its tables are not those that were released")
+    elif "consistent" in release and digest_of(tables, policy) != release["consistent"]["digest"]:
+        problems.append("its fitted columns are not those release.json was written with")
+    wrong = [name for name, mark in marks(folder, tables).items() if mark != booked.body["mark"]]
+    problems += [f"{name} bears another mark than the ledger" for name in wrong]
+    for path in sorted(folder.glob("*.csv")):
+        if not _faithful(path, tables):
+            problems.append(f"{path.name} differs from the Parquet file beside it")
+    return problems
+
+
+def without_fits(table: pa.Table) -> pa.Table:
+    """The columns that were drawn and booked; fitted ones are made of them afterwards and are no evidence of anything."""
+    names = set(table.column_names)
+    fits = [name for name in table.column_names if name.endswith(FITTED) and name.removesuffix(FITTED) in names]
+    return table.drop_columns(fits)
+
+
+def _faithful(path: Path, tables: dict[str, pa.Table]) -> bool:
+    try:
+        return path.stem in tables and same_in_csv(tables[path.stem], path)
+    except UNREADABLE:
+        return False

@@ -1,0 +1,7 @@
+"""Synthetic establishments for the demo, the tests and the benchmarks, calibrated by a few public figures."""
+
+from recordwise.synthetic.county_tables import CountyTable
+from recordwise.synthetic.figures import public_keys
+from recordwise.synthetic.synthetic import batches, establishments, write_establishments
+
+__all__ = ["CountyTable", "batches", "establishments", "public_keys", "write_establishments"]

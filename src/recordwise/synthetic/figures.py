@@ -1,0 +1,95 @@
+"""The calibration figures, and the county x industry cells made of them."""
+
+import csv
+from dataclasses import dataclass
+from functools import cache
+from pathlib import Path
+
+import numpy as np
+import pyarrow as pa
+
+from recordwise.exact.arithmetic import FloatArray
+from recordwise.synthetic.uniforms import uniforms
+
+FIGURES = Path(__file__).parent / "figures"
+CELLS = 350_000
+SMALLEST_COUNTY = 3
+"""Industries that even the smallest county has."""
+LOCAL_SPREAD = 1.0
+"""Standard deviation of the log of (cell / what county and industry alone would give), as in the 2017 county tables."""
+CELL_SEED = 2017
+
+IntArray = np.ndarray[tuple[int, ...], np.dtype[np.int64]]
+
+
+@dataclass(frozen=True, slots=True, eq=False)
+class Figures:
+    """Shares and means; see ``derive``."""
+
+    counties: tuple[str, ...]
+    county_shares: FloatArray
+    industries: tuple[str, ...]
+    industry_shares: FloatArray
+    wages: FloatArray
+    """Annual payroll per employee in $1,000, by industry."""
+    size_steps: FloatArray
+    """By industry: the cumulated shares of the nine employment-size classes."""
+
+
+@dataclass(frozen=True, slots=True, eq=False)
+class Cells:
+    """The county x industry pairs that exist, as indices, and their cumulated weights."""
+
+    county: IntArray
+    industry: IntArray
+    steps: FloatArray
+
+
+@cache
+def figures() -> Figures:
+    """Read the three small tables of the package."""
+    counties, industries, sizes = (_rows(f"{name}.csv") for name in ("counties", "industries", "size_classes"))
+    by_subsector = {row[0]: np.cumsum(np.array(row[1:], dtype=np.float64)) for row in sizes}
+    overall = np.mean(list(by_subsector.values()), axis=0)
+    steps = np.array([by_subsector.get(row[0][:3], overall) for row in industries])
+    return Figures(
+        counties=tuple(row[0] for row in counties),
+        county_shares=np.array([row[1] for row in counties], dtype=np.float64),
+        industries=tuple(row[0] for row in industries),
+        industry_shares=np.array([row[1] for row in industries], dtype=np.float64),
+        wages=np.array([row[2] for row in industries], dtype=np.float64),
+        size_steps=steps / steps[:, -1:],
+    )
+
+
+def _rows(name: str) -> list[list[str]]:
+    with (FIGURES / name).open(newline="") as file:
+        return list(csv.reader(file))[1:]
+
+
+@cache
+def cells() -> Cells:
+    """The 350,000 pairs with the largest weight: county share x industry share x local chance, fixed once and for all."""
+    from scipy.special import ndtri
+
+    known = figures()
+    counties, industries = len(known.counties), len(known.industries)
+    local = ndtri(uniforms(CELL_SEED, 0, 0, counties * industries)).reshape(counties, industries)
+    score = np.log(known.county_shares)[:, None] + np.log(known.industry_shares)[None, :] + LOCAL_SPREAD * local
+    ranked = score.copy()
+    for row, best in enumerate(np.argpartition(score, -SMALLEST_COUNTY, axis=1)[:, -SMALLEST_COUNTY:]):
+        ranked[row, best] = np.inf
+    chosen = np.sort(np.argpartition(ranked.ravel(), -CELLS)[-CELLS:])
+    weights = np.exp(score.ravel()[chosen])
+    return Cells(chosen // industries, chosen % industries, np.cumsum(weights) / weights.sum())
+
+
+def public_keys() -> pa.Table:
+    """The pairs as a public list of keys: columns ``county`` and ``naics``."""
+    known, pairs = figures(), cells()
+    return pa.table(
+        {
+            "county": pa.array(known.counties).take(pa.array(pairs.county)),
+            "naics": pa.array(known.industries).take(pa.array(pairs.industry)),
+        }
+    )

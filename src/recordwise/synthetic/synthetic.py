@@ -1,0 +1,115 @@
+"""Synthetic establishments with the skew of real ones: most have a handful of employees, a few have tens of thousands."""
+
+from collections.abc import Iterator
+from pathlib import Path
+from typing import Final
+
+import numpy as np
+import pyarrow as pa
+
+from recordwise.errors import ParameterError
+from recordwise.exact.arithmetic import FloatArray
+from recordwise.synthetic.figures import Cells, Figures, IntArray, cells, figures
+from recordwise.synthetic.uniforms import uniforms
+
+LOWER: Final = np.array([1, 5, 10, 20, 50, 100, 250, 500, 1000], dtype=np.float64)
+UPPER: Final = np.array([5, 10, 20, 50, 100, 250, 500, 1000, 1000], dtype=np.float64)
+TAIL = 1.5
+"""Pareto exponent of employment above 1,000."""
+LARGEST_EMPLOYER = 60_000
+IDLE = 0.15
+"""Share of the smallest class without employees in March: it paid wages at another time of the year."""
+WAGE_SPREAD = 0.55
+CHAINED = 0.25
+"""Share of establishments that belong to a chain; chain k has about 1/sqrt(k) of the largest chain's establishments."""
+ESTABLISHMENTS_PER_CHAIN = 12
+BATCH = 1_000_000
+ID_BITS = 46
+
+
+def establishments(rows: int, *, seed: int = 1) -> pa.Table:
+    """A table of ``rows`` establishments: id, firm, county, naics, emp, payann and payqtr1 (both $1,000)."""
+    return pa.Table.from_batches(list(batches(rows, seed=seed)))
+
+
+def write_establishments(path: str | Path, rows: int, *, seed: int = 1) -> None:
+    """The same as a Parquet file, a million rows at a time."""
+    import pyarrow.parquet as pq
+
+    made = batches(rows, seed=seed)
+    first = next(made)
+    with pq.ParquetWriter(str(path), first.schema) as writer:
+        writer.write_batch(first)
+        for batch in made:
+            writer.write_batch(batch)
+
+
+def batches(rows: int, *, seed: int = 1) -> Iterator[pa.RecordBatch]:
+    """The rows in batches. A row depends on the seed, its number and the number of rows only."""
+    if isinstance(rows, bool) or not isinstance(rows, int) or not 1 <= rows < 2**ID_BITS:
+        raise ParameterError(parameter="rows", problem="must be a whole number from 1")
+    for start in range(0, rows, BATCH):
+        yield _batch(figures(), cells(), rows, start, min(BATCH, rows - start), seed)
+
+
+def _batch(known: Figures, pairs: Cells, rows: int, start: int, count: int, seed: int) -> pa.RecordBatch:
+    def stream(number: int) -> FloatArray:
+        return uniforms(seed, number, start, count)
+
+    pair = np.searchsorted(pairs.steps, stream(1)).clip(max=len(pairs.steps) - 1)
+    industry = pairs.industry[pair]
+    emp = employment(known.size_steps[industry], stream(2), stream(3))
+    payann = payroll(emp, known.wages[industry], stream(4), stream(5))
+    payqtr1 = np.floor(payann * (0.15 + 0.1 * (stream(6) + stream(7)))).astype(np.int64)
+    number = np.arange(start, start + count, dtype=np.int64)
+    return pa.record_batch(
+        {
+            "estab_id": scrambled(number),
+            "firm_id": firm(number, rows, stream(8), stream(9)),
+            "county": _text(pairs.county[pair], known.counties),
+            "naics": _text(industry, known.industries),
+            "emp": emp.astype(np.int32),
+            "payann": payann,
+            "payqtr1": payqtr1,
+        }
+    )
+
+
+def employment(steps: FloatArray, which: FloatArray, within: FloatArray) -> FloatArray:
+    """A size class by its share, a head count log-uniform inside it; a Pareto tail above 1,000."""
+    size = np.zeros(len(which), dtype=np.int64)
+    for number in range(len(LOWER) - 1):
+        size += which > steps[:, number]
+    low, high = LOWER[size], UPPER[size]
+    emp = np.floor(low * (high / low) ** within)
+    top = size == len(LOWER) - 1
+    emp[top] = np.floor(np.minimum(LOWER[-1] * (1 - within[top]) ** (-1 / TAIL), LARGEST_EMPLOYER))
+    # The same uniform decides idleness inside the smallest class: its upper end is cut off and set to zero.
+    smallest = np.where(size == 0, which / steps[:, 0], 0.0)
+    emp[smallest > 1 - IDLE] = 0
+    return emp
+
+
+def payroll(emp: FloatArray, wage: FloatArray, first: FloatArray, second: FloatArray) -> IntArray:
+    """Employees x the industry's wage x a lognormal factor of mean 1 (by Box and Muller); at least 1."""
+    normal = np.sqrt(-2 * np.log(first)) * np.cos(2 * np.pi * second)
+    factor = np.exp(WAGE_SPREAD * normal - WAGE_SPREAD**2 / 2)
+    paid: FloatArray = np.maximum(1, np.floor(np.maximum(emp, 0.4) * wage * factor))
+    return paid.astype(np.int64)
+
+
+def firm(number: IntArray, rows: int, chained: FloatArray, which: FloatArray) -> IntArray:
+    """Most firms are one establishment (odd numbers); a quarter of the establishments belong to chains (even numbers)."""
+    chains = max(1, int(rows * CHAINED / ESTABLISHMENTS_PER_CHAIN))
+    chain = np.floor(chains * which**2).astype(np.int64)
+    return np.where(chained < CHAINED, 2 * chain, 2 * number + 1)
+
+
+def scrambled(number: IntArray) -> IntArray:
+    """Distinct ids in no order: an odd multiplier permutes the whole numbers of so many bits."""
+    mixed = number.astype(np.uint64) * np.uint64(0x2545F4914F6D)
+    return (mixed & np.uint64(2**ID_BITS - 1)).astype(np.int64)
+
+
+def _text(index: IntArray, values: tuple[str, ...]) -> pa.Array:
+    return pa.DictionaryArray.from_arrays(pa.array(index.astype(np.int16)), pa.array(values))

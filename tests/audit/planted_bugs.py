@@ -1,0 +1,370 @@
+"""Bugs of the kind that break guarantees, planted in the real code where such a bug would live, and what catches each."""
+
+import threading
+from collections.abc import Callable, Iterator
+from contextlib import contextmanager, nullcontext
+from dataclasses import dataclass, replace
+from fractions import Fraction
+from typing import Any
+
+import numpy as np
+import pyarrow as pa
+import pytest
+
+import recordwise.engines.sources.untyped as untyped
+import recordwise.engines.totals as passes
+import recordwise.plan.column_types as column_types
+import recordwise.plan.cost as analysis
+import recordwise.plan.describe as describing
+import recordwise.plan.keys as keys
+import recordwise.release.release as release
+import recordwise.session as session
+from recordwise.audit import threads
+from recordwise.audit.audit import CELLS
+from recordwise.engines.compile.totals import found_cells_tree, typed_cells
+from recordwise.engines.duckdb.engine import DuckDBStore
+from recordwise.engines.engine import Engine
+from recordwise.engines.totals import Passes
+from recordwise.exact.functions import x
+from recordwise.ledger.ledger import Ledger
+from recordwise.mechanisms import fat_tailed
+from recordwise.mechanisms import gaussian as gaussian_noise
+from recordwise.mechanisms import transformed as transforming
+from recordwise.mechanisms.key_selection import SelectionLaw
+from recordwise.mechanisms.noisy import noised
+from recordwise.noise import ConcaveLaw, DiscreteGaussian, LatticeLaw, Secure
+from recordwise.noise import randomness as bits
+from recordwise.plan.key_selection import SelectKeys
+from recordwise.plan.results import Sensitive, TableTotals
+from recordwise.plan.statistics import Sum
+from recordwise.policy import Measure, Policy, selection
+
+Patch = pytest.MonkeyPatch
+NARROWER = Fraction(9, 10)
+REFUSALS, FORKS, THREADS = "refusals", "forked processes", "threads"
+
+
+@dataclass(frozen=True)
+class Bug:
+    """A bug, where it is planted, and what catches it: names of the audit's catalogue, or one of its other checks."""
+
+    name: str
+    place: str
+    plant: Callable[[Patch], None]
+    caught_by: tuple[str, ...]
+    sign: str = "lost at least"
+    """What the audit says: a bound above the policy, or the words of a problem."""
+    cells: int = 5_000
+    """With the record, and as many without, in each of two releases; few where a bug is plain. A miss is rarer than 1e-6."""
+
+    def __str__(self) -> str:
+        return self.name.replace(" ", "-")
+
+    @contextmanager
+    def planted(self) -> Iterator[None]:
+        with pytest.MonkeyPatch.context() as patch:
+            self.plant(patch)
+            yield
+
+
+def narrower(law: LatticeLaw) -> LatticeLaw:
+    """The same law with nine tenths of its scale."""
+    if isinstance(law, DiscreteGaussian):
+        return DiscreteGaussian(law.sigma * NARROWER)
+    return ConcaveLaw(law.exponent.after(x / NARROWER))
+
+
+def narrow_noise(patch: Patch) -> None:
+    for module in (gaussian_noise, fat_tailed, transforming):
+        patch.setattr(module, "noised", lambda points, law, source: noised(points, narrower(law), source))
+
+
+def narrow_selection(patch: Patch) -> None:
+    exact = SelectionLaw.noise.fget  # type: ignore[attr-defined]
+    patch.setattr(SelectionLaw, "noise", property(lambda law: narrower(exact(law))))
+
+
+def another_column(patch: Patch) -> None:
+    patch.setattr(analysis, "policy_measure", lambda name, schema: Measure("second" if name == "value" else name))
+
+
+def float_noise(patch: Patch) -> None:
+    def continuous(points: Any, law: LatticeLaw, source: Any) -> Any:
+        return points + np.random.default_rng().laplace(scale=np.sqrt(law.variance / 2), size=points.shape)
+
+    patch.setattr(fat_tailed, "noised", continuous)
+
+
+def reused_seed(patch: Patch) -> None:
+    patch.setattr(bits.os, "urandom", lambda count: bytes(count))
+
+
+def generator_of_the_process(patch: Patch) -> None:
+    stream = np.random.Philox(int.from_bytes(bits.os.urandom(8), "little"))
+
+    def fill(source: Secure, words: Any) -> None:
+        words[...] = stream.random_raw(words.size)
+
+    patch.setattr(Secure, "fill", fill)
+
+
+def smaller_policy(patch: Patch) -> None:
+    exact = session.plan_policy
+    patch.setattr(session, "plan_policy", lambda plan, *, tight=True: exact(plan, tight=tight) * Fraction(4, 5))
+
+
+def forgotten_statistic(patch: Patch) -> None:
+    exact = analysis.statistic_policy
+
+    def first_is_free(statistic: Any, level: Any, schema: Any, *, tight: bool) -> Policy:
+        return Policy() if statistic.alias == "n" else exact(statistic, level, schema, tight=tight)
+
+    patch.setattr(analysis, "statistic_policy", first_is_free)
+
+
+def policy_of_the_file(patch: Patch) -> None:
+    exact = release.write_json
+
+    def a_little_less(content: dict[str, Any], path: Any) -> None:
+        if "tight" in content:
+            content = content | {"tight": (Policy.from_json(content["tight"]) * Fraction(99, 100)).to_json()}
+        exact(content, path)
+
+    patch.setattr(release, "write_json", a_little_less)
+
+
+def keys_from_data(patch: Patch) -> None:
+    def table(held: Passes, plan: Any, base: Any, asked: Any, names: Any, *more: Any) -> TableTotals:
+        found = held.store.of_cells(found_cells_tree(base, asked, names, asked.totals[0]))
+        return held._totals_at(typed_cells(found, asked, held.schema), base, asked, names, *more)
+
+    patch.setattr(Passes, "_table", table)
+
+
+def dropped_empty_cells(patch: Patch) -> None:
+    exact = Passes._totals_at
+
+    def with_records(held: Passes, *given: Any) -> TableTotals:
+        found = exact(held, *given)
+        totals = found.totals.reveal()
+        kept = pa.array([int(total) != 0 for total in totals.column(0).to_pylist()])
+        return replace(found, cells=found.cells.filter(kept), totals=Sensitive(totals.filter(kept)))
+
+    patch.setattr(Passes, "_totals_at", with_records)
+
+
+def delta_omitted(patch: Patch) -> None:
+    def policy(chosen: SelectKeys, schema: Any) -> Policy:
+        return selection(chosen.law.sigma, chosen.piece_thresholds(schema), ())
+
+    patch.setattr(SelectKeys, "policy", policy)
+
+
+def duplicate_keys(patch: Patch) -> None:
+    def every_row(columns: Any) -> Any:
+        return np.argsort(columns[0].ranks, kind="stable")
+
+    patch.setattr(keys, "sorted_distinct", every_row)
+
+
+def unclamped(patch: Patch) -> None:
+    patch.setattr(Sum, "_clamp", lambda statistic: None)
+
+
+def negligent_mark(patch: Patch) -> None:
+    patch.setattr(session, "is_private", lambda source: getattr(source, "private", True))
+
+
+def forgotten_look(patch: Patch) -> None:
+    patch.setattr(Ledger, "look", lambda ledger: None)
+
+
+def whole_budget_for_each_level(patch: Patch) -> None:
+    exact = analysis.cell_mechanisms
+
+    def without_share(plan: Any, table: Any, statistic: Any, cells: Any) -> Any:
+        return exact(plan, replace(table, shape=replace(table.shape, share=Fraction(1))), statistic, cells)
+
+    import recordwise.release.draw as drawing
+
+    patch.setattr(drawing, "cell_mechanisms", without_share)
+
+
+def any_type_for_a_group(patch: Patch) -> None:
+    patch.setattr(column_types, "is_value", lambda value, kind: True)
+    patch.setattr(column_types, "fits", lambda value, kind: True)
+
+
+def types_from_values(patch: Patch) -> None:
+    for module in (session, describing, untyped):
+        patch.setattr(module, "is_untyped", lambda given: False)
+
+
+def racing_passes(patch: Patch) -> None:
+    """Nobody waits for a turn, all use the same names, and threads are switched when it hurts: when each has filled its cells
+    and none has read them. One statement at a time, as DuckDB itself sees to."""
+    together, statement = threading.Barrier(threads.THREADS), threading.RLock()
+    opened, keep, coded = Engine.__init__, DuckDBStore.keep_cells, Passes._coded
+
+    def without_turns(engine: Engine, *given: Any, **more: Any) -> None:
+        opened(engine, *given, **more)
+        engine._turn = nullcontext()  # type: ignore[assignment]
+
+    def keep_over(store: DuckDBStore, name: str, tree: Any) -> None:
+        with statement:
+            store.drop(name)
+            keep(store, name, tree)
+        together.wait(60)
+
+    def read_together(*given: Any) -> Any:
+        found = coded(*given)
+        together.wait(60)
+        return found
+
+    def one_at_a_time(method: Callable[..., Any]) -> Callable[..., Any]:
+        def alone(*given: Any) -> Any:
+            with statement:
+                return method(*given)
+
+        return alone
+
+    for name in ("lend", "drop", "of_cells"):
+        patch.setattr(DuckDBStore, name, one_at_a_time(getattr(DuckDBStore, name)))
+    patch.setattr(Engine, "__init__", without_turns)
+    patch.setattr(passes, "own_name", lambda stem: stem)
+    patch.setattr(DuckDBStore, "keep_cells", keep_over)
+    patch.setattr(Passes, "_coded", read_together)
+
+
+NARROW_IN = (
+    "count",
+    "count of firms",
+    "gaussian",
+    "gaussian on few steps",
+    "gaussian in cents",
+    "clamped",
+    "unit split",
+    "unit split of two measures",
+    "unit split by group",
+    "laplace",
+    "square root",
+    "fourth root, laplace",
+    "logarithm",
+    "logarithm, laplace",
+    "transform of one's own",
+    "generalized gaussian",
+    "polylog",
+    "pareto",
+    "additive",
+    "count and two sums",
+    "average",
+    "two levels",
+)
+BUGS = (
+    Bug("noise scale off by 10 %", "mechanisms: the law handed to `noised`", narrow_noise, NARROW_IN, cells=CELLS),
+    Bug(
+        "selection noise off by 10 %",
+        "`SelectionLaw.noise`",
+        narrow_selection,
+        ("found keys, beside others",),
+        cells=CELLS,
+    ),
+    Bug(
+        "sensitivity taken from another column",
+        "`plan.analysis.policy_measure`",
+        another_column,
+        ("gaussian", "logarithm"),
+    ),
+    Bug(
+        "float noise",
+        "`mechanisms.fat_tailed.noised`: continuous Laplace noise of the same variance",
+        float_noise,
+        ("laplace",),
+        cells=20_000,
+    ),
+    Bug(
+        "reused seed",
+        "`noise.bits`: the same key at every request",
+        reused_seed,
+        ("count", "gaussian"),
+        sign="noise repeats",
+    ),
+    Bug(
+        "forked generator",
+        "`Secure.fill`: one stream for the life of a process",
+        generator_of_the_process,
+        (FORKS,),
+        sign="same noise",
+    ),
+    Bug("policy misreported by a fifth", "`session.plan_policy`", smaller_policy, ("count", "gaussian"), cells=CELLS),
+    Bug(
+        "policy of one statistic forgotten",
+        "`plan.analysis.statistic_policy`",
+        forgotten_statistic,
+        ("count and two sums",),
+    ),
+    Bug(
+        "policy file unlike the ledger",
+        "`Release.save`: policy.json a hundredth too small",
+        policy_of_the_file,
+        ("count", "gaussian"),
+        sign="ledger",
+    ),
+    Bug(
+        "keys taken from data",
+        "`Passes._table`: cells found instead of cells listed",
+        keys_from_data,
+        ("count", "gaussian"),
+    ),
+    Bug("delta omitted", "`SelectKeys.policy`", delta_omitted, ("found keys, alone",), cells=20_000),
+    Bug(
+        "empty cell dropped",
+        "`Passes._totals_at`: no row for a total of 0",
+        dropped_empty_cells,
+        ("count", "gaussian"),
+    ),
+    Bug("duplicate keys", "`plan.keys`: repeated cells are kept", duplicate_keys, (REFUSALS,), sign="was accepted"),
+    Bug("clamp forgotten", "`Sum._clamp`", unclamped, ("clamped",)),
+    Bug(
+        "whole budget for each level",
+        "`drawing`: the share of a level ignored",
+        whole_budget_for_each_level,
+        ("two levels",),
+        cells=20_000,
+    ),
+    Bug(
+        "negligent mark",
+        "`session.is_private`: a source of noise is asked what it is",
+        negligent_mark,
+        (REFUSALS,),
+        sign="calls itself private",
+    ),
+    Bug(
+        "forgotten look",
+        "`Ledger.look`: nobody notes that records were looked at",
+        forgotten_look,
+        (REFUSALS,),
+        sign="calls itself untuned",
+    ),
+    Bug(
+        "wrong type in a threshold",
+        "`plan.column_types`: groups of a threshold are not held against the type of their column",
+        any_type_for_a_group,
+        (REFUSALS,),
+        sign="was accepted",
+    ),
+    Bug(
+        "a schema that depends on the records",
+        "`engines.untyped.is_untyped`: a frame is taken at the types its values happen to have",
+        types_from_values,
+        (REFUSALS,),
+        sign="depends on the records",
+    ),
+    Bug(
+        "racing passes",
+        "`Engine`: no turns, and working tables under the same names",
+        racing_passes,
+        (THREADS,),
+        sign="records of another",
+    ),
+)

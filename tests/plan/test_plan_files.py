@@ -1,0 +1,210 @@
+"""A plan file means what the builder would have said."""
+
+from decimal import Decimal
+from fractions import Fraction
+
+import pyarrow as pa
+import pyarrow.parquet as pq
+import pytest
+from whole_plan import WHOLE, changed
+
+import recordwise as rw
+from recordwise.errors import PlanFileError
+from recordwise.exact.functions import log, x
+from recordwise.plan import Column, Measure, Plan, Schema, parse_sql
+from recordwise.plan.file import load_plan
+from recordwise.plan.file.mechanisms import NEEDED, PARAMETERS
+from recordwise.policy import constant, split
+from recordwise.session import Session
+
+SCHEMA = Schema.of(
+    unit="estab_id",
+    firm="firm_id",
+    measures={"emp": 1, "payann": Measure.of("payann", bound=50_000_000)},
+    columns={"county": "text", "naics": "text", "size": Column(name="size", type="integer", null="category")},
+)
+
+
+@pytest.fixture
+def load(tmp_path):
+    def loaded(text):
+        (tmp_path / "plan.toml").write_text(text)
+        return load_plan(tmp_path / "plan.toml")
+
+    return loaded
+
+
+def test_the_whole_plan_is_the_one_the_builder_makes(load):
+    found = load(WHOLE)
+    areas = rw.Keys.product(county=["06001", "06003"], naics=["441110", "722511"])
+    first = (
+        rw.query()
+        .where("emp < 5000")
+        .group_by("county", rw.prefix("naics", 3), keys=areas)
+        .count(rw.Gaussian(rho=0.05))
+        .sum("emp", rw.UnitSplit(at=50, rho=0.1))
+        .sum("payann", rw.LogTransform(offset=2000, sigma=0.5), alias="payroll")
+        .count_distinct("firm_id", rw.Gaussian(rho=0.05), alias="firms")
+    )
+    second = parse_sql(
+        "SELECT county, COUNT(*) AS n, SUM(emp) FROM t GROUP BY county",
+        mechanisms={"n": rw.Gaussian(rho=0.05), "emp": rw.Clamped(to=100, rho=0.02)},
+        keys=rw.Keys.of({"county": ["06001", "06003"]}),
+    )
+    assert found.plan == Plan(schema=SCHEMA, queries=(first, second))
+    assert found.budget == constant(3) + split(5, {"emp": 20, "payann": 1000})
+    assert (found.csv, found.level, found.dataset) == (False, 0.9, "establishments")
+    assert found.source == (str(found.path.resolve().parent / "establishments.parquet"),)
+    assert found.examples == {"corner shop": {"emp": 4, "payann": 140}}
+
+
+MECHANISMS = {
+    'kind = "Gaussian", sigma = 3': rw.Gaussian(sigma=3),
+    'kind = "Gaussian", rho = "1/3", at = 50': rw.Gaussian(rho=Fraction(1, 3), at=50),
+    'kind = "Clamped", to = 100, rho = 0.02': rw.Clamped(to=100, rho="0.02"),
+    'kind = "UnitSplit", at = { emp = 50, payann = 2000 }, rho = 0.1': rw.UnitSplit(
+        at={rw.policy.Measure("emp"): 50, rw.policy.Measure("payann"): 2000}, rho="0.1"
+    ),
+    'kind = "UnitSplit", at = { by = "naics", length = 2, values = { 44 = 20 }, default = 50 }, rho = 0.1': rw.UnitSplit(
+        at=rw.by(rw.policy.Column("naics", 2), {"44": 20}, default=50), rho="0.1"
+    ),
+    'kind = "UnitSplit", at = { by = "size", values = { "-1" = 20, 7 = 5 }, default = 50 }, rho = 0.1': rw.UnitSplit(
+        at=rw.by("size", {-1: 20, 7: 5}, default=50), rho="0.1"
+    ),
+    'kind = "Gaussian", relative_error = 0.05, at_total = 1000, level = 0.9': rw.Gaussian(
+        relative_error="0.05", at_total=1000, level=0.9
+    ),
+    'kind = "UnitSplit", at = 50, variance = 100': rw.UnitSplit(at=50, variance=100),
+    'kind = "GeneralizedGaussian", shape = 0.5, scale = 3': rw.GeneralizedGaussian(shape="0.5", scale=3),
+    'kind = "GeneralizedGaussian", shape = 0.5, variance = 100, lattice = 1': rw.GeneralizedGaussian(
+        shape="0.5", variance=100, lattice=1
+    ),
+    'kind = "Polylog", power = 2, rate = 1, offset = 3, scale = 5': rw.Polylog(power=2, rate=1, offset=3, scale=5),
+    'kind = "Polylog", power = 2, rate = 1, offset = 3, relative_error = 0.1, at_total = 1000, level = 0.9': rw.Polylog(
+        power=2, rate=1, offset=3, relative_error="0.1", at_total=1000, level=0.9
+    ),
+    'kind = "RootTransform", degree = 4, offset = 1, sigma = 0.1': rw.RootTransform(degree=4, offset=1, sigma="0.1"),
+    'kind = "RootTransform", degree = 2, offset = 100, rho = 0.5, at = 50, noise = "laplace"': rw.RootTransform(
+        degree=2, offset=100, rho="0.5", at=50, noise="laplace"
+    ),
+    'kind = "RootTransform", degree = 7, offset = 1, sigma = 0.1': rw.RootTransform(degree=7, offset=1, sigma="0.1"),
+    'kind = "RootTransform", degree = "5/2", offset = 10, laplace_scale = 0.1': rw.RootTransform(
+        degree="5/2", offset=10, laplace_scale="0.1"
+    ),
+    'kind = "Gaussian", relative_error = 0.05, at_total = 1000, step = 0.01': rw.Gaussian(
+        relative_error="0.05", at_total=1000, step="0.01"
+    ),
+    'kind = "LogTransform", offset = 100, laplace_scale = 0.1': rw.LogTransform(offset=100, laplace_scale="0.1"),
+    'kind = "LogTransform", offset = 100, variance = 25, at_total = 1000': rw.LogTransform(
+        offset=100, variance=25, at_total=1000
+    ),
+    'kind = "Additive", f = "(x / 50) ** 0.5 + log(x / 10 + 1)"': rw.Additive((x / 50) ** 0.5 + log(x / 10 + 1)),
+    'kind = "Transform", f = "sqrt(x)", inverse = "x ** 2", offset = 3, sigma = 1': rw.Transform(
+        x**0.5, x**2, offset=3, sigma=1
+    ),
+}
+
+
+@pytest.mark.parametrize("text", MECHANISMS)
+def test_a_mechanism_is_the_one_python_builds_from_the_same_parameters(load, text):
+    found = load(changed('{ kind = "UnitSplit", at = 50, rho = 0.1 }', "{ " + text + " }"))
+    (chosen,) = [each.mechanism for each in found.plan.queries[0].statistics if each.alias == "sum_emp"]
+    assert chosen == MECHANISMS[text]
+
+
+def test_every_mechanism_of_the_package_has_a_kind():
+    assert set(PARAMETERS) == {
+        name for name in rw.mechanisms.__all__ if name not in ("Estimates", "Mechanism", "Noisy")
+    }
+    assert all(set(needed) <= set(PARAMETERS[kind]) for kind, needed in NEEDED.items())
+    assert {eval("dict(" + text + ")")["kind"] for text in MECHANISMS if "{" not in text} == set(PARAMETERS)
+
+
+def test_a_decimal_number_is_read_exactly(load):
+    found = load(WHOLE)
+    assert found.plan.queries[0].statistics[0].mechanism.rho == Fraction(1, 20)
+    assert Fraction(0.05) != Fraction(1, 20) == Fraction(Decimal("0.05"))
+
+
+def test_levels_take_their_shares(load):
+    text = changed(
+        'group_by = ["county", { prefix = "naics", length = 3 }]',
+        'group_by = "county"\nlevels = { by = [{ prefix = "naics", lengths = [2, 6] }], share = ["1/3", "2/3"] }',
+    )
+    tables = load(text).plan.queries[0].tables()
+    assert [(level.names(), level.share) for level in tables] == [
+        (("county", "naics2"), Fraction(1, 3)),
+        (("county", "naics6"), Fraction(2, 3)),
+    ]
+
+
+def test_several_axes_of_levels_multiply(load):
+    text = changed(
+        'group_by = ["county", { prefix = "naics", length = 3 }]',
+        'levels = [{ by = [{ prefix = "county", lengths = [2, 5] }] }, { by = [{ prefix = "naics", lengths = [2, 6] }] }]',
+    )
+    assert len(load(text).plan.queries[0].tables()) == 4
+
+
+def test_a_prefix_may_have_a_name(load):
+    text = changed("length = 3 }", 'length = 3, as = "industry" }')
+    assert load(text).plan.queries[0].tables()[0].names() == ("county", "industry")
+
+
+@pytest.mark.parametrize("name", ["keys.csv", "keys.parquet"])
+def test_key_files_keep_leading_zeros(load, tmp_path, name):
+    table = pa.table({"county": ["01001", "06003"], "naics": ["441110", "722511"]})
+    if name.endswith("csv"):
+        (tmp_path / name).write_text("county,naics\n01001,441110\n06003,722511\n")
+    else:
+        pq.write_table(table, tmp_path / name)
+    text = changed('product = { county = ["06001", "06003"], naics = ["441110", "722511"] }', f'file = "{name}"')
+    assert load(text).plan.queries[0].key_lists[0].table.to_pylist() == table.to_pylist()
+
+
+def test_a_budget_may_be_what_a_mechanism_costs(load):
+    part = (
+        '[[budget]]\nmeasure = "payann"\nmechanism = { kind = "LogTransform", offset = 9, sigma = 0.5 }\n\n[mechanisms]'
+    )
+    found = load(changed("[mechanisms]", part))
+    own = rw.LogTransform(offset=9, sigma="0.5").policy("payann")
+    assert found.budget == constant(3) + split(5, {"emp": 20, "payann": 1000}) + own
+
+
+def test_thresholds_of_a_measure_with_a_fine_step_stay_on_its_lattice(load):
+    text = changed("measures.emp = 1", "measures.emp = 0.5").replace("at = 50, rho = 0.1", "at = 2.5, rho = 0.1")
+    assert load(text).plan.queries[0].statistics[1].mechanism.at == Fraction(5, 2)
+    with pytest.raises(PlanFileError, match="multiple of the step"):
+        load(text.replace("at = 2.5", "at = 2.6"))
+
+
+def test_a_session_opens_what_the_plan_declares(load, tmp_path):
+    columns = {"estab_id": [1, 2], "firm_id": [1, 1], "emp": [3, 4], "payann": [5, 6], "size": [1, None]}
+    table = pa.table(columns | {"county": ["06001", "06003"], "naics": ["441110", "722511"]})
+    pq.write_table(table, tmp_path / "establishments.parquet")
+    found = load(WHOLE)
+    with Session.from_plan(found) as session:
+        session.validate()
+        assert session.schema == SCHEMA
+        assert session.budget == found.budget
+    assert (tmp_path / "establishments.ledger").exists()
+
+
+def test_a_budget_may_hold_a_selection_and_its_delta(load):
+    part = "[[budget]]\nselect = { rho = 0.1, delta = 1e-6, pieces = { emp = 50 } }\n\n[mechanisms]"
+    own = rw.Keys.select(rho="0.1", delta="0.000001", pieces={"emp": 50}).policy(SCHEMA)
+    assert load(changed("[mechanisms]", part)).budget.delta_terms == own.delta_terms
+
+
+def test_labels_are_words_for_measures_columns_and_values(load):
+    labels = {"emp": "employees", "naics": "industry", "naics=44": "Retail trade"}
+    text = "".join(f'"{name}" = "{words}"\n' for name, words in labels.items())
+    assert load(f"{WHOLE}\n[labels]\n{text}").labels == labels
+    assert load(WHOLE).labels == {}
+
+
+def test_a_notebook_shows_a_plan_file_with_its_queries_and_cost(load):
+    shown = load(WHOLE)._repr_html_()
+    assert "county × naics3" in shown
+    assert "UnitSplit(at=50, rho=0.1)" in shown
+    assert "Only records with &#x27;emp&#x27; below 5,000." in shown

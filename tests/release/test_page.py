@@ -1,0 +1,235 @@
+"""The policy page as a file: one file, small, no address of any other, nothing unescaped, nothing confidential, honest words."""
+
+import json
+import re
+from html.parser import HTMLParser
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+import pytest
+import quickjs
+
+import recordwise as rw
+from recordwise.noise import Seeded
+from recordwise.policy import meaning
+from recordwise.release.page.page import page_html
+from recordwise.release.page.script import model_js
+from recordwise.release.page.sentences import SENTENCES, Band, chance_text, details, factor, lead, listed
+from recordwise.release.page.tables import ROOM
+from report_releases import (
+    HOSTILE,
+    HOSTILE_LABELS,
+    LABELS,
+    by_industry,
+    five_levels,
+    hostile_release,
+    only_counts,
+    opened,
+    private_keys,
+    random_records,
+)
+from small_release import generous, question, records, session
+
+LIMIT = 100_000
+
+
+class Structure(HTMLParser):
+    """Elements and attributes as a browser reads them."""
+
+    def __init__(self, text: str) -> None:
+        super().__init__()
+        self.elements: list[tuple[str, dict[str, str | None]]] = []
+        self.words: list[str] = []
+        self.feed(text)
+
+    def handle_starttag(self, tag: str, attrs: list[tuple[str, str | None]]) -> None:
+        self.elements.append((tag, dict(attrs)))
+
+    def handle_data(self, data: str) -> None:
+        self.words.append(data)
+
+
+@pytest.fixture(scope="module")
+def small() -> rw.Release:
+    with session(records(), budget=generous()) as opened_session:
+        return opened_session.run(question())
+
+
+def pages() -> dict[str, str]:
+    found = {"by industry": by_industry(), "private keys": private_keys()}
+    return {name: page_html(release, files={}, labels=LABELS) for name, release in found.items()}
+
+
+def without_rows(page: str) -> str:
+    """The page less the cells of its tables."""
+    bare = re.sub(r'"rows":\[\[.*?\]\]', '"rows":[]', page)
+    return re.sub(r'(id="cells">.*?<tbody>).*?</tbody>', r"\1</tbody>", bare)
+
+
+def test_every_release_is_saved_with_its_page(small: rw.Release, tmp_path: Path) -> None:
+    page = (small.save(tmp_path / "out") / "report.html").read_text(encoding="utf-8")
+    assert page.startswith("<!doctype html>\n<html")
+    assert "county_by_naics3.csv" in page
+    without = (small.save(tmp_path / "bare", csv=False) / "report.html").read_text(encoding="utf-8")
+    assert "county_by_naics3.csv" not in without
+    assert "county_by_naics3.parquet" in without
+
+
+def test_five_levels_of_three_sums_with_twenty_thresholds_fit_into_100_kb_too() -> None:
+    release = five_levels()
+    assert len(release.parts) == 20
+    page = page_html(release, files={})
+    assert len(without_rows(page).encode()) <= LIMIT
+    assert "sum_emp, group with least noise" in page
+    assert "group with least noise (" not in page
+
+
+@pytest.mark.parametrize("name", ["by industry", "private keys"])
+def test_a_page_without_its_tables_is_below_100_kb(name: str) -> None:
+    assert len(without_rows(pages()[name]).encode()) <= LIMIT
+
+
+def test_a_table_of_many_cells_is_carried_in_part_and_the_page_says_so() -> None:
+    counties = [f"{number:05}" for number in range(20_000)]
+    with opened() as session_of_many:
+        asked = rw.query().group_by("county", keys=rw.Keys.product(county=counties)).count(rw.Gaussian(rho="0.1"))
+        release = session_of_many.run(asked.sum("emp", rw.UnitSplit(at=50, rho="0.1")))
+    page = page_html(release, files={})
+    assert len(page.encode()) <= LIMIT + ROOM
+    (rows,) = re.findall(r'"rows":(\[\[.*?\]\])', page)
+    carried = json.loads(rows)
+    assert 1000 < len(carried) < 20_000
+    assert [row[0] for row in carried] == counties[: len(carried)]
+
+
+def test_the_page_names_no_address_and_forbids_every_request() -> None:
+    for page in pages().values():
+        structure = Structure(page)
+        policies = [each.get("content") for tag, each in structure.elements if each.get("http-equiv")]
+        assert len(policies) == 1
+        assert str(policies[0]).startswith("default-src 'none'")
+        assert "connect-src" not in str(policies[0])
+        assert "unsafe" not in str(policies[0])
+        for tag, attributes in structure.elements:
+            assert "src" not in attributes, tag
+            assert "style" not in attributes, tag
+            assert not any(name.startswith("on") for name in attributes), tag
+            assert (attributes.get("href") or "#").startswith(("#", "./"))
+        assert "http:" not in page
+        assert "https:" not in page
+
+
+def test_ids_are_unique_and_every_reference_leads_to_one() -> None:
+    for page in (*pages().values(), page_html(only_counts(), files={})):
+        elements = Structure(page).elements
+        ids = [each["id"] for _, each in elements if "id" in each]
+        assert len(ids) == len(set(ids))
+        for _, each in elements:
+            for name in ("for", "aria-labelledby", "aria-describedby"):
+                assert name not in each or each[name] in ids
+            if (each.get("href") or "").startswith("#"):
+                assert str(each["href"])[1:] in ids
+
+
+def test_the_page_says_noise_interval_and_never_the_other_word() -> None:
+    for page in pages().values():
+        assert "noise interval" in page
+        assert "confidence" not in page.lower()
+
+
+def test_both_ends_of_the_privacy_scales_are_told_in_words() -> None:
+    for page in pages().values():
+        charts = page.count('class="title">Privacy loss')
+        assert page.count("next to nothing can be learned") == charts + 1
+        assert page.count("hardly any promise") == charts + 1
+
+
+def test_a_hostile_name_makes_no_element_of_its_own_anywhere_on_the_page() -> None:
+    release = hostile_release()
+    page = page_html(release, files={f"{HOSTILE}.csv": HOSTILE}, labels=HOSTILE_LABELS)
+    assert page.count("<script>") == page.count("</script>") == 1
+    assert "<img" not in page
+    assert "<b>" not in page
+    structure = Structure(page)
+    assert all("onerror" not in each for _, each in structure.elements)
+    assert any(HOSTILE in word for word in structure.words)
+
+
+def test_a_notebook_escapes_hostile_names() -> None:
+    release = hostile_release()
+    at = rw.by(HOSTILE, {HOSTILE: 100}, default=50)
+    asked = rw.query().group_by(HOSTILE).count(rw.Gaussian(rho="0.1"), alias=HOSTILE)
+    asked = asked.sum(HOSTILE, rw.UnitSplit(at=at, rho="0.1")).where("county = '<script>alert(\"x\")</script>'")
+    for shown in (release, release.policy, asked):
+        text = shown._repr_html_()
+        assert "<img" not in text
+        assert "<script" not in text
+        assert "&lt;" in text
+
+
+def test_a_notebook_shows_a_release_with_noise_intervals_and_a_policy_with_a_chart(small: rw.Release) -> None:
+    shown = small._repr_html_()
+    assert "number (noise interval)" in shown
+    assert re.search(r"<td>-?[\d,.]+ \(-?[\d,.]+ to -?[\d,.]+\)</td>", shown)
+    assert "<svg" in small.policy._repr_html_()
+    assert "<svg" in by_industry().policy._repr_html_() or len(by_industry().policy.columns()) != 1
+    assert "county × naics2; county × naics3" in question()._repr_html_()
+    assert "LogTransform" in question()._repr_html_()
+
+
+def test_a_seeded_release_says_not_private_at_the_top_of_its_page() -> None:
+    with session(records(), budget=generous()) as opened_session:
+        seeded = opened_session.run(question(), rng=Seeded(1))
+    body = page_html(seeded, files={}).partition("<body>")[2]
+    assert body.index("NOT PRIVATE") < body.index("<header>")
+
+
+def test_the_number_of_records_is_nowhere_on_the_page() -> None:
+    with session(records(6547)) as opened_session:
+        page = page_html(opened_session.run(question()), files={})
+    words = re.sub(r'"rows":\[\[.*?\]\]|<tbody>.*?</tbody>', "", page)
+    assert not re.search(r"6,?547", words)
+
+
+def model(release: rw.Release) -> Any:
+    context = quickjs.Context()
+    context.eval(f"const model = {model_js(release.policy, release.parts, None)};")
+    return context
+
+
+@pytest.mark.parametrize("release", [by_industry, private_keys])
+def test_the_formulas_of_the_page_agree_with_python_part_by_part(release: Any) -> None:
+    made = release()
+    context = model(made)
+    for record in random_records(np.random.default_rng(3), 200):
+        found = json.loads(
+            context.eval(
+                f"JSON.stringify([model.loss({json.dumps(record)}), model.parts.map(p => p({json.dumps(record)}))])"
+            )
+        )
+        assert found[0]["rho"] == pytest.approx(made.policy.loss(record), rel=1e-9)
+        assert found[0]["delta"] == pytest.approx(made.policy.delta(record), rel=1e-9)
+        assert found[1] == pytest.approx([part.policy.loss(record) for part in made.parts], rel=1e-9)
+
+
+def test_the_sentence_of_the_test_is_the_one_the_library_says() -> None:
+    for rho in (0.01, 0.2, 3.0):
+        assert details(rho, 0.0)[0] == meaning(rho).sentence()
+
+
+def test_the_first_sentence_tells_odds_and_bands() -> None:
+    bands = [Band(label="employees", low="4,800", high="5,200"), Band(label="dollars", low="7", high=None)]
+    assert lead(0.2, bands) == (
+        "These tables move the odds of any guess about you by a factor of 1.22 at most, on average; nobody can reliably tell "
+        "4,800 from 5,200 employees or 7 from any larger number of dollars by them."
+    )
+    assert lead(0.2, [Band(label="employees", low="7", high="7")]).endswith(
+        "; no promise hides your exact number of employees."
+    )
+    assert "10²²" in lead(50.0, [])
+    assert lead(500.0, []) == SENTENCES["no limit"] + "."
+    assert lead(0.0, bands) == SENTENCES["nothing"]
+    assert lead(float("inf"), bands) == SENTENCES["no promise"]
+    assert (listed(["a"]), listed(["a", "b", "c"])) == ("a", "a, b or c")
+    assert (factor(0.0), factor(6.0), chance_text(1.08e-7), chance_text(0.25)) == ("1.00", "403", "1.08 × 10⁻⁷", "0.25")
