@@ -41,13 +41,13 @@ from recordwise.plan.describe import (
 )
 from recordwise.plan.file.read import PlanFile
 from recordwise.plan.given_keys import GivenKeys
-from recordwise.plan.mechanism import Mechanism
 from recordwise.plan.plan import TUNINGS, Plan
 from recordwise.plan.query import Query
 from recordwise.plan.results import FoundTotals, TableTotals
 from recordwise.plan.schema import Measure, Schema
 from recordwise.plan.sources import open_source
 from recordwise.plan.sql.parse import parse_sql
+from recordwise.plan.statistics import StatisticMechanism
 from recordwise.plan.used import schema_of, used_schema
 from recordwise.policy.constructors import By
 from recordwise.policy.evaluate.sql import terms_sql
@@ -229,7 +229,7 @@ class Session:
         self,
         text: str,
         *,
-        mechanisms: Mapping[str, Mechanism],
+        mechanisms: Mapping[str, StatisticMechanism],
         keys: GivenKeys | None = None,
         rng: BitSource | None = None,
         level: float = 0.95,

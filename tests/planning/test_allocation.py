@@ -7,7 +7,7 @@ import pytest
 from small_table import opened
 
 import recordwise as rw
-from recordwise.plan.mechanism import shared
+from recordwise.mechanisms.base import shared
 from recordwise.planning import Goal, allocate
 from recordwise.planning.allocation import ratio
 from recordwise.planning.errors import error_quantiles

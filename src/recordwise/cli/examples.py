@@ -5,9 +5,9 @@ from fractions import Fraction
 from typing import Any
 
 from recordwise.cli.literals import constants_of
+from recordwise.mechanisms.base import threshold_of
 from recordwise.plan.cost import policy_measure
 from recordwise.plan.file.read import PlanFile
-from recordwise.plan.mechanism import threshold_of
 from recordwise.plan.plan import Plan
 from recordwise.plan.schema import Measure
 from recordwise.plan.statistics import Sum

@@ -4,9 +4,9 @@ from typing import Any
 
 import numpy as np
 
+from recordwise.mechanisms.base import shared
 from recordwise.plan.cost import cell_mechanisms, possible_mechanisms
 from recordwise.plan.describe import mechanism_text, table_name
-from recordwise.plan.mechanism import shared
 from recordwise.plan.plan import Plan
 from recordwise.plan.statistics import Quantile, Sum
 

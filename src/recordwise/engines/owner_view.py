@@ -129,7 +129,7 @@ class OwnerView:
 
     def lone_pieces(self, query: Query) -> FloatArray:
         """The pieces of each record that is alone in its selected key: for them alone the selection has a realised delta."""
-        counted = query.count(ForOwner(), alias="_alone")
+        counted = query.count(FOR_OWNER, alias="_alone")
         (found,) = self.cell_totals(counted)
         if "selected_on" not in found.totals:
             return np.zeros(0)
@@ -184,6 +184,10 @@ class ForOwner:
 
     def policy(self, measure: Any, *, tight: bool = True) -> Policy:
         return Policy()
+
+
+# Not a full mechanism on purpose: nothing can be drawn with it.
+FOR_OWNER: Any = ForOwner()
 
 
 def one_table(plan: Plan) -> PlannedTable:

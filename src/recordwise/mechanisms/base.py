@@ -1,18 +1,21 @@
-"""What every mechanism offers. There is no base class; one contract suite runs them all.
+"""The `Mechanism` protocol, the estimates it returns, and what holds for mechanisms that leave out an optional method.
 
-What is said about each total, made from the noisy answers a block of cells at a time.
+There is no common base class; one contract suite (tests/mechanisms) runs every mechanism.
 """
 
 from collections.abc import Callable
 from dataclasses import dataclass
+from fractions import Fraction
 from typing import Any, Protocol, TypeAlias, runtime_checkable
 
 import numpy as np
 
+from recordwise.errors import PlanError
 from recordwise.exact.arithmetic import FloatArray
 from recordwise.exact.numbers import Number
 from recordwise.mechanisms.noisy import IntArray, Noisy, clean_difference
 from recordwise.noise.randomness import BitSource
+from recordwise.policy.constructors import By, constant
 from recordwise.policy.measure import Measure
 from recordwise.policy.policy import Policy
 
@@ -77,7 +80,17 @@ def difference(positive: Estimates, negative: Estimates, *, level: float) -> Est
 
 @runtime_checkable
 class Mechanism(Protocol):
-    """Parameters, policy, release, estimate. It reads no table and spends no budget; all numbers are in the measure's units."""
+    """Parameters, policy, release, estimate. It reads no table and spends no budget; all numbers are in the measure's units.
+
+    A mechanism may offer more; the functions below say what holds where it does not:
+
+    - ``shared(share)``: the same mechanism at a share of its loss, for queries with levels (`shared`);
+    - ``policy_of_count()``: the policy where every record contributes 1 (`count_policy`);
+    - ``threshold(measure)`` and ``resolved(at)``: the splitting threshold, which may differ by group (`threshold_of`);
+    - ``to``: the bound to which contributions are clamped before they are summed (`clamping_bound`);
+    - ``realised_sql(measure, total, step=, dialect=)``: the SQL of the loss a record really incurred. Without it the loss of the
+      policy is reported.
+    """
 
     def policy(self, measure: Measure | str, *, tight: bool = True) -> Policy:
         """The public loss of a record: the tight one, or with ``tight=False`` the one printed in the papers."""
@@ -99,3 +112,38 @@ class Mechanism(Protocol):
 
     def bias(self, total: Any, *, step: Number = 1) -> FloatArray:
         """The bias of ``value`` at an exact total."""
+
+
+def has_policy(mechanism: object) -> bool:
+    """Whether a mechanism can be costed; a plan needs no more until noise is drawn."""
+    return callable(getattr(mechanism, "policy", None))
+
+
+def shared(mechanism: Any, share: Fraction) -> Any:
+    """The mechanism for a level that gets a share of the budget; what is charged is its own policy, rounding included."""
+    if share == 1:
+        return mechanism
+    if not hasattr(mechanism, "shared"):
+        raise PlanError(
+            problems=(f"{type(mechanism).__name__} cannot be shared among levels: give each level its own query",)
+        )
+    return mechanism.shared(share)
+
+
+def threshold_of(mechanism: Any, measure: Measure) -> Fraction | By | None:
+    """The splitting threshold of a measure, if the mechanism has one."""
+    return mechanism.threshold(measure) if hasattr(mechanism, "threshold") else None
+
+
+def count_policy(mechanism: Any) -> Policy:
+    """The loss where every record contributes 1: what the mechanism itself says, or its policy at a contribution of 1."""
+    if hasattr(mechanism, "policy_of_count"):
+        return mechanism.policy_of_count()  # type: ignore[no-any-return]
+    unit = Measure("count")
+    policy: Policy = mechanism.policy(unit)
+    return constant(Fraction(policy.loss({unit.name: 1})), near_gaussian=policy.near_gaussian)
+
+
+def clamping_bound(mechanism: Any) -> Fraction | None:
+    """The bound to which contributions are clamped before they are summed, if the mechanism has one."""
+    return getattr(mechanism, "to", None)

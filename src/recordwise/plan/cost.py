@@ -14,10 +14,10 @@ import numpy as np
 import pyarrow as pa
 
 from recordwise.errors import PlanError
+from recordwise.mechanisms.base import count_policy, shared, threshold_of
 from recordwise.plan.column_types import policy_problems
 from recordwise.plan.fields import Field, Group, Level, Prefix
 from recordwise.plan.keys import encoded
-from recordwise.plan.mechanism import count_policy, shared, threshold_of
 from recordwise.plan.plan import Plan, PlannedTable
 from recordwise.plan.predicates import condition
 from recordwise.plan.query import Drawable, Query

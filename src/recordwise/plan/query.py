@@ -6,12 +6,12 @@ from typing import TypeAlias
 
 from recordwise.errors import ParameterError
 from recordwise.exact.numbers import Number, rational
+from recordwise.mechanisms.base import Mechanism, has_policy
 from recordwise.mechanisms.quantile import Grid, TreeQuantile
 from recordwise.plan.fields import Choice, Expression, Group, Level, Prefix, axis, flat, levels_of
 from recordwise.plan.given_keys import GivenKeys, KeyList, read_keys
 from recordwise.plan.key_selection import SelectFrom, SelectKeys
 from recordwise.plan.keys import Keys
-from recordwise.plan.mechanism import Mechanism
 from recordwise.plan.predicates import Predicate, conjunction
 from recordwise.plan.sql.grammar import parse_predicate
 from recordwise.plan.statistics import Average, Count, CountDistinct, Quantile, Sum
@@ -128,7 +128,7 @@ class Query:
 
 
 def _check_mechanism(mechanism: object) -> None:
-    if not isinstance(mechanism, Mechanism):
+    if not has_policy(mechanism):
         raise ParameterError(parameter="mechanism", problem=f"has no policy ({type(mechanism).__name__})")
 
 

@@ -11,9 +11,9 @@ from fractions import Fraction
 from typing import Any, TypeAlias
 
 from recordwise.errors import ParameterError
+from recordwise.mechanisms.base import Mechanism, clamping_bound
 from recordwise.mechanisms.quantile import Grid, TreeQuantile
 from recordwise.plan.column_types import threshold_problems
-from recordwise.plan.mechanism import Mechanism
 from recordwise.plan.schema import Schema
 from recordwise.plan.splitting import Splitting
 
@@ -94,7 +94,7 @@ class Sum:
 
     def _clamp(self) -> Fraction | None:
         """A clamping mechanism names its bound ``to``: then the engine adds up clamped contributions."""
-        clamp = getattr(self.mechanism, "to", None)
+        clamp = clamping_bound(self.mechanism)
         return None if clamp is None else Fraction(clamp)
 
 
@@ -129,6 +129,10 @@ class SumAndCount:
 
     def policy(self, measure: Any, *, tight: bool = True) -> Any:
         raise ParameterError(parameter="SumAndCount", problem="is for averages only")
+
+
+StatisticMechanism: TypeAlias = Mechanism | TreeQuantile | SumAndCount
+"""What SQL text may name for a statistic: a mechanism, the tree of a quantile, or the two mechanisms of an average."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

@@ -6,7 +6,7 @@ from typing import Any
 
 import numpy as np
 
-from recordwise.engines.owner_view import ForOwner, OwnerView, one_table
+from recordwise.engines.owner_view import FOR_OWNER, OwnerView, one_table
 from recordwise.errors import ParameterError
 from recordwise.exact.arithmetic import FloatArray
 from recordwise.exact.numbers import Number
@@ -152,7 +152,7 @@ def compare(
     """
     origin, view, shape = read_origin(data), session.owner_view(data=data), bare(by)
     check_measure(measure, view)
-    one_table(Plan(schema=view.schema, queries=(with_statistic(shape, measure, ForOwner()),)))
+    one_table(Plan(schema=view.schema, queries=(with_statistic(shape, measure, FOR_OWNER),)))
     step = step_of(measure, view)
     chosen = at_equal_error(named(mechanisms), variance, relative_error, at_total, read_level(level), step)
     policies = {name: session.policy_of(with_statistic(shape, measure, each)) for name, each in chosen.items()}
@@ -211,4 +211,4 @@ def _rules(
     """Counts have no contributors to withhold or to distort."""
     if measure == COUNT:
         return None
-    return disclosure(view.contributors(shape.sum(measure, ForOwner()), measure), rule, noise)
+    return disclosure(view.contributors(shape.sum(measure, FOR_OWNER), measure), rule, noise)

@@ -4,7 +4,7 @@ from collections.abc import Mapping
 from dataclasses import dataclass
 from typing import Any
 
-from recordwise.engines.owner_view import CellTotals, ForOwner, OwnerView
+from recordwise.engines.owner_view import FOR_OWNER, CellTotals, OwnerView
 from recordwise.exact.arithmetic import FloatArray
 from recordwise.mechanisms.clamped import Clamped
 from recordwise.plan.query import Query
@@ -25,7 +25,7 @@ class ExactTotals:
 
 def totals_query(by: Query, measure: str, mechanisms: Mapping[str, Any]) -> Query:
     """A query for the plain total and for the clamped ones."""
-    query = with_statistic(by, measure, ForOwner(), alias=EXACT)
+    query = with_statistic(by, measure, FOR_OWNER, alias=EXACT)
     if measure == COUNT:
         return query
     for number, mechanism in enumerate(mechanisms.values()):

@@ -5,6 +5,7 @@ The aggregates SQL text may hold, each as a statistic of the query.
 
 from collections.abc import Mapping
 from fractions import Fraction
+from typing import Any
 
 from sqlglot import exp
 
@@ -12,11 +13,10 @@ from recordwise.errors import SqlError
 from recordwise.mechanisms.quantile import TreeQuantile
 from recordwise.plan.fields import Case, Expression, Group
 from recordwise.plan.given_keys import GivenKeys
-from recordwise.plan.mechanism import Mechanism
 from recordwise.plan.query import Query
 from recordwise.plan.sql.gate import read_statement
 from recordwise.plan.sql.grammar import column_name, expression, literal, only, predicate, refused
-from recordwise.plan.statistics import SumAndCount
+from recordwise.plan.statistics import StatisticMechanism, SumAndCount
 
 
 def aggregate(node: exp.Expr) -> bool:
@@ -25,7 +25,7 @@ def aggregate(node: exp.Expr) -> bool:
 
 
 def add_statistic(
-    read: Query, node: exp.Expr, alias: str | None, mechanisms: Mapping[str, Mechanism], used: set[str]
+    read: Query, node: exp.Expr, alias: str | None, mechanisms: Mapping[str, StatisticMechanism], used: set[str]
 ) -> Query:
     """One COUNT(*), COUNT(DISTINCT column), SUM, AVG, MEDIAN or QUANTILE_CONT."""
     if type(node) is exp.Count:
@@ -46,7 +46,7 @@ def add_statistic(
 
 
 def _count(
-    read: Query, node: exp.Expr, alias: str | None, mechanisms: Mapping[str, Mechanism], used: set[str]
+    read: Query, node: exp.Expr, alias: str | None, mechanisms: Mapping[str, StatisticMechanism], used: set[str]
 ) -> Query:
     only(node, "this", "big_int")
     if type(node.this) is exp.Star:
@@ -93,7 +93,7 @@ def _column(node: exp.Expr) -> str:
     return column_name(node)
 
 
-def _mechanism(mechanisms: Mapping[str, Mechanism], used: set[str], alias: str | None, default: str) -> Mechanism:
+def _mechanism(mechanisms: Mapping[str, StatisticMechanism], used: set[str], alias: str | None, default: str) -> Any:
     name = alias if alias in mechanisms else default
     if name is None or name not in mechanisms:
         raise SqlError(construct=f"no mechanism for '{(alias or default)[:40]}'", advice="Add it to mechanisms.")
@@ -104,7 +104,7 @@ def _mechanism(mechanisms: Mapping[str, Mechanism], used: set[str], alias: str |
 TABLE = "t"
 
 
-def parse_sql(text: str, *, mechanisms: Mapping[str, Mechanism], keys: GivenKeys | None = None) -> Query:
+def parse_sql(text: str, *, mechanisms: Mapping[str, StatisticMechanism], keys: GivenKeys | None = None) -> Query:
     """Read a statement. ``mechanisms`` names one for each statistic: by alias, by measure or firm column, or "*" for COUNT(*)."""
     statement = read_statement(text)
     if type(statement) is not exp.Select:
@@ -176,7 +176,7 @@ def _check_all_grouped(named: list[Group], groups: tuple[Group, ...]) -> None:
             raise SqlError(construct=f"'{group.name[:40]}' is selected but not grouped by")
 
 
-def _statistics(read: Query, items: list[exp.Expr], mechanisms: dict[str, Mechanism]) -> Query:
+def _statistics(read: Query, items: list[exp.Expr], mechanisms: dict[str, StatisticMechanism]) -> Query:
     used: set[str] = set()
     for item in items:
         inner, alias = _unaliased(item)
