@@ -1,19 +1,55 @@
 """Every error recordwise raises on purpose.
 
-A message says what was refused, what state we are in, and what to do. None of them ever holds a value read from a record:
-they are built from parameters, names and counts, and the parts are kept as attributes for programs.
+A message says what was refused, what state things are in, and what to do. No message contains a value read from a record:
+messages are built from parameters, names and counts, which are also attributes of the error.
+
+    RecordwiseError
+    ├── before anything is read
+    │   ├── ParameterError (ValueError)       a parameter is out of range or of the wrong type
+    │   │   └── ChoiceError                   not exactly one of several parameters was given
+    │   ├── UnknownFormError (ValueError)     a saved policy or function this version does not know
+    │   ├── PlanError (ValueError)            a plan does not fit its schema or its keys
+    │   ├── PlanFileError (ValueError)        a plan file has problems, each listed with its line
+    │   ├── SqlError (ValueError)             SQL text outside the whitelist
+    │   ├── KeysError (ValueError)            public keys that overlap, do not match their columns, or are too many
+    │   ├── TuningError                       a plan tuned on the confidential table itself
+    │   ├── RangeError (ValueError)           a noise law whose draws would not fit 64 bits
+    │   ├── ExtraError (ImportError)          an optional part of recordwise is not installed
+    │   └── MissingPartError (RuntimeError)   a program or package is missing or too old
+    ├── while records are read
+    │   ├── SourceError (ValueError)          a table cannot be opened as declared
+    │   ├── RecordError (ValueError)          a record or table does not fit a function or a schema
+    │   ├── DataError (ValueError)            records break the declared schema
+    │   ├── EngineError (RuntimeError)        DuckDB or Spark failed
+    │   └── ServerError (RuntimeError)        a database server failed
+    ├── while the budget is charged and noise is drawn
+    │   ├── BudgetError                       the budget does not cover a query
+    │   ├── LedgerError                       the ledger is damaged, belongs to another dataset, or cannot be written
+    │   ├── DrawingError (RuntimeError)       drawing noise failed after the charge
+    │   ├── ExtremeDrawError (OverflowError)  a draw does not fit 64 bits
+    │   └── ExternalError                     an external mechanism was refused or failed
+    └── afterwards
+        ├── OutputError                       the files of a release could not be written
+        ├── GroupLossError (ValueError)       no valid bound exists for the loss of a group
+        └── SolverError (RuntimeError)        a fit did not converge
+
+    UnkeptLedgerWarning (UserWarning)         a session publishes without a ledger file
+
+The headings in lower case are stages, not classes: every error derives from ``RecordwiseError`` directly, except ``ChoiceError``.
 """
+
+from collections.abc import Sequence
 
 
 class RecordwiseError(Exception):
-    """The common ancestor: catch it to catch everything recordwise refuses."""
+    """Base class of every error below; catch it to catch everything recordwise refuses."""
 
     __context__: BaseException | None = None
-    """Always: what was being handled can quote a record, and ``from None`` only keeps it from being printed."""
+    """Always None: the exception being handled can quote a record, and ``from None`` only keeps it from being printed."""
 
 
 class ParameterError(RecordwiseError, ValueError):
-    """A parameter makes no sense; raised when the object is built, before anything happens."""
+    """A parameter is out of range or of the wrong type; raised when the object is built, before anything else happens."""
 
     def __init__(self, *, parameter: str, problem: str, advice: str = "") -> None:
         self.parameter = parameter
@@ -22,8 +58,21 @@ class ParameterError(RecordwiseError, ValueError):
         super().__init__(f"{parameter} {problem}." + (f" {advice}" if advice else ""))
 
 
+class ChoiceError(ParameterError):
+    """Not exactly one of several alternative parameters was given."""
+
+    def __init__(self, *, choices: Sequence[str], given: Sequence[str]) -> None:
+        self.choices = tuple(choices)
+        self.given = tuple(given)
+        super().__init__(
+            parameter="Give exactly one of",
+            problem=f"{', '.join(choices)}; got {' and '.join(given) or 'none'}",
+        )
+        self.parameter = " or ".join(choices)
+
+
 class RecordError(RecordwiseError, ValueError):
-    """A record or a table does not fit the function it is given to. Names columns and counts, never values."""
+    """A record or table does not fit the function it was passed to. Names columns and counts, never values."""
 
     def __init__(self, *, column: str, problem: str, count: int | None = None) -> None:
         self.column = column
@@ -34,13 +83,13 @@ class RecordError(RecordwiseError, ValueError):
 
 
 class UnknownFormError(RecordwiseError, ValueError):
-    """A saved policy or function has a form this version does not know; it is refused, never guessed."""
+    """A saved policy or function has a form this version does not know; it is refused rather than guessed."""
 
     def __init__(self, *, what: str, found: object) -> None:
         self.what = what
         self.found = found
         super().__init__(
-            f"unknown {what} {shown(found)}: this version of recordwise cannot tell what it promises. "
+            f"unknown {what} {shown(found)}: this version of recordwise does not know what it guarantees. "
             "Use the version that wrote it."
         )
 
@@ -62,11 +111,11 @@ class BudgetError(RecordwiseError):
             shown = (f"{name}={'NULL' if value is None else value}" for name, value in witness.items())
             record = ", ".join(shown) or "every record"
             why = f"for {record} it needs {reason} {needed:.6g} and {left:.6g} is left"
-        super().__init__(f"{query} was refused: {why}. Nothing was spent. Use more noise, or drop the query.")
+        super().__init__(f"{query} was refused: {why}. Nothing was spent. Add noise or drop the query.")
 
 
 class TuningError(RecordwiseError):
-    """A plan was tuned on the confidential table itself, which no budget covers, or it is not said what it was tuned on."""
+    """A plan was tuned on the confidential table itself, which no budget covers, or does not state what it was tuned on."""
 
     def __init__(self, *, problem: str, advice: str) -> None:
         self.problem = problem
@@ -79,7 +128,7 @@ class UnkeptLedgerWarning(UserWarning):
 
 
 class OutputError(RecordwiseError):
-    """The files of a release could not be written; nothing is left half done."""
+    """The files of a release could not be written; no partial output is left behind."""
 
     def __init__(self, *, folder: str, problem: str, advice: str = "") -> None:
         self.folder = folder
@@ -88,7 +137,7 @@ class OutputError(RecordwiseError):
 
 
 class LedgerError(RecordwiseError):
-    """The ledger cannot be used: it is damaged, belongs to something else, or the disk does not take it."""
+    """The ledger cannot be used: it is damaged, belongs to another dataset, or cannot be written to disk."""
 
     def __init__(self, *, path: str, problem: str, advice: str = "") -> None:
         self.path = path
@@ -98,18 +147,18 @@ class LedgerError(RecordwiseError):
 
 
 class DrawingError(RecordwiseError, RuntimeError):
-    """Adding noise failed after the charge. Its own text can quote a total, so only the kind of failure is told."""
+    """Adding noise failed after the charge. The original message can quote a total, so only the exception type is reported."""
 
     def __init__(self, *, kind: str) -> None:
         self.kind = kind
         super().__init__(
             f"adding noise failed with {kind}; its message is withheld because it can quote confidential totals. "
-            "The charge stays in the ledger and nothing was published. Please report this kind of failure."
+            "The charge stays in the ledger and nothing was published. Please report this exception type as a bug."
         )
 
 
 class ExternalError(RecordwiseError):
-    """A mechanism from elsewhere was refused or failed. Its own text can quote a record, so only the kind of failure is told."""
+    """An external mechanism was refused or failed. Its own message can quote a record, so only the exception type is reported."""
 
     def __init__(self, *, mechanism: str, problem: str, state: str, advice: str = "") -> None:
         self.mechanism = mechanism
@@ -120,15 +169,15 @@ class ExternalError(RecordwiseError):
 
 
 class GroupLossError(RecordwiseError, ValueError):
-    """A loss of several records together was asked for where no valid bound exists."""
+    """The joint loss of several records was requested where no valid bound exists."""
 
     def __init__(self, *, reason: str) -> None:
         self.reason = reason
-        super().__init__(f"no group loss: {reason}.")
+        super().__init__(f"no bound for the group loss: {reason}.")
 
 
 class PlanError(RecordwiseError, ValueError):
-    """A plan does not fit its schema or its keys. Lists every problem found, not only the first."""
+    """A plan does not fit its schema or its keys. Lists every problem, not only the first."""
 
     def __init__(self, *, problems: tuple[str, ...]) -> None:
         self.problems = problems
@@ -137,7 +186,7 @@ class PlanError(RecordwiseError, ValueError):
 
 
 class PlanFileError(RecordwiseError, ValueError):
-    """A plan file cannot be used. Lists every problem found, each with its line."""
+    """A plan file cannot be used. Lists every problem with its line."""
 
     def __init__(self, *, path: str, problems: tuple[object, ...]) -> None:
         self.path = path
@@ -147,7 +196,7 @@ class PlanFileError(RecordwiseError, ValueError):
 
 
 class SqlError(RecordwiseError, ValueError):
-    """SQL text holds something that is not on the whitelist. It names the construct; nothing of the text has run."""
+    """SQL text contains something outside the whitelist. Names the construct; no part of the text was run."""
 
     def __init__(self, *, construct: str, advice: str = "") -> None:
         self.construct = construct
@@ -156,7 +205,7 @@ class SqlError(RecordwiseError, ValueError):
 
 
 class KeysError(RecordwiseError, ValueError):
-    """Public keys are no partition of the cells, or too many."""
+    """Public keys overlap, do not match their columns, or are too many."""
 
     def __init__(self, *, column: str, problem: str, advice: str = "") -> None:
         self.column = column
@@ -166,7 +215,7 @@ class KeysError(RecordwiseError, ValueError):
 
 
 class SourceError(RecordwiseError, ValueError):
-    """A table cannot be opened as declared: a missing file, a missing column, another type. No record was read."""
+    """A table cannot be opened as declared: a missing file, a missing column, a different type. No record was read."""
 
     def __init__(self, *, source: str, problem: str, advice: str = "") -> None:
         self.source = source
@@ -176,7 +225,7 @@ class SourceError(RecordwiseError, ValueError):
 
 
 class DataError(RecordwiseError, ValueError):
-    """Records break what the schema promises. Counts and column names, never a value; for the owner of the data only."""
+    """Records break the declared schema. Gives counts and column names, never a value; for the owner of the data only."""
 
     def __init__(self, *, problems: tuple[RecordError, ...]) -> None:
         self.problems = problems
@@ -185,7 +234,7 @@ class DataError(RecordwiseError, ValueError):
 
 
 class EngineError(RecordwiseError, RuntimeError):
-    """The engine failed. Its own text can quote a record, so only the kind of failure is told."""
+    """The engine failed. Its own message can quote a record, so only the exception type is reported."""
 
     def __init__(self, *, engine: str, kind: str) -> None:
         self.engine = engine
@@ -194,26 +243,26 @@ class EngineError(RecordwiseError, RuntimeError):
 
 
 class MissingPartError(RecordwiseError, RuntimeError):
-    """Something optional that was asked for needs a program or a package that is not here, or is too old."""
+    """An optional feature needs a program or a package that is missing or too old."""
 
     def __init__(self, *, needed_by: str, part: str, advice: str, found: str = "") -> None:
         self.needed_by = needed_by
         self.part = part
         self.found = found
         self.advice = advice
-        state = f"; found {found}" if found else ", which is not here"
+        state = f"; found {found}" if found else ", which was not found"
         super().__init__(f"{needed_by} needs {part}{state}. No record was read. {advice}")
 
 
 class ServerError(RecordwiseError, RuntimeError):
-    """A database server failed or went away while it was read. Records are read before a charge, so nothing was charged."""
+    """A database server failed while it was read. Records are read before the budget is charged, so nothing was charged."""
 
     def __init__(self, *, server: str, problem: str) -> None:
         self.server = server
         self.problem = problem
         super().__init__(
             f"{server}: {problem}; its message is withheld because it can quote records. "
-            "Nothing was charged and nothing is kept of what had been read. Run again when the server is well."
+            "Nothing was charged and nothing that had been read was kept. Run again when the server is available."
         )
 
 
@@ -230,45 +279,45 @@ class ExtraError(RecordwiseError, ImportError):
 
 
 class RangeError(RecordwiseError, ValueError):
-    """A noise law reaches beyond 64-bit integers too often to be drawn."""
+    """A noise law exceeds 64-bit integers too often to be drawn."""
 
     def __init__(self, *, law: str, log10_probability: float) -> None:
         self.law = law
         self.log10_probability = log10_probability
         super().__init__(
-            f"{law} was refused: it exceeds 2^62 steps with probability 10^{log10_probability:.1f}; 10^-30 is the most allowed. "
-            "Nothing was drawn. Take a coarser step, a smaller scale or a lighter tail."
+            f"{law} was refused: it exceeds 2^62 steps with probability 10^{log10_probability:.1f}; at most 10^-30 is allowed. "
+            "Nothing was drawn. Use a coarser step, a smaller scale or a lighter tail."
         )
 
 
 class ExtremeDrawError(RecordwiseError, OverflowError):
-    """A draw of the exact law does not fit a 64-bit integer; it is neither wrapped nor clipped."""
+    """A draw from the exact law does not fit a 64-bit integer; it is neither wrapped nor clipped."""
 
     def __init__(self, *, count: int) -> None:
         self.count = count
         super().__init__(
             f"{count} draw{'s do' if count != 1 else ' does'} not fit 64 bits. Nothing was returned. "
-            "Add noise with add_to, which clips only total + noise."
+            "Use add_to, which clips only the sum of total and noise."
         )
 
 
 class SolverError(RecordwiseError, RuntimeError):
-    """A numerical code gave up; the fit is not returned, because it would not be what it is called."""
+    """A numerical solver did not converge; no fit is returned, because it would not be the minimizer it claims to be."""
 
     def __init__(self, *, problem: str, status: str) -> None:
         self.problem = problem
         self.status = status
-        super().__init__(f"{problem} was not solved: {status}. Nothing was released. Rescale the answers, or use nnls.")
+        super().__init__(f"{problem} was not solved: {status}. Nothing was released. Rescale the answers or use nnls.")
 
 
 LONGEST_SHOWN = 60
 
 
 def shown(value: object) -> str:
-    """A parameter as a message shows it: short scalars as they are, everything else by its type, so that no input can make the
-    message itself fail or fill the screen."""
+    """A parameter as messages show it: short scalars verbatim, everything else by its type, so that no input can break the
+    message or flood the screen."""
     if isinstance(value, int) and value.bit_length() > 4 * LONGEST_SHOWN:
-        return "a whole number of too many digits"
+        return "an integer with too many digits"
     if not isinstance(value, (str, int, float)) and value is not None:
         return type(value).__name__
     text = repr(value)

@@ -44,7 +44,7 @@ ONE = [
         "did you mean 'Gaussian'?",
     ),
     ('small = { kind = "Gaussian", rho = 0.05 }', "small = { rho = 0.05 }", "'kind' is missing"),
-    ('small = { kind = "Gaussian", rho = 0.05 }', 'small = { kind = "Gaussian" }', "given once, not 0 times"),
+    ('small = { kind = "Gaussian", rho = 0.05 }', 'small = { kind = "Gaussian" }', "Give exactly one of"),
     ('naics = ["441110", "722511"] }', 'naics = ["441110", 7] }', "mixes types"),
     ('where = "emp < 5000"', 'where = "emp < (SELECT 1)"', "SUBQUERY"),
     ('where = "emp < 5000"', 'where = "employees < 5000"', "'employees' is used in a condition"),
@@ -63,7 +63,7 @@ ONE = [
         "not a value of a column of type integer",
     ),
     ("at = 50, rho = 0.1", "at = 50.5, rho = 0.1", "multiple of the step"),
-    ("offset = 2000, sigma = 0.5", "offset = 2000", "given once, not 0 times"),
+    ("offset = 2000, sigma = 0.5", "offset = 2000", "Give exactly one of"),
     (
         "offset = 2000, sigma = 0.5",
         'offset = 2000, rho = 1, at = 5, noise = "cauchy"',

@@ -1,1 +1,1 @@
-"""TODO ledger."""
+"""The budget of a dataset and every charge against it, in an append-only hash chain that is written before noise is drawn."""

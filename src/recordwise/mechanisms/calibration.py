@@ -6,7 +6,7 @@ from decimal import Context, Decimal
 from fractions import Fraction
 from typing import Any, Protocol
 
-from recordwise.errors import ParameterError
+from recordwise.errors import ChoiceError, ParameterError
 from recordwise.exact.numbers import Number, nonnegative, positive
 from recordwise.mechanisms.noisy import read_level, read_step
 from recordwise.noise.laws import DiscreteGaussian
@@ -57,7 +57,7 @@ def only_goal(given: Mapping[str, Any]) -> str:
     goals = [name for name in given if name not in COMPANIONS]
     chosen = [name for name in goals if name in present]
     if len(chosen) != 1:
-        raise ParameterError(parameter=" or ".join(goals), problem=f"must be given once, not {len(chosen)} times")
+        raise ChoiceError(choices=goals, given=chosen)
     for companion in sorted(present & set(COMPANIONS)):
         if chosen[0] not in COMPANIONS[companion]:
             raise ParameterError(

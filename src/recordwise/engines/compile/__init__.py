@@ -1,1 +1,1 @@
-"""TODO engines.compile."""
+"""A plan compiled to SQL trees that every engine runs: the view of checked records, the totals, and the owner's summaries."""

@@ -1,1 +1,1 @@
-"""TODO engines.sources."""
+"""Records that live elsewhere (PostgreSQL, SAS files, data frames): their declared types, and one copy into DuckDB."""

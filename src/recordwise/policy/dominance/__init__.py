@@ -1,1 +1,1 @@
-"""TODO policy.dominance."""
+"""Whether one policy is at least another for every possible record: proved, refuted with a record, or undecided."""

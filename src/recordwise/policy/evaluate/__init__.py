@@ -1,1 +1,1 @@
-"""TODO policy.evaluate."""
+"""The loss of a record, computed: exactly for one record, outward-rounded in numpy for tables, and as SQL and JavaScript."""
