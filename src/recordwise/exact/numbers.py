@@ -9,6 +9,7 @@ from collections.abc import Iterator
 from contextlib import contextmanager
 from decimal import Decimal
 from fractions import Fraction
+from functools import lru_cache
 from numbers import Rational, Real
 from typing import TypeAlias
 
@@ -181,6 +182,7 @@ LEAST_FLOAT_BITS = -1200
 MOST_FLOAT_BITS = 1100
 
 
+@lru_cache(maxsize=1024)
 def sqrt_upper(value: Fraction, *, digits: int = 17) -> Fraction:
     """A rational not below the square root, with at most ``digits`` significant decimal digits; exact roots stay exact."""
     root = Fraction(math.isqrt(value.numerator), math.isqrt(value.denominator))

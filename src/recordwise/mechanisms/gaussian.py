@@ -25,7 +25,7 @@ from recordwise.mechanisms.noisy import (
     to_floats,
     whole_totals,
 )
-from recordwise.noise.laws import DiscreteGaussian
+from recordwise.noise.laws import DiscreteGaussian, discrete_gaussian
 from recordwise.noise.randomness import BitSource, is_private
 from recordwise.policy.constructors import constant, gaussian_sum
 from recordwise.policy.measure import Measure
@@ -73,7 +73,7 @@ class GaussianNoise:
         return np.zeros(np.shape(total))
 
     def _law(self, lattice: Fraction) -> DiscreteGaussian:
-        return DiscreteGaussian(self.noise_sigma / lattice)
+        return discrete_gaussian(self.noise_sigma / lattice)
 
 
 def read_share(share: Number) -> Fraction:
@@ -89,7 +89,7 @@ def near_gaussian(sigma: Fraction, lattice: Fraction) -> bool:
 
     Policies ask, so that noise that cannot be drawn is refused with them, before anything is spent.
     """
-    DiscreteGaussian(sigma / lattice)
+    discrete_gaussian(sigma / lattice)
     return sigma >= NEAR_GAUSSIAN_STEPS * lattice
 
 

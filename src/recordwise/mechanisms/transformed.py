@@ -32,7 +32,7 @@ from recordwise.mechanisms.noisy import (
     source_of,
     whole_totals,
 )
-from recordwise.noise.laws import DiscreteGaussian, DiscreteLaplace
+from recordwise.noise.laws import DiscreteGaussian, DiscreteLaplace, discrete_gaussian
 from recordwise.noise.randomness import BitSource, is_private
 from recordwise.policy.concave_atoms import laplace_zcdp
 from recordwise.policy.constructors import gaussian_transform, laplace_transform
@@ -190,7 +190,7 @@ class TransformedNoise:
 
     def _law(self, grid: Fraction) -> DiscreteGaussian | DiscreteLaplace:
         return (
-            DiscreteGaussian(self._width() / grid) if self.sigma is not None else DiscreteLaplace(self._width() / grid)
+            discrete_gaussian(self._width() / grid) if self.sigma is not None else DiscreteLaplace(self._width() / grid)
         )
 
     def release(self, totals: Any, *, step: Number = 1, rng: BitSource | None = None) -> Noisy:

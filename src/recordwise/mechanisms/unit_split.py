@@ -11,7 +11,7 @@ from recordwise.mechanisms.calibration import loss_for, only_goal
 from recordwise.mechanisms.gaussian import GaussianNoise, near_gaussian, read_share
 from recordwise.policy.constructors import By, gaussian_sum, split
 from recordwise.policy.measure import Measure
-from recordwise.policy.policy import Policy
+from recordwise.policy.policy import Policy, composed
 
 
 @dataclass(frozen=True, slots=True, init=False)
@@ -106,11 +106,12 @@ class UnitSplit(GaussianNoise):
 def _by_group(mechanism: UnitSplit, measure: Measure, threshold: By) -> Policy:
     """Each group at its own sigma; a group without a threshold keeps the mark the split policy puts on it."""
     undefined = split(mechanism.rho, {measure: threshold})
-    total = Policy()
-    for condition, at in threshold.cases():
-        part = undefined if at is None else mechanism._tight(measure, at)
-        total += part.where(condition)
-    return total
+    return composed(
+        [
+            (undefined if at is None else mechanism._tight(measure, at)).where(condition)
+            for condition, at in threshold.cases()
+        ]
+    )
 
 
 def _thresholds(at: Any) -> Any:

@@ -222,6 +222,11 @@ def each(k: Integers, values: list[float]) -> FloatArray | float:
 CERTIFYING_BITS = 256
 
 
+@lru_cache(maxsize=1024)
+def _gaussian_exponent(sigma: Fraction) -> Function:
+    return x**2 / (2 * sigma**2)
+
+
 @dataclass(frozen=True, slots=True, init=False)
 class DiscreteGaussian(LatticeLaw):
     """P(Z = k) proportional to exp(-k**2 / (2 sigma**2))."""
@@ -235,15 +240,21 @@ class DiscreteGaussian(LatticeLaw):
     @classmethod
     def for_variance(cls, variance: Number) -> "DiscreteGaussian":
         """The law whose lattice variance is the wanted one, never below it (T-CALIBRATE)."""
-        return cls(scale_for_variance(lambda sigma: x**2 / (2 * sigma**2), variance))
+        return cls(scale_for_variance(_gaussian_exponent, variance))
 
     @property
     def exponent(self) -> Function:
-        return x**2 / (2 * self.sigma**2)
+        return _gaussian_exponent(self.sigma)
 
     @property
     def inflection(self) -> int:
         return int(self.sigma)
+
+
+@lru_cache(maxsize=1024)
+def discrete_gaussian(sigma: Fraction) -> DiscreteGaussian:
+    """The law of a sigma, checked once however many policies, draws and intervals ask for it."""
+    return DiscreteGaussian(sigma)
 
 
 @dataclass(frozen=True, slots=True, init=False)

@@ -5,9 +5,10 @@ Cells of one table are a partition (T-KEYS), so a record pays for its own cell o
 Thresholds that differ by group, where a cell may hold several groups: the largest that can fall into it rules it (T-CELL).
 """
 
-from collections.abc import Iterable
+from collections.abc import Iterable, Iterator
 from dataclasses import dataclass
 from fractions import Fraction
+from functools import lru_cache
 from typing import Any
 
 import numpy as np
@@ -27,7 +28,7 @@ from recordwise.policy.conditions import ConditionColumn
 from recordwise.policy.constructors import By
 from recordwise.policy.literals import Value, literal
 from recordwise.policy.measure import Measure
-from recordwise.policy.policy import Policy
+from recordwise.policy.policy import Policy, composed
 
 
 def cell_threshold(at: By, groups: Iterable[Group]) -> Fraction | By:
@@ -100,22 +101,23 @@ def _literal(value: Any, column: ConditionColumn) -> Value | None:
 
 def plan_policy(plan: Plan, *, tight: bool = True) -> Policy:
     """The composed policy: the tight one, which is charged, or with ``tight=False`` the one printed in the papers."""
-    total = Policy()
-    for query in plan.queries:
-        total += query_policy(query, plan.schema, tight=tight)
-    return total
+    return composed([query_policy(query, plan.schema, tight=tight) for query in plan.queries])
 
 
 def query_policy(query: Query, schema: Schema, *, tight: bool = True) -> Policy:
     """The policy of one query, limited to the records its condition selects."""
-    total = Policy()
-    for level in query.tables():
-        selection = query.selection_of(level)
-        total += selection.policy(schema) if selection else Policy()
-        for statistic in query.draws():
-            total += statistic_policy(statistic, level, schema, tight=tight)
+    total = composed(list(_parts(query, schema, tight)))
     total = total if query.condition is None else total.where(condition(query.condition))
     return check_policy(total, schema)
+
+
+def _parts(query: Query, schema: Schema, tight: bool) -> Iterator[Policy]:
+    """Everything a query draws: the selected keys and the statistics of each level."""
+    for level in query.tables():
+        if selection := query.selection_of(level):
+            yield selection.policy(schema)
+        for statistic in query.draws():
+            yield statistic_policy(statistic, level, schema, tight=tight)
 
 
 def check_policy(policy: Policy, schema: Schema) -> Policy:
@@ -141,7 +143,13 @@ def statistic_policy(statistic: Drawable, level: Level, schema: Schema, *, tight
 def policy_measure(name: str, schema: Schema) -> Measure:
     """A measure of the schema in the policy language."""
     declared = schema.measure(name)
-    return Measure(name, declared.step if declared else Fraction(1))
+    return _policy_measure(name, declared.step if declared else Fraction(1))
+
+
+@lru_cache(maxsize=1024)
+def _policy_measure(name: str, step: Fraction) -> Measure:
+    """Every statistic of every level asks for its measure; the checks are done once."""
+    return Measure(name, step)
 
 
 @dataclass(frozen=True, slots=True)

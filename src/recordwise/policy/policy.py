@@ -5,11 +5,11 @@ same few queries stay a few terms, equal policies are equal values, and a budget
 """
 
 import json
-from collections.abc import Iterable, Mapping
+from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass, field
 from fractions import Fraction
 from functools import cached_property
-from itertools import pairwise
+from itertools import chain, pairwise
 from typing import TYPE_CHECKING, Any, ClassVar, TypeAlias, TypeVar
 
 from recordwise.errors import ParameterError
@@ -248,10 +248,16 @@ def maximum(policies: Iterable[Policy]) -> Policy:
     return policy_of(Maximum(tuple(unique)), Fraction(1), near_gaussian=gaussian)
 
 
-def merge(left: Terms, right: Terms) -> Terms:
+def composed(policies: Sequence[Policy]) -> Policy:
+    """The sum of several policies (T-SEQ), with the terms of all merged at once."""
+    rho, delta = merge(*(each.rho for each in policies)), merge(*(each.delta_terms for each in policies))
+    return Policy(rho, delta, all(each.near_gaussian for each in policies))
+
+
+def merge(*parts: Terms) -> Terms:
     """Add coefficients of equal terms. "No promise" added to itself is still "no promise"."""
-    merged = dict(left)
-    for key, coefficient in right.items():
+    merged: dict[Key, Fraction] = {}
+    for key, coefficient in chain.from_iterable(part.items() for part in parts):
         merged[key] = Fraction(1) if isinstance(key[1], Outside) else merged.get(key, Fraction(0)) + coefficient
     return merged
 

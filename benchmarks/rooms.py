@@ -1,0 +1,90 @@
+"""How many calls change room (top entry of the package) on four walks: one record, one policy, one SQL text, one plan file.
+
+Calls are counted after a first walk, so nothing is imported, compiled or cached on the way. The counts are quoted in
+docs/architecture.md; the plan file is the complete example of docs/plan-file.md.
+"""
+
+import re
+import sys
+import tempfile
+from collections import Counter
+from collections.abc import Callable
+from pathlib import Path
+from types import FrameType
+from typing import Any
+
+import pyarrow as pa
+
+import recordwise as rw
+from recordwise.plan.cost import plan_policy
+from recordwise.plan.sql.parse import parse_sql
+
+ROOT = Path(rw.__file__).parent
+EXAMPLE = Path(__file__).resolve().parents[1] / "docs" / "plan-file.md"
+RECORD = {"emp": 900, "payann": 50_000, "naics": "324110", "county": "06037", "size": 1}
+
+
+def room(frame: FrameType) -> str | None:
+    """The top entry that a frame's code belongs to, or None outside the package."""
+    name = frame.f_code.co_filename
+    return Path(name).relative_to(ROOT).parts[0] if name.startswith(str(ROOT)) else None
+
+
+def crossings(walk: Callable[[], Any]) -> Counter[tuple[str, str]]:
+    """Calls from one room into another, looking through the frames of libraries between them."""
+    found: Counter[tuple[str, str]] = Counter()
+
+    def seen(frame: FrameType, event: str, _: Any) -> None:
+        if event != "call" or (here := room(frame)) is None:
+            return
+        caller = frame.f_back
+        while caller is not None and room(caller) is None:
+            caller = caller.f_back
+        if caller is not None and (there := room(caller)) is not None and there != here:
+            found[there, here] += 1
+
+    sys.setprofile(seen)
+    try:
+        walk()
+    finally:
+        sys.setprofile(None)
+    return found
+
+
+def walks(folder: Path) -> dict[str, Callable[[], Any]]:
+    """The four walks by name; the files they need are written to ``folder``."""
+    keys = rw.Keys.of({"county": ["a", "b"]})
+    count, total = rw.Gaussian(rho="0.05"), rw.UnitSplit(at=50, rho="0.1")
+    records = pa.table({"id": [1, 2, 3], "county": ["a", "a", "b"], "emp": [4, 20, 900]})
+    session = rw.Session(records, unit="id", measures={"emp": 1}, ledger=folder / "walk.ledger", tuned_on="synthetic")
+    query = rw.query().group_by("county", keys=keys).count(count).sum("emp", total)
+    text = "SELECT county, COUNT(*), SUM(emp) FROM t WHERE emp < 5000 GROUP BY county"
+    path = folder / "plan.toml"
+    path.write_text(re.search(r"```toml\n(.*?)```", EXAMPLE.read_text(), re.DOTALL)[1])
+    plan = rw.load_plan(path).plan
+    return {
+        "record": lambda: session.run(query),
+        "policy": lambda: plan_policy(plan).loss(RECORD),
+        "SQL text": lambda: parse_sql(text, mechanisms={"*": count, "emp": total}, keys=keys),
+        "plan file": lambda: rw.load_plan(path),
+    }
+
+
+def counts() -> dict[str, Counter[tuple[str, str]]]:
+    """For each walk, the calls that change room, by the two rooms."""
+    with tempfile.TemporaryDirectory() as folder:
+        found = {}
+        for name, walk in walks(Path(folder)).items():
+            walk()
+            found[name] = crossings(walk)
+    return found
+
+
+def main() -> None:
+    for name, found in counts().items():
+        most = ", ".join(f"{caller} -> {called} {times}" for (caller, called), times in found.most_common(5))
+        print(f"{name:10} {found.total():5} calls change room{'; most often ' + most if most else ''}")
+
+
+if __name__ == "__main__":
+    main()
