@@ -48,7 +48,7 @@ def ours(path: str, folder: Path) -> dict[str, float]:
     """The whole release; the keys are made before the clock starts, as for plain SQL."""
     asked = query_of(LEVELS)
     with Stopwatch() as watch, open_session(path, folder) as session:
-        session.run(asked).save(folder / "ours", csv=False)
+        session.run(asked).save(folder / "ours", formats=["parquet"])
     return watch.found
 
 
@@ -58,7 +58,7 @@ def ours_again(path: str, folder: Path) -> dict[str, float]:
     with open_session(path, folder) as session:
         session.run(asked)
         with Stopwatch() as watch:
-            session.run(asked).save(folder / "ours", csv=False)
+            session.run(asked).save(folder / "ours", formats=["parquet"])
     return watch.found
 
 
@@ -67,7 +67,7 @@ def csv(path: str, folder: Path) -> dict[str, float]:
     with open_session(path, folder) as session:
         release = session.run(query_of(LEVELS))
     with Stopwatch() as watch:
-        release.save(folder / "with", csv=True)
+        release.save(folder / "with")
     return watch.found
 
 

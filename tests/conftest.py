@@ -1,5 +1,9 @@
 """Fixtures for every folder: the engines, by one parameter."""
 
+import subprocess
+import sys
+from pathlib import Path
+
 import pytest
 
 import small_release
@@ -25,3 +29,20 @@ def opens(request):
 def on_both_engines(opens, monkeypatch):
     """``small_release.session`` opens its tables on each engine in turn."""
     monkeypatch.setattr(small_release, "HOW", opens.session_options())
+
+
+@pytest.fixture(scope="session")
+def installed_package(tmp_path_factory) -> Path:
+    """``tests/own_package``, installed into a folder of its own."""
+    folder = tmp_path_factory.mktemp("installed")
+    options = ["--quiet", "--no-deps", "--no-index", "--no-build-isolation", "--target", str(folder)]
+    source = Path(__file__).parent / "own_package"
+    subprocess.run([sys.executable, "-m", "pip", "install", *options, str(source)], check=True, timeout=120)
+    return folder
+
+
+@pytest.fixture
+def own_package(installed_package, monkeypatch) -> Path:
+    """A package of a user's own is installed for the length of one test."""
+    monkeypatch.syspath_prepend(installed_package)
+    return installed_package

@@ -24,4 +24,4 @@ query = rw.query().group_by("county", rw.prefix("naics", 3), keys=rw.Keys.of(pq.
 query = query.count(rw.Gaussian(rho=0.1))
 for name, bound in BOUNDS.items():
     query = query.sum(name, rw.UnitSplit(at=bound, rho=0.1))
-session.run(query).save(out, csv=False)
+session.run(query).save(out, formats=["parquet"])

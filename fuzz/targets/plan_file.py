@@ -196,7 +196,7 @@ def plan_text(rng: Random) -> str:
     parts.append("[keys.areas]\nproduct = { county = ['1', '2'], naics = ['441110', '722511'] }\n")
     parts += [query_text(rng) for _ in range(rng.choice((1, 1, 2)))]
     if rng.random() < 0.3:
-        parts.append("[outputs]\ncsv = false\nlevel = 0.9\n[examples]\nshop = { emp = 4, pay = 140 }\n")
+        parts.append('[outputs]\nformats = ["parquet"]\nlevel = 0.9\n[examples]\nshop = { emp = 4, pay = 140 }\n')
     return "\n".join(parts)
 
 

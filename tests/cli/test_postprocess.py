@@ -7,7 +7,7 @@ import pytest
 
 from recordwise.errors import SourceError
 from recordwise.release.files import load_release
-from recordwise.release.tables import read_tables
+from recordwise.release.formats.parquet import read_tables
 
 
 @pytest.fixture

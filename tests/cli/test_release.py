@@ -36,9 +36,28 @@ def test_json_names_the_head_that_the_ledger_has(folder, run_json):
 
 def test_outputs_of_the_plan_are_followed(folder, run):
     with (folder / "plan.toml").open("a") as plan:
-        plan.write("\n[outputs]\ncsv = false\n")
+        plan.write('\n[outputs]\nformats = ["parquet"]\n')
     assert run("release", folder / "plan.toml", "--out", folder / "out", "--yes").exit_code == 0
     assert not list((folder / "out").glob("*.csv"))
+
+
+def test_a_format_nobody_knows_is_refused_before_anything_is_spent(folder, run):
+    with (folder / "plan.toml").open("a") as plan:
+        plan.write('\n[outputs]\nformats = ["parquet", "json_lines"]\n')
+    for words in (["check"], ["release", "--out", folder / "out", "--yes"]):
+        result = run(*words, folder / "plan.toml")
+        assert result.exit_code == 2
+        assert "unknown format: 'json_lines'. Known are parquet, csv." in result.stderr
+    assert not (folder / "small.ledger").exists()
+
+
+def test_a_plan_names_a_format_that_an_installed_package_adds(folder, run, own_package):
+    with (folder / "plan.toml").open("a") as plan:
+        plan.write('\n[outputs]\nformats = ["parquet", "json_lines"]\n')
+    assert run("check", folder / "plan.toml").exit_code == 0
+    assert run("release", folder / "plan.toml", "--out", folder / "out", "--yes").exit_code == 0
+    assert [path.suffix for path in sorted((folder / "out").glob("county*"))] == [".jsonl", ".parquet"]
+    assert run("ledger", "verify", folder / "small.ledger", "--against", folder / "out").exit_code == 0
 
 
 def test_nobody_to_ask_means_nothing_is_spent(folder, run):

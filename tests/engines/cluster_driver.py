@@ -58,7 +58,7 @@ def main(master: str, folder: str) -> None:
         threading.Thread(target=announce, args=(session,), daemon=True).start()
         exact = totals(session._engine, session)
         release = session.run(question(), rng=Seeded(5))
-        release.save(Path(folder) / "out", csv=False)
+        release.save(Path(folder) / "out", formats=["parquet"])
         print(json.dumps({"totals": exact, "digest": release.digest, "events": [e.kind for e in session.history()]}))
 
 

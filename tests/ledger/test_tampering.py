@@ -186,7 +186,7 @@ def test_a_release_made_consistent_is_still_the_one_that_was_booked(tmp_path) ->
 def test_a_changed_fitted_column_is_detected(tmp_path) -> None:
     asked = rw.query().group_by("county", keys=keys()).count(rw.Gaussian(rho="0.1"), alias="n")
     with session(records(), tmp_path / "l", generous()) as opened:
-        opened.run(asked).consistent().save(tmp_path / "fitted", csv=False)
+        opened.run(asked).consistent().save(tmp_path / "fitted", formats=["parquet"])
     assert verify(tmp_path / "l", against=[tmp_path / "fitted"]) == []
     path = tmp_path / "fitted" / "county.parquet"
     table = pq.read_table(path)

@@ -53,7 +53,7 @@ def test_the_whole_plan_is_the_one_the_builder_makes(load):
     )
     assert found.plan == Plan(schema=SCHEMA, queries=(first, second))
     assert found.budget == constant(3) + split(5, {"emp": 20, "payann": 1000})
-    assert (found.csv, found.level, found.dataset) == (False, 0.9, "establishments")
+    assert (found.formats, found.level, found.dataset) == (("parquet",), 0.9, "establishments")
     assert found.source == (str(found.path.resolve().parent / "establishments.parquet"),)
     assert found.examples == {"corner shop": {"emp": 4, "payann": 140}}
 

@@ -93,7 +93,9 @@ ONE = [
     ("SELECT county, COUNT(*) AS n", "SELECT county, COUNT(*) AS m", "no mechanism for 'm'"),
     ('county = ["06001", "06003"] } }', 'county = ["06001", "06001"] } }', "twice"),
     ('county = ["06001", "06003"] } }', 'state = ["06001", "06003"] } }', "no public keys for county"),
-    ("csv = false", 'csv = "no"', "must be true or false, not text"),
+    ('formats = ["parquet"]', 'csv = "no"', "must be true or false, not text"),
+    ('formats = ["parquet"]', "formats = [1]", "must be text, not a number"),
+    ('formats = ["parquet"]', 'formats = ["parquet"]\ncsv = true', "formats says this already; leave csv out"),
     ("level = 0.9", "level = 95", "must lie between 0 and 1"),
     ("emp = 4, payann = 140", "employees = 4", "known are emp, payann"),
 ]

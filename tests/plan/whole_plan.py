@@ -45,7 +45,7 @@ mechanisms.n = "small"
 mechanisms.emp = { kind = "Clamped", to = 100, rho = 0.02 }
 
 [outputs]
-csv = false
+formats = ["parquet"]
 level = 0.9
 
 [examples]

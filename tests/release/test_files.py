@@ -22,17 +22,13 @@ from recordwise.errors import OutputError, ParameterError, SourceError
 from recordwise.noise import Seeded
 from recordwise.policy import Policy, constant
 from recordwise.release.files import load_release
+from recordwise.release.formats.csv import Csv, with_formulas, without_formulas
+from recordwise.release.formats.parquet import Parquet, read_tables
 from recordwise.release.staging import new_folder, require_new
 from recordwise.release.tables import (
     NOT_PRIVATE,
     PRIVATE,
-    ReleasedTable,
     digest_of,
-    read_tables,
-    same_in_csv,
-    with_formulas,
-    without_formulas,
-    write_csv,
 )
 from recordwise.release.verify import verify
 from small_release import generous, keys, question, records, session
@@ -54,14 +50,14 @@ def test_parquet_csv_and_memory_hold_the_same_table(release, tmp_path) -> None:
     folder = release.save(tmp_path / "out")
     for table in release.tables:
         assert pq.read_table(folder / f"{table.name}.parquet").equals(table.data)
-        assert same_in_csv(table.data, folder / f"{table.name}.csv")
+        assert Csv().same(table.data, folder / f"{table.name}.csv")
         assert pc.read_csv(folder / f"{table.name}.csv").num_rows == table.data.num_rows
 
 
 def test_the_folder_holds_these_files_and_no_other(release, tmp_path) -> None:
     names = {"county_by_naics2", "county_by_naics3"}
     files = {"policy.json", "release.json", "report.html"} | {f"{name}.parquet" for name in names}
-    assert {path.name for path in release.save(tmp_path / "a", csv=False).iterdir()} == files
+    assert {path.name for path in release.save(tmp_path / "a", formats=["parquet"]).iterdir()} == files
     files |= {f"{name}.csv" for name in names}
     assert {path.name for path in release.save(tmp_path / "b").iterdir()} == files
 
@@ -130,7 +126,7 @@ def test_a_folder_whose_files_disagree_about_being_private_is_not_read(release, 
 
 
 def test_a_mark_that_every_file_bears_but_nobody_knows_is_refused(release, tmp_path) -> None:
-    folder = release.save(tmp_path / "out", csv=False)
+    folder = release.save(tmp_path / "out", formats=["parquet"])
     (folder / "report.html").unlink()
     for name in (path.name for path in folder.iterdir()):
         (parquet_says if name.endswith("parquet") else json_says)(folder / name, "certified")
@@ -206,9 +202,9 @@ def test_any_text_number_and_gap_survives_csv_and_parquet_and_keeps_its_fingerpr
     folder = tmp_path_factory.mktemp("trip")
     columns = [pa.array(column, kind) for column, kind in zip(zip(*rows), (pa.string(), pa.float64(), pa.bool_()))]
     table = pa.table(columns, ["text", "number", "truth"])
-    write_csv(ReleasedTable(name="t", keys=(), variables=(), data=table), folder, mark=PRIVATE)
+    Csv().write(table, folder / "t.csv", privacy_label=PRIVATE)
     pq.write_table(table, folder / "t.parquet", row_group_size=2)
-    assert same_in_csv(table, folder / "t.csv")
+    assert Csv().same(table, folder / "t.csv")
     assert with_formulas(without_formulas(table)).equals(table)
     assert digest_of(read_tables(folder), constant(1)) == digest_of({"t": table}, constant(1))
 
@@ -232,20 +228,20 @@ HARMLESS = ["044", "a=1", "a'b", "", "Cote d'Or", " 3", "1-2", "#5"]
 
 def test_no_text_of_a_csv_file_begins_as_a_formula_and_numbers_stay_numbers(tmp_path) -> None:
     table = pa.table({"=key": [*RISKY, *HARMLESS, None], "value": [-1.5] * 21, "whole": [-7] * 21})
-    write_csv(ReleasedTable(name="t", keys=(), variables=(), data=table), tmp_path, mark=PRIVATE)
+    Csv().write(table, tmp_path / "t.csv", privacy_label=PRIVATE)
     with (tmp_path / "t.csv").open(newline="", encoding="utf-8") as file:
         head, *rows = csv.reader(file)
     assert head == ["'=key", "value", "whole"]
     assert [row[0] for row in rows] == [*("'" + risky for risky in RISKY), *HARMLESS, ""]
     assert {(row[1], row[2]) for row in rows} == {("-1.5", "-7")}
-    assert same_in_csv(table, tmp_path / "t.csv")
-    assert not same_in_csv(table.set_column(0, "=key", [[*RISKY[1:], RISKY[0], *HARMLESS, None]]), tmp_path / "t.csv")
+    assert Csv().same(table, tmp_path / "t.csv")
+    assert not Csv().same(table.set_column(0, "=key", [[*RISKY[1:], RISKY[0], *HARMLESS, None]]), tmp_path / "t.csv")
 
 
 def test_a_csv_file_written_before_texts_were_guarded_is_still_the_same_table(tmp_path) -> None:
     table = pa.table({"key": [*RISKY, *HARMLESS, None]})
     pc.write_csv(table, tmp_path / "t.csv")
-    assert same_in_csv(table, tmp_path / "t.csv")
+    assert Csv().same(table, tmp_path / "t.csv")
 
 
 def test_keys_found_in_the_data_are_guarded_in_csv_and_agree_with_the_ledger(tmp_path) -> None:
@@ -319,12 +315,12 @@ def test_a_failure_while_writing_leaves_nothing_behind(tmp_path) -> None:
     assert list(tmp_path.iterdir()) == []
 
 
-@pytest.mark.parametrize("writer", ["write_parquet", "write_csv"])
-def test_a_table_that_could_not_be_written_fails_the_whole_release(writer: str, release, tmp_path, monkeypatch) -> None:
+@pytest.mark.parametrize("kind", [Parquet, Csv])
+def test_a_table_that_could_not_be_written_fails_the_whole_release(kind: type, release, tmp_path, monkeypatch) -> None:
     def fail(*_: object, **__: object) -> None:
         raise OSError(28, "No space left on device")
 
-    monkeypatch.setattr(f"recordwise.release.release.{writer}", fail)
+    monkeypatch.setattr(kind, "write", fail)
     with pytest.raises(OutputError, match="No space left on device"):
         release.save(tmp_path / "out")
     assert list(tmp_path.iterdir()) == []
@@ -380,7 +376,7 @@ def test_two_savers_of_one_name_leave_one_whole_folder(release, tmp_path) -> Non
 def test_a_saved_folder_is_readable_as_the_umask_says(release, tmp_path) -> None:
     before = os.umask(0o027)
     try:
-        folder = release.save(tmp_path / "out", csv=False)
+        folder = release.save(tmp_path / "out", formats=["parquet"])
     finally:
         os.umask(before)
     assert folder.stat().st_mode & 0o777 == 0o750

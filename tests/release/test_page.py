@@ -71,7 +71,7 @@ def test_every_release_is_saved_with_its_page(small: rw.Release, tmp_path: Path)
     page = (small.save(tmp_path / "out") / "report.html").read_text(encoding="utf-8")
     assert page.startswith("<!doctype html>\n<html")
     assert "county_by_naics3.csv" in page
-    without = (small.save(tmp_path / "bare", csv=False) / "report.html").read_text(encoding="utf-8")
+    without = (small.save(tmp_path / "bare", formats=["parquet"]) / "report.html").read_text(encoding="utf-8")
     assert "county_by_naics3.csv" not in without
     assert "county_by_naics3.parquet" in without
 

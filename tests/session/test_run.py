@@ -318,7 +318,7 @@ def test_names_that_look_alike_become_different_files(tmp_path) -> None:
     with session(records()) as opened:
         release = opened.run(asked)
     assert [table.name for table in release.tables] == ["naics_2", "naics_2_2"]
-    assert len(list(release.save(tmp_path / "out", csv=False).glob("*.parquet"))) == 2
+    assert len(list(release.save(tmp_path / "out", formats=["parquet"]).glob("*.parquet"))) == 2
 
 
 @pytest.mark.parametrize("share", [None, ["1/4", "3/4"]])

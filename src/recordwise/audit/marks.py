@@ -14,7 +14,9 @@ from recordwise.mechanisms.gaussian import Gaussian
 from recordwise.noise.randomness import Secure, Seeded
 from recordwise.plan.query import query
 from recordwise.policy.constructors import constant
-from recordwise.release.tables import PRIVATE, marks, read_tables
+from recordwise.release.formats import known_formats
+from recordwise.release.formats.registry import privacy_labels
+from recordwise.release.tables import PRIVATE
 from recordwise.session import Session
 
 
@@ -63,7 +65,7 @@ def _opened(path: Path, ledger: Path, how: Runs) -> Session:
 def _called_private(out: Path, session: Session) -> tuple[str, ...]:
     """Files and books must say what the noise was."""
     told = {json.loads((out / name).read_text(encoding="utf-8"))["mark"] for name in ("release.json", "policy.json")}
-    told |= {*marks(out, read_tables(out)).values(), session.history()[-1].body["mark"]}
+    told |= {*privacy_labels(out, known_formats().values()).values(), session.history()[-1].body["mark"]}
     return ("calls itself private",) if PRIVATE in told else ()
 
 

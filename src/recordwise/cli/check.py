@@ -25,8 +25,10 @@ def check(
     import json
 
     from recordwise.plan.file.read import load_plan
+    from recordwise.release.formats import formats_named
 
     file = load_plan(plan)
+    formats_named(file.formats)
     found = examined(file)
     if as_json:
         typer.echo(json.dumps(found, default=str))

@@ -46,7 +46,7 @@ def demo(
         with Session.from_plan(file) as session:
             done = session.run(*file.plan.queries, level=file.level, progress=tell)
         tell("writing files")
-        done.save(folder / "release", csv=file.csv, labels=file.labels)
+        done.save(folder / "release", formats=file.formats, labels=file.labels)
         accuracy = accuracy_by_size(folder / "establishments.parquet", done.table)
     found = {
         "folder": str(folder),

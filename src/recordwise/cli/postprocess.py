@@ -29,7 +29,10 @@ def postprocess(
             show_default=False,
         ),
     ] = None,
-    csv: Annotated[bool, typer.Option(help="Write CSV files too.")] = True,
+    formats: Annotated[
+        list[str] | None,
+        typer.Option("--format", help="An output format; repeat for several. Default: parquet and csv."),
+    ] = None,
     as_json: AsJson = False,
     debug: Debug = False,
 ) -> None:
@@ -38,14 +41,17 @@ def postprocess(
 
     from recordwise.cli.release import check_folder
     from recordwise.release.files import load_release
+    from recordwise.release.formats import DEFAULT_FORMATS, formats_named
 
     pairs = _pairs(at_most or [])
+    chosen = tuple(formats or DEFAULT_FORMATS)
+    formats_named(chosen)
     release = load_release(folder)
     check_folder(out)
     fitted = release.consistent(
         method=method, priority=priority, complete=complete, zero_counts=zero_counts, at_most=pairs
     )
-    fitted.save(out, csv=csv)
+    fitted.save(out, formats=chosen)
     found = fitted.description["consistent"]
     if as_json:
         typer.echo(json.dumps({"folder": str(out), **found}))

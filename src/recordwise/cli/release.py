@@ -29,8 +29,10 @@ def release(
 
     from recordwise.cli.rescue import check_room
     from recordwise.plan.file.read import load_plan
+    from recordwise.release.formats import formats_named
 
     file = load_plan(plan)
+    formats_named(file.formats)
     check_folder(out)
     check_room(file.plan, out)
     if not yes:

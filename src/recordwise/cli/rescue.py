@@ -45,12 +45,12 @@ def expected_bytes(plan: "Plan") -> int:
 def saved(done: "Release", file: "PlanFile", out: Path) -> None:
     """Save as asked; where that fails, beside the ledger or among the temporary files, and raise what says so."""
     try:
-        done.save(out, csv=file.csv, labels=file.labels)
+        done.save(out, formats=file.formats, labels=file.labels)
     except OutputError as error:
         for place in (file.ledger.resolve().parent, Path(tempfile.gettempdir())):
             folder = _unused(place / f"{out.name}-rescued")
             try:
-                done.save(folder, csv=file.csv, labels=file.labels)
+                done.save(folder, formats=file.formats, labels=file.labels)
             except OutputError:
                 continue
             raise OutputError(

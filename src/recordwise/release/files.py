@@ -11,9 +11,12 @@ import pyarrow as pa
 from recordwise.errors import SourceError
 from recordwise.ledger.chain import Head
 from recordwise.policy.policy import Policy
+from recordwise.release.formats import known_formats
+from recordwise.release.formats.parquet import read_tables
+from recordwise.release.formats.registry import privacy_labels
 from recordwise.release.page.kept import parts_of
 from recordwise.release.release import FORMAT, Release
-from recordwise.release.tables import PRIVATE, ReleasedTable, digest_of, marks, read_tables
+from recordwise.release.tables import PRIVATE, ReleasedTable, digest_of
 
 WRITTEN_ANEW = ("recordwise_release", "mark", "digest", "ledger", "flags", "accuracy", "page")
 """What ``Release.to_json`` adds to the description by itself."""
@@ -22,12 +25,12 @@ UNREADABLE = (OSError, ValueError, LookupError, TypeError, AttributeError, pa.Ar
 
 def load_release(folder: str | Path) -> Release:
     """The release a folder holds, as it was saved; refused where its tables or its policy were changed since."""
-    place = Path(folder)
+    place, formats = Path(folder), known_formats().values()
     try:
         stated, policies = (json.loads((place / name).read_text()) for name in ("release.json", "policy.json"))
         known, tables = stated["recordwise_release"] == FORMAT, read_tables(place)
         release = _release(stated, policies, tables) if known else None
-        said = {"release.json": stated["mark"], "policy.json": policies["mark"], **marks(place, tables)}
+        said = {"release.json": stated["mark"], "policy.json": policies["mark"], **privacy_labels(place, formats)}
     except UNREADABLE:
         raise SourceError(source=f"'{folder}'", problem="it is not the folder of a release, or is damaged") from None
     if release is None:

@@ -14,12 +14,14 @@ from recordwise.errors import ParameterError
 from recordwise.ledger.chain import Head
 from recordwise.policy.policy import Policy
 from recordwise.policy.render.html import Html, element
+from recordwise.release.formats.format import Format
+from recordwise.release.formats.registry import DEFAULT_FORMATS, formats_named, require_held
 from recordwise.release.page.kept import page_json
 from recordwise.release.page.page import page_html
 from recordwise.release.page.parts import Part
 from recordwise.release.page.preview import table_preview
 from recordwise.release.staging import new_folder
-from recordwise.release.tables import NOT_PRIVATE, PRIVATE, ReleasedTable, write_csv, write_parquet
+from recordwise.release.tables import NOT_PRIVATE, PRIVATE, ReleasedTable
 
 FORMAT = 1
 
@@ -100,32 +102,50 @@ class Release:
         """What every file says about itself."""
         return PRIVATE if self.private else NOT_PRIVATE
 
-    def save(self, folder: str | Path, *, csv: bool = True, labels: Mapping[str, str] | None = None) -> Path:
+    def save(
+        self,
+        folder: str | Path,
+        *,
+        formats: Sequence[str] = DEFAULT_FORMATS,
+        labels: Mapping[str, str] | None = None,
+    ) -> Path:
         """Write everything into a new folder, all or nothing.
 
-        ``labels`` are the words report.html asks an establishment in: ``{"emp": "employees", "naics=21": "Mining"}``; without them
-        those of the folder the release was read from.
+        Args:
+            folder: A name that is not taken.
+            formats: The formats of the tables by name. Parquet is always among them: a release is loaded and verified from it.
+            labels: The words report.html asks an establishment in: ``{"emp": "employees", "naics=21": "Mining"}``. By default those
+                of the folder that the release was loaded from.
+
+        Returns:
+            The folder.
+
+        Raises:
+            ParameterError: A format is unknown, or cannot hold a column.
+            OutputError: The folder exists already or could not be written.
         """
         words = self.labels if labels is None else labels
+        chosen = formats_named(formats)
+        require_held(self.tables, chosen)
         with new_folder(folder) as staging:
             with ThreadPoolExecutor() as pool:
-                kinds = (write_parquet, write_csv) if csv else (write_parquet,)
-                jobs = [pool.submit(write, table, staging, mark=self.mark) for table in self.tables for write in kinds]
+                jobs = [pool.submit(self._write, table, each, staging) for table in self.tables for each in chosen]
             for job in jobs:
                 job.result()
             policies = {"mark": self.mark, "tight": self.policy.to_json(), "paper": self.paper_policy.to_json()}
             write_json(policies, staging / "policy.json")
             write_json(self.to_json() | {"page": page_json(self, words)}, staging / "release.json")
-            page = page_html(self, files=self._files(csv=csv), labels=words)
+            page = page_html(self, files=self._files(chosen), labels=words)
             (staging / "report.html").write_text(page, encoding="utf-8")
         return Path(folder)
 
-    def _files(self, *, csv: bool) -> dict[str, str]:
-        """The files the page stands beside, and what they are."""
-        found: dict[str, str] = {}
-        for table in self.tables:
-            found |= {f"{table.name}.csv": "the whole table, as text"} if csv else {}
-            found[f"{table.name}.parquet"] = "the whole table, with its types"
+    def _write(self, table: ReleasedTable, each: Format, folder: Path) -> None:
+        each.write(table.data, folder / f"{table.name}.{each.extension}", privacy_label=self.mark)
+
+    def _files(self, formats: Sequence[Format]) -> dict[str, str]:
+        """The files beside the page, and what they are; Parquet comes last."""
+        ordered = sorted(formats, key=lambda each: each.name == "parquet")
+        found = {f"{table.name}.{each.extension}": each.description for table in self.tables for each in ordered}
         found["policy.json"] = "the privacy loss of every possible record, for the command recordwise loss"
         found["release.json"] = "plan, mechanisms, budget and versions"
         return found

@@ -11,7 +11,10 @@ from recordwise.errors import RecordwiseError
 from recordwise.ledger.chain import Event
 from recordwise.ledger.ledger import Ledger, within
 from recordwise.policy.policy import Policy
-from recordwise.release.tables import FITTED, digest_of, marks, read_tables, same_in_csv
+from recordwise.release.formats import Format, known_formats
+from recordwise.release.formats.parquet import read_tables
+from recordwise.release.formats.registry import REQUIRED, files_of, privacy_labels
+from recordwise.release.tables import FITTED, digest_of
 
 KINDS = ("opened", "looked", "charged", "released", "failed")
 UNREADABLE = (OSError, ValueError, KeyError, TypeError, AttributeError, RecordwiseError)
@@ -130,8 +133,8 @@ def _wrong_words(release: dict[str, Any], policies: dict[str, Any], booked: Even
 
 
 def _wrong_tables(folder: Path, release: dict[str, Any], policies: dict[str, Any], booked: Event) -> list[str]:
-    """The fingerprint of the tables as they are on disk, and the CSV files beside them."""
-    tables = read_tables(folder)
+    """The digest of the tables as they are on disk, and the files in other formats beside them."""
+    tables, formats = read_tables(folder), known_formats().values()
     problems = []
     drawn = {name: without_fits(table) for name, table in tables.items()} if "consistent" in release else tables
     policy = Policy.from_json(policies["tight"])
@@ -139,10 +142,12 @@ def _wrong_tables(folder: Path, release: dict[str, Any], policies: dict[str, Any
         problems.append("its tables are not those that were released")
     elif "consistent" in release and digest_of(tables, policy) != release["consistent"]["digest"]:
         problems.append("its fitted columns are not those release.json was written with")
-    wrong = [name for name, mark in marks(folder, tables).items() if mark != booked.body["mark"]]
+    labels = privacy_labels(folder, formats)
+    wrong = [name for name, label in labels.items() if label != booked.body["mark"]]
     problems += [f"{name} bears another mark than the ledger" for name in wrong]
-    for path in sorted(folder.glob("*.csv")):
-        if not _faithful(path, tables):
+    others = [each for each in formats if each.name != REQUIRED]
+    for each, path in files_of(folder, others):
+        if not _same(each, path, tables):
             problems.append(f"{path.name} differs from the Parquet file beside it")
     return problems
 
@@ -154,8 +159,8 @@ def without_fits(table: pa.Table) -> pa.Table:
     return table.drop_columns(fits)
 
 
-def _faithful(path: Path, tables: dict[str, pa.Table]) -> bool:
+def _same(each: Format, path: Path, tables: dict[str, pa.Table]) -> bool:
     try:
-        return path.stem in tables and same_in_csv(tables[path.stem], path)
+        return path.stem in tables and each.same(tables[path.stem], path)
     except UNREADABLE:
         return False

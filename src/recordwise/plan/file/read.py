@@ -115,7 +115,8 @@ class PlanFile:
     memory_limit: str = "700MB"
     engine: str = "duckdb"
     spark: SparkMaster | None = None
-    csv: bool = True
+    formats: tuple[str, ...] = ("parquet", "csv")
+    """The output formats by name. What they mean is known to ``Release.save``."""
     level: float = 0.95
     examples: dict[str, dict[str, Any]] = field(default_factory=dict)
     """Made-up records, by name, at which the loss is shown."""
@@ -224,10 +225,15 @@ def _tuning(entries: dict[str, Node], root: Node) -> dict[str, Any]:
 def _outputs(node: Node | None) -> dict[str, Any]:
     if node is None:
         return {}
-    entries = node.table("csv", "level")
+    entries = node.table("formats", "csv", "level")
     read: dict[str, Any] = {}
+    if "formats" in entries:
+        read["formats"] = tuple(each.text() for each in entries["formats"].items())
     if "csv" in entries:
-        read["csv"] = entries["csv"].flag()
+        # Plan files of the first version have this flag instead.
+        if "formats" in entries:
+            entries["csv"].problem("formats says this already; leave csv out")
+        read["formats"] = ("parquet", "csv") if entries["csv"].flag() else ("parquet",)
     if "level" in entries:
         read["level"] = entries["level"].share()
     return read

@@ -1,0 +1,111 @@
+"""Output formats: those of recordwise, and one that an installed package adds."""
+
+import json
+import sys
+import types
+from importlib.metadata import EntryPoint
+
+import pytest
+
+import recordwise as rw
+from recordwise.errors import ParameterError
+from recordwise.noise import Seeded
+from recordwise.release.files import load_release
+from recordwise.release.formats import Format, formats_named, known_formats, registry
+from recordwise.release.formats.csv import Csv
+from recordwise.release.formats.parquet import Parquet
+from recordwise.release.tables import NOT_PRIVATE, PRIVATE
+from recordwise.release.verify import verify
+from small_release import generous, question, records, session
+
+EVERY = ("parquet", "csv", "json_lines")
+
+
+@pytest.fixture(scope="module")
+def release(tmp_path_factory) -> rw.Release:
+    ledger = tmp_path_factory.mktemp("ledger") / "small.ledger"
+    with session(records(), ledger=ledger, budget=generous()) as opened:
+        return opened.run(question())
+
+
+def test_the_formats_of_recordwise_are_parquet_and_csv() -> None:
+    assert list(known_formats()) == ["parquet", "csv"]
+    assert all(isinstance(each, Format) for each in known_formats().values())
+
+
+@pytest.mark.parametrize(
+    "names, words",
+    [
+        (("parquet", "xlsx"), "unknown format: 'xlsx'. Known are parquet, csv"),
+        (("csv",), "must include 'parquet'"),
+        ((), "must include 'parquet'"),
+        (("parquet", "parquet"), "name a format twice"),
+    ],
+)
+def test_formats_that_cannot_be_are_refused_before_a_file_is_written(names, words, release, tmp_path) -> None:
+    with pytest.raises(ParameterError, match=words):
+        release.save(tmp_path / "out", formats=names)
+    assert list(tmp_path.iterdir()) == []
+
+
+@pytest.mark.parametrize("kind", [Parquet, Csv])
+@pytest.mark.parametrize("label", [PRIVATE, NOT_PRIVATE])
+def test_a_file_keeps_its_table_and_its_privacy_label(kind, label, release, tmp_path) -> None:
+    data, path = release["county_by_naics2"], tmp_path / f"t.{kind.extension}"
+    kind().write(data, path, privacy_label=label)
+    assert kind().privacy_label(path) == label
+    assert kind().same(data, path)
+    assert not kind().same(data.slice(1), path)
+
+
+def test_a_format_that_cannot_hold_a_column_is_refused(release, tmp_path, monkeypatch) -> None:
+    monkeypatch.setattr(Csv, "holds", lambda self, kind: str(kind) != "double")
+    with pytest.raises(ParameterError, match="'csv', which cannot hold column 'n_sd' of type double"):
+        release.save(tmp_path / "out")
+    assert list(tmp_path.iterdir()) == []
+
+
+def test_a_format_of_an_installed_package_is_written_and_verified(own_package, tmp_path) -> None:
+    ledger = tmp_path / "small.ledger"
+    with session(records(), ledger=ledger, budget=generous()) as opened:
+        folder = opened.run(question()).save(tmp_path / "out", formats=EVERY)
+    file = folder / "county_by_naics2.jsonl"
+    assert file.name in (folder / "report.html").read_text(encoding="utf-8")
+    assert verify(ledger, against=[folder]) == []
+    load_release(folder)
+    lines = file.read_text().splitlines()
+    file.write_text("\n".join([lines[0], *lines[2:]]) + "\n")
+    assert verify(ledger, against=[folder]) == [f"{folder}: {file.name} differs from the Parquet file beside it"]
+    file.write_text("\n".join([json.dumps({"privacy_label": NOT_PRIVATE}), *lines[1:]]) + "\n")
+    assert verify(ledger, against=[folder]) == [f"{folder}: {file.name} bears another mark than the ledger"]
+
+
+def test_a_format_of_an_installed_package_says_that_a_seeded_release_is_not_private(own_package, tmp_path) -> None:
+    with session(records(), budget=generous()) as opened:
+        folder = opened.run(question(), rng=Seeded(1)).save(tmp_path / "out", formats=EVERY)
+    for file in folder.glob("*.jsonl"):
+        assert json.loads(file.read_text().splitlines()[0]) == {"privacy_label": NOT_PRIVATE}
+
+
+class Taken(Csv):
+    name = "taken"
+
+
+@pytest.mark.parametrize(
+    "name, value, words",
+    [
+        ("nothing", "no_such_module:X", "loading no_such_module:X failed with ModuleNotFoundError"),
+        ("words", "string:ascii_letters", "string:ascii_letters is not an output format of that name"),
+        ("taken", "own_formats:TAKEN", "its name or its extension '.csv' is taken"),
+        ("csv", "recordwise.release.formats.registry:OWN", "is not an output format of that name"),
+    ],
+)
+def test_a_package_that_registers_something_else_is_named(name, value, words, monkeypatch) -> None:
+    monkeypatch.setitem(sys.modules, "own_formats", types.SimpleNamespace(TAKEN=Taken()))
+    monkeypatch.setattr(
+        registry, "entry_points", lambda group: [EntryPoint(name=name, value=value, group="recordwise.formats")]
+    )
+    with pytest.raises(ParameterError) as caught:
+        formats_named(["parquet"])
+    assert f"the output format '{name}' of an installed package" in str(caught.value)
+    assert words in str(caught.value)
