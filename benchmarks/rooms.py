@@ -8,7 +8,8 @@ import re
 import sys
 import tempfile
 from collections import Counter
-from collections.abc import Callable
+from collections.abc import Callable, Iterator
+from contextlib import contextmanager
 from pathlib import Path
 from types import FrameType
 from typing import Any
@@ -51,30 +52,31 @@ def crossings(walk: Callable[[], Any]) -> Counter[tuple[str, str]]:
     return found
 
 
-def walks(folder: Path) -> dict[str, Callable[[], Any]]:
+@contextmanager
+def walks(folder: Path) -> Iterator[dict[str, Callable[[], Any]]]:
     """The four walks by name; the files they need are written to ``folder``."""
     keys = rw.Keys.of({"county": ["a", "b"]})
     count, total = rw.Gaussian(rho="0.05"), rw.UnitSplit(at=50, rho="0.1")
     records = pa.table({"id": [1, 2, 3], "county": ["a", "a", "b"], "emp": [4, 20, 900]})
-    session = rw.Session(records, unit="id", measures={"emp": 1}, ledger=folder / "walk.ledger", tuned_on="synthetic")
     query = rw.query().group_by("county", keys=keys).count(count).sum("emp", total)
     text = "SELECT county, COUNT(*), SUM(emp) FROM t WHERE emp < 5000 GROUP BY county"
     path = folder / "plan.toml"
     path.write_text(re.search(r"```toml\n(.*?)```", EXAMPLE.read_text(), re.DOTALL)[1])
-    plan = rw.load_plan(path).plan
-    return {
-        "record": lambda: session.run(query),
-        "policy": lambda: plan_policy(plan).loss(RECORD),
-        "SQL text": lambda: parse_sql(text, mechanisms={"*": count, "emp": total}, keys=keys),
-        "plan file": lambda: rw.load_plan(path),
-    }
+    plan, ledger = rw.load_plan(path).plan, folder / "walk.ledger"
+    with rw.Session(records, unit="id", measures={"emp": 1}, ledger=ledger, tuned_on="synthetic") as session:
+        yield {
+            "record": lambda: session.run(query),
+            "policy": lambda: plan_policy(plan).loss(RECORD),
+            "SQL text": lambda: parse_sql(text, mechanisms={"*": count, "emp": total}, keys=keys),
+            "plan file": lambda: rw.load_plan(path),
+        }
 
 
 def counts() -> dict[str, Counter[tuple[str, str]]]:
     """For each walk, the calls that change room, by the two rooms."""
-    with tempfile.TemporaryDirectory() as folder:
-        found = {}
-        for name, walk in walks(Path(folder)).items():
+    found = {}
+    with tempfile.TemporaryDirectory() as folder, walks(Path(folder)) as named:
+        for name, walk in named.items():
             walk()
             found[name] = crossings(walk)
     return found

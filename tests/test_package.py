@@ -1,15 +1,21 @@
-"""Importing the package is quick and loads nothing heavy or optional."""
+"""The package as a whole: imports are quick and load nothing optional, and its rooms are those of docs/architecture.md."""
 
 import json
 import os
+import re
 import statistics
 import subprocess
 import sys
+import tomllib
 from pathlib import Path
 
 import pytest
 
-SOURCE = Path(__file__).resolve().parents[1] / "src"
+from benchmarks import rooms
+
+ROOT = Path(__file__).resolve().parents[1]
+SOURCE = ROOT / "src"
+PAGE = (ROOT / "docs" / "architecture.md").read_text()
 EXTRAS = {"pandas", "polars", "matplotlib", "opendp", "pyspark", "numba", "pyreadstat", "adbc_driver_postgresql"}
 LATE = {"duckdb", "pyarrow", "sqlglot", "typer", "rich"}
 
@@ -36,3 +42,38 @@ def test_importing_takes_less_than_three_tenths_of_a_second() -> None:
 
 def test_the_package_is_typed() -> None:
     assert (SOURCE / "recordwise" / "py.typed").exists()
+
+
+def rows_of_the_page() -> list[set[str]]:
+    """The rooms of each row of the table: a line without a number continues the row above it."""
+    rows: list[set[str]] = []
+    for number, room in re.findall(r"^\| (\d?) *\| `(\w+)(?:/|\.py)` \|", PAGE, re.MULTILINE):
+        if number:
+            assert int(number) == len(rows) + 1
+            rows.append(set())
+        rows[-1].add(room)
+    return rows
+
+
+def test_the_rows_of_the_page_are_those_import_linter_enforces() -> None:
+    contracts = tomllib.loads((ROOT / "pyproject.toml").read_text())["tool"]["importlinter"]["contracts"]
+    layers = next(each["layers"] for each in contracts if each["type"] == "layers")
+    assert rows_of_the_page() == [set(re.split(r" [|:] ", layer)) for layer in layers]
+
+
+def test_the_rooms_of_the_page_are_those_of_the_package() -> None:
+    found = {path.stem for path in (SOURCE / "recordwise").iterdir() if (path.is_dir() or path.suffix == ".py")}
+    assert set().union(*rows_of_the_page()) == {name for name in found if not name.startswith("__")}
+
+
+def test_calls_change_room_at_most_half_as_often_as_before_the_rooms_were_redrawn() -> None:
+    before = {name: int(count) for name, count in re.findall(r"^\| one ([\w ]+) \| (\d+) \|", PAGE, re.MULTILINE)}
+    counted = rooms.counts()
+    assert before.keys() == counted.keys()
+    for name in ("record", "policy", "plan file"):
+        assert 2 * counted[name].total() <= before[name], name
+
+
+def test_modules_named_on_the_page_exist() -> None:
+    for name in re.findall(r"`((?:\w+/)+(?:\w+\.py)?)`", PAGE):
+        assert any((folder / name).exists() for folder in (ROOT, SOURCE / "recordwise")), name
