@@ -18,6 +18,8 @@ from mutants.catalogue import PACKAGE, ROOT, Mutant
 
 SECONDS = 180.0
 """A run that takes longer has noticed: the bug made something endless."""
+PATIENCE = 5
+"""All tests of a file without a bug may take so many times as long."""
 NOT_SPARK = "not spark"
 """Every run would start a Java machine; where the engines share code, DuckDB's tests notice."""
 OUTCOMES = {0: "passed", 1: "failed"}
@@ -35,7 +37,7 @@ class Bench:
 
     def passes(self, tests: tuple[str, ...]) -> bool:
         """Whether the tests pass on the package as it is."""
-        return self._run(tests, compile_anew=False) == "passed"
+        return self._run(tests, compile_anew=False, seconds=PATIENCE * self._seconds) == "passed"
 
     def outcome(self, mutant: Mutant) -> str:
         """``passed`` (nobody noticed), ``failed``, ``endless``, ``crashed``, or ``broken`` where no test could run."""
@@ -45,12 +47,12 @@ class Bench:
         self._count += 1
         os.utime(path, (FIRST_TIME + self._count,) * 2)
         try:
-            return self._run(mutant.tests, compile_anew="njit" in text)
+            return self._run(mutant.tests, compile_anew="njit" in text, seconds=self._seconds)
         finally:
             path.write_text(text, encoding="utf-8")
             os.utime(path, ns=(times.st_atime_ns, times.st_mtime_ns))
 
-    def _run(self, tests: tuple[str, ...], *, compile_anew: bool) -> str:
+    def _run(self, tests: tuple[str, ...], *, compile_anew: bool, seconds: float) -> str:
         with tempfile.TemporaryDirectory(dir=self._folder, ignore_cleanup_errors=True) as scratch:
             environment = self._environment(scratch, compile_anew=compile_anew)
             # A group of its own, so that what the tests started ends with them.
@@ -63,7 +65,7 @@ class Bench:
                 start_new_session=True,
             )
             try:
-                return OUTCOMES.get(code := process.wait(self._seconds), "crashed" if code < 0 else "broken")
+                return OUTCOMES.get(code := process.wait(seconds), "crashed" if code < 0 else "broken")
             except subprocess.TimeoutExpired:
                 return "endless"
             finally:

@@ -6,6 +6,7 @@ from collections.abc import Callable, Iterator, Sequence
 from concurrent.futures import Future, ThreadPoolExecutor, as_completed
 from contextlib import contextmanager
 from dataclasses import dataclass
+from itertools import groupby
 from pathlib import Path
 from time import monotonic
 from typing import Any
@@ -59,14 +60,19 @@ def run(mutants: Sequence[Mutant], *, jobs: int, tell: Callable[[str], None], ro
     """What became of each; refused where tests fail without any bug, because then they prove nothing."""
     with tempfile.TemporaryDirectory(prefix="mutants-") as folder, ThreadPoolExecutor(jobs) as pool:
         benches = Benches(Path(folder), jobs, root=root)
-        selections = sorted({mutant.tests for mutant in mutants})
-        before = {pool.submit(benches.passes, tests): tests for tests in selections}
+        before = {pool.submit(benches.passes, tests): tests for tests in by_file(mutants)}
         failing = [tests for job, tests in _finished(before, "tests without a bug", tell) if not job.result()]
         if failing:
             raise ValueError(f"fail without any bug: {'; '.join(' '.join(tests) for tests in failing)}")
         after = {pool.submit(benches.result, mutant): mutant for mutant in mutants}
         found = {mutant.name: job.result() for job, mutant in _finished(after, "bugs", tell)}
     return [found[mutant.name] for mutant in mutants]
+
+
+def by_file(mutants: Sequence[Mutant]) -> list[tuple[str, ...]]:
+    """All tests that are named, those of one file together."""
+    named = sorted({test for mutant in mutants for test in mutant.tests})
+    return [tuple(tests) for _, tests in groupby(named, key=lambda test: test.partition("::")[0])]
 
 
 def _finished(

@@ -10,7 +10,7 @@ from hypothesis import strategies as st
 from plain_mechanism import Plain
 from reference_totals import OPERATORS, plain, totals, truth, value_of
 
-from recordwise.engines import integers
+from recordwise.engines import DuckDB, integers
 from recordwise.plan import Case, Column, Field, Group, Keys, Plan, Prefix, Schema, prefix, query
 from recordwise.plan.predicates import And, Compare, In, IsNull, Not, Or
 from recordwise.plan.results import total_name
@@ -237,6 +237,17 @@ def test_a_constant_off_the_lattice_is_in_no_list_and_equals_nothing(opens):
     with opens(table, schema) as engine:
         found = tabulated(engine, Plan(schema=schema, queries=tuple(query().where(text).count(M) for text in texts)))
     assert [totals[CountUnits()] for _, totals in found] == [[count] for count in texts.values()]
+
+
+def test_no_working_table_outlives_its_pass():
+    schema = Schema.of(unit="id", firm="firm", measures={"emp": 1}, columns={"code": "text"})
+    table = pa.table({"id": range(2), "firm": [1, 2], "emp": [2, 3], "code": ["a", "b"]})
+    asked = query().group_by("code", keys=Keys.of({"code": ["a", "b"]})).sum("emp", M).count_distinct("firm", M)
+    with DuckDB(table, schema) as engine:
+        engine.totals(Plan(schema=schema, queries=(asked,)))
+        held = "SELECT table_name FROM duckdb_tables() UNION SELECT view_name FROM duckdb_views() WHERE NOT internal"
+        names = {name for (name,) in engine._connection.duckdb.execute(held).fetchall()}
+    assert names <= {"source", "records"}
 
 
 def test_sums_beyond_64_bits_never_wrap(opens):

@@ -5,11 +5,12 @@ from typing import Any
 
 import numpy as np
 import pytest
-from flint import arb, ctx
+from flint import arb
 
 import recordwise as rw
 from recordwise.errors import RecordError
 from recordwise.exact.arithmetic import BallArithmetic, NumpyArithmetic
+from recordwise.exact.numbers import working_precision
 from recordwise.mechanisms import certified_loss as loss_table
 from recordwise.mechanisms import certified_loss as tight
 from recordwise.mechanisms import fat_tailed, grid, noisy
@@ -103,7 +104,7 @@ def test_a_rise_that_drowns_in_rounding_is_still_bounded_from_above(shift: int) 
     function = (rw.functions.x / 10**9) ** HALF
     starts = np.unique(np.floor(np.geomspace(1, 2.0**50, 400)))
     found = tight._rise(function, starts, starts + shift)
-    with ctx.workprec(256):
+    with working_precision(256):
         for start, bound in zip(starts.tolist(), found.tolist()):
             rise = [function.increase(BallArithmetic(), arb(int(start) + more)) for more in (0, shift)]
             assert arb(bound) >= (rise[1] - rise[0]).lower()
@@ -143,3 +144,9 @@ def test_ends_are_rounded_away_from_each_other() -> None:
         low, high = (ends.rounded(numbers, exponents, up=up) for up in (False, True))
         assert np.all((low <= numbers) & (numbers <= high))
         assert np.all(high - low <= 10.0**last * (1 + 1e-3))
+
+
+def test_noise_on_a_transform_has_its_sigma_or_scale_in_steps_of_the_grid() -> None:
+    step = Fraction(1, 1024)
+    assert rw.LogTransform(offset=10, sigma=HALF)._law(step).sigma == 512
+    assert rw.LogTransform(offset=10, laplace_scale=HALF)._law(step).scale == 512

@@ -40,6 +40,7 @@ def project(tmp_path: Path) -> Path:
     root = tmp_path / "project"
     (root / PACKAGE).mkdir(parents=True)
     (root / "tests").mkdir()
+    (root / PACKAGE / "__init__.py").touch()
     (root / PACKAGE / "small.py").write_text(CODE)
     (root / "tests" / "test_small.py").write_text(TESTS)
     return root

@@ -2,10 +2,10 @@
 
 import numpy as np
 import pytest
-from flint import ctx
 from scipy import stats
 
 from noise.statistics import distance, dkw_threshold, places, tail_alarm
+from recordwise.exact import working_precision
 from recordwise.noise import (
     DiscreteGaussian,
     DiscreteLaplace,
@@ -116,7 +116,7 @@ def test_no_count_passes_the_envelope_even_where_the_mean_is_a_hair_below_a_whol
     n = int(numbers[np.argmax((numbers + 1) * law.sf(threshold) % 1.0 > 1 - 2.0**-21)])
     passing = Passing(law=law, threshold=threshold, n=n)
     centre, shift = frame(passing)
-    with ctx.workprec(passing.first_precision):
+    with working_precision(passing.first_precision):
         assert passing._log_ratio(centre - 1, centre) > 0
     for block in range(4):
         for count in (centre + (block << shift), centre - 1 - (block << shift)):

@@ -4,10 +4,11 @@ from fractions import Fraction
 
 import mpmath as mp
 import pytest
-from flint import arb, ctx
+from flint import arb
 
 from recordwise.errors import ParameterError
 from recordwise.exact.functions import log, x
+from recordwise.exact.numbers import working_precision
 from recordwise.noise import probabilities as sums
 from recordwise.noise.probabilities import DIRECT_TERMS, Weights, drop, range_sum, tail_sum
 
@@ -88,7 +89,7 @@ def test_a_sum_that_does_not_converge_is_refused():
 @pytest.mark.theorem("T-SUM")
 @pytest.mark.parametrize("radius", [1, 2])
 def test_the_formula_owns_up_to_its_remainder_however_coarse_it_is(radius: int):
-    with ctx.workprec(128):
+    with working_precision(128):
         weights = Weights(x / 50, reference=100)
         exact = sum((weights.at(k) for k in range(100, 400)), arb(0))
         found = sums._euler_maclaurin(weights, 100, 400, radius)
@@ -99,6 +100,6 @@ def test_the_formula_owns_up_to_its_remainder_however_coarse_it_is(radius: int):
 @pytest.mark.theorem("T-SUM")
 def test_what_lies_beyond_an_early_cut_is_owned_up_to(monkeypatch):
     monkeypatch.setattr(sums, "_cut", lambda weights, start: start + 30)
-    with ctx.workprec(128):
+    with working_precision(128):
         exact = 1 / (1 - (-arb(1) / 5).exp())
         assert sums._sum(Weights(x / 5, reference=7), 7, None).overlaps(exact)

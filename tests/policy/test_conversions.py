@@ -6,11 +6,12 @@ from random import Random
 import mpmath
 import numpy as np
 import pytest
-from flint import arb, ctx
+from flint import arb
 
 from divergences import ROUNDING, zcdp
 from recordwise.errors import ParameterError
 from recordwise.exact.functions import log, x
+from recordwise.exact.numbers import working_precision
 from recordwise.policy import (
     additive,
     constant,
@@ -276,7 +277,7 @@ def test_the_gdp_number_is_the_first_float_at_which_delta_is_kept(rho: float, de
 @pytest.mark.parametrize("delta", [1e-10, 1e-6, 0.01])
 def test_epsilon_is_not_below_the_exact_bound_at_the_order_it_was_found_with(rho: float, delta: float) -> None:
     best = conversions._least(lambda t: conversions._epsilon_float(rho, delta, math.exp(t)))
-    with ctx.workprec(400):
+    with working_precision(400):
         exact = conversions._epsilon_at(arb(rho), arb(delta), arb(math.exp(best)))
         assert exact <= arb(epsilon(rho, delta)) <= exact * (1 + arb(2) ** -50)
 
