@@ -44,7 +44,7 @@ def test_it_says_that_accuracy_is_known_only_for_synthetic_records(demo):
 def test_it_shows_an_establishment_looking_itself_up(demo):
     out, result = demo
     assert f"recordwise loss {out}/release/policy.json emp=4 payann=140" in result.stdout
-    assert "Somebody who must decide" in result.stdout
+    assert "A membership test with a 5% false-positive rate" in result.stdout
 
 
 def test_large_cells_are_accurate_and_giants_pay_less_under_slow_noise(run_json, tmp_path):

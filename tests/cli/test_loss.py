@@ -35,7 +35,7 @@ def test_the_answer_is_told_in_sentences(released, run):
     result = run("loss", released / "out" / "policy.json", "emp=4", "payann=140")
     assert result.exit_code == 0
     plain = " ".join(result.stdout.split())
-    assert "Somebody who must decide whether your record is in the data" in plain
+    assert "A membership test with a 5% false-positive rate detects your record" in plain
     assert "moves the odds by a factor of" in plain
     assert "with a chance of at most 5%" in plain
 

@@ -66,7 +66,7 @@ MECHANISMS = {
         at={rw.policy.Measure("emp"): 50, rw.policy.Measure("payann"): 2000}, rho="0.1"
     ),
     'kind = "UnitSplit", at = { by = "naics", length = 2, values = { 44 = 20 }, default = 50 }, rho = 0.1': rw.UnitSplit(
-        at=rw.by(rw.policy.Column("naics", 2), {"44": 20}, default=50), rho="0.1"
+        at=rw.by(rw.policy.ConditionColumn("naics", 2), {"44": 20}, default=50), rho="0.1"
     ),
     'kind = "UnitSplit", at = { by = "size", values = { "-1" = 20, 7 = 5 }, default = 50 }, rho = 0.1': rw.UnitSplit(
         at=rw.by("size", {-1: 20, 7: 5}, default=50), rho="0.1"
@@ -207,4 +207,4 @@ def test_a_notebook_shows_a_plan_file_with_its_queries_and_cost(load):
     shown = load(WHOLE)._repr_html_()
     assert "county × naics3" in shown
     assert "UnitSplit(at=50, rho=0.1)" in shown
-    assert "Only records with &#x27;emp&#x27; below 5,000." in shown
+    assert "Only records where &#x27;emp&#x27; is below 5,000." in shown

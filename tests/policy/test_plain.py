@@ -31,10 +31,10 @@ def test_a_policy_is_printed_term_by_term(policy, lines):
 
 
 def test_conditions_are_said_in_words():
-    at = rw.by(rw.policy.Column("naics", 2), {"44": 10})
+    at = rw.by(rw.policy.ConditionColumn("naics", 2), {"44": 10})
     first, second = policy_lines(rw.UnitSplit(at=at, rho=1).policy("emp"))
-    assert first == "0.01 * emp^2   if the first 2 characters of 'naics' being '44'"
-    assert second.startswith("no promise (a group of naics that is not listed)   if")
+    assert first == "0.01 * emp^2   if the first 2 characters of 'naics' are '44'"
+    assert second.startswith("no guarantee (a group of naics that is not listed)   if")
 
 
 @pytest.mark.parametrize(
@@ -48,3 +48,17 @@ def test_conditions_are_said_in_words():
 )
 def test_functions_are_printed_at_a_named_argument(function, text):
     assert function_text(function, "v") == text
+
+
+def test_the_repr_of_a_policy_is_a_formula():
+    policy = rw.policy.constant("0.05") + rw.policy.gaussian_sum("emp", sigma=10)
+    assert repr(policy) == "Policy(0.05 + 0.005 * emp^2)"
+    assert repr(rw.Policy()) == "Policy(0)"
+
+
+def test_the_repr_of_a_long_policy_is_short():
+    policy = rw.policy.split("0.1", {"emp": rw.by("sector", {str(code): 10 + code for code in range(50)}, default=5)})
+    shown = repr(policy)
+    assert shown.startswith("Policy((0.1 * max(1, ceil(emp / 10))^2 if 'sector' is '0') + (")
+    assert shown.endswith(" + 47 more terms)")
+    assert len(shown) < 4 * 140

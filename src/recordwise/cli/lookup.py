@@ -100,7 +100,7 @@ def looked_up(policy: "Policy", record: dict[str, Any], delta: float) -> dict[st
 
     rho, own = float(policy.loss(record)), float(policy.delta(record))
     told = meaning(rho, delta=delta)
-    told = replace(told, power=power(rho, own, told.level))
+    told = replace(told, power=power(rho, own, told.false_alarm))
     found: dict[str, Any] = {
         "record": {name: str(value) for name, value in record.items()},
         "loss": rho,

@@ -208,7 +208,7 @@ def versions() -> dict[str, str]:
 def query_html(query: "Query") -> Html:
     """Its tables, its condition and its statistics."""
     tables = [" × ".join(level.names()) or "the grand total" for level in query.tables()]
-    only = [] if query.condition is None else [f"Only records with {condition_words(condition(query.condition))}."]
+    only = [] if query.condition is None else [f"Only records where {condition_words(condition(query.condition))}."]
     rows = [_row(statistic) for statistic in query.statistics]
     return element(
         "div",

@@ -1,4 +1,4 @@
-"""The policies mechanisms have, as functions of their parameters, and thresholds that differ by group."""
+"""The policies of mechanisms as functions of their parameters, and thresholds that differ by group."""
 
 from collections.abc import Iterator, Mapping
 from dataclasses import dataclass
@@ -28,16 +28,27 @@ class By:
     default: Fraction | None
 
     def cases(self) -> Iterator[tuple[Condition, Fraction | None]]:
-        """A partition of all records with the parameter of each part; None where no promise is made."""
+        """A partition of all records with the parameter of each part; None where there is no guarantee."""
         for value, parameter in self.values:
             yield among(self.column, [value]), parameter
         yield complement(among(self.column, [value for value, _ in self.values])), self.default
 
 
 def by(column: str | ConditionColumn, values: Mapping[str | int | bool, Number], default: Number | None = None) -> By:
-    """A threshold for each group: ``by("industry", {"Mining": 500, "Retail": 50}, default=100)``.
+    """A threshold for each public group.
 
-    Without a default, records of other groups get no promise: evaluating their loss is refused.
+    Args:
+        column: The column that holds the group, or a prefix of a text column.
+        values: The threshold of each group.
+        default: The threshold of all other groups. Without it those records have no guarantee, and evaluating their loss is
+            refused.
+
+    Raises:
+        ParameterError: If ``values`` is empty or a threshold is not positive.
+
+    Example:
+        >>> split("0.1", {"emp": by("industry", {"Mining": 500}, default=100)}).loss({"emp": 200, "industry": "Mining"})
+        0.1
     """
     if not isinstance(values, Mapping) or not values:
         raise ParameterError(parameter="values", problem="must map at least one group to its threshold")
@@ -53,12 +64,34 @@ def by(column: str | ConditionColumn, values: Mapping[str | int | bool, Number],
 
 
 def constant(rho: Number, *, near_gaussian: bool = False) -> Policy:
-    """The same loss for every record: a zCDP query, or a budget."""
+    """The same loss for every record: a zCDP query, or a budget.
+
+    Args:
+        rho: The loss, 0 or more.
+        near_gaussian: Whether the noise is Gaussian with a sigma of at least 1000 lattice steps.
+
+    Example:
+        >>> constant("0.5")
+        Policy(0.5)
+    """
     return policy_of(One(), moderate(nonnegative(rho, parameter="rho"), parameter="rho"), near_gaussian=near_gaussian)
 
 
 def split(rho: Number, at: Mapping[MeasureName, Number | By], *, near_gaussian: bool = False) -> Policy:
-    """Unit splitting: rho * pieces**2, pieces being the most any measure needs at its threshold (T-SPLIT)."""
+    """Unit splitting: rho * pieces**2, where pieces is the largest number any measure needs at its threshold (T-SPLIT).
+
+    Args:
+        rho: The loss of a record of one piece.
+        at: The threshold of each measure: a number, or ``by(...)`` for one that differs by group.
+        near_gaussian: Whether the noise is Gaussian with a sigma of at least 1000 lattice steps.
+
+    Raises:
+        ParameterError: If ``at`` is empty or a threshold is not a positive multiple of its measure's step.
+
+    Example:
+        >>> split("0.1", {"emp": 50}).loss({"emp": 120})
+        0.9
+    """
     exact = moderate(nonnegative(rho, parameter="rho"), parameter="rho")
     if not sorted_items(at):
         raise ParameterError(parameter="at", problem="must name at least one measure")
@@ -72,14 +105,14 @@ def split(rho: Number, at: Mapping[MeasureName, Number | By], *, near_gaussian: 
 
 
 def sorted_items(at: Mapping[MeasureName, Any]) -> list[tuple[MeasureName, Any]]:
-    """The thresholds in the order of their measures, so that the same split is the same value however it was written."""
+    """The thresholds sorted by measure, so that the same split is the same value in whatever order it was written."""
     if not isinstance(at, Mapping):
         raise ParameterError(parameter="at", problem="must map each measure to its threshold")
     return sorted(at.items(), key=lambda item: Measure.of(item[0]))
 
 
 def threshold_cases(at: Mapping[MeasureName, Number | By]) -> list[tuple[Condition, Thresholds | str]]:
-    """The parts of the partition the thresholds make, each with its thresholds, or the column that leaves it undefined."""
+    """The parts of the partition that the thresholds define, each with its thresholds, or the column that leaves it undefined."""
     cases: list[tuple[Condition, Thresholds | str]] = [(EVERY, ())]
     for key, threshold in sorted_items(at):
         measure = Measure.of(key)
@@ -105,7 +138,12 @@ def _extended(old: Thresholds | str, measure: Measure, value: Fraction | None, c
 
 
 def gaussian_sum(measure: MeasureName, *, sigma: Number, near_gaussian: bool = False) -> Policy:
-    """A sum with Gaussian noise: x**2 / (2 sigma**2) (T-GAUSS)."""
+    """A sum with Gaussian noise: x**2 / (2 sigma**2) (T-GAUSS).
+
+    Example:
+        >>> gaussian_sum("emp", sigma=10).loss({"emp": 20})
+        2.0
+    """
     exact = positive(sigma, parameter="sigma")
     return policy_of(Square(Measure.of(measure)), gaussian_factor(exact), near_gaussian=near_gaussian)
 
@@ -116,7 +154,13 @@ def gaussian_factor(sigma: Fraction) -> Fraction:
 
 
 def additive(measure: MeasureName, function: Function, *, bound: str = "tanh") -> Policy:
-    """Additive noise with density exp(-f(|z|)): ``bound="pure"`` is the paper's eps, ``"tanh"`` is eps*tanh(eps/2)."""
+    """Additive noise with density exp(-f(|z|)) (T-ADD).
+
+    Args:
+        measure: The measure that is summed.
+        function: The concave exponent f.
+        bound: ``"pure"`` for the paper's eps = f(x) - f(0), ``"tanh"`` for the smaller eps*tanh(eps/2).
+    """
     return policy_of(Additive(Measure.of(measure), function, bound), Fraction(1))
 
 
@@ -133,7 +177,7 @@ def gaussian_transform(measure: MeasureName, function: Function, *, sigma: Numbe
 
 
 def laplace_transform(measure: MeasureName, function: Function, *, scale: Number, grid: Number) -> Policy:
-    """Laplace noise on the scale of f, drawn on a grid (T-LAPLACE, T-GRID)."""
+    """Laplace noise on the scale of f, rounded to a grid (T-LAPLACE, T-GRID)."""
     step, exact = positive(grid, parameter="grid"), positive(scale, parameter="laplace_scale")
     return policy_of(LaplaceTransform(Measure.of(measure), function, step, exact), Fraction(1))
 
@@ -141,7 +185,10 @@ def laplace_transform(measure: MeasureName, function: Function, *, scale: Number
 def selection(sigma: Number, at: Mapping[MeasureName, Number | By], deltas: Steps) -> Policy:
     """Private key selection: rho = pieces**2/(2 sigma**2) and the lattice tail ``deltas`` by number of pieces (T-SELECT).
 
-    Without thresholds a record is one piece; without deltas the selection is from a public domain and has none.
+    Args:
+        sigma: The standard deviation of the noise on a count.
+        at: The threshold of each measure; empty if every record is one piece.
+        deltas: Pairs of a number of pieces and a delta; empty if the keys come from a public domain.
     """
     weight = gaussian_factor(positive(sigma, parameter="sigma"))
     total = Policy({}, {}, near_gaussian=False)

@@ -1,7 +1,4 @@
-"""What a loss is in other currencies: epsilon at a delta, Gaussian DP, and from pure DP. Each says which way it is rounded.
-
-The pure-DP side of a policy: epsilon(r), where every query has one.
-"""
+"""Conversions between zCDP, (epsilon, delta), Gaussian DP and pure DP. Each docstring says which way the result is rounded."""
 
 import math
 from collections.abc import Callable
@@ -17,7 +14,7 @@ from recordwise.policy.atoms import Atom
 from recordwise.policy.concave_atoms import Additive, AdditiveTable, LaplaceTransform, from_pure, laplace_zcdp
 from recordwise.policy.evaluate.evaluator import BallEvaluator, Evaluator
 from recordwise.policy.measure import Measure
-from recordwise.policy.policy import Policy
+from recordwise.policy.policy import Policy, Record
 
 if TYPE_CHECKING:
     from recordwise.policy.policy import Policy, Terms
@@ -28,9 +25,9 @@ PRECISION = 192
 
 
 def check_loss(rho: float, parameter: str = "rho") -> float:
-    """A loss as a float, infinity included; refused where it is none."""
+    """A loss as a float, which may be infinite; refused if it is not a loss."""
     if isinstance(rho, bool) or not isinstance(rho, (int, float)) or not rho >= 0:
-        raise ParameterError(parameter=parameter, problem="must be a number that is not negative")
+        raise ParameterError(parameter=parameter, problem="must be a nonnegative number")
     return float_upper(Fraction(rho)) if isinstance(rho, int) else float(rho)
 
 
@@ -41,7 +38,22 @@ def check_share(value: float, parameter: str) -> float:
 
 
 def epsilon(rho: float, delta: float) -> float:
-    """The epsilon that holds with ``delta`` for a zCDP loss, rounded up (T-EPSILON). Any order is valid; the best is taken."""
+    """The epsilon of a zCDP loss at ``delta``, rounded up (T-EPSILON). Every Renyi order is valid; the best is taken.
+
+    Args:
+        rho: The zCDP loss, 0 or more.
+        delta: Between 0 and 1.
+
+    Returns:
+        An epsilon for which (epsilon, delta)-DP holds.
+
+    Raises:
+        ParameterError: If ``rho`` is negative or ``delta`` is not between 0 and 1.
+
+    Example:
+        >>> round(epsilon(0.1, 1e-5), 4)
+        1.9142
+    """
     rho, delta = check_loss(rho), check_share(delta, "delta")
     if rho == 0:
         return 0.0
@@ -53,7 +65,7 @@ def epsilon(rho: float, delta: float) -> float:
 
 
 def _least(function: Callable[[float], float]) -> float:
-    """Where a function of the logarithm of order - 1 is smallest, about; any point gives a valid bound."""
+    """Approximately where a function of log(order - 1) is smallest; any point gives a valid bound."""
     from scipy.optimize import minimize_scalar
 
     return float(minimize_scalar(function, bounds=(-25, 60), method="bounded").x)
@@ -71,13 +83,18 @@ def _epsilon_at(rho: arb, delta: arb, less_one: arb) -> arb:
 
 
 def rho_for_epsilon(target: float, delta: float) -> float:
-    """The largest loss whose epsilon at ``delta`` is at most ``target``, rounded down."""
+    """The largest zCDP loss whose epsilon at ``delta`` is at most ``target``, rounded down.
+
+    Example:
+        >>> epsilon(rho_for_epsilon(2.0, 1e-5), 1e-5) <= 2.0
+        True
+    """
     target, delta = check_loss(target, "target"), check_share(delta, "delta")
     return _largest(lambda rho: epsilon(rho, delta) <= target)
 
 
 def _largest(fits: Callable[[float], bool]) -> float:
-    """The largest float, to 1e-12, that fits; 0 fits and some number does not."""
+    """The largest float for which ``fits`` holds; it holds for 0 and fails for some number."""
     low, high = 0.0, 1.0
     while fits(high) and high < 1e300:
         low, high = high, 2 * high
@@ -100,8 +117,8 @@ def _phi(z: arb) -> arb:
     return (-z / arb(2).sqrt()).erfc() / 2
 
 
-def gdp_epsilon(policy: Policy, record: object, delta: float) -> float:
-    """The smaller epsilon of Gaussian DP with mu = sqrt(2 rho), rounded up; refused unless every query allows it.
+def gdp_epsilon(policy: Policy, record: Record, delta: float) -> float:
+    """The epsilon of Gaussian DP with mu = sqrt(2 rho), smaller than ``epsilon``, rounded up; refused unless every query allows it.
 
     Lattice Gaussian noise of few steps is NOT Gaussian DP, so every query must have sigma of at least 1000 lattice steps.
     """
@@ -125,7 +142,12 @@ def gdp_epsilon_of(rho: float, delta: float) -> float:
 
 
 def pure_to_zcdp(pure: float) -> float:
-    """The best zCDP loss that follows from pure epsilon alone, eps*tanh(eps/2), rounded up (T-PURE)."""
+    """The best zCDP loss implied by a pure epsilon alone, eps*tanh(eps/2), rounded up (T-PURE).
+
+    Example:
+        >>> round(pure_to_zcdp(1.0), 6)
+        0.462117
+    """
     with working_precision(PRECISION):
         return arb_float_upper(from_pure(BALLS, arb(check_loss(pure, "pure"))))
 
@@ -133,7 +155,7 @@ def pure_to_zcdp(pure: float) -> float:
 def discrete_laplace_zcdp(scale: Number, shift: int) -> float:
     """The exact zCDP loss of lattice Laplace noise of ``scale`` steps at a shift of whole steps, rounded up (T-LAPLACE)."""
     if isinstance(shift, bool) or not isinstance(shift, int) or shift < 0:
-        raise ParameterError(parameter="shift", problem="must be a whole number that is not negative")
+        raise ParameterError(parameter="shift", problem="must be a nonnegative integer")
     one_step = 1 / positive(scale, parameter="scale")
     with working_precision(PRECISION):
         return arb_float_upper(laplace_zcdp(BALLS, ball(one_step * shift), one_step))
@@ -163,7 +185,7 @@ T = TypeVar("T")
 
 @dataclass(frozen=True, slots=True)
 class Epsilon(Atom):
-    """The pure loss of another atom, as a function of its own."""
+    """The pure-DP loss of another atom."""
 
     kind: ClassVar[str] = "epsilon"
     of: Additive | AdditiveTable | LaplaceTransform
@@ -179,7 +201,7 @@ class Epsilon(Atom):
 
 
 def pure_terms(policy: "Policy") -> "Terms":
-    """The policy's terms with each atom replaced by its epsilon; refused where one has none."""
+    """The policy's terms with each atom replaced by its epsilon; refused if an atom has none."""
     from recordwise.policy.policy import Key
 
     if policy.delta_terms:

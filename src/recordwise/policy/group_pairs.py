@@ -1,4 +1,4 @@
-"""What several records lose together where single losses are pairs (rho, delta) and the mechanism behind them is not known."""
+"""The joint loss of several records whose individual losses are pairs (rho, delta), when the mechanism is not known."""
 
 import math
 from collections.abc import Iterable, Sequence
@@ -16,7 +16,7 @@ from recordwise.policy.groups import checked_loss, group_loss
 class GroupPair:
     """For every epsilon the group has that epsilon with ``delta_at(epsilon)`` (T-GROUP); both numbers are rounded up.
 
-    This is weaker than the pair of a single record: it bounds the probabilities of events, not divergences given an event.
+    This is weaker than the pair of a single record: it bounds probabilities of events, not divergences conditional on an event.
     """
 
     rho: float
@@ -30,11 +30,11 @@ class GroupPair:
 def group_pair(pairs: Iterable[tuple[float, float]]) -> GroupPair:
     """The joint loss of records from their own pairs (rho, delta) alone (T-GROUP).
 
-    Where it is known how many pieces the records have in each key, ``SelectionLaw.group_loss`` is smaller and a pair proper.
+    If the number of pieces of the records in each key is known, ``SelectionLaw.group_loss`` is smaller and is a true pair.
     """
     single = [GroupPair(rho=checked_loss(rho, parameter="pairs"), delta=_share(delta)) for rho, delta in pairs]
     single.sort(key=lambda pair: (pair.rho, pair.delta))
-    # The tables between may be visited in any order, and every order gives a bound.
+    # The intermediate tables may be visited in any order, and every order gives a bound.
     delta = min(_one_by_one(single), _one_by_one(single[::-1]))
     return GroupPair(rho=group_loss([pair.rho for pair in single]), delta=delta)
 

@@ -1,4 +1,4 @@
-"""The loss of several records together (a firm's establishments) and of replacing one record by another."""
+"""The joint loss of several records (the establishments of a firm) and the loss of replacing one record by another."""
 
 import math
 from collections.abc import Callable, Iterable, Sequence
@@ -9,21 +9,30 @@ from flint import arb
 from recordwise.errors import GroupLossError, ParameterError, shown
 from recordwise.exact.numbers import arb_float_upper, float_upper, nonnegative, working_precision
 from recordwise.policy.evaluate.tables import is_record
-from recordwise.policy.policy import Policy
+from recordwise.policy.policy import Policy, Record
 
 PRECISION = 128
 
 
 def group_loss(losses: Iterable[float], *, bound: str = "tight", deltas: Iterable[float] = ()) -> float:
-    """The loss of records leaving or entering together, from their single losses alone, rounded up (T-GROUP).
+    """The loss of records that enter or leave together, from their individual losses alone, rounded up (T-GROUP).
 
-    ``"tight"`` is (sum of square roots)**2, at least as good as both bounds of the paper: ``"simple"`` (Lemma 4) and ``"advanced"``
-    (Lemma 5, its infimum over k solved). Refused where a record has a delta: no such bound is valid then;
-    ``group_pair`` gives one of another kind.
+    Args:
+        losses: The zCDP loss of each record.
+        bound: ``"tight"`` is (sum of square roots)**2 and is at least as good as both bounds of the paper: ``"simple"``
+            (Lemma 4) and ``"advanced"`` (Lemma 5, minimized over k).
+        deltas: The delta of each record; all must be 0.
+
+    Raises:
+        GroupLossError: If a record has a delta; ``group_pair`` gives a bound of a different kind.
+
+    Example:
+        >>> group_loss([0.25, 0.25])
+        1.0
     """
     if any(delta != 0 for delta in deltas):
         raise GroupLossError(
-            reason="private key selection has a delta, which single losses do not carry over to a group; use group_pair, or the"
+            reason="private key selection has a delta, and individual losses then give no bound for a group; use group_pair or the"
             " selection's own group_loss"
         )
     values = sorted((checked_loss(loss, parameter="losses") for loss in losses), reverse=True)
@@ -36,7 +45,7 @@ def group_loss(losses: Iterable[float], *, bound: str = "tight", deltas: Iterabl
 
 
 def checked_loss(loss: float, *, parameter: str) -> float:
-    """A loss as a float, not below it; refused where it is no loss."""
+    """A loss as a float, rounded up; refused if it is not a loss."""
     if isinstance(loss, float) and loss >= 0:
         return float(loss)
     return float_upper(nonnegative(loss, parameter=parameter))
@@ -47,13 +56,13 @@ def _simple(losses: Sequence[float]) -> float:
 
 
 def _tight(losses: Sequence[float]) -> float:
-    """Mathematically the smallest of the three; where they are equal, rounding must not make it the larger."""
+    """Mathematically the smallest of the three; where they are equal, rounding must not make it larger."""
     tight = arb_float_upper(sum((arb(loss).sqrt() for loss in losses), arb(0)) ** 2)
     return min(tight, _simple(losses), _advanced(losses))
 
 
 def _advanced(losses: Sequence[float]) -> float:
-    """Any k gives a valid bound, so the minimiser may be found in floats and is then evaluated in balls."""
+    """Any k gives a valid bound, so the minimizer may be found in floats; the bound is then evaluated with Arb balls."""
     present = [loss for loss in losses if loss > 0]
     if len(present) < 2:
         return _simple(present)
@@ -65,7 +74,7 @@ def _advanced(losses: Sequence[float]) -> float:
 
 
 def _log_lemma5(losses: Sequence[float], less_one: float) -> float:
-    """The logarithm of the bound at k = 1 + less_one, which no number of records can make overflow."""
+    """The logarithm of the bound at k = 1 + less_one, which does not overflow for any number of records."""
     log_k = math.log1p(less_one)
     exponents = [j * log_k + math.log(loss) for j, loss in enumerate(losses, start=1)]
     top = max(exponents)
@@ -84,7 +93,7 @@ BOUNDS: dict[str, Callable[[Sequence[float]], float]] = {"simple": _simple, "adv
 
 
 def group_loss_by_cell(shifts: Iterable[Any], loss_at_shift: Callable[[Any], float]) -> float:
-    """The loss of a group where the mechanism is known: what the group changes each cell by, put into ``loss_at_shift`` (T-CELLS).
+    """The loss of a group where the mechanism is known: ``loss_at_shift`` of the change to each cell, added up (T-CELLS).
 
     A count's shift is the number of the group's rows in the cell, a sum's the sum of their values, pieces for split rows.
     """
@@ -93,11 +102,16 @@ def group_loss_by_cell(shifts: Iterable[Any], loss_at_shift: Callable[[Any], flo
         return arb_float_upper(sum((arb(loss) for loss in losses), arb(0)))
 
 
-def replacement_loss(policy: Policy, record: Any, other: Any) -> float:
-    """The loss of a record that might have been another one, wherever both would stand (T-REPLACE).
+def replacement_loss(policy: Policy, record: Record, other: Record) -> float:
+    """The loss of replacing one record by another, whichever cells they are in (T-REPLACE).
 
-    In the same cell of one sum the mechanism's ``loss_at_shift(|x - y|)`` is smaller. There is no one-sided shortcut: the paper's
-    factor 2 for one-sided policies is wrong, the truth reaches 4.
+    If both are in the same cell of one sum, the mechanism's ``loss_at_shift(|x - y|)`` is smaller. There is no one-sided shortcut:
+    the paper's factor 2 for one-sided policies is wrong; the true factor can reach 4.
+
+    Args:
+        policy: The policy of everything that is published.
+        record: One record as a mapping of scalars.
+        other: The record that replaces it.
     """
     if not (is_record(record) and is_record(other)):
         raise ParameterError(parameter="record", problem="must be one record, not a table")

@@ -1,18 +1,20 @@
 """A policy function as a value: the public privacy loss of every possible record.
 
-A policy is kept in normal form, a sum of ``coefficient * [condition] * atom`` with exact rational coefficients, so that sums of the
-same few queries stay a few terms, equal policies are equal values, and a budget that is spent exactly cancels exactly.
+A policy is kept in normal form, a sum of ``coefficient * [condition] * atom`` with exact rational coefficients. Sums of the same
+few queries therefore stay short, equal policies are equal values, and a budget that is spent exactly cancels exactly.
 """
 
 import json
 from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass, field
+from decimal import Decimal
 from fractions import Fraction
 from functools import cached_property
 from itertools import chain, pairwise
-from typing import TYPE_CHECKING, Any, ClassVar, TypeAlias, TypeVar
+from typing import TYPE_CHECKING, Any, ClassVar, TypeAlias, TypeVar, overload
 
 from recordwise.errors import ParameterError
+from recordwise.exact.arithmetic import FloatArray
 from recordwise.exact.numbers import Number, nonnegative
 from recordwise.policy.atoms import Atom, Outside
 from recordwise.policy.conditions import EVERY, NONE, Condition, ConditionColumn, both, columns_of
@@ -25,14 +27,26 @@ if TYPE_CHECKING:
 T = TypeVar("T")
 Key: TypeAlias = tuple[Condition, Atom]
 Terms: TypeAlias = Mapping[Key, Fraction]
+Record: TypeAlias = Mapping[str, str | bool | int | float | Fraction | Decimal | None]
+"""One record: a scalar for each column."""
+Table: TypeAlias = Any
+"""Many records: a mapping of columns, an Arrow table, or a frame of any library whose columns are found by ``table[name]``."""
 
 
 @dataclass(frozen=True, eq=False)
 class Policy:
-    """The loss of every possible record: ``rho`` terms and, where keys are selected privately, ``delta`` terms.
+    """The privacy loss of every possible record: ``rho`` terms and, where keys are selected privately, ``delta`` terms.
 
-    Build one from a mechanism's ``policy(measure)`` or from the functions of ``recordwise.policy``; combine with ``+`` (one release
-    after another: T-SEQ), ``where`` (only some records take part: T-PAR) and ``maximum``.
+    Get one from a mechanism's ``policy(measure)`` or from the functions of ``recordwise.policy``. Combine policies with ``+`` (one
+    release after another: T-SEQ), ``where`` (only some records take part: T-PAR) and ``maximum``.
+
+    Example:
+        >>> from recordwise.policy import constant, split
+        >>> policy = constant("0.05") + split("0.1", {"emp": 50})
+        >>> policy
+        Policy(0.05 + 0.1 * max(1, ceil(emp / 50))^2)
+        >>> policy.loss({"emp": 120})
+        0.9500000000000001
     """
 
     rho: Terms = field(default_factory=dict)
@@ -61,7 +75,14 @@ class Policy:
         return self if other == 0 else NotImplemented
 
     def __mul__(self, factor: Number) -> "Policy":
-        """The policy times a constant: a budget of half the size, or a query asked ``factor`` times."""
+        """The policy times a constant: a budget of half the size, or a query repeated ``factor`` times.
+
+        Args:
+            factor: A nonnegative number; an integer if the policy has a delta.
+
+        Raises:
+            ParameterError: If the factor is negative, or fractional while the policy has a delta.
+        """
         exact = nonnegative(factor, parameter="factor")
         if self.delta_terms and exact.denominator != 1:
             raise ParameterError(
@@ -73,7 +94,22 @@ class Policy:
     __rmul__ = __mul__
 
     def where(self, condition: Condition) -> "Policy":
-        """The same for the records in ``condition``, 0 for all others (parallel composition over a public partition)."""
+        """This policy for the records in ``condition`` and 0 for all others (parallel composition over a public partition).
+
+        Args:
+            condition: A public set of records, built with ``among``, ``compare`` and ``Null``.
+
+        Returns:
+            The restricted policy.
+
+        Example:
+            >>> from recordwise.policy import among, gaussian_sum
+            >>> retail = gaussian_sum("emp", sigma=10).where(among("sector", ["44", "45"]))
+            >>> retail
+            Policy(0.005 * emp^2 if 'sector' is one of '44', '45')
+            >>> retail.loss({"emp": 20, "sector": "44"}), retail.loss({"emp": 20, "sector": "11"})
+            (2.0, 0.0)
+        """
         rho, delta = (guarded(terms, condition) for terms in (self.rho, self.delta_terms))
         return Policy(rho, delta, self.near_gaussian)
 
@@ -88,12 +124,12 @@ class Policy:
         return (frozenset(self.rho.items()), frozenset(self.delta_terms.items()), self.near_gaussian)
 
     def measures(self) -> tuple[Measure, ...]:
-        """The measures the loss depends on, by name."""
+        """The measures the loss depends on, sorted by name."""
         found = {measure for terms in self._parts() for _, atom in terms for measure in atom.measures()}
         return tuple(sorted(found))
 
     def columns(self) -> set[ConditionColumn]:
-        """The columns its conditions look at."""
+        """The columns that its conditions use."""
         return {
             column for terms in self._parts() for condition, atom in terms for column in guard_columns(condition, atom)
         }
@@ -101,44 +137,93 @@ class Policy:
     def _parts(self) -> tuple[Terms, Terms]:
         return (self.rho, self.delta_terms)
 
-    def loss(self, records: Any) -> Any:
-        """The loss of one record (a mapping of scalars: a float) or of every row of a table (an array), never below the truth."""
+    @overload
+    def loss(self, records: Record) -> float: ...
+    @overload
+    def loss(self, records: Table) -> FloatArray: ...
+    def loss(self, records: Record | Table) -> float | FloatArray:
+        """The zCDP loss rho of one record or of every row of a table, never below the exact value.
+
+        Args:
+            records: One record as a mapping of scalars, or a table as a mapping of columns, an Arrow table or a data frame. It
+                needs every measure and every column that the policy depends on; further columns are ignored.
+
+        Returns:
+            A float for one record, an array with one loss per row for a table.
+
+        Raises:
+            RecordError: If a column is missing or holds values that the policy is not defined for. No value is quoted.
+
+        Example:
+            >>> from recordwise.policy import split
+            >>> policy = split("0.1", {"emp": 50})
+            >>> policy.loss({"emp": 20})
+            0.1
+            >>> policy.loss({"emp": [20, 120]}).round(6)
+            array([0.1, 0.9])
+        """
         from recordwise.policy.evaluate.numpy import evaluate_upper
 
         return evaluate_upper(self.rho, records)
 
-    def delta(self, records: Any) -> Any:
-        """The delta of one record or of every row; 0 unless keys were selected privately."""
+    @overload
+    def delta(self, records: Record) -> float: ...
+    @overload
+    def delta(self, records: Table) -> FloatArray: ...
+    def delta(self, records: Record | Table) -> float | FloatArray:
+        """The delta of one record or of every row; 0 unless keys are selected privately. Takes what ``loss`` takes."""
         from recordwise.policy.evaluate.numpy import evaluate_upper
 
         return evaluate_upper(self.delta_terms, records)
 
-    def epsilon_pure(self, records: Any) -> Any:
-        """The pure-DP loss, where every term has one; refused otherwise."""
+    @overload
+    def epsilon_pure(self, records: Record) -> float: ...
+    @overload
+    def epsilon_pure(self, records: Table) -> FloatArray: ...
+    def epsilon_pure(self, records: Record | Table) -> float | FloatArray:
+        """The pure-DP loss epsilon of one record or of every row. Takes what ``loss`` takes.
+
+        Raises:
+            ParameterError: If a term has no pure-DP loss (Gaussian noise, or a constant budget).
+        """
         from recordwise.policy.conversions import pure_terms
         from recordwise.policy.evaluate.numpy import evaluate_upper
 
         return evaluate_upper(pure_terms(self), records)
 
     def minimum(self) -> float:
-        """PolicyMin: the smallest loss any record can have, rounded up."""
+        """The smallest loss any record can have (PolicyMin), rounded up."""
         from recordwise.policy.dominance.minimum import minimum
 
         return minimum(self)
 
     def dominates(self, other: "Policy", *, seconds: float = 5.0) -> "Verdict":
-        """Whether this policy, as a budget, is at least ``other`` for EVERY possible record."""
+        """Whether this policy, as a budget, is at least ``other`` for EVERY possible record.
+
+        Args:
+            other: The policy to be covered.
+            seconds: How long to search before the answer is "undecided".
+
+        Returns:
+            A verdict: proved, refuted with a record as witness, or undecided.
+        """
         from recordwise.policy.dominance.prove import dominates
 
         return dominates(self, other, seconds=seconds)
 
     def to_json(self) -> dict[str, Any]:
+        """The saved form: plain data with a version number; equal policies have equal forms."""
         from recordwise.policy.json import policy_json
 
         return policy_json(self)
 
     @staticmethod
     def from_json(form: Any) -> "Policy":
+        """Read a policy back from its saved form.
+
+        Raises:
+            UnknownFormError: If this version does not know the form.
+        """
         from recordwise.policy.json import policy_from_json
 
         return policy_from_json(form)
@@ -162,12 +247,13 @@ class Policy:
         return policy_javascript(self)
 
     def to_latex(self) -> str:
+        """The loss as a LaTeX formula; with a delta, the pair of both."""
         from recordwise.policy.render.latex import policy_latex
 
         return policy_latex(self)
 
     def in_words(self) -> str:
-        """A paragraph for somebody who has never heard of differential privacy."""
+        """The policy as a paragraph for readers who do not know differential privacy."""
         from recordwise.policy.render.text import policy_words
 
         return policy_words(self)
@@ -178,12 +264,14 @@ class Policy:
         return policy_html(self)
 
     def __repr__(self) -> str:
-        return f"<Policy {self.to_latex()}>"
+        from recordwise.policy.render.text import policy_formula
+
+        return f"Policy({policy_formula(self)})"
 
 
 @dataclass(frozen=True, slots=True)
 class Maximum(Atom):
-    """The largest of several policies: what a record loses when it takes part in one of several releases, nobody says which."""
+    """The largest of several policies: the loss of a record that takes part in one of several releases, unknown which."""
 
     kind: ClassVar[str] = "maximum"
     policies: tuple[Policy, ...]
@@ -219,7 +307,7 @@ MOST_NESTED_MAXIMA = 4
 
 
 def check_one_measure_a_name(measures: Iterable[Measure]) -> None:
-    """Refuse two measures of one name: the records a policy speaks of would not be clear."""
+    """Refuse two measures of one name: the policy would be ambiguous."""
     for first, second in pairwise(sorted(measures)):
         if first.name == second.name:
             raise ParameterError(
@@ -228,13 +316,20 @@ def check_one_measure_a_name(measures: Iterable[Measure]) -> None:
 
 
 def nested_maxima(policy: Policy) -> int:
-    """How many maxima stand inside one another."""
+    """How deeply maxima are nested."""
     inner = [part for _, atom in policy.rho if isinstance(atom, Maximum) for part in atom.policies]
     return 1 + max(map(nested_maxima, inner)) if inner else 0
 
 
 def maximum(policies: Iterable[Policy]) -> Policy:
-    """The pointwise largest of several policies without delta."""
+    """The pointwise maximum of several policies without delta.
+
+    Args:
+        policies: At least one policy; duplicates are dropped.
+
+    Raises:
+        ParameterError: If there is no policy, or one has a delta.
+    """
     unique = sorted(set(policies), key=lambda policy: json.dumps(policy.to_json(), sort_keys=True))
     if not unique:
         raise ParameterError(parameter="policies", problem="must not be empty")
@@ -255,7 +350,7 @@ def composed(policies: Sequence[Policy]) -> Policy:
 
 
 def merge(*parts: Terms) -> Terms:
-    """Add coefficients of equal terms. "No promise" added to itself is still "no promise"."""
+    """Add the coefficients of equal terms. "No guarantee" plus "no guarantee" is "no guarantee"."""
     merged: dict[Key, Fraction] = {}
     for key, coefficient in chain.from_iterable(part.items() for part in parts):
         merged[key] = Fraction(1) if isinstance(key[1], Outside) else merged.get(key, Fraction(0)) + coefficient
@@ -263,14 +358,14 @@ def merge(*parts: Terms) -> Terms:
 
 
 def scaled(terms: Terms, factor: Fraction) -> Terms:
-    """The terms times a constant; "no promise" stays what it is."""
+    """The terms times a constant; "no guarantee" is unchanged."""
     if not factor:
         return {}
     return {key: Fraction(1) if isinstance(key[1], Outside) else factor * c for key, c in terms.items()}
 
 
 def guarded(terms: Terms, condition: Condition) -> Terms:
-    """The terms, each limited to a condition as well."""
+    """The terms, each also restricted to a condition."""
     result: dict[Key, Fraction] = {}
     for (old, atom), coefficient in terms.items():
         narrowed = both(old, condition)

@@ -27,7 +27,7 @@ from recordwise.policy.evaluate.tables import (
     measure_column,
 )
 from recordwise.policy.literals import Value
-from recordwise.policy.policy import Maximum, Terms, guard_columns
+from recordwise.policy.policy import Maximum, Record, Table, Terms, guard_columns
 
 ROWS_AT_ONCE = 1 << 15
 """Few enough rows that every intermediate column stays in the processor's cache."""
@@ -36,7 +36,7 @@ NUMPY = NumpyEvaluator()
 BALLS = BallEvaluator()
 
 
-def evaluate_upper(terms: Terms, records: Any) -> Any:
+def evaluate_upper(terms: Terms, records: Record | Table) -> float | FloatArray:
     """The sum of the terms, never below the exact value: a float for one record, an array for a table."""
     if is_record(records):
         groups, amounts = canonical_record(terms, records)

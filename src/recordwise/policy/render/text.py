@@ -1,7 +1,4 @@
-"""Policies as plain text, for a terminal: one line for each term.
-
-Policies in words, for the establishment that looks its own loss up.
-"""
+"""Policies as text: sentences for the establishment that looks up its own loss, and formulas for a terminal and for ``repr``."""
 
 from fractions import Fraction
 from typing import TYPE_CHECKING
@@ -18,25 +15,25 @@ if TYPE_CHECKING:
 
 
 CLOSING = (
-    "The loss bounds how much anybody can learn about one record from everything published, whatever else they know: "
-    "0 means nothing at all, below 0.1 very little; each time it quadruples, what can be learned about doubles."
+    "The loss limits how much anyone can learn about one record from everything that is published, whatever else they know: "
+    "0 means nothing at all, and below 0.1 means very little. Each time the loss quadruples, what can be learned roughly doubles."
 )
 
 
 def policy_words(policy: "Policy") -> str:
-    """What the loss depends on, part by part, and what the number means."""
+    """What the loss depends on, term by term, and what the number means."""
     if not policy.rho and not policy.delta_terms:
         return "Nothing is published from these records, so the privacy loss of every record is 0."
     sentences = ["The privacy loss of a record is the sum of these parts: " + "; ".join(_terms(policy.rho)) + "."]
     if policy.delta_terms:
-        sentences.append("Besides, there is " + "; ".join(_terms(policy.delta_terms)) + ".")
+        sentences.append("In addition, there is " + "; ".join(_terms(policy.delta_terms)) + ".")
     return " ".join([*sentences, CLOSING])
 
 
 def _terms(terms: Terms) -> list[str]:
     rows = []
     for (condition, atom), coefficient in terms.items():
-        only = "" if condition == EVERY else f", only for records with {condition_words(condition)}"
+        only = "" if condition == EVERY else f", only for records where {condition_words(condition)}"
         rows.append(atom_words(atom, coefficient) + only)
     return rows or ["nothing"]
 
@@ -47,7 +44,7 @@ def rounded(value: Fraction) -> str:
 
 def pieces_words(at: Thresholds) -> str:
     limits = " and ".join(f"{rounded(threshold)} of '{measure.name}'" for measure, threshold in at)
-    return f"pieces of at most {limits} that the record is cut into" if at else "record"
+    return f"pieces of at most {limits} the record is split into" if at else "record"
 
 
 def atom_words(atom: Atom, coefficient: Fraction) -> str:
@@ -56,19 +53,17 @@ def atom_words(atom: Atom, coefficient: Fraction) -> str:
         case One():
             return f"{rounded(coefficient)}, the same for every record"
         case Pieces(at):
-            return f"{times}the squared number of {pieces_words(at)} (1 for a small record)"
+            return f"{times}the square of the number of {pieces_words(at)} (1 for a small record)"
         case Square(measure):
             return f"{times}the square of '{measure.name}'"
         case Outside(column):
-            return f"no promise where '{column}' is a group that was not listed"
+            return f"no guarantee where '{column}' is a group that is not listed"
         case Additive(measure) | AdditiveTable(measure):
-            return (
-                f"{times}a slowly growing function of '{measure.name}' (noise with heavy tails was added to its sums)"
-            )
+            return f"{times}a slowly growing function of '{measure.name}' (heavy-tailed noise was added to its sums)"
         case GaussianTransform(measure) | LaplaceTransform(measure):
             return f"{times}a slowly growing function of '{measure.name}' (noise was added to a root or logarithm of its sums)"
         case SelectionDelta(at):
-            return f"a chance, growing with the number of {pieces_words(at)}, that a group is listed because of this record"
+            return f"a probability, growing with the number of {pieces_words(at)}, that a group is listed because of this record"
         case Maximum(policies):
             inner = "; or ".join(", plus ".join(_terms(policy.rho)) for policy in policies)
             return f"{times}the largest of: {inner}"
@@ -79,18 +74,18 @@ def atom_words(atom: Atom, coefficient: Fraction) -> str:
 def condition_words(condition: Condition) -> str:
     match condition:
         case AllOf(parts):
-            return " and ".join(condition_words(part) for part in parts) or "anything"
+            return " and ".join(condition_words(part) for part in parts) or "anything holds"
         case AnyOf(parts):
-            return "(" + " or ".join(condition_words(part) for part in parts) + ")" if parts else "nothing"
+            return "(" + " or ".join(condition_words(part) for part in parts) + ")" if parts else "nothing holds"
         case Null(column, inside):
-            return f"{column_words(column)} {'missing' if inside else 'present'}"
+            return f"{column_words(column)} {is_word(column)} {'missing' if inside else 'present'}"
         case Among(column, values, inside):
             listed = ", ".join(value_words(value) for value in values)
             joined = listed if len(values) == 1 else f"one of {listed}"
-            return f"{column_words(column)} being {'' if inside else 'not '}{joined}"
+            return f"{column_words(column)} {is_word(column)} {'' if inside else 'not '}{joined}"
         case Compare(column, order, bound):
             name = {"<": "below", "<=": "at most", ">": "above", ">=": "at least"}[order]
-            return f"{column_words(column)} {name} {rounded(bound)}"
+            return f"{column_words(column)} {is_word(column)} {name} {rounded(bound)}"
         case _:
             raise TypeError(type(condition).__name__)
 
@@ -99,10 +94,33 @@ def column_words(column: ConditionColumn) -> str:
     return f"'{column.name}'" if column.length is None else f"the first {column.length} characters of '{column.name}'"
 
 
+def is_word(column: ConditionColumn) -> str:
+    return "is" if column.length is None else "are"
+
+
 def value_words(value: Value) -> str:
     if isinstance(value, Truth):
         return "true" if value.value else "false"
     return rounded(value) if isinstance(value, Fraction) else f"'{value}'"
+
+
+SHOWN_TERMS = 4
+LONGEST_TERM = 120
+
+
+def policy_formula(policy: "Policy") -> str:
+    """The loss on one line, long ones shortened; with a delta, both."""
+    rho = _one_line(policy.rho)
+    return rho if not policy.delta_terms else f"{rho}, delta = {_one_line(policy.delta_terms)}"
+
+
+def _one_line(terms: Terms) -> str:
+    lines = [line.replace("   if ", " if ") for line in terms_lines(terms)] or ["0"]
+    shown = [line if len(line) <= LONGEST_TERM else line[:LONGEST_TERM] + "..." for line in lines[:SHOWN_TERMS]]
+    if len(lines) > 1:
+        shown = [f"({line})" if " if " in line else line for line in shown]
+    more = len(lines) - len(shown)
+    return " + ".join(shown) + (f" + {more} more term{'s' if more > 1 else ''}" if more else "")
 
 
 def policy_lines(policy: "Policy") -> list[str]:
@@ -135,7 +153,7 @@ def atom_text(atom: Atom) -> str:
         case Square(measure):
             return f"{measure.name}^2"
         case Outside(column):
-            return f"no promise (a group of {column} that is not listed)"
+            return f"no guarantee (a group of {column} that is not listed)"
         case Additive(bound="pure"):
             return f"({rise_text(atom.measure.name, atom.function)})"
         case Additive() | AdditiveTable():
@@ -158,7 +176,7 @@ def pieces_text(at: Thresholds) -> str:
 
 
 def rise_text(name: str, function: Function) -> str:
-    """f(x) - f(0), the grid left out: it is below a thousandth."""
+    """f(x) - f(0), without the grid, which is below a thousandth."""
     start = function_text(function, "0")
     return (
         function_text(function, name)
@@ -168,7 +186,7 @@ def rise_text(name: str, function: Function) -> str:
 
 
 def function_text(function: Function, name: str) -> str:
-    """A function at a named argument; at "0" constants are worked out."""
+    """A function of a named argument; at "0" its value."""
     if name == "0":
         return f"{float(function.at_zero()):.6g}"
     match function:

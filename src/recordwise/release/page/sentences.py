@@ -25,8 +25,8 @@ SENTENCES = {
     "selected": "With a chance of at most {own} a cell is listed only because of you, and nothing is promised then.",
     "no band": "How well your size is hidden cannot be told by a simple band here: {reason}.",
     "test": (
-        "Somebody who must decide whether your record is in the data, and accepts to be wrong 5% of the time when it is not, finds "
-        "out that it is with a chance of at most {power} (without the publication: 5%)."
+        "A membership test with a 5% false-positive rate detects your record with probability at most {power} "
+        "(without the publication: 5%)."
     ),
     "reliably": (
         "“Reliably” means: somebody who knows everything else about you and every other record, and hesitates between two "
