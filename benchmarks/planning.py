@@ -65,12 +65,12 @@ def measure(path: str) -> None:
     with rw.Session(path, unit="estab_id", measures={"emp": 1}, columns=columns, firm="firm_id") as session:
         session.validate()
         started = time.perf_counter()
-        compare(session, mechanisms, measure="emp", by=by, data="synthetic")
+        compare(session, mechanisms, measure="emp", query=by, data="synthetic")
         first = time.perf_counter() - started
         policies = {name: session.policy_of(by.sum("emp", each)) for name, each in mechanisms.items()}
         view = session.owner_view()
         parts: dict[str, Callable[[], object]] = {
-            "compare, 20 mechanisms": lambda: compare(session, mechanisms, measure="emp", by=by, data="synthetic"),
+            "compare, 20 mechanisms": lambda: compare(session, mechanisms, measure="emp", query=by, data="synthetic"),
             "  exact losses of all records": lambda: policy_losses(view, policies),
             "  totals of the cells": lambda: exact_totals(view, by, "emp", mechanisms),
             "  contributors, for the older rules": lambda: view.contributors(
@@ -83,7 +83,7 @@ def measure(path: str) -> None:
             print(f"{name:40} / one plain scan {best(action) / plain:6.1f}   (goal 10)")
         plain = min(plain, best(lambda: connection.sql(SHAPES.format(path=path)).to_arrow_table()))
         print(f"{'compare, tables still to be certified':40} / one plain scan {first / plain:6.1f}")
-        firms = best(lambda: compare(session, mechanisms, measure="emp", by=by, firms=True, data="synthetic"))
+        firms = best(lambda: compare(session, mechanisms, measure="emp", query=by, firms=True, data="synthetic"))
         print(f"{'compare with joint losses of firms':40} / one plain scan {firms / plain:6.1f}")
         print(f"(for orientation: the plain scan took {plain:.2f} s here)")
 

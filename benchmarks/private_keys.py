@@ -48,7 +48,7 @@ def selection(cells: int, occupied: int) -> None:
     (table,) = plan.tables()
     exact = FoundTotals(table=table, cells=Sensitive(found), totals=Sensitive(pa.table({"total0": totals})))
     before = resource.getrusage(resource.RUSAGE_SELF).ru_maxrss
-    seconds = best(lambda: select_cells(plan, exact, Secure(), level=0.95))
+    seconds = best(lambda: select_cells(plan, exact, Secure(), confidence=0.95))
     grown = resource.getrusage(resource.RUSAGE_SELF).ru_maxrss - before
     print(
         f"selection from {side**3:,} cells, {len(places):,} of them not empty: {seconds:.2f} s, {grown / 1024:.0f} MB more"
@@ -84,7 +84,7 @@ def medians(rows: int, groups: int) -> None:
         engine.validate()
         passes = best(lambda: engine.totals(plan))
         (exact,) = engine.totals(plan)
-        prepared = prepare_table(plan, exact, level=0.95)
+        prepared = prepare_table(plan, exact, confidence=0.95)
         drawing = best(lambda: draw_table(prepared, exact, Secure()))
     print(
         f"median of {groups:,} groups, {rows:,} records: {(passes + drawing) / theirs:.1f} times plain DuckDB quantile_cont "

@@ -63,7 +63,7 @@ def test_a_ledger_of_an_earlier_version_still_counts(kept):
 def test_a_plan_of_an_earlier_version_releases_again_under_its_own_ledger(kept):
     plan = load_plan(kept / "plan.toml")
     with Session.from_plan(plan) as session:
-        release = session.run(*plan.plan.queries, level=plan.level)
+        release = session.run(*plan.plan.queries, confidence=plan.confidence)
         release.save(kept / "again")
         assert session.spent() == load_release(kept / "release").policy + release.policy
     assert verify(kept / "establishments.ledger", against=[kept / "release", kept / "again"]) == []

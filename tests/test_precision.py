@@ -40,7 +40,7 @@ def everything(mechanism) -> list[str]:
     """What is published, charged and shown of a mechanism."""
     policy = mechanism.policy("emp")
     noisy = mechanism.release(TOTALS, rng=Seeded(5))
-    estimates = mechanism.estimate(noisy, level=0.95)
+    estimates = mechanism.estimate(noisy, confidence=0.95)
     numbers = [getattr(estimates, name).tolist() for name in ("value", "standard_error", "low", "high")]
     losses = [policy.loss({"emp": size}) for size in (1, 50, 10**9)]
     law = DiscreteGaussian(3)

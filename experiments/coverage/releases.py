@@ -102,13 +102,13 @@ def _released(
     for name, mechanism in averages.items():
         asked = asked.avg("emp", sum=mechanism, alias=f"avg_{_alias(name)}")
     with _records(size, np.full(size, value), cells) as session:
-        return session.run(asked, rng=Seeded(seed), level=LEVEL).table
+        return session.run(asked, rng=Seeded(seed), confidence=LEVEL).table
 
 
 def _selected(size: int, cells: int, seed: int) -> pa.Table:
     asked = rw.query().group_by("cell", keys=rw.Keys.select(rho="0.1", delta="0.01")).count(COUNT)
     with _records(size, np.full(size, AMOUNT), cells) as session:
-        return session.run(asked, rng=Seeded(seed), level=LEVEL).table
+        return session.run(asked, rng=Seeded(seed), confidence=LEVEL).table
 
 
 def _trees(size: int, cells: int, seed: int) -> pa.Table:
@@ -116,7 +116,7 @@ def _trees(size: int, cells: int, seed: int) -> pa.Table:
     asked = rw.query().group_by("cell", keys=rw.Keys.of({"cell": list(range(cells))}))
     asked = asked.quantile("emp", p="0.5", alias="median", **TREE).quantile("emp", p="0.9", alias="ninth", **TREE)
     with _records(size, 10 * np.arange(1, size + 1), cells) as session:
-        return session.run(asked, rng=Seeded(seed), level=LEVEL).table
+        return session.run(asked, rng=Seeded(seed), confidence=LEVEL).table
 
 
 def _line(table: pa.Table, column: str, mechanism: str, alias: str, exact: float, total: int, records: int) -> Line:

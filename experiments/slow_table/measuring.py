@@ -50,7 +50,7 @@ def drawn() -> list[Entry]:
 
 def line_of(each: Entry, total: int, runs: int, rng: rw.noise.Seeded) -> Line:
     noisy = each.mechanism.release(np.full(runs, total), rng=rng)
-    found = each.mechanism.estimate(noisy, level=LEVEL)
+    found = each.mechanism.estimate(noisy, confidence=LEVEL)
     off = found.value - total
     inside = int(np.sum((found.low <= total) & (total <= found.high)))
     return Line(

@@ -65,7 +65,7 @@ NUMBERS = (
     "step",
     "length",
     "threshold",
-    "level",
+    "confidence",
 )
 
 
@@ -166,7 +166,7 @@ def meaning(read: PlanFile) -> tuple[Any, ...]:
         read.accept_tuning,
         read.memory_limit,
         read.csv,
-        read.level,
+        read.confidence,
     )
     return (*stated, read.plan, read.budget, read.examples, *policies)
 

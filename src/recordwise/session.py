@@ -232,13 +232,13 @@ class Session:
         mechanisms: Mapping[str, StatisticMechanism],
         keys: GivenKeys | None = None,
         rng: BitSource | None = None,
-        level: float = 0.95,
+        confidence: float = 0.95,
     ) -> Release:
         """Run one SELECT over the table, called ``t``; a mechanism for each statistic, "*" for COUNT(*)."""
-        return self.run(parse_sql(text, mechanisms=mechanisms, keys=keys), rng=rng, level=level)
+        return self.run(parse_sql(text, mechanisms=mechanisms, keys=keys), rng=rng, confidence=confidence)
 
     def run(
-        self, *queries: Query, rng: BitSource | None = None, level: float = 0.95, progress: Progress | None = None
+        self, *queries: Query, rng: BitSource | None = None, confidence: float = 0.95, progress: Progress | None = None
     ) -> Release:
         """Publish: check the budget, read exact totals, charge the ledger, draw noise, book the release.
 
@@ -252,26 +252,26 @@ class Session:
         policy, paper, name = plan_policy(plan), plan_policy(plan, tight=False), query_names(plan)
         self._ledger.check(policy, query=name)
         for table in plan.tables():
-            dry_run(plan, table, level=level)
+            dry_run(plan, table, confidence=confidence)
         tell("reading records")
         with self._reading():
             exact = self._engine.totals(plan)
-            prepared = [self._prepared(plan, each, level) for each in exact]
+            prepared = [self._prepared(plan, each, confidence) for each in exact]
         described = plan_json(plan, exact)
         tell("charging the ledger")
         used = schema_json(used_schema(plan, *self._policies(policy, paper)))
         with self._charged(policy, query=name, plan=described, schema=used) as charge:
             tell("drawing noise")
-            tables = tuple(_publish(plan, each, ready, source, level) for each, ready in zip(exact, prepared))
+            tables = tuple(_publish(plan, each, ready, source, confidence) for each, ready in zip(exact, prepared))
             tell("booking the release")
-            stated = {"plan": described, "interval_level": level, "schema": used}
+            stated = {"plan": described, "interval_level": confidence, "schema": used}
             parts = plan_parts(plan, [table_name(plan, table) for table in plan.tables()])
             return self._booked(tables, policy, paper, stated, charge, private=is_private(source), parts=parts)
 
-    def _prepared(self, plan: Plan, exact: TableTotals | FoundTotals, level: float) -> PreparedTable | None:
+    def _prepared(self, plan: Plan, exact: TableTotals | FoundTotals, confidence: float) -> PreparedTable | None:
         """The mechanism of every cell; where keys are selected, the cells are not known before the charge."""
         if isinstance(exact, TableTotals):
-            return prepare_table(plan, exact, level=level)
+            return prepare_table(plan, exact, confidence=confidence)
         dry_run_selection(plan, exact)
         return None
 
@@ -422,14 +422,14 @@ def bit_source(rng: BitSource | None) -> BitSource:
 
 
 def _publish(
-    plan: Plan, exact: TableTotals | FoundTotals, prepared: PreparedTable | None, rng: BitSource, level: float
+    plan: Plan, exact: TableTotals | FoundTotals, prepared: PreparedTable | None, rng: BitSource, confidence: float
 ) -> ReleasedTable:
     counts: tuple[NoisyColumn, ...] = ()
     if isinstance(exact, FoundTotals):
-        exact, selected_on = select_cells(plan, exact, rng, level=level)
+        exact, selected_on = select_cells(plan, exact, rng, confidence=confidence)
         counts = (selected_on,)
     columns = {name: exact.cells.column(name) for name in exact.cells.column_names}
-    drawn = counts + draw_table(prepared or prepare_table(plan, exact, level=level), exact, rng)
+    drawn = counts + draw_table(prepared or prepare_table(plan, exact, confidence=confidence), exact, rng)
     for variable in drawn:
         columns |= variable.columns()
     return ReleasedTable(

@@ -296,7 +296,7 @@ def _of_table(plan: Plan, before: Any, after: Any) -> tuple[float, float]:
         served = TableTotals(table=after.table, cells=after.cells.reveal(), totals=after.totals, bins=after.bins)
         loss, delta = _of_selection(plan, before, after)
     moved = {name: _shifts(before, after, name) for name in after.totals.reveal().column_names}
-    for prepared in prepare_table(plan, served, level=0.95).plain:
+    for prepared in prepare_table(plan, served, confidence=0.95).plain:
         for cells in prepared.served:
             for row in cells.run.rows.tolist():
                 if shift := moved[prepared.total][row]:

@@ -149,7 +149,7 @@ mechanisms = { "*" = { kind = "Gaussian", rho = 0.02 } }
 
 [outputs]
 csv = false
-level = 0.9
+confidence = 0.9
 
 [examples]
 shop = { emp = 4, payann = 140 }
@@ -177,7 +177,7 @@ def test_a_recommended_plan_carries_everything_else_over(rich, folder, run):
     assert new.budget == old.budget
     assert new.budget is not None
     assert (new.dataset, new.labels, new.examples) == (old.dataset, old.labels, old.examples)
-    assert (new.csv, new.level, new.plan.schema) == (old.csv, old.level, old.plan.schema)
+    assert (new.formats, new.confidence, new.plan.schema) == (old.formats, old.confidence, old.plan.schema)
     assert [Path(each).resolve() for each in new.source] == [Path(each).resolve() for each in old.source]
     first, second, third = old.plan.queries
     assert new.plan.queries[-2:] == (second, third)

@@ -66,10 +66,10 @@ def test_a_finer_step_than_the_reference_record_never_raises_a_transforms_loss()
 
 def test_a_relative_error_holds_with_its_probability() -> None:
     """200,000 simulated cells; the share within the error is binomial, so 6.2 of its standard errors are a false alarm of 1e-9.
-    A level off by one percentage point is 15 of them."""
-    draws, level = 200_000, 0.9
-    spread = 6.2 * math.sqrt(level * (1 - level) / draws)
-    for name, mechanism in every(relative_error=0.2, at_total=1000, level=level).items():
+    A confidence off by one percentage point is 15 of them."""
+    draws, confidence = 200_000, 0.9
+    spread = 6.2 * math.sqrt(confidence * (1 - confidence) / draws)
+    for name, mechanism in every(relative_error=0.2, at_total=1000, confidence=confidence).items():
         totals = np.full(draws, 1000)
         noisy = mechanism.release(
             np.stack([totals, np.zeros_like(totals)]) if name == "signed log" else totals, rng=Seeded(4)
@@ -77,17 +77,19 @@ def test_a_relative_error_holds_with_its_probability() -> None:
         value = mechanism.estimate(noisy).value
         within = float(np.mean(np.abs(value - 1000) <= 200))
         if name == "signed log":
-            assert within < level, "the empty negative part adds noise of its own"
+            assert within < confidence, "the empty negative part adds noise of its own"
         else:
-            assert level - spread <= within <= level + spread + 0.001, name
+            assert confidence - spread <= within <= confidence + spread + 0.001, name
 
 
 def test_the_default_level_is_95_percent() -> None:
-    assert rw.Gaussian(relative_error=0.1, at_total=100) == rw.Gaussian(relative_error=0.1, at_total=100, level=0.95)
+    assert rw.Gaussian(relative_error=0.1, at_total=100) == rw.Gaussian(
+        relative_error=0.1, at_total=100, confidence=0.95
+    )
 
 
 LATTICE_GOALS: list[tuple[Any, Any, float, Any, int]] = [
-    # error, total, level, step, and how many lattice steps that allows
+    # error, total, confidence, step, and how many lattice steps that allows
     ("0.05", 100, 0.95, None, 5),
     ("0.059", 100, 0.95, None, 5),
     ("0.05", 10, 0.9, None, 0),
@@ -98,17 +100,17 @@ LATTICE_GOALS: list[tuple[Any, Any, float, Any, int]] = [
 ]
 
 
-@pytest.mark.parametrize("error, total, level, step, most", LATTICE_GOALS)
+@pytest.mark.parametrize("error, total, confidence, step, most", LATTICE_GOALS)
 @pytest.mark.parametrize("make", [rw.Gaussian, partial(rw.Clamped, to=20), partial(rw.UnitSplit, at=20)])
 def test_a_relative_error_is_met_on_the_lattice_and_no_better_than_asked(
-    make: Any, error: Any, total: Any, level: float, step: Any, most: int
+    make: Any, error: Any, total: Any, confidence: float, step: Any, most: int
 ) -> None:
     """By the law that is drawn: a normal quantile would miss 5.9 % of 100 (0.938 for 0.95) and give 5 % of 100 with 0.969."""
-    sigma = make(relative_error=error, at_total=total, level=level, step=step).noise_sigma
+    sigma = make(relative_error=error, at_total=total, confidence=confidence, step=step).noise_sigma
     lattice = Fraction(str(step)) if step else Fraction(1, 10) if total == "99.5" else Fraction(1)
     inside, wider = (1 - 2 * float(DiscreteGaussian(s / lattice).sf(most + 1)) for s in (sigma, sigma * 1001 / 1000))
-    assert inside >= level - 1e-12
-    assert wider < level
+    assert inside >= confidence - 1e-12
+    assert wider < confidence
 
 
 def test_gaussian_noise_is_set_exactly_by_its_variance() -> None:
@@ -147,8 +149,8 @@ BAD_GOALS: list[tuple[Any, dict[str, Any], str]] = [
     (rw.Gaussian, {"rho": 1, "sigma": 1}, "got rho and sigma"),
     (rw.Gaussian, {"sigma": 1, "at": 5}, "at goes with rho"),
     (rw.Gaussian, {"relative_error": 0.1}, "at_total is needed"),
-    (rw.Gaussian, {"variance": 4, "level": 0.9}, "level goes with relative_error"),
-    (rw.Gaussian, {"relative_error": 0.1, "at_total": 10, "level": 1.5}, "level must lie"),
+    (rw.Gaussian, {"variance": 4, "confidence": 0.9}, "confidence goes with relative_error"),
+    (rw.Gaussian, {"relative_error": 0.1, "at_total": 10, "confidence": 1.5}, "confidence must lie"),
     (rw.Gaussian, {"variance": 4, "step": 1}, "step goes with relative_error"),
     (rw.Gaussian, {"relative_error": 0.1, "at_total": 10, "step": 0}, "step must be above 0"),
     (rw.GeneralizedGaussian, {"shape": 0.5}, "got none"),

@@ -107,9 +107,9 @@ def test_a_level_without_a_variance_is_refused_with_the_plan():
 
 def test_a_level_that_only_the_parts_of_an_average_cannot_serve_is_refused_before_the_charge():
     records = pa.table({"id": ["a", "b"], "emp": [3, 4]})
-    level = 1 - 2.0**-52
+    confidence = 1 - 2.0**-52
     with rw.Session(records, unit="id", measures={"emp": 1}, columns={}, tuned_on="public") as session:
         query = rw.query().avg("emp", sum=rw.Gaussian(sigma=3), count=rw.Gaussian(rho=1))
         with pytest.raises(ParameterError):
-            session.run(query, level=level)
+            session.run(query, confidence=confidence)
         assert "charged" not in [event.kind for event in session.history()]

@@ -226,7 +226,7 @@ def test_a_signed_sum_is_the_difference_of_two_unsigned_ones(entry: Entry) -> No
     noisy = entry.mechanism.release(totals, rng=Seeded(5))
     twin = plain.release(totals, rng=Seeded(5))
     assert np.array_equal(noisy.points, twin.points)
-    both, parts = entry.mechanism.estimate(noisy), plain.estimate(twin, level=0.975)
+    both, parts = entry.mechanism.estimate(noisy), plain.estimate(twin, confidence=0.975)
     assert np.array_equal(both.value, parts.value[0] - parts.value[1])
     assert both.low == pytest.approx(parts.low[0] - parts.high[1], rel=1e-13)
     assert both.high == pytest.approx(parts.high[0] - parts.low[1], rel=1e-13)

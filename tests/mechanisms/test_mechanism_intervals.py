@@ -34,15 +34,15 @@ def last_noise(holds: Callable[[NDArray[np.int64]], NDArray[np.bool_]], reach: i
     return low
 
 
-def covering_noise(entry: Entry, noisy: Noisy, law: LatticeLaw, total: float, level: float) -> tuple[int, int]:
+def covering_noise(entry: Entry, noisy: Noisy, law: LatticeLaw, total: float, confidence: float) -> tuple[int, int]:
     """The smallest and the largest noise for which the interval holds the total."""
-    reach = 3 * law.quantile((1 + level) / 2) + 4096
+    reach = 3 * law.quantile((1 + confidence) / 2) + 4096
 
     def low_holds(noise: NDArray[np.int64]) -> NDArray[np.bool_]:
-        return entry.mechanism.estimate(moved(noisy, noise), level=level).low <= total
+        return entry.mechanism.estimate(moved(noisy, noise), confidence=confidence).low <= total
 
     def high_holds(noise: NDArray[np.int64]) -> NDArray[np.bool_]:
-        return entry.mechanism.estimate(moved(noisy, -noise), level=level).high >= total
+        return entry.mechanism.estimate(moved(noisy, -noise), confidence=confidence).high >= total
 
     return -last_noise(high_holds, reach), last_noise(low_holds, reach)
 
@@ -58,19 +58,21 @@ def rounding_allowed(entry: Entry, total: float) -> tuple[float, float]:
     ) / grid
 
 
-@pytest.mark.parametrize("level", LEVELS)
+@pytest.mark.parametrize("confidence", LEVELS)
 @pytest.mark.parametrize("entry", ONE_SIDED, ids=str)
 @pytest.mark.theorem("T-INTERVAL")
-def test_coverage_is_at_least_the_level_and_at_most_two_atoms_and_a_last_digit_more(entry: Entry, level: float) -> None:
+def test_coverage_is_at_least_the_level_and_at_most_two_atoms_and_a_last_digit_more(
+    entry: Entry, confidence: float
+) -> None:
     """Rounding outward may add lattice points whose distance from the end is lost in a float; they are counted too.
 
-    At total 0 a transform's interval is cut at 0, so that no noise is too low: it holds with (1 + level)/2 at least.
+    At total 0 a transform's interval is cut at 0, so that no noise is too low: it holds with (1 + confidence)/2 at least.
     """
     for total in TOTALS:
         noisy, law = laid(entry.mechanism, [total], entry.step)
         amount = float(total * entry.step)
-        low, high = covering_noise(entry, noisy, law, amount, level)
-        quantile = law.quantile((1 + level) / 2)
+        low, high = covering_noise(entry, noisy, law, amount, confidence)
+        quantile = law.quantile((1 + confidence) / 2)
         lost = math.ceil(abs(int(noisy.points[0])) * 2.0**-43)
         atom = float(law.pmf(quantile))
         cut = entry.transforms and total == 0
@@ -78,16 +80,16 @@ def test_coverage_is_at_least_the_level_and_at_most_two_atoms_and_a_last_digit_m
         down, up = rounding_allowed(entry, amount) if entry.transforms else (0.0, 0.0)
         below = 0.0 if cut else float(law.cdf(-quantile - math.ceil(down)))
         most = 1 - below - float(law.sf(quantile + math.ceil(up))) + 2 * (1 + lost) * atom
-        assert coverage >= level
+        assert coverage >= confidence
         assert coverage <= most * (1 + 1e-12)
-        assert entry.transforms or coverage <= level + 2 * (1 + lost) * atom
+        assert entry.transforms or coverage <= confidence + 2 * (1 + lost) * atom
 
 
 @pytest.mark.parametrize("entry", [e for e in ONE_SIDED if not e.transforms], ids=str)
 def test_ends_of_additive_intervals_are_printed_as_exact_lattice_points(entry: Entry) -> None:
     """Read from their shortest decimal, as a reader of a file does, they are multiples of the lattice, up to 2**53 steps."""
     noisy, law = laid(entry.mechanism, [0, 7, 23087, 10**9, 10**11], entry.step)
-    found = entry.mechanism.estimate(moved(noisy, 5), level=0.95)
+    found = entry.mechanism.estimate(moved(noisy, 5), confidence=0.95)
     half_width = law.quantile(0.975)
     for points, ends in ((noisy.points + 5 - half_width, found.low), (noisy.points + 5 + half_width, found.high)):
         for point, end in zip(points.tolist(), ends.tolist()):
@@ -140,20 +142,20 @@ def test_at_total_zero_no_noise_is_too_low(entry: Entry) -> None:
 @pytest.mark.parametrize("entry", ONE_SIDED, ids=str)
 def test_a_higher_level_holds_a_lower_one(entry: Entry) -> None:
     noisy, _ = laid(entry.mechanism, TOTALS, entry.step)
-    narrow, wide = (entry.mechanism.estimate(noisy, level=level) for level in (0.5, 0.99))
+    narrow, wide = (entry.mechanism.estimate(noisy, confidence=confidence) for confidence in (0.5, 0.99))
     assert np.all(wide.low <= narrow.low)
     assert np.all(narrow.high <= wide.high)
-    assert wide.level == 0.99
+    assert wide.confidence == 0.99
 
 
 @pytest.mark.parametrize("entry", SIGNED, ids=str)
 def test_a_signed_interval_holds_whenever_both_parts_do(entry: Entry) -> None:
-    """Each part misses with at most (1 - level)/2, so the difference holds with at least the level; it may hold more often."""
-    level = 0.9
+    """Each part misses with at most (1 - confidence)/2, so the difference holds at least as often as stated."""
+    confidence = 0.9
     noisy, law = laid(entry.mechanism, [[50], [20]], entry.step)
-    reach = law.quantile((3 + level) / 4)
+    reach = law.quantile((3 + confidence) / 4)
     for one in (-reach, reach):
         for other in (-reach, reach):
-            found = entry.mechanism.estimate(moved(noisy, np.array([[one], [other]])), level=level)
+            found = entry.mechanism.estimate(moved(noisy, np.array([[one], [other]])), confidence=confidence)
             assert found.low[0] <= 30 <= found.high[0]
-    assert float(law.sf(reach + 1)) <= (1 - level) / 4
+    assert float(law.sf(reach + 1)) <= (1 - confidence) / 4

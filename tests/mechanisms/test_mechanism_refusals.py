@@ -64,7 +64,7 @@ AT_USE: list[tuple[Any, str]] = [
     (lambda: rw.Gaussian(sigma=1).release(["123456789"]), "whole numbers of lattice steps"),
     (lambda: rw.Gaussian(sigma=1).release([1, 123456789], step=0), "step must be above 0"),
     (lambda: rw.Gaussian(sigma=1).release([1, 123456789], step="1e-200"), "step must lie between"),
-    (lambda: LOG.estimate(LOG.release([1]), level=1), "level must lie between 0 and 1"),
+    (lambda: LOG.estimate(LOG.release([1]), confidence=1), "confidence must lie between 0 and 1"),
     (lambda: LOG.policy(Measure(name="profit", signed=True)), "signed does not fit"),
     (lambda: rw.LogTransform(offset=1, sigma=1, signed=True).policy("emp"), "signed does not fit"),
     (lambda: rw.Gaussian(rho=1).policy("emp"), "is for counts"),

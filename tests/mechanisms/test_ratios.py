@@ -21,10 +21,10 @@ def masses(sigma):
     return points, weights / weights.sum()
 
 
-def holding(sigmas, level, reach, angles):
+def holding(sigmas, confidence, reach, angles):
     """The smallest P(|X - r Y| <= hypot(reach(X), r reach(Y))) over ratios r, X and Y lattice noise."""
     (one, chance_one), (other, chance_other) = masses(sigmas[0]), masses(sigmas[1])
-    far = [reach(Fraction(sigma).limit_denominator(100), STEP, level=level) for sigma in sigmas]
+    far = [reach(Fraction(sigma).limit_denominator(100), STEP, confidence=confidence) for sigma in sigmas]
     upto = np.concatenate([[0.0], np.cumsum(chance_one)])
     found = []
     for angle in np.linspace(0, np.pi / 2, angles, endpoint=False):
@@ -36,31 +36,31 @@ def holding(sigmas, level, reach, angles):
 
 
 @pytest.mark.theorem("T-RATIO")
-@pytest.mark.parametrize("level", LEVELS)
-def test_two_gaussian_noises_stay_within_the_root_of_their_squared_reaches(level):
+@pytest.mark.parametrize("confidence", LEVELS)
+def test_two_gaussian_noises_stay_within_the_root_of_their_squared_reaches(confidence):
     """Whatever the ratio: summed over both laws, at 90 ratios and every pair of sigmas."""
-    worst = min(holding((a, b), level, gaussian_reach, 90) for a in SIGMAS for b in SIGMAS)
-    assert worst >= level
+    worst = min(holding((a, b), confidence, gaussian_reach, 90) for a in SIGMAS for b in SIGMAS)
+    assert worst >= confidence
 
 
 @pytest.mark.theorem("T-RATIO")
 def test_without_the_half_step_they_do_not():
-    plain = lambda sigma, step, level: gaussian_reach(sigma, Fraction(0), level=level)  # noqa: E731
+    plain = lambda sigma, step, confidence: gaussian_reach(sigma, Fraction(0), confidence=confidence)  # noqa: E731
     assert holding((1.0, 1.0), 0.95, plain, 90) < 0.9
     assert holding((0.5, 0.5), 0.95, plain, 90) < 0.8
 
 
-def sides(noisy, sigma, level):
-    half = DiscreteGaussian(sigma).quantile((3 + level) / 4)
-    reach = np.full(len(noisy), gaussian_reach(sigma, STEP, level=level))
+def sides(noisy, sigma, confidence):
+    half = DiscreteGaussian(sigma).quantile((3 + confidence) / 4)
+    reach = np.full(len(noisy), gaussian_reach(sigma, STEP, confidence=confidence))
     return Side(value=noisy, low=noisy - half, high=noisy + half, reach=reach)
 
 
-def coverage(total, size, sigmas, level=0.95, bend=lambda side: side):
+def coverage(total, size, sigmas, confidence=0.95, bend=lambda side: side):
     """P(the interval holds total/size), summed over the laws of both noises."""
     (one, chance_one), (other, chance_other) = masses(float(sigmas[0])), masses(float(sigmas[1]))
     top, bottom = (each.ravel() for each in np.meshgrid(total + one, size + other, indexing="ij"))
-    parts = sides(top.astype(float), sigmas[0], level), sides(bottom.astype(float), sigmas[1], level)
+    parts = sides(top.astype(float), sigmas[0], confidence), sides(bottom.astype(float), sigmas[1], confidence)
     low, high = ratio_interval(*map(bend, parts), least=1.0)
     assert np.all(np.isfinite(low) & np.isfinite(high) & (low <= high))
     held = (low <= total / size) & (total / size <= high)

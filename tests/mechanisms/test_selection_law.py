@@ -54,7 +54,7 @@ def found_counts(keys, counts):
 def kept_by_count(law_drawn, counts, seed):
     keys = Keys.select(rho=1 / (2 * law_drawn.sigma**2), delta="1e-3")
     plan, found = found_counts(keys, np.repeat(counts, REPEATS))
-    chosen, _ = select_cells(plan, found, Seeded(seed), level=0.95)
+    chosen, _ = select_cells(plan, found, Seeded(seed), confidence=0.95)
     return np.bincount(chosen.cells["cell"].to_numpy() // REPEATS, minlength=len(counts))
 
 

@@ -156,18 +156,18 @@ def exact_tail(bits, p, sigma, row, places):
 
 
 @pytest.mark.theorem("T-REACH")
-@pytest.mark.parametrize("level", [0.5, 0.9, 0.95, 0.999])
+@pytest.mark.parametrize("confidence", [0.5, 0.9, 0.95, 0.999])
 @pytest.mark.parametrize("sigma", [Fraction(1), Fraction(5, 2)])
-def test_errors_pass_the_reach_with_half_of_what_may_miss_at_most_and_not_much_less(level, sigma):
+def test_errors_pass_the_reach_with_half_of_what_may_miss_at_most_and_not_much_less(confidence, sigma):
     for bits, p in ((1, 0.5), (1, 0.9), (2, 0.5)):
-        found = reaches(bits, p, sigma, level)
+        found = reaches(bits, p, sigma, confidence)
         deviation = float(sigma) * np.sqrt(excess_variance(bits, p))
         for row in range(2**bits):
             beyond, before = exact_tail(bits, p, float(sigma), row, [found[row], found[row] - 0.08 * deviation[row]])
-            assert beyond <= (1 - level) / 2
-            if sigma > 1 and level in (0.9, 0.95):
+            assert beyond <= (1 - confidence) / 2
+            if sigma > 1 and confidence in (0.9, 0.95):
                 # A shorter reach would not do: no more than rounding and smoothing is given away.
-                assert before > 0.9 * (1 - level) / 2
+                assert before > 0.9 * (1 - confidence) / 2
 
 
 @pytest.mark.theorem("T-REACH")
@@ -199,7 +199,7 @@ def grid_quantiles(leaves, p):
 @pytest.mark.parametrize("p", [0.5, 0.9, 0.05])
 @pytest.mark.parametrize("size", [3, 40, 600])
 def test_the_interval_holds_the_quantile_with_at_least_its_level(p, size):
-    """1,500 cells at level 0.9: up to 10 % may miss. The count of misses is held against Binomial(1500, 0.1); what misses 0.15
+    """1,500 cells at confidence 0.9: up to 10 % may miss. The count of misses is held against Binomial(1500, 0.1); what misses 0.15
     or more is found out with probability above 0.999, as the interval of the next test is."""
     misses = count_misses(p, size)
     assert binom.sf(misses - 1, 1500, 0.1) > FALSE_ALARM
@@ -216,7 +216,7 @@ def count_misses(p, size, drawn=0.5):
     leaves = leaves_of(heavy_tailed(1500, size, seed=size), mechanism.grid)
     truth = grid_quantiles(leaves, p)
     noisy = TreeQuantile(grid=mechanism.grid, rho=drawn).release(leaves, rng=Seeded(size + int(100 * p)))
-    found = mechanism.estimate(noisy, p=p, level=0.9)
+    found = mechanism.estimate(noisy, p=p, confidence=0.9)
     assert np.all((found.low < found.value) & (found.value <= found.high))
     return int(np.sum((truth <= found.low) | (truth > found.high)))
 
@@ -306,7 +306,7 @@ def test_every_block_of_cells_gets_its_own_records(monkeypatch):
         Sensitive(pa.table(columns)),
         11,
         Seeded(1),
-        level=0.95,
+        confidence=0.95,
     )
     filled = np.arange(11) != 5
     for alias, p in (("half", 0.5), ("most", 0.9)):
@@ -321,7 +321,7 @@ def test_an_upper_end_at_the_end_of_the_grid_is_left_empty_unless_the_measure_en
     for bound, expected in ((None, None), (1001, None), (1000, 1000), (500, 1000)):
         measure = Measure.of("emp", bound=bound)
         shares = {"q": Fraction(9, 10)}
-        drawn = quantiles.draw_quantiles(shares, mechanism, measure, nothing, 50, Seeded(2), level=0.95)["q"]
+        drawn = quantiles.draw_quantiles(shares, mechanism, measure, nothing, 50, Seeded(2), confidence=0.95)["q"]
         highs = drawn.columns()["q_high"].to_pylist()
         assert highs.count(expected) > 40
         assert all(high is None or high <= 1000 for high in highs)
@@ -352,7 +352,7 @@ def test_an_interval_goes_from_before_the_first_possible_point_to_the_last():
 def test_a_higher_level_gives_a_wider_interval():
     tree = TreeQuantile(grid=Grid.log(1, 10**6, bits=8), rho="0.1")
     noisy = tree.release(leaves_of(heavy_tailed(50, 100, 3), tree.grid), rng=Seeded(5))
-    half, most = (tree.estimate(noisy, p=0.5, level=level) for level in (0.5, 0.999))
+    half, most = (tree.estimate(noisy, p=0.5, confidence=confidence) for confidence in (0.5, 0.999))
     assert np.all((most.low <= half.low) & (most.high >= half.high))
     assert np.mean(most.high - most.low) > 1.5 * np.mean(half.high - half.low)
 

@@ -16,7 +16,7 @@ LAWS = [
 ]
 
 
-def coverage(law, level, count, interval):
+def coverage(law, confidence, count, interval):
     """P(the interval holds the count | the key was kept), summed over the lattice law."""
     reach = int(12 * law.sigma) + 2
     first = max(law.threshold, count - reach)
@@ -27,34 +27,36 @@ def coverage(law, level, count, interval):
 
 
 @pytest.mark.theorem("T-TRUNCATED")
-@pytest.mark.parametrize(("law", "level"), LAWS, ids=str)
-def test_given_selection_the_interval_covers_every_count(law, level):
+@pytest.mark.parametrize(("law", "confidence"), LAWS, ids=str)
+def test_given_selection_the_interval_covers_every_count(law, confidence):
     for count in range(61):
-        covered = coverage(law, level, count, lambda v: truncated_intervals(law, v, level=level, least=0))
-        assert covered >= level - 1e-12
+        covered = coverage(
+            law, confidence, count, lambda v: truncated_intervals(law, v, confidence=confidence, least=0)
+        )
+        assert covered >= confidence - 1e-12
 
 
 @pytest.mark.theorem("T-TRUNCATED")
 def test_the_plain_interval_fails_given_selection():
     """An empty cell that passed: the plain interval never reaches down to 0."""
-    law, level = LAWS[0]
-    half = law.noise.quantile((1 + level) / 2)
-    assert coverage(law, level, 0, lambda v: (v - half, v + half)) == 0
-    assert coverage(law, level, 9, lambda v: (v - half, v + half)) < 0.75
+    law, confidence = LAWS[0]
+    half = law.noise.quantile((1 + confidence) / 2)
+    assert coverage(law, confidence, 0, lambda v: (v - half, v + half)) == 0
+    assert coverage(law, confidence, 9, lambda v: (v - half, v + half)) < 0.75
 
 
 @pytest.mark.theorem("T-TRUNCATED")
-@pytest.mark.parametrize(("law", "level"), LAWS, ids=str)
-def test_far_above_the_threshold_the_interval_is_the_plain_one_widened_by_a_step_at_most(law, level):
-    half = law.noise.quantile((1 + level) / 2)
+@pytest.mark.parametrize(("law", "confidence"), LAWS, ids=str)
+def test_far_above_the_threshold_the_interval_is_the_plain_one_widened_by_a_step_at_most(law, confidence):
+    half = law.noise.quantile((1 + confidence) / 2)
     far = np.array([law.threshold + int(14 * law.sigma) + half, law.threshold + 10_000])
-    low, high = truncated_intervals(law, far, level=level, least=0)
+    low, high = truncated_intervals(law, far, confidence=confidence, least=0)
     assert np.all((low >= far - half - 1) & (high <= far + half))
 
 
 def test_the_ends_grow_with_the_noisy_count():
-    law, level = LAWS[2]
-    low, high = truncated_intervals(law, np.arange(law.threshold, law.threshold + 400), level=level, least=0)
+    law, confidence = LAWS[2]
+    low, high = truncated_intervals(law, np.arange(law.threshold, law.threshold + 400), confidence=confidence, least=0)
     assert np.all(np.diff(low) >= 0)
     assert np.all(np.diff(high) >= 0)
     assert low[0] == 0
@@ -62,12 +64,12 @@ def test_the_ends_grow_with_the_noisy_count():
 
 def test_the_step_that_makes_far_counts_safe_is_enough():
     """The one place where the proof needs a number: the mass of one lattice point beats what truncation can add (T-TRUNCATED)."""
-    for law, level in LAWS:
-        half = law.noise.quantile((1 + level) / 2)
+    for law, confidence in LAWS:
+        half = law.noise.quantile((1 + confidence) / 2)
         beyond = 9 * law.sigma
         cut = tail(law.sigma, int(beyond))
         here = tail(law.sigma, half + 1) - tail(law.sigma, half + 2)
-        assert here > (1 - Fraction(str(level))) / 2 * cut
+        assert here > (1 - Fraction(str(confidence))) / 2 * cut
 
 
 @pytest.mark.theorem("T-TRUNCATED")

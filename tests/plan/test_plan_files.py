@@ -53,9 +53,20 @@ def test_the_whole_plan_is_the_one_the_builder_makes(load):
     )
     assert found.plan == Plan(schema=SCHEMA, queries=(first, second))
     assert found.budget == constant(3) + split(5, {"emp": 20, "payann": 1000})
-    assert (found.formats, found.level, found.dataset) == (("parquet",), 0.9, "establishments")
+    assert (found.formats, found.confidence, found.dataset) == (("parquet",), 0.9, "establishments")
     assert found.source == (str(found.path.resolve().parent / "establishments.parquet"),)
     assert found.examples == {"corner shop": {"emp": 4, "payann": 140}}
+
+
+def test_plans_that_still_say_level_for_confidence_are_read_alike(load):
+    """The word was changed; plans written before must stay readable. Both words together are refused."""
+    goal = "relative_error = 0.05, at_total = 1000, confidence = 0.9"
+    text = WHOLE.replace('"Clamped", to = 100, rho = 0.02', f'"Clamped", to = 100, {goal}')
+    old = load(text.replace("confidence = 0.9", "level = 0.9"))
+    assert "level = 0.9 }" in old.path.read_text()
+    assert (old.confidence, old.plan) == (0.9, load(text).plan)
+    with pytest.raises(PlanFileError, match="old word for confidence"):
+        load(WHOLE.replace("confidence = 0.9", "confidence = 0.9\nlevel = 0.8"))
 
 
 MECHANISMS = {
@@ -71,8 +82,8 @@ MECHANISMS = {
     'kind = "UnitSplit", at = { by = "size", values = { "-1" = 20, 7 = 5 }, default = 50 }, rho = 0.1': rw.UnitSplit(
         at=rw.by("size", {-1: 20, 7: 5}, default=50), rho="0.1"
     ),
-    'kind = "Gaussian", relative_error = 0.05, at_total = 1000, level = 0.9': rw.Gaussian(
-        relative_error="0.05", at_total=1000, level=0.9
+    'kind = "Gaussian", relative_error = 0.05, at_total = 1000, confidence = 0.9': rw.Gaussian(
+        relative_error="0.05", at_total=1000, confidence=0.9
     ),
     'kind = "UnitSplit", at = 50, variance = 100': rw.UnitSplit(at=50, variance=100),
     'kind = "GeneralizedGaussian", shape = 0.5, scale = 3': rw.GeneralizedGaussian(shape="0.5", scale=3),
@@ -80,8 +91,8 @@ MECHANISMS = {
         shape="0.5", variance=100, lattice=1
     ),
     'kind = "Polylog", power = 2, rate = 1, offset = 3, scale = 5': rw.Polylog(power=2, rate=1, offset=3, scale=5),
-    'kind = "Polylog", power = 2, rate = 1, offset = 3, relative_error = 0.1, at_total = 1000, level = 0.9': rw.Polylog(
-        power=2, rate=1, offset=3, relative_error="0.1", at_total=1000, level=0.9
+    'kind = "Polylog", power = 2, rate = 1, offset = 3, relative_error = 0.1, at_total = 1000, confidence = 0.9': rw.Polylog(
+        power=2, rate=1, offset=3, relative_error="0.1", at_total=1000, confidence=0.9
     ),
     'kind = "RootTransform", degree = 4, offset = 1, sigma = 0.1': rw.RootTransform(degree=4, offset=1, sigma="0.1"),
     'kind = "RootTransform", degree = 2, offset = 100, rho = 0.5, at = 50, noise = "laplace"': rw.RootTransform(

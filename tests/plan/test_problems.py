@@ -96,7 +96,7 @@ ONE = [
     ('formats = ["parquet"]', 'csv = "no"', "must be true or false, not text"),
     ('formats = ["parquet"]', "formats = [1]", "must be text, not a number"),
     ('formats = ["parquet"]', 'formats = ["parquet"]\ncsv = true', "formats says this already; leave csv out"),
-    ("level = 0.9", "level = 95", "must lie between 0 and 1"),
+    ("confidence = 0.9", "confidence = 95", "must lie between 0 and 1"),
     ("emp = 4, payann = 140", "employees = 4", "known are emp, payann"),
 ]
 

@@ -46,7 +46,7 @@ mechanisms.emp = { kind = "Clamped", to = 100, rho = 0.02 }
 
 [outputs]
 formats = ["parquet"]
-level = 0.9
+confidence = 0.9
 
 [examples]
 "corner shop" = { emp = 4, payann = 140 }

@@ -33,7 +33,7 @@ def session():
 
 @pytest.fixture(scope="module")
 def found(session):
-    return compare(session, MECHANISMS, measure="emp", by=shape(), firms=True, realised=True)
+    return compare(session, MECHANISMS, measure="emp", query=shape(), firms=True, realised=True)
 
 
 @pytest.mark.theorem("T-COUNTED")
@@ -88,7 +88,7 @@ def test_errors_are_those_of_the_exact_totals(found, table):
 def test_the_percent_rule_and_multiplicative_noise_look_at_the_contributors(session, table):
     rule, noise = PercentRule(15), MultiplicativeNoise("0.05", "0.15")
     narrow = rw.query().where("emp > 300").group_by("county", "naics", keys=shape().key_lists[0])
-    found = compare(session, {"g": rw.Gaussian(sigma=9)}, measure="emp", by=narrow, rule=rule, noise=noise).rules
+    found = compare(session, {"g": rw.Gaussian(sigma=9)}, measure="emp", query=narrow, rule=rule, noise=noise).rules
     chosen = {name: [v for v, e in zip(values, table["emp"]) if e > 300] for name, values in table.items()}
     cells = {cell: values for cell, values in cell_sums(chosen, "emp").items() if values}
     withheld = [values for values in cells.values() if sum(values[2:]) < 0.15 * values[0]]
@@ -107,39 +107,43 @@ def test_two_largest_that_are_equal_count_twice():
     data = pa.table({"id": [1, 2, 3], "cell": ["a", "a", "a"], "emp": [50, 50, 4]})
     with rw.Session(data, unit="id", measures={"emp": 1}) as session:
         by = rw.query().group_by("cell", keys=rw.Keys.product(cell=["a"]))
-        withheld = compare(session, {"g": rw.Gaussian(sigma=9)}, measure="emp", by=by).rules.withheld
-        kept = compare(session, {"g": rw.Gaussian(sigma=9)}, measure="emp", by=by, rule=PercentRule(7)).rules.withheld
+        withheld = compare(session, {"g": rw.Gaussian(sigma=9)}, measure="emp", query=by).rules.withheld
+        kept = compare(
+            session, {"g": rw.Gaussian(sigma=9)}, measure="emp", query=by, rule=PercentRule(7)
+        ).rules.withheld
     assert (withheld, kept) == (1, 0), "the rest of 4 is less than 10 % of 50 but not less than 7 %"
 
 
 def test_equal_variance_is_equal_at_the_total_asked_for(session):
-    found = compare(session, MECHANISMS, measure="emp", by=shape(), variance=400, at_total=2000)
+    found = compare(session, MECHANISMS, measure="emp", query=shape(), variance=400, at_total=2000)
     for each in found.candidates:
         assert float(each.mechanism.variance(2000.0)) == pytest.approx(400, rel=0.01)
 
 
 def test_equal_error_is_equal_at_the_total_asked_for(session):
-    found = compare(session, MECHANISMS, measure="emp", by=shape(), relative_error="0.1", at_total=2000, level=0.9)
+    found = compare(
+        session, MECHANISMS, measure="emp", query=shape(), relative_error="0.1", at_total=2000, confidence=0.9
+    )
     from recordwise.planning import error_quantiles
 
     for each in found.candidates:
-        assert error_quantiles(each.mechanism, np.array([2000.0]), level=0.9)[0] == pytest.approx(200, rel=0.006)
+        assert error_quantiles(each.mechanism, np.array([2000.0]), confidence=0.9)[0] == pytest.approx(200, rel=0.006)
 
 
 def test_private_keys_have_a_delta_beside_the_loss(session, table):
     selected = rw.query().group_by("county", "naics", keys=rw.Keys.select(rho=1, delta="0.001", pieces={"emp": 50}))
-    found = compare(session, {"log": MECHANISMS["log"]}, measure="emp", by=selected, realised=True)
+    found = compare(session, {"log": MECHANISMS["log"]}, measure="emp", query=selected, realised=True)
     policy = session.policy_of(selected.sum("emp", MECHANISMS["log"]))
     deltas = np.sort(np.minimum(policy.delta(table), 1))
     assert found["log"].losses.delta.quantile(0.9) == deltas[int(np.ceil(0.9 * len(deltas))) - 1]
     # No record is alone in its cell, so that no key was listed because of one record.
     assert found["log"].realised.delta.maximum == 0
     with pytest.raises(GroupLossError):
-        compare(session, {"log": MECHANISMS["log"]}, measure="emp", by=selected, firms=True)
+        compare(session, {"log": MECHANISMS["log"]}, measure="emp", query=selected, firms=True)
 
 
 def test_counts_are_compared_too(session, table):
-    found = compare(session, {"counts": rw.Gaussian(rho="0.1")}, measure="count", by=shape())
+    found = compare(session, {"counts": rw.Gaussian(rho="0.1")}, measure="count", query=shape())
     assert found["counts"].losses.rho.maximum == pytest.approx(0.1)
     assert found.totals.sum() == len(table["id"])
     assert found.rules is None
@@ -149,16 +153,16 @@ def test_results_say_that_they_are_confidential_unless_the_records_are_not(sessi
     assert "CONFIDENTIAL" in repr(found)
     assert "CONFIDENTIAL" in found._repr_html_()
     assert "CONFIDENTIAL" in json.dumps(found.to_json())
-    synthetic = compare(session, {"g": rw.Gaussian(sigma=9)}, measure="emp", by=shape(), data="synthetic")
+    synthetic = compare(session, {"g": rw.Gaussian(sigma=9)}, measure="emp", query=shape(), data="synthetic")
     assert "CONFIDENTIAL" not in repr(synthetic) + synthetic._repr_html_()
 
 
 def test_bad_arguments_are_refused(session):
-    asked = {"measure": "emp", "by": shape()}
+    asked = {"measure": "emp", "query": shape()}
     with pytest.raises(ParameterError, match="at least one mechanism"):
         compare(session, {}, **asked)
     with pytest.raises(ParameterError, match="not a measure"):
-        compare(session, MECHANISMS, measure="empl", by=shape())
+        compare(session, MECHANISMS, measure="empl", query=shape())
     with pytest.raises(ParameterError, match="must say what the records are"):
         compare(session, MECHANISMS, **asked, data="secret")
     with pytest.raises(ParameterError, match="at_total is needed"):
@@ -168,10 +172,10 @@ def test_bad_arguments_are_refused(session):
     lists = [rw.Keys.product(county=["01"]), rw.Keys.product(naics=["111"])]
     levels = rw.query().levels("county", "naics", keys=lists)
     with pytest.raises(ParameterError, match="several levels"):
-        compare(session, {"g": rw.Gaussian(sigma=9)}, measure="emp", by=levels)
+        compare(session, {"g": rw.Gaussian(sigma=9)}, measure="emp", query=levels)
 
 
 def test_comparing_costs_nothing(session):
     before = len(session.history())
-    compare(session, {"g": rw.Gaussian(sigma=9)}, measure="emp", by=shape())
+    compare(session, {"g": rw.Gaussian(sigma=9)}, measure="emp", query=shape())
     assert len(session.history()) == before

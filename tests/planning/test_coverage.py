@@ -49,7 +49,7 @@ def keys():
 
 def goal(keys):
     by = rw.query().group_by(rw.prefix("county", 2), rw.prefix("naics", 2), keys=keys)
-    return Goal("emp", by, within=WITHIN, level=LEVEL, share=SHARE)
+    return Goal("emp", by, within=WITHIN, confidence=LEVEL, share=SHARE)
 
 
 def opened(table):

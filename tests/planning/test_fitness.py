@@ -45,11 +45,11 @@ def test_enough_cells_meet_the_goal_and_with_two_percent_more_noise_too_few_do(f
     (fitted,) = found[name].fitted
     totals = np.array([sum(values) for values in cell_sums(rows(), "emp").values() if values])
     needed = len(totals) - int((1 - 0.7) * len(totals))
-    held = meets(fitted.mechanism, totals, 0.02 * totals, level=0.95)
+    held = meets(fitted.mechanism, totals, 0.02 * totals, confidence=0.95)
     assert held.sum() >= needed
     assert fitted.share_met == held.mean()
     more = rw.mechanisms.noisy.positive("1.02", parameter="factor")
-    assert meets(noisier(fitted.mechanism, more), totals, 0.02 * totals, level=0.95).sum() < needed
+    assert meets(noisier(fitted.mechanism, more), totals, 0.02 * totals, confidence=0.95).sum() < needed
 
 
 @pytest.mark.theorem("T-MOST-NOISE")

@@ -71,16 +71,16 @@ def test_the_same_test_rejects_noise_that_is_five_percent_too_wide(name):
 
 
 @pytest.mark.parametrize("name", [*TRANSFORMS, *ADDITIVE])
-@pytest.mark.parametrize("level", [0.5, 0.95])
-def test_the_error_stays_below_its_quantile_as_often_as_stated(name, level):
+@pytest.mark.parametrize("confidence", [0.5, 0.95])
+def test_the_error_stays_below_its_quantile_as_often_as_stated(name, confidence):
     """Hoeffding: a share of n draws is further than sqrt(ln(2/a)/(2n)) from its chance with probability at most a."""
     mechanism = (TRANSFORMS | ADDITIVE)[name]
-    (reach,) = error_quantiles(mechanism, np.array([200.0]), level=level)
+    (reach,) = error_quantiles(mechanism, np.array([200.0]), confidence=confidence)
     errors = np.abs(published(mechanism, 200) - 200)
-    assert np.mean(errors <= reach * (1 + 1e-9)) > level - DISTANCE
+    assert np.mean(errors <= reach * (1 + 1e-9)) > confidence - DISTANCE
     # Not more than needed either: a reach smaller by 15 percent is exceeded too often, on lattices by a step.
     smaller = reach * 0.85 if name in TRANSFORMS else reach - 1.0001
-    assert np.mean(errors <= smaller) < level + (DISTANCE if name in ADDITIVE else -DISTANCE)
+    assert np.mean(errors <= smaller) < confidence + (DISTANCE if name in ADDITIVE else -DISTANCE)
 
 
 def test_clamping_adds_what_it_cuts_off():
@@ -112,8 +112,8 @@ def test_many_totals_are_read_off_a_curve_that_is_close_to_the_formula():
 def test_the_most_noise_meets_a_goal_and_a_little_more_misses_it(name):
     mechanism = (TRANSFORMS | ADDITIVE)[name]
     total, reach = 400.0, 40.0
-    found = most_noise(mechanism, total, reach, level=0.95)
-    assert meets(found, np.array([total]), np.array([reach]), level=0.95).all()
+    found = most_noise(mechanism, total, reach, confidence=0.95)
+    assert meets(found, np.array([total]), np.array([reach]), confidence=0.95).all()
     if name in TRANSFORMS:
         kind = "sigma" if found.sigma is not None else "laplace_scale"
         wider = found.with_noise(**{kind: getattr(found, kind) * 1001 / 1000})
@@ -121,13 +121,13 @@ def test_the_most_noise_meets_a_goal_and_a_little_more_misses_it(name):
         (quantile,) = error_quantiles(found, np.array([total]))
         assert quantile > reach * 0.99, "nearly all the error that is allowed is used"
         return
-    assert not meets(wider, np.array([total]), np.array([reach]), level=0.95).any()
+    assert not meets(wider, np.array([total]), np.array([reach]), confidence=0.95).any()
 
 
 @pytest.mark.parametrize("reach", [0.4, 1.9, 2.5])
 def test_noise_of_a_few_steps_is_judged_by_its_lattice(reach):
     """A normal law of the same sigma would allow too much noise where the error may be one or two whole steps."""
-    found = most_noise(rw.Gaussian(sigma=1), 19.0, reach, level=0.95)
+    found = most_noise(rw.Gaussian(sigma=1), 19.0, reach, confidence=0.95)
     errors = np.abs(published(found, 19) - 19)
     assert np.mean(errors <= reach) > 0.95 - DISTANCE
 

@@ -84,11 +84,11 @@ def test_where_noise_is_not_gaussian_the_ends_are_those_of_parts_that_miss_half_
     table = pa.table({"id": range(size), "emp": [7] * size, "pay": [9] * size, "county": ["A", "B"] * (size // 2)})
     asked = by_county().count(COUNT).avg("emp", sum=GeneralizedGaussian(shape="0.5", scale=5))
     rows = {}
-    for level in (0.95, 0.975):
+    for confidence in (0.95, 0.975):
         with rw.Session(
             table, unit="id", measures={"emp": 1, "pay": 1}, columns={"county": "text"}, tuned_on="public"
         ) as session:
-            rows[level] = session.run(asked, rng=Seeded(3), level=level).table.to_pylist()
+            rows[confidence] = session.run(asked, rng=Seeded(3), confidence=confidence).table.to_pylist()
     for row, parts in zip(rows[0.95], rows[0.975]):
         smallest, largest = max(parts["count_low"], 1), max(parts["count_high"], 1)
         low, high = parts["avg_emp_sum_low"], parts["avg_emp_sum_high"]
@@ -133,7 +133,7 @@ def missed(table, truth):
 )
 @pytest.mark.parametrize("amounts", [[0], [90], [3, 200, 1]], ids=str)
 def test_the_interval_of_an_average_covers_over_all_cells(how, amounts):
-    """6,000 cells of one to three records at level .95, against Binomial(6000, .05) at 1e-9: what misses .08 or more is caught with
+    """6,000 cells of one to three records at .95, against Binomial(6000, .05) at 1e-9: what misses .08 or more is caught with
     certainty, as the old interval was, which covered .79 of the cells of one record under log noise."""
     table = published(6000, len(amounts), amounts, count=COUNT, **how)
     assert binom.sf(missed(table, sum(amounts) / len(amounts)) - 1, 6000, 0.05) > 1e-9
@@ -157,17 +157,17 @@ def test_the_error_of_an_average_is_that_of_its_parts_to_first_order():
     assert row["avg_emp_sd"] == pytest.approx(expected, rel=1e-12)
 
 
-@pytest.mark.parametrize("level", [0.5, 0.9, 0.99])
-def test_the_interval_of_a_large_cell_is_as_wide_as_the_level_asks_and_no_wider(level):
-    """4,000 records: Fieller's set is the normal interval of the ratio there, wider by a tenth at a next level up."""
+@pytest.mark.parametrize("confidence", [0.5, 0.9, 0.99])
+def test_the_interval_of_a_large_cell_is_as_wide_as_the_level_asks_and_no_wider(confidence):
+    """4,000 records: Fieller's set is the normal interval of the ratio there, wider by a tenth at a next confidence up."""
     table = pa.table({"id": range(8000), "emp": [30] * 8000, "pay": [0] * 8000, "county": ["A", "B"] * 4000})
     fine = Gaussian(sigma=200)
     with rw.Session(table, unit="id", measures={"emp": 1, "pay": 1}, tuned_on="synthetic") as session:
         asked = by_county().avg("emp", sum=fine, count=Gaussian(sigma=100))
-        rows = session.run(asked, rng=Seeded(3), level=level).table.to_pylist()
+        rows = session.run(asked, rng=Seeded(3), confidence=confidence).table.to_pylist()
     for row in rows:
         wide = (row["avg_emp_high"] - row["avg_emp_low"]) / row["avg_emp_sd"]
-        assert wide == pytest.approx(2 * NormalDist().inv_cdf((1 + level) / 2), rel=0.02)
+        assert wide == pytest.approx(2 * NormalDist().inv_cdf((1 + confidence) / 2), rel=0.02)
 
 
 def test_each_group_s_own_noise_makes_its_interval():

@@ -106,7 +106,7 @@ def test_every_count_of_a_domain_is_kept_with_the_lattice_probability():
     plan, found = found_counts(keys, counts[held])
     moved = pa.table({"cell": held})
     found = type(found)(table=found.table, cells=type(found.cells)(moved), totals=found.totals)
-    chosen, drawn = select_cells(plan, found, Seeded(21), level=0.95)
+    chosen, drawn = select_cells(plan, found, Seeded(21), confidence=0.95)
     kept = np.bincount(counts[chosen.cells["cell"].to_numpy()], minlength=61)
     chances = np.array([law.keep_probability(count) for count in range(61)])
     limit = FALSE_ALARM / 122

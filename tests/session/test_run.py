@@ -146,7 +146,7 @@ def test_a_refused_query_reads_no_record_and_spends_nothing() -> None:
 @pytest.mark.parametrize(
     "change, error",
     [
-        ({"level": 1.5}, ParameterError),
+        ({"confidence": 1.5}, ParameterError),
         ({"rng": 42}, ParameterError),
         ({"rng": np.random.default_rng(1)}, ParameterError),
     ],
@@ -236,7 +236,7 @@ def test_releases_and_ledger_say_what_the_guarantee_rests_on() -> None:
 def test_a_release_says_its_level_and_whether_its_books_are_kept(tmp_path) -> None:
     with session(records()) as free, session(records(), tmp_path / "l") as kept:
         assert free.run(question()).to_json()["books"].startswith("in memory only")
-        stated = kept.run(question(), level=0.9).to_json()
+        stated = kept.run(question(), confidence=0.9).to_json()
     assert (stated["books"], stated["interval_level"]) == ("kept in a file", 0.9)
 
 

@@ -44,7 +44,7 @@ def demo(
         tell("checking the plan")
         file = load_plan(folder / "plan.toml")
         with Session.from_plan(file) as session:
-            done = session.run(*file.plan.queries, level=file.level, progress=tell)
+            done = session.run(*file.plan.queries, confidence=file.confidence, progress=tell)
         tell("writing files")
         done.save(folder / "release", formats=file.formats, labels=file.labels)
         accuracy = accuracy_by_size(folder / "establishments.parquet", done.table)

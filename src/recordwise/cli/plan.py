@@ -38,7 +38,7 @@ Plot = Annotated[
     list[Path] | None,
     typer.Option("--plot", help="Draw into a .png, .svg or .pdf file; may be repeated.", show_default=False),
 ]
-Level = Annotated[
+Confidence = Annotated[
     float, typer.Option(parser=plain_float, help="With which probability an error is to stay below what is stated.")
 ]
 Offset = Annotated[
@@ -62,7 +62,7 @@ def compare(
     relative_error: Annotated[str | None, typer.Option(help="Give all the same relative error at --at-total.")] = None,
     at_total: Annotated[str | None, typer.Option(help="The total at which variance or error are equal.")] = None,
     offset: Offset = None,
-    level: Level = 0.95,
+    confidence: Confidence = 0.95,
     firms: Firms = False,
     realised: Annotated[
         bool, typer.Option("--realised", help="Also what records would really lose in their cells.")
@@ -89,17 +89,17 @@ def compare(
             session,
             chosen,
             measure=measure,
-            by=shape_of(file, query),
+            query=shape_of(file, query),
             variance=variance,
             relative_error=relative_error,
             at_total=at_total,
-            level=level,
+            confidence=confidence,
             firms=firms,
             realised=realised,
             data=data,
         )
     if not printed(found, as_json):
-        screen.heading(f"Losses of the records, and {level:.0%} errors of the cells: {measure}")
+        screen.heading(f"Losses of the records, and {confidence:.0%} errors of the cells: {measure}")
         screen.table(*found.rows())
         if found.rules is not None:
             screen.heading("What older rules would do to the same cells")
@@ -128,7 +128,7 @@ def sweep(
     file = opened(plan_file, plot)
     with Session.from_plan(file, data=data) as session:
         by = shape_of(file, query)
-        found = swept(session, measure=measure, by=by, thresholds=threshold, rhos=rho, data=data)
+        found = swept(session, measure=measure, query=by, thresholds=threshold, rhos=rho, data=data)
     if not printed(found, as_json):
         screen.heading(f"Unit splitting of {measure}: expected relative error of the cells")
         screen.table(*found.rows())
@@ -155,7 +155,7 @@ def fitness(
     plan_file: PlanPath,
     measure: Measures,
     within: Within,
-    level: Level = 0.95,
+    confidence: Confidence = 0.95,
     share: Share = "1",
     at_least: AtLeast = "0",
     query: QueryNumber = 1,
@@ -173,7 +173,7 @@ def fitness(
     from recordwise.session import Session
 
     file = opened(plan_file, plot)
-    goals = goals_of(file, query, measure, within, level, share, at_least)
+    goals = goals_of(file, query, measure, within, confidence, share, at_least)
     candidates = own_families(file, query, measure) | families(offset=offset or 100)
     with Session.from_plan(file, data=data) as session:
         found = fitted(session, candidates, goals, firms=firms, data=data)
@@ -193,7 +193,7 @@ def recommend(
     plan_file: PlanPath,
     measure: Measures,
     within: Within,
-    level: Level = 0.95,
+    confidence: Confidence = 0.95,
     share: Share = "1",
     at_least: AtLeast = "0",
     query: QueryNumber = 1,
@@ -218,7 +218,7 @@ def recommend(
     from recordwise.session import Session
 
     file = opened(plan_file, plot)
-    goals = goals_of(file, query, measure, within, level, share, at_least)
+    goals = goals_of(file, query, measure, within, confidence, share, at_least)
     with Session.from_plan(file, data=data) as session:
         found = recommended(session, goals, rank_by=rank_by, data=data)
     if not printed(found, as_json):

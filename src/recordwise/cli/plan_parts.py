@@ -63,12 +63,12 @@ def own_families(file: "PlanFile", number: int, measures: list[str]) -> dict[str
 
 
 def goals_of(
-    file: "PlanFile", number: int, measures: list[str], within: str, level: float, share: str, at_least: str
+    file: "PlanFile", number: int, measures: list[str], within: str, confidence: float, share: str, at_least: str
 ) -> list[Any]:
     from recordwise.planning.goals import Goal
 
     by = shape_of(file, number)
-    return [Goal(each, by, within=within, level=level, share=share, at_least=at_least) for each in measures]
+    return [Goal(each, by, within=within, confidence=confidence, share=share, at_least=at_least) for each in measures]
 
 
 def printed(found: Any, as_json: bool) -> bool:

@@ -87,7 +87,7 @@ def published(file: "PlanFile", out: Path, *, quiet: bool) -> "Release":
     from recordwise.session import Session
 
     with screen.progress(STEPS, quiet=quiet) as tell, Session.from_plan(file) as session:
-        done = session.run(*file.plan.queries, level=file.level, progress=tell)
+        done = session.run(*file.plan.queries, confidence=file.confidence, progress=tell)
         tell("writing files")
         saved(done, file, out)
     return done

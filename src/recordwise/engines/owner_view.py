@@ -194,7 +194,9 @@ def one_table(plan: Plan) -> PlannedTable:
     """The only table of a plan; refused where there are several."""
     if len(plan.tables()) != 1:
         raise ParameterError(
-            parameter="by", problem="has several levels", advice="Ask for one table at a time: a query without levels."
+            parameter="query",
+            problem="has several levels",
+            advice="Ask for one table at a time: a query without levels.",
         )
     return plan.tables()[0]
 

@@ -35,7 +35,7 @@ class Additive(FatTailedNoise):
         at: Number | None = None,
         relative_error: Number | None = None,
         at_total: Number | None = None,
-        level: float | None = None,
+        confidence: float | None = None,
         lattice: Number | None = None,
     ) -> None:
         if not isinstance(f, Function):
@@ -45,7 +45,7 @@ class Additive(FatTailedNoise):
             )
         f.concave()
         object.__setattr__(self, "coarse_lattice", read_lattice(lattice))
-        given = (variance, rho, at, relative_error, at_total, level)
+        given = (variance, rho, at, relative_error, at_total, confidence)
         stretch = fat_tailed_scale(
             lambda s: Additive(f, scale=s, lattice=lattice),
             self.coarse_lattice,
@@ -55,7 +55,7 @@ class Additive(FatTailedNoise):
             at=at,
             relative_error=relative_error,
             at_total=at_total,
-            level=level,
+            confidence=confidence,
         )
         object.__setattr__(self, "f", f.after(x / stretch))
 

@@ -39,11 +39,11 @@ class Estimates:
     """An unbiased estimate of the variance, negative at times; the one to add up over cells."""
     low: FloatArray
     high: FloatArray
-    """A noise interval: it holds the exact total with at least ``level``."""
-    level: float
+    """A noise interval: it holds the exact total with at least ``confidence``."""
+    confidence: float
 
 
-def by_blocks(points: IntArray, level: float, fields: Callable[[IntArray], Fields]) -> Estimates:
+def by_blocks(points: IntArray, confidence: float, fields: Callable[[IntArray], Fields]) -> Estimates:
     """Estimates of every cell, in the shape of the noisy points."""
     flat = points.ravel()
     found = np.empty((6, flat.size))
@@ -61,12 +61,12 @@ def by_blocks(points: IntArray, level: float, fields: Callable[[IntArray], Field
         variance_unbiased=spread,
         low=low,
         high=high,
-        level=level,
+        confidence=confidence,
     )
 
 
-def difference(positive: Estimates, negative: Estimates, *, level: float) -> Estimates:
-    """Positive part minus negative part; each interval holds at a level that leaves half of the misses to each."""
+def difference(positive: Estimates, negative: Estimates, *, confidence: float) -> Estimates:
+    """Positive part minus negative part; each interval holds at a confidence that leaves half of the misses to each."""
     return Estimates(
         value=positive.value - negative.value,
         median_unbiased=positive.median_unbiased - negative.median_unbiased,
@@ -74,7 +74,7 @@ def difference(positive: Estimates, negative: Estimates, *, level: float) -> Est
         variance_unbiased=positive.variance_unbiased + negative.variance_unbiased,
         low=clean_difference(positive.low, negative.high),
         high=clean_difference(positive.high, negative.low),
-        level=level,
+        confidence=confidence,
     )
 
 
@@ -98,7 +98,7 @@ class Mechanism(Protocol):
     def release(self, totals: Any, *, step: Number = 1, rng: BitSource | None = None) -> Noisy:
         """Add noise to exact totals, given as whole numbers of lattice steps."""
 
-    def estimate(self, noisy: Noisy, *, level: float = 0.95) -> Estimates:
+    def estimate(self, noisy: Noisy, *, confidence: float = 0.95) -> Estimates:
         """Unbiased values, standard errors and noise intervals, from the noisy answers alone."""
 
     def loss_at_shift(self, shift: Number, *, step: Number = 1) -> float:

@@ -8,7 +8,7 @@ from typing import Any, Protocol
 
 from recordwise.errors import ChoiceError, ParameterError
 from recordwise.exact.numbers import Number, nonnegative, positive
-from recordwise.mechanisms.noisy import read_level, read_step
+from recordwise.mechanisms.noisy import read_confidence, read_step
 from recordwise.noise.laws import DiscreteGaussian
 
 DIGITS = 12
@@ -16,7 +16,7 @@ GOALS = ("variance", "rho", "relative_error")
 COMPANIONS = {
     "at": ("rho",),
     "at_total": ("variance", "relative_error"),
-    "level": ("relative_error",),
+    "confidence": ("relative_error",),
     "step": ("relative_error",),
 }
 """What goes with which goal."""
@@ -31,8 +31,8 @@ class Family(Protocol):
     def loss(self, parameter: Fraction, contribution: Fraction) -> float:
         """The policy at a contribution; falls with the parameter."""
 
-    def relative_error(self, parameter: Fraction, total: Fraction, level: float) -> float:
-        """What the relative error at a total stays below with probability ``level``; grows with the parameter."""
+    def relative_error(self, parameter: Fraction, total: Fraction, confidence: float) -> float:
+        """What the relative error at a total stays below with probability ``confidence``; grows with the parameter."""
 
 
 def calibrate(family: Family, *, name: str, own: Number | None, **goals: Number | None) -> Fraction:
@@ -47,8 +47,8 @@ def calibrate(family: Family, *, name: str, own: Number | None, **goals: Number 
     if goal == "variance":
         total = nonnegative(goals.get("at_total") or 0, parameter="at_total")
         return solve(lambda parameter: family.spread(parameter, total), wanted, rising=True)
-    total, level = relative_goal(goals)
-    return solve(lambda parameter: family.relative_error(parameter, total, level), wanted, rising=True)
+    total, confidence = relative_goal(goals)
+    return solve(lambda parameter: family.relative_error(parameter, total, confidence), wanted, rising=True)
 
 
 def only_goal(given: Mapping[str, Any]) -> str:
@@ -75,25 +75,25 @@ def needed(goals: Mapping[str, Any], companion: str, goal: str) -> Number:
 
 
 def relative_goal(goals: Mapping[str, Any]) -> tuple[Fraction, float]:
-    """The total and the level a relative error is stated at."""
+    """The total and the confidence a relative error is stated at."""
     total = positive(needed(goals, "at_total", "relative_error"), parameter="at_total")
-    level = goals.get("level")
-    return total, 0.95 if level is None else read_level(level)
+    confidence = goals.get("confidence")
+    return total, 0.95 if confidence is None else read_confidence(confidence)
 
 
 def gaussian_variance(goals: Mapping[str, Any]) -> Fraction:
     """The variance of Gaussian noise of the same spread in every cell that meets a goal other than rho."""
     if goals.get("variance") is not None:
         return positive(goals["variance"], parameter="variance")
-    total, level = relative_goal(goals)
+    total, confidence = relative_goal(goals)
     reach = positive(goals["relative_error"], parameter="relative_error") * total
     step = plain_step(total) if goals.get("step") is None else read_step(goals["step"])
-    return (step * lattice_sigma(math.floor(reach / step), level)) ** 2
+    return (step * lattice_sigma(math.floor(reach / step), confidence)) ** 2
 
 
-def lattice_sigma(most: int, level: float) -> Fraction:
-    """The largest sigma, in lattice steps, with P(|Z| <= most) at least ``level`` under the discrete Gaussian that is drawn."""
-    return solve(lambda sigma: 2 * float(DiscreteGaussian(sigma).sf_upper(most + 1)), 1 - level, rising=True)
+def lattice_sigma(most: int, confidence: float) -> Fraction:
+    """The largest sigma, in lattice steps, with P(|Z| <= most) at least ``confidence`` under the discrete Gaussian drawn."""
+    return solve(lambda sigma: 2 * float(DiscreteGaussian(sigma).sf_upper(most + 1)), 1 - confidence, rising=True)
 
 
 def plain_step(value: Fraction) -> Fraction:

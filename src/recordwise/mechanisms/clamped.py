@@ -34,7 +34,7 @@ class Clamped(GaussianNoise):
         variance: Number | None = None,
         relative_error: Number | None = None,
         at_total: Number | None = None,
-        level: float | None = None,
+        confidence: float | None = None,
         step: Number | None = None,
     ) -> None:
         bound = positive(to, parameter="to")
@@ -42,7 +42,7 @@ class Clamped(GaussianNoise):
             "variance": variance,
             "relative_error": relative_error,
             "at_total": at_total,
-            "level": level,
+            "confidence": confidence,
             "step": step,
         }
         object.__setattr__(self, "to", bound)

@@ -14,7 +14,7 @@ from recordwise.exact.numbers import Number, arb_float_upper, ball, positive, ra
 from recordwise.mechanisms.base import Estimates
 from recordwise.mechanisms.certified_loss import Blocks, certified_loss, next_entry, step_table
 from recordwise.mechanisms.gaussian import additive_estimates
-from recordwise.mechanisms.noisy import Noisy, noised, read_level, read_step, source_of, times, whole_totals
+from recordwise.mechanisms.noisy import Noisy, noised, read_confidence, read_step, source_of, times, whole_totals
 from recordwise.noise.laws import LatticeLaw
 from recordwise.noise.randomness import BitSource, is_private
 from recordwise.policy.constructors import additive, additive_table
@@ -82,11 +82,11 @@ class FatTailedNoise:
         noisy = noised(points, self.law_on(lattice), source)
         return Noisy(points=noisy, grid=lattice, step=data, private=is_private(source))
 
-    def estimate(self, noisy: Noisy, *, level: float = 0.95) -> Estimates:
+    def estimate(self, noisy: Noisy, *, confidence: float = 0.95) -> Estimates:
         """The noisy total is mean- and median-unbiased; its spread is the same in every cell."""
         law = self.law_on(noisy.grid)
-        half_width = int(law.quantile((1 + read_level(level)) / 2))
-        return additive_estimates(noisy, law.variance * float(noisy.grid) ** 2, half_width, level)
+        half_width = int(law.quantile((1 + read_confidence(confidence)) / 2))
+        return additive_estimates(noisy, law.variance * float(noisy.grid) ** 2, half_width, confidence)
 
     def loss_at_shift(self, shift: Number, *, step: Number = 1) -> float:
         """The certified loss of the law that is drawn, at a shift on the data's lattice; never above the published table."""

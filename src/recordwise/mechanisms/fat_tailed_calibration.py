@@ -7,7 +7,7 @@ from recordwise.exact.numbers import Number
 from recordwise.mechanisms.calibration import calibrate, plain_step
 from recordwise.mechanisms.certified_loss import next_entry
 from recordwise.mechanisms.fat_tailed import FINE, FatTailedNoise
-from recordwise.mechanisms.noisy import read_level
+from recordwise.mechanisms.noisy import read_confidence
 from recordwise.noise.laws import LatticeLaw
 
 
@@ -32,8 +32,8 @@ class _ScaleFamily:
         step = plain_step(contribution)
         return self._make(parameter).loss_at_shift(next_entry(int(contribution / step)) * step, step=step)
 
-    def relative_error(self, parameter: Fraction, total: Fraction, level: float) -> float:
-        chance = (1 + read_level(level)) / 2
+    def relative_error(self, parameter: Fraction, total: Fraction, confidence: float) -> float:
+        chance = (1 + read_confidence(confidence)) / 2
         if self._coarse is not None:
             return float(self._make(parameter).law_on(self._coarse).quantile(chance) * self._coarse / total)
         law, lattice = self._fine()

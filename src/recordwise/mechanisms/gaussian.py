@@ -19,7 +19,7 @@ from recordwise.mechanisms.noisy import (
     Noisy,
     lattice_ends,
     noised,
-    read_level,
+    read_confidence,
     read_step,
     source_of,
     to_floats,
@@ -51,11 +51,11 @@ class GaussianNoise:
         points = noised(whole_totals(totals), self._law(lattice), source)
         return Noisy(points=points, grid=lattice, step=lattice, private=is_private(source))
 
-    def estimate(self, noisy: Noisy, *, level: float = 0.95) -> Estimates:
+    def estimate(self, noisy: Noisy, *, confidence: float = 0.95) -> Estimates:
         """The noisy total is mean- and median-unbiased; its spread is the same in every cell."""
         law = self._law(noisy.grid)
-        half_width = int(law.quantile((1 + read_level(level)) / 2))
-        return additive_estimates(noisy, law.variance * float(noisy.grid) ** 2, half_width, level)
+        half_width = int(law.quantile((1 + read_confidence(confidence)) / 2))
+        return additive_estimates(noisy, law.variance * float(noisy.grid) ** 2, half_width, confidence)
 
     def loss_at_shift(self, shift: Number, *, step: Number = 1) -> float:
         """x**2/(2 sigma**2): exact for lattice shifts of discrete Gaussian noise (T-GAUSS)."""
@@ -93,7 +93,7 @@ def near_gaussian(sigma: Fraction, lattice: Fraction) -> bool:
     return sigma >= NEAR_GAUSSIAN_STEPS * lattice
 
 
-def additive_estimates(noisy: Noisy, variance: float, half_width: int, level: float) -> Estimates:
+def additive_estimates(noisy: Noisy, variance: float, half_width: int, confidence: float) -> Estimates:
     """Estimates under symmetric noise that is the same for every cell (T-INTERVAL)."""
     error = np.sqrt(variance)
 
@@ -101,14 +101,14 @@ def additive_estimates(noisy: Noisy, variance: float, half_width: int, level: fl
         value = to_floats(points, noisy.grid)
         return value, value, error, np.asarray(variance), *lattice_ends(points, half_width, noisy.grid)
 
-    return by_blocks(noisy.points, level, fields)
+    return by_blocks(noisy.points, confidence, fields)
 
 
 @dataclass(frozen=True, slots=True, init=False)
 class Gaussian(GaussianNoise):
     """Discrete Gaussian noise. ``Gaussian(rho=0.05)`` for counts; ``Gaussian(sigma=30)`` or ``Gaussian(rho=0.1, at=50)`` for sums.
 
-    Instead of sigma, ``variance=900`` or ``relative_error=0.05, at_total=1000, level=0.9`` sets it, the latter on the
+    Instead of sigma, ``variance=900`` or ``relative_error=0.05, at_total=1000, confidence=0.9`` sets it, the latter on the
     lattice of the measure's ``step``: 1, or the power of ten that divides ``at_total``, if not given.
     Theorem T-GAUSS (docs/theory/policy.md): a sum with noise of this sigma on the data's lattice costs a record exactly
     x**2/(2 sigma**2); a count, where every record contributes 1, costs 1/(2 sigma**2).
@@ -129,14 +129,14 @@ class Gaussian(GaussianNoise):
         variance: Number | None = None,
         relative_error: Number | None = None,
         at_total: Number | None = None,
-        level: float | None = None,
+        confidence: float | None = None,
         step: Number | None = None,
     ) -> None:
         goals = {
             "variance": variance,
             "relative_error": relative_error,
             "at_total": at_total,
-            "level": level,
+            "confidence": confidence,
             "step": step,
         }
         goal = only_goal({"rho": rho, "sigma": sigma, "at": at, **goals})

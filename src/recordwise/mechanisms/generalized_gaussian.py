@@ -37,7 +37,7 @@ class GeneralizedGaussian(FatTailedNoise):
         at: Number | None = None,
         relative_error: Number | None = None,
         at_total: Number | None = None,
-        level: float | None = None,
+        confidence: float | None = None,
         lattice: Number | None = None,
     ) -> None:
         exact = positive(shape, parameter="shape")
@@ -54,7 +54,7 @@ class GeneralizedGaussian(FatTailedNoise):
             at=at,
             relative_error=relative_error,
             at_total=at_total,
-            level=level,
+            confidence=confidence,
         )
         object.__setattr__(self, "scale", found)
 

@@ -169,17 +169,19 @@ TAIL = 9.0
 """Standard deviations after which a tail of the noise is no larger than rounding."""
 
 
-def truncated_intervals(law: SelectionLaw, noisy: IntArray, *, level: float, least: int) -> tuple[IntArray, IntArray]:
-    """Whole numbers low, high with P(low <= count <= high | the key was kept) >= level, for every count from ``least`` on."""
+def truncated_intervals(
+    law: SelectionLaw, noisy: IntArray, *, confidence: float, least: int
+) -> tuple[IntArray, IntArray]:
+    """Whole numbers low, high with P(low <= count <= high | the key was kept) >= confidence, for every count from ``least`` on."""
     noisy = np.asarray(noisy, np.int64)
-    half = int(law.noise.quantile((1 + level) / 2))
+    half = int(law.noise.quantile((1 + confidence) / 2))
     far = half + 2 + math.ceil(TAIL * float(law.sigma))
     # Far above the threshold truncation moves the lower end by at most one step, and the upper end is safe as it is.
     low, high = noisy - half - 1, noisy + half
     near = noisy - law.threshold <= far
     if near.any():
         values, back = np.unique(noisy[near], return_inverse=True)
-        lows, highs = _inverted(law, values, (1 - level) / 2, least, half)
+        lows, highs = _inverted(law, values, (1 - confidence) / 2, least, half)
         low[near], high[near] = lows[back], highs[back]
     return np.maximum(low, least), np.maximum(high, least)
 

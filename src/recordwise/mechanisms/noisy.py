@@ -103,10 +103,10 @@ def read_step(step: Number) -> Fraction:
     return exact
 
 
-def read_level(level: float) -> float:
-    if not 0 < level < 1:
-        raise ParameterError(parameter="level", problem="must lie between 0 and 1")
-    return float(level)
+def read_confidence(confidence: float) -> float:
+    if not 0 < confidence < 1:
+        raise ParameterError(parameter="confidence", problem="must lie between 0 and 1")
+    return float(confidence)
 
 
 LARGEST_STEP = Fraction(10) ** 100

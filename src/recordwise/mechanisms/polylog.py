@@ -42,7 +42,7 @@ class Polylog(FatTailedNoise):
         at: Number | None = None,
         relative_error: Number | None = None,
         at_total: Number | None = None,
-        level: float | None = None,
+        confidence: float | None = None,
         lattice: Number | None = None,
     ) -> None:
         for name, value in (("power", power), ("rate", rate), ("offset", offset)):
@@ -59,7 +59,7 @@ class Polylog(FatTailedNoise):
             at=at,
             relative_error=relative_error,
             at_total=at_total,
-            level=level,
+            confidence=confidence,
         )
         object.__setattr__(self, "scale", found)
 

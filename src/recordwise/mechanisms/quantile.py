@@ -167,13 +167,13 @@ class TreeQuantile:
         noisy: Levels = [noise.add_to(level.ravel(), source).reshape(level.shape) for level in exact_levels(leaves)]
         return NoisyTrees(leaves=consistent_leaves(noisy), private=is_private(source))
 
-    def estimate(self, noisy: NoisyTrees, *, p: float, level: float = 0.95) -> QuantileEstimates:
+    def estimate(self, noisy: NoisyTrees, *, p: float, confidence: float = 0.95) -> QuantileEstimates:
         """The point where the noisy curve passes a share p of the records, about as often too high as too low (T-ISOTONE), and an
-        interval that holds the quantile with at least ``level`` (T-INVERT). A larger p never gets a smaller point."""
+        interval that holds the quantile with at least ``confidence`` (T-INVERT). A larger p never gets a smaller point."""
         upto = np.cumsum(noisy.leaves, axis=1)
         value = isotonic_root(upto - p * np.maximum(upto[:, -1:], 0.0))
         excess = upto - p * upto[:, -1:]
-        low, high = _inverted(excess, reaches(self.grid.bits, p, self.noise_sigma, level))
+        low, high = _inverted(excess, reaches(self.grid.bits, p, self.noise_sigma, confidence))
         deviation = float(self.noise_sigma) * np.sqrt(excess_variance(self.grid.bits, p))
         spread_low, spread_high = _inverted(excess, deviation)
         return QuantileEstimates(

@@ -80,10 +80,10 @@ ROWS_AT_ONCE = 128
 
 
 @lru_cache(maxsize=64)
-def reaches(bits: int, p: float, sigma: Fraction, level: float) -> FloatArray:
-    """c for every point i, with P(error of (records up to i) - p (all records) > c) <= (1 - level)/2."""
+def reaches(bits: int, p: float, sigma: Fraction, confidence: float) -> FloatArray:
+    """c for every point i, with P(error of (records up to i) - p (all records) > c) <= (1 - confidence)/2."""
     deviation = float(sigma) * np.sqrt(excess_variance(bits, p))
-    alpha = (1 - level) / 2
+    alpha = (1 - confidence) / 2
     most = np.sqrt(-2 * np.log(alpha))
     if alpha < SMALLEST_TAIL or sigma < SMALLEST_SIGMA:
         return np.asarray(most * deviation)

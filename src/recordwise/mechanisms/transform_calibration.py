@@ -31,13 +31,15 @@ class _NoiseFamily:
         mechanism = self._with(parameter)
         return 0.0 if mechanism is None else mechanism.loss_at_shift(contribution, step=contribution)
 
-    def relative_error(self, parameter: Fraction, total: Fraction, level: float) -> float:
+    def relative_error(self, parameter: Fraction, total: Fraction, confidence: float) -> float:
         """The quantile of |value - total|/total over the noise, from many of its quantiles."""
         mechanism = self._with(parameter)
         if mechanism is None:
             return np.inf
         errors = np.abs(mechanism.values_under(float(total), _noise_quantiles(self._kind)) / float(total) - 1)
-        return float(np.partition(errors, int(np.ceil(level * QUANTILES)) - 1)[int(np.ceil(level * QUANTILES)) - 1])
+        return float(
+            np.partition(errors, int(np.ceil(confidence * QUANTILES)) - 1)[int(np.ceil(confidence * QUANTILES)) - 1]
+        )
 
     def _with(self, parameter: Fraction) -> TransformedNoise | None:
         try:

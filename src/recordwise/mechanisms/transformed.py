@@ -26,7 +26,7 @@ from recordwise.mechanisms.noisy import (
     Noisy,
     last_digits,
     noised,
-    read_level,
+    read_confidence,
     read_step,
     rounded,
     source_of,
@@ -65,7 +65,7 @@ class Reading:
     """Of the ends of intervals, decade by decade."""
 
     def fields(self, v: FloatArray, reach: float) -> Fields:
-        """Everything said about a block of cells; ``reach`` is what the noise stays below with the level asked for."""
+        """Everything said about a block of cells; ``reach`` is what the noise stays below with the confidence asked for."""
         value, spread = self.mean(v)
         median = self.inverse.monotone(v) - self.offset
         return value - self.offset, median, self.deviation(v), spread, *self.interval(v, reach)
@@ -218,18 +218,18 @@ class TransformedNoise:
             )
         return totals
 
-    def estimate(self, noisy: Noisy, *, level: float = 0.95) -> Estimates:
+    def estimate(self, noisy: Noisy, *, confidence: float = 0.95) -> Estimates:
         """Unbiased values and noise intervals through the inverse; of a signed sum, the difference of its two parts."""
         if not self.signed:
-            return self._one_sided(noisy.points, noisy.grid, read_level(level))
-        halves = [self._one_sided(noisy.points[i], noisy.grid, (1 + read_level(level)) / 2) for i in (0, 1)]
-        return difference(*halves, level=level)
+            return self._one_sided(noisy.points, noisy.grid, read_confidence(confidence))
+        halves = [self._one_sided(noisy.points[i], noisy.grid, (1 + read_confidence(confidence)) / 2) for i in (0, 1)]
+        return difference(*halves, confidence=confidence)
 
-    def _one_sided(self, points: IntArray, grid: Fraction, level: float) -> Estimates:
+    def _one_sided(self, points: IntArray, grid: Fraction, confidence: float) -> Estimates:
         reading = self._reading(grid)
         # Half a grid step beyond the noise quantile covers the rounding of the exact point (T-INTERVAL).
-        reach = (self._law(grid).quantile((1 + level) / 2) + 0.5) * float(grid)
-        return by_blocks(points, level, lambda block: reading.fields(grid_values(block, grid), reach))
+        reach = (self._law(grid).quantile((1 + confidence) / 2) + 0.5) * float(grid)
+        return by_blocks(points, confidence, lambda block: reading.fields(grid_values(block, grid), reach))
 
     def _reading(self, grid: Fraction) -> Reading:
         return Reading(

@@ -35,7 +35,7 @@ class UnitSplit(GaussianNoise):
         variance: Number | None = None,
         relative_error: Number | None = None,
         at_total: Number | None = None,
-        level: float | None = None,
+        confidence: float | None = None,
         step: Number | None = None,
     ) -> None:
         thresholds = _thresholds(at)
@@ -43,7 +43,7 @@ class UnitSplit(GaussianNoise):
             "variance": variance,
             "relative_error": relative_error,
             "at_total": at_total,
-            "level": level,
+            "confidence": confidence,
             "step": step,
         }
         if only_goal({"rho": rho, **goals}) != "rho" and not isinstance(thresholds, Fraction):

@@ -162,18 +162,20 @@ def _rescaled(shares: FloatArray, ratios: FloatArray, exponents: FloatArray) -> 
 
 def ratio(table: GoalTable, mechanism: Any, *, as_drawn: Any) -> float:
     """Error over goal in the cell that decides, all but the cells that may miss being at most as bad."""
-    errors = as_drawn(mechanism, table.totals, level=table.goal.level, step=table.step, kept=table.kept.get(BUDGET))
+    errors = as_drawn(
+        mechanism, table.totals, confidence=table.goal.confidence, step=table.step, kept=table.kept.get(BUDGET)
+    )
     ratios = errors / (float(table.goal.within) * table.totals)
     place = len(ratios) - 1 - table.may_miss
     return float(np.partition(ratios, place)[place])
 
 
-def _smooth(mechanism: Any, totals: FloatArray, *, level: float, **rest: Any) -> FloatArray:
+def _smooth(mechanism: Any, totals: FloatArray, *, confidence: float, **rest: Any) -> FloatArray:
     """As drawn, but Gaussian noise without its lattice: a quantile in whole steps has no slope to follow."""
     if isinstance(mechanism, GaussianNoise) and not isinstance(mechanism, Clamped):
-        reach = NormalDist().inv_cdf((1 + level) / 2) * float(mechanism.noise_sigma)
+        reach = NormalDist().inv_cdf((1 + confidence) / 2) * float(mechanism.noise_sigma)
         return np.full(np.shape(totals), reach)
-    return error_quantiles(mechanism, totals, level=level, **rest)
+    return error_quantiles(mechanism, totals, confidence=confidence, **rest)
 
 
 def _fraction(share: float) -> Fraction:

@@ -10,7 +10,7 @@ from recordwise.engines.owner_view import FOR_OWNER, OwnerView, one_table
 from recordwise.errors import ParameterError
 from recordwise.exact.arithmetic import FloatArray
 from recordwise.exact.numbers import Number
-from recordwise.mechanisms.noisy import read_level
+from recordwise.mechanisms.noisy import read_confidence
 from recordwise.plan.describe import mechanism_text
 from recordwise.plan.plan import Plan
 from recordwise.plan.query import Query
@@ -39,7 +39,7 @@ class Candidate:
     realised: LossPair | None
     """What the records would really lose beside what else is in their cells; upper ends of bins."""
     errors: FloatArray
-    """What the error of each cell stays below with the level of the comparison."""
+    """What the error of each cell stays below with the confidence of the comparison."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True, repr=False, eq=False)
@@ -48,7 +48,7 @@ class Comparison:
 
     measure: str
     data: str
-    level: float
+    confidence: float
     above: tuple[float, ...]
     totals: FloatArray
     """The exact total of each cell."""
@@ -76,7 +76,7 @@ class Comparison:
         return {
             "mark": self.mark,
             "measure": self.measure,
-            "level": self.level,
+            "confidence": self.confidence,
             "cells": len(self.totals),
             "mechanisms": [self._candidate_json(each) for each in self.candidates],
             "instead": None if self.rules is None else self.rules.to_json(),
@@ -123,7 +123,7 @@ class Comparison:
 
     def _repr_html_(self) -> str:
         notes = "" if self.rules is None else self.rules.sentences()
-        title = f"Losses of the records and {self.level:.0%} errors of the cells: {self.measure}"
+        title = f"Losses of the records and {self.confidence:.0%} errors of the cells: {self.measure}"
         return html_table(title, *self.rows(), mark=self.mark, notes=notes)
 
 
@@ -132,11 +132,11 @@ def compare(
     mechanisms: Mapping[str, Any],
     *,
     measure: str,
-    by: Query,
+    query: Query,
     variance: Number | None = None,
     relative_error: Number | None = None,
     at_total: Number | None = None,
-    level: float = 0.95,
+    confidence: float = 0.95,
     above: Sequence[float] = ABOVE,
     firms: bool = False,
     realised: bool = False,
@@ -150,11 +150,11 @@ def compare(
     may be "count". ``firms`` adds the joint losses of firms, ``realised`` what the records would really lose in their cells.
     Costs no budget; the result is confidential unless ``data`` says otherwise.
     """
-    origin, view, shape = read_origin(data), session.owner_view(data=data), bare(by)
+    origin, view, shape = read_origin(data), session.owner_view(data=data), bare(query)
     check_measure(measure, view)
     one_table(Plan(schema=view.schema, queries=(with_statistic(shape, measure, FOR_OWNER),)))
     step = step_of(measure, view)
-    chosen = at_equal_error(named(mechanisms), variance, relative_error, at_total, read_level(level), step)
+    chosen = at_equal_error(named(mechanisms), variance, relative_error, at_total, read_confidence(confidence), step)
     policies = {name: session.policy_of(with_statistic(shape, measure, each)) for name, each in chosen.items()}
     losses = policy_losses(view, policies, condition=shape.condition)
     joint = firm_losses(view, policies) if firms else {}
@@ -167,14 +167,14 @@ def compare(
             losses=losses[name],
             firms=joint.get(name),
             realised=real.get(name),
-            errors=error_quantiles(each, exact.total, level=level, step=step, kept=exact.kept.get(name)),
+            errors=error_quantiles(each, exact.total, confidence=confidence, step=step, kept=exact.kept.get(name)),
         )
         for name, each in chosen.items()
     ]
     return Comparison(
         measure=measure,
         data=origin,
-        level=level,
+        confidence=confidence,
         above=tuple(float(loss) for loss in above),
         totals=exact.total,
         candidates=tuple(found),
@@ -187,7 +187,7 @@ def at_equal_error(
     variance: Number | None,
     relative_error: Number | None,
     at_total: Number | None,
-    level: float,
+    confidence: float,
     step: Number,
 ) -> dict[str, Any]:
     """The mechanisms as they are, or all with the noise one goal sets."""
@@ -201,7 +201,7 @@ def at_equal_error(
     if variance is not None:
         goals["variance"] = variance
     else:
-        goals |= {"relative_error": relative_error, "level": level, "step": step}
+        goals |= {"relative_error": relative_error, "confidence": confidence, "step": step}
     return {name: with_goal(each, **goals) for name, each in mechanisms.items()}
 
 

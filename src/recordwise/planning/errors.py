@@ -17,7 +17,7 @@ from recordwise.exact.numbers import Number
 from recordwise.mechanisms.clamped import Clamped
 from recordwise.mechanisms.fat_tailed import FatTailedNoise
 from recordwise.mechanisms.gaussian import GaussianNoise
-from recordwise.mechanisms.noisy import read_level, read_step
+from recordwise.mechanisms.noisy import read_confidence, read_step
 from recordwise.mechanisms.transformed import TransformedNoise
 from recordwise.noise.laws import DiscreteGaussian, LatticeLaw
 from recordwise.planning.value_laws import ValueLaw, has_closed_form
@@ -33,13 +33,13 @@ BoolArray = np.ndarray[tuple[int, ...], np.dtype[np.bool_]]
 
 
 def error_quantiles(
-    mechanism: Any, totals: FloatArray, *, level: float = 0.95, step: Number = 1, kept: FloatArray | None = None
+    mechanism: Any, totals: FloatArray, *, confidence: float = 0.95, step: Number = 1, kept: FloatArray | None = None
 ) -> FloatArray:
-    """What |value - total| stays at or below with probability ``level``, for each exact total, in the measure's units.
+    """What |value - total| stays at or below with probability ``confidence``, for each exact total, in the measure's units.
 
     ``kept`` are the totals of the clamped contributions, where the mechanism clamps.
     """
-    chance = read_level(level)
+    chance = read_confidence(confidence)
     exact = np.asarray(totals, np.float64)
     if isinstance(mechanism, Clamped) and kept is not None:
         return _clamped(mechanism, exact - kept, chance, step)
@@ -73,15 +73,15 @@ def meets(
     totals: FloatArray,
     reach: FloatArray,
     *,
-    level: float,
+    confidence: float,
     step: Number = 1,
     kept: FloatArray | None = None,
 ) -> BoolArray:
-    """Whether |value - total| <= ``reach`` with probability ``level``, cell by cell."""
+    """Whether |value - total| <= ``reach`` with probability ``confidence``, cell by cell."""
     if isinstance(mechanism, TransformedNoise) or (isinstance(mechanism, Clamped) and kept is not None):
-        return np.asarray(chances(mechanism, totals, reach, step=step, kept=kept) >= level - ROUNDING)
+        return np.asarray(chances(mechanism, totals, reach, step=step, kept=kept) >= confidence - ROUNDING)
     law, lattice = drawn_law(mechanism, step)
-    return np.asarray(reach * (1 + ROUNDING) >= law.quantile((1 + level) / 2) * float(lattice))
+    return np.asarray(reach * (1 + ROUNDING) >= law.quantile((1 + confidence) / 2) * float(lattice))
 
 
 def chances(
@@ -111,11 +111,11 @@ def _over_totals(solve: Callable[[FloatArray], FloatArray], totals: FloatArray) 
     return np.asarray(np.exp(np.interp(np.log1p(different), np.log1p(knots), logs))[places])
 
 
-def _transformed(mechanism: TransformedNoise, totals: FloatArray, level: float, step: Number) -> FloatArray:
+def _transformed(mechanism: TransformedNoise, totals: FloatArray, confidence: float, step: Number) -> FloatArray:
     if mechanism.signed:
         raise ParameterError(parameter="mechanism", problem="is signed, and measures of a table are not")
     if not has_closed_form(mechanism):
-        return _integrated(mechanism, totals, level)
+        return _integrated(mechanism, totals, confidence)
     law = ValueLaw.of(mechanism)
 
     def inside(reach: FloatArray) -> FloatArray:
@@ -123,25 +123,25 @@ def _transformed(mechanism: TransformedNoise, totals: FloatArray, level: float, 
 
     with np.errstate(over="ignore", invalid="ignore"):
         start = np.nan_to_num(np.sqrt(mechanism.variance(totals, step=step)), nan=1.0, posinf=1e300)
-    return _smallest(inside, level, np.maximum(start, 1e-12 * (1 + totals)))
+    return _smallest(inside, confidence, np.maximum(start, 1e-12 * (1 + totals)))
 
 
-def _smallest(inside: Callable[[FloatArray], FloatArray], level: float, start: FloatArray) -> FloatArray:
-    """The smallest reach with a probability of at least ``level`` inside, for each total; never below it."""
+def _smallest(inside: Callable[[FloatArray], FloatArray], confidence: float, start: FloatArray) -> FloatArray:
+    """The smallest reach with a probability of at least ``confidence`` inside, for each total; never below it."""
     high = start.copy()
-    while (short := inside(high) < level).any():
+    while (short := inside(high) < confidence).any():
         high[short] *= 2
-    low = np.where(inside(high / 2) < level, high / 2, 0.0)
+    low = np.where(inside(high / 2) < confidence, high / 2, 0.0)
     for _ in range(BISECTIONS):
         middle = (low + high) / 2
-        enough = inside(middle) >= level
+        enough = inside(middle) >= confidence
         low, high = np.where(enough, low, middle), np.where(enough, middle, high)
     return high
 
 
-def _integrated(mechanism: TransformedNoise, totals: FloatArray, level: float) -> FloatArray:
+def _integrated(mechanism: TransformedNoise, totals: FloatArray, confidence: float) -> FloatArray:
     """The quantile over equally likely points of the noise, for a transform without a closed form."""
-    place = min(int(np.ceil(level * QUADRATURE)), QUADRATURE - 1)
+    place = min(int(np.ceil(confidence * QUADRATURE)), QUADRATURE - 1)
     return np.array([np.partition(each, place)[place] for each in _sampled_errors(mechanism, totals)])
 
 
@@ -159,12 +159,14 @@ def _sampled_errors(mechanism: TransformedNoise, totals: FloatArray) -> Iterator
         yield np.abs(mechanism.values_under(float(total), noise) - total)
 
 
-def _clamped(mechanism: Clamped, cut_off: FloatArray, level: float, step: Number) -> FloatArray:
+def _clamped(mechanism: Clamped, cut_off: FloatArray, confidence: float, step: Number) -> FloatArray:
     """The quantile of |Z - what was cut off|."""
     start = float(mechanism.noise_sigma)
 
     def solve(biases: FloatArray) -> FloatArray:
-        return _smallest(lambda reach: _clamped_chances(mechanism, biases, reach, step), level, np.abs(biases) + start)
+        return _smallest(
+            lambda reach: _clamped_chances(mechanism, biases, reach, step), confidence, np.abs(biases) + start
+        )
 
     return _over_totals(solve, np.maximum(cut_off, 0.0))
 

@@ -161,7 +161,7 @@ def measured(
         name: session.policy_of(*(each.table.with_mechanism(each.mechanism) for each in fitted))
         for name, fitted in found.items()
     }
-    conditions = {goal.by.condition for goal in goals}
+    conditions = {goal.query.condition for goal in goals}
     condition = conditions.pop() if len(conditions) == 1 else None
     losses = policy_losses(view, policies, condition=condition) if policies else {}
     joint = firm_losses(view, policies) if firms and policies else {}
@@ -199,7 +199,7 @@ def fit(table: GoalTable, name: str, mechanism: Any) -> Fitted:
 def _most_noise(table: GoalTable, mechanism: Any, total: float) -> Any:
     goal = table.goal
     try:
-        found = most_noise(mechanism, total, float(goal.within) * total, level=goal.level, step=table.step)
+        found = most_noise(mechanism, total, float(goal.within) * total, confidence=goal.confidence, step=table.step)
     except ParameterError as error:
         raise InfeasibleError(f"{table.name}: {error}") from None
     return found
@@ -208,7 +208,7 @@ def _most_noise(table: GoalTable, mechanism: Any, total: float) -> Any:
 def _met(table: GoalTable, mechanism: Any, kept: FloatArray | None) -> Any:
     """Which of the cells that count meet the goal."""
     reach = float(table.goal.within) * table.totals
-    return meets(mechanism, table.totals, reach, level=table.goal.level, step=table.step, kept=kept)
+    return meets(mechanism, table.totals, reach, confidence=table.goal.confidence, step=table.step, kept=kept)
 
 
 def _fit_clamped(table: GoalTable, mechanism: Clamped, kept: FloatArray) -> Fitted:

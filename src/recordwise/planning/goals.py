@@ -11,7 +11,7 @@ from recordwise.engines.owner_view import OwnerView
 from recordwise.errors import ParameterError
 from recordwise.exact.arithmetic import FloatArray
 from recordwise.exact.numbers import Number, nonnegative, positive
-from recordwise.mechanisms.noisy import read_level
+from recordwise.mechanisms.noisy import read_confidence
 from recordwise.plan.query import Query
 from recordwise.planning.shapes import bare, check_measure, step_of, with_statistic
 from recordwise.planning.totals import ExactTotals, read_totals, totals_query
@@ -19,26 +19,26 @@ from recordwise.planning.totals import ExactTotals, read_totals, totals_query
 
 @dataclass(frozen=True, slots=True, init=False, eq=False)
 class Goal:
-    """Relative error at most ``within`` with probability ``level``, in every cell of a table or in a ``share`` of them.
+    """Relative error at most ``within`` with probability ``confidence``, in every cell of a table or in a ``share`` of them.
 
     Cells with a total of 0, or below ``at_least``, have no relative error to speak of and do not count. A query with levels is
     one goal for each of its tables.
     """
 
     measure: str
-    by: Query
+    query: Query
     within: Fraction
-    level: float
+    confidence: float
     share: Fraction
     at_least: Fraction
 
     def __init__(
         self,
         measure: str,
-        by: Query,
+        query: Query,
         *,
         within: Number,
-        level: float = 0.95,
+        confidence: float = 0.95,
         share: Number = 1,
         at_least: Number = 0,
     ) -> None:
@@ -47,9 +47,9 @@ class Goal:
             raise ParameterError(parameter="share", problem="must be at most 1")
         values = {
             "measure": measure,
-            "by": bare(by),
+            "query": bare(query),
             "within": positive(within, parameter="within"),
-            "level": read_level(level),
+            "confidence": read_confidence(confidence),
             "share": part,
             "at_least": nonnegative(at_least, parameter="at_least"),
         }
@@ -58,13 +58,13 @@ class Goal:
 
     def queries(self) -> tuple[Query, ...]:
         """One query for each table, so that each may have its own noise."""
-        return tuple(replace(self.by, groups=level.groups, axes=()) for level in self.by.tables())
+        return tuple(replace(self.query, groups=level.groups, axes=()) for level in self.query.tables())
 
     def words(self) -> str:
         """The goal as a reader says it."""
         which = "every cell" if self.share == 1 else f"{float(self.share):.0%} of the cells"
         least = f" of at least {float(self.at_least):,g}" if self.at_least else ""
-        return f"{self.measure}: error at most {float(self.within):.3g} of the total with {self.level:.0%} in {which}{least}"
+        return f"{self.measure}: error at most {float(self.within):.3g} of the total with {self.confidence:.0%} in {which}{least}"
 
 
 @dataclass(frozen=True, slots=True, kw_only=True, repr=False, eq=False)

@@ -131,23 +131,23 @@ def _pair(policy: Policy, counted: ValueCounts) -> LossPair:
     return LossPair(rho=rho, delta=Losses.of(np.minimum(_evaluated(policy.delta, counted), 1.0), counted.records))
 
 
-def realised_losses(view: OwnerView, by: Query, measure: str, mechanisms: Mapping[str, Any]) -> dict[str, LossPair]:
+def realised_losses(view: OwnerView, query: Query, measure: str, mechanisms: Mapping[str, Any]) -> dict[str, LossPair]:
     """What the records of the cells would really lose by each mechanism alone, in one pass; with selected keys a pair."""
-    query = by
+    asked = query
     for number, mechanism in enumerate(mechanisms.values()):
-        query = with_statistic(query, measure, mechanism, alias=f"m{number}")
-    bins = view.realised_bins(query)
+        asked = with_statistic(asked, measure, mechanism, alias=f"m{number}")
+    bins = view.realised_bins(asked)
     rhos = {name: Losses.of_bins(bins[f"m{number}"]) for number, name in enumerate(mechanisms)}
-    delta = realised_deltas(view, by, next(iter(rhos.values())).number)
+    delta = realised_deltas(view, query, next(iter(rhos.values())).number)
     return {name: LossPair(rho=rho, delta=delta) for name, rho in rhos.items()}
 
 
-def realised_deltas(view: OwnerView, by: Query, records: int) -> Losses | None:
+def realised_deltas(view: OwnerView, query: Query, records: int) -> Losses | None:
     """Where keys are selected: the chance that a key is listed because of a record that is alone in it; 0 for all others."""
-    selection = by.selection_of(by.tables()[0])
+    selection = query.selection_of(query.tables()[0])
     if selection is None or not selection.policy(view.schema).delta_terms:
         return None
-    pieces, times = np.unique(view.lone_pieces(by), return_counts=True)
+    pieces, times = np.unique(view.lone_pieces(query), return_counts=True)
     law = selection.law
     tails = (
         np.minimum(law.noise.sf_upper([law.threshold - int(m) for m in pieces]), 1.0) if len(pieces) else np.zeros(0)

@@ -203,13 +203,13 @@ def _tail(losses: Any, shares: Any) -> tuple[Any, Any]:
 
 
 def plot_cell_errors(
-    totals: Any, errors: Mapping[str, Any], *, measure: str, level: float = 0.95, mark: str = "", title: str = ""
+    totals: Any, errors: Mapping[str, Any], *, measure: str, confidence: float = 0.95, mark: str = "", title: str = ""
 ) -> "Figure":
     """For each mechanism the error of the cells, as a share of their total, against that total."""
     held = np.asarray(totals, float) > 0
     size = np.asarray(totals, float)[held]
     order = np.argsort(size)
-    figure, axes = _paper(errors, title or f"{level:.0%} error of a cell", mark)
+    figure, axes = _paper(errors, title or f"{confidence:.0%} error of a cell", mark)
     for (name, error), (colour, dash) in zip(errors.items(), zip(COLOURS, DASHES)):
         at, relative = _thinned(size[order], (np.asarray(error, float)[held] / size)[order])
         axes.plot(at, relative, color=colour, linestyle=dash, linewidth=2.0, label=name)

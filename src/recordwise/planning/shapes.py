@@ -14,22 +14,22 @@ COUNT = "count"
 """The measure that is not one: the number of records."""
 
 
-def bare(by: Query) -> Query:
+def bare(query: Query) -> Query:
     """A query's groups, levels, keys and condition without its statistics."""
-    if not isinstance(by, Query):
+    if not isinstance(query, Query):
         raise ParameterError(
-            parameter="by",
+            parameter="query",
             problem="must be a query that groups",
             advice='Use rw.query().group_by("county", keys=keys).',
         )
-    return replace(by, statistics=())
+    return replace(query, statistics=())
 
 
-def with_statistic(by: Query, measure: str, mechanism: Any, alias: str | None = None) -> Query:
+def with_statistic(query: Query, measure: str, mechanism: Any, alias: str | None = None) -> Query:
     """The query with one statistic: a sum, or a count for the measure 'count'."""
     if measure == COUNT:
-        return by.count(mechanism, alias=alias or COUNT)
-    return by.sum(measure, mechanism, alias=alias)
+        return query.count(mechanism, alias=alias or COUNT)
+    return query.sum(measure, mechanism, alias=alias)
 
 
 def check_measure(measure: str, view: OwnerView) -> None:

@@ -85,7 +85,7 @@ def sweep(
     session: Session,
     *,
     measure: str,
-    by: Query,
+    query: Query,
     thresholds: Sequence[Number | Mapping[str, Number]],
     rhos: Sequence[Number],
     tight: bool = True,
@@ -96,7 +96,7 @@ def sweep(
     The workload is a query; where it has levels, each gets its share of rho, as in a release. A threshold may be a mapping from
     measures to thresholds for joint splitting, whose policy counts the pieces of all (``tight=False``). Two passes in all.
     """
-    origin, view, shape = read_origin(data), session.owner_view(data=data), bare(by)
+    origin, view, shape = read_origin(data), session.owner_view(data=data), bare(query)
     check_measure(measure, view)
     grid = {(at, rho): _splitting(at, rho) for at in map(_read_threshold, thresholds) for rho in map(_read_rho, rhos)}
     if not grid:
@@ -162,5 +162,5 @@ def _tables(view: OwnerView, shape: Query, measure: str) -> list[tuple[Fraction,
     tables = [(each.table.shape.share, read_totals(each, {}).total) for each in found]
     held = [(share, totals[totals > 0]) for share, totals in tables]
     if not any(totals.size for _, totals in held):
-        raise ParameterError(parameter="by", problem="has no cell with a total above 0", advice="Check the keys.")
+        raise ParameterError(parameter="query", problem="has no cell with a total above 0", advice="Check the keys.")
     return held

@@ -6,7 +6,7 @@ from typing import Any
 
 from recordwise.engines.owner_view import FOR_OWNER, CellTotals, OwnerView
 from recordwise.exact.arithmetic import FloatArray
-from recordwise.mechanisms.clamped import Clamped
+from recordwise.mechanisms.base import clamping_bound
 from recordwise.plan.query import Query
 from recordwise.planning.shapes import COUNT, with_statistic
 
@@ -23,15 +23,15 @@ class ExactTotals:
     """By the name of a clamping mechanism: the totals of what it keeps."""
 
 
-def totals_query(by: Query, measure: str, mechanisms: Mapping[str, Any]) -> Query:
+def totals_query(query: Query, measure: str, mechanisms: Mapping[str, Any]) -> Query:
     """A query for the plain total and for the clamped ones."""
-    query = with_statistic(by, measure, FOR_OWNER, alias=EXACT)
+    asked = with_statistic(query, measure, FOR_OWNER, alias=EXACT)
     if measure == COUNT:
-        return query
+        return asked
     for number, mechanism in enumerate(mechanisms.values()):
-        if isinstance(mechanism, Clamped):
-            query = query.sum(measure, mechanism, alias=f"kept{number}")
-    return query
+        if clamping_bound(mechanism) is not None:
+            asked = asked.sum(measure, mechanism, alias=f"kept{number}")
+    return asked
 
 
 def read_totals(found: CellTotals, mechanisms: Mapping[str, Any]) -> ExactTotals:
@@ -42,7 +42,7 @@ def read_totals(found: CellTotals, mechanisms: Mapping[str, Any]) -> ExactTotals
     return ExactTotals(name=found.name, total=found.totals[EXACT], kept=kept)
 
 
-def exact_totals(view: OwnerView, by: Query, measure: str, mechanisms: Mapping[str, Any]) -> ExactTotals:
+def exact_totals(view: OwnerView, query: Query, measure: str, mechanisms: Mapping[str, Any]) -> ExactTotals:
     """The totals of the only table of a query."""
-    (found,) = view.cell_totals(totals_query(by, measure, mechanisms))
+    (found,) = view.cell_totals(totals_query(query, measure, mechanisms))
     return read_totals(found, mechanisms)

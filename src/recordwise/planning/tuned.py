@@ -31,7 +31,7 @@ DIGITS = 6
 
 
 def with_goal(mechanism: Any, **goals: Any) -> Any:
-    """The same mechanism calibrated by its constructor: to a variance, or to a relative_error with at_total, level and step."""
+    """The same mechanism calibrated by its constructor: to a variance or to a relative_error with at_total, confidence, step."""
     if not isinstance(mechanism, GaussianNoise):
         goals.pop("step", None)
     lattice: dict[str, Any] = {"lattice": getattr(mechanism, "coarse_lattice", None)}
@@ -71,21 +71,23 @@ def _transform(mechanism: Any, goals: dict[str, Any]) -> Any:
 
 
 def most_noise(
-    mechanism: Any, total: float, reach: float, *, level: float, step: Number = 1, kept: float | None = None
+    mechanism: Any, total: float, reach: float, *, confidence: float, step: Number = 1, kept: float | None = None
 ) -> Any | None:
-    """The same mechanism with the most noise, to six digits, for which |value - total| <= ``reach`` with probability ``level``
+    """The same mechanism with the most noise, to six digits, for which |value - total| <= ``reach`` with probability ``confidence``
     as drawn; None where the goal is missed without any noise. ``kept`` is the total of clamped contributions."""
     clamps = isinstance(mechanism, Clamped) and kept is not None
     if clamps and total - float(kept or 0) > reach:
         return None
     if clamps and kept != total:
-        return _clamped(mechanism, total, reach, level, step, float(kept or 0))
+        return _clamped(mechanism, total, reach, confidence, step, float(kept or 0))
     if isinstance(mechanism, GaussianNoise):
-        return _gaussian(mechanism, reach, level, step)
+        return _gaussian(mechanism, reach, confidence, step)
     if isinstance(mechanism, TransformedNoise):
-        return _widest_transform(mechanism, total, reach, level, step)
-    found = _with_scale(with_goal(mechanism, relative_error=reach / total, at_total=total, level=level), Fraction(1))
-    while float(error_quantiles(found, np.array([total]), level=level, step=step)[0]) > reach:
+        return _widest_transform(mechanism, total, reach, confidence, step)
+    found = _with_scale(
+        with_goal(mechanism, relative_error=reach / total, at_total=total, confidence=confidence), Fraction(1)
+    )
+    while float(error_quantiles(found, np.array([total]), confidence=confidence, step=step)[0]) > reach:
         found = _with_scale(found, CLOSE)
     return found
 
@@ -108,7 +110,7 @@ def with_sigma(mechanism: Any, sigma: Fraction) -> Any:
     return UnitSplit(at=mechanism.at, rho=short(mechanism.at**2 / (2 * sigma**2), up=True))
 
 
-def _gaussian(mechanism: Any, reach: float, level: float, step: Number) -> Any:
+def _gaussian(mechanism: Any, reach: float, confidence: float, step: Number) -> Any:
     """By the tail of the lattice law: a normal law of the same sigma can miss the goal where sigma is a few steps."""
     data = read_step(step)
     beyond = math.floor(Fraction(reach) / data) + 1
@@ -116,10 +118,10 @@ def _gaussian(mechanism: Any, reach: float, level: float, step: Number) -> Any:
     def missed(sigma: Fraction) -> float:
         return 2 * float(DiscreteGaussian(sigma / data).sf_upper(beyond))
 
-    return with_sigma(mechanism, solve(missed, 1 - level, rising=True))
+    return with_sigma(mechanism, solve(missed, 1 - confidence, rising=True))
 
 
-def _widest_transform(mechanism: TransformedNoise, total: float, reach: float, level: float, step: Number) -> Any:
+def _widest_transform(mechanism: TransformedNoise, total: float, reach: float, confidence: float, step: Number) -> Any:
     kind = "sigma" if mechanism.sigma is not None else "laplace_scale"
 
     def missed(width: Fraction) -> float:
@@ -129,15 +131,15 @@ def _widest_transform(mechanism: TransformedNoise, total: float, reach: float, l
             return 1.0
         return 1 - float(chances(made, np.array([total]), np.array([reach]), step=step)[0])
 
-    return mechanism.with_noise(**{kind: short(solve(missed, 1 - level, rising=True), up=False)})
+    return mechanism.with_noise(**{kind: short(solve(missed, 1 - confidence, rising=True), up=False)})
 
 
-def _clamped(mechanism: Clamped, total: float, reach: float, level: float, step: Number, kept: float) -> Any:
+def _clamped(mechanism: Clamped, total: float, reach: float, confidence: float, step: Number, kept: float) -> Any:
     def missed(sigma: Fraction) -> float:
         made, held = Clamped(to=mechanism.to, variance=sigma**2), np.array([kept])
         return 1 - float(chances(made, np.array([total]), np.array([reach]), step=step, kept=held)[0])
 
-    return with_sigma(mechanism, solve(missed, 1 - level, rising=True))
+    return with_sigma(mechanism, solve(missed, 1 - confidence, rising=True))
 
 
 def short(value: Fraction, *, up: bool) -> Fraction:

@@ -105,7 +105,7 @@ def draw_quantiles(
     cells: int,
     rng: BitSource,
     *,
-    level: float,
+    confidence: float,
 ) -> dict[str, NoisyColumn]:
     """Quantiles of every cell, by alias, all read off the same noisy trees; a cell without records is drawn like any other."""
     rows = bins.reveal().sort_by(POSITION)
@@ -119,7 +119,7 @@ def draw_quantiles(
         leaves[position[here] - first, point[here]] = held[here]
         noisy = mechanism.release(leaves, rng=rng)
         for alias, p in shares.items():
-            found[alias].append(mechanism.estimate(noisy, p=float(p), level=level))
+            found[alias].append(mechanism.estimate(noisy, p=float(p), confidence=confidence))
     return {alias: _drawn(alias, _places(parts), mechanism, measure) for alias, parts in found.items()}
 
 
@@ -177,7 +177,7 @@ class PreparedTable:
     trees: tuple[PreparedTree, ...]
     averages: dict[str, tuple[str, str]]
     asked: tuple[str, ...]
-    level: float
+    confidence: float
 
 
 @dataclass(frozen=True, slots=True)
@@ -189,22 +189,24 @@ class Part:
     noisy: Noisy
 
 
-def dry_run(plan: Plan, table: PlannedTable, *, level: float) -> None:
+def dry_run(plan: Plan, table: PlannedTable, *, confidence: float) -> None:
     """Whatever a mechanism can refuse, it refuses here, where nothing is spent yet: each one serves a cell of total 0."""
     query = plan.queries[table.query]
-    # The parts of an average are read at a level above the one asked for.
-    level = (1 + level) / 2 if any(isinstance(each, Average) for each in query.statistics) else level
+    # The parts of an average are read at a confidence above the one asked for.
+    confidence = (1 + confidence) / 2 if any(isinstance(each, Average) for each in query.statistics) else confidence
     for statistic in query.draws():
         for mechanism in possible_mechanisms(plan, table, statistic):
             if isinstance(statistic, Quantile):
                 nothing = np.zeros((1, mechanism.grid.size), dtype=np.int64)
-                mechanism.estimate(mechanism.release(nothing, rng=Seeded(0)), p=float(statistic.p), level=level)
+                mechanism.estimate(
+                    mechanism.release(nothing, rng=Seeded(0)), p=float(statistic.p), confidence=confidence
+                )
             else:
                 rehearsed = mechanism.release(np.zeros(1, dtype=np.int64), step=_step(plan, statistic), rng=Seeded(0))
-                mechanism.estimate(rehearsed, level=level)
+                mechanism.estimate(rehearsed, confidence=confidence)
 
 
-def prepare_table(plan: Plan, exact: TableTotals, *, level: float) -> PreparedTable:
+def prepare_table(plan: Plan, exact: TableTotals, *, confidence: float) -> PreparedTable:
     """Which mechanism serves which cells."""
     query = plan.queries[exact.table.query]
     draws = query.draws()
@@ -214,7 +216,7 @@ def prepare_table(plan: Plan, exact: TableTotals, *, level: float) -> PreparedTa
         trees=tuple(_prepare_tree(plan, exact, each) for each in draws if isinstance(each, Quantile)),
         averages={alias: (both[0].alias, both[1].alias) for alias, both in parts.items() if both},
         asked=tuple(each.alias for each in query.statistics),
-        level=level,
+        confidence=confidence,
     )
 
 
@@ -252,12 +254,14 @@ def draw_table(prepared: PreparedTable, exact: TableTotals, rng: BitSource) -> t
     """Every variable of one table, noise added; averages are made of sums and counts that are drawn once."""
     cells = exact.cells.num_rows if exact.table.shape.groups else 1
     noisy = {each.alias: _draw(each, exact, rng) for each in prepared.plain}
-    drawn = {alias: _estimated(alias, parts, cells, prepared.level) for alias, parts in noisy.items()}
+    drawn = {alias: _estimated(alias, parts, cells, prepared.confidence) for alias, parts in noisy.items()}
     for tree in prepared.trees:
         bins = exact.bins[tree.bins]
-        drawn |= draw_quantiles(tree.shares, tree.mechanism, tree.measure, bins, cells, rng, level=prepared.level)
+        drawn |= draw_quantiles(
+            tree.shares, tree.mechanism, tree.measure, bins, cells, rng, confidence=prepared.confidence
+        )
     for alias, both in prepared.averages.items():
-        of_sum, of_count = (_side(noisy[part], cells, prepared.level) for part in both)
+        of_sum, of_count = (_side(noisy[part], cells, prepared.confidence) for part in both)
         drawn[alias] = average(alias, drawn[both[0]], drawn[both[1]], sides=(of_sum, of_count))
     return tuple(drawn[alias] for alias in dict.fromkeys([*prepared.asked, *drawn]))
 
@@ -271,9 +275,9 @@ def _draw(prepared: Prepared, exact: TableTotals, rng: BitSource) -> list[Part]:
     return parts
 
 
-def _estimated(alias: str, parts: Sequence[Part], cells: int, level: float) -> NoisyColumn:
+def _estimated(alias: str, parts: Sequence[Part], cells: int, confidence: float) -> NoisyColumn:
     """The runs of cells that different mechanisms served, back in the order of the cells."""
-    found = [(part.rows, _values(part, level)) for part in parts]
+    found = [(part.rows, _values(part, confidence)) for part in parts]
     if len(found) == 1:
         return NoisyColumn(alias=alias, **found[0][1])
     full: dict[str, Any] = {}
@@ -283,18 +287,18 @@ def _estimated(alias: str, parts: Sequence[Part], cells: int, level: float) -> N
     return NoisyColumn(alias=alias, **full)
 
 
-def _side(parts: Sequence[Part], cells: int, level: float) -> Side:
-    """What a ratio of this level needs of one of its two answers."""
-    found = _estimated("", parts, cells, (1 + level) / 2)
+def _side(parts: Sequence[Part], cells: int, confidence: float) -> Side:
+    """What a ratio of this confidence needs of one of its two answers."""
+    found = _estimated("", parts, cells, (1 + confidence) / 2)
     reach = np.full(cells, np.nan)
     for part in parts:
         if isinstance(part.mechanism, GaussianNoise):
-            reach[part.rows] = gaussian_reach(part.mechanism.noise_sigma, part.noisy.grid, level=level)
+            reach[part.rows] = gaussian_reach(part.mechanism.noise_sigma, part.noisy.grid, confidence=confidence)
     return Side(value=np.asarray(found.value, np.float64), low=found.low, high=found.high, reach=reach)
 
 
-def _values(part: Part, level: float) -> dict[str, Any]:
-    estimates = part.mechanism.estimate(part.noisy, level=level)
+def _values(part: Part, confidence: float) -> dict[str, Any]:
+    estimates = part.mechanism.estimate(part.noisy, confidence=confidence)
     columns = {name: getattr(estimates, name) for name in FIELDS}
     if isinstance(part.mechanism, TransformedNoise):
         columns["noisy"] = part.noisy.values()

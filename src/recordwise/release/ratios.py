@@ -24,18 +24,18 @@ class Side:
     """Unbiased."""
     low: FloatArray
     high: FloatArray
-    """Holds the exact total with (1 + level)/2, ``level`` being that of the ratio."""
+    """Holds the exact total with (1 + confidence)/2, ``confidence`` being that of the ratio."""
     reach: FloatArray
     """``gaussian_reach`` where Gaussian noise was added on the total's own scale, NaN elsewhere."""
 
 
-def gaussian_reach(sigma: Fraction, step: Fraction, *, level: float) -> float:
-    """What Gaussian noise on a lattice stays within with ``level``, alone or mixed with another such noise (T-RATIO)."""
-    return NormalDist().inv_cdf((1 + level) / 2) * float(sigma) + float(step) / 2
+def gaussian_reach(sigma: Fraction, step: Fraction, *, confidence: float) -> float:
+    """What Gaussian noise on a lattice stays within with ``confidence``, alone or mixed with another such noise (T-RATIO)."""
+    return NormalDist().inv_cdf((1 + confidence) / 2) * float(sigma) + float(step) / 2
 
 
 def ratio_interval(top: Side, bottom: Side, *, least: float) -> tuple[FloatArray, FloatArray]:
-    """Ends that hold the exact ratio with at least the level, given that the exact denominator is at least ``least``, its step."""
+    """Ends that hold the exact ratio with at least that confidence, given that the exact denominator is at least ``least``."""
     with np.errstate(divide="ignore", invalid="ignore", over="ignore"):
         steepness = (bottom.reach / bottom.value) ** 2
         narrow = (bottom.value > 0) & (steepness < STEEPEST) & ~np.isnan(top.reach)

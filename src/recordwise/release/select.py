@@ -13,7 +13,9 @@ from recordwise.release.draw import SELECTED_ON, NoisyColumn
 IntArray = np.ndarray[tuple[int, ...], np.dtype[np.int64]]
 
 
-def select_cells(plan: Plan, found: FoundTotals, rng: BitSource, *, level: float) -> tuple[TableTotals, NoisyColumn]:
+def select_cells(
+    plan: Plan, found: FoundTotals, rng: BitSource, *, confidence: float
+) -> tuple[TableTotals, NoisyColumn]:
     """The cells that are published, with their exact totals (confidential still) and the noisy counts that selected them."""
     selection = plan.selection(found.table)
     assert selection is not None
@@ -23,7 +25,7 @@ def select_cells(plan: Plan, found: FoundTotals, rng: BitSource, *, level: float
         noisy = selection.law.noise.add_to(counts, rng)
         kept = np.flatnonzero(noisy >= selection.law.threshold)
         chosen = _at_rows(found, cells.take(pa.array(kept)), kept, np.arange(len(kept)))
-        return chosen, _counts(selection, noisy[kept], least=1, level=level)
+        return chosen, _counts(selection, noisy[kept], least=1, confidence=confidence)
     domain = selection.domain.bound(found.table.shape.groups, plan.schema)
     located = domain.locate(cells)
     inside = np.flatnonzero(located >= 0)
@@ -36,7 +38,9 @@ def select_cells(plan: Plan, found: FoundTotals, rng: BitSource, *, level: float
     place[order] = np.arange(len(order))
     kept = inside[passed]
     chosen = _at_rows(found, domain.keys(positions[order]), kept, place[: len(kept)])
-    return chosen, _counts(selection, np.concatenate([noisy[passed], empty.noisy])[order], least=0, level=level)
+    return chosen, _counts(
+        selection, np.concatenate([noisy[passed], empty.noisy])[order], least=0, confidence=confidence
+    )
 
 
 def dry_run_selection(plan: Plan, found: FoundTotals) -> None:
@@ -62,9 +66,9 @@ def _moved(bins: pa.Table, place: IntArray) -> pa.Table:
     return bins.set_column(column, POSITION, pa.array(position)).filter(pa.array(position >= 0))
 
 
-def _counts(selection: KeySelection, noisy: IntArray, *, least: int, level: float) -> NoisyColumn:
+def _counts(selection: KeySelection, noisy: IntArray, *, least: int, confidence: float) -> NoisyColumn:
     """The counts that selected, at no cost: biased given selection; deviation and interval of the truncated law (T-TRUNCATED)."""
-    low, high = truncated_intervals(selection.law, noisy, level=level, least=least)
+    low, high = truncated_intervals(selection.law, noisy, confidence=confidence, least=least)
     return NoisyColumn(
         alias=selection.alias,
         value=noisy,

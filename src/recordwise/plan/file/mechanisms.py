@@ -150,9 +150,9 @@ def _over(left: Value, right: Value) -> Value:
     return left / right
 
 
-GAUSSIAN = ("rho", "variance", "relative_error", "at_total", "level", "step")
-FAT_TAILED = ("scale", "variance", "rho", "at", "relative_error", "at_total", "level", "lattice")
-TRANSFORM_GOALS = ("variance", "at_total", "rho", "at", "relative_error", "level", "noise")
+GAUSSIAN = ("rho", "variance", "relative_error", "at_total", "confidence", "step")
+FAT_TAILED = ("scale", "variance", "rho", "at", "relative_error", "at_total", "confidence", "lattice")
+TRANSFORM_GOALS = ("variance", "at_total", "rho", "at", "relative_error", "confidence", "noise")
 TRANSFORM = ("offset", "sigma", "laplace_scale", "signed", *TRANSFORM_GOALS)
 PARAMETERS: dict[str, tuple[str, ...]] = {
     "Gaussian": ("sigma", "at", *GAUSSIAN),
@@ -198,8 +198,12 @@ def read_mechanism(node: Node, schema: Schema, named: Mapping[str, Any]) -> Any 
         found = f"'{chosen}' is no kind of mechanism" if isinstance(chosen, str) else "'kind' is missing"
         node.problem(found + suggestion(str(chosen), PARAMETERS))
         return None
-    entries = node.table("kind", *PARAMETERS[chosen], needed=NEEDED.get(chosen, ()))
+    # Plans written before the word was changed say level.
+    known = PARAMETERS[chosen] if "confidence" in node.value else (*PARAMETERS[chosen], "level")
+    entries = node.table("kind", *known, needed=NEEDED.get(chosen, ()))
     entries.pop("kind")
+    if "level" in entries:
+        entries["confidence"] = entries.pop("level")
     read = {name: _parameter(chosen, name, entry, schema) for name, entry in entries.items()}
     complete = all(name in read for name in NEEDED.get(chosen, ())) and all(v is not None for v in read.values())
     # An unknown parameter was noted already; building without it would only add a second, misleading complaint.
@@ -215,7 +219,7 @@ def _parameter(kind: str, name: str, node: Node, schema: Schema) -> Any | None:
         "f": lambda: read_function(node),
         "inverse": lambda: read_function(node),
         "signed": node.flag,
-        "level": node.share,
+        "confidence": node.share,
         "noise": lambda: node.word("gaussian", "laplace"),
     }
     return readers.get(name, node.number)()

@@ -117,7 +117,7 @@ class PlanFile:
     spark: SparkMaster | None = None
     formats: tuple[str, ...] = ("parquet", "csv")
     """The output formats by name. What they mean is known to ``Release.save``."""
-    level: float = 0.95
+    confidence: float = 0.95
     examples: dict[str, dict[str, Any]] = field(default_factory=dict)
     """Made-up records, by name, at which the loss is shown."""
     labels: dict[str, str] = field(default_factory=dict)
@@ -225,7 +225,7 @@ def _tuning(entries: dict[str, Node], root: Node) -> dict[str, Any]:
 def _outputs(node: Node | None) -> dict[str, Any]:
     if node is None:
         return {}
-    entries = node.table("formats", "csv", "level")
+    entries = node.table("formats", "csv", "confidence", "level")
     read: dict[str, Any] = {}
     if "formats" in entries:
         read["formats"] = tuple(each.text() for each in entries["formats"].items())
@@ -234,8 +234,12 @@ def _outputs(node: Node | None) -> dict[str, Any]:
         if "formats" in entries:
             entries["csv"].problem("formats says this already; leave csv out")
         read["formats"] = ("parquet", "csv") if entries["csv"].flag() else ("parquet",)
-    if "level" in entries:
-        read["level"] = entries["level"].share()
+    if "confidence" in entries and "level" in entries:
+        entries["level"].problem("is the old word for confidence, which is given as well")
+    # Plans written before the word was changed say level.
+    stated = entries.get("confidence", entries.get("level"))
+    if stated is not None:
+        read["confidence"] = stated.share()
     return read
 
 
