@@ -1,6 +1,7 @@
 """``recordwise release``: publishes once, or refuses before anything is spent."""
 
 import json
+from importlib.metadata import version
 
 import pyarrow.parquet as pq
 import pytest
@@ -119,3 +120,8 @@ def test_a_ledger_of_another_dataset_is_refused(released, run):
     result = run("release", released / "plan.toml", "--out", released / "next", "--yes")
     assert result.exit_code == 2
     assert "another dataset" in result.stderr
+
+
+def test_the_version_is_that_of_the_installed_package(run):
+    result = run("--version")
+    assert (result.exit_code, result.stdout) == (0, f"recordwise {version('recordwise')}\n")

@@ -3,8 +3,11 @@
 import json
 import sys
 import types
+from dataclasses import replace
 from importlib.metadata import EntryPoint
 
+import polars as pl
+import pyarrow as pa
 import pytest
 
 import recordwise as rw
@@ -109,3 +112,16 @@ def test_a_package_that_registers_something_else_is_named(name, value, words, mo
         formats_named(["parquet"])
     assert f"the output format '{name}' of an installed package" in str(caught.value)
     assert words in str(caught.value)
+
+
+def test_a_release_of_one_table_and_each_table_are_arrow_streams(release) -> None:
+    for table in release.tables:
+        assert pa.table(table).equals(release[table.name])
+    with pytest.raises(ParameterError, match="one of several"):
+        pa.table(release)
+    assert pl.DataFrame(replace(release, tables=release.tables[:1])).equals(pl.from_arrow(release.tables[0].data))
+
+
+def test_a_name_that_is_no_table_is_refused_with_those_that_are(release) -> None:
+    with pytest.raises(ParameterError, match=r"'other'. Its tables are county_by_naics2, county_by_naics3\."):
+        release["other"]

@@ -1,5 +1,7 @@
 """The command line. Commands import what they need when they run, so that help and completion stay quick."""
 
+from typing import Annotated
+
 import typer
 
 from recordwise.cli.audit import audit
@@ -16,7 +18,6 @@ from recordwise.cli.reproduce import reproduce
 
 app = typer.Typer(
     name="recordwise",
-    help="Publish statistics about skewed data; the privacy loss is a public function of each record's value.",
     epilog="Exit codes: 0 done, 1 audit failed, 2 bad input or a disk that fails, 3 the budget refuses, 130 interrupted.",
     no_args_is_help=True,
     pretty_exceptions_enable=False,
@@ -27,6 +28,23 @@ for command in (check, release, postprocess, loss, demo, reproduce, audit, bench
     app.command()(command)
 app.add_typer(ledger, name="ledger")
 app.add_typer(plan, name="plan")
+
+
+def _print_version(asked: bool) -> None:
+    if asked:
+        import recordwise
+
+        typer.echo(f"recordwise {recordwise.__version__}")
+        raise typer.Exit
+
+
+@app.callback()
+def options(
+    version: Annotated[
+        bool, typer.Option("--version", callback=_print_version, is_eager=True, help="Show the version and exit.")
+    ] = False,
+) -> None:
+    """Publish statistics about skewed data; the privacy loss is a public function of each record's value."""
 
 
 def main() -> None:

@@ -59,10 +59,22 @@ class Release:
         return self.tables[0].data
 
     def __getitem__(self, name: str) -> pa.Table:
+        """A table by name, as Arrow.
+
+        Raises:
+            ParameterError: The release has no table of this name.
+        """
         for table in self.tables:
             if table.name == name:
                 return table.data
-        raise ParameterError(parameter="name", problem=f"is not a table of this release: {name!r}")
+        names = ", ".join(table.name for table in self.tables)
+        raise ParameterError(
+            parameter="name", problem=f"is not a table of this release: {name!r}", advice=f"Its tables are {names}."
+        )
+
+    def __arrow_c_stream__(self, requested_schema: object | None = None) -> object:
+        """The only table as an Arrow stream, so that any library of Arrow reads the release itself: ``pl.DataFrame(release)``."""
+        return self.table.__arrow_c_stream__(requested_schema)
 
     def to_pandas(self, name: str | None = None) -> Any:
         """A pandas frame."""

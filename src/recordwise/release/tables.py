@@ -79,6 +79,10 @@ class ReleasedTable:
     data: pa.Table
     """A column that must not be taken for an unbiased estimate says so in its metadata."""
 
+    def __arrow_c_stream__(self, requested_schema: object | None = None) -> object:
+        """The table as an Arrow stream: ``pl.DataFrame(table)``, ``duckdb.from_arrow(table)``."""
+        return self.data.__arrow_c_stream__(requested_schema)
+
     def flags(self) -> dict[str, str]:
         """The variables that are not unbiased, and why."""
         known = {field.name: field.metadata or {} for field in self.data.schema}
