@@ -11,7 +11,7 @@ import recordwise as rw
 import report_releases as releases
 from recordwise.errors import SourceError
 from recordwise.release.files import load_release
-from recordwise.release.page.sections import NO_PARTS
+from recordwise.release.page.spending import NO_PARTS
 from small_release import keys, question, records, session
 
 KEPT = Path(__file__).parent.parent / "kept" / "0.1.0"

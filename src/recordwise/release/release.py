@@ -19,7 +19,7 @@ from recordwise.release.formats.registry import DEFAULT_FORMATS, formats_named, 
 from recordwise.release.page.kept import page_json
 from recordwise.release.page.page import page_html
 from recordwise.release.page.parts import Part
-from recordwise.release.page.preview import table_preview
+from recordwise.release.page.tables import table_preview
 from recordwise.release.staging import new_folder
 from recordwise.release.tables import NOT_PRIVATE, PRIVATE, ReleasedTable
 

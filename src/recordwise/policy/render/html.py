@@ -73,6 +73,10 @@ class Html(str):
     def _repr_html_(self) -> str:
         return str(self)
 
+    def __html__(self) -> str:
+        """What a template puts in without escaping it again."""
+        return str(self)
+
 
 def element(name: str, /, *children: object, **attributes: object) -> Html:
     """An element; ``text_anchor`` is written text-anchor, ``class_`` class. None and False leave an attribute out, True is bare."""

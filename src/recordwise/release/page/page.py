@@ -1,43 +1,97 @@
-"""The page that is saved with a release: one file, no request to anywhere, nothing typed leaves the browser."""
+"""The page that is saved with a release: one file, no request to anywhere, nothing typed leaves the browser.
+
+The markup is in ``templates/``, one file for each section, and is escaped by default.
+"""
 
 import base64
 import hashlib
+import math
+import re
 from collections.abc import Mapping
+from functools import cache
+from importlib.resources import files as package_files
+from typing import TYPE_CHECKING, Any
 
-from recordwise.policy.render.html import Html, element, joined
-from recordwise.release.page import sections
+from recordwise.policy.render.html import Html
+from recordwise.release.page import charts, spending
+from recordwise.release.page.questions import CHOICE, Question, loss_or_infinity
 from recordwise.release.page.script import model_js, page_file, script_json
+from recordwise.release.page.sentences import SENTENCES, lead
+from recordwise.release.page.tables import accuracy_rows, first_view, notes
 from recordwise.release.page.view import Published, View, payload, view_of
 from recordwise.release.tables import PRIVATE
 
+if TYPE_CHECKING:
+    import jinja2
+
 NO_REQUESTS = "default-src 'none'; base-uri 'none'; form-action 'none'; img-src data:"
+TITLES = {
+    "ask": "What can be learned about my establishment?",
+    "sizes": "Loss and noise by size",
+    "same": "If everybody had the same loss",
+    "firm": "A firm with several establishments",
+    "tables": "The tables and their accuracy",
+    "spent": "How the privacy budget was spent",
+    "terms": "What the words mean",
+}
+"""The sections in order, each with a template of its name."""
+FACTORS = {
+    "a tenth of yours": 0.1,
+    "yours": 1,
+    "ten times yours": 10,
+    "a hundred times": 100,
+    "a thousand times": 1000,
+}
+WORDS = {
+    "Privacy loss (ρ)": (
+        "The published bound on what can be learned about one record, whatever else is known: 0 is nothing, below 0.1 very little; "
+        "from about 5 on, whether the record is in the data is hardly protected. It is the zCDP loss of the record."
+    ),
+    "Odds": (
+        "The odds of a guess are its chance against the contrary: 1 to 1 for a coin. A factor of 1 means nothing was learned. The "
+        "mean is a geometric one, over the draws of the noise."
+    ),
+    "ε at δ": (
+        "The same bound in the currency of differential privacy: with a chance of at most δ left aside, no odds move by more "
+        "than a factor of e to the ε."
+    ),
+    "Noise interval": (
+        "An interval that tells about the noise that was added on purpose, and nothing else: no error of sampling, of reporting or "
+        "of matching is in it."
+    ),
+    "Never told here": (
+        "How many records there are, how many cells are empty, any exact total: the page holds only what was published."
+    ),
+}
 
 
 def page_html(release: Published, *, files: Mapping[str, str], labels: Mapping[str, str] | None = None) -> str:
-    """The whole page. ``files`` are those saved beside it, with what they are; ``labels`` are words for columns and values."""
+    """The whole page.
+
+    Args:
+        release: What is shown.
+        files: The files saved beside the page, with what they are.
+        labels: Words for columns and values.
+
+    Returns:
+        A document that makes no request and runs only its own script.
+    """
     view = view_of(release, files, labels or {})
-    style = page_file("page.css")
-    script = f"const model = {model_js(release.policy, release.parts, view.budget)};\nconst data = {script_json(payload(view))};\n"
-    script += page_file("page.js")
-    return "<!doctype html>\n" + element(
-        "html",
-        element("head", *_head(view, style, script)),
-        element("body", *_body(view), element("script", Html(script))),
-        lang="en",
-    )
+    style, script = page_file("page.css"), _script(view)
+    context = _top(view) | _ask(view) | _sizes(view) | _tables(view) | _spent(view)
+    context |= {
+        "content_policy": f"{NO_REQUESTS}; style-src {_hash(style)}; script-src {_hash(script)}",
+        "style": Html(style),
+        "script": Html(script),
+        "factors": FACTORS.items(),
+        "words": WORDS.items(),
+    }
+    return "<!doctype html>\n" + _environment().get_template("page.html").render(context)
 
 
-def _head(view: View, style: str, script: str) -> list[Html]:
-    policy = f"{NO_REQUESTS}; style-src {_hash(style)}; script-src {_hash(script)}"
-    return [
-        element("meta", charset="utf-8"),
-        element("meta", http_equiv="Content-Security-Policy", content=policy),
-        element("meta", name="viewport", content="width=device-width, initial-scale=1"),
-        element("meta", name="color-scheme", content="light dark"),
-        element("meta", name="referrer", content="no-referrer"),
-        element("title", f"{view.description.get('dataset', 'Release')}: privacy and accuracy"),
-        element("style", Html(style)),
-    ]
+def _script(view: View) -> str:
+    model = model_js(view.release.policy, view.release.parts, view.budget)
+    return f"const model = {model};\nconst data = {script_json(payload(view))};\n{page_file('page.js')}"
 
 
 def _hash(text: str) -> str:
@@ -45,23 +99,109 @@ def _hash(text: str) -> str:
     return f"'sha256-{base64.b64encode(hashlib.sha256(text.encode()).digest()).decode()}'"
 
 
-def _body(view: View) -> list[Html]:
-    main = [
-        sections.ask(view),
-        sections.sizes(view),
-        sections.same_for_all(view),
-        sections.firm(view),
-        sections.released(view),
-        sections.spent(view),
-        sections.terms(view),
-    ]
-    banner = (
-        [] if view.release.mark == PRIVATE else [element("p", view.release.mark, class_="not-private", role="note")]
+@cache
+def _environment() -> "jinja2.Environment":
+    import jinja2
+
+    return jinja2.Environment(
+        loader=jinja2.FunctionLoader(_template), autoescape=True, undefined=jinja2.StrictUndefined
     )
-    return [
-        element("a", "Skip to the question", href="#ask", class_="skip"),
-        *banner,
-        sections.header(view),
-        element("main", joined([each for each in main if each])),
-        sections.footer(view),
+
+
+def _template(name: str) -> str:
+    """A template without the line breaks beside tags, which a browser could show as spaces; others become one space."""
+    text = package_files("recordwise.release.page").joinpath("templates", name).read_text(encoding="utf-8")
+    beside = re.sub(r"(?<=[>}])\s*\n\s*(?=[<{])|(?<=>)\s*\n\s*|(?<=%})\s*\n\s*|\s*\n\s*(?=<|\{%)", "", text.strip())
+    return re.sub(r"\s*\n\s*", " ", beside)
+
+
+def _top(view: View) -> dict[str, Any]:
+    absent = (set() if view.figures else {"sizes", "same"}) | (set() if view.questions else {"firm"})
+    return {
+        "title": view.description.get("dataset", "Release"),
+        "titles": TITLES,
+        "shown": [name for name in TITLES if name not in absent],
+        "version": view.description.get("versions", {}).get("recordwise", ""),
+        "privacy_label": view.release.mark,
+        "private": view.release.mark == PRIVATE,
+    }
+
+
+def _ask(view: View) -> dict[str, Any]:
+    policy, start = view.release.policy, view.start
+    rho = loss_or_infinity(policy, start)
+    return {
+        "questions": [_question(each, start[each.name]) for each in view.questions],
+        "lead": lead(rho, (), policy.delta(start) if math.isfinite(rho) else 0.0),
+        "gauge": charts.gauge(),
+        "little": charts.LITTLE,
+        "much": charts.MUCH,
+        "reliably": SENTENCES["reliably"],
+    }
+
+
+def _question(question: Question, start: Any) -> dict[str, Any]:
+    return {
+        "label": question.label,
+        "options": question.options,
+        "start": start,
+        "inputmode": "" if question.kind == "text" else Html(' inputmode="decimal"'),
+        "typed": _typed(start) if isinstance(start, (int, float)) else start,
+        "hint": _hint(question),
+    }
+
+
+def _typed(start: float) -> str:
+    """As the page would read it back: three decimals look like thousands and get a fourth."""
+    text = f"{start:,}"
+    return f"{text}0" if re.fullmatch(r"-?[1-9]\d{0,2}\.\d{3}", text) else text
+
+
+def _hint(question: Question) -> str:
+    if question.kind == CHOICE:
+        return ""
+    if question.kind == "text":
+        return "as it stands in the register"
+    if question.kind == "amount":
+        return "a whole number" if question.step == 1 else f"in steps of {float(question.step):g}"
+    return "a number"
+
+
+def _sizes(view: View) -> dict[str, Any]:
+    found = [
+        {
+            "label": figure.label,
+            "in_words": charts.in_words(figure),
+            "svg": charts.draw(figure, number),
+            "points": len(figure.sizes),
+            "lines": [line.name for line in figure.noises],
+            "ladder": charts.rungs(figure),
+        }
+        for number, figure in enumerate(view.figures)
     ]
+    return {"charts": found}
+
+
+def _tables(view: View) -> dict[str, Any]:
+    level = view.description.get("interval_level", 0.95)
+    known = {table: found for table, found in view.description.get("accuracy", {}).items() if found}
+    return {
+        "level": f"{level:.0%}",
+        "accuracy": accuracy_rows(known, notes(view.description, view.release.parts)),
+        "several_tables": len(known) > 1,
+        "names": [table["name"] for table in view.tables],
+        "first": first_view(view.tables[0], level) if any(table["rows"] for table in view.tables) else None,
+        "files": view.files,
+    }
+
+
+def _spent(view: View) -> dict[str, Any]:
+    release = view.release
+    return {
+        "parts": release.parts,
+        "several_spent": len({part.table for part in release.parts}) > 1,
+        "no_parts": spending.NO_PARTS,
+        "rule": spending.in_words(release.policy),
+        "formulas": spending.formulas(release.policy, release.parts),
+        "ledger": spending.ledger_entries(view.description, release.digest, release.head),
+    }

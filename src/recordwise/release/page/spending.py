@@ -1,58 +1,33 @@
-"""How the budget was spent: statistic by statistic, in words, in formulas, and in the books."""
+"""How the budget was spent: the rule of each statistic in formulas and in words, and what ties the page to the ledger."""
 
 from collections.abc import Sequence
 from typing import Any
 
 from recordwise.policy.policy import Policy
-from recordwise.policy.render.html import Html, element, joined
 from recordwise.policy.render.text import policy_lines, terms_lines
 from recordwise.release.page.parts import Part
 
 MOST_LINES = 8
 LONGEST = 2000
+NO_PARTS = (
+    "This release was saved without the parts it was made of, so this page cannot say what each statistic cost, nor draw the noise "
+    "of totals above. The loss of a record, which is their sum, is complete."
+)
 
 
-def spending_table(parts: Sequence[Part]) -> Html:
-    """One row for each statistic of each table; the script puts the record's own loss and its share into the last two cells."""
-    several = len({part.table for part in parts}) > 1
-    rows = [
-        element(
-            "tr",
-            element("th", part.statistic, scope="row"),
-            element("td", part.table, class_="words") if several else None,
-            element("td", part.noise, class_="words"),
-            element("td", "", class_="own"),
-            element("td", element("span", "", class_="bar"), class_="share"),
-        )
-        for part in parts
-    ]
-    names = ("statistic", *(["table"] if several else []), "noise", "your loss", "share of it")
-    heads = [element("th", name, scope="col", class_=None if name == "your loss" else "left") for name in names]
-    return element("table", element("thead", element("tr", *heads)), element("tbody", *rows), id="spending")
-
-
-def formulas(parts: Sequence[Part]) -> Html:
+def formulas(policy: Policy, parts: Sequence[Part]) -> list[dict[str, Any]]:
     """The exact policy of each statistic, one line for each term; tables that share one are named together."""
+    if not parts:
+        return [_formula("all statistics together", policy)]
     tables: dict[tuple[str, Policy], list[str]] = {}
     for part in parts:
         tables.setdefault((part.statistic, part.policy), []).append(part.table)
-    found = [_formula(f"{statistic} ({', '.join(names)})", policy) for (statistic, policy), names in tables.items()]
-    return element("dl", joined(found), class_="formulas")
+    return [_formula(f"{statistic} ({', '.join(names)})", shared) for (statistic, shared), names in tables.items()]
 
 
-def whole_formula(policy: Policy) -> Html:
-    """The same for everything at once."""
-    return element("dl", _formula("all statistics together", policy), class_="formulas")
-
-
-def _formula(name: str, policy: Policy) -> Html:
+def _formula(name: str, policy: Policy) -> dict[str, Any]:
     lines = policy_lines(policy) + [f"delta: {line}" for line in terms_lines(policy.delta_terms)]
-    shown = element("dd", *(element("code", line) for line in lines[:MOST_LINES]), _more(len(lines)))
-    return joined([element("dt", name), shown])
-
-
-def _more(lines: int) -> str:
-    return f"… and {lines - MOST_LINES} more in policy.json" if lines > MOST_LINES else ""
+    return {"name": name, "lines": lines[:MOST_LINES], "more": max(0, len(lines) - MOST_LINES)}
 
 
 def in_words(policy: Policy) -> str:
@@ -63,7 +38,7 @@ def in_words(policy: Policy) -> str:
     return f"{words[:LONGEST].rsplit(';', 1)[0]}; and more parts, all of which are in policy.json."
 
 
-def books(description: dict[str, Any], digest: str, head: Any) -> Html:
+def ledger_entries(description: dict[str, Any], digest: str, head: Any) -> list[tuple[str, Any]]:
     """What ties the page to the ledger."""
     reason = f"accepted because: {description.get('accept_tuning')}"
     tuned = {
@@ -83,5 +58,4 @@ def books(description: dict[str, Any], digest: str, head: Any) -> Html:
         "Ledger": description.get("books", ""),
         "Made with": ", ".join(f"{name} {number}" for name, number in description.get("versions", {}).items()),
     }
-    rows = [joined([element("dt", name), element("dd", value)]) for name, value in told.items()]
-    return element("dl", *rows, class_="books")
+    return list(told.items())

@@ -1,12 +1,13 @@
 """The released tables on the page: rows to look through, their accuracy, and the files that hold all of them."""
 
 import math
-from collections.abc import Mapping, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from typing import Any
 
 import pyarrow as pa
 
-from recordwise.policy.render.html import Html, element, joined, number_text
+from recordwise.policy.render.html import Html, element, number_text, preview_table
+from recordwise.release.page.parts import Part
 from recordwise.release.tables import FITTED, ReleasedTable
 
 ROOM = 300_000
@@ -66,44 +67,38 @@ def _short(value: Any) -> float | int | None:
     return int(rounded) if rounded == int(rounded) and abs(rounded) < 2**53 else rounded
 
 
-def first_view(table: dict[str, Any], level: float) -> Html:
-    """The first rows as a table, which the script pages through."""
-    return element(
-        "table",
-        element("caption", f"Table {table['name']}", class_="hidden"),
-        element("thead", *head_rows(table, level)),
-        element("tbody", *(body_row(table, row) for row in table["rows"][:FIRST_ROWS])),
-        id="cells",
-    )
+def first_view(table: dict[str, Any], level: float) -> dict[str, Any]:
+    """The first rows of a table as the template shows them; the script pages through the rest."""
+    return {
+        "name": table["name"],
+        "keys": table["keys"],
+        "groups": [_group(name, accurate, fitted, level) for name, accurate, fitted in table["variables"]],
+        "rows": [_row(table, row) for row in table["rows"][:FIRST_ROWS]],
+    }
 
 
-def head_rows(table: dict[str, Any], level: float) -> list[Html]:
-    keys = [element("th", name, scope="col", rowspan=2) for name in table["keys"]]
-    groups, names = [], []
-    for name, accurate, fitted in table["variables"]:
-        inner = [
-            "value",
-            *([f"{level:.0%} noise interval", "cv"] if accurate else []),
-            *(["made to add up"] if fitted else []),
-        ]
-        groups.append(element("th", name, scope="colgroup", colspan=len(inner)))
-        names += [element("th", each, scope="col", class_="first" if not at else None) for at, each in enumerate(inner)]
-    return [element("tr", *keys, *groups), element("tr", *names)]
+def _group(name: str, accurate: bool, fitted: bool, level: float) -> dict[str, Any]:
+    """The columns of one variable."""
+    columns = ["value"]
+    columns += [f"{level:.0%} noise interval", "cv"] if accurate else []
+    columns += ["made to add up"] if fitted else []
+    return {"name": name, "columns": columns}
 
 
-def body_row(table: dict[str, Any], row: Sequence[Any]) -> Html:
-    cells = [element("th", "(missing)" if value is None else value, scope="row") for value in row[: len(table["keys"])]]
+def _row(table: dict[str, Any], row: Sequence[Any]) -> dict[str, Any]:
     at = len(table["keys"])
+    keys = ["(missing)" if value is None else value for value in row[:at]]
+    cells = []
     for _, accurate, fitted in table["variables"]:
-        cells.append(element("td", _figure(row[at]), class_="first"))
+        cells.append({"text": _figure(row[at]), "kind": "first"})
         if accurate:
-            cells.append(element("td", f"{_figure(row[at + 1])} to {_figure(row[at + 2])}", class_="interval"))
-            cells.append(element("td", "" if row[at + 3] is None else _percent(row[at + 3])))
+            cells.append({"text": f"{_figure(row[at + 1])} to {_figure(row[at + 2])}", "kind": "interval"})
+            cells.append({"text": "" if row[at + 3] is None else _percent(row[at + 3]), "kind": ""})
         at += 4 if accurate else 1
         if fitted:
-            cells.append(element("td", _figure(row[at])))
+            cells.append({"text": _figure(row[at]), "kind": ""})
             at += 1
-    return element("tr", *cells)
+    return {"keys": keys, "cells": cells}
 
 
 def _figure(value: float | None) -> str:
@@ -119,44 +114,62 @@ def _percent(share: float) -> str:
     return f"{share:.1%}" if share < 0.1 else f"{share:.0%}" if share < 10 else "> 1000%"
 
 
-def accuracy_table(accuracy: Mapping[str, Mapping[str, Mapping[str, float | None]]], notes: Mapping[str, Any]) -> Html:
+Accuracy = Mapping[str, Mapping[str, Mapping[str, float | None]]]
+
+
+def accuracy_rows(accuracy: Accuracy, notes: Mapping[str, Mapping[str, str]]) -> list[dict[str, str]]:
     """How accurate each variable of each table is, from the noise and the released values alone."""
-    several = len(accuracy) > 1
-    rows = [
-        _accuracy_row(table if several else None, name, found, notes.get(table, {}).get(name, "unbiased"))
+    return [
+        {
+            "table": table,
+            "statistic": name,
+            "sd": _shown(found["median_sd"], number_text),
+            "cv": _shown(found["median_cv"], _percent),
+            "share": _shown(found["share_cv_below_0.1"], "{:.1%}".format),
+            "note": notes.get(table, {}).get(name, "unbiased"),
+        }
         for table, variables in accuracy.items()
         for name, found in variables.items()
     ]
-    names = ("statistic", "median sd of the noise", "median cv", "cells with cv below 10 %", "estimate")
-    left = {"statistic", "estimate"}
-    heads = [element("th", name, scope="col", class_="left" if name in left else None) for name in names]
-    heads = [element("th", "table", scope="col"), *heads] if several else heads
-    return element("table", element("thead", element("tr", *heads)), element("tbody", *rows))
 
 
-def _accuracy_row(table: str | None, name: str, found: Mapping[str, float | None], note: str) -> Html:
-    sd, cv, share = found["median_sd"], found["median_cv"], found["share_cv_below_0.1"]
-    return element(
-        "tr",
-        None if table is None else element("th", table, scope="row"),
-        element("th", name, scope="row"),
-        element("td", "" if sd is None else number_text(sd)),
-        element("td", "" if cv is None else _percent(cv)),
-        element("td", "" if share is None else f"{share:.1%}"),
-        element("td", note, class_="words"),
-    )
+def _shown(value: float | None, write: Callable[[float], str]) -> str:
+    return "" if value is None else write(value)
 
 
-def downloads(files: Mapping[str, str]) -> Html:
-    """Links to the files beside the page."""
-    items = [
-        element("li", element("a", name, href=f"./{_address(name)}", download=name), f" {told}")
-        for name, told in files.items()
-    ]
-    return element("ul", joined(items), class_="files")
+CUT_DOWN = "of records that were cut down: too low, and the interval is about the sum of what was left of them"
 
 
-def _address(name: str) -> str:
-    from urllib.parse import quote
+def notes(description: Mapping[str, Any], parts: Sequence[Part]) -> dict[str, dict[str, str]]:
+    """Which variables are not unbiased, and why: as flagged in the files, and sums of records that were cut down."""
+    found = {table: dict(flags) for table, flags in description.get("flags", {}).items()}
+    for part in parts:
+        if part.cut_down:
+            found.setdefault(part.table, {}).setdefault(part.statistic, CUT_DOWN)
+    return found
 
-    return quote(name)
+
+FIRST_CELLS = 8
+"""Rows shown in a notebook."""
+
+
+def table_preview(table: ReleasedTable) -> Html:
+    """The first cells for a notebook: each variable with its noise interval; a table of an external mechanism as it is."""
+    rows = table.data.slice(0, FIRST_CELLS).to_pylist()
+    names = table.keys + table.variables if table.variables else tuple(table.data.column_names)
+    shown = [[_cell(row, name, table) for name in names] for row in rows]
+    rest = table.data.num_rows - len(rows)
+    more = [element("p", f"and {rest:,} more rows")] if rest > 0 else []
+    caption = "number (noise interval)" if table.variables else "as released"
+    return element("div", element("h4", table.name), element("p", caption), preview_table(names, shown), *more)
+
+
+def _cell(row: dict[str, Any], name: str, table: ReleasedTable) -> str:
+    value = row[name]
+    if value is None:
+        return ""
+    if name not in table.variables:
+        return str(value)
+    low, high = row.get(f"{name}_low"), row.get(f"{name}_high")
+    number = number_text(float(value))
+    return number if low is None or high is None else f"{number} ({number_text(low)} to {number_text(high)})"

@@ -9,10 +9,9 @@ from recordwise.policy.measure import Measure
 from recordwise.policy.policy import Policy
 from recordwise.policy.render.html import LogAxis
 from recordwise.release.page.change import BAND_LOSS, has_band
-from recordwise.release.page.example import reach_of, start_record
-from recordwise.release.page.fields import Field, fields_of
-from recordwise.release.page.figure import LEFT, LOSSES, NOISES, RIGHT, Figure, figure_of, sizes_up_to
+from recordwise.release.page.charts import LEFT, LOSSES, NOISES, RIGHT, Figure, figure_of, sizes_up_to
 from recordwise.release.page.parts import Part
+from recordwise.release.page.questions import Question, questions_of, reach_of, start_record
 from recordwise.release.page.sentences import DELTA, SENTENCES
 from recordwise.release.page.tables import ROOM, table_json
 from recordwise.release.tables import PRIVATE, ReleasedTable
@@ -42,7 +41,7 @@ class View:
 
     release: Published
     description: dict[str, Any]
-    fields: tuple[Field, ...]
+    questions: tuple[Question, ...]
     start: dict[str, Any]
     figures: tuple[Figure, ...]
     tables: tuple[dict[str, Any], ...]
@@ -55,14 +54,14 @@ def view_of(release: Published, files: Mapping[str, str], labels: Mapping[str, s
     description = release.to_json()
     declared = description.get("schema", {}).get("columns", ())
     missing = {column["name"] for column in declared if column["null"] == "category"}
-    fields = fields_of(release.policy, labels, missing)
-    start = start_record(release.policy, fields)
+    questions = questions_of(release.policy, labels, missing)
+    start = start_record(release.policy, questions)
     room = ROOM // max(1, len(release.tables))
     budget = description.get("budget")
     return View(
         release=release,
         description=description,
-        fields=fields,
+        questions=questions,
         start=start,
         figures=_figures(release, description, start, labels),
         tables=tuple(table_json(table, room, labels) for table in release.tables),
@@ -90,7 +89,7 @@ def _reach(policy: Policy, description: dict[str, Any], measure: Measure, start:
 def sizes_of(release: Published) -> dict[str, tuple[float, ...]]:
     """Where the charts of each measure are drawn, whatever words they have."""
     policy, description = release.policy, release.to_json()
-    start = start_record(policy, fields_of(policy, {}))
+    start = start_record(policy, questions_of(policy, {}))
     return {
         measure.name: sizes_up_to(measure, _reach(policy, description, measure, start)) for measure in policy.measures()
     }
@@ -109,7 +108,7 @@ def payload(view: View) -> dict[str, Any]:
     release = view.release
     bounds = {figure.measure.name: bound_of(view.description, figure.measure.name) for figure in view.figures}
     return {
-        "fields": [field.to_json() | {"bound": bounds.get(field.name)} for field in view.fields],
+        "fields": [each.to_json() | {"bound": bounds.get(each.name)} for each in view.questions],
         "start": view.start,
         "figures": [figure.to_json() for figure in view.figures],
         "axes": {"left": LEFT, "right": RIGHT, "loss": _ends(LOSSES), "noise": _ends(NOISES)},

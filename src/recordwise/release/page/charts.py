@@ -1,4 +1,7 @@
-"""The picture of one measure: what a record of each size pays and, on the same axis, how large the noise of a total is."""
+"""The charts of one measure: what a record of each size loses and, on the same axis, how large the noise of a total is.
+
+The charts are SVG, drawn with the helpers that draw policies in notebooks; everything around them is in the templates.
+"""
 
 import math
 from collections.abc import Mapping, Sequence
@@ -9,9 +12,9 @@ import numpy as np
 
 from recordwise.policy.measure import Measure
 from recordwise.policy.policy import Policy
-from recordwise.policy.render.html import Html, Line, LogAxis, element, path, size_text, spread
-from recordwise.release.page.example import losses_along
+from recordwise.policy.render.html import Html, Line, LogAxis, element, ladder, number_text, path, size_text, spread
 from recordwise.release.page.parts import SUM, Part
+from recordwise.release.page.questions import losses_along
 
 WIDTH, HEIGHT = 440, 458
 LEFT, RIGHT = 58, 424
@@ -119,7 +122,7 @@ def variances(mechanism: Any, part: Part, sizes: Sequence[float]) -> list[float]
 
 
 def draw(figure: Figure, number: int) -> Html:
-    """Both panels as SVG, told in a sentence to who cannot see them."""
+    """Both panels as SVG; ``in_words`` says the same to readers who cannot see them."""
     return element(
         "svg",
         *_panel(figure.across, LOSSES, "Privacy loss ρ of one record", 7),
@@ -203,3 +206,50 @@ def _ends() -> list[Html]:
         element("text", f"{NOISY} ▲", x=RIGHT - 4, y=NOISES.end + 14, class_="end", text_anchor="end"),
         element("text", f"▼ {EXACT}", x=LEFT + 6, y=NOISES.start - 7, class_="end"),
     ]
+
+
+def in_words(figure: Figure) -> str:
+    """The charts in a sentence, for readers who cannot see them."""
+    ends = [
+        f"{loss_text(figure.losses[at])} at {size_text(figure.sizes[at])}" for at in (0, len(figure.sizes) // 2, -1)
+    ]
+    noise = ", ".join(line.name for line in figure.noises) or "nothing"
+    return (
+        f"Two charts over {figure.label}. Privacy loss of a record: {', '.join(ends)}. Below, the noise of totals of {noise}, as a "
+        "share of the total. The numbers are in the table that follows."
+    )
+
+
+def loss_text(loss: float) -> str:
+    return f"{loss:.3g}" if math.isfinite(loss) else "without limit"
+
+
+def rungs(figure: Figure) -> list[dict[str, Any]]:
+    """Loss and noise at each power of ten; the script updates the losses when the record changes."""
+    return [_rung(figure, size) for size in ladder(figure.sizes)]
+
+
+def _rung(figure: Figure, size: float) -> dict[str, Any]:
+    at = min(range(len(figure.sizes)), key=lambda place: abs(math.log(figure.sizes[place] / size)))
+    noises = [f"{line.y[at]:.2%}" if math.isfinite(line.y[at]) else "no variance" for line in figure.noises]
+    return {
+        "size": size_text(figure.sizes[at]),
+        "at": at,
+        "loss": number_text(figure.losses[at]),
+        "noises": noises,
+    }
+
+
+def gauge() -> Html:
+    """The scale of losses; the script moves the circle."""
+    across = LogAxis(low=1e-3, high=1e3, start=12, end=428)
+    ticks = [
+        element("text", size_text(value), x=across.place(value), y=40, text_anchor="middle")
+        for value in across.decades(7)
+    ]
+    notches = [
+        element("line", x1=across.place(v), x2=across.place(v), y1=14, y2=22, class_="grid") for v in across.decades(7)
+    ]
+    bar = element("rect", x=12, y=16, width=416, height=4, rx=2, class_="track")
+    mark = element("circle", cx=-99, cy=18, r=8, class_="you", id="gauge")
+    return element("svg", bar, *notches, *ticks, mark, viewBox="0 0 440 46", aria_hidden="true")

@@ -11,13 +11,20 @@ import quickjs
 from random_policies import random_policy
 from recordwise.policy import ConditionColumn, Measure, Policy, among, by, compare, constant, gaussian_sum, split
 from recordwise.policy.render.html import LogAxis, element, joined, ladder, number_text, size_text, spread
-from recordwise.release.page.example import loss_or_infinity, losses_along, reach_of, size_at_loss, start_record
-from recordwise.release.page.fields import ANOTHER, fields_of
+from recordwise.release.page.questions import (
+    ANOTHER,
+    loss_or_infinity,
+    losses_along,
+    questions_of,
+    reach_of,
+    size_at_loss,
+    start_record,
+)
 from recordwise.release.page.script import script_json
 
 
 def kinds(policy: Policy) -> dict[str, str]:
-    return {field.name: field.kind for field in fields_of(policy, {})}
+    return {field.name: field.kind for field in questions_of(policy, {})}
 
 
 def test_each_column_is_asked_for_in_the_way_its_conditions_look_at_it() -> None:
@@ -31,16 +38,16 @@ def test_each_column_is_asked_for_in_the_way_its_conditions_look_at_it() -> None
 
 def test_a_list_offers_every_case_a_value_outside_of_them_and_missing_only_where_it_may_be() -> None:
     policy = split(1, {"emp": by("industry", {"Mining": 5, "~": 7}, default=10)})
-    (_, industry) = fields_of(policy, {"industry": "trade", "industry=Mining": "Digging"})
+    (_, industry) = questions_of(policy, {"industry": "trade", "industry=Mining": "Digging"})
     assert industry.label == "trade"
     assert [option.label for option in industry.options] == ["Digging (Mining)", "~", ANOTHER]
     other = industry.options[-1].value
     assert policy.loss({"emp": 100, "industry": other}) == 100
-    (_, missing) = fields_of(policy, {}, {"industry"})
+    (_, missing) = questions_of(policy, {}, {"industry"})
     assert [option.value for option in missing.options][-1] is None
-    (truth,) = fields_of(constant(1).where(among("flag", [True])), {})
+    (truth,) = questions_of(constant(1).where(among("flag", [True])), {})
     assert [(option.label, option.value) for option in truth.options] == [("yes", True), (ANOTHER, False)]
-    (codes,) = fields_of(constant(1).where(among("size", [1, 2])), {})
+    (codes,) = questions_of(constant(1).where(among("size", [1, 2])), {})
     assert [option.value for option in codes.options] == [1.0, 2.0, 3.0]
 
 
@@ -49,7 +56,7 @@ def test_the_record_a_page_starts_with_answers_every_question_of_any_policy(seed
     rng = Random(seed)
     for _ in range(60):
         policy = random_policy(rng)
-        fields = fields_of(policy, {})
+        fields = questions_of(policy, {})
         record = start_record(policy, fields)
         assert set(record) == {measure.name for measure in policy.measures()} | {c.name for c in policy.columns()}
         if any(field.kind == "text" for field in fields):

@@ -1,0 +1,184 @@
+"""What the page asks an establishment: the measures and columns its loss depends on, in words it knows.
+
+Also the record that the page starts with and the range of its charts. They are made up from the policy alone, never from the data.
+"""
+
+import math
+from collections.abc import Collection, Mapping, Sequence
+from dataclasses import dataclass
+from fractions import Fraction
+from typing import Any
+
+from recordwise.errors import RecordError
+from recordwise.policy.cases import tests_of
+from recordwise.policy.conditions import Among, Compare
+from recordwise.policy.literals import Truth, Value
+from recordwise.policy.measure import Measure
+from recordwise.policy.policy import Policy
+
+AMOUNT, CHOICE, NUMBER, TEXT = "amount", "choice", "number", "text"
+MISSING = "not known"
+ANOTHER = "any other"
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Option:
+    """One entry of a list: what is shown, and the value a record has there; None where it is missing."""
+
+    label: str
+    value: str | bool | float | None
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Question:
+    """One question."""
+
+    name: str
+    label: str
+    kind: str
+    step: Fraction = Fraction(1)
+    signed: bool = False
+    options: tuple[Option, ...] = ()
+
+    def to_json(self) -> dict[str, Any]:
+        options = [[option.label, option.value] for option in self.options]
+        form = {"name": self.name, "label": self.label, "kind": self.kind, "signed": self.signed, "options": options}
+        return form | {"step": [self.step.numerator, self.step.denominator]}
+
+
+def questions_of(policy: Policy, labels: Mapping[str, str], missing: Collection[str] = ()) -> tuple[Question, ...]:
+    """Measures first, then the columns that are no measures, each by name; those in ``missing`` may be unknown."""
+    measures = [
+        Question(name=m.name, label=labels.get(m.name, m.name), kind=AMOUNT, step=m.step, signed=m.signed)
+        for m in policy.measures()
+    ]
+    known = {question.name for question in measures}
+    names = sorted({column.name for column in policy.columns()} - known)
+    return (*measures, *(_column_question(policy, name, labels, missing=name in missing) for name in names))
+
+
+def _column_question(policy: Policy, name: str, labels: Mapping[str, str], *, missing: bool) -> Question:
+    tests = [test for test in tests_of(policy) if test.column.name == name]
+    label = labels.get(name, name)
+    if any(isinstance(test, Compare) for test in tests):
+        return Question(name=name, label=label, kind=NUMBER)
+    values = dict.fromkeys(value for test in tests if isinstance(test, Among) for value in test.values)
+    lengths = {test.column.length for test in tests if isinstance(test, Among)}
+    if len(lengths) > 1:
+        return Question(name=name, label=label, kind=TEXT)
+    options = [Option(label=_value_label(name, value, labels), value=_plain(value)) for value in values]
+    return Question(name=name, label=label, kind=CHOICE, options=(*options, *_rest(list(values), missing=missing)))
+
+
+def _rest(values: list[Value], *, missing: bool) -> list[Option]:
+    """What a record can be beside the listed values: something else, or missing."""
+    rest = []
+    if not all(isinstance(value, Truth) for value in values) or len(values) < 2:
+        rest.append(Option(label=ANOTHER, value=_unlisted(values)))
+    if missing:
+        rest.append(Option(label=MISSING, value=None))
+    return rest
+
+
+def _unlisted(values: list[Value]) -> str | bool | float:
+    """A value of the same type that is none of them, nor are its first characters."""
+    if values and all(isinstance(value, Truth) for value in values):
+        return not any(value.value for value in values if isinstance(value, Truth))
+    numbers = [float(value) for value in values if isinstance(value, Fraction)]
+    if numbers:
+        return max(numbers) + 1
+    first = {text[:1] for text in values if isinstance(text, str)}
+    return next(letter for letter in map(chr, range(0x7E, 0x10FFFF)) if letter not in first)
+
+
+def _plain(value: Value) -> str | bool | float:
+    if isinstance(value, Truth):
+        return value.value
+    return float(value) if isinstance(value, Fraction) else value
+
+
+def _value_label(name: str, value: Value, labels: Mapping[str, str]) -> str:
+    """``labels`` may name a value too, as "naics=21"; its code stays beside the words."""
+    plain = _plain(value)
+    code = (
+        f"{plain:g}"
+        if isinstance(plain, float)
+        else {True: "yes", False: "no"}.get(plain, str(plain))
+        if isinstance(plain, bool)
+        else str(plain)
+    )
+    words = labels.get(f"{name}={code}")
+    return f"{words} ({code})" if words else code
+
+
+USUAL_LOSS = 0.2
+LARGE_LOSS = 1.0
+REACH = 1000
+"""A chart ends at a thousand times the size at which a measure alone costs ``LARGE_LOSS``."""
+MOST = 2.0**53
+
+
+def start_record(policy: Policy, questions: Sequence[Question]) -> dict[str, Any]:
+    """Each measure where it alone costs a usual loss, to one digit; each column at the first value it can have."""
+    record: dict[str, Any] = {each.name: _start(each) for each in questions}
+    for measure in policy.measures():
+        size = size_at_loss(policy, measure, record, USUAL_LOSS)
+        record[measure.name] = _on_lattice(_one_digit(size), measure)
+    return record
+
+
+def _start(question: Question) -> Any:
+    if question.kind == CHOICE:
+        return question.options[0].value
+    return 0 if question.kind in (AMOUNT, NUMBER) else ""
+
+
+def reach_of(policy: Policy, measure: Measure, record: Mapping[str, Any], bound: float) -> float:
+    """The right end of a chart, a power of ten, at least four decades above the step."""
+    size = size_at_loss(policy, measure, record, LARGE_LOSS)
+    step = float(measure.step)
+    wanted = max(10 ** math.ceil(math.log10(size * REACH) - 1e-9), step * 1e4)
+    return float(min(wanted, max(bound, 10 * step), step * MOST))
+
+
+def size_at_loss(policy: Policy, measure: Measure, record: Mapping[str, Any], loss: float) -> float:
+    """The first size, about, where the loss due to one measure, all others at 0, passes ``loss``; a hundred steps if none does."""
+    others = {each.name: 0 for each in policy.measures()}
+    sizes = [0.0, *(float(measure.step) * size for size in SIZES)]
+    losses = losses_along(policy, {**record, **others}, measure.name, sizes)
+    if not math.isfinite(losses[0]):
+        return 100 * float(measure.step)
+    passing = (size for size, found in zip(sizes, losses) if found - losses[0] > loss)
+    return next(passing, 100 * float(measure.step))
+
+
+SIZES = sorted({round(2 ** (power / 8)) for power in range(8 * 52)})
+"""Whole numbers, eight to a doubling."""
+
+
+def losses_along(policy: Policy, record: Mapping[str, Any], name: str, sizes: Sequence[float]) -> list[float]:
+    """The losses of records that differ in one measure; without limit where the policy says nothing about their group."""
+    columns: dict[str, Any] = {column: [value] * len(sizes) for column, value in record.items()}
+    try:
+        return [float(loss) for loss in policy.loss(columns | {name: list(sizes)})]
+    except RecordError:
+        return [math.inf] * len(sizes)
+
+
+def loss_or_infinity(policy: Policy, record: Mapping[str, Any]) -> float:
+    """The loss; without limit where the policy says nothing about the record's group."""
+    try:
+        return float(policy.loss(dict(record)))
+    except RecordError:
+        return math.inf
+
+
+def _one_digit(value: float) -> float:
+    unit = 10.0 ** math.floor(math.log10(value))
+    return math.floor(value / unit) * unit
+
+
+def _on_lattice(value: float, measure: Measure) -> float:
+    steps = max(1, round(value / float(measure.step)))
+    found = measure.step * steps
+    return int(found) if found.denominator == 1 else float(found)
