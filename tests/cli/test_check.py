@@ -111,7 +111,7 @@ def test_a_group_without_a_promise_is_refused_by_any_budget(folder, run):
     change(folder, "[keys.areas]", '[examples]\nshop = { emp = 4, payann = 140, naics = "1" }\n\n[keys.areas]')
     result = run("check", folder / "plan.toml")
     assert result.exit_code == 3
-    assert "shop: column 'naics' holds a group this policy says nothing about" in result.stdout
+    assert "shop: column 'naics' contains a group that is not covered by this policy" in result.stdout
 
 
 def test_selected_keys_show_their_delta_and_quantiles_alone_no_error(folder, run, run_json):

@@ -1,4 +1,4 @@
-"""Auditing from outside: do the files of a release lose no more than their policy says?"""
+"""Empirical privacy audits: do the files of a release reveal no more about a record than its policy states?"""
 
 from recordwise.audit.audit import Finding, Runs, audit, bound_on_loss
 from recordwise.audit.subjects import Subject, sum_subject

@@ -1,4 +1,4 @@
-"""From a question to a verdict: records to files, files to samples, samples to a lower bound, and the bound against the policy."""
+"""From records to a verdict: records to files, files to samples, samples to a lower bound, and the bound against the policy."""
 
 import math
 from collections.abc import Callable, Sequence
@@ -18,21 +18,21 @@ from recordwise.audit.witness import Features, is_answer, learned
 from recordwise.session import Session
 
 FALSE_ALARM = 1e-9
-"""Of a whole audit."""
+"""False-alarm rate of a whole audit."""
 MOST_CHECKS = 10_000
-"""Bounds and comparisons one audit may hold; each gets an equal share of the false alarms."""
+"""The most bounds and comparisons in one audit; each gets an equal share of the false-alarm rate."""
 LOG_ALARMS = math.log(MOST_CHECKS / FALSE_ALARM)
 CELLS = 50_000
-"""In each group: a record is compared in twice as many cells."""
+"""Cells in each group; a record is compared in twice as many."""
 LEARNING = 3
-"""Of ten samples, so many teach the witness; the others are the evidence."""
+"""How many of ten samples train the witness; the others are the evidence."""
 MOST_LESSONS = 30_000
 KEPT, BROKEN = "kept", "BROKEN"
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Finding:
-    """One comparison: what the files promise a record, and what it was seen to lose at least."""
+    """One comparison: the loss that the files state for a record, and a lower bound on the loss observed."""
 
     subject: str
     keys: str
@@ -43,11 +43,11 @@ class Finding:
     bound: float
     samples: int
     problems: tuple[str, ...] = ()
-    """What is wrong besides: rows that depend on records, noise that comes twice, books that say something else."""
+    """Other defects: rows that depend on records, repeated noise, a ledger that disagrees with the files."""
 
     @classmethod
     def without_numbers(cls, subject: str, *, samples: int, problems: tuple[str, ...]) -> "Finding":
-        """Of a check that either holds or does not."""
+        """The finding of a check that either passes or fails."""
         nothing = {"policy": math.nan, "delta": math.nan, "bound": math.nan}
         return cls(
             subject=subject, keys="-", engine="duckdb", record="-", samples=samples, problems=problems, **nothing
@@ -64,17 +64,26 @@ class Finding:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Runs:
-    """How often a question is asked, and of what."""
+    """How many releases an audit makes, how large they are, and on which engine."""
 
     engine: str = "duckdb"
     spark: Any = None
-    """A SparkSession or a master, for the engine of that name."""
+    """A SparkSession or a master, for the Spark engine."""
     cells: int = CELLS
     runs: int = 1
 
 
 def audit(subject: Subject, how: Runs, *, tell: Callable[[str], None] = lambda _: None) -> list[Finding]:
-    """Ask the question of neighbouring tables and compare what comes back, record by record."""
+    """Publish the subject's query on neighboring tables and compare the results, record by record.
+
+    Args:
+        subject: The query, its keys and the records to compare.
+        how: The engine, and the number of cells and runs.
+        tell: Called with a line of progress before each run.
+
+    Returns:
+        One finding for each record of the subject.
+    """
     layout = Layout(subject=subject, cells=how.cells)
     with TemporaryDirectory(prefix="recordwise-audit-") as place:
         folder = Path(place)
@@ -88,7 +97,7 @@ def audit(subject: Subject, how: Runs, *, tell: Callable[[str], None] = lambda _
 
 
 def publish(layout: Layout, folder: Path, how: Runs, run: int) -> Published:
-    """One whole release, from the file of records to files, read back from Parquet and CSV by turns."""
+    """One whole release, from a file of records to output files, read back alternately from Parquet and CSV."""
     subject, out = layout.subject, folder / f"release{run}"
     with Session(
         folder / "records.parquet",
@@ -104,7 +113,11 @@ def publish(layout: Layout, folder: Path, how: Runs, run: int) -> Published:
         release = session.run(subject.ask(subject.keys_of(layout.codes())))
         release.save(out)
         published = read_published(out, layout, csv=bool(run % 2))
-        books = () if session.spent() == published.policy else ("the ledger was charged another policy than published",)
+        books = (
+            ()
+            if session.spent() == published.policy
+            else ("the policy charged to the ledger is not the published one",)
+        )
     return Published(features=published.features, policy=published.policy, problems=(*published.problems, *books))
 
 
@@ -133,13 +146,13 @@ def _evaluated(record: Record) -> dict[str, Any]:
 
 
 def sample_of(layout: Layout, seen: Sequence[Published], place: int) -> Features:
-    """The samples of one group of cells, over all runs."""
+    """The samples of one group of cells, from all runs."""
     names = [name for name in seen[0].features if all(name in each.features for each in seen)]
     return {name: np.concatenate([each.features[name][place :: len(layout.groups)] for each in seen]) for name in names}
 
 
 def bound_on_loss(present: Features, absent: Features, *, delta: float = 0.0) -> float:
-    """What was lost at least, with a false alarm of its share of the audit's (T-AUDIT)."""
+    """A lower bound on the loss, at this check's share of the audit's false-alarm rate (T-AUDIT)."""
     if delta >= 1 or not present:
         return 0.0
     count = len(next(iter(present.values())))
@@ -155,7 +168,7 @@ def bound_on_loss(present: Features, absent: Features, *, delta: float = 0.0) ->
 
 
 def stale(layout: Layout, seen: Sequence[Published]) -> list[str]:
-    """Noise that comes twice: within a release, or in two of them."""
+    """Repeated noise, within one release or between two."""
     samples = [sample_of(layout, [each], 0) for each in seen]
     problems = []
     for name in (each for each in samples[0] if is_answer(each)):

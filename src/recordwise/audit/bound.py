@@ -1,4 +1,4 @@
-"""A lower bound on the loss of whatever made two samples, with stated confidence (T-AUDIT, docs/theory/audit.md)."""
+"""A lower bound, with stated confidence, on the loss of the process behind two samples (T-AUDIT, docs/theory/audit.md)."""
 
 import math
 from dataclasses import dataclass
@@ -12,7 +12,7 @@ HALVINGS = 50
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Range:
-    """Within which every value of a witness lies, whatever is published."""
+    """The range of a witness, whatever is published."""
 
     low: float
     high: float
@@ -20,7 +20,7 @@ class Range:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Evidence:
-    """What a bound has to go by: how many pairs of samples, the delta that is promised, and ln of one over the false alarms."""
+    """What a bound is based on: the number of sample pairs, the stated delta, and ln(1/false-alarm rate)."""
 
     pairs: int
     delta: float
@@ -29,17 +29,17 @@ class Evidence:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Stake:
-    """What must be fixed before the samples of a bound are seen: the slope of the logarithm and the size of the bets."""
+    """What must be fixed before the samples of a bound are seen: the center of the tangent and the size of the bets."""
 
     within: Range
     evidence: Evidence
     centre: float
-    """About the mean of exp(witness) without the record; any positive number is valid, a bad one only weakens the bound."""
+    """Approximate mean of exp(witness) without the record; any positive number is valid, a poor one only weakens the bound."""
     bet: float
 
     @classmethod
     def of(cls, present: FloatArray, absent: FloatArray, within: Range, evidence: Evidence) -> "Stake":
-        """From witness values of samples that the bound itself will not use; it may bet no more than keeps every stake positive."""
+        """From witness values of samples that the bound will not use; the bet is small enough to keep every stake positive."""
         tilted, least = np.exp(absent), math.exp(within.low)
         centre = (float(tilted.mean()) - evidence.delta * least) / (1 - evidence.delta)
         spread = float(present.var() + tilted.var() / centre**2) + 1.0 / evidence.pairs
@@ -48,14 +48,14 @@ class Stake:
         return cls(within=within, evidence=evidence, centre=centre, bet=bet)
 
     def expected(self, present: FloatArray, absent: FloatArray) -> float:
-        """About the bound that as many samples like these would give: to choose by, not to rely on."""
+        """Approximately the bound that as many samples like these would give; used only to choose among witnesses."""
         tilted = np.exp(absent) / self.centre
         spread = float(present.var() + tilted.var())
         slack = self.bet * spread / 2 + self.evidence.log_alarms / (self.bet * self.evidence.pairs)
         return self.loss(float(present.mean() - tilted.mean()) - slack)
 
     def loss(self, mean: float) -> float:
-        """What T-AUDIT makes of the mean of the gains."""
+        """The loss that T-AUDIT derives from the mean of the gains."""
         delta, within = self.evidence.delta, self.within
         excused = delta * (within.high - math.exp(within.low) / self.centre)
         return (mean - excused) / (1 - delta) + 1 - math.log(self.centre)
@@ -75,7 +75,7 @@ def loss_lower(present: FloatArray, absent: FloatArray, stake: Stake) -> float:
 def mean_lower(values: FloatArray, *, bet: float, log_alarms: float) -> float:
     """A number that exceeds the mean of independent values with probability at most exp(-log_alarms) (T-BET).
 
-    The largest mean against which somebody who stakes ``bet`` on every value has multiplied their capital by exp(log_alarms).
+    It is the largest mean against which betting ``bet`` on every value has multiplied the capital by exp(log_alarms).
     """
     lowest = float(values.min())
     low, high = lowest - 1 / bet, min(float(values.max()), lowest + 1 / bet)

@@ -1,4 +1,4 @@
-"""Everything an audit looks at unless it is told otherwise: every mechanism, every statistic, every kind of keys."""
+"""The default subjects of an audit: every mechanism, every statistic, every kind of keys."""
 
 import math
 from collections.abc import Callable, Sequence
@@ -38,7 +38,7 @@ def counted(what: str) -> Subject:
 
 
 def clamped() -> Subject:
-    """A giant must lose no more than anybody else."""
+    """A giant record must lose no more than any other."""
     mechanism = Clamped(to=20, rho=1)
     sizes = {"small": record(2), "large": record(20), "giant": record(10**9)}
     return replace(sum_subject("clamped", mechanism), records=sizes)
@@ -75,7 +75,7 @@ PIECES = {VALUE: 50}
 
 
 def selected(name: str, keys: str, keys_of: KeysOf) -> Subject:
-    """Cells that appear because of their records, or by noise."""
+    """Cells that appear because of their records or because of noise."""
     sizes = {"one piece": record(50), "two pieces": record(100), "giant": record(10**6)}
     asked = statement(f"SELECT {CELL}, COUNT(*) AS n {BY_CELL}", n=Gaussian(rho="0.1"))
     return Subject(name=name, ask=asked, records=sizes, keys=keys, keys_of=keys_of)
@@ -87,7 +87,7 @@ def alone() -> Subject:
 
 
 def beside_others() -> Subject:
-    """With it or without, the key nearly always appears."""
+    """With or without the record, the key nearly always appears."""
     found = selected("", "selected", lambda _: Keys.select(rho="0.4", delta="0.001", pieces=PIECES))
     return found.with_others("found keys, beside others", record(1000))
 
@@ -149,4 +149,4 @@ CATALOGUE: dict[str, Callable[[], Subject]] = {
     "found keys, beside others": beside_others,
     "keys of a domain": lambda: selected("keys of a domain", "domain", domain_keys),
 }
-"""By name; made when they are needed, because the tight policy of fat-tailed noise takes seconds."""
+"""Subjects by name, built when needed because the certified policy of fat-tailed noise takes seconds."""

@@ -1,6 +1,6 @@
-"""Two processes forked from one must not share their noise: a generator that lives in the process would be copied with it.
+"""Two processes forked from one must not share their noise: a generator held by the process would be copied with it.
 
-python -m recordwise.audit.forking FOLDER    draws once, forks twice, and each child publishes the same question there
+python -m recordwise.audit.forking FOLDER    draws once, forks twice, and each child publishes the same query there
 """
 
 import os

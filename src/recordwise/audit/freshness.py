@@ -1,4 +1,4 @@
-"""Whether noise comes twice: a stream used again shows as signs that agree too often at some distance (T-FRESH)."""
+"""Whether noise is repeated: a reused stream shows as signs that agree too often at some lag (T-FRESH)."""
 
 import math
 
@@ -7,13 +7,13 @@ import numpy as np
 from recordwise.exact.arithmetic import FloatArray
 
 SETTING_ASIDE = 10
-"""Of so many samples one helps to find the middle and is then left out."""
+"""One in this many samples is used to find the median and is then left out."""
 
 
 def repeated(first: FloatArray, second: FloatArray, *, log_alarms: float) -> bool:
-    """Whether two sequences agree at some distance more than independent ones do, but for a chance of exp(-log_alarms).
+    """Whether two sequences agree at some lag more than independent ones would, with false-alarm rate exp(-log_alarms).
 
-    Given the same sequence twice, it is compared with itself at every distance but 0.
+    A sequence given twice is compared with itself at every lag except 0.
     """
     itself = first is second
     left, right = (signs(each) for each in (first, second))
@@ -27,13 +27,13 @@ def repeated(first: FloatArray, second: FloatArray, *, log_alarms: float) -> boo
 
 
 def tolerance(count: int, log_alarms: float) -> float:
-    """How far agreement and the product of the means may stray together, at every distance at once (T-FRESH)."""
+    """How far agreement may deviate from the product of the means, at all lags at once (T-FRESH)."""
     needed = log_alarms + math.log(6 * count + 4)
     return math.sqrt(6 * needed / count) + 2 * math.sqrt(2 * needed / count)
 
 
 def signs(numbers: FloatArray) -> FloatArray:
-    """+1 above the middle, -1 elsewhere; the middle is that of samples set aside."""
+    """+1 above the median, -1 elsewhere; the median is that of samples set aside."""
     known = np.where(np.isnan(numbers), -np.inf, numbers)
     aside = np.arange(len(known)) % SETTING_ASIDE == 0
     middle = np.median(known[aside]) if len(known) >= SETTING_ASIDE else 0.0

@@ -1,4 +1,4 @@
-"""Marks that nobody may forget: noise that can be repeated is never called private, and tuning on the records is never unsaid."""
+"""Labels that must not be lost: reproducible noise is never called private, and tuning on the records is always disclosed."""
 
 import json
 from collections.abc import Callable
@@ -21,7 +21,7 @@ from recordwise.session import Session
 
 
 class Inherited(Secure):
-    """A source of one's own that passes for the secure one."""
+    """A custom bit source that poses as the secure one."""
 
     private = True
 
@@ -40,7 +40,7 @@ LOOKS: dict[str, Callable[[Session], object]] = {
 
 
 def audit_marks(folder: Path, how: Runs) -> list[Finding]:
-    """Publish with noise that is not secret, and after a look at the records."""
+    """Publish with noise that is not secret, and after the owner looked at the records."""
     path = folder / "marked.parquet"
     pyarrow.parquet.write_table(pa.table({"id": [1, 2, 3], "value": [1, 2, 3]}), path)
     found = {}
@@ -63,14 +63,14 @@ def _opened(path: Path, ledger: Path, how: Runs) -> Session:
 
 
 def _called_private(out: Path, session: Session) -> tuple[str, ...]:
-    """Files and books must say what the noise was."""
+    """Files and ledger must state what the noise was."""
     told = {json.loads((out / name).read_text(encoding="utf-8"))["mark"] for name in ("release.json", "policy.json")}
     told |= {*privacy_labels(out, known_formats().values()).values(), session.history()[-1].body["mark"]}
     return ("calls itself private",) if PRIVATE in told else ()
 
 
 def _untold(path: Path, ledger: Path, look: Callable[[Session], object], how: Runs) -> tuple[str, ...]:
-    """Neither the session that looked nor the next one on its ledger may publish without a reason."""
+    """Neither the session that looked nor a later one on its ledger may publish without stating the reason."""
     problems = []
     with _opened(path, ledger, how) as session:
         look(session)

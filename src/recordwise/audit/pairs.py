@@ -1,4 +1,4 @@
-"""Neighbouring tables side by side: every cell is a table of its own, and half of the cells of a comparison hold the record."""
+"""Neighboring tables side by side: every cell acts as its own table, and half of the cells of a comparison contain the record."""
 
 from dataclasses import dataclass
 from decimal import Decimal
@@ -17,7 +17,7 @@ DIGITS = 6
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Layout:
-    """Which cell holds what: cells go round the groups, of which the first is without the record."""
+    """Which cell contains what: cells cycle through the groups, the first of which lacks the record."""
 
     subject: Subject
     cells: int
@@ -42,7 +42,7 @@ class Layout:
         pyarrow.parquet.write_table(self.table(), path)
 
     def table(self) -> pa.Table:
-        """One row a record; some stand in cells that nobody was told of, unless cells are found in the data."""
+        """One row per record; some are in cells outside the public keys, unless keys are found in the data."""
         blocks = [self._block(record, self._cells_of(place)) for place, record in self._placed()]
         if self.subject.lists_every_cell:
             giant = list(self.subject.records.values())[-1]
@@ -52,7 +52,7 @@ class Layout:
         return rows.append_column("id", numbers).append_column(FIRM, numbers)
 
     def _placed(self) -> list[tuple[int, Record]]:
-        """Which record stands in which group of cells."""
+        """Which record is in which group of cells."""
         beside = [(place, other) for place in range(len(self.groups)) for other in self.subject.others]
         return beside + list(enumerate(self.subject.records.values(), start=1))
 
@@ -60,7 +60,7 @@ class Layout:
         return [code(number) for number in range(place, self.count, len(self.groups))]
 
     def _block(self, record: Record, cells: list[str]) -> pa.Table:
-        """The same record in each of some cells."""
+        """The same record in each of several cells."""
         amount = record[VALUE]
         kind = pa.int64() if self.subject.step == 1 else pa.decimal128(30, DIGITS)
         stored = int(amount) if self.subject.step == 1 else Decimal(int(amount * 10**DIGITS)).scaleb(-DIGITS)

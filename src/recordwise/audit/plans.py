@@ -1,4 +1,4 @@
-"""The mechanisms of a plan as subjects of an audit: its own questions asked of made-up neighbouring tables, not of its records."""
+"""The mechanisms of a plan as audit subjects: its queries run on made-up neighboring tables, never on its records."""
 
 from fractions import Fraction
 from typing import Any
@@ -13,7 +13,7 @@ BY_CELL = f"FROM t GROUP BY {CELL}"
 
 
 def plan_subjects(plan: Plan) -> list[Subject]:
-    """One for each mechanism that can serve a cell of a table, shares of levels and thresholds of groups taken."""
+    """One subject for each mechanism that can serve a cell of a table, with level shares and group thresholds applied."""
     found: dict[tuple[str, Any, Fraction], Subject] = {}
     for table in plan.tables():
         for statistic in plan.queries[table.query].draws():

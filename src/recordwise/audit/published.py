@@ -1,4 +1,4 @@
-"""What a reader of the files sees of each cell: numbers, where they exist, and whether the cell is there at all."""
+"""What a reader of the files sees of each cell: its numbers, and whether the cell is there at all."""
 
 import json
 from dataclasses import dataclass
@@ -18,7 +18,7 @@ BITS = 53
 
 @dataclass(frozen=True, slots=True, kw_only=True, eq=False)
 class Published:
-    """The features of every cell, the policy as the files tell it, and what is wrong with the rows."""
+    """The features of every cell, the policy stated in the files, and any defects of the rows."""
 
     features: dict[str, FloatArray]
     policy: Policy
@@ -56,7 +56,7 @@ def _table(path: Path) -> pa.Table:
 
 
 def row_problems(cells: np.ndarray[Any, np.dtype[np.int64]], layout: Layout) -> list[str]:
-    """Rows that tell something no number needs to tell: their being there, their being missing, their order."""
+    """Rows that reveal something by their presence, absence or order."""
     problems = []
     if np.any((cells < 0) | (cells >= layout.count)):
         problems.append("publishes a cell that is not among the public keys")
@@ -70,12 +70,12 @@ def row_problems(cells: np.ndarray[Any, np.dtype[np.int64]], layout: Layout) -> 
 
 
 def features_of(table: pa.Table) -> dict[str, FloatArray]:
-    """Every published number, its lowest bit, and differences of the variables from each other."""
+    """Every published number, its lowest bit, and the differences between variables."""
     found: dict[str, FloatArray] = {}
     for name in table.column_names:
         column = table.column(name)
         numbers = np.asarray(column.cast(pa.float64(), safe=False).to_numpy(), np.float64)
-        # CSV does not tell whole floats from integers, so the feature is made of both.
+        # CSV does not distinguish whole floats from integers, so the feature covers both.
         found |= {name: numbers, f"lowest bit of {name}": lowest_bit(numbers)}
     variables = [name for name in table.column_names if f"{name}_sd" in table.column_names]
     for place, first in enumerate(variables):
@@ -90,7 +90,7 @@ def tells(numbers: FloatArray) -> bool:
 
 
 def lowest_bit(numbers: FloatArray) -> FloatArray:
-    """The exponent of the last binary digit of a float that is not 0: what continuous noise cannot hide (Mironov 2012)."""
+    """The exponent of the last nonzero binary digit of a float, which continuous noise cannot hide (Mironov 2012)."""
     fraction, exponent = np.frexp(np.where(np.isfinite(numbers) & (numbers != 0), numbers, 1.0))
     whole = np.abs(fraction * 2.0**BITS).astype(np.int64)
     trailing = np.log2((whole & -whole).astype(np.float64))

@@ -1,5 +1,5 @@
-"""What must be refused, because a record would count twice or lose more than its policy says: nothing may be published. And what
-may be published only with a mark."""
+"""Inputs that must be refused with nothing published, because a record would count twice or lose more than its policy states; and
+releases that may be published only with a label."""
 
 from collections.abc import Callable
 from pathlib import Path
@@ -41,7 +41,7 @@ BAD_KEYS: dict[str, list[Any]] = {
 
 
 def audit_refusals(folder: Path, how: Runs) -> list[Finding]:
-    """Try every one of them."""
+    """Try each of them."""
     found = []
     tried = {name: (columns, [1, 2]) for name, columns in BAD_RECORDS.items()}
     tried |= {name: (plain(), keys) for name, keys in BAD_KEYS.items()}

@@ -1,4 +1,4 @@
-"""What an audit looks at: a question, the keys it is asked with, and three records that are in half of the cells."""
+"""The subjects of an audit: a query, its keys, and records that are present in half of the cells."""
 
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, replace
@@ -28,18 +28,18 @@ def public_keys(cells: Sequence[str]) -> KeyList:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Subject:
-    """One question to be audited."""
+    """One query to be audited."""
 
     name: str
     ask: Callable[[KeyList], Query]
     records: Mapping[str, Record]
-    """By what they are called; one is in a cell at a time."""
+    """The records by name; a cell contains at most one of them."""
     others: tuple[Record, ...] = ()
-    """Who else is in every cell, with the record or without it."""
+    """The other records in every cell, with or without the record under test."""
     keys: str = "public"
     keys_of: KeysOf = public_keys
     step: Fraction = Fraction(1)
-    """Of ``value``; the measure ``second`` has step 1."""
+    """The step of ``value``; the measure ``second`` has step 1."""
 
     @property
     def lists_every_cell(self) -> bool:
@@ -47,7 +47,7 @@ class Subject:
         return self.keys == "public"
 
     def with_others(self, name: str, *others: Record) -> "Subject":
-        """The same where the record is not alone."""
+        """The same subject with other records in every cell."""
         return replace(self, name=name, others=others)
 
 

@@ -1,4 +1,4 @@
-"""Threads that share a session must each be answered from their own records: an answer to another's question was never charged."""
+"""Threads that share a session must each be answered from their own records: an answer to another query was never charged."""
 
 from concurrent.futures import ThreadPoolExecutor
 from pathlib import Path
@@ -14,14 +14,14 @@ from recordwise.session import Session
 
 THREADS = 4
 QUESTIONS = 3
-"""Asked by each thread, one after the other."""
+"""Queries per thread, one after the other."""
 RECORDS = 10
 APART = 10**6
-"""Values of different kinds differ by as many standard deviations of the noise at least: who is in an answer can be read off it."""
+"""Values of different kinds differ by at least this many standard deviations of the noise, so an answer shows whose it is."""
 
 
 def audit_threads(folder: Path, how: Runs) -> Finding:
-    """Each thread asks about records of one kind; a question that is refused is answered with nothing."""
+    """Each thread queries records of one kind; a refused query yields no answer."""
     path = folder / "threads.parquet"
     kinds = [kind for kind in range(THREADS) for _ in range(RECORDS)]
     values = [APART * 2**kind for kind in kinds]
@@ -39,7 +39,7 @@ def audit_threads(folder: Path, how: Runs) -> Finding:
         session.validate()
         with ThreadPoolExecutor(THREADS) as pool:
             right = list(pool.map(lambda kind: _right(session, kind), range(THREADS)))
-    problems = () if all(right) else ("a thread was answered from the records of another's question",)
+    problems = () if all(right) else ("a thread received the answer to another thread's query",)
     return Finding.without_numbers("threads that share a session", samples=THREADS * QUESTIONS, problems=problems)
 
 

@@ -1,5 +1,5 @@
-"""Types: a threshold for a group that no record of its column can be in is refused; and what is said about a table, or whether it
-is taken, does not depend on how the values of its records happen to be held."""
+"""Column types: a threshold for a group that its column cannot contain is refused, and neither what a release says about a table
+nor whether the table is accepted depends on how the values happen to be stored."""
 
 import json
 import math
@@ -34,11 +34,11 @@ NEIGHBOURS: dict[str, dict[str, list[Any]]] = {
     "with missing values only": {"id": [4], "value": [1], "open": [True], "size": [None]},
     "without a record": {name: [] for name in ROWS},
 }
-"""Tables of which each is another one with a record more or some less."""
+"""Tables that differ by added or removed records."""
 
 
 def audit_types(folder: Path, how: Runs) -> list[Finding]:
-    """Try every threshold, and ask the same of neighbouring tables."""
+    """Try every threshold, and run the same query on neighboring tables."""
     found: list[Finding] = []
     for name, at in BAD_THRESHOLDS.items():
         asked = query().group_by("open", keys=[True, False]).sum("value", UnitSplit(at=at, rho="0.001"))

@@ -1,4 +1,4 @@
-"""What tells a release with the record from one without: a function of the published columns, learned on samples set apart.
+"""What distinguishes a release with the record from one without: a function of the published columns, learned on held-out samples.
 
 Any bounded function is a valid witness of T-AUDIT; a better one only makes the bound larger. So it may be learned by any means.
 """
@@ -16,7 +16,7 @@ MOST_BINS = 64
 LEAST_IN_A_BIN = 40
 MOST_FEATURES = 3
 AT_ONCE = 4
-"""Sums of readings that are tried further at a time."""
+"""Sums of readings that are kept and extended at a time."""
 WORTH_ADDING = 0.01
 CEILINGS = (1.0, 2.0, 3.0, 4.0, 5.0, 6.0, 7.0, 8.0)
 """Candidates for the largest value of a witness."""
@@ -62,7 +62,7 @@ def _places(edges: FloatArray, values: FloatArray) -> np.ndarray[tuple[int, ...]
 
 @dataclass(frozen=True, slots=True, kw_only=True, eq=False)
 class Witness:
-    """A sum of readings, cut at ``ceiling`` on both sides; ``reverse`` where it tells without from with."""
+    """A sum of readings, clipped at ``ceiling`` on both sides; ``reverse`` if it favors absence over presence."""
 
     readings: tuple[Reading, ...]
     ceiling: float
@@ -70,7 +70,7 @@ class Witness:
 
     @property
     def within(self) -> Range:
-        """What the witness can be at all."""
+        """The range of the witness."""
         ends = np.array([sum(f(reading.heights) for reading in self.readings) for f in (np.min, np.max)])
         low, high = np.sort(self.cut(ends))
         return Range(low=float(low), high=float(high))
@@ -84,7 +84,7 @@ class Witness:
 
 @dataclass(frozen=True, slots=True, eq=False)
 class Lesson:
-    """Readings of the samples that teach, added up."""
+    """The sum of the readings on the training samples."""
 
     readings: tuple[Reading, ...]
     present: FloatArray
@@ -95,13 +95,13 @@ class Lesson:
 
 
 def is_answer(feature: str) -> bool:
-    """Whether a feature is a published answer itself, and not its accuracy or something made of it."""
+    """Whether a feature is a published answer, as opposed to its accuracy or something derived from it."""
     return not (" " in feature or feature.endswith(("_sd", "_cv", "_low", "_high", "_sigma", "_variance")))
 
 
 @dataclass(frozen=True, slots=True, eq=False)
 class Candidate:
-    """A witness with about the bound it would give."""
+    """A witness with the approximate bound it would give."""
 
     score: float
     lesson: Lesson
@@ -110,7 +110,7 @@ class Candidate:
 
 
 def learned(present: Features, absent: Features, evidence: Evidence) -> tuple[Witness, Stake]:
-    """The witness, and the stake, that would do best on these samples; the bound must then be taken on others."""
+    """The witness and the stake that do best on these samples; the bound must then be computed on others."""
     singles = []
     for name in present:
         reading = Reading.learned(name, present[name], absent[name])

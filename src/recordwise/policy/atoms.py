@@ -30,7 +30,7 @@ class Atom:
 
     kind: ClassVar[str]
     relative_error: ClassVar[Fraction] = CERTIFIED
-    """How far the float64 value may be off before it is rounded outward; 0 where whole numbers make it exact."""
+    """How far the float64 value may be off before it is rounded outward; 0 where integer arithmetic makes it exact."""
 
     def measures(self) -> tuple[Measure, ...]:
         return ()
@@ -53,7 +53,7 @@ class Atom:
 
 @dataclass(frozen=True, slots=True)
 class One(Atom):
-    """The constant 1: what a zCDP query costs every record alike."""
+    """The constant 1: a zCDP query costs every record the same."""
 
     kind = "one"
     relative_error = Fraction(0)
@@ -70,7 +70,7 @@ class One(Atom):
 
 @dataclass(frozen=True, slots=True)
 class Outside(Atom):
-    """No promise at all: the loss of a record whose group the policy was not told about."""
+    """No guarantee: the loss of a record whose group is not listed in the policy."""
 
     kind = "outside"
     relative_error = Fraction(0)
@@ -141,7 +141,7 @@ class Square(Atom):
 
 @dataclass(frozen=True, slots=True)
 class SelectionDelta(Atom):
-    """The chance that a key appears because of this record alone: lattice tail by number of pieces, 1 beyond the table."""
+    """The probability that a key appears because of this record alone: lattice tail by number of pieces, 1 beyond the table."""
 
     kind = "selection delta"
     relative_error = Fraction(0)
@@ -186,17 +186,15 @@ MOST_COUNT = 2**53
 def check_steps(steps: Steps, *, parameter: str, most: Fraction = LARGEST) -> Steps:
     """The table with its values rounded up to floats; refused unless arguments and values increase."""
     if not isinstance(steps, (tuple, list)) or not steps:
-        raise ParameterError(parameter=parameter, problem="must be pairs of a whole number and a loss, at least one")
+        raise ParameterError(parameter=parameter, problem="must be a nonempty list of pairs of an integer and a loss")
     rounded = tuple(_step(row, parameter) for row in steps)
     for (count, level), (next_count, next_level) in pairwise(rounded):
         if count >= next_count or level > next_level:
             raise ParameterError(parameter=parameter, problem="must increase in both columns")
     if rounded[-1][0] > MOST_COUNT or rounded[-1][1] > most:
-        raise ParameterError(
-            parameter=parameter, problem=f"must not go beyond 2^53 steps or a value of {float(most):.4g}"
-        )
+        raise ParameterError(parameter=parameter, problem=f"must not exceed 2^53 steps or a value of {float(most):.4g}")
     if rounded[0][0] < 1 or rounded[0][1] < 0:
-        raise ParameterError(parameter=parameter, problem="must start at 1 or above, with a value that is not negative")
+        raise ParameterError(parameter=parameter, problem="must start at 1 or above with a nonnegative value")
     return rounded
 
 
@@ -209,8 +207,8 @@ def _step(row: Any, parameter: str) -> tuple[int, Fraction]:
                 else rational(level, parameter=parameter)
             )
             if exact > LARGEST:
-                raise ParameterError(parameter=parameter, problem="must not hold a value beyond 2^200")
-            # A tail below every float anybody prints is rounded up with the rest.
+                raise ParameterError(parameter=parameter, problem="must not contain a value above 2^200")
+            # Tails too small to matter are rounded up with the rest.
             return count, Fraction(float_upper(max(exact, 1 / LARGEST) if exact > 0 else exact))
         case _:
-            raise ParameterError(parameter=parameter, problem="must be pairs of a whole number and a loss")
+            raise ParameterError(parameter=parameter, problem="must be pairs of an integer and a loss")

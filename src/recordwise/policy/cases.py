@@ -1,4 +1,4 @@
-"""The tests a policy's conditions are made of: what a look-up asks for, and which groups a picture shows."""
+"""The elementary tests in a policy's conditions: what a look-up asks for, and which groups a chart shows."""
 
 from collections.abc import Iterator
 from typing import TypeAlias
@@ -10,7 +10,7 @@ Test: TypeAlias = Among | Compare | Null
 
 
 def tests_of(policy: Policy) -> Iterator[Test]:
-    """Every test of every condition, those inside maxima too, in the order of the terms."""
+    """Every test of every condition, including those inside maxima, in the order of the terms."""
     for terms in (policy.rho, policy.delta_terms):
         for condition, atom in terms:
             yield from _leaves(condition)

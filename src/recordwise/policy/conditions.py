@@ -41,7 +41,7 @@ class ConditionColumn:
 
 
 class Condition:
-    """A set of records, told from their columns alone."""
+    """A set of records, defined by their columns alone."""
 
     __slots__ = ()
 
@@ -73,7 +73,7 @@ class Among(Condition):
 
 @dataclass(frozen=True, slots=True)
 class Compare(Condition):
-    """The column's value stands in this order to a number."""
+    """The column's value compares to a number in the given order."""
 
     column: ConditionColumn
     order: str
@@ -234,7 +234,7 @@ def condition_key(condition: Condition) -> str:
 
 
 def columns_of(condition: Condition) -> set[ConditionColumn]:
-    """The columns a condition looks at."""
+    """The columns a condition uses."""
     match condition:
         case AllOf(parts) | AnyOf(parts):
             return {column for part in parts for column in columns_of(part)}
@@ -266,7 +266,7 @@ def holds(condition: Condition, record: dict[str, Value | None]) -> bool:
 
 
 def compared(condition: Condition) -> set[str]:
-    """The names of the columns that are held against a number: they must hold numbers or NULL, or the parts are no partition."""
+    """The names of the columns compared with a number: they must contain numbers or NULL, or the parts are not a partition."""
     match condition:
         case AllOf(parts) | AnyOf(parts):
             return {name for part in parts for name in compared(part)}

@@ -1,7 +1,4 @@
-"""The saved form of a policy: JSON with a version. Whatever this version does not know is refused, never guessed.
-
-Reading conditions back from their saved form; what is not known is refused, never guessed.
-"""
+"""The saved form of a policy: JSON with a version number. A form that this version does not know is refused rather than guessed."""
 
 import json
 from collections.abc import Callable
@@ -93,7 +90,7 @@ def policy_json(policy: Policy) -> dict[str, Any]:
 
 
 def policy_json_as_told(policy: Policy) -> dict[str, Any]:
-    """The same policy with its terms in the order it tells them; read back, it tells them in that order again."""
+    """The same policy with its terms in display order, which survives reading back."""
     return policy_json(policy) | {"rho": _rows(policy.rho), "delta": _rows(policy.delta_terms)}
 
 
@@ -127,7 +124,7 @@ def _policy(form: Any, depth: int) -> Policy:
 
 
 def _checked(what: str, build: Callable[[], V]) -> V:
-    """Whatever a constructor refuses is, in a saved policy, a form this version does not know."""
+    """In a saved policy, anything a constructor refuses is a form this version does not know."""
     try:
         return build()
     except ParameterError as error:
@@ -218,7 +215,7 @@ KINDS: dict[str, tuple[type[Atom], frozenset[str]]] = {
 
 
 def atom_from_json(form: dict[str, Any], depth: int) -> Atom:
-    """One atom, checked as when it is built by hand."""
+    """One atom, checked like one built in code."""
     name = form.get("kind")
     given = {field: value for field, value in form.items() if field != "kind"}
     kind, expected = KINDS.get(name if isinstance(name, str) else "", (None, frozenset()))

@@ -1,4 +1,4 @@
-"""The public values conditions mention, in a form in which equal means the same: text, truth value, exact number."""
+"""The public values in conditions, in canonical form: text, boolean or exact number."""
 
 from collections.abc import Iterable
 from enum import Enum
@@ -11,18 +11,18 @@ from recordwise.exact.numbers import fraction_text, moderate, rational
 
 
 class Truth(Enum):
-    """A truth value, kept apart from 1 and 0: in Python ``True == 1``, and two different conditions would become one."""
+    """A boolean, kept apart from 1 and 0: in Python ``True == 1``, and two different conditions would become one."""
 
     TRUE = True
     FALSE = False
 
 
 Value: TypeAlias = str | Truth | Fraction
-"""A literal: text, truth value or exact number."""
+"""A literal: text, boolean or exact number."""
 
 
 def literal(value: Any) -> Value:
-    """A public value in canonical form: text, truth value, or exact number."""
+    """A public value in canonical form: text, boolean or exact number."""
     if isinstance(value, (str, Truth)):
         return str(value) if isinstance(value, str) else value
     if isinstance(value, (bool, np.bool_)):

@@ -1,4 +1,4 @@
-"""The measures a policy is a function of, and how a value is laid on its measure's lattice."""
+"""The measures that a policy is a function of, and how a value is placed on its measure's lattice."""
 
 from dataclasses import dataclass
 from fractions import Fraction
@@ -16,7 +16,7 @@ never count fewer steps (T-OUTWARD)."""
 MOST_SCALED_STEPS = 2.0**49
 """From here on a float that was divided by a step can miss its lattice point; its steps are then rounded up."""
 MOST_STEPS = 2**53
-"""The largest threshold, in steps: whole numbers up to here are floats."""
+"""The largest threshold in steps: all integers up to here are floats."""
 
 
 @dataclass(frozen=True, slots=True, order=True)
@@ -33,15 +33,13 @@ class Measure:
         object.__setattr__(self, "step", moderate(positive(self.step, parameter="step"), parameter="step"))
         for part in (self.step.numerator, self.step.denominator):
             if int(float(part)) != part:
-                raise ParameterError(
-                    parameter="step", problem="must be a ratio of two whole numbers of at most 15 digits"
-                )
+                raise ParameterError(parameter="step", problem="must be a ratio of two integers of at most 15 digits")
         if not isinstance(self.signed, bool):
             raise ParameterError(parameter="signed", problem="must be True or False")
 
     @classmethod
     def of(cls, measure: "Measure | str") -> "Measure":
-        """A measure from its name (whole numbers, not negative), or the measure itself."""
+        """A measure from its name (nonnegative integers), or the measure itself."""
         return measure if isinstance(measure, Measure) else cls(measure)
 
     def on_lattice(self, value: Fraction, *, parameter: str) -> Fraction:
@@ -54,7 +52,7 @@ class Measure:
         return value
 
     def steps(self, value: Fraction) -> int:
-        """How many steps a value is: the lattice point it stands on, or the next one above it."""
+        """The number of steps of a value: its lattice point, or the next one above it."""
         exact = value / self.step
         below = floor(exact)
         return below + (exact > below * (1 + SNAP))

@@ -1,4 +1,4 @@
-"""Nonnegative tables that add up, and microdata, from noisy answers. Post-processing costs no privacy budget."""
+"""Nonnegative, additive tables and microdata from noisy answers. Post-processing costs no privacy budget."""
 
 from recordwise.postprocess.laws import ContinuousGaussian, ContinuousLaplace, NoiseLaw
 from recordwise.postprocess.least_squares import nnls, ols

@@ -1,4 +1,4 @@
-"""What post-processing needs to know of the noise: its distribution function and the inverse.
+"""What post-processing needs to know about the noise: its distribution function and quantiles.
 
 Any object with ``cdf`` and ``quantile`` serves, the lattice laws of ``recordwise.noise`` among them; the two continuous laws of the
 paper are here, one scale per query.
@@ -28,7 +28,7 @@ Noise: TypeAlias = Literal["laplace", "gaussian"] | NoiseLaw
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class ContinuousLaplace:
-    """Laplace noise of the given variances, one a query."""
+    """Laplace noise with one variance per query."""
 
     variance: FloatArray
 
@@ -48,7 +48,7 @@ class ContinuousLaplace:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class ContinuousGaussian:
-    """Gaussian noise of the given variances, one a query."""
+    """Gaussian noise with one variance per query."""
 
     variance: FloatArray
 
@@ -100,6 +100,6 @@ def law_of(noise: Noise, variance: FloatArray) -> ScaledLaw:
         return GivenLaw(law=noise, variance=variance)
     raise ParameterError(
         parameter="noise",
-        problem="must be 'laplace', 'gaussian' or a law with cdf and quantile",
+        problem="must be 'laplace', 'gaussian', or a law with cdf and quantile",
         advice=f"Got {noise!r}.",
     )

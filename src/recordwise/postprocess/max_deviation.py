@@ -16,7 +16,7 @@ NEWTON_STEPS = 60
 def lower_bound(measured: Measured) -> FloatArray:
     """What single queries alone demand, per draw (T-MAXFIT).
 
-    No answer may stay negative, and a query and the finer queries inside it must come to terms, from above and from below.
+    No answer may stay negative, and a query must agree with the finer queries inside it, from above and from below.
     """
     workload, spread = measured.workload, 1.0 / np.sqrt(measured.weights)
     bound = np.zeros(measured.draws)

@@ -39,7 +39,7 @@ def max_fit(
     the variances.
     """
     if not (np.isfinite(slack) and slack > 0):
-        raise ParameterError(parameter="slack", problem=f"must be a number above 0, not {slack}")
+        raise ParameterError(parameter="slack", problem=f"must be a positive number, not {slack}")
     measured = measure(workload, answers, variances)
     law_of(noise, 1.0 / measured.weights)
     parts = Parts.of(workload)

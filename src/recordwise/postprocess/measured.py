@@ -21,7 +21,7 @@ class Measured:
     answers: FloatArray
     weights: FloatArray
     one: bool
-    """The user gave a single draw and wants a single one back."""
+    """Whether a single draw was given, and so a single one is returned."""
 
     @property
     def draws(self) -> int:
@@ -145,7 +145,7 @@ def measure(workload: Workload, answers: ArrayLike, variances: ArrayLike) -> Mea
 
 
 def read_variances(workload: Workload, variances: ArrayLike) -> FloatArray:
-    """One variance for all, one a group, or one a query, as a row with one a query."""
+    """One variance for all, per group, or per query, as a row with one per query."""
     given = np.asarray(variances, dtype=np.float64)
     if given.ndim == 1 and len(given) == len(workload.groups) != workload.queries:
         given = np.repeat(given, [group.size for group in workload.groups])
@@ -157,7 +157,7 @@ def read_variances(workload: Workload, variances: ArrayLike) -> FloatArray:
     if not np.all(np.isfinite(given) & (given > 0)):
         raise ParameterError(
             parameter="variances",
-            problem="must be finite and above 0",
+            problem="must be finite and positive",
             advice="Hold an exact answer fixed with sequential_fit.",
         )
     return np.broadcast_to(given, (workload.queries,))[None, :].copy()

@@ -1,4 +1,4 @@
-"""Fitted tables as records: positively weighted, or whole ones by controlled rounding."""
+"""Fitted tables as records: with positive weights, or as integer counts by controlled rounding."""
 
 from collections.abc import Mapping, Sequence
 from pathlib import Path
@@ -16,7 +16,7 @@ WEIGHT = "weight"
 
 
 def to_weighted_records(x: ArrayLike, domain: Mapping[str, Sequence[Any]]) -> Any:
-    """One record for each cell with something in it, with its weight: an Arrow table.
+    """One weighted record for each nonempty cell, as an Arrow table.
 
     ``domain`` lists the values of each column; the cells are their combinations in C order. With as many values in every column as
     there are cells, the columns are read row by row instead.
@@ -46,7 +46,7 @@ def to_integer_records(workload: Workload, x: ArrayLike, domain: Mapping[str, Se
 
 
 def save_records(records: Any, path: str | Path) -> None:
-    """Write records as Parquet or CSV, by the ending of the file name."""
+    """Write records as Parquet or CSV, according to the file extension."""
     from pyarrow import csv, parquet
 
     ending = Path(path).suffix.lower()
@@ -66,7 +66,7 @@ def read_table(x: ArrayLike) -> FloatArray:
     if np.any(values < 0):
         raise ParameterError(
             parameter="x",
-            problem="has negative cells, which are no records",
+            problem="has negative cells, which cannot become records",
             advice="Fit it with nnls or another such method.",
         )
     return values

@@ -1,4 +1,4 @@
-"""What a fit returns, and the residuals it is judged by: computed anew from the answer, never taken from a solver's word."""
+"""What a fit returns, and the residuals it is judged by: recomputed from the answer, never taken from a solver."""
 
 import os
 from collections.abc import Callable
@@ -20,7 +20,7 @@ CHUNK_CELLS = 400_000
 
 @dataclass(frozen=True, slots=True, kw_only=True, eq=False)
 class Fit:
-    """Fitted tables, one a draw; without the axis of draws where one was given."""
+    """Fitted tables, one per draw; without the draw axis if a single draw was given."""
 
     x: FloatArray
     """The cells."""
@@ -38,7 +38,7 @@ class Fit:
 
     @property
     def converged(self) -> FloatArray:
-        """Whether both residuals reached the tolerance, per draw. Nothing is dropped where they did not."""
+        """Whether both residuals reached the tolerance, per draw. Draws that did not are still returned."""
         return np.asarray((self.kkt <= self.tolerance) & (self.primal <= self.tolerance))
 
 

@@ -56,7 +56,7 @@ def reweighted(measured: Measured, low: list[tuple[NDArray[np.bool_], FloatArray
 
 
 def check(workload: Workload, confidence: float, units: str) -> None:
-    """Refuse what the method has no meaning for."""
+    """Refuse inputs for which the method is not defined."""
     if not 0 < confidence < 1:
         raise ParameterError(parameter="confidence", problem=f"must lie between 0 and 1, not {confidence}")
     if units not in ("counts", "noise"):
@@ -65,7 +65,7 @@ def check(workload: Workload, confidence: float, units: str) -> None:
         if not group.disjoint:
             raise ParameterError(
                 parameter=f"group '{group.name}'",
-                problem="has queries that overlap or are weighted; reweighted_fit adds up the small ones of a group",
+                problem="has queries that overlap or are weighted, but reweighted_fit adds up the small answers of a group",
                 advice="Split it into groups of disjoint counts, or use nnls.",
             )
 

@@ -1,4 +1,4 @@
-"""Controlled rounding: whole numbers for all cells and sums at once, each next to what it was, by a network flow.
+"""Controlled rounding by a network flow: all cells and sums become integers at once, each the floor or ceiling of its value.
 
 Two families of nested groups make a network: the sums of one family send flow down to the cells, those of the other collect it. Its
 constraint matrix is totally unimodular, so the cheapest flow within the rounded bounds is whole (T-ROUND).
@@ -19,7 +19,7 @@ RELATIVE = 1e-10
 
 
 def controlled_rounding(workload: Workload, x: FloatArray) -> IntArray:
-    """Whole cells whose sums over every query are the floor or the ceiling of the fitted ones."""
+    """Integer cells whose sums over every query are the floor or the ceiling of the fitted ones."""
     if len(x) != workload.cells:
         raise ParameterError(parameter="x", problem=f"must have {workload.cells} cells, not {len(x)}")
     two_families(workload)
@@ -114,7 +114,7 @@ def nearly_whole(values: FloatArray) -> NDArray[np.bool_]:
 
 
 def verify(workload: Workload, counts: IntArray, x: FloatArray) -> None:
-    """Check the whole answer in whole numbers; a flow that came out fractional is an error, not a table."""
+    """Check the whole answer in whole numbers; a fractional flow is an error, not a table."""
     for group in workload.groups:
         floor, ceiling = bounds_of(group_sums(group, x))
         sums: NDArray[np.float64] = group_sums(group, counts.astype(np.float64))

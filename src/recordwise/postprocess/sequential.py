@@ -26,9 +26,9 @@ def sequential_fit(
     priority: Sequence[str] | None = None,
     tolerance: float = TOLERANCE,
 ) -> Fit:
-    """Fit the groups one after the other, each by nonnegative least squares with all earlier fitted answers held exactly.
+    """Fit the groups one after another, each by nonnegative least squares with all earlier fitted answers held fixed.
 
-    ``priority`` names the groups, the most important first; without it they come in the order of the workload. The first group
+    ``priority`` names the groups, the most important first; the default is the order of the workload. The first group
     keeps its own noise and nothing else: its error does not depend on the table. ``noise`` plays no part beyond the variances.
     """
     measured = measure(workload, answers, variances)

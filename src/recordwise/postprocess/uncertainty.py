@@ -58,14 +58,14 @@ def best(value: Callable[[float, int], float], cell_error: float, reach: float) 
 
 
 def check(cells: int, cell_error: float, **positive: float) -> None:
-    """Refuse what is no number of cells, no error or no privacy parameter."""
+    """Refuse an invalid number of cells, error or privacy parameter."""
     if cells < 1:
         raise ParameterError(parameter="cells", problem=f"must be at least 1, not {cells}")
     if not (math.isfinite(cell_error) and cell_error >= 0):
-        raise ParameterError(parameter="cell_error", problem=f"must be a number not below 0, not {cell_error}")
+        raise ParameterError(parameter="cell_error", problem=f"must be a nonnegative number, not {cell_error}")
     for name, given in positive.items():
         if not (math.isfinite(given) and given > 0):
-            raise ParameterError(parameter=name, problem=f"must be a number above 0, not {given}")
+            raise ParameterError(parameter=name, problem=f"must be a positive number, not {given}")
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

@@ -1,4 +1,4 @@
-"""What was asked: groups of counting queries over the cells of a table, as implicit operators.
+"""A workload: groups of counting queries over the cells of a table, as implicit operators.
 
 A group is either a partition of the cells (a margin, a level of a tree, every cell by itself), kept as one label per cell, or a
 block of rows of a sparse matrix. Nothing dense is ever built.
@@ -111,7 +111,7 @@ class Workload:
             raise ParameterError(parameter="groups", problem="names one group twice")
         for group in self.groups:
             if group.size == 0:
-                raise ParameterError(parameter=f"group '{group.name}'", problem="is empty: it holds no query")
+                raise ParameterError(parameter=f"group '{group.name}'", problem="is empty: it contains no query")
 
     @classmethod
     def marginals(
@@ -166,9 +166,9 @@ class Workload:
         block.sum_duplicates()
         block.eliminate_zeros()
         if not np.all(np.isfinite(block.data)):
-            raise ParameterError(parameter="rows", problem="holds a coefficient that is not a finite number")
+            raise ParameterError(parameter="rows", problem="contains a coefficient that is not finite")
         if np.any(np.diff(block.indptr) == 0):
-            raise ParameterError(parameter="rows", problem="holds a query without a cell", advice="Drop its row.")
+            raise ParameterError(parameter="rows", problem="contains a query without a cell", advice="Drop its row.")
         sizes = {"queries": block.shape[0]} if groups is None else dict(groups)
         if sum(sizes.values()) != block.shape[0] or min(sizes.values(), default=0) < 1:
             raise ParameterError(

@@ -1,5 +1,5 @@
-"""Establishments out of the county tables themselves: every county x industry cell of County Business Patterns laid out, so that
-the records of a cell add up to its published employment and payroll."""
+"""Establishments from the county tables themselves: records for every county x industry cell of County Business Patterns that add
+up to its published employment and payroll."""
 
 from collections.abc import Iterator
 from dataclasses import dataclass
@@ -21,7 +21,7 @@ BATCH = 1_000_000
 
 @dataclass(frozen=True, slots=True, eq=False)
 class CountyTable:
-    """The six-digit cells: county, industry, and what they hold."""
+    """The six-digit cells: county, industry and totals."""
 
     county: pa.Array
     naics: pa.Array
@@ -88,7 +88,7 @@ class CountyTable:
         )
 
     def _industry(self, cell: IntArray) -> tuple[FloatArray, FloatArray]:
-        """Size classes and wages of each record's industry; an industry the figures do not know gets the average."""
+        """Size classes and wages of each record's industry; an industry missing from the figures gets the average."""
         known = figures()
         place = {naics: number for number, naics in enumerate(known.industries)}
         codes = self.naics.dictionary_encode()

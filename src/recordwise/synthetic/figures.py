@@ -69,7 +69,7 @@ def _rows(name: str) -> list[list[str]]:
 
 @cache
 def cells() -> Cells:
-    """The 350,000 pairs with the largest weight: county share x industry share x local chance, fixed once and for all."""
+    """The 350,000 pairs with the largest weight: county share x industry share x local chance, fixed for all seeds."""
     from scipy.special import ndtri
 
     known = figures()

@@ -47,7 +47,7 @@ def write_establishments(path: str | Path, rows: int, *, seed: int = 1) -> None:
 def batches(rows: int, *, seed: int = 1) -> Iterator[pa.RecordBatch]:
     """The rows in batches. A row depends on the seed, its number and the number of rows only."""
     if isinstance(rows, bool) or not isinstance(rows, int) or not 1 <= rows < 2**ID_BITS:
-        raise ParameterError(parameter="rows", problem="must be a whole number from 1")
+        raise ParameterError(parameter="rows", problem="must be an integer from 1")
     for start in range(0, rows, BATCH):
         yield _batch(figures(), cells(), rows, start, min(BATCH, rows - start), seed)
 
@@ -76,7 +76,7 @@ def _batch(known: Figures, pairs: Cells, rows: int, start: int, count: int, seed
 
 
 def employment(steps: FloatArray, which: FloatArray, within: FloatArray) -> FloatArray:
-    """A size class by its share, a head count log-uniform inside it; a Pareto tail above 1,000."""
+    """A size class by its share, a log-uniform head count within it; a Pareto tail above 1,000."""
     size = np.zeros(len(which), dtype=np.int64)
     for number in range(len(LOWER) - 1):
         size += which > steps[:, number]

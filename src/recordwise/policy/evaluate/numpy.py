@@ -48,7 +48,7 @@ def evaluate_upper(terms: Terms, records: Record | Table) -> float | FloatArray:
 
 
 def canonical_record(terms: Terms, record: Mapping[str, Any]) -> tuple[dict[str, Value | None], dict[str, Fraction]]:
-    """The columns conditions look at, and the absolute amounts of the measures."""
+    """The columns used in conditions, and the absolute amounts of the measures."""
     measures = {measure for _, atom in terms for measure in atom.measures()}
     amounts = {measure.name: amount_of(record, measure.name) for measure in measures}
     for measure in measures:
@@ -63,7 +63,7 @@ def canonical_record(terms: Terms, record: Mapping[str, Any]) -> tuple[dict[str,
 
 
 def compared_names(terms: Terms) -> set[str]:
-    """The columns that are held against a number, inside maxima too."""
+    """The columns compared with a number, including those inside maxima."""
     inner = (compared_names(policy.rho) for _, atom in terms if isinstance(atom, Maximum) for policy in atom.policies)
     return set().union(*(compared(condition) for condition, _ in terms), *inner)
 
@@ -91,7 +91,7 @@ def terms_ball(terms: Terms, groups: dict[str, Value | None], amounts: dict[str,
 
 def atom_ball(atom: Atom, groups: dict[str, Value | None], amounts: dict[str, arb]) -> arb:
     if isinstance(atom, Outside):
-        raise RecordError(column=atom.column, problem="holds a group this policy says nothing about")
+        raise RecordError(column=atom.column, problem="contains a group that is not covered by this policy")
     if not isinstance(atom, Maximum):
         return atom.value(BALLS, amounts)
     values = [terms_ball(policy.rho, groups, amounts) for policy in atom.policies]
@@ -125,7 +125,7 @@ class _Table:
         sizes = {name: len(column) for name, column in self.amounts.items()}
         sizes |= {name: len(column) for name, column in self.groups.items()}
         if len(set(sizes.values())) > 1:
-            raise RecordError(column=min(sizes), problem="has another length than the other columns")
+            raise RecordError(column=min(sizes), problem="differs in length from the other columns")
         if sizes:
             return next(iter(sizes.values()))
         return len(next(iter(records.values()))) if isinstance(records, Mapping) else len(records)
@@ -166,7 +166,7 @@ def terms_array(terms: Terms, groups: dict[str, GroupColumn], amounts: dict[str,
 
 def atom_array(atom: Atom, groups: dict[str, GroupColumn], amounts: dict[str, FloatArray], rows: int) -> FloatArray:
     if isinstance(atom, Outside):
-        raise RecordError(column=atom.column, problem="holds a group this policy says nothing about", count=rows)
+        raise RecordError(column=atom.column, problem="contains a group that is not covered by this policy", count=rows)
     if not isinstance(atom, Maximum):
         return _not_vanished(atom.value(NUMPY, amounts), atom, amounts)
     values = [terms_array(policy.rho, groups, amounts, rows) for policy in atom.policies]
@@ -178,7 +178,7 @@ SMALLEST = 2.0**-500
 
 
 def _not_vanished(value: FloatArray, atom: Atom, amounts: dict[str, FloatArray]) -> FloatArray:
-    """Losses too small for any use are raised to one that a product cannot make vanish; where nothing is contributed, 0 stays."""
+    """Losses too small to matter are raised to one that a product cannot underflow; where nothing is contributed, 0 stays."""
     if isinstance(atom, SelectionDelta) or not (value.ndim and value.size):
         return value
     # An overflow elsewhere in the block is a NaN, which the ordinary minimum would return.

@@ -216,7 +216,7 @@ def members_sql(column: ConditionColumn, values: tuple[Value, ...]) -> E:
     if len({type(value) for value in values}) > 1:
         raise ParameterError(
             parameter=f"values of '{column.name}'",
-            problem="mix text, numbers and truth values, which no SQL column does",
+            problem="mix text, numbers and booleans, which no SQL column can",
         )
     literals = [value_sql(value) for value in values if not _unreadable(value)]
     if literals:
@@ -255,4 +255,4 @@ def value_sql(value: Value) -> E:
 
 
 LARGEST_WHOLE = 2**63
-"""Below it a whole number is written as one, and a column of whole numbers is compared without rounding."""
+"""Below it an integer is written as one, and a column of integers is compared without rounding."""

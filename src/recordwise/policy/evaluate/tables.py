@@ -1,6 +1,6 @@
-"""The columns conditions look at, in a form in which a condition is decided exactly and fast for all rows.
+"""Records and tables of any library as the measures and condition columns that a policy needs.
 
-A record or a table, whatever library it comes from, as the measures a policy needs. Nothing here quotes a value in an error.
+Columns used in conditions are kept in a form in which a condition is decided exactly and fast for all rows. Errors quote no value.
 """
 
 from collections.abc import Callable, Iterable, Mapping
@@ -45,7 +45,7 @@ def cell_of(record: Mapping[str, Any], name: str) -> Value | None:
         return value
     number = _number(value)
     if number is None:
-        raise RecordError(column=name, problem="is neither text, a truth value nor a finite number")
+        raise RecordError(column=name, problem="is not text, a boolean or a finite number")
     return number
 
 
@@ -58,7 +58,7 @@ def amount_of(record: Mapping[str, Any], name: str) -> Fraction:
 
 
 def plain(value: Any) -> Any:
-    """A numpy scalar as Python's own, and the missing value of pandas as None."""
+    """A numpy scalar as a Python scalar, and the missing value of pandas as None."""
     if type(value).__name__ in ("NAType", "NaTType"):
         return None
     return value.item() if isinstance(value, (np.generic, np.ndarray)) else value
@@ -151,7 +151,7 @@ def arrow_array(column: Any, name: str) -> Any:
     except (pyarrow.ArrowException, TypeError, ValueError):
         array = None
     if array is None or isinstance(array, pyarrow.ChunkedArray):
-        raise RecordError(column=name, problem="is no column of one type")
+        raise RecordError(column=name, problem="is not a column of a single type")
     return array
 
 
@@ -167,7 +167,7 @@ def absolute_upper(part: AnyArray) -> FloatArray:
     return size
 
 
-NEGATIVE = "is negative, though its measure was not declared signed"
+NEGATIVE = "is negative, but its measure was not declared signed"
 
 
 def check_amounts(column: AnyArray, measure: Measure) -> None:
@@ -180,12 +180,12 @@ def check_amounts(column: AnyArray, measure: Measure) -> None:
 
 BoolArray: TypeAlias = np.ndarray[tuple[int, ...], np.dtype[np.bool_]]
 ORDERS: dict[str, Callable[[AnyArray, Any], Any]] = {"<": lt, "<=": le, ">": gt, ">=": ge}
-NOT_NUMBERS = "must hold numbers or NULL; the policy compares it with a number"
+NOT_NUMBERS = "must contain numbers or NULL, because the policy compares it with a number"
 
 
 @dataclass(frozen=True, slots=True)
 class Coded:
-    """A column as places in the list of its distinct values, so that a condition is decided once per distinct value."""
+    """A column as indices into the list of its distinct values, so that a condition is decided once per distinct value."""
 
     places: np.ndarray[tuple[int, ...], np.dtype[np.int32]]
     values: list[Value | None]
@@ -256,7 +256,7 @@ GroupColumn: TypeAlias = Coded | Numbers
 
 
 def group_column(records: Any, name: str) -> GroupColumn:
-    """A column conditions look at: numbers as they are, everything else by its distinct values."""
+    """A column used in conditions: numbers as they are, everything else by its distinct values."""
     column = fetch(records, name)
     array = as_array(column)
     if array is None and getattr(getattr(column, "dtype", None), "kind", "") == "O":
@@ -264,7 +264,7 @@ def group_column(records: Any, name: str) -> GroupColumn:
     if array is None:
         return _from_arrow(arrow_array(column, name), name)
     if array.ndim != 1:
-        raise RecordError(column=name, problem="is no column")
+        raise RecordError(column=name, problem="is not one-dimensional")
     if array.dtype.kind in "iuf":
         return _numbers(array, np.isnan(array) if array.dtype.kind == "f" else np.zeros(len(array), np.bool_), name)
     return _coded(array.tolist(), name)
@@ -279,7 +279,7 @@ def _numbers(values: AnyArray, missing: BoolArray, name: str) -> Numbers:
 
 
 def _coded(values: list[Any], name: str) -> Coded:
-    """Codes for Python objects of any mixture; ``True`` and 1 are told apart by their type."""
+    """Codes for Python objects of any mixture; ``True`` and 1 are distinguished by type."""
     found: dict[tuple[type, Any], int] = {}
     distinct: list[Value | None] = []
     places = np.empty(len(values), np.int32)

@@ -1,7 +1,6 @@
-"""Lines on logarithmic axes as SVG: the small picture a notebook shows, and the paths of larger ones.
+"""HTML and SVG elements, logarithmic axes, and the small chart a notebook shows.
 
-Logarithmic axes, and numbers as a person reads them.
-HTML and SVG elements. What is put into one is escaped unless it is markup already, so that no name can become markup.
+Whatever is put into an element is escaped unless it is markup already, so no name can become markup.
 """
 
 import math
@@ -14,7 +13,7 @@ WORDS = ((10**12, "trillion"), (10**9, "billion"), (10**6, "million"))
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class LogAxis:
-    """From a value at one point of the paper to another value at another point, by their logarithms."""
+    """A logarithmic axis: maps values from ``low`` to ``high`` to positions from ``start`` to ``end``."""
 
     low: float
     high: float
@@ -22,19 +21,19 @@ class LogAxis:
     end: float
 
     def place(self, value: float) -> float:
-        """Where a value stands; what is beyond the ends is put a little outside them."""
+        """The position of a value; values beyond the ends are placed slightly outside."""
         share = math.log(max(value, 1e-300) / self.low) / math.log(self.high / self.low)
         return self.start + (self.end - self.start) * min(max(share, -0.2), 1.2)
 
     def decades(self, most: int = 7) -> list[float]:
-        """Powers of ten on the axis, evenly thinned to at most so many."""
+        """Powers of ten on the axis, evenly thinned to at most ``most``."""
         first, last = math.ceil(math.log10(self.low) - 1e-9), math.floor(math.log10(self.high) + 1e-9)
         stride = max(1, math.ceil((last - first + 1) / most))
         return [10.0**power for power in range(first, last + 1, stride)]
 
 
 def number_text(value: float) -> str:
-    """Four digits, with thousands apart: for losses and spreads."""
+    """Four significant digits with thousands separators, for losses and spreads."""
     if not math.isfinite(value):
         return "without limit"
     if value != 0 and (abs(value) >= 1e15 or abs(value) < 1e-4):
@@ -53,7 +52,7 @@ def size_text(value: float) -> str:
 
 
 def spread(step: float, high: float, points: int) -> list[float]:
-    """Multiples of a step, about evenly spread over the logarithm, from the step itself to ``high``."""
+    """Multiples of a step from the step itself to ``high``, roughly evenly spaced on the logarithm."""
     ratio = (high / step) ** (1 / (points - 1))
     return sorted({step * round(ratio**number) for number in range(points)})
 
@@ -102,14 +101,14 @@ def _text(value: object) -> str:
 
 
 def joined(children: Iterable[object]) -> Html:
-    """Several in a row, each escaped unless it is markup."""
+    """Several children in a row, each escaped unless it is markup."""
     return Html(
         "".join(child if isinstance(child, Html) else escape(_text(child)) for child in children if child is not None)
     )
 
 
 def preview_table(headings: Sequence[str], rows: Iterable[Sequence[object]]) -> Html:
-    """A plain table with a heading line."""
+    """A plain table with a header row."""
     head = element("tr", *(element("th", name, scope="col") for name in headings))
     body = [element("tr", *(element("td", value) for value in row)) for row in rows]
     return element("table", element("thead", head), element("tbody", *body))
@@ -136,7 +135,7 @@ def path(x: Sequence[float], y: Sequence[float], across: LogAxis, up: LogAxis) -
 
 
 def small_chart(lines: Sequence[Line], *, ends: tuple[str, str], across_name: str, up_name: str) -> Html:
-    """A picture without style sheet or script: both axes logarithmic, the low and the high end of the upright one told in words."""
+    """A chart without style sheet or script: both axes logarithmic, the ends of the vertical one labeled in words."""
     across = LogAxis(low=min(line.x[0] for line in lines), high=max(line.x[-1] for line in lines), start=64, end=386)
     up = LogAxis(low=1e-3, high=1e4, start=180, end=24)
     told = f"{up_name} against {across_name}: " + "; ".join(_told(line) for line in lines)

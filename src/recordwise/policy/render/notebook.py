@@ -1,4 +1,4 @@
-"""A policy as a notebook shows it: its formula, its words, and what records of several sizes lose."""
+"""A policy as a notebook shows it: its formula, a description, and a chart of losses by record size."""
 
 import math
 from collections.abc import Iterator
@@ -39,7 +39,7 @@ STYLES = ("solid:", "dashed:", "dotted:", "dash and dot:")
 
 
 def _lines(policy: "Policy") -> Iterator[Line]:
-    """One line for each measure; where the policy has groups by one column, one for each group, of the first measure."""
+    """One line for each measure; if the policy depends on one group column, one line for each group, for the first measure."""
     measures = policy.measures()
     columns = {column.name for column in policy.columns()} - {measure.name for measure in measures}
     if not measures or len(columns) > 1:

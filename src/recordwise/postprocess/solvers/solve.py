@@ -1,4 +1,4 @@
-"""Which solver a workload gets."""
+"""Chooses the solver for a workload."""
 
 from dataclasses import dataclass, replace
 from typing import Any

@@ -27,7 +27,7 @@ def joint_labels(parts: Sequence[IntArray], cells: int) -> tuple[IntArray, int]:
 def tree_digits(trees: Mapping[str, Mapping[str, ArrayLike]]) -> dict[str, frozenset[str]]:
     """For each level the digits it knows: a county knows its state's digit and its own, a state only its own.
 
-    Levels of one dimension must be nested; two that cut each other are refused.
+    Levels of one dimension must be nested; crossing levels are refused.
     """
     known: dict[str, frozenset[str]] = {}
     for dimension, named in trees.items():
@@ -58,7 +58,7 @@ def check_levels(name: str, kept: Sequence[str], levels: Mapping[str, tuple[int,
     """Each group names existing levels, at most one of a dimension."""
     for level in kept:
         if level not in levels:
-            raise ParameterError(parameter=f"group '{name}'", problem=f"names the level '{level}', which no tree has")
+            raise ParameterError(parameter=f"group '{name}'", problem=f"names the level '{level}', which is in no tree")
     dimensions = [levels[level][0] for level in kept]
     if len(set(dimensions)) < len(dimensions):
         raise ParameterError(parameter=f"group '{name}'", problem="names two levels of one dimension")
