@@ -48,11 +48,12 @@ from recordwise.plan.schema import Measure, Schema
 from recordwise.plan.sources import open_source
 from recordwise.plan.sql.parse import parse_sql
 from recordwise.plan.statistics import StatisticMechanism
+from recordwise.plan.statistics.answers import NoisyColumn
 from recordwise.plan.used import schema_of, used_schema
 from recordwise.policy.constructors import By
 from recordwise.policy.evaluate.sql import terms_sql
 from recordwise.policy.policy import Policy
-from recordwise.release.draw import NoisyColumn, PreparedTable, draw_table, dry_run, prepare_table
+from recordwise.release.draw import PreparedTable, draw_table, dry_run, prepare_table
 from recordwise.release.external import SplitRows, read_external
 from recordwise.release.page.parts import Part, external_part, plan_parts
 from recordwise.release.release import Release

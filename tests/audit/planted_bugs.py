@@ -17,6 +17,7 @@ import recordwise.plan.column_types as column_types
 import recordwise.plan.cost as analysis
 import recordwise.plan.describe as describing
 import recordwise.plan.keys as keys
+import recordwise.plan.statistics.plain as plain
 import recordwise.release.release as release
 import recordwise.session as session
 from recordwise.audit import threads
@@ -85,7 +86,7 @@ def narrow_selection(patch: Patch) -> None:
 
 
 def another_column(patch: Patch) -> None:
-    patch.setattr(analysis, "policy_measure", lambda name, schema: Measure("second" if name == "value" else name))
+    patch.setattr(plain, "policy_measure", lambda name, schema: Measure("second" if name == "value" else name))
 
 
 def float_noise(patch: Patch) -> None:
@@ -271,7 +272,7 @@ BUGS = (
     ),
     Bug(
         "sensitivity taken from another column",
-        "`plan.analysis.policy_measure`",
+        "`plan.statistics.plain.policy_measure`",
         another_column,
         ("gaussian", "logarithm"),
     ),
@@ -299,7 +300,7 @@ BUGS = (
     Bug("policy misreported by a fifth", "`session.plan_policy`", smaller_policy, ("count", "gaussian"), cells=CELLS),
     Bug(
         "policy of one statistic forgotten",
-        "`plan.analysis.statistic_policy`",
+        "`plan.cost.statistic_policy`",
         forgotten_statistic,
         ("count and two sums",),
     ),

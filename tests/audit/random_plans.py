@@ -8,6 +8,7 @@ from collections.abc import Iterator
 from contextlib import ExitStack, contextmanager
 from dataclasses import dataclass
 from fractions import Fraction
+from itertools import product
 from random import Random
 from typing import Any
 
@@ -296,11 +297,12 @@ def _of_table(plan: Plan, before: Any, after: Any) -> tuple[float, float]:
         served = TableTotals(table=after.table, cells=after.cells.reveal(), totals=after.totals, bins=after.bins)
         loss, delta = _of_selection(plan, before, after)
     moved = {name: _shifts(before, after, name) for name in after.totals.reveal().column_names}
-    for prepared in prepare_table(plan, served, confidence=0.95).plain:
-        for cells in prepared.served:
+    for prepared in prepare_table(plan, served, confidence=0.95).drawn:
+        step = prepared.statistic.step(plan.schema)
+        for total, cells in product(prepared.statistic.totals(plan.schema), prepared.served):
             for row in cells.run.rows.tolist():
-                if shift := moved[prepared.total][row]:
-                    loss += cells.mechanism.loss_at_shift(abs(shift) * prepared.step, step=prepared.step)
+                if shift := moved[total_name(served.table, total)][row]:
+                    loss += cells.mechanism.loss_at_shift(abs(shift) * step, step=step)
     return loss, delta
 
 

@@ -24,9 +24,9 @@ from recordwise.mechanisms.quantile_nodes import (
 )
 from recordwise.noise import DiscreteGaussian, Seeded
 from recordwise.plan import Measure
-from recordwise.plan.results import BIN, HELD, POSITION, Sensitive
+from recordwise.plan.results import BIN, HELD, POSITION, bin_counts
 from recordwise.plan.statistics import Quantile
-from recordwise.release import draw as quantiles
+from recordwise.plan.statistics import quantile as quantiles
 
 FALSE_ALARM = 1e-9
 
@@ -303,7 +303,7 @@ def test_every_block_of_cells_gets_its_own_records(monkeypatch):
         {"half": Fraction(1, 2), "most": Fraction(9, 10)},
         mechanism,
         Measure.of("emp", bound=255),
-        Sensitive(pa.table(columns)),
+        bin_counts(pa.table(columns)),
         11,
         Seeded(1),
         confidence=0.95,
@@ -317,7 +317,7 @@ def test_every_block_of_cells_gets_its_own_records(monkeypatch):
 def test_an_upper_end_at_the_end_of_the_grid_is_left_empty_unless_the_measure_ends_there_too():
     grid = Grid.log(1, 1000, bits=4)
     mechanism = TreeQuantile(grid=grid, rho="0.01")
-    nothing = Sensitive(pa.table({name: pa.array([], pa.int64()) for name in (POSITION, BIN, HELD)}))
+    nothing = bin_counts(pa.table({name: pa.array([], pa.int64()) for name in (POSITION, BIN, HELD)}))
     for bound, expected in ((None, None), (1001, None), (1000, 1000), (500, 1000)):
         measure = Measure.of("emp", bound=bound)
         shares = {"q": Fraction(9, 10)}

@@ -6,8 +6,8 @@ from typing import Any
 from recordwise.audit.subjects import CELL, VALUE, Subject, record, statement, sum_subject
 from recordwise.plan.cost import possible_mechanisms
 from recordwise.plan.plan import Plan
-from recordwise.plan.query import Drawable
-from recordwise.plan.statistics import Quantile, Sum
+from recordwise.plan.statistics import Drawable
+from recordwise.plan.statistics.base import SUM
 
 BY_CELL = f"FROM t GROUP BY {CELL}"
 
@@ -18,21 +18,15 @@ def plan_subjects(plan: Plan) -> list[Subject]:
     for table in plan.tables():
         for statistic in plan.queries[table.query].draws():
             for mechanism in possible_mechanisms(plan, table, statistic):
-                step = _step(plan, statistic)
+                step = statistic.step(plan.schema)
                 if (statistic.alias, mechanism, step) not in found:
                     found[statistic.alias, mechanism, step] = _subject(statistic, mechanism, step)
     return list(found.values())
 
 
-def _step(plan: Plan, statistic: Drawable) -> Fraction:
-    measure = plan.schema.measure(statistic.measure) if isinstance(statistic, Sum | Quantile) else None
-    return Fraction(1) if measure is None else measure.step
-
-
 def _subject(statistic: Drawable, mechanism: Any, step: Fraction) -> Subject:
     name = f"{statistic.alias}: {type(mechanism).__name__}"
-    if isinstance(statistic, Sum):
+    if statistic.contribution == SUM:
         return sum_subject(name, mechanism, step=step)
-    text = f"MEDIAN({VALUE})" if isinstance(statistic, Quantile) else "COUNT(*)"
-    asked = statement(f"SELECT {CELL}, {text} AS answer {BY_CELL}", answer=mechanism)
+    asked = statement(f"SELECT {CELL}, {statistic.example_sql(VALUE)} AS answer {BY_CELL}", answer=mechanism)
     return Subject(name=name, ask=asked, records={"any": record(step)}, step=step)

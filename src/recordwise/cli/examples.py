@@ -6,11 +6,10 @@ from typing import Any
 
 from recordwise.cli.literals import constants_of
 from recordwise.mechanisms.base import threshold_of
-from recordwise.plan.cost import policy_measure
 from recordwise.plan.file.read import PlanFile
 from recordwise.plan.plan import Plan
-from recordwise.plan.schema import Measure
-from recordwise.plan.statistics import Sum
+from recordwise.plan.schema import Measure, policy_measure
+from recordwise.plan.statistics.base import SUM
 from recordwise.policy.constructors import By
 from recordwise.policy.policy import Policy
 
@@ -45,7 +44,7 @@ def _amount(plan: Plan, name: str, factor: Fraction) -> Fraction:
 def _reference(plan: Plan, declared: Measure) -> Fraction:
     for query in plan.queries:
         for statistic in query.draws():
-            if isinstance(statistic, Sum) and statistic.measure == declared.name:
+            if statistic.contribution == SUM and statistic.of == declared.name:
                 found = _parameter(statistic.mechanism, plan, declared.name)
                 if found is not None:
                     return found

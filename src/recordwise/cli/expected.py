@@ -8,7 +8,6 @@ from recordwise.mechanisms.base import shared
 from recordwise.plan.cost import cell_mechanisms, possible_mechanisms
 from recordwise.plan.describe import mechanism_text, table_name
 from recordwise.plan.plan import Plan
-from recordwise.plan.statistics import Quantile, Sum
 
 TOTALS = (100, 10_000, 1_000_000)
 
@@ -20,15 +19,14 @@ def expected_errors(plan: Plan) -> list[dict[str, Any]]:
         public = plan.selection(table) is None
         cells = plan.cells(table) if public else None
         for statistic in plan.queries[table.query].draws():
-            if isinstance(statistic, Quantile):
+            if not statistic.totals(plan.schema):
                 continue
-            measure = plan.schema.measure(statistic.measure) if isinstance(statistic, Sum) else None
             served = (
                 [each.mechanism for each in cell_mechanisms(plan, table, statistic, cells)]
                 if public
                 else possible_mechanisms(plan, table, statistic)
             )
-            spread = [each.variance(np.array(TOTALS, float), step=measure.step if measure else 1) for each in served]
+            spread = [each.variance(np.array(TOTALS, float), step=statistic.step(plan.schema)) for each in served]
             deviations = np.sqrt(np.array(spread))
             found.append(
                 {

@@ -45,12 +45,9 @@ def compared_mechanisms(file: "PlanFile", number: int, measure: str, usual: dict
 
 
 def own_mechanisms(file: "PlanFile", number: int, measure: str) -> dict[str, Any]:
-    from recordwise.plan.statistics import Count, Sum
-
     found: dict[str, Any] = {}
     for statistic in shape_of(file, number).draws():
-        counted = isinstance(statistic, Count) and measure == "count"
-        if counted or (isinstance(statistic, Sum) and statistic.measure == measure):
+        if statistic.planned_as == measure:
             found[statistic.alias] = statistic.mechanism
     return found
 

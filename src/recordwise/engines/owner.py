@@ -10,7 +10,6 @@ Everything is confidential. Engines hand this out once their records are validat
 from collections.abc import Callable, Sequence
 from contextlib import AbstractContextManager
 from dataclasses import dataclass
-from fractions import Fraction
 
 import numpy as np
 import pyarrow as pa
@@ -33,9 +32,9 @@ from recordwise.errors import ParameterError
 from recordwise.plan.cost import possible_mechanisms, statistic_policy
 from recordwise.plan.plan import Plan, PlannedTable
 from recordwise.plan.predicates import Predicate
-from recordwise.plan.query import Drawable
 from recordwise.plan.results import Sensitive, total_name
-from recordwise.plan.statistics import Average, Sum
+from recordwise.plan.statistics import Drawable
+from recordwise.plan.statistics.base import SUM
 from recordwise.policy.evaluate.sql import terms_sql
 from recordwise.policy.policy import Policy
 
@@ -103,7 +102,7 @@ def realised_trees(plan: Plan, table: PlannedTable, extra: Policy, dialect: str)
     """
     parts: dict[str, exp.Expr] = {}
     for statistic in plan.queries[table.query].statistics:
-        if isinstance(statistic, Average):
+        if not isinstance(statistic, Drawable):
             raise ParameterError(parameter="query", problem="has an average; ask for its sum and its count instead")
         part = _realised(plan, table, statistic, dialect)
         if extra.rho:
@@ -114,11 +113,10 @@ def realised_trees(plan: Plan, table: PlannedTable, extra: Policy, dialect: str)
 
 def _realised(plan: Plan, table: PlannedTable, statistic: Drawable, dialect: str) -> exp.Expr:
     mechanisms = possible_mechanisms(plan, table, statistic)
-    if isinstance(statistic, Sum) and hasattr(mechanisms[0], "realised_sql"):
-        measure = plan.schema.measure(statistic.measure)
+    if statistic.contribution == SUM and hasattr(mechanisms[0], "realised_sql"):
         total = exp.column(total_name(table, statistic.totals(plan.schema)[0]), quoted=True)
-        step = measure.step if measure else Fraction(1)
-        realised: exp.Expr = mechanisms[0].realised_sql(statistic.measure, total, step=step, dialect=dialect)
+        step = statistic.step(plan.schema)
+        realised: exp.Expr = mechanisms[0].realised_sql(statistic.of, total, step=step, dialect=dialect)
         return realised
     policy = statistic_policy(statistic, table.shape, plan.schema, tight=True)
     return exp.Paren(this=terms_sql(policy.rho, dialect))

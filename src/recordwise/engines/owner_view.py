@@ -23,7 +23,6 @@ from recordwise.plan.predicates import Predicate
 from recordwise.plan.query import Query
 from recordwise.plan.results import POSITION, FoundTotals, TableTotals, integers, total_name
 from recordwise.plan.schema import Schema
-from recordwise.plan.statistics import Quantile, Sum
 from recordwise.policy.evaluate.sql import terms_sql
 from recordwise.policy.policy import Policy
 
@@ -142,10 +141,10 @@ class OwnerView:
 
     def _cell_totals(self, plan: Plan, exact: TableTotals | FoundTotals) -> CellTotals:
         cells = exact.cells.reveal() if isinstance(exact, FoundTotals) else exact.cells
-        drawn = [each for each in plan.queries[exact.table.query].draws() if not isinstance(each, Quantile)]
         wanted: dict[str, tuple[Any, Fraction]] = {
-            each.alias: (each.totals(plan.schema)[0], self._step(each.measure if isinstance(each, Sum) else None))
-            for each in drawn
+            each.alias: (total, each.step(plan.schema))
+            for each in plan.queries[exact.table.query].draws()
+            for total in each.totals(plan.schema)
         }
         selection = plan.selection(exact.table)
         if selection is not None:

@@ -8,26 +8,24 @@ Thresholds that differ by group, where a cell may hold several groups: the large
 from collections.abc import Iterable, Iterator
 from dataclasses import dataclass
 from fractions import Fraction
-from functools import lru_cache
 from typing import Any
 
 import numpy as np
 import pyarrow as pa
 
 from recordwise.errors import PlanError
-from recordwise.mechanisms.base import count_policy, shared, threshold_of
+from recordwise.mechanisms.base import shared
 from recordwise.plan.column_types import policy_problems
 from recordwise.plan.fields import Field, Group, Level, Prefix
 from recordwise.plan.keys import encoded
 from recordwise.plan.plan import Plan, PlannedTable
 from recordwise.plan.predicates import condition
-from recordwise.plan.query import Drawable, Query
+from recordwise.plan.query import Query
 from recordwise.plan.schema import Schema
-from recordwise.plan.statistics import Sum
+from recordwise.plan.statistics import Drawable
 from recordwise.policy.conditions import ConditionColumn
 from recordwise.policy.constructors import By
 from recordwise.policy.literals import Value, literal
-from recordwise.policy.measure import Measure
 from recordwise.policy.policy import Policy, composed
 
 
@@ -131,25 +129,10 @@ def check_policy(policy: Policy, schema: Schema) -> Policy:
 def statistic_policy(statistic: Drawable, level: Level, schema: Schema, *, tight: bool) -> Policy:
     """What one statistic of one table costs a record of that table."""
     mechanism = shared(statistic.mechanism, level.share)
-    if not isinstance(statistic, Sum):
-        return count_policy(mechanism)
-    measure = policy_measure(statistic.measure, schema)
-    at = threshold_of(mechanism, measure)
-    if not tight or not isinstance(at, By):
-        return mechanism.policy(measure, tight=tight)  # type: ignore[no-any-return]
-    return mechanism.resolved(cell_threshold(at, level.groups)).policy(measure, tight=True)  # type: ignore[no-any-return]
-
-
-def policy_measure(name: str, schema: Schema) -> Measure:
-    """A measure of the schema in the policy language."""
-    declared = schema.measure(name)
-    return _policy_measure(name, declared.step if declared else Fraction(1))
-
-
-@lru_cache(maxsize=1024)
-def _policy_measure(name: str, step: Fraction) -> Measure:
-    """Every statistic of every level asks for its measure; the checks are done once."""
-    return Measure(name, step)
+    at = statistic.threshold(mechanism, schema)
+    if tight and isinstance(at, By):
+        mechanism = mechanism.resolved(cell_threshold(at, level.groups))
+    return statistic.cost(mechanism, schema, tight=tight)
 
 
 @dataclass(frozen=True, slots=True)
@@ -164,7 +147,7 @@ def cell_mechanisms(plan: Plan, table: PlannedTable, statistic: Drawable, cells:
     """Which mechanism serves which cells: the level's share taken, group thresholds resolved as in the policy (T-CELL)."""
     mechanism, groups = shared(statistic.mechanism, table.shape.share), table.shape.groups
     every = cells_by_threshold(Fraction(1), groups, cells)
-    at = threshold_of(mechanism, policy_measure(statistic.measure, plan.schema)) if isinstance(statistic, Sum) else None
+    at = statistic.threshold(mechanism, plan.schema)
     if not isinstance(at, By):
         return tuple(CellMechanism(at_one_threshold(mechanism, at), run) for run in every)
     runs = cells_by_threshold(cell_threshold(at, groups), groups, cells)
@@ -183,7 +166,7 @@ def at_one_threshold(mechanism: Any, at: Fraction | None) -> Any:
 def possible_mechanisms(plan: Plan, table: PlannedTable, statistic: Drawable) -> tuple[Any, ...]:
     """Every mechanism that can serve a cell of a table, whichever cells it will have."""
     mechanism = shared(statistic.mechanism, table.shape.share)
-    at = threshold_of(mechanism, policy_measure(statistic.measure, plan.schema)) if isinstance(statistic, Sum) else None
+    at = statistic.threshold(mechanism, plan.schema)
     if not isinstance(at, By):
         return (at_one_threshold(mechanism, at),)
     of_cell = cell_threshold(at, table.shape.groups)
@@ -199,9 +182,7 @@ def plan_warnings(plan: Plan) -> tuple[str, ...]:
     for query in plan.queries:
         for level in query.tables():
             for statistic in query.draws():
-                if not isinstance(statistic, Sum):
-                    continue
-                at = threshold_of(statistic.mechanism, policy_measure(statistic.measure, plan.schema))
+                at = statistic.threshold(statistic.mechanism, plan.schema)
                 if isinstance(at, By) and is_raised(at, level.groups):
                     where = " x ".join(level.names()) or "the grand total"
                     found.append(

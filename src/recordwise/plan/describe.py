@@ -15,18 +15,16 @@ from recordwise.exact.numbers import fraction_text
 from recordwise.plan.fields import Case, Group, Literal, Prefix
 from recordwise.plan.plan import Plan, PlannedTable
 from recordwise.plan.predicates import And, Compare, In, IsNull, Not, Operand, Or, Predicate, condition
-from recordwise.plan.query import Statistic
 from recordwise.plan.results import FoundTotals, TableTotals
 from recordwise.plan.schema import Schema
-from recordwise.plan.statistics import Average, Quantile
+from recordwise.plan.statistics import Statistic
 from recordwise.policy.constructors import By
 from recordwise.policy.literals import plain_value
 from recordwise.policy.render.html import Html, element, preview_table
 from recordwise.policy.render.text import condition_words, function_text
 
 if TYPE_CHECKING:
-    from recordwise.plan.plan import Plan
-    from recordwise.plan.query import Query, Statistic
+    from recordwise.plan.query import Query
 
 
 def schema_json(schema: Schema) -> dict[str, Any]:
@@ -50,23 +48,10 @@ def plan_json(plan: Plan, exact: Sequence[TableTotals | FoundTotals]) -> list[di
             {
                 "where": None if query.condition is None else predicate_json(query.condition),
                 "tables": [_table_json(plan, each) for each in exact if each.table.query == number],
-                "statistics": [_statistic_json(statistic) for statistic in query.statistics],
+                "statistics": [value_json(statistic.description()) for statistic in query.statistics],
             }
         )
     return described
-
-
-def _statistic_json(statistic: Statistic) -> dict[str, Any]:
-    described = {
-        "name": statistic.alias,
-        "kind": type(statistic).__name__,
-        "of": getattr(statistic, "measure", getattr(statistic, "column", None)),
-    }
-    if isinstance(statistic, Average):
-        return described | {"sum": value_json(statistic.sum), "count": value_json(statistic.count), "unbiased": False}
-    if isinstance(statistic, Quantile):
-        described |= {"p": fraction_text(statistic.p), "unbiased": False}
-    return described | {"mechanism": value_json(statistic.mechanism)}
 
 
 def _table_json(plan: Plan, exact: TableTotals | FoundTotals) -> dict[str, Any]:
@@ -217,16 +202,9 @@ def query_html(query: "Query") -> Html:
     )
 
 
-def _row(statistic: "Statistic") -> tuple[str, str, str, str]:
-    of = getattr(statistic, "measure", getattr(statistic, "column", ""))
-    return statistic.alias, type(statistic).__name__, of, _noise(statistic)
-
-
-def _noise(statistic: "Statistic") -> str:
-    if not isinstance(statistic, Average):
-        return mechanism_cell(statistic.mechanism)
-    parts: list[Any] = [statistic.sum, *([] if statistic.count is None else [statistic.count])]
-    return ", ".join(map(mechanism_cell, parts))
+def _row(statistic: Statistic) -> tuple[str, str, str, str]:
+    noise = ", ".join(map(mechanism_cell, statistic.mechanisms()))
+    return statistic.alias, type(statistic).__name__, statistic.of or "", noise
 
 
 def mechanism_cell(mechanism: Any) -> str:

@@ -17,7 +17,7 @@ from recordwise.plan.predicates import Compare, In, IsNull, Predicate, leaves, o
 from recordwise.plan.published_names import name_problems
 from recordwise.plan.query import Query
 from recordwise.plan.schema import Schema
-from recordwise.plan.statistics import Average, CountBins, Quantile, Total
+from recordwise.plan.statistics import CountBins, Total
 from recordwise.policy.constructors import By
 
 TUNINGS = ("public", "synthetic", "past", "confidential")
@@ -29,8 +29,7 @@ def query_problems(query: Query, schema: Schema) -> list[str]:
     problems = [] if query.statistics else ["a query asks for no statistic"]
     for statistic in query.statistics:
         problems += statistic.problems(schema)
-        if isinstance(statistic, Average) and statistic.parts(query.draws()) is None:
-            problems.append(statistic.needs_count())
+        problems += statistic.missing(query.draws())
     if query.condition is not None:
         problems += predicate_problems(query.condition, schema)
     for group in {group.name: group for level in query.tables() for group in level.groups}.values():
@@ -167,7 +166,7 @@ class Plan:
         return tuple(dict.fromkeys([*wanted, *([selection.total()] if selection else [])]))
 
     def _bins(self, query: Query) -> tuple[CountBins, ...]:
-        return tuple(dict.fromkeys(each.bins() for each in query.draws() if isinstance(each, Quantile)))
+        return tuple(dict.fromkeys(bins for each in query.draws() for bins in each.bins()))
 
     def selection(self, table: PlannedTable) -> SelectKeys | SelectFrom | None:
         """The selection that finds the keys of a table; None where they are public."""

@@ -2,7 +2,6 @@
 
 from collections.abc import Sequence
 from dataclasses import dataclass, replace
-from typing import TypeAlias
 
 from recordwise.errors import ParameterError
 from recordwise.exact.numbers import Number, rational
@@ -14,11 +13,7 @@ from recordwise.plan.key_selection import SelectFrom, SelectKeys
 from recordwise.plan.keys import Keys
 from recordwise.plan.predicates import Predicate, conjunction
 from recordwise.plan.sql.grammar import parse_predicate
-from recordwise.plan.statistics import Average, Count, CountDistinct, Quantile, Sum
-
-Drawable: TypeAlias = Count | Sum | CountDistinct | Quantile
-"""A statistic that noise is drawn for."""
-Statistic: TypeAlias = Drawable | Average
+from recordwise.plan.statistics import Average, Count, CountDistinct, Drawable, Quantile, Statistic, Sum
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -61,48 +56,45 @@ class Query:
 
     def count(self, mechanism: Mechanism, *, alias: str = "count") -> "Query":
         """The number of units."""
-        return self._with(Count(alias=alias, mechanism=mechanism))
+        return self.ask(Count(alias=alias, mechanism=mechanism))
 
     def sum(self, measure: str, mechanism: Mechanism, *, alias: str | None = None) -> "Query":
         """The sum of a measure."""
-        return self._with(Sum(alias=alias or f"sum_{measure}", measure=measure, mechanism=mechanism))
+        return self.ask(Sum(alias=alias or "", measure=measure, mechanism=mechanism))
 
     def count_distinct(self, column: str, mechanism: Mechanism, *, alias: str | None = None) -> "Query":
         """The number of different units or firms."""
-        name = alias or f"count_distinct_{column}"
-        return self._with(CountDistinct(alias=name, column=column, mechanism=mechanism))
+        return self.ask(CountDistinct(alias=alias or "", counted=column, mechanism=mechanism))
 
     def avg(self, measure: str, *, sum: Mechanism, count: Mechanism | None = None, alias: str | None = None) -> "Query":
         """The average of a measure: a noisy sum over a noisy count. A count (or sum) of the query with the same mechanism is used
         again at no cost; without ``count`` any count of the query is."""
-        name = alias or f"avg_{measure}"
-        for part in (sum, count):
-            if part is not None:
-                _check_mechanism(part)
-        return replace(self, statistics=(*self.statistics, Average(alias=name, measure=measure, sum=sum, count=count)))
+        return self.ask(Average(alias=alias or "", measure=measure, sum=sum, count=count))
 
     def quantile(self, measure: str, *, p: Number, grid: Grid, rho: Number, alias: str | None = None) -> "Query":
         """The first point of a public grid with at least a share ``p`` of the records; costs every record ``rho``, once for all
         quantiles of the measure with this grid and rho."""
         share = rational(p, parameter="p")
-        name = alias or (
-            f"median_{measure}" if share * 2 == 1 else f"quantile_{measure}_{float(share)}".replace(".", "_")
-        )
-        return self._with(Quantile(alias=name, measure=measure, p=share, mechanism=TreeQuantile(grid=grid, rho=rho)))
+        tree = TreeQuantile(grid=grid, rho=rho)
+        return self.ask(Quantile(alias=alias or "", measure=measure, p=share, mechanism=tree))
+
+    def ask(self, statistic: Statistic) -> "Query":
+        """Add a statistic: what ``count``, ``sum`` and the others do, and the way to ask for one of your own."""
+        for mechanism in statistic.mechanisms():
+            _check_mechanism(mechanism)
+        return replace(self, statistics=(*self.statistics, statistic))
 
     def draws(self) -> tuple[Drawable, ...]:
         """Everything noise is drawn for, each once: the statistics, the parts of averages the query does not have already, and one
         tree for all quantiles of a measure that are asked with the same grid and rho."""
         found: list[Drawable] = []
-        for each in self.statistics:
-            if isinstance(each, Quantile) and any(each.shares_tree(other) for other in found):
-                continue
-            if not isinstance(each, Average):
-                found.append(each)
-        for each in self.statistics:
-            if isinstance(each, Average):
-                found += [part for part in each.parts(found) or () if part not in found]
+        for each in sorted(self.statistics, key=lambda statistic: statistic.derived):
+            found += [part for part in each.parts(found) if part not in found]
         return tuple(found)
+
+    def confidence_of_parts(self, confidence: float) -> float:
+        """The highest confidence at which anything drawn is estimated for intervals of ``confidence``."""
+        return max(each.confidence_of_parts(confidence) for each in self.statistics)
 
     def keys_of(self, level: Level) -> KeyList | None:
         """Where the keys of a table come from; None for a grand total."""
@@ -121,10 +113,6 @@ class Query:
         from recordwise.plan.describe import query_html
 
         return query_html(self)
-
-    def _with(self, statistic: Drawable) -> "Query":
-        _check_mechanism(statistic.mechanism)
-        return replace(self, statistics=(*self.statistics, statistic))
 
 
 def _check_mechanism(mechanism: object) -> None:

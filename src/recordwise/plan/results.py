@@ -11,7 +11,7 @@ import numpy as np
 import pyarrow as pa
 
 from recordwise.plan.plan import PlannedTable
-from recordwise.plan.statistics import Total
+from recordwise.plan.statistics import BinCounts, ExactTable, Total
 
 T = TypeVar("T")
 
@@ -105,3 +105,20 @@ def integers(column: pa.ChunkedArray | pa.Array) -> np.ndarray[tuple[int, ...], 
         object
     )
     return exact
+
+
+def exact_table(found: TableTotals) -> ExactTable:
+    """The numbers of a table, opened."""
+    totals = found.totals.reveal()
+    return ExactTable(
+        cells=found.cells.num_rows if found.table.shape.groups else 1,
+        totals={total: integers(totals.column(total_name(found.table, total))) for total in found.table.totals},
+        bins={wanted: bin_counts(each.reveal()) for wanted, each in zip(found.table.bins, found.bins)},
+    )
+
+
+def bin_counts(found: pa.Table) -> BinCounts:
+    """Rows (position, bin, held) as numbers, in the order of the cells."""
+    rows = found.sort_by(POSITION)
+    position, point, held = (np.asarray(rows.column(name).to_numpy(), np.int64) for name in (POSITION, BIN, HELD))
+    return BinCounts(position=position, point=point, held=held)

@@ -3,10 +3,12 @@
 from collections.abc import Mapping
 from dataclasses import dataclass
 from fractions import Fraction
+from functools import lru_cache
 from typing import Literal
 
 from recordwise.errors import ParameterError
 from recordwise.exact.numbers import Number, positive
+from recordwise.policy import measure as policy
 
 DEFAULT_BOUND_STEPS = 2**53
 LARGEST_BOUND_STEPS = 2**62
@@ -134,3 +136,14 @@ def _column(name: str, given: "ColumnType | Column") -> Column:
     if given.name != name:
         raise ParameterError(parameter=f"column '{name}'", problem=f"is declared under another name, '{given.name}'")
     return given
+
+
+def policy_measure(name: str, schema: Schema) -> policy.Measure:
+    """A measure of the schema in the language of policies."""
+    declared = schema.measure(name)
+    return _policy_measure(name, declared.step if declared else Fraction(1))
+
+
+@lru_cache(maxsize=1024)
+def _policy_measure(name: str, step: Fraction) -> policy.Measure:
+    return policy.Measure(name, step)

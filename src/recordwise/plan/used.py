@@ -34,7 +34,7 @@ def _names(query: Query) -> Iterator[str]:
     for level in query.tables():
         for group in level.groups:
             yield from _group_names(group)
-    yield from (name for each in query.draws() if (name := getattr(each, "measure", None)))
+    yield from (each.of for each in query.draws() if each.of)
 
 
 def _group_names(group: Group) -> Iterator[str]:

@@ -16,7 +16,6 @@ from recordwise.plan.file.write import PlanText, acceptance, entry, query_lines,
 from recordwise.plan.plan import TUNINGS
 from recordwise.plan.query import Query
 from recordwise.plan.sources import POSTGRES_SCHEMES, found_by_spark
-from recordwise.plan.statistics import Count, Sum
 from recordwise.planning.shapes import COUNT
 
 STATISTICS = ("count", "sum", "count_distinct", "avg", "quantile")
@@ -70,7 +69,7 @@ def _sections(tables: dict[str, Any]) -> list[str]:
 
 def _remaining(raw: dict[str, Any], query: Query, measures: Collection[str]) -> list[dict[str, Any]]:
     """The query without the statistics that were chosen anew; none if it has no others."""
-    others = [each for each in query.statistics if not _replaced(each, measures)]
+    others = [each for each in query.statistics if each.planned_as not in measures]
     if not others:
         return []
     if "sql" in raw:
@@ -82,12 +81,6 @@ def _remaining(raw: dict[str, Any], query: Query, measures: Collection[str]) -> 
     sums = {name: each for name, each in raw.get("sum", {}).items() if name not in measures}
     kept = {name: each for name, each in raw.items() if name != "sum" and not (name == "count" and COUNT in measures)}
     return [kept | ({"sum": sums} if sums else {})]
-
-
-def _replaced(statistic: Any, measures: Collection[str]) -> bool:
-    if isinstance(statistic, Count):
-        return COUNT in measures
-    return isinstance(statistic, Sum) and statistic.measure in measures
 
 
 def _tuning(file: PlanFile, tuned_on: str, accept_tuning: str | None) -> tuple[str, str | None]:

@@ -17,13 +17,13 @@ import pyarrow as pa
 from recordwise.errors import ExternalError, KeysError, ParameterError, PlanError
 from recordwise.exact.numbers import Number, fraction_text, positive
 from recordwise.plan.column_types import threshold_problems
-from recordwise.plan.cost import check_policy, policy_measure
+from recordwise.plan.cost import check_policy
 from recordwise.plan.describe import predicate_json, value_json
 from recordwise.plan.keys import as_arrow
 from recordwise.plan.plan import predicate_problems
 from recordwise.plan.predicates import Predicate
 from recordwise.plan.predicates import condition as policy_condition
-from recordwise.plan.schema import Schema
+from recordwise.plan.schema import Schema, policy_measure
 from recordwise.plan.splitting import PIECE, Splitting, check_thresholds
 from recordwise.plan.sql.grammar import parse_predicate
 from recordwise.policy.constructors import By

@@ -8,7 +8,8 @@ from recordwise.noise.randomness import BitSource
 from recordwise.plan.key_selection import KeySelection, SelectFrom
 from recordwise.plan.plan import Plan
 from recordwise.plan.results import POSITION, FoundTotals, Sensitive, TableTotals, integers, scatter, total_name, words
-from recordwise.release.draw import SELECTED_ON, NoisyColumn
+from recordwise.plan.statistics.answers import NoisyColumn
+from recordwise.release.draw import SELECTED_ON
 
 IntArray = np.ndarray[tuple[int, ...], np.dtype[np.int64]]
 

@@ -3,22 +3,18 @@
 What a plan file says about selected keys, averages and quantiles, named as in Python.
 """
 
-from collections.abc import Mapping
 from pathlib import Path
 from typing import Any
 
 import pyarrow as pa
 
 from recordwise.errors import KeysError
-from recordwise.mechanisms.quantile import Grid, TreeQuantile
-from recordwise.plan.file.mechanisms import read_joint, read_mechanism
+from recordwise.plan.file.mechanisms import read_joint
 from recordwise.plan.file.node import Node, suggestion
 from recordwise.plan.given_keys import KeyList
 from recordwise.plan.key_selection import SelectFrom, SelectKeys
 from recordwise.plan.keys import Keys
-from recordwise.plan.query import Query
 from recordwise.plan.schema import Schema
-from recordwise.plan.statistics import SumAndCount
 
 
 def read_select(node: Node, schema: Schema) -> SelectKeys | None:
@@ -51,60 +47,6 @@ def _pieces(node: Node | None, schema: Schema) -> dict[str, Any] | None:
         return {}
     joint = read_joint(node, schema)
     return None if joint is None else {measure.name: at for measure, at in joint.items()}
-
-
-def read_average(read: Query, measure: str, node: Node, schema: Schema, named: Mapping[str, Any]) -> Query | None:
-    """``avg.emp = { sum = "split", count = "counts", as = "mean" }``."""
-    entries = node.table("sum", "count", "as", needed=("sum",))
-    alias = entries["as"].text() if "as" in entries else None
-    parts = sum_and_count(entries, schema, named)
-    if parts is None or ("as" in entries and alias is None):
-        return None
-    return node.attempt(lambda: read.avg(measure, sum=parts.sum, count=parts.count, alias=alias))
-
-
-def sum_and_count(entries: Mapping[str, Node], schema: Schema, named: Mapping[str, Any]) -> SumAndCount | None:
-    """The two mechanisms of an average; the count may be left to the query."""
-    found: dict[str, Any] = {
-        name: read_mechanism(entries[name], schema, named) for name in ("sum", "count") if name in entries
-    }
-    return None if "sum" not in found or None in found.values() else SumAndCount(**found)
-
-
-def read_quantile(read: Query, measure: str, node: Node) -> Query | None:
-    """``quantile.payann = { p = 0.5, grid = { log = [1, 1e9], bits = 10 }, rho = 0.1 }``."""
-    entries = node.table("p", "grid", "rho", "as", needed=("p", "grid", "rho"))
-    p = entries["p"].number() if "p" in entries else None
-    alias = entries["as"].text() if "as" in entries else None
-    tree = read_tree(node, entries)
-    if p is None or tree is None or ("as" in entries and alias is None):
-        return None
-    return node.attempt(lambda: read.quantile(measure, p=p, grid=tree.grid, rho=tree.rho, alias=alias))
-
-
-def read_tree(node: Node, entries: Mapping[str, Node]) -> TreeQuantile | None:
-    """The grid and rho of a quantile."""
-    grid = read_grid(entries["grid"]) if "grid" in entries else None
-    rho = entries["rho"].number() if "rho" in entries else None
-    return None if grid is None or rho is None else node.attempt(lambda: TreeQuantile(grid=grid, rho=rho))
-
-
-def read_grid(node: Node) -> Grid | None:
-    """``{ log = [1, 1e9], bits = 10 }`` or ``{ linear = [0, 100] }``."""
-    entries = node.table("log", "linear", "bits")
-    ways = [name for name in ("log", "linear") if name in entries]
-    if len(ways) != 1:
-        if isinstance(node.value, dict):
-            node.problem("must hold one of log and linear, each the two ends of the grid")
-        return None
-    ends = [each.number() for each in entries[ways[0]].items()]
-    bits = entries["bits"].whole() if "bits" in entries else 10
-    if len(ends) != 2:
-        entries[ways[0]].problem("must be the two ends of the grid")
-    if len(ends) != 2 or None in ends or bits is None:
-        return None
-    make = Grid.log if ways[0] == "log" else Grid.linear
-    return node.attempt(lambda: make(*ends, bits=bits))  # type: ignore[arg-type]
 
 
 WAYS = ("product", "rows", "file")

@@ -12,9 +12,8 @@ from recordwise import mechanisms
 from recordwise.errors import ParameterError
 from recordwise.exact.functions import Function, log, x
 from recordwise.exact.numbers import Number, positive, read_fraction
-from recordwise.plan.cost import policy_measure
 from recordwise.plan.file.node import Node, suggestion
-from recordwise.plan.schema import Schema
+from recordwise.plan.schema import Schema, policy_measure
 from recordwise.policy.conditions import ConditionColumn
 from recordwise.policy.constructors import By, by
 

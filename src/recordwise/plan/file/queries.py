@@ -12,13 +12,14 @@ from pathlib import Path
 from typing import Any
 
 from recordwise.plan.fields import Field, Group, Prefix
-from recordwise.plan.file.keys import query_keys, read_average, read_quantile, read_tree, sum_and_count
+from recordwise.plan.file.keys import query_keys
 from recordwise.plan.file.mechanisms import read_mechanism
 from recordwise.plan.file.node import Node
 from recordwise.plan.given_keys import KeyList
 from recordwise.plan.query import Query, query
 from recordwise.plan.schema import Schema
 from recordwise.plan.sql.parse import parse_sql
+from recordwise.plan.statistics import KINDS, Statistic
 
 
 def read_levels(read: Query, node: Node) -> Query | None:
@@ -72,6 +73,22 @@ class Shelf:
     keys: dict[str, KeyList | None]
     folder: Path
 
+    def mechanism(self, node: Node) -> Any | None:
+        """A mechanism, by name or in place; None where it has a problem."""
+        return read_mechanism(node, self.schema, self.mechanisms)
+
+    def named(self, node: Node) -> tuple[str | None, Any | None]:
+        """The name a statistic is published under, and its mechanism."""
+        if not isinstance(node.value, dict):
+            return None, self.mechanism(node)
+        rest = {name: value for name, value in node.value.items() if name != "as"}
+        alias = Node(node.value["as"], (*node.path, "as"), node.problems).text() if "as" in node.value else None
+        if set(rest) == {"mechanism"}:
+            found = self.mechanism(Node(rest["mechanism"], (*node.path, "mechanism"), node.problems))
+        else:
+            found = self.mechanism(Node(rest, node.path, node.problems))
+        return alias, None if "as" in node.value and alias is None else found
+
 
 @dataclass(slots=True)
 class Draft:
@@ -98,7 +115,7 @@ class Draft:
             self.places.append(place)
 
 
-BUILDER = ("where", "group_by", "levels", "keys", "count", "sum", "count_distinct", "avg", "quantile")
+BUILDER = ("where", "group_by", "levels", "keys", *(kind.word for kind in KINDS))
 
 
 def read_draft(node: Node, shelf: Shelf) -> Draft:
@@ -130,11 +147,9 @@ def _from_sql(draft: Draft, shelf: Shelf) -> None:
 
 def _sql_mechanism(node: Node, shelf: Shelf) -> Any | None:
     """A mechanism, the two of an average, or the grid and rho of a quantile."""
-    if isinstance(node.value, dict) and "sum" in node.value:
-        return sum_and_count(node.table("sum", "count"), shelf.schema, shelf.mechanisms)
-    if isinstance(node.value, dict) and "grid" in node.value:
-        return read_tree(node, node.table("grid", "rho", needed=("grid", "rho")))
-    return read_mechanism(node, shelf.schema, shelf.mechanisms)
+    given = node.value if isinstance(node.value, dict) else {}
+    own = next((kind for kind in KINDS if kind.sql_key in given), None)
+    return shelf.mechanism(node) if own is None else own.read_sql_mechanism(node, shelf)
 
 
 def _sql_place(mechanism: Any, chosen: dict[str, Any], tables: dict[str, Node], default: Node) -> Node:
@@ -160,9 +175,9 @@ def _from_builder(draft: Draft, shelf: Shelf) -> None:
         if name in draft.entries:
             draft.add(name, read(draft.query, draft.entries[name]))
     draft.query = draft.query.at(_keys(draft, shelf))
-    for name in ("count", "sum", "count_distinct", "avg", "quantile"):
-        for column, each in _wanted(name, draft.entries.get(name)):
-            draft.statistic(_statistic(draft.query, name, column, each, shelf), each)
+    for kind in KINDS:
+        for column, each in _wanted(kind, draft.entries.get(kind.word)):
+            draft.statistic(_asked(draft.query, kind.read_entry(column, each, shelf), each), each)
 
 
 def _where(read: Query, node: Node) -> Query | None:
@@ -175,40 +190,14 @@ def _grouped(read: Query, node: Node) -> Query | None:
     return None if groups is None else node.attempt(partial(read.group_by, *groups))
 
 
-def _wanted(name: str, node: Node | None) -> list[tuple[str, Node]]:
+def _wanted(kind: type[Statistic], node: Node | None) -> list[tuple[str, Node]]:
     """The statistics of one kind: of which column, and the entry that says how."""
     if node is None:
         return []
-    if name == "count":
+    if not kind.names_column:
         return [("", each) for each in node.items()]
     return [(column, each) for column, listed in node.table().items() for each in listed.items()]
 
 
-def _statistic(read: Query, name: str, column: str, node: Node, shelf: Shelf) -> Query | None:
-    if name == "avg":
-        return read_average(read, column, node, shelf.schema, shelf.mechanisms)
-    if name == "quantile":
-        return read_quantile(read, column, node)
-    alias, mechanism = _named(node, shelf)
-    if mechanism is None:
-        if name == "sum" and shelf.schema.measure(column) is None:
-            node.problem(f"'{column}' is summed but is not a measure")
-        return None
-    if name == "count":
-        return node.attempt(lambda: read.count(mechanism, alias=alias or "count"))
-    add = read.sum if name == "sum" else read.count_distinct
-    return node.attempt(lambda: add(column, mechanism, alias=alias))
-
-
-def _named(node: Node, shelf: Shelf) -> tuple[str | None, Any | None]:
-    """The name a statistic is published under, and its mechanism."""
-    if not isinstance(node.value, dict):
-        return None, read_mechanism(node, shelf.schema, shelf.mechanisms)
-    rest = {name: value for name, value in node.value.items() if name != "as"}
-    alias = Node(node.value["as"], (*node.path, "as"), node.problems).text() if "as" in node.value else None
-    if set(rest) == {"mechanism"}:
-        inner = Node(rest["mechanism"], (*node.path, "mechanism"), node.problems)
-    else:
-        inner = Node(rest, node.path, node.problems)
-    found = read_mechanism(inner, shelf.schema, shelf.mechanisms)
-    return alias, None if "as" in node.value and alias is None else found
+def _asked(read: Query, statistic: Statistic | None, node: Node) -> Query | None:
+    return None if statistic is None else node.attempt(lambda: read.ask(statistic))

@@ -24,7 +24,6 @@ from recordwise.plan.plan import TUNINGS, Plan, group_problems, predicate_proble
 from recordwise.plan.query import Query
 from recordwise.plan.schema import Schema
 from recordwise.plan.sources import Postgres, SparkMaster
-from recordwise.plan.statistics import Average
 from recordwise.policy.literals import literal
 from recordwise.policy.policy import Policy
 from recordwise.policy.render.html import Html, element
@@ -59,8 +58,7 @@ def _places(draft: Draft, shelf: Shelf) -> dict[str, Node]:
     statement = draft.entries.get("sql", draft.node)
     for statistic, place in zip(draft.query.statistics, draft.places):
         found |= dict.fromkeys(statistic.problems(shelf.schema), place)
-        if isinstance(statistic, Average):
-            found[statistic.needs_count()] = place
+        found |= dict.fromkeys(statistic.missing(draft.query.draws()), place)
     if draft.query.condition is not None:
         where = draft.entries.get("where", statement)
         found |= dict.fromkeys(predicate_problems(draft.query.condition, shelf.schema), where)
@@ -88,8 +86,7 @@ def _mechanisms_serve(draft: Draft, shelf: Shelf) -> bool:
     """Whether each mechanism has a policy for its statistic at every level."""
     good, draws = True, draft.query.draws()
     for statistic, place in zip(draft.query.statistics, draft.places):
-        parts = (statistic.parts(draws) or ()) if isinstance(statistic, Average) else (statistic,)
-        for part, level in product(parts, draft.query.tables()):
+        for part, level in product(statistic.parts(draws), draft.query.tables()):
             policy = place.attempt(partial(statistic_policy, part, level, shelf.schema, tight=True))
             good = policy is not None and good
     return good

@@ -12,11 +12,10 @@ from typing import Any
 from urllib.parse import parse_qs, urlsplit
 
 from recordwise.exact.numbers import Number
-from recordwise.plan.cost import policy_measure
 from recordwise.plan.file.keys import read_select
 from recordwise.plan.file.mechanisms import checked_positive, read_joint, read_mechanism
 from recordwise.plan.file.node import Node, suggestion
-from recordwise.plan.schema import Column, Measure, Schema
+from recordwise.plan.schema import Column, Measure, Schema, policy_measure
 from recordwise.plan.sources import POSTGRES_SCHEMES, Postgres, SparkMaster, found_by_spark
 from recordwise.policy.constructors import constant, split
 from recordwise.policy.policy import Policy

@@ -21,7 +21,6 @@ from recordwise.plan.predicates import And, Compare, In, IsNull, Not, Operand, O
 from recordwise.plan.query import Query
 from recordwise.plan.schema import Schema
 from recordwise.plan.sources import Postgres
-from recordwise.plan.statistics import Count, Sum
 from recordwise.policy.constructors import By
 from recordwise.policy.literals import Truth, Value
 from recordwise.policy.render.text import function_text
@@ -153,10 +152,11 @@ def query_lines(query: Query, keys: Any) -> list[str]:
         lines.append(f"group_by = [{', '.join(_group(group) for group in level.groups)}]")
         lines.append(entry("keys", keys))
     for statistic in query.statistics:
-        if not isinstance(statistic, Count | Sum):
+        if statistic.planned_as is None:
             raise ParameterError(parameter="query", problem="has a statistic that planning does not write")
-        name = "count" if isinstance(statistic, Count) else f"sum.{_key(statistic.measure)}"
-        lines.append(f"{name} = {_mechanism(statistic.mechanism)}")
+        name = statistic.word if statistic.of is None else f"{statistic.word}.{_key(statistic.of)}"
+        (mechanism,) = statistic.mechanisms()
+        lines.append(f"{name} = {_mechanism(mechanism)}")
     return [*lines, ""]
 
 

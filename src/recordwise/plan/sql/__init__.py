@@ -1,1 +1,1 @@
-"""SQL text to a ``Query``: a gate in front of the parser, a small grammar, and a whitelist for everything in it."""
+"""SQL text to the same query that the builder makes."""

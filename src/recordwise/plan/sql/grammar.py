@@ -175,3 +175,10 @@ def _case(node: exp.Expr) -> Case:
         only(branch, "this", "true")
         branches.append((predicate(branch.this), literal(branch.args["true"])))
     return Case(tuple(branches), literal(node.args["default"]))
+
+
+def aggregated_column(node: exp.Expr) -> str:
+    """The column an aggregate is about."""
+    if type(node) is not exp.Column:
+        raise SqlError(construct=f"an aggregate of {type(node).key.upper()}", advice="Aggregate a column as it is.")
+    return column_name(node)

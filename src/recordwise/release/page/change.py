@@ -12,6 +12,7 @@ from flint import arb
 
 from recordwise.errors import GroupLossError
 from recordwise.exact.numbers import arb_float_upper, ball, constant_ball, float_upper, working_precision
+from recordwise.plan.statistics.base import COUNT, SUM
 from recordwise.policy.atoms import Atom, Square
 from recordwise.policy.concave_atoms import (
     Additive,
@@ -26,7 +27,7 @@ from recordwise.policy.evaluate.evaluator import BallEvaluator, Evaluator
 from recordwise.policy.evaluate.javascript import JAVASCRIPT, condition_js, js_number, js_text
 from recordwise.policy.evaluate.numpy import canonical_record
 from recordwise.policy.policy import Maximum
-from recordwise.release.page.parts import COUNT, SUM, Part
+from recordwise.release.page.parts import Part
 
 T = TypeVar("T")
 PRECISION = 192

@@ -10,10 +10,11 @@ from typing import Any
 
 import numpy as np
 
+from recordwise.plan.statistics.base import SUM
 from recordwise.policy.measure import Measure
 from recordwise.policy.policy import Policy
 from recordwise.policy.render.html import Html, Line, LogAxis, element, ladder, number_text, path, size_text, spread
-from recordwise.release.page.parts import SUM, Part
+from recordwise.release.page.parts import Part
 from recordwise.release.page.questions import losses_along
 
 WIDTH, HEIGHT = 440, 458

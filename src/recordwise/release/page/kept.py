@@ -14,10 +14,11 @@ import numpy as np
 
 from recordwise.exact.arithmetic import FloatArray
 from recordwise.exact.numbers import fraction_text
+from recordwise.plan.statistics.base import SUM
 from recordwise.policy.json import policy_json_as_told
 from recordwise.policy.policy import Policy
 from recordwise.release.page.charts import extremes, variances
-from recordwise.release.page.parts import SUM, Part
+from recordwise.release.page.parts import Part
 from recordwise.release.page.view import Published, sizes_of
 
 

@@ -5,12 +5,12 @@ from dataclasses import dataclass
 from fractions import Fraction
 from typing import Any
 
-from recordwise.plan.cost import policy_measure, possible_mechanisms, statistic_policy
+from recordwise.plan.cost import possible_mechanisms, statistic_policy
 from recordwise.plan.fields import Case
 from recordwise.plan.plan import Plan, PlannedTable
 from recordwise.plan.predicates import condition, leaves, operand_name
-from recordwise.plan.query import Drawable
-from recordwise.plan.statistics import Count, CountDistinct, Sum
+from recordwise.plan.statistics import Drawable
+from recordwise.plan.statistics.base import OTHER
 from recordwise.policy.policy import Policy
 
 NOISES = {
@@ -25,7 +25,6 @@ NOISES = {
     "Transform": "noise on a scale of its own",
     "TreeQuantile": "Gaussian noise on counts along a public grid",
 }
-COUNT, SUM, OTHER = "count", "sum", "other"
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -72,17 +71,16 @@ def external_part(name: str, policy: Policy) -> Part:
 
 
 def _part(plan: Plan, table: PlannedTable, name: str, statistic: Drawable, *, stays: bool) -> Part:
-    measure = getattr(statistic, "measure", None)
+    measure = None if statistic.of is None else plan.schema.measure(statistic.of)
     served = possible_mechanisms(plan, table, statistic)
-    kind = SUM if isinstance(statistic, Sum) else COUNT if isinstance(statistic, (Count, CountDistinct)) else OTHER
     return Part(
         table=name,
         statistic=statistic.alias,
-        kind=kind,
+        kind=statistic.contribution,
         noise=NOISES.get(type(statistic.mechanism).__name__, "noise of a mechanism of the user"),
         policy=_within(statistic_policy(statistic, table.shape, plan.schema, tight=True), table),
-        measure=measure,
-        step=policy_measure(measure, plan.schema).step if measure else Fraction(1),
+        measure=measure.name if measure else None,
+        step=statistic.step(plan.schema),
         mechanisms=served,
         stays=stays,
         cut_down=any(getattr(mechanism, "to", None) is not None for mechanism in served),

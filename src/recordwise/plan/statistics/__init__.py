@@ -1,0 +1,40 @@
+"""The statistics of a query: what each needs of an engine, what it costs, and how its noisy answers become columns."""
+
+from recordwise.plan.statistics.average import Average, SumAndCount
+from recordwise.plan.statistics.base import Drawable, Statistic
+from recordwise.plan.statistics.plain import Count, CountDistinct, Sum
+from recordwise.plan.statistics.quantile import Quantile
+from recordwise.plan.statistics.registry import KINDS, StatisticMechanism
+from recordwise.plan.statistics.totals import (
+    AdditiveTotal,
+    BinCounts,
+    CountBins,
+    CountFirms,
+    CountPieces,
+    CountUnits,
+    ExactTable,
+    SumSteps,
+    Total,
+)
+
+__all__ = [
+    "KINDS",
+    "AdditiveTotal",
+    "Average",
+    "BinCounts",
+    "Count",
+    "CountBins",
+    "CountDistinct",
+    "CountFirms",
+    "CountPieces",
+    "CountUnits",
+    "Drawable",
+    "ExactTable",
+    "Quantile",
+    "Statistic",
+    "StatisticMechanism",
+    "Sum",
+    "SumAndCount",
+    "SumSteps",
+    "Total",
+]

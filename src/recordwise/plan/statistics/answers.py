@@ -1,0 +1,118 @@
+"""Noisy answers of a table and the columns they are published as."""
+
+from collections.abc import Sequence
+from dataclasses import dataclass
+from typing import Any
+
+import numpy as np
+import pyarrow as pa
+
+from recordwise.exact.arithmetic import FloatArray
+from recordwise.mechanisms.gaussian import GaussianNoise
+from recordwise.mechanisms.noisy import Noisy
+from recordwise.mechanisms.transformed import TransformedNoise
+from recordwise.plan.statistics.ratios import Side, gaussian_reach
+
+NOT_UNBIASED = "not unbiased"
+FIELDS = ("value", "standard_error", "variance_unbiased", "low", "high")
+"""The estimates that are published."""
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class NoisyColumn:
+    """A variable with its accuracy, and the noisy point and sigma where noise was drawn on another scale."""
+
+    alias: str
+    value: Any
+    """Floats, or whole numbers where every value is one, as for a count."""
+    standard_error: FloatArray
+    low: FloatArray
+    high: FloatArray
+    noisy: FloatArray | None = None
+    sigma: FloatArray | None = None
+    variance_unbiased: FloatArray | None = None
+    """Published beside ``noisy`` and ``sigma``."""
+    flag: str | None = None
+    """What a reader must know before using the value as an unbiased estimate; saved with the column and in release.json."""
+
+    def columns(self) -> dict[str, pa.Array]:
+        """The published columns, nothing suppressed; NULL where a number does not exist."""
+        columns = {
+            self.alias: _array(self.value),
+            f"{self.alias}_sd": _array(self.standard_error),
+            f"{self.alias}_cv": _relative(self.standard_error, self.value),
+            f"{self.alias}_low": _array(self.low),
+            f"{self.alias}_high": _array(self.high),
+        }
+        if self.noisy is not None:
+            columns[f"{self.alias}_noisy"] = pa.array(self.noisy)
+            columns[f"{self.alias}_sigma"] = pa.array(self.sigma)
+            columns[f"{self.alias}_variance"] = pa.array(self.variance_unbiased)
+        return columns
+
+
+def _array(values: Any) -> pa.Array:
+    missing = np.isnan(values) if values.dtype.kind == "f" else np.zeros(0, np.bool_)
+    return pa.array(values, mask=missing) if missing.any() else pa.array(values)
+
+
+def _relative(error: FloatArray, value: Any) -> pa.Array:
+    """The coefficient of variation; NULL where the value is 0 or the noise has no variance."""
+    with np.errstate(divide="ignore", invalid="ignore"):
+        cv = error / np.abs(value)
+    finite = np.isfinite(cv)
+    return pa.array(cv) if finite.all() else pa.array(cv, mask=~finite)
+
+
+@dataclass(frozen=True, slots=True)
+class Part:
+    """The cells served by one mechanism, and its noisy answers."""
+
+    rows: Any
+    mechanism: Any
+    noisy: Noisy
+
+
+@dataclass(frozen=True, slots=True)
+class Answer:
+    """The noisy answers to one statistic, one for each of ``cells`` cells, drawn once."""
+
+    parts: Sequence[Part]
+    cells: int
+
+    def column(self, alias: str, confidence: float) -> NoisyColumn:
+        """Estimates and intervals, with the runs of cells that different mechanisms served back in the order of the cells."""
+        found = [(part.rows, _values(part, confidence)) for part in self.parts]
+        if len(found) == 1:
+            return NoisyColumn(alias=alias, **found[0][1])
+        full: dict[str, Any] = {}
+        for rows, columns in found:
+            for name, column in columns.items():
+                full.setdefault(name, np.empty(self.cells, dtype=column.dtype))[rows] = column
+        return NoisyColumn(alias=alias, **full)
+
+    def side(self, confidence: float) -> Side:
+        """What a ratio of this confidence needs to know of one of its two answers."""
+        found = self.column("", (1 + confidence) / 2)
+        reach = np.full(self.cells, np.nan)
+        for part in self.parts:
+            if isinstance(part.mechanism, GaussianNoise):
+                reach[part.rows] = gaussian_reach(part.mechanism.noise_sigma, part.noisy.grid, confidence=confidence)
+        return Side(value=np.asarray(found.value, np.float64), low=found.low, high=found.high, reach=reach)
+
+
+def _values(part: Part, confidence: float) -> dict[str, Any]:
+    estimates = part.mechanism.estimate(part.noisy, confidence=confidence)
+    columns = {name: getattr(estimates, name) for name in FIELDS}
+    if isinstance(part.mechanism, TransformedNoise):
+        columns["noisy"] = part.noisy.values()
+        scale = float(part.mechanism.sigma or part.mechanism.laplace_scale or 0)
+        columns["sigma"] = np.full(len(columns["noisy"]), scale)
+    elif part.noisy.grid == 1:
+        columns["value"] = _fitting(part.noisy.points)
+    return columns
+
+
+def _fitting(points: Any) -> Any:
+    """Noisy whole numbers in 64 bits; only the sum of total and noise is ever clipped (T-RANGE)."""
+    return points if points.dtype == np.int64 else np.clip(points, -(2**63), 2**63 - 1).astype(np.int64)

@@ -1,0 +1,224 @@
+"""What a statistic tells the rest of the package about itself. A new one subclasses ``Drawable`` and joins ``KINDS``."""
+
+from abc import ABC, abstractmethod
+from collections.abc import Iterable, Mapping, Sequence
+from dataclasses import dataclass, field
+from fractions import Fraction
+from typing import TYPE_CHECKING, Any, ClassVar, Protocol
+
+import numpy as np
+
+from recordwise.errors import SqlError
+from recordwise.mechanisms.base import count_policy
+from recordwise.noise.randomness import BitSource, Seeded
+from recordwise.plan.column_types import threshold_problems
+from recordwise.plan.schema import Schema
+from recordwise.plan.statistics.answers import Answer, NoisyColumn, Part
+from recordwise.plan.statistics.totals import CountBins, ExactTable, Total
+from recordwise.policy.constructors import By
+from recordwise.policy.policy import Policy
+
+if TYPE_CHECKING:
+    from sqlglot import exp
+
+    from recordwise.plan.cost import CellMechanism
+    from recordwise.plan.file.node import Node
+
+COUNT, SUM, OTHER = "count", "sum", "other"
+
+
+class EntryReader(Protocol):
+    """What reading an entry of a plan file needs: the schema, and the mechanisms the file names."""
+
+    @property
+    def schema(self) -> Schema:
+        """The schema of the plan."""
+
+    def mechanism(self, node: "Node") -> Any | None:
+        """A mechanism, by name or in place; None where it has a problem, which is noted."""
+
+    def named(self, node: "Node") -> tuple[str | None, Any | None]:
+        """The name a statistic is published under (``as``), and its mechanism."""
+
+
+@dataclass(slots=True)
+class NamedMechanisms:
+    """The mechanisms given with a SQL statement, and those that a statistic has used."""
+
+    given: Mapping[str, Any]
+    used: set[str] = field(default_factory=set)
+
+    def take(self, alias: str | None, default: str) -> Any:
+        """The mechanism given under the alias of a statistic, or else under its column."""
+        name = alias if alias in self.given else default
+        if name is None or name not in self.given:
+            raise SqlError(construct=f"no mechanism for '{(alias or default)[:40]}'", advice="Add it to mechanisms.")
+        self.used.add(name)
+        return self.given[name]
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Statistic(ABC):
+    """A statistic of a query. What is asked for here and in ``Drawable`` is all that other modules know about it."""
+
+    alias: str = ""
+    """The name it is published under."""
+
+    word: ClassVar[str]
+    """Its key in a plan file."""
+    names_column: ClassVar[bool] = True
+    """Whether its key in a plan file is followed by a column."""
+    sql_key: ClassVar[str | None] = None
+    """The parameter by which a plan file's mechanism for SQL text is recognized as one of this statistic alone."""
+    contribution: ClassVar[str] = OTHER
+    """``count``: a record changes it by 1 or not at all; ``sum``: by its value; ``other``: neither."""
+    derived: ClassVar[bool] = False
+    """Whether it is computed from other noisy statistics instead of being drawn itself."""
+
+    def __post_init__(self) -> None:
+        if not self.alias:
+            object.__setattr__(self, "alias", self.default_alias())
+
+    @abstractmethod
+    def default_alias(self) -> str:
+        """The name it is published under unless another is given."""
+
+    @property
+    def of(self) -> str | None:
+        """The measure or id it is about."""
+        return None
+
+    @property
+    def planned_as(self) -> str | None:
+        """What planning calls it: "count", or the name of a measure; None where planning offers no mechanisms for it."""
+        return None
+
+    @abstractmethod
+    def mechanisms(self) -> tuple[Any, ...]:
+        """The mechanisms it was given."""
+
+    @abstractmethod
+    def problems(self, schema: Schema) -> list[str]:
+        """Where it does not fit the schema, as sentences without a final period."""
+
+    def missing(self, drawn: Sequence["Drawable"]) -> list[str]:
+        """What it lacks beside the statistics its query draws."""
+        return []
+
+    @abstractmethod
+    def parts(self, drawn: Sequence["Drawable"]) -> tuple["Drawable", ...]:
+        """The drawn statistics it is read off: those of ``drawn`` that will do, or else its own."""
+
+    @abstractmethod
+    def column(self, answers: Sequence[Any], *, confidence: float) -> NoisyColumn:
+        """What is published, given the noisy answers of its parts."""
+
+    def confidence_of_parts(self, confidence: float) -> float:
+        """The confidence at which its parts are estimated for an interval of ``confidence``."""
+        return confidence
+
+    def description(self) -> dict[str, Any]:
+        """The statistic as release.json and the ledger hold it; parameters and mechanisms are made JSON by the caller."""
+        return {"name": self.alias, "kind": type(self).__name__, "of": self.of}
+
+    @classmethod
+    def read_entry(cls, column: str, node: "Node", reader: EntryReader) -> "Statistic | None":
+        """The statistic of an entry in a plan file; None where it has a problem, which is noted at its line."""
+        return None
+
+    @classmethod
+    def read_sql_mechanism(cls, node: "Node", reader: EntryReader) -> Any | None:
+        """What a plan file gives for this statistic in SQL text; asked only where the entry holds ``sql_key``."""
+        return reader.mechanism(node)
+
+    @classmethod
+    def read_sql(cls, node: "exp.Expr", alias: str | None, mechanisms: NamedMechanisms) -> "Statistic | None":
+        """The statistic of a SQL aggregate; None where the aggregate is a different statistic."""
+        return None
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Drawable(Statistic):
+    """A statistic that noise is drawn for. The defaults are those of a total to which every record contributes at most 1."""
+
+    mechanism: Any
+
+    def mechanisms(self) -> tuple[Any, ...]:
+        return (self.mechanism,)
+
+    def description(self) -> dict[str, Any]:
+        return Statistic.description(self) | {"mechanism": self.mechanism}
+
+    def problems(self, schema: Schema) -> list[str]:
+        return mechanism_problems([self.mechanism], schema)
+
+    def parts(self, drawn: Sequence["Drawable"]) -> tuple["Drawable", ...]:
+        return (self,)
+
+    @abstractmethod
+    def totals(self, schema: Schema) -> tuple[Total, ...]:
+        """The exact totals it needs of an engine: one, unless it needs bins."""
+
+    def bins(self) -> tuple[CountBins, ...]:
+        """The counts along a grid it needs of an engine."""
+        return ()
+
+    def step(self, schema: Schema) -> Fraction:
+        """The unit of its total."""
+        return Fraction(1)
+
+    def threshold(self, mechanism: Any, schema: Schema) -> Fraction | By | None:
+        """The threshold at which its mechanism splits records, if it does."""
+        return None
+
+    def cost(self, mechanism: Any, schema: Schema, *, tight: bool) -> Policy:
+        """What it costs a record of a cell served by ``mechanism``."""
+        return count_policy(mechanism)
+
+    def example_sql(self, column: str) -> str:
+        """The same question in SQL about one column of a made-up table, for the audit."""
+        return "COUNT(*)"
+
+    def dry_run(self, mechanism: Any, schema: Schema, *, confidence: float) -> None:
+        """Serve one empty cell, so that whatever the mechanism refuses it refuses before anything is spent."""
+        tried = mechanism.release(np.zeros(1, dtype=np.int64), step=self.step(schema), rng=Seeded(0))
+        mechanism.estimate(tried, confidence=confidence)
+
+    def draw(
+        self,
+        exact: ExactTable,
+        served: Sequence["CellMechanism"],
+        schema: Schema,
+        rng: BitSource,
+        *,
+        asked: Sequence[Statistic],
+        confidence: float,
+    ) -> Any:
+        """Add noise, once. ``asked`` are the statistics of the query, ``confidence`` that of their intervals."""
+        (wanted,) = self.totals(schema)
+        totals, step = exact.totals[wanted], self.step(schema)
+        parts = []
+        for each in served:
+            rows = each.run.rows if len(served) > 1 else slice(None)
+            parts.append(Part(rows, each.mechanism, each.mechanism.release(totals[rows], step=step, rng=rng)))
+        return Answer(parts, exact.cells)
+
+    def column(self, answers: Sequence[Any], *, confidence: float) -> NoisyColumn:
+        (answer,) = answers
+        column: NoisyColumn = answer.column(self.alias, confidence)
+        return column
+
+
+def mechanism_problems(mechanisms: Iterable[Any], schema: Schema) -> list[str]:
+    """Where the thresholds of mechanisms do not fit the schema."""
+    return [problem for each in mechanisms for problem in threshold_problems(getattr(each, "at", None), schema)]
+
+
+def published(
+    asked: Sequence[Statistic], drawn: Sequence[Drawable], answers: Mapping[str, Any], *, confidence: float
+) -> tuple[NoisyColumn, ...]:
+    """The statistics of a query, then what else was drawn for them, given the noisy answers by alias."""
+    return tuple(
+        statistic.column([answers[part.alias] for part in statistic.parts(drawn)], confidence=confidence)
+        for statistic in (*asked, *(each for each in drawn if each not in asked))
+    )

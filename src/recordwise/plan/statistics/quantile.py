@@ -1,0 +1,235 @@
+"""Quantiles of a measure, from noisy counts on a public grid (T-QUANTILE)."""
+
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass
+from fractions import Fraction
+from typing import TYPE_CHECKING, Any, ClassVar
+
+import numpy as np
+from sqlglot import exp
+
+from recordwise.errors import SqlError
+from recordwise.exact.arithmetic import FloatArray
+from recordwise.exact.numbers import rational
+from recordwise.mechanisms.quantile import Grid, QuantileEstimates, TreeQuantile
+from recordwise.noise.randomness import BitSource, Seeded
+from recordwise.plan.schema import Measure, Schema
+from recordwise.plan.sql.grammar import aggregated_column, literal, only
+from recordwise.plan.statistics.answers import NOT_UNBIASED, NoisyColumn
+from recordwise.plan.statistics.base import Drawable, EntryReader, NamedMechanisms, Statistic
+from recordwise.plan.statistics.totals import BinCounts, CountBins, ExactTable, IntArray, Total
+
+if TYPE_CHECKING:
+    from recordwise.plan.cost import CellMechanism
+    from recordwise.plan.file.node import Node
+
+NODES_AT_ONCE = 1 << 22
+QUANTILE_FIELDS = ("value", "low", "high", "spread_low", "spread_high")
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Quantile(Drawable):
+    """QUANTILE of a measure: zCDP before splitting, the same loss for every record (T-QUANTILE)."""
+
+    measure: str
+    p: Fraction
+    mechanism: TreeQuantile
+
+    word: ClassVar[str] = "quantile"
+    sql_key: ClassVar[str | None] = "grid"
+
+    def default_alias(self) -> str:
+        if self.p * 2 == 1:
+            return f"median_{self.measure}"
+        return f"quantile_{self.measure}_{float(self.p)}".replace(".", "_")
+
+    @property
+    def of(self) -> str | None:
+        return self.measure
+
+    def problems(self, schema: Schema) -> list[str]:
+        problems = []
+        measure = schema.measure(self.measure)
+        if measure is None:
+            problems.append(f"a quantile of '{self.measure}' is asked for, which is not a measure")
+        elif self.mechanism.grid.steps(measure.step)[-1] < 1:
+            problems.append(f"the grid of '{self.alias}' ends below one step of '{self.measure}'")
+        if not 0 < self.p < 1:
+            problems.append(f"the p of '{self.alias}' is not between 0 and 1")
+        return problems
+
+    def shares_tree(self, other: object) -> bool:
+        """Whether both can be read off the same noisy counts."""
+        return isinstance(other, Quantile) and (self.measure, self.mechanism) == (other.measure, other.mechanism)
+
+    def parts(self, drawn: Sequence[Drawable]) -> tuple[Drawable, ...]:
+        """The first quantile of the same tree: its noisy counts answer all of them."""
+        return next(((each,) for each in drawn if self.shares_tree(each)), (self,))
+
+    def totals(self, schema: Schema) -> tuple[Total, ...]:
+        return ()
+
+    def bins(self) -> tuple[CountBins, ...]:
+        return (CountBins(self.measure, self.mechanism.grid),)
+
+    def step(self, schema: Schema) -> Fraction:
+        measure = schema.measure(self.measure)
+        return Fraction(1) if measure is None else measure.step
+
+    def example_sql(self, column: str) -> str:
+        return f"MEDIAN({column})"
+
+    def dry_run(self, mechanism: Any, schema: Schema, *, confidence: float) -> None:
+        nothing = np.zeros((1, mechanism.grid.size), dtype=np.int64)
+        mechanism.estimate(mechanism.release(nothing, rng=Seeded(0)), p=float(self.p), confidence=confidence)
+
+    def draw(
+        self,
+        exact: ExactTable,
+        served: Sequence["CellMechanism"],
+        schema: Schema,
+        rng: BitSource,
+        *,
+        asked: Sequence[Statistic],
+        confidence: float,
+    ) -> Any:
+        """The columns of all quantiles that are read off this tree, by alias: the tree of every cell would not fit in memory."""
+        (bins,), (serving,), measure = self.bins(), served, schema.measure(self.measure)
+        assert measure is not None
+        shares = {each.alias: each.p for each in asked if isinstance(each, Quantile) and self.shares_tree(each)}
+        return draw_quantiles(
+            shares, serving.mechanism, measure, exact.bins[bins], exact.cells, rng, confidence=confidence
+        )
+
+    def column(self, answers: Sequence[Any], *, confidence: float) -> NoisyColumn:
+        (columns,) = answers
+        column: NoisyColumn = columns[self.alias]
+        return column
+
+    def description(self) -> dict[str, Any]:
+        return Statistic.description(self) | {"p": self.p, "unbiased": False, "mechanism": self.mechanism}
+
+    @classmethod
+    def read_entry(cls, column: str, node: "Node", reader: EntryReader) -> Statistic | None:
+        """``quantile.payann = { p = 0.5, grid = { log = [1, 1e9], bits = 10 }, rho = 0.1 }``."""
+        entries = node.table("p", "grid", "rho", "as", needed=("p", "grid", "rho"))
+        p = entries["p"].number() if "p" in entries else None
+        alias = entries["as"].text() if "as" in entries else ""
+        tree = _read_tree(node, entries)
+        if p is None or tree is None or alias is None:
+            return None
+        return node.attempt(lambda: cls(alias=alias, measure=column, p=rational(p, parameter="p"), mechanism=tree))
+
+    @classmethod
+    def read_sql_mechanism(cls, node: "Node", reader: EntryReader) -> Any | None:
+        return _read_tree(node, node.table("grid", "rho", needed=("grid", "rho")))
+
+    @classmethod
+    def read_sql(cls, node: exp.Expr, alias: str | None, mechanisms: NamedMechanisms) -> Statistic | None:
+        found = _column_and_share(node)
+        if found is None:
+            return None
+        column, p = found
+        mechanism = mechanisms.take(alias, column)
+        if not isinstance(mechanism, TreeQuantile):
+            raise SqlError(construct="a quantile without a grid", advice="Give TreeQuantile(grid=..., rho=...) for it.")
+        return cls(alias=alias or "", measure=column, p=p, mechanism=mechanism)
+
+
+def _column_and_share(node: exp.Expr) -> tuple[str, Fraction] | None:
+    """The column and share of MEDIAN(x), QUANTILE_CONT(x, p) or PERCENTILE_CONT(p) WITHIN GROUP (ORDER BY x)."""
+    if type(node) is exp.Median:
+        only(node, "this")
+        return aggregated_column(node.this), Fraction(1, 2)
+    if type(node) is exp.PercentileCont:
+        only(node, "this", "expression")
+        return aggregated_column(node.this), _share(node.args.get("expression"))
+    if type(node) is exp.WithinGroup and type(node.this) is exp.PercentileCont:
+        only(node, "this", "expression")
+        only(node.this, "this")
+        order = node.args["expression"]
+        only(order, "expressions")
+        (ordered,) = order.expressions if len(order.expressions) == 1 else (order,)
+        if type(ordered) is not exp.Ordered or ordered.args.get("desc"):
+            raise SqlError(construct="WITHIN GROUP of something else", advice="Write ORDER BY column.")
+        only(ordered, "this", "nulls_first")
+        return aggregated_column(ordered.this), _share(node.this.this)
+    return None
+
+
+def _share(node: exp.Expr | None) -> Fraction:
+    share = None if node is None else literal(node)
+    if not isinstance(share, Fraction) or not 0 < share < 1:
+        raise SqlError(construct="a quantile whose share is not a number between 0 and 1")
+    return share
+
+
+def _read_tree(node: "Node", entries: "Mapping[str, Node]") -> TreeQuantile | None:
+    """The grid and rho of a quantile."""
+    grid = _read_grid(entries["grid"]) if "grid" in entries else None
+    rho = entries["rho"].number() if "rho" in entries else None
+    return None if grid is None or rho is None else node.attempt(lambda: TreeQuantile(grid=grid, rho=rho))
+
+
+def _read_grid(node: "Node") -> Grid | None:
+    """``{ log = [1, 1e9], bits = 10 }`` or ``{ linear = [0, 100] }``."""
+    entries = node.table("log", "linear", "bits")
+    ways = [name for name in ("log", "linear") if name in entries]
+    if len(ways) != 1:
+        if isinstance(node.value, dict):
+            node.problem("must hold either log or linear, with the two ends of the grid")
+        return None
+    ends = [each.number() for each in entries[ways[0]].items()]
+    bits = entries["bits"].whole() if "bits" in entries else 10
+    if len(ends) != 2:
+        entries[ways[0]].problem("must be the two ends of the grid")
+    if len(ends) != 2 or None in ends or bits is None:
+        return None
+    make = Grid.log if ways[0] == "log" else Grid.linear
+    return node.attempt(lambda: make(*ends, bits=bits))  # type: ignore[arg-type]
+
+
+def draw_quantiles(
+    shares: Mapping[str, Fraction],
+    mechanism: TreeQuantile,
+    measure: Measure,
+    bins: BinCounts,
+    cells: int,
+    rng: BitSource,
+    *,
+    confidence: float,
+) -> dict[str, NoisyColumn]:
+    """Quantiles of every cell, by alias, all read off the same noisy trees; a cell without records is drawn like any other."""
+    found: dict[str, list[QuantileEstimates]] = {alias: [] for alias in shares}
+    at_once = max(1, NODES_AT_ONCE // (2 * mechanism.grid.size))
+    for first in range(0, cells, at_once):
+        count = min(at_once, cells - first)
+        here = slice(*np.searchsorted(bins.position, [first, first + count]))
+        leaves = np.zeros((count, mechanism.grid.size), dtype=np.int64)
+        leaves[bins.position[here] - first, bins.point[here]] = bins.held[here]
+        noisy = mechanism.release(leaves, rng=rng)
+        for alias, p in shares.items():
+            found[alias].append(mechanism.estimate(noisy, p=float(p), confidence=confidence))
+    return {alias: _drawn(alias, _places(parts), mechanism, measure) for alias, parts in found.items()}
+
+
+def _places(parts: list[QuantileEstimates]) -> dict[str, IntArray]:
+    nothing = np.empty(0, dtype=np.int64)
+    return {name: np.concatenate([nothing, *(getattr(part, name) for part in parts)]) for name in QUANTILE_FIELDS}
+
+
+def _drawn(alias: str, places: dict[str, IntArray], mechanism: TreeQuantile, measure: Measure) -> NoisyColumn:
+    """Grid positions as amounts. Values up to the first point may be 0. An upper end at the last point says nothing and is left
+    empty, unless the measure's public bound is no larger."""
+    points = np.array([float(steps * measure.step) for steps in mechanism.grid.steps(measure.step)])
+    below = np.concatenate([[0.0], points])
+    above = np.concatenate([points[:-1], [points[-1] if measure.bound <= points[-1] else np.nan]])
+    spread: FloatArray = (points[places["spread_high"]] - below[places["spread_low"] + 1]) / 2
+    return NoisyColumn(
+        alias=alias,
+        value=points[places["value"]],
+        standard_error=spread,
+        low=below[places["low"] + 1],
+        high=above[places["high"]],
+        flag=f"{NOT_UNBIASED}: a quantile is read off a public grid",
+    )

@@ -1,0 +1,16 @@
+"""The statistics a query can ask for. SQL text and plan files are read by going through this list."""
+
+from typing import TypeAlias
+
+from recordwise.mechanisms.base import Mechanism
+from recordwise.mechanisms.quantile import TreeQuantile
+from recordwise.plan.statistics.average import Average, SumAndCount
+from recordwise.plan.statistics.base import Statistic
+from recordwise.plan.statistics.plain import Count, CountDistinct, Sum
+from recordwise.plan.statistics.quantile import Quantile
+
+KINDS: tuple[type[Statistic], ...] = (Count, Sum, CountDistinct, Average, Quantile)
+"""In the order in which a plan file's query publishes them."""
+
+StatisticMechanism: TypeAlias = Mechanism | TreeQuantile | SumAndCount
+"""What SQL text may name for a statistic: a mechanism, the tree of a quantile, or the two mechanisms of an average."""
