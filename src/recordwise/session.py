@@ -363,7 +363,7 @@ class Session:
         parts: tuple[Part, ...],
     ) -> Release:
         digest = digest_of({table.name: table.data for table in tables}, policy)
-        head = self._ledger.released(charge, digest=digest, mark=PRIVATE if private else NOT_PRIVATE)
+        head = self._ledger.released(charge, digest=digest, privacy_label=PRIVATE if private else NOT_PRIVATE)
         self._ledger.settle()
         return Release(
             tables=tables,

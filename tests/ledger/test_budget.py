@@ -243,7 +243,7 @@ def test_a_look_is_noted_once_and_every_ledger_on_the_file_knows(tmp_path) -> No
 def test_a_charge_is_closed_once_even_if_an_interrupt_comes_between(tmp_path) -> None:
     ledger = Ledger(tmp_path / "l", dataset="d")
     charge = ledger.charge(constant(1), query="q")
-    noted = ledger.released(charge, digest="0" * 64, mark="private")
+    noted = ledger.released(charge, digest="0" * 64, privacy_label="private")
     assert ledger.failed(charge, kind="KeyboardInterrupt") == noted
     assert [event.kind for event in ledger.history()] == ["opened", "charged", "released"]
     assert verify(tmp_path / "l") == []

@@ -24,7 +24,7 @@ def path(tmp_path: Path) -> Path:
         if number == 1:
             ledger.failed(charge, kind="KeyboardInterrupt")
         else:
-            ledger.released(charge, digest=f"{number}" * 64, mark="private")
+            ledger.released(charge, digest=f"{number}" * 64, privacy_label="private")
     ledger.close()
     return tmp_path / "l"
 
@@ -93,7 +93,7 @@ def test_every_commit_waits_for_the_disk_from_the_opening_to_the_end(tmp_path) -
     assert synchronous(books) == FULL
     charge = ledger.charge(constant("0.1"), query="q")
     assert synchronous(books) == FULL
-    ledger.released(charge, digest="0" * 64, mark="private")
+    ledger.released(charge, digest="0" * 64, privacy_label="private")
     ledger.settle()
     assert synchronous(books) == FULL
     with pytest.raises(RuntimeError), books.transaction():

@@ -80,7 +80,7 @@ def test_a_format_of_an_installed_package_is_written_and_verified(own_package, t
     file.write_text("\n".join([lines[0], *lines[2:]]) + "\n")
     assert verify(ledger, against=[folder]) == [f"{folder}: {file.name} differs from the Parquet file beside it"]
     file.write_text("\n".join([json.dumps({"privacy_label": NOT_PRIVATE}), *lines[1:]]) + "\n")
-    assert verify(ledger, against=[folder]) == [f"{folder}: {file.name} bears another mark than the ledger"]
+    assert verify(ledger, against=[folder]) == [f"{folder}: {file.name} carries another privacy label than the ledger"]
 
 
 def test_a_format_of_an_installed_package_says_that_a_seeded_release_is_not_private(own_package, tmp_path) -> None:

@@ -11,11 +11,12 @@ import pytest
 import quickjs
 
 import recordwise as rw
+from recordwise.exact.text import chance_text
 from recordwise.noise import Seeded
 from recordwise.policy import meaning
 from recordwise.release.page.page import page_html
 from recordwise.release.page.script import model_js
-from recordwise.release.page.sentences import SENTENCES, Band, chance_text, details, factor, lead, listed
+from recordwise.release.page.sentences import SENTENCES, Band, details, factor, lead, listed
 from recordwise.release.page.tables import ROOM
 from report_releases import (
     HOSTILE,

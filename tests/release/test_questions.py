@@ -9,8 +9,9 @@ import pytest
 import quickjs
 
 from random_policies import random_policy
+from recordwise.exact.text import number_text, size_text
 from recordwise.policy import ConditionColumn, Measure, Policy, among, by, compare, constant, gaussian_sum, split
-from recordwise.policy.render.html import LogAxis, element, joined, ladder, number_text, size_text, spread
+from recordwise.policy.render.html import LogAxis, element, joined, ladder, spread
 from recordwise.release.page.questions import (
     ANOTHER,
     loss_or_infinity,

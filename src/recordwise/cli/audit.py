@@ -115,10 +115,11 @@ def told(found: "list[Finding]") -> dict[str, Any]:
 def show(found: "list[Finding]") -> None:
     from recordwise.audit.audit import FALSE_ALARM
     from recordwise.cli import screen
+    from recordwise.exact.text import figure
 
     rows = []
     for each in found:
-        numbers = ["-" if n != n else screen.figure(n) for n in (each.policy, each.delta, each.bound)]
+        numbers = ["-" if n != n else figure(n) for n in (each.policy, each.delta, each.bound)]
         rows.append([each.subject, each.keys, each.record, *numbers, f"{each.samples:,}", each.verdict])
     screen.table(["subject", "keys", "record", "policy", "delta", "lost at least", "samples", "verdict"], rows)
     for each in found:

@@ -178,13 +178,14 @@ def show(file: "PlanFile", found: dict[str, Any]) -> None:
 
 def show_losses(examples: list[dict[str, Any]]) -> None:
     from recordwise.cli import screen
+    from recordwise.exact.text import figure
 
     titles = {"loss": "loss", "epsilon": f"epsilon at {DELTA:g}", "paper_loss": "loss as in the papers"}
     if any(each.get("selection_delta") for each in examples):
         titles |= {"epsilon": f"epsilon at {DELTA:g} + delta", "selection_delta": "delta"}
     rows = []
     for each in examples:
-        numbers = [screen.figure(each[key]) if key in each else "-" for key in titles]
+        numbers = [figure(each[key]) if key in each else "-" for key in titles]
         rows.append([each["name"], each["record"], *numbers])
     screen.table(["record", "", *titles.values()], rows)
     for each in examples:
@@ -199,6 +200,7 @@ def show_losses(examples: list[dict[str, Any]]) -> None:
 
 def show_expected(expected: list[dict[str, Any]]) -> None:
     from recordwise.cli import screen
+    from recordwise.exact.text import figure
 
     if not expected:
         screen.paragraph("  (quantiles only: their error depends on the records)")
@@ -206,7 +208,7 @@ def show_expected(expected: list[dict[str, Any]]) -> None:
     rows = []
     for each in expected:
         pairs = zip(each["least_sd"], each["most_sd"])
-        spreads = [screen.figure(a) if a == b else f"{screen.figure(a)} to {screen.figure(b)}" for a, b in pairs]
+        spreads = [figure(a) if a == b else f"{figure(a)} to {figure(b)}" for a, b in pairs]
         rows.append(
             [
                 each["table"],

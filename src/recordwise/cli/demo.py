@@ -136,6 +136,7 @@ def losses(examples: dict[str, dict[str, Any]], plan: Any) -> list[dict[str, Any
 
 def show(folder: Path, found: dict[str, Any]) -> None:
     from recordwise.cli import lookup, screen
+    from recordwise.exact.text import figure
 
     screen.heading("Median relative error of a cell")
     screen.paragraph("Known here only because these establishments are synthetic; a real release cannot show this.")
@@ -148,10 +149,7 @@ def show(folder: Path, found: dict[str, Any]) -> None:
     names = [name for name in found["losses"][0] if name not in ("name", "record")]
     screen.table(
         ["establishment", "employees", *names],
-        [
-            [r["name"], f"{r['record']['emp']:,.0f}", *(screen.figure(r[name]) for name in names)]
-            for r in found["losses"]
-        ],
+        [[r["name"], f"{r['record']['emp']:,.0f}", *(figure(r[name]) for name in names)] for r in found["losses"]],
     )
     shop = found["losses"][0]["record"]
     words = [f"{name}={value:.0f}" for name, value in shop.items()]

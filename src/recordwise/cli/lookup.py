@@ -24,7 +24,7 @@ def read_policy(path: Path, which: str) -> "Policy":
     return Policy.from_json(form[which] if isinstance(form, dict) and which in form else form)
 
 
-def read_mark(path: Path) -> str | None:
+def read_privacy_label(path: Path) -> str | None:
     """What the policy of a release says about the release; None where it is a policy alone."""
     import json
 

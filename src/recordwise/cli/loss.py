@@ -25,17 +25,17 @@ def loss(
     import json
 
     from recordwise.cli import screen
-    from recordwise.cli.lookup import looked_up, read_mark, read_policy, read_record, show
+    from recordwise.cli.lookup import looked_up, read_policy, read_privacy_label, read_record, show
     from recordwise.release.tables import PRIVATE
 
     known = read_policy(policy, "paper" if paper else "tight")
     found = looked_up(known, read_record(known, values or []), delta)
-    mark = read_mark(policy)
+    label = read_privacy_label(policy)
     if as_json:
-        typer.echo(json.dumps({"mark": mark, **found}))
+        typer.echo(json.dumps({"mark": label, **found}))
         return
-    if mark not in (PRIVATE, None):
+    if label not in (PRIVATE, None):
         screen.note(
-            f"{mark}. What follows would hold of the same tables drawn from the secure source; these promise nothing."
+            f"{label}. What follows would hold of the same tables drawn from the secure source; these promise nothing."
         )
     show(found)

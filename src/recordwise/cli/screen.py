@@ -109,12 +109,3 @@ def _bar(steps: int) -> Iterator[Tell]:
             started = True
 
         yield tell
-
-
-def figure(value: float | None) -> str:
-    """A number for a reader: four digits, thousands marked, none where there is none."""
-    if value is None or value != value or value in (float("inf"), float("-inf")):
-        return "none"
-    if value == 0 or 0.001 <= abs(value) < 1000:
-        return f"{value:.4g}"
-    return f"{value:,.0f}" if abs(value) < 1e9 and abs(value) >= 1000 else f"{value:.3g}"

@@ -1,5 +1,6 @@
-"""Exact numbers as a reader sees them in a formula."""
+"""Numbers as a reader sees them: in formulas, in prose, in tables, on axes. Every number shown anywhere is written here."""
 
+import math
 from decimal import ROUND_CEILING, Context, Decimal
 from fractions import Fraction
 
@@ -7,6 +8,8 @@ from recordwise.exact.numbers import float_upper
 
 MOST_DIGITS = 30
 SHORT = Context(prec=12, rounding=ROUND_CEILING)
+UNITS = ((10**12, "trillion"), (10**9, "billion"), (10**6, "million"))
+SUPERSCRIPTS = str.maketrans("0123456789", "⁰¹²³⁴⁵⁶⁷⁸⁹")
 
 
 def latex_number(value: Fraction) -> str:
@@ -26,3 +29,77 @@ def latex_number(value: Fraction) -> str:
 def latex_factor(value: Fraction) -> str:
     """A fraction in front of a term; nothing for 1."""
     return "" if value == 1 else latex_number(value) + r"\,"
+
+
+def formula_text(value: Fraction) -> str:
+    """Six digits, for a formula in plain text."""
+    return f"{float(value):.6g}"
+
+
+def prose_text(value: Fraction) -> str:
+    """Six digits with thousands separators, for a sentence."""
+    return f"{float(value):,.6g}"
+
+
+def number_text(value: float) -> str:
+    """Four digits with thousands separators, for losses and standard deviations."""
+    if not math.isfinite(value):
+        return "without limit"
+    if value != 0 and (abs(value) >= 1e15 or abs(value) < 1e-4):
+        return f"{value:.3g}"
+    digits = max(0, 3 - math.floor(math.log10(abs(value)))) if value else 0
+    return _trimmed(f"{value:,.{digits}f}")
+
+
+def loss_text(loss: float) -> str:
+    """Three digits."""
+    return f"{loss:.3g}" if math.isfinite(loss) else "without limit"
+
+
+def figure(value: float | None, *, infinite: str = "none") -> str:
+    """Four digits with thousands separators, for the tables of commands and of planning."""
+    if value is None or math.isnan(value):
+        return "none"
+    if math.isinf(value):
+        return infinite
+    if value == 0 or 0.001 <= abs(value) < 1000:
+        return f"{value:.4g}"
+    return f"{value:,.0f}" if 1000 <= abs(value) < 1e9 else f"{value:.3g}"
+
+
+def cell_text(value: float | None) -> str:
+    """A published number without the digits that are noise: whole from a hundred on."""
+    if value is None:
+        return ""
+    size = abs(value)
+    return _trimmed(f"{value:,.{0 if size >= 100 else 1 if size >= 10 else 2 if size >= 0.1 else 4}f}")
+
+
+def size_text(value: float) -> str:
+    """A size on an axis: 1,000, 1 million."""
+    for unit, word in UNITS:
+        if value >= unit:
+            return f"{value / unit:,.6g} {word}"
+    return f"{value:,.6g}"
+
+
+def percent_text(share: float) -> str:
+    """A coefficient of variation: one decimal below 10%, whole above."""
+    return f"{share:.1%}" if share < 0.1 else f"{share:.0%}" if share < 10 else "> 1000%"
+
+
+def chance_text(chance: float) -> str:
+    """A probability to three digits, small ones by their power of ten."""
+    if chance >= 1e-4:
+        return f"{chance:.3g}"
+    digits, _, power = f"{chance:.2e}".partition("e")
+    return f"{float(digits):g} × 10⁻{superscript(str(-int(power)))}"
+
+
+def superscript(digits: str) -> str:
+    """Digits as an exponent."""
+    return digits.translate(SUPERSCRIPTS)
+
+
+def _trimmed(text: str) -> str:
+    return text.rstrip("0").rstrip(".") if "." in text else text

@@ -206,9 +206,9 @@ class Ledger:
             reason=part,
         )
 
-    def released(self, charge: Charge, *, digest: str, mark: str) -> Head:
+    def released(self, charge: Charge, *, digest: str, privacy_label: str) -> Head:
         """Note that a charge led to a release with this digest, private or not."""
-        return self._close(charge, "released", {"charge": charge.sequence, "digest": digest, "mark": mark})
+        return self._close(charge, "released", {"charge": charge.sequence, "digest": digest, "mark": privacy_label})
 
     def failed(self, charge: Charge, *, kind: str) -> Head:
         """Note that a charge led to nothing; it stays spent."""

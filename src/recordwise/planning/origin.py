@@ -1,10 +1,10 @@
 """Where the records planning looks at come from, and how results say so."""
 
 import html
-import math
 from collections.abc import Sequence
 
 from recordwise.errors import ParameterError
+from recordwise.exact import text
 from recordwise.plan.plan import TUNINGS
 
 CONFIDENTIAL = "CONFIDENTIAL: computed from the confidential records themselves; not for publication"
@@ -36,9 +36,5 @@ def html_table(title: str, headers: Sequence[str], rows: Sequence[Sequence[str]]
 
 
 def figure(value: float) -> str:
-    """A number for a reader: four digits, thousands marked."""
-    if not math.isfinite(value):
-        return "none" if math.isnan(value) else "unbounded"
-    if value == 0 or 0.001 <= abs(value) < 1000:
-        return f"{value:.4g}"
-    return f"{value:,.0f}" if 1000 <= abs(value) < 1e9 else f"{value:.3g}"
+    """A number in a table of planning."""
+    return text.figure(value, infinite="unbounded")

@@ -35,7 +35,7 @@ def load_release(folder: str | Path) -> Release:
         raise SourceError(source=f"'{folder}'", problem="it is not the folder of a release, or is damaged") from None
     if release is None:
         raise SourceError(source=f"'{folder}'", problem="its format is of another version of recordwise")
-    if set(said.values()) != {release.mark}:
+    if set(said.values()) != {release.privacy_label}:
         raise SourceError(
             source=f"'{folder}'", problem=disagreement(said), advice="Take it from where it was saved first."
         )
@@ -56,8 +56,8 @@ def load_release(folder: str | Path) -> Release:
 
 def disagreement(said: Mapping[str, str]) -> str:
     """Which files call the release private, and which do not."""
-    private = [name for name, mark in said.items() if mark == PRIVATE]
-    other = [name for name, mark in said.items() if mark != PRIVATE]
+    private = [name for name, label in said.items() if label == PRIVATE]
+    other = [name for name, label in said.items() if label != PRIVATE]
     return f"marked private: {', '.join(private) or 'no file'}; not marked private: {', '.join(other)}"
 
 

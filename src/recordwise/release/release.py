@@ -110,7 +110,7 @@ class Release:
         )
 
     @property
-    def mark(self) -> str:
+    def privacy_label(self) -> str:
         """What every file says about itself."""
         return PRIVATE if self.private else NOT_PRIVATE
 
@@ -144,7 +144,11 @@ class Release:
                 jobs = [pool.submit(self._write, table, each, staging) for table in self.tables for each in chosen]
             for job in jobs:
                 job.result()
-            policies = {"mark": self.mark, "tight": self.policy.to_json(), "paper": self.paper_policy.to_json()}
+            policies = {
+                "mark": self.privacy_label,
+                "tight": self.policy.to_json(),
+                "paper": self.paper_policy.to_json(),
+            }
             write_json(policies, staging / "policy.json")
             write_json(self.to_json() | {"page": page_json(self, words)}, staging / "release.json")
             page = page_html(self, files=self._files(chosen), labels=words)
@@ -152,7 +156,7 @@ class Release:
         return Path(folder)
 
     def _write(self, table: ReleasedTable, each: Format, folder: Path) -> None:
-        each.write(table.data, folder / f"{table.name}.{each.extension}", privacy_label=self.mark)
+        each.write(table.data, folder / f"{table.name}.{each.extension}", privacy_label=self.privacy_label)
 
     def _files(self, formats: Sequence[Format]) -> dict[str, str]:
         """The files beside the page, and what they are; Parquet comes last."""
@@ -166,7 +170,7 @@ class Release:
         """What release.json says, and the page: no row count, no number of non-empty cells, nothing from exact totals."""
         return {
             "recordwise_release": FORMAT,
-            "mark": self.mark,
+            "mark": self.privacy_label,
             "digest": self.digest,
             "ledger": {"length": self.head.length, "digest": self.head.digest},
             **self.description,
@@ -175,10 +179,10 @@ class Release:
         }
 
     def __repr__(self) -> str:
-        return f"<Release of {', '.join(table.name for table in self.tables)}: {self.mark}>"
+        return f"<Release of {', '.join(table.name for table in self.tables)}: {self.privacy_label}>"
 
     def _repr_html_(self) -> str:
-        heading = element("p", element("b", f"recordwise release ({self.mark})"))
+        heading = element("p", element("b", f"recordwise release ({self.privacy_label})"))
         return element("div", heading, *map(table_preview, self.tables), Html(self.policy._repr_html_()))
 
 

@@ -107,22 +107,22 @@ def folder_problems(folder: Path, events: list[Event]) -> list[str]:
         return [f"was released when the ledger had {length} events; it has {len(events)} now, so some were removed"]
     if length < 1 or events[length - 1].digest != digest:
         return [f"saw another event {length} than the ledger holds, so the ledger was replaced or rolled back"]
-    booked = events[length - 1]
-    if booked.kind != "released":
+    entry = events[length - 1]
+    if entry.kind != "released":
         return [f"names event {length}, which is no release"]
     try:
-        return _wrong_words(release, policies, booked, events) + _wrong_tables(folder, release, policies, booked)
+        return _wrong_words(release, policies, entry, events) + _wrong_tables(folder, release, policies, entry)
     except UNREADABLE:
         return ["its files cannot be read"]
 
 
-def _wrong_words(release: dict[str, Any], policies: dict[str, Any], booked: Event, events: list[Event]) -> list[str]:
+def _wrong_words(release: dict[str, Any], policies: dict[str, Any], entry: Event, events: list[Event]) -> list[str]:
     """What release.json and policy.json repeat from the books must be the same there."""
-    opened, charged = terms_at(events, booked.body["charge"]), events[booked.body["charge"] - 1].body
+    opened, charged = terms_at(events, entry.body["charge"]), events[entry.body["charge"] - 1].body
     pairs = {
-        "release.json states another digest": (release["digest"], booked.body["digest"]),
-        "release.json bears another mark": (release["mark"], booked.body["mark"]),
-        "policy.json bears another mark": (policies["mark"], booked.body["mark"]),
+        "release.json states another digest": (release["digest"], entry.body["digest"]),
+        "release.json carries another privacy label": (release["mark"], entry.body["mark"]),
+        "policy.json carries another privacy label": (policies["mark"], entry.body["mark"]),
         "policy.json states another policy": (policies["tight"], charged["policy"]),
         "release.json describes another plan": (release["plan"], charged["details"]),
         # Books of earlier versions state the schema once, not with each charge.
@@ -132,19 +132,19 @@ def _wrong_words(release: dict[str, Any], policies: dict[str, Any], booked: Even
     return [f"{problem} than the ledger" for problem, (found, known) in pairs.items() if found != known]
 
 
-def _wrong_tables(folder: Path, release: dict[str, Any], policies: dict[str, Any], booked: Event) -> list[str]:
+def _wrong_tables(folder: Path, release: dict[str, Any], policies: dict[str, Any], entry: Event) -> list[str]:
     """The digest of the tables as they are on disk, and the files in other formats beside them."""
     tables, formats = read_tables(folder), known_formats().values()
     problems = []
     drawn = {name: without_fits(table) for name, table in tables.items()} if "consistent" in release else tables
     policy = Policy.from_json(policies["tight"])
-    if digest_of(drawn, policy) != booked.body["digest"]:
+    if digest_of(drawn, policy) != entry.body["digest"]:
         problems.append("its tables are not those that were released")
     elif "consistent" in release and digest_of(tables, policy) != release["consistent"]["digest"]:
         problems.append("its fitted columns are not those release.json was written with")
     labels = privacy_labels(folder, formats)
-    wrong = [name for name, label in labels.items() if label != booked.body["mark"]]
-    problems += [f"{name} bears another mark than the ledger" for name in wrong]
+    wrong = [name for name, label in labels.items() if label != entry.body["mark"]]
+    problems += [f"{name} carries another privacy label than the ledger" for name in wrong]
     others = [each for each in formats if each.name != REQUIRED]
     for each, path in files_of(folder, others):
         if not _same(each, path, tables):
@@ -153,7 +153,7 @@ def _wrong_tables(folder: Path, release: dict[str, Any], policies: dict[str, Any
 
 
 def without_fits(table: pa.Table) -> pa.Table:
-    """The columns that were drawn and booked; fitted ones are made of them afterwards and are no evidence of anything."""
+    """The columns that were drawn and entry; fitted ones are made of them afterwards and are no evidence of anything."""
     names = set(table.column_names)
     fits = [name for name in table.column_names if name.endswith(FITTED) and name.removesuffix(FITTED) in names]
     return table.drop_columns(fits)

@@ -8,7 +8,7 @@ from collections.abc import Iterable, Sequence
 from dataclasses import dataclass
 from html import escape
 
-WORDS = ((10**12, "trillion"), (10**9, "billion"), (10**6, "million"))
+from recordwise.exact.text import number_text, size_text
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -30,25 +30,6 @@ class LogAxis:
         first, last = math.ceil(math.log10(self.low) - 1e-9), math.floor(math.log10(self.high) + 1e-9)
         stride = max(1, math.ceil((last - first + 1) / most))
         return [10.0**power for power in range(first, last + 1, stride)]
-
-
-def number_text(value: float) -> str:
-    """Four significant digits with thousands separators, for losses and spreads."""
-    if not math.isfinite(value):
-        return "without limit"
-    if value != 0 and (abs(value) >= 1e15 or abs(value) < 1e-4):
-        return f"{value:.3g}"
-    digits = max(0, 3 - math.floor(math.log10(abs(value)))) if value else 0
-    text = f"{value:,.{digits}f}"
-    return text.rstrip("0").rstrip(".") if "." in text else text
-
-
-def size_text(value: float) -> str:
-    """A size on an axis: 1,000, 1 million."""
-    for unit, word in WORDS:
-        if value >= unit:
-            return f"{value / unit:,.6g} {word}"
-    return f"{value:,.6g}"
 
 
 def spread(step: float, high: float, points: int) -> list[float]:

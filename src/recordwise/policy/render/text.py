@@ -4,6 +4,7 @@ from fractions import Fraction
 from typing import TYPE_CHECKING
 
 from recordwise.exact.functions import Function, Log, Power, Sum
+from recordwise.exact.text import formula_text, prose_text
 from recordwise.policy.atoms import Atom, One, Outside, Pieces, SelectionDelta, Square, Thresholds
 from recordwise.policy.concave_atoms import Additive, AdditiveTable, GaussianTransform, LaplaceTransform
 from recordwise.policy.conditions import EVERY, AllOf, Among, AnyOf, Compare, Condition, ConditionColumn, Null
@@ -38,20 +39,16 @@ def _terms(terms: Terms) -> list[str]:
     return rows or ["nothing"]
 
 
-def rounded(value: Fraction) -> str:
-    return f"{float(value):,.6g}"
-
-
 def pieces_words(at: Thresholds) -> str:
-    limits = " and ".join(f"{rounded(threshold)} of '{measure.name}'" for measure, threshold in at)
+    limits = " and ".join(f"{prose_text(threshold)} of '{measure.name}'" for measure, threshold in at)
     return f"pieces of at most {limits} the record is split into" if at else "record"
 
 
 def atom_words(atom: Atom, coefficient: Fraction) -> str:
-    times = "" if coefficient == 1 else f"{rounded(coefficient)} times "
+    times = "" if coefficient == 1 else f"{prose_text(coefficient)} times "
     match atom:
         case One():
-            return f"{rounded(coefficient)}, the same for every record"
+            return f"{prose_text(coefficient)}, the same for every record"
         case Pieces(at):
             return f"{times}the square of the number of {pieces_words(at)} (1 for a small record)"
         case Square(measure):
@@ -85,7 +82,7 @@ def condition_words(condition: Condition) -> str:
             return f"{column_words(column)} {is_word(column)} {'' if inside else 'not '}{joined}"
         case Compare(column, order, bound):
             name = {"<": "below", "<=": "at most", ">": "above", ">=": "at least"}[order]
-            return f"{column_words(column)} {is_word(column)} {name} {rounded(bound)}"
+            return f"{column_words(column)} {is_word(column)} {name} {prose_text(bound)}"
         case _:
             raise TypeError(type(condition).__name__)
 
@@ -101,7 +98,7 @@ def is_word(column: ConditionColumn) -> str:
 def value_words(value: Value) -> str:
     if isinstance(value, Truth):
         return "true" if value.value else "false"
-    return rounded(value) if isinstance(value, Fraction) else f"'{value}'"
+    return prose_text(value) if isinstance(value, Fraction) else f"'{value}'"
 
 
 SHOWN_TERMS = 4
@@ -138,12 +135,8 @@ def terms_lines(terms: Terms) -> list[str]:
 
 def term_text(atom: Atom, coefficient: Fraction) -> str:
     if isinstance(atom, One):
-        return figure(coefficient)
-    return atom_text(atom) if coefficient == 1 else f"{figure(coefficient)} * {atom_text(atom)}"
-
-
-def figure(value: Fraction) -> str:
-    return f"{float(value):.6g}"
+        return formula_text(coefficient)
+    return atom_text(atom) if coefficient == 1 else f"{formula_text(coefficient)} * {atom_text(atom)}"
 
 
 def atom_text(atom: Atom) -> str:
@@ -161,7 +154,7 @@ def atom_text(atom: Atom) -> str:
         case GaussianTransform(measure):
             return f"({rise_text(measure.name, atom.function)})^2"
         case LaplaceTransform(measure):
-            return f"[e - 1 + exp(-e), e = ({rise_text(measure.name, atom.function)}) / {figure(atom.scale)}]"
+            return f"[e - 1 + exp(-e), e = ({rise_text(measure.name, atom.function)}) / {formula_text(atom.scale)}]"
         case SelectionDelta(at):
             return f"P(Z >= threshold - {pieces_text(at)})"
         case Maximum(policies):
@@ -171,7 +164,7 @@ def atom_text(atom: Atom) -> str:
 
 
 def pieces_text(at: Thresholds) -> str:
-    needs = [f"ceil({measure.name} / {figure(threshold)})" for measure, threshold in at]
+    needs = [f"ceil({measure.name} / {formula_text(threshold)})" for measure, threshold in at]
     return f"max(1, {', '.join(needs)})"
 
 
@@ -192,10 +185,12 @@ def function_text(function: Function, name: str) -> str:
     match function:
         case Sum(terms, shift):
             parts = [_weighted(weight, function_text(part, name)) for weight, part in terms]
-            return " + ".join(parts + ([figure(shift)] if shift else []))
+            return " + ".join(parts + ([formula_text(shift)] if shift else []))
         case Power(base, exponent):
             inner = function_text(base, name)
-            return f"({inner})^{figure(exponent)}" if isinstance(base, Sum) else f"{inner}^{figure(exponent)}"
+            return (
+                f"({inner})^{formula_text(exponent)}" if isinstance(base, Sum) else f"{inner}^{formula_text(exponent)}"
+            )
         case Log(argument):
             return f"ln({function_text(argument, name)})"
         case _:
@@ -205,4 +200,4 @@ def function_text(function: Function, name: str) -> str:
 def _weighted(weight: Fraction, text: str) -> str:
     if weight == 1:
         return text
-    return f"{text} / {figure(1 / weight)}" if weight < 1 else f"{figure(weight)} * {text}"
+    return f"{text} / {formula_text(1 / weight)}" if weight < 1 else f"{formula_text(weight)} * {text}"

@@ -10,10 +10,11 @@ from typing import Any
 
 import numpy as np
 
+from recordwise.exact.text import loss_text, number_text, size_text
 from recordwise.plan.statistics.base import SUM
 from recordwise.policy.measure import Measure
 from recordwise.policy.policy import Policy
-from recordwise.policy.render.html import Html, Line, LogAxis, element, ladder, number_text, path, size_text, spread
+from recordwise.policy.render.html import Html, Line, LogAxis, element, ladder, path, spread
 from recordwise.release.page.parts import Part
 from recordwise.release.page.questions import losses_along
 
@@ -219,10 +220,6 @@ def in_words(figure: Figure) -> str:
         f"Two charts over {figure.label}. Privacy loss of a record: {', '.join(ends)}. Below, the noise of totals of {noise}, as a "
         "share of the total. The numbers are in the table that follows."
     )
-
-
-def loss_text(loss: float) -> str:
-    return f"{loss:.3g}" if math.isfinite(loss) else "without limit"
 
 
 def rungs(figure: Figure) -> list[dict[str, Any]]:

@@ -122,8 +122,8 @@ def _top(view: View) -> dict[str, Any]:
         "titles": TITLES,
         "shown": [name for name in TITLES if name not in absent],
         "version": view.description.get("versions", {}).get("recordwise", ""),
-        "privacy_label": view.release.mark,
-        "private": view.release.mark == PRIVATE,
+        "privacy_label": view.release.privacy_label,
+        "private": view.release.privacy_label == PRIVATE,
     }
 
 

@@ -4,6 +4,7 @@ import math
 from collections.abc import Sequence
 from dataclasses import dataclass
 
+from recordwise.exact.text import chance_text, superscript
 from recordwise.policy.meaning import power_zcdp
 
 FALSE_ALARM = 0.05
@@ -37,7 +38,6 @@ GREAT = 14.0
 """Log-odds from which a factor is told by its power of ten."""
 LIMITLESS = 100.0
 """Losses from which a factor would be a number without meaning."""
-RAISED = str.maketrans("0123456789", "⁰¹²³⁴⁵⁶⁷⁸⁹")
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -92,17 +92,9 @@ def power(rho: float, own: float) -> float:
     return 1.0 if inside >= 1 else min(1.0, own + (1 - own) * power_zcdp(rho, inside))
 
 
-def chance_text(chance: float) -> str:
-    """A chance to three digits, small ones by their power of ten."""
-    if chance >= 1e-4:
-        return f"{chance:.3g}"
-    digits, _, power = f"{chance:.2e}".partition("e")
-    return f"{float(digits):g} × 10⁻{str(-int(power)).translate(RAISED)}"
-
-
 def factor(log_odds: float) -> str:
     """e to the log-odds, in words a person can weigh."""
     if log_odds > GREAT:
-        return "10" + f"{log_odds / math.log(10):.0f}".translate(RAISED)
+        return "10" + superscript(f"{log_odds / math.log(10):.0f}")
     value = math.exp(log_odds)
     return f"{value:.2f}" if value < 100 else f"{value:,.0f}"

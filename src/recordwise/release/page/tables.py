@@ -6,7 +6,8 @@ from typing import Any
 
 import pyarrow as pa
 
-from recordwise.policy.render.html import Html, element, number_text, preview_table
+from recordwise.exact.text import cell_text, number_text, percent_text
+from recordwise.policy.render.html import Html, element, preview_table
 from recordwise.release.page.parts import Part
 from recordwise.release.tables import FITTED, ReleasedTable
 
@@ -90,28 +91,15 @@ def _row(table: dict[str, Any], row: Sequence[Any]) -> dict[str, Any]:
     keys = ["(missing)" if value is None else value for value in row[:at]]
     cells = []
     for _, accurate, fitted in table["variables"]:
-        cells.append({"text": _figure(row[at]), "kind": "first"})
+        cells.append({"text": cell_text(row[at]), "kind": "first"})
         if accurate:
-            cells.append({"text": f"{_figure(row[at + 1])} to {_figure(row[at + 2])}", "kind": "interval"})
-            cells.append({"text": "" if row[at + 3] is None else _percent(row[at + 3]), "kind": ""})
+            cells.append({"text": f"{cell_text(row[at + 1])} to {cell_text(row[at + 2])}", "kind": "interval"})
+            cells.append({"text": "" if row[at + 3] is None else percent_text(row[at + 3]), "kind": ""})
         at += 4 if accurate else 1
         if fitted:
-            cells.append({"text": _figure(row[at]), "kind": ""})
+            cells.append({"text": cell_text(row[at]), "kind": ""})
             at += 1
     return {"keys": keys, "cells": cells}
-
-
-def _figure(value: float | None) -> str:
-    """Without digits that are noise: whole from a hundred on."""
-    if value is None:
-        return ""
-    size = abs(value)
-    text = f"{value:,.{0 if size >= 100 else 1 if size >= 10 else 2 if size >= 0.1 else 4}f}"
-    return text.rstrip("0").rstrip(".") if "." in text else text
-
-
-def _percent(share: float) -> str:
-    return f"{share:.1%}" if share < 0.1 else f"{share:.0%}" if share < 10 else "> 1000%"
 
 
 Accuracy = Mapping[str, Mapping[str, Mapping[str, float | None]]]
@@ -124,7 +112,7 @@ def accuracy_rows(accuracy: Accuracy, notes: Mapping[str, Mapping[str, str]]) ->
             "table": table,
             "statistic": name,
             "sd": _shown(found["median_sd"], number_text),
-            "cv": _shown(found["median_cv"], _percent),
+            "cv": _shown(found["median_cv"], percent_text),
             "share": _shown(found["share_cv_below_0.1"], "{:.1%}".format),
             "note": notes.get(table, {}).get(name, "unbiased"),
         }

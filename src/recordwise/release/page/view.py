@@ -31,7 +31,7 @@ class Published(Protocol):
     @property
     def head(self) -> Any: ...
     @property
-    def mark(self) -> str: ...
+    def privacy_label(self) -> str: ...
     def to_json(self) -> dict[str, Any]: ...
 
 
@@ -119,7 +119,7 @@ def payload(view: View) -> dict[str, Any]:
         "bandLoss": BAND_LOSS,
         "whyNoBand": why_no_band(release.parts),
         "hasDelta": bool(release.policy.delta_terms),
-        "mark": None if release.mark == PRIVATE else release.mark,
+        "mark": None if release.privacy_label == PRIVATE else release.privacy_label,
     }
 
 
