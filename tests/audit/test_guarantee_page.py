@@ -19,7 +19,7 @@ def row(start: str) -> list[str]:
 
 def test_the_numbers_on_the_page_are_those_of_the_code() -> None:
     losses = [float(cell) for cell in row("loss |")]
-    powers = [float(cell.removesuffix("%")) for cell in row("chance")]
+    powers = [float(cell.removesuffix("%")) for cell in row("chance that")]
     epsilons = [float(cell) for cell in row("epsilon")]
     for loss, power, converted in zip(losses, powers, epsilons):
         digits = len(str(power).split(".")[1]) if power % 1 else 0
