@@ -27,7 +27,7 @@ def reason(line: Line) -> str:
     if line.column == "selected count":
         return "whole numbers, cut at one record"
     if line.column == "average" and not (line.records >= FIELLER_FROM and line.mechanism == "Gaussian"):
-        return "two intervals at (1 + level)/2 each"
+        return "two intervals at (1 + confidence)/2 each"
     if line.mechanism == "Gaussian, 1 step":
         return "whole numbers: the next narrower interval holds with .87"
     if line.total == 0 and "Transform" in line.mechanism:
