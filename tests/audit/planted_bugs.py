@@ -20,7 +20,7 @@ import recordwise.plan.keys as keys
 import recordwise.plan.statistics.plain as plain
 import recordwise.release.release as release
 import recordwise.session as session
-from recordwise.audit import threads
+from recordwise.audit import checks as threads
 from recordwise.audit.audit import CELLS
 from recordwise.engines.compile.totals import found_cells_tree, typed_cells
 from recordwise.engines.duckdb.engine import DuckDBStore

@@ -7,8 +7,7 @@ import pytest
 from numpy.typing import NDArray
 
 from recordwise.audit.audit import LOG_ALARMS, bound_on_loss
-from recordwise.audit.bound import mean_lower
-from recordwise.audit.freshness import repeated, tolerance
+from recordwise.audit.bound import mean_lower, repeated, tolerance
 from recordwise.audit.published import lowest_bit
 
 Floats = NDArray[np.float64]

@@ -11,10 +11,9 @@ import recordwise as rw
 from recordwise import mechanisms
 from recordwise.audit import Finding, Runs, audit, sum_subject
 from recordwise.audit.audit import FALSE_ALARM, LOG_ALARMS, MOST_CHECKS
-from recordwise.audit.catalogue import CATALOGUE
-from recordwise.audit.pairs import Layout
-from recordwise.audit.refusals import audit_refusals
-from recordwise.audit.subjects import STRONGEST
+from recordwise.audit.checks import audit_refusals
+from recordwise.audit.published import Layout
+from recordwise.audit.subjects import CATALOGUE, STRONGEST
 from recordwise.mechanisms.base import Mechanism
 
 sys.path.insert(0, str(Path(__file__).parents[1] / "mechanisms"))

@@ -8,10 +8,9 @@ import pytest
 from planted_bugs import BUGS, FORKS, REFUSALS, THREADS, Bug
 
 from recordwise.audit import Finding, Runs, audit
-from recordwise.audit.catalogue import CATALOGUE
+from recordwise.audit.checks import audit_refusals, audit_threads
 from recordwise.audit.forking import audit_forks
-from recordwise.audit.refusals import audit_refusals
-from recordwise.audit.threads import audit_threads
+from recordwise.audit.subjects import CATALOGUE
 
 PAGE = Path(__file__).parents[2] / "docs" / "audit.md"
 FORKING = f"""

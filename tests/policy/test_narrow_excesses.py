@@ -21,7 +21,7 @@ from recordwise.policy import (
     split,
 )
 from recordwise.policy.dominance import prove as dominance
-from recordwise.policy.dominance.prove import Bound
+from recordwise.policy.dominance.bounds import Bound
 
 SIGNED = gaussian_sum(Measure("net", signed=True), sigma=10**6)
 WHOLE = gaussian_sum("emp", sigma=10**6)

@@ -9,9 +9,8 @@ from recordwise.postprocess.measured import Parts, sum_rows
 from recordwise.postprocess.solvers import solve as choice
 from recordwise.postprocess.solvers import tree as tree_module
 from recordwise.postprocess.solvers.dense import DenseSystem
-from recordwise.postprocess.solvers.elimination import eliminate, eliminate_numpy
 from recordwise.postprocess.solvers.iterative import IterativeSystem
-from recordwise.postprocess.solvers.tree import TreeSystem
+from recordwise.postprocess.solvers.tree import TreeSystem, eliminate, eliminate_numpy
 
 PLACE = {"nation": np.zeros(9), "state": [2, 0, 0, 1, 1, 1, 0, 2, 3], "county": np.arange(9)}
 MARGINS = Workload.hierarchy(

@@ -8,8 +8,7 @@ import pytest
 
 from recordwise.errors import ParameterError
 from recordwise.synthetic import establishments, public_keys, write_establishments
-from recordwise.synthetic.figures import FIGURES, figures
-from recordwise.synthetic.uniforms import uniforms
+from recordwise.synthetic.figures import FIGURES, figures, uniforms
 
 ROWS = 300_000
 

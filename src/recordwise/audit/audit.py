@@ -9,12 +9,9 @@ from typing import Any
 
 import numpy as np
 
-from recordwise.audit.bound import Evidence, loss_lower
-from recordwise.audit.freshness import repeated
-from recordwise.audit.pairs import Layout
-from recordwise.audit.published import Published, read_published
+from recordwise.audit.bound import Evidence, Features, is_answer, learned, loss_lower, repeated
+from recordwise.audit.published import Layout, Published, read_published
 from recordwise.audit.subjects import CELL, FIRM, KIND, SECOND, VALUE, Record, Subject
-from recordwise.audit.witness import Features, is_answer, learned
 from recordwise.session import Session
 
 FALSE_ALARM = 1e-9

@@ -10,10 +10,9 @@ from collections.abc import Sequence
 from pathlib import Path
 
 from recordwise.audit.audit import LOG_ALARMS, Finding, Runs, publish, sample_of
-from recordwise.audit.catalogue import CATALOGUE
-from recordwise.audit.freshness import repeated
-from recordwise.audit.pairs import Layout
-from recordwise.audit.published import read_published
+from recordwise.audit.bound import repeated
+from recordwise.audit.published import Layout, read_published
+from recordwise.audit.subjects import CATALOGUE
 from recordwise.noise.laws import DiscreteGaussian
 
 CELLS = 4000

@@ -50,12 +50,12 @@ def audit(
 
 def chosen(plan: Path | None, parts: list[str]) -> Named:
     """The subjects whose name holds one of the parts, ready to be made."""
-    from recordwise.audit.catalogue import CATALOGUE
+    from recordwise.audit.subjects import CATALOGUE
     from recordwise.errors import ParameterError
 
     named: Named = list(CATALOGUE.items())
     if plan is not None:
-        from recordwise.audit.plans import plan_subjects
+        from recordwise.audit.subjects import plan_subjects
         from recordwise.plan.file.read import load_plan
 
         named = [(each.name, lambda each=each: each) for each in plan_subjects(load_plan(plan).plan)]  # type: ignore[misc]
@@ -71,9 +71,8 @@ def examined(named: Named, how: "Runs", *, quiet: bool, whole: bool) -> "list[Fi
     from tempfile import TemporaryDirectory
 
     from recordwise.audit.audit import audit as audited
+    from recordwise.audit.checks import audit_refusals, audit_threads
     from recordwise.audit.forking import audit_forks
-    from recordwise.audit.refusals import audit_refusals
-    from recordwise.audit.threads import audit_threads
     from recordwise.cli import screen
 
     found: list[Finding] = []

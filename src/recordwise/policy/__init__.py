@@ -23,8 +23,7 @@ from recordwise.policy.conversions import (
     rho_for_epsilon,
 )
 from recordwise.policy.dominance.prove import Verdict, dominates
-from recordwise.policy.group_pairs import GroupPair, group_pair
-from recordwise.policy.groups import group_loss, group_loss_by_cell, replacement_loss
+from recordwise.policy.groups import GroupPair, group_loss, group_loss_by_cell, group_pair, replacement_loss
 from recordwise.policy.meaning import Meaning, expected_log_odds, log_odds_tail, meaning, power_gaussian, power_zcdp
 from recordwise.policy.measure import Measure
 from recordwise.policy.policy import Policy, maximum

@@ -13,8 +13,9 @@ from recordwise.exact.numbers import Number, arb_float_upper, ball, float_upper,
 from recordwise.policy.atoms import Atom
 from recordwise.policy.concave_atoms import Additive, AdditiveTable, LaplaceTransform, from_pure, laplace_zcdp
 from recordwise.policy.evaluate.evaluator import BallEvaluator, Evaluator
+from recordwise.policy.evaluate.tables import Record
 from recordwise.policy.measure import Measure
-from recordwise.policy.policy import Policy, Record
+from recordwise.policy.policy import Policy
 
 if TYPE_CHECKING:
     from recordwise.policy.policy import Policy, Terms

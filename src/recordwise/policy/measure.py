@@ -1,7 +1,9 @@
 """The measures that a policy is a function of, and how a value is placed on its measure's lattice."""
 
+from collections.abc import Iterable
 from dataclasses import dataclass
 from fractions import Fraction
+from itertools import pairwise
 from math import floor
 from typing import Any
 
@@ -67,3 +69,12 @@ class Measure:
                 return cls(name, positive(step, parameter="step"), sign == "signed")
             case _:
                 raise UnknownFormError(what="measure", found=form)
+
+
+def check_one_measure_a_name(measures: Iterable[Measure]) -> None:
+    """Refuse two measures of one name: the policy would be ambiguous."""
+    for first, second in pairwise(sorted(measures)):
+        if first.name == second.name:
+            raise ParameterError(
+                parameter=f"measure '{first.name}'", problem="is used with two different steps or signs in one policy"
+            )

@@ -7,10 +7,9 @@ few queries therefore stay short, equal policies are equal values, and a budget 
 import json
 from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass, field
-from decimal import Decimal
 from fractions import Fraction
 from functools import cached_property
-from itertools import chain, pairwise
+from itertools import chain
 from typing import TYPE_CHECKING, Any, ClassVar, TypeAlias, TypeVar, overload
 
 from recordwise.errors import ParameterError
@@ -19,7 +18,8 @@ from recordwise.exact.numbers import Number, nonnegative
 from recordwise.policy.atoms import Atom, Outside
 from recordwise.policy.conditions import EVERY, NONE, Condition, ConditionColumn, both, columns_of
 from recordwise.policy.evaluate.evaluator import Evaluator
-from recordwise.policy.measure import Measure
+from recordwise.policy.evaluate.tables import Record, Table
+from recordwise.policy.measure import Measure, check_one_measure_a_name
 
 if TYPE_CHECKING:
     from recordwise.policy.dominance.prove import Verdict
@@ -27,10 +27,6 @@ if TYPE_CHECKING:
 T = TypeVar("T")
 Key: TypeAlias = tuple[Condition, Atom]
 Terms: TypeAlias = Mapping[Key, Fraction]
-Record: TypeAlias = Mapping[str, str | bool | int | float | Fraction | Decimal | None]
-"""One record: a scalar for each column."""
-Table: TypeAlias = Any
-"""Many records: a mapping of columns, an Arrow table, or a frame of any library whose columns are found by ``table[name]``."""
 
 
 @dataclass(frozen=True, eq=False)
@@ -75,14 +71,7 @@ class Policy:
         return self if other == 0 else NotImplemented
 
     def __mul__(self, factor: Number) -> "Policy":
-        """The policy times a constant: a budget of half the size, or a query repeated ``factor`` times.
-
-        Args:
-            factor: A nonnegative number; an integer if the policy has a delta.
-
-        Raises:
-            ParameterError: If the factor is negative, or fractional while the policy has a delta.
-        """
+        """The policy times a constant: a budget of half the size, or a query repeated ``factor`` times."""
         exact = nonnegative(factor, parameter="factor")
         if self.delta_terms and exact.denominator != 1:
             raise ParameterError(
@@ -181,11 +170,7 @@ class Policy:
     @overload
     def epsilon_pure(self, records: Table) -> FloatArray: ...
     def epsilon_pure(self, records: Record | Table) -> float | FloatArray:
-        """The pure-DP loss epsilon of one record or of every row. Takes what ``loss`` takes.
-
-        Raises:
-            ParameterError: If a term has no pure-DP loss (Gaussian noise, or a constant budget).
-        """
+        """The pure-DP loss epsilon of one record or of every row. Refused if a term has none, such as Gaussian noise."""
         from recordwise.policy.conversions import pure_terms
         from recordwise.policy.evaluate.numpy import evaluate_upper
 
@@ -193,7 +178,7 @@ class Policy:
 
     def minimum(self) -> float:
         """The smallest loss any record can have (PolicyMin), rounded up."""
-        from recordwise.policy.dominance.minimum import minimum
+        from recordwise.policy.dominance.regions import minimum
 
         return minimum(self)
 
@@ -219,11 +204,7 @@ class Policy:
 
     @staticmethod
     def from_json(form: Any) -> "Policy":
-        """Read a policy back from its saved form.
-
-        Raises:
-            UnknownFormError: If this version does not know the form.
-        """
+        """Read a policy back from its saved form; a form this version does not know raises ``UnknownFormError``."""
         from recordwise.policy.json import policy_from_json
 
         return policy_from_json(form)
@@ -306,15 +287,6 @@ LARGEST_COEFFICIENT = Fraction(2) ** 500
 MOST_NESTED_MAXIMA = 4
 
 
-def check_one_measure_a_name(measures: Iterable[Measure]) -> None:
-    """Refuse two measures of one name: the policy would be ambiguous."""
-    for first, second in pairwise(sorted(measures)):
-        if first.name == second.name:
-            raise ParameterError(
-                parameter=f"measure '{first.name}'", problem="is used with two different steps or signs in one policy"
-            )
-
-
 def nested_maxima(policy: Policy) -> int:
     """How deeply maxima are nested."""
     inner = [part for _, atom in policy.rho if isinstance(atom, Maximum) for part in atom.policies]
@@ -322,14 +294,7 @@ def nested_maxima(policy: Policy) -> int:
 
 
 def maximum(policies: Iterable[Policy]) -> Policy:
-    """The pointwise maximum of several policies without delta.
-
-    Args:
-        policies: At least one policy; duplicates are dropped.
-
-    Raises:
-        ParameterError: If there is no policy, or one has a delta.
-    """
+    """The pointwise maximum of at least one policy, none of which may have a delta."""
     unique = sorted(set(policies), key=lambda policy: json.dumps(policy.to_json(), sort_keys=True))
     if not unique:
         raise ParameterError(parameter="policies", problem="must not be empty")

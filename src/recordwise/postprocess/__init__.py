@@ -1,21 +1,21 @@
 """Nonnegative, additive tables and microdata from noisy answers. Post-processing costs no privacy budget."""
 
-from recordwise.postprocess.laws import ContinuousGaussian, ContinuousLaplace, NoiseLaw
 from recordwise.postprocess.least_squares import nnls, ols
 from recordwise.postprocess.maxfit import max_fit
-from recordwise.postprocess.plot import Tradeoff, plot_tradeoffs, tradeoffs
-from recordwise.postprocess.records import save_records, to_integer_records, to_weighted_records
+from recordwise.postprocess.measured import ContinuousGaussian, ContinuousLaplace, NoiseLaw
+from recordwise.postprocess.records import controlled_rounding, save_records, to_integer_records, to_weighted_records
 from recordwise.postprocess.result import Fit
 from recordwise.postprocess.reweighted import reweighted_fit
-from recordwise.postprocess.rounding import controlled_rounding
 from recordwise.postprocess.sequential import sequential_fit
 from recordwise.postprocess.uncertainty import (
     Errors,
+    Tradeoff,
     bounded_laplace,
     bounded_reach,
     bounded_variance,
     easy_table,
     hard_table,
+    plot_tradeoffs,
     point_first,
     point_first_errors,
     sum_error_bound_approximate,
@@ -25,6 +25,7 @@ from recordwise.postprocess.uncertainty import (
     sum_first_errors_bounded,
     sum_first_errors_gaussian,
     sum_first_errors_laplace,
+    tradeoffs,
 )
 from recordwise.postprocess.workload import Group, Workload
 

@@ -7,8 +7,7 @@ from numpy.typing import ArrayLike
 from scipy import sparse
 from scipy.sparse.linalg import lsmr
 
-from recordwise.postprocess.laws import Noise, law_of
-from recordwise.postprocess.measured import Measured, Parts, measure
+from recordwise.postprocess.measured import Measured, Noise, Parts, law_of, measure
 from recordwise.postprocess.result import TOLERANCE, Fit, fit_draws, least_squares_residual, negativity
 from recordwise.postprocess.solvers.boxed import Boxed, FloatArray, System
 from recordwise.postprocess.solvers.solve import solve_problem, system_of

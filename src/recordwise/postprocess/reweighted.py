@@ -6,8 +6,7 @@ import numpy as np
 from numpy.typing import ArrayLike, NDArray
 
 from recordwise.errors import ParameterError
-from recordwise.postprocess.laws import Noise, ScaledLaw, law_of
-from recordwise.postprocess.measured import Measured, Parts, measure
+from recordwise.postprocess.measured import Measured, Noise, Parts, ScaledLaw, law_of, measure
 from recordwise.postprocess.result import TOLERANCE, Fit, fit_draws, natural_residual, negativity
 from recordwise.postprocess.solvers.boxed import FloatArray, Solution
 from recordwise.postprocess.solvers.solve import Extra, solve_extended, system_of

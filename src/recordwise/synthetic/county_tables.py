@@ -10,9 +10,8 @@ import pyarrow as pa
 
 from recordwise.errors import SourceError
 from recordwise.exact.arithmetic import FloatArray
-from recordwise.synthetic.figures import IntArray, figures
+from recordwise.synthetic.figures import IntArray, figures, uniforms
 from recordwise.synthetic.synthetic import employment, firm, payroll, scrambled
-from recordwise.synthetic.uniforms import uniforms
 
 FILE = "cbp_county_2017.parquet"
 COLUMNS = ["fips", "naics", "digits", "establishments", "employees", "payroll_1000usd"]

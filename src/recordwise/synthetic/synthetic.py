@@ -9,8 +9,7 @@ import pyarrow as pa
 
 from recordwise.errors import ParameterError
 from recordwise.exact.arithmetic import FloatArray
-from recordwise.synthetic.figures import Cells, Figures, IntArray, cells, figures
-from recordwise.synthetic.uniforms import uniforms
+from recordwise.synthetic.figures import Cells, Figures, IntArray, cells, figures, uniforms
 
 LOWER: Final = np.array([1, 5, 10, 20, 50, 100, 250, 500, 1000], dtype=np.float64)
 UPPER: Final = np.array([5, 10, 20, 50, 100, 250, 500, 1000, 1000], dtype=np.float64)

@@ -12,11 +12,13 @@ from itertools import pairwise, product
 from math import ceil, floor, prod
 from typing import TypeAlias
 
+from recordwise.errors import ParameterError, RecordError
+from recordwise.exact.numbers import arb_float_upper, ball, working_precision
 from recordwise.policy.conditions import AllOf, Among, AnyOf, Compare, Condition, ConditionColumn
-from recordwise.policy.evaluate.numpy import compared_names
+from recordwise.policy.evaluate.numpy import PRECISION, compared_names, terms_ball
 from recordwise.policy.literals import Truth, Value
 from recordwise.policy.measure import Measure
-from recordwise.policy.policy import Maximum, Terms
+from recordwise.policy.policy import Maximum, Policy, Terms
 
 Range: TypeAlias = tuple[int, int | None]
 """Lattice steps from the first to the last, both included; None: without end."""
@@ -135,3 +137,23 @@ def _spans(bounds: list[Fraction], measure: Measure) -> list[Range]:
             spans.append((int(steps), int(steps)))
         start = max(start, floor(steps) + 1)
     return [*spans, (start, None)]
+
+
+def minimum(policy: Policy) -> float:
+    """The smallest loss over all regions; every atom is smallest where the amounts are."""
+    with working_precision(PRECISION):
+        parts = regions(policy.rho, policy.measures())
+        if parts is None:
+            raise ParameterError(
+                parameter="policy", problem="has conditions with too many combinations to find its minimum"
+            )
+        values = [value for region in parts if (value := _least_in(policy, region)) is not None]
+    return min(values, default=float("inf"))
+
+
+def _least_in(policy: Policy, region: Region) -> float | None:
+    amounts = {m.name: ball(m.step * region.ranges[m.name][0]) for m in policy.measures()}
+    try:
+        return arb_float_upper(terms_ball(policy.rho, region.groups, amounts))
+    except RecordError:
+        return None

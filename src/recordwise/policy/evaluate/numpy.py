@@ -18,6 +18,8 @@ from recordwise.policy.evaluate.tables import (
     NOT_NUMBERS,
     BoolArray,
     GroupColumn,
+    Record,
+    Table,
     absolute_upper,
     amount_of,
     cell_of,
@@ -27,7 +29,7 @@ from recordwise.policy.evaluate.tables import (
     measure_column,
 )
 from recordwise.policy.literals import Value
-from recordwise.policy.policy import Maximum, Record, Table, Terms, guard_columns
+from recordwise.policy.policy import Maximum, Terms, guard_columns
 
 ROWS_AT_ONCE = 1 << 15
 """Few enough rows that every intermediate column stays in the processor's cache."""

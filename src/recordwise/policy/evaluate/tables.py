@@ -21,6 +21,10 @@ from recordwise.policy.measure import Measure
 
 AnyArray: TypeAlias = np.ndarray[tuple[int, ...], np.dtype[Any]]
 LARGEST_WHOLE_FLOAT = 2.0**53
+Record: TypeAlias = Mapping[str, str | bool | int | float | Fraction | Decimal | None]
+"""One record: a scalar for each column."""
+Table: TypeAlias = Any
+"""Many records: a mapping of columns, an Arrow table, or a frame of any library whose columns are found by ``table[name]``."""
 
 
 def is_record(records: Any) -> bool:

@@ -1,6 +1,6 @@
 """Newton systems too large and too irregular to factor: conjugate gradients on the queries, one pass over the cells a step."""
 
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 from functools import cached_property
 from typing import Any, Protocol, TypeAlias
@@ -8,6 +8,7 @@ from typing import Any, Protocol, TypeAlias
 import numpy as np
 
 from recordwise.postprocess.solvers.boxed import FloatArray, IntArray, Solver
+from recordwise.postprocess.workload import Group
 
 Precondition: TypeAlias = Callable[[FloatArray], FloatArray]
 ACCURACY = 1e-2
@@ -152,3 +153,127 @@ def conjugate_gradients(
 def dot(left: FloatArray, right: FloatArray) -> float:
     """The inner product without BLAS, whose threads cost more than they bring at this size."""
     return float(np.einsum("i,i->", left, right))
+
+
+@dataclass(frozen=True, kw_only=True, eq=False)
+class Cascade:
+    """Partitions, finest first, each with the finer one it is added up from."""
+
+    groups: tuple[Group, ...]
+    place: tuple[IntArray, ...]
+    """Where the multipliers of each group stand; -1 for queries over a single cell, which are measured cells."""
+    source: tuple[tuple[int, IntArray] | None, ...]
+    """The group each one is added up from, with the parents of its queries; None: from the cells."""
+    queries: int
+
+    @classmethod
+    def of(cls, groups: Sequence[Group], places: Sequence[IntArray], queries: int) -> "Cascade":
+        order = sorted(range(len(groups)), key=lambda k: -groups[k].size)
+        ranked = [groups[k] for k in order]
+        source: list[tuple[int, IntArray] | None] = []
+        for k, group in enumerate(ranked):
+            finer = ((j, ranked[j].parents_in(group)) for j in range(k - 1, -1, -1))
+            source.append(next(((j, parents) for j, parents in finer if parents is not None), None))
+        return cls(groups=tuple(ranked), place=tuple(places[k] for k in order), source=tuple(source), queries=queries)
+
+    @property
+    def cells(self) -> int:
+        return self.groups[0].cells
+
+    @cached_property
+    def chains(self) -> list[list[tuple[int, IntArray]]]:
+        """Groups in chains, each finer than the next, with the parents of its queries in the next one."""
+        chains: list[list[int]] = []
+        for k, group in enumerate(self.groups):
+            for chain in chains:
+                if self.groups[chain[-1]].refines(group):
+                    chain.append(k)
+                    break
+            else:
+                chains.append([k])
+        return [[(k, self._parents(chain, at)) for at, k in enumerate(chain)] for chain in chains]
+
+    def _parents(self, chain: list[int], at: int) -> IntArray:
+        if at + 1 == len(chain):
+            return np.zeros(self.groups[chain[at]].size, dtype=np.int64)
+        parents = self.groups[chain[at]].parents_in(self.groups[chain[at + 1]])
+        assert parents is not None
+        return parents
+
+    def group_sums(self, x: FloatArray) -> list[FloatArray]:
+        """The sums of one table, group by group."""
+        found: list[FloatArray] = []
+        for group, source in zip(self.groups, self.source):
+            labels, values = (group.labels, x) if source is None else (source[1], found[source[0]])
+            assert labels is not None
+            found.append(add_up(labels, values, group.size))
+        return found
+
+    def sums(self, x: FloatArray, /) -> FloatArray:
+        result = np.zeros(self.queries + 1)
+        for place, values in zip(self.place, self.group_sums(x)):
+            result[place] = values
+        return result[:-1]
+
+    def spread(self, y: FloatArray, /) -> FloatArray:
+        padded = np.append(y, 0.0)
+        seen = [padded[place] for place in self.place]
+        x = np.zeros(self.cells)
+        for k in range(len(self.groups) - 1, -1, -1):
+            source, labels = self.source[k], self.groups[k].labels
+            if source is None:
+                x += seen[k][labels]
+            else:
+                seen[source[0]] += seen[k][source[1]]
+        return x
+
+    def powers(self, exponent: int, /) -> "Cascade":
+        return self
+
+    def precondition(self, response: FloatArray, diagonal: FloatArray) -> Precondition:
+        """Each chain solved as if the others were not there."""
+        whole, omega = self.group_sums(response), np.append(1.0 / diagonal, 0.0)
+        solved = [self._eliminate(chain, whole[chain[0][0]], omega) for chain in self.chains]
+
+        def apply(right: FloatArray) -> FloatArray:
+            padded, result = np.append(right, 0.0), np.zeros(self.queries + 1)
+            for chain, parts in zip(self.chains, solved):
+                self._sweep(chain, parts, padded, result)
+            return result[:-1]
+
+        return apply
+
+    def _eliminate(
+        self, chain: list[tuple[int, IntArray]], bottom: FloatArray, omega: FloatArray
+    ) -> list[tuple[FloatArray, FloatArray, FloatArray]]:
+        """Up the chain: for each level the inverse, its response, and omega."""
+        parts = []
+        for k, parents in chain:
+            own = omega[self.place[k]]
+            inverse = 1.0 / (1.0 + own * bottom)
+            parts.append((inverse, inverse * bottom, own))
+            bottom = add_up(parents, parts[-1][1])
+        return parts
+
+    def _sweep(
+        self,
+        chain: list[tuple[int, IntArray]],
+        parts: list[tuple[FloatArray, FloatArray, FloatArray]],
+        right: FloatArray,
+        result: FloatArray,
+    ) -> None:
+        """Up with the right-hand side, down with the multipliers."""
+        alpha, pulls = np.zeros(self.groups[chain[0][0]].size), []
+        for (k, parents), (_, beta, omega) in zip(chain, parts):
+            pulls.append(omega * (right[self.place[k]] - alpha))
+            alpha = add_up(parents, alpha + beta * pulls[-1])
+        above = np.zeros(1)
+        for (k, parents), (inverse, _, _), pull in zip(reversed(chain), reversed(parts), reversed(pulls)):
+            shift = above[parents]
+            above = inverse * (shift + pull)
+            result[self.place[k]] = above - shift
+
+
+def add_up(labels: IntArray, values: FloatArray, size: int = 0) -> FloatArray:
+    """Sums by label."""
+    return np.bincount(labels, weights=values, minlength=size).astype(np.float64, copy=False)
