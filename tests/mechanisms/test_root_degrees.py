@@ -12,8 +12,8 @@ import quickjs
 import recordwise as rw
 import reference_loss
 from recordwise.mechanisms import RootTransform
+from recordwise.mechanisms.described import mechanism_text, parameter_json
 from recordwise.noise import Seeded
-from recordwise.plan.describe import mechanism_text, value_json
 from recordwise.planning.errors import chances, error_quantiles
 from recordwise.policy import Policy
 from recordwise.policy.render.text import policy_lines
@@ -68,7 +68,7 @@ def test_a_policy_of_a_root_is_printed_saved_and_compared(mechanism: RootTransfo
 
 @EVERY
 def test_a_described_root_is_rebuilt_as_itself(mechanism: RootTransform) -> None:
-    described = json.loads(json.dumps(value_json(mechanism)))
+    described = json.loads(json.dumps(parameter_json(mechanism)))
     assert described.pop("kind") == "RootTransform"
     assert RootTransform(**described) == mechanism
     assert f"degree={mechanism.degree}" in mechanism_text(mechanism) or isinstance(mechanism.degree, Fraction)

@@ -5,8 +5,9 @@ from typing import Any
 import numpy as np
 
 from recordwise.mechanisms.base import shared
+from recordwise.mechanisms.described import mechanism_text
 from recordwise.plan.cost import cell_mechanisms, possible_mechanisms
-from recordwise.plan.describe import mechanism_text, table_name
+from recordwise.plan.describe import table_name
 from recordwise.plan.plan import Plan
 
 TOTALS = (100, 10_000, 1_000_000)

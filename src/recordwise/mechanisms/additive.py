@@ -3,23 +3,31 @@
 import math
 from dataclasses import dataclass
 from fractions import Fraction
+from typing import ClassVar
 
 from recordwise.errors import ParameterError, RangeError
 from recordwise.exact.arithmetic import BallArithmetic
 from recordwise.exact.functions import Function, x
 from recordwise.exact.numbers import Number, ball, working_precision
+from recordwise.mechanisms.described import SCALE_AND_GOALS, Parameter
 from recordwise.mechanisms.fat_tailed import FatTailedNoise, read_lattice
 from recordwise.mechanisms.fat_tailed_calibration import fat_tailed_scale
 from recordwise.noise.laws import ConcaveLaw, LatticeLaw
 
 
-@dataclass(frozen=True, slots=True, init=False)
+@dataclass(frozen=True, slots=True, init=False, repr=False)
 class Additive(FatTailedNoise):
     """Noise with density exp(-f(|z|)) for an increasing concave f, an expression of ``recordwise.exact.functions``.
 
     A goal (``variance``, ``rho`` with ``at``, ``relative_error`` with ``at_total``) or a ``scale`` stretches it to f(|z|/scale).
     Theorem T-ADD (docs/theory/policy.md): the pure loss is f(x) - f(0), exactly; f's concavity is certified (T-CONCAVE).
     """
+
+    parameters: ClassVar[tuple[Parameter, ...]] = (
+        Parameter("f", "exponent of the law: an increasing concave function", read="function", needed=True),
+        *SCALE_AND_GOALS,
+    )
+    words: ClassVar[str] = "noise of a law of its own"
 
     f: Function
     """In the measure's units, e.g. ``(x / 50) ** 0.5 + log(x / 10 + 1)``; stretched already."""

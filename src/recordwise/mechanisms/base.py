@@ -88,6 +88,9 @@ class Mechanism(Protocol):
     - ``policy_of_count()``: the policy where every record contributes 1 (`count_policy`);
     - ``threshold(measure)`` and ``resolved(at)``: the splitting threshold, which may differ by group (`threshold_of`);
     - ``to``: the bound to which contributions are clamped before they are summed (`clamping_bound`);
+    - ``noise_sigma``: the sigma of Gaussian noise on the data's own lattice (`gaussian_sigma`);
+    - ``noise_scale``: the scale of noise drawn on a transformed scale (`transformed_scale`); with it ``variance_varies`` and
+      ``with_noise_scale(scale)``, by which fits weight each answer by the variance at its fitted total;
     - ``realised_sql(measure, total, step=, dialect=)``: the SQL of the loss a record really incurred. Without it the loss of the
       policy is reported.
     """
@@ -147,3 +150,13 @@ def count_policy(mechanism: Any) -> Policy:
 def clamping_bound(mechanism: Any) -> Fraction | None:
     """The bound to which contributions are clamped before they are summed, if the mechanism has one."""
     return getattr(mechanism, "to", None)
+
+
+def gaussian_sigma(mechanism: Any) -> Fraction | None:
+    """The sigma of Gaussian noise on the data's own lattice, if that is what the mechanism draws."""
+    return getattr(mechanism, "noise_sigma", None)
+
+
+def transformed_scale(mechanism: Any) -> Fraction | None:
+    """The scale of noise drawn on a transformed scale, which is published with the noisy points; None for other mechanisms."""
+    return getattr(mechanism, "noise_scale", None)

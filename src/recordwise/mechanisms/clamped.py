@@ -2,10 +2,11 @@
 
 from dataclasses import dataclass
 from fractions import Fraction
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, ClassVar
 
 from recordwise.exact.numbers import Number, float_upper, positive, rational, sqrt_upper
 from recordwise.mechanisms.calibration import loss_for
+from recordwise.mechanisms.described import GAUSSIAN_GOALS, Parameter
 from recordwise.mechanisms.gaussian import GaussianNoise, near_gaussian, read_share
 from recordwise.policy.constructors import constant
 from recordwise.policy.measure import Measure
@@ -15,13 +16,20 @@ if TYPE_CHECKING:
     from sqlglot import exp
 
 
-@dataclass(frozen=True, slots=True, init=False)
+@dataclass(frozen=True, slots=True, init=False, repr=False)
 class Clamped(GaussianNoise):
     """The sum of contributions cut to [-to, to], with Gaussian noise; its loss is ``rho`` for every record.
 
     The totals handed to ``release`` are sums of clamped values, and ``bias`` is about those: what clamping itself cuts off depends
     on the records and is not known from a total. Instead of rho, ``variance=`` or ``relative_error=, at_total=`` sets the noise.
     """
+
+    parameters: ClassVar[tuple[Parameter, ...]] = (
+        Parameter("to", "bound contributions are cut at, in the measure's units", needed=True),
+        Parameter("rho", "loss of every record", "noise"),
+        *GAUSSIAN_GOALS,
+    )
+    words: ClassVar[str] = "Gaussian noise, large records cut down"
 
     to: Fraction
     rho: Fraction

@@ -13,6 +13,7 @@ from recordwise.exact.functions import Function, x
 from recordwise.exact.numbers import Number, arb_float_upper, ball, positive, rational, working_precision
 from recordwise.mechanisms.base import Estimates
 from recordwise.mechanisms.certified_loss import Blocks, certified_loss, next_entry, step_table
+from recordwise.mechanisms.described import Described
 from recordwise.mechanisms.gaussian import additive_estimates
 from recordwise.mechanisms.noisy import Noisy, noised, read_confidence, read_step, source_of, times, whole_totals
 from recordwise.noise.laws import LatticeLaw
@@ -25,7 +26,7 @@ FINE = 1000
 """Lattice steps in one scale: fine enough that the tight loss is within 1 % of the continuous one (MATH 4)."""
 
 
-class FatTailedNoise:
+class FatTailedNoise(Described):
     """Release, estimate and losses of a sum plus noise with density exp(-f(|z|)) on a lattice finer than the data."""
 
     __slots__ = ()
@@ -50,6 +51,11 @@ class FatTailedNoise:
     def law_on(self, lattice: Fraction) -> LatticeLaw:
         """The law that is drawn, in lattice steps."""
         raise NotImplementedError
+
+    def recalibrated(self, **goals: Any) -> Any:
+        """The same law with its scale set anew."""
+        goals.pop("step", None)
+        return Described.recalibrated(self, **goals)
 
     def lattice(self, step: Number = 1) -> Fraction:
         """The lattice noise is drawn on: the data's step halved until the scale has a thousand lattice steps."""

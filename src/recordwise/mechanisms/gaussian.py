@@ -5,7 +5,7 @@ Gaussian noise on a lattice sum: what Gaussian, Clamped and UnitSplit do once th
 
 from dataclasses import dataclass
 from fractions import Fraction
-from typing import Any
+from typing import Any, ClassVar
 
 import numpy as np
 
@@ -14,6 +14,7 @@ from recordwise.exact.arithmetic import FloatArray
 from recordwise.exact.numbers import Number, float_upper, positive, rational, sqrt_upper
 from recordwise.mechanisms.base import Estimates, Fields, by_blocks
 from recordwise.mechanisms.calibration import gaussian_variance, only_goal
+from recordwise.mechanisms.described import GAUSSIAN_GOALS, Described, Parameter
 from recordwise.mechanisms.noisy import (
     IntArray,
     Noisy,
@@ -35,7 +36,7 @@ NEAR_GAUSSIAN_STEPS = 1000
 """Lattice steps a sigma must have before Gaussian-DP numbers are within rounding of the truth (MATH 6)."""
 
 
-class GaussianNoise:
+class GaussianNoise(Described):
     """Release, estimate and losses of a sum plus discrete Gaussian noise of ``noise_sigma`` on the data's own lattice."""
 
     __slots__ = ()
@@ -104,7 +105,7 @@ def additive_estimates(noisy: Noisy, variance: float, half_width: int, confidenc
     return by_blocks(noisy.points, confidence, fields)
 
 
-@dataclass(frozen=True, slots=True, init=False)
+@dataclass(frozen=True, slots=True, init=False, repr=False)
 class Gaussian(GaussianNoise):
     """Discrete Gaussian noise. ``Gaussian(rho=0.05)`` for counts; ``Gaussian(sigma=30)`` or ``Gaussian(rho=0.1, at=50)`` for sums.
 
@@ -113,6 +114,14 @@ class Gaussian(GaussianNoise):
     Theorem T-GAUSS (docs/theory/policy.md): a sum with noise of this sigma on the data's lattice costs a record exactly
     x**2/(2 sigma**2); a count, where every record contributes 1, costs 1/(2 sigma**2).
     """
+
+    parameters: ClassVar[tuple[Parameter, ...]] = (
+        Parameter("rho", "loss of a record of size at; of any record for a count", "noise"),
+        Parameter("at", "size of the record that loses rho, in the measure's units", "noise"),
+        Parameter("sigma", "standard deviation of the noise, in the measure's units", "noise"),
+        *GAUSSIAN_GOALS,
+    )
+    words: ClassVar[str] = "Gaussian noise"
 
     rho: Fraction | None
     """The loss of a record that contributes ``at`` (1 for a count)."""

@@ -2,23 +2,31 @@
 
 from dataclasses import dataclass
 from fractions import Fraction
+from typing import ClassVar
 
 from recordwise.errors import ParameterError
 from recordwise.exact.functions import Function, x
 from recordwise.exact.numbers import Number, arb_float_upper, ball, positive, working_precision
 from recordwise.mechanisms.calibration import decimal
+from recordwise.mechanisms.described import SCALE_AND_GOALS, Parameter
 from recordwise.mechanisms.fat_tailed import FatTailedNoise, read_lattice
 from recordwise.mechanisms.fat_tailed_calibration import fat_tailed_scale
 from recordwise.noise.laws import GeneralizedGaussian as GeneralizedGaussianLaw
 from recordwise.noise.laws import LatticeLaw
 
 
-@dataclass(frozen=True, slots=True, init=False)
+@dataclass(frozen=True, slots=True, init=False, repr=False)
 class GeneralizedGaussian(FatTailedNoise):
     """Noise with density exp(-(|z|/scale)**shape), 0 < shape <= 1; shape 1 is Laplace noise.
 
     Theorem T-ADD (docs/theory/policy.md): the pure loss is (x/scale)**shape, exactly.
     """
+
+    parameters: ClassVar[tuple[Parameter, ...]] = (
+        Parameter("shape", "exponent of the law, above 0 and at most 1", needed=True),
+        *SCALE_AND_GOALS,
+    )
+    words: ClassVar[str] = "noise with heavy tails"
 
     shape: Fraction
     """Smaller: fatter tails, and a loss that grows more slowly for giants."""

@@ -2,16 +2,18 @@
 
 from dataclasses import dataclass
 from fractions import Fraction
+from typing import ClassVar
 
 from recordwise.errors import ParameterError
 from recordwise.exact.functions import Function, log, x
 from recordwise.exact.numbers import Number, positive
+from recordwise.mechanisms.described import TRANSFORM_NOISE, Parameter
 from recordwise.mechanisms.inverses import ExponentialInverse, Inverse
 from recordwise.mechanisms.transform_calibration import noise_of
 from recordwise.mechanisms.transformed import TransformedNoise
 
 
-@dataclass(frozen=True, slots=True, init=False)
+@dataclass(frozen=True, slots=True, init=False, repr=False)
 class LogTransform(TransformedNoise):
     """Release ln(total + offset) with Gaussian (``sigma``) or Laplace (``laplace_scale``) noise.
 
@@ -19,6 +21,12 @@ class LogTransform(TransformedNoise):
     the grid step of T-GRID. Laplace noise needs a scale below 1 to be unbiased, below 1/2 to have a variance.
     A change of a value by a share p costs at most ln(1 + p)**2/(2 sigma**2) at every size (T-P-RULE, docs/theory/transform.md).
     """
+
+    parameters: ClassVar[tuple[Parameter, ...]] = (
+        Parameter("offset", "added to the total, in the measure's units", needed=True),
+        *TRANSFORM_NOISE,
+    )
+    words: ClassVar[str] = "noise on the scale of a logarithm"
 
     offset: Fraction
     """Larger: less loss for big records, more error on small totals."""

@@ -3,17 +3,19 @@
 import math
 from dataclasses import dataclass
 from fractions import Fraction
+from typing import ClassVar
 
 from recordwise.errors import ParameterError
 from recordwise.exact.functions import Function, log, x
 from recordwise.exact.numbers import Number, ball, midpoint, positive, working_precision
+from recordwise.mechanisms.described import SCALE_AND_GOALS, Parameter
 from recordwise.mechanisms.fat_tailed import FatTailedNoise, read_lattice
 from recordwise.mechanisms.fat_tailed_calibration import fat_tailed_scale
 from recordwise.noise.laws import LatticeLaw
 from recordwise.noise.laws import Polylog as PolylogLaw
 
 
-@dataclass(frozen=True, slots=True, init=False)
+@dataclass(frozen=True, slots=True, init=False, repr=False)
 class Polylog(FatTailedNoise):
     """Noise with density exp(-rate * ln(|z|/scale + offset)**power), power >= 1.
 
@@ -21,6 +23,14 @@ class Polylog(FatTailedNoise):
     only if offset >= e**(power-1); less is refused. At power 1 the noise is of Pareto type: no mean for rate <= 2 (refused), no
     variance for rate <= 3 (then ``standard_error`` is infinite).
     """
+
+    parameters: ClassVar[tuple[Parameter, ...]] = (
+        Parameter("power", "power of the logarithm, at least 1", needed=True),
+        Parameter("rate", "how fast the tails fall", needed=True),
+        Parameter("offset", "added inside the logarithm", needed=True),
+        *SCALE_AND_GOALS,
+    )
+    words: ClassVar[str] = "noise with very heavy tails"
 
     power: Fraction
     rate: Fraction

@@ -7,7 +7,7 @@ from dataclasses import dataclass, replace
 from fractions import Fraction
 from functools import lru_cache
 from math import floor
-from typing import Literal
+from typing import ClassVar, Literal
 
 import numpy as np
 
@@ -133,6 +133,8 @@ class TreeQuantile:
     Theorem T-QUANTILE (docs/theory/quantiles.md): a record is counted once on each of the levels 1..bits, whatever its value, so
     the release costs every record bits/(2 sigma**2) = rho. It runs on whole records: splitting them would change the quantile.
     """
+
+    words: ClassVar[str] = "Gaussian noise on counts along a public grid"
 
     grid: Grid
     rho: Number

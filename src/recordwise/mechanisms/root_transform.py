@@ -2,10 +2,12 @@
 
 from dataclasses import dataclass
 from fractions import Fraction
+from typing import ClassVar
 
 from recordwise.errors import ParameterError
 from recordwise.exact.functions import LARGEST_POWER, Function, x
 from recordwise.exact.numbers import Number, nonnegative, rational
+from recordwise.mechanisms.described import TRANSFORM_NOISE, Parameter
 from recordwise.mechanisms.function_inverse import FunctionInverse, check_smooth
 from recordwise.mechanisms.inverses import Inverse, PolynomialInverse
 from recordwise.mechanisms.transform_calibration import noise_of
@@ -15,7 +17,7 @@ MOST_WHOLE = 16
 """Beyond it the curve is a logarithm's for all uses, and its estimator loses digits."""
 
 
-@dataclass(frozen=True, slots=True, init=False)
+@dataclass(frozen=True, slots=True, init=False, repr=False)
 class RootTransform(TransformedNoise):
     """Release (total + offset)**(1/degree) with Gaussian (``sigma``) or Laplace (``laplace_scale``) noise.
 
@@ -24,6 +26,13 @@ class RootTransform(TransformedNoise):
     Theorem T-TRANSFORM (docs/theory/policy.md): with contributions x >= 0 the loss is ((x+offset)**(1/degree) -
     offset**(1/degree))**2/(2 sigma**2), plus the grid step of T-GRID.
     """
+
+    parameters: ClassVar[tuple[Parameter, ...]] = (
+        Parameter("degree", "degree of the root", needed=True),
+        Parameter("offset", "added to the total, in the measure's units"),
+        *TRANSFORM_NOISE,
+    )
+    words: ClassVar[str] = "noise on the scale of a root"
 
     degree: int | Fraction
     offset: Fraction

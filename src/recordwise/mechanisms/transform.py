@@ -2,6 +2,7 @@
 
 from dataclasses import dataclass
 from fractions import Fraction
+from typing import ClassVar
 
 from flint import arb
 
@@ -9,6 +10,7 @@ from recordwise.errors import ParameterError
 from recordwise.exact.arithmetic import BallArithmetic
 from recordwise.exact.functions import Function, x
 from recordwise.exact.numbers import Number, ball, nonnegative, working_precision
+from recordwise.mechanisms.described import TRANSFORM_NOISE, Parameter
 from recordwise.mechanisms.function_inverse import FunctionInverse, check_smooth
 from recordwise.mechanisms.inverses import Inverse, inverse_of
 from recordwise.mechanisms.transform_calibration import noise_of
@@ -18,13 +20,22 @@ BALLS = BallArithmetic()
 PROBES = tuple(Fraction(10) ** k for k in range(-2, 13))
 
 
-@dataclass(frozen=True, slots=True, init=False)
+@dataclass(frozen=True, slots=True, init=False, repr=False)
 class Transform(TransformedNoise):
     """Release f(total + offset) for an increasing concave f with its inverse, both expressions of ``recordwise.exact.functions``.
 
     f's concavity is certified by rules (T-CONCAVE); the inverse is checked against f in arbitrary precision. An inverse that is no
     polynomial has an unbiased estimator under Laplace noise only.
     """
+
+    parameters: ClassVar[tuple[Parameter, ...]] = (
+        Parameter("f", "the transform: an increasing concave function", read="function", needed=True),
+        Parameter("inverse", "the inverse of f", read="function", needed=True, field="f_inverse"),
+        Parameter("offset", "added to the total, in the measure's units"),
+        *TRANSFORM_NOISE,
+    )
+    words: ClassVar[str] = "noise on a scale of its own"
+    variance_varies: ClassVar[bool] = False
 
     f: Function
     f_inverse: Function

@@ -8,7 +8,7 @@ From noisy points on a transform's scale back to totals: what every estimate nee
 
 from dataclasses import dataclass
 from fractions import Fraction
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING, Any, ClassVar
 
 import numpy as np
 
@@ -17,6 +17,7 @@ from recordwise.exact.arithmetic import FloatArray, NumpyArithmetic
 from recordwise.exact.functions import Function
 from recordwise.exact.numbers import Number, constant_ball, float_upper, nonnegative, rational, sqrt_upper
 from recordwise.mechanisms.base import Estimates, Fields, by_blocks, difference
+from recordwise.mechanisms.described import Described
 from recordwise.mechanisms.gaussian import read_share
 from recordwise.mechanisms.grid import FINE_DATA, grid_step, grid_values, nearest_point, to_grid
 from recordwise.mechanisms.inverses import Inverse, laplace_mean, laplace_unbiased
@@ -97,11 +98,13 @@ class Reading:
         return rounded(low, self.last_digits, up=False), rounded(high, self.last_digits, up=True)
 
 
-class TransformedNoise:
+class TransformedNoise(Described):
     """Release, estimate and losses of a transformation mechanism. The four properties say which."""
 
     __slots__ = ()
 
+    variance_varies: ClassVar[bool] = True
+    """Whether fits weight an answer by the variance at its fitted total rather than by the one published with it."""
     offset: Fraction
     sigma: Fraction | None
     laplace_scale: Fraction | None
@@ -130,7 +133,7 @@ class TransformedNoise:
         self._law(grid)
         if self.sigma is not None:
             return gaussian_transform(summed, self.function, sigma=self.sigma, grid=grid)
-        return laplace_transform(summed, self.function, scale=self._width(), grid=grid)
+        return laplace_transform(summed, self.function, scale=self.noise_scale, grid=grid)
 
     def realised_sql(self, measure: str, total: "exp.Expr", *, step: Fraction, dialect: str) -> "exp.Expr":
         """What a record really lost, in an engine: f of the cell's total with and without it, plus one grid step (T-GRID).
@@ -156,7 +159,7 @@ class TransformedNoise:
             loss = sql.multiply(number(float(1 / (2 * self.sigma**2))), sql.power(shift, Fraction(2)))
         else:
             loss = laplace_zcdp(
-                sql, sql.divide(shift, sql.constant(constant_ball(self._width()))), grid / self._width()
+                sql, sql.divide(shift, sql.constant(constant_ball(self.noise_scale))), grid / self.noise_scale
             )
         return sql.if_positive(amount, loss)
 
@@ -166,7 +169,7 @@ class TransformedNoise:
         part = read_share(share)
         if self.sigma is not None:
             return self.with_noise(sigma=sqrt_upper(self.sigma**2 / part) * (1 + Fraction(1, FINE_DATA)))
-        shared = self.with_noise(laplace_scale=self._width() / part)
+        shared = self.with_noise(laplace_scale=self.noise_scale / part)
         if part < 1 and not np.all(np.isfinite(shared.variance(np.zeros(2)))):
             raise ParameterError(
                 parameter="laplace_scale",
@@ -175,22 +178,44 @@ class TransformedNoise:
             )
         return shared
 
+    def recalibrated(self, **goals: Any) -> Any:
+        """The same transform and noise law with its noise set anew; a variance holds at a total, ``at_total``."""
+        if goals.get("variance") is not None and goals.get("at_total") is None:
+            raise ParameterError(
+                parameter="at_total", problem="is needed: the variance of a transform grows with the total"
+            )
+        goals.pop("step", None)
+        own = {"sigma", "laplace_scale"} & goals.keys()
+        return Described.recalibrated(self, **({} if own else {"noise": self._noise_law}), **goals)
+
+    @property
+    def _noise_law(self) -> str:
+        return "gaussian" if self.sigma is not None else "laplace"
+
     def with_noise(self, *, sigma: Fraction | None = None, laplace_scale: Fraction | None = None) -> "TransformedNoise":
         """The same transform with other noise."""
         raise NotImplementedError
 
     def grid(self, step: Number = 1) -> Fraction:
         """The grid on the transformed scale, for a measure of this step."""
-        return grid_step(self.function, read_step(step), self._width())
+        return grid_step(self.function, read_step(step), self.noise_scale)
 
-    def _width(self) -> Fraction:
+    def with_noise_scale(self, scale: Fraction) -> "TransformedNoise":
+        """The same transform and noise law at another scale."""
+        return self.with_noise(**{"sigma" if self.sigma is not None else "laplace_scale": scale})
+
+    @property
+    def noise_scale(self) -> Fraction:
+        """Sigma or the Laplace scale, on the transformed scale."""
         width = self.sigma if self.sigma is not None else self.laplace_scale
         assert width is not None
         return width
 
     def _law(self, grid: Fraction) -> DiscreteGaussian | DiscreteLaplace:
         return (
-            discrete_gaussian(self._width() / grid) if self.sigma is not None else DiscreteLaplace(self._width() / grid)
+            discrete_gaussian(self.noise_scale / grid)
+            if self.sigma is not None
+            else DiscreteLaplace(self.noise_scale / grid)
         )
 
     def release(self, totals: Any, *, step: Number = 1, rng: BitSource | None = None) -> Noisy:
@@ -245,12 +270,12 @@ class TransformedNoise:
 
     def _noise_worth(self, total: FloatArray) -> FloatArray:
         """What one scale of noise is worth at a total, in the measure's units."""
-        moved = self.inverse.monotone(self._transformed(total) + float(self._width()))
+        moved = self.inverse.monotone(self._transformed(total) + float(self.noise_scale))
         return moved - float(self.offset) - total
 
     def values_under(self, total: float, noise: FloatArray) -> FloatArray:
         """What ``value`` comes out as at a total, for given noise in units of sigma or of the Laplace scale."""
-        v = self._transformed(total) + float(self._width()) * noise
+        v = self._transformed(total) + float(self.noise_scale) * noise
         return self._reading(self.grid()).mean(v)[0] - float(self.offset)
 
     def loss_at_shift(self, shift: Number, *, step: Number = 1) -> float:
@@ -270,7 +295,7 @@ class TransformedNoise:
         moved = nearest_point(self.function, without + size, grid) - nearest_point(self.function, without, grid)
         if self.sigma is not None:
             return float_upper((moved * grid) ** 2 / (2 * self.sigma**2))
-        return discrete_laplace_zcdp(self._width() / grid, moved)
+        return discrete_laplace_zcdp(self.noise_scale / grid, moved)
 
     def variance(self, total: Any, *, step: Number = 1) -> FloatArray:
         """Of ``value``, at exact totals in the measure's units; of a signed sum, at the two parts."""

@@ -3,18 +3,19 @@
 from collections.abc import Mapping
 from dataclasses import dataclass
 from fractions import Fraction
-from typing import Any
+from typing import Any, ClassVar
 
 from recordwise.errors import ParameterError
 from recordwise.exact.numbers import Number, positive, sqrt_upper
 from recordwise.mechanisms.calibration import loss_for, only_goal
+from recordwise.mechanisms.described import GAUSSIAN_GOALS, Parameter
 from recordwise.mechanisms.gaussian import GaussianNoise, near_gaussian, read_share
 from recordwise.policy.constructors import By, gaussian_sum, split
 from recordwise.policy.measure import Measure
 from recordwise.policy.policy import Policy, composed
 
 
-@dataclass(frozen=True, slots=True, init=False)
+@dataclass(frozen=True, slots=True, init=False, repr=False)
 class UnitSplit(GaussianNoise):
     """A sum with Gaussian noise of sigma = at/sqrt(2 rho): loss ``rho`` at ``at``, growing with the square beyond.
 
@@ -22,6 +23,15 @@ class UnitSplit(GaussianNoise):
     Theorem T-SPLIT (docs/theory/splitting.md): any rho-zCDP mechanism on split rows costs rho * pieces**2; for a plain sum
     splitting changes nothing in the answer, so the tight policy is rho * (x/at)**2.
     """
+
+    parameters: ClassVar[tuple[Parameter, ...]] = (
+        Parameter(
+            "at", "threshold, in the measure's units; may differ by group or measure", read="thresholds", needed=True
+        ),
+        Parameter("rho", "loss of a record of size at", "noise"),
+        *GAUSSIAN_GOALS,
+    )
+    words: ClassVar[str] = "Gaussian noise, its size set by splitting large records"
 
     at: Any
     """A threshold for the measure summed; a mapping measure -> threshold for joint splitting; either may be ``rw.by(...)``."""

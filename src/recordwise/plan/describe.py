@@ -4,24 +4,22 @@ Plans and schemas in plain JSON, for the ledger and for release.json. Public fac
 """
 
 import platform
-from collections.abc import Mapping, Sequence
-from dataclasses import fields, is_dataclass
+from collections.abc import Sequence
 from fractions import Fraction
 from typing import TYPE_CHECKING, Any
 
 from recordwise.errors import ParameterError
-from recordwise.exact.functions import Function
 from recordwise.exact.numbers import fraction_text
+from recordwise.mechanisms.described import mechanism_text, parameter_json
 from recordwise.plan.fields import Case, Group, Literal, Prefix
 from recordwise.plan.plan import Plan, PlannedTable
 from recordwise.plan.predicates import And, Compare, In, IsNull, Not, Operand, Or, Predicate, condition
 from recordwise.plan.results import FoundTotals, TableTotals
 from recordwise.plan.schema import Schema
 from recordwise.plan.statistics import Statistic
-from recordwise.policy.constructors import By
 from recordwise.policy.literals import plain_value
 from recordwise.policy.render.html import Html, element, preview_table
-from recordwise.policy.render.text import condition_words, function_text
+from recordwise.policy.render.text import condition_words
 
 if TYPE_CHECKING:
     from recordwise.plan.query import Query
@@ -48,7 +46,7 @@ def plan_json(plan: Plan, exact: Sequence[TableTotals | FoundTotals]) -> list[di
             {
                 "where": None if query.condition is None else predicate_json(query.condition),
                 "tables": [_table_json(plan, each) for each in exact if each.table.query == number],
-                "statistics": [value_json(statistic.description()) for statistic in query.statistics],
+                "statistics": [parameter_json(statistic.description()) for statistic in query.statistics],
             }
         )
     return described
@@ -141,47 +139,6 @@ def safe_name(text: str) -> str:
     return "".join(letter if letter.isalnum() or letter in "_-" else "_" for letter in text)[:LONGEST_NAME]
 
 
-def value_json(value: Any) -> Any:
-    """A mechanism or parameter as JSON; fractions as text, so that nothing is rounded."""
-    if isinstance(value, Fraction):
-        return fraction_text(value)
-    if isinstance(value, Function):
-        return value.to_json()
-    if isinstance(value, By):
-        cases = {str(plain_value(group)): fraction_text(number) for group, number in value.values}
-        return {"by": value.column.to_json(), "values": cases, "default": value_json(value.default)}
-    if is_dataclass(value) and not isinstance(value, type):
-        parts = {field.name: value_json(getattr(value, field.name)) for field in fields(value)}
-        return {"kind": type(value).__name__, **{name: part for name, part in parts.items() if part is not None}}
-    if isinstance(value, dict):
-        return {getattr(name, "name", str(name)): value_json(part) for name, part in value.items()}
-    return value if value is None or isinstance(value, (str, int, float, bool)) else str(value)
-
-
-def mechanism_text(mechanism: Any) -> str:
-    """A mechanism as it would be written in Python, numbers shortened."""
-    parts = []
-    for field in fields(mechanism):
-        value = getattr(mechanism, field.name)
-        if value is not None and value is not False:
-            parts.append(f"{field.name}={_parameter_text(value)}")
-    return f"{type(mechanism).__name__}({', '.join(parts)})"
-
-
-def _parameter_text(value: Any) -> str:
-    if isinstance(value, Fraction):
-        return f"{float(value):g}"
-    if isinstance(value, By):
-        return f"by {value.column.name}"
-    if isinstance(value, dict):
-        return (
-            "{"
-            + ", ".join(f"{getattr(name, 'name', name)}: {_parameter_text(each)}" for name, each in value.items())
-            + "}"
-        )
-    return function_text(value, "x") if isinstance(value, Function) else str(value)
-
-
 def versions() -> dict[str, str]:
     """What the release was made with."""
     from importlib.metadata import version
@@ -203,27 +160,8 @@ def query_html(query: "Query") -> Html:
 
 
 def _row(statistic: Statistic) -> tuple[str, str, str, str]:
-    noise = ", ".join(map(mechanism_cell, statistic.mechanisms()))
+    noise = ", ".join(map(mechanism_text, statistic.mechanisms()))
     return statistic.alias, type(statistic).__name__, statistic.of or "", noise
-
-
-def mechanism_cell(mechanism: Any) -> str:
-    """As a user would write it, parameters that are not set left out."""
-    if not is_dataclass(mechanism):
-        return type(mechanism).__name__
-    given = {field.name: getattr(mechanism, field.name) for field in fields(mechanism)}
-    told = ", ".join(f"{name}={_value_text(value)}" for name, value in given.items() if value not in (None, False))
-    return f"{type(mechanism).__name__}({told})"
-
-
-def _value_text(value: Any) -> str:
-    if isinstance(value, By):
-        return f"by {value.column.name}"
-    if isinstance(value, Fraction):
-        return f"{float(value):.6g}"
-    if isinstance(value, Mapping):
-        return ", ".join(f"{name}: {_value_text(each)}" for name, each in value.items())
-    return str(value)
 
 
 def plan_html(plan: "Plan") -> Html:

@@ -17,8 +17,8 @@ from scipy.optimize import brentq
 from recordwise.exact.arithmetic import FloatArray
 from recordwise.mechanisms.base import shared
 from recordwise.mechanisms.clamped import Clamped
+from recordwise.mechanisms.described import mechanism_text
 from recordwise.mechanisms.gaussian import GaussianNoise
-from recordwise.plan.describe import mechanism_text
 from recordwise.plan.query import Query
 from recordwise.planning.errors import error_quantiles
 from recordwise.planning.goals import Goal, GoalTable, goal_tables, mechanism_for, read_goals

@@ -10,8 +10,8 @@ from recordwise.engines.owner_view import FOR_OWNER, OwnerView, one_table
 from recordwise.errors import ParameterError
 from recordwise.exact.arithmetic import FloatArray
 from recordwise.exact.numbers import Number
+from recordwise.mechanisms.described import mechanism_text
 from recordwise.mechanisms.noisy import read_confidence
-from recordwise.plan.describe import mechanism_text
 from recordwise.plan.plan import Plan
 from recordwise.plan.query import Query
 from recordwise.planning.disclosure import Disclosure, MultiplicativeNoise, PercentRule, disclosure

@@ -11,7 +11,7 @@ from recordwise.errors import ParameterError
 from recordwise.exact.arithmetic import FloatArray
 from recordwise.mechanisms.calibration import decimal
 from recordwise.mechanisms.clamped import Clamped
-from recordwise.plan.describe import mechanism_text
+from recordwise.mechanisms.described import mechanism_text
 from recordwise.plan.query import Query
 from recordwise.planning.errors import meets
 from recordwise.planning.goals import Goal, GoalTable, goal_tables, mechanism_for, read_goals

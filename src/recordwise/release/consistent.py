@@ -19,10 +19,9 @@ import pyarrow as pa
 import pyarrow.compute as pc
 from scipy import sparse
 
-from recordwise import mechanisms
 from recordwise.errors import ParameterError
 from recordwise.exact.arithmetic import FloatArray
-from recordwise.mechanisms.transformed import TransformedNoise
+from recordwise.mechanisms.registry import mechanism_from_json
 from recordwise.postprocess.least_squares import nnls, ols
 from recordwise.postprocess.maxfit import max_fit
 from recordwise.postprocess.result import Fit
@@ -289,17 +288,13 @@ def _column(family: Family, statistic: Mapping[str, Any], end: str) -> FloatArra
 
 def _variance(family: Family, statistic: Mapping[str, Any]) -> Any:
     """The variance of each answer: a column, or for a transform a function of the totals."""
-    described = dict(statistic["mechanism"])
-    kind = getattr(mechanisms, described.pop("kind"), None)
-    if kind is None or not issubclass(kind, TransformedNoise):
-        return _column(family, statistic, "_sd") ** 2
-    sigma, raw = _column(family, statistic, "_sigma"), _column(family, statistic, "_sd") ** 2
-    noise = "sigma" if "sigma" in described else "laplace_scale"
-    if "f" not in described and ("degree" in described or "offset" in described):
-        fixed = {name: value for name, value in described.items() if name in ("degree", "offset")}
-        parts = [(sigma == each, kind(**fixed, **{noise: Fraction(float(each))})) for each in np.unique(sigma)]
-        return lambda totals: _spread_at(parts, totals, raw)
-    return raw
+    raw = _column(family, statistic, "_sd") ** 2
+    mechanism = mechanism_from_json(statistic["mechanism"])
+    if mechanism is None or not getattr(mechanism, "variance_varies", False):
+        return raw
+    scale = _column(family, statistic, "_sigma")
+    parts = [(scale == each, mechanism.with_noise_scale(Fraction(float(each)))) for each in np.unique(scale)]
+    return lambda totals: _spread_at(parts, totals, raw)
 
 
 def _spread_at(parts: list[tuple[Any, Any]], totals: FloatArray | None, raw: FloatArray) -> FloatArray:

@@ -16,9 +16,10 @@ import pyarrow as pa
 
 from recordwise.errors import ExternalError, KeysError, ParameterError, PlanError
 from recordwise.exact.numbers import Number, fraction_text, positive
+from recordwise.mechanisms.described import parameter_json
 from recordwise.plan.column_types import threshold_problems
 from recordwise.plan.cost import check_policy
-from recordwise.plan.describe import predicate_json, value_json
+from recordwise.plan.describe import predicate_json
 from recordwise.plan.keys import as_arrow
 from recordwise.plan.plan import predicate_problems
 from recordwise.plan.predicates import Predicate
@@ -242,7 +243,7 @@ class SplitRows:
         return {
             "foreign": foreign.name,
             "where": None if self.condition is None else predicate_json(self.condition),
-            "split": {name: value_json(at) for name, at in self.splitting.thresholds},
+            "split": {name: parameter_json(at) for name, at in self.splitting.thresholds},
             "column": foreign.column,
             "rho_per_row": fraction_text(foreign.rho),
             "loss_known_from": foreign.known_from,

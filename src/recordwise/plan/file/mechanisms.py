@@ -8,10 +8,11 @@ from collections.abc import Callable, Mapping
 from fractions import Fraction
 from typing import Any, TypeAlias
 
-from recordwise import mechanisms
 from recordwise.errors import ParameterError
 from recordwise.exact.functions import Function, log, x
 from recordwise.exact.numbers import Number, positive, read_fraction
+from recordwise.mechanisms.described import Parameter
+from recordwise.mechanisms.registry import mechanism_kind, mechanism_kinds
 from recordwise.plan.file.node import Node, suggestion
 from recordwise.plan.schema import Schema, policy_measure
 from recordwise.policy.conditions import ConditionColumn
@@ -149,33 +150,6 @@ def _over(left: Value, right: Value) -> Value:
     return left / right
 
 
-GAUSSIAN = ("rho", "variance", "relative_error", "at_total", "confidence", "step")
-FAT_TAILED = ("scale", "variance", "rho", "at", "relative_error", "at_total", "confidence", "lattice")
-TRANSFORM_GOALS = ("variance", "at_total", "rho", "at", "relative_error", "confidence", "noise")
-TRANSFORM = ("offset", "sigma", "laplace_scale", "signed", *TRANSFORM_GOALS)
-PARAMETERS: dict[str, tuple[str, ...]] = {
-    "Gaussian": ("sigma", "at", *GAUSSIAN),
-    "Clamped": ("to", *GAUSSIAN),
-    "UnitSplit": ("at", *GAUSSIAN),
-    "GeneralizedGaussian": ("shape", *FAT_TAILED),
-    "Polylog": ("power", "rate", "offset", *FAT_TAILED),
-    "RootTransform": ("degree", *TRANSFORM),
-    "LogTransform": TRANSFORM,
-    "Additive": ("f", *FAT_TAILED),
-    "Transform": ("f", "inverse", *TRANSFORM),
-}
-NEEDED: dict[str, tuple[str, ...]] = {
-    "Clamped": ("to",),
-    "UnitSplit": ("at",),
-    "GeneralizedGaussian": ("shape",),
-    "Polylog": ("power", "rate", "offset"),
-    "RootTransform": ("degree",),
-    "LogTransform": ("offset",),
-    "Additive": ("f",),
-    "Transform": ("f", "inverse"),
-}
-
-
 def named_mechanisms(node: Node | None, schema: Schema) -> dict[str, Any]:
     """The mechanisms that have a name of their own; None stands for one with a problem."""
     if node is None:
@@ -193,35 +167,42 @@ def read_mechanism(node: Node, schema: Schema, named: Mapping[str, Any]) -> Any 
         node.problem("must be a mechanism: a table with a kind, or the name of one under [mechanisms]")
         return None
     chosen = node.value.get("kind")
-    if chosen not in PARAMETERS:
-        found = f"'{chosen}' is no kind of mechanism" if isinstance(chosen, str) else "'kind' is missing"
-        node.problem(found + suggestion(str(chosen), PARAMETERS))
+    kind = mechanism_kind(chosen) if isinstance(chosen, str) else None
+    if kind is None:
+        found = f"'{chosen}' is not a kind of mechanism" if isinstance(chosen, str) else "'kind' is missing"
+        node.problem(found + suggestion(str(chosen), mechanism_kinds()))
         return None
-    # Plans written before the word was changed say level.
-    known = PARAMETERS[chosen] if "confidence" in node.value else (*PARAMETERS[chosen], "level")
-    entries = node.table("kind", *known, needed=NEEDED.get(chosen, ()))
-    entries.pop("kind")
-    if "level" in entries:
-        entries["confidence"] = entries.pop("level")
-    read = {name: _parameter(chosen, name, entry, schema) for name, entry in entries.items()}
-    complete = all(name in read for name in NEEDED.get(chosen, ())) and all(v is not None for v in read.values())
+    needed = tuple(each.name for each in kind.parameters if each.needed)
+    entries = _entries(node, kind, needed)
+    read = {each.name: _parameter(each, entries[each.name], schema) for each in kind.parameters if each.name in entries}
+    complete = all(name in read for name in needed) and all(value is not None for value in read.values())
     # An unknown parameter was noted already; building without it would only add a second, misleading complaint.
     if not complete or len(entries) < len(node.value) - 1:
         return None
-    return node.attempt(lambda: getattr(mechanisms, chosen)(**read))
+    return node.attempt(lambda: kind(**read))
 
 
-def _parameter(kind: str, name: str, node: Node, schema: Schema) -> Any | None:
-    if name == "at" and kind == "UnitSplit":
-        return read_thresholds(node, schema)
+def _entries(node: Node, kind: Any, needed: tuple[str, ...]) -> dict[str, Node]:
+    """The parameters given; plans written before ``level`` was renamed to ``confidence`` are still read."""
+    known = [each.name for each in kind.parameters]
+    old = ["level"] if "confidence" in known and "confidence" not in node.value else []
+    entries = node.table("kind", *known, *old, needed=needed)
+    entries.pop("kind")
+    if "level" in entries:
+        entries["confidence"] = entries.pop("level")
+    return entries
+
+
+def _parameter(parameter: Parameter, node: Node, schema: Schema) -> Any | None:
     readers: dict[str, Callable[[], Any]] = {
-        "f": lambda: read_function(node),
-        "inverse": lambda: read_function(node),
-        "signed": node.flag,
-        "confidence": node.share,
-        "noise": lambda: node.word("gaussian", "laplace"),
+        "number": node.number,
+        "probability": node.share,
+        "flag": node.flag,
+        "function": lambda: read_function(node),
+        "thresholds": lambda: read_thresholds(node, schema),
+        "word": lambda: node.word(*parameter.choices),
     }
-    return readers.get(name, node.number)()
+    return readers[parameter.read]()
 
 
 def read_function(node: Node) -> Any | None:

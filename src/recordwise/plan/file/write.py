@@ -3,7 +3,7 @@
 import json
 import textwrap
 from collections.abc import Sequence
-from dataclasses import dataclass, fields
+from dataclasses import dataclass
 from decimal import Decimal
 from fractions import Fraction
 from pathlib import Path
@@ -13,6 +13,7 @@ import pyarrow as pa
 
 from recordwise.errors import ParameterError
 from recordwise.exact.functions import Function
+from recordwise.mechanisms.described import given_parameters
 from recordwise.plan.fields import Field, Group, Prefix
 from recordwise.plan.given_keys import KeyList
 from recordwise.plan.key_selection import SelectKeys
@@ -170,14 +171,7 @@ def _group(group: Group) -> str:
 
 
 def _mechanism(mechanism: Any) -> str:
-    """Kind and parameters; those that are not set stay out."""
-    found: dict[str, Any] = {"kind": type(mechanism).__name__}
-    renamed = {"coarse_lattice": "lattice", "f_inverse": "inverse"}
-    for field in fields(mechanism):
-        value = getattr(mechanism, field.name)
-        if value is not None and value is not False:
-            found[renamed.get(field.name, field.name)] = value
-    return _value(found)
+    return _value({"kind": type(mechanism).__name__, **given_parameters(mechanism)})
 
 
 def predicate_text(predicate: Predicate) -> str:

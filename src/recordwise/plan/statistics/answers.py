@@ -8,9 +8,8 @@ import numpy as np
 import pyarrow as pa
 
 from recordwise.exact.arithmetic import FloatArray
-from recordwise.mechanisms.gaussian import GaussianNoise
+from recordwise.mechanisms.base import gaussian_sigma, transformed_scale
 from recordwise.mechanisms.noisy import Noisy
-from recordwise.mechanisms.transformed import TransformedNoise
 from recordwise.plan.statistics.ratios import Side, gaussian_reach
 
 NOT_UNBIASED = "not unbiased"
@@ -96,18 +95,19 @@ class Answer:
         found = self.column("", (1 + confidence) / 2)
         reach = np.full(self.cells, np.nan)
         for part in self.parts:
-            if isinstance(part.mechanism, GaussianNoise):
-                reach[part.rows] = gaussian_reach(part.mechanism.noise_sigma, part.noisy.grid, confidence=confidence)
+            sigma = gaussian_sigma(part.mechanism)
+            if sigma is not None:
+                reach[part.rows] = gaussian_reach(sigma, part.noisy.grid, confidence=confidence)
         return Side(value=np.asarray(found.value, np.float64), low=found.low, high=found.high, reach=reach)
 
 
 def _values(part: Part, confidence: float) -> dict[str, Any]:
     estimates = part.mechanism.estimate(part.noisy, confidence=confidence)
     columns = {name: getattr(estimates, name) for name in FIELDS}
-    if isinstance(part.mechanism, TransformedNoise):
+    scale = transformed_scale(part.mechanism)
+    if scale is not None:
         columns["noisy"] = part.noisy.values()
-        scale = float(part.mechanism.sigma or part.mechanism.laplace_scale or 0)
-        columns["sigma"] = np.full(len(columns["noisy"]), scale)
+        columns["sigma"] = np.full(len(columns["noisy"]), float(scale))
     elif part.noisy.grid == 1:
         columns["value"] = _fitting(part.noisy.points)
     return columns

@@ -14,6 +14,7 @@ import numpy as np
 
 from recordwise.exact.arithmetic import FloatArray
 from recordwise.exact.numbers import fraction_text
+from recordwise.mechanisms.base import gaussian_sigma
 from recordwise.plan.statistics.base import SUM
 from recordwise.policy.json import policy_json_as_told
 from recordwise.policy.policy import Policy
@@ -103,7 +104,7 @@ def _place(listed: list[Any], value: Any) -> int:
 
 
 def _sigma(mechanism: Any) -> float | None:
-    sigma = getattr(mechanism, "noise_sigma", None)
+    sigma = gaussian_sigma(mechanism)
     return None if sigma is None else float(sigma)
 
 

@@ -5,6 +5,8 @@ from dataclasses import dataclass
 from fractions import Fraction
 from typing import Any
 
+from recordwise.mechanisms.base import clamping_bound
+from recordwise.mechanisms.described import noise_words
 from recordwise.plan.cost import possible_mechanisms, statistic_policy
 from recordwise.plan.fields import Case
 from recordwise.plan.plan import Plan, PlannedTable
@@ -12,19 +14,6 @@ from recordwise.plan.predicates import condition, leaves, operand_name
 from recordwise.plan.statistics import Drawable
 from recordwise.plan.statistics.base import OTHER
 from recordwise.policy.policy import Policy
-
-NOISES = {
-    "Gaussian": "Gaussian noise",
-    "UnitSplit": "Gaussian noise, its size set by splitting large records",
-    "Clamped": "Gaussian noise, large records cut down",
-    "GeneralizedGaussian": "noise with heavy tails",
-    "Polylog": "noise with very heavy tails",
-    "Additive": "noise of a law of its own",
-    "RootTransform": "noise on the scale of a root",
-    "LogTransform": "noise on the scale of a logarithm",
-    "Transform": "noise on a scale of its own",
-    "TreeQuantile": "Gaussian noise on counts along a public grid",
-}
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -77,13 +66,13 @@ def _part(plan: Plan, table: PlannedTable, name: str, statistic: Drawable, *, st
         table=name,
         statistic=statistic.alias,
         kind=statistic.contribution,
-        noise=NOISES.get(type(statistic.mechanism).__name__, "noise of a mechanism of the user"),
+        noise=noise_words(statistic.mechanism),
         policy=_within(statistic_policy(statistic, table.shape, plan.schema, tight=True), table),
         measure=measure.name if measure else None,
         step=statistic.step(plan.schema),
         mechanisms=served,
         stays=stays,
-        cut_down=any(getattr(mechanism, "to", None) is not None for mechanism in served),
+        cut_down=any(clamping_bound(mechanism) is not None for mechanism in served),
     )
 
 

@@ -1,0 +1,104 @@
+"""Every mechanism by name: the built-in ones, and those that installed packages add by an entry point.
+
+A package adds one under ``[project.entry-points."recordwise.mechanisms"]``: the name is that of the class, which plan files and
+descriptions use as the ``kind``. See docs/extending.md.
+"""
+
+from collections.abc import Mapping
+from fractions import Fraction
+from importlib.metadata import entry_points
+from typing import Any
+
+from recordwise.errors import ParameterError
+from recordwise.exact import functions
+from recordwise.mechanisms.additive import Additive
+from recordwise.mechanisms.clamped import Clamped
+from recordwise.mechanisms.described import Parameter
+from recordwise.mechanisms.gaussian import Gaussian
+from recordwise.mechanisms.generalized_gaussian import GeneralizedGaussian
+from recordwise.mechanisms.log_transform import LogTransform
+from recordwise.mechanisms.polylog import Polylog
+from recordwise.mechanisms.root_transform import RootTransform
+from recordwise.mechanisms.transform import Transform
+from recordwise.mechanisms.unit_split import UnitSplit
+from recordwise.policy.constructors import By, by
+from recordwise.policy.json import column_from_json
+
+GROUP = "recordwise.mechanisms"
+BUILT_IN: Mapping[str, Any] = {
+    each.__name__: each
+    for each in (
+        Gaussian,
+        Clamped,
+        UnitSplit,
+        GeneralizedGaussian,
+        Polylog,
+        RootTransform,
+        LogTransform,
+        Additive,
+        Transform,
+    )
+}
+
+
+def installed() -> dict[str, Any]:
+    """The mechanisms of other installed packages, by the name of their class."""
+    return {point.name: _checked(point.name, point.load()) for point in entry_points(group=GROUP)}
+
+
+def _checked(name: str, kind: Any) -> Any:
+    if name in BUILT_IN or getattr(kind, "__name__", None) != name or not hasattr(kind, "parameters"):
+        raise ParameterError(
+            parameter=f"entry point '{name}' of {GROUP}",
+            problem="must carry the name of its class, which lists its parameters and is not built in",
+        )
+    return kind
+
+
+def mechanism_kinds() -> dict[str, Any]:
+    """Every mechanism class, by name."""
+    return {**BUILT_IN, **installed()}
+
+
+def mechanism_kind(name: str) -> Any | None:
+    """A mechanism class by name; other packages are looked into only where the name is not built in."""
+    return BUILT_IN[name] if name in BUILT_IN else installed().get(name)
+
+
+def mechanism_from_json(form: Mapping[str, Any]) -> Any | None:
+    """Read back what ``parameter_json`` wrote for a mechanism; None for a kind that is not known here."""
+    kind = mechanism_kind(str(form.get("kind")))
+    if kind is None:
+        return None
+    stored = {each.stored: each for each in kind.parameters if each.role != "goal"}
+    return kind(**{stored[name].name: _read(stored[name], form[name]) for name in form if name in stored})
+
+
+def _read(parameter: Parameter, form: Any) -> Any:
+    if parameter.read == "function":
+        return functions.from_json(form)
+    if parameter.read == "thresholds":
+        return _thresholds(form)
+    return form
+
+
+def _thresholds(form: Any) -> Any:
+    if not isinstance(form, Mapping):
+        return form
+    if "by" in form and "values" in form:
+        return _by(form)
+    return {name: _thresholds(each) for name, each in form.items()}
+
+
+def _by(form: Mapping[str, Any]) -> By:
+    groups = form["values"].items() if isinstance(form["values"], Mapping) else form["values"]
+    default = form["default"]
+    return by(
+        column_from_json(form["by"]),
+        {_group(group): Fraction(number) for group, number in groups},
+        None if default is None else Fraction(default),
+    )
+
+
+def _group(form: Any) -> Any:
+    return Fraction(form["number"]) if isinstance(form, Mapping) else form
