@@ -68,7 +68,7 @@ def measure(path: str) -> None:
         compare(session, mechanisms, measure="emp", query=by, data="synthetic")
         first = time.perf_counter() - started
         policies = {name: session.policy_of(by.sum("emp", each)) for name, each in mechanisms.items()}
-        view = session.owner_view()
+        view = session.owner.view()
         parts: dict[str, Callable[[], object]] = {
             "compare, 20 mechanisms": lambda: compare(session, mechanisms, measure="emp", query=by, data="synthetic"),
             "  exact losses of all records": lambda: policy_losses(view, policies),

@@ -49,7 +49,7 @@ def distributions(records: Records) -> list[Distribution]:
 
 def engine_differs(session: rw.Session, each: Distribution, records: Records) -> int:
     """How many establishments the engine's histogram, computed where the records are, puts into another bin than we do."""
-    counted = session.loss_summary(each.entry.policy, edges=EDGES).counts
+    counted = session.owner.loss_summary(each.entry.policy, edges=EDGES).counts
     ours = np.bincount(
         np.searchsorted(EDGES, each.losses), weights=records.establishments, minlength=len(EDGES) + 1
     ).astype(np.int64)
@@ -58,4 +58,4 @@ def engine_differs(session: rw.Session, each: Distribution, records: Records) ->
 
 def realised(session: rw.Session, grouped: Any, each: Entry) -> Any:
     """What the records of the cells really lost to a transformation, beside what else is in their cells."""
-    return session.realised_loss_summary(grouped.sum(MEASURE, each.mechanism), edges=EDGES)
+    return session.owner.realised_loss_summary(grouped.sum(MEASURE, each.mechanism), edges=EDGES)

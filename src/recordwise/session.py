@@ -8,18 +8,13 @@ from typing import Any
 
 import pyarrow as pa
 
-from recordwise.engines.duckdb.engine import DuckDB
 from recordwise.engines.engine import Engine
-from recordwise.engines.owner import EDGES, LossSummary, read_summary, realised_tree
-from recordwise.engines.owner_view import OwnerView
+from recordwise.engines.owner_view import Owner
+from recordwise.engines.registry import opened_engine, opened_source
 from recordwise.engines.sources.declared import inferred_columns
-from recordwise.engines.sources.untyped import is_untyped
-from recordwise.engines.spark.engine import Spark
-from recordwise.engines.spark.sources import open_spark_source
 from recordwise.errors import (
     DrawingError,
     EngineError,
-    GroupLossError,
     LedgerError,
     ParameterError,
     RecordwiseError,
@@ -45,13 +40,11 @@ from recordwise.plan.plan import TUNINGS, Plan
 from recordwise.plan.query import Query
 from recordwise.plan.results import FoundTotals, TableTotals
 from recordwise.plan.schema import Measure, Schema
-from recordwise.plan.sources import open_source
 from recordwise.plan.sql.parse import parse_sql
 from recordwise.plan.statistics import StatisticMechanism
 from recordwise.plan.statistics.answers import NoisyColumn
 from recordwise.plan.used import schema_of, used_schema
 from recordwise.policy.constructors import By
-from recordwise.policy.evaluate.sql import terms_sql
 from recordwise.policy.policy import Policy
 from recordwise.release.draw import PreparedTable, draw_table, dry_run, prepare_table
 from recordwise.release.external import SplitRows, read_external
@@ -106,14 +99,14 @@ class Session:
     ) -> None:
         if tuned_on is not None and tuned_on not in TUNINGS:
             raise ParameterError(parameter="tuned_on", problem=f"must be one of {', '.join(TUNINGS)}")
-        opened: Any = _opened(source, engine)
+        opened: Any = opened_source(engine, source)
         declared = dict(columns) if columns is not None else inferred_columns(opened, {unit, firm, *(measures or {})})
         self.schema = Schema.of(unit=unit, measures=measures, columns=declared, firm=firm)
         self.budget = None if budget is None else check_policy(budget, self.schema)
         self.tuned_on, self.accept_tuning = tuned_on, accept_tuning
         self._told_unkept = False
         self.dataset = dataset or (Path(str(source)).stem if isinstance(source, (str, Path)) else "table")
-        self._engine = self._open_engine(engine, opened, memory_limit, spark)
+        self._engine = opened_engine(engine, opened, self.schema, memory_limit=memory_limit, needs={"spark": spark})
         try:
             self._ledger = Ledger(ledger, dataset=self.dataset, schema=schema_json(self.schema), budget=budget)
         except BaseException:
@@ -147,19 +140,6 @@ class Session:
             accept_tuning=file.accept_tuning,
         )
 
-    def _open_engine(self, engine: "str | Engine", source: Any, memory_limit: str, spark: Any) -> Engine:
-        if engine == "spark":
-            return Spark(source, self.schema, spark=spark, memory_limit=memory_limit)
-        if spark is not None:
-            raise ParameterError(parameter="spark", problem="was given to another engine", advice="Say engine='spark'.")
-        if engine == "duckdb":
-            return DuckDB(source, self.schema, memory_limit=memory_limit)
-        if isinstance(engine, str):
-            raise ParameterError(
-                parameter="engine", problem=f"is not known: {engine!r}", advice="Use 'duckdb' or 'spark'."
-            )
-        return engine
-
     def policy_of(self, *queries: Query, tight: bool = True) -> Policy:
         """What queries would cost every possible record, before any data is touched."""
         return plan_policy(self._plan(queries), tight=tight)
@@ -189,42 +169,10 @@ class Session:
         """Every event of the ledger, oldest first."""
         return self._ledger.history()
 
-    def owner_view(self, *, data: str = "confidential") -> OwnerView:
-        """CONFIDENTIAL: the table as its owner sees it while choosing mechanisms (``recordwise.planning``). Costs nothing.
-
-        The ledger notes it, unless ``data`` says that the records are public, synthetic or of a past release.
-        """
-        if data == "confidential":
-            self._ledger.look()
-        return OwnerView(self._engine, self.schema)
-
-    def loss_summary(self, policy: Policy, *, edges: Sequence[float] = EDGES) -> LossSummary:
-        """CONFIDENTIAL: how the losses of a policy are distributed over the records, computed inside the engine."""
-        terms = check_policy(policy, self.schema).rho
-        self._ledger.look()
-        found = self._engine.summarise(terms_sql(terms, self._engine.dialect), edges)
-        return read_summary(found.reveal(), edges)
-
-    def firm_loss_summary(self, policy: Policy, *, bound: str = "tight", edges: Sequence[float] = EDGES) -> LossSummary:
-        """CONFIDENTIAL: the same for firms, the losses of their units joined by a group bound (T-GROUP)."""
-        if policy.delta_terms:
-            raise GroupLossError(reason="private key selection has a delta, for which single losses bound nothing")
-        terms = check_policy(policy, self.schema).rho
-        self._ledger.look()
-        found = self._engine.summarise_firms(terms_sql(terms, self._engine.dialect), edges, bound=bound)
-        return read_summary(found.reveal(), edges)
-
-    def realised_loss_summary(self, query: Query, *, edges: Sequence[float] = EDGES) -> LossSummary:
-        """CONFIDENTIAL: what the records of the public cells really lost, beside what else was in their cells; one table."""
-        plan = self._plan([query])
-        if len(plan.tables()) != 1 or plan.selection(plan.tables()[0]) is not None:
-            raise ParameterError(parameter="query", problem="must have one table with public keys for realised losses")
-        (table,) = plan.tables()
-        self._ledger.look()
-        found = self._engine.summarise_beside_totals(
-            plan, table, realised_tree(plan, table, self._engine.dialect), edges
-        )
-        return read_summary(found.reveal(), edges)
+    @property
+    def owner(self) -> Owner:
+        """CONFIDENTIAL: what only the owner of the table may see. Every look at confidential records is noted in the ledger."""
+        return Owner(self._engine, self.schema, self._ledger.look)
 
     def sql(
         self,
@@ -402,13 +350,6 @@ class Session:
 
     def __exit__(self, *_: object) -> None:
         self.close()
-
-
-def _opened(source: Any, engine: "str | Engine") -> Any:
-    """The source, opened as far as its types are its own; a frame whose types follow from its values waits for the schema."""
-    if is_untyped(source):
-        return source
-    return open_spark_source(source) if engine == "spark" else open_source(source)
 
 
 def bit_source(rng: BitSource | None) -> BitSource:

@@ -11,11 +11,12 @@ import numpy as np
 import pyarrow as pa
 import pytest
 
+import recordwise.engines.registry as registry
+import recordwise.engines.sources.declared as declared
 import recordwise.engines.sources.untyped as untyped
 import recordwise.engines.totals as passes
 import recordwise.plan.column_types as column_types
 import recordwise.plan.cost as analysis
-import recordwise.plan.describe as describing
 import recordwise.plan.keys as keys
 import recordwise.plan.statistics.plain as plain
 import recordwise.release.release as release
@@ -197,7 +198,7 @@ def any_type_for_a_group(patch: Patch) -> None:
 
 
 def types_from_values(patch: Patch) -> None:
-    for module in (session, describing, untyped):
+    for module in (registry, declared, untyped):
         patch.setattr(module, "is_untyped", lambda given: False)
 
 

@@ -45,7 +45,7 @@ def test_the_session_counts_the_same_firms_above_every_edge(bound):
     *_, found = firm_losses(bound)
     edges = [0.9, 3.1, 50.7, 700.3]
     with session() as opened:
-        summary = opened.firm_loss_summary(split_policy("Moderate", 1, tight=False), bound=bound, edges=edges)
+        summary = opened.owner.firm_loss_summary(split_policy("Moderate", 1, tight=False), bound=bound, edges=edges)
     assert summary.cdf().tolist() == pytest.approx([np.mean(found <= edge) for edge in edges], abs=1e-12)
 
 
@@ -105,7 +105,7 @@ def test_the_session_finds_the_same_realised_losses_of_one_table():
     asked = asked.count(rw.Gaussian(rho=share(1)))
     edges = [0.05, 0.3, 2.3, 40.1]
     with session() as opened:
-        summary = opened.realised_loss_summary(asked, edges=edges)
+        summary = opened.owner.realised_loss_summary(asked, edges=edges)
     level, values = small_tables().levels[0], small_records().measures["emp"]
     inside = level.query != OUTSIDE
     ours = float(share(1)) * (1 + (values[inside] / 5) ** 2)

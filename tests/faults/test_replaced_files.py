@@ -96,9 +96,9 @@ def test_a_file_changed_while_it_is_validated_is_refused_and_nothing_is_charged(
 READERS = {
     "totals": lambda opened: opened.run(question()),
     "split table": lambda opened: opened.run_external(lambda rows: rows.slice(0, 0), split={"emp": 50}, rho=1),
-    "losses": lambda opened: opened.loss_summary(constant(1)),
-    "losses of firms": lambda opened: opened.firm_loss_summary(constant(1)),
-    "owner": lambda opened: opened.owner_view().loss_bins([constant(1)]),
+    "losses": lambda opened: opened.owner.loss_summary(constant(1)),
+    "losses of firms": lambda opened: opened.owner.firm_loss_summary(constant(1)),
+    "owner": lambda opened: opened.owner.view().loss_bins([constant(1)]),
 }
 
 

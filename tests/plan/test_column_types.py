@@ -131,11 +131,11 @@ def test_a_policy_whose_own_condition_has_the_wrong_type_is_refused_where_it_mee
         with pytest.raises(PlanError):
             check_policy(policy, SCHEMA)
         with pytest.raises(PlanError):
-            session.loss_summary(policy)
+            session.owner.loss_summary(policy)
         with pytest.raises(PlanError):
-            session.firm_loss_summary(policy)
+            session.owner.firm_loss_summary(policy)
         with pytest.raises(PlanError):
-            session.owner_view().loss_bins([policy])
+            session.owner.view().loss_bins([policy])
 
 
 def test_a_mechanism_of_ones_own_is_refused_with_its_policy():

@@ -57,7 +57,7 @@ def test_the_reasons_are_two_sentences_with_the_numbers(found):
 
 def test_the_offset_costs_less_than_offsets_around_it(session):
     goal = Goal("emp", shape(), within="0.05", share="0.8")
-    (table,) = goal_tables(session.owner_view(), [goal], CANDIDATES)
+    (table,) = goal_tables(session.owner.view(), [goal], CANDIDATES)
     size = np.sort(rows()["emp"])[int(np.ceil(0.99 * len(rows()["emp"]))) - 1]
 
     def cost(offset):

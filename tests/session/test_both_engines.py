@@ -103,8 +103,8 @@ def test_both_engines_tell_the_owner_the_same_losses(rows, on_spark) -> None:
     with session(rows) as here:
         policy = here.policy_of(asked) + here.policy_of(asked, tight=False)
         for bound in ("tight", "simple", "advanced"):
-            found = [opened.firm_loss_summary(policy, bound=bound).counts.tolist() for opened in (here, on_spark)]
+            found = [opened.owner.firm_loss_summary(policy, bound=bound).counts.tolist() for opened in (here, on_spark)]
             assert found[0] == found[1]
-        assert here.loss_summary(policy).counts.tolist() == on_spark.loss_summary(policy).counts.tolist()
-        realised = [opened.realised_loss_summary(asked).counts.tolist() for opened in (here, on_spark)]
+        assert here.owner.loss_summary(policy).counts.tolist() == on_spark.owner.loss_summary(policy).counts.tolist()
+        realised = [opened.owner.realised_loss_summary(asked).counts.tolist() for opened in (here, on_spark)]
         assert realised[0] == realised[1]

@@ -38,7 +38,7 @@ def counted(losses):
 
 def test_losses_of_a_policy_are_counted_as_python_counts_them(opened, rows):
     policy = rw.UnitSplit(at=50, rho=0.01).policy("emp", tight=False) + rw.Gaussian(sigma=300).policy("emp")
-    found = opened.loss_summary(policy, edges=EDGES)
+    found = opened.owner.loss_summary(policy, edges=EDGES)
     np.testing.assert_array_equal(found.counts, counted(policy.loss(rows)))
     assert found.share_above(1.234567) == np.mean(policy.loss(rows) > 1.234567)
 
@@ -48,7 +48,9 @@ def test_firms_join_the_losses_of_their_units(opened, rows, bound):
     policy = rw.Gaussian(sigma=300).policy("emp")
     losses = np.asarray(policy.loss(rows))
     joint = [group_loss(losses[rows["firm"] == firm], bound=bound) for firm in np.unique(rows["firm"])]
-    np.testing.assert_array_equal(opened.firm_loss_summary(policy, bound=bound, edges=EDGES).counts, counted(joint))
+    np.testing.assert_array_equal(
+        opened.owner.firm_loss_summary(policy, bound=bound, edges=EDGES).counts, counted(joint)
+    )
 
 
 @pytest.mark.parametrize(
@@ -69,7 +71,7 @@ def test_realised_losses_are_those_of_the_mechanism_at_each_records_own_cell(ope
     pairs = zip(rows["emp"][inside], rows["county"][inside])
     exact = [mechanism.realised_loss(totals[county] - int(emp), int(emp)) for emp, county in pairs]
     # The summary adds one grid step to what really changed, so compare away from the edges.
-    found = opened.realised_loss_summary(asked, edges=EDGES)
+    found = opened.owner.realised_loss_summary(asked, edges=EDGES)
     assert found.counts.sum() == inside.sum()
     np.testing.assert_array_equal(found.counts, counted(np.array(exact) * (1 + 1e-4)))
 
@@ -81,25 +83,25 @@ def test_realised_losses_never_exceed_the_policy(opened):
         .sum("emp", rw.LogTransform(offset=10, sigma=1))
     )
     realised, promised = (
-        opened.realised_loss_summary(asked, edges=EDGES),
-        opened.loss_summary(opened.policy_of(asked), edges=EDGES),
+        opened.owner.realised_loss_summary(asked, edges=EDGES),
+        opened.owner.loss_summary(opened.policy_of(asked), edges=EDGES),
     )
     assert realised.quantile(0.9) <= promised.quantile(0.9)
 
 
 def test_a_summary_prints_nothing_but_a_warning(opened):
-    assert repr(opened.loss_summary(rw.policy.constant(1), edges=EDGES)) == "<LossSummary: CONFIDENTIAL>"
+    assert repr(opened.owner.loss_summary(rw.policy.constant(1), edges=EDGES)) == "<LossSummary: CONFIDENTIAL>"
 
 
 def test_summaries_cost_nothing(opened):
     before = len(opened.history())
-    opened.loss_summary(rw.policy.constant(1))
+    opened.owner.loss_summary(rw.policy.constant(1))
     assert len(opened.history()) == before
 
 
 def test_what_has_no_bound_is_refused(opened):
     with pytest.raises(GroupLossError):
-        opened.firm_loss_summary(selection(3, {"emp": 50}, ((1, 0.001), (2, 0.1))))
+        opened.owner.firm_loss_summary(selection(3, {"emp": 50}, ((1, 0.001), (2, 0.1))))
     levels = rw.query().levels("county", rw.prefix("county", 1), keys=rw.Keys.product(county=COUNTIES))
     with pytest.raises(ParameterError, match="one table"):
-        opened.realised_loss_summary(levels.count(rw.Gaussian(rho=1)))
+        opened.owner.realised_loss_summary(levels.count(rw.Gaussian(rho=1)))

@@ -112,12 +112,12 @@ def test_the_owner_looks_while_others_publish(opens) -> None:
     policy = gaussian_sum("emp", sigma=1000)
     by_cell = rw.query().group_by("cell", keys=rw.Keys.of({"cell": CELLS})).sum("emp", exact(), alias="jobs")
     with opened(**opens.session_options()) as session:
-        view, rows = session.owner_view(), records().num_rows
+        view, rows = session.owner.view(), records().num_rows
         whole = view.contributors(by_cell, "emp").total.tolist()
 
         def summarise() -> None:
-            assert session.loss_summary(policy).counts.sum() == rows
-            assert session.firm_loss_summary(policy).counts.sum() == len(set(records()["firm"].to_pylist()))
+            assert session.owner.loss_summary(policy).counts.sum() == rows
+            assert session.owner.firm_loss_summary(policy).counts.sum() == len(set(records()["firm"].to_pylist()))
 
         def look() -> None:
             assert view.contributors(by_cell, "emp").total.tolist() == whole

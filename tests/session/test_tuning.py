@@ -27,10 +27,10 @@ def goal():
 
 GAUSSIAN = {"Gaussian": rw.Gaussian(sigma=1)}
 LOOKS = {
-    "owner view": lambda opened, **_: opened.owner_view(),
-    "loss summary": lambda opened, **_: opened.loss_summary(constant(1)),
-    "firm loss summary": lambda opened, **_: opened.firm_loss_summary(constant(1)),
-    "realised loss summary": lambda opened, **_: opened.realised_loss_summary(asked()),
+    "owner view": lambda opened, **_: opened.owner.view(),
+    "loss summary": lambda opened, **_: opened.owner.loss_summary(constant(1)),
+    "firm loss summary": lambda opened, **_: opened.owner.firm_loss_summary(constant(1)),
+    "realised loss summary": lambda opened, **_: opened.owner.realised_loss_summary(asked()),
     "compare": lambda opened, **how: compare(opened, GAUSSIAN, measure="emp", by=shape(), **how),
     "sweep": lambda opened, **how: sweep(opened, measure="emp", by=shape(), thresholds=[5], rhos=[1], **how),
     "fitness": lambda opened, **how: fitness(opened, GAUSSIAN, goal(), **how),
@@ -89,7 +89,7 @@ def test_a_look_is_known_to_every_later_session_on_the_same_ledger_and_stands_in
     path = tmp_path / "l"
     with session(records(), path) as other, session(records(), path) as opened:
         opened.run(asked())
-        other.owner_view()
+        other.owner.view()
         with pytest.raises(TuningError):
             opened.run(asked())
     with session(records(), path) as later, pytest.raises(TuningError):

@@ -149,8 +149,8 @@ SOURCES: dict[str, Callable[[], Any]] = {
     "noise from a source of one's own": Inherited,
 }
 LOOKS: dict[str, Callable[[Session], object]] = {
-    "the owner's view": lambda session: session.owner_view(),
-    "a summary of losses": lambda session: session.loss_summary(constant(1)),
+    "the owner's view": lambda session: session.owner.view(),
+    "a summary of losses": lambda session: session.owner.loss_summary(constant(1)),
 }
 
 

@@ -118,13 +118,11 @@ def looked_warning(reason: str | None) -> str:
 
 def warnings(file: "PlanFile") -> list[str]:
     """What the owner should know before a release."""
+    from recordwise.engines.registry import engine_kind
     from recordwise.engines.sources.extras import missing_extra
-    from recordwise.engines.spark.needs import check_java
-    from recordwise.engines.spark.sources import open_spark_source
     from recordwise.errors import MissingPartError, SourceError
     from recordwise.ledger.ledger import FIXED_IN_ADVANCE
     from recordwise.plan.cost import plan_warnings
-    from recordwise.plan.sources import open_source
 
     found = list(plan_warnings(file.plan))
     clamped = [each.alias for query in file.plan.queries for each in query.draws() if hasattr(each.mechanism, "to")]
@@ -141,11 +139,9 @@ def warnings(file: "PlanFile") -> list[str]:
         # The command comes first, so that no line break falls into it.
         found.append(f"run {missing.command}: {missing.what} needs the extra '{missing.extra}', which is not installed")
     try:
-        if file.engine == "spark":
-            open_spark_source(file.source)
-            check_java()
-        else:
-            open_source(file.source)
+        kind = engine_kind(file.engine)
+        kind.open_source(file.source)
+        kind.check()
     except SourceError as error:
         found.append(f"the source cannot be opened yet: {error.problem}")
     except MissingPartError as error:

@@ -3,7 +3,7 @@
 Each method reads the records once, however many policies or mechanisms it serves; only counts, bins and cell totals travel.
 """
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, replace
 from fractions import Fraction
 from typing import Any
@@ -12,8 +12,9 @@ import numpy as np
 import pyarrow as pa
 
 from recordwise.engines.compile.owner import CONTRIBUTORS, COUNT, LARGEST, SECOND, SQUARES, TIED, TOTAL, value_name
-from recordwise.engines.owner import LossSummary, read_summaries, realised_trees
-from recordwise.errors import ParameterError
+from recordwise.engines.engine import Engine
+from recordwise.engines.owner import EDGES, LossSummary, read_summaries, read_summary, realised_tree, realised_trees
+from recordwise.errors import GroupLossError, ParameterError
 from recordwise.exact.arithmetic import FloatArray
 from recordwise.plan.cost import check_policy
 from recordwise.plan.describe import table_name
@@ -69,6 +70,70 @@ class Contributors:
 
     def __repr__(self) -> str:
         return "<Contributors: CONFIDENTIAL>"
+
+
+class Owner:
+    """What only the owner of a session's table may see. Nothing it returns may be published.
+
+    It costs no budget. Every look at confidential records is noted in the ledger, and a release after it needs a reason
+    (``accept_tuning``).
+    """
+
+    def __init__(self, engine: Engine, schema: Schema, look: Callable[[], None]) -> None:
+        self._engine, self._schema, self._look = engine, schema, look
+
+    def __repr__(self) -> str:
+        return "<Owner: CONFIDENTIAL>"
+
+    def view(self, *, data: str = "confidential") -> "OwnerView":
+        """The table as its owner sees it while choosing mechanisms (``recordwise.planning``).
+
+        Args:
+            data: What the records are. Unless they are public, synthetic or of a past release, the ledger notes the look.
+
+        Returns:
+            The view. Its methods return exact, confidential numbers.
+        """
+        if data == "confidential":
+            self._look()
+        return OwnerView(self._engine, self._schema)
+
+    def loss_summary(self, policy: Policy, *, edges: Sequence[float] = EDGES) -> LossSummary:
+        """How the losses of a policy are distributed over the records, computed inside the engine.
+
+        Args:
+            policy: The policy whose losses are counted.
+            edges: The bins of the losses, ascending.
+        """
+        terms = check_policy(policy, self._schema).rho
+        self._look()
+        found = self._engine.summarise(terms_sql(terms, self._engine.dialect), edges)
+        return read_summary(found.reveal(), edges)
+
+    def firm_loss_summary(self, policy: Policy, *, bound: str = "tight", edges: Sequence[float] = EDGES) -> LossSummary:
+        """The same for firms, the losses of their units joined by a group bound (T-GROUP).
+
+        Raises:
+            GroupLossError: The policy has a delta, for which the losses of single records give no bound.
+        """
+        if policy.delta_terms:
+            raise GroupLossError(reason="private key selection has a delta, for which single losses bound nothing")
+        terms = check_policy(policy, self._schema).rho
+        self._look()
+        found = self._engine.summarise_firms(terms_sql(terms, self._engine.dialect), edges, bound=bound)
+        return read_summary(found.reveal(), edges)
+
+    def realised_loss_summary(self, query: Query, *, edges: Sequence[float] = EDGES) -> LossSummary:
+        """What the records of the public cells really lost, given what else is in their cells; for a query with one table."""
+        plan = Plan(schema=self._schema, queries=(query,))
+        if len(plan.tables()) != 1 or plan.selection(plan.tables()[0]) is not None:
+            raise ParameterError(parameter="query", problem="must have one table with public keys for realised losses")
+        (table,) = plan.tables()
+        self._look()
+        found = self._engine.summarise_beside_totals(
+            plan, table, realised_tree(plan, table, self._engine.dialect), edges
+        )
+        return read_summary(found.reveal(), edges)
 
 
 class OwnerView:

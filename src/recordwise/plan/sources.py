@@ -13,6 +13,9 @@ import pyarrow as pa
 from recordwise.errors import DataError, ParameterError, RecordError, RecordwiseError, SourceError
 from recordwise.plan.keys import as_arrow
 
+DUCKDB, SPARK = "duckdb", "spark"
+ENGINES = (DUCKDB, SPARK)
+"""What a plan file may name as its engine; ``recordwise.engines.registry`` opens them."""
 POSTGRES_SCHEMES = ("postgresql://", "postgres://")
 SAS_ENDINGS = (".sas7bdat", ".xpt")
 _NAME = r'"(?:[^"\0]|"")+"|[^".\0]+'

@@ -104,7 +104,7 @@ def allocate(session: Session, budget: Any, goals: Goal | Sequence[Goal], *, dat
     ``budget`` is the mechanism a single table would get if it were alone, or a mapping from measures to such mechanisms; a table
     gets the mechanism at its share of the loss.
     """
-    origin, wanted, view = read_origin(data), read_goals(goals), session.owner_view(data=data)
+    origin, wanted, view = read_origin(data), read_goals(goals), session.owner.view(data=data)
     tables = goal_tables(view, wanted, {BUDGET: budget})
     whole = [mechanism_for(budget, table.goal.measure) for table in tables]
     shares = _exact_shares(_even_shares(tables, whole))

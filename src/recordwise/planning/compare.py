@@ -150,7 +150,7 @@ def compare(
     may be "count". ``firms`` adds the joint losses of firms, ``realised`` what the records would really lose in their cells.
     Costs no budget; the result is confidential unless ``data`` says otherwise.
     """
-    origin, view, shape = read_origin(data), session.owner_view(data=data), bare(query)
+    origin, view, shape = read_origin(data), session.owner.view(data=data), bare(query)
     check_measure(measure, view)
     one_table(Plan(schema=view.schema, queries=(with_statistic(shape, measure, FOR_OWNER),)))
     step = step_of(measure, view)

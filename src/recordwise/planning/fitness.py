@@ -134,7 +134,7 @@ def fitness(
     A family is a mechanism whose noise is set anew while everything else is kept, or a mapping from measures to such mechanisms.
     More noise means a smaller loss for every record, so the most noise that meets a goal is the smallest policy (T-MOST-NOISE).
     """
-    origin, wanted, view = read_origin(data), read_goals(goals), session.owner_view(data=data)
+    origin, wanted, view = read_origin(data), read_goals(goals), session.owner.view(data=data)
     tables = goal_tables(view, wanted, families)
     found: dict[str, tuple[Fitted, ...]] = {}
     infeasible: dict[str, str] = {}

@@ -162,7 +162,7 @@ def recommend(
     """
     if rank_by not in RANKS:
         raise ParameterError(parameter="rank_by", problem=f"must be one of {', '.join(RANKS)}")
-    origin, wanted, view = read_origin(data), read_goals(goals), session.owner_view(data=data)
+    origin, wanted, view = read_origin(data), read_goals(goals), session.owner.view(data=data)
     chosen = families() if candidates is None else dict(candidates)
     tables = goal_tables(view, wanted, chosen)
     sizes = {measure: _size(view, measure, rank_by) for measure in {goal.measure for goal in wanted}}

@@ -96,7 +96,7 @@ def sweep(
     The workload is a query; where it has levels, each gets its share of rho, as in a release. A threshold may be a mapping from
     measures to thresholds for joint splitting, whose policy counts the pieces of all (``tight=False``). Two passes in all.
     """
-    origin, view, shape = read_origin(data), session.owner_view(data=data), bare(query)
+    origin, view, shape = read_origin(data), session.owner.view(data=data), bare(query)
     check_measure(measure, view)
     grid = {(at, rho): _splitting(at, rho) for at in map(_read_threshold, thresholds) for rho in map(_read_rho, rhos)}
     if not grid:

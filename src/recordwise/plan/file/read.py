@@ -23,7 +23,7 @@ from recordwise.plan.keys import Keys
 from recordwise.plan.plan import TUNINGS, Plan, group_problems, predicate_problems, query_problems
 from recordwise.plan.query import Query
 from recordwise.plan.schema import Schema
-from recordwise.plan.sources import Postgres, SparkMaster
+from recordwise.plan.sources import DUCKDB, SPARK, Postgres, SparkMaster
 from recordwise.policy.literals import literal
 from recordwise.policy.policy import Policy
 from recordwise.policy.render.html import Html, element
@@ -110,7 +110,7 @@ class PlanFile:
     budget: Policy | None = None
     accept_tuning: str | None = None
     memory_limit: str = "700MB"
-    engine: str = "duckdb"
+    engine: str = DUCKDB
     spark: SparkMaster | None = None
     formats: tuple[str, ...] = ("parquet", "csv")
     """The output formats by name. What they mean is known to ``Release.save``."""
@@ -175,7 +175,7 @@ def _read(file: Path, root: Node) -> PlanFile | None:
         **_tuning(entries, root),
         **_outputs(entries.get("outputs")),
     }
-    read["source"] = read_source(entries, folder, by_spark=read.get("engine") == "spark")
+    read["source"] = read_source(entries, folder, by_spark=read.get("engine") == SPARK)
     if "memory_limit" in entries:
         read["memory_limit"] = _memory(entries["memory_limit"])
     schema = read_schema(entries["schema"]) if "schema" in entries else None

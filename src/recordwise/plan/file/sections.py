@@ -16,7 +16,7 @@ from recordwise.plan.file.keys import read_select
 from recordwise.plan.file.mechanisms import checked_positive, read_joint, read_mechanism
 from recordwise.plan.file.node import Node, suggestion
 from recordwise.plan.schema import Column, Measure, Schema, policy_measure
-from recordwise.plan.sources import POSTGRES_SCHEMES, Postgres, SparkMaster, found_by_spark
+from recordwise.plan.sources import DUCKDB, ENGINES, POSTGRES_SCHEMES, SPARK, Postgres, SparkMaster, found_by_spark
 from recordwise.policy.constructors import constant, split
 from recordwise.policy.policy import Policy
 
@@ -70,13 +70,13 @@ def read_engine(entries: dict[str, Node]) -> dict[str, Any]:
     """``engine = "spark"`` with ``[spark]``: its master, and options of Spark's own."""
     if "engine" not in entries and "spark" not in entries:
         return {}
-    engine = entries["engine"].word("duckdb", "spark") if "engine" in entries else "duckdb"
-    if engine == "spark" and "spark" not in entries:
+    engine = entries["engine"].word(*ENGINES) if "engine" in entries else DUCKDB
+    if engine == SPARK and "spark" not in entries:
         entries["engine"].problem('needs a table [spark] with its master, "local[2]" or "spark://host:7077", say')
-    if engine == "duckdb" and "spark" in entries:
+    if engine != SPARK and "spark" in entries:
         entries["spark"].problem('needs engine = "spark"')
     master = read_master(entries["spark"]) if "spark" in entries else None
-    return {"engine": engine} | ({"spark": master} if engine == "spark" else {})
+    return {"engine": engine} | ({"spark": master} if engine == SPARK else {})
 
 
 def read_master(node: Node) -> SparkMaster | None:

@@ -1,0 +1,70 @@
+"""The engines a session can open, by name. Names and what a plan file says about them are in ``recordwise.plan.sources``."""
+
+from collections.abc import Callable
+from dataclasses import dataclass
+from typing import Any
+
+from recordwise.engines.duckdb.engine import DuckDB
+from recordwise.engines.engine import Engine
+from recordwise.engines.sources.untyped import is_untyped
+from recordwise.engines.spark.engine import Spark
+from recordwise.engines.spark.needs import check_java
+from recordwise.engines.spark.sources import open_spark_source
+from recordwise.errors import ParameterError
+from recordwise.plan.sources import DUCKDB, SPARK, open_source
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class EngineKind:
+    """How a session opens one kind of engine."""
+
+    name: str
+    open_source: Callable[[Any], Any]
+    """What it makes of a path, a frame or a table before the schema is known; it reads names and types only."""
+    open: Callable[..., Engine]
+    """Called with the source, the schema, ``memory_limit`` and, by their names, the ``needs`` that were given."""
+    check: Callable[[], None] = lambda: None
+    """Raises ``MissingPartError`` where something it runs on is not installed."""
+    needs: tuple[str, ...] = ()
+    """Arguments of ``Session`` that are for this engine alone."""
+
+
+ENGINES = {
+    kind.name: kind
+    for kind in (
+        EngineKind(name=DUCKDB, open_source=open_source, open=DuckDB),
+        EngineKind(name=SPARK, open_source=open_spark_source, open=Spark, check=check_java, needs=("spark",)),
+    )
+}
+
+
+def engine_kind(name: str) -> EngineKind:
+    """An engine by its name."""
+    if name not in ENGINES:
+        known = " or ".join(map(repr, ENGINES))
+        raise ParameterError(parameter="engine", problem=f"is not known: {name!r}", advice=f"Use {known}.")
+    return ENGINES[name]
+
+
+def opened_source(engine: str | Engine, source: Any) -> Any:
+    """The source, opened as far as its types are its own; a frame whose types follow from its values waits for the schema."""
+    if is_untyped(source):
+        return source
+    return (engine_kind(engine).open_source if isinstance(engine, str) else open_source)(source)
+
+
+def opened_engine(
+    engine: str | Engine, source: Any, schema: Any, *, memory_limit: str, needs: dict[str, Any]
+) -> Engine:
+    """The engine itself, or the one of that name with the records bound; ``needs`` not given are None."""
+    own = engine_kind(engine).needs if isinstance(engine, str) else ()
+    for name, given in needs.items():
+        if given is not None and name not in own:
+            wanted = next(kind.name for kind in ENGINES.values() if name in kind.needs)
+            raise ParameterError(
+                parameter=name, problem="was given to another engine", advice=f"Use engine={wanted!r}."
+            )
+    if not isinstance(engine, str):
+        return engine
+    chosen = {name: needs[name] for name in own}
+    return engine_kind(engine).open(source, schema, memory_limit=memory_limit, **chosen)
