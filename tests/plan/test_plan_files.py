@@ -1,11 +1,13 @@
 """A plan file means what the builder would have said."""
 
+import tomllib
 from decimal import Decimal
 from fractions import Fraction
 
 import pyarrow as pa
 import pyarrow.parquet as pq
 import pytest
+import tomli_w
 from whole_plan import WHOLE, changed
 
 import recordwise as rw
@@ -14,6 +16,7 @@ from recordwise.exact.functions import log, x
 from recordwise.mechanisms.registry import mechanism_kinds
 from recordwise.plan import Column, Measure, Plan, Schema, parse_sql
 from recordwise.plan.file import load_plan
+from recordwise.plan.file.write import exact_number
 from recordwise.policy import constant, split
 from recordwise.session import Session
 
@@ -217,3 +220,12 @@ def test_a_notebook_shows_a_plan_file_with_its_queries_and_cost(load):
     assert "county × naics3" in shown
     assert "UnitSplit(at=50, rho=0.1)" in shown
     assert "Only records where &#x27;emp&#x27; is below 5,000." in shown
+
+
+@pytest.mark.parametrize(
+    "text", ["0.1", "-0.125", "7", "1/3", "-22/7", f"{10**40 + 1}/{2**60}", f"3/{5**70}", str(10**30)]
+)
+def test_every_number_is_written_and_read_back_exactly(text):
+    number = Fraction(text)
+    written = tomli_w.dumps({"it": exact_number(number)})
+    assert Fraction(tomllib.loads(written, parse_float=Decimal)["it"]) == number

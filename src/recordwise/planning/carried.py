@@ -12,7 +12,7 @@ from typing import Any
 
 from recordwise.errors import ParameterError
 from recordwise.plan.file.read import PlanFile, load_plan
-from recordwise.plan.file.write import PlanText, acceptance, entry, query_lines, wrapped
+from recordwise.plan.file.write import PlanText, query_form, toml_text
 from recordwise.plan.plan import TUNINGS
 from recordwise.plan.query import Query
 from recordwise.plan.sources import POSTGRES_SCHEMES, found_by_spark
@@ -43,28 +43,12 @@ def carried_plan(
     old = asked[number - 1]
     kept = _remaining(old, file.plan.queries[number - 1], measures)
     tuned, reason = _tuning(file, tuned_on, accept_tuning)
-    lines = [
-        *(f"# {line}" for line in wrapped(comment)),
-        *(entry(name, moved[name]) for name in WRITTEN_FIRST if name in moved),
-        entry("tuned_on", tuned),
-        *acceptance(tuned, reason),
-        "",
-        *_sections({name: part for name, part in moved.items() if name not in (*WRITTEN_FIRST, *TUNING)}),
-        *_sections({"queries": [*asked[: number - 1], *kept]}),
-        *(line for query in queries for line in query_lines(query, old.get("keys"))),
-        *_sections({"queries": asked[number:]}),
-    ]
-    return PlanText(text="\n".join(lines) + "\n", key_files={})
-
-
-def _sections(tables: dict[str, Any]) -> list[str]:
-    """Tables, and lists of tables, each under its header."""
-    lines: list[str] = []
-    for name, value in tables.items():
-        header = f"[{name}]" if isinstance(value, dict) else f"[[{name}]]"
-        for table in [value] if isinstance(value, dict) else value:
-            lines += [header, *(entry(key, part) for key, part in table.items()), ""]
-    return lines
+    document = {name: moved[name] for name in WRITTEN_FIRST if name in moved}
+    document |= {"tuned_on": tuned} | ({"accept_tuning": reason} if reason and tuned == "confidential" else {})
+    document |= {name: part for name, part in moved.items() if name not in (*WRITTEN_FIRST, *TUNING)}
+    new = [query_form(query, old.get("keys")) for query in queries]
+    document["queries"] = [*asked[: number - 1], *kept, *new, *asked[number:]]
+    return PlanText(text=toml_text(document, comment=comment), key_files={})
 
 
 def _remaining(raw: dict[str, Any], query: Query, measures: Collection[str]) -> list[dict[str, Any]]:

@@ -1,6 +1,5 @@
 """Queries as a plan file: TOML that reads back to the same plan, with long lists of keys in files of their own."""
 
-import json
 import textwrap
 from collections.abc import Sequence
 from dataclasses import dataclass
@@ -10,6 +9,7 @@ from pathlib import Path
 from typing import Any
 
 import pyarrow as pa
+import tomli_w
 
 from recordwise.errors import ParameterError
 from recordwise.exact.functions import Function
@@ -27,7 +27,8 @@ from recordwise.policy.literals import Truth, Value
 from recordwise.policy.render.text import function_text
 
 MOST_LISTED = 40
-"""So many cells are written into the plan itself."""
+"""So many cells are written into the plan itself; longer lists get a file of their own."""
+REASON = '# accept_tuning = "..."'
 
 
 @dataclass(frozen=True, slots=True, kw_only=True, eq=False)
@@ -70,50 +71,41 @@ def plan_text(
             if not any(keys is other or keys == other for other in lists):
                 lists.append(keys)
     names = {f"keys{number}": keys for number, keys in enumerate(lists, 1)}
-    parts = [
-        *(f"# {line}" for line in wrapped(comment)),
-        f"dataset = {_value(dataset)}",
-        *_source(source),
-        f"ledger = {_value(ledger)}",
-        f"tuned_on = {_value(tuned_on)}",
-        *acceptance(tuned_on, accept_tuning),
-        "",
-        *_schema(schema),
-        *(line for name, keys in names.items() for line in _keys(name, keys)),
-        *(line for query in queries for line in query_lines(query, _used(query, names))),
-    ]
+    document = {
+        "dataset": dataset,
+        **_source(source),
+        "ledger": ledger,
+        "tuned_on": tuned_on,
+        **({} if accept_tuning is None or tuned_on != "confidential" else {"accept_tuning": accept_tuning}),
+        "schema": _schema(schema),
+        "keys": {name: _keys(name, keys) for name, keys in names.items()},
+        "queries": [query_form(query, _used(query, names)) for query in queries],
+    }
     files = {_key_file(name): keys.table for name, keys in names.items() if isinstance(keys, Keys) and _long(keys)}
-    return PlanText(text="\n".join(parts) + "\n", key_files=files)
+    return PlanText(text=toml_text(document, comment=comment), key_files=files)
 
 
-def _source(source: str | Sequence[str] | Postgres) -> list[str]:
+def toml_text(document: dict[str, Any], *, comment: str = "") -> str:
+    """A plan as TOML, below a comment; numbers are exact."""
+    lines = [f"# {line}" for line in textwrap.wrap(comment, 110)]
+    if document["tuned_on"] == "confidential" and "accept_tuning" not in document:
+        lines += ["# This plan is refused until it gives a reason, which is printed with the release:", REASON]
+    return "\n".join([*lines, tomli_w.dumps(toml_value({name: part for name, part in document.items() if part != {}}))])
+
+
+def _source(source: str | Sequence[str] | Postgres) -> dict[str, Any]:
     if isinstance(source, Postgres):
-        return [f"source = {_value(source.uri)}", f"table = {_value(source.table)}"]
-    return [f"source = {_value(source)}"]
+        return {"source": source.uri, "table": source.table}
+    return {"source": source}
 
 
-def wrapped(comment: str) -> list[str]:
-    return textwrap.wrap(comment, 110)
-
-
-def acceptance(tuned_on: str, reason: str | None) -> list[str]:
-    if tuned_on != "confidential":
-        return []
-    if reason is None:
-        return ['# accept_tuning = "..."   # without a reason, which is printed with the release, this plan is refused']
-    return [f"accept_tuning = {_value(reason)}"]
-
-
-def _schema(schema: Schema) -> list[str]:
-    lines = ["[schema]", f"unit = {_value(schema.unit)}"]
-    lines += [f"firm = {_value(schema.firm)}"] if schema.firm else []
-    for measure in schema.measures:
-        lines.append(
-            f"measures.{_key(measure.name)} = {{ step = {_value(measure.step)}, bound = {_value(measure.bound)} }}"
-        )
-    for column in schema.columns:
-        lines.append(f"columns.{_key(column.name)} = {{ type = {_value(column.type)}, null = {_value(column.null)} }}")
-    return [*lines, ""]
+def _schema(schema: Schema) -> dict[str, Any]:
+    return {
+        "unit": schema.unit,
+        **({"firm": schema.firm} if schema.firm else {}),
+        "measures": {each.name: {"step": each.step, "bound": each.bound} for each in schema.measures},
+        "columns": {each.name: {"type": each.type, "null": each.null} for each in schema.columns},
+    }
 
 
 def _key_file(name: str) -> str:
@@ -124,16 +116,15 @@ def _long(keys: Keys) -> bool:
     return int(keys.table.num_rows) > MOST_LISTED
 
 
-def _keys(name: str, keys: KeyList) -> list[str]:
+def _keys(name: str, keys: KeyList) -> dict[str, Any]:
     if isinstance(keys, Keys):
         if _long(keys):
-            return [f"[keys.{name}]", f"file = {_value(_key_file(name))}", ""]
-        rows = {column: keys.table.column(column).to_pylist() for column in keys.table.column_names}
-        return [f"[keys.{name}]", f"rows = {_value(rows)}", ""]
+            return {"file": _key_file(name)}
+        return {"rows": {column: keys.table.column(column).to_pylist() for column in keys.table.column_names}}
     if isinstance(keys, SelectKeys):
         given: dict[str, Any] = {"rho": keys.rho, "delta": keys.delta}
         given |= {"pieces": dict(keys.splitting.thresholds)} if keys.splitting else {}
-        return [f"[keys.{name}]", f"select = {_value(given)}", ""]
+        return {"select": given}
     raise ParameterError(
         parameter="keys", problem="are selected from a public domain, which a plan cannot be written for yet"
     )
@@ -143,35 +134,36 @@ def _used(query: Query, names: dict[str, KeyList]) -> list[str]:
     return [name for name, keys in names.items() if any(keys is own or keys == own for own in query.key_lists)]
 
 
-def query_lines(query: Query, keys: Any) -> list[str]:
+def query_form(query: Query, keys: Any) -> dict[str, Any]:
     """A query of one table, with its keys as the plan names them."""
     (level,) = query.tables()
-    lines = ["[[queries]]"]
+    form: dict[str, Any] = {}
     if query.condition is not None:
-        lines.append(f"where = {_value(predicate_text(query.condition))}")
+        form["where"] = predicate_text(query.condition)
     if level.groups:
-        lines.append(f"group_by = [{', '.join(_group(group) for group in level.groups)}]")
-        lines.append(entry("keys", keys))
+        form |= {"group_by": [_group(group) for group in level.groups], "keys": keys}
     for statistic in query.statistics:
         if statistic.planned_as is None:
             raise ParameterError(parameter="query", problem="has a statistic that planning does not write")
-        name = statistic.word if statistic.of is None else f"{statistic.word}.{_key(statistic.of)}"
         (mechanism,) = statistic.mechanisms()
-        lines.append(f"{name} = {_mechanism(mechanism)}")
-    return [*lines, ""]
+        if statistic.of is None:
+            form[statistic.word] = _mechanism(mechanism)
+        else:
+            form.setdefault(statistic.word, {})[statistic.of] = _mechanism(mechanism)
+    return form
 
 
-def _group(group: Group) -> str:
+def _group(group: Group) -> Any:
     expression = group.expression
     if isinstance(expression, Field):
-        return _value(expression.name)
+        return expression.name
     if isinstance(expression, Prefix):
-        return _value({"prefix": expression.column, "length": expression.length, "as": group.name})
+        return {"prefix": expression.column, "length": expression.length, "as": group.name}
     raise ParameterError(parameter="by", problem="groups by a CASE, which a plan file takes as SQL only")
 
 
-def _mechanism(mechanism: Any) -> str:
-    return _value({"kind": type(mechanism).__name__, **given_parameters(mechanism)})
+def _mechanism(mechanism: Any) -> dict[str, Any]:
+    return {"kind": type(mechanism).__name__, **given_parameters(mechanism)}
 
 
 def predicate_text(predicate: Predicate) -> str:
@@ -205,42 +197,30 @@ def _literal(value: Any) -> str:
         return "TRUE" if value.value else "FALSE"
     if isinstance(value, str):
         return "'" + value.replace("'", "''") + "'"
-    return _number(value).strip('"')
+    number = exact_number(value)
+    return f"{number:f}" if isinstance(number, Decimal) else str(number)
 
 
-def entry(name: str, value: Any) -> str:
-    """One line of a table."""
-    return f"{_key(name)} = {_value(value)}"
-
-
-def _key(name: str) -> str:
-    return name if name.replace("_", "").replace("-", "").isalnum() and name.isascii() else json.dumps(name)
-
-
-def _value(value: Any) -> str:
-    """A value in TOML; numbers exactly, as a fraction in quotes where no decimal is exact."""
-    if isinstance(value, bool):
-        return "true" if value else "false"
-    if isinstance(value, str):
-        return json.dumps(value, ensure_ascii=False).replace("\x7f", "\\u007f")
-    if isinstance(value, Decimal):
-        text = f"{value:f}"
-        return text if "." in text else f"{text}.0"
-    if isinstance(value, int | Fraction):
-        return _number(Fraction(value))
-    if isinstance(value, Function):
-        return _value(function_text(value, "x"))
-    if isinstance(value, By):
-        groups = {_group_value(group): number for group, number in value.values}
-        given: dict[str, Any] = {"by": value.column.name, "values": groups}
-        given |= {"length": value.column.length} if value.column.length else {}
-        return _value(given | ({"default": value.default} if value.default else {}))
-    if isinstance(value, dict):
-        entries = (f"{_key(str(getattr(name, 'name', name)))} = {_value(each)}" for name, each in value.items())
-        return "{ " + ", ".join(entries) + " }"
-    if isinstance(value, list | tuple):
-        return "[" + ", ".join(_value(each) for each in value) + "]"
-    raise ParameterError(parameter="plan", problem=f"cannot hold a {type(value).__name__}")
+def toml_value(value: Any) -> Any:
+    """A value as tomli-w takes it."""
+    match value:
+        case bool() | str() | Decimal():
+            return value
+        case int() | Fraction():
+            return exact_number(Fraction(value))
+        case Function():
+            return function_text(value, "x")
+        case By():
+            groups = {_group_value(group): number for group, number in value.values}
+            given: dict[str, Any] = {"by": value.column.name, "values": groups}
+            given |= {"length": value.column.length} if value.column.length else {}
+            return toml_value(given | ({"default": value.default} if value.default else {}))
+        case dict():
+            return {str(getattr(name, "name", name)): toml_value(each) for name, each in value.items()}
+        case list() | tuple():
+            return [toml_value(each) for each in value]
+        case _:
+            raise ParameterError(parameter="plan", problem=f"cannot hold a {type(value).__name__}")
 
 
 def _group_value(value: Value) -> str:
@@ -248,16 +228,17 @@ def _group_value(value: Value) -> str:
     return str(value.value).lower() if isinstance(value, Truth) else str(value)
 
 
-def _number(value: Fraction) -> str:
+def exact_number(value: Fraction) -> int | Decimal | str:
+    """The same number as TOML can hold it: whole, as a decimal of as many digits as it needs, or else a fraction in quotes."""
     if value.denominator == 1:
-        return str(value.numerator)
-    rest = value.denominator
-    for prime in (2, 5):
+        return value.numerator
+    powers, rest = {2: 0, 5: 0}, value.denominator
+    for prime in powers:
         while rest % prime == 0:
-            rest //= prime
+            rest, powers[prime] = rest // prime, powers[prime] + 1
     if rest != 1:
-        return f'"{value}"'
-    digits = max(value.denominator.bit_length(), 1)
-    scaled = value * 10**digits
-    text = f"{abs(scaled.numerator // scaled.denominator):0{digits + 1}d}"
-    return f"{'-' if value < 0 else ''}{text[:-digits]}.{text[-digits:]}".rstrip("0")
+        return str(value)
+    places = max(powers.values())
+    digits = str(abs(value.numerator) * 10**places // value.denominator)
+    # Built from its digits: arithmetic on decimals would round to the precision of the context.
+    return Decimal((int(value < 0), tuple(map(int, digits)), -places))
