@@ -46,9 +46,7 @@ def read_record(policy: "Policy", values: list[str]) -> dict[str, Any]:
         if not equals:
             raise ParameterError(parameter=f"'{word}'", problem="is not of the form name=value")
         if name not in needed:
-            raise ParameterError(
-                parameter=f"'{name}'", problem=f"is nothing this policy depends on{suggestion(name, needed)}"
-            )
+            raise ParameterError(parameter=f"'{name}'", problem=f"is not used by this policy{suggestion(name, needed)}")
         if name in record:
             raise ParameterError(parameter=f"'{name}'", problem="is given twice", advice="Give each name once.")
         record[name] = plain_number(name, text) if name in measures else _cell(policy, name, text)

@@ -1,4 +1,4 @@
-"""The building blocks that come from a concave function: fat-tailed additive noise, and noise on a root or logarithm of a total."""
+"""Atoms that come from a concave function: fat-tailed additive noise, and noise on a root or logarithm of a total."""
 
 from dataclasses import dataclass
 from fractions import Fraction
@@ -139,7 +139,7 @@ class LaplaceTransform(Transformed):
     scale: Fraction
 
     def __post_init__(self) -> None:
-        # A dataclass with slots is made anew, so the plain two-word super() would look in the wrong class.
+        # A dataclass with slots is recreated, so a bare super() would refer to the wrong class.
         Transformed.__post_init__(self)
         if moderate(self.scale, parameter="laplace_scale") <= 0:
             raise ParameterError(parameter="laplace_scale", problem="must be above 0")
@@ -158,7 +158,7 @@ class LaplaceTransform(Transformed):
 
 
 def from_pure(evaluator: Evaluator[T], epsilon: T) -> T:
-    """The best zCDP loss that follows from pure epsilon alone: eps*tanh(eps/2) (T-PURE)."""
+    """The best zCDP loss implied by a pure epsilon alone: eps*tanh(eps/2) (T-PURE)."""
     half = evaluator.multiply(evaluator.constant(arb(0.5)), epsilon)
     return evaluator.multiply(epsilon, evaluator.tanh(half))
 
@@ -166,7 +166,7 @@ def from_pure(evaluator: Evaluator[T], epsilon: T) -> T:
 def laplace_zcdp(evaluator: Evaluator[T], epsilon: T, one_step: Fraction) -> T:
     """zCDP loss of lattice Laplace noise shifted by ``epsilon``, ``one_step`` being the loss of one lattice step (T-LAPLACE).
 
-    eps - c(1 - e^-eps) with c = e1/sinh(e1) is written as (e^-eps - 1 + eps) + (1-c)(1 - e^-eps), two terms that are not negative.
+    eps - c(1 - e^-eps) with c = e1/sinh(e1) is written as (e^-eps - 1 + eps) + (1-c)(1 - e^-eps), two nonnegative terms.
     The second is replaced by (1-c)*2*tanh(eps/2)/(1+tanh(eps/2)), the same number from a function every system has.
     """
     gap = _laplace_gap(one_step)

@@ -12,7 +12,7 @@ from recordwise.errors import ParameterError
 from recordwise.exact.numbers import Number, arb_float_upper, ball, float_upper, positive, working_precision
 from recordwise.policy.atoms import Atom
 from recordwise.policy.concave_atoms import Additive, AdditiveTable, LaplaceTransform, from_pure, laplace_zcdp
-from recordwise.policy.evaluate.evaluator import BallEvaluator, Evaluator
+from recordwise.policy.evaluate.evaluator import BALLS, Evaluator
 from recordwise.policy.evaluate.tables import Record
 from recordwise.policy.measure import Measure
 from recordwise.policy.policy import Policy
@@ -21,7 +21,6 @@ if TYPE_CHECKING:
     from recordwise.policy.policy import Policy, Terms
 
 
-BALLS = BallEvaluator()
 PRECISION = 192
 
 

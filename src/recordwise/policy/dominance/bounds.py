@@ -10,7 +10,7 @@ from recordwise.policy.atoms import Atom, One, Pieces, SelectionDelta, Square
 from recordwise.policy.concave_atoms import Additive, AdditiveTable
 from recordwise.policy.dominance.regions import Region
 from recordwise.policy.dominance.supremum import supremum
-from recordwise.policy.evaluate.numpy import BALLS
+from recordwise.policy.evaluate.evaluator import BALLS
 from recordwise.policy.measure import Measure
 
 Sum = dict[Atom, Fraction]

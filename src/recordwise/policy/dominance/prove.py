@@ -45,7 +45,7 @@ YES = Verdict(answer="yes", reason="the budget is at least the policy for every 
 
 
 class DoubtError(Exception):
-    """Neither proved nor refuted; carries why."""
+    """Neither proved nor refuted; carries the reason."""
 
 
 def dominates(budget: Policy, policy: Policy, *, seconds: float) -> Verdict:
@@ -68,14 +68,14 @@ def dominates(budget: Policy, policy: Policy, *, seconds: float) -> Verdict:
 
 
 def find_excess(spent: Terms, limit: Terms, deadline: float) -> dict[str, Any] | None:
-    """A record for which ``spent`` is above ``limit``; None if certainly there is none."""
+    """A record for which ``spent`` exceeds ``limit``; None if there provably is none."""
     gains, costs = _net(spent, limit)
     if all(isinstance(atom, Outside) and (condition, atom) in costs for condition, atom in gains):
         return None
     measures = sorted({measure for _, atom in [*gains, *costs] for measure in atom.measures()})
     parts = regions({**gains, **costs}, measures)
     if parts is None:
-        raise DoubtError("the conditions make too many combinations of groups")
+        raise DoubtError("the conditions have too many combinations of groups")
     for region in parts:
         if time.monotonic() >= deadline:
             raise DoubtError("the time limit was reached")
@@ -154,7 +154,7 @@ def alternatives(terms: Terms, groups: dict[str, Value | None]) -> Iterator[Sum]
             plain[atom] = plain.get(atom, Fraction(0)) + coefficient
     for count, choice in enumerate(product(*choices)):
         if count >= MOST_ALTERNATIVES:
-            raise DoubtError("the maxima make too many combinations")
+            raise DoubtError("the maxima have too many combinations")
         yield _added([plain, *choice])
 
 
@@ -167,7 +167,7 @@ def _added(parts: list[Sum]) -> Sum:
 
 
 def _around(point: dict[str, Fraction], region: Region, measures: list[Measure]) -> Iterator[dict[str, Fraction]]:
-    """The point, then points ever further out along each measure whose range has no end, alone and all together."""
+    """The point, then points further and further out along each unbounded measure, one at a time and all together."""
     yield point
     endless = [measure for measure in measures if region.ranges[measure.name][1] is None]
     for exponent in TAIL_EXPONENTS:

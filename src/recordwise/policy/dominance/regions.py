@@ -21,7 +21,7 @@ from recordwise.policy.measure import Measure
 from recordwise.policy.policy import Maximum, Policy, Terms
 
 Range: TypeAlias = tuple[int, int | None]
-"""Lattice steps from the first to the last, both included; None: without end."""
+"""Lattice steps from the first to the last, both included; None: unbounded."""
 
 ANY_AMOUNT: Range = (0, None)
 MOST_REGIONS = 100_000
@@ -36,7 +36,7 @@ class Region:
 
 
 def regions(terms: Terms, measures: Iterable[Measure]) -> Iterator[Region] | None:
-    """All regions, or None where there are too many to look at."""
+    """All regions, or None if there are too many."""
     by_name = {measure.name: measure for measure in measures}
     tests = _tests(terms)
     names = sorted({column.name for column, _ in tests})
@@ -62,7 +62,7 @@ def _region(names: list[str], choice: tuple[Option, ...], measures: dict[str, Me
 
 
 def _tests(terms: Terms) -> set[Test]:
-    """Every column that is looked at, with every literal it is held against."""
+    """Every column used in a condition, with every literal it is compared with."""
     found: set[Test] = set()
     for condition, atom in terms:
         found |= _condition_tests(condition)
@@ -84,7 +84,7 @@ def _condition_tests(condition: Condition) -> set[Test]:
 
 
 def _options(tests: list[Test], measure: Measure | None, *, held: bool) -> list[Option]:
-    """Representatives of one column; one that is ``held`` against a number somewhere has only numbers and NULL."""
+    """Representatives of one column; one that is compared with a number (``held``) has only numbers and NULL."""
     literals = {value for _, value in tests if value is not None}
     numbers = sorted(value for value in literals if isinstance(value, Fraction))
     if measure is not None:
@@ -98,7 +98,7 @@ def _options(tests: list[Test], measure: Measure | None, *, held: bool) -> list[
 
 def _text_values(texts: set[str], longest: int) -> list[Value]:
     """The listed texts and one that is in no list. With prefixes: every beginning of a listed text, alone and continued by a
-    letter no list holds, which is all that prefixes can tell apart."""
+    letter in no list, which is all that prefixes can distinguish."""
     used = {letter for text in texts for letter in text}
     other = next(chr(code) for code in range(0x2022, 0x110000) if chr(code) not in used)
     if not longest:

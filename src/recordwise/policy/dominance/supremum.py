@@ -1,8 +1,7 @@
-"""The largest value, over a range of lattice steps that may have no end, of a difference of atoms of one measure.
+"""The largest value of a difference of atoms of one measure over a range of lattice steps that may be unbounded.
 
-How fast an atom grows, as a certified envelope: for all x >= start it lies between two multiples of x**a * ln(x)**b.
-
-With it a budget is compared with a policy at values without bound (T-ENVELOPE, docs/theory/dominance.md).
+The unbounded end is settled by growth: a certified envelope puts an atom between two multiples of x**a * ln(x)**b for all
+x >= start (T-ENVELOPE, docs/theory/dominance.md).
 """
 
 import heapq
@@ -19,13 +18,12 @@ from recordwise.exact.numbers import ball, midpoint
 from recordwise.policy.atoms import Atom, One, Pieces, SelectionDelta, Square
 from recordwise.policy.concave_atoms import Additive, AdditiveTable, GaussianTransform, LaplaceTransform, from_pure
 from recordwise.policy.dominance.regions import Range
-from recordwise.policy.evaluate.evaluator import BallEvaluator
+from recordwise.policy.evaluate.evaluator import BALLS
 from recordwise.policy.measure import Measure
 
-BALLS = BallEvaluator()
 CONSTANT = (Fraction(0), Fraction(0))
 SMALLEST_START = arb(16)
-"""Envelopes are made from here on: below 1 the logarithm is negative, and ln(ln x)/ln(x) falls only from e**e = 15.2 on."""
+"""Envelopes start here: below 1 the logarithm is negative, and ln(ln x)/ln(x) falls only from e**e = 15.2 on."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -169,7 +167,6 @@ def _transform_growth(atom: GaussianTransform | LaplaceTransform, start: arb) ->
     return Growth(epsilon.power, epsilon.log, epsilon.lower - 1 / epsilon.gauge(start), epsilon.upper)
 
 
-BALLS = BallEvaluator()
 TAIL_EXPONENTS = (8, 12, 16, 24, 32, 48, 64, 96, 128, 192, 256)
 
 

@@ -72,3 +72,6 @@ class BallEvaluator(BallArithmetic):
     def _level(self, count: arb, steps: Steps, beyond: arb) -> arb:
         place = bisect_left([argument for argument, _ in steps], math.ceil(midpoint(count)))
         return ball(steps[place][1]) if place < len(steps) else beyond
+
+
+BALLS = BallEvaluator()

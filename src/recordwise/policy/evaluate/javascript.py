@@ -1,4 +1,4 @@
-"""Policies as JavaScript, for the page where an establishment looks its own loss up. Nothing typed there leaves the browser."""
+"""Policies as JavaScript, for the page where an establishment looks up its own loss. Nothing typed there leaves the browser."""
 
 import json
 from fractions import Fraction

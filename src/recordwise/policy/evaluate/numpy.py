@@ -12,7 +12,7 @@ from recordwise.exact.arithmetic import FloatArray
 from recordwise.exact.numbers import arb_float_upper, ball, float_upper, working_precision
 from recordwise.policy.atoms import Atom, One, Outside, SelectionDelta
 from recordwise.policy.conditions import EVERY, AllOf, AnyOf, Condition, columns_of, compared, holds
-from recordwise.policy.evaluate.evaluator import BallEvaluator, NumpyEvaluator
+from recordwise.policy.evaluate.evaluator import BALLS, NumpyEvaluator
 from recordwise.policy.evaluate.tables import (
     NEGATIVE,
     NOT_NUMBERS,
@@ -35,7 +35,6 @@ ROWS_AT_ONCE = 1 << 15
 """Few enough rows that every intermediate column stays in the processor's cache."""
 PRECISION = 192
 NUMPY = NumpyEvaluator()
-BALLS = BallEvaluator()
 
 
 def evaluate_upper(terms: Terms, records: Record | Table) -> float | FloatArray:

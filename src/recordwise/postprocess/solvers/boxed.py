@@ -1,6 +1,6 @@
-r"""The one problem behind every fit, and what a solver of it hands back.
+r"""The one problem behind every fit, and what a solver of it returns.
 
-    minimise  1/2 sum_i d_i (x_i - a_i)^2 + 1/2 sum_q w_q (z_q - b_q)^2
+    minimize  1/2 sum_i d_i (x_i - a_i)^2 + 1/2 sum_q w_q (z_q - b_q)^2
     subject to  z = M x,  low <= x <= high,  floor <= z <= ceiling
 
 Cells measured directly give d and a; the other queries are the rows of M. NNLS has low = 0 and no other bound; a total that is
@@ -77,7 +77,7 @@ class Solution:
 
 
 Solver: TypeAlias = Callable[[FloatArray], FloatArray]
-"""Solves a factored Newton system for one right-hand side a draw."""
+"""Solves a factored Newton system for one right-hand side per draw."""
 
 
 class System(Protocol):

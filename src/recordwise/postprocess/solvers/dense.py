@@ -1,4 +1,4 @@
-"""The boxed problem with few queries beside the cells: dense Newton systems, compiled where numba is there."""
+"""The boxed problem with few queries beside the cells: dense Newton systems, compiled if numba is installed."""
 
 from dataclasses import dataclass, replace
 from functools import cached_property
@@ -19,14 +19,14 @@ class DenseSystem:
     start: NDArray[np.uint32]
     query: NDArray[np.uint32]
     data: FloatArray
-    """One row for all draws, or one a draw."""
+    """One row for all draws, or one per draw."""
     queries: int
     head: int = 0
-    """So many leading queries share no cell with each other."""
+    """The number of leading queries that share no cell with each other."""
 
     @classmethod
     def of(cls, rows: Any, head: int = 0) -> "DenseSystem":
-        """From a sparse matrix with one row a query."""
+        """From a sparse matrix with one row per query."""
         columns = sparse.csc_array(rows)
         columns.sort_indices()
         start, query = columns.indptr.astype(np.uint32), columns.indices.astype(np.uint32)

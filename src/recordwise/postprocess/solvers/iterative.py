@@ -1,4 +1,4 @@
-"""Newton systems too large and too irregular to factor: conjugate gradients on the queries, one pass over the cells a step."""
+"""Newton systems too large and too irregular to factor: conjugate gradients on the queries, one pass over the cells per step."""
 
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass
@@ -151,7 +151,7 @@ def conjugate_gradients(
 
 
 def dot(left: FloatArray, right: FloatArray) -> float:
-    """The inner product without BLAS, whose threads cost more than they bring at this size."""
+    """The inner product without BLAS, whose threads cost more than they save at this size."""
     return float(np.einsum("i,i->", left, right))
 
 
