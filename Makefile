@@ -49,7 +49,7 @@ docs: $(READY)
 	$(BIN)/mkdocs build --strict
 
 $(READY): requirements.lock pyproject.toml
-	$(PYTHON) -c "import sys; assert (3, 11) <= sys.version_info < (3, 14), 'recordwise needs Python 3.11 to 3.13; name one with make PYTHON=python3.12'"
+	$(PYTHON) -c "import sys; assert (3, 11) <= sys.version_info < (3, 15), 'recordwise needs Python 3.11 to 3.14; name one with make PYTHON=python3.12'"
 	$(PYTHON) -m venv --clear $(VENV)
 	$(BIN)/python -m pip install --quiet --disable-pip-version-check --require-hashes -r requirements.lock
 	$(BIN)/python -m pip install --quiet --disable-pip-version-check --no-deps --no-build-isolation -e .

@@ -7,12 +7,13 @@ from fractions import Fraction
 import numpy as np
 import pyarrow as pa
 import pytest
+from copied_sources import problems, revealed
 
 import recordwise as rw
-from recordwise.engines import DuckDB, integers
+from recordwise.engines import DuckDB
 from recordwise.engines.compile.records import BEYOND, FAULTS, INFINITE, NAN, NEGATIVE, OFF
 from recordwise.engines.sources.postgres import postgres_columns, postgres_parts
-from recordwise.errors import DataError, SourceError
+from recordwise.errors import SourceError
 from recordwise.plan import Column, Measure, Plan, Schema
 from recordwise.plan.sources import Postgres
 from small_release import CODES, COUNTIES, records
@@ -27,21 +28,6 @@ def plan() -> Plan:
     return Plan(schema=SCHEMA, queries=(asked.count_distinct("firm", rw.Gaussian(rho=1)),))
 
 
-def revealed(source, schema=SCHEMA, asked=None, **options):
-    with DuckDB(source, schema, **options) as engine:
-        answers = engine.totals(asked or plan())
-    return [[integers(column).tolist() for column in answer.totals.reveal().columns] for answer in answers]
-
-
-def problems(source, schema):
-    with DuckDB(source, schema) as engine:
-        try:
-            engine.validate()
-        except DataError as error:
-            return {(each.column, each.problem): each.count for each in error.problems}, str(error)
-    return {}, ""
-
-
 def codes(server, table, schema):
     """The steps or faults the server computes for the measures, by id."""
     source = Postgres(server.uri(), table=table)
@@ -52,7 +38,7 @@ def codes(server, table, schema):
 def test_a_server_table_gives_the_totals_of_the_same_records_in_memory(server):
     table = records(3000)
     server.ingest("plain", table)
-    assert revealed(Postgres(server.uri(), table="plain")) == revealed(table)
+    assert revealed(Postgres(server.uri(), table="plain"), plan()) == revealed(table, plan())
 
 
 def test_every_way_to_store_a_number_or_a_text_gives_the_same_totals(server):
@@ -66,9 +52,9 @@ def test_every_way_to_store_a_number_or_a_text_gives_the_same_totals(server):
         """CREATE VIEW agency.odd AS SELECT ('00000000-0000-0000-0000-' || lpad(id::text, 12, '0'))::uuid AS id, firm::int4,
            county::char(7) AS county, naics::name AS naics, emp::real AS emp, pay::int4 AS pay FROM narrow""",
     )
-    expected = revealed(table)
-    assert revealed(Postgres(server.uri(), table="agency.wide")) == expected
-    assert revealed(Postgres(server.uri(), table="agency.odd")) == expected
+    expected = revealed(table, plan())
+    assert revealed(Postgres(server.uri(), table="agency.wide"), plan()) == expected
+    assert revealed(Postgres(server.uri(), table="agency.odd"), plan()) == expected
 
 
 def test_truth_values_whole_numbers_and_null_as_a_category_come_over(server):
@@ -81,14 +67,14 @@ def test_truth_values_whole_numbers_and_null_as_a_category_come_over(server):
     server.ingest("kinds", table)
     keys = rw.Keys.product(b=[True, False], n=[7, None], t=[1, 2, 3])
     asked = Plan(schema=schema, queries=(rw.query().group_by("b", "n", "t", keys=keys).count(rw.Gaussian(rho=1)),))
-    found = revealed(Postgres(server.uri(), table="kinds"), schema, asked)
-    assert found == revealed(table, schema, asked)
+    found = revealed(Postgres(server.uri(), table="kinds"), asked)
+    assert found == revealed(table, asked)
     assert sum(found[0][0]) == 4
 
 
 def test_a_table_without_records_has_totals_of_zero(server):
     server.ingest("empty", records(6).slice(0, 0))
-    found = revealed(Postgres(server.uri(), table="empty"))
+    found = revealed(Postgres(server.uri(), table="empty"), plan())
     assert {value for table in found for column in table for value in column} == {0}
 
 
@@ -290,7 +276,7 @@ def test_text_comes_over_in_its_own_letters_whatever_the_encoding_of_the_databas
     server.run(*statements, database="latin")
     keys = rw.Keys.of({"county": ["Köln"]})
     asked = Plan(schema=schema, queries=(rw.query().group_by("county", keys=keys).count(rw.Gaussian(rho=1)),))
-    assert revealed(Postgres(server.uri(database="latin"), table="t"), schema, asked) == [[[1]]]
+    assert revealed(Postgres(server.uri(database="latin"), table="t"), asked) == [[[1]]]
     server.run("CREATE TABLE t (id int, county text)", database="bare")
     with pytest.raises(SourceError, match="SQL_ASCII"):
         DuckDB(Postgres(server.uri(database="bare"), table="t"), schema)

@@ -4,19 +4,9 @@ import pytest
 from whole_plan import WHOLE
 
 from recordwise.errors import PlanFileError
-from recordwise.plan.file import load_plan
 from recordwise.plan.sources import SparkMaster
 
 SPARK = '[spark]\nmaster = "spark://host:7077"\noptions = { "spark.executor.memory" = "8g" }\n'
-
-
-@pytest.fixture
-def load(tmp_path):
-    def loaded(text):
-        (tmp_path / "plan.toml").write_text(text)
-        return load_plan(tmp_path / "plan.toml")
-
-    return loaded
 
 
 def test_a_plan_without_an_engine_runs_on_duckdb(load):

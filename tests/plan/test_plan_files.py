@@ -15,7 +15,6 @@ from recordwise.errors import PlanFileError
 from recordwise.exact.functions import log, x
 from recordwise.mechanisms.registry import mechanism_kinds
 from recordwise.plan import Column, Measure, Plan, Schema, parse_sql
-from recordwise.plan.file import load_plan
 from recordwise.plan.file.write import exact_number
 from recordwise.policy import constant, split
 from recordwise.session import Session
@@ -26,15 +25,6 @@ SCHEMA = Schema.of(
     measures={"emp": 1, "payann": Measure.of("payann", bound=50_000_000)},
     columns={"county": "text", "naics": "text", "size": Column(name="size", type="integer", null="category")},
 )
-
-
-@pytest.fixture
-def load(tmp_path):
-    def loaded(text):
-        (tmp_path / "plan.toml").write_text(text)
-        return load_plan(tmp_path / "plan.toml")
-
-    return loaded
 
 
 def test_the_whole_plan_is_the_one_the_builder_makes(load):

@@ -4,7 +4,6 @@ from fractions import Fraction
 
 import numpy as np
 import pytest
-from small_table import opened
 
 import recordwise as rw
 from recordwise.mechanisms.base import shared
@@ -13,12 +12,6 @@ from recordwise.planning.allocation import ratio
 from recordwise.planning.errors import error_quantiles
 
 KEYS = rw.Keys.product(county=["01", "02", "03"], naics=["111", "112", "221"])
-
-
-@pytest.fixture(scope="module")
-def session():
-    with opened() as found:
-        yield found
 
 
 def goals():

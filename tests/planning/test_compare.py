@@ -4,7 +4,7 @@ import json
 
 import numpy as np
 import pytest
-from small_table import cell_sums, opened, rows, shape
+from small_table import cell_sums, rows, shape
 
 import recordwise as rw
 from recordwise.errors import GroupLossError, ParameterError
@@ -23,12 +23,6 @@ MECHANISMS = {
 @pytest.fixture(scope="module")
 def table():
     return rows()
-
-
-@pytest.fixture(scope="module")
-def session():
-    with opened() as found:
-        yield found
 
 
 @pytest.fixture(scope="module")

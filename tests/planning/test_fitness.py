@@ -2,7 +2,7 @@
 
 import numpy as np
 import pytest
-from small_table import cell_sums, opened, rows, shape
+from small_table import cell_sums, rows, shape
 
 import recordwise as rw
 from recordwise.errors import ParameterError
@@ -16,12 +16,6 @@ FAMILIES = {
     "log": rw.LogTransform(offset=100, sigma=1),
     "log, Laplace": rw.LogTransform(offset=100, laplace_scale="0.2"),
 }
-
-
-@pytest.fixture(scope="module")
-def session():
-    with opened() as found:
-        yield found
 
 
 @pytest.fixture(scope="module")

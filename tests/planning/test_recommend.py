@@ -25,12 +25,6 @@ CANDIDATES = {
 
 
 @pytest.fixture(scope="module")
-def session():
-    with opened() as found:
-        yield found
-
-
-@pytest.fixture(scope="module")
 def found(session):
     goal = Goal("emp", shape(), within="0.05", share="0.8")
     return recommend(session, goal, candidates=CANDIDATES, data="synthetic")

@@ -2,18 +2,12 @@
 
 import numpy as np
 import pytest
-from small_table import cell_sums, opened, rows, shape
+from small_table import cell_sums, rows, shape
 
 import recordwise as rw
 from recordwise.errors import ParameterError
 from recordwise.noise import DiscreteGaussian
 from recordwise.planning import sweep
-
-
-@pytest.fixture(scope="module")
-def session():
-    with opened() as found:
-        yield found
 
 
 @pytest.mark.parametrize("tight", [True, False])

@@ -284,6 +284,7 @@ def tail(exponent: Function, start: int, *, bits: int = BITS) -> arb:
         return -log_tail(exponent, 1 - start, bits=bits).expm1()
 
 
+@lru_cache(maxsize=1024)
 def absolute_moment(exponent: Function, power: int) -> arb:
     """E |Z|**power, infinite where it is not certified finite."""
     if log_slope_limit(exponent) <= power + 1:

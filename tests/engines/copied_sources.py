@@ -1,0 +1,26 @@
+"""What DuckDB makes of records that it copies from elsewhere: the totals of a plan, or what validation counts."""
+
+from typing import Any
+
+from recordwise.engines import DuckDB, integers
+from recordwise.errors import DataError
+from recordwise.plan import Plan, Schema
+
+Counts = dict[tuple[str, str], int]
+
+
+def revealed(source: Any, asked: Plan, **options: Any) -> list[list[list[int]]]:
+    """The exact totals of every table of the plan, column by column."""
+    with DuckDB(source, asked.schema, **options) as engine:
+        answers = engine.totals(asked)
+    return [[integers(column).tolist() for column in answer.totals.reveal().columns] for answer in answers]
+
+
+def problems(source: Any, schema: Schema) -> tuple[Counts, str]:
+    """The problems that validation counts, and its message; nothing where the records are valid."""
+    with DuckDB(source, schema) as engine:
+        try:
+            engine.validate()
+        except DataError as error:
+            return {(each.column, each.problem): each.count for each in error.problems}, str(error)
+    return {}, ""
