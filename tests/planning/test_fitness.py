@@ -7,7 +7,6 @@ from small_table import cell_sums, rows, shape
 import recordwise as rw
 from recordwise.errors import ParameterError
 from recordwise.planning import Goal, families, fitness
-from recordwise.planning.errors import meets
 
 FAMILIES = {
     "splitting": rw.UnitSplit(at=50, rho=1),
@@ -39,11 +38,11 @@ def test_enough_cells_meet_the_goal_and_with_two_percent_more_noise_too_few_do(f
     (fitted,) = found[name].fitted
     totals = np.array([sum(values) for values in cell_sums(rows(), "emp").values() if values])
     needed = len(totals) - int((1 - 0.7) * len(totals))
-    held = meets(fitted.mechanism, totals, 0.02 * totals, confidence=0.95)
+    held = fitted.mechanism.meets(totals, 0.02 * totals, confidence=0.95)
     assert held.sum() >= needed
     assert fitted.share_met == held.mean()
     more = rw.mechanisms.noisy.positive("1.02", parameter="factor")
-    assert meets(noisier(fitted.mechanism, more), totals, 0.02 * totals, confidence=0.95).sum() < needed
+    assert noisier(fitted.mechanism, more).meets(totals, 0.02 * totals, confidence=0.95).sum() < needed
 
 
 @pytest.mark.theorem("T-MOST-NOISE")

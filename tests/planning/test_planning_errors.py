@@ -9,11 +9,9 @@ import pytest
 import recordwise as rw
 from recordwise.errors import ParameterError
 from recordwise.exact.functions import x
+from recordwise.mechanisms.accuracy import short
 from recordwise.noise import Seeded
 from recordwise.planning import error_quantiles
-from recordwise.planning.errors import chances, meets
-from recordwise.planning.tuned import most_noise, short
-from recordwise.planning.value_laws import ValueLaw
 
 DRAWS = 400_000
 FALSE_ALARM = 1e-9
@@ -58,7 +56,7 @@ def distance(values, law, total):
 @pytest.mark.parametrize("total", [0, 30, 5000])
 def test_published_values_follow_the_closed_form(name, total):
     mechanism = TRANSFORMS[name]
-    assert distance(published(mechanism, total), ValueLaw.of(mechanism), total) < DISTANCE
+    assert distance(published(mechanism, total), mechanism.value_law(), total) < DISTANCE
 
 
 @pytest.mark.theorem("T-VALUE-LAW")
@@ -67,7 +65,7 @@ def test_the_same_test_rejects_noise_that_is_five_percent_too_wide(name):
     mechanism = TRANSFORMS[name]
     kind = "sigma" if mechanism.sigma is not None else "laplace_scale"
     wrong = mechanism.with_noise(**{kind: getattr(mechanism, kind) * Fraction(21, 20)})
-    assert distance(published(mechanism, 5000), ValueLaw.of(wrong), 5000) > DISTANCE
+    assert distance(published(mechanism, 5000), wrong.value_law(), 5000) > DISTANCE
 
 
 @pytest.mark.parametrize("name", [*TRANSFORMS, *ADDITIVE])
@@ -97,7 +95,7 @@ def test_a_transform_of_ones_own_is_integrated():
     totals = np.array([3.0, 100.0, 4000.0])
     np.testing.assert_allclose(error_quantiles(root, totals), error_quantiles(closed, totals), rtol=2e-3)
     reach = np.array([30.0, 30.0, 300.0])
-    np.testing.assert_allclose(chances(root, totals, reach), chances(closed, totals, reach), atol=2e-3)
+    np.testing.assert_allclose(root.chances(totals, reach), closed.chances(totals, reach), atol=2e-3)
 
 
 def test_many_totals_are_read_off_a_curve_that_is_close_to_the_formula():
@@ -112,8 +110,8 @@ def test_many_totals_are_read_off_a_curve_that_is_close_to_the_formula():
 def test_the_most_noise_meets_a_goal_and_a_little_more_misses_it(name):
     mechanism = (TRANSFORMS | ADDITIVE)[name]
     total, reach = 400.0, 40.0
-    found = most_noise(mechanism, total, reach, confidence=0.95)
-    assert meets(found, np.array([total]), np.array([reach]), confidence=0.95).all()
+    found = mechanism.most_noise(total, reach, confidence=0.95)
+    assert found.meets(np.array([total]), np.array([reach]), confidence=0.95).all()
     if name in TRANSFORMS:
         kind = "sigma" if found.sigma is not None else "laplace_scale"
         wider = found.with_noise(**{kind: getattr(found, kind) * 1001 / 1000})
@@ -121,13 +119,13 @@ def test_the_most_noise_meets_a_goal_and_a_little_more_misses_it(name):
         (quantile,) = error_quantiles(found, np.array([total]))
         assert quantile > reach * 0.99, "nearly all the error that is allowed is used"
         return
-    assert not meets(wider, np.array([total]), np.array([reach]), confidence=0.95).any()
+    assert not wider.meets(np.array([total]), np.array([reach]), confidence=0.95).any()
 
 
 @pytest.mark.parametrize("reach", [0.4, 1.9, 2.5])
 def test_noise_of_a_few_steps_is_judged_by_its_lattice(reach):
     """A normal law of the same sigma would allow too much noise where the error may be one or two whole steps."""
-    found = most_noise(rw.Gaussian(sigma=1), 19.0, reach, confidence=0.95)
+    found = rw.Gaussian(sigma=1).most_noise(19.0, reach, confidence=0.95)
     errors = np.abs(published(found, 19) - 19)
     assert np.mean(errors <= reach) > 0.95 - DISTANCE
 
@@ -138,13 +136,12 @@ def test_parameters_are_short_and_err_on_the_side_of_the_goal():
 
 
 def test_what_has_no_law_is_refused():
-    with pytest.raises(ParameterError, match="closed form"):
-        ValueLaw.of(rw.Transform(x ** "0.5", x**2, offset=5, sigma=2))
+    assert rw.Transform(x ** "0.5", x**2, offset=5, sigma=2).value_law() is None
 
     class Foreign:
         pass
 
-    with pytest.raises(ParameterError, match="noise of"):
+    with pytest.raises(ParameterError, match="Foreign has no method 'error_quantiles'"):
         error_quantiles(Foreign(), np.array([1.0]))
     with pytest.raises(ParameterError, match="signed"):
         error_quantiles(rw.LogTransform(offset=1, sigma=1, signed=True), np.array([1.0]))

@@ -11,7 +11,7 @@ from recordwise.errors import ParameterError, PlanFileError, TuningError
 from recordwise.plan.cost import plan_policy
 from recordwise.plan.file import load_plan
 from recordwise.planning import Goal, plan_text, recommend
-from recordwise.planning.candidates import best_offset, families, with_offset
+from recordwise.planning.candidates import best_offset, families
 from recordwise.planning.fitness import fit
 from recordwise.planning.goals import goal_tables
 from recordwise.session import Session
@@ -55,7 +55,7 @@ def test_the_offset_costs_less_than_offsets_around_it(session):
     size = np.sort(rows()["emp"])[int(np.ceil(0.99 * len(rows()["emp"]))) - 1]
 
     def cost(offset):
-        fitted = fit(table, "log, Laplace", with_offset(CANDIDATES["log, Laplace"], offset))
+        fitted = fit(table, "log, Laplace", CANDIDATES["log, Laplace"].with_offset(offset))
         return float(fitted.mechanism.policy("emp").loss({"emp": int(size)}))
 
     best = best_offset(cost, total=table.deciding(), step=1)

@@ -82,6 +82,10 @@ class Additive(FatTailedNoise):
             )
         return scaled
 
+    def with_scale_times(self, factor: Fraction) -> "Additive":
+        """The same law stretched by a factor."""
+        return Additive(self.f, scale=factor, lattice=self.coarse_lattice)
+
     @property
     def function(self) -> Function:
         return self.f

@@ -93,6 +93,8 @@ class Mechanism(Protocol):
       ``with_noise_scale(scale)``, by which fits weight each answer by the variance at its fitted total;
     - ``realised_sql(measure, total, step=, dialect=)``: the SQL of the loss a record really incurred. Without it the loss of the
       policy is reported.
+    - ``error_quantiles``, ``smooth_error_quantiles``, ``meets``, ``most_noise``, ``recalibrated`` and, where an offset is to be
+      chosen, ``with_offset``: what planning asks. ``GaussianNoise``, ``FatTailedNoise`` and ``TransformedNoise`` have them.
     """
 
     def policy(self, measure: Measure | str, *, tight: bool = True) -> Policy:

@@ -2,12 +2,17 @@
 
 from dataclasses import dataclass
 from fractions import Fraction
-from typing import TYPE_CHECKING, ClassVar
+from typing import TYPE_CHECKING, Any, ClassVar
 
+import numpy as np
+
+from recordwise.exact.arithmetic import FloatArray
 from recordwise.exact.numbers import Number, float_upper, positive, rational, sqrt_upper
-from recordwise.mechanisms.calibration import loss_for
+from recordwise.mechanisms.accuracy import ROUNDING, AdditiveNoise, BoolArray, lattice_cdf, over_totals, short, smallest
+from recordwise.mechanisms.calibration import loss_for, solve
 from recordwise.mechanisms.described import GAUSSIAN_GOALS, Parameter
 from recordwise.mechanisms.gaussian import GaussianNoise, near_gaussian, read_share
+from recordwise.mechanisms.noisy import read_confidence, read_step
 from recordwise.policy.constructors import constant
 from recordwise.policy.measure import Measure
 from recordwise.policy.policy import Policy
@@ -60,6 +65,9 @@ class Clamped(GaussianNoise):
     def noise_sigma(self) -> Fraction:
         return sqrt_upper(self.to**2 / (2 * self.rho))
 
+    def with_sigma(self, sigma: Fraction) -> "Clamped":
+        return Clamped(to=self.to, rho=short(self.to**2 / (2 * sigma**2), up=True))
+
     def shared(self, share: Number) -> "Clamped":
         """The same at a share of the loss."""
         return Clamped(to=self.to, rho=read_share(share) * self.rho)
@@ -70,6 +78,64 @@ class Clamped(GaussianNoise):
         bound = summed.on_lattice(self.to, parameter="to")
         sigma = self.noise_sigma
         return constant(bound**2 / (2 * sigma**2), near_gaussian=near_gaussian(sigma, summed.step))
+
+    def error_quantiles(
+        self, totals: FloatArray, *, confidence: float = 0.95, step: Number = 1, kept: FloatArray | None = None
+    ) -> FloatArray:
+        """With ``kept``, the quantile of |Z - what was cut off|."""
+        if kept is None:
+            return AdditiveNoise.error_quantiles(self, totals, confidence=confidence, step=step)
+        chance, start = read_confidence(confidence), float(self.noise_sigma)
+
+        def solved(biases: FloatArray) -> FloatArray:
+            return smallest(lambda reach: self._within(biases, reach, step), chance, np.abs(biases) + start)
+
+        return over_totals(solved, np.maximum(np.asarray(totals, np.float64) - kept, 0.0))
+
+    def smooth_error_quantiles(
+        self, totals: FloatArray, *, confidence: float, step: Number = 1, kept: FloatArray | None = None
+    ) -> FloatArray:
+        return self.error_quantiles(totals, confidence=confidence, step=step, kept=kept)
+
+    def chances(
+        self, totals: FloatArray, reach: FloatArray, *, step: Number = 1, kept: FloatArray | None = None
+    ) -> FloatArray:
+        """P(|value - total| <= reach) for each cell."""
+        return self._within(totals - (totals if kept is None else kept), reach, step)
+
+    def meets(
+        self,
+        totals: FloatArray,
+        reach: FloatArray,
+        *,
+        confidence: float,
+        step: Number = 1,
+        kept: FloatArray | None = None,
+    ) -> BoolArray:
+        if kept is None:
+            return AdditiveNoise.meets(self, totals, reach, confidence=confidence, step=step)
+        return np.asarray(self.chances(totals, reach, step=step, kept=kept) >= confidence - ROUNDING)
+
+    def most_noise(
+        self, total: float, reach: float, *, confidence: float, step: Number = 1, kept: float | None = None
+    ) -> Any | None:
+        """With ``kept``, the total of clamped contributions; None where clamping alone misses the goal."""
+        if kept is None or kept == total:
+            return GaussianNoise.most_noise(self, total, reach, confidence=confidence, step=step)
+        if total - kept > reach:
+            return None
+
+        def missed(sigma: Fraction) -> float:
+            made = Clamped(to=self.to, variance=sigma**2)
+            return 1 - float(made._within(np.array([total - kept]), np.array([reach]), step)[0])
+
+        return self.with_sigma(solve(missed, 1 - confidence, rising=True))
+
+    def _within(self, biases: FloatArray, reach: FloatArray, step: Number) -> FloatArray:
+        """P(|Z - bias| <= reach) under the lattice law."""
+        lattice, sigma = float(read_step(step)), float(self.noise_sigma)
+        low, high = np.ceil((biases - reach) / lattice), np.floor((biases + reach) / lattice)
+        return np.maximum(lattice_cdf(high, sigma / lattice) - lattice_cdf(low - 1, sigma / lattice), 0.0)
 
     def realised_loss(self, total_without: Number, contribution: Number, *, step: Number = 1) -> float:
         """Of the contribution as it is, before it is cut."""

@@ -11,6 +11,7 @@ from recordwise.errors import ParameterError
 from recordwise.exact.arithmetic import BallArithmetic, FloatArray
 from recordwise.exact.functions import Function, x
 from recordwise.exact.numbers import Number, arb_float_upper, ball, positive, rational, working_precision
+from recordwise.mechanisms.accuracy import AdditiveNoise, short
 from recordwise.mechanisms.base import Estimates
 from recordwise.mechanisms.certified_loss import Blocks, certified_loss, next_entry, step_table
 from recordwise.mechanisms.described import Described
@@ -22,11 +23,13 @@ from recordwise.policy.constructors import additive, additive_table
 from recordwise.policy.measure import Measure
 from recordwise.policy.policy import Policy
 
+CLOSE = Fraction(9999, 10000)
+"""How much narrower noise is made while its lattice still misses a goal that its continuous law meets."""
 FINE = 1000
 """Lattice steps in one scale: fine enough that the tight loss is within 1 % of the continuous one (MATH 4)."""
 
 
-class FatTailedNoise(Described):
+class FatTailedNoise(AdditiveNoise):
     """Release, estimate and losses of a sum plus noise with density exp(-f(|z|)) on a lattice finer than the data."""
 
     __slots__ = ()
@@ -51,6 +54,24 @@ class FatTailedNoise(Described):
     def law_on(self, lattice: Fraction) -> LatticeLaw:
         """The law that is drawn, in lattice steps."""
         raise NotImplementedError
+
+    def drawn_law(self, step: Number) -> tuple[LatticeLaw, Fraction]:
+        lattice = self.lattice(step)
+        return self.law_on(lattice), lattice
+
+    def with_scale_times(self, factor: Fraction) -> Any:
+        """The same law with its scale multiplied and shortened to six digits."""
+        return self.recalibrated(scale=short(self.width * factor, up=False))
+
+    def most_noise(
+        self, total: float, reach: float, *, confidence: float, step: Number = 1, kept: float | None = None
+    ) -> Any | None:
+        """The same with the most noise, to six digits, for which |value - total| <= ``reach`` with probability ``confidence``."""
+        goal = self.recalibrated(relative_error=reach / total, at_total=total, confidence=confidence)
+        found = goal.with_scale_times(Fraction(1))
+        while float(found.error_quantiles(np.array([total]), confidence=confidence, step=step)[0]) > reach:
+            found = found.with_scale_times(CLOSE)
+        return found
 
     def recalibrated(self, **goals: Any) -> Any:
         """The same law with its scale set anew."""

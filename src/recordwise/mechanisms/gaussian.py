@@ -3,8 +3,10 @@
 Gaussian noise on a lattice sum: what Gaussian, Clamped and UnitSplit do once their sigma is known.
 """
 
+import math
 from dataclasses import dataclass
 from fractions import Fraction
+from statistics import NormalDist
 from typing import Any, ClassVar
 
 import numpy as np
@@ -12,9 +14,10 @@ import numpy as np
 from recordwise.errors import ParameterError
 from recordwise.exact.arithmetic import FloatArray
 from recordwise.exact.numbers import Number, float_upper, positive, rational, sqrt_upper
+from recordwise.mechanisms.accuracy import AdditiveNoise, short
 from recordwise.mechanisms.base import Estimates, Fields, by_blocks
-from recordwise.mechanisms.calibration import gaussian_variance, only_goal
-from recordwise.mechanisms.described import GAUSSIAN_GOALS, Described, Parameter
+from recordwise.mechanisms.calibration import gaussian_variance, only_goal, solve
+from recordwise.mechanisms.described import GAUSSIAN_GOALS, Parameter
 from recordwise.mechanisms.noisy import (
     IntArray,
     Noisy,
@@ -26,7 +29,7 @@ from recordwise.mechanisms.noisy import (
     to_floats,
     whole_totals,
 )
-from recordwise.noise.laws import DiscreteGaussian, discrete_gaussian
+from recordwise.noise.laws import DiscreteGaussian, LatticeLaw, discrete_gaussian
 from recordwise.noise.randomness import BitSource, is_private
 from recordwise.policy.constructors import constant, gaussian_sum
 from recordwise.policy.measure import Measure
@@ -36,7 +39,7 @@ NEAR_GAUSSIAN_STEPS = 1000
 """Lattice steps a sigma must have before Gaussian-DP numbers are within rounding of the truth (MATH 6)."""
 
 
-class GaussianNoise(Described):
+class GaussianNoise(AdditiveNoise):
     """Release, estimate and losses of a sum plus discrete Gaussian noise of ``noise_sigma`` on the data's own lattice."""
 
     __slots__ = ()
@@ -45,6 +48,33 @@ class GaussianNoise(Described):
     def noise_sigma(self) -> Fraction:
         """The sigma that is drawn, in the measure's units."""
         raise NotImplementedError
+
+    def drawn_law(self, step: Number) -> tuple[LatticeLaw, Fraction]:
+        lattice = read_step(step)
+        return self._law(lattice), lattice
+
+    def with_sigma(self, sigma: Fraction) -> Any:
+        """The same at a sigma that is hardly smaller, in six digits of the parameter it is written with."""
+        raise NotImplementedError
+
+    def smooth_error_quantiles(
+        self, totals: FloatArray, *, confidence: float, step: Number = 1, kept: FloatArray | None = None
+    ) -> FloatArray:
+        """Without the lattice: a quantile in whole steps has no slope to follow."""
+        return np.full(np.shape(totals), NormalDist().inv_cdf((1 + confidence) / 2) * float(self.noise_sigma))
+
+    def most_noise(
+        self, total: float, reach: float, *, confidence: float, step: Number = 1, kept: float | None = None
+    ) -> Any | None:
+        """The same with the most noise for which |value - total| <= ``reach`` with probability ``confidence``, by the tail of the
+        lattice law: a normal law of the same sigma can miss the goal where sigma is a few steps."""
+        lattice = read_step(step)
+        beyond = math.floor(Fraction(reach) / lattice) + 1
+
+        def missed(sigma: Fraction) -> float:
+            return 2 * float(discrete_gaussian(sigma / lattice).sf_upper(beyond))
+
+        return self.with_sigma(solve(missed, 1 - confidence, rising=True))
 
     def release(self, totals: Any, *, step: Number = 1, rng: BitSource | None = None) -> Noisy:
         """Add noise to exact totals, given as whole numbers of lattice steps."""
@@ -160,6 +190,9 @@ class Gaussian(GaussianNoise):
             return self.sigma
         at, rho = self.at or Fraction(1), self.rho or Fraction(0)
         return sqrt_upper(at**2 / (2 * rho))
+
+    def with_sigma(self, sigma: Fraction) -> "Gaussian":
+        return Gaussian(sigma=short(sigma, up=False))
 
     def shared(self, share: Number) -> "Gaussian":
         """The same at a share of the loss."""

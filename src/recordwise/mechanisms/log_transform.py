@@ -11,6 +11,7 @@ from recordwise.mechanisms.described import TRANSFORM_NOISE, Parameter
 from recordwise.mechanisms.inverses import ExponentialInverse, Inverse
 from recordwise.mechanisms.transform_calibration import noise_of
 from recordwise.mechanisms.transformed import TransformedNoise
+from recordwise.mechanisms.value_laws import ValueLaw
 
 
 @dataclass(frozen=True, slots=True, init=False, repr=False)
@@ -58,6 +59,13 @@ class LogTransform(TransformedNoise):
 
     def with_noise(self, *, sigma: Fraction | None = None, laplace_scale: Fraction | None = None) -> "LogTransform":
         return LogTransform(offset=self.offset, sigma=sigma, laplace_scale=laplace_scale, signed=self.signed)
+
+    def value_law(self) -> ValueLaw:
+        return ValueLaw.of_log(self)
+
+    def with_offset(self, offset: Fraction) -> "LogTransform":
+        """The same noise at another offset."""
+        return LogTransform(offset=offset, sigma=self.sigma, laplace_scale=self.laplace_scale, signed=self.signed)
 
     @property
     def function(self) -> Function:

@@ -12,6 +12,7 @@ from recordwise.mechanisms.function_inverse import FunctionInverse, check_smooth
 from recordwise.mechanisms.inverses import Inverse, PolynomialInverse
 from recordwise.mechanisms.transform_calibration import noise_of
 from recordwise.mechanisms.transformed import TransformedNoise
+from recordwise.mechanisms.value_laws import ValueLaw
 
 MOST_WHOLE = 16
 """Beyond it the curve is a logarithm's for all uses, and its estimator loses digits."""
@@ -68,6 +69,19 @@ class RootTransform(TransformedNoise):
     def with_noise(self, *, sigma: Fraction | None = None, laplace_scale: Fraction | None = None) -> "RootTransform":
         return RootTransform(
             degree=self.degree, offset=self.offset, sigma=sigma, laplace_scale=laplace_scale, signed=self.signed
+        )
+
+    def value_law(self) -> ValueLaw | None:
+        return ValueLaw.of_root(self, self.degree)
+
+    def with_offset(self, offset: Fraction) -> "RootTransform":
+        """The same root and noise at another offset."""
+        return RootTransform(
+            degree=self.degree,
+            offset=offset,
+            sigma=self.sigma,
+            laplace_scale=self.laplace_scale,
+            signed=self.signed,
         )
 
     @property

@@ -33,6 +33,7 @@ from recordwise.mechanisms.noisy import (
     source_of,
     whole_totals,
 )
+from recordwise.mechanisms.transform_accuracy import TransformAccuracy
 from recordwise.noise.laws import DiscreteGaussian, DiscreteLaplace, discrete_gaussian
 from recordwise.noise.randomness import BitSource, is_private
 from recordwise.policy.concave_atoms import laplace_zcdp
@@ -98,7 +99,7 @@ class Reading:
         return rounded(low, self.last_digits, up=False), rounded(high, self.last_digits, up=True)
 
 
-class TransformedNoise(Described):
+class TransformedNoise(TransformAccuracy):
     """Release, estimate and losses of a transformation mechanism. The four properties say which."""
 
     __slots__ = ()

@@ -7,6 +7,7 @@ from typing import Any, ClassVar
 
 from recordwise.errors import ParameterError
 from recordwise.exact.numbers import Number, positive, sqrt_upper
+from recordwise.mechanisms.accuracy import short
 from recordwise.mechanisms.calibration import loss_for, only_goal
 from recordwise.mechanisms.described import GAUSSIAN_GOALS, Parameter
 from recordwise.mechanisms.gaussian import GaussianNoise, near_gaussian, read_share
@@ -78,6 +79,11 @@ class UnitSplit(GaussianNoise):
     def resolved(self, at: Number) -> "UnitSplit":
         """The same with one plain threshold: for cells whose group is known."""
         return UnitSplit(at=at, rho=self.rho)
+
+    def with_sigma(self, sigma: Fraction) -> "UnitSplit":
+        if not isinstance(self.at, Fraction):
+            raise ParameterError(parameter="at", problem="differs by group or measure, so one noise does not fit all")
+        return UnitSplit(at=self.at, rho=short(self.at**2 / (2 * sigma**2), up=True))
 
     def shared(self, share: Number) -> "UnitSplit":
         """The same thresholds at a share of the loss."""

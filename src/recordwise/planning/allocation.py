@@ -8,7 +8,6 @@ from collections.abc import Sequence
 from dataclasses import dataclass
 from decimal import Decimal
 from fractions import Fraction
-from statistics import NormalDist
 from typing import Any
 
 import numpy as np
@@ -16,11 +15,9 @@ from scipy.optimize import brentq
 
 from recordwise.exact.arithmetic import FloatArray
 from recordwise.mechanisms.base import shared
-from recordwise.mechanisms.clamped import Clamped
 from recordwise.mechanisms.described import mechanism_text
-from recordwise.mechanisms.gaussian import GaussianNoise
 from recordwise.plan.query import Query
-from recordwise.planning.errors import error_quantiles
+from recordwise.planning.errors import error_quantiles, smooth_error_quantiles
 from recordwise.planning.goals import Goal, GoalTable, goal_tables, mechanism_for, read_goals
 from recordwise.planning.losses import LossPair, policy_losses
 from recordwise.planning.origin import figure, html_table, mark_of, read_origin
@@ -125,7 +122,7 @@ def _even_shares(tables: Sequence[GoalTable], whole: Sequence[Any]) -> FloatArra
     best, before, idle = (np.inf, shares), None, 0
     while idle < MOST_IDLE:
         parts = [shared(each, _fraction(share)) for each, share in zip(whole, shares)]
-        ratios = np.array([ratio(table, part, as_drawn=_smooth) for table, part in zip(tables, parts)])
+        ratios = np.array([ratio(table, part, as_drawn=smooth_error_quantiles) for table, part in zip(tables, parts)])
         idle = 0 if ratios.max() < best[0] * (1 - EVEN) else idle + 1
         best = min(best, (float(ratios.max()), shares), key=lambda each: each[0])
         if ratios.max() <= ratios.min() * (1 + EVEN):
@@ -168,14 +165,6 @@ def ratio(table: GoalTable, mechanism: Any, *, as_drawn: Any) -> float:
     ratios = errors / (float(table.goal.within) * table.totals)
     place = len(ratios) - 1 - table.may_miss
     return float(np.partition(ratios, place)[place])
-
-
-def _smooth(mechanism: Any, totals: FloatArray, *, confidence: float, **rest: Any) -> FloatArray:
-    """As drawn, but Gaussian noise without its lattice: a quantile in whole steps has no slope to follow."""
-    if isinstance(mechanism, GaussianNoise) and not isinstance(mechanism, Clamped):
-        reach = NormalDist().inv_cdf((1 + confidence) / 2) * float(mechanism.noise_sigma)
-        return np.full(np.shape(totals), reach)
-    return error_quantiles(mechanism, totals, confidence=confidence, **rest)
 
 
 def _fraction(share: float) -> Fraction:

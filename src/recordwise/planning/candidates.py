@@ -33,19 +33,6 @@ def families(*, offset: Number = 100) -> dict[str, Any]:
     }
 
 
-def has_offset(mechanism: Any) -> bool:
-    """Whether an offset is chosen for it: a transform's, not the one that makes a polylog concave."""
-    return isinstance(mechanism, LogTransform | RootTransform)
-
-
-def with_offset(mechanism: Any, offset: Fraction) -> Any:
-    """A transform with the same noise at another offset."""
-    noise = {"sigma": mechanism.sigma, "laplace_scale": mechanism.laplace_scale}
-    if isinstance(mechanism, RootTransform):
-        return RootTransform(degree=mechanism.degree, offset=offset, **noise)
-    return LogTransform(offset=offset, **noise)
-
-
 def best_offset(cost: Callable[[Fraction], float], *, total: float, step: Number) -> Fraction:
     """The offset of two digits, between a step and ten times a total, at which a cost is least (Brent, on logarithms)."""
     low, high = math.log(float(Fraction(step))), math.log(max(10 * total, 10 * float(Fraction(step))))

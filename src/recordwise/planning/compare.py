@@ -15,12 +15,11 @@ from recordwise.mechanisms.noisy import read_confidence
 from recordwise.plan.plan import Plan
 from recordwise.plan.query import Query
 from recordwise.planning.disclosure import Disclosure, MultiplicativeNoise, PercentRule, disclosure
-from recordwise.planning.errors import error_quantiles
+from recordwise.planning.errors import ask, error_quantiles
 from recordwise.planning.losses import Losses, LossPair, firm_losses, policy_losses, realised_losses
 from recordwise.planning.origin import figure, html_table, mark_of, read_origin
 from recordwise.planning.shapes import COUNT, bare, check_measure, named, step_of, with_statistic
 from recordwise.planning.totals import exact_totals
-from recordwise.planning.tuned import with_goal
 from recordwise.session import Session
 
 ABOVE = (1.0, 10.0)
@@ -202,7 +201,7 @@ def at_equal_error(
         goals["variance"] = variance
     else:
         goals |= {"relative_error": relative_error, "confidence": confidence, "step": step}
-    return {name: with_goal(each, **goals) for name, each in mechanisms.items()}
+    return {name: ask(each, "recalibrated")(**goals) for name, each in mechanisms.items()}
 
 
 def _rules(

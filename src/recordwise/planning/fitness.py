@@ -9,15 +9,14 @@ import numpy as np
 from recordwise.engines.owner_view import OwnerView
 from recordwise.errors import ParameterError
 from recordwise.exact.arithmetic import FloatArray
+from recordwise.mechanisms.base import clamping_bound
 from recordwise.mechanisms.calibration import decimal
-from recordwise.mechanisms.clamped import Clamped
 from recordwise.mechanisms.described import mechanism_text
 from recordwise.plan.query import Query
-from recordwise.planning.errors import meets
+from recordwise.planning.errors import ask
 from recordwise.planning.goals import Goal, GoalTable, goal_tables, mechanism_for, read_goals
 from recordwise.planning.losses import Losses, LossPair, firm_losses, policy_losses
 from recordwise.planning.origin import figure, html_table, mark_of, read_origin
-from recordwise.planning.tuned import most_noise, with_sigma
 from recordwise.policy.policy import Policy
 from recordwise.session import Session
 
@@ -183,7 +182,7 @@ def fit(table: GoalTable, name: str, mechanism: Any) -> Fitted:
     others misses, it decides instead.
     """
     goal, kept = table.goal, table.kept.get(name)
-    if isinstance(mechanism, Clamped) and kept is not None:
+    if clamping_bound(mechanism) is not None and kept is not None:
         return _fit_clamped(table, mechanism, kept)
     deciding = table.deciding()
     for _ in range(ROUNDS):
@@ -199,7 +198,9 @@ def fit(table: GoalTable, name: str, mechanism: Any) -> Fitted:
 def _most_noise(table: GoalTable, mechanism: Any, total: float) -> Any:
     goal = table.goal
     try:
-        found = most_noise(mechanism, total, float(goal.within) * total, confidence=goal.confidence, step=table.step)
+        found = ask(mechanism, "most_noise")(
+            total, float(goal.within) * total, confidence=goal.confidence, step=table.step
+        )
     except ParameterError as error:
         raise InfeasibleError(f"{table.name}: {error}") from None
     return found
@@ -208,10 +209,10 @@ def _most_noise(table: GoalTable, mechanism: Any, total: float) -> Any:
 def _met(table: GoalTable, mechanism: Any, kept: FloatArray | None) -> Any:
     """Which of the cells that count meet the goal."""
     reach = float(table.goal.within) * table.totals
-    return meets(mechanism, table.totals, reach, confidence=table.goal.confidence, step=table.step, kept=kept)
+    return ask(mechanism, "meets")(table.totals, reach, confidence=table.goal.confidence, step=table.step, kept=kept)
 
 
-def _fit_clamped(table: GoalTable, mechanism: Clamped, kept: FloatArray) -> Fitted:
+def _fit_clamped(table: GoalTable, mechanism: Any, kept: FloatArray) -> Fitted:
     """Clamping has a bias that differs from cell to cell, so that noise is narrowed until enough cells meet the goal."""
     reach = float(table.goal.within) * table.totals
     hopeless = int((table.totals - kept > reach).sum())
@@ -223,8 +224,8 @@ def _fit_clamped(table: GoalTable, mechanism: Clamped, kept: FloatArray) -> Fitt
     low, high = 1e-6 * float(reach.min()), 10 * float(reach.max())
     for _ in range(80):
         middle = float(np.sqrt(low * high))
-        misses = int((~_met(table, with_sigma(mechanism, decimal(middle)), kept)).sum())
+        misses = int((~_met(table, mechanism.with_sigma(decimal(middle)), kept)).sum())
         low, high = (middle, high) if misses <= table.may_miss else (low, middle)
-    found = with_sigma(mechanism, decimal(low))
+    found = mechanism.with_sigma(decimal(low))
     met = _met(table, found, kept)
     return Fitted(table=table, mechanism=found, deciding=table.deciding(), share_met=float(met.mean()))

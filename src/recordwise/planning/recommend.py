@@ -13,7 +13,7 @@ from recordwise.errors import ParameterError
 from recordwise.exact.arithmetic import FloatArray
 from recordwise.plan.file.write import PlanText, plan_text
 from recordwise.plan.sources import Postgres
-from recordwise.planning.candidates import best_offset, families, has_offset, with_offset
+from recordwise.planning.candidates import best_offset, families
 from recordwise.planning.carried import carried_plan
 from recordwise.planning.fitness import FamilyFitness, Fitness, Fitted, InfeasibleError, fit, measured
 from recordwise.planning.goals import Goal, GoalTable, goal_tables, mechanism_for, read_goals
@@ -202,15 +202,15 @@ def _step(view: OwnerView, measure: str) -> Fraction:
 
 def _fitted(table: GoalTable, name: str, mechanism: Any, size: float) -> Fitted:
     """The family's best for one table: for a transform, at the offset where the record that ranks it loses least."""
-    if not has_offset(mechanism) or table.goal.measure == COUNT:
+    if not hasattr(mechanism, "with_offset") or table.goal.measure == COUNT:
         return fit(table, name, mechanism)
     measure = Measure(table.goal.measure, Fraction(table.step))
 
     def cost(offset: Fraction) -> float:
         try:
-            fitted = fit(table, name, with_offset(mechanism, offset))
+            fitted = fit(table, name, mechanism.with_offset(offset))
         except InfeasibleError:
             return float("inf")
         return float(fitted.mechanism.policy(measure).loss({measure.name: np.array([size])})[0])
 
-    return fit(table, name, with_offset(mechanism, best_offset(cost, total=table.deciding(), step=table.step)))
+    return fit(table, name, mechanism.with_offset(best_offset(cost, total=table.deciding(), step=table.step)))

@@ -13,7 +13,6 @@ from recordwise.exact.arithmetic import FloatArray
 from recordwise.exact.numbers import Number, positive
 from recordwise.mechanisms.unit_split import UnitSplit
 from recordwise.plan.query import Query
-from recordwise.planning.errors import mean_errors
 from recordwise.planning.losses import Losses, policy_losses
 from recordwise.planning.origin import figure, html_table, mark_of, read_origin
 from recordwise.planning.shapes import bare, check_measure, step_of, with_statistic
@@ -122,7 +121,7 @@ def _point(
     mechanism: UnitSplit, tables: Sequence[tuple[Fraction, FloatArray]], losses: Losses, step: Number
 ) -> SweepPoint:
     """A record exactly at the threshold loses rho, not more; rounding outward must not count it."""
-    errors = [mean_errors(mechanism.shared(share), totals, step=step) / totals for share, totals in tables]
+    errors = [mechanism.shared(share).mean_errors(totals, step=step) / totals for share, totals in tables]
     relative = np.concatenate(errors)
     return SweepPoint(
         at=float(mechanism.at),

@@ -6,16 +6,13 @@ least 2**20 times finer than the noise, so the continuous law stands for it: an 
 """
 
 from dataclasses import dataclass
+from fractions import Fraction
 from typing import Any, Protocol, TypeAlias
 
 import numpy as np
-from scipy.special import ndtr
 
-from recordwise.errors import ParameterError
 from recordwise.exact.arithmetic import FloatArray, NumpyArithmetic
-from recordwise.mechanisms.log_transform import LogTransform
-from recordwise.mechanisms.root_transform import RootTransform
-from recordwise.mechanisms.transformed import TransformedNoise
+from recordwise.exact.functions import Function
 
 Intervals: TypeAlias = list[tuple[FloatArray, FloatArray]]
 NUMPY = NumpyArithmetic()
@@ -85,34 +82,53 @@ def _cubic(linear: float, level: FloatArray) -> Intervals:
     ]
 
 
+class Transforming(Protocol):
+    """What the law needs to know of a transform."""
+
+    @property
+    def function(self) -> Function: ...
+    @property
+    def offset(self) -> Fraction: ...
+    @property
+    def sigma(self) -> Fraction | None: ...
+    @property
+    def laplace_scale(self) -> Fraction | None: ...
+
+
 @dataclass(frozen=True, slots=True)
 class ValueLaw:
     """The law of ``value`` under a root or log transform, for arrays of totals."""
 
-    mechanism: TransformedNoise
+    mechanism: Transforming
     inverse: Inverse
     floor: float | None
     """Laplace noise only: the estimate at and below the point of total 0, less the offset."""
 
     @classmethod
-    def of(cls, mechanism: TransformedNoise) -> "ValueLaw":
+    def of_log(cls, mechanism: Transforming) -> "ValueLaw":
         """For Gaussian noise by T-HERMITE, for Laplace noise by T-LAPLACE-MEAN."""
-        offset = float(mechanism.offset)
-        if isinstance(mechanism, LogTransform):
-            if mechanism.sigma is not None:
-                return cls(mechanism, Exponential(float(np.exp(-(float(mechanism.sigma) ** 2) / 2))), None)
-            scale = float(mechanism.laplace_scale or 0)
-            return cls(mechanism, Exponential(1 - scale**2), -offset * scale)
-        if not isinstance(mechanism, RootTransform) or not has_closed_form(mechanism):
-            raise ParameterError(parameter="mechanism", problem="has no law in closed form")
-        degree = int(mechanism.degree)
         if mechanism.sigma is not None:
-            s2 = float(mechanism.sigma) ** 2
-            return cls(mechanism, _hermite(degree, s2), None)
+            return cls(mechanism, Exponential(float(np.exp(-(float(mechanism.sigma) ** 2) / 2))), None)
+        scale = float(mechanism.laplace_scale or 0)
+        return cls(mechanism, Exponential(1 - scale**2), -float(mechanism.offset) * scale)
+
+    @classmethod
+    def of_root(cls, mechanism: Transforming, degree: int | Fraction) -> "ValueLaw | None":
+        """For roots whose inverse is a polynomial of degree up to 4, by the same theorems; None for others."""
+        if degree not in CLOSED_DEGREES:
+            return None
+        degree, offset = int(degree), float(mechanism.offset)
+        if mechanism.sigma is not None:
+            return cls(mechanism, _hermite(degree, float(mechanism.sigma) ** 2), None)
         scale = float(mechanism.laplace_scale or 0)
         floor = -scale * degree * offset ** ((degree - 1) / degree) if degree > 1 else -scale
         linear = -(scale**2) * degree * (degree - 1)
         return cls(mechanism, Polynomial(degree, linear if degree > 2 else 0.0, linear if degree == 2 else 0.0), floor)
+
+    def within(self, totals: FloatArray, reach: FloatArray) -> FloatArray:
+        """P(|value - total| <= reach) at each exact total."""
+        below = np.nextafter(totals - reach, -np.inf)
+        return self.cdf(totals, totals + reach) - self.cdf(totals, below)
 
     def cdf(self, totals: FloatArray, y: FloatArray) -> FloatArray:
         """P(value <= y) at each exact total."""
@@ -130,14 +146,7 @@ class ValueLaw:
         return chance
 
 
-def has_closed_form(mechanism: TransformedNoise) -> bool:
-    """Logarithms, and roots whose inverse is a polynomial of degree up to 4."""
-    return isinstance(mechanism, LogTransform) or (
-        isinstance(mechanism, RootTransform) and mechanism.degree in _CLOSED_DEGREES
-    )
-
-
-_CLOSED_DEGREES = (1, 2, 3, 4)
+CLOSED_DEGREES = (1, 2, 3, 4)
 
 
 def _hermite(degree: int, s2: float) -> Polynomial:
@@ -151,6 +160,8 @@ def _hermite(degree: int, s2: float) -> Polynomial:
 
 
 def _normal(z: Any) -> FloatArray:
+    from scipy.special import ndtr
+
     return np.asarray(ndtr(z))
 
 

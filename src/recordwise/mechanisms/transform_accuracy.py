@@ -1,0 +1,112 @@
+"""How large the error of a cell is under noise on a transformed scale."""
+
+from collections.abc import Iterator
+from fractions import Fraction
+from typing import Any
+
+import numpy as np
+
+from recordwise.errors import ParameterError
+from recordwise.exact.arithmetic import FloatArray
+from recordwise.exact.numbers import Number
+from recordwise.mechanisms.accuracy import ROUNDING, BoolArray, over_totals, short, smallest
+from recordwise.mechanisms.calibration import solve
+from recordwise.mechanisms.described import Described
+from recordwise.mechanisms.noisy import read_confidence
+from recordwise.mechanisms.value_laws import ValueLaw
+
+QUADRATURE = 1 << 14
+
+
+class TransformAccuracy(Described):
+    """What planning asks of a transform: from the closed law of ``value`` where there is one, else integrated numerically."""
+
+    __slots__ = ()
+
+    sigma: Fraction | None
+    signed: bool
+
+    def value_law(self) -> ValueLaw | None:
+        """The law of ``value`` in closed form, if it is known."""
+        return None
+
+    def values_under(self, total: float, noise: FloatArray) -> FloatArray:
+        raise NotImplementedError
+
+    def variance(self, total: Any, *, step: Number = 1) -> FloatArray:
+        raise NotImplementedError
+
+    def with_noise_scale(self, scale: Fraction) -> Any:
+        raise NotImplementedError
+
+    def error_quantiles(
+        self, totals: FloatArray, *, confidence: float = 0.95, step: Number = 1, kept: FloatArray | None = None
+    ) -> FloatArray:
+        """What |value - total| stays at or below with probability ``confidence``, for each exact total."""
+        chance = read_confidence(confidence)
+        if self.signed:
+            raise ParameterError(parameter="mechanism", problem="is signed, and measures of a table are not")
+        return over_totals(lambda points: self._quantiles(points, chance, step), np.asarray(totals, np.float64))
+
+    def smooth_error_quantiles(
+        self, totals: FloatArray, *, confidence: float, step: Number = 1, kept: FloatArray | None = None
+    ) -> FloatArray:
+        """The same for a search that follows slopes."""
+        return self.error_quantiles(totals, confidence=confidence, step=step)
+
+    def chances(
+        self, totals: FloatArray, reach: FloatArray, *, step: Number = 1, kept: FloatArray | None = None
+    ) -> FloatArray:
+        """P(|value - total| <= reach) for each cell."""
+        law = self.value_law()
+        return self._integrated_chances(totals, reach) if law is None else law.within(totals, reach)
+
+    def meets(
+        self,
+        totals: FloatArray,
+        reach: FloatArray,
+        *,
+        confidence: float,
+        step: Number = 1,
+        kept: FloatArray | None = None,
+    ) -> BoolArray:
+        """Whether |value - total| <= ``reach`` with probability ``confidence``, cell by cell."""
+        return np.asarray(self.chances(totals, reach, step=step) >= confidence - ROUNDING)
+
+    def most_noise(
+        self, total: float, reach: float, *, confidence: float, step: Number = 1, kept: float | None = None
+    ) -> Any | None:
+        """The same with the most noise, to six digits, for which |value - total| <= ``reach`` with probability ``confidence``."""
+
+        def missed(scale: Fraction) -> float:
+            try:
+                made = self.with_noise_scale(scale)
+            except ParameterError:
+                return 1.0
+            return 1 - float(made.chances(np.array([total]), np.array([reach]), step=step)[0])
+
+        return self.with_noise_scale(short(solve(missed, 1 - confidence, rising=True), up=False))
+
+    def _quantiles(self, totals: FloatArray, confidence: float, step: Number) -> FloatArray:
+        law = self.value_law()
+        if law is None:
+            place = min(int(np.ceil(confidence * QUADRATURE)), QUADRATURE - 1)
+            return np.array([np.partition(each, place)[place] for each in self._sampled_errors(totals)])
+        with np.errstate(over="ignore", invalid="ignore"):
+            start = np.nan_to_num(np.sqrt(self.variance(totals, step=step)), nan=1.0, posinf=1e300)
+        return smallest(lambda reach: law.within(totals, reach), confidence, np.maximum(start, 1e-12 * (1 + totals)))
+
+    def _integrated_chances(self, totals: FloatArray, reach: FloatArray) -> FloatArray:
+        pairs, places = np.unique(np.stack([totals, reach]), axis=1, return_inverse=True)
+        found = [np.mean(each <= r) for each, r in zip(self._sampled_errors(pairs[0]), pairs[1])]
+        return np.array(found)[places.ravel()]
+
+    def _sampled_errors(self, totals: FloatArray) -> Iterator[FloatArray]:
+        """Errors at equally likely points of the noise."""
+        from scipy.special import ndtri
+
+        chances = (np.arange(QUADRATURE) + 0.5) / QUADRATURE
+        laplace = np.where(chances < 0.5, np.log(2 * chances), -np.log(2 - 2 * chances))
+        noise = np.asarray(ndtri(chances)) if self.sigma is not None else laplace
+        for total in totals:
+            yield np.abs(self.values_under(float(total), noise) - total)
