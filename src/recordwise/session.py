@@ -67,17 +67,48 @@ ACCEPT_TUNING = (
     "Tune on public, synthetic or past data, or open the session with accept_tuning='reason', which is printed with the "
     "release."
 )
-LOOKED = "the confidential records were looked at (owner's view, loss summaries or planning) before this release"
+LOOKED = "the confidential records were looked at (session.owner or planning) before this release"
 Progress = Callable[[str], None]
 
 
 class Session:
     """A table of confidential records, opened to publish statistics about it.
 
-    Opening reads names and types only; records are read, and validated, at the first ``run`` or ``validate()``. With
-    ``engine="spark"`` the source may be a DataFrame, or a path or a table's name with ``spark=`` a SparkSession or a master.
-    A release needs ``tuned_on``: public, synthetic, past or confidential data. Whatever looks at confidential records is noted in
-    the ledger; a release after it, like one tuned on confidential data, needs a reason, ``accept_tuning``.
+    Opening reads names and types only; records are read, and validated, at the first ``run`` or ``validate()``. Every look at
+    confidential records (``owner``) is noted in the ledger; a release after one, like a release tuned on confidential data, needs
+    a reason (``accept_tuning``).
+
+    Args:
+        source: A path to Parquet, CSV or SAS files, a PostgreSQL table, or a frame. With ``engine="spark"`` also a Spark DataFrame
+            or the name of a table.
+        unit: The column that identifies a record.
+        measures: The columns that are summed, each with its step or a ``Measure``.
+        columns: The columns that records are grouped and selected by, with their types; inferred where the source has types.
+        firm: The column that identifies the firm of a record.
+        engine: "duckdb", "spark", or an engine that is already open.
+        spark: For Spark: a SparkSession, or a master such as "local[2]".
+        ledger: The file in which everything spent is kept. Without it the ledger is in memory only, with a warning.
+        budget: The most that releases may cost every record.
+        dataset: The name the ledger and releases use; that of the source unless given.
+        memory_limit: The memory that DuckDB may use.
+        tuned_on: What mechanisms, thresholds and keys were chosen with: "public", "synthetic", "past" or "confidential" data. A
+            release needs it.
+        accept_tuning: Why a release is made all the same after a look at confidential records; printed with the release.
+
+    Raises:
+        ParameterError: An argument is not valid.
+        SourceError: The source cannot be opened.
+        LedgerError: The ledger belongs to another dataset, or another session is writing it.
+
+    Example:
+        >>> import recordwise as rw
+        >>> table = {"id": [1, 2, 3], "county": ["001", "001", "003"], "emp": [4, 20, 900]}
+        >>> session = rw.Session(
+        ...     table, unit="id", measures={"emp": 1}, columns={"county": "text"}, tuned_on="synthetic", ledger="small.ledger"
+        ... )
+        >>> session
+        <Session: 'table' by duckdb; unit id, measures emp, columns county; ledger small.ledger: 0 charges; no budget>
+        >>> session.close()
     """
 
     def __init__(
@@ -104,7 +135,7 @@ class Session:
         self.schema = Schema.of(unit=unit, measures=measures, columns=declared, firm=firm)
         self.budget = None if budget is None else check_policy(budget, self.schema)
         self.tuned_on, self.accept_tuning = tuned_on, accept_tuning
-        self._told_unkept = False
+        self._told_unkept = self._closed = False
         self.dataset = dataset or (Path(str(source)).stem if isinstance(source, (str, Path)) else "table")
         self._engine = opened_engine(engine, opened, self.schema, memory_limit=memory_limit, needs={"spark": spark})
         try:
@@ -139,6 +170,17 @@ class Session:
             tuned_on=file.tuned_on,
             accept_tuning=file.accept_tuning,
         )
+
+    def __repr__(self) -> str:
+        if self._closed:
+            return f"<Session: {self.dataset!r}, closed>"
+        schema, ledger = self.schema, self._ledger.path if self._ledger.kept else "in memory"
+        columns = f"measures {', '.join(schema.measure_names()) or 'none'}, columns {', '.join(schema.column_names()) or 'none'}"
+        charges = sum(event.kind == "charged" for event in self.history())
+        spent = f"{charges} charge{'' if charges == 1 else 's'}"
+        left = "no budget" if self.budget is None else f"budget {self.budget!r}, of which {self.spent()!r} is spent"
+        table = f"{self.dataset!r} by {self._engine.dialect}; unit {schema.unit}, {columns}"
+        return f"<Session: {table}; ledger {ledger}: {spent}; {left}>"
 
     def policy_of(self, *queries: Query, tight: bool = True) -> Policy:
         """What queries would cost every possible record, before any data is touched."""
@@ -183,7 +225,21 @@ class Session:
         rng: BitSource | None = None,
         confidence: float = 0.95,
     ) -> Release:
-        """Run one SELECT over the table, called ``t``; a mechanism for each statistic, "*" for COUNT(*)."""
+        """Run one SELECT statement over the table, which is called ``t``.
+
+        Args:
+            text: The statement.
+            mechanisms: A mechanism for each statistic, by its alias or its column; "*" for COUNT(*).
+            keys: The public cells of the GROUP BY columns.
+            rng: As for ``run``.
+            confidence: As for ``run``.
+
+        Returns:
+            The release.
+
+        Raises:
+            SqlError: The statement holds something that is not supported, or a mechanism is missing.
+        """
         return self.run(parse_sql(text, mechanisms=mechanisms, keys=keys), rng=rng, confidence=confidence)
 
     def run(
@@ -192,7 +248,34 @@ class Session:
         """Publish: check the budget, read exact totals, charge the ledger, draw noise, book the release.
 
         Nothing is charged unless the whole plan is valid, the budget covers it, every total could be read and every mechanism has
-        served a cell of zero. From the charge on the budget is spent, whatever happens.
+        served an empty cell. From the charge on the budget is spent, whatever happens.
+
+        Args:
+            queries: What to publish; together they are one release.
+            rng: A source of random bits. The default is secure; ``rw.noise.Seeded`` makes a release that is NOT private.
+            confidence: The confidence of the published intervals.
+            progress: Called with a few words at the start of each step.
+
+        Returns:
+            The release: its tables, its policy, and what is needed to verify it.
+
+        Raises:
+            PlanError: A query does not fit the schema.
+            BudgetError: The budget does not cover the release.
+            TuningError: ``tuned_on`` is not stated, or a look at confidential records needs a reason.
+            DataError: Records break the schema.
+            DrawingError: Drawing noise failed after the charge, which stays.
+
+        Example:
+            >>> import recordwise as rw
+            >>> table = {"id": [1, 2, 3], "county": ["001", "001", "003"], "emp": [4, 20, 900]}
+            >>> asked = rw.query().group_by("county", keys=["001", "003"]).sum("emp", rw.UnitSplit(at=50, rho="0.1"))
+            >>> with rw.Session(
+            ...     table, unit="id", measures={"emp": 1}, columns={"county": "text"}, tuned_on="synthetic", ledger="run.ledger"
+            ... ) as session:
+            ...     release = session.run(asked)
+            >>> release.tables[0].data.column_names
+            ['county', 'sum_emp', 'sum_emp_sd', 'sum_emp_cv', 'sum_emp_low', 'sum_emp_high']
         """
         tell = progress or (lambda _: None)
         self._check_tuning()
@@ -259,13 +342,13 @@ class Session:
             return self._booked((table,), policy, policy, stated, charge, private=not seeded, parts=parts)
 
     def _check_tuning(self) -> None:
-        """Who releases says what the plan was tuned on, and why if that was what the release is about."""
+        """A release must state what the plan was tuned on, and give a reason if that was the confidential table."""
         if self.tuned_on is None:
             raise TuningError(problem="tuned_on is not stated", advice=SAY_TUNING)
         tuned = "this plan was tuned on the confidential table" if self.tuned_on == "confidential" else None
         problem = tuned or (LOOKED if self._ledger.looked else None)
         if problem and not (isinstance(self.accept_tuning, str) and self.accept_tuning.strip()):
-            told = f"{problem}, so that its very parameters may tell something about records"
+            told = f"{problem}, so its parameters may themselves reveal something about records"
             raise TuningError(problem=told, advice=ACCEPT_TUNING)
 
     def _tell_unkept(self) -> None:
@@ -276,7 +359,7 @@ class Session:
 
     @contextmanager
     def _reading(self) -> Iterator[None]:
-        """Nothing is spent yet, but what fails here has seen records: a failure that is not ours is told by its kind alone."""
+        """Nothing is spent yet, but what fails here has seen records: of foreign exceptions only the type is reported."""
         try:
             yield
         except RecordwiseError:
@@ -288,7 +371,7 @@ class Session:
     def _charged(
         self, policy: Policy, *, query: str, plan: list[dict[str, Any]], schema: dict[str, Any]
     ) -> Iterator[Charge]:
-        """From here on the budget is spent. A failure is noted if the ledger still takes it, and told without foreign text."""
+        """The budget is spent from here on. A failure is noted if the ledger still accepts it."""
         charge = self._ledger.charge(policy, query=query, details=plan, schema=schema)
         try:
             yield charge
@@ -325,7 +408,7 @@ class Session:
         )
 
     def _policies(self, *policies: Policy) -> tuple[Policy, ...]:
-        """Those of a release and the budget: a release says of the table what they and its plan name, whatever else there is."""
+        """Those of a release and the budget: a release describes only the columns that they and its plan name."""
         return policies if self.budget is None else (*policies, self.budget)
 
     def _description(self) -> dict[str, Any]:
@@ -342,6 +425,7 @@ class Session:
 
     def close(self) -> None:
         """Close the engine and the ledger."""
+        self._closed = True
         self._engine.close()
         self._ledger.close()
 
@@ -353,7 +437,7 @@ class Session:
 
 
 def bit_source(rng: BitSource | None) -> BitSource:
-    """The secure source unless another is given; what is none is refused before anything is spent."""
+    """The secure source unless another is given; anything that is not a source of bits is refused before anything is spent."""
     if rng is not None and not callable(getattr(rng, "fill", None)):
         raise ParameterError(
             parameter="rng",

@@ -132,7 +132,15 @@ MOST_CELLS = 20_000_000
 
 @dataclass(frozen=True, slots=True, eq=False)
 class Keys:
-    """A public list of cells, as given; ``cells`` casts, checks and sorts it for one table of a plan."""
+    """A public list of cells. It must not depend on the records: every listed cell is published, empty or not.
+
+    Example:
+        >>> import recordwise as rw
+        >>> rw.Keys.of({"county": ["001", "003"]})
+        <Keys: 2 cells of county>
+        >>> rw.Keys.product(county=["001", "003"], size=[1, 2, 3])
+        <Keys: 6 cells of county x size>
+    """
 
     table: pa.Table
 
@@ -149,7 +157,14 @@ class Keys:
 
     @classmethod
     def of(cls, frame: Any) -> "Keys":
-        """Keys from an Arrow, pandas or Polars frame, or a mapping of columns: one row, one cell."""
+        """Keys from a list with one row for each cell.
+
+        Args:
+            frame: An Arrow, pandas or Polars frame, or a mapping of columns.
+
+        Raises:
+            KeysError: The list has no column, names one twice, or holds values of an unsupported type.
+        """
         return cls(as_arrow(frame))
 
     @classmethod
@@ -180,6 +195,9 @@ class Keys:
         from recordwise.plan.key_selection import SelectFrom
 
         return SelectFrom.of(domain, rho=rho, threshold=threshold, pieces=pieces)
+
+    def __repr__(self) -> str:
+        return f"<Keys: {self.table.num_rows:,} cell{'s' * (self.table.num_rows != 1)} of {' x '.join(self.table.column_names)}>"
 
     def __eq__(self, other: object) -> bool:
         return isinstance(other, Keys) and bool(self.table.equals(other.table))

@@ -16,9 +16,19 @@ from recordwise.plan.sql.grammar import parse_predicate
 from recordwise.plan.statistics import Average, Count, CountDistinct, Drawable, Quantile, Statistic, Sum
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
+@dataclass(frozen=True, slots=True, kw_only=True, repr=False)
 class Query:
-    """Statistics of the records that meet a condition, by groups and levels, at public keys."""
+    """Statistics of the records that meet a condition, by groups and levels, at public keys.
+
+    A query is a frozen value: every method returns a new one. Start with ``rw.query()``.
+
+    Example:
+        >>> import recordwise as rw
+        >>> keys = rw.Keys.of({"county": ["001", "003"]})
+        >>> by_county = rw.query().group_by("county", keys=keys)
+        >>> by_county.where("emp > 0").count(rw.Gaussian(rho="0.05")).sum("emp", rw.UnitSplit(at=50, rho="0.1"))
+        <Query: count, sum_emp by county; 1 condition>
+    """
 
     condition: Predicate | None = None
     groups: tuple[Group, ...] = ()
@@ -27,15 +37,36 @@ class Query:
     statistics: tuple[Statistic, ...] = ()
 
     def where(self, condition: str | Predicate) -> "Query":
-        """Keep the records for which the condition is true; called twice, both must hold."""
+        """Keep the records for which the condition is true; called twice, both must hold.
+
+        Args:
+            condition: SQL text such as ``"emp > 0 AND naics = '44'"``, or a parsed predicate.
+
+        Returns:
+            A new query.
+
+        Raises:
+            SqlError: The text is not a condition that is supported.
+        """
         read = parse_predicate(condition) if isinstance(condition, str) else condition
         return replace(self, condition=conjunction(self.condition, read))
 
     def group_by(
         self, *groups: str | Expression | Group | tuple[Prefix, ...], keys: GivenKeys | None = None
     ) -> "Query":
-        """Fixed groups of every table, and the public keys: ``Keys``, a mapping or a frame with one row for each cell, or the
-        values of the one column that is grouped by."""
+        """Group every table of the query.
+
+        Args:
+            groups: Names of columns, prefixes (``rw.prefix("naics", 2)``) or named expressions.
+            keys: The public cells: ``Keys``, a mapping or a frame with one row for each cell, or the values of the one column
+                that is grouped by.
+
+        Returns:
+            A new query.
+
+        Raises:
+            KeysError: The keys do not fit the groups.
+        """
         return replace(self, groups=(*self.groups, *flat(groups))).at(keys)
 
     def levels(
@@ -44,7 +75,16 @@ class Query:
         share: Sequence[Number] | None = None,
         keys: GivenKeys | None = None,
     ) -> "Query":
-        """One table for each choice; ``share`` divides the budget of every statistic among them."""
+        """Publish one table for each choice, such as a code and its prefixes.
+
+        Args:
+            choices: What each table is grouped by, beside the groups of the query.
+            share: How the budget of every statistic is divided among the tables; equally unless given.
+            keys: The public cells of the tables.
+
+        Returns:
+            A new query.
+        """
         return replace(self, axes=(*self.axes, axis(flat(choices), share))).at(keys)
 
     def at(self, keys: GivenKeys | None) -> "Query":
@@ -55,25 +95,55 @@ class Query:
         return replace(self, key_lists=(*self.key_lists, *read_keys(keys, tuple(columns))))
 
     def count(self, mechanism: Mechanism, *, alias: str = "count") -> "Query":
-        """The number of units."""
+        """Ask for the number of units.
+
+        Args:
+            mechanism: What protects it.
+            alias: The name it is published under.
+        """
         return self.ask(Count(alias=alias, mechanism=mechanism))
 
     def sum(self, measure: str, mechanism: Mechanism, *, alias: str | None = None) -> "Query":
-        """The sum of a measure."""
+        """Ask for the sum of a measure.
+
+        Args:
+            measure: The name of a measure of the schema.
+            mechanism: What protects it.
+            alias: The name it is published under; ``sum_MEASURE`` unless given.
+        """
         return self.ask(Sum(alias=alias or "", measure=measure, mechanism=mechanism))
 
     def count_distinct(self, column: str, mechanism: Mechanism, *, alias: str | None = None) -> "Query":
-        """The number of different units or firms."""
+        """Ask for the number of different units or firms.
+
+        Args:
+            column: The unit id or the firm id of the schema.
+            mechanism: What protects it.
+            alias: The name it is published under; ``count_distinct_COLUMN`` unless given.
+        """
         return self.ask(CountDistinct(alias=alias or "", counted=column, mechanism=mechanism))
 
     def avg(self, measure: str, *, sum: Mechanism, count: Mechanism | None = None, alias: str | None = None) -> "Query":
-        """The average of a measure: a noisy sum over a noisy count. A count (or sum) of the query with the same mechanism is used
-        again at no cost; without ``count`` any count of the query is."""
+        """Ask for the average of a measure: a noisy sum over a noisy count.
+
+        Args:
+            measure: The name of a measure of the schema.
+            sum: The mechanism of the sum. A sum of the query with the same mechanism is reused at no cost.
+            count: The mechanism of the count, reused in the same way; without it any count of the query is used.
+            alias: The name it is published under; ``avg_MEASURE`` unless given.
+        """
         return self.ask(Average(alias=alias or "", measure=measure, sum=sum, count=count))
 
     def quantile(self, measure: str, *, p: Number, grid: Grid, rho: Number, alias: str | None = None) -> "Query":
-        """The first point of a public grid with at least a share ``p`` of the records; costs every record ``rho``, once for all
-        quantiles of the measure with this grid and rho."""
+        """Ask for a quantile: the first point of a public grid at or below which at least a share ``p`` of the records lies.
+
+        Args:
+            measure: The name of a measure of the schema.
+            p: The share, between 0 and 1; 0.5 for the median.
+            grid: The public grid.
+            rho: What it costs every record, once for all quantiles of the measure with this grid and rho.
+            alias: The name it is published under; ``median_MEASURE`` or ``quantile_MEASURE_P`` unless given.
+        """
         share = rational(p, parameter="p")
         tree = TreeQuantile(grid=grid, rho=rho)
         return self.ask(Quantile(alias=alias or "", measure=measure, p=share, mechanism=tree))
@@ -108,6 +178,11 @@ class Query:
     def tables(self) -> tuple[Level, ...]:
         """The tables this query publishes, one for each combination of levels."""
         return levels_of(self.groups, self.axes)
+
+    def __repr__(self) -> str:
+        asked = ", ".join(each.alias for each in self.statistics) or "no statistic yet"
+        by = "; ".join(" x ".join(level.names()) or "the grand total" for level in self.tables())
+        return f"<Query: {asked} by {by}{'' if self.condition is None else '; 1 condition'}>"
 
     def _repr_html_(self) -> str:
         from recordwise.plan.describe import query_html
