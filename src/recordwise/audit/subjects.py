@@ -8,6 +8,7 @@ import math
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, replace
 from fractions import Fraction
+from functools import partial
 from typing import Any, TypeAlias
 
 from recordwise.exact.functions import log, x
@@ -19,6 +20,7 @@ from recordwise.mechanisms.generalized_gaussian import GeneralizedGaussian
 from recordwise.mechanisms.log_transform import LogTransform
 from recordwise.mechanisms.polylog import Polylog
 from recordwise.mechanisms.quantile import Grid, TreeQuantile
+from recordwise.mechanisms.registry import installed
 from recordwise.mechanisms.root_transform import RootTransform
 from recordwise.mechanisms.transform import Transform
 from recordwise.mechanisms.unit_split import UnitSplit
@@ -231,6 +233,12 @@ CATALOGUE: dict[str, Callable[[], Subject]] = {
     "keys of a domain": lambda: selected("keys of a domain", "domain", domain_keys),
 }
 """Subjects by name, built when needed because the certified policy of fat-tailed noise takes seconds."""
+
+
+def every_subject() -> dict[str, Callable[[], Subject]]:
+    """The catalogue, and the examples of the mechanisms that installed packages add."""
+    own = {name: each for kind in installed().values() for name, each in kind.audit_examples().items()}
+    return CATALOGUE | {name: partial(sum_subject, name, each) for name, each in own.items()}
 
 
 def plan_subjects(plan: Plan) -> list[Subject]:

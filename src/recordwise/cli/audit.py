@@ -50,10 +50,10 @@ def audit(
 
 def chosen(plan: Path | None, parts: list[str]) -> Named:
     """The subjects whose name holds one of the parts, ready to be made."""
-    from recordwise.audit.subjects import CATALOGUE
+    from recordwise.audit.subjects import every_subject
     from recordwise.errors import ParameterError
 
-    named: Named = list(CATALOGUE.items())
+    named: Named = list(every_subject().items())
     if plan is not None:
         from recordwise.audit.subjects import plan_subjects
         from recordwise.plan.file.read import load_plan

@@ -1,0 +1,82 @@
+"""A mechanism that an installed package adds (tests/own_package) works wherever a built-in one does."""
+
+import pytest
+
+import recordwise as rw
+import small_release
+from recordwise import planning
+from recordwise.audit import Runs, audit
+from recordwise.audit.subjects import every_subject
+from recordwise.mechanisms.described import parameter_json
+from recordwise.mechanisms.registry import mechanism_from_json, mechanism_kind, mechanism_kinds
+from recordwise.plan.file import load_plan
+
+PLAN = """
+dataset = "small"
+source = "records.parquet"
+ledger = "ledger.jsonl"
+tuned_on = "synthetic"
+
+[schema]
+unit = "id"
+measures = { emp = 1, pay = 1 }
+columns = { county = "text", naics = "text" }
+
+[[queries]]
+group_by = ["county"]
+keys = { product = { county = ["01", "02", "03", "04"] } }
+sum.emp = { kind = "Laplace", relative_error = 0.1, at_total = 1000, confidence = 0.9 }
+"""
+
+
+@pytest.fixture
+def laplace(own_package):
+    return mechanism_kind("Laplace")
+
+
+def test_without_the_package_the_kind_is_not_known():
+    assert mechanism_kind("Laplace") is None
+    assert "Laplace" not in mechanism_kinds()
+
+
+def test_it_describes_itself(laplace):
+    mechanism = laplace(scale="1/3")
+    assert repr(laplace(scale=30)) == "Laplace(scale=30)"
+    assert mechanism_from_json(parameter_json(mechanism)) == mechanism
+    assert parameter_json(mechanism) == {"kind": "Laplace", "scale": "1/3"}
+
+
+def test_a_plan_file_names_it_and_a_release_states_it(laplace, tmp_path):
+    (tmp_path / "plan.toml").write_text(PLAN)
+    small_release.write_records(tmp_path / "records.parquet")
+    (query,) = load_plan(tmp_path / "plan.toml").plan.queries
+    wanted = laplace(relative_error="0.1", at_total=1000, confidence=0.9)
+    assert query.statistics[0].mechanism == wanted
+    with small_release.session(str(tmp_path / "records.parquet")) as session:
+        release = session.run(query)
+        release.save(tmp_path / "release")
+    assert release.table.num_rows == 4
+    (stated,) = release.to_json()["plan"][0]["statistics"]
+    assert mechanism_from_json(stated["mechanism"]) == wanted
+    assert "Laplace noise" in (tmp_path / "release" / "report.html").read_text()
+
+
+def test_planning_compares_fits_and_shares_it(laplace):
+    shape = rw.query().group_by("county", keys=rw.Keys.of({"county": small_release.COUNTIES}))
+    with small_release.session(small_release.records()) as session:
+        compared = planning.compare(session, {"own": laplace(scale=30)}, measure="emp", query=shape, variance=400)
+        goal = planning.Goal("emp", shape, within="0.1", confidence=0.9)
+        fitted = planning.fitness(session, {"own": laplace(scale=1)}, goal)
+        split = planning.allocate(session, laplace(scale=10), goal)
+    own = compared["own"]
+    assert float(own.mechanism.variance(0)) == pytest.approx(400, rel=1e-3)
+    (found,) = fitted["own"].fitted
+    assert found.share_met == 1
+    assert split.shares[0].mechanism == laplace(scale=10)
+
+
+def test_the_audit_attacks_it_and_finds_no_more_loss_than_its_policy(laplace):
+    name = "Laplace noise of one's own"
+    found = audit(every_subject()[name](), Runs(cells=5_000, runs=1))
+    assert found
+    assert not any(each.broken for each in found)
