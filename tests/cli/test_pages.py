@@ -6,9 +6,9 @@ from pathlib import Path
 
 import pytest
 
+from recordwise.mechanisms.registry import BUILT_IN
 from recordwise.plan.file import load_plan
 from recordwise.plan.file.keys import WAYS
-from recordwise.plan.file.mechanisms import PARAMETERS
 from recordwise.plan.file.queries import BUILDER
 from recordwise.plan.file.read import TABLES, TOP
 
@@ -55,4 +55,4 @@ def test_the_reference_names_everything_a_plan_may_hold():
     page = (DOCS / "plan-file.md").read_text()
     named = {word for code in re.findall(r"`([^`\n]+)`", page) for word in re.findall(r"\w+", code)}
     assert set(TOP) | set(TABLES) | set(BUILDER) | set(WAYS) | {"select", "select_from"} <= named
-    assert set(PARAMETERS) | {name for names in PARAMETERS.values() for name in names} <= named
+    assert set(BUILT_IN) | {each.name for kind in BUILT_IN.values() for each in kind.parameters} <= named
