@@ -32,7 +32,7 @@ def selection(cells: int, occupied: int) -> None:
     from recordwise.mechanisms import Gaussian
     from recordwise.noise import Secure
     from recordwise.plan import Keys, Plan, Schema, query
-    from recordwise.plan.results import FoundTotals, Sensitive, scatter
+    from recordwise.plan.statistics import ExactTable
     from recordwise.release.select import select_cells
 
     side = round(cells ** (1 / 3))
@@ -44,11 +44,10 @@ def selection(cells: int, occupied: int) -> None:
     places = np.unique(rng.integers(0, side**3, occupied))
     found = pa.table({name: places // side ** (2 - i) % side for i, name in enumerate(names)})
     counts = rng.geometric(0.05, len(places))
-    totals = scatter(np.arange(len(places)), np.stack([counts, np.zeros_like(counts)], axis=1), len(places))
     (table,) = plan.tables()
-    exact = FoundTotals(table=table, cells=Sensitive(found), totals=Sensitive(pa.table({"total0": totals})))
+    exact = ExactTable(cells=len(places), totals={table.totals[0]: counts}, bins={})
     before = resource.getrusage(resource.RUSAGE_SELF).ru_maxrss
-    seconds = best(lambda: select_cells(plan, exact, Secure(), confidence=0.95))
+    seconds = best(lambda: select_cells(plan, table, found, exact, Secure(), confidence=0.95))
     grown = resource.getrusage(resource.RUSAGE_SELF).ru_maxrss - before
     print(
         f"selection from {side**3:,} cells, {len(places):,} of them not empty: {seconds:.2f} s, {grown / 1024:.0f} MB more"
@@ -63,6 +62,7 @@ def medians(rows: int, groups: int) -> None:
     from recordwise.mechanisms.quantile import Grid
     from recordwise.noise import Secure
     from recordwise.plan import Keys, Plan, Schema, query
+    from recordwise.plan.results import exact_table
     from recordwise.release.draw import draw_table, prepare_table
 
     rng = np.random.default_rng(1)
@@ -84,8 +84,10 @@ def medians(rows: int, groups: int) -> None:
         engine.validate()
         passes = best(lambda: engine.totals(plan))
         (exact,) = engine.totals(plan)
-        prepared = prepare_table(plan, exact, confidence=0.95)
-        drawing = best(lambda: draw_table(prepared, exact, Secure()))
+        prepared = prepare_table(plan, exact.table, exact.cells, confidence=0.95)
+        bins = [each.reveal() for each in exact.bins]
+        opened = exact_table(exact.table, exact.cells, exact.totals.reveal(), bins)
+        drawing = best(lambda: draw_table(prepared, opened, Secure()))
     print(
         f"median of {groups:,} groups, {rows:,} records: {(passes + drawing) / theirs:.1f} times plain DuckDB quantile_cont "
         f"({passes / theirs:.1f} the exact pass, {drawing / theirs:.1f} noise and estimates)"

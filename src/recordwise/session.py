@@ -38,10 +38,10 @@ from recordwise.plan.file.read import PlanFile
 from recordwise.plan.given_keys import GivenKeys
 from recordwise.plan.plan import TUNINGS, Plan
 from recordwise.plan.query import Query
-from recordwise.plan.results import FoundTotals, TableTotals
+from recordwise.plan.results import FoundTotals, TableTotals, exact_table
 from recordwise.plan.schema import Measure, Schema
 from recordwise.plan.sql.parse import parse_sql
-from recordwise.plan.statistics import StatisticMechanism
+from recordwise.plan.statistics import ExactTable, StatisticMechanism
 from recordwise.plan.statistics.answers import NoisyColumn
 from recordwise.plan.used import schema_of, used_schema
 from recordwise.policy.constructors import By
@@ -303,8 +303,8 @@ class Session:
     def _prepared(self, plan: Plan, exact: TableTotals | FoundTotals, confidence: float) -> PreparedTable | None:
         """The mechanism of every cell; where keys are selected, the cells are not known before the charge."""
         if isinstance(exact, TableTotals):
-            return prepare_table(plan, exact, confidence=confidence)
-        dry_run_selection(plan, exact)
+            return prepare_table(plan, exact.table, exact.cells, confidence=confidence)
+        dry_run_selection(plan, exact.table, exact.cells.reveal())
         return None
 
     def run_external(
@@ -451,16 +451,24 @@ def _publish(
     plan: Plan, exact: TableTotals | FoundTotals, prepared: PreparedTable | None, rng: BitSource, confidence: float
 ) -> ReleasedTable:
     counts: tuple[NoisyColumn, ...] = ()
+    table, (cells, opened) = exact.table, _opened(exact)
     if isinstance(exact, FoundTotals):
-        exact, selected_on = select_cells(plan, exact, rng, confidence=confidence)
+        cells, opened, selected_on = select_cells(plan, table, cells, opened, rng, confidence=confidence)
         counts = (selected_on,)
-    columns = {name: exact.cells.column(name) for name in exact.cells.column_names}
-    drawn = counts + draw_table(prepared or prepare_table(plan, exact, confidence=confidence), exact, rng)
+    columns = {name: cells.column(name) for name in cells.column_names}
+    drawn = counts + draw_table(prepared or prepare_table(plan, table, cells, confidence=confidence), opened, rng)
     for variable in drawn:
         columns |= variable.columns()
     return ReleasedTable(
-        name=table_name(plan, exact.table),
-        keys=tuple(exact.cells.column_names),
+        name=table_name(plan, table),
+        keys=tuple(cells.column_names),
         variables=tuple(variable.alias for variable in drawn),
         data=flagged(pa.table(columns), {variable.alias: variable.flag for variable in drawn if variable.flag}),
     )
+
+
+def _opened(found: TableTotals | FoundTotals) -> tuple[pa.Table, ExactTable]:
+    """CONFIDENTIAL: the cells and exact numbers of a table. Noise is added to them next; nothing else may see them."""
+    cells = found.cells.reveal() if isinstance(found, FoundTotals) else found.cells
+    bins = [each.reveal() for each in found.bins]
+    return cells, exact_table(found.table, cells, found.totals.reveal(), bins)

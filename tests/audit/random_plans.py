@@ -297,7 +297,7 @@ def _of_table(plan: Plan, before: Any, after: Any) -> tuple[float, float]:
         served = TableTotals(table=after.table, cells=after.cells.reveal(), totals=after.totals, bins=after.bins)
         loss, delta = _of_selection(plan, before, after)
     moved = {name: _shifts(before, after, name) for name in after.totals.reveal().column_names}
-    for prepared in prepare_table(plan, served, confidence=0.95).drawn:
+    for prepared in prepare_table(plan, served.table, served.cells, confidence=0.95).drawn:
         step = prepared.statistic.step(plan.schema)
         for total, cells in product(prepared.statistic.totals(plan.schema), prepared.served):
             for row in cells.run.rows.tolist():

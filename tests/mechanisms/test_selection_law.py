@@ -14,7 +14,7 @@ from recordwise.mechanisms.key_selection import SelectionLaw
 from recordwise.noise import Seeded
 from recordwise.plan import Keys, Plan, Schema, query
 from recordwise.plan.cost import plan_policy
-from recordwise.plan.results import FoundTotals, Sensitive, scatter
+from recordwise.plan.results import FoundTotals, Sensitive, exact_table, scatter
 from recordwise.policy import By, ConditionColumn, Policy, by, constant, group_loss
 from recordwise.release.select import select_cells
 
@@ -51,11 +51,17 @@ def found_counts(keys, counts):
     return plan, FoundTotals(table=table, cells=Sensitive(cells), totals=Sensitive(pa.table({"total0": wide})))
 
 
+def opened(found):
+    """As a session opens what an engine found."""
+    cells = found.cells.reveal()
+    return found.table, cells, exact_table(found.table, cells, found.totals.reveal(), [])
+
+
 def kept_by_count(law_drawn, counts, seed):
     keys = Keys.select(rho=1 / (2 * law_drawn.sigma**2), delta="1e-3")
     plan, found = found_counts(keys, np.repeat(counts, REPEATS))
-    chosen, _ = select_cells(plan, found, Seeded(seed), confidence=0.95)
-    return np.bincount(chosen.cells["cell"].to_numpy() // REPEATS, minlength=len(counts))
+    chosen, _, _ = select_cells(plan, *opened(found), Seeded(seed), confidence=0.95)
+    return np.bincount(chosen["cell"].to_numpy() // REPEATS, minlength=len(counts))
 
 
 def rejects(kept, counts, law):

@@ -4,6 +4,7 @@ A box for what came from records and has not met noise yet.
 128-bit totals between DuckDB, Arrow and numpy without a detour through Python objects or floats.
 """
 
+from collections.abc import Sequence
 from dataclasses import dataclass
 from typing import Generic, TypeVar
 
@@ -107,13 +108,12 @@ def integers(column: pa.ChunkedArray | pa.Array) -> np.ndarray[tuple[int, ...], 
     return exact
 
 
-def exact_table(found: TableTotals) -> ExactTable:
-    """The numbers of a table, opened."""
-    totals = found.totals.reveal()
+def exact_table(table: PlannedTable, cells: pa.Table, totals: pa.Table, bins: Sequence[pa.Table]) -> ExactTable:
+    """The numbers of a table, once they are opened, as integers."""
     return ExactTable(
-        cells=found.cells.num_rows if found.table.shape.groups else 1,
-        totals={total: integers(totals.column(total_name(found.table, total))) for total in found.table.totals},
-        bins={wanted: bin_counts(each.reveal()) for wanted, each in zip(found.table.bins, found.bins)},
+        cells=cells.num_rows if table.shape.groups else 1,
+        totals={total: integers(totals.column(total_name(table, total))) for total in table.totals},
+        bins={wanted: bin_counts(each) for wanted, each in zip(table.bins, bins)},
     )
 
 

@@ -3,13 +3,13 @@
 from dataclasses import dataclass
 
 import numpy as np
+import pyarrow as pa
 
 from recordwise.noise.randomness import BitSource
 from recordwise.plan.cost import CellMechanism, Run, cell_mechanisms, possible_mechanisms
 from recordwise.plan.plan import Plan, PlannedTable
-from recordwise.plan.results import TableTotals, exact_table
 from recordwise.plan.schema import Schema
-from recordwise.plan.statistics import Drawable, Statistic
+from recordwise.plan.statistics import Drawable, ExactTable, Statistic
 from recordwise.plan.statistics.answers import NoisyColumn
 from recordwise.plan.statistics.base import published
 
@@ -44,33 +44,33 @@ def dry_run(plan: Plan, table: PlannedTable, *, confidence: float) -> None:
             statistic.dry_run(mechanism, plan.schema, confidence=confidence)
 
 
-def prepare_table(plan: Plan, exact: TableTotals, *, confidence: float) -> PreparedTable:
+def prepare_table(plan: Plan, table: PlannedTable, cells: pa.Table, *, confidence: float) -> PreparedTable:
     """Which mechanism serves which cells; totals are drawn before bins."""
-    query = plan.queries[exact.table.query]
+    query = plan.queries[table.query]
     drawn = sorted(query.draws(), key=lambda statistic: bool(statistic.bins()))
     return PreparedTable(
         schema=plan.schema,
-        drawn=tuple(Prepared(statistic=each, served=_served(plan, exact, each)) for each in drawn),
+        drawn=tuple(Prepared(statistic=each, served=_served(plan, table, cells, each)) for each in drawn),
         asked=query.statistics,
         confidence=confidence,
     )
 
 
-def _served(plan: Plan, exact: TableTotals, statistic: Drawable) -> tuple[CellMechanism, ...]:
-    served = cell_mechanisms(plan, exact.table, statistic, exact.cells)
+def _served(plan: Plan, table: PlannedTable, cells: pa.Table, statistic: Drawable) -> tuple[CellMechanism, ...]:
+    served = cell_mechanisms(plan, table, statistic, cells)
     if served:
         return served
     # A selection may keep no cell at all; the empty table still has its columns.
     nothing = Run(None, np.empty(0, dtype=np.int64))
-    return (CellMechanism(possible_mechanisms(plan, exact.table, statistic)[0], nothing),)
+    return (CellMechanism(possible_mechanisms(plan, table, statistic)[0], nothing),)
 
 
-def draw_table(prepared: PreparedTable, exact: TableTotals, rng: BitSource) -> tuple[NoisyColumn, ...]:
+def draw_table(prepared: PreparedTable, exact: ExactTable, rng: BitSource) -> tuple[NoisyColumn, ...]:
     """Every variable of one table, noise added once to each statistic that is drawn."""
-    opened, schema, confidence = exact_table(exact), prepared.schema, prepared.confidence
+    schema, confidence = prepared.schema, prepared.confidence
     answers = {
         each.statistic.alias: each.statistic.draw(
-            opened, each.served, schema, rng, asked=prepared.asked, confidence=confidence
+            exact, each.served, schema, rng, asked=prepared.asked, confidence=confidence
         )
         for each in prepared.drawn
     }

@@ -6,8 +6,8 @@ import pyarrow as pa
 from recordwise.mechanisms.key_selection import passing_empty_cells, truncated_deviations, truncated_intervals
 from recordwise.noise.randomness import BitSource
 from recordwise.plan.key_selection import KeySelection, SelectFrom
-from recordwise.plan.plan import Plan
-from recordwise.plan.results import POSITION, FoundTotals, Sensitive, TableTotals, integers, scatter, total_name, words
+from recordwise.plan.plan import Plan, PlannedTable
+from recordwise.plan.statistics import BinCounts, ExactTable
 from recordwise.plan.statistics.answers import NoisyColumn
 from recordwise.release.draw import SELECTED_ON
 
@@ -15,19 +15,18 @@ IntArray = np.ndarray[tuple[int, ...], np.dtype[np.int64]]
 
 
 def select_cells(
-    plan: Plan, found: FoundTotals, rng: BitSource, *, confidence: float
-) -> tuple[TableTotals, NoisyColumn]:
+    plan: Plan, table: PlannedTable, cells: pa.Table, exact: ExactTable, rng: BitSource, *, confidence: float
+) -> tuple[pa.Table, ExactTable, NoisyColumn]:
     """The cells that are published, with their exact totals (confidential still) and the noisy counts that selected them."""
-    selection = plan.selection(found.table)
+    selection = plan.selection(table)
     assert selection is not None
-    cells = found.cells.reveal()
-    counts = integers(found.totals.reveal().column(total_name(found.table, selection.total())))
+    counts = exact.totals[selection.total()]
     if not isinstance(selection, SelectFrom):
         noisy = selection.law.noise.add_to(counts, rng)
         kept = np.flatnonzero(noisy >= selection.law.threshold)
-        chosen = _at_rows(found, cells.take(pa.array(kept)), kept, np.arange(len(kept)))
-        return chosen, _counts(selection, noisy[kept], least=1, confidence=confidence)
-    domain = selection.domain.bound(found.table.shape.groups, plan.schema)
+        moved = _at_rows(exact, len(kept), kept, np.arange(len(kept)))
+        return cells.take(pa.array(kept)), moved, _counts(selection, noisy[kept], least=1, confidence=confidence)
+    domain = selection.domain.bound(table.shape.groups, plan.schema)
     located = domain.locate(cells)
     inside = np.flatnonzero(located >= 0)
     noisy = selection.law.noise.add_to(counts[inside], rng)
@@ -38,33 +37,43 @@ def select_cells(
     place = np.empty(len(order), dtype=np.int64)
     place[order] = np.arange(len(order))
     kept = inside[passed]
-    chosen = _at_rows(found, domain.keys(positions[order]), kept, place[: len(kept)])
-    return chosen, _counts(
-        selection, np.concatenate([noisy[passed], empty.noisy])[order], least=0, confidence=confidence
+    moved = _at_rows(exact, len(order), kept, place[: len(kept)])
+    return (
+        domain.keys(positions[order]),
+        moved,
+        _counts(selection, np.concatenate([noisy[passed], empty.noisy])[order], least=0, confidence=confidence),
     )
 
 
-def dry_run_selection(plan: Plan, found: FoundTotals) -> None:
+def dry_run_selection(plan: Plan, table: PlannedTable, cells: pa.Table) -> None:
     """Look every found cell up in its domain before anything is charged: a domain's functions are somebody's own code."""
-    selection = plan.selection(found.table)
+    selection = plan.selection(table)
     if isinstance(selection, SelectFrom):
-        selection.domain.bound(found.table.shape.groups, plan.schema).locate(found.cells.reveal())
+        selection.domain.bound(table.shape.groups, plan.schema).locate(cells)
 
 
-def _at_rows(found: FoundTotals, cells: pa.Table, rows: IntArray, places: IntArray) -> TableTotals:
-    """The totals of some found cells at their places in the published table; a cell without records has zeros."""
-    totals = found.totals.reveal()
-    columns = {name: scatter(places, words(totals.column(name))[rows], cells.num_rows) for name in totals.column_names}
-    moved = np.full(len(found.cells.reveal()), -1, dtype=np.int64)
+def _at_rows(exact: ExactTable, cells: int, rows: IntArray, places: IntArray) -> ExactTable:
+    """The numbers of some found cells at their places in the published table; a cell without records has zeros."""
+    moved = np.full(exact.cells, -1, dtype=np.int64)
     moved[rows] = places
-    bins = tuple(Sensitive(_moved(each.reveal(), moved)) for each in found.bins)
-    return TableTotals(table=found.table, cells=cells, totals=Sensitive(pa.table(columns)), bins=bins)
+    return ExactTable(
+        cells=cells,
+        totals={total: _scattered(values[rows], places, cells) for total, values in exact.totals.items()},
+        bins={wanted: _moved(each, moved) for wanted, each in exact.bins.items()},
+    )
 
 
-def _moved(bins: pa.Table, place: IntArray) -> pa.Table:
-    position = place[np.asarray(bins.column(POSITION).to_numpy(), np.int64)]
-    column = bins.column_names.index(POSITION)
-    return bins.set_column(column, POSITION, pa.array(position)).filter(pa.array(position >= 0))
+def _scattered(values: IntArray, places: IntArray, cells: int) -> IntArray:
+    full = np.zeros(cells, dtype=values.dtype)
+    full[places] = values
+    return full
+
+
+def _moved(bins: BinCounts, place: IntArray) -> BinCounts:
+    position = place[bins.position]
+    kept = np.flatnonzero(position >= 0)
+    order = kept[np.argsort(position[kept], kind="stable")]
+    return BinCounts(position=position[order], point=bins.point[order], held=bins.held[order])
 
 
 def _counts(selection: KeySelection, noisy: IntArray, *, least: int, confidence: float) -> NoisyColumn:
