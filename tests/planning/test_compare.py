@@ -161,7 +161,7 @@ def test_bad_arguments_are_refused(session):
         compare(session, MECHANISMS, **asked, data="secret")
     with pytest.raises(ParameterError, match="at_total is needed"):
         compare(session, MECHANISMS, **asked, variance=400)
-    with pytest.raises(ParameterError, match="exclude one another"):
+    with pytest.raises(ParameterError, match="are mutually exclusive"):
         compare(session, MECHANISMS, **asked, variance=400, relative_error="0.1", at_total=5)
     lists = [rw.Keys.product(county=["01"]), rw.Keys.product(naics=["111"])]
     levels = rw.query().levels("county", "naics", keys=lists)

@@ -69,7 +69,7 @@ class NumpyArithmetic:
         if exponent == Fraction(1, 4):
             return np.sqrt(np.sqrt(base))
         low, high = float_lower(exponent), float_upper(exponent)
-        # An exponent that is no float is taken on the side that does not lower the result (T-OUTWARD).
+        # An exponent that is not a float is taken on the side that does not lower the result (T-OUTWARD).
         return np.power(base, high if low == high else np.where(base < 1.0, low, high))
 
     def power_less_one(self, value: FloatArray, exponent: Fraction) -> FloatArray:

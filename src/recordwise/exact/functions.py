@@ -4,7 +4,7 @@ They are what a mechanism is made of: the transform of a transformation mechanis
 are expressions and not Python callables they can be published, saved, printed as LaTeX, run in SQL and JavaScript, and their
 concavity is certified by rules on the expression (T-CONCAVE, docs/theory/functions.md), not sampled::
 
-    from recordwise.functions import log, x
+    from recordwise.exact.functions import log, x
     fourth_root = (x + 1) ** 0.25
     polylog = 2 * log(x / 5 + 3) ** 2
 """

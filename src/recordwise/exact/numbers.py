@@ -67,7 +67,7 @@ def nonnegative(value: Number, *, parameter: str) -> Fraction:
     """Read a parameter that must not be negative."""
     number = rational(value, parameter=parameter)
     if number < 0:
-        raise ParameterError(parameter=parameter, problem=f"must not be negative, not {shown(value)}")
+        raise ParameterError(parameter=parameter, problem=f"must not be negative; got {shown(value)}")
     return number
 
 

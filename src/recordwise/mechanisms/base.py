@@ -1,4 +1,4 @@
-"""The `Mechanism` protocol, the estimates it returns, and what holds for mechanisms that leave out an optional method.
+"""The ``Mechanism`` protocol, the estimates it returns, and the defaults for mechanisms without an optional method.
 
 There is no common base class; one contract suite (tests/mechanisms) runs every mechanism.
 """
@@ -82,7 +82,7 @@ def difference(positive: Estimates, negative: Estimates, *, confidence: float) -
 class Mechanism(Protocol):
     """Parameters, policy, release, estimate. It reads no table and spends no budget; all numbers are in the measure's units.
 
-    A mechanism may offer more; the functions below say what holds where it does not:
+    A mechanism may offer more; the functions below give the default where it does not:
 
     - ``shared(share)``: the same mechanism at a share of its loss, for queries with levels (`shared`);
     - ``policy_of_count()``: the policy where every record contributes 1 (`count_policy`);

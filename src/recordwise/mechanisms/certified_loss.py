@@ -8,7 +8,7 @@ into a sum of terms that are not negative,
 so that small losses lose no digits. Over a block of integers the last two factors are bounded at the end nearer to 0, and p by the
 chord of a convex function; the loss over all orders follows from finitely many because (a-1) D_a is convex in the order a.
 
-The published table of tight losses: at round numbers of data steps, close enough that the next larger one costs little.
+The published table holds these losses at round numbers of data steps, so close that rounding up to the next one costs little.
 """
 
 import math

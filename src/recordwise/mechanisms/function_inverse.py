@@ -1,6 +1,5 @@
-"""A user's own inverse that is no polynomial: Laplace noise only, for which every smooth inverse has an unbiased estimator.
-
-Derivatives of function expressions in float64, by the chain rule.
+"""A user's own inverse that is not a polynomial. It is offered with Laplace noise only, under which every smooth inverse has
+an unbiased estimator; the derivatives it needs are computed in float64 by the chain rule.
 """
 
 from dataclasses import dataclass
@@ -139,7 +138,7 @@ def _by_quadrature(inverse: FunctionInverse, mu: FloatArray, zero: float, scale:
 
 
 def check_smooth(function: Function, laplace_scale: Fraction | None) -> None:
-    """An inverse that is no polynomial may bend without bound towards 0; total 0 must stay clear of it."""
+    """An inverse that is not a polynomial may bend without bound towards 0; total 0 must stay clear of it."""
     if laplace_scale is None:
         raise no_gaussian()
     if not function.at_zero() >= constant_ball(laplace_scale / SMOOTH):
@@ -153,6 +152,6 @@ def check_smooth(function: Function, laplace_scale: Fraction | None) -> None:
 def no_gaussian() -> ParameterError:
     return ParameterError(
         parameter="inverse",
-        problem="is no polynomial, and then no unbiased estimator under Gaussian noise is known",
+        problem="is not a polynomial, and no unbiased estimator is known for it under Gaussian noise",
         advice="Use laplace_scale instead of sigma.",
     )

@@ -1,7 +1,4 @@
-"""Gaussian noise: for counts at a rho, for sums at a sigma.
-
-Gaussian noise on a lattice sum: what Gaussian, Clamped and UnitSplit do once their sigma is known.
-"""
+"""Gaussian noise, for counts at a rho and for sums at a sigma, and the base that Gaussian, Clamped and UnitSplit share."""
 
 import math
 from dataclasses import dataclass

@@ -1,6 +1,5 @@
-"""Laying f(total + offset) on a dyadic grid: always the nearest grid point, decided in float64 only where that is certain.
-
-Roots in whole numbers: where f is a root of a weighted total, its nearest grid point needs no arbitrary precision.
+"""Rounding f(total + offset) to the nearest point of a dyadic grid. Float64 decides only where it is certain; roots of a
+weighted total are decided in integers, without arbitrary precision.
 """
 
 from collections.abc import Iterable

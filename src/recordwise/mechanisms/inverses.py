@@ -1,11 +1,8 @@
-"""Inverses of transforms, and what unbiased estimation needs of them.
+"""Inverses of transforms, polynomial and exponential, and what unbiased estimation needs of them.
 
 With phi the inverse and Gaussian noise, exp(-sigma**2/2 D**2) phi is unbiased and has variance sum_j sigma**(2j)/j! (phi^(j))**2
-(T-HERMITE). With Laplace noise, phi - b**2 phi'' is, up to the boundary (T-LAPLACE-MEAN). Proofs: docs/theory/transform.md.
-
-A polynomial inverse, as of a root: every estimator and every variance is a polynomial too, worked out once per noise scale.
-The exponential: inverse of the logarithm.
-Unbiased estimation under lattice Laplace noise, for any smooth inverse (T-LAPLACE-MEAN, docs/theory/transform.md).
+(T-HERMITE). With lattice Laplace noise, phi - b**2 phi'' is unbiased up to the boundary (T-LAPLACE-MEAN). Proofs:
+docs/theory/transform.md.
 """
 
 import math
@@ -186,7 +183,7 @@ def inverse_of(function: Function) -> Inverse:
 
 
 def polynomial_coefficients(function: Function) -> list[Fraction] | None:
-    """The coefficients from the constant up, or None where the expression is no polynomial."""
+    """The coefficients from the constant up, or None where the expression is not a polynomial."""
     match function:
         case Variable():
             return [Fraction(0), Fraction(1)]

@@ -1,7 +1,7 @@
-"""What is said of a count that selected its own key: the noise is known to have passed a threshold (T-TRUNCATED).
+"""Selecting keys: a key is published if its number of pieces plus discrete Gaussian noise reaches a threshold (T-SELECT).
 
-The law of a selection: a key is kept iff its number of pieces plus discrete Gaussian noise reaches a threshold.
-The empty cells of a public domain that pass a selection, drawn without visiting the others (T-EMPTY).
+Empty cells of a public domain that pass are drawn without visiting the others (T-EMPTY). The intervals of a published count take
+into account that its noise is known to have reached the threshold (T-TRUNCATED).
 """
 
 import math

@@ -1,6 +1,5 @@
-"""What a mechanism hands out: noisy points of a grid, from exact totals that neither wrap nor round.
-
-Ends of intervals: exact lattice points, or decimals rounded outward to the digits that mean something (T-INTERVAL).
+"""The output of a mechanism: noisy grid points, computed from exact totals without overflow or rounding, and interval ends
+that are exact lattice points or decimals rounded outward to the meaningful digits (T-INTERVAL).
 """
 
 from collections.abc import Callable

@@ -82,7 +82,7 @@ class Polylog(FatTailedNoise):
         if self.power == 1 and rate <= 3:
             raise ParameterError(
                 parameter="rate",
-                problem=f"{self.rate} cannot be shared: a share of {share} leaves {rate}, and only above 3 there is a variance",
+                problem=f"{self.rate} cannot be shared: a share of {share} leaves {rate}, and the variance is finite only above 3",
                 advice=f"Take a rate above {3 / share}, a power above 1, or fewer levels.",
             )
         return Polylog(power=self.power, rate=rate, offset=self.offset, scale=self.scale, lattice=self.coarse_lattice)
@@ -96,7 +96,7 @@ class Polylog(FatTailedNoise):
 
 
 def _at_least_limit(offset: Fraction, power: Fraction, given: Number) -> Fraction:
-    """The float nearest to e**(power-1) may be a hair below it; whoever writes ``math.e`` means the limit, rounded up."""
+    """The float nearest to e**(power-1) may be slightly below it; a caller who writes ``math.e`` means the limit, rounded up."""
     limit = math.exp(float(power) - 1)
     with working_precision(128):
         exact = ball(power - 1).exp()

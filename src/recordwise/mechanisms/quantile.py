@@ -1,6 +1,5 @@
-"""A quantile of each cell: noisy tree of counts, consistent, inverted.
-
-Public grids: the points a quantile can be, fixed before any record is read.
+"""Quantiles of each cell: a noisy tree of counts over a public grid, made consistent and inverted. The grid is fixed before any
+record is read.
 """
 
 from dataclasses import dataclass, replace

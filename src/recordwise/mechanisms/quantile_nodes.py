@@ -1,6 +1,5 @@
-"""How far a sum of noisy nodes strays: the exact law of the lattice noise, by its characteristic function (T-REACH).
-
-Counts of a binary tree made consistent: least squares in two passes, and the variance it leaves (T-QUANTILE).
+"""Counts of a binary tree made consistent by least squares in two passes, the variance that remains (T-QUANTILE), and exact
+bounds on sums of noisy nodes from the characteristic function of the lattice noise (T-REACH).
 """
 
 from collections.abc import Iterator, Sequence

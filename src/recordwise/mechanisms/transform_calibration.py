@@ -72,10 +72,10 @@ def noise_of(
     known = (*GOALS, *COMPANIONS, "noise")
     unknown = sorted(set(goals) - set(known))
     if unknown:
-        raise ParameterError(parameter=unknown[0], problem=f"is not known; goals are {', '.join(known)}")
+        raise ParameterError(parameter=unknown[0], problem=f"is not a known goal; the goals are {', '.join(known)}")
     own = {kind: value for kind, value in (("sigma", sigma), ("laplace_scale", laplace_scale)) if value is not None}
     if len(own) > 1 or (own and goals.get("noise") is not None):
-        raise ParameterError(parameter="sigma, laplace_scale, noise", problem="exclude one another")
+        raise ParameterError(parameter="sigma, laplace_scale, noise", problem="are mutually exclusive")
     kind = next(iter(own), None) or _kind(goals.get("noise") or "gaussian")
     wanted = {name: value for name, value in goals.items() if name != "noise"}
     if wanted.get("variance") is not None:

@@ -2,8 +2,6 @@
 
 Release f(total + offset), laid on a fine grid, plus lattice noise; estimate through the inverse. With contributions x >= 0 the
 change of f is largest where nothing else is in the cell: a record loses what F(x) = f(x + offset) - f(offset) costs (T-TRANSFORM).
-
-From noisy points on a transform's scale back to totals: what every estimate needs, worked out once for all cells.
 """
 
 from dataclasses import dataclass
@@ -165,7 +163,7 @@ class TransformedNoise(TransformAccuracy):
         return sql.if_positive(amount, loss)
 
     def shared(self, share: Number) -> "TransformedNoise":
-        """The same at a share of the loss, for one of several levels: of rho for Gaussian noise, where a hair more noise makes up
+        """The same at a share of the loss, for one of several levels: of rho for Gaussian noise, where slightly more noise makes up
         for a coarser grid (T-GRID), of epsilon for Laplace noise."""
         part = read_share(share)
         if self.sigma is not None:

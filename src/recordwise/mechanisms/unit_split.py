@@ -60,7 +60,7 @@ class UnitSplit(GaussianNoise):
         if only_goal({"rho": rho, **goals}) != "rho" and not isinstance(thresholds, Fraction):
             raise ParameterError(
                 parameter="at",
-                problem="differs by group or measure, so that one variance does not fit all",
+                problem="differs by group or measure, so one variance does not fit all",
                 advice="Give rho.",
             )
         object.__setattr__(self, "at", thresholds)

@@ -1,7 +1,4 @@
-"""The laws by name. Parameters are in lattice steps and are read exactly.
-
-What every lattice law can do, given its exponent.
-"""
+"""The noise laws by name, and what every lattice law can do given its exponent. Parameters are in lattice steps and exact."""
 
 import math
 from collections.abc import Sequence

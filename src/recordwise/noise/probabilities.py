@@ -1,13 +1,8 @@
-"""Probabilities and moments of a lattice law as Arb balls, far tails included (T-SUM).
+"""Probabilities and moments of a lattice law as Arb balls, far tails included (T-SUM, docs/theory/noise.md).
 
-Two more number systems for exponents: complex balls (rigorous integrals, bounds on derivatives) and power series.
-
-Only what an expression of ``recordwise.exact.functions`` asks for is offered, and only to the right of the imaginary axis, where
-every such expression is holomorphic.
-Certified sums of the weights of a lattice law, over a range or a whole tail, to any accuracy (T-SUM, docs/theory/noise.md).
-
-Where the weights change fast from one integer to the next they are added one by one; where they change slowly the
-Euler-Maclaurin formula takes over, with a rigorous integral and a remainder bounded by Cauchy's estimate on complex balls.
+Where weights change fast from one integer to the next they are added one by one; where they change slowly the Euler-Maclaurin
+formula takes over, with a rigorous integral and a remainder bounded by Cauchy's estimate on complex balls. For this, exponents are
+also evaluated on complex balls and power series, to the right of the imaginary axis, where every expression is holomorphic.
 """
 
 import math

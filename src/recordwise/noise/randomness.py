@@ -1,6 +1,5 @@
-"""Decisions between a uniform real number, of which any number of bits can be asked for, and a real known by enclosures.
-
-Where random bits come from: the one file that touches the operating system's entropy or ``numpy.random``.
+"""Random bits: the only module that touches the operating system's entropy or ``numpy.random``, and exact comparisons of a
+uniform real number, whose bits are drawn as needed, with a real number known by enclosures.
 """
 
 import os

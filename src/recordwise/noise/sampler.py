@@ -1,6 +1,6 @@
-"""Draws from a table: fixed-width attempts in bulk, arbitrary precision for the few they leave open (T-EXACT).
+"""Draws from a table: fixed-width attempts in bulk, and arbitrary precision for the few they leave undecided (T-EXACT).
 
-Attempts in 64-bit integers with numpy: the reference for, and the stand-in of, the compiled kernel.
+The numpy version works in 64-bit integers. It is the reference for the compiled kernel and replaces it where there is none.
 """
 
 import sys

@@ -1,10 +1,8 @@
-"""The table a law is drawn from: integer weights of blocks under an envelope, and lines that settle most decisions.
+"""The table a law is drawn from: integer weights of blocks under an envelope, an alias table that picks a block with exactly its
+probability, and lines below and above the acceptance probability that settle most attempts in integers.
 
-All that exactness rests on is certified here with Arb; T-EXACT in docs/theory/noise.md states what and proves it.
-
-Walker's alias table in integers: a slot and a coin pick row j with probability exactly ``weights[j] / 2**32``.
-Where to cut a law into blocks. Nothing here is certified: a poor cut costs speed, never exactness (T-EXACT).
-What settles an attempt inside a block in integers: lines below and above the acceptance probability, times 2**32.
+Everything exactness depends on is certified here with Arb (T-EXACT, docs/theory/noise.md). Where the blocks are cut is not: a poor
+cut costs speed, never exactness.
 """
 
 import math

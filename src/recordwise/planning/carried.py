@@ -1,6 +1,6 @@
-"""A plan that goes on from another one: the same table, ledger, budget and words, with mechanisms chosen anew for some statistics.
+"""A plan that continues another one: the same table, ledger, budget and labels, with new mechanisms for some statistics.
 
-A plan with a ledger of its own and without a budget would spend the budget of the same records again, so nothing is left behind.
+Everything is carried over, because a plan with a new ledger and no budget would spend the budget of the same records again.
 """
 
 import os

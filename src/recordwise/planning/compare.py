@@ -191,7 +191,7 @@ def at_equal_error(
 ) -> dict[str, Any]:
     """The mechanisms as they are, or all with the noise one goal sets."""
     if variance is not None and relative_error is not None:
-        raise ParameterError(parameter="variance, relative_error", problem="exclude one another")
+        raise ParameterError(parameter="variance, relative_error", problem="are mutually exclusive")
     if variance is None and relative_error is None:
         if at_total is not None:
             raise ParameterError(parameter="at_total", problem="goes with variance or relative_error")

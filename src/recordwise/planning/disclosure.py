@@ -1,7 +1,7 @@
-"""What the rules used before formal privacy would do to the same table: withhold cells (p%-rule) or distort records (EZS noise).
+"""What the rules used before formal privacy would do to the same table: withhold cells (p% rule) or distort records (EZS noise).
 
-Primary suppression only: the cells withheld so that nobody can subtract (complementary suppression) come on top, and are often as
-many again. Neither rule has a privacy loss; what an insider or a second table can learn is not bounded by either.
+Only primary suppression is counted. Complementary suppression, which withholds further cells so that the first cannot be recovered
+by subtraction, often doubles the number. Neither rule has a privacy loss or bounds what an insider or a second table can learn.
 """
 
 from dataclasses import dataclass

@@ -91,7 +91,7 @@ class GoalTable:
 def read_goals(goals: Goal | Sequence[Goal]) -> tuple[Goal, ...]:
     found = (goals,) if isinstance(goals, Goal) else tuple(goals)
     if not found or not all(isinstance(each, Goal) for each in found):
-        raise ParameterError(parameter="goals", problem="must be a Goal or several")
+        raise ParameterError(parameter="goals", problem="must be a Goal or a sequence of Goals")
     return found
 
 
@@ -112,7 +112,7 @@ def _table(goal: Goal, query: Query, exact: ExactTotals, view: OwnerView, number
     if not counted.any():
         raise ParameterError(
             parameter="goals",
-            problem=f"has no cell of {groups} to meet it in",
+            problem=f"has no cell of {groups} to which it applies",
             advice="Lower at_least, or check the keys.",
         )
     return GoalTable(

@@ -1,11 +1,7 @@
-"""Two pictures to choose a mechanism by: what a record pays, and how large the error of a total is.
+"""Figures for planning: what a record pays, how large the error of a total is, and the price of one in terms of the other.
 
-matplotlib is imported when a figure is drawn (the ``plots`` extra), and figures belong to no window: save or show them.
-
-Pictures of what planning finds: losses of the records, errors of the cells, and the price of one in the other.
-
-They take what results of ``recordwise.planning`` offer (``curves()``, ``mark``, arrays) and know nothing else about them. A mark
-that says CONFIDENTIAL is printed into the picture.
+matplotlib is imported when a figure is drawn (the ``plots`` extra), and figures belong to no window: save or show them. A label
+that says CONFIDENTIAL is printed into the figure.
 """
 
 from collections.abc import Mapping, Sequence
@@ -194,7 +190,7 @@ def _different(curves: Mapping[str, tuple[Any, Any]]) -> list[tuple[list[str], A
 
 
 def _tail(losses: Any, shares: Any) -> tuple[Any, Any]:
-    """The share above each loss; it ends where nobody is left, and losses too small for a picture start at its edge."""
+    """The share above each loss; it ends where no record is left, and losses too small for a picture start at its edge."""
     above = np.concatenate([[1.0], 1 - shares])
     at = np.concatenate([[min(LEAST_PLOTTED, losses[0] if losses.size else LEAST_PLOTTED)], losses])
     at = np.maximum(at, LEAST_PLOTTED)
