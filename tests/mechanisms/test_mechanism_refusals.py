@@ -31,7 +31,10 @@ AT_CONSTRUCTION: list[tuple[Any, str]] = [
     (lambda: rw.RootTransform(degree="1/2", sigma=1), "degree must be a whole number from 1 to 16"),
     (lambda: rw.RootTransform(degree="17/2", offset=1, laplace_scale=1), "or lie between 1 and 8"),
     (lambda: rw.RootTransform(degree=True, sigma=1), "degree must be a number"),
-    (lambda: rw.RootTransform(degree="5/2", offset=1, sigma=1), "no unbiased estimator under Gaussian noise"),
+    (
+        lambda: rw.RootTransform(degree="5/2", offset=1, sigma=1),
+        "no unbiased estimator is known for it under Gaussian noise",
+    ),
     (lambda: rw.RootTransform(degree="5/2", laplace_scale=1), "offset is too small for this inverse"),
     (lambda: rw.RootTransform(degree=2, offset=-1, sigma=1), "offset must not be negative"),
     (lambda: rw.Clamped(to=0, rho=1), "to must be above 0"),
@@ -44,7 +47,10 @@ AT_CONSTRUCTION: list[tuple[Any, str]] = [
     (lambda: rw.Additive(math.sqrt), "expression of recordwise.exact.functions"),
     (lambda: rw.Transform(x**2, x**0.5, sigma=1), "not certified concave"),
     (lambda: rw.Transform(x**0.5, x**3, sigma=1), "does not undo f"),
-    (lambda: rw.Transform(x**0.4, x**2.5, offset=10, sigma=1), "no unbiased estimator under Gaussian noise"),
+    (
+        lambda: rw.Transform(x**0.4, x**2.5, offset=10, sigma=1),
+        "no unbiased estimator is known for it under Gaussian noise",
+    ),
     (lambda: rw.Transform(x**0.75, x ** Fraction(4, 3), laplace_scale=1), "offset is too small"),
     (lambda: rw.Transform(math.sqrt, x**2, sigma=1), "expression of recordwise.exact.functions"),
 ]
