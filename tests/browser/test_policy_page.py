@@ -138,7 +138,7 @@ def test_private_keys_show_the_pair_and_refuse_a_firm(visit: Any, saved: Any) ->
     assert read(pair[2]) == pytest.approx(delta, rel=1e-2)
     assert "a cell is listed only because of you" in page.inner_text("#details")
     assert page.inner_text("#lead") == lead(rho, (), delta)
-    assert "no bound for a firm follows" in page.inner_text("#firm-told")
+    assert "imply no bound for a firm" in page.inner_text("#firm-told")
 
 
 @pytest.mark.parametrize(
@@ -317,10 +317,10 @@ def test_hostile_names_are_words_on_the_page_and_nothing_else(visit: Any, saved:
 @pytest.mark.parametrize(
     "name, words",
     [
-        ("counts", "nothing to ask"),
-        ("foreign", "a mechanism from elsewhere"),
+        ("counts", "nothing to enter"),
+        ("foreign", "an external mechanism"),
         ("consistent", "made to add up"),
-        ("clamped", "of records that were cut down"),
+        ("clamped", "of clamped records"),
     ],
 )
 def test_releases_of_other_kinds_have_a_page_that_runs_too(name: str, words: str, visit: Any, saved: Any) -> None:

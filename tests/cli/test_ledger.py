@@ -10,7 +10,7 @@ import pytest
 def test_the_books_are_shown(released, run, run_json):
     result = run("ledger", "show", released / "small.ledger")
     assert result.exit_code == 0
-    for words in ("Books of 'small'", "charged", "released", "0.00125 * emp^2", "Budget"):
+    for words in ("Ledger of 'small'", "charged", "released", "0.00125 * emp^2", "Budget"):
         assert words in result.stdout
     told = run_json("ledger", "show", released / "small.ledger")
     assert [event["kind"] for event in told["events"]] == ["opened", "charged", "released"]

@@ -36,8 +36,8 @@ def test_the_answer_is_told_in_sentences(released, run):
     assert result.exit_code == 0
     plain = " ".join(result.stdout.split())
     assert "A membership test with a 5% false-positive rate detects your record" in plain
-    assert "moves the odds by a factor of" in plain
-    assert "with a chance of at most 5%" in plain
+    assert "changes the odds by a factor of" in plain
+    assert "with probability at most 5%" in plain
 
 
 def test_a_policy_alone_is_read_too(saved, run_json):
@@ -101,7 +101,7 @@ BAD = {
     "must be a plain number  ": ["emp=1,5"],
     "must be a plain number   ": ["emp=1'000"],
     "must be a plain number    ": ["emp=1 000"],
-    "can be read in two ways: 1.000": ["emp=1.000"],
+    "is ambiguous: 1.000": ["emp=1.000"],
     "Write 1250 or 1.2500.": ["emp=1.250"],
     "must be a finite number  ": ["emp=1_000"],
     "must be a finite number   ": ["emp=1.000.000"],
@@ -139,7 +139,7 @@ def test_the_loss_of_a_release_that_is_not_private_is_told_as_such(saved, run, r
     for mark, loud in ((NOT_PRIVATE, True), (PRIVATE, False)):
         path = saved({"mark": mark, "tight": policy, "paper": policy})
         assert run_json("loss", path, "emp=5")["mark"] == mark
-        assert ("these promise nothing" in " ".join(run("loss", path, "emp=5").stdout.split())) == loud
+        assert ("these tables carry no guarantee" in " ".join(run("loss", path, "emp=5").stdout.split())) == loud
 
 
 @pytest.mark.parametrize("text", ["", "{", "[]", "3", '{"recordwise_policy": 99}', '{"tight": {}}', "[" * 100_000])

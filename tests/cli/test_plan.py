@@ -118,7 +118,7 @@ def test_a_look_at_confidential_records_is_noted_and_a_release_then_needs_a_reas
     command, *rest = words
     assert run("plan", command, folder / "plan.toml", *rest).exit_code == 0
     shown = run("ledger", "show", folder / "small.ledger").stdout
-    assert "confidential records were looked at" in " ".join(shown.split())
+    assert "confidential records were viewed" in " ".join(shown.split())
     checked = run("check", folder / "plan.toml")
     assert "will be refused unless the plan gives accept_tuning" in " ".join(
         checked.stdout.split() + checked.stderr.split()

@@ -98,7 +98,7 @@ def test_bad_input_is_refused_before_anything_is_written(released, folder, run):
 def test_a_folder_of_something_else_is_no_release(folder):
     (folder / "release.json").write_text("[]")
     (folder / "policy.json").write_text("{}")
-    with pytest.raises(SourceError, match="not the folder of a release"):
+    with pytest.raises(SourceError, match="not a release folder"):
         load_release(folder)
 
 

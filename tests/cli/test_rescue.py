@@ -15,7 +15,7 @@ def test_a_disk_without_room_is_refused_before_the_charge(folder, run, monkeypat
     monkeypatch.setattr(shutil, "disk_usage", lambda path: Usage(10**6, 10**6, 1000))
     done = run("release", folder / "plan.toml", "--out", folder / "out", "--yes")
     assert done.exit_code == 2
-    assert "needs some 1 MB and 0 MB are free" in done.stderr
+    assert "needs about 1 MB, and only 0 MB are free" in done.stderr
     assert "Nothing was spent" in done.stderr
     assert not (folder / "small.ledger").exists()
 
@@ -40,7 +40,7 @@ def test_a_release_is_saved_among_temporary_files_when_the_ledgers_folder_fails_
     failing(monkeypatch, lambda where: where.parent == folder)
     done = run("release", folder / "plan.toml", "--out", folder / "out", "--yes")
     assert done.exit_code == 2
-    assert f"the whole release is saved in {elsewhere / 'out-rescued'} instead" in done.stderr
+    assert f"the complete release was saved in {elsewhere / 'out-rescued'} instead" in done.stderr
     assert verify(folder / "small.ledger", against=[elsewhere / "out-rescued"]) == []
 
 

@@ -65,7 +65,7 @@ def check(work: Path, kind: str, text: str) -> None:
     problems = verify(work / "small.ledger", against=[work / "out"] if saved else [])
     if problems:
         # The very first entry was not kept, so nothing was charged.
-        assert "holds no entry of recordwise" in problems[0]
+        assert "is not a recordwise ledger" in problems[0]
         return
     ledger = Ledger.existing(work / "small.ledger")
     kinds = [event.kind for event in ledger.history()]

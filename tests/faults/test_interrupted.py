@@ -83,7 +83,7 @@ def left_over(folder: Path) -> set[str]:
 def test_an_interrupted_release_ends_with_130_leaves_no_file_and_is_in_the_books(folder, stage: str) -> None:
     done = run(folder, str(HERE / "cli_signals.py"), "SIGINT", stage)
     assert done.returncode == 130, done.stderr
-    assert "interrupted. No file was left half done" in done.stderr
+    assert "interrupted. No partial files were left behind" in done.stderr
     assert "Traceback" not in done.stderr + done.stdout
     assert left_over(folder) == set()
     assert kinds(folder) == ["opened", *BOOKED[stage]]
@@ -105,7 +105,7 @@ def test_an_interrupt_that_a_library_turns_into_an_error_of_its_own_is_still_an_
     )
     done = run(folder, "-c", script)
     assert done.returncode == 130, done.stderr
-    assert "interrupted. No file was left half done" in done.stderr
+    assert "interrupted. No partial files were left behind" in done.stderr
     assert left_over(folder) == set()
     assert "charged" not in kinds(folder)
 
@@ -183,7 +183,7 @@ def test_a_folder_taken_while_the_release_was_made_saves_it_beside_the_ledger(fo
     done = run(folder, "-c", script)
     assert done.returncode == 2
     assert "out exists already" in done.stderr
-    assert f"the whole release is saved in {folder / 'out-rescued'} instead" in done.stderr
+    assert f"the complete release was saved in {folder / 'out-rescued'} instead" in done.stderr
     assert list((folder / "out").iterdir()) == []
     assert kinds(folder) == ["opened", "charged", "released"]
     assert verify(folder / "small.ledger", against=[folder / "out-rescued"]) == []

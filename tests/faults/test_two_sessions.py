@@ -83,7 +83,7 @@ def test_a_second_session_with_another_budget_schema_or_dataset_is_refused(tmp_p
             session(records(), tmp_path / "l", constant(2))
         with pytest.raises(LedgerError, match="another dataset"):
             session(records(), tmp_path / "l", generous(), dataset="large")
-        with pytest.raises(LedgerError, match=r"another schema: .*pay had another meaning"):
+        with pytest.raises(LedgerError, match=r"another schema: .*pay had a different meaning"):
             session(records(), tmp_path / "l", generous(), measures={"emp": 1})
 
 

@@ -78,7 +78,7 @@ def check(work: Path, out: str) -> str:
         assert {path.name for path in folder[0].iterdir()} == FILES
     if verify(work / "small.ledger") != []:
         # Its very first entry was not committed: nothing was ever charged.
-        assert "holds no entry of recordwise" in verify(work / "small.ledger")[0]
+        assert "is not a recordwise ledger" in verify(work / "small.ledger")[0]
         assert released(work) == []
         return "before the ledger"
     events = books(work)

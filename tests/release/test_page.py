@@ -142,8 +142,8 @@ def test_the_page_says_noise_interval_and_never_the_other_word() -> None:
 def test_both_ends_of_the_privacy_scales_are_told_in_words() -> None:
     for page in pages().values():
         charts = page.count('class="title">Privacy loss')
-        assert page.count("next to nothing can be learned") == charts + 1
-        assert page.count("hardly any promise") == charts + 1
+        assert page.count("almost nothing can be learned") == charts + 1
+        assert page.count("hardly any protection") == charts + 1
 
 
 def test_a_hostile_name_makes_no_element_of_its_own_anywhere_on_the_page() -> None:
@@ -222,11 +222,11 @@ def test_the_sentence_of_the_test_is_the_one_the_library_says() -> None:
 def test_the_first_sentence_tells_odds_and_bands() -> None:
     bands = [Band(label="employees", low="4,800", high="5,200"), Band(label="dollars", low="7", high=None)]
     assert lead(0.2, bands) == (
-        "These tables move the odds of any guess about you by a factor of 1.22 at most, on average; nobody can reliably tell "
-        "4,800 from 5,200 employees or 7 from any larger number of dollars by them."
+        "These tables change the odds of any statement about you by a factor of at most 1.22, on average; no one can use them to "
+        "reliably tell 4,800 from 5,200 employees or 7 from any larger number of dollars."
     )
     assert lead(0.2, [Band(label="employees", low="7", high="7")]).endswith(
-        "; no promise hides your exact number of employees."
+        "; your exact number of employees is not hidden."
     )
     assert "10²²" in lead(50.0, [])
     assert lead(500.0, []) == SENTENCES["no limit"] + "."

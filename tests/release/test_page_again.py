@@ -70,14 +70,14 @@ def test_a_page_that_lacks_its_parts_says_so_and_invents_no_reason(name: str, tm
     page = (load_release(KEPT / name).save(tmp_path / "again") / "report.html").read_text()
     assert NO_PARTS in page
     assert 'id="spending"' not in page
-    assert '"whyNoBand":"this release was saved without the parts it was made of"' in page
+    assert '"whyNoBand":"this release was saved without its parts"' in page
     assert "all statistics together" in page
 
 
 def test_a_page_with_its_parts_does_not_say_that_they_are_missing(tmp_path: Path) -> None:
     page = (several_queries().save(tmp_path / "first") / "report.html").read_text()
     assert "without the parts" not in page
-    assert "sort records by size" in page
+    assert "group records by size" in page
 
 
 def test_parts_that_do_not_add_up_to_the_policy_are_refused(tmp_path: Path) -> None:

@@ -18,7 +18,7 @@ from recordwise.cli.reproduce import reproduce
 
 app = typer.Typer(
     name="recordwise",
-    epilog="Exit codes: 0 done, 1 audit failed, 2 bad input or a disk that fails, 3 the budget refuses, 130 interrupted.",
+    epilog="Exit codes: 0 success, 1 audit failed or unexpected error, 2 bad input or disk, 3 budget exceeded, 130 interrupted.",
     no_args_is_help=True,
     pretty_exceptions_enable=False,
     add_completion=False,

@@ -20,16 +20,18 @@ Named = list[tuple[str, "Callable[[], Subject]"]]
 @ends_well
 def audit(
     plan: Annotated[Path | None, typer.Argument(help="A plan whose mechanisms to audit.", show_default=False)] = None,
-    engine: Annotated[str, typer.Option(help="The engine to ask: duckdb or spark.")] = "duckdb",
+    engine: Annotated[str, typer.Option(help="The engine to use: duckdb or spark.")] = "duckdb",
     master: Annotated[str, typer.Option(help="Where Spark runs.")] = "local[2]",
-    mechanism: Annotated[list[str] | None, typer.Option(help="Part of a name; may be repeated.")] = None,
-    runs: Annotated[int, typer.Option(min=1, help="Whole releases of every question.")] = 2,
-    cells: Annotated[int, typer.Option(min=2000, help="Cells with each record; as many without.")] = 50_000,
-    listed: Annotated[bool, typer.Option("--list", help="Name what is audited and stop.")] = False,
+    mechanism: Annotated[list[str] | None, typer.Option(help="Part of a subject's name; may be repeated.")] = None,
+    runs: Annotated[int, typer.Option(min=1, help="Number of complete releases of each query.")] = 2,
+    cells: Annotated[
+        int, typer.Option(min=2000, help="Number of cells with each record; as many again without it.")
+    ] = 50_000,
+    listed: Annotated[bool, typer.Option("--list", help="List the subjects and exit.")] = False,
     as_json: AsJson = False,
     debug: Debug = False,
 ) -> None:
-    """Attack our own releases: lower bounds on the loss, from files alone, against the policy. Exit 1: one was exceeded."""
+    """Attack our own releases: lower bounds on the loss, from the files alone, must not exceed the policy (else exit code 1)."""
     import json
 
     from recordwise.audit.audit import Runs

@@ -20,10 +20,10 @@ def names() -> list[str]:
 @ends_well
 def bench(
     name: Annotated[str | None, typer.Argument(help="A benchmark; all of them by default.", show_default=False)] = None,
-    listed: Annotated[bool, typer.Option("--list", help="Name the benchmarks and stop.")] = False,
+    listed: Annotated[bool, typer.Option("--list", help="List the benchmarks and exit.")] = False,
     debug: Debug = False,
 ) -> None:
-    """Measure recordwise beside plain DuckDB, numpy and its peers, in one run."""
+    """Measure recordwise against plain DuckDB, NumPy and its peers in one run."""
     known = names()
     if not known:
         raise ParameterError(

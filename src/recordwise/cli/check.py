@@ -21,7 +21,7 @@ def check(
     as_json: AsJson = False,
     debug: Debug = False,
 ) -> None:
-    """Check a plan without reading the data: every problem, the policy, losses, expected errors."""
+    """Check a plan without reading the data: problems, policy, losses and expected errors."""
     import json
 
     from recordwise.plan.file.read import load_plan
@@ -86,31 +86,31 @@ def budget_refusal(file: "PlanFile", policy: "Policy") -> "BudgetError | None":
     from recordwise.plan.describe import schema_json
 
     path = file.ledger if file.ledger.exists() else None
-    books = Ledger(path, dataset=file.dataset, schema=schema_json(file.plan.schema), budget=file.budget)
+    ledger = Ledger(path, dataset=file.dataset, schema=schema_json(file.plan.schema), budget=file.budget)
     try:
-        books.check(policy, query="the plan")
+        ledger.check(policy, query="the plan")
     except BudgetError as error:
         return error
     finally:
-        books.close()
+        ledger.close()
     return None
 
 
 def looked_at(file: "PlanFile") -> bool:
-    """Whether the plan's ledger notes that somebody looked at the confidential records."""
+    """Whether the plan's ledger records that the confidential records were viewed."""
     from recordwise.ledger.ledger import Ledger
 
     if not file.ledger.exists():
         return False
-    books = Ledger.existing(file.ledger)
-    found = books.looked
-    books.close()
+    ledger = Ledger.existing(file.ledger)
+    found = ledger.looked
+    ledger.close()
     return found
 
 
 def looked_warning(reason: str | None) -> str:
     """What that means for a release."""
-    told = "the ledger notes that the confidential records were looked at"
+    told = "the ledger records that the confidential records were viewed"
     if reason:
         return f"{told}; the release will print the reason given: {reason}"
     return f'{told}: the release will be refused unless the plan gives accept_tuning = "reason", which is printed'
@@ -127,7 +127,9 @@ def warnings(file: "PlanFile") -> list[str]:
     found = list(plan_warnings(file.plan))
     clamped = [each.alias for query in file.plan.queries for each in query.draws() if hasattr(each.mechanism, "to")]
     for alias in dict.fromkeys(clamped):
-        found.append(f"{alias} is clamped: besides noise it has the bias of what is cut off, which no noise law tells")
+        found.append(
+            f"{alias} is clamped: besides noise it has a bias from clamping, which is not included in the stated error"
+        )
     if file.budget is None:
         found.append(f"no budget is declared: the {FIXED_IN_ADVANCE}")
     if file.tuned_on == "confidential":

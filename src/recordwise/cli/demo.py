@@ -16,19 +16,24 @@ PLAN = Path(__file__).parent / "demo_plan.toml"
 DEFAULT_ROWS = 1_000_000
 DEFAULT_FOLDER = "demo-release"
 STEPS = 8
-Rows = Annotated[int | None, typer.Option(help="How many to generate (1,000,000; try 8,000,000).", show_default=False)]
+Rows = Annotated[
+    int | None,
+    typer.Option(help="Number of establishments to generate (default 1,000,000; try 8,000,000).", show_default=False),
+]
 Data = Annotated[
     Path | None,
-    typer.Option(help="A folder with the county tables to lay out instead; or RECORDWISE_DATA.", show_default=False),
+    typer.Option(
+        help="A folder of county tables to expand instead of generating; default: RECORDWISE_DATA.", show_default=False
+    ),
 ]
-Out = Annotated[Path | None, typer.Option(help=f"A new folder ({DEFAULT_FOLDER}).", show_default=False)]
+Out = Annotated[Path | None, typer.Option(help=f"A new folder (default {DEFAULT_FOLDER}).", show_default=False)]
 
 
 @ends_well
 def demo(
     establishments: Rows = None, data: Data = None, out: Out = None, as_json: AsJson = False, debug: Debug = False
 ) -> None:
-    """Generate establishments, publish county x industry tables of them, and look at what came out."""
+    """Generate establishments, publish county by industry tables, and show the results."""
     import json
 
     from recordwise.cli.demo_accuracy import accuracy_by_size
@@ -67,7 +72,9 @@ def county_tables(establishments: int | None, data: Path | None) -> Any | None:
 
     if establishments is not None and data is not None:
         raise ParameterError(
-            parameter="--establishments", problem="is for generated ones", advice="--data lays out every cell it has."
+            parameter="--establishments",
+            problem="applies to generated establishments only",
+            advice="--data expands every cell of its tables.",
         )
     if establishments is not None and establishments < 1:
         raise ParameterError(parameter="--establishments", problem="must be at least 1")
@@ -139,7 +146,7 @@ def show(folder: Path, found: dict[str, Any]) -> None:
     from recordwise.exact.text import figure
 
     screen.heading("Median relative error of a cell")
-    screen.paragraph("Known here only because these establishments are synthetic; a real release cannot show this.")
+    screen.paragraph("Known only because these establishments are synthetic; a real release cannot show this.")
     rows = found["accuracy"]
     screen.table(
         ["employees in the cell", "cells", *rows[0]["errors"]],
@@ -153,14 +160,14 @@ def show(folder: Path, found: dict[str, Any]) -> None:
     )
     shop = found["losses"][0]["record"]
     words = [f"{name}={value:.0f}" for name, value in shop.items()]
-    screen.heading("The corner shop looks its own loss up")
+    screen.heading("The corner shop looks up its own loss")
     typer.echo(f"  $ recordwise loss {folder}/release/policy.json {' '.join(words)}")
     policy = lookup.read_policy(folder / "release" / "policy.json", "tight")
     lookup.show(lookup.looked_up(policy, lookup.read_record(policy, words), 1e-5))
     screen.heading(f"Done in {found['seconds']} seconds")
     screen.paragraph(
         f"{folder}/release holds the tables (Parquet and CSV), policy.json, release.json, and report.html to open in a browser; "
-        f"{folder}/demo.ledger the books."
+        f"{folder}/demo.ledger is the ledger."
     )
     typer.echo(f"  $ recordwise check {folder}/plan.toml")
     typer.echo(f"  $ recordwise ledger verify {folder}/demo.ledger --against {folder}/release")

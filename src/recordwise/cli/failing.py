@@ -70,7 +70,7 @@ def message(error: Exception) -> str:
     if isinstance(error, OSError):
         return f"{error.filename or 'a file'}: {error.strerror or type(error).__name__}"
     # Its text may hold anything, a record among them, so it is not repeated.
-    return f"unexpected {type(error).__name__}; nothing more is known here. Run again with --debug for the traceback."
+    return f"unexpected {type(error).__name__}. Run again with --debug for the traceback."
 
 
 def error_json(error: Exception) -> dict[str, Any]:

@@ -6,7 +6,7 @@ from collections.abc import Callable
 from types import FrameType
 
 INTERRUPTED = 130
-STOPPED = "interrupted. No file was left half done; what the ledger shows as charged stays spent."
+STOPPED = "interrupted. No partial files were left behind; what the ledger shows as charged stays spent."
 
 
 class Interrupts:

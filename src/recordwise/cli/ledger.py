@@ -1,4 +1,4 @@
-"""``recordwise ledger show|verify FILE``: read the books, and check them."""
+"""``recordwise ledger show|verify FILE``: show a ledger, or verify it."""
 
 from pathlib import Path
 from typing import TYPE_CHECKING, Annotated, Any
@@ -10,21 +10,21 @@ from recordwise.cli.failing import BAD_INPUT, AsJson, Debug, ends_well
 if TYPE_CHECKING:
     from recordwise.ledger.chain import Event
 
-ledger = typer.Typer(help="Read and check the books of a dataset.", no_args_is_help=True)
-Books = Annotated[Path, typer.Argument(help="The ledger.", show_default=False)]
+ledger = typer.Typer(help="Show and verify the ledger of a dataset.", no_args_is_help=True)
+LedgerPath = Annotated[Path, typer.Argument(help="The ledger.", show_default=False)]
 
 
 @ledger.command("show")
 @ends_well
-def show(file: Books, as_json: AsJson = False, debug: Debug = False) -> None:
-    """Every event, what was spent and what the budget is."""
+def show(file: LedgerPath, as_json: AsJson = False, debug: Debug = False) -> None:
+    """Show every entry, what was spent, and the budget."""
     import json
 
     from recordwise.ledger.ledger import Ledger
 
-    books = Ledger.existing(file)
-    events, spent, budget = books.history(), books.spent(), books.budget
-    books.close()
+    opened = Ledger.existing(file)
+    events, spent, budget = opened.history(), opened.spent(), opened.budget
+    opened.close()
     dataset = next(event.body["dataset"] for event in reversed(events) if event.kind == "opened")
     if as_json:
         told = {
@@ -39,7 +39,7 @@ def show(file: Books, as_json: AsJson = False, debug: Debug = False) -> None:
     from recordwise.ledger.ledger import FIXED_IN_ADVANCE
     from recordwise.policy.render.text import policy_lines
 
-    screen.heading(f"Books of '{dataset}'")
+    screen.heading(f"Ledger of '{dataset}'")
     screen.table(["entry", "time", "event", ""], [_row(event) for event in events])
     for title, policy in (("Spent", spent), ("Budget", budget)):
         screen.heading(title)
@@ -49,13 +49,13 @@ def show(file: Books, as_json: AsJson = False, debug: Debug = False) -> None:
 
 
 def _row(event: "Event") -> list[str]:
-    """One line of the books for a reader."""
+    """One entry as a row of the table."""
     body = event.body
     match event.kind:
         case "opened":
             what = f"for '{body.get('dataset')}'"
         case "looked":
-            what = "confidential records were looked at; a release after this needs accept_tuning"
+            what = "confidential records were viewed; a later release needs accept_tuning"
         case "charged":
             what = str(body.get("query"))
         case "released":
@@ -66,20 +66,20 @@ def _row(event: "Event") -> list[str]:
 
 
 def _body(event: "Event") -> dict[str, Any]:
-    """The parts of an event that are its own; the running sum is told once."""
+    """The parts of an event that are its own; the running sum is shown once."""
     return {name: value for name, value in event.body.items() if name not in ("spent", "details", "schema")}
 
 
 @ledger.command("verify")
 @ends_well
 def verify(
-    file: Books,
+    file: LedgerPath,
     more: Annotated[list[Path] | None, typer.Argument(metavar="[DIR]...", help="Further folders.", hidden=True)] = None,
     against: Annotated[list[Path] | None, typer.Option(help="The folder of a release; may be repeated.")] = None,
     as_json: AsJson = False,
     debug: Debug = False,
 ) -> None:
-    """Check the chain, the sums, the budget, and the releases that say what they saw."""
+    """Check the chain, the sums and the budget, and releases against the ledger."""
     import json
 
     from recordwise.release.verify import verify as audit

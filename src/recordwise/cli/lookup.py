@@ -81,9 +81,9 @@ def plain_number(name: str, text: str) -> str:
 
     if re.fullmatch(r"[+-]?[1-9]\d{0,2}\.\d{3}", text):
         advice = f"Write {text.replace('.', '')} or {text}0."
-        raise ParameterError(parameter=name, problem=f"can be read in two ways: {text}", advice=advice)
+        raise ParameterError(parameter=name, problem=f"is ambiguous: {text}", advice=advice)
     if not re.fullmatch(r"[\w.+/-]*", text):
-        advice = "Write digits and, if need be, a decimal point: 1200.5."
+        advice = "Write digits and, if needed, a decimal point: 1200.5."
         raise ParameterError(parameter=name, problem=f"must be a plain number, not {shown(text)}", advice=advice)
     rational(text, parameter=name)
     return text
@@ -143,12 +143,12 @@ def sentences(found: dict[str, Any]) -> list[str]:
     rho, own = found["loss"], found["selection_delta"]
     told = [found["sentence"]]
     if own:
-        told.append(f"With a chance of at most {own:.3g} a cell is listed only because of your record.")
+        told.append(f"With probability at most {own:.3g} a cell is listed only because of your record.")
     if rho:
         told.append(
-            f"{'Unless that happens, whatever' if own else 'Whatever'} somebody believed about your record before, the publication "
-            f"moves the odds by a factor of {factor(rho)} at most in the (geometric) mean, and by more than {factor(gain(rho))} "
-            f"with a chance of at most {log_odds_tail(rho, gain(rho)):.0%}."
+            f"{'Unless that happens, whatever' if own else 'Whatever'} was believed about your record before, the publication "
+            f"changes the odds by a factor of at most {factor(rho)} in the geometric mean, and by more than {factor(gain(rho))} "
+            f"with probability at most {log_odds_tail(rho, gain(rho)):.0%}."
         )
     return told
 

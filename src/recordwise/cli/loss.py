@@ -1,4 +1,4 @@
-"""``recordwise loss POLICY name=value ...``: an establishment looks its own loss up."""
+"""``recordwise loss POLICY name=value ...``: an establishment looks up its own loss."""
 
 from pathlib import Path
 from typing import Annotated
@@ -16,12 +16,14 @@ Values = Annotated[
 def loss(
     policy: Annotated[Path, typer.Argument(help="policy.json of a release, or a policy alone.", show_default=False)],
     values: Values = None,
-    delta: Annotated[float, typer.Option(parser=plain_float, help="The delta at which epsilon is told.")] = 1e-5,
-    paper: Annotated[bool, typer.Option("--paper", help="The bound of the papers instead of the tight one.")] = False,
+    delta: Annotated[float, typer.Option(parser=plain_float, help="The delta at which epsilon is stated.")] = 1e-5,
+    paper: Annotated[
+        bool, typer.Option("--paper", help="Use the bound of the papers instead of the tight one.")
+    ] = False,
     as_json: AsJson = False,
     debug: Debug = False,
 ) -> None:
-    """What a publication can tell about one record: its loss, its epsilon, and what they mean."""
+    """Show what a publication can reveal about one record: its loss, its epsilon, and what they mean."""
     import json
 
     from recordwise.cli import screen
@@ -36,6 +38,6 @@ def loss(
         return
     if label not in (PRIVATE, None):
         screen.note(
-            f"{label}. What follows would hold of the same tables drawn from the secure source; these promise nothing."
+            f"{label}. The numbers below would apply to tables drawn from the secure source; these tables carry no guarantee."
         )
     show(found)

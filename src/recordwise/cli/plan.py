@@ -27,11 +27,13 @@ PlanPath = Annotated[
     Path, typer.Argument(help="A plan file: its table, its keys and the shape of a query.", show_default=False)
 ]
 MeasureName = Annotated[str, typer.Option("--measure", help='A measure of the plan, or "count".', show_default=False)]
-QueryNumber = Annotated[int, typer.Option("--query", help="Which query of the plan gives the cells, from 1.")]
+QueryNumber = Annotated[
+    int, typer.Option("--query", help="The query of the plan that defines the cells, counting from 1.")
+]
 Data = Annotated[
     str,
     typer.Option(
-        "--data", help="What the records are: confidential, past, synthetic or public. Results are marked so."
+        "--data", help="Origin of the records: confidential, past, synthetic or public. Results are labeled with it."
     ),
 ]
 Plot = Annotated[
@@ -39,7 +41,7 @@ Plot = Annotated[
     typer.Option("--plot", help="Draw into a .png, .svg or .pdf file; may be repeated.", show_default=False),
 ]
 Confidence = Annotated[
-    float, typer.Option(parser=plain_float, help="With which probability an error is to stay below what is stated.")
+    float, typer.Option(parser=plain_float, help="Probability with which an error stays below the stated one.")
 ]
 Offset = Annotated[
     str | None,
@@ -47,7 +49,7 @@ Offset = Annotated[
         help="The offset of the transforms among the usual families (--at-total, or 100).", show_default=False
     ),
 ]
-Firms = Annotated[bool, typer.Option("--firms", help="Also the joint losses of firms.")]
+Firms = Annotated[bool, typer.Option("--firms", help="Also show the joint losses of firms.")]
 
 
 @plan.command()
@@ -57,15 +59,17 @@ def compare(
     measure: MeasureName,
     query: QueryNumber = 1,
     variance: Annotated[
-        str | None, typer.Option(help="Give all the same variance (transforms: at --at-total).")
+        str | None, typer.Option(help="Give all mechanisms the same variance (transforms: at --at-total).")
     ] = None,
-    relative_error: Annotated[str | None, typer.Option(help="Give all the same relative error at --at-total.")] = None,
-    at_total: Annotated[str | None, typer.Option(help="The total at which variance or error are equal.")] = None,
+    relative_error: Annotated[
+        str | None, typer.Option(help="Give all mechanisms the same relative error at --at-total.")
+    ] = None,
+    at_total: Annotated[str | None, typer.Option(help="The total at which the variances or errors are equal.")] = None,
     offset: Offset = None,
     confidence: Confidence = 0.95,
     firms: Firms = False,
     realised: Annotated[
-        bool, typer.Option("--realised", help="Also what records would really lose in their cells.")
+        bool, typer.Option("--realised", help="Also show the losses the records would actually incur in their cells.")
     ] = False,
     data: Data = "confidential",
     plot: Plot = None,
@@ -144,8 +148,8 @@ def sweep(
 Measures = Annotated[
     list[str], typer.Option("--measure", help='A measure of the plan, or "count"; may be repeated.', show_default=False)
 ]
-Within = Annotated[str, typer.Option(help="The relative error to stay within, as 0.1.", show_default=False)]
-Share = Annotated[str, typer.Option(help="In which share of the cells.")]
+Within = Annotated[str, typer.Option(help="The largest relative error allowed, such as 0.1.", show_default=False)]
+Share = Annotated[str, typer.Option(help="The share of the cells that must meet it.")]
 AtLeast = Annotated[str, typer.Option(help="Cells with a smaller total do not count.")]
 
 
@@ -231,5 +235,5 @@ def recommend(
         screen.paragraph(found.why())
     if out is not None:
         saved = found.save_like(plan_file, out, query=query, accept_tuning=accept_tuning)
-        told(f"wrote {saved}; look at it with: recordwise check {saved}", quiet=as_json)
+        told(f"wrote {saved}; check it with: recordwise check {saved}", quiet=as_json)
     drawn(plot, lambda: quantile_rows(found), quiet=as_json)

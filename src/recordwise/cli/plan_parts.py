@@ -18,7 +18,7 @@ def opened(path: Path, plots: list[Path] | None) -> "PlanFile":
 
     for each in plots or ():
         if each.suffix.lower() not in (".png", ".svg", ".pdf"):
-            raise ParameterError(parameter="--plot", problem=f"{each.name} is no .png, .svg or .pdf file")
+            raise ParameterError(parameter="--plot", problem=f"{each.name} is not a .png, .svg or .pdf file")
     return load_plan(path)
 
 

@@ -17,15 +17,16 @@ def postprocess(
     out: Annotated[Path, typer.Option("--out", help="A new folder for the files.", show_default=False)],
     method: Annotated[str, typer.Option(help="nnls, ols, max_fit, sequential or reweighted.")] = "nnls",
     priority: Annotated[
-        list[str] | None, typer.Option(help="A table, the first to be kept first; repeat for all. For sequential.")
+        list[str] | None,
+        typer.Option(help="A table, in order of priority; repeat for every table. For sequential only."),
     ] = None,
-    complete: Annotated[bool, typer.Option("--complete", help="The public keys list every cell there is.")] = False,
+    complete: Annotated[bool, typer.Option("--complete", help="The public keys list every existing cell.")] = False,
     zero_counts: Annotated[bool, typer.Option("--zero-counts", help="Sums are 0 where the fitted count is.")] = False,
     at_most: Annotated[
         list[str] | None,
         typer.Option(
-            help="payqtr1=payann: the first never exceeds the second. Columns of the tables, or measures that are summed once; "
-            "q2:payqtr1=payann in the second query alone. Repeat.",
+            help="payqtr1=payann: the first never exceeds the second. Names: columns of the tables, or measures summed once; "
+            "q2:payqtr1=payann applies to the second query only. May be repeated.",
             show_default=False,
         ),
     ] = None,
@@ -36,7 +37,7 @@ def postprocess(
     as_json: AsJson = False,
     debug: Debug = False,
 ) -> None:
-    """Fit nonnegative tables that add up to a published release; columns NAME_fit stand beside what was drawn."""
+    """Fit nonnegative, additive tables to a published release; columns NAME_fit are added beside the noisy ones."""
     import json
 
     from recordwise.cli.release import check_folder

@@ -20,11 +20,11 @@ STEPS = 5
 def release(
     plan: Annotated[Path, typer.Argument(help="The plan, a TOML file.", show_default=False)],
     out: Annotated[Path, typer.Option("--out", help="A new folder for the files.", show_default=False)],
-    yes: Annotated[bool, typer.Option("--yes", "-y", help="Do not ask before spending.")] = False,
+    yes: Annotated[bool, typer.Option("--yes", "-y", help="Do not ask for confirmation.")] = False,
     as_json: AsJson = False,
     debug: Debug = False,
 ) -> None:
-    """Run a plan: charge the ledger, draw noise, write the files. What is charged stays spent."""
+    """Run a plan: charge the ledger, draw noise, write the files. A charge is never refunded."""
     import json
 
     from recordwise.cli.rescue import check_room
@@ -63,12 +63,15 @@ def check_folder(out: Path) -> None:
 
 
 def confirm(file: "PlanFile") -> None:
-    """Show what it will cost and ask; without somebody to ask, refuse."""
+    """Show what the release will cost and ask; refuse if stdin is not a terminal."""
     from recordwise.cli import screen
     from recordwise.cli.check import examined, show_losses
 
     if not sys.stdin.isatty():
-        print("recordwise: nobody is there to confirm; nothing was spent. Add --yes.", file=sys.stderr)
+        print(
+            "recordwise: stdin is not a terminal, so the release cannot be confirmed; pass --yes. Nothing was spent.",
+            file=sys.stderr,
+        )
         raise typer.Exit(BAD_INPUT)
     found = examined(file)
     if found["refusal"]:
@@ -78,7 +81,7 @@ def confirm(file: "PlanFile") -> None:
     show_losses(found["examples"])
     for warning in found["warnings"]:
         screen.note(warning)
-    typer.confirm(f"Charge this to {file.ledger.name} and publish? It cannot be taken back.", abort=True)
+    typer.confirm(f"Charge this to {file.ledger.name} and publish? This cannot be undone.", abort=True)
 
 
 def published(file: "PlanFile", out: Path, *, quiet: bool) -> "Release":
@@ -120,5 +123,5 @@ def show(file: "PlanFile", done: "Release", out: Path) -> None:
             rows.append([f"{table.name}.parquet", f"{table.data.num_rows:,}", name, *numbers])
     screen.table(["file", "cells", "variable", "median sd", "median cv", "cells with cv below 0.1"], rows)
     screen.paragraph(
-        f"Charged to {file.ledger}, entry {done.head.length}. report.html is for the reader, policy.json for `recordwise loss`."
+        f"Charged to {file.ledger}, entry {done.head.length}. report.html is for readers, policy.json for `recordwise loss`."
     )

@@ -33,14 +33,14 @@ def description(name: str) -> str:
 @ends_well
 def reproduce(
     name: Annotated[str | None, typer.Argument(help="An experiment, or all.", show_default=False)] = None,
-    listed: Annotated[bool, typer.Option("--list", help="Name the experiments and stop.")] = False,
+    listed: Annotated[bool, typer.Option("--list", help="List the experiments and exit.")] = False,
     runs: Annotated[
         int | None,
         typer.Option(
             min=1, help="Repetitions of each setting; each experiment has its own default.", show_default=False
         ),
     ] = None,
-    seed: Annotated[int, typer.Option(min=0, help="Of the simulation's generator.")] = SEED,
+    seed: Annotated[int, typer.Option(min=0, help="Seed of the simulation's generator.")] = SEED,
     out: Annotated[
         Path | None,
         typer.Option(

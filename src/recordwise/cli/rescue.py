@@ -19,14 +19,14 @@ MEGABYTE = 1_000_000
 
 
 def check_room(plan: "Plan", out: Path) -> None:
-    """Refuse a disk too small for the tables, before anything is spent. Private keys are not counted: nobody knows how many."""
+    """Refuse a disk too small for the tables before anything is spent. Private keys are not counted; their number is unknown."""
     import shutil
 
     needed, free = SMALLEST + expected_bytes(plan), shutil.disk_usage(out.parent).free
     if free < needed:
         raise OutputError(
             folder=str(out),
-            problem=f"needs some {needed / MEGABYTE:,.0f} MB and {free / MEGABYTE:,.0f} MB are free",
+            problem=f"needs about {needed / MEGABYTE:,.0f} MB, and only {free / MEGABYTE:,.0f} MB are free",
             advice="Nothing was spent. Free some space or name a folder on another disk.",
         )
 
@@ -56,17 +56,17 @@ def saved(done: "Release", file: "PlanFile", out: Path) -> None:
             raise OutputError(
                 folder=error.folder,
                 problem=error.problem,
-                advice=f"The charge stands, and the whole release is saved in {folder} instead: move it from there.",
+                advice=f"The charge stands, and the complete release was saved in {folder} instead. Move it from there.",
             ) from None
         raise OutputError(
             folder=error.folder,
             problem=error.problem,
-            advice="The charge stands and the release is lost: neither the ledger's folder nor the temporary one took it.",
+            advice="The charge stands and the release is lost: the ledger's folder and the temporary folder failed too.",
         ) from None
 
 
 def _unused(folder: Path) -> Path:
-    """A name nobody has."""
+    """A name that is not taken."""
     number, found = 1, folder
     while found.exists():
         number += 1

@@ -3,9 +3,7 @@
 Each event holds the digest of the one before, over the very text that is stored, so that a changed or removed entry breaks the
 chain. Whoever writes does so in one transaction alone on the file, and only after the chain was found unbroken: the whole of it
 once in a process, then what was added since, and the latest charge again each time, because the sum so far is read from it.
-A file that was deleted, renamed or replaced while it is open takes nothing more: what it holds, nobody else would see.
-
-Whether a SQLite file that is open is still the one its path names, for whoever opens that path next.
+A file that was deleted, renamed or replaced while it is open takes no more entries: nobody else would see them.
 """
 
 import hashlib
@@ -44,7 +42,7 @@ class FileIdentity:
         return cls(path, tuple((name, inode(name)) for name in names))
 
     def problem(self) -> str | None:
-        """What somebody did to the file meanwhile, if anything."""
+        """What happened to the file since it was opened, if anything."""
         for name, then in self.known:
             now = inode(name)
             if then is not None and now is None:
@@ -90,7 +88,7 @@ PUT_BACK = "Put the file and its log back under this path, verify it against the
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Event:
-    """One line of the books."""
+    """One entry of the chain."""
 
     sequence: int
     time: str
@@ -126,7 +124,7 @@ class Chain:
             # Absolute, so that no change of the working folder makes it another file, and SQLite reads no name of its own into it.
             place = None if path is None else Path(path).absolute()
             self._connection = self._connect(place) if writable else self._connect_to_read(Path(str(path)))
-        # Forgotten books are closed too, though never by a forked child on its way out.
+        # A chain that is no longer referenced is closed too, though never by a forked child on its way out.
         weakref.finalize(self, self._connection.close).atexit = False
 
     def _connect(self, path: Path | None) -> sqlite3.Connection:
@@ -178,7 +176,7 @@ class Chain:
         return connection
 
     def _check_place(self, state: str, *, replaced: bool = False) -> None:
-        """Refuse a file that is no longer the one its path names: charges to it would count for nobody else."""
+        """Refuse a file that is no longer the one its path names: no one else would see charges to it."""
         problem = self._identity.problem() if self._identity else None
         if replaced or problem:
             found = problem or "was replaced while it was opened"
@@ -192,7 +190,7 @@ class Chain:
     def lay_out(self) -> None:
         """Make the table in a new file; a file that belongs to another program is left alone."""
         if (names := self.tables()) and "events" not in names:
-            raise LedgerError(path=self.path, problem="is a database of another program", advice="Name a new file.")
+            raise LedgerError(path=self.path, problem="belongs to another program", advice="Name a new file.")
         # A file that was only just begun has one page; more pages without a table once held something.
         if not names and self._connection.execute("PRAGMA page_count").fetchone()[0] > 1:
             raise LedgerError(path=self.path, problem="is damaged: its entries cannot be found", advice=ADVICE)
@@ -201,7 +199,7 @@ class Chain:
         self.check_layout()
 
     def check_layout(self) -> None:
-        """Refuse a file whose table was declared otherwise, or that holds a rule of somebody else: both could hide events."""
+        """Refuse a file whose table was declared differently, or that has triggers of its own: both could hide events."""
         with self._told(NOTHING_DRAWN):
             rows = self._connection.execute("SELECT sql FROM sqlite_master WHERE sql IS NOT NULL").fetchall()
         if not {TABLE} <= {row[0] for row in rows} <= {TABLE, *GUARDS}:
@@ -209,7 +207,7 @@ class Chain:
 
     @contextmanager
     def transaction(self, *, state: str = NOTHING_DRAWN) -> Iterator[None]:
-        """All or nothing, alone on the file; ``state`` is what an error says about where that leaves us."""
+        """All or nothing, with exclusive access; ``state`` tells the reader of an error what was done."""
         with self._told(state):
             self._connection.execute("BEGIN IMMEDIATE")
             checked = self._checked
@@ -269,7 +267,7 @@ class Chain:
             return [as_event(row) for row in self._rows(after=after)]
 
     def first(self) -> Event | None:
-        """The event the books begin with."""
+        """The first event."""
         return self._one(f"SELECT {COLUMNS} FROM events ORDER BY sequence LIMIT 1")
 
     def last(self, kind: str) -> Event | None:
@@ -303,7 +301,7 @@ class Chain:
 
     @contextmanager
     def _told(self, state: str) -> Iterator[None]:
-        """One thread at a time, in the process that opened the file; failures in our own words."""
+        """One thread at a time, in the process that opened the file; failures are reported without SQLite's own text."""
         if os.getpid() != self._process:
             raise LedgerError(
                 path=self.path, problem="was opened in another process", advice="Open it in each process."
@@ -334,7 +332,7 @@ def reason(error: Exception) -> str:
         return error.strerror or type(error).__name__
     known = REASONS.get(primary_code(error) or 0)
     if known is None and isinstance(error, ValueError):
-        return "an entry is not in the form it was written in"
+        return "an entry is malformed"
     return known or str(getattr(error, "sqlite_errorname", type(error).__name__))
 
 

@@ -3,9 +3,7 @@
 A ledger is one file of chained events (``ledger/chain.py``) for one dataset and one budget, bound to them by its first charge.
 Its schema may grow by new names; a name that was charged keeps its meaning. The transaction that writes a charge is alone on the
 file and admits it against what is spent at that moment: many processes never overspend together. A crash may waste budget; it
-never exceeds it. Every release carries the head of the chain it saw, so that a ledger put back to an older copy is found too.
-
-How a schema may change once something was charged by it: new names come in, known ones keep their meaning.
+never exceeds it. Every release carries the head of the chain it saw, so that a ledger restored from an older copy is detected too.
 """
 
 import json
@@ -31,7 +29,7 @@ def changed_names(known: Any, wanted: Any) -> list[str]:
     try:
         before, after = _meanings(known), _meanings(wanted)
     except (AttributeError, KeyError, TypeError):
-        return ["everything (it is not in the form schemas are written in)"]
+        return ["everything (it is not a valid schema)"]
     changed = [name for name in before if name in after and before[name] != after[name]]
     for role in ("unit", "firm"):
         first, second = known.get(role), wanted.get(role)
@@ -110,7 +108,7 @@ class Ledger:
 
     @classmethod
     def existing(cls, path: str | Path) -> "Ledger":
-        """Open the books as they are, to read or verify them; nothing is written."""
+        """Open a ledger as it is, to read or verify it; nothing is written."""
         if not Path(path).is_file():
             raise LedgerError(path=str(path), problem="does not exist")
         ledger = cls.__new__(cls)
@@ -121,7 +119,7 @@ class Ledger:
             first = ledger._chain.first()
         opened = ledger._chain.last("opened") if first is not None and first.kind == "opened" else None
         if opened is None:
-            raise LedgerError(path=str(path), problem="holds no entry of recordwise")
+            raise LedgerError(path=str(path), problem="is not a recordwise ledger")
         check_format(opened.body)
         budget = opened.body.get("budget")
         ledger.budget = None if budget is None else Policy.from_json(budget)
@@ -151,22 +149,22 @@ class Ledger:
             if known.body.get(field) != wanted[field]:
                 raise LedgerError(path=self.path, problem=f"was opened for another {field}", advice=ONE_DATASET)
         if names := changed_names(known.body.get("schema"), wanted["schema"]):
-            problem = f"was opened for another schema: {', '.join(names)} had another meaning"
+            problem = f"was opened for another schema: {', '.join(names)} had a different meaning"
             raise LedgerError(path=self.path, problem=problem, advice=ONE_DATASET)
         return known.body | {"schema": grown(known.body.get("schema"), wanted["schema"])}
 
     def _bind(self, schema: Any) -> None:
-        """Write the terms down where the books do not say them yet; call it in a transaction."""
+        """Record the terms unless the ledger already states them; call it in a transaction."""
         terms, known = self._terms(schema), self._chain.latest("opened")
         if known is None or known.body != terms:
             self._chain.append("opened", terms)
 
     def charge(self, policy: Policy, *, query: str, details: Any = None, schema: Any = None) -> Charge:
-        """Commit the policy to the books if the budget covers it for every possible record; nothing is written otherwise.
+        """Commit a charge if the budget covers it for every possible record; otherwise nothing is written.
 
         ``schema`` is what the charge is stated in, where it is less than what the ledger was opened with.
         """
-        # A long check or proof is made before the file is held, and again only if somebody else was charged meanwhile.
+        # A long check or proof is made before the file is held, and again only if another charge was made meanwhile.
         self._chain.check_chain()
         known = self.spent()
         after = self._admitted(known, policy, query)
@@ -231,7 +229,7 @@ class Ledger:
 
     @property
     def looked(self) -> bool:
-        """Whether somebody looked at confidential records, in this session or in another one on the same file."""
+        """Whether confidential records were viewed, in this session or in another on the same file."""
         return self._chain.latest("looked") is not None
 
     def settle(self) -> None:

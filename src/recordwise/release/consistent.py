@@ -127,7 +127,7 @@ def consistent(
                 fitted[table.name][name + FITTED] = column
     note = {"method": method, "complete": complete, "zero_counts": zero_counts, "at_most": below}
     tables = tuple(_with_columns(table, fitted[table.name]) for table in release.tables)
-    # The books know what was drawn; this tells whether the fitted columns beside it are still those of the fit.
+    # The ledger knows what was drawn; this shows whether the fitted columns beside it are still those of the fit.
     digest = digest_of({table.name: table.data for table in tables}, release.policy)
     fit = {**note, "fits": residuals, "digest": digest}
     return replace(release, tables=tables, description={**release.description, "consistent": fit})
@@ -140,10 +140,10 @@ def _check(
     if method not in METHODS:
         raise ParameterError(parameter="method", problem=f"must be one of {', '.join(METHODS)}, not {method!r}")
     if method == "ols" and at_most:
-        raise ParameterError(parameter="at_most", problem="is no rule that ols keeps", advice="Use nnls.")
+        raise ParameterError(parameter="at_most", problem="cannot be enforced by ols", advice="Use nnls.")
     if any("statistics" not in query for query in release.description["plan"]):
         raise ParameterError(
-            parameter="release", problem="is of a mechanism from elsewhere, whose tables have no known cells to fit"
+            parameter="release", problem="comes from an external mechanism, whose tables have no known cells to fit"
         )
     names = [table.name for table in release.tables]
     if priority is not None and sorted(priority) != sorted(names):
@@ -162,7 +162,7 @@ def _family(release: Release, query: Mapping[str, Any], *, complete: bool) -> Fa
     finest = next((t for t in tables if all(nests(by[other.name], by[t.name]) for other in tables)), None)
     if finest is None:
         names = ", ".join(table.name for table in tables)
-        raise ParameterError(parameter="release", problem=f"has no table that all of these nest in: {names}")
+        raise ParameterError(parameter="release", problem=f"has no table that all of these are nested in: {names}")
     ordered = (finest, *(table for table in tables if table is not finest))
     rows = _rows(ordered, by, complete=complete)
     sizes = {table.name: table.data.num_rows for table in ordered}

@@ -51,7 +51,7 @@ def _add(rules: Rules, lower: str, upper: str) -> None:
             advice="Give a chain: the first at most the second, the second at most the third.",
         )
     if lower in _above(rules, upper):
-        raise ParameterError(parameter="at_most", problem=f"goes in a circle at '{lower}'")
+        raise ParameterError(parameter="at_most", problem=f"is circular at '{lower}'")
     rules[lower] = upper
 
 

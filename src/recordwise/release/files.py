@@ -32,17 +32,13 @@ def load_release(folder: str | Path) -> Release:
         release = _release(stated, policies, tables) if known else None
         said = {"release.json": stated["mark"], "policy.json": policies["mark"], **privacy_labels(place, formats)}
     except UNREADABLE:
-        raise SourceError(source=f"'{folder}'", problem="it is not the folder of a release, or is damaged") from None
+        raise SourceError(source=f"'{folder}'", problem="it is not a release folder, or it is damaged") from None
     if release is None:
-        raise SourceError(source=f"'{folder}'", problem="its format is of another version of recordwise")
+        raise SourceError(source=f"'{folder}'", problem="it was written by another version of recordwise")
     if set(said.values()) != {release.privacy_label}:
-        raise SourceError(
-            source=f"'{folder}'", problem=disagreement(said), advice="Take it from where it was saved first."
-        )
+        raise SourceError(source=f"'{folder}'", problem=disagreement(said), advice="Use the original copy.")
     if "consistent" in release.description:
-        raise SourceError(
-            source=f"'{folder}'", problem="it was made consistent already", advice="Name the release as it was drawn."
-        )
+        raise SourceError(source=f"'{folder}'", problem="it is already consistent", advice="Use the original release.")
     if digest_of({table.name: table.data for table in release.tables}, release.policy) != release.digest:
         raise SourceError(source=f"'{folder}'", problem="its tables or its policy are not those that were released")
     if not release.parts:

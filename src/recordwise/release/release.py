@@ -40,7 +40,7 @@ class Release:
     digest: str
     """The fingerprint of tables and policy, which the ledger holds too."""
     head: Head
-    """The end of the ledger's chain when the release was booked."""
+    """The end of the ledger's chain when the release was recorded."""
     private: bool
     """False where a seeded generator drew the noise."""
     parts: tuple[Part, ...] = ()

@@ -1,4 +1,4 @@
-"""Checking the books: the chain, the sums, the budget, and the folders that say what they saw."""
+"""Verification of a ledger: its chain, its sums, its budget, and the release folders that refer to it."""
 
 import json
 from collections.abc import Sequence
@@ -18,11 +18,11 @@ from recordwise.release.tables import FITTED, digest_of
 
 KINDS = ("opened", "looked", "charged", "released", "failed")
 UNREADABLE = (OSError, ValueError, KeyError, TypeError, AttributeError, RecordwiseError)
-"""What a damaged or foreign file can lead to; all of it means the same."""
+"""What reading a damaged or unrelated file can raise; all of it means the same."""
 
 
 def verify(path: str | Path, *, against: Sequence[str | Path] = ()) -> list[str]:
-    """Every problem found; an empty list means the books, and the release folders given, are in order."""
+    """Every problem found; an empty list means that the ledger and the given release folders are in order."""
     try:
         ledger = Ledger.existing(path)
         problems = ledger.problems()
@@ -39,7 +39,7 @@ def verify(path: str | Path, *, against: Sequence[str | Path] = ()) -> list[str]
 
 
 def wrong_order(events: list[Event]) -> list[str]:
-    """The books begin with their terms; every release or failure closes one earlier charge that was still open."""
+    """A ledger begins with its terms; every release or failure closes one earlier charge that was still open."""
     problems, waiting = [], set()
     for event in events:
         if event.kind not in KINDS or (event.sequence == 1 and event.kind != "opened"):
@@ -97,19 +97,23 @@ def wrong_sums(events: list[Event], budget: Policy | None) -> list[str]:
 
 
 def folder_problems(folder: Path, events: list[Event]) -> list[str]:
-    """What a folder says against what the books say, and against its own files."""
+    """Where a folder disagrees with the ledger, or with its own files."""
     try:
         release, policies = (json.loads((folder / name).read_text()) for name in ("release.json", "policy.json"))
         length, digest = int(release["ledger"]["length"]), str(release["ledger"]["digest"])
     except UNREADABLE:
         return ["release.json or policy.json cannot be read or names no ledger"]
     if length > len(events):
-        return [f"was released when the ledger had {length} events; it has {len(events)} now, so some were removed"]
+        return [
+            f"was released when the ledger had {length} events; it has only {len(events)} now, so some were removed"
+        ]
     if length < 1 or events[length - 1].digest != digest:
-        return [f"saw another event {length} than the ledger holds, so the ledger was replaced or rolled back"]
+        return [
+            f"refers to an event {length} that differs from the ledger's, so the ledger was replaced or rolled back"
+        ]
     entry = events[length - 1]
     if entry.kind != "released":
-        return [f"names event {length}, which is no release"]
+        return [f"names event {length}, which is not a release"]
     try:
         return _wrong_words(release, policies, entry, events) + _wrong_tables(folder, release, policies, entry)
     except UNREADABLE:
@@ -117,7 +121,7 @@ def folder_problems(folder: Path, events: list[Event]) -> list[str]:
 
 
 def _wrong_words(release: dict[str, Any], policies: dict[str, Any], entry: Event, events: list[Event]) -> list[str]:
-    """What release.json and policy.json repeat from the books must be the same there."""
+    """What release.json and policy.json repeat from the ledger must agree with it."""
     opened, charged = terms_at(events, entry.body["charge"]), events[entry.body["charge"] - 1].body
     pairs = {
         "release.json states another digest": (release["digest"], entry.body["digest"]),
@@ -125,7 +129,7 @@ def _wrong_words(release: dict[str, Any], policies: dict[str, Any], entry: Event
         "policy.json carries another privacy label": (policies["mark"], entry.body["mark"]),
         "policy.json states another policy": (policies["tight"], charged["policy"]),
         "release.json describes another plan": (release["plan"], charged["details"]),
-        # Books of earlier versions state the schema once, not with each charge.
+        # Ledgers of earlier versions state the schema once, not with each charge.
         "release.json names another schema": (release["schema"], charged.get("schema", opened["schema"])),
         **{f"release.json names another {each}": (release[each], opened[each]) for each in ("dataset", "budget")},
     }
@@ -153,7 +157,7 @@ def _wrong_tables(folder: Path, release: dict[str, Any], policies: dict[str, Any
 
 
 def without_fits(table: pa.Table) -> pa.Table:
-    """The columns that were drawn and entry; fitted ones are made of them afterwards and are no evidence of anything."""
+    """The columns that were drawn; fitted columns are computed from them afterwards and prove nothing."""
     names = set(table.column_names)
     fits = [name for name in table.column_names if name.endswith(FITTED) and name.removesuffix(FITTED) in names]
     return table.drop_columns(fits)

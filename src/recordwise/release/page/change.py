@@ -33,7 +33,7 @@ T = TypeVar("T")
 PRECISION = 192
 BALLS = BallEvaluator()
 BAND_LOSS = 0.8869
-"""The largest loss, rounded down, at which the best test with one false alarm in 20 is right at most every second time."""
+"""The largest loss, rounded down, at which the best test with one false alarm in 20 is right at most half the time."""
 
 
 def has_band(parts: Sequence[Part]) -> bool:

@@ -27,7 +27,7 @@ MOST_LINES = 5
 MOST_DIGITS = 10**9
 SAME = 0.01
 """Curves this close, relatively, cannot be told apart."""
-LITTLE, MUCH = "next to nothing can be learned", "hardly any promise"
+LITTLE, MUCH = "almost nothing can be learned", "hardly any protection"
 EXACT, NOISY = "almost exact", "mostly noise"
 
 

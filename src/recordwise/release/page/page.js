@@ -100,7 +100,7 @@
   const typed = value => { const text = grouped(value, 9); return twofold.test(text) ? text + "0" : text; };
   const number = (text, field) => {
     let plain = text.trim();
-    if (twofold.test(plain)) throw new Misread("Write " + plain.replace(".", "") + " or " + plain + "0: this can be read in two ways.");
+    if (twofold.test(plain)) throw new Misread("Write " + plain.replace(".", "") + " or " + plain + "0: this is ambiguous.");
     if (grouping.test(plain)) plain = plain.replace(/[, \u00a0\u202f'’]/g, "");
     if (!/^[+-]?(\d+\.?\d*|\.\d+)(e[+-]?\d+)?$/i.test(plain)) throw new Misread("Write a number such as 1200 or 1,200.5.");
     const value = Number(plain);
@@ -222,7 +222,7 @@
   });
   const compare = (record, rho) => {
     const sizes = amounts.map(field => amountText(record[field.name], field) + " " + field.label).join(" and ");
-    say("#same-told", "If your loss of " + figure(rho) + " were promised to everybody, with the same noise, no establishment could count for more than " + sizes + ".");
+    say("#same-told", "If your loss of " + figure(rho) + " were guaranteed to everyone with the same noise, no establishment could count for more than " + sizes + ".");
     for (const row of all("#same-table tbody tr")) {
       const times = +row.dataset.factor, cells = row.querySelectorAll("td");
       cells[0].textContent = figure(lossAt(scaled(record, times)));
@@ -243,8 +243,8 @@
     });
     const allowed = model.budget ? (() => { try { return model.budget(record); } catch { return null; } })() : null;
     say("#budget-told", "This release costs a record like yours " + figure(rho) + (allowed === null
-      ? ". No budget was set in advance, so the promise holds only if the list of queries was fixed beforehand."
-      : ", of at most " + figure(allowed) + " that all releases from these data together may ever cost it."));
+      ? ". No budget was set in advance, so the guarantee holds only if the list of queries was fixed in advance."
+      : " of at most " + figure(allowed) + " that all releases from these data may ever cost it."));
   };
 
   // A firm.
@@ -273,7 +273,7 @@
     });
     const rho = groupLoss(losses.map(loss => loss.rho));
     say("#firm-told", losses.some(loss => loss.delta > 0)
-      ? "Cells were selected privately (δ > 0), and then no bound for a firm follows from the losses of its establishments."
+      ? "Cells were selected privately (δ > 0), so the losses of its establishments imply no bound for a firm."
       : !losses.length ? "Add an establishment." : Number.isNaN(rho) ? "Fill in every number."
       : "The firm as a whole has a privacy loss of at most " + figure(rho) + ". " + leadText(rho, []).replace(/about you/g, "about the firm").replace(/you are in/, "it is in"));
   };
@@ -323,7 +323,7 @@
     find("#previous").disabled = first === 0;
     find("#next").disabled = first + ROWS >= found.length;
     const flags = Object.entries(shown.flags).map(([name, why]) => name + ": " + why + ".").join(" ");
-    say("#limit", (shown.rows.length < shown.all ? "The page carries the first " + grouped(shown.rows.length, 0) + " of " + grouped(shown.all, 0) + " cells, numbers to six digits; the files beside it hold all of them. " : "Numbers are shown to six digits at most; the files hold all. ") + flags);
+    say("#limit", (shown.rows.length < shown.all ? "The page shows the first " + grouped(shown.rows.length, 0) + " of " + grouped(shown.all, 0) + " cells, numbers to six digits; the files beside it hold all of them. " : "Numbers are shown to six digits at most; the files hold all. ") + flags);
   };
   // As in the CSV files beside the page: no text begins as a spreadsheet's formula, and what is not private says so above.
   const guarded = text => /^['\t\r\n]|^\s*[=+\-@\uff1d\uff0b\uff0d\uff20]/.test(text) ? "'" + text : text;
@@ -351,7 +351,7 @@
   const update = () => {
     const record = readAll(controls);
     find(".answer").classList.toggle("stale", !record);
-    if (!record) { say("#lead", "Please mend the answer that is marked."); return; }
+    if (!record) { say("#lead", "Please correct the highlighted answer."); return; }
     const loss = model.loss(record);
     answer(record, loss);
     charts.forEach(chart => redraw(chart, record, loss.rho));

@@ -28,7 +28,7 @@ NO_REQUESTS = "default-src 'none'; base-uri 'none'; form-action 'none'; img-src 
 TITLES = {
     "ask": "What can be learned about my establishment?",
     "sizes": "Loss and noise by size",
-    "same": "If everybody had the same loss",
+    "same": "If everyone had the same loss",
     "firm": "A firm with several establishments",
     "tables": "The tables and their accuracy",
     "spent": "How the privacy budget was spent",
@@ -44,23 +44,23 @@ FACTORS = {
 }
 WORDS = {
     "Privacy loss (ρ)": (
-        "The published bound on what can be learned about one record, whatever else is known: 0 is nothing, below 0.1 very little; "
-        "from about 5 on, whether the record is in the data is hardly protected. It is the zCDP loss of the record."
+        "The published bound on what can be learned about one record, whatever else is known: 0 means nothing, below 0.1 very "
+        "little; from about 5 on, the presence of the record in the data is hardly protected. It is the zCDP loss of the record."
     ),
     "Odds": (
-        "The odds of a guess are its chance against the contrary: 1 to 1 for a coin. A factor of 1 means nothing was learned. The "
-        "mean is a geometric one, over the draws of the noise."
+        "The odds of a statement are its probability divided by that of its opposite: 1 to 1 for a coin toss. A factor of 1 means "
+        "that nothing was learned. The mean is the geometric mean over the draws of the noise."
     ),
     "ε at δ": (
-        "The same bound in the currency of differential privacy: with a chance of at most δ left aside, no odds move by more "
+        "The same bound in the usual terms of differential privacy: except with probability at most δ, no odds change by more "
         "than a factor of e to the ε."
     ),
     "Noise interval": (
-        "An interval that tells about the noise that was added on purpose, and nothing else: no error of sampling, of reporting or "
-        "of matching is in it."
+        "An interval that accounts only for the noise that was added on purpose. It does not include errors of sampling, "
+        "reporting or matching."
     ),
-    "Never told here": (
-        "How many records there are, how many cells are empty, any exact total: the page holds only what was published."
+    "Not disclosed here": (
+        "The number of records, the number of empty cells, and any exact total: the page contains only what was published."
     ),
 }
 
@@ -161,7 +161,7 @@ def _hint(question: Question) -> str:
     if question.kind == CHOICE:
         return ""
     if question.kind == "text":
-        return "as it stands in the register"
+        return "as it appears in the register"
     if question.kind == "amount":
         return "a whole number" if question.step == 1 else f"in steps of {float(question.step):g}"
     return "a number"

@@ -56,7 +56,7 @@ def plan_parts(plan: Plan, names: Sequence[str]) -> tuple[Part, ...]:
 
 def external_part(name: str, policy: Policy) -> Part:
     """A mechanism from elsewhere on split rows."""
-    return Part(table=name, statistic=name, kind=OTHER, noise="a mechanism from elsewhere", policy=policy)
+    return Part(table=name, statistic=name, kind=OTHER, noise="an external mechanism", policy=policy)
 
 
 def _part(plan: Plan, table: PlannedTable, name: str, statistic: Drawable, *, stays: bool) -> Part:

@@ -11,27 +11,27 @@ FALSE_ALARM = 0.05
 DELTA = 1e-5
 SENTENCES = {
     "nothing": "Nothing in these tables depends on you: your privacy loss is 0.",
-    "no promise": "These tables promise nothing to a record of this group.",
-    "odds": "These tables move the odds of any guess about you by a factor of {mean} at most, on average",
-    "but": ", but for a chance of {own} that a cell is listed only because of you",
+    "no promise": "These tables give no guarantee to a record of this group.",
+    "odds": "These tables change the odds of any statement about you by a factor of at most {mean}, on average",
+    "but": ", except for a probability of {own} that a cell is listed only because of you",
     "great odds": (
-        "These tables could move the odds of a guess about you by a factor of {mean}: that you are in them is hardly a secret"
+        "These tables could change the odds of a statement about you by a factor of {mean}; that you are in them is hardly hidden"
     ),
-    "no limit": "That you are in these tables is no secret: they put no practical limit to the odds of a guess about you",
-    "band": "nobody can reliably tell {bands} by them",
+    "no limit": "That you are in these tables is not protected: they set no practical limit on the odds of a statement about you",
+    "band": "no one can use them to reliably tell {bands}",
     "one band": "{low} from {high} {label}",
     "open band": "{low} from any larger number of {label}",
-    "exactly": "no promise hides your exact number of {label}",
-    "tail": "The odds move by more than a factor of {tail} in at most one case of twenty, whatever somebody believed before.",
-    "selected": "With a chance of at most {own} a cell is listed only because of you, and nothing is promised then.",
-    "no band": "How well your size is hidden cannot be told by a simple band here: {reason}.",
+    "exactly": "your exact number of {label} is not hidden",
+    "tail": "The odds change by more than a factor of {tail} in at most one case in twenty, whatever was believed before.",
+    "selected": "With probability at most {own} a cell is listed only because of you; in that case there is no guarantee.",
+    "no band": "How well your size is hidden cannot be stated as a simple range here: {reason}.",
     "test": (
         "A membership test with a 5% false-positive rate detects your record with probability at most {power} "
         "(without the publication: 5%)."
     ),
     "reliably": (
-        "“Reliably” means: somebody who knows everything else about you and every other record, and hesitates between two "
-        "numbers of that range, accepting to be wrong 5% of the time, is right at most every second time."
+        "“Reliably” means: a test between two numbers in that range, run by someone who knows everything else about you and "
+        "every other record, with a 5% false-positive rate, is right at most half the time."
     ),
 }
 GREAT = 14.0

@@ -10,8 +10,8 @@ from recordwise.release.page.parts import Part
 MOST_LINES = 8
 LONGEST = 2000
 NO_PARTS = (
-    "This release was saved without the parts it was made of, so this page cannot say what each statistic cost, nor draw the noise "
-    "of totals above. The loss of a record, which is their sum, is complete."
+    "This release was saved without its parts, so this page cannot show what each statistic cost or the noise of totals. "
+    "The loss of a record, which is the sum over all parts, is complete."
 )
 
 
@@ -35,7 +35,7 @@ def in_words(policy: Policy) -> str:
     words = policy.in_words()
     if len(words) <= LONGEST:
         return words
-    return f"{words[:LONGEST].rsplit(';', 1)[0]}; and more parts, all of which are in policy.json."
+    return f"{words[:LONGEST].rsplit(';', 1)[0]}; and further parts, all listed in policy.json."
 
 
 def ledger_entries(description: dict[str, Any], digest: str, head: Any) -> list[tuple[str, Any]]:
@@ -45,15 +45,15 @@ def ledger_entries(description: dict[str, Any], digest: str, head: Any) -> list[
         "public": "on public data",
         "synthetic": "on synthetic data",
         "past": "on past releases",
-        "confidential": f"on the confidential data themselves; {reason}",
+        "confidential": f"on the confidential data; {reason}",
     }
     chosen = tuned.get(str(description.get("tuned_on")), "in a way not stated")
     if description.get("looked_at_records") and description.get("tuned_on") != "confidential":
-        chosen += f"; the confidential records had been looked at before, {reason}"
+        chosen += f"; the confidential records had been viewed before, {reason}"
     told = {
         "Guarantee": description.get("guarantee", ""),
         "Mechanisms and thresholds were chosen": chosen,
-        "Fingerprint of tables and policy": digest,
+        "Digest of tables and policy": digest,
         "Entry in the ledger": f"{head.length}, {head.digest}",
         "Ledger": description.get("books", ""),
         "Made with": ", ".join(f"{name} {number}" for name, number in description.get("versions", {}).items()),

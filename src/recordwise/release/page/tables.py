@@ -125,7 +125,7 @@ def _shown(value: float | None, write: Callable[[float], str]) -> str:
     return "" if value is None else write(value)
 
 
-CUT_DOWN = "of records that were cut down: too low, and the interval is about the sum of what was left of them"
+CUT_DOWN = "of clamped records: biased downward, and the interval covers the sum of the clamped values"
 
 
 def notes(description: Mapping[str, Any], parts: Sequence[Part]) -> dict[str, dict[str, str]]:

@@ -132,9 +132,9 @@ def why_no_band(parts: Sequence[Part]) -> str | None:
     if has_band(parts):
         return None
     if not parts:
-        return "this release was saved without the parts it was made of"
+        return "this release was saved without its parts"
     if any(part.policy.delta_terms for part in parts):
         return "which cells are listed was itself decided from the data"
     if not all(part.stays for part in parts):
-        return "the tables sort records by size, so that another size may mean another cell"
+        return "the tables group records by size, so another size may mean another cell"
     return "a part of the loss is known for whole records only"
