@@ -326,17 +326,17 @@ class Session:
         """
         self._check_tuning()
         self._tell_unkept()
-        foreign = read_external(mechanism, name=name, rho=rho, column=column)
+        external = read_external(mechanism, name=name, rho=rho, column=column)
         asked = SplitRows.of(split, where, column, self.schema)
-        policy = asked.policy(foreign.rho, self.schema)
+        policy = asked.policy(external.rho, self.schema)
         self._ledger.check(policy, query=name)
         with self._reading():
-            rows = foreign.prepare(self._engine.split_table(asked.splitting, condition=asked.condition).reveal())
-        described = [asked.to_json(foreign)]
+            rows = external.prepare(self._engine.split_table(asked.splitting, condition=asked.condition).reveal())
+        described = [asked.to_json(external)]
         seen = set(self.schema.names()) if column is None else {column}
         used = schema_json(schema_of(self.schema, seen, *self._policies(policy)))
         with self._charged(policy, query=name, plan=described, schema=used) as charge:
-            table = ReleasedTable(name=safe_name(name), keys=(), variables=(), data=foreign.run(rows))
+            table = ReleasedTable(name=safe_name(name), keys=(), variables=(), data=external.run(rows))
             parts = (external_part(table.name, policy),)
             stated = {"plan": described, "schema": used}
             return self._booked((table,), policy, policy, stated, charge, private=not seeded, parts=parts)

@@ -87,7 +87,7 @@ class Engine(ABC):
     def split_table(
         self, splitting: Splitting, *, condition: Predicate | None = None, at_most: int = MOST_PIECES
     ) -> Sensitive[pa.Table]:
-        """The unit-split rows themselves, measures in steps, for a foreign mechanism.
+        """The unit-split rows themselves, measures in steps, for an external mechanism.
 
         These ARE records: with Spark they travel to the driver, the only answer that does.
         """

@@ -1,8 +1,6 @@
-"""The rows of the split table a foreign mechanism sees, and what they cost a record.
+"""Mechanisms from elsewhere (a callable or an OpenDP measurement) on the unit-split table: what they cost and what they publish.
 
-A mechanism from elsewhere, whatever it is, and its result as a table.
-OpenDP measurements: what one says about itself, and rows in the form it takes. OpenDP itself is not imported here.
-Telling what somebody hands over, and what it costs a row.
+OpenDP itself is not imported here; a measurement is recognized by what it offers.
 """
 
 import math
@@ -210,7 +208,7 @@ def read_external(mechanism: Any, *, name: str, rho: Number | None, column: str 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class SplitRows:
-    """Which rows a foreign mechanism sees: how records are split, and which of them take part."""
+    """Which rows an external mechanism sees: how records are split, and which of them take part."""
 
     splitting: Splitting
     condition: Predicate | None
@@ -238,13 +236,13 @@ class SplitRows:
         whole = split_policy(rho, thresholds)
         return check_policy(whole if self.condition is None else whole.where(policy_condition(self.condition)), schema)
 
-    def to_json(self, foreign: ExternalMechanism) -> dict[str, Any]:
+    def to_json(self, external: ExternalMechanism) -> dict[str, Any]:
         """For the ledger and release.json."""
         return {
-            "foreign": foreign.name,
+            "foreign": external.name,
             "where": None if self.condition is None else predicate_json(self.condition),
             "split": {name: parameter_json(at) for name, at in self.splitting.thresholds},
-            "column": foreign.column,
-            "rho_per_row": fraction_text(foreign.rho),
-            "loss_known_from": foreign.known_from,
+            "column": external.column,
+            "rho_per_row": fraction_text(external.rho),
+            "loss_known_from": external.known_from,
         }

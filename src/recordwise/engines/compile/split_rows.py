@@ -1,4 +1,4 @@
-"""The unit-split table itself, as a tree. Only a foreign mechanism needs it: sums and counts come from the whole records."""
+"""The unit-split table itself, as a tree. Only an external mechanism needs it: sums and counts come from the whole records."""
 
 from sqlglot import exp
 
