@@ -226,3 +226,8 @@ def test_a_constant_on_the_left_turns_the_comparison_round(written, read):
 def test_between_holds_both_of_its_ends():
     low, high = Compare(Field("emp"), ">=", Fraction(1)), Compare(Field("emp"), "<=", Fraction(3))
     assert parse_predicate("emp BETWEEN 1 AND 3") == And((low, high))
+
+
+def test_a_condition_that_cannot_be_parsed_is_called_a_condition():
+    with pytest.raises(SqlError, match=r"cannot parse the condition"):
+        query().where("emp >>> 3")

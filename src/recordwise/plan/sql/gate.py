@@ -1,9 +1,8 @@
 """The gate in front of the SQL parser: short plain text, one statement, no comments, no deep nesting.
 
-DuckDB's own parser, asked about SQL text that ours has read.
-
-Ours mends what it reads: a comma too many, a bracket never closed, a keyword in the wrong place. What was meant by such text is a
-guess, so text that only one of two parsers understands is refused. Nothing runs: the connection has no table and reads no file.
+DuckDB's own parser must agree with ours. Ours repairs what it reads (an extra comma, a bracket never closed, a keyword in the wrong
+place), and what such text means is a guess, so text that only one of two parsers understands is refused. Nothing runs: the
+connection has no table and reads no file.
 """
 
 import os
@@ -32,7 +31,7 @@ def one_select(text: str) -> bool:
     return [statement.type for statement in found] == [duckdb.StatementType.SELECT]
 
 
-UNKNOWN = "the text is not one SELECT statement this parser knows"
+UNKNOWN = "cannot parse the text as one SELECT statement"
 LONGEST_TEXT = 100_000
 DEEPEST_NESTING = 40
 LONGEST_CHAIN = 2_000

@@ -7,7 +7,7 @@ from sqlglot import exp
 from recordwise.errors import ParameterError, SqlError
 from recordwise.plan.fields import Case, Expression, Field, Literal, Prefix
 from recordwise.plan.predicates import And, Compare, In, IsNull, Not, Operand, Or, Predicate
-from recordwise.plan.sql.gate import read_statement
+from recordwise.plan.sql.gate import UNKNOWN, read_statement
 from recordwise.policy.literals import Truth
 
 _OPERATORS: dict[type[exp.Expr], str] = {
@@ -24,7 +24,12 @@ ADVICE = "Allowed are comparisons with constants, IN, BETWEEN, IS NULL, AND, OR,
 
 def parse_predicate(text: str) -> Predicate:
     """A condition given as text, through the same gate as whole statements."""
-    statement = read_statement(f"SELECT 1 WHERE {text}")
+    try:
+        statement = read_statement(f"SELECT 1 WHERE {text}")
+    except SqlError as error:
+        if error.construct != UNKNOWN:
+            raise
+        raise SqlError(construct="cannot parse the condition", advice=ADVICE) from None
     if type(statement) is not exp.Select:
         raise refused(statement)
     only(statement, "expressions", "where")
