@@ -65,7 +65,7 @@ def write_data(folder: Path, rows: int) -> tuple[Path, Path]:
     records, keys = folder / "records.parquet", folder / "keys.parquet"
     script = f"""
 import pyarrow as pa, pyarrow.parquet as pq, recordwise as rw
-from recordwise.generator import public_keys, write_establishments
+from recordwise.synthetic import public_keys, write_establishments
 write_establishments({str(records)!r}, {rows})
 pairs = public_keys()
 industries = sorted({{code[:3] for code in pairs["naics"].to_pylist()}})

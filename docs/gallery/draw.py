@@ -3,12 +3,17 @@
 from pathlib import Path
 from typing import Any
 
-from recordwise.generator import establishments, public_keys
-from recordwise.report.planning_plots import plot_cell_errors, plot_fitness, plot_loss_shares, plot_sweep
-from recordwise.report.plots import plot_errors, plot_losses
-
 import recordwise as rw
 from recordwise.planning import Goal, compare, families, fitness, recommend, sweep
+from recordwise.planning.plots import (
+    plot_cell_errors,
+    plot_errors,
+    plot_fitness,
+    plot_loss_shares,
+    plot_losses,
+    plot_sweep,
+)
+from recordwise.synthetic import establishments, public_keys
 
 HERE = Path(__file__).parent
 ROWS = 200_000

@@ -19,7 +19,7 @@ from pathlib import Path
 sys.path[:0] = [{str(Path(__file__).parent)!r}]
 import pytest
 from planted_bugs import BUGS
-from recordwise.auditing.forking import main
+from recordwise.audit.forking import main
 (bug,) = [each for each in BUGS if each.name == "forked generator"]
 bug.plant(pytest.MonkeyPatch())
 main(Path(sys.argv[1]))

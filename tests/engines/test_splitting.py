@@ -145,7 +145,7 @@ def test_the_policys_own_sql_counts_the_same_pieces(opens):
 
 
 def _measure(name):
-    from recordwise.plan.cost import policy_measure
+    from recordwise.plan.schema import policy_measure
 
     return policy_measure(name, SCHEMA)
 

@@ -13,8 +13,8 @@ from test_totals import predicates, row
 
 from recordwise.errors import ParameterError
 from recordwise.plan import Keys, Plan, Schema, query
-from recordwise.plan.cost import policy_measure
 from recordwise.plan.predicates import Compare, condition, leaves
+from recordwise.plan.schema import policy_measure
 from recordwise.plan.sql.grammar import parse_predicate
 from recordwise.policy import constant, gaussian_sum, group_loss
 from recordwise.policy.conditions import holds

@@ -5,7 +5,7 @@ import pytest
 from scipy import stats
 
 from noise.statistics import distance, dkw_threshold, places, tail_alarm
-from recordwise.exact import working_precision
+from recordwise.exact.numbers import working_precision
 from recordwise.noise import (
     DiscreteGaussian,
     DiscreteLaplace,
