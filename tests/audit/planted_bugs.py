@@ -367,6 +367,6 @@ BUGS = (
         "`Engine`: no turns, and working tables under the same names",
         racing_passes,
         (THREADS,),
-        sign="records of another",
+        sign="answer to another thread's query",
     ),
 )
