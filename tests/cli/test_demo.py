@@ -36,7 +36,7 @@ def test_it_leaves_a_folder_that_can_be_published(demo, run):
 
 def test_it_says_that_accuracy_is_known_only_for_synthetic_records(demo):
     _, result = demo
-    before, after = result.stdout.split("Known here only because these establishments are synthetic", 1)
+    before, after = result.stdout.split("Known only because these establishments are synthetic", 1)
     assert "Median relative error" in before
     assert "1,000 to 9,999" in after
 

@@ -83,7 +83,7 @@ def test_a_plan_recommended_from_confidential_records_is_not_accepted_without_a_
         (("compare", "--measure", "emp", "--query", "9"), "a number from 1 to 1"),
         (("compare", "--measure", "emp", "--data", "mine"), "must say what the records are"),
         (("compare", "--measure", "emp", "--variance", "400"), "at_total is needed"),
-        (("compare", "--measure", "emp", "--plot", "a.gif"), "is no .png"),
+        (("compare", "--measure", "emp", "--plot", "a.gif"), "is not a .png"),
         (("sweep", "--measure", "emp", "--threshold", "x", "--rho", "1"), "thresholds must be a finite number"),
         (("fitness", "--measure", "emp", "--within", "-1"), "within must be above 0"),
         (("recommend", "--measure", "emp", "--within", "0.1", "--rank-by", "mean"), "rank_by must be one of"),

@@ -87,12 +87,12 @@ def test_help_loads_neither_engine_nor_arrow(tmp_path):
 
 
 def test_an_unexpected_failure_quotes_nothing(tmp_path, run, monkeypatch):
-    import recordwise.plan.file
+    import recordwise.plan.file.read
 
     def broken(_):
         raise KeyError("a secret")
 
-    monkeypatch.setattr(recordwise.plan.file, "load_plan", broken)
+    monkeypatch.setattr(recordwise.plan.file.read, "load_plan", broken)
     result = run("check", tmp_path / "plan.toml")
     assert result.exit_code == 1
     assert "KeyError" in result.stderr

@@ -121,7 +121,7 @@ def test_bad_goals_are_refused(session):
         Goal("emp", "county", within=1)
     with pytest.raises(ParameterError, match="no cell"):
         fitness(session, families(), Goal("emp", shape(), within=1, at_least=10**12))
-    with pytest.raises(ParameterError, match="a Goal or several"):
+    with pytest.raises(ParameterError, match="a Goal or a sequence of Goals"):
         fitness(session, families(), [])
     with pytest.raises(ParameterError, match="no mechanism for 'emp'"):
         fitness(session, {"log": {"pay": rw.Gaussian(sigma=1)}}, Goal("emp", shape(), within=1))
