@@ -73,7 +73,7 @@ def test_the_catalogue_asks_every_mechanism_there_is() -> None:
     drawn = {
         each for each in exported if isinstance(each, type) and issubclass(each, Mechanism) and each is not Mechanism
     }
-    source = (Path(rw.__file__).parent / "auditing" / "catalogue.py").read_text(encoding="utf-8")
+    source = (Path(rw.__file__).parent / "audit" / "subjects.py").read_text(encoding="utf-8")
     assert {each for each in drawn if f"{each.__name__}(" not in source} == set()
     assert len(drawn) >= 9
 
@@ -83,7 +83,7 @@ def test_a_record_of_the_audit_loses_about_what_the_bound_is_strongest_at(name: 
     subject = CATALOGUE[name]()
     asked = subject.ask(subject.keys_of(["0000000A"]))
     schema = rw.plan.Schema.of(unit="id", measures={"value": 1, "second": 1}, columns={"cell": "text", "kind": "text"})
-    policy = rw.plan.analysis.plan_policy(rw.plan.Plan(schema=schema, queries=(asked,)))
+    policy = rw.plan.cost.plan_policy(rw.plan.Plan(schema=schema, queries=(asked,)))
     losses = {size: policy.loss({**each, "cell": "0000000A"}) for size, each in subject.records.items()}
     assert 0.9 * STRONGEST <= losses["large"] <= STRONGEST
     assert losses["small"] < 0.05 < 100 < losses["giant"]
