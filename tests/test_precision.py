@@ -98,4 +98,4 @@ def test_a_thread_keeps_the_length_of_its_series() -> None:
 def test_nothing_else_sets_what_belongs_to_the_process() -> None:
     setting = re.compile(r"ctx\.(workprec|workdps|extraprec)|ctx\.(prec|cap|dps|unicode)\s*=|, ctx\.(prec|cap|dps) =")
     users = [path.name for path in SOURCE.rglob("*.py") if setting.search(path.read_text())]
-    assert users == ["exact.py"]
+    assert users == ["numbers.py"]

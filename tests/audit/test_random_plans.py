@@ -9,8 +9,7 @@ import random_plans
 from random_plans import asked, opened, outcome, world
 
 import recordwise.plan.column_types as column_types
-import recordwise.plan.cost as analysis
-import recordwise.plan.cost as thresholds
+import recordwise.plan.cost as cost
 import recordwise.plan.plan as checking
 from recordwise.plan import Keys
 from recordwise.plan.cost import Run
@@ -18,6 +17,7 @@ from recordwise.policy import By
 from recordwise.policy.literals import plain_value
 
 PLANS_IN_A_WORLD = 10
+right = cost.cells_by_threshold
 
 
 def tried(plans, *, seed, **how):
@@ -84,8 +84,8 @@ def test_a_check_of_types_that_is_missing_is_noticed(monkeypatch):
 def looked_up_by_python(at, groups, cells):
     """The bug that was there: thresholds looked up by Python's equality, to which True is 1."""
     if not isinstance(at, By):
-        return thresholds.cells_by_threshold(at, groups, cells)
-    group = next(each for each in groups if thresholds._origin(each) == at.column.name)
+        return right(at, groups, cells)
+    group = next(each for each in groups if cost._origin(each) == at.column.name)
     chosen = {plain_value(value): number for value, number in at.values}
     values = [value[: at.column.length] if isinstance(value, str) else value for value in cells[group.name].to_pylist()]
     return tuple(Run(chosen.get(value, at.default), np.array([row])) for row, value in enumerate(values))
@@ -94,7 +94,7 @@ def looked_up_by_python(at, groups, cells):
 def test_true_taken_for_one_where_noise_is_chosen_is_noticed(monkeypatch):
     """In sums at public keys without a condition, which no cast of SQL can make wrong."""
     accept_every_type(monkeypatch)
-    monkeypatch.setattr(analysis, "cells_by_threshold", looked_up_by_python)
+    monkeypatch.setattr(cost, "cells_by_threshold", looked_up_by_python)
     monkeypatch.setattr(random_plans, "HOW_STRANGE", 0.5)
     assert any(found is not None and found.broken for _, plan, found in tried(200, seed="python13") if is_plain(plan))
 
