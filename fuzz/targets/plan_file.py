@@ -165,7 +165,7 @@ def meaning(read: PlanFile) -> tuple[Any, ...]:
         read.tuned_on,
         read.accept_tuning,
         read.memory_limit,
-        read.csv,
+        read.formats,
         read.confidence,
     )
     return (*stated, read.plan, read.budget, read.examples, *policies)
