@@ -6,7 +6,6 @@ from collections.abc import Callable, Iterator, Sequence
 from concurrent.futures import Future, ThreadPoolExecutor, as_completed
 from contextlib import contextmanager
 from dataclasses import dataclass
-from itertools import groupby
 from pathlib import Path
 from time import monotonic
 from typing import Any
@@ -60,7 +59,7 @@ def run(mutants: Sequence[Mutant], *, jobs: int, tell: Callable[[str], None], ro
     """What became of each; refused where tests fail without any bug, because then they prove nothing."""
     with tempfile.TemporaryDirectory(prefix="mutants-") as folder, ThreadPoolExecutor(jobs) as pool:
         benches = Benches(Path(folder), jobs, root=root)
-        before = {pool.submit(benches.passes, tests): tests for tests in by_file(mutants)}
+        before = {pool.submit(benches.passes, tests): tests for tests in by_file(mutants, root)}
         failing = [tests for job, tests in _finished(before, "tests without a bug", tell) if not job.result()]
         if failing:
             raise ValueError(f"fail without any bug: {'; '.join(' '.join(tests) for tests in failing)}")
@@ -69,10 +68,21 @@ def run(mutants: Sequence[Mutant], *, jobs: int, tell: Callable[[str], None], ro
     return [found[mutant.name] for mutant in mutants]
 
 
-def by_file(mutants: Sequence[Mutant]) -> list[tuple[str, ...]]:
-    """All tests that are named, those of one file together."""
-    named = sorted({test for mutant in mutants for test in mutant.tests})
-    return [tuple(tests) for _, tests in groupby(named, key=lambda test: test.partition("::")[0])]
+def by_file(mutants: Sequence[Mutant], root: Path = ROOT) -> list[tuple[str, ...]]:
+    """All tests that are named, those of one file together and in its order, as the tests of a file may share what they open."""
+    named = {test for mutant in mutants for test in mutant.tests}
+    files = sorted(set(map(_file, named)))
+    return [tuple(sorted((test for test in named if _file(test) == file), key=_place(root / file))) for file in files]
+
+
+def _file(test: str) -> str:
+    return test.partition("::")[0]
+
+
+def _place(path: Path) -> Callable[[str], int]:
+    """Where a test begins in its file."""
+    text = path.read_text(encoding="utf-8") if path.is_file() else ""
+    return lambda test: text.find(f"def {test.partition('::')[2].partition('[')[0]}(")
 
 
 def _finished(
