@@ -8,6 +8,7 @@ import pytest
 from scipy.stats import binom
 
 import recordwise as rw
+from recordwise import drawing
 from recordwise.errors import ParameterError, PlanError
 from recordwise.mechanisms import Gaussian, GeneralizedGaussian, LogTransform, RootTransform, UnitSplit
 from recordwise.noise import Seeded
@@ -75,6 +76,17 @@ def test_the_published_average_is_the_ratio_of_the_published_parts_and_is_flagge
     assert release.table.schema.field("avg_emp").metadata[b"recordwise_flag"].startswith(b"not unbiased")
     (described,) = release.to_json()["plan"]
     assert [each.get("unbiased") for each in described["statistics"]] == [None, False, False]
+
+
+def test_the_parts_of_an_average_are_drawn_once(monkeypatch):
+    drawn, draw = [], drawing._draw
+    monkeypatch.setattr(drawing, "_draw", lambda part, *rest: (drawn.append(part.alias), draw(part, *rest))[1])
+    table = pa.table({"id": range(6), "emp": [7] * 6, "pay": [9] * 6, "county": ["A", "B"] * 3})
+    with rw.Session(
+        table, unit="id", measures={"emp": 1, "pay": 1}, columns={"county": "text"}, tuned_on="public"
+    ) as session:
+        session.run(by_county().count(COUNT).avg("emp", sum=SUM), rng=Seeded(3))
+    assert sorted(drawn) == ["avg_emp_sum", "count"]
 
 
 @pytest.mark.theorem("T-AVG")
