@@ -162,5 +162,5 @@ def test_the_interval_of_a_transform_allows_for_the_rounding_of_its_exact_point(
     monkeypatch.setattr(Reading, "fields", lambda self, v, reach: (reached.append(reach), fields(self, v, reach))[1])
     mechanism = rw.LogTransform(offset=10, sigma=HALF)
     step = mechanism.grid()
-    mechanism.estimate(mechanism.release([5], rng=rw.noise.Seeded(1)), level=0.9)
+    mechanism.estimate(mechanism.release([5], rng=rw.noise.Seeded(1)), confidence=0.9)
     assert reached == [(mechanism._law(step).quantile(Fraction(95, 100)) + 0.5) * float(step)]

@@ -8,12 +8,12 @@ import pytest
 from scipy.stats import binom
 
 import recordwise as rw
-from recordwise import drawing
 from recordwise.errors import ParameterError, PlanError
 from recordwise.mechanisms import Gaussian, GeneralizedGaussian, LogTransform, RootTransform, UnitSplit
 from recordwise.noise import Seeded
 from recordwise.plan import Keys, Plan, Schema, SumAndCount, parse_sql, query
 from recordwise.plan.cost import plan_policy
+from recordwise.plan.statistics.base import Drawable
 
 SCHEMA = Schema.of(unit="id", measures={"emp": 1, "pay": 1}, columns={"county": "text"})
 COUNTIES = Keys.of({"county": ["A", "B"]})
@@ -79,8 +79,10 @@ def test_the_published_average_is_the_ratio_of_the_published_parts_and_is_flagge
 
 
 def test_the_parts_of_an_average_are_drawn_once(monkeypatch):
-    drawn, draw = [], drawing._draw
-    monkeypatch.setattr(drawing, "_draw", lambda part, *rest: (drawn.append(part.alias), draw(part, *rest))[1])
+    drawn, draw = [], Drawable.draw
+    monkeypatch.setattr(
+        Drawable, "draw", lambda self, *how, **more: (drawn.append(self.alias), draw(self, *how, **more))[1]
+    )
     table = pa.table({"id": range(6), "emp": [7] * 6, "pay": [9] * 6, "county": ["A", "B"] * 3})
     with rw.Session(
         table, unit="id", measures={"emp": 1, "pay": 1}, columns={"county": "text"}, tuned_on="public"
