@@ -13,6 +13,7 @@ from recordwise.errors import RecordError
 from recordwise.exact import working_precision
 from recordwise.mechanisms import ends, fat_tailed, grid, loss_table, noisy, tight
 from recordwise.mechanisms.gaussian_noise import near_gaussian
+from recordwise.mechanisms.reading import Reading
 from recordwise.mechanisms.tight import Blocks, certified_loss
 from recordwise.noise import GeneralizedGaussian, LatticeLaw, Polylog
 from recordwise.policy import discrete_laplace_zcdp
@@ -147,3 +148,16 @@ def test_noise_on_a_transform_has_its_sigma_or_scale_in_steps_of_the_grid() -> N
     step = Fraction(1, 1024)
     assert rw.LogTransform(offset=10, sigma=HALF)._law(step).sigma == 512
     assert rw.LogTransform(offset=10, laplace_scale=HALF)._law(step).scale == 512
+
+
+def test_the_interval_of_a_transform_allows_for_the_rounding_of_its_exact_point(
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    """Half a grid step beyond the quantile of the noise."""
+    reached: list[float] = []
+    fields = Reading.fields
+    monkeypatch.setattr(Reading, "fields", lambda self, v, reach: (reached.append(reach), fields(self, v, reach))[1])
+    mechanism = rw.LogTransform(offset=10, sigma=HALF)
+    step = mechanism.grid()
+    mechanism.estimate(mechanism.release([5], rng=rw.noise.Seeded(1)), level=0.9)
+    assert reached == [(mechanism._law(step).quantile(Fraction(95, 100)) + 0.5) * float(step)]

@@ -297,3 +297,16 @@ def test_a_cell_of_the_null_category_lies_in_the_coarser_cell_of_that_category()
     by = [[{"name": name, "column": name} for name in each.column_names] for each in (coarse, fine)]
     assert parents(tables[0], by[0], tables[1], by[1]).tolist() == [1, 0, 1]
     assert parents(tables[1], by[1], tables[1], by[1]).tolist() == [0, 1, 2]
+
+
+def test_a_coarser_cell_keeps_the_records_of_finer_cells_that_are_not_published(opened):
+    """Of sixteen industries three are published, and their sum stays far below the total of all."""
+    asked = rw.query().group_by("county", keys=rw.Keys.product(county=COUNTIES, naics=LISTED[:3]))
+    asked = asked.levels(rw.prefix("naics", [1, 3])).count(rw.Gaussian(rho=50))
+    release = opened.run(asked, rng=Seeded(4))
+    loose, strict = (
+        [table.data["count_fit"].to_numpy().sum() for table in release.consistent(complete=each).tables]
+        for each in (False, True)
+    )
+    assert max(loose) > 2 * min(loose)
+    assert max(strict) == pytest.approx(min(strict))
