@@ -33,7 +33,6 @@ def plan_of(levels: tuple[int, ...]) -> Any:
         measures=dict.fromkeys(MEASURES, 1),
         columns={"county": "text", "naics": "text"},
         firm="firm_id",
-        tuned_on="synthetic",
     )
     asked = query().group_by("county", keys=Keys.of(public_keys())).levels(*(Prefix("naics", each) for each in levels))
     asked = asked.count(Gaussian(rho=1))
