@@ -55,8 +55,8 @@ def measure(cells: int = CELLS) -> dict[str, tuple[float, float]]:
     for name, mechanism in MECHANISMS.items():
         unit = min(unit, seconds(lambda: normals.standard_normal(cells)))
         noisy = mechanism.release(totals)
-        release = seconds(lambda mechanism=mechanism: mechanism.release(totals))  # type: ignore[misc]
-        estimate = seconds(lambda mechanism=mechanism, noisy=noisy: mechanism.estimate(noisy))  # type: ignore[misc]
+        release = seconds(lambda mechanism=mechanism: mechanism.release(totals))
+        estimate = seconds(lambda mechanism=mechanism, noisy=noisy: mechanism.estimate(noisy))
         found[name] = (release / unit, estimate / unit)
     return found
 

@@ -100,7 +100,7 @@ def errors(repeats: int = 200) -> None:
     print(f"{'records':>8} {'rho':>6} {'tree, log':>10} {'clamped':>10} {'OpenDP':>10} {'sampling':>10}")
     for size in (100, 1_000, 10_000):
         for rho in (0.01, 0.1, 1.0):
-            found = {name: [] for name in ("tree", "clamped", "opendp")}
+            found: dict[str, list[float]] = {name: [] for name in ("tree", "clamped", "opendp")}
             sampling = []
             for seed in range(repeats):
                 values = (np.random.default_rng(seed).pareto(1.1, size) * 100).astype(np.int64)

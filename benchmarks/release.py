@@ -40,7 +40,7 @@ def open_session(path: str, folder: Path) -> Any:
     import recordwise as rw
 
     ledger = folder / "bench.ledger"
-    roles = {"unit": "estab_id", "firm": "firm_id", "measures": dict.fromkeys(MEASURES, 1)}
+    roles: dict[str, Any] = {"unit": "estab_id", "firm": "firm_id", "measures": dict.fromkeys(MEASURES, 1)}
     return rw.Session(path, ledger=ledger, tuned_on="synthetic", **roles)
 
 

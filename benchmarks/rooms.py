@@ -61,7 +61,7 @@ def walks(folder: Path) -> Iterator[dict[str, Callable[[], Any]]]:
     query = rw.query().group_by("county", keys=keys).count(count).sum("emp", total)
     text = "SELECT county, COUNT(*), SUM(emp) FROM t WHERE emp < 5000 GROUP BY county"
     path = folder / "plan.toml"
-    path.write_text(re.search(r"```toml\n(.*?)```", EXAMPLE.read_text(), re.DOTALL)[1])
+    path.write_text(re.findall(r"```toml\n(.*?)```", EXAMPLE.read_text(), re.DOTALL)[0])
     plan, ledger = rw.load_plan(path).plan, folder / "walk.ledger"
     with rw.Session(records, unit="id", measures={"emp": 1}, ledger=ledger, tuned_on="synthetic") as session:
         yield {

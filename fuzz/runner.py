@@ -9,6 +9,7 @@ from collections import Counter
 from dataclasses import dataclass, field
 from pathlib import Path
 from tempfile import TemporaryDirectory
+from typing import Any
 
 from fuzz.board import Board
 from fuzz.worker import SECONDS, keep
@@ -32,7 +33,7 @@ class Summary:
     lines: int = 0
     seconds: float = 0.0
 
-    def add(self, told: dict) -> None:
+    def add(self, told: dict[str, Any]) -> None:
         self.counts.update(told.get("counts", {}))
         self.inputs += sum(told.get("counts", {}).values()) - told.get("counts", {}).get("slow", 0)
         self.slowest = max(self.slowest, told.get("slowest", 0.0))

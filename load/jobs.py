@@ -30,7 +30,7 @@ def rows(folder: str, divided: int) -> dict[str, Any]:
     keys = rw.Keys.product(county=[f"{number:05d}" for number in range(3_000)], naics=[f"{n:02d}" for n in range(20)])
     asked = rw.query().group_by("county", "naics", keys=keys).count(rw.Gaussian(rho="0.1"), alias="n")
     asked = asked.sum("emp", rw.UnitSplit(at=50, rho="0.1")).sum("pay", rw.LogTransform(offset=1000, sigma="0.2"))
-    roles = {"unit": "id", "measures": {"emp": 1, "pay": 1}, "tuned_on": "synthetic"}
+    roles: dict[str, Any] = {"unit": "id", "measures": {"emp": 1, "pay": 1}, "tuned_on": "synthetic"}
     with rw.Session(path, ledger=Path(folder) / "l", memory_limit="1GB", **roles) as session:
         began = time.monotonic()
         session.validate()
@@ -59,7 +59,7 @@ def cells(folder: str, divided: int) -> dict[str, Any]:
     )
     asked = rw.query().group_by("county", "naics", keys=keys).count(rw.Gaussian(rho="0.1"), alias="n")
     asked = asked.sum("emp", rw.UnitSplit(at=50, rho="0.1"))
-    roles = {"unit": "id", "measures": {"emp": 1, "pay": 1}, "tuned_on": "synthetic"}
+    roles: dict[str, Any] = {"unit": "id", "measures": {"emp": 1, "pay": 1}, "tuned_on": "synthetic"}
     with rw.Session(path, ledger=Path(folder) / "l", **roles) as session:
         began = time.monotonic()
         release = session.run(asked)

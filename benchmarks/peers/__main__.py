@@ -39,7 +39,7 @@ def environment(peer: str) -> Path:
     ready = folder / ".ready"
     if not ready.exists():
         subprocess.run([sys.executable, "-m", "venv", "--clear", folder], check=True)
-        install = [folder / "bin" / "python", "-m", "pip", "install", "--quiet", "--disable-pip-version-check"]
+        install = [str(folder / "bin" / "python"), "-m", "pip", "install", "--quiet", "--disable-pip-version-check"]
         subprocess.run([*install, *NEEDS[peer]], check=True, timeout=LONGEST)
         ready.touch()
     return folder / "bin" / "python"

@@ -24,9 +24,9 @@ session = Session.from_dataframe(RhoZCDPBudget(0.4), "establishments", rows, pro
 cells = KeySet.from_dataframe(spark.read.parquet(keys))
 grouped = QueryBuilder("establishments").groupby(cells)
 queries = {"n": grouped.count(), **{name: grouped.sum(name, low=0, high=bound) for name, bound in BOUNDS.items()}}
-found = None
-for query in queries.values():
-    answer = session.evaluate(query, RhoZCDPBudget(0.1))
-    found = answer if found is None else found.join(answer, on=["county", "naics3"])
+first, *rest = (session.evaluate(query, RhoZCDPBudget(0.1)) for query in queries.values())
+found = first
+for answer in rest:
+    found = found.join(answer, on=["county", "naics3"])
 found.write.parquet(out)
 spark.stop()

@@ -15,8 +15,8 @@ import recordwise as rw
 from fuzz.mutation import mutated
 from fuzz.target import ACCEPTED, WrongError
 from recordwise.engines import DuckDB, integers
-from recordwise.engines.compile.totals import total_name
 from recordwise.plan import Column, Plan, Schema
+from recordwise.plan.results import total_name
 
 SCHEMA = Schema.of(
     unit="id",

@@ -15,8 +15,8 @@ from fuzz.mutation import cut, flip, overwrite, splice, truncate
 from fuzz.target import ACCEPTED, WrongError
 from fuzz.targets.csv_file import NOISE
 from recordwise.engines import DuckDB, integers
-from recordwise.engines.compile.totals import total_name
 from recordwise.plan import Column, Plan, Schema
+from recordwise.plan.results import total_name
 
 SCHEMA = Schema.of(
     unit="id", measures={"emp": 1, "pay": "0.25"}, columns={"county": Column(name="county", null="category")}

@@ -116,9 +116,9 @@ class PlanText:
         if not places:
             return
         holder, name = rng.choice(places)
-        holder[name] = (
-            number(holder[name]) + 1 if name in ("length", "degree", "threshold") else str(number(holder[name]) / 2)
-        )
+        value = number(holder[name])
+        assert value is not None
+        holder[name] = value + 1 if name in ("length", "degree", "threshold") else str(value / 2)
         try:
             other = self._load(toml_text(tree, rng).encode())
         except RecordwiseError:

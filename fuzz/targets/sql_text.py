@@ -12,10 +12,10 @@ import sqlglot
 from fuzz.mutation import mutated
 from fuzz.target import ACCEPTED, REFUSED, WrongError
 from recordwise.engines import DuckDB, integers
-from recordwise.engines.compile.totals import total_name
 from recordwise.errors import SqlError
 from recordwise.mechanisms import Gaussian
 from recordwise.plan import Case, Column, Keys, Plan, Prefix, Query, Schema, parse_sql
+from recordwise.plan.results import total_name
 from recordwise.plan.sql.parse import aggregate
 from recordwise.plan.statistics import Average, CountUnits, SumSteps
 
@@ -125,7 +125,7 @@ class SqlText:
             return list(
                 dict.fromkeys(value[: expression.length] if isinstance(value, str) else value for value in values)
             )
-        return values
+        return list(values)
 
     def _answer(self, text: str, asked: Query, plan: Plan, found: Any) -> Counter[tuple[Any, ...]]:
         """The rows DuckDB should give: our cells that hold records, in the order of the SELECT list."""
@@ -158,8 +158,9 @@ class SqlText:
         (total,) = needed
         values: list[Any] = exact[total]
         if isinstance(total, SumSteps):
-            step = SCHEMA.measure(total.measure).step
-            values = [value * step for value in values]
+            measure = SCHEMA.measure(total.measure)
+            assert measure is not None
+            values = [value * measure.step for value in values]
         return values
 
 
