@@ -23,6 +23,7 @@ from recordwise.policy import (
     gaussian_transform,
     laplace_transform,
     maximum,
+    pieces,
     selection,
     split,
 )
@@ -109,7 +110,7 @@ def random_part(rng: Random) -> Policy:
         if kind == 2:
             first = next(iter(at))
             at[first] = by("state", {"06": first.step * 3, "36": at[first]}, default=first.step * rng.choice([1, 11]))
-        return split(positive(rng), at)
+        return rng.choice([split, split, pieces])(positive(rng), at)
     if kind == 3:
         return gaussian_sum(measure, sigma=positive(rng))
     if kind == 4:

@@ -75,6 +75,8 @@ def atom_loss(atom: dict[str, Any], record: dict[str, Any]) -> mpmath.mpf:
         return mpmath.mpf(1)
     if kind == "pieces":
         return mpmath.mpf(pieces(atom, record) ** 2)
+    if kind == "piece count":
+        return mpmath.mpf(pieces(atom, record))
     if kind == "selection delta":
         return table(atom["steps"], pieces(atom, record), mpmath.mpf(1))
     if kind == "maximum":

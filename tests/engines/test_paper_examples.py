@@ -1,18 +1,24 @@
-"""The splitting paper's way from a table over its split rows to queries, with exact answers and the policies to the digit.
+"""The splitting paper's Tables 1 to 3 and Examples 2 and 3 on its own rows, with exact answers and the policies to the digit.
 
-The rows are a small table of our own in the shape of the paper's Tables 1 and 2; the rewriting of queries is its Table 3, with the
-count term that an average needs (docs/theory/splitting.md). Answers are exact here: noise is not drawn.
+Answers are exact here: noise is not drawn. Thresholds by group on a small table of our own follow (T-CELL).
 """
+
+import math
 
 import duckdb
 import pyarrow as pa
 import pytest
 
+from paper_tables import SPLIT_AT, TABLE_1, TABLE_2A, TABLE_2B
 from recordwise.engines import integers
-from recordwise.mechanisms import Gaussian, UnitSplit
+from recordwise.mechanisms import Clamped, Gaussian, UnitSplit
+from recordwise.mechanisms.key_selection import SelectionLaw
 from recordwise.plan import Keys, Plan, Schema, Splitting, parse_sql, query
 from recordwise.plan.cost import cell_mechanisms, plan_policy, plan_warnings
-from recordwise.policy import by
+from recordwise.policy import by, split
+
+PAPER_SCHEMA = Schema.of(unit="id", measures={"emp": 1, "payroll": 1}, columns={"industry": "text"})
+PAPER_KEYS = Keys.of({"industry": ["Agriculture", "Mining", "Retail"]})
 
 TABLE = pa.table(
     {
@@ -41,54 +47,104 @@ def answers(engine, plan):
     return found
 
 
-@pytest.mark.theorem("T-SPLIT")
-def test_tables_1_and_2_a_table_and_its_split_rows(engine):
-    rows = engine.split_table(Splitting.of({"emp": 5, "payroll": 250})).reveal()
-    first = [row for row in rows.to_pylist() if row["id"] == 1]
-    assert [(row["piece"], row["emp"], row["payroll"], row["industry"]) for row in first] == [
-        (1, 5, 250, "Mining"),
-        (2, 5, 250, "Mining"),
-        (3, 2, 0, "Mining"),
-    ]
-    assert {i: rows["id"].to_pylist().count(i) for i in (1, 2, 3, 4)} == {1: 3, 2: 1, 3: 2, 4: 11}
+@pytest.fixture
+def paper(opens):
+    with opens(TABLE_2A, PAPER_SCHEMA) as opened:
+        yield opened
 
 
 @pytest.mark.theorem("T-SPLIT")
-def test_table_3_queries_on_split_rows_equal_queries_on_the_records(engine):
-    rows = engine.split_table(Splitting.of({"emp": 5, "payroll": 250})).reveal()
+def test_table_2_its_rows_are_split_into_those_that_are_printed(paper):
+    rows = paper.split_table(Splitting.of(SPLIT_AT)).reveal().to_pylist()
+    assert sorted(
+        ((row["id"], row["industry"], row["emp"], row["payroll"]) for row in rows),
+        key=lambda row: (row[0], -row[2], -row[3]),
+    ) == sorted(TABLE_2B, key=lambda row: (row[0], -row[2], -row[3]))
+
+
+@pytest.mark.theorem("T-SPLIT")
+def test_table_3_queries_on_split_rows_equal_queries_on_the_records(paper):
+    """COUNT becomes COUNT DISTINCT of the ids, SUM stays, AVG is their quotient (Lemma 8: without noise nothing is lost)."""
+    rows = paper.split_table(Splitting.of(SPLIT_AT)).reveal()
     connection = duckdb.connect()
     connection.register("split_rows", rows)
     rewritten = connection.sql(
-        "SELECT count(DISTINCT id), sum(emp), sum(payroll) FROM split_rows GROUP BY county ORDER BY county"
+        "SELECT count(DISTINCT id), sum(emp), sum(payroll) FROM split_rows GROUP BY industry ORDER BY industry"
     ).fetchall()
     asked = parse_sql(
-        "SELECT county, COUNT(*), SUM(emp), SUM(payroll) FROM t GROUP BY county",
-        mechanisms={"*": Gaussian(rho=1), "emp": UnitSplit(at=5, rho=1), "payroll": UnitSplit(at=250, rho=1)},
-        keys=COUNTIES,
+        "SELECT industry, COUNT(*), SUM(emp), SUM(payroll) FROM t GROUP BY industry",
+        mechanisms={"*": Gaussian(rho=1), "emp": UnitSplit(at=50, rho=1), "payroll": UnitSplit(at=5_000_000, rho=1)},
+        keys=PAPER_KEYS,
     )
-    ((counts, jobs, pay),) = answers(engine, Plan(schema=SCHEMA, queries=(asked,)))
-    assert list(zip(counts, jobs, pay))[:2] == rewritten == [(2, 15, 590), (2, 47, 2810)]
-    assert (counts[2], jobs[2], pay[2]) == (0, 0, 0)
+    ((counts, jobs, pay),) = answers(paper, Plan(schema=PAPER_SCHEMA, queries=(asked,)))
+    assert list(zip(counts, jobs, pay)) == rewritten
+    assert rewritten == [(2, 200, 25_000_000), (2, 150, 20_000_000), (1, 20, 1_000_000)]
     connection.close()
 
 
-def test_example_2_one_joint_splitting_for_two_sums(engine):
-    """Printed: rho pieces^2 for each sum, pieces the most any measure needs. Tight: what each sum's own noise is worth."""
-    joint = {"emp": 5, "payroll": 250}
-    asked = (
-        query()
-        .group_by("county", keys=COUNTIES)
-        .sum("emp", UnitSplit(at=joint, rho="0.1"))
-        .sum("payroll", UnitSplit(at=joint, rho="0.2"))
-    )
-    plan = Plan(schema=SCHEMA, queries=(asked,))
-    record = {"emp": 12, "payroll": 500, "county": "A"}
-    assert plan_policy(plan, tight=False).loss(record) == pytest.approx(0.3 * 3**2, rel=1e-12)
-    assert plan_policy(plan).loss(record) == pytest.approx(0.1 * (12 / 5) ** 2 + 0.2 * 2**2, rel=1e-9)
-    assert answers(engine, plan) == [[[15, 47, 0], [590, 2810, 0]]]
+@pytest.mark.theorem("T-SPLIT")
+def test_a_record_of_size_zero_is_one_row_and_still_counted(opens):
+    """The smallest number of rows with which Algorithm 1's condition holds would be none."""
+    table = pa.table({"id": [1, 2], "industry": ["Retail", "Retail"], "emp": [0, 60], "payroll": [0, 0]})
+    with opens(table, PAPER_SCHEMA) as opened:
+        rows = opened.split_table(Splitting.of(SPLIT_AT)).reveal()
+    assert sorted(rows["id"].to_pylist()) == [1, 2, 2]
+    assert split(1, SPLIT_AT).loss({"emp": 0, "payroll": 0}) == 1
 
 
-def test_example_3_thresholds_by_industry_where_the_cell_tells_the_industry(engine):
+def test_example_2_a_sum_of_employees_under_joint_thresholds(paper):
+    """Printed: rho pieces^2, pieces the most that employees or payroll need. Tight: what the noise of this sum is worth."""
+    asked = query().group_by("industry", keys=PAPER_KEYS).sum("emp", UnitSplit(at=SPLIT_AT, rho="0.1"))
+    plan = Plan(schema=PAPER_SCHEMA, queries=(asked,))
+    assert answers(paper, plan) == [[[200, 150, 20]]]
+    assert plan_policy(plan, tight=False).loss(TABLE_2A) == pytest.approx([0.9, 0.9, 0.4, 0.4, 0.1], rel=1e-12)
+    tight = [0.1 * (emp / 50) ** 2 for emp in (150, 50, 100, 50, 20)]
+    assert plan_policy(plan).loss(TABLE_2A) == pytest.approx(tight, rel=1e-9)
+
+
+def test_example_3_after_splitting_the_sensitivity_is_fifty(paper):
+    rows = paper.split_table(Splitting.of(SPLIT_AT)).reveal()
+    assert max(rows["emp"].to_pylist()) == 50
+    assert max(TABLE_2A["emp"].to_pylist()) > 50
+    for rho in (0.1, 1, 4):
+        noise = UnitSplit(at=50, rho=rho)
+        assert float(noise.noise_sigma) == pytest.approx(50 / math.sqrt(2 * rho), rel=1e-6)
+        assert float(noise.loss_at_shift(50)) == pytest.approx(rho, rel=1e-6)
+
+
+def test_table_1_no_clamp_serves_the_sum_of_its_retail_records():
+    """Section 1: a bound above record 4 makes the noise as large as it is, a bound below cuts it off."""
+    retail = [
+        emp
+        for emp, industry in zip(*(TABLE_1[name].to_pylist() for name in ("emp", "industry")))
+        if industry == "Retail"
+    ]
+    assert retail == [5, 5, 10, 1000]
+
+    def bias(bound):
+        return sum(retail) - sum(min(emp, bound) for emp in retail)
+
+    def deviation(bound):
+        return math.sqrt(Clamped(to=bound, rho=1).variance(0.0))
+
+    assert (bias(1000), round(deviation(1000))) == (0, 707)
+    assert (bias(10), round(deviation(10))) == (990, 7)
+    assert min(math.hypot(bias(bound), deviation(bound)) for bound in range(1, 2001)) > 0.5 * sum(retail)
+    noise = UnitSplit(at=10, rho=1)
+    assert math.sqrt(noise.variance(0.0)) < 0.01 * sum(retail)
+
+
+@pytest.mark.theorem("T-SELECT")
+def test_table_1_split_rows_find_technology_where_plain_rows_do_not():
+    """Section 1 and 5.4: one row each makes Services and Technology equally likely keys; 200 pieces of 50 do not."""
+    law = SelectionLaw.for_delta(rho="0.1", delta="1e-6")
+    pieces = {"Services": 1, "Technology": 10_000 // 50}
+    chances = {industry: law.keep_probability(count) for industry, count in pieces.items()}
+    assert chances["Services"] <= 1e-6
+    assert chances["Technology"] > 1 - 1e-9
+
+
+def test_thresholds_by_industry_where_the_cell_tells_the_industry(engine):
     at = by("industry", {"Mining": 20, "Retail": 5}, default=10)
     asked = (
         query()
@@ -109,7 +165,7 @@ def test_example_3_thresholds_by_industry_where_the_cell_tells_the_industry(engi
 
 
 @pytest.mark.theorem("T-CELL")
-def test_example_3_where_a_county_mixes_industries(engine):
+def test_thresholds_by_industry_where_a_county_mixes_industries(engine):
     at = by("industry", {"Mining": 20, "Retail": 5}, default=10)
     plan = Plan(
         schema=SCHEMA, queries=(query().group_by("county", keys=COUNTIES).sum("emp", UnitSplit(at=at, rho="0.1")),)

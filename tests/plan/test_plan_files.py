@@ -16,7 +16,7 @@ from recordwise.exact.functions import log, x
 from recordwise.mechanisms.registry import mechanism_kinds
 from recordwise.plan import Column, Measure, Plan, Schema, parse_sql
 from recordwise.plan.file.write import exact_number
-from recordwise.policy import constant, split
+from recordwise.policy import constant, pieces, split
 from recordwise.session import Session
 
 SCHEMA = Schema.of(
@@ -190,6 +190,16 @@ def test_a_session_opens_what_the_plan_declares(load, tmp_path):
         assert session.schema == SCHEMA
         assert session.budget == found.budget
     assert (tmp_path / "establishments.ledger").exists()
+
+
+def test_a_budget_may_grow_with_the_number_of_pieces(load):
+    part = '[[budget]]\nrho = 0.1\nat = { emp = 50 }\ngrowth = "linear"\n\n[mechanisms]'
+    found = load(changed("[mechanisms]", part))
+    assert found.budget == constant(3) + split(5, {"emp": 20, "payann": 1000}) + pieces("0.1", {"emp": 50})
+    same = load(changed("[mechanisms]", part.replace("linear", "square")))
+    assert same.budget == constant(3) + split(5, {"emp": 20, "payann": 1000}) + split("0.1", {"emp": 50})
+    with pytest.raises(PlanFileError, match="growth"):
+        load(changed("[mechanisms]", part.replace("linear", "cubic")))
 
 
 def test_a_budget_may_hold_a_selection_and_its_delta(load):

@@ -21,7 +21,7 @@ LOSSES = (6.65, 0.29, 0.25, 0.08)
 
 
 @pytest.mark.theorem("T-GROUP")
-def test_the_three_bounds_of_the_papers_example() -> None:
+def test_the_three_bounds_of_four_unequal_losses() -> None:
     assert group_loss(LOSSES, bound="simple") == pytest.approx(29.08, rel=1e-12)
     assert group_loss(LOSSES, bound="advanced") == pytest.approx(16.9565, abs=5e-5)
     assert group_loss(LOSSES) == pytest.approx(15.2109, abs=5e-5)

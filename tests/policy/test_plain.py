@@ -4,13 +4,14 @@ import pytest
 
 import recordwise as rw
 from recordwise.exact.functions import log, x
-from recordwise.policy import Measure, additive, constant, maximum, selection, split
+from recordwise.policy import Measure, additive, constant, maximum, pieces, selection, split
 from recordwise.policy.render.text import function_text, policy_lines
 
 LINES = [
     (rw.Policy(), ["0"]),
     (constant("0.05"), ["0.05"]),
     (split("0.1", {"emp": 50, "pay": 2000}), ["0.1 * max(1, ceil(emp / 50), ceil(pay / 2000))^2"]),
+    (pieces("0.1", {"emp": 50}), ["0.1 * max(1, ceil(emp / 50))"]),
     (rw.Gaussian(sigma=10).policy("emp"), ["0.005 * emp^2"]),
     (rw.LogTransform(offset=1000, sigma="0.2").policy("pay"), ["12.5 * (ln(pay + 1000) - 6.90776)^2"]),
     (rw.RootTransform(degree=2, sigma=1).policy("pay"), ["0.5 * (pay^0.5)^2"]),

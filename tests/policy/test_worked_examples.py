@@ -1,50 +1,53 @@
-"""The worked examples of the splitting paper (Seeman et al., VLDB 2024) and the numbers the library promises to reproduce."""
+"""The worked examples of the splitting paper on its own Table 2, as policies; and what a Gaussian sum costs beside them."""
 
 import pytest
 
-from recordwise.policy import among, by, constant, gaussian_sum, split
+from paper_tables import SPLIT_AT, TABLE_2A
+from recordwise.policy import by, constant, gaussian_sum, pieces, split
 
-SPLIT_AT = {"emp": 50, "payroll": 5_000_000}
+RHOS = (1, "0.25", "1/3")
 
 
-def test_policy_example_1_constant_and_step_policies() -> None:
-    """Example 1: rho-zCDP is the constant policy; a policy may also give each size class its own constant."""
-    assert constant("0.5").loss({"emp": 10**9}) == 0.5
-    small, large = among("size class", ["small"]), among("size class", ["large"])
-    step = constant("0.1").where(small) + constant("0.9").where(large)
-    assert step.loss({"size class": "small"}) == 0.1
-    assert step.loss({"size class": "large"}) == 0.9
-    assert step.minimum() == 0.0
+def of_one_piece(rho: int | str) -> float:
+    return constant(rho).loss({})
+
+
+def test_example_1_a_policy_linear_in_pieces_of_fifty_employees() -> None:
+    """Section 3: 3 rho for 150 employees, rho for 50, and still rho for 20; the other two follow from the formula."""
+    for rho in RHOS:
+        found = pieces(rho, {"emp": 50}).loss(TABLE_2A) / of_one_piece(rho)
+        assert found == pytest.approx([3, 1, 2, 1, 1], rel=1e-14)
 
 
 @pytest.mark.theorem("T-SPLIT")
-def test_table_2_costs_nine_nine_four_four_one_times_rho() -> None:
-    """Table 2: five establishments split at (50, 5,000,000) into 3, 3, 2, 2 and 1 pieces."""
-    table = {
-        "emp": [120, 101, 75, 51, 50],
-        "payroll": [4_000_000, 15_000_000, 5_000_001, 200_000, 5_000_000],
-    }
-    for rho in (1, "0.25", "1/3"):
-        unit = constant(rho).loss({})
-        losses = split(rho, SPLIT_AT).loss(table)
-        assert losses == pytest.approx([9 * unit, 9 * unit, 4 * unit, 4 * unit, unit], rel=1e-14)
+def test_example_2_costs_nine_nine_four_four_one_times_rho() -> None:
+    """Section 5.2: one sum under joint thresholds; 3, 3, 2, 2 and 1 pieces."""
+    for rho in RHOS:
+        found = split(rho, SPLIT_AT).loss(TABLE_2A) / of_one_piece(rho)
+        assert found == pytest.approx([9, 9, 4, 4, 1], rel=1e-14)
 
 
-def test_example_4_adds_a_count_and_a_split_sum() -> None:
-    """Example 4: a count of loss rho1 and a sum on split rows of loss rho2 cost rho1 + 9 rho2, rho1 + 9 rho2, ..."""
-    rho1, rho2 = "0.2", "0.05"
-    both = constant(rho1) + split(rho2, SPLIT_AT)
-    table = {"emp": [120, 101, 75, 51, 50], "payroll": [0, 15_000_000, 5_000_001, 200_000, 0]}
-    expected = [0.2 + 9 * 0.05, 0.2 + 9 * 0.05, 0.2 + 4 * 0.05, 0.2 + 4 * 0.05, 0.2 + 0.05]
-    assert both.loss(table) == pytest.approx(expected, rel=1e-14)
+@pytest.mark.parametrize("first", ["0.2", "3"])
+def test_example_4_a_median_before_splitting_costs_a_constant_and_after_it_nine_times_as_much(first: str) -> None:
+    """Section 5.3: rho1 + 9 rho2, 9 rho2, 4 rho2, 4 rho2, rho2; a median on split rows would cost 9 rho1."""
+    rho1, rho2 = float(first), 0.05
+    squares = [9, 9, 4, 4, 1]
+    before, after = constant(first), split(first, SPLIT_AT)
+    summed = split("0.05", SPLIT_AT)
+    assert (before + summed).loss(TABLE_2A) == pytest.approx([rho1 + rho2 * square for square in squares], rel=1e-14)
+    assert after.loss(TABLE_2A) == pytest.approx([rho1 * square for square in squares], rel=1e-14)
 
 
 def test_example_5_thresholds_by_industry_cost_nine_nine_four_one() -> None:
-    """Example 5: the threshold of a record's own industry decides; 3, 3, 2 and 1 pieces."""
-    at = by("industry", {"Mining": 500, "Retail": 50, "Farming": 10})
-    policy = split("0.1", {"emp": at})
-    table = {"industry": ["Mining", "Retail", "Farming", "Mining"], "emp": [1500, 101, 20, 500]}
-    assert policy.loss(table) == pytest.approx([0.9, 0.9, 0.4, 0.1], rel=1e-14)
+    """Section 5.4: payroll of mining is split at 10,000,000; keys and two sums, each on the same split rows."""
+    at = {"emp": 50, "payroll": by("industry", {"Mining": 10_000_000}, default=5_000_000)}
+    policy = split("0.1", at) + split("0.2", at) + split("0.3", at)
+    assert policy.loss(TABLE_2A) == pytest.approx([0.6 * square for square in (9, 9, 4, 1, 1)], rel=1e-14)
+
+
+def test_lemma_10_a_zcdp_query_has_the_constant_policy() -> None:
+    assert list(constant("0.5").loss(TABLE_2A)) == [0.5] * 5
+    assert constant("0.5").minimum() == 0.5
 
 
 @pytest.mark.theorem("T-GAUSS")

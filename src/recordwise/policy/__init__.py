@@ -10,6 +10,7 @@ from recordwise.policy.constructors import (
     gaussian_sum,
     gaussian_transform,
     laplace_transform,
+    pieces,
     selection,
     split,
 )
@@ -63,6 +64,7 @@ __all__ = [
     "log_odds_tail",
     "maximum",
     "meaning",
+    "pieces",
     "power_gaussian",
     "power_zcdp",
     "pure_to_zcdp",

@@ -119,6 +119,30 @@ class Pieces(Atom):
 
 
 @dataclass(frozen=True, slots=True)
+class PieceCount(Atom):
+    """The number of pieces itself, at least 1: a policy that is linear in pieces (T-SPLIT)."""
+
+    kind = "piece count"
+    relative_error = Fraction(0)
+    at: Thresholds
+
+    def __post_init__(self) -> None:
+        check_thresholds(self.at)
+
+    def measures(self) -> tuple[Measure, ...]:
+        return tuple(measure for measure, _ in self.at)
+
+    def value(self, evaluator: Evaluator[T], columns: dict[str, T]) -> T:
+        return Pieces(self.at).count(evaluator, columns)
+
+    def exactly(self, record: dict[str, Fraction]) -> Fraction | None:
+        return Fraction(Pieces(self.at).pieces(record))
+
+    def to_json(self) -> dict[str, Any]:
+        return {"kind": self.kind, "at": [[*measure.to_json(), fraction_text(at)] for measure, at in self.at]}
+
+
+@dataclass(frozen=True, slots=True)
 class Square(Atom):
     """The square of a measure: a Gaussian sum costs it times 1/(2 sigma**2) (T-GAUSS)."""
 

@@ -8,7 +8,7 @@ from typing import Any, TypeAlias
 from recordwise.errors import ParameterError
 from recordwise.exact.functions import Function
 from recordwise.exact.numbers import Number, moderate, nonnegative, positive
-from recordwise.policy.atoms import One, Outside, Pieces, SelectionDelta, Square, Thresholds
+from recordwise.policy.atoms import One, Outside, PieceCount, Pieces, SelectionDelta, Square, Thresholds
 from recordwise.policy.concave_atoms import Additive, AdditiveTable, GaussianTransform, LaplaceTransform
 from recordwise.policy.conditions import EVERY, NONE, Condition, ConditionColumn, among, both, complement
 from recordwise.policy.evaluate.evaluator import Steps
@@ -92,6 +92,32 @@ def split(rho: Number, at: Mapping[MeasureName, Number | By], *, near_gaussian: 
         >>> split("0.1", {"emp": 50}).loss({"emp": 120})
         0.9
     """
+    return _in_pieces(Pieces, rho, at, near_gaussian=near_gaussian)
+
+
+def pieces(rho: Number, at: Mapping[MeasureName, Number | By]) -> Policy:
+    """A loss linear in pieces: rho * pieces, where pieces is the largest number any measure needs at its threshold.
+
+    It grows with the size of a record instead of its square, as ``split`` does. It is the policy of an epsilon-DP mechanism on
+    split rows, with rho = epsilon (T-SPLIT), and a budget for mechanisms that grow no faster. A record of size 0 is one piece.
+
+    Args:
+        rho: The loss of a record of one piece.
+        at: The threshold of each measure: a number, or ``by(...)`` for one that differs by group.
+
+    Raises:
+        ParameterError: If ``at`` is empty or a threshold is not a positive multiple of its measure's step.
+
+    Example:
+        >>> pieces("0.1", {"emp": 50}).loss({"emp": [150, 50, 20]}).round(6)
+        array([0.3, 0.1, 0.1])
+    """
+    return _in_pieces(PieceCount, rho, at, near_gaussian=False)
+
+
+def _in_pieces(
+    kind: type[Pieces] | type[PieceCount], rho: Number, at: Mapping[MeasureName, Number | By], *, near_gaussian: bool
+) -> Policy:
     exact = moderate(nonnegative(rho, parameter="rho"), parameter="rho")
     if not sorted_items(at):
         raise ParameterError(parameter="at", problem="must name at least one measure")
@@ -100,7 +126,7 @@ def split(rho: Number, at: Mapping[MeasureName, Number | By], *, near_gaussian: 
         if isinstance(thresholds, str):
             total += policy_of(Outside(thresholds), Fraction(1), near_gaussian=near_gaussian, condition=condition)
         else:
-            total += policy_of(Pieces(thresholds), exact, near_gaussian=near_gaussian, condition=condition)
+            total += policy_of(kind(thresholds), exact, near_gaussian=near_gaussian, condition=condition)
     return total
 
 

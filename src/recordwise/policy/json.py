@@ -9,7 +9,7 @@ from typing import Any, TypeVar
 from recordwise.errors import ParameterError, UnknownFormError
 from recordwise.exact.functions import from_json as function_from_json
 from recordwise.exact.numbers import fraction_text, rational, read_fraction
-from recordwise.policy.atoms import Atom, One, Outside, Pieces, SelectionDelta, Square, Thresholds
+from recordwise.policy.atoms import Atom, One, Outside, PieceCount, Pieces, SelectionDelta, Square, Thresholds
 from recordwise.policy.concave_atoms import Additive, AdditiveTable, GaussianTransform, LaplaceTransform
 from recordwise.policy.conditions import (
     MOST_NESTED,
@@ -203,6 +203,7 @@ KINDS: dict[str, tuple[type[Atom], frozenset[str]]] = {
         One,
         Outside,
         Pieces,
+        PieceCount,
         Square,
         Additive,
         AdditiveTable,

@@ -5,6 +5,7 @@ The engine of a plan file: DuckDB unless it says Spark, and then where Spark run
 The roles of the columns, as the plan file declares them.
 """
 
+from collections.abc import Callable
 from fractions import Fraction
 from functools import partial
 from pathlib import Path
@@ -17,7 +18,7 @@ from recordwise.plan.file.mechanisms import checked_positive, read_joint, read_m
 from recordwise.plan.file.node import Node, suggestion
 from recordwise.plan.schema import Column, Measure, Schema, policy_measure
 from recordwise.plan.sources import DUCKDB, ENGINES, POSTGRES_SCHEMES, SPARK, Postgres, SparkMaster, found_by_spark
-from recordwise.policy.constructors import constant, split
+from recordwise.policy.constructors import constant, pieces, split
 from recordwise.policy.policy import Policy
 
 
@@ -32,7 +33,7 @@ def read_budget(node: Node, schema: Schema) -> Policy | None:
 
 
 def _part(node: Node, schema: Schema) -> Policy | None:
-    entries = node.table("rho", "at", "measure", "mechanism", "select")
+    entries = node.table("rho", "at", "growth", "measure", "mechanism", "select")
     if not isinstance(node.value, dict) or len(entries) < len(node.value):
         return None
     given = set(entries)
@@ -41,18 +42,23 @@ def _part(node: Node, schema: Schema) -> Policy | None:
     if given == {"select"}:
         found = read_select(entries["select"], schema)
         return None if found is None else node.attempt(lambda: found.policy(schema))
-    if given not in ({"rho"}, {"rho", "at"}):
-        node.problem("must hold rho, rho and at, measure and mechanism, or select")
+    if given not in ({"rho"}, {"rho", "at"}, {"rho", "at", "growth"}):
+        node.problem("must hold rho, rho and at (with or without growth), measure and mechanism, or select")
         return None
     rho = checked_positive(entries["rho"])
     if "at" not in entries:
         return None if rho is None else constant(rho)
-    return _split(rho, entries["at"], schema)
+    growth = entries["growth"].word(*GROWTH) if "growth" in entries else "square"
+    return None if growth is None else _split(rho, entries["at"], schema, GROWTH[growth])
 
 
-def _split(rho: Number | None, node: Node, schema: Schema) -> Policy | None:
+GROWTH = {"square": split, "linear": pieces}
+"""How a part of the budget grows with the number of pieces."""
+
+
+def _split(rho: Number | None, node: Node, schema: Schema, made: Callable[..., Policy]) -> Policy | None:
     at = read_joint(node, schema)
-    return None if at is None or rho is None else node.attempt(lambda: split(rho, at))
+    return None if at is None or rho is None else node.attempt(lambda: made(rho, at))
 
 
 def _of_mechanism(measure: Node, mechanism: Node, schema: Schema) -> Policy | None:

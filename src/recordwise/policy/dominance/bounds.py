@@ -5,8 +5,10 @@ from fractions import Fraction
 from functools import lru_cache
 from math import ceil
 
+from recordwise.exact.functions import Sum as Terms
+from recordwise.exact.functions import Variable
 from recordwise.exact.numbers import ball, midpoint
-from recordwise.policy.atoms import Atom, One, Pieces, SelectionDelta, Square
+from recordwise.policy.atoms import Atom, One, PieceCount, Pieces, SelectionDelta, Square
 from recordwise.policy.concave_atoms import Additive, AdditiveTable
 from recordwise.policy.dominance.regions import Region
 from recordwise.policy.dominance.supremum import supremum
@@ -44,7 +46,7 @@ def ratio_upper(atom: Atom, payer: Atom) -> Fraction | None:
     if atom == payer:
         return Fraction(1)
     match atom, payer:
-        case One(), Pieces():
+        case One(), Pieces() | PieceCount():
             return Fraction(1)
         case One(), SelectionDelta(_, steps):
             return 1 / steps[0][1] if steps[0][1] else None
@@ -53,7 +55,12 @@ def ratio_upper(atom: Atom, payer: Atom) -> Fraction | None:
         case Square(measure), Pieces(at):
             return next((threshold**2 for other, threshold in at if other == measure), None)
         case Pieces(at), Pieces(at=finer):
+            ratio = _pieces_ratio(dict(at), dict(finer))
+            return ratio and ratio**2
+        case PieceCount(at), Pieces(at=finer) | PieceCount(at=finer):
             return _pieces_ratio(dict(at), dict(finer))
+        case Additive() | AdditiveTable(), PieceCount(at):
+            return _slope_ratio(atom, dict(at))
         case Additive(measure, function, "tanh"), Additive(other, same, "pure") if (measure, function) == (other, same):
             return Fraction(1)
         case AdditiveTable(measure, function), Additive(other, same) if (measure, function) == (other, same):
@@ -66,7 +73,20 @@ def _pieces_ratio(at: dict[Measure, Fraction], finer: dict[Measure, Fraction]) -
     """ceil(x/S) <= ceil(T/S) * ceil(x/T), measure by measure."""
     if not set(at) <= set(finer):
         return None
-    return Fraction(max((ceil(finer[measure] / at[measure]) for measure in at), default=1) ** 2)
+    return Fraction(max((ceil(finer[measure] / at[measure]) for measure in at), default=1))
+
+
+def _slope_ratio(atom: Additive | AdditiveTable, at: dict[Measure, Fraction]) -> Fraction | None:
+    """A loss of at most w x, as of Laplace noise, is at most w T ceil(x/T)."""
+    match atom.function:
+        case Variable():
+            slope = Fraction(1)
+        case Terms(((slope, Variable()),)):
+            pass
+        case _:
+            return None
+    linear = isinstance(atom, Additive) or _table_below_tanh(atom)
+    return slope * at[atom.measure] if linear and atom.measure in at else None
 
 
 @lru_cache(maxsize=64)
@@ -99,7 +119,7 @@ def _separate(
     gain: Sum, cost: Sum, wanted: set[Measure], region: Region
 ) -> tuple[dict[Measure, dict[Atom, Fraction]], Fraction]:
     """Net coefficients by measure, and the constant. Joint pieces are bounded by sums: at most sum(m_i**2) - (k - 1) as a gain,
-    at least any weighted mean of the m_i**2 as a cost."""
+    at least any weighted mean of the m_i**2 as a cost; their number likewise, without the squares."""
     alone: dict[Measure, dict[Atom, Fraction]] = {}
     constant = Fraction(0)
     for atoms, sign in ((gain, 1), (cost, -1)):
@@ -108,14 +128,15 @@ def _separate(
             if not named:
                 constant += sign * coefficient * _least(atom, region)
                 continue
-            if sign > 0 and isinstance(atom, Pieces):
+            if sign > 0 and isinstance(atom, (Pieces, PieceCount)):
                 constant -= coefficient * (len(named) - 1)
             for measure in named:
                 share = coefficient if sign > 0 else coefficient / len(named)
                 part = _only(atom, measure)
                 row = alone.setdefault(measure, {})
                 row[part] = row.get(part, Fraction(0)) + sign * share
-    return alone, constant
+    netted = {measure: {atom: net for atom, net in row.items() if net} for measure, row in alone.items()}
+    return {measure: row for measure, row in netted.items() if row}, constant
 
 
 def _only(atom: Atom, measure: Measure) -> Atom:
@@ -123,6 +144,8 @@ def _only(atom: Atom, measure: Measure) -> Atom:
     match atom:
         case Pieces(at):
             return Pieces(tuple(item for item in at if item[0] == measure))
+        case PieceCount(at):
+            return PieceCount(tuple(item for item in at if item[0] == measure))
         case SelectionDelta(at, steps):
             return SelectionDelta(tuple(item for item in at if item[0] == measure), steps)
         case _:

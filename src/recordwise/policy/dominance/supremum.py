@@ -15,7 +15,7 @@ from flint import arb
 
 from recordwise.exact.functions import Function, Log, Power, Sum, Variable
 from recordwise.exact.numbers import ball, midpoint
-from recordwise.policy.atoms import Atom, One, Pieces, SelectionDelta, Square
+from recordwise.policy.atoms import Atom, One, PieceCount, Pieces, SelectionDelta, Square
 from recordwise.policy.concave_atoms import Additive, AdditiveTable, GaussianTransform, LaplaceTransform, from_pure
 from recordwise.policy.dominance.regions import Range
 from recordwise.policy.evaluate.evaluator import BALLS
@@ -131,9 +131,12 @@ def atom_growth(atom: Atom, start: arb) -> Growth | None:
             return constant
         case Square():
             return Growth(Fraction(2), Fraction(0), arb(1), arb(1))
-        case Pieces(((measure, at),)):
+        case Pieces(thresholds):
+            growth = atom_growth(PieceCount(thresholds), start)
+            return growth and growth.raised(Fraction(2))
+        case PieceCount(((measure, at),)):
             most = 1 / ball(at) + (1 + ball(measure.step / at)) / start
-            return Growth(Fraction(1), Fraction(0), 1 / ball(at), most).raised(Fraction(2))
+            return Growth(Fraction(1), Fraction(0), 1 / ball(at), most)
         case SelectionDelta(((measure, at),), steps):
             return constant if start > ball(at * (steps[-1][0] + 1)) else None
         case Additive(measure, function, bound):
@@ -269,7 +272,7 @@ def _probes(net: dict[Atom, Fraction], measure: Measure, span: Range) -> set[int
     edges = {0, *(2**exponent for exponent in range(0, 64, 4))}
     for atom in net:
         match atom:
-            case Pieces(at) | SelectionDelta(at):
+            case Pieces(at) | PieceCount(at) | SelectionDelta(at):
                 edges |= {int(threshold / measure.step) * times for _, threshold in at for times in (1, 2, 3)}
             case AdditiveTable(steps=steps):
                 edges |= {count for count, _ in steps[:MOST_PROBES]}

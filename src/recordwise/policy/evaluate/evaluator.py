@@ -37,7 +37,7 @@ class NumpyEvaluator(NumpyArithmetic):
             return count
         quotient = count / float(at / measure.step)
         # Whole numbers below 2**53 have a rounded quotient that is whole only where the exact one is; larger ones need care.
-        return np.ceil(np.nextafter(quotient, np.inf) if large else quotient)
+        return np.ceil(np.where(count < MOST_STEPS, quotient, np.nextafter(quotient, np.inf)) if large else quotient)
 
     def _steps(self, value: FloatArray, measure: Measure) -> tuple[FloatArray, bool]:
         """Lattice steps, never too few; and whether some are so many that floats are no longer exact."""

@@ -4,7 +4,7 @@ from fractions import Fraction
 from typing import TYPE_CHECKING
 
 from recordwise.exact.text import latex_factor, latex_number
-from recordwise.policy.atoms import Atom, One, Outside, Pieces, SelectionDelta, Square, Thresholds
+from recordwise.policy.atoms import Atom, One, Outside, PieceCount, Pieces, SelectionDelta, Square, Thresholds
 from recordwise.policy.concave_atoms import Additive, AdditiveTable, GaussianTransform, LaplaceTransform, Transformed
 from recordwise.policy.conditions import EVERY, AllOf, Among, AnyOf, Compare, Condition, ConditionColumn, Null
 from recordwise.policy.literals import Truth, Value
@@ -57,6 +57,8 @@ def atom_latex(atom: Atom) -> str:
     match atom:
         case Pieces(at):
             return pieces_latex(at) + "^{2}"
+        case PieceCount(at):
+            return pieces_latex(at)
         case Square(measure):
             return name_latex(measure.name) + "^{2}"
         case Outside():

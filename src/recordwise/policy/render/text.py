@@ -5,7 +5,7 @@ from typing import TYPE_CHECKING
 
 from recordwise.exact.functions import Function, Log, Power, Sum
 from recordwise.exact.text import formula_text, prose_text
-from recordwise.policy.atoms import Atom, One, Outside, Pieces, SelectionDelta, Square, Thresholds
+from recordwise.policy.atoms import Atom, One, Outside, PieceCount, Pieces, SelectionDelta, Square, Thresholds
 from recordwise.policy.concave_atoms import Additive, AdditiveTable, GaussianTransform, LaplaceTransform
 from recordwise.policy.conditions import EVERY, AllOf, Among, AnyOf, Compare, Condition, ConditionColumn, Null
 from recordwise.policy.literals import Truth, Value
@@ -51,6 +51,8 @@ def atom_words(atom: Atom, coefficient: Fraction) -> str:
             return f"{prose_text(coefficient)}, the same for every record"
         case Pieces(at):
             return f"{times}the square of the number of {pieces_words(at)} (1 for a small record)"
+        case PieceCount(at):
+            return f"{times}the number of {pieces_words(at)} (1 for a small record)"
         case Square(measure):
             return f"{times}the square of '{measure.name}'"
         case Outside(column):
@@ -143,6 +145,8 @@ def atom_text(atom: Atom) -> str:
     match atom:
         case Pieces(at):
             return f"{pieces_text(at)}^2"
+        case PieceCount(at):
+            return pieces_text(at)
         case Square(measure):
             return f"{measure.name}^2"
         case Outside(column):
