@@ -20,7 +20,7 @@ import recordwise.plan.cost as analysis
 import recordwise.plan.keys as keys
 import recordwise.plan.statistics.plain as plain
 import recordwise.release.release as release
-import recordwise.session as session
+import recordwise.session.publisher as publisher
 from recordwise.audit import checks as threads
 from recordwise.audit.audit import CELLS
 from recordwise.engines.compile.totals import found_cells_tree, typed_cells
@@ -111,8 +111,8 @@ def generator_of_the_process(patch: Patch) -> None:
 
 
 def smaller_policy(patch: Patch) -> None:
-    exact = session.plan_policy
-    patch.setattr(session, "plan_policy", lambda plan, *, tight=True: exact(plan, tight=tight) * Fraction(4, 5))
+    exact = publisher.plan_policy
+    patch.setattr(publisher, "plan_policy", lambda plan, *, tight=True: exact(plan, tight=tight) * Fraction(4, 5))
 
 
 def forgotten_statistic(patch: Patch) -> None:
@@ -174,7 +174,7 @@ def unclamped(patch: Patch) -> None:
 
 
 def negligent_mark(patch: Patch) -> None:
-    patch.setattr(session, "is_private", lambda source: getattr(source, "private", True))
+    patch.setattr(publisher, "is_private", lambda source: getattr(source, "private", True))
 
 
 def forgotten_look(patch: Patch) -> None:
@@ -298,7 +298,13 @@ BUGS = (
         (FORKS,),
         sign="same noise",
     ),
-    Bug("policy misreported by a fifth", "`session.plan_policy`", smaller_policy, ("count", "gaussian"), cells=CELLS),
+    Bug(
+        "policy misreported by a fifth",
+        "`session.publisher.plan_policy`",
+        smaller_policy,
+        ("count", "gaussian"),
+        cells=CELLS,
+    ),
     Bug(
         "policy of one statistic forgotten",
         "`plan.cost.statistic_policy`",
@@ -336,7 +342,7 @@ BUGS = (
     ),
     Bug(
         "negligent mark",
-        "`session.is_private`: a source of noise is asked what it is",
+        "`session.publisher.is_private`: a source of noise is asked what it is",
         negligent_mark,
         (REFUSALS,),
         sign="calls itself private",

@@ -18,12 +18,12 @@ import recordwise as rw
 from recordwise.engines import integers
 from recordwise.errors import RecordwiseError
 from recordwise.plan import Case, Column, Field, Group, Keys, Measure, Plan, Prefix, Schema, prefix, query
+from recordwise.plan.external import SplitRows
 from recordwise.plan.predicates import And, Compare, In, IsNull, Not, Or
 from recordwise.plan.results import FoundTotals, TableTotals, total_name
 from recordwise.policy import ConditionColumn as Named
 from recordwise.policy import by
 from recordwise.release.draw import prepare_table
-from recordwise.release.external import SplitRows
 
 CODES = ["21", "211", "2111", "44", "441", "4", "é1", "é1x", "1", "0", "true", ""]
 NUMBERS = [0, 1, 2, 44, -1, 7, 2**53, 2**53 + 1]

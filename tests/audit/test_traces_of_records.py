@@ -17,7 +17,8 @@ import pytest
 from drawn_laws_of_two import joint_divergence
 
 import recordwise as rw
-import recordwise.session as session_module
+import recordwise.release.publish as publish
+import recordwise.session.publisher as publisher
 from recordwise.engines import DuckDB
 from recordwise.errors import RecordwiseError
 from recordwise.noise import Seeded
@@ -81,10 +82,10 @@ def test_an_error_of_somebody_else_s_code_holds_nothing_of_the_records(monkeypat
     with rw.Session(table, **ROLES) as session:
         assert_silent(lambda: session.run(chosen))
         assert_silent(lambda: session.run_external(quoting, split={"value": 50 * 10**9}, rho=1))
-        monkeypatch.setattr(session_module, "prepare_table", quoting)
+        monkeypatch.setattr(publisher, "prepare_table", quoting)
         assert_silent(lambda: session.run(ASKED))
         monkeypatch.undo()
-        monkeypatch.setattr(session_module, "draw_table", quoting)
+        monkeypatch.setattr(publish, "draw_table", quoting)
         assert_silent(lambda: session.run(ASKED))
     for name in ("totals", "split_table"):
         with rw.Session(table, **ROLES) as session:

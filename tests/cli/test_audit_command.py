@@ -2,7 +2,7 @@
 
 from fractions import Fraction
 
-import recordwise.session as session_module
+import recordwise.session.publisher as publisher
 
 FEW = ("--cells", "2000", "--runs", "1")
 
@@ -30,10 +30,8 @@ def test_an_audit_for_programs_holds_every_number(run_json):
 
 
 def test_an_audit_of_a_broken_library_ends_with_one_and_says_what_broke(run, monkeypatch):
-    exact = session_module.plan_policy
-    monkeypatch.setattr(
-        session_module, "plan_policy", lambda plan, *, tight=True: exact(plan, tight=tight) * Fraction(1, 9)
-    )
+    exact = publisher.plan_policy
+    monkeypatch.setattr(publisher, "plan_policy", lambda plan, *, tight=True: exact(plan, tight=tight) * Fraction(1, 9))
     result = run("audit", "--mechanism", "count of firms", *FEW)
     assert result.exit_code == 1
     assert "BROKEN" in result.stdout

@@ -7,10 +7,10 @@ from plain_mechanism import Plain
 from sqlglot import exp
 
 from recordwise.engines.compile.owner import BIN_EDGES, PER_DECADE
-from recordwise.engines.owner_view import OwnerView
 from recordwise.plan import Keys, Plan, Schema, query
 from recordwise.plan.sql.grammar import parse_predicate
 from recordwise.policy import constant, gaussian_sum, group_loss
+from recordwise.session.owner import OwnerView
 
 SCHEMA = Schema.of(unit="id", measures={"emp": 1, "pay": "0.5"}, columns={"kind": "text"}, firm="firm")
 POLICIES = [gaussian_sum("emp", sigma=7), constant("0.25"), gaussian_sum("emp", sigma=7) + gaussian_sum("pay", sigma=3)]

@@ -28,12 +28,12 @@ queries = [
     sum.emp = { kind = "UnitSplit", at = 20, rho = 0.5 } },
 ]
 """
-STAGES = ["reading records", "charging the ledger", "drawing noise", "booking the release", "writing files"]
+STAGES = ["reading records", "charging the ledger", "drawing noise", "recording the release", "writing files"]
 BOOKED = {
     "reading records": [],
     "charging the ledger": [],
     "drawing noise": ["charged", "failed"],
-    "booking the release": ["charged", "failed"],
+    "recording the release": ["charged", "failed"],
     "writing files": ["charged", "released"],
 }
 HERE = Path(__file__).parent

@@ -157,7 +157,7 @@ def test_a_draw_beyond_64_bits_keeps_its_place_and_is_neither_wrapped_nor_clippe
     monkeypatch.setattr(sampler, "decide", lambda t, p, v, s: -giant if real(t, p, v, s) is not None else None)
     monkeypatch.setattr(sampler, "attempt_for", lambda size: fixed.attempt)
     table = unsettled(table_for(side_of(law)))
-    monkeypatch.setattr("recordwise.noise.laws.table_for", lambda side: table)
+    monkeypatch.setattr("recordwise.noise.lattice.table_for", lambda side: table)
     drawn = law.draw(5, Seeded(1))
     assert drawn.values.tolist() == [0] * 5
     assert drawn.extremes == dict.fromkeys(range(5), -giant)

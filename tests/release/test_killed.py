@@ -167,7 +167,7 @@ def test_a_release_killed_at_each_thing_it_does_to_a_file_leaves_whole_books_and
     assert stages["released"] > 5
 
 
-@pytest.mark.parametrize("stage", ["reading records", "charging the ledger", "drawing noise", "booking the release"])
+@pytest.mark.parametrize("stage", ["reading records", "charging the ledger", "drawing noise", "recording the release"])
 def test_a_release_killed_at_a_stage_has_charged_if_noise_could_have_been_drawn(tmp_path, stage: str) -> None:
     write_records(tmp_path / "records.parquet")
     script = f"""
@@ -181,7 +181,7 @@ with session(work / "records.parquet", work / "small.ledger", generous()) as ope
     environment = os.environ | {"PYTHONPATH": os.pathsep.join(sys.path)}
     done = subprocess.run([sys.executable, "-c", script], env=environment)
     assert done.returncode == -signal.SIGKILL
-    charged = stage in ("drawing noise", "booking the release")
+    charged = stage in ("drawing noise", "recording the release")
     assert [event.kind for event in books(tmp_path)] == ["opened"] + ["charged"] * charged
     assert verify(tmp_path / "small.ledger") == []
     again(tmp_path, "out")

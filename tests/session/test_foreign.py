@@ -11,9 +11,9 @@ from hypothesis import strategies as st
 
 import recordwise as rw
 from recordwise.errors import BudgetError, DataError, ExternalError, ParameterError, PlanError, SqlError
+from recordwise.mechanisms.external import per_row_loss
 from recordwise.policy import ConditionColumn as PolicyColumn
 from recordwise.policy import Measure, among, by, constant, pure_to_zcdp, split
-from recordwise.release.external import per_row_loss
 from recordwise.release.verify import verify
 from small_release import generous, records, session
 

@@ -101,7 +101,7 @@ def test_the_ledger_is_charged_after_the_records_were_read_and_before_noise_is_d
         ("reading records", ["opened"]),
         ("charging the ledger", ["opened"]),
         ("drawing noise", ["opened", "charged"]),
-        ("booking the release", ["opened", "charged"]),
+        ("recording the release", ["opened", "charged"]),
     ]
     assert after == ["opened", "charged", "released"]
 
@@ -197,7 +197,7 @@ def test_a_failure_after_the_charge_is_booked_and_its_text_withheld() -> None:
 
 def test_an_interrupt_after_the_charge_is_booked_and_passed_on() -> None:
     def interrupt(stage: str) -> None:
-        if stage == "booking the release":
+        if stage == "recording the release":
             raise KeyboardInterrupt
 
     with session(records()) as opened:

@@ -35,7 +35,7 @@ from recordwise.engines.compile.totals import (
 )
 from recordwise.engines.store import Store
 from recordwise.errors import PlanError
-from recordwise.plan.keys import arrow_type, cell_type, encoded
+from recordwise.plan.key_columns import arrow_type, cell_type, encoded
 from recordwise.plan.plan import Plan, PlannedTable
 from recordwise.plan.predicates import Predicate
 from recordwise.plan.results import POSITION, WIDE, FoundTotals, Sensitive, TableTotals, scatter, total_name, words

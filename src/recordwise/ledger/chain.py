@@ -11,7 +11,6 @@ import json
 import os
 import sqlite3
 import threading
-import time
 import weakref
 from collections.abc import Iterator
 from contextlib import contextmanager, suppress
@@ -19,51 +18,10 @@ from dataclasses import dataclass
 from datetime import UTC, datetime
 from pathlib import Path
 from typing import Any
-from urllib.parse import quote
 
 from recordwise.errors import LedgerError, RecordwiseError
+from recordwise.ledger.file import FileIdentity, inode, open_to_read, open_to_write, reason
 
-BESIDE = ("-wal", "-shm")
-"""The log and its index. SQLite keeps the ones it opened, beside the file that links lead to, until the last connection closes."""
-Inode = tuple[int, int]
-
-
-@dataclass(frozen=True, slots=True)
-class FileIdentity:
-    """The file behind a path, and the log beside it, as they were when they were opened."""
-
-    path: Path
-    known: tuple[tuple[str, Inode | None], ...]
-
-    @classmethod
-    def of(cls, path: Path) -> "FileIdentity":
-        real = os.path.realpath(path)
-        names = (str(path), *(real + end for end in BESIDE))
-        return cls(path, tuple((name, inode(name)) for name in names))
-
-    def problem(self) -> str | None:
-        """What happened to the file since it was opened, if anything."""
-        for name, then in self.known:
-            now = inode(name)
-            if then is not None and now is None:
-                return f"was deleted or renamed while it was open ({Path(name).name} is gone)"
-            if then is not None and now != then:
-                return f"was replaced while it was open ({Path(name).name} is another file now)"
-        if self.known[0][1] is not None and os.stat(self.path).st_nlink > 1:
-            return "has a second name (a hard link), under which others would miss what is in its log"
-        return None
-
-
-def inode(name: str) -> Inode | None:
-    """Device and number of a file, links followed; None where there is none. While it is open the number is not used again."""
-    try:
-        found = os.stat(name)
-    except FileNotFoundError:
-        return None
-    return found.st_dev, found.st_ino
-
-
-WAIT_SECONDS = 120.0
 GENESIS = "0" * 64
 COLUMNS = "sequence, time, kind, body, digest"
 TABLE = """CREATE TABLE events (
@@ -72,15 +30,6 @@ GUARDS = [
     f"CREATE TRIGGER no_{verb.lower()} BEFORE {verb} ON events BEGIN SELECT RAISE(ABORT, 'append only'); END"
     for verb in ("UPDATE", "DELETE")
 ]
-REASONS = {
-    sqlite3.SQLITE_FULL: "the disk is full",
-    sqlite3.SQLITE_READONLY: "the file or its folder is read-only",
-    sqlite3.SQLITE_CANTOPEN: "the file cannot be opened or created; its folder may be read-only",
-    sqlite3.SQLITE_BUSY: f"other processes held it for {WAIT_SECONDS:.0f} seconds",
-    sqlite3.SQLITE_NOTADB: "it is not a SQLite file",
-    sqlite3.SQLITE_CORRUPT: "the file is damaged",
-    sqlite3.SQLITE_IOERR: "the disk reported an error",
-}
 ADVICE = "Check the disk and the permissions, or restore the file from a copy and verify it against the releases."
 NOTHING_DRAWN = "Nothing was drawn."
 PUT_BACK = "Put the file and its log back under this path, verify it against the releases, and open a new session."
@@ -120,56 +69,20 @@ class Chain:
         self._checked = START
         self._searched: dict[str, tuple[int, Event | None]] = {}
         self._identity: FileIdentity | None = None
-        with self._told(NOTHING_DRAWN):
+        with self._guarded(NOTHING_DRAWN):
             # Absolute, so that no change of the working folder makes it another file, and SQLite reads no name of its own into it.
             place = None if path is None else Path(path).absolute()
-            self._connection = self._connect(place) if writable else self._connect_to_read(Path(str(path)))
+            self._connection = self._connect(place) if writable else open_to_read(Path(str(path)))
         # A chain that is no longer referenced is closed too, though never by a forked child on its way out.
         weakref.finalize(self, self._connection.close).atexit = False
 
     def _connect(self, path: Path | None) -> sqlite3.Connection:
         before = None if path is None else inode(str(path))
-        connection = sqlite3.connect(
-            ":memory:" if path is None else path, timeout=WAIT_SECONDS, isolation_level=None, check_same_thread=False
-        )
+        connection = open_to_write(path)
         try:
-            self._write_ahead(connection)
-            connection.execute("PRAGMA synchronous = FULL")
-            # The log is there from the first reading on.
-            connection.execute("SELECT count(*) FROM sqlite_master").fetchone()
             if path is not None:
                 self._identity = FileIdentity.of(path)
                 self._check_place(NOTHING_DRAWN, replaced=before not in (None, inode(str(path))))
-        except BaseException:
-            connection.close()
-            raise
-        return connection
-
-    def _write_ahead(self, connection: sqlite3.Connection) -> None:
-        """SQLite does not wait for its turn when it changes the journal, so this does."""
-        deadline = time.monotonic() + WAIT_SECONDS
-        while True:
-            try:
-                connection.execute("PRAGMA journal_mode = WAL")
-                return
-            except sqlite3.OperationalError as error:
-                if primary_code(error) != sqlite3.SQLITE_BUSY or time.monotonic() > deadline:
-                    raise
-            time.sleep(0.01)
-
-    def _connect_to_read(self, path: Path) -> sqlite3.Connection:
-        """Reading writes no entry. In a folder that takes no lock files it needs that no entry is still in the log beside it."""
-        address = f"file:{quote(str(path.absolute()))}"
-        connection = sqlite3.connect(f"{address}?mode=rw", uri=True, timeout=WAIT_SECONDS, check_same_thread=False)
-        try:
-            connection.execute("PRAGMA query_only = ON")
-            connection.execute("SELECT count(*) FROM sqlite_master").fetchone()
-        except sqlite3.OperationalError:
-            log = path.with_name(path.name + "-wal")
-            connection.close()
-            if log.exists() and log.stat().st_size:
-                raise
-            connection = sqlite3.connect(f"{address}?mode=ro&immutable=1", uri=True, check_same_thread=False)
         except BaseException:
             connection.close()
             raise
@@ -184,7 +97,7 @@ class Chain:
 
     def tables(self) -> set[str]:
         """The tables of the file; none before the first entry."""
-        with self._told(""):
+        with self._guarded(""):
             return {row[0] for row in self._connection.execute("SELECT name FROM sqlite_master WHERE type = 'table'")}
 
     def lay_out(self) -> None:
@@ -200,7 +113,7 @@ class Chain:
 
     def check_layout(self) -> None:
         """Refuse a file whose table was declared differently, or that has triggers of its own: both could hide events."""
-        with self._told(NOTHING_DRAWN):
+        with self._guarded(NOTHING_DRAWN):
             rows = self._connection.execute("SELECT sql FROM sqlite_master WHERE sql IS NOT NULL").fetchall()
         if not {TABLE} <= {row[0] for row in rows} <= {TABLE, *GUARDS}:
             raise LedgerError(path=self.path, problem="is damaged: its layout was changed", advice=ADVICE)
@@ -208,7 +121,7 @@ class Chain:
     @contextmanager
     def transaction(self, *, state: str = NOTHING_DRAWN) -> Iterator[None]:
         """All or nothing, with exclusive access; ``state`` tells the reader of an error what was done."""
-        with self._told(state):
+        with self._guarded(state):
             self._connection.execute("BEGIN IMMEDIATE")
             checked = self._checked
             try:
@@ -226,7 +139,7 @@ class Chain:
 
     def settle(self) -> None:
         """The log has what was committed; after this the file alone has it too, if it is copied or left without its log."""
-        with self._told(""), suppress(sqlite3.Error):
+        with self._guarded(""), suppress(sqlite3.Error):
             self._connection.execute("PRAGMA wal_checkpoint(PASSIVE)").fetchall()
 
     def append(self, kind: str, body: dict[str, Any]) -> Event:
@@ -240,7 +153,7 @@ class Chain:
 
     def check_chain(self) -> None:
         """Raise if the chain is broken. Done before the file is held, it leaves little to check while others wait."""
-        with self._told(NOTHING_DRAWN):
+        with self._guarded(NOTHING_DRAWN):
             self._unbroken()
 
     def _unbroken(self) -> list[tuple[Any, ...]]:
@@ -263,7 +176,7 @@ class Chain:
 
     def events(self, *, after: int = 0) -> list[Event]:
         """Every event, oldest first; or those after one."""
-        with self._told(""):
+        with self._guarded(""):
             return [as_event(row) for row in self._rows(after=after)]
 
     def first(self) -> Event | None:
@@ -278,20 +191,20 @@ class Chain:
         """The same for a kind that is rare: what was searched before is not searched again."""
         searched, known = self._searched.get(kind, (0, None))
         statement = f"SELECT {COLUMNS} FROM events WHERE kind = ? AND sequence > ? ORDER BY sequence DESC LIMIT 1"
-        with self._told(""):
+        with self._guarded(""):
             (length,) = self._connection.execute("SELECT coalesce(max(sequence), 0) FROM events").fetchone()
             found = self._one(statement, kind, searched) or known
         self._searched[kind] = (length, found)
         return found
 
     def _one(self, statement: str, *values: str | int) -> Event | None:
-        with self._told(""):
+        with self._guarded(""):
             row = self._connection.execute(statement, values).fetchone()
             return None if row is None else as_event(row)
 
     def problems(self) -> list[str]:
         """What is wrong with the file or the chain, whatever the events say."""
-        with self._told(""):
+        with self._guarded(""):
             found = [row[0] for row in self._connection.execute("PRAGMA integrity_check")]
             damage = [] if found == ["ok"] else ["the file is damaged"]
             return damage + broken_links(self._rows())
@@ -300,7 +213,7 @@ class Chain:
         self._connection.close()
 
     @contextmanager
-    def _told(self, state: str) -> Iterator[None]:
+    def _guarded(self, state: str) -> Iterator[None]:
         """One thread at a time, in the process that opened the file; failures are reported without SQLite's own text."""
         if os.getpid() != self._process:
             raise LedgerError(
@@ -318,22 +231,6 @@ class Chain:
                     problem=f"cannot be read or written: {reason(error)}",
                     advice=f"{state} {ADVICE}".strip(),
                 ) from None
-
-
-def primary_code(error: Exception) -> int | None:
-    """SQLite's code without its extension."""
-    code = getattr(error, "sqlite_errorcode", None)
-    return None if code is None else int(code) & 0xFF
-
-
-def reason(error: Exception) -> str:
-    """Why, without SQLite's own text, which can quote what is stored."""
-    if isinstance(error, OSError):
-        return error.strerror or type(error).__name__
-    known = REASONS.get(primary_code(error) or 0)
-    if known is None and isinstance(error, ValueError):
-        return "an entry is malformed"
-    return known or str(getattr(error, "sqlite_errorname", type(error).__name__))
 
 
 def as_event(row: tuple[Any, ...]) -> Event:

@@ -8,11 +8,13 @@ never exceeds it. Every release carries the head of the chain it saw, so that a 
 
 import json
 import math
+from collections.abc import Iterator
+from contextlib import contextmanager, suppress
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
-from recordwise.errors import BudgetError, LedgerError, RecordError, UnknownFormError
+from recordwise.errors import BudgetError, DrawingError, LedgerError, RecordError, RecordwiseError, UnknownFormError
 from recordwise.ledger.chain import ADVICE, Chain, Event, Head, canonical
 from recordwise.policy.policy import Policy
 
@@ -65,6 +67,12 @@ ADMISSION_SECONDS = 60.0
 """How long a proof that the budget covers a charge may take before it is refused as undecided; most take milliseconds."""
 FIXED_IN_ADVANCE = "guarantee holds only if this list of queries was fixed in advance"
 WITHIN_BUDGET = "the sum of all charges is at most the budget, for every possible record"
+IN_A_FILE = "kept in a file"
+IN_MEMORY = "in memory only: gone with the process, so that this release cannot be verified"
+UNKEPT = (
+    "this session keeps its ledger in memory only: what it spends is forgotten when it closes, and another session can spend the "
+    "same budget again. Give ledger='FILE' to keep it."
+)
 CHARGE_STANDS = "The charge stands and nothing was published."
 ONE_DATASET = (
     "A ledger belongs to one dataset and budget, and the names of its schema keep their meaning. "
@@ -135,6 +143,11 @@ class Ledger:
         """Whether it outlives the process."""
         return self._chain.kept
 
+    def stated(self) -> dict[str, Any]:
+        """What a release says of the ledger that was charged."""
+        kept = IN_A_FILE if self.kept else IN_MEMORY
+        return {"guarantee": self._identity["guarantee"], "budget": self._identity["budget"], "ledger_storage": kept}
+
     def _terms(self, schema: Any) -> dict[str, Any]:
         """What is charged and by which schema; refused where something was charged on other terms. Without a charge none bind."""
         wanted: dict[str, Any] = json.loads(canonical(self._identity | {"schema": schema}))
@@ -177,6 +190,22 @@ class Ledger:
             body |= {"schema": stated}
             event = self._chain.append("charged", body)
         return Charge(sequence=event.sequence, head=Head(length=event.sequence, digest=event.digest))
+
+    @contextmanager
+    def charging(self, policy: Policy, *, query: str, details: Any, schema: Any) -> Iterator[Charge]:
+        """Charge, then let the caller draw. The budget is spent from here on; a failure is noted if the file still accepts it.
+
+        Of exceptions that are not ours only the type is passed on: their text may quote records.
+        """
+        charge = self.charge(policy, query=query, details=details, schema=schema)
+        try:
+            yield charge
+        except BaseException as error:
+            with suppress(LedgerError):
+                self.failed(charge, kind=type(error).__name__)
+            if isinstance(error, Exception) and not isinstance(error, RecordwiseError):
+                raise DrawingError(kind=type(error).__name__) from None
+            raise
 
     def check(self, policy: Policy, *, query: str) -> None:
         """Raise what ``charge`` would raise, and write nothing."""

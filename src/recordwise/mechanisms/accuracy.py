@@ -15,7 +15,7 @@ from recordwise.exact.arithmetic import FloatArray
 from recordwise.exact.numbers import Number
 from recordwise.mechanisms.described import Described
 from recordwise.mechanisms.noisy import read_confidence
-from recordwise.noise.laws import LatticeLaw
+from recordwise.noise.lattice import LatticeLaw
 
 MOST_POINTS = 1024
 """So many different totals are solved one by one; of more, this many spread over their range, with lines between on log scales."""

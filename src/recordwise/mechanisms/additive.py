@@ -12,7 +12,8 @@ from recordwise.exact.numbers import Number, ball, working_precision
 from recordwise.mechanisms.described import SCALE_AND_GOALS, Parameter
 from recordwise.mechanisms.fat_tailed import FatTailedNoise, read_lattice
 from recordwise.mechanisms.fat_tailed_calibration import fat_tailed_scale
-from recordwise.noise.laws import ConcaveLaw, LatticeLaw
+from recordwise.noise.lattice import LatticeLaw
+from recordwise.noise.laws import ConcaveLaw
 
 
 @dataclass(frozen=True, slots=True, init=False, repr=False)

@@ -21,7 +21,7 @@ import numpy as np
 from recordwise.exact.arithmetic import FloatArray, NumpyArithmetic
 from recordwise.exact.functions import Function
 from recordwise.mechanisms.function_inverse import slope
-from recordwise.noise.laws import LatticeLaw
+from recordwise.noise.lattice import LatticeLaw
 
 MOST_ENTRIES = 600
 CLOSENESS = 25

@@ -17,7 +17,7 @@ from recordwise.mechanisms.certified_loss import Blocks, certified_loss, next_en
 from recordwise.mechanisms.described import Described
 from recordwise.mechanisms.gaussian import additive_estimates
 from recordwise.mechanisms.noisy import Noisy, noised, read_confidence, read_step, source_of, times, whole_totals
-from recordwise.noise.laws import LatticeLaw
+from recordwise.noise.lattice import LatticeLaw
 from recordwise.noise.randomness import BitSource, is_private
 from recordwise.policy.constructors import additive, additive_table
 from recordwise.policy.measure import Measure

@@ -8,7 +8,7 @@ from recordwise.mechanisms.calibration import calibrate, plain_step
 from recordwise.mechanisms.certified_loss import next_entry
 from recordwise.mechanisms.fat_tailed import FINE, FatTailedNoise
 from recordwise.mechanisms.noisy import read_confidence
-from recordwise.noise.laws import LatticeLaw
+from recordwise.noise.lattice import LatticeLaw
 
 
 class _ScaleFamily:

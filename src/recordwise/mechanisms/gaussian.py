@@ -26,7 +26,8 @@ from recordwise.mechanisms.noisy import (
     to_floats,
     whole_totals,
 )
-from recordwise.noise.laws import DiscreteGaussian, LatticeLaw, discrete_gaussian
+from recordwise.noise.lattice import LatticeLaw
+from recordwise.noise.laws import DiscreteGaussian, discrete_gaussian
 from recordwise.noise.randomness import BitSource, is_private
 from recordwise.policy.constructors import constant, gaussian_sum
 from recordwise.policy.measure import Measure

@@ -11,8 +11,8 @@ from recordwise.mechanisms.calibration import decimal
 from recordwise.mechanisms.described import SCALE_AND_GOALS, Parameter
 from recordwise.mechanisms.fat_tailed import FatTailedNoise, read_lattice
 from recordwise.mechanisms.fat_tailed_calibration import fat_tailed_scale
+from recordwise.noise.lattice import LatticeLaw
 from recordwise.noise.laws import GeneralizedGaussian as GeneralizedGaussianLaw
-from recordwise.noise.laws import LatticeLaw
 
 
 @dataclass(frozen=True, slots=True, init=False, repr=False)

@@ -12,7 +12,7 @@ import numpy as np
 from recordwise.errors import ParameterError
 from recordwise.exact.arithmetic import FloatArray
 from recordwise.exact.numbers import Number, positive
-from recordwise.noise.laws import LatticeLaw
+from recordwise.noise.lattice import LatticeLaw
 from recordwise.noise.randomness import BitSource, Secure
 
 IntArray: TypeAlias = np.ndarray[tuple[int, ...], np.dtype[Any]]

@@ -11,7 +11,7 @@ from recordwise.exact.numbers import Number, ball, midpoint, positive, working_p
 from recordwise.mechanisms.described import SCALE_AND_GOALS, Parameter
 from recordwise.mechanisms.fat_tailed import FatTailedNoise, read_lattice
 from recordwise.mechanisms.fat_tailed_calibration import fat_tailed_scale
-from recordwise.noise.laws import LatticeLaw
+from recordwise.noise.lattice import LatticeLaw
 from recordwise.noise.laws import Polylog as PolylogLaw
 
 

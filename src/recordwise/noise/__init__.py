@@ -1,14 +1,8 @@
 """Exact noise on the integer lattice."""
 
 from recordwise.noise.binomial import binomial_exact
-from recordwise.noise.laws import (
-    ConcaveLaw,
-    DiscreteGaussian,
-    DiscreteLaplace,
-    GeneralizedGaussian,
-    LatticeLaw,
-    Polylog,
-)
+from recordwise.noise.lattice import LatticeLaw
+from recordwise.noise.laws import ConcaveLaw, DiscreteGaussian, DiscreteLaplace, GeneralizedGaussian, Polylog
 from recordwise.noise.randomness import BitSource, Secure, Seeded, is_private
 from recordwise.noise.sampler import Draws
 

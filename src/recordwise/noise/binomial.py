@@ -7,7 +7,7 @@ from flint import arb
 
 from recordwise.errors import ParameterError
 from recordwise.exact.numbers import bits_in_force, working_precision
-from recordwise.noise.laws import LatticeLaw
+from recordwise.noise.lattice import LatticeLaw
 from recordwise.noise.probabilities import tail
 from recordwise.noise.randomness import BitSource, LazyUniform, Secure, dyadic, one_word, uniform_below
 

@@ -46,6 +46,17 @@ def is_private(source: BitSource) -> bool:
     return type(source) is Secure
 
 
+def bit_source(rng: BitSource | None) -> BitSource:
+    """The secure source unless another is given; anything that is not a source of bits is refused before anything is spent."""
+    if rng is not None and not callable(getattr(rng, "fill", None)):
+        raise ParameterError(
+            parameter="rng",
+            problem=f"is a {type(rng).__name__}, not a source of bits",
+            advice="Use noise.Seeded(seed).",
+        )
+    return Secure() if rng is None else rng
+
+
 def _keystream(target: memoryview) -> None:
     cipher = Cipher(algorithms.AES(os.urandom(KEY_BYTES)), modes.CTR(bytes(16))).encryptor()
     for begin in range(0, len(target), len(_BLANK)):

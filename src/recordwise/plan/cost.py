@@ -17,7 +17,7 @@ from recordwise.errors import PlanError
 from recordwise.mechanisms.base import shared
 from recordwise.plan.column_types import policy_problems
 from recordwise.plan.fields import Field, Group, Level, Prefix
-from recordwise.plan.keys import encoded
+from recordwise.plan.key_columns import encoded
 from recordwise.plan.plan import Plan, PlannedTable
 from recordwise.plan.predicates import condition
 from recordwise.plan.query import Query

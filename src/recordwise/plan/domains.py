@@ -11,7 +11,9 @@ import pyarrow.compute as pc
 
 from recordwise.errors import KeysError, ParameterError
 from recordwise.plan.fields import Group, Prefix
-from recordwise.plan.keys import Keys, as_array, cast_keys, cell_type
+from recordwise.plan.frames import as_array
+from recordwise.plan.key_columns import cast_keys, cell_type
+from recordwise.plan.keys import Keys
 from recordwise.plan.schema import Schema
 
 IntArray = np.ndarray[tuple[int, ...], np.dtype[np.int64]]

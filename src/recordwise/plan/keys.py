@@ -2,13 +2,10 @@
 
 They are cast to the declared type of their column first and must be a partition afterwards (T-KEYS): an engine that joins '01'
 and '1' both to the integer 1 would count a record twice and double its loss.
-
-Casting public keys to a column's declared type: only casts that can be undone.
-Sorting and telling rows apart by whole numbers: a column by the rank of its value, all columns as digits of one number.
 """
 
 import math
-from collections.abc import Iterable, Mapping, Sequence
+from collections.abc import Iterable
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any
 
@@ -18,114 +15,13 @@ import pyarrow.compute as pc
 
 from recordwise.errors import KeysError
 from recordwise.exact.numbers import Number
-from recordwise.plan.fields import Case, Expression, Field, Group, Prefix
+from recordwise.plan.fields import Group, Prefix
+from recordwise.plan.frames import as_array, as_arrow
+from recordwise.plan.key_columns import Ranked, cast_keys, cell_type, encoded, ranked, sorted_distinct
 from recordwise.plan.schema import Schema
 
 if TYPE_CHECKING:
     from recordwise.plan.key_selection import PiecesAt, SelectFrom, SelectKeys
-
-
-def cast_keys(name: str, values: pa.Array, kind: str, nullable: bool) -> pa.Array:
-    """The values in the declared type; NULL only where it is a category; every cast must round-trip (T-KEYS)."""
-    plain = _plain(values)
-    if plain.null_count and not nullable:
-        raise KeysError(
-            column=f"'{name}'",
-            problem="holds NULL",
-            advice="Declare null='category' or remove them.",
-        )
-    if pa.types.is_null(plain.type):
-        return plain.cast(arrow_type(kind))
-    cast = _cast(name, plain, kind)
-    back = _cast_back(cast, plain.type)
-    if back is None or not pc.all(pc.equal(back, plain), min_count=0).as_py():
-        raise _no_round_trip(name, kind)
-    return cast
-
-
-def arrow_type(kind: str) -> pa.DataType:
-    """How values of a declared type are held."""
-    return {"text": pa.string(), "integer": pa.int64(), "boolean": pa.bool_()}[kind]
-
-
-def _plain(values: pa.Array) -> pa.Array:
-    narrow = pa.types.is_large_string(values.type) or pa.types.is_string_view(values.type)
-    return values.cast(pa.string()) if narrow else values
-
-
-def _cast(name: str, values: pa.Array, kind: str) -> pa.Array:
-    given = values.type
-    allowed = {
-        "text": pa.types.is_string(given) or pa.types.is_integer(given),
-        "integer": pa.types.is_integer(given) or pa.types.is_floating(given) or pa.types.is_string(given),
-        "boolean": pa.types.is_boolean(given),
-    }[kind]
-    if not allowed:
-        raise KeysError(column=f"'{name}'", problem=f"holds {given} keys for a column of type {kind}")
-    try:
-        return values.cast(arrow_type(kind), safe=True)
-    except pa.ArrowInvalid:
-        raise _no_round_trip(name, kind) from None
-
-
-def _cast_back(cast: pa.Array, given: pa.DataType) -> pa.Array | None:
-    try:
-        return cast.cast(given, safe=True)
-    except pa.ArrowInvalid:
-        return None
-
-
-def _no_round_trip(name: str, kind: str) -> KeysError:
-    return KeysError(
-        column=f"'{name}'",
-        problem=f"holds keys that do not survive a cast to {kind} and back",
-        advice="Write the keys exactly as the column's declared type holds them.",
-    )
-
-
-IntArray = np.ndarray[tuple[int, ...], np.dtype[np.int64]]
-
-
-@dataclass(frozen=True, slots=True, eq=False)
-class Ranked:
-    """A column as the ranks of its rows among its different values, which are sorted, NULL last."""
-
-    values: pa.Array
-    ranks: IntArray
-
-    def at(self, rows: IntArray) -> pa.Array:
-        return self.values.take(pa.array(self.ranks[rows]))
-
-
-def encoded(column: pa.ChunkedArray) -> pa.Array:
-    """A column as a dictionary of its different values, NULL among them; a dictionary given by somebody else is not trusted."""
-    plain = pa.concat_arrays(column.chunks) if column.num_chunks else pa.array([], column.type)
-    if pa.types.is_dictionary(plain.type):
-        plain = plain.dictionary_decode()
-    return plain if pa.types.is_null(plain.type) else plain.dictionary_encode(null_encoding="encode")
-
-
-def ranked(values: pa.Array, places: IntArray) -> Ranked:
-    """The column whose rows hold ``values[places]``; values may repeat."""
-    different = values.dictionary_encode(null_encoding="encode")
-    order = pc.sort_indices(different.dictionary).to_numpy()
-    rank = np.empty(len(order), dtype=np.int64)
-    rank[order] = np.arange(len(order))
-    return Ranked(different.dictionary.take(pa.array(order)), rank[different.indices.to_numpy()][places])
-
-
-def sorted_distinct(columns: Sequence[Ranked]) -> IntArray:
-    """The rows to take so that every different row stands once, in ascending order."""
-    rows = len(columns[0].ranks)
-    code, size = np.zeros(rows, dtype=np.int64), 1
-    for column in columns:
-        count = len(column.values)
-        if size * count >= 2**63:
-            # The different rows so far are at most as many as rows, so the next product fits.
-            code, size = np.unique(code, return_inverse=True)[1].astype(np.int64), rows
-        code, size = code * count + column.ranks, size * count
-    return np.unique(code, return_index=True)[1]
-
 
 MOST_CELLS = 20_000_000
 
@@ -248,17 +144,6 @@ class Keys:
         return shortened or set(origins.values()) != set(self.table.column_names)
 
 
-def cell_type(expression: Expression, schema: Schema) -> tuple[str, bool]:
-    """The declared type of a group's values and whether NULL is one of them."""
-    if isinstance(expression, Case):
-        return ("text" if isinstance(expression.default, str) else "integer"), False
-    name = expression.name if isinstance(expression, Field) else expression.column
-    column = schema.column(name)
-    if column is None:
-        raise KeysError(column=f"'{name}'", problem="is not a conditional column of the schema")
-    return column.type, column.null == "category"
-
-
 def _at_level(group: Group, origin: str, given: pa.Array, schema: Schema) -> Ranked:
     """A column of the keys cast to its declared type and cut to the level."""
     places = given.indices.to_numpy() if pa.types.is_dictionary(given.type) else np.arange(len(given))
@@ -305,49 +190,3 @@ def _check_type(name: str, kind: pa.DataType) -> None:
     number = pa.types.is_integer(kind) or pa.types.is_floating(kind)
     if not (text or number or pa.types.is_boolean(kind) or pa.types.is_null(kind)):
         raise KeysError(column=f"'{name}'", problem=f"holds {kind} values, which are no keys")
-
-
-def as_array(name: str, values: Iterable[Any]) -> pa.Array:
-    """Key values as one Arrow column; a mixture of types is refused here, and a text, which is a list of letters to Python."""
-    if isinstance(values, str | bytes):
-        raise KeysError(column=f"'{name}'", problem=f"is a {type(values).__name__}, not a list of keys")
-    try:
-        array = pa.array(values if hasattr(values, "__arrow_array__") else list(values))
-    except (pa.ArrowInvalid, pa.ArrowTypeError, OverflowError, TypeError):
-        raise KeysError(column=f"'{name}'", problem="mixes types or holds values that are no keys") from None
-    return array.combine_chunks() if isinstance(array, pa.ChunkedArray) else array
-
-
-def as_arrow(frame: Any) -> pa.Table:
-    """An Arrow table out of Arrow, Polars, pandas or a mapping, without importing any of them."""
-    if isinstance(frame, pa.Table):
-        return frame
-    if isinstance(frame, Mapping):
-        return _in_rows({name: as_array(name, values) for name, values in frame.items()})
-    if hasattr(frame, "to_arrow") and hasattr(frame, "columns"):
-        return frame.to_arrow()
-    if hasattr(frame, "to_numpy") and hasattr(frame, "columns"):
-        return _from_pandas(frame)
-    raise KeysError(
-        column="the list", problem=f"is a {type(frame).__name__}, not a frame", advice="Give a frame or a mapping."
-    )
-
-
-def _in_rows(columns: Mapping[str, pa.Array]) -> pa.Table:
-    if len({len(column) for column in columns.values()}) > 1:
-        raise KeysError(
-            column="the list",
-            problem="has columns of different lengths",
-            advice="One row is one cell. For every combination of the values use Keys.product.",
-        )
-    return pa.table(dict(columns))
-
-
-def _from_pandas(frame: Any) -> pa.Table:
-    """What Arrow says where it cannot read a column quotes the value, so it is not passed on."""
-    try:
-        return pa.Table.from_pandas(frame, preserve_index=False)
-    except (pa.ArrowException, TypeError, ValueError, OverflowError):
-        raise KeysError(
-            column="a column of the frame", problem="mixes types or holds values that are no keys"
-        ) from None

@@ -20,9 +20,6 @@ from recordwise.plan.schema import Schema
 from recordwise.plan.statistics import CountBins, Total
 from recordwise.policy.constructors import By
 
-TUNINGS = ("public", "synthetic", "past", "confidential")
-"""What the parameters of a plan can have been chosen with, the most telling last."""
-
 
 def query_problems(query: Query, schema: Schema) -> list[str]:
     """All that is wrong with a query, as sentences without an end."""

@@ -11,7 +11,7 @@ from typing import Any
 import pyarrow as pa
 
 from recordwise.errors import DataError, ParameterError, RecordError, RecordwiseError, SourceError
-from recordwise.plan.keys import as_arrow
+from recordwise.plan.frames import as_arrow
 
 DUCKDB, SPARK = "duckdb", "spark"
 ENGINES = (DUCKDB, SPARK)

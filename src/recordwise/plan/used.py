@@ -11,15 +11,15 @@ from recordwise.plan.schema import Schema
 from recordwise.policy.policy import Policy
 
 
-def used_schema(plan: Plan, *policies: Policy) -> Schema:
+def used_schema(plan: Plan, *policies: Policy | None) -> Schema:
     """Ids, and the measures and columns that its queries or policies name."""
     names = {name for query in plan.queries for name in _names(query)}
     return schema_of(plan.schema, names, *policies)
 
 
-def schema_of(schema: Schema, names: set[str], *policies: Policy) -> Schema:
+def schema_of(schema: Schema, names: set[str], *policies: Policy | None) -> Schema:
     """The schema without measures and columns that neither the names nor the policies mention."""
-    for policy in policies:
+    for policy in filter(None, policies):
         names = names | {column.name for column in policy.columns()} | {each.name for each in policy.measures()}
     return replace(
         schema,

@@ -13,9 +13,9 @@ from typing import Any
 from recordwise.errors import ParameterError
 from recordwise.plan.file.read import PlanFile, load_plan
 from recordwise.plan.file.write import PlanText, query_form, toml_text
-from recordwise.plan.plan import TUNINGS
 from recordwise.plan.query import Query
 from recordwise.plan.sources import POSTGRES_SCHEMES, found_by_spark
+from recordwise.plan.tuning import TUNINGS
 from recordwise.planning.shapes import COUNT
 
 STATISTICS = ("count", "sum", "count_distinct", "avg", "quantile")

@@ -6,7 +6,6 @@ from typing import Any
 
 import numpy as np
 
-from recordwise.engines.owner_view import FOR_OWNER, OwnerView, one_table
 from recordwise.errors import ParameterError
 from recordwise.exact.arithmetic import FloatArray
 from recordwise.exact.numbers import Number
@@ -21,6 +20,7 @@ from recordwise.planning.origin import figure, html_table, mark_of, read_origin
 from recordwise.planning.shapes import COUNT, bare, check_measure, named, step_of, with_statistic
 from recordwise.planning.totals import exact_totals
 from recordwise.session import Session
+from recordwise.session.owner import FOR_OWNER, OwnerView, one_table
 
 ABOVE = (1.0, 10.0)
 

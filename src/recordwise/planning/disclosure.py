@@ -10,10 +10,10 @@ from typing import Any
 
 import numpy as np
 
-from recordwise.engines.owner_view import Contributors
 from recordwise.errors import ParameterError
 from recordwise.exact.arithmetic import FloatArray
 from recordwise.exact.numbers import Number, positive
+from recordwise.session.owner import Contributors
 
 
 @dataclass(frozen=True, slots=True, init=False)

@@ -6,7 +6,6 @@ from typing import Any
 
 import numpy as np
 
-from recordwise.engines.owner_view import OwnerView
 from recordwise.errors import ParameterError
 from recordwise.exact.arithmetic import FloatArray
 from recordwise.mechanisms.base import clamping_bound
@@ -19,6 +18,7 @@ from recordwise.planning.losses import Losses, LossPair, firm_losses, policy_los
 from recordwise.planning.origin import figure, html_table, mark_of, read_origin
 from recordwise.policy.policy import Policy
 from recordwise.session import Session
+from recordwise.session.owner import OwnerView
 
 ROUNDS = 20
 

@@ -7,7 +7,6 @@ from typing import Any
 
 import numpy as np
 
-from recordwise.engines.owner_view import OwnerView
 from recordwise.errors import ParameterError
 from recordwise.exact.arithmetic import FloatArray
 from recordwise.exact.numbers import Number, nonnegative, positive
@@ -15,6 +14,7 @@ from recordwise.mechanisms.noisy import read_confidence
 from recordwise.plan.query import Query
 from recordwise.planning.shapes import bare, check_measure, step_of, with_statistic
 from recordwise.planning.totals import ExactTotals, read_totals, totals_query
+from recordwise.session.owner import OwnerView
 
 
 @dataclass(frozen=True, slots=True, init=False, eq=False)

@@ -7,13 +7,13 @@ from typing import Any
 import numpy as np
 
 from recordwise.engines.owner import LossSummary
-from recordwise.engines.owner_view import OwnerView, ValueCounts
 from recordwise.errors import GroupLossError
 from recordwise.exact.arithmetic import FloatArray
 from recordwise.plan.predicates import Predicate
 from recordwise.plan.query import Query
 from recordwise.planning.shapes import with_statistic
 from recordwise.policy.policy import Policy
+from recordwise.session.owner import OwnerView, ValueCounts
 
 CURVE_POINTS = 400
 

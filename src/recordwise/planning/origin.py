@@ -5,7 +5,7 @@ from collections.abc import Sequence
 
 from recordwise.errors import ParameterError
 from recordwise.exact import text
-from recordwise.plan.plan import TUNINGS
+from recordwise.plan.tuning import TUNINGS
 
 CONFIDENTIAL = "CONFIDENTIAL: computed from the confidential records themselves; not for publication"
 

@@ -8,7 +8,6 @@ from typing import Any
 
 import numpy as np
 
-from recordwise.engines.owner_view import OwnerView
 from recordwise.errors import ParameterError
 from recordwise.exact.arithmetic import FloatArray
 from recordwise.plan.file.write import PlanText, plan_text
@@ -22,6 +21,7 @@ from recordwise.planning.origin import figure, html_table, read_origin
 from recordwise.planning.shapes import COUNT
 from recordwise.policy.measure import Measure
 from recordwise.session import Session
+from recordwise.session.owner import OwnerView
 
 RANKS = {"median": 0.5, "p99": 0.99, "maximum": 1.0}
 

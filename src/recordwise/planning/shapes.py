@@ -5,10 +5,10 @@ from dataclasses import replace
 from fractions import Fraction
 from typing import Any
 
-from recordwise.engines.owner_view import OwnerView
 from recordwise.errors import ParameterError
 from recordwise.exact.numbers import Number
 from recordwise.plan.query import Query
+from recordwise.session.owner import OwnerView
 
 COUNT = "count"
 """The measure that is not one: the number of records."""

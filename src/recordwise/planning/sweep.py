@@ -7,7 +7,6 @@ from typing import Any
 
 import numpy as np
 
-from recordwise.engines.owner_view import OwnerView
 from recordwise.errors import ParameterError
 from recordwise.exact.arithmetic import FloatArray
 from recordwise.exact.numbers import Number, positive
@@ -18,6 +17,7 @@ from recordwise.planning.origin import figure, html_table, mark_of, read_origin
 from recordwise.planning.shapes import bare, check_measure, step_of, with_statistic
 from recordwise.planning.totals import read_totals, totals_query
 from recordwise.session import Session
+from recordwise.session.owner import OwnerView
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

@@ -4,11 +4,11 @@ from collections.abc import Mapping
 from dataclasses import dataclass
 from typing import Any
 
-from recordwise.engines.owner_view import FOR_OWNER, CellTotals, OwnerView
 from recordwise.exact.arithmetic import FloatArray
 from recordwise.mechanisms.base import clamping_bound
 from recordwise.plan.query import Query
 from recordwise.planning.shapes import COUNT, with_statistic
+from recordwise.session.owner import FOR_OWNER, CellTotals, OwnerView
 
 EXACT = "exact"
 

@@ -8,7 +8,8 @@ from recordwise.exact.functions import Function, x
 from recordwise.mechanisms.described import SCALE_AND_GOALS
 from recordwise.mechanisms.fat_tailed import FatTailedNoise, read_lattice
 from recordwise.mechanisms.fat_tailed_calibration import fat_tailed_scale
-from recordwise.noise.laws import GeneralizedGaussian, LatticeLaw
+from recordwise.noise.lattice import LatticeLaw
+from recordwise.noise.laws import GeneralizedGaussian
 
 
 @dataclass(frozen=True, slots=True, init=False, repr=False)

@@ -26,7 +26,7 @@ from recordwise.engines.compile.expressions import (
     prefix_tree,
 )
 from recordwise.plan.fields import LONGEST_PREFIX, Expression, Prefix, finer
-from recordwise.plan.keys import cell_type
+from recordwise.plan.key_columns import cell_type
 from recordwise.plan.plan import PlannedTable
 from recordwise.plan.predicates import Predicate
 from recordwise.plan.results import BIN, HELD, POSITION, total_name

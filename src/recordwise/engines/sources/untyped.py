@@ -11,7 +11,7 @@ import pyarrow as pa
 
 from recordwise.engines.compile.records import MOST_DIGITS, OFF
 from recordwise.errors import DataError, RecordError, SourceError
-from recordwise.plan.keys import arrow_type
+from recordwise.plan.key_columns import arrow_type
 from recordwise.plan.schema import Measure, Schema
 from recordwise.plan.sources import Frame
 

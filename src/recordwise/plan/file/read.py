@@ -20,10 +20,11 @@ from recordwise.plan.file.node import Node, Problem, Problems, line_index
 from recordwise.plan.file.queries import Draft, Shelf, read_draft
 from recordwise.plan.file.sections import read_budget, read_engine, read_schema, read_source
 from recordwise.plan.keys import Keys
-from recordwise.plan.plan import TUNINGS, Plan, group_problems, predicate_problems, query_problems
+from recordwise.plan.plan import Plan, group_problems, predicate_problems, query_problems
 from recordwise.plan.query import Query
 from recordwise.plan.schema import Schema
 from recordwise.plan.sources import DUCKDB, SPARK, Postgres, SparkMaster
+from recordwise.plan.tuning import TUNINGS
 from recordwise.policy.literals import literal
 from recordwise.policy.policy import Policy
 from recordwise.policy.render.html import Html, element

@@ -55,7 +55,7 @@ def ledger_entries(description: dict[str, Any], digest: str, head: Any) -> list[
         "Mechanisms and thresholds were chosen": chosen,
         "Digest of tables and policy": digest,
         "Entry in the ledger": f"{head.length}, {head.digest}",
-        "Ledger": description.get("books", ""),
+        "Ledger": description.get("ledger_storage", description.get("books", "")),
         "Made with": ", ".join(f"{name} {number}" for name, number in description.get("versions", {}).items()),
     }
     return list(told.items())

@@ -1,0 +1,163 @@
+"""Mechanisms from elsewhere, a callable or an OpenDP measurement: what one row costs, and how they are called.
+
+OpenDP itself is not imported here; a measurement is recognized by what it offers.
+"""
+
+import math
+from collections.abc import Callable
+from dataclasses import dataclass
+from fractions import Fraction
+from typing import Any
+
+import numpy as np
+import pyarrow as pa
+
+from recordwise.errors import ExternalError, ParameterError
+from recordwise.exact.numbers import Number, positive
+from recordwise.policy.conversions import pure_to_zcdp
+
+CHARGED = "The charge stays in the ledger and nothing was published."
+NOT_CHARGED = "Nothing was spent."
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class ExternalMechanism:
+    """A mechanism that is ``rho``-zCDP when one row is added or removed."""
+
+    name: str
+    rho: Fraction
+    known_from: str
+    column: str | None
+    """The one column it reads; None if it takes the whole table."""
+    prepare: Callable[[pa.Table], Any]
+    """Row by row, from the split table to what the mechanism takes; refuses rows outside its domain."""
+    call: Callable[[Any], Any]
+
+    def run(self, rows: Any) -> Any:
+        """Call it. What it raises can quote a record, so only the type of the exception is reported."""
+        try:
+            return self.call(rows)
+        except Exception as error:
+            failed = ExternalError(mechanism=self.name, problem=f"failed with {type(error).__name__}", state=CHARGED)
+        raise failed from None
+
+
+def refused(name: str, problem: str, advice: str = "") -> ExternalError:
+    """A refusal before anything was spent."""
+    return ExternalError(mechanism=name, problem=f"was refused: it {problem}", state=NOT_CHARGED, advice=advice)
+
+
+METRICS = ("SymmetricDistance()", "InsertDeleteDistance()")
+"""The metrics that count rows added or removed; the split table has a fixed order, so that either will do."""
+GROUP_POWER = {"ZeroConcentratedDivergence": 2, "MaxDivergence": 1}
+"""How the loss of k rows may grow with k (T-FOREIGN)."""
+SIZES = (*range(2, 65), *(2**power for power in range(7, 17)))
+"""Numbers of rows at which a privacy map is asked whether it grows no faster than that."""
+ROUNDING = Fraction(1, 10**9)
+"""Relative slack for the upward rounding inside a map."""
+WRAP = "Wrap it in a Python callable and declare its rho."
+SIZED = "A domain of known size does that: leave the size out."
+
+
+def is_opendp(mechanism: Any) -> bool:
+    """Told by its name, so that nobody needs OpenDP who does not use it."""
+    kind = type(mechanism)
+    return kind.__module__.partition(".")[0] == "opendp" and kind.__name__ == "Measurement"
+
+
+def read_opendp(measurement: Any, *, name: str, column: str | None) -> ExternalMechanism:
+    """Metric, measure, domain and map are asked before a row is read."""
+    from importlib.metadata import version
+
+    if column is None:
+        raise ParameterError(parameter="column", problem="must name the column whose values the measurement takes")
+    metric = str(measurement.input_metric)
+    if metric not in METRICS:
+        raise refused(name, f"counts neighbours by {metric}, not by rows added or removed")
+    carrier = str(measurement.input_domain.carrier_type)
+    if carrier not in CARRIERS:
+        raise refused(name, f"takes {carrier}, not a vector of numbers, truth values or text", WRAP)
+    rho = per_row_loss(measurement, name)
+    return ExternalMechanism(
+        name=name,
+        rho=rho,
+        known_from=f"the privacy map of OpenDP {version('opendp')}",
+        column=column,
+        prepare=lambda rows: _members(rows.column(column), measurement, carrier, name),
+        call=measurement,
+    )
+
+
+def per_row_loss(measurement: Any, name: str) -> Fraction:
+    """The zCDP loss of one row; pure DP is converted. A map that outgrows group privacy is refused: it says something else."""
+    measure = str(measurement.output_measure)
+    if measure not in GROUP_POWER:
+        raise refused(name, f"measures its loss by {measure}, not by zCDP or pure DP")
+    one = _mapped(measurement, 1, name)
+    for rows in SIZES:
+        if _mapped(measurement, rows, name) > one * rows ** GROUP_POWER[measure] * (1 + ROUNDING):
+            raise refused(
+                name, f"has a map whose loss for {rows} rows is above what one row and group privacy allow", SIZED
+            )
+    return one if measure == "ZeroConcentratedDivergence" else Fraction(pure_to_zcdp(float(one)))
+
+
+def _mapped(measurement: Any, rows: int, name: str) -> Fraction:
+    loss = float(measurement.map(rows))
+    if not (math.isfinite(loss) and loss >= 0):
+        raise refused(name, f"promises nothing for {rows} rows")
+    return Fraction(loss)
+
+
+CARRIERS: dict[str, tuple[Any, Callable[[Any], Any]]] = {
+    **{f"Vec<{name}>": (kind, int) for name, kind in {"i8": np.int8, "i16": np.int16, "i32": np.int32}.items()},
+    **{f"Vec<{name}>": (kind, int) for name, kind in {"u8": np.uint8, "u16": np.uint16, "u32": np.uint32}.items()},
+    **{f"Vec<{name}>": (kind, int) for name, kind in {"i64": np.int64, "u64": np.uint64, "usize": np.uint64}.items()},
+    "Vec<f64>": (None, float),
+    "Vec<f32>": (None, float),
+    "Vec<bool>": (None, bool),
+    "Vec<String>": (None, str),
+}
+
+
+def _members(values: pa.ChunkedArray, measurement: Any, carrier: str, name: str) -> list[Any]:
+    """The rows as the measurement takes them. OpenDP wraps integers that do not fit and leaves bounds to its caller."""
+    outside = refused(
+        name, "has a domain that does not hold every row of the split table", "Compare it with the thresholds."
+    )
+    kind, convert = CARRIERS[carrier]
+    try:
+        listed = [convert(value) for value in values.to_pylist()]
+    except (TypeError, ValueError):
+        raise outside from None
+    if kind is not None and listed and not np.iinfo(kind).min <= min(listed) <= max(listed) <= np.iinfo(kind).max:
+        raise outside
+    try:
+        member = bool(measurement.input_domain.member(listed))
+    except Exception:
+        member = False
+    if not member:
+        raise outside
+    return listed
+
+
+DECLARED = "declared by the caller, not checked by recordwise"
+
+
+def read_external(mechanism: Any, *, name: str, rho: Number | None, column: str | None) -> ExternalMechanism:
+    """A callable with its declared loss, or an OpenDP measurement with the loss of its own map."""
+    if is_opendp(mechanism):
+        if rho is not None:
+            raise ParameterError(parameter="rho", problem="is not declared for an OpenDP measurement: its map says it")
+        return read_opendp(mechanism, name=name, column=column)
+    if not callable(mechanism):
+        raise ParameterError(parameter="mechanism", problem="is neither callable nor an OpenDP measurement")
+    if rho is None:
+        raise ParameterError(
+            parameter="rho",
+            problem="must be declared for a callable",
+            advice="Its zCDP when one row is added or removed.",
+        )
+    loss = positive(rho, parameter="rho")
+    select: Callable[[pa.Table], Any] = (lambda rows: rows) if column is None else (lambda rows: rows.column(column))
+    return ExternalMechanism(name=name, rho=loss, known_from=DECLARED, column=column, prepare=select, call=mechanism)

@@ -1,0 +1,66 @@
+"""A plan for an external mechanism: which rows of the unit-split table it sees, and what that costs a record."""
+
+from collections.abc import Mapping
+from dataclasses import dataclass
+from fractions import Fraction
+from typing import Any
+
+from recordwise.errors import PlanError
+from recordwise.exact.numbers import Number, fraction_text
+from recordwise.mechanisms.described import parameter_json
+from recordwise.mechanisms.external import ExternalMechanism
+from recordwise.plan.column_types import threshold_problems
+from recordwise.plan.cost import check_policy
+from recordwise.plan.describe import predicate_json
+from recordwise.plan.plan import predicate_problems
+from recordwise.plan.predicates import Predicate
+from recordwise.plan.predicates import condition as policy_condition
+from recordwise.plan.schema import Schema, policy_measure
+from recordwise.plan.splitting import PIECE, Splitting, check_thresholds
+from recordwise.plan.sql.grammar import parse_predicate
+from recordwise.policy.constructors import By
+from recordwise.policy.constructors import split as split_policy
+from recordwise.policy.measure import Measure
+from recordwise.policy.policy import Policy
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class SplitRows:
+    """Which rows an external mechanism sees: how records are split, and which of them take part."""
+
+    splitting: Splitting
+    condition: Predicate | None
+
+    @classmethod
+    def of(cls, split: Mapping[str, Number | By], where: str | None, column: str | None, schema: Schema) -> "SplitRows":
+        """Checked against the schema before anything is read."""
+        splitting = Splitting.of(split)
+        condition = None if where is None else parse_predicate(where)
+        problems = [] if condition is None else predicate_problems(condition, schema)
+        problems += threshold_problems(dict(splitting.thresholds), schema)
+        known = {schema.unit, schema.firm, *schema.column_names(), *schema.measure_names(), PIECE}
+        if column is not None and column not in known:
+            problems.append(f"'{column}' is not a column of the split table")
+        if problems:
+            raise PlanError(problems=tuple(problems))
+        check_thresholds(splitting, schema)
+        return cls(splitting=splitting, condition=condition)
+
+    def policy(self, rho: Fraction, schema: Schema) -> Policy:
+        """rho * pieces**2, for the records that take part (T-FOREIGN, T-WHERE)."""
+        thresholds: dict[Measure | str, Number | By] = {
+            policy_measure(name, schema): at for name, at in self.splitting.thresholds
+        }
+        whole = split_policy(rho, thresholds)
+        return check_policy(whole if self.condition is None else whole.where(policy_condition(self.condition)), schema)
+
+    def to_json(self, external: ExternalMechanism) -> dict[str, Any]:
+        """For the ledger and release.json."""
+        return {
+            "foreign": external.name,
+            "where": None if self.condition is None else predicate_json(self.condition),
+            "split": {name: parameter_json(at) for name, at in self.splitting.thresholds},
+            "column": external.column,
+            "rho_per_row": fraction_text(external.rho),
+            "loss_known_from": external.known_from,
+        }

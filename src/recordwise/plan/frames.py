@@ -1,0 +1,54 @@
+"""Frames of any library, and lists of values, as Arrow tables and columns."""
+
+from collections.abc import Iterable, Mapping
+from typing import Any
+
+import pyarrow as pa
+
+from recordwise.errors import KeysError
+
+
+def as_array(name: str, values: Iterable[Any]) -> pa.Array:
+    """Key values as one Arrow column; a mixture of types is refused here, and a text, which is a list of letters to Python."""
+    if isinstance(values, str | bytes):
+        raise KeysError(column=f"'{name}'", problem=f"is a {type(values).__name__}, not a list of keys")
+    try:
+        array = pa.array(values if hasattr(values, "__arrow_array__") else list(values))
+    except (pa.ArrowInvalid, pa.ArrowTypeError, OverflowError, TypeError):
+        raise KeysError(column=f"'{name}'", problem="mixes types or holds values that are no keys") from None
+    return array.combine_chunks() if isinstance(array, pa.ChunkedArray) else array
+
+
+def as_arrow(frame: Any) -> pa.Table:
+    """An Arrow table out of Arrow, Polars, pandas or a mapping, without importing any of them."""
+    if isinstance(frame, pa.Table):
+        return frame
+    if isinstance(frame, Mapping):
+        return _in_rows({name: as_array(name, values) for name, values in frame.items()})
+    if hasattr(frame, "to_arrow") and hasattr(frame, "columns"):
+        return frame.to_arrow()
+    if hasattr(frame, "to_numpy") and hasattr(frame, "columns"):
+        return _from_pandas(frame)
+    raise KeysError(
+        column="the list", problem=f"is a {type(frame).__name__}, not a frame", advice="Give a frame or a mapping."
+    )
+
+
+def _in_rows(columns: Mapping[str, pa.Array]) -> pa.Table:
+    if len({len(column) for column in columns.values()}) > 1:
+        raise KeysError(
+            column="the list",
+            problem="has columns of different lengths",
+            advice="One row is one cell. For every combination of the values use Keys.product.",
+        )
+    return pa.table(dict(columns))
+
+
+def _from_pandas(frame: Any) -> pa.Table:
+    """What Arrow says where it cannot read a column quotes the value, so it is not passed on."""
+    try:
+        return pa.Table.from_pandas(frame, preserve_index=False)
+    except (pa.ArrowException, TypeError, ValueError, OverflowError):
+        raise KeysError(
+            column="a column of the frame", problem="mixes types or holds values that are no keys"
+        ) from None

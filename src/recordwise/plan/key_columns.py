@@ -1,0 +1,128 @@
+"""The columns of keys: casts to a declared type that can be undone, and rows told apart and sorted by whole numbers.
+
+A column is held as the ranks of its values, and all columns of a row are the digits of one number.
+"""
+
+from collections.abc import Sequence
+from dataclasses import dataclass
+
+import numpy as np
+import pyarrow as pa
+import pyarrow.compute as pc
+
+from recordwise.errors import KeysError
+from recordwise.plan.fields import Case, Expression, Field
+from recordwise.plan.schema import Schema
+
+
+def cell_type(expression: Expression, schema: Schema) -> tuple[str, bool]:
+    """The declared type of a group's values and whether NULL is one of them."""
+    if isinstance(expression, Case):
+        return ("text" if isinstance(expression.default, str) else "integer"), False
+    name = expression.name if isinstance(expression, Field) else expression.column
+    column = schema.column(name)
+    if column is None:
+        raise KeysError(column=f"'{name}'", problem="is not a conditional column of the schema")
+    return column.type, column.null == "category"
+
+
+def cast_keys(name: str, values: pa.Array, kind: str, nullable: bool) -> pa.Array:
+    """The values in the declared type; NULL only where it is a category; every cast must round-trip (T-KEYS)."""
+    plain = _plain(values)
+    if plain.null_count and not nullable:
+        raise KeysError(
+            column=f"'{name}'",
+            problem="holds NULL",
+            advice="Declare null='category' or remove them.",
+        )
+    if pa.types.is_null(plain.type):
+        return plain.cast(arrow_type(kind))
+    cast = _cast(name, plain, kind)
+    back = _cast_back(cast, plain.type)
+    if back is None or not pc.all(pc.equal(back, plain), min_count=0).as_py():
+        raise _no_round_trip(name, kind)
+    return cast
+
+
+def arrow_type(kind: str) -> pa.DataType:
+    """How values of a declared type are held."""
+    return {"text": pa.string(), "integer": pa.int64(), "boolean": pa.bool_()}[kind]
+
+
+def _plain(values: pa.Array) -> pa.Array:
+    narrow = pa.types.is_large_string(values.type) or pa.types.is_string_view(values.type)
+    return values.cast(pa.string()) if narrow else values
+
+
+def _cast(name: str, values: pa.Array, kind: str) -> pa.Array:
+    given = values.type
+    allowed = {
+        "text": pa.types.is_string(given) or pa.types.is_integer(given),
+        "integer": pa.types.is_integer(given) or pa.types.is_floating(given) or pa.types.is_string(given),
+        "boolean": pa.types.is_boolean(given),
+    }[kind]
+    if not allowed:
+        raise KeysError(column=f"'{name}'", problem=f"holds {given} keys for a column of type {kind}")
+    try:
+        return values.cast(arrow_type(kind), safe=True)
+    except pa.ArrowInvalid:
+        raise _no_round_trip(name, kind) from None
+
+
+def _cast_back(cast: pa.Array, given: pa.DataType) -> pa.Array | None:
+    try:
+        return cast.cast(given, safe=True)
+    except pa.ArrowInvalid:
+        return None
+
+
+def _no_round_trip(name: str, kind: str) -> KeysError:
+    return KeysError(
+        column=f"'{name}'",
+        problem=f"holds keys that do not survive a cast to {kind} and back",
+        advice="Write the keys exactly as the column's declared type holds them.",
+    )
+
+
+IntArray = np.ndarray[tuple[int, ...], np.dtype[np.int64]]
+
+
+@dataclass(frozen=True, slots=True, eq=False)
+class Ranked:
+    """A column as the ranks of its rows among its different values, which are sorted, NULL last."""
+
+    values: pa.Array
+    ranks: IntArray
+
+    def at(self, rows: IntArray) -> pa.Array:
+        return self.values.take(pa.array(self.ranks[rows]))
+
+
+def encoded(column: pa.ChunkedArray) -> pa.Array:
+    """A column as a dictionary of its different values, NULL among them; a dictionary given by somebody else is not trusted."""
+    plain = pa.concat_arrays(column.chunks) if column.num_chunks else pa.array([], column.type)
+    if pa.types.is_dictionary(plain.type):
+        plain = plain.dictionary_decode()
+    return plain if pa.types.is_null(plain.type) else plain.dictionary_encode(null_encoding="encode")
+
+
+def ranked(values: pa.Array, places: IntArray) -> Ranked:
+    """The column whose rows hold ``values[places]``; values may repeat."""
+    different = values.dictionary_encode(null_encoding="encode")
+    order = pc.sort_indices(different.dictionary).to_numpy()
+    rank = np.empty(len(order), dtype=np.int64)
+    rank[order] = np.arange(len(order))
+    return Ranked(different.dictionary.take(pa.array(order)), rank[different.indices.to_numpy()][places])
+
+
+def sorted_distinct(columns: Sequence[Ranked]) -> IntArray:
+    """The rows to take so that every different row stands once, in ascending order."""
+    rows = len(columns[0].ranks)
+    code, size = np.zeros(rows, dtype=np.int64), 1
+    for column in columns:
+        count = len(column.values)
+        if size * count >= 2**63:
+            # The different rows so far are at most as many as rows, so the next product fits.
+            code, size = np.unique(code, return_inverse=True)[1].astype(np.int64), rows
+        code, size = code * count + column.ranks, size * count
+    return np.unique(code, return_index=True)[1]

@@ -1,0 +1,32 @@
+"""What the parameters of a plan were chosen with, and when that needs a reason before anything is published."""
+
+from recordwise.errors import ParameterError, TuningError
+
+TUNINGS = ("public", "synthetic", "past", "confidential")
+"""What the parameters of a plan can have been chosen with, the most telling last."""
+SAY_TUNING = (
+    "Open the session with tuned_on='public', 'synthetic', 'past' or 'confidential': what its mechanisms, thresholds and keys "
+    "were chosen with."
+)
+ACCEPT_TUNING = (
+    "Tune on public, synthetic or past data, or open the session with accept_tuning='reason', which is printed with the "
+    "release."
+)
+LOOKED = "the confidential records were looked at (session.owner or planning) before this release"
+
+
+def check_tuned_on(tuned_on: str | None) -> None:
+    """Refuse a word that is not one of ``TUNINGS``."""
+    if tuned_on is not None and tuned_on not in TUNINGS:
+        raise ParameterError(parameter="tuned_on", problem=f"must be one of {', '.join(TUNINGS)}")
+
+
+def check_tuning(tuned_on: str | None, accept_tuning: str | None, *, looked: bool) -> None:
+    """A release must state what the plan was tuned on, and give a reason if that was the confidential table."""
+    if tuned_on is None:
+        raise TuningError(problem="tuned_on is not stated", advice=SAY_TUNING)
+    tuned = "this plan was tuned on the confidential table" if tuned_on == "confidential" else None
+    problem = tuned or (LOOKED if looked else None)
+    if problem and not (isinstance(accept_tuning, str) and accept_tuning.strip()):
+        stated = f"{problem}, so its parameters may themselves reveal something about records"
+        raise TuningError(problem=stated, advice=ACCEPT_TUNING)

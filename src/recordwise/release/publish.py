@@ -1,0 +1,39 @@
+"""One published table: cells selected where they must be, noise added to every statistic, the columns in order."""
+
+import pyarrow as pa
+
+from recordwise.noise.randomness import BitSource
+from recordwise.plan.describe import table_name
+from recordwise.plan.plan import Plan, PlannedTable
+from recordwise.plan.statistics import ExactTable
+from recordwise.plan.statistics.answers import NoisyColumn
+from recordwise.release.draw import PreparedTable, draw_table, prepare_table
+from recordwise.release.select import select_cells
+from recordwise.release.tables import ReleasedTable, flagged
+
+
+def publish_table(
+    plan: Plan,
+    table: PlannedTable,
+    cells: pa.Table,
+    exact: ExactTable,
+    prepared: PreparedTable | None,
+    rng: BitSource,
+    *,
+    confidence: float,
+) -> ReleasedTable:
+    """Draw a table. One that was not prepared selects its keys: its cells are known only now."""
+    counts: tuple[NoisyColumn, ...] = ()
+    if prepared is None:
+        cells, exact, selected_on = select_cells(plan, table, cells, exact, rng, confidence=confidence)
+        counts, prepared = (selected_on,), prepare_table(plan, table, cells, confidence=confidence)
+    columns = {name: cells.column(name) for name in cells.column_names}
+    drawn = counts + draw_table(prepared, exact, rng)
+    for variable in drawn:
+        columns |= variable.columns()
+    return ReleasedTable(
+        name=table_name(plan, table),
+        keys=tuple(cells.column_names),
+        variables=tuple(variable.alias for variable in drawn),
+        data=flagged(pa.table(columns), {variable.alias: variable.flag for variable in drawn if variable.flag}),
+    )

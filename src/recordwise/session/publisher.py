@@ -1,0 +1,134 @@
+"""How a release is made, in order: check the budget, read, charge the ledger, draw noise, record what was published."""
+
+from collections.abc import Callable, Iterator
+from contextlib import contextmanager
+from dataclasses import dataclass
+from typing import Any
+
+import pyarrow as pa
+
+from recordwise.engines.engine import Engine
+from recordwise.errors import EngineError, RecordwiseError
+from recordwise.ledger.ledger import Charge, Ledger
+from recordwise.mechanisms.external import ExternalMechanism
+from recordwise.noise.randomness import BitSource, is_private
+from recordwise.plan.cost import plan_policy
+from recordwise.plan.describe import plan_json, query_names, safe_name, schema_json, table_name, versions
+from recordwise.plan.external import SplitRows
+from recordwise.plan.plan import Plan
+from recordwise.plan.results import FoundTotals, TableTotals, exact_table
+from recordwise.plan.schema import Schema
+from recordwise.plan.statistics import ExactTable
+from recordwise.plan.used import schema_of, used_schema
+from recordwise.policy.policy import Policy
+from recordwise.release.draw import PreparedTable, dry_run, prepare_table
+from recordwise.release.external import external_table
+from recordwise.release.page.parts import Part, external_part, plan_parts
+from recordwise.release.publish import publish_table
+from recordwise.release.release import Release
+from recordwise.release.select import dry_run_selection
+from recordwise.release.tables import NOT_PRIVATE, PRIVATE, ReleasedTable, digest_of
+
+Progress = Callable[[str], None]
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Publisher:
+    """Makes the releases of a session."""
+
+    engine: Engine
+    ledger: Ledger
+    schema: Schema
+    budget: Policy | None
+    stated: dict[str, Any]
+    """What the session says about itself in every release."""
+
+    def run(self, plan: Plan, *, rng: BitSource, confidence: float, tell: Progress) -> Release:
+        """Publish the queries of a plan; nothing is charged before everything that can be refused was tried."""
+        policy, paper, name = plan_policy(plan), plan_policy(plan, tight=False), query_names(plan)
+        self.ledger.check(policy, query=name)
+        for table in plan.tables():
+            dry_run(plan, table, confidence=confidence)
+        tell("reading records")
+        with self._reading():
+            exact = self.engine.totals(plan)
+            prepared = [_prepared(plan, each, confidence) for each in exact]
+        described = plan_json(plan, exact)
+        tell("charging the ledger")
+        used = schema_json(used_schema(plan, policy, paper, self.budget))
+        with self.ledger.charging(policy, query=name, details=described, schema=used) as charge:
+            tell("drawing noise")
+            tables = tuple(
+                publish_table(plan, each.table, *_opened(each), ready, rng, confidence=confidence)
+                for each, ready in zip(exact, prepared)
+            )
+            tell("recording the release")
+            stated = {"plan": described, "interval_level": confidence, "schema": used}
+            parts = plan_parts(plan, [table_name(plan, table) for table in plan.tables()])
+            return self._recorded(tables, policy, paper, stated, charge, private=is_private(rng), parts=parts)
+
+    def run_external(self, external: ExternalMechanism, asked: SplitRows, *, private: bool) -> Release:
+        """Publish what an external mechanism says about the split rows."""
+        policy, name = asked.policy(external.rho, self.schema), external.name
+        self.ledger.check(policy, query=name)
+        with self._reading():
+            rows = external.prepare(self.engine.split_table(asked.splitting, condition=asked.condition).reveal())
+        described = [asked.to_json(external)]
+        seen = set(self.schema.names()) if external.column is None else {external.column}
+        used = schema_json(schema_of(self.schema, seen, policy, self.budget))
+        with self.ledger.charging(policy, query=name, details=described, schema=used) as charge:
+            data = external_table(external.run(rows), name)
+            table = ReleasedTable(name=safe_name(name), keys=(), variables=(), data=data)
+            stated, parts = {"plan": described, "schema": used}, (external_part(table.name, policy),)
+            return self._recorded((table,), policy, policy, stated, charge, private=private, parts=parts)
+
+    @contextmanager
+    def _reading(self) -> Iterator[None]:
+        """Nothing is spent yet, but what fails here has seen records: of exceptions that are not ours only the type is reported."""
+        try:
+            yield
+        except RecordwiseError:
+            raise
+        except Exception as error:
+            raise EngineError(engine=self.engine.dialect, kind=type(error).__name__) from None
+
+    def _recorded(
+        self,
+        tables: tuple[ReleasedTable, ...],
+        policy: Policy,
+        paper: Policy,
+        stated: dict[str, Any],
+        charge: Charge,
+        *,
+        private: bool,
+        parts: tuple[Part, ...],
+    ) -> Release:
+        digest = digest_of({table.name: table.data for table in tables}, policy)
+        head = self.ledger.released(charge, digest=digest, privacy_label=PRIVATE if private else NOT_PRIVATE)
+        self.ledger.settle()
+        looked = {"looked_at_records": self.ledger.looked}
+        return Release(
+            tables=tables,
+            policy=policy,
+            paper_policy=paper,
+            description={**self.stated, **self.ledger.stated(), **looked, "versions": versions(), **stated},
+            digest=digest,
+            head=head,
+            private=private,
+            parts=parts,
+        )
+
+
+def _prepared(plan: Plan, exact: TableTotals | FoundTotals, confidence: float) -> PreparedTable | None:
+    """The mechanism of every cell; where keys are selected, the cells are not known before the charge."""
+    if isinstance(exact, TableTotals):
+        return prepare_table(plan, exact.table, exact.cells, confidence=confidence)
+    dry_run_selection(plan, exact.table, exact.cells.reveal())
+    return None
+
+
+def _opened(found: TableTotals | FoundTotals) -> tuple[pa.Table, ExactTable]:
+    """CONFIDENTIAL: the cells and exact numbers of a table. Noise is added to them next; nothing else may see them."""
+    cells = found.cells.reveal() if isinstance(found, FoundTotals) else found.cells
+    bins = [each.reveal() for each in found.bins]
+    return cells, exact_table(found.table, cells, found.totals.reveal(), bins)
