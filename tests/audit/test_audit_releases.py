@@ -13,12 +13,13 @@ from recordwise.audit import Finding, Runs, audit, sum_subject
 from recordwise.audit.audit import FALSE_ALARM, LOG_ALARMS, MOST_CHECKS
 from recordwise.audit.checks import audit_refusals
 from recordwise.audit.published import Layout
-from recordwise.audit.subjects import CATALOGUE, STRONGEST
+from recordwise.audit.subjects import STRONGEST, every_subject
 from recordwise.mechanisms.base import Mechanism
 
 sys.path.insert(0, str(Path(__file__).parents[1] / "mechanisms"))
 from mechanism_catalogue import ONE_SIDED, Entry
 
+SUBJECTS = every_subject()
 QUICK = ("gaussian on few steps", "logarithm", "count and two sums", "median", "two levels", "keys of a domain")
 
 
@@ -28,19 +29,19 @@ def told(found: list[Finding]) -> str:
 
 @pytest.mark.parametrize("name", QUICK)
 def test_a_release_loses_no_more_than_its_policy(name: str) -> None:
-    found = audit(CATALOGUE[name](), Runs(cells=10_000, runs=2))
+    found = audit(SUBJECTS[name](), Runs(cells=10_000, runs=2))
     assert not any(each.broken for each in found), told(found)
 
 
 def test_a_release_from_spark_loses_no_more_than_its_policy(spark_session: Any) -> None:
-    found = audit(CATALOGUE["gaussian"](), Runs(engine="spark", spark=spark_session, cells=5_000))
+    found = audit(SUBJECTS["gaussian"](), Runs(engine="spark", spark=spark_session, cells=5_000))
     assert not any(each.broken for each in found), told(found)
 
 
 @pytest.mark.slow
-@pytest.mark.parametrize("name", CATALOGUE)
+@pytest.mark.parametrize("name", SUBJECTS)
 def test_every_release_from_spark_loses_no_more_than_its_policy(name: str, spark_session: Any) -> None:
-    found = audit(CATALOGUE[name](), Runs(engine="spark", spark=spark_session, cells=20_000, runs=2))
+    found = audit(SUBJECTS[name](), Runs(engine="spark", spark=spark_session, cells=20_000, runs=2))
     assert not any(each.broken for each in found), told(found)
 
 
@@ -51,10 +52,10 @@ def test_what_must_be_refused_is_refused_by_spark(spark_session: Any, tmp_path: 
 
 
 @pytest.mark.slow
-@pytest.mark.parametrize("name", CATALOGUE)
+@pytest.mark.parametrize("name", SUBJECTS)
 def test_ten_whole_releases_lose_no_more_than_their_policy_and_most_of_it(name: str) -> None:
     """A million samples a record, read back from Parquet and CSV by turns."""
-    found = audit(CATALOGUE[name](), Runs(runs=10))
+    found = audit(SUBJECTS[name](), Runs(runs=10))
     assert not any(each.broken for each in found), told(found)
     near = [each for each in found if 0.5 <= each.policy <= 2 and each.record != "small" and each.delta < 0.01]
     loose = {"median", "count, sum, average and median", "keys of a domain"}
@@ -80,7 +81,7 @@ def test_the_catalogue_asks_every_mechanism_there_is() -> None:
 
 @pytest.mark.parametrize("name", ["gaussian", "unit split", "square root", "logarithm"])
 def test_a_record_of_the_audit_loses_about_what_the_bound_is_strongest_at(name: str) -> None:
-    subject = CATALOGUE[name]()
+    subject = SUBJECTS[name]()
     asked = subject.ask(subject.keys_of(["0000000A"]))
     schema = rw.plan.Schema.of(unit="id", measures={"value": 1, "second": 1}, columns={"cell": "text", "kind": "text"})
     policy = rw.plan.cost.plan_policy(rw.plan.Plan(schema=schema, queries=(asked,)))
@@ -90,7 +91,7 @@ def test_a_record_of_the_audit_loses_about_what_the_bound_is_strongest_at(name: 
 
 
 def test_half_of_the_cells_of_a_comparison_hold_the_record_and_strangers_stand_outside() -> None:
-    layout = Layout(subject=CATALOGUE["gaussian"](), cells=100)
+    layout = Layout(subject=SUBJECTS["gaussian"](), cells=100)
     table = layout.table()
     codes = layout.codes()
     outside = [cell for cell in table["cell"].to_pylist() if cell not in set(codes)]
@@ -101,6 +102,6 @@ def test_half_of_the_cells_of_a_comparison_hold_the_record_and_strangers_stand_o
 
 
 def test_the_false_alarms_of_all_checks_together_stay_below_one_in_a_billion() -> None:
-    checks = sum(3 + 2 * 10 * 4 for _ in CATALOGUE) + 1
+    checks = sum(3 + 2 * 10 * 4 for _ in SUBJECTS) + 1
     assert checks <= MOST_CHECKS
     assert MOST_CHECKS * np.exp(-LOG_ALARMS) == pytest.approx(FALSE_ALARM)

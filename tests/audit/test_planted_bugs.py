@@ -10,7 +10,7 @@ from planted_bugs import BUGS, FORKS, REFUSALS, THREADS, Bug
 from recordwise.audit import Finding, Runs, audit
 from recordwise.audit.checks import audit_refusals, audit_threads
 from recordwise.audit.forking import audit_forks
-from recordwise.audit.subjects import CATALOGUE
+from recordwise.audit.subjects import every_subject
 
 PAGE = Path(__file__).parents[2] / "docs" / "audit.md"
 FORKING = f"""
@@ -25,6 +25,8 @@ bug.plant(pytest.MonkeyPatch())
 main(Path(sys.argv[1]))
 """
 
+SUBJECTS = every_subject()
+
 
 def findings(name: str, folder: Path, how: Runs, *, planted: bool) -> list[Finding]:
     """What one check of the audit says."""
@@ -35,7 +37,7 @@ def findings(name: str, folder: Path, how: Runs, *, planted: bool) -> list[Findi
     if name == FORKS:
         command = [sys.executable, "-c", FORKING] if planted else [sys.executable, "-m", "recordwise.audit.forking"]
         return [audit_forks(folder, command=command)]
-    return audit(CATALOGUE[name](), how)
+    return audit(SUBJECTS[name](), how)
 
 
 def caught(bug: Bug, found: list[Finding]) -> bool:
@@ -79,4 +81,4 @@ def test_the_page_lists_every_planted_bug_with_what_catches_it_and_no_other() ->
 def test_noise_of_a_wrong_scale_is_looked_for_in_every_mechanism() -> None:
     (narrow,) = [bug for bug in BUGS if bug.name == "noise scale off by 10 %"]
     elsewhere = {"median", "count, sum, average and median", "found keys, alone", "found keys, beside others"}
-    assert set(narrow.caught_by) == CATALOGUE.keys() - elsewhere - {"keys of a domain"}
+    assert set(narrow.caught_by) == SUBJECTS.keys() - elsewhere - {"keys of a domain"}

@@ -12,7 +12,7 @@ from pathlib import Path
 from recordwise.audit.audit import LOG_ALARMS, Finding, Runs, publish, sample_of
 from recordwise.audit.bound import repeated
 from recordwise.audit.published import Layout, read_published
-from recordwise.audit.subjects import CATALOGUE
+from recordwise.audit.subjects import every_subject
 from recordwise.noise.laws import DiscreteGaussian
 
 CELLS = 4000
@@ -20,7 +20,7 @@ CHILDREN = 2
 
 
 def layout() -> Layout:
-    return Layout(subject=CATALOGUE["gaussian"](), cells=CELLS)
+    return Layout(subject=every_subject()["gaussian"](), cells=CELLS)
 
 
 def main(folder: Path) -> None:

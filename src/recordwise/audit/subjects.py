@@ -1,28 +1,20 @@
 """The subjects of an audit: a query, its keys, and records that are present in half of the cells.
 
-The default catalogue covers every mechanism, every statistic and every kind of keys; the mechanisms of a plan are further subjects,
-whose queries run on made-up neighboring tables, never on the plan's records.
+The mechanisms of the registry name their own examples; the catalogue here adds every statistic and every kind of keys. The
+mechanisms of a plan are further subjects, whose queries run on made-up neighboring tables, never on the plan's records.
 """
 
-import math
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, replace
 from fractions import Fraction
 from functools import partial
 from typing import Any, TypeAlias
 
-from recordwise.exact.functions import log, x
 from recordwise.exact.numbers import Number
-from recordwise.mechanisms.additive import Additive
-from recordwise.mechanisms.clamped import Clamped
+from recordwise.mechanisms.base import clamping_bound
 from recordwise.mechanisms.gaussian import Gaussian
-from recordwise.mechanisms.generalized_gaussian import GeneralizedGaussian
-from recordwise.mechanisms.log_transform import LogTransform
-from recordwise.mechanisms.polylog import Polylog
 from recordwise.mechanisms.quantile import Grid, TreeQuantile
-from recordwise.mechanisms.registry import installed
-from recordwise.mechanisms.root_transform import RootTransform
-from recordwise.mechanisms.transform import Transform
+from recordwise.mechanisms.registry import audit_examples
 from recordwise.mechanisms.unit_split import UnitSplit
 from recordwise.plan.cost import possible_mechanisms
 from recordwise.plan.fields import prefix
@@ -81,7 +73,8 @@ def record(value: Number = 0, second: int = 0, kind: str = "plain") -> Record:
 
 def sum_subject(name: str, mechanism: Any, *, step: Fraction = Fraction(1)) -> Subject:
     """SUM with one mechanism, at records of three sizes chosen by its policy."""
-    sizes = three_sizes(mechanism.policy(Measure(VALUE, step)), step)
+    bound = clamping_bound(mechanism)
+    sizes = three_sizes(mechanism.policy(Measure(VALUE, step)), step, most=None if bound is None else int(bound / step))
     return Subject(
         name=name,
         ask=statement(f"SELECT {CELL}, SUM({VALUE}) AS answer FROM t GROUP BY {CELL}", answer=mechanism),
@@ -95,13 +88,16 @@ def statement(text: str, **mechanisms: Any) -> Callable[[KeyList], Query]:
     return lambda keys: parse_sql(text, mechanisms=mechanisms, keys=keys)
 
 
-def three_sizes(policy: Policy, step: Fraction) -> dict[str, Fraction]:
-    """The largest record whose loss is at most that of the strongest test, one ten times smaller, and a giant."""
+def three_sizes(policy: Policy, step: Fraction, *, most: int | None = None) -> dict[str, Fraction]:
+    """The largest record whose loss is at most that of the strongest test, one ten times smaller, and a giant.
+
+    Where contributions are clamped, the large record is at the bound of ``most`` steps: a giant must lose no more.
+    """
 
     def loss(steps: int) -> float:
         return float(policy.loss({VALUE: steps * step, SECOND: 0, KIND: "plain"}))
 
-    low, high = 1, LARGEST_STEPS
+    low, high = 1, LARGEST_STEPS if most is None else most + 1
     while high - low > 1:
         middle = (low + high) // 2
         low, high = (middle, high) if loss(middle) <= STRONGEST else (low, middle)
@@ -118,13 +114,6 @@ def counted(what: str) -> Subject:
     """A statistic to which every record contributes 1."""
     asked = statement(f"SELECT {CELL}, COUNT({what}) AS answer {BY_CELL}", answer=Gaussian(rho=1))
     return Subject(name="count" if what == "*" else "count of firms", ask=asked, records=ANYBODY)
-
-
-def clamped() -> Subject:
-    """A giant record must lose no more than any other."""
-    mechanism = Clamped(to=20, rho=1)
-    sizes = {"small": record(2), "large": record(20), "giant": record(10**9)}
-    return replace(sum_subject("clamped", mechanism), records=sizes)
 
 
 def by_group() -> Subject:
@@ -187,29 +176,11 @@ EVERYTHING = f"COUNT(*) AS n, SUM({VALUE}) AS total, AVG({VALUE}) AS mean, MEDIA
 CATALOGUE: dict[str, Callable[[], Subject]] = {
     "count": lambda: counted("*"),
     "count of firms": lambda: counted(f"DISTINCT {FIRM}"),
-    "gaussian": lambda: sum_subject("gaussian", Gaussian(sigma=20)),
-    "gaussian on few steps": lambda: sum_subject("gaussian on few steps", Gaussian(sigma="0.8")),
     "gaussian in cents": lambda: sum_subject("gaussian in cents", Gaussian(sigma="0.37"), step=CENT),
-    "clamped": clamped,
-    "unit split": lambda: sum_subject("unit split", UnitSplit(at=50, rho="0.1")),
     "unit split of two measures": lambda: sum_subject(
         "unit split of two measures", UnitSplit(at={VALUE: 50, SECOND: 2000}, rho="0.1")
     ),
     "unit split by group": by_group,
-    "generalized gaussian": lambda: sum_subject("generalized gaussian", GeneralizedGaussian(shape=0.5, scale=2)),
-    "laplace": lambda: sum_subject("laplace", GeneralizedGaussian(shape=1, scale=30)),
-    "polylog": lambda: sum_subject("polylog", Polylog(power=2, rate=1, offset=math.e, scale=20)),
-    "pareto": lambda: sum_subject("pareto", Polylog(power=1, rate=6, offset=1, scale=80)),
-    "additive": lambda: sum_subject("additive", Additive((x / 50) ** 0.5 + log(x / 100 + 1))),
-    "square root": lambda: sum_subject("square root", RootTransform(degree=2, offset=10, sigma=2)),
-    "fourth root, laplace": lambda: sum_subject(
-        "fourth root, laplace", RootTransform(degree=4, offset=10, laplace_scale="0.2")
-    ),
-    "logarithm": lambda: sum_subject("logarithm", LogTransform(offset=100, sigma="0.3")),
-    "logarithm, laplace": lambda: sum_subject("logarithm, laplace", LogTransform(offset=100, laplace_scale="0.3")),
-    "transform of one's own": lambda: sum_subject(
-        "transform of one's own", Transform(2 * x**0.5, (x / 2) ** 2, offset=40, sigma=4)
-    ),
     "count and two sums": lambda: several(
         "count and two sums",
         f"COUNT(*) AS n, SUM({VALUE}) AS total, SUM({SECOND}) AS other",
@@ -232,13 +203,12 @@ CATALOGUE: dict[str, Callable[[], Subject]] = {
     "found keys, beside others": beside_others,
     "keys of a domain": lambda: selected("keys of a domain", "domain", domain_keys),
 }
-"""Subjects by name, built when needed because the certified policy of fat-tailed noise takes seconds."""
+"""Subjects by name, built when needed."""
 
 
 def every_subject() -> dict[str, Callable[[], Subject]]:
-    """The catalogue, and the examples of the mechanisms that installed packages add."""
-    own = {name: each for kind in installed().values() for name, each in kind.audit_examples().items()}
-    return CATALOGUE | {name: partial(sum_subject, name, each) for name, each in own.items()}
+    """The catalogue, and the examples of every mechanism; made when needed, because certified policies take seconds."""
+    return CATALOGUE | {name: partial(sum_subject, name, each) for name, each in audit_examples().items()}
 
 
 def plan_subjects(plan: Plan) -> list[Subject]:

@@ -35,8 +35,10 @@ def audit(
     import json
 
     from recordwise.audit.audit import Runs
+    from recordwise.engines.registry import engine_kind
 
-    how = Runs(engine=engine, spark=master if engine == "spark" else None, cells=cells, runs=runs)
+    spark = master if "spark" in engine_kind(engine).needs else None
+    how = Runs(engine=engine, spark=spark, cells=cells, runs=runs)
     named = chosen(plan, mechanism or [])
     if listed:
         typer.echo("\n".join(name for name, _ in named))

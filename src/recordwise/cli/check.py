@@ -136,7 +136,7 @@ def warnings(file: "PlanFile") -> list[str]:
         found.append(f"tuned on the confidential table; the release will print the reason given: {file.accept_tuning}")
     elif looked_at(file):
         found.append(looked_warning(file.accept_tuning))
-    missing = missing_extra(file.source, engine=file.engine)
+    missing = missing_extra(file.source, of_engine=engine_kind(file.engine).extra)
     if missing is not None:
         # The command comes first, so that no line break falls into it.
         found.append(f"run {missing.command}: {missing.what} needs the extra '{missing.extra}', which is not installed")

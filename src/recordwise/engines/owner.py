@@ -10,6 +10,7 @@ Everything is confidential. Engines hand this out once their records are validat
 from collections.abc import Callable, Sequence
 from contextlib import AbstractContextManager
 from dataclasses import dataclass
+from typing import cast
 
 import numpy as np
 import pyarrow as pa
@@ -102,9 +103,9 @@ def realised_trees(plan: Plan, table: PlannedTable, extra: Policy, dialect: str)
     """
     parts: dict[str, exp.Expr] = {}
     for statistic in plan.queries[table.query].statistics:
-        if not isinstance(statistic, Drawable):
+        if statistic.derived:
             raise ParameterError(parameter="query", problem="has an average; ask for its sum and its count instead")
-        part = _realised(plan, table, statistic, dialect)
+        part = _realised(plan, table, cast(Drawable, statistic), dialect)
         if extra.rho:
             part = exp.Add(this=part, expression=exp.Paren(this=terms_sql(extra.rho, dialect)))
         parts[statistic.alias] = exp.Paren(this=part)

@@ -11,7 +11,7 @@ from recordwise.engines.spark.engine import Spark
 from recordwise.engines.spark.needs import check_java
 from recordwise.engines.spark.sources import open_spark_source
 from recordwise.errors import ParameterError
-from recordwise.plan.sources import DUCKDB, SPARK, open_source
+from recordwise.plan.sources import DUCKDB, SPARK, found_by_spark, open_source
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -27,13 +27,25 @@ class EngineKind:
     """Raises ``MissingPartError`` where something it runs on is not installed."""
     needs: tuple[str, ...] = ()
     """Arguments of ``Session`` that are for this engine alone."""
+    extra: str | None = None
+    """The optional part of the package that it needs."""
+    finds: Callable[[str], bool] = lambda name: False
+    """Whether a source of this name is found by the engine itself instead of being a file."""
 
 
 ENGINES = {
     kind.name: kind
     for kind in (
         EngineKind(name=DUCKDB, open_source=open_source, open=DuckDB),
-        EngineKind(name=SPARK, open_source=open_spark_source, open=Spark, check=check_java, needs=("spark",)),
+        EngineKind(
+            name=SPARK,
+            open_source=open_spark_source,
+            open=Spark,
+            check=check_java,
+            needs=("spark",),
+            extra=SPARK,
+            finds=found_by_spark,
+        ),
     )
 }
 

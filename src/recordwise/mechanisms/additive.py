@@ -7,7 +7,7 @@ from typing import ClassVar
 
 from recordwise.errors import ParameterError, RangeError
 from recordwise.exact.arithmetic import BallArithmetic
-from recordwise.exact.functions import Function, x
+from recordwise.exact.functions import Function, log, x
 from recordwise.exact.numbers import Number, ball, working_precision
 from recordwise.mechanisms.described import SCALE_AND_GOALS, Parameter
 from recordwise.mechanisms.fat_tailed import FatTailedNoise, read_lattice
@@ -67,6 +67,10 @@ class Additive(FatTailedNoise):
             confidence=confidence,
         )
         object.__setattr__(self, "f", f.after(x / stretch))
+
+    @classmethod
+    def audit_examples(cls) -> dict[str, "Additive"]:
+        return {"additive": cls((x / 50) ** 0.5 + log(x / 100 + 1))}
 
     def shared(self, share: Fraction) -> "Additive":
         """The same at a share of the pure loss, for one of several levels: share * f, if that still is a law that can be drawn."""

@@ -12,7 +12,6 @@ from recordwise.mechanisms.noisy import read_confidence, read_step
 from recordwise.noise.laws import DiscreteGaussian
 
 DIGITS = 12
-GOALS = ("variance", "rho", "relative_error")
 COMPANIONS = {
     "at": ("rho",),
     "at_total": ("variance", "relative_error"),

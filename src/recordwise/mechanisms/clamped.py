@@ -68,6 +68,10 @@ class Clamped(GaussianNoise):
     def with_sigma(self, sigma: Fraction) -> "Clamped":
         return Clamped(to=self.to, rho=short(self.to**2 / (2 * sigma**2), up=True))
 
+    @classmethod
+    def audit_examples(cls) -> dict[str, "Clamped"]:
+        return {"clamped": cls(to=20, rho=1)}
+
     def shared(self, share: Number) -> "Clamped":
         """The same at a share of the loss."""
         return Clamped(to=self.to, rho=read_share(share) * self.rho)

@@ -10,12 +10,13 @@ from fractions import Fraction
 from typing import Any, ClassVar, Literal, TypeAlias
 
 from recordwise.exact.functions import Function
-from recordwise.exact.numbers import fraction_text
+from recordwise.exact.numbers import Number, fraction_text
 from recordwise.policy.constructors import By
 from recordwise.policy.literals import value_json
 
-Reading: TypeAlias = Literal["number", "probability", "flag", "function", "thresholds", "word"]
+Reading: TypeAlias = Literal["number", "probability", "flag", "function", "thresholds", "word", "grid"]
 Role: TypeAlias = Literal["shape", "noise", "goal"]
+Answers: TypeAlias = Literal["totals", "quantiles"]
 
 
 @dataclass(frozen=True, slots=True)
@@ -75,6 +76,8 @@ class Described:
     parameters: ClassVar[tuple[Parameter, ...]] = ()
     words: ClassVar[str] = "noise of a mechanism of the user"
     """Of the noise, on the policy page."""
+    answers: ClassVar[Answers] = "totals"
+    """What it is for: counts and sums, or quantiles."""
 
     def recalibrated(self, **goals: Any) -> Any:
         """The same mechanism with its noise set anew, to a goal or to a noise parameter of its constructor."""
@@ -84,6 +87,15 @@ class Described:
     @classmethod
     def audit_examples(cls) -> Mapping[str, Any]:
         """Mechanisms of this class, by name, that ``recordwise audit`` attacks."""
+        return {}
+
+    @classmethod
+    def planning_families(cls, *, offset: Number) -> Mapping[str, Any]:
+        """Mechanisms of this class, by name, that planning chooses from, their noise still to be set.
+
+        Args:
+            offset: The offset of a transform, in the measure's units.
+        """
         return {}
 
     def __repr__(self) -> str:

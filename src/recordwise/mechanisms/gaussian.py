@@ -192,6 +192,14 @@ class Gaussian(GaussianNoise):
     def with_sigma(self, sigma: Fraction) -> "Gaussian":
         return Gaussian(sigma=short(sigma, up=False))
 
+    @classmethod
+    def audit_examples(cls) -> dict[str, "Gaussian"]:
+        return {"gaussian": cls(sigma=20), "gaussian on few steps": cls(sigma="0.8")}
+
+    @classmethod
+    def planning_families(cls, *, offset: Number) -> dict[str, "Gaussian"]:
+        return {"Gaussian (as unit splitting)": cls(sigma=1)}
+
     def shared(self, share: Number) -> "Gaussian":
         """The same at a share of the loss."""
         part = read_share(share)

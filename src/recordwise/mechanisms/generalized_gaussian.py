@@ -66,6 +66,14 @@ class GeneralizedGaussian(FatTailedNoise):
         )
         object.__setattr__(self, "scale", found)
 
+    @classmethod
+    def audit_examples(cls) -> dict[str, "GeneralizedGaussian"]:
+        return {"generalized gaussian": cls(shape=0.5, scale=2), "laplace": cls(shape=1, scale=30)}
+
+    @classmethod
+    def planning_families(cls, *, offset: Number) -> dict[str, "GeneralizedGaussian"]:
+        return {"generalized Gaussian 1/2": cls(shape="0.5", scale=1)}
+
     def shared(self, share: Fraction) -> "GeneralizedGaussian":
         """The same at a share of the pure loss, for one of several levels: the scale grows by share**(-1/shape), rounded up."""
         return GeneralizedGaussian(

@@ -9,7 +9,7 @@ from recordwise.exact.functions import Function, log, x
 from recordwise.exact.numbers import Number, positive
 from recordwise.mechanisms.described import TRANSFORM_NOISE, Parameter
 from recordwise.mechanisms.inverses import ExponentialInverse, Inverse
-from recordwise.mechanisms.transform_calibration import noise_of
+from recordwise.mechanisms.transform_calibration import TransformNoise, noise_of
 from recordwise.mechanisms.transformed import TransformedNoise
 from recordwise.mechanisms.value_laws import ValueLaw
 
@@ -43,19 +43,47 @@ class LogTransform(TransformedNoise):
         sigma: Number | None = None,
         laplace_scale: Number | None = None,
         signed: bool = False,
-        **goals: Number | None,
+        variance: Number | None = None,
+        rho: Number | None = None,
+        at: Number | None = None,
+        relative_error: Number | None = None,
+        at_total: Number | None = None,
+        confidence: float | None = None,
+        noise: TransformNoise | None = None,
     ) -> None:
         object.__setattr__(self, "offset", positive(offset, parameter="offset"))
         object.__setattr__(self, "signed", signed)
-        noise = noise_of(
-            lambda **noise: LogTransform(offset=offset, signed=signed, **noise), sigma, laplace_scale, goals
+        found = noise_of(
+            lambda **chosen: LogTransform(offset=offset, signed=signed, **chosen),
+            sigma,
+            laplace_scale,
+            {
+                "variance": variance,
+                "rho": rho,
+                "at": at,
+                "relative_error": relative_error,
+                "at_total": at_total,
+                "confidence": confidence,
+            },
+            noise=noise,
         )
-        object.__setattr__(self, "sigma", noise.get("sigma"))
-        object.__setattr__(self, "laplace_scale", noise.get("laplace_scale"))
+        object.__setattr__(self, "sigma", found.get("sigma"))
+        object.__setattr__(self, "laplace_scale", found.get("laplace_scale"))
         if self.laplace_scale is not None and self.laplace_scale >= 1:
             raise ParameterError(
                 parameter="laplace_scale", problem="must be below 1: the exponential of the noise has no mean"
             )
+
+    @classmethod
+    def audit_examples(cls) -> dict[str, "LogTransform"]:
+        return {"logarithm": cls(offset=100, sigma="0.3"), "logarithm, laplace": cls(offset=100, laplace_scale="0.3")}
+
+    @classmethod
+    def planning_families(cls, *, offset: Number) -> dict[str, "LogTransform"]:
+        return {
+            "logarithm": cls(offset=offset, sigma=1),
+            "logarithm, Laplace": cls(offset=offset, laplace_scale="0.25"),
+        }
 
     def with_noise(self, *, sigma: Fraction | None = None, laplace_scale: Fraction | None = None) -> "LogTransform":
         return LogTransform(offset=self.offset, sigma=sigma, laplace_scale=laplace_scale, signed=self.signed)

@@ -73,6 +73,17 @@ class Polylog(FatTailedNoise):
         )
         object.__setattr__(self, "scale", found)
 
+    @classmethod
+    def audit_examples(cls) -> dict[str, "Polylog"]:
+        return {
+            "polylog": cls(power=2, rate=1, offset=math.e, scale=20),
+            "pareto": cls(power=1, rate=6, offset=1, scale=80),
+        }
+
+    @classmethod
+    def planning_families(cls, *, offset: Number) -> dict[str, "Polylog"]:
+        return {"polylog": cls(power=2, rate=1, offset=3, scale=1)}
+
     def shared(self, share: Fraction) -> "Polylog":
         """The same at a share of the pure loss, for one of several levels: the rate shrinks by it, and the tails get fatter.
 

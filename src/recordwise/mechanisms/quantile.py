@@ -2,17 +2,19 @@
 record is read.
 """
 
+from collections.abc import Mapping
 from dataclasses import dataclass, replace
 from fractions import Fraction
 from functools import lru_cache
 from math import floor
-from typing import ClassVar, Literal
+from typing import Any, ClassVar, Literal
 
 import numpy as np
 
 from recordwise.errors import ParameterError
 from recordwise.exact.arithmetic import FloatArray
 from recordwise.exact.numbers import Number, ball, midpoint, nonnegative, positive, sqrt_upper, working_precision
+from recordwise.mechanisms.described import Answers, Described, Parameter
 from recordwise.mechanisms.quantile_nodes import (
     Levels,
     consistent_leaves,
@@ -35,7 +37,7 @@ NARROWEST = Fraction(1, 10**6)
 IntArray = np.ndarray[tuple[int, ...], np.dtype[np.int64]]
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
+@dataclass(frozen=True, slots=True, kw_only=True, repr=False)
 class Grid:
     """2**bits points from ``low`` to ``high``, evenly spaced (``linear``) or in equal ratios (``log``).
 
@@ -69,8 +71,26 @@ class Grid:
             spacing="linear", low=nonnegative(low, parameter="low"), high=positive(high, parameter="high"), bits=bits
         )
 
+    @classmethod
+    def from_json(cls, form: Mapping[str, Any]) -> "Grid":
+        """Read back what ``parameter_json`` wrote.
+
+        Args:
+            form: The spacing, the two ends as text, and the bits.
+
+        Returns:
+            The same grid.
+        """
+        return cls(
+            spacing=form["spacing"], low=Fraction(form["low"]), high=Fraction(form["high"]), bits=int(form["bits"])
+        )
+
+    def __repr__(self) -> str:
+        return f"Grid.{self.spacing}({float(self.low):g}, {float(self.high):g}, bits={self.bits})"
+
     @property
     def size(self) -> int:
+        """The number of points."""
         return 1 << self.bits
 
     def steps(self, step: Fraction) -> tuple[int, ...]:
@@ -125,15 +145,20 @@ class QuantileEstimates:
     """The same inversion at one standard deviation."""
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
-class TreeQuantile:
+@dataclass(frozen=True, slots=True, kw_only=True, repr=False)
+class TreeQuantile(Described):
     """Counts of the records up to each point of a public grid, from noise on every node of a binary tree.
 
     Theorem T-QUANTILE (docs/theory/quantiles.md): a record is counted once on each of the levels 1..bits, whatever its value, so
     the release costs every record bits/(2 sigma**2) = rho. It runs on whole records: splitting them would change the quantile.
     """
 
+    parameters: ClassVar[tuple[Parameter, ...]] = (
+        Parameter("grid", "public points of which one is published, in the measure's units", read="grid", needed=True),
+        Parameter("rho", "loss of every record", "noise", needed=True),
+    )
     words: ClassVar[str] = "Gaussian noise on counts along a public grid"
+    answers: ClassVar[Answers] = "quantiles"
 
     grid: Grid
     rho: Number

@@ -11,13 +11,15 @@ from typing import Any
 
 from recordwise.errors import ParameterError
 from recordwise.exact import functions
+from recordwise.exact.numbers import Number
 from recordwise.mechanisms.additive import Additive
 from recordwise.mechanisms.clamped import Clamped
-from recordwise.mechanisms.described import Parameter
+from recordwise.mechanisms.described import Answers, Described, Parameter
 from recordwise.mechanisms.gaussian import Gaussian
 from recordwise.mechanisms.generalized_gaussian import GeneralizedGaussian
 from recordwise.mechanisms.log_transform import LogTransform
 from recordwise.mechanisms.polylog import Polylog
+from recordwise.mechanisms.quantile import Grid, TreeQuantile
 from recordwise.mechanisms.root_transform import RootTransform
 from recordwise.mechanisms.transform import Transform
 from recordwise.mechanisms.unit_split import UnitSplit
@@ -37,6 +39,7 @@ BUILT_IN: Mapping[str, Any] = {
         LogTransform,
         Additive,
         Transform,
+        TreeQuantile,
     )
 }
 
@@ -55,9 +58,27 @@ def _checked(name: str, kind: Any) -> Any:
     return kind
 
 
-def mechanism_kinds() -> dict[str, Any]:
-    """Every mechanism class, by name."""
-    return {**BUILT_IN, **installed()}
+def mechanism_kinds(answers: Answers = "totals") -> dict[str, Any]:
+    """Every mechanism class for counts and sums, or every one for quantiles, by name."""
+    return {name: kind for name, kind in {**BUILT_IN, **installed()}.items() if answers_of(kind) == answers}
+
+
+def answers_of(kind: Any) -> Answers:
+    """What a mechanism, or a class of them, is for."""
+    found: Answers = getattr(kind, "answers", Described.answers)
+    return found
+
+
+def audit_examples() -> dict[str, Any]:
+    """The mechanisms for sums that ``recordwise audit`` attacks, by name."""
+    kinds = mechanism_kinds().values()
+    return {name: each for kind in kinds for name, each in getattr(kind, "audit_examples", dict)().items()}
+
+
+def planning_families(*, offset: Number) -> dict[str, Any]:
+    """The mechanisms that planning chooses from, by name; ``offset`` is that of the transforms."""
+    kinds = [kind for kind in mechanism_kinds().values() if hasattr(kind, "planning_families")]
+    return {name: each for kind in kinds for name, each in kind.planning_families(offset=offset).items()}
 
 
 def mechanism_kind(name: str) -> Any | None:
@@ -79,7 +100,7 @@ def _read(parameter: Parameter, form: Any) -> Any:
         return functions.from_json(form)
     if parameter.read == "thresholds":
         return _thresholds(form)
-    return form
+    return Grid.from_json(form) if parameter.read == "grid" else form
 
 
 def _thresholds(form: Any) -> Any:

@@ -10,7 +10,7 @@ from recordwise.exact.numbers import Number, nonnegative, rational
 from recordwise.mechanisms.described import TRANSFORM_NOISE, Parameter
 from recordwise.mechanisms.function_inverse import FunctionInverse, check_smooth
 from recordwise.mechanisms.inverses import Inverse, PolynomialInverse
-from recordwise.mechanisms.transform_calibration import noise_of
+from recordwise.mechanisms.transform_calibration import TransformNoise, noise_of
 from recordwise.mechanisms.transformed import TransformedNoise
 from recordwise.mechanisms.value_laws import ValueLaw
 
@@ -50,21 +50,49 @@ class RootTransform(TransformedNoise):
         sigma: Number | None = None,
         laplace_scale: Number | None = None,
         signed: bool = False,
-        **goals: Number | None,
+        variance: Number | None = None,
+        rho: Number | None = None,
+        at: Number | None = None,
+        relative_error: Number | None = None,
+        at_total: Number | None = None,
+        confidence: float | None = None,
+        noise: TransformNoise | None = None,
     ) -> None:
         object.__setattr__(self, "degree", _degree(degree))
         object.__setattr__(self, "offset", nonnegative(offset, parameter="offset"))
         object.__setattr__(self, "signed", signed)
-        noise = noise_of(
-            lambda **noise: RootTransform(degree=self.degree, offset=offset, signed=signed, **noise),
+        found = noise_of(
+            lambda **chosen: RootTransform(degree=self.degree, offset=offset, signed=signed, **chosen),
             sigma,
             laplace_scale,
-            goals,
+            {
+                "variance": variance,
+                "rho": rho,
+                "at": at,
+                "relative_error": relative_error,
+                "at_total": at_total,
+                "confidence": confidence,
+            },
+            noise=noise,
         )
-        object.__setattr__(self, "sigma", noise.get("sigma"))
-        object.__setattr__(self, "laplace_scale", noise.get("laplace_scale"))
+        object.__setattr__(self, "sigma", found.get("sigma"))
+        object.__setattr__(self, "laplace_scale", found.get("laplace_scale"))
         if isinstance(self.degree, Fraction):
             check_smooth(self.function, self.laplace_scale)
+
+    @classmethod
+    def audit_examples(cls) -> dict[str, "RootTransform"]:
+        return {
+            "square root": cls(degree=2, offset=10, sigma=2),
+            "fourth root, laplace": cls(degree=4, offset=10, laplace_scale="0.2"),
+        }
+
+    @classmethod
+    def planning_families(cls, *, offset: Number) -> dict[str, "RootTransform"]:
+        return {
+            "square root": cls(degree=2, offset=offset, sigma=1),
+            "fourth root": cls(degree=4, offset=offset, sigma=1),
+        }
 
     def with_noise(self, *, sigma: Fraction | None = None, laplace_scale: Fraction | None = None) -> "RootTransform":
         return RootTransform(

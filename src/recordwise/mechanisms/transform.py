@@ -13,7 +13,7 @@ from recordwise.exact.numbers import Number, ball, nonnegative, working_precisio
 from recordwise.mechanisms.described import TRANSFORM_NOISE, Parameter
 from recordwise.mechanisms.function_inverse import FunctionInverse, check_smooth
 from recordwise.mechanisms.inverses import Inverse, inverse_of
-from recordwise.mechanisms.transform_calibration import noise_of
+from recordwise.mechanisms.transform_calibration import TransformNoise, noise_of
 from recordwise.mechanisms.transformed import TransformedNoise
 
 BALLS = BallArithmetic()
@@ -53,7 +53,13 @@ class Transform(TransformedNoise):
         sigma: Number | None = None,
         laplace_scale: Number | None = None,
         signed: bool = False,
-        **goals: Number | None,
+        variance: Number | None = None,
+        rho: Number | None = None,
+        at: Number | None = None,
+        relative_error: Number | None = None,
+        at_total: Number | None = None,
+        confidence: float | None = None,
+        noise: TransformNoise | None = None,
     ) -> None:
         for name, given in (("f", f), ("inverse", inverse)):
             if not isinstance(given, Function):
@@ -66,13 +72,28 @@ class Transform(TransformedNoise):
         for name, value in (("f", f), ("f_inverse", inverse), ("signed", signed)):
             object.__setattr__(self, name, value)
         object.__setattr__(self, "offset", nonnegative(offset, parameter="offset"))
-        noise = noise_of(
-            lambda **noise: Transform(f, inverse, offset=offset, signed=signed, **noise), sigma, laplace_scale, goals
+        found = noise_of(
+            lambda **chosen: Transform(f, inverse, offset=offset, signed=signed, **chosen),
+            sigma,
+            laplace_scale,
+            {
+                "variance": variance,
+                "rho": rho,
+                "at": at,
+                "relative_error": relative_error,
+                "at_total": at_total,
+                "confidence": confidence,
+            },
+            noise=noise,
         )
-        object.__setattr__(self, "sigma", noise.get("sigma"))
-        object.__setattr__(self, "laplace_scale", noise.get("laplace_scale"))
+        object.__setattr__(self, "sigma", found.get("sigma"))
+        object.__setattr__(self, "laplace_scale", found.get("laplace_scale"))
         if isinstance(self.inverse, FunctionInverse):
             check_smooth(self.function, self.laplace_scale)
+
+    @classmethod
+    def audit_examples(cls) -> dict[str, "Transform"]:
+        return {"transform of one's own": cls(2 * x**0.5, (x / 2) ** 2, offset=40, sigma=4)}
 
     def with_noise(self, *, sigma: Fraction | None = None, laplace_scale: Fraction | None = None) -> "Transform":
         return Transform(

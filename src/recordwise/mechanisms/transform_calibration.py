@@ -1,17 +1,19 @@
 """The noise of a transformation mechanism: given itself, or found from a goal."""
 
-from collections.abc import Callable
+from collections.abc import Callable, Mapping
 from fractions import Fraction
-from typing import Any
+from typing import Any, Literal, TypeAlias
 
 import numpy as np
 
 from recordwise.errors import ParameterError
 from recordwise.exact.arithmetic import FloatArray
 from recordwise.exact.numbers import Number, positive
-from recordwise.mechanisms.calibration import COMPANIONS, GOALS, calibrate, needed
+from recordwise.mechanisms.calibration import calibrate, needed
 from recordwise.mechanisms.transformed import TransformedNoise
 
+TransformNoise: TypeAlias = Literal["gaussian", "laplace"]
+"""The law of the noise that meets a goal."""
 KINDS = {"gaussian": "sigma", "laplace": "laplace_scale"}
 QUANTILES = 1 << 16
 
@@ -66,23 +68,20 @@ def noise_of(
     make: Callable[..., TransformedNoise],
     sigma: Number | None,
     laplace_scale: Number | None,
-    goals: dict[str, Any],
+    goals: Mapping[str, Any],
+    *,
+    noise: str | None,
 ) -> dict[str, Fraction]:
-    """``{"sigma": ...}`` or ``{"laplace_scale": ...}``; a goal is met with Gaussian noise unless ``noise="laplace"`` is given."""
-    known = (*GOALS, *COMPANIONS, "noise")
-    unknown = sorted(set(goals) - set(known))
-    if unknown:
-        raise ParameterError(parameter=unknown[0], problem=f"is not a known goal; the goals are {', '.join(known)}")
+    """``{"sigma": ...}`` or ``{"laplace_scale": ...}``; a goal is met with Gaussian noise unless ``noise`` is "laplace"."""
     own = {kind: value for kind, value in (("sigma", sigma), ("laplace_scale", laplace_scale)) if value is not None}
-    if len(own) > 1 or (own and goals.get("noise") is not None):
+    if len(own) > 1 or (own and noise is not None):
         raise ParameterError(parameter="sigma, laplace_scale, noise", problem="are mutually exclusive")
-    kind = next(iter(own), None) or _kind(goals.get("noise") or "gaussian")
-    wanted = {name: value for name, value in goals.items() if name != "noise"}
-    if wanted.get("variance") is not None:
-        needed(wanted, "at_total", "variance")
-    if own and not any(value is not None for value in wanted.values()):
+    kind = next(iter(own), None) or _kind(noise or "gaussian")
+    if goals["variance"] is not None:
+        needed(goals, "at_total", "variance")
+    if own and not any(value is not None for value in goals.values()):
         return {kind: positive(own[kind], parameter=kind)}
-    return {kind: calibrate(_NoiseFamily(make, kind), name=kind, own=own.get(kind), **wanted)}
+    return {kind: calibrate(_NoiseFamily(make, kind), name=kind, own=own.get(kind), **goals)}
 
 
 def _kind(noise: str) -> str:

@@ -3,7 +3,7 @@
 from collections.abc import Mapping
 from dataclasses import dataclass
 from fractions import Fraction
-from typing import Any, ClassVar
+from typing import ClassVar, TypeAlias
 
 from recordwise.errors import ParameterError
 from recordwise.exact.numbers import Number, positive, sqrt_upper
@@ -14,6 +14,9 @@ from recordwise.mechanisms.gaussian import GaussianNoise, near_gaussian, read_sh
 from recordwise.policy.constructors import By, gaussian_sum, split
 from recordwise.policy.measure import Measure
 from recordwise.policy.policy import Policy, composed
+
+Thresholds: TypeAlias = Number | By | Mapping[Measure | str, Number | By]
+"""One threshold, one for each group (``rw.by``), or one of either for each measure that is split jointly."""
 
 
 @dataclass(frozen=True, slots=True, init=False, repr=False)
@@ -34,14 +37,14 @@ class UnitSplit(GaussianNoise):
     )
     words: ClassVar[str] = "Gaussian noise, its size set by splitting large records"
 
-    at: Any
+    at: Fraction | By | Mapping[Measure | str, Fraction | By]
     """A threshold for the measure summed; a mapping measure -> threshold for joint splitting; either may be ``rw.by(...)``."""
     rho: Fraction
 
     def __init__(
         self,
         *,
-        at: Any,
+        at: Thresholds,
         rho: Number | None = None,
         variance: Number | None = None,
         relative_error: Number | None = None,
@@ -69,11 +72,11 @@ class UnitSplit(GaussianNoise):
     def threshold(self, measure: Measure | str) -> Fraction | By:
         """The threshold of one measure."""
         if not isinstance(self.at, Mapping):
-            return self.at  # type: ignore[no-any-return]
+            return self.at
         summed = Measure.of(measure)
         for key, value in self.at.items():
             if key in (summed, summed.name):
-                return value  # type: ignore[no-any-return]
+                return value
         raise ParameterError(parameter="at", problem=f"has no threshold for '{summed.name}', which is summed")
 
     def resolved(self, at: Number) -> "UnitSplit":
@@ -84,6 +87,10 @@ class UnitSplit(GaussianNoise):
         if not isinstance(self.at, Fraction):
             raise ParameterError(parameter="at", problem="differs by group or measure, so one noise does not fit all")
         return UnitSplit(at=self.at, rho=short(self.at**2 / (2 * sigma**2), up=True))
+
+    @classmethod
+    def audit_examples(cls) -> dict[str, "UnitSplit"]:
+        return {"unit split": cls(at=50, rho="0.1")}
 
     def shared(self, share: Number) -> "UnitSplit":
         """The same thresholds at a share of the loss."""
@@ -130,7 +137,7 @@ def _by_group(mechanism: UnitSplit, measure: Measure, threshold: By) -> Policy:
     )
 
 
-def _thresholds(at: Any) -> Any:
+def _thresholds(at: Thresholds) -> Fraction | By | Mapping[Measure | str, Fraction | By]:
     if not isinstance(at, Mapping):
         return _threshold(at, "at")
     if not at:

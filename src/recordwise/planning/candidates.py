@@ -9,11 +9,7 @@ from typing import Any
 from scipy.optimize import minimize_scalar
 
 from recordwise.exact.numbers import Number
-from recordwise.mechanisms.gaussian import Gaussian
-from recordwise.mechanisms.generalized_gaussian import GeneralizedGaussian
-from recordwise.mechanisms.log_transform import LogTransform
-from recordwise.mechanisms.polylog import Polylog
-from recordwise.mechanisms.root_transform import RootTransform
+from recordwise.mechanisms.registry import planning_families
 
 SHORT = Context(prec=2)
 OFFSETS = 14
@@ -21,16 +17,15 @@ OFFSETS = 14
 
 
 def families(*, offset: Number = 100) -> dict[str, Any]:
-    """One mechanism of each family, its noise still to be set; ``offset`` is that of the transforms, in the measure's units."""
-    return {
-        "Gaussian (as unit splitting)": Gaussian(sigma=1),
-        "generalized Gaussian 1/2": GeneralizedGaussian(shape="0.5", scale=1),
-        "polylog": Polylog(power=2, rate=1, offset=3, scale=1),
-        "square root": RootTransform(degree=2, offset=offset, sigma=1),
-        "fourth root": RootTransform(degree=4, offset=offset, sigma=1),
-        "logarithm": LogTransform(offset=offset, sigma=1),
-        "logarithm, Laplace": LogTransform(offset=offset, laplace_scale="0.25"),
-    }
+    """One mechanism of each family, its noise still to be set.
+
+    Args:
+        offset: The offset of the transforms, in the measure's units.
+
+    Returns:
+        The families by name, those of installed packages among them.
+    """
+    return planning_families(offset=offset)
 
 
 def best_offset(cost: Callable[[Fraction], float], *, total: float, step: Number) -> Fraction:

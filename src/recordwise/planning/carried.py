@@ -10,11 +10,12 @@ from decimal import Decimal
 from pathlib import Path
 from typing import Any
 
+from recordwise.engines.registry import engine_kind
 from recordwise.errors import ParameterError
 from recordwise.plan.file.read import PlanFile, load_plan
 from recordwise.plan.file.write import PlanText, query_form, toml_text
 from recordwise.plan.query import Query
-from recordwise.plan.sources import POSTGRES_SCHEMES, found_by_spark
+from recordwise.plan.sources import POSTGRES_SCHEMES
 from recordwise.plan.tuning import TUNINGS
 from recordwise.planning.shapes import COUNT
 
@@ -84,7 +85,7 @@ def _moved(raw: dict[str, Any], file: PlanFile, folder: Path) -> dict[str, Any]:
         return name if start == folder or os.path.isabs(name) else os.path.relpath(start / name, folder)
 
     def source(name: str) -> str:
-        elsewhere = name.startswith(POSTGRES_SCHEMES) or (file.engine == "spark" and found_by_spark(name))
+        elsewhere = name.startswith(POSTGRES_SCHEMES) or engine_kind(file.engine).finds(name)
         return name if elsewhere else renamed(name)
 
     named = raw["source"]

@@ -22,13 +22,15 @@ from scipy import sparse
 from recordwise.errors import ParameterError
 from recordwise.exact.arithmetic import FloatArray
 from recordwise.mechanisms.registry import mechanism_from_json
+from recordwise.plan.statistics import statistic_kind
+from recordwise.plan.statistics.base import SUM
 from recordwise.postprocess.least_squares import nnls, ols
 from recordwise.postprocess.maxfit import max_fit
 from recordwise.postprocess.result import Fit
 from recordwise.postprocess.reweighted import reweighted_fit
 from recordwise.postprocess.sequential import sequential_fit
 from recordwise.postprocess.workload import Workload
-from recordwise.release.edit_rules import FITTED_KINDS, Rules, chain_to, read_rules
+from recordwise.release.edit_rules import Rules, chain_to, is_fitted, read_rules
 from recordwise.release.release import Release
 from recordwise.release.tables import FITTED, ReleasedTable, digest_of
 
@@ -199,21 +201,27 @@ def _fits(
     family: Family, method: str, order: list[str], *, zero_counts: bool, rules: Rules
 ) -> list[tuple[str, list[FloatArray], dict[str, Any]]]:
     """Each count and sum fitted; with ``zero_counts`` sums are 0 where the fitted count is."""
-    wanted = [s for s in family.statistics if s["kind"] in FITTED_KINDS]
-    counts = {str(s["name"]) for s in wanted if s["kind"] == "Count"}
+    wanted = [s for s in family.statistics if is_fitted(s)]
+    counts = {str(s["name"]) for s in wanted if _counts_records(s)}
     if zero_counts and counts & (set(rules) | set(rules.values())):
         raise ParameterError(
             parameter="at_most", problem="names a count, which zero_counts fits before everything else"
         )
     kept = np.ones(family.rows.shape[1], dtype=bool)
     found = []
-    for statistic in sorted((s for s in wanted if s["name"] not in rules), key=lambda s: s["kind"] == "Sum"):
+    for statistic in sorted(
+        (s for s in wanted if s["name"] not in rules), key=lambda s: statistic_kind(s["kind"]).contribution == SUM
+    ):
         for each, x, residual in _solve(family, chain_to(statistic, wanted, rules), method, order, kept):
             found.append((each, _published(family, x), residual))
-        if zero_counts and statistic["kind"] == "Count":
+        if zero_counts and _counts_records(statistic):
             rests = np.ones(family.rows.shape[1] - family.own, dtype=bool)
             kept = np.concatenate([found[-1][1][0] > 0, rests])
     return found
+
+
+def _counts_records(statistic: Mapping[str, Any]) -> bool:
+    return statistic_kind(statistic["kind"]).counts_records
 
 
 def _published(family: Family, x: FloatArray) -> list[FloatArray]:

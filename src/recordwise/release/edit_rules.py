@@ -9,8 +9,8 @@ from collections.abc import Iterator, Mapping, Sequence
 from typing import Any
 
 from recordwise.errors import ParameterError
+from recordwise.plan.statistics import statistic_kind
 
-FITTED_KINDS = ("Count", "CountDistinct", "Sum")
 Rules = dict[str, str]
 """The smaller variable of one query and the larger, by their columns."""
 
@@ -32,6 +32,11 @@ def read_rules(at_most: Mapping[str, str], plan: Sequence[Mapping[str, Any]]) ->
         for rules, (lower, upper) in fitting:
             _add(rules, str(lower), str(upper))
     return found
+
+
+def is_fitted(statistic: Mapping[str, Any]) -> bool:
+    """Whether a described statistic is one that adds up over cells, so that fits and rules are about it."""
+    return statistic_kind(statistic["kind"]).fitted
 
 
 def chain_to(
@@ -72,7 +77,7 @@ def _column(name: str, query: Mapping[str, Any]) -> str | None:
     plain = re.sub(r"^q[1-9]\d*:", "", name)
     if plain in _columns(query):
         return plain
-    sums = [str(each["name"]) for each in query["statistics"] if each["kind"] == "Sum" and each["of"] == plain]
+    sums = [str(each["name"]) for each in query["statistics"] if is_fitted(each) and each["of"] == plain]
     if len(sums) > 1:
         raise ParameterError(
             parameter="at_most",
@@ -83,4 +88,4 @@ def _column(name: str, query: Mapping[str, Any]) -> str | None:
 
 
 def _columns(query: Mapping[str, Any]) -> list[str]:
-    return [str(each["name"]) for each in query["statistics"] if each["kind"] in FITTED_KINDS]
+    return [str(each["name"]) for each in query["statistics"] if is_fitted(each)]

@@ -19,9 +19,9 @@ def load_part(module: str, *, extra: str) -> Any:
         raise ExtraError(what=NEEDS[extra], extra=extra) from None
 
 
-def missing_extra(given: Any, *, engine: str = "duckdb") -> ExtraError | None:
+def missing_extra(given: Any, *, of_engine: str | None = None) -> ExtraError | None:
     """What an engine, or a source as it was given, files that are not there yet included, needs and this installation lacks."""
-    extra = "spark" if engine == "spark" else _extra_of(given)
+    extra = of_engine or _extra_of(given)
     if extra is None or find_spec(MODULES[extra]) is not None:
         return None
     return ExtraError(what=NEEDS[extra], extra=extra)

@@ -12,7 +12,8 @@ from recordwise.errors import ParameterError
 from recordwise.exact.functions import Function, log, x
 from recordwise.exact.numbers import Number, positive, read_fraction
 from recordwise.mechanisms.described import Parameter
-from recordwise.mechanisms.registry import mechanism_kind, mechanism_kinds
+from recordwise.mechanisms.quantile import Grid
+from recordwise.mechanisms.registry import answers_of, mechanism_kind, mechanism_kinds
 from recordwise.plan.file.node import Node, suggestion
 from recordwise.plan.schema import Schema, policy_measure
 from recordwise.policy.conditions import ConditionColumn
@@ -172,21 +173,32 @@ def read_mechanism(node: Node, schema: Schema, named: Mapping[str, Any]) -> Any 
         found = f"'{chosen}' is not a kind of mechanism" if isinstance(chosen, str) else "'kind' is missing"
         node.problem(found + suggestion(str(chosen), mechanism_kinds()))
         return None
-    needed = tuple(each.name for each in kind.parameters if each.needed)
-    entries = _entries(node, kind, needed)
-    read = {each.name: _parameter(each, entries[each.name], schema) for each in kind.parameters if each.name in entries}
-    complete = all(name in read for name in needed) and all(value is not None for value in read.values())
+    if answers_of(kind) != "totals":
+        node.problem(f"'{chosen}' is for {answers_of(kind)}, whose entries name its parameters without a kind")
+        return None
+    entries = _entries(node, kind)
     # An unknown parameter was noted already; building without it would only add a second, misleading complaint.
-    if not complete or len(entries) < len(node.value) - 1:
+    return None if len(entries) < len(node.value) - 1 else built(kind, node, entries, schema)
+
+
+def built(kind: Any, node: Node, entries: Mapping[str, Node], schema: Schema) -> Any | None:
+    """A mechanism of a kind whose parameters are among the entries of a node; None where one has a problem or is missing."""
+    read = {each.name: _parameter(each, entries[each.name], schema) for each in kind.parameters if each.name in entries}
+    if any(name not in read for name in needed_of(kind)) or any(value is None for value in read.values()):
         return None
     return node.attempt(lambda: kind(**read))
 
 
-def _entries(node: Node, kind: Any, needed: tuple[str, ...]) -> dict[str, Node]:
+def needed_of(kind: Any) -> tuple[str, ...]:
+    """The parameters a kind cannot do without."""
+    return tuple(each.name for each in kind.parameters if each.needed)
+
+
+def _entries(node: Node, kind: Any) -> dict[str, Node]:
     """The parameters given; plans written before ``level`` was renamed to ``confidence`` are still read."""
     known = [each.name for each in kind.parameters]
     old = ["level"] if "confidence" in known and "confidence" not in node.value else []
-    entries = node.table("kind", *known, *old, needed=needed)
+    entries = node.table("kind", *known, *old, needed=needed_of(kind))
     entries.pop("kind")
     if "level" in entries:
         entries["confidence"] = entries.pop("level")
@@ -201,6 +213,7 @@ def _parameter(parameter: Parameter, node: Node, schema: Schema) -> Any | None:
         "function": lambda: read_function(node),
         "thresholds": lambda: read_thresholds(node, schema),
         "word": lambda: node.word(*parameter.choices),
+        "grid": lambda: read_grid(node),
     }
     return readers[parameter.read]()
 
@@ -209,6 +222,24 @@ def read_function(node: Node) -> Any | None:
     """A function of x as text."""
     text = node.text()
     return None if text is None else node.attempt(lambda: parse_function(text))
+
+
+def read_grid(node: Node) -> Grid | None:
+    """``{ log = [1, 1e9], bits = 10 }`` or ``{ linear = [0, 100] }``."""
+    entries = node.table("log", "linear", "bits")
+    ways = [name for name in ("log", "linear") if name in entries]
+    if len(ways) != 1:
+        if isinstance(node.value, dict):
+            node.problem("must hold either log or linear, with the two ends of the grid")
+        return None
+    ends = [each.number() for each in entries[ways[0]].items()]
+    bits = entries["bits"].whole() if "bits" in entries else 10
+    if len(ends) != 2:
+        entries[ways[0]].problem("must be the two ends of the grid")
+    if len(ends) != 2 or None in ends or bits is None:
+        return None
+    make = Grid.log if ways[0] == "log" else Grid.linear
+    return node.attempt(lambda: make(*ends, bits=bits))  # type: ignore[arg-type]
 
 
 def read_thresholds(node: Node, schema: Schema) -> Any | None:

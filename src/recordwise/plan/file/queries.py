@@ -5,7 +5,7 @@ A part with a problem is left out and the rest is checked all the same, so that 
 What a query of a plan file groups by: columns, prefixes of codes, and levels with their shares.
 """
 
-from collections.abc import Callable
+from collections.abc import Callable, Mapping
 from dataclasses import dataclass, field
 from functools import partial
 from pathlib import Path
@@ -13,7 +13,7 @@ from typing import Any
 
 from recordwise.plan.fields import Field, Group, Prefix
 from recordwise.plan.file.keys import query_keys
-from recordwise.plan.file.mechanisms import read_mechanism
+from recordwise.plan.file.mechanisms import built, read_mechanism
 from recordwise.plan.file.node import Node
 from recordwise.plan.given_keys import KeyList
 from recordwise.plan.query import Query, query
@@ -76,6 +76,10 @@ class Shelf:
     def mechanism(self, node: Node) -> Any | None:
         """A mechanism, by name or in place; None where it has a problem."""
         return read_mechanism(node, self.schema, self.mechanisms)
+
+    def built(self, kind: Any, node: Node, entries: Mapping[str, Node]) -> Any | None:
+        """A mechanism of a given kind, whose parameters are among the entries of a node."""
+        return built(kind, node, entries, self.schema)
 
     def named(self, node: Node) -> tuple[str | None, Any | None]:
         """The name a statistic is published under, and its mechanism."""

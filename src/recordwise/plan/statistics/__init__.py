@@ -4,7 +4,7 @@ from recordwise.plan.statistics.average import Average, SumAndCount
 from recordwise.plan.statistics.base import Drawable, Statistic
 from recordwise.plan.statistics.plain import Count, CountDistinct, Sum
 from recordwise.plan.statistics.quantile import Quantile
-from recordwise.plan.statistics.registry import KINDS, StatisticMechanism
+from recordwise.plan.statistics.registry import KINDS, StatisticMechanism, statistic_kind
 from recordwise.plan.statistics.totals import (
     AdditiveTotal,
     BinCounts,
@@ -37,4 +37,5 @@ __all__ = [
     "SumAndCount",
     "SumSteps",
     "Total",
+    "statistic_kind",
 ]

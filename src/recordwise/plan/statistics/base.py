@@ -37,6 +37,9 @@ class EntryReader(Protocol):
     def mechanism(self, node: "Node") -> Any | None:
         """A mechanism, by name or in place; None where it has a problem, which is noted."""
 
+    def built(self, kind: Any, node: "Node", entries: "Mapping[str, Node]") -> Any | None:
+        """A mechanism of a given kind, whose parameters are among the entries of a node."""
+
     def named(self, node: "Node") -> tuple[str | None, Any | None]:
         """The name a statistic is published under (``as``), and its mechanism."""
 
@@ -72,6 +75,10 @@ class Statistic(ABC):
     """The parameter by which a plan file's mechanism for SQL text is recognized as one of this statistic alone."""
     contribution: ClassVar[str] = OTHER
     """``count``: a record changes it by 1 or not at all; ``sum``: by its value; ``other``: neither."""
+    fitted: ClassVar[bool] = False
+    """Whether a consistent release fits it to the tables it adds up in."""
+    counts_records: ClassVar[bool] = False
+    """Whether a cell where it is 0 holds no record."""
     derived: ClassVar[bool] = False
     """Whether it is computed from other noisy statistics instead of being drawn itself."""
 

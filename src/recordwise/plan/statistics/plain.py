@@ -34,6 +34,8 @@ class Count(Drawable):
     word: ClassVar[str] = "count"
     names_column: ClassVar[bool] = False
     contribution: ClassVar[str] = COUNT
+    fitted: ClassVar[bool] = True
+    counts_records: ClassVar[bool] = True
 
     def default_alias(self) -> str:
         return "count"
@@ -67,6 +69,7 @@ class CountDistinct(Drawable):
 
     word: ClassVar[str] = "count_distinct"
     contribution: ClassVar[str] = COUNT
+    fitted: ClassVar[bool] = True
 
     def default_alias(self) -> str:
         return f"count_distinct_{self.counted}"
@@ -110,6 +113,7 @@ class Sum(Drawable):
 
     word: ClassVar[str] = "sum"
     contribution: ClassVar[str] = SUM
+    fitted: ClassVar[bool] = True
 
     def default_alias(self) -> str:
         return f"sum_{self.measure}"

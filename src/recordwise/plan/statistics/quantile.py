@@ -11,7 +11,7 @@ from sqlglot import exp
 from recordwise.errors import SqlError
 from recordwise.exact.arithmetic import FloatArray
 from recordwise.exact.numbers import rational
-from recordwise.mechanisms.quantile import Grid, QuantileEstimates, TreeQuantile
+from recordwise.mechanisms.quantile import QuantileEstimates, TreeQuantile
 from recordwise.noise.randomness import BitSource, Seeded
 from recordwise.plan.schema import Measure, Schema
 from recordwise.plan.sql.grammar import aggregated_column, literal, only
@@ -115,14 +115,14 @@ class Quantile(Drawable):
         entries = node.table("p", "grid", "rho", "as", needed=("p", "grid", "rho"))
         p = entries["p"].number() if "p" in entries else None
         alias = entries["as"].text() if "as" in entries else ""
-        tree = _read_tree(node, entries)
+        tree = reader.built(TreeQuantile, node, entries)
         if p is None or tree is None or alias is None:
             return None
         return node.attempt(lambda: cls(alias=alias, measure=column, p=rational(p, parameter="p"), mechanism=tree))
 
     @classmethod
     def read_sql_mechanism(cls, node: "Node", reader: EntryReader) -> Any | None:
-        return _read_tree(node, node.table("grid", "rho", needed=("grid", "rho")))
+        return reader.built(TreeQuantile, node, node.table("grid", "rho", needed=("grid", "rho")))
 
     @classmethod
     def read_sql(cls, node: exp.Expr, alias: str | None, mechanisms: NamedMechanisms) -> Statistic | None:
@@ -162,31 +162,6 @@ def _share(node: exp.Expr | None) -> Fraction:
     if not isinstance(share, Fraction) or not 0 < share < 1:
         raise SqlError(construct="a quantile whose share is not a number between 0 and 1")
     return share
-
-
-def _read_tree(node: "Node", entries: "Mapping[str, Node]") -> TreeQuantile | None:
-    """The grid and rho of a quantile."""
-    grid = _read_grid(entries["grid"]) if "grid" in entries else None
-    rho = entries["rho"].number() if "rho" in entries else None
-    return None if grid is None or rho is None else node.attempt(lambda: TreeQuantile(grid=grid, rho=rho))
-
-
-def _read_grid(node: "Node") -> Grid | None:
-    """``{ log = [1, 1e9], bits = 10 }`` or ``{ linear = [0, 100] }``."""
-    entries = node.table("log", "linear", "bits")
-    ways = [name for name in ("log", "linear") if name in entries]
-    if len(ways) != 1:
-        if isinstance(node.value, dict):
-            node.problem("must hold either log or linear, with the two ends of the grid")
-        return None
-    ends = [each.number() for each in entries[ways[0]].items()]
-    bits = entries["bits"].whole() if "bits" in entries else 10
-    if len(ends) != 2:
-        entries[ways[0]].problem("must be the two ends of the grid")
-    if len(ends) != 2 or None in ends or bits is None:
-        return None
-    make = Grid.log if ways[0] == "log" else Grid.linear
-    return node.attempt(lambda: make(*ends, bits=bits))  # type: ignore[arg-type]
 
 
 def draw_quantiles(

@@ -12,5 +12,11 @@ from recordwise.plan.statistics.quantile import Quantile
 KINDS: tuple[type[Statistic], ...] = (Count, Sum, CountDistinct, Average, Quantile)
 """In the order in which a plan file's query publishes them."""
 
+
+def statistic_kind(name: str) -> type[Statistic]:
+    """The statistic that a description calls its ``kind``; of one that is not known here nothing is assumed."""
+    return next((kind for kind in KINDS if kind.__name__ == name), Statistic)
+
+
 StatisticMechanism: TypeAlias = Mechanism | TreeQuantile | SumAndCount
 """What SQL text may name for a statistic: a mechanism, the tree of a quantile, or the two mechanisms of an average."""
