@@ -41,7 +41,7 @@ load: $(READY)
 mutants: $(READY)
 	$(BIN)/python -m mutants --jobs $(JOBS)
 
-# Lock, licences, known vulnerabilities. Ends with 2, and says so, when the service that knows vulnerabilities cannot be reached.
+# Lock, licenses, known vulnerabilities. Ends with 2, and says so, when the service that knows vulnerabilities cannot be reached.
 audit-deps: $(READY)
 	$(BIN)/python -m supply
 

@@ -1,1 +1,1 @@
-"""The libraries we build on: pinned and hashed, without known holes, under licences we may use. ``python -m supply``."""
+"""The libraries we build on: pinned and hashed, without known holes, under licenses we may use. ``python -m supply``."""

@@ -1,4 +1,4 @@
-"""``python -m supply``: the lock, then licences, then known vulnerabilities.
+"""``python -m supply``: the lock, then licenses, then known vulnerabilities.
 
 Ends with 0 when all was checked and is in order, 1 when something is wrong, 2 when something could not be checked: that is never
 taken for a pass.
@@ -6,13 +6,13 @@ taken for a pass.
 
 import sys
 
-from supply.licences import licence_problems
+from supply.licenses import license_problems
 from supply.lock import lock_problems
 from supply.vulnerabilities import UncheckedError, vulnerability_problems
 
 CHECKS = {
     "lock (every library pinned and hashed)": lock_problems,
-    "licences": licence_problems,
+    "licenses": license_problems,
     "known vulnerabilities": vulnerability_problems,
 }
 

@@ -76,7 +76,7 @@ def only_counts() -> rw.Release:
         return session.run(rw.query().group_by("county", keys=keys()).count(rw.Gaussian(rho="0.05")))
 
 
-def foreign() -> rw.Release:
+def external() -> rw.Release:
     """A mechanism from elsewhere: one number, no keys, no intervals."""
     with opened() as session:
         return session.run_external(lambda rows: {"answer": [1.5]}, split={"emp": 50}, rho="0.1", name="elsewhere")
@@ -96,7 +96,7 @@ def cut_down() -> rw.Release:
         return session.run(asked, rng=Seeded(3))
 
 
-OTHERS = {"counts": only_counts, "foreign": foreign, "consistent": made_to_add_up, "clamped": cut_down}
+OTHERS = {"counts": only_counts, "external": external, "consistent": made_to_add_up, "clamped": cut_down}
 HOSTILE = "</script><img src=x onerror=alert(1)>\"'&<b>`${1}"
 HOSTILE_LABELS = {HOSTILE: HOSTILE, f"m{HOSTILE}": HOSTILE, f"{HOSTILE}={HOSTILE}": HOSTILE}
 

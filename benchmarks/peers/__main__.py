@@ -61,7 +61,7 @@ def measure(peer: str, records: Path, keys: Path) -> dict[str, float]:
 
 
 def write_data(folder: Path, rows: int) -> tuple[Path, Path]:
-    """Records and public keys, made by recordwise in its own environment so that none is favoured."""
+    """Records and public keys, made by recordwise in its own environment so that none is favored."""
     records, keys = folder / "records.parquet", folder / "keys.parquet"
     script = f"""
 import pyarrow as pa, pyarrow.parquet as pq, recordwise as rw

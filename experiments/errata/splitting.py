@@ -57,7 +57,7 @@ def lemma_4() -> Evidence:
 
 
 def lemma_5() -> Evidence:
-    """k/(k-1) P1 + k^2/(k-1) P2 at P1 = P2 = 1, minimised over k."""
+    """k/(k-1) P1 + k^2/(k-1) P2 at P1 = P2 = 1, minimized over k."""
     found = optimize.minimize_scalar(lambda k: (k + k * k) / (k - 1), bounds=(1.01, 20), method="bounded")
     advanced, tight = group_loss((1.0, 1.0), bound="advanced"), group_loss((1.0, 1.0))
     return Evidence(
@@ -119,13 +119,13 @@ def clamped_variance() -> Evidence:
     )
 
 
-def realised_name() -> Evidence:
+def realized_name() -> Evidence:
     """The log-ratio of N(1,1) and N(0,1) at z is z - 1/2."""
     ratios = {z: z - 0.5 for z in (1, 10, 100)}
     return Evidence(
-        name="realised-loss",
+        name="realized-loss",
         source="[S]",
-        printed="the realised loss is called a log-max divergence once",
+        printed="the realized loss is called a log-max divergence once",
         shown="N(1,1) against N(0,1): log-ratio "
         + ", ".join(f"{ratio:g} at {z}" for z, ratio in ratios.items())
         + ", without end; sup over orders of D_a/a is 0.5",
@@ -169,6 +169,6 @@ SHOWN = (
     average,
     selection,
     clamped_variance,
-    realised_name,
+    realized_name,
     figure_1,
 )

@@ -1,4 +1,4 @@
-"""The look of the figures: one palette told apart by colour-blind readers, sizes that can be read from the back of a room."""
+"""The look of the figures: one palette told apart by color-blind readers, sizes that can be read from the back of a room."""
 
 from typing import TYPE_CHECKING, Any
 

@@ -49,7 +49,7 @@ def document(title: str, body: str) -> str:
 
 
 def claims_table(claims: Sequence[Claim]) -> str:
-    """One row a claim; the verdict is a word, its colour only helps."""
+    """One row a claim; the verdict is a word, its color only helps."""
     headers = ("Claim", "The paper", "Our result", "Verdict", "Why")
     head = "".join(f'<th scope="col">{text}</th>' for text in headers)
     body = "".join(map(_claim_row, claims))

@@ -83,7 +83,7 @@ def every_run(checks: dict[str, object]) -> Claim:
     failures, kkt = int(number(checks["failures"])), number(checks["worst_kkt"])
     good = failures == 0 and kkt < 1e-8
     return Claim(
-        statement="Every run can be solved (our addition: the paper leaves out the runs its optimiser did not finish).",
+        statement="Every run can be solved (our addition: the paper leaves out the runs its optimizer did not finish).",
         paper="some runs fail and are dropped",
         ours=f"{checks['fits']:,} fits, {failures} failures, worst optimality residual {kkt:.0e}",
         agrees=good,

@@ -43,7 +43,7 @@ TABLE_2 = {
 """Largest and total mean squared error of the cells, by data set, in the order of METHODS."""
 
 DROPPED = {
-    "max_fit": "the paper keeps only the runs its optimiser finished",
-    "sequential": "the paper keeps only the runs its optimiser finished; the sum is fitted first and has the noise variance",
+    "max_fit": "the paper keeps only the runs its optimizer finished",
+    "sequential": "the paper keeps only the runs its optimizer finished; the sum is fitted first and has the noise variance",
 }
 """Methods whose printed numbers come from a selection of the runs, and cannot be met by a method that drops none."""

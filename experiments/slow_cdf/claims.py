@@ -15,7 +15,7 @@ STEP = 1.01
 
 
 def claims(
-    found: Sequence[Distribution], bias: Mapping[str, float], differs: int, realised_medians: Mapping[str, float]
+    found: Sequence[Distribution], bias: Mapping[str, float], differs: int, realized_medians: Mapping[str, float]
 ) -> list[Claim]:
     by_key = {each.entry.key: each for each in found}
     return [
@@ -25,7 +25,7 @@ def claims(
         unbiased(bias),
         tight(by_key),
         laplace(by_key),
-        realised(by_key, realised_medians),
+        realized(by_key, realized_medians),
         engine(differs),
     ]
 
@@ -119,20 +119,20 @@ def laplace(found: Mapping[str, Distribution]) -> Claim:
     )
 
 
-def realised(found: Mapping[str, Distribution], medians: Mapping[str, float]) -> Claim:
+def realized(found: Mapping[str, Distribution], medians: Mapping[str, float]) -> Claim:
     good = all(medians[key] <= found[key].quantile(0.5) for key in medians)
     return Claim(
         statement="Our addition: inside a filled cell a record changes a transformed total far less than the policy allows for.",
         paper="policies only",
-        ours="median loss, policy and realised: "
+        ours="median loss, policy and realized: "
         + ", ".join(
             f"{found[key].entry.label} {told(found[key].quantile(0.5))} and {value:.1g}"
             for key, value in medians.items()
         ),
         agrees=good,
-        why="Realised losses depend on the other records; they are confidential and never a guarantee."
+        why="Realized losses depend on the other records; they are confidential and never a guarantee."
         if good
-        else "A realised loss above its policy: a defect.",
+        else "A realized loss above its policy: a defect.",
     )
 
 

@@ -56,6 +56,6 @@ def engine_differs(session: rw.Session, each: Distribution, records: Records) ->
     return int(np.abs(counted - ours).sum() // 2)
 
 
-def realised(session: rw.Session, grouped: Any, each: Entry) -> Any:
+def realized(session: rw.Session, grouped: Any, each: Entry) -> Any:
     """What the records of the cells really lost to a transformation, beside what else is in their cells."""
-    return session.owner.realised_loss_summary(grouped.sum(MEASURE, each.mechanism), edges=EDGES)
+    return session.owner.realized_loss_summary(grouped.sum(MEASURE, each.mechanism), edges=EDGES)

@@ -1,4 +1,4 @@
-"""The loss CDFs: the slides' six, our additions, and what was realised."""
+"""The loss CDFs: the slides' six, our additions, and what was realized."""
 
 from collections.abc import Mapping, Sequence
 from typing import Any
@@ -21,13 +21,13 @@ STYLES = {
     "root_laplace": (COLOURS[3], "-"),
     "log_laplace": (COLOURS[5], "-"),
 }
-"""Colours by order, solid for additive noise, dashed for transforms."""
+"""Colors by order, solid for additive noise, dashed for transforms."""
 LEAST = 0.05
 LOSS = "privacy loss ρ of the establishment"
 
 
-def pictures(found: Sequence[Distribution], realised: Mapping[str, Any]) -> list[Picture]:
-    return [six(found), additions(found), lost(found, realised)]
+def pictures(found: Sequence[Distribution], realized: Mapping[str, Any]) -> list[Picture]:
+    return [six(found), additions(found), lost(found, realized)]
 
 
 def six(found: Sequence[Distribution]) -> Picture:
@@ -51,7 +51,7 @@ def additions(found: Sequence[Distribution]) -> Picture:
     return Picture(
         name="additions",
         figure=both_sides(chosen, "The same noise with tighter policies, and Laplace noise"),
-        caption="Our additions: dotted lines are tight policies of the noise whose paper policy is the solid line of that colour.",
+        caption="Our additions: dotted lines are tight policies of the noise whose paper policy is the solid line of that color.",
         alt="The tight policies lie left of the paper's; Laplace noise under the logarithm has the smallest largest loss.",
     )
 
@@ -59,11 +59,11 @@ def additions(found: Sequence[Distribution]) -> Picture:
 def both_sides(chosen: Sequence[Distribution], title: str) -> Any:
     figure, axes = new_figure(1, 2, size=(13.0, 5.8))
     for each in chosen:
-        colour, dash = STYLES[each.entry.key]
+        color, dash = STYLES[each.entry.key]
         at = np.maximum(each.losses, LEAST)
-        axes[0, 0].step(at, each.shares, where="post", color=colour, linestyle=dash, linewidth=2.2)
+        axes[0, 0].step(at, each.shares, where="post", color=color, linestyle=dash, linewidth=2.2)
         axes[0, 1].step(
-            at, 1 - each.shares, where="post", color=colour, linestyle=dash, linewidth=2.2, label=each.entry.label
+            at, 1 - each.shares, where="post", color=color, linestyle=dash, linewidth=2.2, label=each.entry.label
         )
     top = 2 * max(each.quantile(1) for each in chosen)
     axes[0, 0].set(xscale="log", xlim=(LEAST, min(top, 1e4)), ylim=(0, 1.01))
@@ -75,20 +75,20 @@ def both_sides(chosen: Sequence[Distribution], title: str) -> Any:
     return figure
 
 
-def lost(found: Sequence[Distribution], realised: Mapping[str, Any]) -> Picture:
+def lost(found: Sequence[Distribution], realized: Mapping[str, Any]) -> Picture:
     figure, axes = new_figure(size=(10.5, 6.0))
     for each in found:
         key = each.entry.key
-        if key in realised:
-            colour = STYLES[key][0]
-            axes[0, 0].step(each.losses, each.shares, where="post", color=colour, linewidth=2.2, label=each.entry.label)
+        if key in realized:
+            color = STYLES[key][0]
+            axes[0, 0].step(each.losses, each.shares, where="post", color=color, linewidth=2.2, label=each.entry.label)
             axes[0, 0].plot(
                 EDGES,
-                realised[key].cdf(),
-                color=colour,
+                realized[key].cdf(),
+                color=color,
                 linestyle=DASHES[2],
                 linewidth=2.2,
-                label=f"{each.entry.label}, realised",
+                label=f"{each.entry.label}, realized",
             )
     axes[0, 0].set(xscale="log", xlim=(1e-8, 1e4), ylim=(0, 1.01))
     tidy(
@@ -99,8 +99,8 @@ def lost(found: Sequence[Distribution], realised: Mapping[str, Any]) -> Picture:
     )
     figure.legend(loc="outside lower center", ncols=3, frameon=False, fontsize=11, handlelength=3.4)
     return Picture(
-        name="realised",
+        name="realized",
         figure=figure,
-        caption="Solid: the policy, which must hold for an empty cell. Dotted: the realised loss beside the cell's other records.",
-        alt="For each transform the realised losses lie several powers of ten below the policy for most establishments.",
+        caption="Solid: the policy, which must hold for an empty cell. Dotted: the realized loss beside the cell's other records.",
+        alt="For each transform the realized losses lie several powers of ten below the policy for most establishments.",
     )

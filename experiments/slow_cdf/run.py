@@ -9,7 +9,7 @@ import recordwise as rw
 from experiments.frame import Reproduction, Tell, data_note
 from experiments.slow_cdf.claims import claims
 from experiments.slow_cdf.errors import drawn, error_rows, errors, exact_in_order, standardised_bias
-from experiments.slow_cdf.losses import LEVELS, distributions, engine_differs, realised
+from experiments.slow_cdf.losses import LEVELS, distributions, engine_differs, realized
 from experiments.slow_cdf.pictures import pictures
 from experiments.slow_cdf.records import FILE, REAL, write_records
 from experiments.slow_mechanisms import MEASURE, SOURCE, entry
@@ -41,8 +41,8 @@ def reproduce(*, runs: int, seed: int, tell: Tell, limit: int | None = None) -> 
                 differs += engine_differs(session, each, records)
             keys = rw.Keys.of(records.cells.select(["county", "naics3"]))
             grouped = rw.query().group_by("county", rw.prefix("naics", 3), keys=keys)
-            tell("realised losses")
-            lost = {key: realised(session, grouped, entry(key)) for key in REALISED}
+            tell("realized losses")
+            lost = {key: realized(session, grouped, entry(key)) for key in REALISED}
             off = errors(session, grouped, records.cells, runs=runs, seed=seed, tell=tell)
             ordered = session.run(grouped.count(rw.Gaussian(rho=1)), rng=rw.noise.Seeded(0)).tables[0].data
     exact = exact_in_order(ordered, records.cells)
@@ -60,7 +60,7 @@ def reproduce(*, runs: int, seed: int, tell: Tell, limit: int | None = None) -> 
         tables={
             "losses": [each.row() for each in found],
             "cdf": curve_rows(found),
-            "realised": [{"mechanism": entry(key).label, **quantile_row(each)} for key, each in lost.items()],
+            "realized": [{"mechanism": entry(key).label, **quantile_row(each)} for key, each in lost.items()],
             "errors": error_rows(off, exact),
         },
         pictures=pictures(found, lost),
@@ -70,7 +70,7 @@ def reproduce(*, runs: int, seed: int, tell: Tell, limit: int | None = None) -> 
             "standardised_bias": bias,
             "engine_differs": differs,
         },
-        shown=("losses", "realised", "errors"),
+        shown=("losses", "realized", "errors"),
     )
 
 

@@ -105,7 +105,7 @@ def unbiased(lines: Sequence[Line]) -> Claim:
     return Claim(
         statement="Every estimate is unbiased, at every total.",
         paper="unbiased release",
-        ours=f"largest self-normalised mean error {abs(worst.bias_distance):.1f} of {len(lines)} (at most {LIMIT:.2f} allowed)",
+        ours=f"largest self-normalized mean error {abs(worst.bias_distance):.1f} of {len(lines)} (at most {LIMIT:.2f} allowed)",
         agrees=good,
         why=(
             f"False alarm at most {FALSE_ALARM:g} each for symmetric noise; transforms rest on the central limit."

@@ -15,7 +15,7 @@ TOTALS = (0, 2, 10, 100, 1000, 10_000, 100_000)
 LEVEL = 0.95
 FALSE_ALARM = 1e-9
 LIMIT = math.sqrt(2 * math.log(2 / FALSE_ALARM))
-"""A self-normalised sum of independent symmetric errors exceeds it with at most the false alarm: 2 exp(-t^2/2)."""
+"""A self-normalized sum of independent symmetric errors exceeds it with at most the false alarm: 2 exp(-t^2/2)."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

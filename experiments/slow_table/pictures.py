@@ -32,15 +32,15 @@ NOTES = {
 def pictures(found: Mapping[str, Entry], lines: Sequence[Line]) -> list[Picture]:
     figure, axes = new_figure(1, 2, size=(13.0, 6.4))
     records = np.unique(np.rint(np.geomspace(1, LARGEST, 400)))
-    for key, (colour, dash) in STYLES.items():
+    for key, (color, dash) in STYLES.items():
         each = found[key]
-        look = {"color": colour, "linestyle": dash, "linewidth": 2.2}
+        look = {"color": color, "linestyle": dash, "linewidth": 2.2}
         axes[0, 0].plot(records, np.asarray(each.policy.loss({MEASURE: records})), label=each.label, **look)
         spread = np.sqrt(np.asarray(each.mechanism.variance(records)))
         axes[0, 1].plot(records, spread / records, **look)
         drawn = [line for line in lines if line.mechanism == each.label and line.total > 0]
         share = [line.root_mean_squared_error / line.total for line in drawn]
-        axes[0, 1].plot([line.total for line in drawn], share, "o", color=colour, markersize=4.5)
+        axes[0, 1].plot([line.total for line in drawn], share, "o", color=color, markersize=4.5)
     axes[0, 0].set(xscale="log", yscale="log", ylim=(0.2, 1e5))
     axes[0, 1].set(xscale="log", yscale="log", ylim=(1e-6, 3))
     for text, place in NOTES.items():

@@ -56,17 +56,17 @@ def of_tail(rows: Sequence[Row], tail: float) -> list[Row]:
 
 def panel(axis: Any, rows: Sequence[Row], optima: Sequence[Row], column: str) -> None:
     """One curve for each rho, its best clamp marked."""
-    for best, colour, dash in zip(optima, COLOURS, DASHES):
+    for best, color, dash in zip(optima, COLOURS, DASHES):
         chosen = [row for row in rows if row["rho"] == best["rho"]]
         axis.loglog(
             [row["clamp"] for row in chosen],
             [row[column] for row in chosen],
-            color=colour,
+            color=color,
             linestyle=dash,
             linewidth=2.2,
             label=f"ρ = {best['rho']:g}",
         )
-        axis.plot(best["best_clamp"], best[column], "o", color=colour, markersize=9, markeredgecolor="white")
+        axis.plot(best["best_clamp"], best[column], "o", color=color, markersize=9, markeredgecolor="white")
     axis.axhline(1.0, color="#777777", linewidth=1.2, zorder=1)
     tidy(axis, title="", xlabel="", ylabel="")
 

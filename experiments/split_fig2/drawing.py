@@ -69,21 +69,21 @@ def tradeoff(axis: Any, rows: Sequence[Row], *, title: str) -> None:
     """Median and middle half of the error for each rho; the corner of the paper's claim is shaded."""
     axis.axhspan(1e-5, GOAL, xmax=1.0, color="#F2F2F2", zorder=0)
     axis.axvline(ABOVE, color="#777777", linewidth=1.2, linestyle=":", zorder=1)
-    for rho, colour, dash, marker in zip((0.1, 1.0, 10.0), COLOURS, DASHES, MARKERS):
+    for rho, color, dash, marker in zip((0.1, 1.0, 10.0), COLOURS, DASHES, MARKERS):
         chosen = sorted((row for row in rows if row["rho"] == rho), key=lambda row: row["share_above_rho"])
         x = [row["share_above_rho"] for row in chosen]
         axis.fill_between(
             x,
             [row["are_25"] for row in chosen],
             [row["are_75"] for row in chosen],
-            color=colour,
+            color=color,
             alpha=0.16,
             linewidth=0,
         )
         axis.plot(
             x,
             [row["are_50"] for row in chosen],
-            color=colour,
+            color=color,
             linestyle=dash,
             marker=marker,
             linewidth=2.2,
@@ -95,16 +95,16 @@ def tradeoff(axis: Any, rows: Sequence[Row], *, title: str) -> None:
 
 
 def cdfs(axis: Any, rows: Sequence[Row], *, title: str) -> None:
-    """One colour for each threshold: the paper's policy in steps, the tight one as a thin line. The tail is what differs, so the
+    """One color for each threshold: the paper's policy in steps, the tight one as a thin line. The tail is what differs, so the
     share above is drawn, on a log scale; the tables hold the distribution function."""
     thresholds = list(dict.fromkeys(row["at"] for row in rows))
-    for at, colour in zip(thresholds, COLOURS[3:]):
+    for at, color in zip(thresholds, COLOURS[3:]):
         for policy, width, dash in (("paper", 2.4, "-"), ("tight", 1.6, (0, (2, 1.5)))):
             chosen = [row for row in rows if row["at"] == at and row["policy"] == policy]
             axis.plot(
                 [row["loss"] for row in chosen],
                 [1 - row["share_at_most"] for row in chosen],
-                color=colour,
+                color=color,
                 linestyle=dash,
                 linewidth=width,
                 label=f"split at {at:g}, {'pieces' if policy == 'paper' else 'tight'}",

@@ -125,7 +125,7 @@ def county_herds(county: County, rng: np.random.Generator) -> np.ndarray:
 
 
 def moved(herd: np.ndarray, low: np.ndarray, high: np.ndarray, total: int) -> np.ndarray:
-    """Herds moved towards the ends of their classes until they add up; surplus goes to the largest class, which has no end."""
+    """Herds moved toward the ends of their classes until they add up; surplus goes to the largest class, which has no end."""
     missing = total - herd.sum()
     top = low == TOP
     if missing > 0 and np.any(top):

@@ -43,10 +43,10 @@ def curve(goal: str = "0.10", policy: str = FULL, part: str = "all") -> dict[str
 def figure(curves: Sequence[Row]) -> Any:
     drawn, axes = new_figure(1, 3, size=(18.0, 6.2), sharey=True)
     for axis, (title, lines) in zip(axes[0], panels().items()):
-        for (wanted, label), colour, dash in zip(lines, COLOURS, DASHES):
+        for (wanted, label), color, dash in zip(lines, COLOURS, DASHES):
             chosen = [row for row in curves if all(row[name] == value for name, value in wanted.items())]
             x, y = ([row[name] for row in chosen] for name in ("loss", "share_at_most"))
-            axis.plot(x, y, color=colour, linestyle=dash, linewidth=2.4, label=label)
+            axis.plot(x, y, color=color, linestyle=dash, linewidth=2.4, label=label)
         axis.axvline(1.0, color="#777777", linewidth=1.2, linestyle=":", zorder=1)
         axis.set(xscale="log", xlim=(1e-3, 1e7), ylim=(0, 1.02))
         tidy(axis, title=title, xlabel="privacy loss ρ of the establishment", ylabel="")

@@ -22,7 +22,7 @@ def ordered(broken: dict[str, int]) -> Claim:
     return Claim(
         statement="No establishment and no firm loses more than its policy says, and the order of the bounds is kept by "
         "every one.",
-        paper="the policy bounds the realised loss",
+        paper="the policy bounds the realized loss",
         ours="; ".join(f"{name}: {count} exceptions" for name, count in broken.items()),
         agrees=worst == 0,
         why="" if worst == 0 else "A bound is exceeded: this would be an error of ours.",
@@ -46,11 +46,11 @@ def most_pay_the_budget(summary: Sequence[Row]) -> Claim:
 
 
 def far_below(summary: Sequence[Row]) -> Claim:
-    paper, realised = of(summary, "establishment", "policy, pieces"), of(summary, "establishment", "realised")
-    pairs = {scheme: (row["loss_50"], realised[scheme]["loss_50"]) for scheme, row in paper.items()}
+    paper, realized = of(summary, "establishment", "policy, pieces"), of(summary, "establishment", "realized")
+    pairs = {scheme: (row["loss_50"], realized[scheme]["loss_50"]) for scheme, row in paper.items()}
     good = all(policy > fact for policy, fact in pairs.values())
     return Claim(
-        statement="Realised losses are well below the policy.",
+        statement="Realized losses are well below the policy.",
         paper=READING,
         ours="median loss by policy and in fact: "
         + ", ".join(f"{scheme} {policy:.2g} and {fact:.2g}" for scheme, (policy, fact) in pairs.items()),
@@ -81,7 +81,7 @@ def firms(summary: Sequence[Row]) -> Claim:
 
 
 def group_bounds(summary: Sequence[Row]) -> Claim:
-    means = {scheme: chain_means(summary, scheme) for scheme in of(summary, "firm", "realised")}
+    means = {scheme: chain_means(summary, scheme) for scheme in of(summary, "firm", "realized")}
     good = all(found["tight"] <= min(found["simple"], found["advanced"]) for found in means.values())
     told = "; ".join(
         f"{scheme}: " + ", ".join(f"{kind} {value:.3g}" for kind, value in found.items())
@@ -104,4 +104,4 @@ def chain_means(summary: Sequence[Row], scheme: str) -> dict[str, float]:
         kind: of(summary, "firm", f"pieces, {kind}")[scheme]["mean_of_chains"]
         for kind in ("simple", "advanced", "tight")
     }
-    return found | {"realised": of(summary, "firm", "realised")[scheme]["mean_of_chains"]}
+    return found | {"realized": of(summary, "firm", "realized")[scheme]["mean_of_chains"]}

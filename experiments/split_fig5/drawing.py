@@ -8,15 +8,15 @@ from experiments.frame import COLOURS, DASHES, Picture, new_figure, tidy
 
 Row = dict[str, Any]
 LINES = {
-    "establishment": ("policy, pieces", "policy, tight", "realised"),
-    "firm": ("pieces, simple", "pieces, advanced", "pieces, tight", "tight, tight", "realised"),
-    "chain": ("pieces, simple", "pieces, advanced", "pieces, tight", "tight, tight", "realised"),
+    "establishment": ("policy, pieces", "policy, tight", "realized"),
+    "firm": ("pieces, simple", "pieces, advanced", "pieces, tight", "tight, tight", "realized"),
+    "chain": ("pieces, simple", "pieces, advanced", "pieces, tight", "tight, tight", "realized"),
 }
 TITLES = {"establishment": "establishments", "firm": "firms", "chain": "firms with several establishments"}
 LABELS = {
     "policy, pieces": "policy, by pieces",
     "policy, tight": "policy, tight",
-    "realised": "realised",
+    "realized": "realized",
     "pieces, simple": "pieces, simple bound (Lemma 4)",
     "pieces, advanced": "pieces, advanced bound (Lemma 5)",
     "pieces, tight": "pieces, tight bound (sum of roots)",
@@ -31,7 +31,7 @@ def pictures(curves: Sequence[Row]) -> tuple[Picture, ...]:
             figure=figure(curves),
             caption="Distribution of losses over establishments, over all firms, and over firms with several "
             "establishments, under three splitting schemes at total budget 1.",
-            alt="Nine panels of distribution functions of losses on a log scale. Realised losses lie left of the "
+            alt="Nine panels of distribution functions of losses on a log scale. Realized losses lie left of the "
             "tight policy and that left of the policy by pieces; for firms with several establishments the tight "
             "bound is the smallest of the three.",
         ),

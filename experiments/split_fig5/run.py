@@ -13,7 +13,7 @@ from experiments.split_fig2.errors import loss_cdf
 from experiments.split_fig5.claims import claims
 from experiments.split_fig5.drawing import pictures
 from experiments.split_fig5.firms import BOUNDS, firm_starts
-from experiments.split_fig5.realised import Changes, firm_changes, record_changes
+from experiments.split_fig5.realized import Changes, firm_changes, record_changes
 
 RUNS = 1
 STEPS = 6
@@ -27,7 +27,7 @@ SETTING = (
     DIVISION,
     "Policy by pieces: the paper's rho times pieces squared, pieces joint over the three measures; tight: what the noise "
     "really costs.",
-    "Realised: the squared change of every answer that the record, or the whole firm, makes, over 2 sigma^2. No noise is "
+    "Realized: the squared change of every answer that the record, or the whole firm, makes, over 2 sigma^2. No noise is "
     "drawn, so the number of runs and the seed do not matter.",
 )
 Curve = tuple[str, str, np.ndarray]
@@ -91,7 +91,7 @@ def scheme_losses(made: Tables, changes: dict[str, Changes], scheme: str) -> Ite
         for bound, joined in bounds.items():
             yield "firm", f"{name}, {bound}", joined(paid[made.by_firm], starts)
     for unit, changed in changes.items():
-        yield unit, "realised", changed.losses(scheme, BUDGET)
+        yield unit, "realized", changed.losses(scheme, BUDGET)
 
 
 def exceptions(found: list[Curve]) -> dict[str, int]:
@@ -103,8 +103,8 @@ def exceptions(found: list[Curve]) -> dict[str, int]:
             ("establishment", "policy, pieces"),
             ROUNDING,
         ),
-        "realised above tight policy": (("establishment", "realised"), ("establishment", "policy, tight"), ROUNDING),
-        "firm realised above tight bound": (("firm", "realised"), ("firm", "tight, tight"), ROUNDING),
+        "realized above tight policy": (("establishment", "realized"), ("establishment", "policy, tight"), ROUNDING),
+        "firm realized above tight bound": (("firm", "realized"), ("firm", "tight, tight"), ROUNDING),
         "tight bound above simple": (("firm", "pieces, tight"), ("firm", "pieces, simple"), ROUNDING),
         "tight bound above advanced": (("firm", "pieces, tight"), ("firm", "pieces, advanced"), ROUNDING),
     }

@@ -19,10 +19,10 @@ def pictures(lines: Sequence[Line]) -> list[Picture]:
 
 def picture(lines: Sequence[Line], noise: str) -> Picture:
     figure, axes = new_figure(1, 3, size=(15.5, 5.8))
-    for name, (colour, marker) in LOOK.items():
+    for name, (color, marker) in LOOK.items():
         chosen = [line for line in lines if line.construction == name]
         if chosen:
-            draw(axes[0], chosen, name, colour, marker)
+            draw(axes[0], chosen, name, color, marker)
     for each in axes[0]:
         each.set(xscale="log")
     axes[0, 0].set(yscale="log")
@@ -51,11 +51,11 @@ def picture(lines: Sequence[Line], noise: str) -> Picture:
     )
 
 
-def draw(axes: object, chosen: Sequence[Line], name: str, colour: str, marker: str) -> None:
+def draw(axes: object, chosen: Sequence[Line], name: str, color: str, marker: str) -> None:
     """One construction in all three panels: each lower bound where it says something, on the error that was given up."""
     size = [line.cells for line in chosen]
-    measured = {"color": colour, "marker": marker, "linewidth": 2.0, "markersize": 6}
-    bound = {"color": colour, "linewidth": 1.8}
+    measured = {"color": color, "marker": marker, "linewidth": 2.0, "markersize": 6}
+    bound = {"color": color, "linewidth": 1.8}
     left, middle, right = axes  # type: ignore[misc]
     left.plot(size, [line.sum_error for line in chosen], label=name, **measured)
     left.plot(size, [line.sum_upper for line in chosen], linestyle=DASHES[1], **bound)

@@ -42,7 +42,7 @@ STEP = Fraction(1, 2)
 
 @dataclass(frozen=True)
 class World:
-    """Two neighbouring tables of one schema, and the record that tells them apart."""
+    """Two neighboring tables of one schema, and the record that tells them apart."""
 
     schema: Schema
     record: dict[str, Any]
@@ -260,7 +260,7 @@ def outcome(drawn: World, sessions: tuple[Any, Any], plan: Asked) -> Outcome | N
     """None where the plan was refused."""
     try:
         if plan.split is not None:
-            return _foreign(drawn, sessions, plan)
+            return _external(drawn, sessions, plan)
         policy = sessions[0].policy_of(plan.query)
         whole = Plan(schema=sessions[0].schema, queries=(plan.query,))
         exact = [session._engine.totals(whole) for session in sessions]
@@ -275,7 +275,7 @@ def outcome(drawn: World, sessions: tuple[Any, Any], plan: Asked) -> Outcome | N
     )
 
 
-def _foreign(drawn: World, sessions: tuple[Any, Any], plan: Asked) -> Outcome:
+def _external(drawn: World, sessions: tuple[Any, Any], plan: Asked) -> Outcome:
     rho = Fraction(1, 100)
     rows = SplitRows.of(plan.split, None, None, drawn.schema)
     if plan.where is not None:

@@ -1,4 +1,4 @@
-"""A real Chromium without a window, and three pages saved as files. Screenshots are left in tests/artefacts."""
+"""A real Chromium without a window, and three pages saved as files. Screenshots are left in tests/artifacts."""
 
 import os
 import shutil

@@ -2,4 +2,4 @@
 
 from pathlib import Path
 
-ARTEFACTS = Path(__file__).resolve().parents[1] / "artefacts"
+ARTEFACTS = Path(__file__).resolve().parents[1] / "artifacts"

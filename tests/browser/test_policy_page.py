@@ -318,7 +318,7 @@ def test_hostile_names_are_words_on_the_page_and_nothing_else(visit: Any, saved:
     "name, words",
     [
         ("counts", "nothing to enter"),
-        ("foreign", "an external mechanism"),
+        ("external", "an external mechanism"),
         ("consistent", "made to add up"),
         ("clamped", "of clamped records"),
     ],
@@ -327,7 +327,7 @@ def test_releases_of_other_kinds_have_a_page_that_runs_too(name: str, words: str
     page = visit(name)
     shown = page.inner_text("main")
     assert words in shown
-    record = {"emp": 50} if name in ("foreign", "consistent") else {}
+    record = {"emp": 50} if name in ("external", "consistent") else {}
     if record:
         page.fill("#q0", "50")
     assert read(numbers(page)["privacy loss ρ"]) == pytest.approx(saved[name].policy.loss(record), rel=1e-3)

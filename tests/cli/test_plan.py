@@ -28,10 +28,10 @@ def test_results_are_confidential_unless_the_records_are_said_not_to_be(folder, 
 
 
 def test_compare_at_equal_error_adds_the_usual_families(folder, run_json):
-    words = ("--variance", "400", "--at-total", "500", "--firms", "--realised", "--data", "synthetic")
+    words = ("--variance", "400", "--at-total", "500", "--firms", "--realized", "--data", "synthetic")
     found = run_json("plan", "compare", folder / "plan.toml", "--measure", "emp", *words)
     assert len(found["mechanisms"]) == 8
-    assert {"losses", "firm_losses", "realised_losses", "share_above", "relative_error"} <= set(found["mechanisms"][0])
+    assert {"losses", "firm_losses", "realized_losses", "share_above", "relative_error"} <= set(found["mechanisms"][0])
     assert found["instead"]["cells"] == 4
 
 

@@ -99,7 +99,7 @@ def test_what_is_no_table_of_the_declared_columns_is_refused_in_our_own_words(so
 def test_an_error_of_a_library_while_records_are_validated_is_told_by_its_kind(monkeypatch) -> None:
     with opened(ROWS) as session:
         monkeypatch.setattr(type(session._engine), "_check_records", lambda engine: int(SECRET))
-        for read in (session.validate, session.owner.view().loss_bins, session._engine.owner_passes().summarise_many):
+        for read in (session.validate, session.owner.view().loss_bins, session._engine.owner_passes().summarize_many):
             with pytest.raises(RecordwiseError, match="duckdb failed with ValueError") as refused:
                 read() if read == session.validate else read([])
             assert SECRET not in "".join(traceback.format_exception(refused.value))

@@ -99,7 +99,7 @@ def test_several_values_beside_the_totals_of_their_cells_in_one_pass(view, data)
     plan = Plan(schema=SCHEMA, queries=(asked,))
     total = exp.cast(exp.column("total0", quoted=True), "double")
     passes = view._engine.owner_passes()
-    found = passes.summarise_many_beside_totals(
+    found = passes.summarize_many_beside_totals(
         plan, plan.tables()[0], [total, exp.Mul(this=total, expression=total.copy())]
     )
     sums = {kind: data["emp"][data["kind"] == kind].sum() for kind in KINDS}

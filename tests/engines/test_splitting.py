@@ -1,4 +1,4 @@
-"""Unit splitting: lazy pieces equal the materialised rows, exactly."""
+"""Unit splitting: lazy pieces equal the materialized rows, exactly."""
 
 from fractions import Fraction
 
@@ -137,7 +137,7 @@ def test_the_policys_own_sql_counts_the_same_pieces(opens):
         policy = split(1, {_measure("emp"): 5, _measure("pay"): Fraction(7, 10)})
         edges = [k * k + 0.5 for k in range(12)]
         with opens(table_of(found), SCHEMA, threads=1) as engine:
-            bins = engine.summarise(terms_sql(policy.rho, engine.dialect), edges).reveal().to_pydict()
+            bins = engine.summarize(terms_sql(policy.rho, engine.dialect), edges).reveal().to_pydict()
         needed = [max(len(pieces_of(emp, 5)), len(pieces_of(pay, 7))) for emp, pay, _, _ in found]
         assert dict(zip(bins["bin"], bins["records"])) == {count: needed.count(count) for count in set(needed)}
 

@@ -53,7 +53,7 @@ def histogram(answer):
 def test_the_histogram_of_losses_equals_the_one_from_the_policys_own_numbers(opens):
     data = sample(2000)
     with opens(pa.table(data), SCHEMA) as engine:
-        answer = engine.summarise(terms_sql(POLICY.rho, engine.dialect), EDGES)
+        answer = engine.summarize(terms_sql(POLICY.rho, engine.dialect), EDGES)
         assert "records" not in repr(answer)
     assert histogram(answer) == binned(POLICY.loss(data))
 
@@ -67,7 +67,7 @@ def test_firm_losses_equal_the_group_loss_of_their_units(opens, bound):
     for firm, loss in zip(data["firm"], losses):
         by_firm.setdefault(firm, []).append(loss)
     with opens(pa.table(data), SCHEMA) as engine:
-        answer = engine.summarise_firms(terms_sql(POLICY.rho, engine.dialect), EDGES, bound=bound)
+        answer = engine.summarize_firms(terms_sql(POLICY.rho, engine.dialect), EDGES, bound=bound)
     assert histogram(answer) == binned([group_loss(found, bound=bound) for found in by_firm.values()])
 
 
@@ -77,7 +77,7 @@ def test_the_advanced_bound_is_at_least_its_infimum_and_at_most_lemma_4_times_e(
     losses = POLICY.loss(data)
     low, high = group_loss(losses, bound="advanced"), 3 * group_loss(losses, bound="simple")
     with opens(pa.table(data), SCHEMA) as engine:
-        answer = engine.summarise_firms(
+        answer = engine.summarize_firms(
             terms_sql(POLICY.rho, engine.dialect), [low * (1 - 1e-9), high], bound="advanced"
         )
     assert histogram(answer) == {1: 1}
@@ -88,7 +88,7 @@ def test_the_advanced_bound_of_a_firm_of_one_establishment_is_its_loss(opens):
     (loss,) = POLICY.loss(data)
     with opens(pa.table(data), SCHEMA) as engine:
         edges = [loss * (1 - 1e-9), loss * (1 + 1e-8)]
-        answer = engine.summarise_firms(terms_sql(POLICY.rho, engine.dialect), edges, bound="advanced")
+        answer = engine.summarize_firms(terms_sql(POLICY.rho, engine.dialect), edges, bound="advanced")
     assert histogram(answer) == {1: 1}
 
 
@@ -96,22 +96,22 @@ def test_the_advanced_bound_stays_finite_for_a_firm_of_thousands(opens):
     count = 5000
     data = {"id": range(count), "emp": [1] * count, "pay": [0.0] * count, "kind": ["a"] * count, "firm": [1] * count}
     with opens(pa.table(data), SCHEMA) as engine:
-        answer = engine.summarise_firms(terms_sql(constant(1).rho, engine.dialect), [1e6, 1e10], bound="advanced")
+        answer = engine.summarize_firms(terms_sql(constant(1).rho, engine.dialect), [1e6, 1e10], bound="advanced")
     assert histogram(answer) == {1: 1}
 
 
 def test_bad_edges_bounds_and_missing_firms_are_refused(opens):
     with opens(pa.table(sample(2)), SCHEMA) as engine:
         with pytest.raises(ParameterError, match="increasing"):
-            engine.summarise(terms_sql(POLICY.rho, engine.dialect), [2, 1])
+            engine.summarize(terms_sql(POLICY.rho, engine.dialect), [2, 1])
         with pytest.raises(ParameterError, match="one of"):
-            engine.summarise_firms(terms_sql(POLICY.rho, engine.dialect), [1], bound="best")
+            engine.summarize_firms(terms_sql(POLICY.rho, engine.dialect), [1], bound="best")
     alone = Schema.of(unit="id", measures={"emp": 1})
     with (
         opens(pa.table({"id": [1], "emp": [1]}), alone) as engine,
         pytest.raises(ParameterError, match="not declared"),
     ):
-        engine.summarise_firms(terms_sql(constant(1).rho, engine.dialect), [1])
+        engine.summarize_firms(terms_sql(constant(1).rho, engine.dialect), [1])
 
 
 @pytest.mark.theorem("T-WHERE")
@@ -133,7 +133,7 @@ def test_the_condition_of_a_policy_holds_exactly_where_the_predicate_is_true(pre
 def test_a_condition_limits_a_histogram(opens):
     data = sample(100)
     with opens(pa.table(data), SCHEMA) as engine:
-        answer = engine.summarise(
+        answer = engine.summarize(
             terms_sql(POLICY.rho, engine.dialect), EDGES, condition=parse_predicate("kind = 'a' AND emp > 2")
         )
     chosen = [
@@ -144,8 +144,8 @@ def test_a_condition_limits_a_histogram(opens):
     assert histogram(answer) == binned(chosen)
 
 
-def test_records_are_summarised_beside_the_totals_of_their_own_cell(opens):
-    """Realised loss of a sum with Gaussian noise, (q - (q - x))^2 / 2, and the total itself, on records of keyed cells only."""
+def test_records_are_summarized_beside_the_totals_of_their_own_cell(opens):
+    """Realized loss of a sum with Gaussian noise, (q - (q - x))^2 / 2, and the total itself, on records of keyed cells only."""
     data = {
         "id": range(5),
         "emp": [1, 2, 3, 4, 9],
@@ -159,12 +159,12 @@ def test_records_are_summarised_beside_the_totals_of_their_own_cell(opens):
     emp, total = exp.column("emp", quoted=True), exp.column("total0", quoted=True)
     change = exp.Sub(this=total, expression=exp.Paren(this=exp.Sub(this=total.copy(), expression=emp)))
     with opens(pa.table(data), SCHEMA) as engine:
-        losses = engine.summarise_beside_totals(
+        losses = engine.summarize_beside_totals(
             plan, table, exp.Mul(this=exp.Paren(this=change), expression=emp), [0.5, 1, 4, 9]
         )
-        totals = engine.summarise_beside_totals(plan, table, total, [2.5, 3])
+        totals = engine.summarize_beside_totals(plan, table, total, [2.5, 3])
         whole = Plan(schema=SCHEMA, queries=(query().sum("emp", Plain()),))
-        grand = engine.summarise_beside_totals(whole, whole.tables()[0], total, [18.5, 19])
+        grand = engine.summarize_beside_totals(whole, whole.tables()[0], total, [18.5, 19])
     assert histogram(losses) == {1: 1, 2: 1, 3: 1}
     assert histogram(totals) == {1: 3}
     assert histogram(grand) == {1: 5}

@@ -129,7 +129,7 @@ def test_a_float_on_the_lattice_is_the_one_nearest_to_its_point(opens):
 
 
 @pytest.mark.theorem("T-LATTICE")
-def test_floats_give_back_the_steps_they_were_made_of_and_their_neighbours_are_refused(opens):
+def test_floats_give_back_the_steps_they_were_made_of_and_their_neighbors_are_refused(opens):
     @settings(max_examples=opens.examples(25), deadline=None)
     @given(
         st.lists(st.integers(0, 2**50), min_size=1, max_size=60),

@@ -33,10 +33,10 @@ def test_certified_functions_increase_and_bend_down_everywhere_sampled() -> None
         for _ in range(10):
             middle = Fraction(2) ** rng.randint(-20, 60) * rng.randint(1, 9)
             width = middle * Fraction(rng.randint(1, 1000), 1000)
-            left, centre, right = (value(function, middle + shift) for shift in (-width, 0, width))
-            assert not right < centre
-            assert not left > centre
-            assert not left + right > 2 * centre
+            left, center, right = (value(function, middle + shift) for shift in (-width, 0, width))
+            assert not right < center
+            assert not left > center
+            assert not left + right > 2 * center
 
 
 @pytest.mark.theorem("T-CONCAVE")
@@ -66,8 +66,8 @@ def test_a_power_of_a_logarithm_is_certified_from_its_threshold_on_and_truly_con
     """ln(u)**p is concave exactly for u >= e**(p-1)."""
     assert (log(x + Fraction("2.7182818284591")) ** 2).concave()
     below = log(x + Fraction("2.5")) ** 2
-    left, centre, right = (value(below, Fraction(k, 100)) for k in (0, 1, 2))
-    assert left + right > 2 * centre
+    left, center, right = (value(below, Fraction(k, 100)) for k in (0, 1, 2))
+    assert left + right > 2 * center
 
 
 def test_increase_is_the_difference_from_zero_and_keeps_its_digits() -> None:

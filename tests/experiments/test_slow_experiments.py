@@ -42,7 +42,7 @@ def test_a_short_run_of_the_loss_distributions_agrees_with_every_claim(monkeypat
     assert {claim.statement: claim.why for claim in done.claims if claim.agrees is not True} == {}
     assert done.numbers["establishments"] == 40_000
     assert len(done.tables["losses"]) == 11
-    assert [picture.name for picture in done.pictures] == ["cdf", "additions", "realised"]
+    assert [picture.name for picture in done.pictures] == ["cdf", "additions", "realized"]
 
 
 def test_a_distribution_reads_quantiles_and_tails_off_its_steps():

@@ -13,7 +13,7 @@ from experiments.establishments_tables import OUTSIDE
 from experiments.frame import write
 from experiments.split_fig5 import run
 from experiments.split_fig5.firms import BOUNDS, firm_starts
-from experiments.split_fig5.realised import firm_changes, record_changes
+from experiments.split_fig5.realized import firm_changes, record_changes
 
 
 def session():
@@ -30,7 +30,7 @@ def firm_losses(bound):
 
 @pytest.mark.parametrize(("bound", "slack"), [("simple", 1e-9), ("tight", 1e-9), ("advanced", 0.01)])
 def test_the_bounds_are_those_of_the_library_firm_by_firm(bound, slack):
-    """The advanced bound is minimised over a grid of k, so it may be up to 1 % above the infimum, never below."""
+    """The advanced bound is minimized over a grid of k, so it may be up to 1 % above the infimum, never below."""
     paid, starts, found = firm_losses(bound)
     ends = np.append(starts[1:], len(paid))
     several = np.flatnonzero(ends - starts > 1)
@@ -49,7 +49,7 @@ def test_the_session_counts_the_same_firms_above_every_edge(bound):
     assert summary.cdf().tolist() == pytest.approx([np.mean(found <= edge) for edge in edges], abs=1e-12)
 
 
-def test_the_realised_loss_of_a_record_is_what_its_absence_changes():
+def test_the_realized_loss_of_a_record_is_what_its_absence_changes():
     """Totals of the workload counted again without the record, for a few records with much or little in their cells."""
     made, changes = small_tables(), record_changes(small_tables())
     losses, part = changes.losses("Moderate", 1), share(1)
@@ -73,7 +73,7 @@ def test_the_realised_loss_of_a_record_is_what_its_absence_changes():
         assert losses[record] == pytest.approx(expected, rel=1e-9)
 
 
-def test_the_realised_loss_of_a_firm_is_the_groups_loss_cell_by_cell():
+def test_the_realized_loss_of_a_firm_is_the_groups_loss_cell_by_cell():
     made, changes = small_tables(), firm_changes(small_tables())
     losses, part, records = changes.losses("Median", 1), share(1), small_records()
     firms, sizes = np.unique(records.firm, return_counts=True)
@@ -94,8 +94,8 @@ def test_the_realised_loss_of_a_firm_is_the_groups_loss_cell_by_cell():
         assert losses[place] == pytest.approx(expected, rel=1e-9)
 
 
-def test_the_session_finds_the_same_realised_losses_of_one_table():
-    """Level 2 alone, counts and one sum; the session summarises records of the public cells."""
+def test_the_session_finds_the_same_realized_losses_of_one_table():
+    """Level 2 alone, counts and one sum; the session summarizes records of the public cells."""
     data = small_table().to_pandas()
     data["naics2"] = data["naics"].astype(str).str[:2]
     sizes = data.groupby(["county", "naics2"], observed=True).size()
@@ -105,7 +105,7 @@ def test_the_session_finds_the_same_realised_losses_of_one_table():
     asked = asked.count(rw.Gaussian(rho=share(1)))
     edges = [0.05, 0.3, 2.3, 40.1]
     with session() as opened:
-        summary = opened.owner.realised_loss_summary(asked, edges=edges)
+        summary = opened.owner.realized_loss_summary(asked, edges=edges)
     level, values = small_tables().levels[0], small_records().measures["emp"]
     inside = level.query != OUTSIDE
     ours = float(share(1)) * (1 + (values[inside] / 5) ** 2)
@@ -113,10 +113,10 @@ def test_the_session_finds_the_same_realised_losses_of_one_table():
     assert summary.cdf().tolist() == pytest.approx([np.mean(ours <= edge) for edge in edges], abs=1e-12)
 
 
-def test_a_realised_loss_above_the_policy_would_be_counted():
+def test_a_realized_loss_above_the_policy_would_be_counted():
     curves = [(unit, kind, np.array([1.0, 2.0])) for unit, kind, _ in run.scheme_losses(small_tables(), {}, "Median")]
-    curves += [("establishment", "realised", np.array([1.0, 2.1])), ("firm", "realised", np.array([1.0, 1.0]))]
-    assert run.exceptions(curves)["realised above tight policy"] == 1
+    curves += [("establishment", "realized", np.array([1.0, 2.1])), ("firm", "realized", np.array([1.0, 1.0]))]
+    assert run.exceptions(curves)["realized above tight policy"] == 1
 
 
 def test_a_small_run_breaks_no_bound_and_writes_its_files(generated, tmp_path):

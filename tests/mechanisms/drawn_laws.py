@@ -73,8 +73,8 @@ def divergences(law: LatticeLaw, shift: int, orders: Floats) -> Floats:
     reach = reach_of(law)
     beyond = int(orders[-1] * shift) if law.inflection else 0
     k = np.arange(-reach - beyond, reach + shift + beyond + 1)
-    normaliser = logsumexp(log_weights(law, np.arange(-reach, reach + 1)))
-    p, q = log_weights(law, k) - normaliser, log_weights(law, k - shift) - normaliser
+    normalizer = logsumexp(log_weights(law, np.arange(-reach, reach + 1)))
+    p, q = log_weights(law, k) - normalizer, log_weights(law, k - shift) - normalizer
     return np.array([max(_divergence(p, q, a), _divergence(q, p, a)) for a in orders])
 
 

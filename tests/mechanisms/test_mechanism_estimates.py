@@ -71,8 +71,8 @@ def expectation(entry: Entry, total: int) -> tuple[float, float, float, float]:
     found = entry.mechanism.estimate(moved(noisy, noise))
     mean = float(np.sum(chance * found.value))
     spread = float(np.sum(chance * (found.value - mean) ** 2))
-    centre = entry.mechanism.estimate(noisy).median_unbiased[0]
-    return mean, spread, float(np.sum(chance * found.variance_unbiased)), float(centre)
+    center = entry.mechanism.estimate(noisy).median_unbiased[0]
+    return mean, spread, float(np.sum(chance * found.variance_unbiased)), float(center)
 
 
 @pytest.mark.parametrize("noise, data", COARSE)
@@ -84,8 +84,8 @@ def test_transforms_are_unbiased_on_any_grid(entry: Entry, noise: int, data: int
     smooth = isinstance(entry.mechanism.inverse, FunctionInverse)
     with coarse_grid(noise, data):
         for total in (0, 1, 2, 10, 1000):
-            mean, spread, _, centre = expectation(entry, total)
-            assert mean == pytest.approx(centre, abs=(1e-2 / noise**2 if smooth else 1e-11) * math.sqrt(spread))
+            mean, spread, _, center = expectation(entry, total)
+            assert mean == pytest.approx(center, abs=(1e-2 / noise**2 if smooth else 1e-11) * math.sqrt(spread))
 
 
 @pytest.mark.parametrize("entry", TRANSFORMS, ids=str)
@@ -106,8 +106,8 @@ def test_the_variance_formula_of_a_transform_is_that_of_its_probabilities(entry:
     for noise in (256, 2048) if entry.laplace else (64,):
         with coarse_grid(noise, noise):
             for total in (0, 1, 2, 10, 1000):
-                _, spread, _, centre = expectation(entry, total)
-                formula = float(entry.mechanism.variance(max(centre, 0.0), step=entry.step))
+                _, spread, _, center = expectation(entry, total)
+                formula = float(entry.mechanism.variance(max(center, 0.0), step=entry.step))
                 assert formula == pytest.approx(spread, rel=2 / noise if entry.laplace else 1e-9)
 
 
@@ -144,10 +144,10 @@ def test_the_median_estimate_is_as_often_above_as_below(entry: Entry) -> None:
             noisy, law = laid(entry.mechanism, [total], entry.step)
             noise, chance = pmf(law)
             estimate = entry.mechanism.estimate(moved(noisy, noise)).median_unbiased
-            centre = entry.mechanism.estimate(noisy).median_unbiased[0]
+            center = entry.mechanism.estimate(noisy).median_unbiased[0]
             assert np.all(np.diff(estimate) >= 0)
-            assert np.sum(chance[estimate < centre]) < 0.5
-            assert np.sum(chance[estimate > centre]) < 0.5
+            assert np.sum(chance[estimate < center]) < 0.5
+            assert np.sum(chance[estimate > center]) < 0.5
 
 
 @pytest.mark.parametrize("entry", TRANSFORMS, ids=str)

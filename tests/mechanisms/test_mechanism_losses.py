@@ -127,14 +127,14 @@ def test_transforms_lose_nearly_all_of_their_policy_where_a_record_is_alone(entr
 
 
 @pytest.mark.parametrize("entry", EVERY, ids=str)
-def test_the_realised_loss_never_exceeds_the_policy(entry: Entry) -> None:
+def test_the_realized_loss_never_exceeds_the_policy(entry: Entry) -> None:
     contributions = np.unique(np.concatenate([np.arange(60), np.geomspace(60, 10**9, 25).astype(np.int64)]))
     policy = entry.mechanism.policy(entry.measure)
     for contribution in contributions.tolist():
         size = contribution * entry.step
         charged = policy.loss({"emp": size})
         for without in (0, 1, 12345, 10**12):
-            assert entry.mechanism.realised_loss(without * entry.step, size, step=entry.step) <= charged
+            assert entry.mechanism.realized_loss(without * entry.step, size, step=entry.step) <= charged
 
 
 @pytest.mark.parametrize("entry", [e for e in EVERY if not isinstance(e.mechanism, rw.Clamped)], ids=str)

@@ -28,8 +28,8 @@ def holding(sigmas, confidence, reach, angles):
     upto = np.concatenate([[0.0], np.cumsum(chance_one)])
     found = []
     for angle in np.linspace(0, np.pi / 2, angles, endpoint=False):
-        centre, half = far[0] * np.tan(angle) * other / far[1], far[0] / np.cos(angle)
-        first, last = np.ceil(centre - half - 1e-9), np.floor(centre + half + 1e-9)
+        center, half = far[0] * np.tan(angle) * other / far[1], far[0] / np.cos(angle)
+        first, last = np.ceil(center - half - 1e-9), np.floor(center + half + 1e-9)
         ends = [np.clip(each - one[0], 0, len(one)).astype(int) for each in (first, last + 1)]
         found.append(np.sum(chance_other * np.maximum(upto[ends[1]] - upto[ends[0]], 0)))
     return min(found)

@@ -8,7 +8,7 @@ from hypothesis import strategies as st
 from recordwise.noise.table import CAPACITY, SLOTS, TOTAL, alias_slots
 
 
-def realised(slots) -> list[int]:
+def realized(slots) -> list[int]:
     """How many of the 2**32 pairs (slot, coin) pick each row."""
     counts = [0] * SLOTS
     for slot, entry in enumerate(slots.tolist()):
@@ -28,7 +28,7 @@ def weights_of(parts: list[int]) -> list[int]:
 @given(st.lists(st.integers(0, 2**23), min_size=0, max_size=500))
 def test_every_row_gets_exactly_its_weight(parts):
     weights = weights_of(parts)
-    assert realised(alias_slots(weights)) == weights
+    assert realized(alias_slots(weights)) == weights
 
 
 @pytest.mark.theorem("T-ALIAS")
@@ -36,7 +36,7 @@ def test_every_row_gets_exactly_its_weight(parts):
     "weights", [[TOTAL] + [0] * 1023, [CAPACITY] * 1024, [0] * 1023 + [TOTAL], [1] * 1023 + [TOTAL - 1023]]
 )
 def test_extreme_weights_come_out_exactly(weights):
-    assert realised(alias_slots(weights)) == weights
+    assert realized(alias_slots(weights)) == weights
 
 
 @pytest.mark.parametrize("weights", [[1] * 1024, [TOTAL], [TOTAL + 1, -1] + [0] * 1022])

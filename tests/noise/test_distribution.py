@@ -110,14 +110,14 @@ def test_the_number_that_pass_is_binomial_and_not_one_with_a_mean_half_a_deviati
 
 @pytest.mark.theorem("T-BINOMIAL")
 def test_no_count_passes_the_envelope_even_where_the_mean_is_a_hair_below_a_whole_number():
-    """There the centre that is taken is not the most likely count, but the one after it."""
+    """There the center that is taken is not the most likely count, but the one after it."""
     law, threshold = DiscreteGaussian(3), 4
     numbers = np.arange(10**5, 4 * 10**6)
     n = int(numbers[np.argmax((numbers + 1) * law.sf(threshold) % 1.0 > 1 - 2.0**-21)])
     passing = Passing(law=law, threshold=threshold, n=n)
-    centre, shift = frame(passing)
+    center, shift = frame(passing)
     with working_precision(passing.first_precision):
-        assert passing._log_ratio(centre - 1, centre) > 0
+        assert passing._log_ratio(center - 1, center) > 0
     for block in range(4):
-        for count in (centre + (block << shift), centre - 1 - (block << shift)):
-            assert passing.acceptance(count, centre, block) <= 1
+        for count in (center + (block << shift), center - 1 - (block << shift)):
+            assert passing.acceptance(count, center, block) <= 1

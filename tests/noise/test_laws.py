@@ -149,7 +149,7 @@ BAD = [
     (lambda: Polylog(1, 1, "2.718281828459045", 2), "offset must be at least"),
     (lambda: Polylog(1, 3, 0.9, 1), "offset must be at least"),
     (lambda: Polylog(1, 1, 3, 0.5), "power must be at least 1"),
-    (lambda: Polylog(1, 1, 1, 1), "lack a normaliser"),
+    (lambda: Polylog(1, 1, 1, 1), "lack a normalizer"),
     (lambda: Polylog(1, 2, 1, 1), "lack a mean"),
     (lambda: GeneralizedGaussian(1, 1.01), "shape must be at most 1"),
     (lambda: GeneralizedGaussian(1, 0), "shape must be above 0"),
@@ -161,8 +161,8 @@ BAD = [
     (lambda: DiscreteLaplace(None), "number"),
     (lambda: ConcaveLaw(x**2), "concave"),
     (lambda: ConcaveLaw(log(x**2 + 3) ** 2), "concave"),
-    (lambda: ConcaveLaw(log(x + 1)), "normaliser"),
-    (lambda: ConcaveLaw(5 * log(log(x + 3) + 1)), "normaliser"),
+    (lambda: ConcaveLaw(log(x + 1)), "normalizer"),
+    (lambda: ConcaveLaw(5 * log(log(x + 3) + 1)), "normalizer"),
 ]
 
 

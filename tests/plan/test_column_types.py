@@ -203,7 +203,7 @@ def counted(*queries, total="total0"):
     return [integers(each.totals.reveal()[total]).tolist() for each in found]
 
 
-def test_a_constant_beyond_64_bits_in_a_list_does_not_make_its_neighbours_floats():
+def test_a_constant_beyond_64_bits_in_a_list_does_not_make_its_neighbors_floats():
     """As floats 2^53 and 2^53 + 1 are one number: the query would select a record that its policy charges 0."""
     for name in ("emp", "size"):
         for far in (10**25, 10**45):

@@ -27,7 +27,7 @@ def table():
 
 @pytest.fixture(scope="module")
 def found(session):
-    return compare(session, MECHANISMS, measure="emp", query=shape(), firms=True, realised=True)
+    return compare(session, MECHANISMS, measure="emp", query=shape(), firms=True, realized=True)
 
 
 @pytest.mark.theorem("T-COUNTED")
@@ -57,13 +57,13 @@ def test_joint_losses_of_firms_are_those_of_the_tight_bound(found, table, name):
 
 
 @pytest.mark.parametrize("name", ["clamped", "root", "log", "splitting"])
-def test_realised_losses_are_those_of_each_records_own_cell(found, table, name):
+def test_realized_losses_are_those_of_each_records_own_cell(found, table, name):
     totals = {cell: sum(values) for cell, values in cell_sums(table, "emp").items()}
     pairs = zip(table["county"], table["naics"], table["emp"])
     exact = np.sort(
-        [MECHANISMS[name].realised_loss(int(totals[county, code] - emp), int(emp)) for county, code, emp in pairs]
+        [MECHANISMS[name].realized_loss(int(totals[county, code] - emp), int(emp)) for county, code, emp in pairs]
     )
-    held = found[name].realised.rho
+    held = found[name].realized.rho
     for p in (0.1, 0.5, 0.9, 0.99, 1):
         wanted = exact[int(np.ceil(p * len(exact))) - 1]
         # A bin is 2.3 % wide, and the engine adds one grid step to what really changed.
@@ -126,12 +126,12 @@ def test_equal_error_is_equal_at_the_total_asked_for(session):
 
 def test_private_keys_have_a_delta_beside_the_loss(session, table):
     selected = rw.query().group_by("county", "naics", keys=rw.Keys.select(rho=1, delta="0.001", pieces={"emp": 50}))
-    found = compare(session, {"log": MECHANISMS["log"]}, measure="emp", query=selected, realised=True)
+    found = compare(session, {"log": MECHANISMS["log"]}, measure="emp", query=selected, realized=True)
     policy = session.policy_of(selected.sum("emp", MECHANISMS["log"]))
     deltas = np.sort(np.minimum(policy.delta(table), 1))
     assert found["log"].losses.delta.quantile(0.9) == deltas[int(np.ceil(0.9 * len(deltas))) - 1]
     # No record is alone in its cell, so that no key was listed because of one record.
-    assert found["log"].realised.delta.maximum == 0
+    assert found["log"].realized.delta.maximum == 0
     with pytest.raises(GroupLossError):
         compare(session, {"log": MECHANISMS["log"]}, measure="emp", query=selected, firms=True)
 

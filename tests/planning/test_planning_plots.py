@@ -1,4 +1,4 @@
-"""Pictures of planning: labelled, every line in them, marked where confidential."""
+"""Pictures of planning: labeled, every line in them, marked where confidential."""
 
 from pathlib import Path
 from typing import Any
@@ -46,9 +46,9 @@ def test_every_picture_is_labelled_marked_and_not_blank(name: str, tmp_path: Pat
     figure.savefig(tmp_path / "figure.png")
     image = imread(tmp_path / "figure.png")[..., :3]
     assert 0.8 < np.all(image > 0.98, axis=-1).mean() < 0.995
-    for colour in COLOURS[:2]:
-        wanted = np.array([int(colour[i : i + 2], 16) / 255 for i in (1, 3, 5)])
-        assert np.all(np.abs(image - wanted) < 0.02, axis=-1).sum() > 100, colour
+    for color in COLOURS[:2]:
+        wanted = np.array([int(color[i : i + 2], 16) / 255 for i in (1, 3, 5)])
+        assert np.all(np.abs(image - wanted) < 0.02, axis=-1).sum() > 100, color
 
 
 def test_curves_that_coincide_share_a_line() -> None:

@@ -51,16 +51,16 @@ def test_a_figure_names_every_mechanism_and_both_axes(draw: Any) -> None:
 
 
 def test_a_saved_figure_shows_every_line(tmp_path: Path) -> None:
-    """Each line's colour covers some hundred pixels, and most of the paper stays white."""
+    """Each line's color covers some hundred pixels, and most of the paper stays white."""
     image = pixels(plot_losses(EQUAL_VARIANCE, "emp"), tmp_path / "losses.png")
     assert image.shape[0] > 500
     assert image.shape[1] > 900
     white = np.all(image[..., :3] > 0.98, axis=-1)
     assert 0.8 < white.mean() < 0.99
-    for colour in COLOURS[: len(EQUAL_VARIANCE)]:
-        wanted = np.array([int(colour[i : i + 2], 16) / 255 for i in (1, 3, 5)])
+    for color in COLOURS[: len(EQUAL_VARIANCE)]:
+        wanted = np.array([int(color[i : i + 2], 16) / 255 for i in (1, 3, 5)])
         close = np.all(np.abs(image[..., :3] - wanted) < 0.02, axis=-1)
-        assert close.sum() > 300, colour
+        assert close.sum() > 300, color
 
 
 def test_the_lines_are_the_losses() -> None:
@@ -86,12 +86,12 @@ def test_curves_that_coincide_share_a_line_and_keep_their_names() -> None:
     assert len(figure.axes[0].get_lines()) == 3
 
 
-def test_a_mechanism_keeps_its_colour_from_figure_to_figure() -> None:
-    colours = []
+def test_a_mechanism_keeps_its_color_from_figure_to_figure() -> None:
+    colors = []
     for figure in (plot_losses(EQUAL_VARIANCE, "emp"), plot_errors(EQUAL_VARIANCE, "emp")):
         lines = {line.get_label().split("\n")[0]: line.get_color() for line in figure.axes[0].get_lines()}
-        colours.append(lines["Fourth root"])
-    assert colours[0] == colours[1]
+        colors.append(lines["Fourth root"])
+    assert colors[0] == colors[1]
 
 
 def test_noise_without_a_variance_is_named_as_such() -> None:
@@ -106,7 +106,7 @@ def test_signed_measures_and_steps_are_drawn() -> None:
     assert figure.axes[0].get_lines()[0].get_xdata()[0] == pytest.approx(0.01)
 
 
-def test_styles_are_as_many_as_colours_and_all_different() -> None:
+def test_styles_are_as_many_as_colors_and_all_different() -> None:
     assert len(set(COLOURS)) == len(COLOURS) == len(DASHES)
 
 

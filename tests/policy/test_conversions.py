@@ -142,7 +142,7 @@ def test_lattice_noise_of_few_steps_is_worse_than_gaussian_dp() -> None:
 
 @pytest.mark.theorem("T-PURE")
 def test_pure_to_zcdp_is_the_worst_case_of_randomised_response() -> None:
-    """Randomised response attains eps*tanh(eps/2) in the limit of order 1, and no order exceeds it."""
+    """Randomized response attains eps*tanh(eps/2) in the limit of order 1, and no order exceeds it."""
     for eps in (0.1, 1.0, 3.0):
         yes = mpmath.exp(eps) / (1 + mpmath.exp(eps))
         bound = mpmath.mpf(pure_to_zcdp(eps))
@@ -165,7 +165,7 @@ def test_no_law_of_that_pure_loss_has_a_larger_zcdp_loss(eps: float) -> None:
         ratio = eps * (rng.uniform(-1, 1, 6) if case % 2 else rng.choice([-1.0, 1.0], 6))
         p = q * np.exp(ratio / 2)
         log_p, log_q = np.log(p / p.sum()), np.log(q)
-        # Normalising moves all log-ratios alike; what they then are at most is the pure loss of this pair.
+        # Normalizing moves all log-ratios alike; what they then are at most is the pure loss of this pair.
         pure = float(np.max(np.abs(log_p - log_q)))
         worst = max(worst, zcdp(log_p, log_q) / bound)
         assert zcdp(log_p, log_q) <= pure_to_zcdp(pure) * ROUNDING + 1e-12

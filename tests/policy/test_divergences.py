@@ -99,7 +99,7 @@ def test_deltas_that_depend_on_earlier_answers_stay_within_the_worst_sum(others)
 
 @pytest.mark.theorem("T-SEQ")
 def test_conditioning_on_the_good_event_would_exceed_the_bound_that_mixtures_keep() -> None:
-    """Randomised response of epsilon 1, then a second answer with delta 1/2 after one first answer and 0 after the other."""
+    """Randomized response of epsilon 1, then a second answer with delta 1/2 after one first answer and 0 after the other."""
     first = np.log(np.array([np.e, 1.0]) / (1 + np.e))
     kept = np.log([0.5, 1.0])
 

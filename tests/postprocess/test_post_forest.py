@@ -1,4 +1,4 @@
-"""Nested sums of any depth: recognised, and solved as a general method solves them."""
+"""Nested sums of any depth: recognized, and solved as a general method solves them."""
 
 import numpy as np
 import pytest

@@ -93,7 +93,7 @@ def test_three_families_are_refused_with_the_reason():
 
 
 def test_three_families_can_have_no_rounding_at_all():
-    """Why they are refused: seven halves in a ring, neighbours on a common line of sum 1, so that exactly one of two is kept."""
+    """Why they are refused: seven halves in a ring, neighbors on a common line of sum 1, so that exactly one of two is kept."""
     ring = [(0, 0, 0), (0, 0, 1), (1, 0, 1), (1, 0, 2), (1, 1, 2), (1, 1, 0), (0, 1, 0)]
     workload = Workload.marginals((2, 2, 3), [(0, 1), (0, 2), (1, 2), (0, 1, 2)])
     x = np.zeros((2, 2, 3))

@@ -68,7 +68,7 @@ MOST_RECORDS, LARGEST_ANSWER = 16, 30
 def least_upward_error(epsilon, cell_error):
     """Of all mechanisms on one cell, with answers from 0 to 30, the one that overstates an empty cell least: a linear program.
 
-    Row t holds the law of the answer for t records. Neighbouring rows are within a factor e^epsilon, every row's mean squared error
+    Row t holds the law of the answer for t records. Neighboring rows are within a factor e^epsilon, every row's mean squared error
     is at most cell_error^2. The bounds use no table of more than 16 records here, so that more rows would change nothing.
     """
     from scipy import optimize, sparse
@@ -113,7 +113,7 @@ def measured(laws):
     return math.sqrt(max(squares)), float(mass[0] @ answers)
 
 
-def neighbours(laws):
+def neighbors(laws):
     """Pairs of laws for tables that differ by a record; answers that none of them gives are left out."""
     given = np.any(laws > -np.inf, axis=0)
     return list(pairwise(laws[:, given]))
@@ -128,12 +128,12 @@ def test_no_mechanism_at_all_overstates_less_than_the_bounds_say(epsilon, cell_e
     """Epsilon, delta and rho are measured on the laws of the best mechanism there is; d cells of it overstate d times as much."""
     laws = least_upward_error(epsilon, cell_error)
     error, upward = measured(laws)
-    pure = max(np.max(np.abs(p - q)) for p, q in neighbours(laws))
+    pure = max(np.max(np.abs(p - q)) for p, q in neighbors(laws))
     assert upward >= sum_error_bound_pure(cells=1, cell_error=error, epsilon=pure)
-    rho = max(zcdp(p, q) for p, q in neighbours(laws))
+    rho = max(zcdp(p, q) for p, q in neighbors(laws))
     assert upward >= sum_error_bound_zcdp(cells=1, cell_error=error, rho=rho)
     for share in (0.3, 0.6, 0.9):
-        delta = max(hockey_stick(p, q, share * pure) for p, q in neighbours(laws))
+        delta = max(hockey_stick(p, q, share * pure) for p, q in neighbors(laws))
         bound = sum_error_bound_approximate(cells=1, cell_error=error, epsilon=share * pure, delta=delta)
         assert upward >= bound
     assert error <= cell_error * 1.01
@@ -145,7 +145,7 @@ def test_no_mechanism_at_all_overstates_less_than_the_bounds_say(epsilon, cell_e
 def test_lattice_noise_behind_a_threshold_obeys_the_zcdp_bound(sigma, threshold):
     laws = thresholded(sigma, threshold)
     error, upward = measured(laws)
-    rho = max(zcdp(p, q) for p, q in neighbours(laws))
+    rho = max(zcdp(p, q) for p, q in neighbors(laws))
     assert rho <= 1 / (2 * sigma**2) * ROUNDING
     assert upward >= sum_error_bound_zcdp(cells=1, cell_error=error, rho=rho)
 

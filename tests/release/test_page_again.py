@@ -29,7 +29,7 @@ MADE: dict[str, Any] = {
     "five levels": releases.five_levels,
     "hostile": releases.hostile_release,
     "counts": releases.only_counts,
-    "elsewhere": releases.foreign,
+    "elsewhere": releases.external,
     "clamped": releases.cut_down,
     "several": several_queries,
 }

@@ -106,5 +106,5 @@ def test_both_engines_tell_the_owner_the_same_losses(rows, on_spark) -> None:
             found = [opened.owner.firm_loss_summary(policy, bound=bound).counts.tolist() for opened in (here, on_spark)]
             assert found[0] == found[1]
         assert here.owner.loss_summary(policy).counts.tolist() == on_spark.owner.loss_summary(policy).counts.tolist()
-        realised = [opened.owner.realised_loss_summary(asked).counts.tolist() for opened in (here, on_spark)]
-        assert realised[0] == realised[1]
+        realized = [opened.owner.realized_loss_summary(asked).counts.tolist() for opened in (here, on_spark)]
+        assert realized[0] == realized[1]

@@ -45,7 +45,7 @@ def published(source, question=None, **more):
 
 
 @pytest.mark.parametrize("make", [frame, lambda rows: frame(rows).to_dict("list")], ids=["pandas", "mapping"])
-def test_neighbouring_frames_are_all_taken_and_described_alike(make):
+def test_neighboring_frames_are_all_taken_and_described_alike(make):
     """One record without a size makes a column of pandas a column of floats; a column of missing values has no type."""
     found = {name: published(make(rows)) for name, rows in NEIGHBOURS.items()}
     told = {json.dumps(each.description, sort_keys=True, default=str) for each in found.values()}

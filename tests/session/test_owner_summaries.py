@@ -63,30 +63,30 @@ def test_firms_join_the_losses_of_their_units(opened, rows, bound):
     ],
     ids=lambda mechanism: f"{type(mechanism).__name__}",
 )
-def test_realised_losses_are_those_of_the_mechanism_at_each_records_own_cell(opened, rows, mechanism):
+def test_realized_losses_are_those_of_the_mechanism_at_each_records_own_cell(opened, rows, mechanism):
     keys = rw.Keys.product(county=COUNTIES)
     asked = rw.query().group_by("county", keys=keys).sum("emp", mechanism)
     inside = np.isin(rows["county"], COUNTIES)
     totals = {county: int(rows["emp"][rows["county"] == county].sum()) for county in COUNTIES}
     pairs = zip(rows["emp"][inside], rows["county"][inside])
-    exact = [mechanism.realised_loss(totals[county] - int(emp), int(emp)) for emp, county in pairs]
+    exact = [mechanism.realized_loss(totals[county] - int(emp), int(emp)) for emp, county in pairs]
     # The summary adds one grid step to what really changed, so compare away from the edges.
-    found = opened.owner.realised_loss_summary(asked, edges=EDGES)
+    found = opened.owner.realized_loss_summary(asked, edges=EDGES)
     assert found.counts.sum() == inside.sum()
     np.testing.assert_array_equal(found.counts, counted(np.array(exact) * (1 + 1e-4)))
 
 
-def test_realised_losses_never_exceed_the_policy(opened):
+def test_realized_losses_never_exceed_the_policy(opened):
     asked = (
         rw.query()
         .group_by("county", keys=rw.Keys.product(county=COUNTIES))
         .sum("emp", rw.LogTransform(offset=10, sigma=1))
     )
-    realised, promised = (
-        opened.owner.realised_loss_summary(asked, edges=EDGES),
+    realized, promised = (
+        opened.owner.realized_loss_summary(asked, edges=EDGES),
         opened.owner.loss_summary(opened.policy_of(asked), edges=EDGES),
     )
-    assert realised.quantile(0.9) <= promised.quantile(0.9)
+    assert realized.quantile(0.9) <= promised.quantile(0.9)
 
 
 def test_a_summary_prints_nothing_but_a_warning(opened):
@@ -104,4 +104,4 @@ def test_what_has_no_bound_is_refused(opened):
         opened.owner.firm_loss_summary(selection(3, {"emp": 50}, ((1, 0.001), (2, 0.1))))
     levels = rw.query().levels("county", rw.prefix("county", 1), keys=rw.Keys.product(county=COUNTIES))
     with pytest.raises(ParameterError, match="one table"):
-        opened.owner.realised_loss_summary(levels.count(rw.Gaussian(rho=1)))
+        opened.owner.realized_loss_summary(levels.count(rw.Gaussian(rho=1)))

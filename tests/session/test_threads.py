@@ -115,7 +115,7 @@ def test_the_owner_looks_while_others_publish(opens) -> None:
         view, rows = session.owner.view(), records().num_rows
         whole = view.contributors(by_cell, "emp").total.tolist()
 
-        def summarise() -> None:
+        def summarize() -> None:
             assert session.owner.loss_summary(policy).counts.sum() == rows
             assert session.owner.firm_loss_summary(policy).counts.sum() == len(set(records()["firm"].to_pylist()))
 
@@ -127,7 +127,7 @@ def test_the_owner_looks_while_others_publish(opens) -> None:
             for group in (1, 2):
                 assert told(session.run(question(group)), group) == right(group)
 
-        at_once([summarise, look, publish, session.validate])
+        at_once([summarize, look, publish, session.validate])
 
 
 def test_threads_that_use_arb_get_the_same_numbers_as_one_alone() -> None:

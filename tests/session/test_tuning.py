@@ -30,7 +30,7 @@ LOOKS = {
     "owner view": lambda opened, **_: opened.owner.view(),
     "loss summary": lambda opened, **_: opened.owner.loss_summary(constant(1)),
     "firm loss summary": lambda opened, **_: opened.owner.firm_loss_summary(constant(1)),
-    "realised loss summary": lambda opened, **_: opened.owner.realised_loss_summary(asked()),
+    "realized loss summary": lambda opened, **_: opened.owner.realized_loss_summary(asked()),
     "compare": lambda opened, **how: compare(opened, GAUSSIAN, measure="emp", query=shape(), **how),
     "sweep": lambda opened, **how: sweep(opened, measure="emp", query=shape(), thresholds=[5], rhos=[1], **how),
     "fitness": lambda opened, **how: fitness(opened, GAUSSIAN, goal(), **how),
@@ -105,7 +105,7 @@ def test_a_look_is_known_to_every_later_session_on_the_same_ledger_and_stands_in
 def test_nobody_looks_where_the_ledger_cannot_note_it(tmp_path) -> None:
     with session(records(), tmp_path / "l") as opened:
         (tmp_path / "l").unlink()
-        for look in ("owner view", "loss summary", "firm loss summary", "realised loss summary"):
+        for look in ("owner view", "loss summary", "firm loss summary", "realized loss summary"):
             with pytest.raises(LedgerError, match="Nothing was looked at"):
                 LOOKS[look](opened)
 

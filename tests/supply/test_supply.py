@@ -9,7 +9,7 @@ sys.path.insert(0, str(Path(__file__).parents[2]))
 
 from supply import __main__ as command
 from supply import lock, vulnerabilities
-from supply.licences import _allowed, licence_problems
+from supply.licenses import _allowed, license_problems
 from supply.lock import entries, lock_problems
 from supply.vulnerabilities import UncheckedError, vulnerability_problems
 
@@ -34,19 +34,19 @@ def test_a_library_without_a_digest_or_a_pin_is_found(monkeypatch, tmp_path) -> 
     assert list(entries("a==1 \\\n    --hash=sha256:x\n")) == ["a"]
 
 
-def test_every_licence_of_what_is_installed_may_be_used() -> None:
-    assert licence_problems() == []
+def test_every_license_of_what_is_installed_may_be_used() -> None:
+    assert license_problems() == []
 
 
 @pytest.mark.parametrize(
     "stated", ["MIT", "MIT AND LGPL-3.0-or-later", "GPL-3.0 OR BSD-3-Clause", "DFSG approved; MIT License"]
 )
-def test_a_licence_with_one_usable_choice_is_allowed(stated: str) -> None:
+def test_a_license_with_one_usable_choice_is_allowed(stated: str) -> None:
     assert _allowed(stated)
 
 
 @pytest.mark.parametrize("stated", ["GPL-3.0", "AGPL-3.0", "MIT AND GPL-2.0", "UNKNOWN", "Proprietary", ""])
-def test_a_licence_that_binds_us_or_says_nothing_is_not_allowed(stated: str) -> None:
+def test_a_license_that_binds_us_or_says_nothing_is_not_allowed(stated: str) -> None:
     assert not _allowed(stated)
 
 

@@ -39,7 +39,7 @@ class Stake:
 
     within: Range
     evidence: Evidence
-    centre: float
+    center: float
     """Approximate mean of exp(witness) without the record; any positive number is valid, a poor one only weakens the bound."""
     bet: float
 
@@ -47,15 +47,15 @@ class Stake:
     def of(cls, present: FloatArray, absent: FloatArray, within: Range, evidence: Evidence) -> "Stake":
         """From witness values of samples that the bound will not use; the bet is small enough to keep every stake positive."""
         tilted, least = np.exp(absent), math.exp(within.low)
-        centre = (float(tilted.mean()) - evidence.delta * least) / (1 - evidence.delta)
-        spread = float(present.var() + tilted.var() / centre**2) + 1.0 / evidence.pairs
-        widest = within.high - within.low + (math.exp(within.high) - least) / centre
+        center = (float(tilted.mean()) - evidence.delta * least) / (1 - evidence.delta)
+        spread = float(present.var() + tilted.var() / center**2) + 1.0 / evidence.pairs
+        widest = within.high - within.low + (math.exp(within.high) - least) / center
         bet = min(math.sqrt(2 * evidence.log_alarms / (evidence.pairs * spread)), 0.5 / max(widest, 1e-9))
-        return cls(within=within, evidence=evidence, centre=centre, bet=bet)
+        return cls(within=within, evidence=evidence, center=center, bet=bet)
 
     def expected(self, present: FloatArray, absent: FloatArray) -> float:
         """Approximately the bound that as many samples like these would give; used only to choose among witnesses."""
-        tilted = np.exp(absent) / self.centre
+        tilted = np.exp(absent) / self.center
         spread = float(present.var() + tilted.var())
         slack = self.bet * spread / 2 + self.evidence.log_alarms / (self.bet * self.evidence.pairs)
         return self.loss(float(present.mean() - tilted.mean()) - slack)
@@ -63,8 +63,8 @@ class Stake:
     def loss(self, mean: float) -> float:
         """The loss that T-AUDIT derives from the mean of the gains."""
         delta, within = self.evidence.delta, self.within
-        excused = delta * (within.high - math.exp(within.low) / self.centre)
-        return (mean - excused) / (1 - delta) + 1 - math.log(self.centre)
+        excused = delta * (within.high - math.exp(within.low) / self.center)
+        return (mean - excused) / (1 - delta) + 1 - math.log(self.center)
 
 
 def loss_lower(present: FloatArray, absent: FloatArray, stake: Stake) -> float:
@@ -74,7 +74,7 @@ def loss_lower(present: FloatArray, absent: FloatArray, stake: Stake) -> float:
     record.
     """
     pairs = min(len(present), len(absent))
-    gains = present[:pairs] - np.exp(absent[:pairs]) / stake.centre
+    gains = present[:pairs] - np.exp(absent[:pairs]) / stake.center
     return max(0.0, stake.loss(mean_lower(gains, bet=stake.bet, log_alarms=stake.evidence.log_alarms)))
 
 

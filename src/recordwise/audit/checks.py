@@ -107,17 +107,17 @@ def audit_types(folder: Path, how: Runs) -> list[Finding]:
         accepted = _told(ROWS, asked, folder / f"types{len(found)}", how, COLUMNS) is not None
         problems = ("was accepted",) if accepted else ()
         found.append(Finding.without_numbers(f"refusal of {name}", samples=1, problems=problems))
-    return [*found, *(_neighbours(folder, how, columns) for columns in (COLUMNS, None))]
+    return [*found, *(_neighbors(folder, how, columns) for columns in (COLUMNS, None))]
 
 
-def _neighbours(folder: Path, how: Runs, columns: Mapping[str, Column] | None) -> Finding:
+def _neighbors(folder: Path, how: Runs, columns: Mapping[str, Column] | None) -> Finding:
     asked = query().group_by("size", keys=[7, 44]).sum("value", UnitSplit(at=20, rho="0.001"))
     way = "declared" if columns else "undeclared"
     told = {
         _told(rows, asked, folder / f"{way}{number}", how, columns) for number, rows in enumerate(NEIGHBOURS.values())
     }
     problems = () if len(told) == 1 else ("what is said about the table depends on the records",)
-    return Finding.without_numbers(f"neighbours with {way} columns", samples=len(NEIGHBOURS), problems=problems)
+    return Finding.without_numbers(f"neighbors with {way} columns", samples=len(NEIGHBOURS), problems=problems)
 
 
 def _told(

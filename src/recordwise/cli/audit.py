@@ -1,4 +1,4 @@
-"""``recordwise audit [PLAN]``: do releases lose no more than their policies say? Asked of made-up neighbouring tables."""
+"""``recordwise audit [PLAN]``: do releases lose no more than their policies say? Asked of made-up neighboring tables."""
 
 from collections.abc import Callable
 from pathlib import Path

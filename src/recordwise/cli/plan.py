@@ -68,8 +68,8 @@ def compare(
     offset: Offset = None,
     confidence: Confidence = 0.95,
     firms: Firms = False,
-    realised: Annotated[
-        bool, typer.Option("--realised", help="Also show the losses the records would actually incur in their cells.")
+    realized: Annotated[
+        bool, typer.Option("--realized", help="Also show the losses the records would actually incur in their cells.")
     ] = False,
     data: Data = "confidential",
     plot: Plot = None,
@@ -99,7 +99,7 @@ def compare(
             at_total=at_total,
             confidence=confidence,
             firms=firms,
-            realised=realised,
+            realized=realized,
             data=data,
         )
     if not printed(found, as_json):

@@ -1,4 +1,4 @@
-"""What commands print: tables and colours on a terminal, plain lines in a pipe; progress on standard error only."""
+"""What commands print: tables and colors on a terminal, plain lines in a pipe; progress on standard error only."""
 
 import sys
 import textwrap

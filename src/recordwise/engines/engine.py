@@ -94,27 +94,27 @@ class Engine(ABC):
         with self._reading(self.schema) as passes:
             return passes.split_table(splitting, condition, at_most)
 
-    def summarise(
+    def summarize(
         self, value: exp.Expr, edges: Sequence[float], *, condition: Predicate | None = None
     ) -> Sensitive[pa.Table]:
         """A histogram of a number of each record: bin i counts edges[i-1] < value <= edges[i]. For the owner only."""
         with self._reading(self.schema) as passes:
-            return passes.summarise(value, edges, condition)
+            return passes.summarize(value, edges, condition)
 
-    def summarise_firms(self, value: exp.Expr, edges: Sequence[float], *, bound: str = "tight") -> Sensitive[pa.Table]:
+    def summarize_firms(self, value: exp.Expr, edges: Sequence[float], *, bound: str = "tight") -> Sensitive[pa.Table]:
         """A histogram of the joint loss of each firm, from the losses of its units. For the owner only."""
         with self._reading(self.schema) as passes:
-            return passes.summarise_firms(value, edges, bound)
+            return passes.summarize_firms(value, edges, bound)
 
-    def summarise_beside_totals(
+    def summarize_beside_totals(
         self, plan: Plan, table: PlannedTable, value: exp.Expr, edges: Sequence[float]
     ) -> Sensitive[pa.Table]:
         """A histogram over the records of a table's public cells, of a value that may use its cell's ``total0``, ``total1``...
 
-        For realised losses: (change of the answer)^2/(2 sigma^2), say. For the owner only.
+        For realized losses: (change of the answer)^2/(2 sigma^2), say. For the owner only.
         """
         with self._reading(plan.schema) as passes:
-            return passes.summarise_beside_totals(plan, table, value, edges)
+            return passes.summarize_beside_totals(plan, table, value, edges)
 
     def owner_passes(self) -> OwnerPasses:
         """What the owner looks at while planning."""

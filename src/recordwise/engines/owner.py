@@ -86,17 +86,17 @@ def read_summaries(found: pa.Table, count: int) -> tuple[LossSummary, ...]:
     return tuple(summaries)
 
 
-def realised_tree(plan: Plan, table: PlannedTable, dialect: str) -> exp.Expr:
-    """The realised loss of a record in its cell: what it changed in each answer, summed over the statistics of a table."""
-    first, *rest = realised_trees(plan, table, Policy(), dialect).values()
+def realized_tree(plan: Plan, table: PlannedTable, dialect: str) -> exp.Expr:
+    """The realized loss of a record in its cell: what it changed in each answer, summed over the statistics of a table."""
+    first, *rest = realized_trees(plan, table, Policy(), dialect).values()
     total = first
     for part in rest:
         total = exp.Add(this=total, expression=part)
     return exp.Paren(this=total)
 
 
-def realised_trees(plan: Plan, table: PlannedTable, extra: Policy, dialect: str) -> dict[str, exp.Expr]:
-    """The realised loss of a record by each statistic of a table, each with an ``extra`` policy added.
+def realized_trees(plan: Plan, table: PlannedTable, extra: Policy, dialect: str) -> dict[str, exp.Expr]:
+    """The realized loss of a record by each statistic of a table, each with an ``extra`` policy added.
 
     Noise that is the same for every cell costs what its tight policy says, whatever else is in the cell. A transform costs what f
     of the cell's total with and without the record costs, plus one grid step (T-GRID).
@@ -105,20 +105,20 @@ def realised_trees(plan: Plan, table: PlannedTable, extra: Policy, dialect: str)
     for statistic in plan.queries[table.query].statistics:
         if statistic.derived:
             raise ParameterError(parameter="query", problem="has an average; ask for its sum and its count instead")
-        part = _realised(plan, table, cast(Drawable, statistic), dialect)
+        part = _realized(plan, table, cast(Drawable, statistic), dialect)
         if extra.rho:
             part = exp.Add(this=part, expression=exp.Paren(this=terms_sql(extra.rho, dialect)))
         parts[statistic.alias] = exp.Paren(this=part)
     return parts
 
 
-def _realised(plan: Plan, table: PlannedTable, statistic: Drawable, dialect: str) -> exp.Expr:
+def _realized(plan: Plan, table: PlannedTable, statistic: Drawable, dialect: str) -> exp.Expr:
     mechanisms = possible_mechanisms(plan, table, statistic)
-    if statistic.contribution == SUM and hasattr(mechanisms[0], "realised_sql"):
+    if statistic.contribution == SUM and hasattr(mechanisms[0], "realized_sql"):
         total = exp.column(total_name(table, statistic.totals(plan.schema)[0]), quoted=True)
         step = statistic.step(plan.schema)
-        realised: exp.Expr = mechanisms[0].realised_sql(statistic.of, total, step=step, dialect=dialect)
-        return realised
+        realized: exp.Expr = mechanisms[0].realized_sql(statistic.of, total, step=step, dialect=dialect)
+        return realized
     policy = statistic_policy(statistic, table.shape, plan.schema, tight=True)
     return exp.Paren(this=terms_sql(policy.rho, dialect))
 
@@ -138,12 +138,12 @@ class OwnerPasses:
             tree = value_counts_tree(names, passes.schema, condition, at_most=at_most)
             return Sensitive(passes.store.of_records(tree))
 
-    def summarise_many(self, values: Sequence[exp.Expr], *, condition: Predicate | None = None) -> Sensitive[pa.Table]:
+    def summarize_many(self, values: Sequence[exp.Expr], *, condition: Predicate | None = None) -> Sensitive[pa.Table]:
         """Histograms of several numbers of each record."""
         with self.reading() as passes:
             return Sensitive(passes.store.of_records(histograms_tree(values, passes.schema, condition)))
 
-    def summarise_many_firms(self, names: Sequence[str], roots: pa.Table, count: int) -> Sensitive[pa.Table]:
+    def summarize_many_firms(self, names: Sequence[str], roots: pa.Table, count: int) -> Sensitive[pa.Table]:
         """Histograms of several joint losses of each firm; a table gives the roots of a record's losses by the values of some
         columns."""
         with self.reading() as passes:
@@ -155,7 +155,7 @@ class OwnerPasses:
             finally:
                 passes.store.drop(lent)
 
-    def summarise_many_beside_totals(
+    def summarize_many_beside_totals(
         self, plan: Plan, table: PlannedTable, values: Sequence[exp.Expr]
     ) -> Sensitive[pa.Table]:
         """Histograms over the records of public cells of values that may use their cell's ``total0``, ``total1``..."""

@@ -142,13 +142,13 @@ class Passes:
             raise PlanError(problems=(f"the split table would have more than {at_most:,} rows; raise the thresholds",))
         return Sensitive(self.store.of_records(split_rows_tree(splitting, condition, self.schema)))
 
-    def summarise(self, value: exp.Expr, edges: Sequence[float], condition: Predicate | None) -> Sensitive[pa.Table]:
+    def summarize(self, value: exp.Expr, edges: Sequence[float], condition: Predicate | None) -> Sensitive[pa.Table]:
         return Sensitive(self.store.of_records(histogram_tree(value, edges, self.schema, condition)))
 
-    def summarise_firms(self, value: exp.Expr, edges: Sequence[float], bound: str) -> Sensitive[pa.Table]:
+    def summarize_firms(self, value: exp.Expr, edges: Sequence[float], bound: str) -> Sensitive[pa.Table]:
         return Sensitive(self.store.of_records(firm_histogram_tree(value, edges, self.schema, bound=bound)))
 
-    def summarise_beside_totals(
+    def summarize_beside_totals(
         self, plan: Plan, table: PlannedTable, value: exp.Expr, edges: Sequence[float]
     ) -> Sensitive[pa.Table]:
         (base,) = bases_of((table,))

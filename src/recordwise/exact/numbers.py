@@ -165,17 +165,17 @@ def arb_float_lower(value: arb) -> float:
     return _directed(value.lower(), -math.inf)
 
 
-def _directed(bound: arb, towards: float) -> float:
-    """The float next to an exact end of a ball, on the side of ``towards``; NaN ends say nothing, so they give ``towards``."""
+def _directed(bound: arb, toward: float) -> float:
+    """The float next to an exact end of a ball, on the side of ``toward``; NaN ends say nothing, so they give ``toward``."""
     if not bound.is_finite():
-        return float(bound) if bound.is_exact() and not bound.is_nan() else towards
+        return float(bound) if bound.is_exact() and not bound.is_nan() else toward
     mantissa, exponent = (int(part) for part in bound.man_exp())
     size = mantissa.bit_length() + exponent
     if not LEAST_FLOAT_BITS < size < MOST_FLOAT_BITS:
         # Beyond every float: a stand-in of the same sign rounds alike, without writing out a number of that size.
         mantissa, exponent = (mantissa > 0) - (mantissa < 0), max(LEAST_FLOAT_BITS, min(size, MOST_FLOAT_BITS))
     value = mantissa * Fraction(2) ** exponent
-    return float_upper(value) if towards > 0 else float_lower(value)
+    return float_upper(value) if toward > 0 else float_lower(value)
 
 
 LEAST_FLOAT_BITS = -1200

@@ -91,7 +91,7 @@ class Mechanism(Protocol):
     - ``noise_sigma``: the sigma of Gaussian noise on the data's own lattice (`gaussian_sigma`);
     - ``noise_scale``: the scale of noise drawn on a transformed scale (`transformed_scale`); with it ``variance_varies`` and
       ``with_noise_scale(scale)``, by which fits weight each answer by the variance at its fitted total;
-    - ``realised_sql(measure, total, step=, dialect=)``: the SQL of the loss a record really incurred. Without it the loss of the
+    - ``realized_sql(measure, total, step=, dialect=)``: the SQL of the loss a record really incurred. Without it the loss of the
       policy is reported.
     - ``error_quantiles``, ``smooth_error_quantiles``, ``meets``, ``most_noise``, ``recalibrated`` and, where an offset is to be
       chosen, ``with_offset``: what planning asks. ``GaussianNoise``, ``FatTailedNoise`` and ``TransformedNoise`` have them.
@@ -109,7 +109,7 @@ class Mechanism(Protocol):
     def loss_at_shift(self, shift: Number, *, step: Number = 1) -> float:
         """The largest loss when a cell's total changes by ``shift``, rounded up."""
 
-    def realised_loss(self, total_without: Number, contribution: Number, *, step: Number = 1) -> float:
+    def realized_loss(self, total_without: Number, contribution: Number, *, step: Number = 1) -> float:
         """The loss of a contribution to a cell of known total, rounded up. Confidential, always."""
 
     def variance(self, total: Any, *, step: Number = 1) -> FloatArray:

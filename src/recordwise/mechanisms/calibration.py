@@ -149,7 +149,7 @@ def _narrowed(
 
 
 def _bracket(too_large: Callable[[Fraction], bool]) -> tuple[float, float]:
-    """Neighbouring powers of 16 between which the answer changes."""
+    """Neighboring powers of 16 between which the answer changes."""
     high = 1.0
     while not too_large(decimal(high)):
         high *= 16

@@ -1,4 +1,4 @@
-"""The tight loss of additive lattice noise, certified from the law that is drawn (T-CERTIFIED, docs/theory/tight.md).
+"""The tight loss of additive lattice noise, certified from the law that is drawn (T-CERTIFIED, docs/theory/certified-loss.md).
 
 With L(k) = f(|k - n|) - f(|k|) the log-ratio of a law p and itself shifted by n, reflection about n/2 turns the Renyi divergence
 into a sum of terms that are not negative,

@@ -141,12 +141,12 @@ class Clamped(GaussianNoise):
         low, high = np.ceil((biases - reach) / lattice), np.floor((biases + reach) / lattice)
         return np.maximum(lattice_cdf(high, sigma / lattice) - lattice_cdf(low - 1, sigma / lattice), 0.0)
 
-    def realised_loss(self, total_without: Number, contribution: Number, *, step: Number = 1) -> float:
+    def realized_loss(self, total_without: Number, contribution: Number, *, step: Number = 1) -> float:
         """Of the contribution as it is, before it is cut."""
         size = abs(rational(contribution, parameter="contribution"))
         return self.loss_at_shift(min(size, self.to), step=step)
 
-    def realised_sql(self, measure: str, total: "exp.Expr", *, step: Fraction, dialect: str) -> "exp.Expr":
+    def realized_sql(self, measure: str, total: "exp.Expr", *, step: Fraction, dialect: str) -> "exp.Expr":
         """What a record really lost, in an engine: one below the bound changed the sum by what it has. Confidential."""
         from sqlglot import exp
 

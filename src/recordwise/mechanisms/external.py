@@ -50,7 +50,7 @@ def refused(name: str, problem: str, advice: str = "") -> ExternalError:
 METRICS = ("SymmetricDistance()", "InsertDeleteDistance()")
 """The metrics that count rows added or removed; the split table has a fixed order, so that either will do."""
 GROUP_POWER = {"ZeroConcentratedDivergence": 2, "MaxDivergence": 1}
-"""How the loss of k rows may grow with k (T-FOREIGN)."""
+"""How the loss of k rows may grow with k (T-EXTERNAL)."""
 SIZES = (*range(2, 65), *(2**power for power in range(7, 17)))
 """Numbers of rows at which a privacy map is asked whether it grows no faster than that."""
 ROUNDING = Fraction(1, 10**9)
@@ -73,7 +73,7 @@ def read_opendp(measurement: Any, *, name: str, column: str | None) -> ExternalM
         raise ParameterError(parameter="column", problem="must name the column whose values the measurement takes")
     metric = str(measurement.input_metric)
     if metric not in METRICS:
-        raise refused(name, f"counts neighbours by {metric}, not by rows added or removed")
+        raise refused(name, f"counts neighbors by {metric}, not by rows added or removed")
     carrier = str(measurement.input_domain.carrier_type)
     if carrier not in CARRIERS:
         raise refused(name, f"takes {carrier}, not a vector of numbers, truth values or text", WRAP)

@@ -120,7 +120,7 @@ class FatTailedNoise(AdditiveNoise):
         data = read_step(step)
         return _loss(self, data, Measure("shift", data).steps(abs(rational(shift, parameter="shift"))))
 
-    def realised_loss(self, total_without: Number, contribution: Number, *, step: Number = 1) -> float:
+    def realized_loss(self, total_without: Number, contribution: Number, *, step: Number = 1) -> float:
         """The same whatever else is in the cell."""
         return self.loss_at_shift(contribution, step=step)
 

@@ -138,7 +138,7 @@ def _by_quadrature(inverse: FunctionInverse, mu: FloatArray, zero: float, scale:
 
 
 def check_smooth(function: Function, laplace_scale: Fraction | None) -> None:
-    """An inverse that is not a polynomial may bend without bound towards 0; total 0 must stay clear of it."""
+    """An inverse that is not a polynomial may bend without bound toward 0; total 0 must stay clear of it."""
     if laplace_scale is None:
         raise no_gaussian()
     if not function.at_zero() >= constant_ball(laplace_scale / SMOOTH):

@@ -90,7 +90,7 @@ class GaussianNoise(AdditiveNoise):
         """x**2/(2 sigma**2): exact for lattice shifts of discrete Gaussian noise (T-GAUSS)."""
         return float_upper(rational(shift, parameter="shift") ** 2 / (2 * self.noise_sigma**2))
 
-    def realised_loss(self, total_without: Number, contribution: Number, *, step: Number = 1) -> float:
+    def realized_loss(self, total_without: Number, contribution: Number, *, step: Number = 1) -> float:
         """The same whatever else is in the cell."""
         return self.loss_at_shift(contribution, step=step)
 

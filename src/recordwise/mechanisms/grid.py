@@ -122,7 +122,7 @@ def _nearest_by_balls(function: Function, total: Fraction, grid: Fraction) -> in
             low, high = floor(midpoint(shifted.lower())), floor(midpoint(shifted.upper()))
             if low == high:
                 return low
-    # Only an exact tie stays open at thousands of bits; both neighbours are then at distance grid/2.
+    # Only an exact tie stays open at thousands of bits; both neighbors are then at distance grid/2.
     return high
 
 

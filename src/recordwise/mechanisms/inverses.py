@@ -53,7 +53,7 @@ class PolynomialInverse:
         return horner(_unbiased(_gaussian_spread(self.coefficients, sigma), sigma), v)
 
     def gaussian_deviation(self, v: FloatArray, sigma: float) -> FloatArray:
-        """The standard deviation at a point drawn towards 0, so that its mean is about that at the exact point (T-DEVIATION)."""
+        """The standard deviation at a point drawn toward 0, so that its mean is about that at the exact point (T-DEVIATION)."""
         degree = len(self.coefficients) - 1
         drawn = max(degree - 2, 0) * (1.0 if degree <= 5 else 0.8)
         near = np.where(v > 0, v * v - drawn * sigma**2, 0.0)

@@ -110,7 +110,7 @@ def _deltas(law: SelectionLaw) -> Steps:
     spaced = np.ceil(np.linspace(1, last, MOST_STEPS - EXACT_STEPS)).astype(np.int64)
     counts = sorted({*range(1, min(last, EXACT_STEPS) + 1), *spaced.tolist()})
     tails = np.minimum(noise.sf_upper([law.threshold - m for m in counts]), 1.0)
-    # Rounding up separately could leave two neighbours a unit apart in the wrong order.
+    # Rounding up separately could leave two neighbors a unit apart in the wrong order.
     return tuple((m, Fraction(float(chance))) for m, chance in zip(counts, np.maximum.accumulate(tails)))
 
 
@@ -162,9 +162,9 @@ def _uniform(bound: int, size: int, rng: BitSource) -> IntArray:
 
 
 Test = Callable[[IntArray], np.ndarray[tuple[int, ...], np.dtype[np.bool_]]]
-"""Of counts, vectorised."""
+"""Of counts, vectorized."""
 FLOAT_SLACK = 1e-9
-"""Relative; towards the wider interval."""
+"""Relative; toward the wider interval."""
 TAIL = 9.0
 """Standard deviations after which a tail of the noise is no larger than rounding."""
 

@@ -134,7 +134,7 @@ class TransformedNoise(TransformAccuracy):
             return gaussian_transform(summed, self.function, sigma=self.sigma, grid=grid)
         return laplace_transform(summed, self.function, scale=self.noise_scale, grid=grid)
 
-    def realised_sql(self, measure: str, total: "exp.Expr", *, step: Fraction, dialect: str) -> "exp.Expr":
+    def realized_sql(self, measure: str, total: "exp.Expr", *, step: Fraction, dialect: str) -> "exp.Expr":
         """What a record really lost, in an engine: f of the cell's total with and without it, plus one grid step (T-GRID).
 
         ``total`` is the column of the cell's exact total in steps. Confidential.
@@ -286,7 +286,7 @@ class TransformedNoise(TransformAccuracy):
         policy = self.policy(Measure("shift", read_step(step), self.signed))
         return float(policy.loss({"shift": size}))
 
-    def realised_loss(self, total_without: Number, contribution: Number, *, step: Number = 1) -> float:
+    def realized_loss(self, total_without: Number, contribution: Number, *, step: Number = 1) -> float:
         """From the two grid points the totals with and without the record are laid on."""
         without = nonnegative(total_without, parameter="total_without")
         size = nonnegative(contribution, parameter="contribution")

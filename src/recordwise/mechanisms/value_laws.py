@@ -133,16 +133,16 @@ class ValueLaw:
     def cdf(self, totals: FloatArray, y: FloatArray) -> FloatArray:
         """P(value <= y) at each exact total."""
         function = self.mechanism.function
-        centre = np.asarray(function.value(NUMPY, np.asarray(totals, np.float64)))
+        center = np.asarray(function.value(NUMPY, np.asarray(totals, np.float64)))
         width = float(self.mechanism.sigma or self.mechanism.laplace_scale or 0)
         noise = _normal if self.mechanism.sigma is not None else _laplace
         start = -np.inf if self.floor is None else float(function.at_zero())
         chance = np.zeros(np.broadcast(totals, y).shape)
         for low, high in self.inverse.below(np.asarray(y, np.float64) + float(self.mechanism.offset)):
             first, last = np.maximum(low, start), np.maximum(high, start)
-            chance += np.maximum(noise((last - centre) / width) - noise((first - centre) / width), 0.0)
+            chance += np.maximum(noise((last - center) / width) - noise((first - center) / width), 0.0)
         if self.floor is not None:
-            chance += np.where(y >= self.floor, noise((start - centre) / width), 0.0)
+            chance += np.where(y >= self.floor, noise((start - center) / width), 0.0)
         return chance
 
 

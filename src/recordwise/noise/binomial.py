@@ -46,36 +46,36 @@ class Passing:
 
     def draw(self, source: BitSource) -> int:
         """Pick a side, a block by halving probabilities and a place in it; keep the count in proportion to its probability."""
-        centre, shift = frame(self)
+        center, shift = frame(self)
         while True:
             right, block, offset = one_word(source) & 1, halvings(source), uniform_below(source, shift)
             distance = (block << shift) + offset
-            count = centre + distance if right else centre - 1 - distance
-            if LazyUniform(source).below(partial(self.acceptance, count, centre, block)):
+            count = center + distance if right else center - 1 - distance
+            if LazyUniform(source).below(partial(self.acceptance, count, center, block)):
                 return count
 
-    def centre(self) -> int:
-        """A count from which on the probabilities fall to the right, and from whose left neighbour they fall to the left."""
+    def center(self) -> int:
+        """A count from which on the probabilities fall to the right, and from whose left neighbor they fall to the left."""
         mean = (self.n + 1) * self._passes()
-        centre = int((mean + SLACK).mid().floor().unique_fmpz())
-        if not (mean - 1 <= centre and centre <= mean + 2 * SLACK):
+        center = int((mean + SLACK).mid().floor().unique_fmpz())
+        if not (mean - 1 <= center and center <= mean + 2 * SLACK):
             raise ArithmeticError("the mean of a binomial law was not enclosed well enough")
-        return centre
+        return center
 
-    def width_shift(self, centre: int) -> int:
+    def width_shift(self, center: int) -> int:
         """The smallest power of two over which the probability halves on both sides."""
         shift = 0
         while not (
-            self._log_ratio(centre + (1 << shift), centre) <= -arb.const_log2()
-            and self._log_ratio(centre - 1 - (1 << shift), centre - 1) <= -arb.const_log2()
+            self._log_ratio(center + (1 << shift), center) <= -arb.const_log2()
+            and self._log_ratio(center - 1 - (1 << shift), center - 1) <= -arb.const_log2()
         ):
             shift += 1
         return shift
 
-    def acceptance(self, count: int, centre: int, block: int) -> arb:
-        """P(count) over the envelope 2 P(centre) 2**-block, at most 1."""
+    def acceptance(self, count: int, center: int, block: int) -> arb:
+        """P(count) over the envelope 2 P(center) 2**-block, at most 1."""
         with working_precision(bits_in_force() + self.first_precision):
-            return (self._log_ratio(count, centre) + (block - 1) * arb.const_log2()).exp()
+            return (self._log_ratio(count, center) + (block - 1) * arb.const_log2()).exp()
 
     def _log_ratio(self, count: int, reference: int) -> arb:
         """ln P(count) - ln P(reference); minus infinity for a count that cannot be."""
@@ -96,7 +96,7 @@ class Passing:
 
 @lru_cache(maxsize=256)
 def frame(passing: Passing) -> tuple[int, int]:
-    """The centre of the envelope and the width of its blocks."""
+    """The center of the envelope and the width of its blocks."""
     with working_precision(passing.first_precision):
-        centre = passing.centre()
-        return centre, passing.width_shift(centre)
+        center = passing.center()
+        return center, passing.width_shift(center)

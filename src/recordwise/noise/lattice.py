@@ -153,7 +153,7 @@ class LatticeLaw:
     def _log_pmf(self, k: Integers) -> list[arb]:
         exponent = self.exponent
         with working_precision(probabilities.BITS + probabilities.GUARD):
-            total = probabilities.normaliser(exponent).log()
+            total = probabilities.normalizer(exponent).log()
             return [probabilities.drop(exponent, 0, abs(i)) - total for i in listed(k)]
 
     def _log_tails(self, starts: list[int]) -> list[arb]:
@@ -171,7 +171,7 @@ class LatticeLaw:
 def check_range(law: str, exponent: Function) -> None:
     """Refuse a law whose weights do not add up, or with P(|Z| >= 2^62) above 1e-30 (T-RANGE)."""
     if log_slope_limit(exponent) <= 1:
-        raise ParameterError(parameter=law, problem="has no certified normaliser: its exponent grows too slowly")
+        raise ParameterError(parameter=law, problem="has no certified normalizer: its exponent grows too slowly")
     with working_precision(128):
         if 2 * Weights(exponent, reference=0).beyond_upper(REACH) <= RARE:
             return

@@ -146,7 +146,7 @@ def _check_polylog(rate: Fraction, offset: Fraction, power: Fraction) -> None:
             advice="Below that the exponent is not concave and the policy would be exceeded.",
         )
     if power == 1 and rate <= 2:
-        lacks = "a normaliser" if rate <= 1 else "a mean"
+        lacks = "a normalizer" if rate <= 1 else "a mean"
         raise ParameterError(
             parameter="rate", problem=f"must be above 2 at power 1, not {rate}", advice=f"The law would lack {lacks}."
         )

@@ -238,7 +238,7 @@ def drop(exponent: Function, start: int, end: int) -> arb:
 
 
 @lru_cache(maxsize=256)
-def normaliser(exponent: Function, *, bits: int = BITS) -> arb:
+def normalizer(exponent: Function, *, bits: int = BITS) -> arb:
     """The sum of exp(f(0) - f(|k|)) over all integers."""
     with working_precision(bits + GUARD):
         return 1 + 2 * drop(exponent, 0, 1).exp() * tail_sum(exponent, 1, bits=bits)
@@ -251,7 +251,7 @@ def log_tail(exponent: Function, start: int, *, bits: int = BITS) -> arb:
         return (
             drop(exponent, 0, start)
             + tail_sum(exponent, start, bits=bits).log()
-            - normaliser(exponent, bits=bits).log()
+            - normalizer(exponent, bits=bits).log()
         )
 
 
@@ -259,7 +259,7 @@ def log_tails(exponent: Function, starts: Iterable[int]) -> dict[int, arb]:
     """ln P(Z >= start) for many starts >= 1: each tail is a range and the next tail."""
     found: dict[int, arb] = {}
     with working_precision(BITS + GUARD):
-        total = normaliser(exponent).log()
+        total = normalizer(exponent).log()
         above: tuple[int, arb] | None = None
         for start in sorted(set(starts), reverse=True):
             if above is None:
@@ -285,7 +285,7 @@ def absolute_moment(exponent: Function, power: int) -> arb:
     if log_slope_limit(exponent) <= power + 1:
         return arb.pos_inf()
     with working_precision(BITS + GUARD):
-        return 2 * drop(exponent, 0, 1).exp() * tail_sum(exponent, 1, moment=power) / normaliser(exponent)
+        return 2 * drop(exponent, 0, 1).exp() * tail_sum(exponent, 1, moment=power) / normalizer(exponent)
 
 
 def last_at_least(exponent: Function, probability: arb, *, first: int = 0) -> int:

@@ -47,7 +47,7 @@ class SplitRows:
         return cls(splitting=splitting, condition=condition)
 
     def policy(self, rho: Fraction, schema: Schema) -> Policy:
-        """rho * pieces**2, for the records that take part (T-FOREIGN, T-WHERE)."""
+        """rho * pieces**2, for the records that take part (T-EXTERNAL, T-WHERE)."""
         thresholds: dict[Measure | str, Number | By] = {
             policy_measure(name, schema): at for name, at in self.splitting.thresholds
         }
@@ -57,7 +57,7 @@ class SplitRows:
     def to_json(self, external: ExternalMechanism) -> dict[str, Any]:
         """For the ledger and release.json."""
         return {
-            "foreign": external.name,
+            "external": external.name,
             "where": None if self.condition is None else predicate_json(self.condition),
             "split": {name: parameter_json(at) for name, at in self.splitting.thresholds},
             "column": external.column,

@@ -15,7 +15,7 @@ from recordwise.plan.plan import Plan
 from recordwise.plan.query import Query
 from recordwise.planning.disclosure import Disclosure, MultiplicativeNoise, PercentRule, disclosure
 from recordwise.planning.errors import ask, error_quantiles
-from recordwise.planning.losses import Losses, LossPair, firm_losses, policy_losses, realised_losses
+from recordwise.planning.losses import Losses, LossPair, firm_losses, policy_losses, realized_losses
 from recordwise.planning.origin import figure, html_table, mark_of, read_origin
 from recordwise.planning.shapes import COUNT, bare, check_measure, named, step_of, with_statistic
 from recordwise.planning.totals import exact_totals
@@ -35,7 +35,7 @@ class Candidate:
     """Policy losses of the records."""
     firms: Losses | None
     """Policy losses of firms, the losses of their records joined (T-GROUP)."""
-    realised: LossPair | None
+    realized: LossPair | None
     """What the records would really lose beside what else is in their cells; upper ends of bins."""
     errors: FloatArray
     """What the error of each cell stays below with the confidence of the comparison."""
@@ -92,8 +92,8 @@ class Comparison:
         parts: dict[str, Losses | None] = {
             "delta": each.losses.delta,
             "firm_losses": each.firms,
-            "realised_losses": each.realised.rho if each.realised else None,
-            "realised_delta": each.realised.delta if each.realised else None,
+            "realized_losses": each.realized.rho if each.realized else None,
+            "realized_delta": each.realized.delta if each.realized else None,
         }
         return found | {name: part.to_json() for name, part in parts.items() if part is not None}
 
@@ -102,7 +102,7 @@ class Comparison:
         above = [f"above {loss:g}" for loss in self.above]
         more = [
             name
-            for name, held in (("firm p99", "firms"), ("realised p99", "realised"))
+            for name, held in (("firm p99", "firms"), ("realized p99", "realized"))
             if getattr(self.candidates[0], held)
         ]
         headers = ["mechanism", "median", "p99", "maximum", *above, *more, "median error", "p90 error"]
@@ -113,7 +113,7 @@ class Comparison:
         numbers = [figure(rho.quantile(0.5)), figure(rho.quantile(0.99)), figure(rho.maximum)]
         numbers += [f"{rho.share_above(loss):.2%}" for loss in self.above]
         numbers += [figure(each.firms.quantile(0.99))] if each.firms else []
-        numbers += [figure(each.realised.rho.quantile(0.99))] if each.realised else []
+        numbers += [figure(each.realized.rho.quantile(0.99))] if each.realized else []
         errors = [np.median(relative), np.quantile(relative, 0.9)] if len(relative) else [np.nan, np.nan]
         return [each.name, *numbers, *(f"{error:.1%}" for error in errors)]
 
@@ -138,7 +138,7 @@ def compare(
     confidence: float = 0.95,
     above: Sequence[float] = ABOVE,
     firms: bool = False,
-    realised: bool = False,
+    realized: bool = False,
     rule: PercentRule | None = None,
     noise: MultiplicativeNoise | None = None,
     data: str = "confidential",
@@ -146,7 +146,7 @@ def compare(
     """What mechanisms would cost the records of a table and how wrong its cells would be, as they are or at equal error.
 
     ``variance`` (of a transform: at ``at_total``) or ``relative_error`` with ``at_total`` sets the noise of all alike. ``measure``
-    may be "count". ``firms`` adds the joint losses of firms, ``realised`` what the records would really lose in their cells.
+    may be "count". ``firms`` adds the joint losses of firms, ``realized`` what the records would really lose in their cells.
     Costs no budget; the result is confidential unless ``data`` says otherwise.
     """
     origin, view, shape = read_origin(data), session.owner.view(data=data), bare(query)
@@ -157,7 +157,7 @@ def compare(
     policies = {name: session.policy_of(with_statistic(shape, measure, each)) for name, each in chosen.items()}
     losses = policy_losses(view, policies, condition=shape.condition)
     joint = firm_losses(view, policies) if firms else {}
-    real = realised_losses(view, shape, measure, chosen) if realised else {}
+    real = realized_losses(view, shape, measure, chosen) if realized else {}
     exact = exact_totals(view, shape, measure, chosen)
     found = [
         Candidate(
@@ -165,7 +165,7 @@ def compare(
             mechanism=each,
             losses=losses[name],
             firms=joint.get(name),
-            realised=real.get(name),
+            realized=real.get(name),
             errors=error_quantiles(each, exact.total, confidence=confidence, step=step, kept=exact.kept.get(name)),
         )
         for name, each in chosen.items()

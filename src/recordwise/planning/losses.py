@@ -131,18 +131,18 @@ def _pair(policy: Policy, counted: ValueCounts) -> LossPair:
     return LossPair(rho=rho, delta=Losses.of(np.minimum(_evaluated(policy.delta, counted), 1.0), counted.records))
 
 
-def realised_losses(view: OwnerView, query: Query, measure: str, mechanisms: Mapping[str, Any]) -> dict[str, LossPair]:
+def realized_losses(view: OwnerView, query: Query, measure: str, mechanisms: Mapping[str, Any]) -> dict[str, LossPair]:
     """What the records of the cells would really lose by each mechanism alone, in one pass; with selected keys a pair."""
     asked = query
     for number, mechanism in enumerate(mechanisms.values()):
         asked = with_statistic(asked, measure, mechanism, alias=f"m{number}")
-    bins = view.realised_bins(asked)
+    bins = view.realized_bins(asked)
     rhos = {name: Losses.of_bins(bins[f"m{number}"]) for number, name in enumerate(mechanisms)}
-    delta = realised_deltas(view, query, next(iter(rhos.values())).number)
+    delta = realized_deltas(view, query, next(iter(rhos.values())).number)
     return {name: LossPair(rho=rho, delta=delta) for name, rho in rhos.items()}
 
 
-def realised_deltas(view: OwnerView, query: Query, records: int) -> Losses | None:
+def realized_deltas(view: OwnerView, query: Query, records: int) -> Losses | None:
     """Where keys are selected: the chance that a key is listed because of a record that is alone in it; 0 for all others."""
     selection = query.selection_of(query.tables()[0])
     if selection is None or not selection.policy(view.schema).delta_terms:

@@ -18,9 +18,9 @@ if TYPE_CHECKING:
 
 
 COLOURS = ("#0072B2", "#D55E00", "#009E73", "#CC79A7", "#E69F00", "#56B4E9", "#000000", "#7F7F7F")
-"""Okabe and Ito's palette, told apart by colour-blind readers too; its yellow is left out, which pales on white."""
+"""Okabe and Ito's palette, told apart by color-blind readers too; its yellow is left out, which pales on white."""
 DASHES = ("-", (0, (6, 2)), (0, (1.5, 1.5)), (0, (6, 2, 1.5, 2)), (0, (3, 1.5)), (0, (10, 3)), "-", (0, (1.5, 3)))
-"""And by dashes, in print without colour."""
+"""And by dashes, in print without color."""
 POINTS = 400
 LEAST_LOSS = 1e-6
 """Losses below are not worth a decade of paper."""
@@ -108,8 +108,8 @@ def _drawn(x: Any, curves: Mapping[str, Any], title: str, labels: Mapping[str, s
     axes.set_title(title, loc="left", fontsize=13, pad=10)
     styles = dict(zip(curves, zip(COLOURS, DASHES)))
     for names, curve in _distinct(curves):
-        colour, dash = styles[names[0]]
-        axes.plot(x, curve, color=colour, linestyle=dash, linewidth=2.0, label="\n".join(names))
+        color, dash = styles[names[0]]
+        axes.plot(x, curve, color=color, linestyle=dash, linewidth=2.0, label="\n".join(names))
     axes.grid(which="major", color="#DDDDDD", linewidth=0.8)
     axes.spines[["top", "right"]].set_visible(False)
     axes.margins(x=0.01)
@@ -161,9 +161,9 @@ def plot_loss_shares(
     ``curves`` hold losses in rising order and the share with at most each, as ``Comparison.curves()`` gives them.
     """
     figure, axes = _paper(curves, title, mark)
-    for (names, losses, shares), (colour, dash) in zip(_different(curves), zip(COLOURS, DASHES)):
+    for (names, losses, shares), (color, dash) in zip(_different(curves), zip(COLOURS, DASHES)):
         above, at = _tail(losses, shares)
-        axes.step(at, above, where="post", color=colour, linestyle=dash, linewidth=2.0, label="\n".join(names))
+        axes.step(at, above, where="post", color=color, linestyle=dash, linewidth=2.0, label="\n".join(names))
     axes.set(xscale="log", yscale="log", xlabel="privacy loss ρ", ylabel=f"share of the {of} that lose more")
     axes.set_ylim(top=1.15)
     _percent(axes)
@@ -206,9 +206,9 @@ def plot_cell_errors(
     size = np.asarray(totals, float)[held]
     order = np.argsort(size)
     figure, axes = _paper(errors, title or f"{confidence:.0%} error of a cell", mark)
-    for (name, error), (colour, dash) in zip(errors.items(), zip(COLOURS, DASHES)):
+    for (name, error), (color, dash) in zip(errors.items(), zip(COLOURS, DASHES)):
         at, relative = _thinned(size[order], (np.asarray(error, float)[held] / size)[order])
-        axes.plot(at, relative, color=colour, linestyle=dash, linewidth=2.0, label=name)
+        axes.plot(at, relative, color=color, linestyle=dash, linewidth=2.0, label=name)
     axes.axhline(1.0, color="#BBBBBB", linewidth=1.0, zorder=1)
     axes.annotate("error as large as the total", (size.max(), 1.0), **_REMARK_ABOVE)
     axes.set(

@@ -122,18 +122,18 @@ def two_families(workload: Workload) -> tuple[list[Group], list[Group]]:
     for group in workload.groups:
         if group.labels is None:
             raise refused(f"group '{group.name}' is not a partition of the cells")
-    colour: dict[int, int] = {}
+    color: dict[int, int] = {}
     for start in range(len(workload.groups)):
-        stack = [(start, colour.get(start, 0))] if start not in colour else []
+        stack = [(start, color.get(start, 0))] if start not in color else []
         while stack:
             at, wanted = stack.pop()
-            if at in colour:
-                if colour[at] != wanted:
+            if at in color:
+                if color[at] != wanted:
                     raise refused(f"group '{workload.groups[at].name}' cuts across groups that cut across each other")
                 continue
-            colour[at] = wanted
+            color[at] = wanted
             stack += [(other, 1 - wanted) for other in range(len(workload.groups)) if cross(workload, at, other)]
-    families = [[group for k, group in enumerate(workload.groups) if colour[k] == side] for side in (0, 1)]
+    families = [[group for k, group in enumerate(workload.groups) if color[k] == side] for side in (0, 1)]
     return families[0], families[1]
 
 

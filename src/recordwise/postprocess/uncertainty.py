@@ -127,8 +127,8 @@ def bounded_reach(*, epsilon: float, delta: float) -> float:
 def bounded_laplace(uniforms: ArrayLike, *, epsilon: float, delta: float) -> FloatArray:
     """Laplace noise cut off at its reach, out of uniform numbers in (0, 1). For studies, not for a release: it is not exact."""
     kept = -math.expm1(-epsilon * bounded_reach(epsilon=epsilon, delta=delta))
-    centred = 2 * np.asarray(uniforms, dtype=np.float64) - 1
-    return np.asarray(-np.sign(centred) * np.log1p(-np.abs(centred) * kept) / epsilon)
+    centered = 2 * np.asarray(uniforms, dtype=np.float64) - 1
+    return np.asarray(-np.sign(centered) * np.log1p(-np.abs(centered) * kept) / epsilon)
 
 
 def sum_first_errors_bounded(*, total_epsilon: float, cell_epsilon: float, delta: float) -> Errors:

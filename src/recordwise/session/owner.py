@@ -13,7 +13,7 @@ import pyarrow as pa
 
 from recordwise.engines.compile.owner import CONTRIBUTORS, COUNT, LARGEST, SECOND, SQUARES, TIED, TOTAL, value_name
 from recordwise.engines.engine import Engine
-from recordwise.engines.owner import EDGES, LossSummary, read_summaries, read_summary, realised_tree, realised_trees
+from recordwise.engines.owner import EDGES, LossSummary, read_summaries, read_summary, realized_tree, realized_trees
 from recordwise.errors import GroupLossError, ParameterError
 from recordwise.exact.arithmetic import FloatArray
 from recordwise.plan.cost import check_policy
@@ -107,7 +107,7 @@ class Owner:
         """
         terms = check_policy(policy, self._schema).rho
         self._look()
-        found = self._engine.summarise(terms_sql(terms, self._engine.dialect), edges)
+        found = self._engine.summarize(terms_sql(terms, self._engine.dialect), edges)
         return read_summary(found.reveal(), edges)
 
     def firm_loss_summary(self, policy: Policy, *, bound: str = "tight", edges: Sequence[float] = EDGES) -> LossSummary:
@@ -120,18 +120,18 @@ class Owner:
             raise GroupLossError(reason="private key selection has a delta, for which single losses bound nothing")
         terms = check_policy(policy, self._schema).rho
         self._look()
-        found = self._engine.summarise_firms(terms_sql(terms, self._engine.dialect), edges, bound=bound)
+        found = self._engine.summarize_firms(terms_sql(terms, self._engine.dialect), edges, bound=bound)
         return read_summary(found.reveal(), edges)
 
-    def realised_loss_summary(self, query: Query, *, edges: Sequence[float] = EDGES) -> LossSummary:
+    def realized_loss_summary(self, query: Query, *, edges: Sequence[float] = EDGES) -> LossSummary:
         """What the records of the public cells really lost, given what else is in their cells; for a query with one table."""
         plan = Plan(schema=self._schema, queries=(query,))
         if len(plan.tables()) != 1 or plan.selection(plan.tables()[0]) is not None:
-            raise ParameterError(parameter="query", problem="must have one table with public keys for realised losses")
+            raise ParameterError(parameter="query", problem="must have one table with public keys for realized losses")
         (table,) = plan.tables()
         self._look()
-        found = self._engine.summarise_beside_totals(
-            plan, table, realised_tree(plan, table, self._engine.dialect), edges
+        found = self._engine.summarize_beside_totals(
+            plan, table, realized_tree(plan, table, self._engine.dialect), edges
         )
         return read_summary(found.reveal(), edges)
 
@@ -166,7 +166,7 @@ class OwnerView:
         """How the losses of several policies are distributed over the records, in bins."""
         trees = [terms_sql(check_policy(policy, self.schema).rho, self._engine.dialect) for policy in policies]
         return read_summaries(
-            self._engine.owner_passes().summarise_many(trees, condition=condition).reveal(), len(trees)
+            self._engine.owner_passes().summarize_many(trees, condition=condition).reveal(), len(trees)
         )
 
     def firm_loss_bins(self, counted: ValueCounts, losses: Sequence[FloatArray]) -> tuple[LossSummary, ...]:
@@ -174,10 +174,10 @@ class OwnerView:
         roots = {value_name(number): np.sqrt(each) for number, each in enumerate(losses)}
         table = pa.table({name: counted.steps.column(name) for name in counted.steps.column_names} | roots)
         names = counted.steps.column_names
-        found = self._engine.owner_passes().summarise_many_firms(names, table, len(losses)).reveal()
+        found = self._engine.owner_passes().summarize_many_firms(names, table, len(losses)).reveal()
         return read_summaries(found, len(losses))
 
-    def realised_bins(self, query: Query) -> dict[str, LossSummary]:
+    def realized_bins(self, query: Query) -> dict[str, LossSummary]:
         """What the records really lost by each statistic of a query with one table, beside what else was in their cells.
 
         Where keys are selected, the selection's own rho is part of each; its delta is in ``lone_pieces``.
@@ -187,12 +187,12 @@ class OwnerView:
         extra = Policy() if selection is None else without_delta(selection.policy(self.schema))
         plan = self._listed(plan)
         (table,) = plan.tables()
-        trees = realised_trees(plan, table, extra, self._engine.dialect)
-        counted = self._engine.owner_passes().summarise_many_beside_totals(plan, table, list(trees.values())).reveal()
+        trees = realized_trees(plan, table, extra, self._engine.dialect)
+        counted = self._engine.owner_passes().summarize_many_beside_totals(plan, table, list(trees.values())).reveal()
         return dict(zip(trees, read_summaries(counted, len(trees))))
 
     def lone_pieces(self, query: Query) -> FloatArray:
-        """The pieces of each record that is alone in its selected key: for them alone the selection has a realised delta."""
+        """The pieces of each record that is alone in its selected key: for them alone the selection has a realized delta."""
         counted = query.count(FOR_OWNER, alias="_alone")
         (found,) = self.cell_totals(counted)
         if "selected_on" not in found.totals:

@@ -254,7 +254,7 @@ class Session:
         seeded: bool = False,
     ) -> Release:
         """Run a mechanism from elsewhere on the unit-split table: a callable that is ``rho``-zCDP when one row is added or removed,
-        or an OpenDP measurement, which says so itself. It costs a record rho * pieces**2 (T-FOREIGN).
+        or an OpenDP measurement, which says so itself. It costs a record rho * pieces**2 (T-EXTERNAL).
 
         It sees an Arrow table with one row for each piece, measures as whole numbers of their step, or one ``column`` of it.
         ``seeded`` marks the result as not private, for a mechanism whose noise can be repeated.

@@ -73,7 +73,7 @@ def lattice_step(operand: Operand, schema: Schema) -> Fraction:
 
 
 def _compare(predicate: Compare, operand: exp.Expr, schema: Schema) -> exp.Expr:
-    """Comparing whole steps with a constant between two of them needs the right neighbour (T-COMPARE)."""
+    """Comparing whole steps with a constant between two of them needs the right neighbor (T-COMPARE)."""
     literal, operator = predicate.literal, predicate.operator
     if isinstance(literal, Fraction):
         steps = literal / lattice_step(predicate.operand, schema)

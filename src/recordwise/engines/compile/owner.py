@@ -7,7 +7,7 @@ Confidential summaries for the owner, computed where the records are: histograms
 
 The number is an expression over the record's own columns, measures in their own units: a policy's loss (``terms_sql``), say.
 Only the counts of the bins travel.
-Records beside the exact totals of their cells, for realised losses: what a record changed in the answers as they were.
+Records beside the exact totals of their cells, for realized losses: what a record changed in the answers as they were.
 """
 
 import math

@@ -20,7 +20,7 @@ from recordwise.plan.schema import Column, Measure, Schema
 SOURCE = "source"
 FLOAT_WHOLE_LIMIT = 2**53
 FLOAT_LATTICE_LIMIT = 2**50
-"""Beyond so many steps a float can no longer tell two neighbours of a fractional lattice apart (T-LATTICE)."""
+"""Beyond so many steps a float can no longer tell two neighbors of a fractional lattice apart (T-LATTICE)."""
 NAN, INFINITE, NEGATIVE, BEYOND = "is not a number (NaN)", "is infinite", "is negative", "is beyond its public bound"
 OFF = "is off the lattice of step {}"
 FAULTS = {NAN: -1, INFINITE: -2, NEGATIVE: -3, BEYOND: -4, OFF: -5}

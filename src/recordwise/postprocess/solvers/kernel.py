@@ -14,7 +14,7 @@ compiled: Any = numba.njit(cache=True, nogil=True, error_model="numpy", fastmath
 
 
 @compiled
-def evaluate(pattern, cells, queries, y, centre, x, inside, slack, gap, size):
+def evaluate(pattern, cells, queries, y, center, x, inside, slack, gap, size):
     """Cells that answer the multipliers, and the mismatch of their sums; returns the largest relative one."""
     start, query, data = pattern
     ease, target, low, high = cells
@@ -23,7 +23,7 @@ def evaluate(pattern, cells, queries, y, centre, x, inside, slack, gap, size):
         loose = answer[q] - y[q] / weight[q]
         z = min(max(loose, floor[q]), ceiling[q])
         slack[q] = floor[q] < loose < ceiling[q]
-        gap[q] = proximal[q] * (y[q] - centre[q]) - z
+        gap[q] = proximal[q] * (y[q] - center[q]) - z
         size[q] = 1.0 + abs(z)
     for i in range(len(x)):
         push = 0.0
@@ -108,8 +108,8 @@ def along(gap, move):
 
 
 @compiled
-def newton(pattern, cells, queries, head, rules, y, centre, x, flags, work, matrices):
-    """Newton steps with a line search on the slope; returns how many. ``centre`` is the starting point."""
+def newton(pattern, cells, queries, head, rules, y, center, x, flags, work, matrices):
+    """Newton steps with a line search on the slope; returns how many. ``center`` is the starting point."""
     tolerance, small, near, overshoot, max_steps, line_search = rules
     inside, slack, counted, loose = flags
     gap, size, move, trial = work
@@ -117,8 +117,8 @@ def newton(pattern, cells, queries, head, rules, y, centre, x, flags, work, matr
     gram[:] = 0.0
     counted[:] = False
     weight, proximal = queries[0], queries[4]
-    y[:] = centre
-    worst = evaluate(pattern, cells, queries, y, centre, x, inside, slack, gap, size)
+    y[:] = center
+    worst = evaluate(pattern, cells, queries, y, center, x, inside, slack, gap, size)
     settled, before = False, np.inf
     for steps in range(max_steps):
         stuck = worst > 0.5 * before
@@ -133,7 +133,7 @@ def newton(pattern, cells, queries, head, rules, y, centre, x, flags, work, matr
         for _ in range(line_search):
             for q in range(len(y)):
                 trial[q] = y[q] + length * move[q]
-            worst = evaluate(pattern, cells, queries, trial, centre, x, inside, slack, gap, size)
+            worst = evaluate(pattern, cells, queries, trial, center, x, inside, slack, gap, size)
             end = along(gap, move)
             if end <= overshoot * abs(slope):
                 break
@@ -144,12 +144,12 @@ def newton(pattern, cells, queries, head, rules, y, centre, x, flags, work, matr
 
 
 @compiled
-def round_error(pattern, ease, target, measured, proximal, y, centre, x, size):
+def round_error(pattern, ease, target, measured, proximal, y, center, x, size):
     """How much the proximal terms still bend the solution, relative to what they bend."""
     start, query, data = pattern
     error = 0.0
     for q in range(len(y)):
-        error = max(error, proximal[q] * abs(y[q] - centre[q]) / size[q])
+        error = max(error, proximal[q] * abs(y[q] - center[q]) / size[q])
     for i in range(len(x)):
         if not measured[i]:
             pull = np.sqrt(1.0 / ease[i])
@@ -169,7 +169,7 @@ def solve_draws(start, query, data, boxed, scale, held, head, rules, levels, rou
     flags = (np.zeros(n, np.bool_), np.zeros(m, np.bool_), np.zeros(n, np.bool_), np.zeros(m, np.bool_))
     work = (np.zeros(m), np.zeros(m), np.zeros(m), np.zeros(m))
     matrices = (np.zeros((m, m)), np.zeros((m, m)))
-    centre, measured = np.zeros(m), np.zeros(n, np.bool_)
+    center, measured = np.zeros(m), np.zeros(n, np.bool_)
     ease, target, proximal = np.zeros(n), np.zeros(n), np.zeros(m)
     for r in range(draws):
         pattern = (start, query, data[r * (len(data) > 1)])
@@ -191,7 +191,7 @@ def solve_draws(start, query, data, boxed, scale, held, head, rules, levels, rou
                 ease[i] = 1.0 / (own_precision[i] if measured[i] else levels[1][later] * cell_scale[i])
                 target[i] = own_target[i] if measured[i] else x[r, i]
             proximal[:] = levels[0][later] * query_scale * holds
-            centre[:] = y[r]
-            iterations[r] += newton(pattern, cells, queries, head, rules, y[r], centre, x[r], flags, work, matrices)
-            if round_error(pattern, ease, target, measured, proximal, y[r], centre, x[r], work[1]) <= outer_tolerance:
+            center[:] = y[r]
+            iterations[r] += newton(pattern, cells, queries, head, rules, y[r], center, x[r], flags, work, matrices)
+            if round_error(pattern, ease, target, measured, proximal, y[r], center, x[r], work[1]) <= outer_tolerance:
                 break

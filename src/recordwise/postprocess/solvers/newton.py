@@ -1,6 +1,6 @@
 """Semismooth Newton on the dual of the boxed problem, in numpy, all draws at once.
 
-Where the dual is flat (totals held fixed, cells never measured) a proximal term makes it strictly convex; its centre moves to the
+Where the dual is flat (totals held fixed, cells never measured) a proximal term makes it strictly convex; its center moves to the
 solution of the last round until the term no longer matters (the proximal method of multipliers).
 """
 
@@ -49,14 +49,14 @@ class Point:
 
 @dataclass(slots=True, kw_only=True)
 class Round:
-    """One proximal round: the strictly convex problem being solved and its centre."""
+    """One proximal round: the strictly convex problem being solved and its center."""
 
     problem: Boxed
     system: System
     precision: FloatArray
     target: FloatArray
     proximal: FloatArray
-    centre: FloatArray
+    center: FloatArray
 
     def at(self, y: FloatArray) -> Point:
         """Evaluate the multipliers."""
@@ -67,7 +67,7 @@ class Round:
         loose = problem.answer - y / problem.weight
         z = np.clip(loose, problem.floor, problem.ceiling)
         slack = (loose > problem.floor) & (loose < problem.ceiling)
-        gap = self.system.sums(x) - z + self.proximal * (y - self.centre)
+        gap = self.system.sums(x) - z + self.proximal * (y - self.center)
         diagonal = slack / problem.weight + self.proximal
         size = 1.0 + np.abs(z)
         return Point(
@@ -81,7 +81,7 @@ class Round:
             precision=self.precision[chosen],
             target=self.target[chosen],
             proximal=self.proximal[chosen],
-            centre=self.centre[chosen],
+            center=self.center[chosen],
         )
 
 
@@ -104,7 +104,7 @@ def solve_boxed(problem: Boxed, system: System) -> Solution:
             precision=precision,
             target=target,
             proximal=proximal,
-            centre=y[left],
+            center=y[left],
         )
         point, steps = newton(stage)
         error = round_error(stage, point, x[left], measured[left])
@@ -118,7 +118,7 @@ def solve_boxed(problem: Boxed, system: System) -> Solution:
 
 def round_error(stage: Round, point: Point, before: FloatArray, measured: NDArray[np.bool_]) -> FloatArray:
     """How much the proximal terms still bend the solution, relative to what they bend."""
-    dual = np.max(stage.proximal * np.abs(point.y - stage.centre) / point.size, axis=1, initial=0.0)
+    dual = np.max(stage.proximal * np.abs(point.y - stage.center) / point.size, axis=1, initial=0.0)
     moved = np.where(measured, 0.0, stage.precision * np.abs(point.x - before))
     pull = stage.system.powers(1).spread(np.abs(point.y)) + np.sqrt(stage.precision)
     return np.asarray(np.maximum(dual, np.max(moved / pull, axis=1, initial=0.0)))
@@ -126,7 +126,7 @@ def round_error(stage: Round, point: Point, before: FloatArray, measured: NDArra
 
 def newton(stage: Round) -> tuple[Point, IntArray]:
     """Newton steps with a line search on the slope, for all draws that still move."""
-    point = stage.at(stage.centre.copy())
+    point = stage.at(stage.center.copy())
     settled, last = np.zeros(len(point.y), dtype=np.bool_), np.full(len(point.y), np.inf)
     steps = np.zeros(len(point.y), dtype=np.int64)
     for _ in range(MAX_STEPS):

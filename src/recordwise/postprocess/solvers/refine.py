@@ -42,7 +42,7 @@ def refine(problem: Boxed, system: DenseSystem, found: Solution) -> Solution:
 
 
 def _again(problem: Boxed, system: DenseSystem, x: FloatArray, y: FloatArray) -> tuple[FloatArray, FloatArray, int]:
-    """One draw; the centre goes on from round to round, and the best point met is kept."""
+    """One draw; the center goes on from round to round, and the best point met is kept."""
     best, steps = (float(boxed_residual(problem, system, x, y)[0]), x, y), 0
     (_, held), (_, loose) = levels_of(problem)
     cells, queries = curvature(problem, system)
@@ -55,7 +55,7 @@ def _again(problem: Boxed, system: DenseSystem, x: FloatArray, y: FloatArray) ->
             precision=np.where(measured, problem.precision, loose * part * cells),
             target=np.where(measured, problem.target, x),
             proximal=held * part * queries * problem.held,
-            centre=y,
+            center=y,
         )
         try:
             point, moved = newton(stage)

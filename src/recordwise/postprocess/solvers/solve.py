@@ -46,7 +46,7 @@ class BorderedSystem:
         return BorderedSystem(base=self.base.take(chosen), member=self.member[chosen])
 
     def solver(self, response: FloatArray, diagonal: FloatArray, /) -> Solver:
-        """Eliminate the base: as many of its solutions as there are extra queries, from one factorisation a draw."""
+        """Eliminate the base: as many of its solutions as there are extra queries, from one factorization a draw."""
         split = self.base.queries
         parts = []
         for draw in range(len(response)):
@@ -69,7 +69,7 @@ class BorderedSystem:
 
 
 DENSE_WORK = 2e8
-"""Multiplications of one dense factorisation up to which it is the fastest way."""
+"""Multiplications of one dense factorization up to which it is the fastest way."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True, eq=False)
@@ -107,7 +107,7 @@ def rows_system(rows: Any, head: int = 0) -> System:
 
 
 def dense_pays(queries: int, head: int) -> bool:
-    """Whether a dense factorisation is little work."""
+    """Whether a dense factorization is little work."""
     rest = queries - head
     return bool(rest**3 / 3 + head * rest**2 <= DENSE_WORK)
 

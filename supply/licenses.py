@@ -1,4 +1,4 @@
-"""Whether the licences of everything installed let us use it beside an Apache-2.0 library: permissive, or weak copyleft."""
+"""Whether the licenses of everything installed let us use it beside an Apache-2.0 library: permissive, or weak copyleft."""
 
 import json
 import re
@@ -12,12 +12,12 @@ PERMISSIVE = (
 WEAK = ("MPL", "Mozilla Public License", "LGPL")
 """Used as they are, not changed and not copied into this project."""
 SAID_ELSEWHERE = {
-    "quickjs": "states none in its metadata; MIT in the licence file it ships; tests only",
-    "axe-playwright-python": "states none in its metadata; MIT in the licence file it ships; tests only",
+    "quickjs": "states none in its metadata; MIT in the license file it ships; tests only",
+    "axe-playwright-python": "states none in its metadata; MIT in the license file it ships; tests only",
 }
 
 
-def licence_problems() -> list[str]:
+def license_problems() -> list[str]:
     listed = subprocess.run(
         [sys.executable, "-m", "piplicenses", "--format=json"], capture_output=True, text=True, check=True
     )

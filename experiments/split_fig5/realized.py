@@ -1,6 +1,6 @@
 """What the tables really tell about a record or a firm: the squares of what it changes, cell by cell.
 
-With Gaussian noise the realised loss is the sum over queries of (change of the answer)^2/(2 sigma^2). A record whose cell has too
+With Gaussian noise the realized loss is the sum over queries of (change of the answer)^2/(2 sigma^2). A record whose cell has too
 few establishments to be asked changes nothing; one of a firm with others in its cell does not change the number of firms. Noise is
 the same at every NAICS level, so the squares are added up over levels before any scheme is looked at.
 """
@@ -22,7 +22,7 @@ class Changes:
     squares: dict[str, np.ndarray]
 
     def losses(self, scheme: str, budget: int) -> np.ndarray:
-        """The realised loss of each."""
+        """The realized loss of each."""
         rates = loss_rates(scheme, budget)
         return np.asarray(sum(rates[name] * self.squares[name] for name in ATTRIBUTES))
 

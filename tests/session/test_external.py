@@ -74,7 +74,7 @@ def test_thresholds_may_differ_by_group_but_every_group_needs_one() -> None:
             opened.run_external(len, split={"emp": by("county", {"02": 5})}, rho="0.1")
 
 
-def test_a_foreign_release_is_saved_booked_and_verified_like_any_other(tmp_path) -> None:
+def test_an_external_release_is_saved_recorded_and_verified_like_any_other(tmp_path) -> None:
     with session(records(), tmp_path / "l", generous()) as opened:
         result = {"who": ["a", "b"], "much": [1.5, None], "sure": [True, False]}
         release = opened.run_external(lambda _: result, split={"emp": 5}, rho="0.1", name="my mechanism/2")
@@ -86,7 +86,7 @@ def test_a_foreign_release_is_saved_booked_and_verified_like_any_other(tmp_path)
     (plan,) = release.to_json()["plan"]
     assert plan["loss_known_from"] == "declared by the caller, not checked by recordwise"
     assert (plan["split"], plan["rho_per_row"]) == ({"emp": "5"}, "1/10")
-    assert "NOT PRIVATE" in (tmp_path / "out2" / "foreign.csv").read_text()
+    assert "NOT PRIVATE" in (tmp_path / "out2" / "external.csv").read_text()
 
 
 @pytest.mark.parametrize("result", [3, 2.5, [1, 2], np.array([0.5]), "yes", True, pa.table({"a": [1]})])
@@ -148,7 +148,7 @@ def test_invalid_records_are_refused_before_anything_is_spent() -> None:
         assert kinds(opened) == ["opened"]
 
 
-@pytest.mark.theorem("T-FOREIGN")
+@pytest.mark.theorem("T-EXTERNAL")
 def test_an_opendp_measurement_costs_what_its_map_says_of_one_row() -> None:
     measurement = bounded_sum(dp.m.then_gaussian(500.0))
     rows = records()
@@ -161,7 +161,7 @@ def test_an_opendp_measurement_costs_what_its_map_says_of_one_row() -> None:
     assert abs(release.table["value"][0].as_py() - rows["emp"].to_numpy().sum()) < 6000
 
 
-@pytest.mark.theorem("T-FOREIGN")
+@pytest.mark.theorem("T-EXTERNAL")
 def test_a_pure_measurement_is_converted_and_covers_every_number_of_pieces() -> None:
     measurement = bounded_sum(dp.m.then_laplace(100.0))
     with session(records()) as opened:
@@ -172,7 +172,7 @@ def test_a_pure_measurement_is_converted_and_covers_every_number_of_pieces() -> 
         assert policy.loss({"emp": 50 * pieces}) >= pure_to_zcdp(measurement.map(pieces))
 
 
-@pytest.mark.theorem("T-FOREIGN")
+@pytest.mark.theorem("T-EXTERNAL")
 @settings(max_examples=200, deadline=None)
 @given(st.floats(min_value=1e-6, max_value=50), st.integers(min_value=1, max_value=10**4))
 def test_the_zcdp_of_k_pure_rows_is_at_most_k_squared_that_of_one(epsilon: float, rows: int) -> None:
