@@ -57,11 +57,19 @@ def main() -> None:
         save(
             "errors", plot_errors(tuned, "emp", relative=True, title="Error of a total, all at variance 400 for 1,000")
         )
-        save("shares", plot_loss_shares(found.curves(), mark=found.mark, title="How many records lose how much"))
+        save(
+            "shares",
+            plot_loss_shares(found.curves(), privacy_label=found.privacy_label, title="How many records lose how much"),
+        )
         firms = {each.name: each.firms.curve() for each in found.candidates if each.firms is not None}
-        save("firms", plot_loss_shares(firms, mark=found.mark, of="firms", title="How many firms lose how much"))
+        save(
+            "firms",
+            plot_loss_shares(
+                firms, privacy_label=found.privacy_label, of="firms", title="How many firms lose how much"
+            ),
+        )
         errors = {each.name: each.errors for each in found.candidates}
-        save("cells", plot_cell_errors(found.totals, errors, measure="emp", mark=found.mark))
+        save("cells", plot_cell_errors(found.totals, errors, measure="emp", privacy_label=found.privacy_label))
         grid = sweep(
             opened,
             measure="emp",
@@ -70,11 +78,11 @@ def main() -> None:
             rhos=["0.01", "0.1", 1, 10],
             data="synthetic",
         )
-        save("sweep", plot_sweep(grid.curves(), measure="emp", mark=grid.mark))
+        save("sweep", plot_sweep(grid.curves(), measure="emp", privacy_label=grid.privacy_label))
         goal = Goal("emp", cells, within="0.1", share="0.9", at_least=100)
         smallest = fitness(opened, families(), goal, data="synthetic")
         title = "Losses of the smallest policies that meet a goal"
-        save("fitness", plot_loss_shares(smallest.curves(), mark=found.mark, title=title))
+        save("fitness", plot_loss_shares(smallest.curves(), privacy_label=found.privacy_label, title=title))
         advice = recommend(opened, goal, data="synthetic")
         ranking = advice.ranking()
         quantiles = {
@@ -82,7 +90,7 @@ def main() -> None:
             "99th percentile": [each.losses.rho.quantile(0.99) for each in ranking],
             "maximum": [each.losses.rho.maximum for each in ranking],
         }
-        save("ranking", plot_fitness([each.name for each in ranking], quantiles, mark=advice.mark))
+        save("ranking", plot_fitness([each.name for each in ranking], quantiles, privacy_label=advice.privacy_label))
         print(advice.why())
         print(found.rules.sentences() if found.rules else "")
 

@@ -2,13 +2,13 @@
 
 from experiments.frame.claim import Claim
 from experiments.frame.data import NO_DATA, data_folder, data_note
-from experiments.frame.drawing import COLOURS, DASHES, new_figure, tidy
+from experiments.frame.drawing import COLORS, DASHES, new_figure, tidy
 from experiments.frame.index_page import write_index
 from experiments.frame.reproduction import Picture, Reproduction, Tell
 from experiments.frame.writing import FILES, write
 
 __all__ = [
-    "COLOURS",
+    "COLORS",
     "DASHES",
     "FILES",
     "NO_DATA",

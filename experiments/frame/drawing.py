@@ -2,12 +2,12 @@
 
 from typing import TYPE_CHECKING, Any
 
-from recordwise.planning.plots import COLOURS, DASHES
+from recordwise.planning.plots import COLORS, DASHES
 
 if TYPE_CHECKING:
     from matplotlib.axes import Axes
 
-__all__ = ["COLOURS", "DASHES", "new_figure", "tidy"]
+__all__ = ["COLORS", "DASHES", "new_figure", "tidy"]
 
 FONT = 12
 TITLE = 14

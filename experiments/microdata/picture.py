@@ -2,7 +2,7 @@
 
 from collections.abc import Sequence
 
-from experiments.frame import COLOURS, Picture, new_figure, tidy
+from experiments.frame import COLORS, Picture, new_figure, tidy
 
 LABELS = {"ols": "OLS", "nnls": "NNLS", "max_fit": "MaxFit", "sequential": "Sequential", "reweighted": "ReWeighted"}
 MARKERS = ("o", "s", "^", "D", "v")
@@ -18,7 +18,7 @@ def picture(rows: Sequence[dict[str, object]]) -> Picture:
         errors = [3 * float(str(chosen[name]["sum_se"])) for name in names]
         theirs = [float(str(chosen[name]["paper_sum"])) for name in names]
         axes[0, 0].errorbar(
-            at, ours, yerr=errors, fmt=MARKERS[place], color=COLOURS[place], markersize=6, linewidth=1.4, label=label
+            at, ours, yerr=errors, fmt=MARKERS[place], color=COLORS[place], markersize=6, linewidth=1.4, label=label
         )
         axes[0, 0].scatter(at, theirs, marker="_", s=90, color="black", linewidth=1.6, zorder=3)
     axes[0, 0].scatter([], [], marker="_", s=90, color="black", linewidth=1.6, label="printed in the paper")

@@ -5,21 +5,21 @@ from typing import Any
 
 import numpy as np
 
-from experiments.frame import COLOURS, DASHES, Picture, new_figure, tidy
+from experiments.frame import COLORS, DASHES, Picture, new_figure, tidy
 from experiments.slow_cdf.losses import EDGES, Distribution
 
 STYLES = {
-    "gaussian": (COLOURS[0], "-"),
-    "identity": (COLOURS[6], (0, (1.5, 3))),
-    "general": (COLOURS[1], "-"),
-    "root": (COLOURS[1], DASHES[1]),
-    "polylog": (COLOURS[2], "-"),
-    "log": (COLOURS[2], DASHES[1]),
-    "general_tight": (COLOURS[1], DASHES[2]),
-    "polylog_tight": (COLOURS[2], DASHES[2]),
-    "root0": (COLOURS[4], DASHES[3]),
-    "root_laplace": (COLOURS[3], "-"),
-    "log_laplace": (COLOURS[5], "-"),
+    "gaussian": (COLORS[0], "-"),
+    "identity": (COLORS[6], (0, (1.5, 3))),
+    "general": (COLORS[1], "-"),
+    "root": (COLORS[1], DASHES[1]),
+    "polylog": (COLORS[2], "-"),
+    "log": (COLORS[2], DASHES[1]),
+    "general_tight": (COLORS[1], DASHES[2]),
+    "polylog_tight": (COLORS[2], DASHES[2]),
+    "root0": (COLORS[4], DASHES[3]),
+    "root_laplace": (COLORS[3], "-"),
+    "log_laplace": (COLORS[5], "-"),
 }
 """Colors by order, solid for additive noise, dashed for transforms."""
 LEAST = 0.05

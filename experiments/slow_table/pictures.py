@@ -4,21 +4,21 @@ from collections.abc import Mapping, Sequence
 
 import numpy as np
 
-from experiments.frame import COLOURS, DASHES, Picture, new_figure, tidy
+from experiments.frame import COLORS, DASHES, Picture, new_figure, tidy
 from experiments.slow_mechanisms import MEASURE, Entry
 from experiments.slow_table.measuring import Line
 
 STYLES = {
-    "gaussian": (COLOURS[0], "-"),
-    "split": (COLOURS[0], DASHES[2]),
-    "square_root": (COLOURS[6], DASHES[1]),
-    "general_tight": (COLOURS[1], "-"),
-    "root": (COLOURS[1], DASHES[1]),
-    "root_laplace": (COLOURS[3], DASHES[1]),
-    "polylog_tight": (COLOURS[2], "-"),
-    "log": (COLOURS[2], DASHES[1]),
-    "log_laplace": (COLOURS[5], DASHES[1]),
-    "pareto": (COLOURS[4], "-"),
+    "gaussian": (COLORS[0], "-"),
+    "split": (COLORS[0], DASHES[2]),
+    "square_root": (COLORS[6], DASHES[1]),
+    "general_tight": (COLORS[1], "-"),
+    "root": (COLORS[1], DASHES[1]),
+    "root_laplace": (COLORS[3], DASHES[1]),
+    "polylog_tight": (COLORS[2], "-"),
+    "log": (COLORS[2], DASHES[1]),
+    "log_laplace": (COLORS[5], DASHES[1]),
+    "pareto": (COLORS[4], "-"),
 }
 """Solid: additive noise; dashed: transforms; dotted: the splitting paper's staircase."""
 LARGEST = 1e6

@@ -5,7 +5,7 @@ from typing import Any
 
 import numpy as np
 
-from experiments.frame import COLOURS, DASHES, new_figure, tidy
+from experiments.frame import COLORS, DASHES, new_figure, tidy
 from experiments.split_fig1.theory import RECORDS, RHOS, TAILS, Pareto, mean_squared_error
 
 Row = dict[str, Any]
@@ -56,7 +56,7 @@ def of_tail(rows: Sequence[Row], tail: float) -> list[Row]:
 
 def panel(axis: Any, rows: Sequence[Row], optima: Sequence[Row], column: str) -> None:
     """One curve for each rho, its best clamp marked."""
-    for best, color, dash in zip(optima, COLOURS, DASHES):
+    for best, color, dash in zip(optima, COLORS, DASHES):
         chosen = [row for row in rows if row["rho"] == best["rho"]]
         axis.loglog(
             [row["clamp"] for row in chosen],
@@ -76,4 +76,4 @@ def write_ratio(axis: Any, optima: Sequence[Row]) -> None:
     (best,) = [row for row in optima if row["rho"] == 1.0]
     at = (best["best_clamp"], best["rmse_over_sum"])
     under: dict[str, Any] = {"textcoords": "offset points", "xytext": (0, -18), "ha": "center"}
-    axis.annotate(f"{best['rmse_over_sum']:.2f}", at, fontsize=12, color=COLOURS[1], **under)
+    axis.annotate(f"{best['rmse_over_sum']:.2f}", at, fontsize=12, color=COLORS[1], **under)

@@ -3,7 +3,7 @@
 from collections.abc import Sequence
 from typing import Any
 
-from experiments.frame import COLOURS, DASHES, Picture, new_figure, tidy
+from experiments.frame import COLORS, DASHES, Picture, new_figure, tidy
 from experiments.split_fig2.smallest import ABOVE, GOAL
 
 Row = dict[str, Any]
@@ -69,7 +69,7 @@ def tradeoff(axis: Any, rows: Sequence[Row], *, title: str) -> None:
     """Median and middle half of the error for each rho; the corner of the paper's claim is shaded."""
     axis.axhspan(1e-5, GOAL, xmax=1.0, color="#F2F2F2", zorder=0)
     axis.axvline(ABOVE, color="#777777", linewidth=1.2, linestyle=":", zorder=1)
-    for rho, color, dash, marker in zip((0.1, 1.0, 10.0), COLOURS, DASHES, MARKERS):
+    for rho, color, dash, marker in zip((0.1, 1.0, 10.0), COLORS, DASHES, MARKERS):
         chosen = sorted((row for row in rows if row["rho"] == rho), key=lambda row: row["share_above_rho"])
         x = [row["share_above_rho"] for row in chosen]
         axis.fill_between(
@@ -98,7 +98,7 @@ def cdfs(axis: Any, rows: Sequence[Row], *, title: str) -> None:
     """One color for each threshold: the paper's policy in steps, the tight one as a thin line. The tail is what differs, so the
     share above is drawn, on a log scale; the tables hold the distribution function."""
     thresholds = list(dict.fromkeys(row["at"] for row in rows))
-    for at, color in zip(thresholds, COLOURS[3:]):
+    for at, color in zip(thresholds, COLORS[3:]):
         for policy, width, dash in (("paper", 2.4, "-"), ("tight", 1.6, (0, (2, 1.5)))):
             chosen = [row for row in rows if row["at"] == at and row["policy"] == policy]
             axis.plot(

@@ -5,7 +5,7 @@ from typing import Any
 
 from experiments.establishments_schemes import BUDGETS
 from experiments.establishments_tables import DIGITS
-from experiments.frame import COLOURS, Picture, new_figure, tidy
+from experiments.frame import COLORS, Picture, new_figure, tidy
 
 Row = dict[str, Any]
 FACES = {
@@ -17,7 +17,7 @@ FACES = {
     ("splitting", "Median"): "#0072B2",
 }
 """Orange is top-coding, blue is splitting; darker is less noise."""
-COUNT_FACES = {"estab": COLOURS[2], "firm": COLOURS[3]}
+COUNT_FACES = {"estab": COLORS[2], "firm": COLORS[3]}
 NAMES = {"emp": "EMP", "payann": "PAYANN", "payqtr1": "PAYQTR1"}
 FLOOR, CEILING = 1e-5, 30.0
 

@@ -4,7 +4,7 @@ from collections.abc import Sequence
 from typing import Any
 
 from experiments.establishments_schemes import SPLITTING
-from experiments.frame import COLOURS, DASHES, Picture, new_figure, tidy
+from experiments.frame import COLORS, DASHES, Picture, new_figure, tidy
 from experiments.split_fig4.fitness import FULL, GOALS
 
 Row = dict[str, Any]
@@ -43,7 +43,7 @@ def curve(goal: str = "0.10", policy: str = FULL, part: str = "all") -> dict[str
 def figure(curves: Sequence[Row]) -> Any:
     drawn, axes = new_figure(1, 3, size=(18.0, 6.2), sharey=True)
     for axis, (title, lines) in zip(axes[0], panels().items()):
-        for (wanted, label), color, dash in zip(lines, COLOURS, DASHES):
+        for (wanted, label), color, dash in zip(lines, COLORS, DASHES):
             chosen = [row for row in curves if all(row[name] == value for name, value in wanted.items())]
             x, y = ([row[name] for row in chosen] for name in ("loss", "share_at_most"))
             axis.plot(x, y, color=color, linestyle=dash, linewidth=2.4, label=label)

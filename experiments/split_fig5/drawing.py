@@ -4,7 +4,7 @@ from collections.abc import Sequence
 from typing import Any
 
 from experiments.establishments_schemes import SPLITTING
-from experiments.frame import COLOURS, DASHES, Picture, new_figure, tidy
+from experiments.frame import COLORS, DASHES, Picture, new_figure, tidy
 
 Row = dict[str, Any]
 LINES = {
@@ -59,4 +59,4 @@ def figure(curves: Sequence[Row]) -> Any:
 def draw_line(axis: Any, rows: Sequence[Row], kind: str) -> None:
     place = list(LABELS).index(kind)
     x, y = ([row[name] for row in rows] for name in ("loss", "share_at_most"))
-    axis.plot(x, y, color=COLOURS[place], linestyle=DASHES[place], linewidth=2.3, label=LABELS[kind])
+    axis.plot(x, y, color=COLORS[place], linestyle=DASHES[place], linewidth=2.3, label=LABELS[kind])

@@ -2,13 +2,13 @@
 
 from collections.abc import Sequence
 
-from experiments.frame import COLOURS, DASHES, Picture, new_figure, tidy
+from experiments.frame import COLORS, DASHES, Picture, new_figure, tidy
 from experiments.uncertainty.measuring import Line
 
 LOOK = {
-    "point first": (COLOURS[0], "o"),
-    "sum first": (COLOURS[1], "s"),
-    "sum first, bounded noise": (COLOURS[2], "^"),
+    "point first": (COLORS[0], "o"),
+    "sum first": (COLORS[1], "s"),
+    "sum first, bounded noise": (COLORS[2], "^"),
 }
 PRIVACY = {"laplace": "ε = 1", "gaussian": "ρ = 1/2"}
 

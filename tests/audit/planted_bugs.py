@@ -341,7 +341,7 @@ BUGS = (
         cells=20_000,
     ),
     Bug(
-        "negligent mark",
+        "negligent privacy label",
         "`session.publisher.is_private`: a source of noise is asked what it is",
         negligent_mark,
         (REFUSALS,),

@@ -138,7 +138,7 @@ def test_the_loss_of_a_release_that_is_not_private_is_told_as_such(saved, run, r
     policy = rw.Gaussian(sigma=5).policy("emp").to_json()
     for mark, loud in ((NOT_PRIVATE, True), (PRIVATE, False)):
         path = saved({"mark": mark, "tight": policy, "paper": policy})
-        assert run_json("loss", path, "emp=5")["mark"] == mark
+        assert run_json("loss", path, "emp=5")["privacy_label"] == mark
         assert ("these tables carry no guarantee" in " ".join(run("loss", path, "emp=5").stdout.split())) == loud
 
 

@@ -24,7 +24,7 @@ def test_compare_shows_the_plans_own_mechanism_and_the_older_rules(folder, run):
 
 def test_results_are_confidential_unless_the_records_are_said_not_to_be(folder, run, run_json):
     assert "CONFIDENTIAL" in run("plan", "compare", folder / "plan.toml", "--measure", "emp").stdout
-    assert "CONFIDENTIAL" in run_json("plan", "compare", folder / "plan.toml", "--measure", "emp")["mark"]
+    assert "CONFIDENTIAL" in run_json("plan", "compare", folder / "plan.toml", "--measure", "emp")["privacy_label"]
 
 
 def test_compare_at_equal_error_adds_the_usual_families(folder, run_json):

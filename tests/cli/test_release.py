@@ -31,7 +31,7 @@ def test_json_names_the_head_that_the_ledger_has(folder, run_json):
     told = run_json("release", folder / "plan.toml", "--out", folder / "out", "--yes")
     last = Ledger.existing(folder / "small.ledger").history()[-1]
     assert told["ledger"] == {"length": last.sequence, "digest": last.digest}
-    assert told["mark"] == "private"
+    assert told["privacy_label"] == "private"
     assert json.loads((folder / "out" / "release.json").read_text())["digest"] == told["digest"]
 
 

@@ -7,7 +7,7 @@ import numpy as np
 import pytest
 
 from recordwise.errors import ParameterError
-from recordwise.planning.plots import COLOURS, MOST_LINES, plot_cell_errors, plot_fitness, plot_loss_shares, plot_sweep
+from recordwise.planning.plots import COLORS, MOST_LINES, plot_cell_errors, plot_fitness, plot_loss_shares, plot_sweep
 
 pytest.importorskip("matplotlib", reason="the plots extra is not installed: no figure is drawn here")
 
@@ -24,16 +24,16 @@ CONFIDENTIAL = "CONFIDENTIAL: computed from the confidential records themselves"
 def drawn() -> dict[str, Any]:
     totals = np.geomspace(1, 1e5, 300)
     return {
-        "shares": plot_loss_shares(CURVES, mark=CONFIDENTIAL),
+        "shares": plot_loss_shares(CURVES, privacy_label=CONFIDENTIAL),
         "errors": plot_cell_errors(
-            totals, {"a": np.full(300, 20.0), "b": totals * 0.1}, measure="emp", mark=CONFIDENTIAL
+            totals, {"a": np.full(300, 20.0), "b": totals * 0.1}, measure="emp", privacy_label=CONFIDENTIAL
         ),
-        "sweep": plot_sweep(SWEEP, measure="emp", mark=CONFIDENTIAL),
-        "fitness": plot_fitness(["a", "b"], {"median": [0.1, 0.2], "maximum": [10, 30]}, mark=CONFIDENTIAL),
+        "sweep": plot_sweep(SWEEP, measure="emp", privacy_label=CONFIDENTIAL),
+        "fitness": plot_fitness(["a", "b"], {"median": [0.1, 0.2], "maximum": [10, 30]}, privacy_label=CONFIDENTIAL),
     }
 
 
-@pytest.mark.parametrize("name", ["shares", "errors", "sweep", "fitness"])
+@pytest.privacy_label.parametrize("name", ["shares", "errors", "sweep", "fitness"])
 def test_every_picture_is_labelled_marked_and_not_blank(name: str, tmp_path: Path) -> None:
     from matplotlib.image import imread
 
@@ -46,7 +46,7 @@ def test_every_picture_is_labelled_marked_and_not_blank(name: str, tmp_path: Pat
     figure.savefig(tmp_path / "figure.png")
     image = imread(tmp_path / "figure.png")[..., :3]
     assert 0.8 < np.all(image > 0.98, axis=-1).mean() < 0.995
-    for color in COLOURS[:2]:
+    for color in COLORS[:2]:
         wanted = np.array([int(color[i : i + 2], 16) / 255 for i in (1, 3, 5)])
         assert np.all(np.abs(image - wanted) < 0.02, axis=-1).sum() > 100, color
 
@@ -69,7 +69,7 @@ def test_thresholds_are_written_beside_the_lowest_curve() -> None:
     assert written == ["5", "50"]
 
 
-@pytest.mark.parametrize("count", [0, MOST_LINES + 1])
+@pytest.privacy_label.parametrize("count", [0, MOST_LINES + 1])
 def test_more_lines_than_can_be_told_apart_are_refused(count: int) -> None:
     with pytest.raises(ParameterError, match="tell their lines apart"):
         plot_loss_shares({str(i): (LOSSES, LOSSES) for i in range(count)})

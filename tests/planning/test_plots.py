@@ -12,7 +12,7 @@ import pytest
 
 import recordwise as rw
 from recordwise.errors import ParameterError
-from recordwise.planning.plots import COLOURS, DASHES, plot_errors, plot_losses
+from recordwise.planning.plots import COLORS, DASHES, plot_errors, plot_losses
 from recordwise.policy import Measure
 
 pytest.importorskip("matplotlib", reason="the plots extra is not installed: no figure is drawn here")
@@ -57,7 +57,7 @@ def test_a_saved_figure_shows_every_line(tmp_path: Path) -> None:
     assert image.shape[1] > 900
     white = np.all(image[..., :3] > 0.98, axis=-1)
     assert 0.8 < white.mean() < 0.99
-    for color in COLOURS[: len(EQUAL_VARIANCE)]:
+    for color in COLORS[: len(EQUAL_VARIANCE)]:
         wanted = np.array([int(color[i : i + 2], 16) / 255 for i in (1, 3, 5)])
         close = np.all(np.abs(image[..., :3] - wanted) < 0.02, axis=-1)
         assert close.sum() > 300, color
@@ -107,10 +107,10 @@ def test_signed_measures_and_steps_are_drawn() -> None:
 
 
 def test_styles_are_as_many_as_colors_and_all_different() -> None:
-    assert len(set(COLOURS)) == len(COLOURS) == len(DASHES)
+    assert len(set(COLORS)) == len(COLORS) == len(DASHES)
 
 
-@pytest.mark.parametrize("count", [0, len(COLOURS) + 1])
+@pytest.mark.parametrize("count", [0, len(COLORS) + 1])
 def test_more_lines_than_can_be_told_apart_are_refused(count: int) -> None:
     mechanisms = {str(i): rw.Gaussian(sigma=i + 1) for i in range(count)}
     with pytest.raises(ParameterError, match="tell their lines apart"):

@@ -104,18 +104,18 @@ def publish(layout: Layout, folder: Path, how: Runs, run: int) -> Published:
         columns={CELL: "text", KIND: "text"},
         engine=how.engine,
         spark=how.spark,
-        ledger=folder / f"books{run}.ledger",
+        ledger=folder / f"audit{run}.ledger",
         tuned_on="synthetic",
     ) as session:
         release = session.run(subject.ask(subject.keys_of(layout.codes())))
         release.save(out)
         published = read_published(out, layout, csv=bool(run % 2))
-        books = (
+        damage = (
             ()
             if session.spent() == published.policy
             else ("the policy charged to the ledger is not the published one",)
         )
-    return Published(features=published.features, policy=published.policy, problems=(*published.problems, *books))
+    return Published(features=published.features, policy=published.policy, problems=(*published.problems, *damage))
 
 
 def finding(layout: Layout, seen: Sequence[Published], name: str, how: Runs, problems: tuple[str, ...]) -> Finding:

@@ -162,9 +162,9 @@ def audit_marks(folder: Path, how: Runs) -> list[Finding]:
     for number, (name, source) in enumerate(SOURCES.items()):
         with _opened(path, folder / f"marked{number}.ledger", how) as session:
             out = session.run(_asked(), rng=source()).save(folder / f"marked{number}")
-            found[f"mark of {name}"] = _called_private(out, session)
+            found[f"privacy label of {name}"] = _called_private(out, session)
     for number, (name, look) in enumerate(LOOKS.items()):
-        found[f"mark of {name}"] = _untold(path, folder / f"looked{number}.ledger", look, how)
+        found[f"privacy label of {name}"] = _untold(path, folder / f"looked{number}.ledger", look, how)
     return [Finding.without_numbers(name, samples=1, problems=problems) for name, problems in found.items()]
 
 

@@ -1,4 +1,4 @@
-"""The constants a policy compares a column with: they tell the type of the column and make up examples."""
+"""The constants a policy compares a column with: they give the type of the column and serve as examples."""
 
 from collections.abc import Iterator
 from fractions import Fraction

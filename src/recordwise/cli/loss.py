@@ -34,7 +34,7 @@ def loss(
     found = looked_up(known, read_record(known, values or []), delta)
     label = read_privacy_label(policy)
     if as_json:
-        typer.echo(json.dumps({"mark": label, **found}))
+        typer.echo(json.dumps({"privacy_label": label, **found}))
         return
     if label not in (PRIVATE, None):
         screen.note(

@@ -140,7 +140,7 @@ def sweep(
     def draw() -> Any:
         from recordwise.planning.plots import plot_sweep
 
-        return plot_sweep(found.curves(), measure=measure, mark=found.mark)
+        return plot_sweep(found.curves(), measure=measure, privacy_label=found.privacy_label)
 
     drawn(plot, draw, quiet=as_json)
 

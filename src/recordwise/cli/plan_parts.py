@@ -69,7 +69,7 @@ def goals_of(
 
 
 def printed(found: Any, as_json: bool) -> bool:
-    """Print JSON if asked for; otherwise the mark, and leave the rest to the command."""
+    """Print JSON if asked for; otherwise the privacy label, and leave the rest to the command."""
     import json
 
     from recordwise.cli import screen
@@ -77,7 +77,7 @@ def printed(found: Any, as_json: bool) -> bool:
     if as_json:
         typer.echo(json.dumps(found.to_json()))
         return True
-    screen.note(found.mark)
+    screen.note(found.privacy_label)
     return False
 
 
@@ -90,7 +90,7 @@ def loss_shares(found: Any) -> Any:
     """As many lines as can be told apart: the plan's own mechanisms come first."""
     from recordwise.planning.plots import MOST_LINES, plot_loss_shares
 
-    return plot_loss_shares(dict(list(found.curves().items())[:MOST_LINES]), mark=found.mark)
+    return plot_loss_shares(dict(list(found.curves().items())[:MOST_LINES]), privacy_label=found.privacy_label)
 
 
 def quantile_rows(found: Any) -> Any:
@@ -102,7 +102,7 @@ def quantile_rows(found: Any) -> Any:
         "99th percentile": [each.losses.rho.quantile(0.99) for each in ranking],
         "maximum": [each.losses.rho.maximum for each in ranking],
     }
-    return plot_fitness([each.name for each in ranking], quantiles, mark=found.mark)
+    return plot_fitness([each.name for each in ranking], quantiles, privacy_label=found.privacy_label)
 
 
 def drawn(paths: list[Path] | None, draw: Callable[[], Any], *, quiet: bool) -> None:

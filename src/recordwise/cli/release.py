@@ -101,7 +101,7 @@ def told(done: "Release", out: Path) -> dict[str, Any]:
 
     return {
         "folder": str(out),
-        "mark": "private" if done.private else "NOT PRIVATE",
+        "privacy_label": "private" if done.private else "NOT PRIVATE",
         "digest": done.digest,
         "ledger": {"length": done.head.length, "digest": done.head.digest},
         "tables": {table.name: {"cells": table.data.num_rows, "accuracy": accuracy(table)} for table in done.tables},

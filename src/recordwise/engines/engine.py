@@ -1,6 +1,6 @@
 """What a session asks of an engine. ``DuckDB`` and ``Spark`` bind records and check them; everything else they share.
 
-What tells that a file is still the one that was validated.
+Files are identified when they are validated, so that a file replaced later is refused.
 """
 
 import os
@@ -136,7 +136,7 @@ class Engine(ABC):
 
     @contextmanager
     def _told(self) -> Iterator[None]:
-        """What fails here has seen records: a failure that is not ours is told by its kind alone."""
+        """What fails here has seen records: of a failure that is not ours only the exception type is reported."""
         try:
             yield
         except RecordwiseError:

@@ -1,10 +1,7 @@
-"""Confidential summaries for the owner of the data: how large the losses of the records really are. Never published.
+"""What only the owner may see of the records, the same way in every engine: one pass each, for any number of policies.
 
-Losses are computed where the records are; only the counts of the bins travel, and they print as nothing but a warning.
-
-What the owner looks at while choosing mechanisms, the same way in every engine: one pass each, for any number of policies.
-
-Everything is confidential. Engines hand this out once their records are validated.
+Losses are computed where the records are, and only the counts of their bins travel. Everything is confidential, is never published,
+and prints as nothing but a warning.
 """
 
 from collections.abc import Callable, Sequence

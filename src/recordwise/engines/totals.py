@@ -1,9 +1,8 @@
 """From a plan to exact totals, the same way in every engine: fill the finest cells in one pass, roll them up, meet the keys.
 
-Rolling up in memory: the text of the finest cells is looked at once, then every level is found by whole numbers (T-ROLLUP).
-
-Each group column becomes codes of its different values. What a level makes of a column, a prefix say, and where its keys have
-it, is found for the different values only; a cell's place among the keys then takes a few look-ups.
+Rolling up looks at the text of the finest cells once (T-ROLLUP): each group column becomes codes of its different values, what a
+level makes of a value, and where its keys have it, is found for the different values only, and a cell's place among the keys then
+takes a few look-ups.
 """
 
 from collections.abc import Iterator, Mapping, Sequence

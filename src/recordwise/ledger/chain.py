@@ -120,7 +120,7 @@ class Chain:
 
     @contextmanager
     def transaction(self, *, state: str = NOTHING_DRAWN) -> Iterator[None]:
-        """All or nothing, with exclusive access; ``state`` tells the reader of an error what was done."""
+        """All or nothing, with exclusive access; ``state`` says in an error message what was done."""
         with self._guarded(state):
             self._connection.execute("BEGIN IMMEDIATE")
             checked = self._checked

@@ -60,7 +60,7 @@ SIZED = "A domain of known size does that: leave the size out."
 
 
 def is_opendp(mechanism: Any) -> bool:
-    """Told by its name, so that nobody needs OpenDP who does not use it."""
+    """Recognized by its name, so that OpenDP need not be installed."""
     kind = type(mechanism)
     return kind.__module__.partition(".")[0] == "opendp" and kind.__name__ == "Measurement"
 

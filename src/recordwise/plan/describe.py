@@ -71,7 +71,7 @@ def _cells_json(plan: Plan, exact: TableTotals | FoundTotals) -> dict[str, Any]:
 
 
 def query_names(plan: Plan) -> str:
-    """The statistics of a plan, for the books and for refusals."""
+    """The statistics of a plan, for the ledger and for refusals."""
     return "; ".join(", ".join(statistic.alias for statistic in query.statistics) for query in plan.queries)
 
 

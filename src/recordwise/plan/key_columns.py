@@ -99,7 +99,7 @@ class Ranked:
 
 
 def encoded(column: pa.ChunkedArray) -> pa.Array:
-    """A column as a dictionary of its different values, NULL among them; a dictionary given by somebody else is not trusted."""
+    """A column as a dictionary of its different values, NULL among them; a dictionary that was given is not trusted."""
     plain = pa.concat_arrays(column.chunks) if column.num_chunks else pa.array([], column.type)
     if pa.types.is_dictionary(plain.type):
         plain = plain.dictionary_decode()

@@ -52,7 +52,7 @@ class Selection:
         return found
 
     def piece_problems(self, schema: Schema) -> list[str]:
-        """What is wrong with the thresholds; told before any record is read."""
+        """What is wrong with the thresholds; reported before any record is read."""
         problems = threshold_problems(dict(self.splitting.thresholds), schema) if self.splitting else []
         for name, at in self.splitting.thresholds if self.splitting else ():
             if isinstance(at, By) and at.default is None:

@@ -184,7 +184,7 @@ def _check_size(rows: int) -> None:
 
 
 def _check_type(name: str, kind: pa.DataType) -> None:
-    """A key is text, a number, a truth value or NULL; what does not fit its column is told when the schema is known."""
+    """A key is text, a number, a truth value or NULL; what does not fit its column is refused when the schema is known."""
     kind = kind.value_type if pa.types.is_dictionary(kind) else kind
     text = pa.types.is_string(kind) or pa.types.is_large_string(kind) or pa.types.is_string_view(kind)
     number = pa.types.is_integer(kind) or pa.types.is_floating(kind)

@@ -1,6 +1,6 @@
 """A plan: queries bound to a schema. It is checked as a whole before any record is read.
 
-Does a query fit its schema? Every problem is collected, so that a plan is mended in one go.
+Every problem of a query is collected, so that a plan can be corrected in one go.
 """
 
 from collections.abc import Iterator, Mapping

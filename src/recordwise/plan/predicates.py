@@ -2,10 +2,8 @@
 
 BETWEEN is read as two comparisons, NOT IN as NOT of IN, IS NOT NULL as NOT of IS NULL, so these six forms are all there is.
 
-Predicates as conditions of a policy: the records a query can see (T-WHERE).
-
-A predicate has three values and selects where it is true; a condition has two. So a predicate is read twice, once for where it is
-true and once for where it is false, and NOT swaps the two.
+As a condition of a policy (T-WHERE) a predicate has two values instead of three: it is read twice, once for where it is true and
+once for where it is false, and NOT swaps the two.
 """
 
 from collections.abc import Iterator

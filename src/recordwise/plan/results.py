@@ -1,7 +1,6 @@
-"""What an engine hands back: public cells, and confidential totals aligned with them.
+"""What an engine returns: public cells, and exact totals aligned with them in a box that only the session opens.
 
-A box for what came from records and has not met noise yet.
-128-bit totals between DuckDB, Arrow and numpy without a detour through Python objects or floats.
+Totals can have 128 bits. They pass between DuckDB, Arrow and numpy without a detour through Python objects or floats.
 """
 
 from collections.abc import Sequence

@@ -66,7 +66,7 @@ class Frame:
 
 @dataclass(frozen=True, slots=True, eq=False)
 class Relation:
-    """A relation of somebody's own DuckDB connection; its rows are copied over in batches when the table is first read."""
+    """A relation of the user's own DuckDB connection; its rows are copied over in batches when the table is first read."""
 
     relation: Any
 

@@ -56,7 +56,7 @@ class Allocation:
     losses: LossPair
 
     @property
-    def mark(self) -> str:
+    def privacy_label(self) -> str:
         return mark_of(self.data)
 
     @property
@@ -78,7 +78,12 @@ class Allocation:
             }
             for each in self.shares
         ]
-        return {"mark": self.mark, "worst": self.worst, "tables": tables, "losses": self.losses.rho.to_json()}
+        return {
+            "privacy_label": self.privacy_label,
+            "worst": self.worst,
+            "tables": tables,
+            "losses": self.losses.rho.to_json(),
+        }
 
     def rows(self) -> tuple[list[str], list[list[str]]]:
         """A table for a reader."""
@@ -89,10 +94,10 @@ class Allocation:
         ]
 
     def __repr__(self) -> str:
-        return f"<Allocation over {len(self.shares)} tables: {self.mark}>"
+        return f"<Allocation over {len(self.shares)} tables: {self.privacy_label}>"
 
     def _repr_html_(self) -> str:
-        return html_table("One budget over several tables", *self.rows(), mark=self.mark)
+        return html_table("One budget over several tables", *self.rows(), privacy_label=self.privacy_label)
 
 
 def allocate(session: Session, budget: Any, goals: Goal | Sequence[Goal], *, data: str = "confidential") -> Allocation:

@@ -56,7 +56,7 @@ class Comparison:
     """What suppression or multiplicative noise would do instead; None for counts."""
 
     @property
-    def mark(self) -> str:
+    def privacy_label(self) -> str:
         return mark_of(self.data)
 
     def __getitem__(self, name: str) -> Candidate:
@@ -73,7 +73,7 @@ class Comparison:
 
     def to_json(self) -> dict[str, Any]:
         return {
-            "mark": self.mark,
+            "privacy_label": self.privacy_label,
             "measure": self.measure,
             "confidence": self.confidence,
             "cells": len(self.totals),
@@ -118,12 +118,12 @@ class Comparison:
         return [each.name, *numbers, *(f"{error:.1%}" for error in errors)]
 
     def __repr__(self) -> str:
-        return f"<Comparison of {len(self.candidates)} mechanisms for '{self.measure}': {self.mark}>"
+        return f"<Comparison of {len(self.candidates)} mechanisms for '{self.measure}': {self.privacy_label}>"
 
     def _repr_html_(self) -> str:
         notes = "" if self.rules is None else self.rules.sentences()
         title = f"Losses of the records and {self.confidence:.0%} errors of the cells: {self.measure}"
-        return html_table(title, *self.rows(), mark=self.mark, notes=notes)
+        return html_table(title, *self.rows(), privacy_label=self.privacy_label, notes=notes)
 
 
 def compare(

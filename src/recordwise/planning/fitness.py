@@ -61,7 +61,7 @@ class Fitness:
     """Families no amount of noise serves, and why."""
 
     @property
-    def mark(self) -> str:
+    def privacy_label(self) -> str:
         return mark_of(self.data)
 
     def __getitem__(self, name: str) -> FamilyFitness:
@@ -73,7 +73,7 @@ class Fitness:
 
     def to_json(self) -> dict[str, Any]:
         return {
-            "mark": self.mark,
+            "privacy_label": self.privacy_label,
             "goals": [goal.words() for goal in self.goals],
             "families": [_family_json(each) for each in self.families],
             "infeasible": self.infeasible,
@@ -86,12 +86,12 @@ class Fitness:
         return headers, [row for each in self.families for row in _family_rows(each)]
 
     def __repr__(self) -> str:
-        return f"<Fitness of {len(self.families)} families: {self.mark}>"
+        return f"<Fitness of {len(self.families)} families: {self.privacy_label}>"
 
     def _repr_html_(self) -> str:
         notes = [goal.words() for goal in self.goals] + [f"{name}: {why}" for name, why in self.infeasible.items()]
         title = "Losses of the smallest policy of each family that meets the goals"
-        return html_table(title, *self.rows(), mark=self.mark, notes="\n".join(notes))
+        return html_table(title, *self.rows(), privacy_label=self.privacy_label, notes="\n".join(notes))
 
 
 def _family_json(each: FamilyFitness) -> dict[str, Any]:

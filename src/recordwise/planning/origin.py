@@ -26,11 +26,13 @@ def mark_of(data: str) -> str:
     return CONFIDENTIAL if data == "confidential" else f"computed from {data} records"
 
 
-def html_table(title: str, headers: Sequence[str], rows: Sequence[Sequence[str]], *, mark: str, notes: str = "") -> str:
-    """A table for a notebook, the mark in its caption."""
+def html_table(
+    title: str, headers: Sequence[str], rows: Sequence[Sequence[str]], *, privacy_label: str, notes: str = ""
+) -> str:
+    """A table for a notebook, the privacy label in its caption."""
     head = "".join(f"<th scope='col'>{html.escape(each)}</th>" for each in headers)
     body = "".join("<tr>" + "".join(f"<td>{html.escape(cell)}</td>" for cell in row) + "</tr>" for row in rows)
-    caption = f"<caption><b>{html.escape(title)}</b><br>{html.escape(mark)}</caption>"
+    caption = f"<caption><b>{html.escape(title)}</b><br>{html.escape(privacy_label)}</caption>"
     after = "".join(f"<p>{html.escape(line)}</p>" for line in notes.splitlines())
     return f"<table>{caption}<thead><tr>{head}</tr></thead><tbody>{body}</tbody></table>{after}"
 

@@ -17,7 +17,7 @@ if TYPE_CHECKING:
     from matplotlib.figure import Figure
 
 
-COLOURS = ("#0072B2", "#D55E00", "#009E73", "#CC79A7", "#E69F00", "#56B4E9", "#000000", "#7F7F7F")
+COLORS = ("#0072B2", "#D55E00", "#009E73", "#CC79A7", "#E69F00", "#56B4E9", "#000000", "#7F7F7F")
 """Okabe and Ito's palette, told apart by color-blind readers too; its yellow is left out, which pales on white."""
 DASHES = ("-", (0, (6, 2)), (0, (1.5, 1.5)), (0, (6, 2, 1.5, 2)), (0, (3, 1.5)), (0, (10, 3)), "-", (0, (1.5, 3)))
 """And by dashes, in print without color."""
@@ -99,14 +99,14 @@ def _marked(name: str, error: Any) -> str:
 
 def _drawn(x: Any, curves: Mapping[str, Any], title: str, labels: Mapping[str, str]) -> "Figure":
     """One line for each curve; curves that coincide share a line and a legend entry; the legend follows the right ends."""
-    if not 0 < len(curves) <= len(COLOURS):
-        raise ParameterError(parameter="mechanisms", problem=f"must be 1 to {len(COLOURS)}, to tell their lines apart")
+    if not 0 < len(curves) <= len(COLORS):
+        raise ParameterError(parameter="mechanisms", problem=f"must be 1 to {len(COLORS)}, to tell their lines apart")
     from matplotlib.figure import Figure
 
     figure = Figure(figsize=(9.0, 5.2), dpi=120, layout="constrained")
     axes = figure.add_subplot(xscale="log", yscale="log", **labels)
     axes.set_title(title, loc="left", fontsize=13, pad=10)
-    styles = dict(zip(curves, zip(COLOURS, DASHES)))
+    styles = dict(zip(curves, zip(COLORS, DASHES)))
     for names, curve in _distinct(curves):
         color, dash = styles[names[0]]
         axes.plot(x, curve, color=color, linestyle=dash, linewidth=2.0, label="\n".join(names))
@@ -145,14 +145,14 @@ def _end(curve: Any) -> tuple[int, float]:
 
 
 LEAST_PLOTTED = 1e-4
-MOST_LINES = len(COLOURS)
+MOST_LINES = len(COLORS)
 MARKERS = ("o", "s", "^", "D", "v", "P", "X", "*")
 
 
 def plot_loss_shares(
     curves: Mapping[str, tuple[Any, Any]],
     *,
-    mark: str = "",
+    privacy_label: str = "",
     title: str = "How many records lose how much",
     of: str = "records",
 ) -> "Figure":
@@ -160,8 +160,8 @@ def plot_loss_shares(
 
     ``curves`` hold losses in rising order and the share with at most each, as ``Comparison.curves()`` gives them.
     """
-    figure, axes = _paper(curves, title, mark)
-    for (names, losses, shares), (color, dash) in zip(_different(curves), zip(COLOURS, DASHES)):
+    figure, axes = _paper(curves, title, privacy_label)
+    for (names, losses, shares), (color, dash) in zip(_different(curves), zip(COLORS, DASHES)):
         above, at = _tail(losses, shares)
         axes.step(at, above, where="post", color=color, linestyle=dash, linewidth=2.0, label="\n".join(names))
     axes.set(xscale="log", yscale="log", xlabel="privacy loss ρ", ylabel=f"share of the {of} that lose more")
@@ -199,14 +199,20 @@ def _tail(losses: Any, shares: Any) -> tuple[Any, Any]:
 
 
 def plot_cell_errors(
-    totals: Any, errors: Mapping[str, Any], *, measure: str, confidence: float = 0.95, mark: str = "", title: str = ""
+    totals: Any,
+    errors: Mapping[str, Any],
+    *,
+    measure: str,
+    confidence: float = 0.95,
+    privacy_label: str = "",
+    title: str = "",
 ) -> "Figure":
     """For each mechanism the error of the cells, as a share of their total, against that total."""
     held = np.asarray(totals, float) > 0
     size = np.asarray(totals, float)[held]
     order = np.argsort(size)
-    figure, axes = _paper(errors, title or f"{confidence:.0%} error of a cell", mark)
-    for (name, error), (color, dash) in zip(errors.items(), zip(COLOURS, DASHES)):
+    figure, axes = _paper(errors, title or f"{confidence:.0%} error of a cell", privacy_label)
+    for (name, error), (color, dash) in zip(errors.items(), zip(COLORS, DASHES)):
         at, relative = _thinned(size[order], (np.asarray(error, float)[held] / size)[order])
         axes.plot(at, relative, color=color, linestyle=dash, linewidth=2.0, label=name)
     axes.axhline(1.0, color="#BBBBBB", linewidth=1.0, zorder=1)
@@ -234,18 +240,18 @@ def plot_sweep(
     curves: Mapping[str, tuple[Any, Any, Any]],
     *,
     measure: str,
-    mark: str = "",
+    privacy_label: str = "",
     title: str = "Thresholds and their price",
 ) -> "Figure":
     """Median error of the cells against the share of records that lose more than rho; a curve for each rho, a dot for each
     threshold, which is written beside the dots of the lowest curve."""
-    figure, axes = _paper(curves, title, mark)
+    figure, axes = _paper(curves, title, privacy_label)
     lowest = min(curves, key=lambda name: float(np.median(curves[name][2])))
     for place, (name, (at, share, error)) in enumerate(curves.items()):
         axes.plot(
             share,
             error,
-            color=COLOURS[place],
+            color=COLORS[place],
             linestyle=DASHES[place],
             marker=MARKERS[place],
             markersize=6,
@@ -272,7 +278,7 @@ def plot_fitness(
     names: Sequence[str],
     quantiles: Mapping[str, Sequence[float]],
     *,
-    mark: str = "",
+    privacy_label: str = "",
     title: str = "Losses that meet the goals",
 ) -> "Figure":
     """Each family as a row: a dot for each quantile of the losses of the records, on a logarithmic scale."""
@@ -286,12 +292,12 @@ def plot_fitness(
     axes.hlines(rows, values.min(axis=0), values.max(axis=0), color="#CCCCCC", linewidth=2.0, zorder=1)
     for place, (label, losses) in enumerate(quantiles.items()):
         axes.plot(
-            losses, rows, linestyle="", marker=MARKERS[place], markersize=8, color=COLOURS[place], label=label, zorder=2
+            losses, rows, linestyle="", marker=MARKERS[place], markersize=8, color=COLORS[place], label=label, zorder=2
         )
     axes.set_yticks(rows, names)
     axes.set(xscale="log", xlabel="privacy loss ρ of a record")
     axes.set_ylim(-0.6, len(names) - 0.4)
-    _finish(figure, axes, mark)
+    _finish(figure, axes, privacy_label)
     axes.legend(loc="center left", bbox_to_anchor=(1.01, 0.5), frameon=False)
     return figure
 
@@ -305,25 +311,25 @@ _REMARK_ABOVE: dict[str, Any] = {
 }
 
 
-def _paper(curves: Mapping[str, Any], title: str, mark: str) -> tuple["Figure", Any]:
-    if not 0 < len(curves) <= len(COLOURS):
-        raise ParameterError(parameter="curves", problem=f"must be 1 to {len(COLOURS)}, to tell their lines apart")
+def _paper(curves: Mapping[str, Any], title: str, privacy_label: str) -> tuple["Figure", Any]:
+    if not 0 < len(curves) <= len(COLORS):
+        raise ParameterError(parameter="curves", problem=f"must be 1 to {len(COLORS)}, to tell their lines apart")
     from matplotlib.figure import Figure
 
     figure = Figure(figsize=(9.0, 5.2), dpi=120, layout="constrained")
     axes = figure.add_subplot()
     axes.set_title(title, loc="left", fontsize=13, pad=10)
-    _finish(figure, axes, mark)
+    _finish(figure, axes, privacy_label)
     return figure, axes
 
 
-def _finish(figure: "Figure", axes: Any, mark: str) -> None:
+def _finish(figure: "Figure", axes: Any, privacy_label: str) -> None:
     axes.grid(which="major", color="#DDDDDD", linewidth=0.8)
     axes.set_axisbelow(True)
     axes.spines[["top", "right"]].set_visible(False)
-    if mark:
-        confidential = mark.startswith("CONFIDENTIAL")
-        figure.supxlabel(mark, fontsize=8.5, x=0.01, ha="left", color="#B00020" if confidential else "#777777")
+    if privacy_label:
+        confidential = privacy_label.startswith("CONFIDENTIAL")
+        figure.supxlabel(privacy_label, fontsize=8.5, x=0.01, ha="left", color="#B00020" if confidential else "#777777")
 
 
 def _percent_text(value: float, _: int) -> str:

@@ -35,8 +35,8 @@ class Recommendation:
     session: Session
 
     @property
-    def mark(self) -> str:
-        return self.fitness.mark
+    def privacy_label(self) -> str:
+        return self.fitness.privacy_label
 
     def ranking(self) -> tuple[FamilyFitness, ...]:
         """The best first; ties in the quantile asked for go by the others."""
@@ -117,7 +117,7 @@ class Recommendation:
 
     def _comment(self) -> str:
         # The losses of confidential records have no place in a file that may be shown around.
-        return self.why() if self.fitness.data != "confidential" else self.mark
+        return self.why() if self.fitness.data != "confidential" else self.privacy_label
 
     def curves(self) -> dict[str, tuple[FloatArray, FloatArray]]:
         return {each.name: each.losses.rho.curve() for each in self.ranking()}
@@ -136,11 +136,14 @@ class Recommendation:
         ).rows()
 
     def __repr__(self) -> str:
-        return f"<Recommendation out of {len(self.fitness.families)} families: {self.mark}>"
+        return f"<Recommendation out of {len(self.fitness.families)} families: {self.privacy_label}>"
 
     def _repr_html_(self) -> str:
         return html_table(
-            "Families that meet the goals, the best first", *self.rows(), mark=self.mark, notes=self.why()
+            "Families that meet the goals, the best first",
+            *self.rows(),
+            privacy_label=self.privacy_label,
+            notes=self.why(),
         )
 
 

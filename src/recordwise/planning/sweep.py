@@ -43,7 +43,7 @@ class Sweep:
     points: tuple[SweepPoint, ...]
 
     @property
-    def mark(self) -> str:
+    def privacy_label(self) -> str:
         return mark_of(self.data)
 
     def curves(self) -> dict[str, tuple[FloatArray, FloatArray, FloatArray]]:
@@ -58,7 +58,7 @@ class Sweep:
 
     def to_json(self) -> dict[str, Any]:
         points = [{name: getattr(point, name) for name in point.__slots__} for point in self.points]
-        return {"mark": self.mark, "measure": self.measure, "points": points}
+        return {"privacy_label": self.privacy_label, "measure": self.measure, "points": points}
 
     def rows(self) -> tuple[list[str], list[list[str]]]:
         """A table for a reader."""
@@ -74,10 +74,10 @@ class Sweep:
         ]
 
     def __repr__(self) -> str:
-        return f"<Sweep of {len(self.points)} points for '{self.measure}': {self.mark}>"
+        return f"<Sweep of {len(self.points)} points for '{self.measure}': {self.privacy_label}>"
 
     def _repr_html_(self) -> str:
-        return html_table(f"Unit splitting of {self.measure}", *self.rows(), mark=self.mark)
+        return html_table(f"Unit splitting of {self.measure}", *self.rows(), privacy_label=self.privacy_label)
 
 
 def sweep(

@@ -89,7 +89,7 @@ def policy_json(policy: Policy) -> dict[str, Any]:
     }
 
 
-def policy_json_as_told(policy: Policy) -> dict[str, Any]:
+def policy_json_in_order(policy: Policy) -> dict[str, Any]:
     """The same policy with its terms in display order, which survives reading back."""
     return policy_json(policy) | {"rho": _rows(policy.rho), "delta": _rows(policy.delta_terms)}
 

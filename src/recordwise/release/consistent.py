@@ -1,12 +1,9 @@
 """Tables of a release made nonnegative and additive. The noisy answers stay; fitted columns are added beside them.
 
 Public keys need not list every cell there is, so a coarser total may hold records of no published finer cell: each published
-coarser cell gets one unpublished cell for that rest, unless the keys are declared complete. Post-processing: no record is read, no
-budget is spent, the ledger gets no entry.
-
-How the tables of one query nest: which cell of a coarser table each cell of a finer one falls into.
-
-Read off a release's own description, so that it works on saved files as well; nothing here costs privacy (post-processing).
+coarser cell gets one unpublished cell for that rest, unless the keys are declared complete. How tables nest is read off the
+release's own description, so that saved files can be fitted too. Post-processing: no record is read, no budget is spent, the
+ledger gets no entry.
 """
 
 from collections.abc import Callable, Mapping, Sequence

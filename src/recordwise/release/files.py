@@ -46,7 +46,7 @@ def load_release(folder: str | Path) -> Release:
     told = sum((part.policy for part in release.parts), Policy())
     if told != release.policy:
         raise SourceError(source=f"'{folder}'", problem="the parts it keeps for its page do not add up to its policy")
-    # Equal, and its terms come in the order of the plan again: the page tells them in that order.
+    # Equal, and its terms come in the order of the plan again: the page lists them in that order.
     return replace(release, policy=told)
 
 

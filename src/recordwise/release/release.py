@@ -101,7 +101,7 @@ class Release:
         in order of ``priority``) or ``"reweighted"``. A coarser cell may exceed the sum of its published finer ones unless the keys
         are ``complete``. ``zero_counts=True``: sums are 0 where the fitted count is. ``at_most={"payqtr1": "payann"}``: the first
         never exceeds the second; columns of the tables, or measures that are summed once, in every query that has both, or
-        with ``"q2:payqtr1"`` in the second query alone. release.json tells the residuals each fit reached.
+        with ``"q2:payqtr1"`` in the second query alone. release.json states the residuals that each fit reached.
         """
         from recordwise.release.consistent import consistent
 

@@ -46,7 +46,7 @@ def select_cells(
 
 
 def dry_run_selection(plan: Plan, table: PlannedTable, cells: pa.Table) -> None:
-    """Look every found cell up in its domain before anything is charged: a domain's functions are somebody's own code."""
+    """Look every found cell up in its domain before anything is charged: a domain's functions are code of the user."""
     selection = plan.selection(table)
     if isinstance(selection, SelectFrom):
         selection.domain.bound(table.shape.groups, plan.schema).locate(cells)

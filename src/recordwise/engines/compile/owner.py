@@ -1,13 +1,8 @@
-"""How often each value of some columns occurs, and what the contributors of each cell are like: one pass over the records each.
+"""Passes over the records for the owner alone, as trees: values and how often they occur, contributors of cells, bins of losses.
 
 Policies are functions of a few columns with far fewer values than records. Counted once, the values give the exact distribution of
-the losses of any number of policies. Confidential, for the owner only.
-
-Confidential summaries for the owner, computed where the records are: histograms of a number of each record or firm.
-
-The number is an expression over the record's own columns, measures in their own units: a policy's loss (``terms_sql``), say.
-Only the counts of the bins travel.
-Records beside the exact totals of their cells, for realized losses: what a record changed in the answers as they were.
+the losses of any number of policies. Where there are too many values, the loss of each record or firm is computed where the records
+are, for realized losses beside the exact totals of its cell, and only the counts of the bins travel.
 """
 
 import math

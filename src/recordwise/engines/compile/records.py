@@ -1,9 +1,7 @@
-"""The record universe as trees: the view ``records`` that every query reads, and the checks that make it valid.
+"""The record universe as trees: the view ``records`` that every query reads, and the one pass that checks it.
 
 In the view a measure is a whole number of steps. How a stored number becomes one depends on how it is stored: integers and
 decimals by exact integer arithmetic, floats by T-LATTICE. Every check looks at one record alone, except that ids are unique.
-
-Validation as trees: one pass that counts what breaks the schema, and what tells whether ids are unique.
 """
 
 from collections.abc import Iterator
@@ -208,7 +206,7 @@ def _conditional_tree(given: Column, stored: Stored) -> exp.Expr:
 
 
 def type_problem(name: str, role: str, stored: Stored) -> SourceError | None:
-    """Whether a column is stored in a way its role can use; told before any record is read."""
+    """Whether a column is stored in a way its role can use; checked before any record is read."""
     usable = {
         "measure": ("integer", "wide", "decimal", "float", "text", "steps", "number"),
         "text": ("text",),

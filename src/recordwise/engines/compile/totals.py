@@ -1,8 +1,8 @@
-"""The cells that hold records, where keys are not public: rolled up like any totals, but met by no list.
+"""From a plan to the statements an engine runs, as trees: one pass over the records for each base, then roll-ups at the keys.
 
-Which tables can be rolled up from which finest cells: the fewer passes over the records, the better.
-From a base and its tables to the statements an engine runs, as trees: one pass over the records, then roll-ups at the keys.
-Counting records at the points of a public grid, as a tree: a float guesses the point, whole numbers decide (T-BIN).
+A base is a set of finest cells from which several tables can be rolled up: the fewer passes over the records, the better. Where
+keys are not public, the cells that hold records are rolled up the same way and met by no list. Records are counted at the points
+of a public grid by a float that guesses the point and whole numbers that decide (T-BIN).
 """
 
 import math

@@ -1,7 +1,6 @@
 """DuckDB: one exact pass over the records, in bounded memory, locked to the files it was given.
 
-Binding a source to a connection: the view ``source``, and how each column is stored. Reads metadata, no record.
-Records and cells in one DuckDB connection.
+A source is bound to a connection as the view ``source``, which reads metadata and no record; cells are kept in the same connection.
 """
 
 from dataclasses import dataclass

@@ -1,9 +1,8 @@
-"""Are ids unique? Exactly, and without a table of groups: numbers that differ prove that what they were computed from differs.
+"""Whether ids are unique, exactly and without a table of groups: numbers that differ prove that what they were computed from
+differs.
 
 Each id has a 64-bit number that equal ids share (``fingerprints_tree``). If all numbers are different, so are the ids. If two are
 equal, ids may be repeated or a hash may have met another by chance, and the engine counts them itself (T-UNIQUE).
-
-Whether many 64-bit numbers are all different, exactly, by sorting half of their bits.
 
 The leading half of a product with an odd constant is sorted instead of the numbers, which is much faster. Where two halves meet,
 the numbers themselves are compared; an unlucky constant costs time, not truth.

@@ -1,11 +1,10 @@
 """PostgreSQL through ADBC: the catalogue when a table is opened; every record once, in one snapshot, when it is first read.
 
-The text of an error of the server or its driver can quote a record or an address, so only words of our own are told.
+Only the declared columns are asked for, and every measure as a whole number of steps, computed by the server. A value that is no
+whole number of steps within the bound becomes one of the negative codes of ``FAULTS``, so that the checks of every source count the
+same problems. The server's arithmetic never meets a value it could fail on: CASE tests before it computes.
 
-What PostgreSQL is asked for: only the declared columns, and every measure as a whole number of steps, computed there.
-
-A value that is no whole number of steps within the bound becomes one of the negative codes of ``FAULTS``, so that the checks of
-every source count the same problems. The server's arithmetic never meets a value it could fail on: CASE tests before it computes.
+The text of an error of the server or its driver can quote a record or an address, so messages are in words of our own.
 """
 
 from collections.abc import Iterator
@@ -110,7 +109,7 @@ def _exact_steps(measure: Measure, raw: exp.Expr, *, numeric: bool) -> exp.Expr:
     up = exp.Mul(this=cast(raw, "DECIMAL"), expression=cast(constant(step.denominator), "DECIMAL"))
     rest = exp.Mod(this=exp.Paren(this=up), expression=cast(constant(step.numerator), "DECIMAL"))
     tests = [
-        # A value far beyond the bound is told before it is multiplied.
+        # A value far beyond the bound is reported before it is multiplied.
         *([(exp.EQ(this=raw, expression=_special("NaN", "DECIMAL")), NAN)] if numeric else []),
         *([(_written(raw, "Infinity", "-Infinity"), INFINITE)] if numeric else []),
         (_negative(raw), NEGATIVE),

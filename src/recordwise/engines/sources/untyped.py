@@ -44,7 +44,7 @@ def _without_nulls(table: pa.Table, schema: Schema) -> pa.Table:
 
 
 def _table(given: Any, schema: Schema) -> pa.Table:
-    """The declared columns alone: what nobody declared is not looked at."""
+    """The declared columns alone: other columns are not looked at."""
     labels = [str(label) for label in (given if isinstance(given, Mapping) else given.columns)]
     if len(set(labels)) < len(labels):
         raise SourceError(source="the frame", problem="it names a column twice")

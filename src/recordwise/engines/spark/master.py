@@ -1,4 +1,4 @@
-"""Where Spark runs: a master to start a session on, or somebody's own session. Either way our statements have a session of theirs.
+"""Where Spark runs: a master to start a session on, or a session of the user. Either way our statements have a session of theirs.
 
 Their session shares executors and catalog with the one given and changes none of its settings.
 """

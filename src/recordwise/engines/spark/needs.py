@@ -1,4 +1,4 @@
-"""Is what Spark needs there? pyspark itself and a Java that can run it, told before anything is started."""
+"""Whether pyspark and a Java that can run it are installed, checked before anything is started."""
 
 import os
 import re

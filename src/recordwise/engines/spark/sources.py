@@ -62,7 +62,7 @@ def open_spark_source(given: Any) -> SparkSource:
 
 
 def is_spark_frame(given: Any) -> bool:
-    """Told by its module, so that pyspark need not be there to ask."""
+    """Recognized by its module, so that pyspark need not be installed."""
     return type(given).__module__.startswith("pyspark.") and type(given).__name__ == "DataFrame"
 
 

@@ -1,7 +1,4 @@
-"""Keys of a plan file: public ones, written out, as a product of lists or in a CSV or Parquet file, or selected privately.
-
-What a plan file says about selected keys, averages and quantiles, named as in Python.
-"""
+"""Keys of a plan file: public ones, written out, as a product of lists or in a CSV or Parquet file, or selected privately."""
 
 from pathlib import Path
 from typing import Any

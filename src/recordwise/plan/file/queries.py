@@ -1,8 +1,7 @@
-"""Queries of a plan file: in the words of the builder, or as SQL.
+"""Queries of a plan file: in the words of the builder (conditions, columns, prefixes of codes, levels with their shares), or as
+SQL.
 
 A part with a problem is left out and the rest is checked all the same, so that one look at the file finds everything.
-
-What a query of a plan file groups by: columns, prefixes of codes, and levels with their shares.
 """
 
 from collections.abc import Callable, Mapping

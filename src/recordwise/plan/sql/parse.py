@@ -1,7 +1,4 @@
-"""SQL text to the same ``Query`` the builder makes. One SELECT from one table, GROUP BY and a few aggregates; nothing else.
-
-The aggregates SQL text may hold, each as a statistic of the query.
-"""
+"""SQL text to the same ``Query`` the builder makes: one SELECT from one table, GROUP BY and the aggregates that are statistics."""
 
 from collections.abc import Mapping
 

@@ -1,4 +1,4 @@
-"""What a statistic tells the rest of the package about itself. A new one subclasses ``Drawable`` and joins ``KINDS``."""
+"""What the rest of the package knows about a statistic. A new one subclasses ``Drawable`` and joins ``KINDS``."""
 
 from abc import ABC, abstractmethod
 from collections.abc import Iterable, Mapping, Sequence

@@ -16,7 +16,7 @@ from recordwise.exact.arithmetic import FloatArray
 from recordwise.exact.numbers import fraction_text
 from recordwise.mechanisms.base import gaussian_sigma
 from recordwise.plan.statistics.base import SUM
-from recordwise.policy.json import policy_json_as_told
+from recordwise.policy.json import policy_json_in_order
 from recordwise.policy.policy import Policy
 from recordwise.release.page.charts import extremes, variances
 from recordwise.release.page.parts import Part
@@ -54,7 +54,7 @@ def page_json(release: Published, labels: Mapping[str, str]) -> dict[str, Any]:
                 "statistic": part.statistic,
                 "kind": part.kind,
                 "noise": part.noise,
-                "policy": _place(policies, policy_json_as_told(part.policy)),
+                "policy": _place(policies, policy_json_in_order(part.policy)),
                 "measure": part.measure,
                 "step": fraction_text(part.step),
                 "stays": part.stays,

@@ -35,7 +35,7 @@ SENTENCES = {
     ),
 }
 GREAT = 14.0
-"""Log-odds from which a factor is told by its power of ten."""
+"""Log-odds from which a factor is given as a power of ten."""
 LIMITLESS = 100.0
 """Losses from which a factor would be a number without meaning."""
 
