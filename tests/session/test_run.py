@@ -233,11 +233,11 @@ def test_releases_and_ledger_say_what_the_guarantee_rests_on() -> None:
         assert bound.run(question()).to_json()["guarantee"] == WITHIN_BUDGET
 
 
-def test_a_release_says_its_level_and_whether_its_books_are_kept(tmp_path) -> None:
+def test_a_release_says_its_level_and_whether_its_ledger_is_kept(tmp_path) -> None:
     with session(records()) as free, session(records(), tmp_path / "l") as kept:
-        assert free.run(question()).to_json()["books"].startswith("in memory only")
+        assert free.run(question()).to_json()["ledger_storage"].startswith("in memory only")
         stated = kept.run(question(), confidence=0.9).to_json()
-    assert (stated["books"], stated["interval_level"]) == ("kept in a file", 0.9)
+    assert (stated["ledger_storage"], stated["interval_level"]) == ("kept in a file", 0.9)
 
 
 def test_seeded_runs_repeat_and_secure_ones_do_not() -> None:

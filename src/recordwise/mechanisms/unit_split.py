@@ -60,14 +60,15 @@ class UnitSplit(GaussianNoise):
             "confidence": confidence,
             "step": step,
         }
-        if only_goal({"rho": rho, **goals}) != "rho" and not isinstance(thresholds, Fraction):
+        plain = thresholds if isinstance(thresholds, Fraction) else None
+        if only_goal({"rho": rho, **goals}) != "rho" and plain is None:
             raise ParameterError(
                 parameter="at",
                 problem="differs by group or measure, so one variance does not fit all",
                 advice="Give rho.",
             )
         object.__setattr__(self, "at", thresholds)
-        object.__setattr__(self, "rho", loss_for(thresholds, rho, goals))
+        object.__setattr__(self, "rho", loss_for(plain or Fraction(1), rho, goals))
 
     def threshold(self, measure: Measure | str) -> Fraction | By:
         """The threshold of one measure."""

@@ -106,27 +106,23 @@ def sweep(
     }
     losses = policy_losses(view, policies, condition=shape.condition)
     points = [
-        _point(
-            UnitSplit(at=own_threshold(at, measure), rho=rho),
-            tables,
-            losses[str((at, rho))].rho,
-            step_of(measure, view),
-        )
+        _point(own_threshold(at, measure), rho, tables, losses[str((at, rho))].rho, step_of(measure, view))
         for at, rho in grid
     ]
     return Sweep(measure=measure, data=origin, points=tuple(points))
 
 
 def _point(
-    mechanism: UnitSplit, tables: Sequence[tuple[Fraction, FloatArray]], losses: Losses, step: Number
+    at: Fraction, rho: Fraction, tables: Sequence[tuple[Fraction, FloatArray]], losses: Losses, step: Number
 ) -> SweepPoint:
     """A record exactly at the threshold loses rho, not more; rounding outward must not count it."""
+    mechanism = UnitSplit(at=at, rho=rho)
     errors = [mechanism.shared(share).mean_errors(totals, step=step) / totals for share, totals in tables]
     relative = np.concatenate(errors)
     return SweepPoint(
-        at=float(mechanism.at),
-        rho=float(mechanism.rho),
-        share_above=losses.share_above(float(mechanism.rho) * (1 + 1e-9)),
+        at=float(at),
+        rho=float(rho),
+        share_above=losses.share_above(float(rho) * (1 + 1e-9)),
         median_error=float(np.median(relative)),
         mean_error=float(np.mean(relative)),
         p90_error=float(np.quantile(relative, 0.9)),
