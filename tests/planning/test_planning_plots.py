@@ -33,7 +33,7 @@ def drawn() -> dict[str, Any]:
     }
 
 
-@pytest.privacy_label.parametrize("name", ["shares", "errors", "sweep", "fitness"])
+@pytest.mark.parametrize("name", ["shares", "errors", "sweep", "fitness"])
 def test_every_picture_is_labelled_marked_and_not_blank(name: str, tmp_path: Path) -> None:
     from matplotlib.image import imread
 
@@ -69,7 +69,7 @@ def test_thresholds_are_written_beside_the_lowest_curve() -> None:
     assert written == ["5", "50"]
 
 
-@pytest.privacy_label.parametrize("count", [0, MOST_LINES + 1])
+@pytest.mark.parametrize("count", [0, MOST_LINES + 1])
 def test_more_lines_than_can_be_told_apart_are_refused(count: int) -> None:
     with pytest.raises(ParameterError, match="tell their lines apart"):
         plot_loss_shares({str(i): (LOSSES, LOSSES) for i in range(count)})
