@@ -62,7 +62,6 @@ def medians(rows: int, groups: int) -> None:
     from recordwise.mechanisms.quantile import Grid
     from recordwise.noise import Secure
     from recordwise.plan import Keys, Plan, Schema, query
-    from recordwise.plan.results import exact_table
     from recordwise.release.draw import draw_table, prepare_table
 
     rng = np.random.default_rng(1)
@@ -85,9 +84,7 @@ def medians(rows: int, groups: int) -> None:
         passes = best(lambda: engine.totals(plan))
         (exact,) = engine.totals(plan)
         prepared = prepare_table(plan, exact.table, exact.cells, confidence=0.95)
-        bins = [each.reveal() for each in exact.bins]
-        opened = exact_table(exact.table, exact.cells, exact.totals.reveal(), bins)
-        drawing = best(lambda: draw_table(prepared, opened, Secure()))
+        drawing = best(lambda: draw_table(prepared, exact.exact.reveal(), Secure()))
     print(
         f"median of {groups:,} groups, {rows:,} records: {(passes + drawing) / theirs:.1f} times plain DuckDB quantile_cont "
         f"({passes / theirs:.1f} the exact pass, {drawing / theirs:.1f} noise and estimates)"

@@ -14,9 +14,8 @@ from typing import Any
 import recordwise as rw
 from fuzz.mutation import mutated
 from fuzz.target import ACCEPTED, WrongError
-from recordwise.engines import DuckDB, integers
+from recordwise.engines import DuckDB
 from recordwise.plan import Column, Plan, Schema
-from recordwise.plan.results import total_name
 
 SCHEMA = Schema.of(
     unit="id",
@@ -88,8 +87,7 @@ class CsvTable:
         return ACCEPTED
 
     def _totals(self, found: Any) -> tuple[int, ...]:
-        totals = found.totals.reveal()
-        return tuple(int(integers(totals.column(total_name(found.table, each)))[0]) for each in found.table.totals)
+        return tuple(int(values[0]) for values in found.exact.reveal().totals.values())
 
 
 def _asked(condition: str | None) -> Any:

@@ -11,11 +11,10 @@ import sqlglot
 
 from fuzz.mutation import mutated
 from fuzz.target import ACCEPTED, REFUSED, WrongError
-from recordwise.engines import DuckDB, integers
+from recordwise.engines import DuckDB
 from recordwise.errors import SqlError
 from recordwise.mechanisms import Gaussian
 from recordwise.plan import Case, Column, Keys, Plan, Prefix, Query, Schema, parse_sql
-from recordwise.plan.results import total_name
 from recordwise.plan.sql.parse import aggregate
 from recordwise.plan.statistics import Average, CountUnits, SumSteps
 
@@ -129,8 +128,7 @@ class SqlText:
 
     def _answer(self, text: str, asked: Query, plan: Plan, found: Any) -> Counter[tuple[Any, ...]]:
         """The rows DuckDB should give: our cells that hold records, in the order of the SELECT list."""
-        totals = found.totals.reveal()
-        exact = {each: integers(totals.column(total_name(found.table, each))).tolist() for each in found.table.totals}
+        exact = {each: values.tolist() for each, values in found.exact.reveal().totals.items()}
         columns = []
         statistics = iter(asked.statistics)
         for item in sqlglot.parse_one(text, read="duckdb").expressions:

@@ -148,9 +148,11 @@ def dropped_empty_cells(patch: Patch) -> None:
 
     def with_records(held: Passes, *given: Any) -> TableTotals:
         found = exact(held, *given)
-        totals = found.totals.reveal()
-        kept = pa.array([int(total) != 0 for total in totals.column(0).to_pylist()])
-        return replace(found, cells=found.cells.filter(kept), totals=Sensitive(totals.filter(kept)))
+        opened = found.exact.reveal()
+        kept = np.asarray(next(iter(opened.totals.values()))) != 0
+        totals = {total: values[kept] for total, values in opened.totals.items()}
+        shorter = replace(opened, cells=int(kept.sum()), totals=totals)
+        return replace(found, cells=found.cells.filter(pa.array(kept)), exact=Sensitive(shorter))
 
     patch.setattr(Passes, "_totals_at", with_records)
 

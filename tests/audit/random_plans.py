@@ -15,12 +15,11 @@ from typing import Any
 import pyarrow as pa
 
 import recordwise as rw
-from recordwise.engines import integers
 from recordwise.errors import RecordwiseError
 from recordwise.plan import Case, Column, Field, Group, Keys, Measure, Plan, Prefix, Schema, prefix, query
 from recordwise.plan.external import SplitRows
 from recordwise.plan.predicates import And, Compare, In, IsNull, Not, Or
-from recordwise.plan.results import FoundTotals, TableTotals, total_name
+from recordwise.plan.results import FoundTotals, TableTotals
 from recordwise.policy import ConditionColumn as Named
 from recordwise.policy import by
 from recordwise.release.draw import prepare_table
@@ -294,24 +293,23 @@ def _of_table(plan: Plan, before: Any, after: Any) -> tuple[float, float]:
     served = after
     delta = loss = 0.0
     if isinstance(after, FoundTotals):
-        served = TableTotals(table=after.table, cells=after.cells.reveal(), totals=after.totals, bins=after.bins)
+        served = TableTotals(table=after.table, cells=after.cells.reveal(), exact=after.exact)
         loss, delta = _of_selection(plan, before, after)
-    moved = {name: _shifts(before, after, name) for name in after.totals.reveal().column_names}
+    moved = {total: _shifts(before, after, total) for total in after.exact.reveal().totals}
     for prepared in prepare_table(plan, served.table, served.cells, confidence=0.95).drawn:
         step = prepared.statistic.step(plan.schema)
         for total, cells in product(prepared.statistic.totals(plan.schema), prepared.served):
             for row in cells.run.rows.tolist():
-                if shift := moved[total_name(served.table, total)][row]:
+                if shift := moved[total][row]:
                     loss += cells.mechanism.loss_at_shift(abs(shift) * step, step=step)
     return loss, delta
 
 
 def _of_selection(plan: Plan, before: Any, after: Any) -> tuple[float, float]:
     selection = plan.selection(after.table)
-    name = total_name(after.table, selection.total())
     loss = delta = 0.0
     alone = set(_cells(after)) - set(_cells(before))
-    for cell, shift in zip(_cells(after), _shifts(before, after, name)):
+    for cell, shift in zip(_cells(after), _shifts(before, after, selection.total())):
         loss += float(Fraction(shift**2) / (2 * selection.law.sigma**2))
         if cell in alone and not hasattr(selection, "domain"):
             delta += selection.law.keep_probability(shift)
@@ -323,10 +321,10 @@ def _cells(exact: Any) -> list[tuple[Any, ...]]:
     return list(zip(*(cells.column(name).to_pylist() for name in cells.column_names))) or [()]
 
 
-def _shifts(before: Any, after: Any, name: str) -> list[int]:
+def _shifts(before: Any, after: Any, total: Any) -> list[int]:
     """What the record adds to a total of each cell; a cell that is not there without it had nothing."""
-    known = dict(zip(_cells(before), integers(before.totals.reveal()[name]).tolist()))
+    known = dict(zip(_cells(before), before.exact.reveal().totals[total].tolist()))
     if isinstance(after, FoundTotals) and not after.cells.reveal().num_rows:
         return []
-    now = integers(after.totals.reveal()[name]).tolist()
-    return [total - known.get(cell, 0) for cell, total in zip(_cells(after), now)]
+    now = after.exact.reveal().totals[total].tolist()
+    return [held - known.get(cell, 0) for cell, held in zip(_cells(after), now)]

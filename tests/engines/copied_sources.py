@@ -2,7 +2,8 @@
 
 from typing import Any
 
-from recordwise.engines import DuckDB, integers
+from exact_totals import exact_totals
+from recordwise.engines import DuckDB
 from recordwise.errors import DataError
 from recordwise.plan import Plan, Schema
 
@@ -13,7 +14,7 @@ def revealed(source: Any, asked: Plan, **options: Any) -> list[list[list[int]]]:
     """The exact totals of every table of the plan, column by column."""
     with DuckDB(source, asked.schema, **options) as engine:
         answers = engine.totals(asked)
-    return [[integers(column).tolist() for column in answer.totals.reveal().columns] for answer in answers]
+    return [exact_totals(answer) for answer in answers]
 
 
 def problems(source: Any, schema: Schema) -> tuple[Counts, str]:

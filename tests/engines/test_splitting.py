@@ -8,10 +8,8 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 from plain_mechanism import Plain
 
-from recordwise.engines import integers
 from recordwise.errors import PlanError
 from recordwise.plan import Plan, Schema, Splitting, query
-from recordwise.plan.results import total_name
 from recordwise.plan.sql.grammar import parse_predicate
 from recordwise.plan.statistics import Count, CountPieces
 from recordwise.policy import ConditionColumn as PolicyColumn
@@ -63,9 +61,7 @@ def test_pieces_counted_lazily_are_the_rows_of_the_split_table(opens):
         with opens(table_of(found), SCHEMA, threads=1) as engine:
             (lazy,) = engine.totals(plan)
             rows = engine.split_table(SPLITTING).reveal()
-        assert integers(lazy.totals.reveal()[total_name(lazy.table, CountPieces(SPLITTING))]).tolist() == [
-            rows.num_rows
-        ]
+        assert lazy.exact.reveal().totals[CountPieces(SPLITTING)].tolist() == [rows.num_rows]
         needed = [max(len(pieces_of(emp, 5)), len(pieces_of(pay, 7))) for emp, pay, _, _ in found]
         assert rows.num_rows == sum(needed)
 

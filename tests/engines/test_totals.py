@@ -13,7 +13,6 @@ from reference_totals import OPERATORS, plain, totals, truth, value_of
 from recordwise.engines import DuckDB, integers
 from recordwise.plan import Case, Column, Field, Group, Keys, Plan, Prefix, Schema, prefix, query
 from recordwise.plan.predicates import And, Compare, In, IsNull, Not, Or
-from recordwise.plan.results import total_name
 from recordwise.plan.statistics import CountFirms, CountUnits, SumSteps
 
 M = Plain()
@@ -110,11 +109,11 @@ def tabulated(engine, plan):
     result = []
     for table in engine.totals(plan):
         cells = list(zip(*(table.cells.column(name).to_pylist() for name in table.cells.column_names))) or [()]
-        revealed = table.totals.reveal()
+        revealed = table.exact.reveal().totals
         result.append(
             (
                 cells,
-                {total: integers(revealed[total_name(table.table, total)]).tolist() for total in table.table.totals},
+                {total: revealed[total].tolist() for total in table.table.totals},
             )
         )
     return result

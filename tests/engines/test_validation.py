@@ -14,7 +14,8 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 from plain_mechanism import Plain
 
-from recordwise.engines import DuckDB, integers
+from exact_totals import exact_totals
+from recordwise.engines import DuckDB
 from recordwise.engines.compile.records import Stored, largest_steps
 from recordwise.errors import DataError, EngineError, PlanError, SourceError
 from recordwise.plan import Column, Measure, Plan, Schema, query
@@ -125,7 +126,7 @@ def test_a_float_on_the_lattice_is_the_one_nearest_to_its_point(opens):
     schema = Schema.of(unit="id", measures={"pay": "0.01"})
     with opens(table, schema) as engine:
         (answer,) = engine.totals(Plan(schema=schema, queries=(query().sum("pay", M),)))
-    assert integers(answer.totals.reveal()["total0"]).tolist() == [int(steps.sum())]
+    assert exact_totals(answer)[0] == [int(steps.sum())]
 
 
 @pytest.mark.theorem("T-LATTICE")
@@ -143,7 +144,7 @@ def test_floats_give_back_the_steps_they_were_made_of_and_their_neighbors_are_re
         schema = Schema.of(unit="id", measures={"x": Measure.of("x", step=step)})
         with opens(pa.table({"id": range(len(values)), "x": values}), schema, threads=1) as engine:
             (answer,) = engine.totals(Plan(schema=schema, queries=(query().sum("x", M),)))
-            assert integers(answer.totals.reveal()["total0"]).tolist() == [sum(steps)]
+            assert exact_totals(answer)[0] == [sum(steps)]
         nudged = [math.nextafter(value, math.inf) for value in values]
         problems, _ = found(opens, pa.table({"id": range(len(nudged)), "x": nudged}), schema)
         assert sum(problems.values()) == len(nudged)
@@ -199,7 +200,7 @@ def test_decimals_become_the_steps_their_digits_say():
     amounts = pa.array(["12.25", "0.10"]).cast(pa.decimal128(10, 2))
     with DuckDB(pa.table({"id": [1, 2], "x": amounts}), schema) as engine:
         (answer,) = engine.totals(Plan(schema=schema, queries=(query().sum("x", M),)))
-    assert integers(answer.totals.reveal()["total0"]).tolist() == [245 + 2]
+    assert exact_totals(answer)[0] == [245 + 2]
 
 
 def test_opening_reads_no_record(opens, tmp_path):
@@ -273,9 +274,8 @@ def test_every_source_gives_the_same_totals(opens, tmp_path):
             continue  # A relation of DuckDB lives in one process.
         with opens(source, SMALL_SCHEMA) as engine:
             (answer,) = engine.totals(plan)
-        revealed = answer.totals.reveal()
         assert answer.cells["county"].to_pylist() == ["01", "02", "03"], name
-        assert [integers(column).tolist() for column in revealed.columns] == [[12, 6, 0], [2, 1, 0]], name
+        assert exact_totals(answer) == [[12, 6, 0], [2, 1, 0]], name
 
 
 def test_csv_fields_that_are_no_numbers_are_counted_not_shown(opens, tmp_path):

@@ -14,7 +14,8 @@ from recordwise.mechanisms.key_selection import SelectionLaw
 from recordwise.noise import Seeded
 from recordwise.plan import Keys, Plan, Schema, query
 from recordwise.plan.cost import plan_policy
-from recordwise.plan.results import FoundTotals, Sensitive, exact_table, scatter
+from recordwise.plan.results import FoundTotals, Sensitive
+from recordwise.plan.statistics import ExactTable
 from recordwise.policy import By, ConditionColumn, Policy, by, constant, group_loss
 from recordwise.release.select import select_cells
 
@@ -46,15 +47,15 @@ def found_counts(keys, counts):
     """A table of cells that hold the given numbers of rows, as an engine would hand it over."""
     plan = Plan(schema=SCHEMA, queries=(query().group_by("cell", keys=keys).count(Gaussian(rho=1)),))
     (table,) = plan.tables()
-    wide = scatter(np.arange(len(counts)), np.stack([counts, np.zeros_like(counts)], axis=1), len(counts))
     cells = pa.table({"cell": np.arange(len(counts))})
-    return plan, FoundTotals(table=table, cells=Sensitive(cells), totals=Sensitive(pa.table({"total0": wide})))
+    (counted,) = table.totals
+    exact = ExactTable(cells=len(counts), totals={counted: np.asarray(counts)}, bins={})
+    return plan, FoundTotals(table=table, cells=Sensitive(cells), exact=Sensitive(exact))
 
 
 def opened(found):
     """As a session opens what an engine found."""
-    cells = found.cells.reveal()
-    return found.table, cells, exact_table(found.table, cells, found.totals.reveal(), [])
+    return found.table, found.cells.reveal(), found.exact.reveal()
 
 
 def kept_by_count(law_drawn, counts, seed):

@@ -10,6 +10,7 @@ import pyarrow as pa
 import pytest
 
 import recordwise as rw
+from exact_totals import exact_totals
 from recordwise.errors import DataError, ParameterError, RecordwiseError
 from recordwise.noise import Seeded
 from recordwise.plan import Column
@@ -57,8 +58,8 @@ def test_values_arrive_whatever_the_frame_makes_of_them():
     with rw.Session(
         frame(NEIGHBOURS["with a missing value"]), unit="id", measures={"emp": 1}, columns=COLUMNS
     ) as session:
-        found = session._engine.totals(session._plan([asked()]))[0].totals.reveal()
-    assert [str(each) for each in found.column(0).to_pylist()] == ["3", "4", "5"]
+        found = session._engine.totals(session._plan([asked()]))[0]
+    assert exact_totals(found)[0] == [3, 4, 5]
 
 
 @pytest.mark.parametrize("make", [frame, lambda rows: frame(rows).to_dict("list")], ids=["pandas", "mapping"])
@@ -74,7 +75,7 @@ def test_a_column_without_a_type_must_be_declared_and_then_is_of_that_type(table
     keys = rw.query().group_by("a", keys=rw.Keys.of({"a": pa.array([1, None])})).count(rw.Gaussian(rho=1))
     columns = {"a": Column(name="a", type="integer", null="category")}
     with rw.Session(table, unit="id", columns=columns) as session:
-        assert session._engine.totals(session._plan([keys]))[0].totals.reveal().num_rows == 2
+        assert len(exact_totals(session._engine.totals(session._plan([keys]))[0])[0]) == 2
 
 
 TYPED = {

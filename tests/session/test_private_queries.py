@@ -304,11 +304,11 @@ def test_the_engine_counts_every_value_at_the_point_whole_numbers_say(opens, gri
     truth = np.zeros((3, grid.size), dtype=np.int64)
     np.add.at(truth, (steps % 2, grid.bins(steps, step)), 1)
     found = np.zeros_like(truth)
-    rows = by_half.bins[0].reveal()
-    found[rows["position"].to_numpy(), rows["bin"].to_numpy()] = rows["held"].to_numpy()
+    (rows,) = by_half.exact.reveal().bins.values()
+    found[rows.position, rows.point] = rows.held
     assert np.array_equal(found, truth)
-    rows = total.bins[0].reveal()
-    assert np.array_equal(np.bincount(rows["bin"], rows["held"], grid.size).astype(int), truth.sum(axis=0))
+    (rows,) = total.exact.reveal().bins.values()
+    assert np.array_equal(np.bincount(rows.point, rows.held, grid.size).astype(int), truth.sum(axis=0))
 
 
 KEYS = Keys.of({"industry": INDUSTRIES})

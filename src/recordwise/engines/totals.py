@@ -37,12 +37,22 @@ from recordwise.errors import PlanError
 from recordwise.plan.key_columns import arrow_type, cell_type, encoded
 from recordwise.plan.plan import Plan, PlannedTable
 from recordwise.plan.predicates import Predicate
-from recordwise.plan.results import POSITION, WIDE, FoundTotals, Sensitive, TableTotals, scatter, total_name, words
+from recordwise.plan.results import (
+    POSITION,
+    FoundTotals,
+    Sensitive,
+    TableTotals,
+    bin_counts,
+    integers,
+    scatter,
+    total_name,
+    words,
+)
 from recordwise.plan.schema import Schema
 from recordwise.plan.splitting import Splitting
-from recordwise.plan.statistics import CountBins
+from recordwise.plan.statistics import BinCounts, CountBins, ExactTable
+from recordwise.plan.statistics.totals import IntArray
 
-IntArray = np.ndarray[tuple[int, ...], np.dtype[np.int64]]
 MOST_CELLS = 1_000_000
 """More finest cells than this, about 100 MB of them, stay where they are and are rolled up there."""
 MOST_PLACES = 1 << 23
@@ -76,7 +86,7 @@ class CodedCells:
             codes.append(column.indices.to_numpy())
         return cls(base, cells.num_rows, tuple(values), tuple(codes), sums)
 
-    def totals(self, table: PlannedTable, keys: pa.Table, sources: Mapping[str, str]) -> dict[str, pa.Array] | None:
+    def totals(self, table: PlannedTable, keys: pa.Table, sources: Mapping[str, str]) -> dict[str, IntArray] | None:
         """The totals at the public cells, 0 where there are no records; None where the look-up table would be too large."""
         count = keys.num_rows if table.shape.groups else 1
         places = self._places(table, keys) if table.shape.groups else np.zeros(self.cells, dtype=np.int64)
@@ -85,9 +95,8 @@ class CodedCells:
         inside = places >= 0
         columns = {}
         for name, source in sources.items():
-            full = np.zeros((count, 2), dtype=np.int64)
-            np.add.at(full[:, 0], places[inside], self.sums[source][inside])
-            columns[name] = pa.Array.from_buffers(WIDE, count, [None, pa.py_buffer(full)])
+            columns[name] = np.zeros(count, dtype=np.int64)
+            np.add.at(columns[name], places[inside], self.sums[source][inside])
         return columns
 
     def _places(self, table: PlannedTable, keys: pa.Table) -> IntArray | None:
@@ -197,22 +206,25 @@ class Passes:
         found = self.store.of_cells(found_cells_tree(base, table, names, selection.total()))
         cells = typed_cells(found, table, self.schema)
         exact = self._totals_at(cells, base, table, names, coded)
-        return FoundTotals(table=table, cells=Sensitive(cells), totals=exact.totals, bins=exact.bins)
+        return FoundTotals(table=table, cells=Sensitive(cells), exact=exact.exact)
 
     def _totals_at(
         self, cells: pa.Table, base: Base, table: PlannedTable, names: Names, coded: CodedCells | None
     ) -> TableTotals:
         held = self.lend_keys(names.keys, table, cells)
         rolled = None if coded is None else coded.totals(table, cells, additive_columns(base, table))
-        columns: dict[str, pa.Array] = dict(rolled or {})
+        columns: dict[str, IntArray] = dict(rolled or {})
         for rows in self._counted(base, table, names, sums=rolled is None):
             at = rows.column(POSITION).to_numpy()
             for name in rows.column_names:
                 if name != POSITION:
-                    columns[name] = scatter(at, words(rows.column(name)), held)
-        ordered = {name: columns[name] for name in (total_name(table, total) for total in table.totals)}
-        bins = tuple(self._bins(table, each, names) for each in table.bins)
-        return TableTotals(table=table, cells=cells, totals=Sensitive(pa.table(ordered)), bins=bins)
+                    columns[name] = scatter(at, integers(rows.column(name)), held)
+        exact = ExactTable(
+            cells=held,
+            totals={total: columns[total_name(table, total)] for total in table.totals},
+            bins={each: self._bins(table, each, names) for each in table.bins},
+        )
+        return TableTotals(table=table, cells=cells, exact=Sensitive(exact))
 
     def _counted(self, base: Base, table: PlannedTable, names: Names, *, sums: bool) -> Iterator[pa.Table]:
         """Rows of the numbers of firms, and of the sums too unless they are known."""
@@ -223,12 +235,12 @@ class Passes:
         if firms is not None:
             yield self.store.of_records(firms)
 
-    def _bins(self, table: PlannedTable, bins: CountBins, names: Names) -> Sensitive[pa.Table]:
+    def _bins(self, table: PlannedTable, bins: CountBins, names: Names) -> BinCounts:
         """The records at each point of a grid, cell by cell."""
         measure, grid = self.schema.measure(bins.measure), own_name("grid")
         assert measure is not None
         try:
             self.store.lend(grid, grid_table(bins, measure.step))
-            return Sensitive(self.store.of_records(bins_tree(table, bins, self.schema, grid=grid, keys=names.keys)))
+            return bin_counts(self.store.of_records(bins_tree(table, bins, self.schema, grid=grid, keys=names.keys)))
         finally:
             self.store.drop(grid)

@@ -1,9 +1,8 @@
-"""What an engine returns: public cells, and exact totals aligned with them in a box that only the session opens.
+"""What an engine returns: public cells, and exact integers aligned with them in a box that only the session opens.
 
-Totals can have 128 bits. They pass between DuckDB, Arrow and numpy without a detour through Python objects or floats.
+DuckDB and Spark give sums of 128 bits as Arrow decimals, which become integers here without a detour through floats.
 """
 
-from collections.abc import Sequence
 from dataclasses import dataclass
 from typing import Generic, TypeVar
 
@@ -12,6 +11,7 @@ import pyarrow as pa
 
 from recordwise.plan.plan import PlannedTable
 from recordwise.plan.statistics import BinCounts, ExactTable, Total
+from recordwise.plan.statistics.totals import IntArray
 
 T = TypeVar("T")
 
@@ -51,13 +51,11 @@ class Sensitive(Generic[T]):
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class TableTotals:
-    """One table of a plan. ``totals`` has a column of 128-bit integers for each total, one row for each public cell."""
+    """One table of a plan: its public cells, and the exact integers of each."""
 
     table: PlannedTable
     cells: pa.Table
-    totals: Sensitive[pa.Table]
-    bins: tuple[Sensitive[pa.Table], ...] = ()
-    """For each grid of the table, rows (position, bin, held) of the non-empty bins."""
+    exact: Sensitive[ExactTable]
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -66,8 +64,7 @@ class FoundTotals:
 
     table: PlannedTable
     cells: Sensitive[pa.Table]
-    totals: Sensitive[pa.Table]
-    bins: tuple[Sensitive[pa.Table], ...] = ()
+    exact: Sensitive[ExactTable]
 
 
 Words = np.ndarray[tuple[int, ...], np.dtype[np.int64]]
@@ -88,32 +85,21 @@ def words(column: pa.ChunkedArray) -> Words:
     return bits.reshape(-1, 2)[array.offset :]
 
 
-def scatter(positions: np.ndarray[tuple[int, ...], np.dtype[np.int64]], values: Words, cells: int) -> pa.Array:
+def scatter(positions: IntArray, values: IntArray, cells: int) -> IntArray:
     """Totals at their positions among the public cells, 0 elsewhere: a cell without records looks like any other."""
-    full = np.zeros((cells, 2), dtype=np.int64)
+    full = np.zeros(cells, dtype=values.dtype)
     full[positions] = values
-    return pa.Array.from_buffers(WIDE, cells, [None, pa.py_buffer(full)])
+    return full
 
 
-def integers(column: pa.ChunkedArray | pa.Array) -> np.ndarray[tuple[int, ...], np.dtype[np.int64]]:
+def integers(column: pa.ChunkedArray | pa.Array) -> IntArray:
     """Totals as int64, or as Python integers (dtype object) where one of them needs more bits. Never a float."""
     bits = words(column if isinstance(column, pa.ChunkedArray) else pa.chunked_array([column]))
     low, high = bits[:, 0], bits[:, 1]
     if np.array_equal(high, low >> 63):
         return low.copy()
-    exact: np.ndarray[tuple[int, ...], np.dtype[np.int64]] = high.astype(object) * 2**64 + low.view(np.uint64).astype(
-        object
-    )
+    exact: IntArray = high.astype(object) * 2**64 + low.view(np.uint64).astype(object)
     return exact
-
-
-def exact_table(table: PlannedTable, cells: pa.Table, totals: pa.Table, bins: Sequence[pa.Table]) -> ExactTable:
-    """The numbers of a table, once they are opened, as integers."""
-    return ExactTable(
-        cells=cells.num_rows if table.shape.groups else 1,
-        totals={total: integers(totals.column(total_name(table, total))) for total in table.totals},
-        bins={wanted: bin_counts(each) for wanted, each in zip(table.bins, bins)},
-    )
 
 
 def bin_counts(found: pa.Table) -> BinCounts:

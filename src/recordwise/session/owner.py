@@ -22,7 +22,7 @@ from recordwise.plan.keys import Keys
 from recordwise.plan.plan import Plan, PlannedTable
 from recordwise.plan.predicates import Predicate
 from recordwise.plan.query import Query
-from recordwise.plan.results import POSITION, FoundTotals, TableTotals, integers, total_name
+from recordwise.plan.results import POSITION, FoundTotals, TableTotals
 from recordwise.plan.schema import Schema
 from recordwise.policy.evaluate.sql import terms_sql
 from recordwise.policy.policy import Policy
@@ -214,11 +214,8 @@ class OwnerView:
         selection = plan.selection(exact.table)
         if selection is not None:
             wanted["selected_on"] = (selection.total(), Fraction(1))
-        held = exact.totals.reveal()
-        totals = {
-            alias: integers(held.column(total_name(exact.table, total))).astype(np.float64) * float(step)
-            for alias, (total, step) in wanted.items()
-        }
+        held = exact.exact.reveal().totals
+        totals = {alias: held[total].astype(np.float64) * float(step) for alias, (total, step) in wanted.items()}
         return CellTotals(name=table_name(plan, exact.table), table=exact.table, cells=cells, totals=totals)
 
     def _step(self, measure: str | None) -> Fraction:

@@ -16,7 +16,7 @@ from recordwise.plan.cost import plan_policy
 from recordwise.plan.describe import plan_json, query_names, safe_name, schema_json, table_name, versions
 from recordwise.plan.external import SplitRows
 from recordwise.plan.plan import Plan
-from recordwise.plan.results import FoundTotals, TableTotals, exact_table
+from recordwise.plan.results import FoundTotals, TableTotals
 from recordwise.plan.schema import Schema
 from recordwise.plan.statistics import ExactTable
 from recordwise.plan.used import schema_of, used_schema
@@ -130,5 +130,4 @@ def _prepared(plan: Plan, exact: TableTotals | FoundTotals, confidence: float) -
 def _opened(found: TableTotals | FoundTotals) -> tuple[pa.Table, ExactTable]:
     """CONFIDENTIAL: the cells and exact numbers of a table. Noise is added to them next; nothing else may see them."""
     cells = found.cells.reveal() if isinstance(found, FoundTotals) else found.cells
-    bins = [each.reveal() for each in found.bins]
-    return cells, exact_table(found.table, cells, found.totals.reveal(), bins)
+    return cells, found.exact.reveal()
