@@ -12,8 +12,9 @@ import pytest
 from kept_pictures import ARTEFACTS
 
 from recordwise.policy import epsilon, group_loss
+from recordwise.policy.meaning import power_beside_delta
 from recordwise.release.page.change import band, change_upper
-from recordwise.release.page.sentences import Band, details, lead, power
+from recordwise.release.page.sentences import Band, details, lead
 from report_releases import HOSTILE, LABELS, random_records
 
 PHONE = {"viewport": {"width": 360, "height": 740}, "device_scale_factor": 2, "has_touch": True, "is_mobile": True}
@@ -109,9 +110,9 @@ def test_powers_and_epsilons_are_those_of_python(visit: Any) -> None:
     losses = [1e-6, 0.01, 0.1, 0.5, 1.0, 5.0, 40.0, 1e4]
     page = visit("demo")
     powers = page.evaluate("losses => losses.map(rho => window.recordwise.power(rho, 0))", losses)
-    assert powers == pytest.approx([power(rho, 0.0) for rho in losses], rel=1e-9)
+    assert powers == pytest.approx([power_beside_delta(rho, 0.0) for rho in losses], rel=1e-9)
     selected = page.evaluate("losses => losses.map(rho => window.recordwise.power(rho, 0.01))", losses)
-    assert selected == pytest.approx([power(rho, 0.01) for rho in losses], rel=1e-9)
+    assert selected == pytest.approx([power_beside_delta(rho, 0.01) for rho in losses], rel=1e-9)
     found = page.evaluate("losses => losses.map(rho => window.recordwise.epsilon(rho, 1e-5))", losses)
     assert found == pytest.approx([epsilon(rho, 1e-5) for rho in losses], rel=1e-7)
 

@@ -11,12 +11,12 @@ import pytest
 import quickjs
 
 import recordwise as rw
-from recordwise.exact.text import chance_text
+from recordwise.exact.text import chance_text, factor_text
 from recordwise.noise import Seeded
 from recordwise.policy import meaning
 from recordwise.release.page.page import page_html
 from recordwise.release.page.script import model_js
-from recordwise.release.page.sentences import SENTENCES, Band, details, factor, lead, listed
+from recordwise.release.page.sentences import SENTENCES, Band, details, lead, listed
 from recordwise.release.page.tables import ROOM
 from report_releases import (
     HOSTILE,
@@ -233,4 +233,9 @@ def test_the_first_sentence_tells_odds_and_bands() -> None:
     assert lead(0.0, bands) == SENTENCES["nothing"]
     assert lead(float("inf"), bands) == SENTENCES["no promise"]
     assert (listed(["a"]), listed(["a", "b", "c"])) == ("a", "a, b or c")
-    assert (factor(0.0), factor(6.0), chance_text(1.08e-7), chance_text(0.25)) == ("1.00", "403", "1.08 × 10⁻⁷", "0.25")
+    assert (factor_text(0.0), factor_text(6.0), chance_text(1.08e-7), chance_text(0.25)) == (
+        "1.00",
+        "403",
+        "1.08 × 10⁻⁷",
+        "0.25",
+    )

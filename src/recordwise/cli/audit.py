@@ -118,7 +118,7 @@ def told(found: "list[Finding]") -> dict[str, Any]:
 def show(found: "list[Finding]") -> None:
     from recordwise.audit.audit import FALSE_ALARM
     from recordwise.cli import screen
-    from recordwise.exact.text import figure
+    from recordwise.exact.text import figure, formula_text
 
     rows = []
     for each in found:
@@ -130,6 +130,6 @@ def show(found: "list[Finding]") -> None:
             screen.note(f"{each.subject}, {each.record}: {problem}")
     broken = sum(each.broken for each in found)
     screen.paragraph(
-        f"\n{len(found)} comparisons, {broken} broken. With probability at least 1 - {FALSE_ALARM:g} every number under "
-        "'lost at least' is at most the true loss; it must not exceed the policy."
+        f"\n{len(found)} comparisons, {broken} broken. With probability at least 1 - {formula_text(FALSE_ALARM)} every number "
+        "under 'lost at least' is at most the true loss; it must not exceed the policy."
     )

@@ -176,11 +176,11 @@ def show(file: "PlanFile", found: dict[str, Any]) -> None:
 
 def show_losses(examples: list[dict[str, Any]]) -> None:
     from recordwise.cli import screen
-    from recordwise.exact.text import figure
+    from recordwise.exact.text import digits_text, figure, formula_text
 
-    titles = {"loss": "loss", "epsilon": f"epsilon at {DELTA:g}", "paper_loss": "loss as in the papers"}
+    titles = {"loss": "loss", "epsilon": f"epsilon at {formula_text(DELTA)}", "paper_loss": "loss as in the papers"}
     if any(each.get("selection_delta") for each in examples):
-        titles |= {"epsilon": f"epsilon at {DELTA:g} + delta", "selection_delta": "delta"}
+        titles |= {"epsilon": f"epsilon at {formula_text(DELTA)} + delta", "selection_delta": "delta"}
     rows = []
     for each in examples:
         numbers = [figure(each[key]) if key in each else "-" for key in titles]
@@ -191,8 +191,8 @@ def show_losses(examples: list[dict[str, Any]]) -> None:
             screen.note(f"{each['name']}: {each['refused']}")
         elif each["selection_delta"]:
             screen.note(
-                f"{each['name']}: keys are selected, so epsilon holds at delta {each['delta']:.3g}, of which "
-                f"{each['selection_delta']:.3g} is the chance that its key is listed because of it alone"
+                f"{each['name']}: keys are selected, so epsilon holds at delta {digits_text(each['delta'], 3)}, of which "
+                f"{digits_text(each['selection_delta'], 3)} is the chance that its key is listed because of it alone"
             )
 
 

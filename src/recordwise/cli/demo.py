@@ -143,20 +143,23 @@ def losses(examples: dict[str, dict[str, Any]], plan: Any) -> list[dict[str, Any
 
 def show(folder: Path, found: dict[str, Any]) -> None:
     from recordwise.cli import lookup, screen
-    from recordwise.exact.text import figure
+    from recordwise.exact.text import figure, share_text, whole_text
 
     screen.heading("Median relative error of a cell")
     screen.paragraph("Known only because these establishments are synthetic; a real release cannot show this.")
     rows = found["accuracy"]
     screen.table(
         ["employees in the cell", "cells", *rows[0]["errors"]],
-        [[r["size"], f"{r['cells']:,}", *(f"{error:.1%}" for error in r["errors"].values())] for r in rows],
+        [[r["size"], f"{r['cells']:,}", *(f"{share_text(error, 1)}" for error in r["errors"].values())] for r in rows],
     )
     screen.heading("Privacy loss of an establishment: emp and emp_slow have the same noise variance")
     names = [name for name in found["losses"][0] if name not in ("name", "record")]
     screen.table(
         ["establishment", "employees", *names],
-        [[r["name"], f"{r['record']['emp']:,.0f}", *(figure(r[name]) for name in names)] for r in found["losses"]],
+        [
+            [r["name"], f"{whole_text(r['record']['emp'])}", *(figure(r[name]) for name in names)]
+            for r in found["losses"]
+        ],
     )
     shop = found["losses"][0]["record"]
     words = [f"{name}={value:.0f}" for name, value in shop.items()]

@@ -68,6 +68,8 @@ def record_text(record: dict[str, Any]) -> str:
 
 
 def _value(value: Any) -> str:
+    from recordwise.exact.text import prose_text
+
     if isinstance(value, Fraction):
-        return f"{int(value):,}" if value.denominator == 1 else f"{float(value):,g}"
+        return f"{int(value):,}" if value.denominator == 1 else f"{prose_text(value)}"
     return str(value)

@@ -94,11 +94,11 @@ def looked_up(policy: "Policy", record: dict[str, Any], delta: float) -> dict[st
     from dataclasses import replace
 
     from recordwise.policy.conversions import gdp_epsilon_of
-    from recordwise.policy.meaning import meaning
+    from recordwise.policy.meaning import meaning, power_beside_delta
 
     rho, own = float(policy.loss(record)), float(policy.delta(record))
     told = meaning(rho, delta=delta)
-    told = replace(told, power=power(rho, own, told.false_alarm))
+    told = replace(told, power=power_beside_delta(rho, own, false_alarm=told.false_alarm))
     found: dict[str, Any] = {
         "record": {name: str(value) for name, value in record.items()},
         "loss": rho,
@@ -113,24 +113,18 @@ def looked_up(policy: "Policy", record: dict[str, Any], delta: float) -> dict[st
     return found
 
 
-def power(rho: float, own: float, level: float) -> float:
-    """The power of the best test where, with a chance of ``own``, nothing is promised: outside of that the zCDP bound holds, at the
-    level the false alarms have there."""
-    from recordwise.policy.meaning import power_zcdp
-
-    inside = level / (1 - own) if own < 1 else 1.0
-    return 1.0 if inside >= 1 else min(1.0, own + (1 - own) * power_zcdp(rho, inside))
-
-
 def show(found: dict[str, Any]) -> None:
     from recordwise.cli import screen
+    from recordwise.exact.text import digits_text
 
     shown = ", ".join(f"{name} = {value}" for name, value in found["record"].items()) or "every record"
     screen.heading(f"A record with {shown}")
-    typer.echo(f"  loss (zCDP rho)   {found['loss']:.4g}")
-    typer.echo(f"  epsilon           {found['epsilon']:.4g} at delta {found['delta']:.3g}")
+    typer.echo(f"  loss (zCDP rho)   {digits_text(found['loss'], 4)}")
+    typer.echo(f"  epsilon           {digits_text(found['epsilon'], 4)} at delta {digits_text(found['delta'], 3)}")
     if "gaussian_epsilon" in found:
-        typer.echo(f"  epsilon (GDP)     {found['gaussian_epsilon']:.4g}: sharper, because all noise is Gaussian")
+        typer.echo(
+            f"  epsilon (GDP)     {digits_text(found['gaussian_epsilon'], 4)}: sharper, because all noise is Gaussian"
+        )
     typer.echo("")
     for sentence in sentences(found):
         screen.paragraph(sentence)
@@ -138,33 +132,19 @@ def show(found: dict[str, Any]) -> None:
 
 def sentences(found: dict[str, Any]) -> list[str]:
     """What the numbers mean, for the person who looked them up."""
-    from recordwise.policy.meaning import log_odds_tail
+    from recordwise.exact.text import digits_text, factor_text, share_text
+    from recordwise.policy.meaning import likely_log_odds, log_odds_tail
 
     rho, own = found["loss"], found["selection_delta"]
     told = [found["sentence"]]
     if own:
-        told.append(f"With probability at most {own:.3g} a cell is listed only because of your record.")
+        told.append(f"With probability at most {digits_text(own, 3)} a cell is listed only because of your record.")
     if rho:
+        likely = likely_log_odds(rho)
+        mean, more = factor_text(rho, plain=True), factor_text(likely, plain=True)
         told.append(
             f"{'Unless that happens, whatever' if own else 'Whatever'} was believed about your record before, the publication "
-            f"changes the odds by a factor of at most {factor(rho)} in the geometric mean, and by more than {factor(gain(rho))} "
-            f"with probability at most {log_odds_tail(rho, gain(rho)):.0%}."
+            f"changes the odds by a factor of at most {mean} in the geometric mean, and by more than {more} "
+            f"with probability at most {share_text(log_odds_tail(rho, likely))}."
         )
     return told
-
-
-def gain(rho: float) -> float:
-    """The log-odds that are exceeded in at most one case of twenty."""
-    import math
-
-    return rho + 2 * math.sqrt(rho * math.log(20))
-
-
-def factor(log_odds: float) -> str:
-    """e to the log-odds, in words a person can weigh."""
-    import math
-
-    if log_odds > 14:
-        return f"10^{log_odds / math.log(10):.0f}"
-    value = math.exp(log_odds)
-    return f"{value:.2f}" if value < 100 else f"{value:,.0f}"

@@ -81,6 +81,7 @@ def compare(
     Compares the plan's own mechanisms for the measure; with --variance or --relative-error the usual families too, at equal error.
     """
     from recordwise.cli import screen
+    from recordwise.exact.text import share_text
     from recordwise.planning.candidates import families
     from recordwise.planning.compare import compare as compared
     from recordwise.session import Session
@@ -103,7 +104,7 @@ def compare(
             data=data,
         )
     if not printed(found, as_json):
-        screen.heading(f"Losses of the records, and {confidence:.0%} errors of the cells: {measure}")
+        screen.heading(f"Losses of the records, and {share_text(confidence)} errors of the cells: {measure}")
         screen.table(*found.rows())
         if found.rules is not None:
             screen.heading("What older rules would do to the same cells")

@@ -110,7 +110,7 @@ def told(done: "Release", out: Path) -> dict[str, Any]:
 
 def show(file: "PlanFile", done: "Release", out: Path) -> None:
     from recordwise.cli import screen
-    from recordwise.exact.text import figure
+    from recordwise.exact.text import figure, share_text
     from recordwise.release.release import accuracy
 
     screen.heading(f"Published in {out}")
@@ -118,7 +118,7 @@ def show(file: "PlanFile", done: "Release", out: Path) -> None:
     for table in done.tables:
         for name, found in accuracy(table).items():
             below = found["share_cv_below_0.1"]
-            share = "none" if below is None else f"{below:.0%}"
+            share = "none" if below is None else f"{share_text(below)}"
             numbers = [figure(found["median_sd"]), figure(found["median_cv"]), share]
             rows.append([f"{table.name}.parquet", f"{table.data.num_rows:,}", name, *numbers])
     screen.table(["file", "cells", "variable", "median sd", "median cv", "cells with cv below 0.1"], rows)

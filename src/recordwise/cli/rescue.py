@@ -22,11 +22,13 @@ def check_room(plan: "Plan", out: Path) -> None:
     """Refuse a disk too small for the tables before anything is spent. Private keys are not counted; their number is unknown."""
     import shutil
 
+    from recordwise.exact.text import whole_text
+
     needed, free = SMALLEST + expected_bytes(plan), shutil.disk_usage(out.parent).free
     if free < needed:
         raise OutputError(
             folder=str(out),
-            problem=f"needs about {needed / MEGABYTE:,.0f} MB, and only {free / MEGABYTE:,.0f} MB are free",
+            problem=f"needs about {whole_text(needed / MEGABYTE)} MB, and only {whole_text(free / MEGABYTE)} MB are free",
             advice="Nothing was spent. Free some space or name a folder on another disk.",
         )
 

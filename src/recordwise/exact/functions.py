@@ -31,6 +31,7 @@ from recordwise.exact.numbers import (
 )
 from recordwise.exact.text import latex_factor, latex_number
 
+__all__ = ["Function", "from_json", "log", "x"]
 T = TypeVar("T")
 CONSTANT_BITS = 256
 MOST_NESTED = 6

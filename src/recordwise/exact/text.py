@@ -9,6 +9,8 @@ from recordwise.exact.numbers import float_upper
 MOST_DIGITS = 30
 SHORT = Context(prec=12, rounding=ROUND_CEILING)
 UNITS = ((10**12, "trillion"), (10**9, "billion"), (10**6, "million"))
+GREAT_LOG_ODDS = 14.0
+"""Log-odds above which a factor is given as a power of ten."""
 SUPERSCRIPTS = str.maketrans("0123456789", "⁰¹²³⁴⁵⁶⁷⁸⁹")
 
 
@@ -31,14 +33,38 @@ def latex_factor(value: Fraction) -> str:
     return "" if value == 1 else latex_number(value) + r"\,"
 
 
-def formula_text(value: Fraction) -> str:
+def formula_text(value: Fraction | float) -> str:
     """Six digits, for a formula in plain text."""
     return f"{float(value):.6g}"
 
 
-def prose_text(value: Fraction) -> str:
+def prose_text(value: Fraction | float) -> str:
     """Six digits with thousands separators, for a sentence."""
     return f"{float(value):,.6g}"
+
+
+def digits_text(value: float, digits: int) -> str:
+    """So many significant digits."""
+    return f"{value:.{digits}g}"
+
+
+def whole_text(value: float) -> str:
+    """The nearest whole number, with thousands separators."""
+    return f"{value:,.0f}"
+
+
+def share_text(share: float, decimals: int = 0) -> str:
+    """A share or a confidence as a percentage with so many decimals."""
+    return f"{share:.{decimals}%}"
+
+
+def factor_text(log_odds: float, *, plain: bool = False) -> str:
+    """e to the log-odds as a factor; a large one as a power of ten, in ``plain`` characters where there are no superscripts."""
+    if log_odds > GREAT_LOG_ODDS:
+        power = f"{log_odds / math.log(10):.0f}"
+        return f"10^{power}" if plain else "10" + superscript(power)
+    value = math.exp(log_odds)
+    return f"{value:.2f}" if value < 100 else whole_text(value)
 
 
 def number_text(value: float) -> str:

@@ -11,6 +11,7 @@ from typing import Any, ClassVar, Literal, TypeAlias
 
 from recordwise.exact.functions import Function
 from recordwise.exact.numbers import Number, fraction_text
+from recordwise.exact.text import formula_text
 from recordwise.policy.constructors import By
 from recordwise.policy.literals import value_json
 
@@ -126,7 +127,7 @@ def mechanism_text(mechanism: Any) -> str:
 
 def _parameter_text(value: Any) -> str:
     if isinstance(value, Fraction):
-        return f"{float(value):g}"
+        return f"{formula_text(value)}"
     if isinstance(value, By):
         return f"by {value.column.name}"
     if isinstance(value, Mapping):

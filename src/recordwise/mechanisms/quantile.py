@@ -14,6 +14,7 @@ import numpy as np
 from recordwise.errors import ParameterError
 from recordwise.exact.arithmetic import FloatArray
 from recordwise.exact.numbers import Number, ball, midpoint, nonnegative, positive, sqrt_upper, working_precision
+from recordwise.exact.text import formula_text
 from recordwise.mechanisms.described import Answers, Described, Parameter
 from recordwise.mechanisms.quantile_nodes import (
     Levels,
@@ -86,7 +87,7 @@ class Grid:
         )
 
     def __repr__(self) -> str:
-        return f"Grid.{self.spacing}({float(self.low):g}, {float(self.high):g}, bits={self.bits})"
+        return f"Grid.{self.spacing}({formula_text(self.low)}, {formula_text(self.high)}, bits={self.bits})"
 
     @property
     def size(self) -> int:

@@ -7,6 +7,7 @@ from typing import Any, TypeAlias
 
 from recordwise.errors import ParameterError, PlanError
 from recordwise.exact.numbers import Number, fraction_text, positive, rational
+from recordwise.exact.text import whole_text
 from recordwise.mechanisms.key_selection import SelectionLaw, selection_sigma
 from recordwise.plan.column_types import threshold_problems
 from recordwise.plan.domains import AnyDomain, as_domain
@@ -142,7 +143,7 @@ class SelectFrom(Selection):
         expected = self.domain.bound(groups, schema).size * float(self.law.noise.sf(self.threshold))
         if expected > MOST_EMPTY_CELLS:
             problems.append(
-                f"about {expected:,.0f} empty cells would pass the threshold {self.threshold}; "
+                f"about {whole_text(expected)} empty cells would pass the threshold {self.threshold}; "
                 f"at most {MOST_EMPTY_CELLS:,} may: raise it"
             )
         return problems

@@ -14,6 +14,7 @@ import numpy as np
 from scipy.optimize import brentq
 
 from recordwise.exact.arithmetic import FloatArray
+from recordwise.exact.text import share_text
 from recordwise.mechanisms.base import shared
 from recordwise.mechanisms.described import mechanism_text
 from recordwise.plan.query import Query
@@ -89,7 +90,7 @@ class Allocation:
         """A table for a reader."""
         headers = ["table", "share", "error / goal", "mechanism"]
         return headers, [
-            [each.table.name, f"{float(each.share):.2%}", figure(each.ratio), mechanism_text(each.mechanism)]
+            [each.table.name, f"{share_text(float(each.share), 2)}", figure(each.ratio), mechanism_text(each.mechanism)]
             for each in self.shares
         ]
 

@@ -9,6 +9,7 @@ import numpy as np
 from recordwise.errors import ParameterError
 from recordwise.exact.arithmetic import FloatArray
 from recordwise.exact.numbers import Number
+from recordwise.exact.text import formula_text, share_text
 from recordwise.mechanisms.described import mechanism_text
 from recordwise.mechanisms.noisy import read_confidence
 from recordwise.plan.plan import Plan
@@ -84,7 +85,7 @@ class Comparison:
     def _candidate_json(self, each: Candidate) -> dict[str, Any]:
         relative = self.relative_errors(each.name)
         found = {"name": each.name, "mechanism": mechanism_text(each.mechanism), "losses": each.losses.rho.to_json()}
-        found["share_above"] = {f"{loss:g}": each.losses.rho.share_above(loss) for loss in self.above}
+        found["share_above"] = {f"{formula_text(loss)}": each.losses.rho.share_above(loss) for loss in self.above}
         found["relative_error"] = {
             "median": float(np.median(relative)) if len(relative) else None,
             "p90": float(np.quantile(relative, 0.9)) if len(relative) else None,
@@ -99,7 +100,7 @@ class Comparison:
 
     def rows(self) -> tuple[list[str], list[list[str]]]:
         """A table for a reader: headers and rows."""
-        above = [f"above {loss:g}" for loss in self.above]
+        above = [f"above {formula_text(loss)}" for loss in self.above]
         more = [
             name
             for name, held in (("firm p99", "firms"), ("realized p99", "realized"))
@@ -111,18 +112,18 @@ class Comparison:
     def _row(self, each: Candidate) -> list[str]:
         rho, relative = each.losses.rho, self.relative_errors(each.name)
         numbers = [figure(rho.quantile(0.5)), figure(rho.quantile(0.99)), figure(rho.maximum)]
-        numbers += [f"{rho.share_above(loss):.2%}" for loss in self.above]
+        numbers += [f"{share_text(rho.share_above(loss), 2)}" for loss in self.above]
         numbers += [figure(each.firms.quantile(0.99))] if each.firms else []
         numbers += [figure(each.realized.rho.quantile(0.99))] if each.realized else []
         errors = [np.median(relative), np.quantile(relative, 0.9)] if len(relative) else [np.nan, np.nan]
-        return [each.name, *numbers, *(f"{error:.1%}" for error in errors)]
+        return [each.name, *numbers, *(f"{share_text(error, 1)}" for error in errors)]
 
     def __repr__(self) -> str:
         return f"<Comparison of {len(self.candidates)} mechanisms for '{self.measure}': {self.privacy_label}>"
 
     def _repr_html_(self) -> str:
         notes = "" if self.rules is None else self.rules.sentences()
-        title = f"Losses of the records and {self.confidence:.0%} errors of the cells: {self.measure}"
+        title = f"Losses of the records and {share_text(self.confidence)} errors of the cells: {self.measure}"
         return html_table(title, *self.rows(), privacy_label=self.privacy_label, notes=notes)
 
 

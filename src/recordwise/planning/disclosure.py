@@ -13,6 +13,7 @@ import numpy as np
 from recordwise.errors import ParameterError
 from recordwise.exact.arithmetic import FloatArray
 from recordwise.exact.numbers import Number, positive
+from recordwise.exact.text import formula_text, share_text
 from recordwise.session.owner import Contributors
 
 
@@ -78,12 +79,15 @@ class Disclosure:
 
     def sentences(self) -> str:
         """Both rules in words."""
+        withheld, value = share_text(self.withheld_cells, 1), share_text(self.withheld_value, 1)
+        low, high = share_text(self.low), share_text(self.high)
+        deviation, distorted = share_text(self.median_deviation, 1), share_text(self.distorted, 1)
         return (
-            f"A {self.percent:g}%-rule would withhold {self.withheld_cells:.1%} of the {self.cells:,} cells with contributors, "
-            f"{self.withheld_value:.1%} of the total (primary suppression only; complementary suppression comes on top).\n"
-            f"Multiplicative (EZS) noise of {self.low:.0%} to {self.high:.0%} would distort half of the cells by a standard "
-            f"deviation of {self.median_deviation:.1%} or more, {self.distorted:.1%} of them by more than 5%; the contributor "
-            f"of each of the {self.lone:,} cells with only one would be known to within {self.high:.0%}. Neither bounds a loss."
+            f"A {formula_text(self.percent)}%-rule would withhold {withheld} of the {self.cells:,} cells with contributors, "
+            f"{value} of the total (primary suppression only; complementary suppression comes on top).\n"
+            f"Multiplicative (EZS) noise of {low} to {high} would distort half of the cells by a standard deviation of "
+            f"{deviation} or more, {distorted} of them by more than 5%; the contributor of each of the {self.lone:,} cells with "
+            f"only one would be known to within {high}. Neither bounds a loss."
         )
 
     def to_json(self) -> dict[str, Any]:

@@ -8,6 +8,7 @@ import numpy as np
 
 from recordwise.errors import ParameterError
 from recordwise.exact.arithmetic import FloatArray
+from recordwise.exact.text import formula_text, share_text
 from recordwise.mechanisms.base import clamping_bound
 from recordwise.mechanisms.calibration import decimal
 from recordwise.mechanisms.described import mechanism_text
@@ -116,7 +117,9 @@ def _family_rows(each: FamilyFitness) -> list[list[str]]:
     for number, one in enumerate(each.fitted):
         first = [each.name, *numbers] if number == 0 else [""] * (1 + len(numbers))
         text = mechanism_text(one.mechanism)
-        rows.append([*first, text if len(each.fitted) == 1 else f"{one.table.name}: {text}", f"{one.share_met:.1%}"])
+        rows.append(
+            [*first, text if len(each.fitted) == 1 else f"{one.table.name}: {text}", f"{share_text(one.share_met, 1)}"]
+        )
     return rows
 
 
@@ -218,8 +221,8 @@ def _fit_clamped(table: GoalTable, mechanism: Any, kept: FloatArray) -> Fitted:
     hopeless = int((table.totals - kept > reach).sum())
     if hopeless > table.may_miss:
         raise InfeasibleError(
-            f"{table.name}: clamping at {float(mechanism.to):g} alone cuts off more than the goal allows in "
-            f"{hopeless / len(kept):.1%} of the cells"
+            f"{table.name}: clamping at {formula_text(mechanism.to)} alone cuts off more than the goal allows in "
+            f"{share_text(hopeless / len(kept), 1)} of the cells"
         )
     low, high = 1e-6 * float(reach.min()), 10 * float(reach.max())
     for _ in range(80):

@@ -10,6 +10,7 @@ import numpy as np
 from recordwise.errors import ParameterError
 from recordwise.exact.arithmetic import FloatArray
 from recordwise.exact.numbers import Number, nonnegative, positive
+from recordwise.exact.text import digits_text, prose_text, share_text
 from recordwise.mechanisms.noisy import read_confidence
 from recordwise.plan.query import Query
 from recordwise.planning.shapes import bare, check_measure, step_of, with_statistic
@@ -62,9 +63,10 @@ class Goal:
 
     def words(self) -> str:
         """The goal as a reader says it."""
-        which = "every cell" if self.share == 1 else f"{float(self.share):.0%} of the cells"
-        least = f" of at least {float(self.at_least):,g}" if self.at_least else ""
-        return f"{self.measure}: error at most {float(self.within):.3g} of the total with {self.confidence:.0%} in {which}{least}"
+        which = "every cell" if self.share == 1 else f"{share_text(float(self.share))} of the cells"
+        least = f" of at least {prose_text(self.at_least)}" if self.at_least else ""
+        error = f"error at most {digits_text(float(self.within), 3)} of the total"
+        return f"{self.measure}: {error} with {share_text(self.confidence)} in {which}{least}"
 
 
 @dataclass(frozen=True, slots=True, kw_only=True, repr=False, eq=False)

@@ -10,6 +10,7 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 
 from recordwise.errors import ParameterError
+from recordwise.exact.text import formula_text, prose_text, share_text
 from recordwise.mechanisms.base import Mechanism
 from recordwise.policy.measure import Measure
 
@@ -85,7 +86,7 @@ _REMARK: dict[str, Any] = {
 def _spread(step: float, largest: float) -> Any:
     """Points on the measure's lattice, evenly spread over the logarithm."""
     if not largest > step:
-        raise ParameterError(parameter="largest", problem=f"must be above the measure's step {step:g}")
+        raise ParameterError(parameter="largest", problem=f"must be above the measure's step {formula_text(step)}")
     return np.unique(np.rint(np.geomspace(step, largest, POINTS) / step)) * step
 
 
@@ -211,7 +212,7 @@ def plot_cell_errors(
     held = np.asarray(totals, float) > 0
     size = np.asarray(totals, float)[held]
     order = np.argsort(size)
-    figure, axes = _paper(errors, title or f"{confidence:.0%} error of a cell", privacy_label)
+    figure, axes = _paper(errors, title or f"{share_text(confidence)} error of a cell", privacy_label)
     for (name, error), (color, dash) in zip(errors.items(), zip(COLORS, DASHES)):
         at, relative = _thinned(size[order], (np.asarray(error, float)[held] / size)[order])
         axes.plot(at, relative, color=color, linestyle=dash, linewidth=2.0, label=name)
@@ -260,7 +261,12 @@ def plot_sweep(
         )
         for threshold, x, y in zip(at, share, error) if name == lowest else ():
             axes.annotate(
-                f"{threshold:,g}", (x, y), textcoords="offset points", xytext=(-5, -13), fontsize=8.5, ha="right"
+                f"{prose_text(threshold)}",
+                (x, y),
+                textcoords="offset points",
+                xytext=(-5, -13),
+                fontsize=8.5,
+                ha="right",
             )
     axes.set(
         xscale="log",

@@ -10,6 +10,7 @@ import numpy as np
 from recordwise.errors import ParameterError
 from recordwise.exact.arithmetic import FloatArray
 from recordwise.exact.numbers import Number, positive
+from recordwise.exact.text import formula_text, share_text
 from recordwise.mechanisms.unit_split import UnitSplit
 from recordwise.plan.query import Query
 from recordwise.planning.losses import Losses, policy_losses
@@ -53,7 +54,7 @@ class Sweep:
             chosen = sorted((point for point in self.points if point.rho == rho), key=lambda point: point.at)
             columns = [(point.at, point.share_above, point.median_error) for point in chosen]
             at, share, error = (np.array(column) for column in zip(*columns))
-            found[f"ρ = {rho:g}"] = (at, share, error)
+            found[f"ρ = {formula_text(rho)}"] = (at, share, error)
         return found
 
     def to_json(self) -> dict[str, Any]:
@@ -67,8 +68,8 @@ class Sweep:
             [
                 figure(point.at),
                 figure(point.rho),
-                f"{point.share_above:.2%}",
-                *(f"{error:.2%}" for error in (point.median_error, point.mean_error, point.p90_error)),
+                f"{share_text(point.share_above, 2)}",
+                *(f"{share_text(error, 2)}" for error in (point.median_error, point.mean_error, point.p90_error)),
             ]
             for point in self.points
         ]

@@ -6,6 +6,7 @@ from statistics import NormalDist
 
 import numpy as np
 
+from recordwise.exact.text import digits_text, formula_text, share_text
 from recordwise.policy.conversions import check_loss, check_share, epsilon
 
 ORDERS = 1 + np.geomspace(1e-4, 1e4, 400)
@@ -24,6 +25,33 @@ def log_odds_tail(rho: float, gain: float) -> float:
     if gain <= rho:
         return 1.0
     return 0.0 if rho == 0 else min(1.0, math.exp(-((gain - rho) ** 2) / (4 * rho)) * (1 + OUTWARD))
+
+
+def likely_log_odds(rho: float) -> float:
+    """What the growth of the log-odds exceeds in at most one case in twenty (T-MEANING).
+
+    Args:
+        rho: The zCDP loss.
+
+    Returns:
+        rho + 2 sqrt(rho ln 20), where the bound of ``log_odds_tail`` is 1/20.
+    """
+    return check_loss(rho) + 2 * math.sqrt(rho * math.log(20))
+
+
+def power_beside_delta(rho: float, delta: float, *, false_alarm: float = 0.05) -> float:
+    """The power of the best test where, with probability ``delta``, nothing is guaranteed; outside of that the zCDP bound holds.
+
+    Args:
+        rho: The zCDP loss.
+        delta: The probability of key selection failing the record.
+        false_alarm: The false-positive rate of the test; outside of that event it can be larger by 1/(1 - delta).
+
+    Returns:
+        A bound on the power.
+    """
+    inside = false_alarm / (1 - delta) if delta < 1 else 1.0
+    return 1.0 if inside >= 1 else min(1.0, delta + (1 - delta) * power_zcdp(rho, inside))
 
 
 def power_gaussian(rho: float, false_alarm: float = 0.05) -> float:
@@ -70,13 +98,15 @@ class Meaning:
 
     def sentence(self) -> str:
         """One sentence for a person."""
+        false_alarm = share_text(self.false_alarm)
         return (
-            f"A membership test with a {self.false_alarm:.0%} false-positive rate detects your record with probability at most "
-            f"{self.power:.1%} (without the publication: {self.false_alarm:.0%})."
+            f"A membership test with a {false_alarm} false-positive rate detects your record with probability at most "
+            f"{share_text(self.power, 1)} (without the publication: {false_alarm})."
         )
 
     def _repr_html_(self) -> str:
-        return f"<p>loss {self.rho:.4g}; epsilon {self.epsilon:.4g} at delta {self.delta:g}. {self.sentence()}</p>"
+        epsilon = f"epsilon {digits_text(self.epsilon, 4)} at delta {formula_text(self.delta)}"
+        return f"<p>loss {digits_text(self.rho, 4)}; {epsilon}. {self.sentence()}</p>"
 
 
 def meaning(rho: float, *, delta: float = 1e-5, false_alarm: float = 0.05) -> Meaning:

@@ -14,6 +14,7 @@ import numpy as np
 from numpy.typing import ArrayLike
 
 from recordwise.errors import ParameterError
+from recordwise.exact.text import formula_text
 from recordwise.postprocess.least_squares import nnls, ols
 from recordwise.postprocess.maxfit import max_fit
 from recordwise.postprocess.result import Fit
@@ -217,7 +218,8 @@ def plot_tradeoffs(points: list[Tradeoff], *, cells: int, epsilon: float) -> Any
         bound = [sum_error_bound_pure(cells=cells, cell_error=float(error), epsilon=epsilon) for error in reach]
         axis.plot(reach, bound, "k--", linewidth=1, label="least possible over all tables")
         axis.set(
-            title=f"{table} table, {cells} cells, epsilon {epsilon:g}", xlabel="worst cell, root mean squared error"
+            title=f"{table} table, {cells} cells, epsilon {formula_text(epsilon)}",
+            xlabel="worst cell, root mean squared error",
         )
     axes[0].set(ylabel="sum, root mean squared error", yscale="log")
     axes[1].legend(fontsize="small")

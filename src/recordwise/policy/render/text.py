@@ -4,7 +4,7 @@ from fractions import Fraction
 from typing import TYPE_CHECKING
 
 from recordwise.exact.functions import Function, Log, Power, Sum
-from recordwise.exact.text import formula_text, prose_text
+from recordwise.exact.text import digits_text, formula_text, prose_text
 from recordwise.policy.atoms import Atom, One, Outside, PieceCount, Pieces, SelectionDelta, Square, Thresholds
 from recordwise.policy.concave_atoms import Additive, AdditiveTable, GaussianTransform, LaplaceTransform
 from recordwise.policy.conditions import EVERY, AllOf, Among, AnyOf, Compare, Condition, ConditionColumn, Null
@@ -185,7 +185,7 @@ def rise_text(name: str, function: Function) -> str:
 def function_text(function: Function, name: str) -> str:
     """A function of a named argument; at "0" its value."""
     if name == "0":
-        return f"{float(function.at_zero()):.6g}"
+        return f"{digits_text(float(function.at_zero()), 6)}"
     match function:
         case Sum(terms, shift):
             parts = [_weighted(weight, function_text(part, name)) for weight, part in terms]

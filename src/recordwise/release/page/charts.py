@@ -10,7 +10,7 @@ from typing import Any
 
 import numpy as np
 
-from recordwise.exact.text import loss_text, number_text, size_text
+from recordwise.exact.text import loss_text, number_text, share_text, size_text
 from recordwise.plan.statistics.base import SUM
 from recordwise.policy.measure import Measure
 from recordwise.policy.policy import Policy
@@ -229,7 +229,7 @@ def rungs(figure: Figure) -> list[dict[str, Any]]:
 
 def _rung(figure: Figure, size: float) -> dict[str, Any]:
     at = min(range(len(figure.sizes)), key=lambda place: abs(math.log(figure.sizes[place] / size)))
-    noises = [f"{line.y[at]:.2%}" if math.isfinite(line.y[at]) else "no variance" for line in figure.noises]
+    noises = [f"{share_text(line.y[at], 2)}" if math.isfinite(line.y[at]) else "no variance" for line in figure.noises]
     return {
         "size": size_text(figure.sizes[at]),
         "at": at,

@@ -12,6 +12,7 @@ from functools import cache
 from importlib.resources import files as package_files
 from typing import TYPE_CHECKING, Any
 
+from recordwise.exact.text import formula_text, share_text
 from recordwise.policy.render.html import Html
 from recordwise.release.page import charts, spending
 from recordwise.release.page.questions import CHOICE, Question, loss_or_infinity
@@ -163,7 +164,7 @@ def _hint(question: Question) -> str:
     if question.kind == "text":
         return "as it appears in the register"
     if question.kind == "amount":
-        return "a whole number" if question.step == 1 else f"in steps of {float(question.step):g}"
+        return "a whole number" if question.step == 1 else f"in steps of {formula_text(question.step)}"
     return "a number"
 
 
@@ -186,7 +187,7 @@ def _tables(view: View) -> dict[str, Any]:
     level = view.description.get("interval_level", 0.95)
     known = {table: found for table, found in view.description.get("accuracy", {}).items() if found}
     return {
-        "level": f"{level:.0%}",
+        "level": f"{share_text(level)}",
         "accuracy": accuracy_rows(known, notes(view.description, view.release.parts)),
         "several_tables": len(known) > 1,
         "names": [table["name"] for table in view.tables],

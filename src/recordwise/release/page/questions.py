@@ -10,6 +10,7 @@ from fractions import Fraction
 from typing import Any
 
 from recordwise.errors import RecordError
+from recordwise.exact.text import formula_text
 from recordwise.policy.cases import tests_of
 from recordwise.policy.conditions import Among, Compare
 from recordwise.policy.literals import Truth, Value
@@ -101,7 +102,7 @@ def _value_label(name: str, value: Value, labels: Mapping[str, str]) -> str:
     """``labels`` may name a value too, as "naics=21"; its code stays beside the words."""
     plain = _plain(value)
     code = (
-        f"{plain:g}"
+        f"{formula_text(plain)}"
         if isinstance(plain, float)
         else {True: "yes", False: "no"}.get(plain, str(plain))
         if isinstance(plain, bool)

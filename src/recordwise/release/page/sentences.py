@@ -4,10 +4,9 @@ import math
 from collections.abc import Sequence
 from dataclasses import dataclass
 
-from recordwise.exact.text import chance_text, superscript
-from recordwise.policy.meaning import power_zcdp
+from recordwise.exact.text import GREAT_LOG_ODDS, chance_text, factor_text, share_text
+from recordwise.policy.meaning import likely_log_odds, power_beside_delta
 
-FALSE_ALARM = 0.05
 DELTA = 1e-5
 SENTENCES = {
     "nothing": "Nothing in these tables depends on you: your privacy loss is 0.",
@@ -34,8 +33,6 @@ SENTENCES = {
         "every other record, with a 5% false-positive rate, is right at most half the time."
     ),
 }
-GREAT = 14.0
-"""Log-odds from which a factor is given as a power of ten."""
 LIMITLESS = 100.0
 """Losses from which a factor would be a number without meaning."""
 
@@ -55,8 +52,8 @@ def lead(rho: float, bands: Sequence[Band], own: float = 0.0) -> str:
         return SENTENCES["nothing"]
     if math.isinf(rho):
         return SENTENCES["no promise"]
-    odds = SENTENCES["no limit" if rho > LIMITLESS else "great odds" if rho > GREAT else "odds"].format(
-        mean=factor(rho)
+    odds = SENTENCES["no limit" if rho > LIMITLESS else "great odds" if rho > GREAT_LOG_ODDS else "odds"].format(
+        mean=factor_text(rho)
     )
     odds += SENTENCES["but"].format(own=chance_text(own)) if own else ""
     hidden = [_told(band) for band in bands if band.low != band.high]
@@ -78,23 +75,9 @@ def _told(band: Band) -> str:
 
 def details(rho: float, own: float) -> list[str]:
     """The sentences below it."""
-    told = [SENTENCES["test"].format(power=f"{power(rho, own):.1%}")]
+    told = [SENTENCES["test"].format(power=f"{share_text(power_beside_delta(rho, own), 1)}")]
     if own:
         told.append(SENTENCES["selected"].format(own=chance_text(own)))
     if 0 < rho <= LIMITLESS:
-        told.append(SENTENCES["tail"].format(tail=factor(rho + 2 * math.sqrt(rho * math.log(20)))))
+        told.append(SENTENCES["tail"].format(tail=factor_text(likely_log_odds(rho))))
     return told
-
-
-def power(rho: float, own: float) -> float:
-    """The power of the best test; with a chance of ``own`` nothing is promised, outside of that the zCDP bound holds."""
-    inside = FALSE_ALARM / (1 - own) if own < 1 else 1.0
-    return 1.0 if inside >= 1 else min(1.0, own + (1 - own) * power_zcdp(rho, inside))
-
-
-def factor(log_odds: float) -> str:
-    """e to the log-odds, in words a person can weigh."""
-    if log_odds > GREAT:
-        return "10" + superscript(f"{log_odds / math.log(10):.0f}")
-    value = math.exp(log_odds)
-    return f"{value:.2f}" if value < 100 else f"{value:,.0f}"

@@ -6,7 +6,7 @@ from typing import Any
 
 import pyarrow as pa
 
-from recordwise.exact.text import cell_text, number_text, percent_text
+from recordwise.exact.text import cell_text, number_text, percent_text, share_text
 from recordwise.policy.render.html import Html, element, preview_table
 from recordwise.release.page.parts import Part
 from recordwise.release.tables import FITTED, ReleasedTable
@@ -81,7 +81,7 @@ def first_view(table: dict[str, Any], level: float) -> dict[str, Any]:
 def _group(name: str, accurate: bool, fitted: bool, level: float) -> dict[str, Any]:
     """The columns of one variable."""
     columns = ["value"]
-    columns += [f"{level:.0%} noise interval", "cv"] if accurate else []
+    columns += [f"{share_text(level)} noise interval", "cv"] if accurate else []
     columns += ["made to add up"] if fitted else []
     return {"name": name, "columns": columns}
 
