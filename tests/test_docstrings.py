@@ -34,7 +34,9 @@ def methods(kind: type) -> Iterator[tuple[str, Any]]:
 
 
 CLASSES = {value: name for module in MODULES.values() for name, value in exported(module) if inspect.isclass(value)}
-FUNCTIONS = {value: name for module in MODULES.values() for name, value in exported(module) if inspect.isfunction(value)}
+FUNCTIONS = {
+    value: name for module in MODULES.values() for name, value in exported(module) if inspect.isfunction(value)
+}
 METHODS = {f"{name}.{method}": (kind, method) for kind, name in CLASSES.items() for method, _ in methods(kind)}
 
 

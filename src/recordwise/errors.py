@@ -315,7 +315,14 @@ LONGEST_SHOWN = 60
 
 def shown(value: object) -> str:
     """A parameter as messages show it: short scalars verbatim, everything else by its type, so that no input can break the
-    message or flood the screen."""
+    message or flood the screen.
+
+    Args:
+        value: Anything a user passed.
+
+    Returns:
+        A short text.
+    """
     if isinstance(value, int) and value.bit_length() > 4 * LONGEST_SHOWN:
         return "an integer with too many digits"
     if not isinstance(value, (str, int, float)) and value is not None:

@@ -44,7 +44,16 @@ class Finding:
 
     @classmethod
     def without_numbers(cls, subject: str, *, samples: int, problems: tuple[str, ...]) -> "Finding":
-        """The finding of a check that either passes or fails."""
+        """The finding of a check that either passes or fails.
+
+        Args:
+            subject: What was checked.
+            samples: How many times.
+            problems: What was found.
+
+        Returns:
+            The finding.
+        """
         nothing = {"policy": math.nan, "delta": math.nan, "bound": math.nan}
         return cls(
             subject=subject, keys="-", engine="duckdb", record="-", samples=samples, problems=problems, **nothing
@@ -52,10 +61,12 @@ class Finding:
 
     @property
     def broken(self) -> bool:
+        """Whether the policy is exceeded, or a check failed."""
         return bool(self.problems) or self.bound > self.policy
 
     @property
     def verdict(self) -> str:
+        """The finding in a word or two."""
         return BROKEN if self.broken else KEPT
 
 
@@ -149,7 +160,16 @@ def sample_of(layout: Layout, seen: Sequence[Published], place: int) -> Features
 
 
 def bound_on_loss(present: Features, absent: Features, *, delta: float = 0.0) -> float:
-    """A lower bound on the loss, at this check's share of the audit's false-alarm rate (T-AUDIT)."""
+    """A lower bound on the loss, at this check's share of the audit's false-alarm rate (T-AUDIT).
+
+    Args:
+        present: A statistic of the releases with the record.
+        absent: The same statistic without it.
+        delta: The delta of the policy, if it has one.
+
+    Returns:
+        A number that the true loss exceeds, but for the stated false-alarm rate.
+    """
     if delta >= 1 or not present:
         return 0.0
     count = len(next(iter(present.values())))

@@ -63,7 +63,15 @@ class Subject:
         return self.keys == "public"
 
     def with_others(self, name: str, *others: Record) -> "Subject":
-        """The same subject with other records in every cell."""
+        """The same subject with other records in every cell.
+
+        Args:
+            name: The name of the new subject.
+            others: The records.
+
+        Returns:
+            The new subject.
+        """
         return replace(self, name=name, others=others)
 
 
@@ -72,7 +80,16 @@ def record(value: Number = 0, second: int = 0, kind: str = "plain") -> Record:
 
 
 def sum_subject(name: str, mechanism: Any, *, step: Fraction = Fraction(1)) -> Subject:
-    """SUM with one mechanism, at records of three sizes chosen by its policy."""
+    """SUM with one mechanism, at records of three sizes chosen by its policy.
+
+    Args:
+        name: What the audit calls it.
+        mechanism: The mechanism of the sum.
+        step: The step of the measure.
+
+    Returns:
+        The subject, for ``audit``.
+    """
     bound = clamping_bound(mechanism)
     sizes = three_sizes(mechanism.policy(Measure(VALUE, step)), step, most=None if bound is None else int(bound / step))
     return Subject(

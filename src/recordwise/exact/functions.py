@@ -46,11 +46,27 @@ class Function:
     """An increasing function on [0, inf). Build it from ``x`` and ``log`` with ``+``, ``*``, ``/`` and ``**``."""
 
     def value(self, arithmetic: Arithmetic[T], x: T) -> T:
-        """f(x)."""
+        """f(x).
+
+        Args:
+            arithmetic: The number system to compute in.
+            x: The argument.
+
+        Returns:
+            The value, in that number system.
+        """
         raise NotImplementedError
 
     def increase(self, arithmetic: Arithmetic[T], x: T) -> T:
-        """f(x) - f(0), without cancellation for small x."""
+        """f(x) - f(0), without cancellation for small x.
+
+        Args:
+            arithmetic: The number system to compute in.
+            x: The argument.
+
+        Returns:
+            The value, in that number system.
+        """
         raise NotImplementedError
 
     def at_zero(self) -> arb:
@@ -66,13 +82,29 @@ class Function:
         raise NotImplementedError
 
     def after(self, inner: "Function") -> "Function":
-        """The composition: this function of ``inner``."""
+        """The composition: this function of ``inner``.
+
+        Args:
+            inner: The inner function.
+
+        Returns:
+            The function.
+        """
         raise NotImplementedError
 
     def to_json(self) -> Any:
+        """The saved form."""
         raise NotImplementedError
 
     def to_latex(self, argument: str) -> str:
+        """The function as LaTeX.
+
+        Args:
+            argument: What stands for x.
+
+        Returns:
+            The text.
+        """
         raise NotImplementedError
 
     def __add__(self, other: "Function | Number") -> "Function":
@@ -299,7 +331,14 @@ x = Variable()
 
 
 def log(argument: Function) -> Function:
-    """The natural logarithm, ``log(x + offset)``."""
+    """The natural logarithm, ``log(x + offset)``.
+
+    Args:
+        argument: An expression of x that is at least 1 at 0.
+
+    Returns:
+        The function.
+    """
     return Log(argument)
 
 
@@ -311,7 +350,14 @@ def add(left: Function, right: "Function | Number") -> Function:
 
 
 def from_json(form: Any) -> Function:
-    """Read back what ``to_json`` wrote; an unknown form is refused."""
+    """Read back what ``to_json`` wrote; an unknown form is refused.
+
+    Args:
+        form: The saved form, as read from JSON.
+
+    Returns:
+        The function.
+    """
     # Sums alternate with the nested layers, so a form that can be built is at most this deep.
     return _from_json(form, 2 * MOST_NESTED + 1)
 

@@ -98,25 +98,83 @@ class Mechanism(Protocol):
     """
 
     def policy(self, measure: Measure | str, *, tight: bool = True) -> Policy:
-        """The public loss of a record: the tight one, or with ``tight=False`` the one printed in the papers."""
+        """The public loss of a record: the tight one, or with ``tight=False`` the one printed in the papers.
+
+        Args:
+            measure: The measure that is summed.
+            tight: Whether the tight policy is meant; otherwise the one printed in the papers.
+
+        Returns:
+            The policy.
+        """
 
     def release(self, totals: Any, *, step: Number = 1, rng: BitSource | None = None) -> Noisy:
-        """Add noise to exact totals, given as whole numbers of lattice steps."""
+        """Add noise to exact totals, given as whole numbers of lattice steps.
+
+        Args:
+            totals: The exact totals.
+            step: The step of the measure's lattice, in its own units.
+            rng: A source of random bits; the secure source unless given.
+
+        Returns:
+            The noisy totals.
+        """
 
     def estimate(self, noisy: Noisy, *, confidence: float = 0.95) -> Estimates:
-        """Unbiased values, standard errors and noise intervals, from the noisy answers alone."""
+        """Unbiased values, standard errors and noise intervals, from the noisy answers alone.
+
+        Args:
+            noisy: What ``release`` returned.
+            confidence: The confidence of the intervals.
+
+        Returns:
+            The estimates of every cell.
+        """
 
     def loss_at_shift(self, shift: Number, *, step: Number = 1) -> float:
-        """The largest loss when a cell's total changes by ``shift``, rounded up."""
+        """The largest loss when a cell's total changes by ``shift``, rounded up.
+
+        Args:
+            shift: The change, in the measure's units.
+            step: The step of the measure's lattice, in its own units.
+
+        Returns:
+            The loss.
+        """
 
     def realized_loss(self, total_without: Number, contribution: Number, *, step: Number = 1) -> float:
-        """The loss of a contribution to a cell of known total, rounded up. Confidential, always."""
+        """The loss of a contribution to a cell of known total, rounded up. Confidential, always.
+
+        Args:
+            total_without: The exact total of the cell without the record.
+            contribution: What the record contributes.
+            step: The step of the measure's lattice, in its own units.
+
+        Returns:
+            The loss.
+        """
 
     def variance(self, total: Any, *, step: Number = 1) -> FloatArray:
-        """The variance of ``value`` at an exact total."""
+        """The variance of ``value`` at an exact total.
+
+        Args:
+            total: An exact total, in the measure's units.
+            step: The step of the measure's lattice, in its own units.
+
+        Returns:
+            The variance, in squared units of the measure.
+        """
 
     def bias(self, total: Any, *, step: Number = 1) -> FloatArray:
-        """The bias of ``value`` at an exact total."""
+        """The bias of ``value`` at an exact total.
+
+        Args:
+            total: An exact total, in the measure's units.
+            step: The step of the measure's lattice, in its own units.
+
+        Returns:
+            The bias, in the measure's units.
+        """
 
 
 def has_policy(mechanism: object) -> bool:

@@ -62,12 +62,30 @@ class Grid:
 
     @classmethod
     def log(cls, low: Number, high: Number, *, bits: int = 10) -> "Grid":
-        """Equal ratios: the same relative accuracy for small and large values. For skewed data."""
+        """Equal ratios: the same relative accuracy for small and large values. For skewed data.
+
+        Args:
+            low: The first point, in the measure's units, above 0.
+            high: The last point.
+            bits: The grid has 2**bits points.
+
+        Returns:
+            The grid.
+        """
         return cls(spacing="log", low=positive(low, parameter="low"), high=positive(high, parameter="high"), bits=bits)
 
     @classmethod
     def linear(cls, low: Number, high: Number, *, bits: int = 10) -> "Grid":
-        """Equal distances."""
+        """Equal distances.
+
+        Args:
+            low: The first point, in the measure's units.
+            high: The last point.
+            bits: The grid has 2**bits points.
+
+        Returns:
+            The grid.
+        """
         return cls(
             spacing="linear", low=nonnegative(low, parameter="low"), high=positive(high, parameter="high"), bits=bits
         )
@@ -95,11 +113,26 @@ class Grid:
         return 1 << self.bits
 
     def steps(self, step: Fraction) -> tuple[int, ...]:
-        """The points in whole steps of a measure, rounded down: a lattice value is below a point iff it is below that."""
+        """The points in whole steps of a measure, rounded down: a lattice value is below a point iff it is below that.
+
+        Args:
+            step: The step of the measure's lattice, in its own units.
+
+        Returns:
+            The points, ascending.
+        """
         return _steps(self, step)
 
     def bins(self, values: IntArray, step: Fraction) -> IntArray:
-        """The point each value (in steps) belongs to."""
+        """The point each value (in steps) belongs to.
+
+        Args:
+            values: Values, in whole steps.
+            step: The step of the measure's lattice, in its own units.
+
+        Returns:
+            The place of each value's point on the grid.
+        """
         inner = np.array(self.steps(step)[:-1], dtype=np.int64)
         return np.searchsorted(inner, values, side="left").astype(np.int64)
 
@@ -173,6 +206,7 @@ class TreeQuantile(Described):
 
     @property
     def noise_sigma(self) -> Fraction:
+        """The sigma of the noise on each node of the tree."""
         return sqrt_upper(Fraction(self.grid.bits) / (2 * Fraction(self.rho)))
 
     def shared(self, share: Fraction) -> "TreeQuantile":

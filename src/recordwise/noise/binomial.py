@@ -16,7 +16,17 @@ SLACK = dyadic(1, 20)
 
 def binomial_exact(n: int, law: LatticeLaw, threshold: int, rng: BitSource | None = None) -> int:
     """The number of n independent draws with Z >= threshold: exactly Binomial(n, P(Z >= threshold)), in time that does not
-    grow with n (T-BINOMIAL, docs/theory/noise.md)."""
+    grow with n (T-BINOMIAL, docs/theory/noise.md).
+
+    Args:
+        n: The number of draws.
+        law: The law of Z.
+        threshold: The threshold, in lattice steps.
+        rng: A source of random bits; the secure source unless given.
+
+    Returns:
+        How many of the draws reach the threshold.
+    """
     if isinstance(n, bool) or not isinstance(n, int) or n < 0:
         raise ParameterError(parameter="n", problem="must be an integer that is not negative")
     if threshold < 1:

@@ -53,15 +53,40 @@ class LatticeLaw:
         return 0
 
     def draw(self, size: int, rng: BitSource | None = None) -> Draws:
-        """Independent draws with those that do not fit 64 bits apart; ``rng=None`` is the secure source."""
+        """Independent draws with those that do not fit 64 bits apart; ``rng=None`` is the secure source.
+
+        Args:
+            size: How many draws.
+            rng: A source of random bits; the secure source unless given.
+
+        Returns:
+            The draws.
+        """
         return sampler.draw(table_for(self._side()), checked_size(size), rng or Secure())
 
     def sample(self, size: int, rng: BitSource | None = None) -> IntArray:
-        """Independent draws. A draw that does not fit 64 bits (probability below 1e-30) raises; ``add_to`` carries it."""
+        """Independent draws. A draw that does not fit 64 bits (probability below 1e-30) raises; ``add_to`` carries it.
+
+        Args:
+            size: How many draws.
+            rng: A source of random bits; the secure source unless given.
+
+        Returns:
+            The draws, in lattice steps.
+        """
         return fitting(self.draw(size, rng))
 
     def sample_above(self, threshold: int, size: int, rng: BitSource | None = None) -> IntArray:
-        """Independent draws given Z >= threshold, at any depth of the tail (T-EXACT)."""
+        """Independent draws given Z >= threshold, at any depth of the tail (T-EXACT).
+
+        Args:
+            threshold: The threshold, in lattice steps.
+            size: How many draws.
+            rng: A source of random bits; the secure source unless given.
+
+        Returns:
+            The draws, in lattice steps.
+        """
         source = rng or Secure()
         if abs(threshold) > REACH:
             raise ParameterError(parameter="threshold", problem="must lie within 2^62 steps")
@@ -80,6 +105,13 @@ class LatticeLaw:
         """total + noise for each total, clipped to 64 bits only after the addition (T-RANGE).
 
         Totals are 64-bit, or Python integers in an object array where they are longer.
+
+        Args:
+            totals: The exact totals, in lattice steps.
+            rng: A source of random bits; the secure source unless given.
+
+        Returns:
+            The noisy totals.
         """
         drawn = self.draw(len(totals), rng)
         if totals.dtype == np.int64 and not drawn.extremes:
@@ -94,42 +126,105 @@ class LatticeLaw:
         return np.array([min(max(value, -LARGEST - 1), LARGEST) for value in exact], dtype=np.int64)
 
     def pmf(self, k: Integers) -> FloatArray | float:
-        """P(Z = k)."""
+        """P(Z = k).
+
+        Args:
+            k: One integer, or an array of them.
+
+        Returns:
+            A probability for each k.
+        """
         with working_precision():
             return each(k, [float(p.exp().mid()) for p in self._log_pmf(k)])
 
     def log_pmf(self, k: Integers) -> FloatArray | float:
-        """ln P(Z = k)."""
+        """ln P(Z = k).
+
+        Args:
+            k: One integer, or an array of them.
+
+        Returns:
+            A number for each k.
+        """
         return each(k, [float(p.mid()) for p in self._log_pmf(k)])
 
     def cdf(self, k: Integers) -> FloatArray | float:
-        """P(Z <= k)."""
+        """P(Z <= k).
+
+        Args:
+            k: One integer, or an array of them.
+
+        Returns:
+            A probability for each k.
+        """
         return each(k, [float(p.mid()) for p in self._tails([-i for i in listed(k)])])
 
     def log_cdf(self, k: Integers) -> FloatArray | float:
-        """ln P(Z <= k)."""
+        """ln P(Z <= k).
+
+        Args:
+            k: One integer, or an array of them.
+
+        Returns:
+            A number for each k.
+        """
         return each(k, [float(p.mid()) for p in self._log_tails([-i for i in listed(k)])])
 
     def sf(self, k: Integers) -> FloatArray | float:
-        """P(Z >= k): the threshold itself passes."""
+        """P(Z >= k): the threshold itself passes.
+
+        Args:
+            k: One integer, or an array of them.
+
+        Returns:
+            A probability for each k.
+        """
         return each(k, [float(p.mid()) for p in self._tails(listed(k))])
 
     def log_sf(self, k: Integers) -> FloatArray | float:
-        """ln P(Z >= k)."""
+        """ln P(Z >= k).
+
+        Args:
+            k: One integer, or an array of them.
+
+        Returns:
+            A number for each k.
+        """
         return each(k, [float(p.mid()) for p in self._log_tails(listed(k))])
 
     def sf_upper(self, k: Integers) -> FloatArray | float:
-        """A float not below P(Z >= k), within two units in the last place."""
+        """A float not below P(Z >= k), within two units in the last place.
+
+        Args:
+            k: One integer, or an array of them.
+
+        Returns:
+            A probability for each k.
+        """
         with working_precision():
             return each(k, [arb_float_upper(p) for p in self._tails(listed(k))])
 
     def sf_lower(self, k: Integers) -> FloatArray | float:
-        """A float not above P(Z >= k), within two units in the last place."""
+        """A float not above P(Z >= k), within two units in the last place.
+
+        Args:
+            k: One integer, or an array of them.
+
+        Returns:
+            A probability for each k.
+        """
         with working_precision():
             return each(k, [arb_float_lower(p) for p in self._tails(listed(k))])
 
     def quantile(self, p: Number) -> int:
-        """The smallest k with P(Z <= k) >= p."""
+        """The smallest k with P(Z <= k) >= p.
+
+        Args:
+            p: A probability between 0 and 1.
+
+        Returns:
+            The quantile, in lattice steps.
+        """
         level = rational(p, parameter="p")
         if not 0 < level < 1:
             raise ParameterError(parameter="p", problem=f"must lie between 0 and 1, not {p}")

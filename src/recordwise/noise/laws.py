@@ -30,7 +30,14 @@ class DiscreteGaussian(LatticeLaw):
 
     @classmethod
     def for_variance(cls, variance: Number) -> "DiscreteGaussian":
-        """The law whose lattice variance is the wanted one, never below it (T-CALIBRATE)."""
+        """The law whose lattice variance is the wanted one, never below it (T-CALIBRATE).
+
+        Args:
+            variance: The wanted variance, in squared lattice steps.
+
+        Returns:
+            The law.
+        """
         return cls(scale_for_variance(_gaussian_exponent, variance))
 
     @property
@@ -60,7 +67,14 @@ class DiscreteLaplace(LatticeLaw):
 
     @classmethod
     def for_variance(cls, variance: Number) -> "DiscreteLaplace":
-        """The law whose lattice variance is the wanted one, never below it (T-CALIBRATE)."""
+        """The law whose lattice variance is the wanted one, never below it (T-CALIBRATE).
+
+        Args:
+            variance: The wanted variance, in squared lattice steps.
+
+        Returns:
+            The law.
+        """
         return cls(scale_for_variance(lambda scale: x / scale, variance))
 
     @property
@@ -82,7 +96,15 @@ class GeneralizedGaussian(LatticeLaw):
 
     @classmethod
     def for_variance(cls, variance: Number, *, shape: Number) -> "GeneralizedGaussian":
-        """The law of that shape whose lattice variance is the wanted one, never below it (T-CALIBRATE)."""
+        """The law of that shape whose lattice variance is the wanted one, never below it (T-CALIBRATE).
+
+        Args:
+            variance: The wanted variance, in squared lattice steps.
+            shape: The shape, above 0 and at most 1.
+
+        Returns:
+            The law.
+        """
         power = _checked_shape(shape)
         return cls(scale_for_variance(lambda scale: (x / scale) ** power, variance), power)
 
@@ -118,7 +140,17 @@ class Polylog(LatticeLaw):
 
     @classmethod
     def for_variance(cls, variance: Number, *, rate: Number, offset: Number, power: Number) -> "Polylog":
-        """The law of that shape whose lattice variance is the wanted one, never below it (T-CALIBRATE)."""
+        """The law of that shape whose lattice variance is the wanted one, never below it (T-CALIBRATE).
+
+        Args:
+            variance: The wanted variance, in squared lattice steps.
+            rate: The rate.
+            offset: The offset.
+            power: The power.
+
+        Returns:
+            The law.
+        """
         d, o, p = (
             positive(rate, parameter="rate"),
             positive(offset, parameter="offset"),

@@ -24,7 +24,11 @@ class BitSource(Protocol):
     """Independent uniform bits. Only those of ``Secure`` are taken for secret (``is_private``)."""
 
     def fill(self, words: WordArray) -> None:
-        """Overwrite a contiguous array with uniform 64-bit words that were never handed out before."""
+        """Overwrite a contiguous array with uniform 64-bit words that were never handed out before.
+
+        Args:
+            words: The array to fill, of 64-bit words.
+        """
 
 
 class Secure:
@@ -36,13 +40,25 @@ class Secure:
     __slots__ = ()
 
     def fill(self, words: WordArray) -> None:
+        """Overwrite an array with fresh words, keyed from the operating system.
+
+        Args:
+            words: The array to fill, of 64-bit words.
+        """
         target = words.view(np.uint8).data
         for begin in range(0, len(target), REQUEST_BYTES):
             _keystream(target[begin : begin + REQUEST_BYTES])
 
 
 def is_private(source: BitSource) -> bool:
-    """Whether what is drawn from it may be called private. No source can say so of itself, nor can a subclass of ours."""
+    """Whether what is drawn from it may be called private. No source can say so of itself, nor can a subclass of ours.
+
+    Args:
+        source: A source of random bits.
+
+    Returns:
+        True for ``Secure`` itself alone.
+    """
     return type(source) is Secure
 
 
@@ -75,6 +91,11 @@ class Seeded:
         self._stream = np.random.Philox(seed)
 
     def fill(self, words: WordArray) -> None:
+        """Overwrite an array with the next words of the seeded stream.
+
+        Args:
+            words: The array to fill, of 64-bit words.
+        """
         words[...] = self._stream.random_raw(words.size)
 
 

@@ -53,9 +53,26 @@ class Domain:
             raise ParameterError(parameter="size", problem="must be a whole number from 1 to 2^62")
 
     def covers(self, groups: tuple[Group, ...]) -> bool:
+        """Whether every group has a function.
+
+        Args:
+            groups: The groups of a table.
+
+        Returns:
+            True or false.
+        """
         return {group.name for group in groups} == set(self.columns)
 
     def bound(self, groups: tuple[Group, ...], schema: Schema) -> Cells:
+        """The domain at the groups of a table, with values in their declared types.
+
+        Args:
+            groups: The groups of a table.
+            schema: The schema of the plan.
+
+        Returns:
+            The domain of that table.
+        """
         return _FunctionCells(self, groups, schema)
 
 

@@ -79,7 +79,15 @@ class Group:
 
 
 def prefix(column: str, length: int | Iterable[int]) -> Prefix | tuple[Prefix, ...]:
-    """One prefix, or one for each level: ``prefix("naics", [2, 3, 4, 5, 6])``."""
+    """One prefix, or one for each level: ``prefix("naics", [2, 3, 4, 5, 6])``.
+
+    Args:
+        column: A text column, such as an industry code.
+        length: The number of characters to keep, or one number for each level.
+
+    Returns:
+        A group for ``group_by``, or the groups for ``levels``.
+    """
     if isinstance(length, int):
         return Prefix(column, length)
     return tuple(Prefix(column, each) for each in length)

@@ -58,6 +58,9 @@ class Keys:
         Args:
             frame: An Arrow, pandas or Polars frame, or a mapping of columns.
 
+        Returns:
+            The keys.
+
         Raises:
             KeysError: The list has no column, names one twice, or holds values of an unsupported type.
         """
@@ -65,7 +68,14 @@ class Keys:
 
     @classmethod
     def product(cls, **columns: Iterable[Any]) -> "Keys":
-        """Every combination of the values given for each column."""
+        """Every combination of the values given for each column.
+
+        Args:
+            columns: The values of each column, by its name.
+
+        Returns:
+            The keys.
+        """
         arrays = {name: as_array(name, values) for name, values in columns.items()}
         repeat, tile, table = math.prod(len(array) for array in arrays.values()), 1, {}
         _check_size(repeat)
@@ -77,7 +87,16 @@ class Keys:
 
     @staticmethod
     def select(*, rho: Number, delta: Number, pieces: "PiecesAt | None" = None) -> "SelectKeys":
-        """Keys found in the data: those whose noisy number of rows, or of split pieces, reaches a threshold (T-SELECT)."""
+        """Keys found in the data: those whose noisy number of rows, or of split pieces, reaches a threshold (T-SELECT).
+
+        Args:
+            rho: The loss of one piece.
+            delta: The largest probability that a key is listed because of one piece alone.
+            pieces: The threshold of each measure at which records are split into pieces; whole records are counted unless given.
+
+        Returns:
+            The selection, to be given as keys.
+        """
         from recordwise.plan.key_selection import SelectKeys
 
         return SelectKeys.of(rho=rho, delta=delta, pieces=pieces)
@@ -87,6 +106,15 @@ class Keys:
         """Keys of a public domain whose noisy count reaches a threshold; empty cells take part, so there is no delta (T-EMPTY).
 
         The domain is a mapping of value lists (their product), ``Keys``, or a ``Domain`` of functions.
+
+        Args:
+            domain: A mapping of value lists, ``Keys``, or a ``Domain`` of functions.
+            rho: The loss of one piece.
+            threshold: The noisy count from which a cell is listed.
+            pieces: The threshold of each measure at which records are split into pieces; whole records are counted unless given.
+
+        Returns:
+            The selection, to be given as keys.
         """
         from recordwise.plan.key_selection import SelectFrom
 
@@ -102,7 +130,14 @@ class Keys:
         return hash((self.table.num_rows, *self.table.column_names))
 
     def covers(self, groups: tuple[Group, ...]) -> bool:
-        """Whether every group is a column of the keys or can be derived from one."""
+        """Whether every group is a column of the keys or can be derived from one.
+
+        Args:
+            groups: The groups of a table.
+
+        Returns:
+            True or false.
+        """
         return all(self._origin(group) is not None for group in groups)
 
     def _origin(self, group: Group) -> str | None:
@@ -113,7 +148,12 @@ class Keys:
         return None
 
     def check(self, groups: tuple[Group, ...], schema: Schema) -> None:
-        """Refuse keys that do not fit the declared types; done once for each different value, so that a plan can ask early."""
+        """Refuse keys that do not fit the declared types; done once for each different value, so that a plan can ask early.
+
+        Args:
+            groups: The groups of a table.
+            schema: The schema of the plan.
+        """
         for group in groups:
             origin = self._origin(group)
             if origin is None:
@@ -121,7 +161,15 @@ class Keys:
             _typed(group, origin, self.table.column(origin).chunk(0), schema)
 
     def cells(self, groups: tuple[Group, ...], schema: Schema) -> pa.Table:
-        """The cells of one table: cast, checked to be distinct, brought to the level, sorted."""
+        """The cells of one table: cast, checked to be distinct, brought to the level, sorted.
+
+        Args:
+            groups: The groups of a table.
+            schema: The schema of the plan.
+
+        Returns:
+            The cells, a row each.
+        """
         self.check(groups, schema)
         origins = {group: self._origin(group) for group in groups}
         columns = [

@@ -88,7 +88,14 @@ class Query:
         return replace(self, axes=(*self.axes, axis(flat(choices), share))).at(keys)
 
     def at(self, keys: GivenKeys | None) -> "Query":
-        """Add public keys or a selection, or several; a table takes the first that has all its columns."""
+        """Add public keys or a selection, or several; a table takes the first that has all its columns.
+
+        Args:
+            keys: Keys as ``group_by`` takes them, or several of them.
+
+        Returns:
+            A new query.
+        """
         if keys is None:
             return self
         columns = {name for level in self.tables() for name in level.names()}
@@ -100,6 +107,9 @@ class Query:
         Args:
             mechanism: What protects it.
             alias: The name it is published under.
+
+        Returns:
+            A new query.
         """
         return self.ask(Count(alias=alias, mechanism=mechanism))
 
@@ -110,6 +120,9 @@ class Query:
             measure: The name of a measure of the schema.
             mechanism: What protects it.
             alias: The name it is published under; ``sum_MEASURE`` unless given.
+
+        Returns:
+            A new query.
         """
         return self.ask(Sum(alias=alias or "", measure=measure, mechanism=mechanism))
 
@@ -120,6 +133,9 @@ class Query:
             column: The unit id or the firm id of the schema.
             mechanism: What protects it.
             alias: The name it is published under; ``count_distinct_COLUMN`` unless given.
+
+        Returns:
+            A new query.
         """
         return self.ask(CountDistinct(alias=alias or "", counted=column, mechanism=mechanism))
 
@@ -131,6 +147,9 @@ class Query:
             sum: The mechanism of the sum. A sum of the query with the same mechanism is reused at no cost.
             count: The mechanism of the count, reused in the same way; without it any count of the query is used.
             alias: The name it is published under; ``avg_MEASURE`` unless given.
+
+        Returns:
+            A new query.
         """
         return self.ask(Average(alias=alias or "", measure=measure, sum=sum, count=count))
 
@@ -143,13 +162,23 @@ class Query:
             grid: The public grid.
             rho: What it costs every record, once for all quantiles of the measure with this grid and rho.
             alias: The name it is published under; ``median_MEASURE`` or ``quantile_MEASURE_P`` unless given.
+
+        Returns:
+            A new query.
         """
         share = rational(p, parameter="p")
         tree = TreeQuantile(grid=grid, rho=rho)
         return self.ask(Quantile(alias=alias or "", measure=measure, p=share, mechanism=tree))
 
     def ask(self, statistic: Statistic) -> "Query":
-        """Add a statistic: what ``count``, ``sum`` and the others do, and the way to ask for one of your own."""
+        """Add a statistic: what ``count``, ``sum`` and the others do, and the way to ask for one of your own.
+
+        Args:
+            statistic: The statistic.
+
+        Returns:
+            A new query.
+        """
         for mechanism in statistic.mechanisms():
             _check_mechanism(mechanism)
         return replace(self, statistics=(*self.statistics, statistic))
@@ -163,15 +192,36 @@ class Query:
         return tuple(found)
 
     def confidence_of_parts(self, confidence: float) -> float:
-        """The highest confidence at which anything drawn is estimated for intervals of ``confidence``."""
+        """The highest confidence at which anything drawn is estimated for intervals of ``confidence``.
+
+        Args:
+            confidence: The confidence of the intervals.
+
+        Returns:
+            The confidence.
+        """
         return max(each.confidence_of_parts(confidence) for each in self.statistics)
 
     def keys_of(self, level: Level) -> KeyList | None:
-        """Where the keys of a table come from; None for a grand total."""
+        """Where the keys of a table come from; None for a grand total.
+
+        Args:
+            level: One table of the query.
+
+        Returns:
+            The keys.
+        """
         return next((keys for keys in self.key_lists if level.groups and keys.covers(level.groups)), None)
 
     def selection_of(self, level: Level) -> SelectKeys | SelectFrom | None:
-        """The selection that finds the keys of a table, with the level's share of its budget; None where keys are public."""
+        """The selection that finds the keys of a table, with the level's share of its budget; None where keys are public.
+
+        Args:
+            level: One table of the query.
+
+        Returns:
+            The selection.
+        """
         keys = self.keys_of(level)
         return None if keys is None or isinstance(keys, Keys) else keys.shared(level.share)
 

@@ -47,6 +47,7 @@ class Measure:
 
     @property
     def bound_steps(self) -> int:
+        """The bound, in steps."""
         return int(self.bound // self.step)
 
 

@@ -58,6 +58,7 @@ class Allocation:
 
     @property
     def privacy_label(self) -> str:
+        """What the records are that it was computed from."""
         return mark_of(self.data)
 
     @property
@@ -70,6 +71,7 @@ class Allocation:
         return tuple(each.table.with_mechanism(each.mechanism) for each in self.shares)
 
     def to_json(self) -> dict[str, Any]:
+        """The numbers, for JSON."""
         tables = [
             {
                 "table": each.table.name,
@@ -106,6 +108,16 @@ def allocate(session: Session, budget: Any, goals: Goal | Sequence[Goal], *, dat
 
     ``budget`` is the mechanism a single table would get if it were alone, or a mapping from measures to such mechanisms; a table
     gets the mechanism at its share of the loss.
+
+    Args:
+        session: An open session; its records are read, and no budget is spent.
+        budget: The mechanism a single table would get if it were alone, or one for each measure.
+        goals: The goal of each table.
+        data: What the records are: "public", "synthetic", "past" or "confidential". A look at confidential records is noted in the
+            ledger.
+
+    Returns:
+        The shares, the error of each table, and the losses of the records.
     """
     origin, wanted, view = read_origin(data), read_goals(goals), session.owner.view(data=data)
     tables = goal_tables(view, wanted, {BUDGET: budget})

@@ -58,13 +58,21 @@ class Comparison:
 
     @property
     def privacy_label(self) -> str:
+        """What the records are that it was computed from."""
         return mark_of(self.data)
 
     def __getitem__(self, name: str) -> Candidate:
         return next(each for each in self.candidates if each.name == name)
 
     def relative_errors(self, name: str) -> FloatArray:
-        """The error of each cell with a total above 0, as a share of that total."""
+        """The error of each cell with a total above 0, as a share of that total.
+
+        Args:
+            name: The name of a mechanism.
+
+        Returns:
+            A share for each cell.
+        """
         held = self.totals > 0
         return np.asarray(self[name].errors[held] / self.totals[held])
 
@@ -73,6 +81,7 @@ class Comparison:
         return {each.name: each.losses.rho.curve() for each in self.candidates}
 
     def to_json(self) -> dict[str, Any]:
+        """The numbers, for JSON."""
         return {
             "privacy_label": self.privacy_label,
             "measure": self.measure,
@@ -149,6 +158,26 @@ def compare(
     ``variance`` (of a transform: at ``at_total``) or ``relative_error`` with ``at_total`` sets the noise of all alike. ``measure``
     may be "count". ``firms`` adds the joint losses of firms, ``realized`` what the records would really lose in their cells.
     Costs no budget; the result is confidential unless ``data`` says otherwise.
+
+    Args:
+        session: An open session; its records are read, and no budget is spent.
+        mechanisms: The mechanisms to compare, by name.
+        measure: The measure that is summed, or "count".
+        query: The tables to compare them on.
+        variance: Sets the noise of all mechanisms to this variance; for a transform, the variance at ``at_total``.
+        relative_error: Sets the noise of all mechanisms to this relative error at ``at_total``.
+        at_total: The total at which the goal is stated.
+        confidence: The confidence of the errors.
+        above: Losses for which the share of records above them is counted.
+        firms: Whether the joint losses of firms are computed too.
+        realized: Whether the losses that records really incurred are computed too.
+        rule: A p% rule to compare with.
+        noise: Multiplicative noise to compare with.
+        data: What the records are: "public", "synthetic", "past" or "confidential". A look at confidential records is noted in the
+            ledger.
+
+    Returns:
+        Losses and errors of each mechanism.
     """
     origin, view, shape = read_origin(data), session.owner.view(data=data), bare(query)
     check_measure(measure, view)

@@ -27,7 +27,14 @@ class PercentRule:
         object.__setattr__(self, "percent", positive(percent, parameter="percent"))
 
     def withheld(self, found: Contributors) -> Any:
-        """Which cells: all but the two largest contributions are less than the percentage of the largest."""
+        """Which cells: all but the two largest contributions are less than the percentage of the largest.
+
+        Args:
+            found: The contributors of each cell.
+
+        Returns:
+            Whether each cell is withheld.
+        """
         rest = found.total - found.largest - found.second
         return (found.number > 0) & (rest < float(self.percent) / 100 * found.largest)
 
@@ -46,7 +53,14 @@ class MultiplicativeNoise:
             raise ParameterError(parameter="low, high", problem="must satisfy low <= high < 1")
 
     def relative_deviations(self, found: Contributors) -> FloatArray:
-        """The standard deviation of each cell that has contributors, as a share of its total: exact, multipliers independent."""
+        """The standard deviation of each cell that has contributors, as a share of its total: exact, multipliers independent.
+
+        Args:
+            found: The contributors of each cell.
+
+        Returns:
+            A share for each cell.
+        """
         held = found.total > 0
         spread = (self.low**2 + self.low * self.high + self.high**2) / 3
         return np.asarray(np.sqrt(float(spread) * found.squares[held]) / found.total[held])
@@ -91,6 +105,7 @@ class Disclosure:
         )
 
     def to_json(self) -> dict[str, Any]:
+        """The numbers, for JSON."""
         return {name: getattr(self, name) for name in self.__slots__} | {"withheld_cells": self.withheld_cells}
 
 

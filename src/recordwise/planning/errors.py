@@ -25,6 +25,16 @@ def error_quantiles(
     """What |value - total| stays at or below with probability ``confidence``, for each exact total, in the measure's units.
 
     ``kept`` are the totals of the clamped contributions, where the mechanism clamps.
+
+    Args:
+        mechanism: The mechanism.
+        totals: The exact totals.
+        confidence: The probability.
+        step: The step of the measure's lattice, in its own units.
+        kept: The totals of the clamped contributions, where the mechanism clamps.
+
+    Returns:
+        A number for each total.
     """
     found: FloatArray = ask(mechanism, "error_quantiles")(totals, confidence=confidence, step=step, kept=kept)
     return found

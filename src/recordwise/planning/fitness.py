@@ -63,6 +63,7 @@ class Fitness:
 
     @property
     def privacy_label(self) -> str:
+        """What the records are that it was computed from."""
         return mark_of(self.data)
 
     def __getitem__(self, name: str) -> FamilyFitness:
@@ -73,6 +74,7 @@ class Fitness:
         return {each.name: each.losses.rho.curve() for each in self.families}
 
     def to_json(self) -> dict[str, Any]:
+        """The numbers, for JSON."""
         return {
             "privacy_label": self.privacy_label,
             "goals": [goal.words() for goal in self.goals],
@@ -135,6 +137,17 @@ def fitness(
 
     A family is a mechanism whose noise is set anew while everything else is kept, or a mapping from measures to such mechanisms.
     More noise means a smaller loss for every record, so the most noise that meets a goal is the smallest policy (T-MOST-NOISE).
+
+    Args:
+        session: An open session; its records are read, and no budget is spent.
+        families: The families by name, as ``families`` returns them.
+        goals: The accuracy goal of each table.
+        firms: Whether the joint losses of firms are computed too.
+        data: What the records are: "public", "synthetic", "past" or "confidential". A look at confidential records is noted in the
+            ledger.
+
+    Returns:
+        Each family at its smallest loss, and those that cannot meet the goals.
     """
     origin, wanted, view = read_origin(data), read_goals(goals), session.owner.view(data=data)
     tables = goal_tables(view, wanted, families)

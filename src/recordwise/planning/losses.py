@@ -29,6 +29,15 @@ class Losses:
 
     @classmethod
     def of(cls, losses: FloatArray, records: FloatArray) -> "Losses":
+        """Losses and how many records have each.
+
+        Args:
+            losses: The different losses.
+            records: How many records have each of them.
+
+        Returns:
+            The losses, sorted.
+        """
         values, places = np.unique(losses, return_inverse=True)
         return cls(
             values=values,
@@ -38,6 +47,14 @@ class Losses:
 
     @classmethod
     def of_bins(cls, summary: LossSummary) -> "Losses":
+        """Losses that were counted in bins; each bin counts as its upper end.
+
+        Args:
+            summary: The bins, from the engine.
+
+        Returns:
+            The losses, sorted.
+        """
         held = np.flatnonzero(summary.counts)
         ends = np.append(summary.edges, np.inf)
         return cls(values=ends[held], records=summary.counts[held].astype(np.float64), exact=False)
@@ -48,11 +65,25 @@ class Losses:
         return int(self.records.sum())
 
     def share_above(self, loss: float) -> float:
-        """The share with a loss above a number."""
+        """The share with a loss above a number.
+
+        Args:
+            loss: A loss.
+
+        Returns:
+            The share.
+        """
         return float(self.records[self.values > loss].sum() / max(1.0, self.records.sum()))
 
     def quantile(self, p: float) -> float:
-        """The smallest loss that at least a share ``p`` does not exceed."""
+        """The smallest loss that at least a share ``p`` does not exceed.
+
+        Args:
+            p: The share of the records.
+
+        Returns:
+            The loss.
+        """
         if not len(self.values):
             return 0.0
         risen = np.cumsum(self.records)
@@ -61,6 +92,7 @@ class Losses:
 
     @property
     def maximum(self) -> float:
+        """The largest loss."""
         return float(self.values[-1]) if len(self.values) else 0.0
 
     def curve(self) -> tuple[FloatArray, FloatArray]:

@@ -36,6 +36,7 @@ class Recommendation:
 
     @property
     def privacy_label(self) -> str:
+        """What the records are that it was computed from."""
         return self.fitness.privacy_label
 
     def ranking(self) -> tuple[FamilyFitness, ...]:
@@ -45,6 +46,7 @@ class Recommendation:
 
     @property
     def best(self) -> FamilyFitness:
+        """The family that comes first."""
         return self.ranking()[0]
 
     def why(self) -> str:
@@ -80,6 +82,15 @@ class Recommendation:
         """A plan file that releases the recommended mechanisms; ``recordwise check`` accepts it.
 
         It says what it was tuned on. Tuned on the confidential records, it needs a reason, ``accept_tuning``, to be released.
+
+        Args:
+            source: The table of records, as ``Session`` takes it.
+            ledger: The file of the ledger.
+            dataset: The name of the dataset; that of the session unless given.
+            accept_tuning: The reason for a release tuned on confidential records.
+
+        Returns:
+            The plan as text, with its key lists.
         """
         return plan_text(
             self.best.queries(),
@@ -95,14 +106,34 @@ class Recommendation:
     def save(
         self, path: str | Path, *, source: str | Sequence[str] | Postgres, ledger: str, accept_tuning: str | None = None
     ) -> Path:
-        """Write the plan file, and beside it the public keys where they are too many for it."""
+        """Write the plan file, and beside it the public keys where they are too many for it.
+
+        Args:
+            path: The file to write.
+            source: The table of records, as ``Session`` takes it.
+            ledger: The file of the ledger.
+            accept_tuning: The reason for a release tuned on confidential records.
+
+        Returns:
+            The file.
+        """
         return self.plan(source=source, ledger=ledger, accept_tuning=accept_tuning).save(path)
 
     def save_like(
         self, like: str | Path, path: str | Path, *, query: int = 1, accept_tuning: str | None = None
     ) -> Path:
-        """Write the plan ``like`` with the recommended mechanisms for its query of this number. Its table, ledger, budget, labels,
+        """Write the plan ``like`` with the recommended mechanisms for its query of this number. Its table, ledger, budget,
+        labels,
         examples, outputs and all other statistics are carried over; so is what they were tuned on.
+
+        Args:
+            like: The plan to continue.
+            path: The file to write.
+            query: The number of the query, from 1.
+            accept_tuning: The reason for a release tuned on confidential records.
+
+        Returns:
+            The file.
         """
         return carried_plan(
             like,
@@ -120,9 +151,11 @@ class Recommendation:
         return self.why() if self.fitness.data != "confidential" else self.privacy_label
 
     def curves(self) -> dict[str, tuple[FloatArray, FloatArray]]:
+        """For each family, the share of records above every loss."""
         return {each.name: each.losses.rho.curve() for each in self.ranking()}
 
     def to_json(self) -> dict[str, Any]:
+        """The numbers, for JSON."""
         ranking = [each.name for each in self.ranking()]
         return self.fitness.to_json() | {"ranking": ranking, "rank_by": self.rank_by, "why": self.why()}
 
@@ -162,6 +195,17 @@ def recommend(
     """Rank families by the loss at which they meet accuracy goals; the offsets of transforms are chosen table by table.
 
     ``rank_by`` is median, p99 or maximum. ``candidates`` are mechanisms by name, as in ``fitness``; the usual families otherwise.
+
+    Args:
+        session: An open session; its records are read, and no budget is spent.
+        goals: The accuracy goals.
+        candidates: The families to choose from; those of ``families`` unless given.
+        rank_by: "median", "p99" or "maximum" of the records' losses.
+        data: What the records are: "public", "synthetic", "past" or "confidential". A look at confidential records is noted in the
+            ledger.
+
+    Returns:
+        The families, the best first, and the plan to release with.
     """
     if rank_by not in RANKS:
         raise ParameterError(parameter="rank_by", problem=f"must be one of {', '.join(RANKS)}")

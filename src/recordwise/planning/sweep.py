@@ -45,6 +45,7 @@ class Sweep:
 
     @property
     def privacy_label(self) -> str:
+        """What the records are that it was computed from."""
         return mark_of(self.data)
 
     def curves(self) -> dict[str, tuple[FloatArray, FloatArray, FloatArray]]:
@@ -58,6 +59,7 @@ class Sweep:
         return found
 
     def to_json(self) -> dict[str, Any]:
+        """The numbers, for JSON."""
         points = [{name: getattr(point, name) for name in point.__slots__} for point in self.points]
         return {"privacy_label": self.privacy_label, "measure": self.measure, "points": points}
 
@@ -95,6 +97,19 @@ def sweep(
 
     The workload is a query; where it has levels, each gets its share of rho, as in a release. A threshold may be a mapping from
     measures to thresholds for joint splitting, whose policy counts the pieces of all (``tight=False``). Two passes in all.
+
+    Args:
+        session: An open session; its records are read, and no budget is spent.
+        measure: The measure that is summed.
+        query: The tables.
+        thresholds: The thresholds to try, in the measure's units; for joint splitting a mapping from measures to thresholds.
+        rhos: The losses to try.
+        tight: Whether the tight policy is meant; otherwise the one printed in the papers.
+        data: What the records are: "public", "synthetic", "past" or "confidential". A look at confidential records is noted in the
+            ledger.
+
+    Returns:
+        Errors and shares for every combination.
     """
     origin, view, shape = read_origin(data), session.owner.view(data=data), bare(query)
     check_measure(measure, view)

@@ -37,6 +37,7 @@ class ConditionColumn:
             )
 
     def to_json(self) -> Any:
+        """The saved form."""
         return self.name if self.length is None else [self.name, self.length]
 
 
@@ -55,6 +56,7 @@ class Condition:
         return complement(self)
 
     def to_json(self) -> Any:
+        """The saved form."""
         raise NotImplementedError
 
 
@@ -97,6 +99,7 @@ class Null(Condition):
     inside: bool = True
 
     def to_json(self) -> Any:
+        """The saved form."""
         return {"null" if self.inside else "not null": self.column.to_json()}
 
 
@@ -125,7 +128,16 @@ NONE = AnyOf()
 
 
 def among(column: ConditionColumn | str, values: Iterable[Any], *, inside: bool = True) -> Condition:
-    """Membership in a list of public values, in canonical form."""
+    """Membership in a list of public values, in canonical form.
+
+    Args:
+        column: The column that is compared.
+        values: The values, in the type of the column.
+        inside: Whether the values are meant, or all others.
+
+    Returns:
+        The condition.
+    """
     if isinstance(values, (str, bytes)) or not isinstance(values, Iterable):
         raise ParameterError(parameter="values", problem="must be a list")
     name = column if isinstance(column, ConditionColumn) else ConditionColumn(column)
@@ -136,13 +148,29 @@ def among(column: ConditionColumn | str, values: Iterable[Any], *, inside: bool 
 
 
 def compare(column: ConditionColumn | str, order: str, bound: Number) -> Condition:
-    """An ordering against a number."""
+    """An ordering against a number.
+
+    Args:
+        column: The column that is compared.
+        order: "<", "<=", ">" or ">=".
+        bound: The number it is compared with.
+
+    Returns:
+        The condition.
+    """
     name = column if isinstance(column, ConditionColumn) else ConditionColumn(column)
     return Compare(name, order, moderate(rational(bound, parameter="bound"), parameter="bound"))
 
 
 def both(*parts: Condition) -> Condition:
-    """The canonical conjunction."""
+    """The canonical conjunction.
+
+    Args:
+        parts: The conditions that must all hold.
+
+    Returns:
+        The condition.
+    """
     flat = _flatten(parts, AllOf)
     if NONE in flat or any(complement(part) in flat for part in flat):
         return NONE
@@ -154,7 +182,14 @@ def both(*parts: Condition) -> Condition:
 
 
 def either(*parts: Condition) -> Condition:
-    """The canonical disjunction."""
+    """The canonical disjunction.
+
+    Args:
+        parts: The conditions of which one must hold.
+
+    Returns:
+        The condition.
+    """
     flat = _flatten(parts, AnyOf)
     if EVERY in flat or any(complement(part) in flat for part in flat):
         return EVERY
@@ -163,7 +198,14 @@ def either(*parts: Condition) -> Condition:
 
 
 def complement(condition: Condition) -> Condition:
-    """Exactly the records outside, those with NULL included."""
+    """Exactly the records outside, those with NULL included.
+
+    Args:
+        condition: A condition.
+
+    Returns:
+        The condition that holds for all other records.
+    """
     match condition:
         case Among(column, values, inside):
             return AnyOf(tuple(sorted((Among(column, values, not inside), Null(column)), key=condition_key)))

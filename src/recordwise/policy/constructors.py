@@ -43,6 +43,9 @@ def by(column: str | ConditionColumn, values: Mapping[str | int | bool, Number],
         default: The threshold of all other groups. Without it those records have no guarantee, and evaluating their loss is
             refused.
 
+    Returns:
+        The thresholds, to be given wherever a mechanism takes one.
+
     Raises:
         ParameterError: If ``values`` is empty or a threshold is not positive.
 
@@ -70,6 +73,9 @@ def constant(rho: Number, *, near_gaussian: bool = False) -> Policy:
         rho: The loss, 0 or more.
         near_gaussian: Whether the noise is Gaussian with a sigma of at least 1000 lattice steps.
 
+    Returns:
+        The policy.
+
     Example:
         >>> constant("0.5")
         Policy(0.5)
@@ -84,6 +90,9 @@ def split(rho: Number, at: Mapping[MeasureName, Number | By], *, near_gaussian: 
         rho: The loss of a record of one piece.
         at: The threshold of each measure: a number, or ``by(...)`` for one that differs by group.
         near_gaussian: Whether the noise is Gaussian with a sigma of at least 1000 lattice steps.
+
+    Returns:
+        The policy.
 
     Raises:
         ParameterError: If ``at`` is empty or a threshold is not a positive multiple of its measure's step.
@@ -104,6 +113,9 @@ def pieces(rho: Number, at: Mapping[MeasureName, Number | By]) -> Policy:
     Args:
         rho: The loss of a record of one piece.
         at: The threshold of each measure: a number, or ``by(...)`` for one that differs by group.
+
+    Returns:
+        The policy.
 
     Raises:
         ParameterError: If ``at`` is empty or a threshold is not a positive multiple of its measure's step.
@@ -166,6 +178,14 @@ def _extended(old: Thresholds | str, measure: Measure, value: Fraction | None, c
 def gaussian_sum(measure: MeasureName, *, sigma: Number, near_gaussian: bool = False) -> Policy:
     """A sum with Gaussian noise: x**2 / (2 sigma**2) (T-GAUSS).
 
+    Args:
+        measure: The measure that is summed.
+        sigma: The standard deviation of the noise.
+        near_gaussian: Whether the noise is Gaussian with a sigma of at least 1000 lattice steps.
+
+    Returns:
+        The policy.
+
     Example:
         >>> gaussian_sum("emp", sigma=10).loss({"emp": 20})
         2.0
@@ -186,24 +206,56 @@ def additive(measure: MeasureName, function: Function, *, bound: str = "tanh") -
         measure: The measure that is summed.
         function: The concave exponent f.
         bound: ``"pure"`` for the paper's eps = f(x) - f(0), ``"tanh"`` for the smaller eps*tanh(eps/2).
+
+    Returns:
+        The policy.
     """
     return policy_of(Additive(Measure.of(measure), function, bound), Fraction(1))
 
 
 def additive_table(measure: MeasureName, function: Function, steps: Steps) -> Policy:
-    """Additive noise with losses certified for the lattice law that is drawn (T-TABLE)."""
+    """Additive noise with losses certified for the lattice law that is drawn (T-TABLE).
+
+    Args:
+        measure: The measure that is summed.
+        function: The concave exponent f.
+        steps: The certified losses at numbers of lattice steps, ascending.
+
+    Returns:
+        The policy.
+    """
     return policy_of(AdditiveTable(Measure.of(measure), function, steps), Fraction(1))
 
 
 def gaussian_transform(measure: MeasureName, function: Function, *, sigma: Number, grid: Number) -> Policy:
-    """Gaussian noise on the scale of f: (F(x) + grid)**2 / (2 sigma**2) (T-TRANSFORM, T-GRID)."""
+    """Gaussian noise on the scale of f: (F(x) + grid)**2 / (2 sigma**2) (T-TRANSFORM, T-GRID).
+
+    Args:
+        measure: The measure that is summed.
+        function: The function f, from ``recordwise.functions``.
+        sigma: The standard deviation of the noise.
+        grid: The step of the grid on the scale of f.
+
+    Returns:
+        The policy.
+    """
     exact, step = positive(sigma, parameter="sigma"), positive(grid, parameter="grid")
     atom = GaussianTransform(Measure.of(measure), function, step)
     return policy_of(atom, gaussian_factor(exact), near_gaussian=exact >= 1000 * step)
 
 
 def laplace_transform(measure: MeasureName, function: Function, *, scale: Number, grid: Number) -> Policy:
-    """Laplace noise on the scale of f, rounded to a grid (T-LAPLACE, T-GRID)."""
+    """Laplace noise on the scale of f, rounded to a grid (T-LAPLACE, T-GRID).
+
+    Args:
+        measure: The measure that is summed.
+        function: The function f, from ``recordwise.functions``.
+        scale: The scale of the noise.
+        grid: The step of the grid on the scale of f.
+
+    Returns:
+        The policy.
+    """
     step, exact = positive(grid, parameter="grid"), positive(scale, parameter="laplace_scale")
     return policy_of(LaplaceTransform(Measure.of(measure), function, step, exact), Fraction(1))
 
@@ -215,6 +267,9 @@ def selection(sigma: Number, at: Mapping[MeasureName, Number | By], deltas: Step
         sigma: The standard deviation of the noise on a count.
         at: The threshold of each measure; empty if every record is one piece.
         deltas: Pairs of a number of pieces and a delta; empty if the keys come from a public domain.
+
+    Returns:
+        The policy.
     """
     weight = gaussian_factor(positive(sigma, parameter="sigma"))
     total = Policy({}, {}, near_gaussian=False)

@@ -85,6 +85,13 @@ def _epsilon_at(rho: arb, delta: arb, less_one: arb) -> arb:
 def rho_for_epsilon(target: float, delta: float) -> float:
     """The largest zCDP loss whose epsilon at ``delta`` is at most ``target``, rounded down.
 
+    Args:
+        target: The epsilon.
+        delta: The delta at which epsilon is stated.
+
+    Returns:
+        The zCDP loss.
+
     Example:
         >>> epsilon(rho_for_epsilon(2.0, 1e-5), 1e-5) <= 2.0
         True
@@ -118,9 +125,18 @@ def _phi(z: arb) -> arb:
 
 
 def gdp_epsilon(policy: Policy, record: Record, delta: float) -> float:
-    """The epsilon of Gaussian DP with mu = sqrt(2 rho), smaller than ``epsilon``, rounded up; refused unless every query allows it.
+    """The epsilon of Gaussian DP with mu = sqrt(2 rho), smaller than ``epsilon``, rounded up; refused unless every query allows
+    it.
 
     Lattice Gaussian noise of few steps is NOT Gaussian DP, so every query must have sigma of at least 1000 lattice steps.
+
+    Args:
+        policy: The policy, all of whose noise must be Gaussian on a fine lattice.
+        record: One record.
+        delta: The delta at which epsilon is stated.
+
+    Returns:
+        The epsilon.
     """
     if not policy.near_gaussian:
         raise ParameterError(
@@ -132,7 +148,15 @@ def gdp_epsilon(policy: Policy, record: Record, delta: float) -> float:
 
 
 def gdp_epsilon_of(rho: float, delta: float) -> float:
-    """Epsilon at ``delta`` for continuous Gaussian noise of this loss, rounded up."""
+    """Epsilon at ``delta`` for continuous Gaussian noise of this loss, rounded up.
+
+    Args:
+        rho: The zCDP loss.
+        delta: The delta at which epsilon is stated.
+
+    Returns:
+        The epsilon.
+    """
     rho, delta = check_loss(rho), check_share(delta, "delta")
     if rho == 0 or math.isinf(rho):
         return rho
@@ -144,6 +168,12 @@ def gdp_epsilon_of(rho: float, delta: float) -> float:
 def pure_to_zcdp(pure: float) -> float:
     """The best zCDP loss implied by a pure epsilon alone, eps*tanh(eps/2), rounded up (T-PURE).
 
+    Args:
+        pure: The pure epsilon.
+
+    Returns:
+        The zCDP loss.
+
     Example:
         >>> round(pure_to_zcdp(1.0), 6)
         0.462117
@@ -153,7 +183,15 @@ def pure_to_zcdp(pure: float) -> float:
 
 
 def discrete_laplace_zcdp(scale: Number, shift: int) -> float:
-    """The exact zCDP loss of lattice Laplace noise of ``scale`` steps at a shift of whole steps, rounded up (T-LAPLACE)."""
+    """The exact zCDP loss of lattice Laplace noise of ``scale`` steps at a shift of whole steps, rounded up (T-LAPLACE).
+
+    Args:
+        scale: The scale, in lattice steps.
+        shift: The shift, in lattice steps.
+
+    Returns:
+        The loss.
+    """
     if isinstance(shift, bool) or not isinstance(shift, int) or shift < 0:
         raise ParameterError(parameter="shift", problem="must be a nonnegative integer")
     one_step = 1 / positive(scale, parameter="scale")
@@ -162,7 +200,15 @@ def discrete_laplace_zcdp(scale: Number, shift: int) -> float:
 
 
 def delta_at(rho: float, target: float) -> float:
-    """The delta at which a zCDP loss gives an epsilon, rounded up; at most 1."""
+    """The delta at which a zCDP loss gives an epsilon, rounded up; at most 1.
+
+    Args:
+        rho: The zCDP loss.
+        target: The epsilon.
+
+    Returns:
+        The delta.
+    """
     rho, target = check_loss(rho), check_loss(target, "target")
     if rho == 0 or math.isinf(rho):
         return 0.0 if rho == 0 else 1.0

@@ -29,6 +29,9 @@ def group_loss(losses: Iterable[float], *, bound: str = "tight", deltas: Iterabl
             (Lemma 4) and ``"advanced"`` (Lemma 5, minimized over k).
         deltas: The delta of each record; all must be 0.
 
+    Returns:
+        The joint loss.
+
     Raises:
         GroupLossError: If a record has a delta; ``group_pair`` gives a bound of a different kind.
 
@@ -102,6 +105,13 @@ def group_loss_by_cell(shifts: Iterable[Any], loss_at_shift: Callable[[Any], flo
     """The loss of a group where the mechanism is known: ``loss_at_shift`` of the change to each cell, added up (T-CELLS).
 
     A count's shift is the number of the group's rows in the cell, a sum's the sum of their values, pieces for split rows.
+
+    Args:
+        shifts: What the group changes in each cell, in the measure's units.
+        loss_at_shift: The loss of a change, such as ``mechanism.loss_at_shift``.
+
+    Returns:
+        The joint loss.
     """
     with working_precision(PRECISION):
         losses = (checked_loss(loss_at_shift(shift), parameter="loss_at_shift") for shift in shifts)
@@ -118,6 +128,9 @@ def replacement_loss(policy: Policy, record: Record, other: Record) -> float:
         policy: The policy of everything that is published.
         record: One record as a mapping of scalars.
         other: The record that replaces it.
+
+    Returns:
+        The loss.
     """
     if not (is_record(record) and is_record(other)):
         raise ParameterError(parameter="record", problem="must be one record, not a table")
@@ -136,7 +149,14 @@ class GroupPair:
     delta: float
 
     def delta_at(self, target: float) -> float:
-        """The delta at which the group has an epsilon, rounded up; at most 1."""
+        """The delta at which the group has an epsilon, rounded up; at most 1.
+
+        Args:
+            target: The epsilon.
+
+        Returns:
+            The delta.
+        """
         return _sum_upper(arb(self.delta), arb(delta_at(self.rho, target)))
 
 
@@ -144,6 +164,12 @@ def group_pair(pairs: Iterable[tuple[float, float]]) -> GroupPair:
     """The joint loss of records from their own pairs (rho, delta) alone (T-GROUP).
 
     If the number of pieces of the records in each key is known, ``SelectionLaw.group_loss`` is smaller and is a true pair.
+
+    Args:
+        pairs: The pair (rho, delta) of each record.
+
+    Returns:
+        The joint pair.
     """
     single = [GroupPair(rho=checked_loss(rho, parameter="pairs"), delta=_share(delta)) for rho, delta in pairs]
     single.sort(key=lambda pair: (pair.rho, pair.delta))

@@ -15,12 +15,27 @@ OUTWARD = 1e-9
 
 
 def expected_log_odds(rho: float) -> float:
-    """By how much the log-odds of an attacker's guess can grow on average: the loss itself."""
+    """By how much the log-odds of an attacker's guess can grow on average: the loss itself.
+
+    Args:
+        rho: The zCDP loss.
+
+    Returns:
+        The growth of the log-odds.
+    """
     return check_loss(rho)
 
 
 def log_odds_tail(rho: float, gain: float) -> float:
-    """A bound on the probability that the log-odds grow by more than ``gain``: exp(-(gain-rho)**2/(4 rho)), or 1 where vacuous."""
+    """A bound on the probability that the log-odds grow by more than ``gain``: exp(-(gain-rho)**2/(4 rho)), or 1 where vacuous.
+
+    Args:
+        rho: The zCDP loss.
+        gain: The growth of the log-odds.
+
+    Returns:
+        The probability.
+    """
     rho, gain = check_loss(rho), check_loss(gain, "gain")
     if gain <= rho:
         return 1.0
@@ -55,14 +70,31 @@ def power_beside_delta(rho: float, delta: float, *, false_alarm: float = 0.05) -
 
 
 def power_gaussian(rho: float, false_alarm: float = 0.05) -> float:
-    """The power of the best membership test at false-positive rate ``false_alarm``, for Gaussian noise."""
+    """The power of the best membership test at false-positive rate ``false_alarm``, for Gaussian noise.
+
+    Args:
+        rho: The zCDP loss.
+        false_alarm: The false-positive rate of the test.
+
+    Returns:
+        The power, rounded up.
+    """
     normal = NormalDist()
     power = normal.cdf(normal.inv_cdf(check_share(false_alarm, "false_alarm")) + math.sqrt(2 * check_loss(rho)))
     return min(1.0, power + OUTWARD)
 
 
 def power_zcdp(rho: float, false_alarm: float = 0.05) -> float:
-    """The same for any mechanism of this zCDP loss: the largest power that the Renyi divergences allow, rounded up."""
+    """The power of the best membership test against any mechanism of this zCDP loss, as far as the Renyi divergences allow,
+    rounded up.
+
+    Args:
+        rho: The zCDP loss.
+        false_alarm: The false-positive rate of the test.
+
+    Returns:
+        The power.
+    """
     rho, false_alarm = check_loss(rho), check_share(false_alarm, "false_alarm")
     low, high = false_alarm, 1.0
     for _ in range(60):
@@ -116,6 +148,9 @@ def meaning(rho: float, *, delta: float = 1e-5, false_alarm: float = 0.05) -> Me
         rho: The zCDP loss.
         delta: Where epsilon is stated.
         false_alarm: The false-positive rate of the test.
+
+    Returns:
+        The same loss in several forms, each an upper bound.
 
     Example:
         >>> meaning(0.1).sentence()[:97]

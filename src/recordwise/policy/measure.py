@@ -41,11 +41,26 @@ class Measure:
 
     @classmethod
     def of(cls, measure: "Measure | str") -> "Measure":
-        """A measure from its name (nonnegative integers), or the measure itself."""
+        """A measure from its name (nonnegative integers), or the measure itself.
+
+        Args:
+            measure: A name, or a measure.
+
+        Returns:
+            The measure.
+        """
         return measure if isinstance(measure, Measure) else cls(measure)
 
     def on_lattice(self, value: Fraction, *, parameter: str) -> Fraction:
-        """The parameter itself if it is a multiple of the step; refused otherwise."""
+        """The parameter itself if it is a multiple of the step; refused otherwise.
+
+        Args:
+            value: A value of the measure.
+            parameter: The name to use in an error message.
+
+        Returns:
+            The same value, exactly.
+        """
         if (value / self.step).denominator != 1:
             raise ParameterError(
                 parameter=parameter,
@@ -54,16 +69,32 @@ class Measure:
         return value
 
     def steps(self, value: Fraction) -> int:
-        """The number of steps of a value: its lattice point, or the next one above it."""
+        """The number of steps of a value: its lattice point, or the next one above it.
+
+        Args:
+            value: A value of the measure.
+
+        Returns:
+            The number of steps.
+        """
         exact = value / self.step
         below = floor(exact)
         return below + (exact > below * (1 + SNAP))
 
     def to_json(self) -> Any:
+        """The saved form."""
         return [self.name, fraction_text(self.step), "signed" if self.signed else "nonnegative"]
 
     @classmethod
     def from_json(cls, form: Any) -> "Measure":
+        """Read back what ``to_json`` wrote.
+
+        Args:
+            form: The saved form, as read from JSON.
+
+        Returns:
+            The measure.
+        """
         match form:
             case [str(name), str(step), "signed" | "nonnegative" as sign]:
                 return cls(name, positive(step, parameter="step"), sign == "signed")

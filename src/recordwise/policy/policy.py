@@ -160,7 +160,14 @@ class Policy:
     @overload
     def delta(self, records: Table) -> FloatArray: ...
     def delta(self, records: Record | Table) -> float | FloatArray:
-        """The delta of one record or of every row; 0 unless keys are selected privately. Takes what ``loss`` takes."""
+        """The delta of one record or of every row; 0 unless keys are selected privately. Takes what ``loss`` takes.
+
+        Args:
+            records: One record as a mapping, or a table of any library.
+
+        Returns:
+            One number, or one for each row.
+        """
         from recordwise.policy.evaluate.numpy import evaluate_upper
 
         return evaluate_upper(self.delta_terms, records)
@@ -170,7 +177,14 @@ class Policy:
     @overload
     def epsilon_pure(self, records: Table) -> FloatArray: ...
     def epsilon_pure(self, records: Record | Table) -> float | FloatArray:
-        """The pure-DP loss epsilon of one record or of every row. Refused if a term has none, such as Gaussian noise."""
+        """The pure-DP loss epsilon of one record or of every row. Refused if a term has none, such as Gaussian noise.
+
+        Args:
+            records: One record as a mapping, or a table of any library.
+
+        Returns:
+            One number, or one for each row.
+        """
         from recordwise.policy.conversions import pure_terms
         from recordwise.policy.evaluate.numpy import evaluate_upper
 
@@ -204,19 +218,40 @@ class Policy:
 
     @staticmethod
     def from_json(form: Any) -> "Policy":
-        """Read a policy back from its saved form; a form this version does not know raises ``UnknownFormError``."""
+        """Read a policy back from its saved form; a form this version does not know raises ``UnknownFormError``.
+
+        Args:
+            form: The saved form, as read from JSON.
+
+        Returns:
+            The policy.
+        """
         from recordwise.policy.json import policy_from_json
 
         return policy_from_json(form)
 
     def to_sql(self, dialect: str = "duckdb") -> str:
-        """The loss as a SQL expression over the record's own columns."""
+        """The loss as a SQL expression over the record's own columns.
+
+        Args:
+            dialect: "duckdb" or "spark".
+
+        Returns:
+            The expression.
+        """
         from recordwise.policy.evaluate.sql import terms_sql
 
         return terms_sql(self.rho, dialect).sql(dialect=dialect)
 
     def delta_to_sql(self, dialect: str = "duckdb") -> str:
-        """The delta as a SQL expression."""
+        """The delta as a SQL expression.
+
+        Args:
+            dialect: "duckdb" or "spark".
+
+        Returns:
+            The expression.
+        """
         from recordwise.policy.evaluate.sql import terms_sql
 
         return terms_sql(self.delta_terms, dialect).sql(dialect=dialect)
@@ -294,7 +329,14 @@ def nested_maxima(policy: Policy) -> int:
 
 
 def maximum(policies: Iterable[Policy]) -> Policy:
-    """The pointwise maximum of at least one policy, none of which may have a delta."""
+    """The pointwise maximum of at least one policy, none of which may have a delta.
+
+    Args:
+        policies: The policies, without a delta.
+
+    Returns:
+        The policy.
+    """
     unique = sorted(set(policies), key=lambda policy: json.dumps(policy.to_json(), sort_keys=True))
     if not unique:
         raise ParameterError(parameter="policies", problem="must not be empty")

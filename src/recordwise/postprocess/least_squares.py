@@ -27,6 +27,16 @@ def ols(
     """Weighted least squares without a sign constraint: unbiased, consistent, but cells may be negative.
 
     Where the queries leave a table undetermined, the one of least norm is returned. ``noise`` plays no part beyond the variances.
+
+    Args:
+        workload: The queries that were answered.
+        answers: The noisy answers, in the order of the workload; several rows are several draws.
+        variances: The variance of each answer, one for each group, or one for all.
+        noise: The law of the noise; Gaussian unless given.
+        tolerance: The largest violation of the optimality conditions, relative to the answers.
+
+    Returns:
+        The fitted table.
     """
     measured = measure(workload, answers, variances)
     law_of(noise, 1.0 / measured.weights)
@@ -60,6 +70,16 @@ def nnls(
     """Weighted least squares over nonnegative tables, solved exactly by Newton on the dual (T-DUAL).
 
     ``noise`` plays no part beyond the variances.
+
+    Args:
+        workload: The queries that were answered.
+        answers: The noisy answers, in the order of the workload; several rows are several draws.
+        variances: The variance of each answer, one for each group, or one for all.
+        noise: The law of the noise; Gaussian unless given.
+        tolerance: The largest violation of the optimality conditions, relative to the answers.
+
+    Returns:
+        The fitted table.
     """
     measured = measure(workload, answers, variances)
     law_of(noise, 1.0 / measured.weights)

@@ -111,6 +111,17 @@ def max_fit(
     Deviations are counted in standard deviations of each answer. The smallest worst deviation comes from cuts at single queries
     where a table proves that they are enough, and from a linear program where not (T-MAXFIT). ``noise`` plays no part beyond
     the variances.
+
+    Args:
+        workload: The queries that were answered.
+        answers: The noisy answers, in the order of the workload; several rows are several draws.
+        variances: The variance of each answer, one for each group, or one for all.
+        noise: The law of the noise; Gaussian unless given.
+        slack: How far beyond the smallest possible worst deviation a table may go, relatively.
+        tolerance: The largest violation of the optimality conditions, relative to the answers.
+
+    Returns:
+        The fitted table.
     """
     if not (np.isfinite(slack) and slack > 0):
         raise ParameterError(parameter="slack", problem=f"must be a positive number, not {slack}")

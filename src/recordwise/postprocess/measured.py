@@ -19,8 +19,25 @@ from recordwise.postprocess.workload import Group, Workload
 class NoiseLaw(Protocol):
     """The law of the noise on an answer."""
 
-    def cdf(self, x: Any, /) -> Any: ...
-    def quantile(self, p: Any, /) -> Any: ...
+    def cdf(self, x: Any, /) -> Any:
+        """P(Z <= x).
+
+        Args:
+            x: A number, or an array of them.
+
+        Returns:
+            A probability for each.
+        """
+
+    def quantile(self, p: Any, /) -> Any:
+        """The point that Z stays below with probability p.
+
+        Args:
+            p: A probability between 0 and 1.
+
+        Returns:
+            The point.
+        """
 
 
 Noise: TypeAlias = Literal["laplace", "gaussian"] | NoiseLaw
@@ -34,14 +51,31 @@ class ContinuousLaplace:
 
     @property
     def scale(self) -> FloatArray:
+        """The scale of each answer."""
         return np.sqrt(self.variance / 2)
 
     def cdf(self, x: FloatArray, /) -> FloatArray:
+        """P(Z <= x).
+
+        Args:
+            x: A number, or an array of them.
+
+        Returns:
+            A probability for each.
+        """
         ratio = np.asarray(x) / self.scale
         tail = 0.5 * np.exp(-np.abs(ratio))
         return np.where(ratio < 0, tail, 1 - tail)
 
     def quantile(self, p: FloatArray, /) -> FloatArray:
+        """The point that Z stays below with probability p.
+
+        Args:
+            p: A probability between 0 and 1.
+
+        Returns:
+            The point.
+        """
         p = np.asarray(p)
         return self.scale * np.where(p < 0.5, np.log(2 * p), -np.log(2 * (1 - p)))
 
@@ -54,12 +88,29 @@ class ContinuousGaussian:
 
     @property
     def scale(self) -> FloatArray:
+        """The standard deviation of each answer."""
         return np.sqrt(self.variance)
 
     def cdf(self, x: FloatArray, /) -> FloatArray:
+        """P(Z <= x).
+
+        Args:
+            x: A number, or an array of them.
+
+        Returns:
+            A probability for each.
+        """
         return np.asarray(special.ndtr(np.asarray(x) / self.scale))
 
     def quantile(self, p: FloatArray, /) -> FloatArray:
+        """The point that Z stays below with probability p.
+
+        Args:
+            p: A probability between 0 and 1.
+
+        Returns:
+            The point.
+        """
         return np.asarray(self.scale * special.ndtri(p))
 
 

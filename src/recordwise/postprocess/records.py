@@ -25,6 +25,13 @@ def to_weighted_records(x: ArrayLike, domain: Mapping[str, Sequence[Any]]) -> An
 
     ``domain`` lists the values of each column; the cells are their combinations in C order. With as many values in every column as
     there are cells, the columns are read row by row instead.
+
+    Args:
+        x: A fitted table, cell by cell.
+        domain: The values of each column, by its name.
+
+    Returns:
+        The records, with a column ``weight``.
     """
     import pyarrow
 
@@ -39,6 +46,14 @@ def to_integer_records(workload: Workload, x: ArrayLike, domain: Mapping[str, Se
     """Whole records: every cell and every sum of the workload is rounded up or down, and all still add up (T-ROUND).
 
     Possible when the groups are two families of nested ones, such as regions by levels and industries by levels; refused otherwise.
+
+    Args:
+        workload: The sums that must be kept.
+        x: A fitted table, cell by cell.
+        domain: The values of each column, by its name.
+
+    Returns:
+        One record for each unit of each cell, as an Arrow table.
     """
     import pyarrow
 
@@ -51,7 +66,12 @@ def to_integer_records(workload: Workload, x: ArrayLike, domain: Mapping[str, Se
 
 
 def save_records(records: Any, path: str | Path) -> None:
-    """Write records as Parquet or CSV, according to the file extension."""
+    """Write records as Parquet or CSV, according to the file extension.
+
+    Args:
+        records: The records, as an Arrow table.
+        path: A file that ends in .parquet or .csv.
+    """
     from pyarrow import csv, parquet
 
     ending = Path(path).suffix.lower()
@@ -98,7 +118,15 @@ RELATIVE = 1e-10
 
 
 def controlled_rounding(workload: Workload, x: FloatArray) -> IntArray:
-    """Integer cells whose sums over every query are the floor or the ceiling of the fitted ones."""
+    """Integer cells whose sums over every query are the floor or the ceiling of the fitted ones.
+
+    Args:
+        workload: The sums that must be kept.
+        x: A fitted table, cell by cell.
+
+    Returns:
+        Integers, cell by cell.
+    """
     if len(x) != workload.cells:
         raise ParameterError(parameter="x", problem=f"must have {workload.cells} cells, not {len(x)}")
     two_families(workload)

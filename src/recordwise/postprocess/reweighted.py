@@ -31,6 +31,18 @@ def reweighted_fit(
     In each group the smallest answers, up to the first that is surely not a zero cell, get a small weight each and their sum a
     large one. ``units="counts"`` measures the down-weighting in counts as the paper does; ``"noise"`` in units of the noise
     scale, so that doubling every answer and every scale doubles the fit.
+
+    Args:
+        workload: The queries that were answered.
+        answers: The noisy answers, in the order of the workload; several rows are several draws.
+        variances: The variance of each answer, one for each group, or one for all.
+        noise: The law of the noise; Gaussian unless given.
+        confidence: The confidence with which a cell must differ from zero to keep its weight.
+        units: "counts" or "noise": what the down-weighting is measured in.
+        tolerance: The largest violation of the optimality conditions, relative to the answers.
+
+    Returns:
+        The fitted table.
     """
     check(workload, confidence, units)
     measured = measure(workload, answers, variances)

@@ -29,6 +29,17 @@ def sequential_fit(
 
     ``priority`` names the groups, the most important first; the default is the order of the workload. The first group
     keeps its own noise and nothing else: its error does not depend on the table. ``noise`` plays no part beyond the variances.
+
+    Args:
+        workload: The queries that were answered.
+        answers: The noisy answers, in the order of the workload; several rows are several draws.
+        variances: The variance of each answer, one for each group, or one for all.
+        noise: The law of the noise; Gaussian unless given.
+        priority: The names of the groups, the most important first; the order of the workload unless given.
+        tolerance: The largest violation of the optimality conditions, relative to the answers.
+
+    Returns:
+        The fitted table.
     """
     measured = measure(workload, answers, variances)
     law_of(noise, 1.0 / measured.weights)

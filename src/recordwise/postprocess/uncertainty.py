@@ -27,13 +27,32 @@ LOG_4_3 = math.log(4 / 3)
 
 
 def sum_error_bound_pure(*, cells: int, cell_error: float, epsilon: float) -> float:
-    """The least D under epsilon-differential privacy: the largest 3/4 k d exp(-epsilon t) over integers t = 2 C + k."""
+    """The least D under epsilon-differential privacy: the largest 3/4 k d exp(-epsilon t) over integers t = 2 C + k.
+
+    Args:
+        cells: The number of cells.
+        cell_error: C, the worst root mean squared error of a cell.
+        epsilon: The epsilon of the whole release.
+
+    Returns:
+        The least D, the root mean squared error of the sum.
+    """
     check(cells, cell_error, epsilon=epsilon)
     return cells * best(lambda k, t: 0.75 * k * math.exp(-epsilon * t), cell_error, 1 / epsilon)
 
 
 def sum_error_bound_approximate(*, cells: int, cell_error: float, epsilon: float, delta: float) -> float:
-    """The least D under (epsilon, delta): the largest k d (3/4 exp(-epsilon t) - delta/(exp(epsilon) - 1)), or 0."""
+    """The least D under (epsilon, delta): the largest k d (3/4 exp(-epsilon t) - delta/(exp(epsilon) - 1)), or 0.
+
+    Args:
+        cells: The number of cells.
+        cell_error: C, the worst root mean squared error of a cell.
+        epsilon: The epsilon of the whole release.
+        delta: The delta.
+
+    Returns:
+        The least D, the root mean squared error of the sum.
+    """
     check(cells, cell_error, epsilon=epsilon)
     if not 0 <= delta < 1:
         raise ParameterError(parameter="delta", problem=f"must be at least 0 and below 1, not {delta}")
@@ -43,7 +62,16 @@ def sum_error_bound_approximate(*, cells: int, cell_error: float, epsilon: float
 
 
 def sum_error_bound_zcdp(*, cells: int, cell_error: float, rho: float) -> float:
-    """The least D under rho-zCDP: the largest k d exp(-(sqrt(ln 4/3) + t sqrt(rho))^2), the best Renyi order put in."""
+    """The least D under rho-zCDP: the largest k d exp(-(sqrt(ln 4/3) + t sqrt(rho))^2), the best Renyi order put in.
+
+    Args:
+        cells: The number of cells.
+        cell_error: C, the worst root mean squared error of a cell.
+        rho: The zCDP loss.
+
+    Returns:
+        The least D, the root mean squared error of the sum.
+    """
     check(cells, cell_error, rho=rho)
     reach = 1 / (2 * math.sqrt(rho * LOG_4_3))
     return cells * best(lambda k, t: k * math.exp(-((math.sqrt(LOG_4_3) + t * math.sqrt(rho)) ** 2)), cell_error, reach)
@@ -85,12 +113,29 @@ class Errors:
 
 
 def point_first(cells: ArrayLike) -> FloatArray:
-    """Every noisy cell by itself, cut at zero: cells are as good as they can be, the sum of an empty table is not."""
+    """Every noisy cell by itself, cut at zero: cells are as good as they can be, the sum of an empty table is not.
+
+    Args:
+        cells: The noisy cells.
+
+    Returns:
+        The cells, cut at zero.
+    """
     return np.maximum(np.asarray(cells, dtype=np.float64), 0.0)
 
 
 def sum_first(total: ArrayLike, cells: ArrayLike, *, total_variance: float, cell_variance: float) -> FloatArray:
-    """The noisy total cut at zero and kept, then the nearest nonnegative cells with that total: Sequential on one table."""
+    """The noisy total cut at zero and kept, then the nearest nonnegative cells with that total: Sequential on one table.
+
+    Args:
+        total: The noisy total.
+        cells: The noisy cells.
+        total_variance: The variance of the total.
+        cell_variance: The variance of a cell.
+
+    Returns:
+        The fitted cells.
+    """
     given = np.asarray(cells, dtype=np.float64)
     workload = Workload.marginals((given.shape[-1],), {"sum": (), "cells": (0,)})
     answers = np.concatenate([np.asarray(total, dtype=np.float64)[..., None], given], axis=-1)
@@ -98,13 +143,30 @@ def sum_first(total: ArrayLike, cells: ArrayLike, *, total_variance: float, cell
 
 
 def point_first_errors(*, cells: int, variance: float) -> Errors:
-    """Cutting at zero brings a nonnegative count no further off; the sum adds up d errors at worst (T-POINT-FIRST)."""
+    """Cutting at zero brings a nonnegative count no further off; the sum adds up d errors at worst (T-POINT-FIRST).
+
+    Args:
+        cells: The number of cells.
+        variance: The variance of a cell.
+
+    Returns:
+        Bounds on C and D.
+    """
     check(cells, 0.0, variance=variance)
     return Errors(cell=math.sqrt(variance), sum=cells * math.sqrt(variance))
 
 
 def sum_first_errors_laplace(*, cells: int, total_scale: float, cell_scale: float) -> Errors:
-    """With Laplace noise: E max|z|^2 = scale^2 (H^2 + H2), harmonic sums over the cells (T-SUM-FIRST)."""
+    """With Laplace noise: E max|z|^2 = scale^2 (H^2 + H2), harmonic sums over the cells (T-SUM-FIRST).
+
+    Args:
+        cells: The number of cells.
+        total_scale: The scale of the noise of the total.
+        cell_scale: The scale of the noise of a cell.
+
+    Returns:
+        Bounds on C and D.
+    """
     check(cells, 0.0, total_scale=total_scale, cell_scale=cell_scale)
     ranks = np.arange(1, cells + 1)
     largest = cell_scale**2 * (np.sum(1 / ranks) ** 2 + np.sum(1 / ranks**2))
@@ -112,13 +174,30 @@ def sum_first_errors_laplace(*, cells: int, total_scale: float, cell_scale: floa
 
 
 def sum_first_errors_gaussian(*, cells: int, total_variance: float, cell_variance: float) -> Errors:
-    """With Gaussian noise: E max|z|^2 <= 2 variance (ln(2 d) + 1) (T-SUM-FIRST)."""
+    """With Gaussian noise: E max|z|^2 <= 2 variance (ln(2 d) + 1) (T-SUM-FIRST).
+
+    Args:
+        cells: The number of cells.
+        total_variance: The variance of the total.
+        cell_variance: The variance of a cell.
+
+    Returns:
+        Bounds on C and D.
+    """
     check(cells, 0.0, total_variance=total_variance, cell_variance=cell_variance)
     return sum_first_errors(largest=2 * cell_variance * (math.log(2 * cells) + 1), total_variance=total_variance)
 
 
 def bounded_reach(*, epsilon: float, delta: float) -> float:
-    """Where Laplace noise of scale 1/epsilon may be cut off on both sides and be (epsilon, delta) for a record (T-BOUNDED)."""
+    """Where Laplace noise of scale 1/epsilon may be cut off on both sides and be (epsilon, delta) for a record (T-BOUNDED).
+
+    Args:
+        epsilon: The epsilon of the whole release.
+        delta: The delta.
+
+    Returns:
+        The largest noise on either side.
+    """
     check(1, 0.0, epsilon=epsilon)
     if not 0 < delta <= 0.5:
         raise ParameterError(parameter="delta", problem=f"must be above 0 and at most 1/2, not {delta}")
@@ -126,21 +205,47 @@ def bounded_reach(*, epsilon: float, delta: float) -> float:
 
 
 def bounded_laplace(uniforms: ArrayLike, *, epsilon: float, delta: float) -> FloatArray:
-    """Laplace noise cut off at its reach, out of uniform numbers in (0, 1). For studies, not for a release: it is not exact."""
+    """Laplace noise cut off at its reach, out of uniform numbers in (0, 1). For studies, not for a release: it is not exact.
+
+    Args:
+        uniforms: Independent uniform numbers in (0, 1).
+        epsilon: The epsilon of the whole release.
+        delta: The delta.
+
+    Returns:
+        The noise, one number for each uniform.
+    """
     kept = -math.expm1(-epsilon * bounded_reach(epsilon=epsilon, delta=delta))
     centered = 2 * np.asarray(uniforms, dtype=np.float64) - 1
     return np.asarray(-np.sign(centered) * np.log1p(-np.abs(centered) * kept) / epsilon)
 
 
 def sum_first_errors_bounded(*, total_epsilon: float, cell_epsilon: float, delta: float) -> Errors:
-    """With noise that is cut off, each part with half of delta: no error grows with the number of cells (T-BOUNDED)."""
+    """With noise that is cut off, each part with half of delta: no error grows with the number of cells (T-BOUNDED).
+
+    Args:
+        total_epsilon: The epsilon of the total.
+        cell_epsilon: The epsilon of the cells.
+        delta: The delta of both together.
+
+    Returns:
+        Bounds on C and D.
+    """
     reach = bounded_reach(epsilon=cell_epsilon, delta=delta / 2)
     variance = bounded_variance(epsilon=total_epsilon, delta=delta / 2)
     return Errors(cell=2 * reach + math.sqrt(variance), sum=math.sqrt(variance))
 
 
 def bounded_variance(*, epsilon: float, delta: float) -> float:
-    """The variance of the noise: that of Laplace noise less what the cut takes away."""
+    """The variance of the noise: that of Laplace noise less what the cut takes away.
+
+    Args:
+        epsilon: The epsilon of the whole release.
+        delta: The delta.
+
+    Returns:
+        The variance.
+    """
     reach = bounded_reach(epsilon=epsilon, delta=delta)
     return 2 / epsilon**2 - (reach**2 + 2 * reach / epsilon) / math.expm1(epsilon * reach)
 
@@ -151,7 +256,15 @@ def sum_first_errors(*, largest: float, total_variance: float) -> Errors:
 
 
 def hard_table(*, cells: int, epsilon: float) -> FloatArray:
-    """One cell of ln(d)/epsilon, the rest empty: no nonnegative answer hides the noise of the empty cells."""
+    """One cell of ln(d)/epsilon, the rest empty: no nonnegative answer hides the noise of the empty cells.
+
+    Args:
+        cells: The number of cells.
+        epsilon: The epsilon of the whole release.
+
+    Returns:
+        The cells.
+    """
     check(cells, 0.0, epsilon=epsilon)
     table = np.zeros(cells)
     table[0] = math.ceil(math.log(cells) / epsilon)
@@ -159,7 +272,15 @@ def hard_table(*, cells: int, epsilon: float) -> FloatArray:
 
 
 def easy_table(*, cells: int, epsilon: float) -> FloatArray:
-    """Every cell ten times the largest noise to be expected: the sign constraint never binds, least squares is unbiased."""
+    """Every cell ten times the largest noise to be expected: the sign constraint never binds, least squares is unbiased.
+
+    Args:
+        cells: The number of cells.
+        epsilon: The epsilon of the whole release.
+
+    Returns:
+        The cells.
+    """
     check(cells, 0.0, epsilon=epsilon)
     return np.full(cells, float(math.ceil(10 * (1 + math.log(cells)) / epsilon)))
 
@@ -191,7 +312,17 @@ class Tradeoff:
 
 
 def tradeoffs(*, cells: int, epsilon: float, draws: int, rng: LaplaceSource) -> list[Tradeoff]:
-    """Every method on a hard and an easy table, sum and cells measured with half of epsilon each."""
+    """Every method on a hard and an easy table, sum and cells measured with half of epsilon each.
+
+    Args:
+        cells: The number of cells.
+        epsilon: The epsilon of the whole release.
+        draws: How many noisy tables each method gets.
+        rng: A generator of numpy.
+
+    Returns:
+        The errors of each method, by table.
+    """
     workload = Workload.marginals((cells,), {"sum": (), "cells": (0,)})
     scale, made = 2 / epsilon, []
     tables = {"hard": hard_table(cells=cells, epsilon=epsilon), "easy": easy_table(cells=cells, epsilon=epsilon)}
@@ -206,7 +337,16 @@ def tradeoffs(*, cells: int, epsilon: float, draws: int, rng: LaplaceSource) -> 
 
 
 def plot_tradeoffs(points: list[Tradeoff], *, cells: int, epsilon: float) -> Any:
-    """The figure: no method with nonnegative cells lies below the curve on every table."""
+    """The figure: no method with nonnegative cells lies below the curve on every table.
+
+    Args:
+        points: The errors of each method, from ``tradeoffs``.
+        cells: The number of cells.
+        epsilon: The epsilon of the whole release.
+
+    Returns:
+        A matplotlib figure.
+    """
     from matplotlib.figure import Figure
 
     figure = Figure(figsize=(9, 4), layout="constrained")

@@ -74,15 +74,36 @@ class Group:
         return bool(once and np.all(self.block.data == 1.0))
 
     def powers(self, exponent: int) -> "Group":
-        """The same queries with |coefficient|^exponent."""
+        """The same queries with |coefficient|^exponent.
+
+        Args:
+            exponent: The exponent.
+
+        Returns:
+            The new group.
+        """
         return self if self.labels is not None else replace(self, block=abs(self.block).power(exponent))
 
     def refines(self, other: "Group") -> bool:
-        """Whether every query of ``other`` is a union of queries of this group."""
+        """Whether every query of ``other`` is a union of queries of this group.
+
+        Args:
+            other: Another group over the same cells.
+
+        Returns:
+            True or false.
+        """
         return self.parents_in(other) is not None
 
     def parents_in(self, other: "Group") -> IntArray | None:
-        """For each of our queries the one of ``other`` that holds it; None where some query is cut."""
+        """For each of our queries the one of ``other`` that holds it; None where some query is cut.
+
+        Args:
+            other: Another group over the same cells.
+
+        Returns:
+            The place of each, or None.
+        """
         if self.labels is None or other.labels is None or self.size < other.size:
             return None
         if self.digits is not None and other.digits is not None and not other.digits <= self.digits:
@@ -117,7 +138,15 @@ class Workload:
     def marginals(
         cls, shape: Sequence[int], groups: Mapping[str, Sequence[int]] | Sequence[Sequence[int]]
     ) -> "Workload":
-        """Margins of a table of any dimension: each group is the tuple of axes it keeps; ``()`` is the sum, all axes the table."""
+        """Margins of a table of any dimension: each group is the tuple of axes it keeps; ``()`` is the sum, all axes the table.
+
+        Args:
+            shape: The number of values of each dimension.
+            groups: The axes that each group keeps.
+
+        Returns:
+            The workload.
+        """
         shape = tuple(int(length) for length in shape)
         if not shape or min(shape) < 1:
             raise ParameterError(parameter="shape", problem=f"must list positive lengths, not {shape}")
@@ -141,6 +170,14 @@ class Workload:
         ``trees`` gives for each dimension its levels and for each level the label of every leaf; levels of one dimension must be
         nested. A group is the list of levels it tells apart, at most one a dimension. The cells are all combinations of leaves in C
         order, or the rows of ``cells`` (one leaf index per dimension) where only some combinations exist.
+
+        Args:
+            trees: For each dimension its levels, and for each level the label of every leaf.
+            groups: The levels that each group keeps apart.
+            cells: The leaves of each cell, where not all combinations exist.
+
+        Returns:
+            The workload.
         """
         leaves, levels = read_trees(trees)
         shape = tuple(leaves.values())
@@ -161,7 +198,15 @@ class Workload:
 
     @classmethod
     def matrix(cls, rows: Any, groups: Mapping[str, int] | None = None) -> "Workload":
-        """Any weighted queries: the rows of a sparse matrix; ``groups`` says how many consecutive rows each group has."""
+        """Any weighted queries: the rows of a sparse matrix; ``groups`` says how many consecutive rows each group has.
+
+        Args:
+            rows: The coefficients, a row for each query.
+            groups: The number of consecutive rows of each group, by its name.
+
+        Returns:
+            The workload.
+        """
         block = sparse.csr_array(rows, dtype=np.float64)
         block.sum_duplicates()
         block.eliminate_zeros()
@@ -193,25 +238,54 @@ class Workload:
         return sum(group.size for group in self.groups)
 
     def index(self, name: str) -> int:
-        """The place of a group by its name."""
+        """The place of a group by its name.
+
+        Args:
+            name: The name of a group.
+
+        Returns:
+            Its place.
+        """
         for place, group in enumerate(self.groups):
             if group.name == name:
                 return place
         raise ParameterError(parameter="groups", problem=f"has no group '{name}'")
 
     def answer(self, x: FloatArray) -> FloatArray:
-        """The exact answers for a table, or for each of several (last axis: cells)."""
+        """The exact answers for a table, or for each of several (last axis: cells).
+
+        Args:
+            x: The cells of a table, or of several.
+
+        Returns:
+            The answers, in the order of the groups.
+        """
         return np.concatenate([group_sums(group, x) for group in self.groups], axis=-1)
 
     def spread(self, weights: FloatArray) -> FloatArray:
-        """The transpose: each cell gets the weights of the queries that count it."""
+        """The transpose: each cell gets the weights of the queries that count it.
+
+        Args:
+            weights: A number for each query.
+
+        Returns:
+            A number for each cell.
+        """
         total = np.zeros((*weights.shape[:-1], self.cells))
         for group, place in zip(self.groups, self.slices):
             total += group_spread(group, weights[..., place])
         return total
 
     def spread_power(self, weights: FloatArray, exponent: int) -> FloatArray:
-        """The transpose with |coefficient|^exponent: curvatures and sizes of gradients."""
+        """The transpose with |coefficient|^exponent: curvatures and sizes of gradients.
+
+        Args:
+            weights: A number for each query.
+            exponent: The exponent.
+
+        Returns:
+            A number for each cell.
+        """
         total = np.zeros((*weights.shape[:-1], self.cells))
         for group, place in zip(self.groups, self.slices):
             total += group_spread(group.powers(exponent), weights[..., place])

@@ -24,7 +24,14 @@ UNREADABLE = (OSError, ValueError, LookupError, TypeError, AttributeError, pa.Ar
 
 
 def load_release(folder: str | Path) -> Release:
-    """The release a folder holds, as it was saved; refused where its tables or its policy were changed since."""
+    """The release a folder holds, as it was saved; refused where its tables or its policy were changed since.
+
+    Args:
+        folder: A folder that ``Release.save`` wrote.
+
+    Returns:
+        The release.
+    """
     place, formats = Path(folder), known_formats().values()
     try:
         stated, policies = (json.loads((place / name).read_text()) for name in ("release.json", "policy.json"))

@@ -77,11 +77,25 @@ class Release:
         return self.table.__arrow_c_stream__(requested_schema)
 
     def to_pandas(self, name: str | None = None) -> Any:
-        """A pandas frame."""
+        """A pandas frame.
+
+        Args:
+            name: The name of a table; needed where the release has several.
+
+        Returns:
+            The frame.
+        """
         return (self.table if name is None else self[name]).to_pandas()
 
     def to_polars(self, name: str | None = None) -> Any:
-        """A Polars frame."""
+        """A Polars frame.
+
+        Args:
+            name: The name of a table; needed where the release has several.
+
+        Returns:
+            The frame.
+        """
         import polars
 
         return polars.from_arrow(self.table if name is None else self[name])
@@ -95,13 +109,24 @@ class Release:
         zero_counts: bool = False,
         at_most: Mapping[str, str] | None = None,
     ) -> "Release":
-        """The same release with a column ``NAME_fit`` beside every count and sum: not negative (but for ``"ols"``), and adding up.
+        """The same release with a column ``NAME_fit`` beside every count and sum: not negative (but for ``"ols"``), and adding
+        up.
 
         The noisy answers stay, and nothing is spent. ``method`` is ``"nnls"``, ``"ols"``, ``"max_fit"``, ``"sequential"`` (tables
         in order of ``priority``) or ``"reweighted"``. A coarser cell may exceed the sum of its published finer ones unless the keys
         are ``complete``. ``zero_counts=True``: sums are 0 where the fitted count is. ``at_most={"payqtr1": "payann"}``: the first
         never exceeds the second; columns of the tables, or measures that are summed once, in every query that has both, or
         with ``"q2:payqtr1"`` in the second query alone. release.json states the residuals that each fit reached.
+
+        Args:
+            method: "nnls", "ols", "max_fit", "sequential" or "reweighted".
+            priority: For "sequential": the names of the tables, the most important first.
+            complete: Whether the keys list every cell that can hold records, so that finer cells add up to coarser ones exactly.
+            zero_counts: Whether sums are 0 where the fitted count is.
+            at_most: For a variable, the one that it never exceeds.
+
+        Returns:
+            A new release.
         """
         from recordwise.release.consistent import consistent
 

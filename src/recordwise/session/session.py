@@ -112,6 +112,9 @@ class Session:
             file: The plan, from ``load_plan``.
             data: For planning: what the records are. Without it, and for ``"confidential"`` records, the plan's ledger is opened;
                 otherwise the session leaves the plan's ledger and budget alone.
+
+        Returns:
+            The session.
         """
         kept = data in (None, "confidential")
         schema = file.plan.schema
@@ -143,11 +146,26 @@ class Session:
         return f"<Session: {table}; ledger {ledger}: {spent}; {left}>"
 
     def policy_of(self, *queries: Query, tight: bool = True) -> Policy:
-        """What queries would cost every possible record, before any data is touched."""
+        """What queries would cost every possible record, before any data is touched.
+
+        Args:
+            queries: The queries, as for ``run``.
+            tight: Whether the tight policy is meant; otherwise the one printed in the papers.
+
+        Returns:
+            The policy.
+        """
         return plan_policy(self._plan(queries), tight=tight)
 
     def warnings_of(self, *queries: Query) -> tuple[str, ...]:
-        """What the owner should know about queries before running them."""
+        """What the owner should know about queries before running them.
+
+        Args:
+            queries: The queries, as for ``run``.
+
+        Returns:
+            The warnings, as sentences.
+        """
         return plan_warnings(self._plan(queries))
 
     def _plan(self, queries: Sequence[Query]) -> Plan:
@@ -162,7 +180,14 @@ class Session:
         return self._ledger.spent()
 
     def remaining(self, record: Mapping[str, Any]) -> float:
-        """How much loss the budget leaves to one record; infinite without a budget."""
+        """How much loss the budget leaves to one record; infinite without a budget.
+
+        Args:
+            record: The columns that the budget depends on.
+
+        Returns:
+            The loss that is left.
+        """
         if self.budget is None:
             return float("inf")
         return max(0.0, float(self.budget.loss(record)) - float(self.spent().loss(record)))
@@ -253,11 +278,24 @@ class Session:
         name: str = "external",
         seeded: bool = False,
     ) -> Release:
-        """Run a mechanism from elsewhere on the unit-split table: a callable that is ``rho``-zCDP when one row is added or removed,
+        """Run a mechanism from elsewhere on the unit-split table: a callable that is ``rho``-zCDP when one row is added or
+        removed,
         or an OpenDP measurement, which says so itself. It costs a record rho * pieces**2 (T-EXTERNAL).
 
         It sees an Arrow table with one row for each piece, measures as whole numbers of their step, or one ``column`` of it.
         ``seeded`` marks the result as not private, for a mechanism whose noise can be repeated.
+
+        Args:
+            mechanism: The callable or the measurement.
+            split: The threshold of each measure at which records are split.
+            rho: What one row costs; needed for a callable, not taken for a measurement.
+            column: The one column it takes; the whole table unless given.
+            where: A condition on records, as SQL.
+            name: The name of the table that is published.
+            seeded: Whether its noise can be repeated; the release is then marked as not private.
+
+        Returns:
+            The release.
         """
         self._check_terms()
         external = read_external(mechanism, name=name, rho=rho, column=column)

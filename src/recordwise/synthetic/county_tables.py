@@ -30,7 +30,14 @@ class CountyTable:
 
     @classmethod
     def read(cls, directory: str | Path) -> "CountyTable":
-        """The cells of the file in a directory."""
+        """The cells of the file in a directory.
+
+        Args:
+            directory: The folder that holds the file.
+
+        Returns:
+            The table.
+        """
         import pyarrow.compute as pc
         import pyarrow.parquet as pq
 
@@ -52,7 +59,14 @@ class CountyTable:
         return pa.table({"county": self.county, "naics": self.naics})
 
     def batches(self, *, seed: int = 1) -> Iterator[pa.RecordBatch]:
-        """One record for each establishment of each cell, about a million at a time."""
+        """One record for each establishment of each cell, about a million at a time.
+
+        Args:
+            seed: The seed of the generator; the same seed gives the same rows.
+
+        Returns:
+            The batches, in order.
+        """
         ends = np.cumsum(self.establishments)
         cuts = np.unique(np.searchsorted(ends, np.arange(BATCH, ends[-1] + BATCH, BATCH), side="left") + 1)
         first = 0

@@ -27,12 +27,26 @@ ID_BITS = 46
 
 
 def establishments(rows: int, *, seed: int = 1) -> pa.Table:
-    """A table of ``rows`` establishments: id, firm, county, naics, emp, payann and payqtr1 (both $1,000)."""
+    """A table of ``rows`` establishments: id, firm, county, naics, emp, payann and payqtr1 (both $1,000).
+
+    Args:
+        rows: The number of rows.
+        seed: The seed of the generator; the same seed gives the same rows.
+
+    Returns:
+        The table.
+    """
     return pa.Table.from_batches(list(batches(rows, seed=seed)))
 
 
 def write_establishments(path: str | Path, rows: int, *, seed: int = 1) -> None:
-    """The same as a Parquet file, a million rows at a time."""
+    """Write such a table as a Parquet file, a million rows at a time.
+
+    Args:
+        path: The file to write.
+        rows: The number of rows.
+        seed: The seed of the generator; the same seed gives the same rows.
+    """
     import pyarrow.parquet as pq
 
     made = batches(rows, seed=seed)
@@ -44,7 +58,15 @@ def write_establishments(path: str | Path, rows: int, *, seed: int = 1) -> None:
 
 
 def batches(rows: int, *, seed: int = 1) -> Iterator[pa.RecordBatch]:
-    """The rows in batches. A row depends on the seed, its number and the number of rows only."""
+    """The rows in batches. A row depends on the seed, its number and the number of rows only.
+
+    Args:
+        rows: The number of rows.
+        seed: The seed of the generator; the same seed gives the same rows.
+
+    Returns:
+        The batches, in order.
+    """
     if isinstance(rows, bool) or not isinstance(rows, int) or not 1 <= rows < 2**ID_BITS:
         raise ParameterError(parameter="rows", problem="must be an integer from 1")
     for start in range(0, rows, BATCH):

@@ -129,7 +129,14 @@ class PlanFile:
 
 
 def load_plan(path: str | Path) -> PlanFile:
-    """Read and check a plan file; every problem is reported at once, with its line."""
+    """Read and check a plan file; every problem is reported at once, with its line.
+
+    Args:
+        path: The TOML file.
+
+    Returns:
+        The plan with its source, ledger, budget and outputs; nothing is opened yet.
+    """
     file = Path(path)
     text = _text_of(file)
     root = _parsed(file, text)

@@ -39,7 +39,14 @@ class PlanText:
     key_files: dict[str, pa.Table]
 
     def save(self, path: str | Path) -> Path:
-        """Write the plan and, beside it, its key files; nothing that exists is overwritten."""
+        """Write the plan and, beside it, its key files; nothing that exists is overwritten.
+
+        Args:
+            path: The file to write.
+
+        Returns:
+            The file.
+        """
         import pyarrow.parquet as pq
 
         plan = Path(path)
@@ -64,7 +71,21 @@ def plan_text(
     accept_tuning: str | None = None,
     comment: str = "",
 ) -> PlanText:
-    """The whole file. Queries with public keys or keys selected from the data; counts and sums."""
+    """The whole file. Queries with public keys or keys selected from the data; counts and sums.
+
+    Args:
+        queries: The queries of the plan.
+        schema: The schema of its table.
+        dataset: The name of the dataset.
+        source: The table of records, as ``Session`` takes it.
+        ledger: The file of the ledger.
+        tuned_on: What its parameters were chosen with.
+        accept_tuning: The reason for a release, where that was the confidential table.
+        comment: A comment at the top of the file.
+
+    Returns:
+        The text, and the key lists that are too long for it.
+    """
     lists: list[KeyList] = []
     for query in queries:
         for keys in query.key_lists:

@@ -30,6 +30,15 @@ class SumAndCount:
     count: Mechanism | None = None
 
     def policy(self, measure: Any, *, tight: bool = True) -> Any:
+        """Refused: an average has a policy by its sum and its count.
+
+        Args:
+            measure: The measure.
+            tight: Whether the tight policy is meant; otherwise the one printed in the papers.
+
+        Returns:
+            Nothing; it raises.
+        """
         raise ParameterError(parameter="SumAndCount", problem="is for averages only")
 
 

@@ -49,7 +49,16 @@ class DoubtError(Exception):
 
 
 def dominates(budget: Policy, policy: Policy, *, seconds: float) -> Verdict:
-    """Compare rho and delta, each for every possible record."""
+    """Compare rho and delta, each for every possible record.
+
+    Args:
+        budget: The policy that must be the larger one.
+        policy: The policy that must be within it.
+        seconds: How long the proof may take.
+
+    Returns:
+        Yes, no with a record that proves it, or undecided; true only for yes.
+    """
     if not isinstance(policy, Policy):
         raise ParameterError(parameter="other", problem=f"must be a Policy, not {type(policy).__name__}")
     check_one_measure_a_name({*budget.measures(), *policy.measures()})
