@@ -7,6 +7,7 @@ import pytest
 from small_table import opened, rows, shape, write
 
 import recordwise as rw
+from plan.own_statistic import CountPositive
 from recordwise.errors import ParameterError, PlanFileError, TuningError
 from recordwise.plan.cost import plan_policy
 from recordwise.plan.file import load_plan
@@ -127,12 +128,13 @@ def test_what_a_plan_file_cannot_hold_is_refused():
     with opened() as session:
         schema = session.schema
     given = {"source": "r.parquet", "ledger": "l", "tuned_on": "public", "dataset": "d"}
-    domain = rw.Keys.select_from({"county": ["01"]}, rho=1, threshold=5)
-    with pytest.raises(ParameterError, match="public domain"):
-        plan_text([rw.query().group_by("county", keys=domain).count(rw.Gaussian(rho=1))], schema, **given)
-    average = rw.query().avg("emp", sum=rw.Gaussian(sigma=1), count=rw.Gaussian(rho=1))
-    with pytest.raises(ParameterError, match="does not write"):
-        plan_text([average], schema, **given)
+    functions = rw.Domain(columns=("county",), size=1, keys=lambda at: {"county": at}, positions=lambda cells: [0])
+    selected = rw.Keys.select_from(functions, rho=1, threshold=5)
+    with pytest.raises(ParameterError, match="domain of functions"):
+        plan_text([rw.query().group_by("county", keys=selected).count(rw.Gaussian(rho=1))], schema, **given)
+    own = rw.query().ask(CountPositive(measure="emp", mechanism=rw.Gaussian(rho=1)))
+    with pytest.raises(ParameterError, match="kind that plan files do not have"):
+        plan_text([own], schema, **given)
 
 
 def test_families_are_one_of_each_kind_and_bad_ranks_are_refused(session):

@@ -3,8 +3,6 @@
 import textwrap
 from collections.abc import Sequence
 from dataclasses import dataclass
-from decimal import Decimal
-from fractions import Fraction
 from pathlib import Path
 from typing import Any
 
@@ -12,19 +10,16 @@ import pyarrow as pa
 import tomli_w
 
 from recordwise.errors import ParameterError
-from recordwise.exact.functions import Function
-from recordwise.mechanisms.described import given_parameters
-from recordwise.plan.fields import Field, Group, Prefix
+from recordwise.plan.domains import ListedDomain, ProductDomain
+from recordwise.plan.fields import Choice, Field, Group, Prefix
+from recordwise.plan.file.values import predicate_text, toml_value
 from recordwise.plan.given_keys import KeyList
-from recordwise.plan.key_selection import SelectKeys
+from recordwise.plan.key_selection import SelectFrom, SelectKeys
 from recordwise.plan.keys import Keys
-from recordwise.plan.predicates import And, Compare, In, IsNull, Not, Operand, Or, Predicate
 from recordwise.plan.query import Query
 from recordwise.plan.schema import Schema
 from recordwise.plan.sources import Postgres
-from recordwise.policy.constructors import By
-from recordwise.policy.literals import Truth, Value
-from recordwise.policy.render.text import function_text
+from recordwise.plan.statistics import KINDS, Statistic
 
 MOST_LISTED = 40
 """So many cells are written into the plan itself; longer lists get a file of their own."""
@@ -71,7 +66,7 @@ def plan_text(
     accept_tuning: str | None = None,
     comment: str = "",
 ) -> PlanText:
-    """The whole file. Queries with public keys or keys selected from the data; counts and sums.
+    """The whole file, except the budget: every statistic, condition and level, public keys and both kinds of selected ones.
 
     Args:
         queries: The queries of the plan.
@@ -102,7 +97,9 @@ def plan_text(
         "keys": {name: _keys(name, keys) for name, keys in names.items()},
         "queries": [query_form(query, _used(query, names)) for query in queries],
     }
-    files = {_key_file(name): keys.table for name, keys in names.items() if isinstance(keys, Keys) and _long(keys)}
+    files = {
+        _key_file(name): _plain(kept.table) for name, keys in names.items() if (kept := _in_a_file(keys)) is not None
+    }
     return PlanText(text=toml_text(document, comment=comment), key_files=files)
 
 
@@ -133,133 +130,103 @@ def _key_file(name: str) -> str:
     return f"{name}.parquet"
 
 
-def _long(keys: Keys) -> bool:
-    return int(keys.table.num_rows) > MOST_LISTED
+def _in_a_file(keys: KeyList) -> Keys | None:
+    """The cells that are kept in a file of their own: too many to list, or of a type that TOML would change."""
+    listed = keys.domain.listed if isinstance(keys, SelectFrom) and isinstance(keys.domain, ListedDomain) else keys
+    if not isinstance(listed, Keys):
+        return None
+    plain = all(_in_text(column) for column in listed.table.columns)
+    return None if plain and listed.table.num_rows <= MOST_LISTED else listed
+
+
+def _plain(table: pa.Table) -> pa.Table:
+    """The columns as they were given: Parquet holds no dictionary with NULL among its values."""
+    arrays = {name: pa.concat_arrays(table.column(name).chunks) for name in table.column_names}
+    dictionaries = {name: array for name, array in arrays.items() if pa.types.is_dictionary(array.type)}
+    return pa.table(arrays | {name: array.dictionary_decode() for name, array in dictionaries.items()})
+
+
+def _in_text(column: pa.ChunkedArray) -> bool:
+    """Whether a list of TOML reads back as the same column: it has no NULL, and every integer has 64 bits."""
+    kind = column.type.value_type if pa.types.is_dictionary(column.type) else column.type
+    return kind in (pa.string(), pa.int64(), pa.bool_()) and None not in column.to_pylist()
 
 
 def _keys(name: str, keys: KeyList) -> dict[str, Any]:
     if isinstance(keys, Keys):
-        if _long(keys):
-            return {"file": _key_file(name)}
-        return {"rows": {column: keys.table.column(column).to_pylist() for column in keys.table.column_names}}
+        return _listed(name, keys)
+    pieces = {"pieces": dict(keys.splitting.thresholds)} if keys.splitting else {}
     if isinstance(keys, SelectKeys):
-        given: dict[str, Any] = {"rho": keys.rho, "delta": keys.delta}
-        given |= {"pieces": dict(keys.splitting.thresholds)} if keys.splitting else {}
-        return {"select": given}
-    raise ParameterError(
-        parameter="keys", problem="are selected from a public domain, which a plan cannot be written for yet"
-    )
+        return {"select": {"rho": keys.rho, "delta": keys.delta, **pieces}}
+    return {"select_from": {**_domain(name, keys), "rho": keys.rho, "threshold": keys.threshold, **pieces}}
+
+
+def _listed(name: str, keys: Keys) -> dict[str, Any]:
+    if _in_a_file(keys) is not None:
+        return {"file": _key_file(name)}
+    return {"rows": {column: keys.table.column(column).to_pylist() for column in keys.table.column_names}}
+
+
+def _domain(name: str, keys: SelectFrom) -> dict[str, Any]:
+    match keys.domain:
+        case ListedDomain(listed=listed):
+            return _listed(name, listed)
+        case ProductDomain(columns=columns) if all(_in_text(pa.chunked_array([values])) for _, values in columns):
+            return {"product": {column: values.to_pylist() for column, values in columns}}
+        case _:
+            raise ParameterError(
+                parameter="keys",
+                problem="are selected from a domain of functions or of values that TOML does not have",
+                advice="List the cells in Keys.",
+            )
 
 
 def _used(query: Query, names: dict[str, KeyList]) -> list[str]:
-    return [name for name, keys in names.items() if any(keys is own or keys == own for own in query.key_lists)]
+    """The names of a query's key lists, in its own order: a table takes the first that has all its columns."""
+    return [next(name for name, keys in names.items() if keys is own or keys == own) for own in query.key_lists]
 
 
 def query_form(query: Query, keys: Any) -> dict[str, Any]:
-    """A query of one table, with its keys as the plan names them."""
-    (level,) = query.tables()
+    """A query, with its keys as the plan names them. Its statistics are read back in the order of ``KINDS``."""
     form: dict[str, Any] = {}
     if query.condition is not None:
         form["where"] = predicate_text(query.condition)
-    if level.groups:
-        form |= {"group_by": [_group(group) for group in level.groups], "keys": keys}
-    for statistic in query.statistics:
-        if statistic.planned_as is None:
-            raise ParameterError(parameter="query", problem="has a statistic that planning does not write")
-        (mechanism,) = statistic.mechanisms()
-        if statistic.of is None:
-            form[statistic.word] = _mechanism(mechanism)
-        else:
-            form.setdefault(statistic.word, {})[statistic.of] = _mechanism(mechanism)
+    if query.groups:
+        form["group_by"] = [_group(group) for group in query.groups]
+    if query.axes:
+        form["levels"] = [_axis(axis) for axis in query.axes]
+    if query.groups or query.axes:
+        form["keys"] = keys
+    for kind in KINDS:
+        form |= _entries(kind, [each for each in query.statistics if type(each) is kind])
+    if any(type(each) not in KINDS for each in query.statistics):
+        raise ParameterError(parameter="query", problem="has a statistic of a kind that plan files do not have")
     return form
+
+
+def _entries(kind: type[Statistic], asked: list[Statistic]) -> dict[str, Any]:
+    """The statistics of one kind under its word; several about one column are a list."""
+    if not asked:
+        return {}
+    forms = [each.entry() | ({} if each.alias == each.default_alias() else {"as": each.alias}) for each in asked]
+    if not kind.names_column:
+        return {kind.word: forms if len(forms) > 1 else forms[0]}
+    columns: dict[str, list[Any]] = {}
+    for each, form in zip(asked, forms):
+        columns.setdefault(str(each.of), []).append(form)
+    return {kind.word: {column: found if len(found) > 1 else found[0] for column, found in columns.items()}}
+
+
+def _axis(axis: tuple[Choice, ...]) -> dict[str, Any]:
+    return {"by": [_group(choice.group) for choice in axis], "share": [choice.share for choice in axis]}
 
 
 def _group(group: Group) -> Any:
     expression = group.expression
-    if isinstance(expression, Field):
+    if isinstance(expression, Field) and expression.name == group.name:
         return expression.name
     if isinstance(expression, Prefix):
         return {"prefix": expression.column, "length": expression.length, "as": group.name}
-    raise ParameterError(parameter="by", problem="groups by a CASE, which a plan file takes as SQL only")
-
-
-def _mechanism(mechanism: Any) -> dict[str, Any]:
-    return {"kind": type(mechanism).__name__, **given_parameters(mechanism)}
-
-
-def predicate_text(predicate: Predicate) -> str:
-    """A condition as the SQL it was written in."""
-    match predicate:
-        case And(parts) | Or(parts):
-            joined = f" {type(predicate).__name__.upper()} ".join(predicate_text(part) for part in parts)
-            return f"({joined})"
-        case Not(part):
-            return f"NOT ({predicate_text(part)})"
-        case IsNull(operand):
-            return f"{_operand(operand)} IS NULL"
-        case In(operand, literals):
-            return f"{_operand(operand)} IN ({', '.join(_literal(each) for each in literals)})"
-        case Compare(operand, operator, literal):
-            return f"{_operand(operand)} {operator} {_literal(literal)}"
-
-
-def _operand(operand: Operand) -> str:
-    if isinstance(operand, Prefix):
-        return f"left({_identifier(operand.column)}, {operand.length})"
-    return _identifier(operand.name)
-
-
-def _identifier(name: str) -> str:
-    return '"' + name.replace('"', '""') + '"'
-
-
-def _literal(value: Any) -> str:
-    if isinstance(value, Truth):
-        return "TRUE" if value.value else "FALSE"
-    if isinstance(value, str):
-        return "'" + value.replace("'", "''") + "'"
-    number = exact_number(value)
-    return f"{number:f}" if isinstance(number, Decimal) else str(number)
-
-
-def toml_value(value: Any) -> Any:
-    """A value as tomli-w takes it."""
-    match value:
-        case bool() | str() | Decimal():
-            return value
-        case int() | Fraction():
-            return exact_number(Fraction(value))
-        case Function():
-            return function_text(value, "x")
-        case By():
-            groups = {_group_value(group): number for group, number in value.values}
-            given: dict[str, Any] = {"by": value.column.name, "values": groups}
-            given |= {"length": value.column.length} if value.column.length else {}
-            return toml_value(given | ({"default": value.default} if value.default else {}))
-        case dict():
-            return {str(getattr(name, "name", name)): toml_value(each) for name, each in value.items()}
-        case list() | tuple():
-            return [toml_value(each) for each in value]
-        case _:
-            raise ParameterError(parameter="plan", problem=f"cannot hold a {type(value).__name__}")
-
-
-def _group_value(value: Value) -> str:
-    """A group's value as a key of TOML, which writes every key as text."""
-    return str(value.value).lower() if isinstance(value, Truth) else str(value)
-
-
-def exact_number(value: Fraction) -> int | Decimal | str:
-    """The same number as TOML can hold it: whole, as a decimal of as many digits as it needs, or else a fraction in quotes."""
-    if value.denominator == 1:
-        return value.numerator
-    powers, rest = {2: 0, 5: 0}, value.denominator
-    for prime in powers:
-        while rest % prime == 0:
-            rest, powers[prime] = rest // prime, powers[prime] + 1
-    if rest != 1:
-        return str(value)
-    places = max(powers.values())
-    digits = str(abs(value.numerator) * 10**places // value.denominator)
-    # Built from its digits: arithmetic on decimals would round to the precision of the context.
-    return Decimal((int(value < 0), tuple(map(int, digits)), -places))
+    raise ParameterError(
+        parameter="by", problem="groups by a CASE or by a column of another name, which a plan file takes as SQL only"
+    )

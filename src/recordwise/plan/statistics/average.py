@@ -12,7 +12,14 @@ from recordwise.mechanisms.base import Mechanism
 from recordwise.plan.schema import Schema
 from recordwise.plan.sql.grammar import aggregated_column, only
 from recordwise.plan.statistics.answers import NOT_UNBIASED, NoisyColumn
-from recordwise.plan.statistics.base import Drawable, EntryReader, NamedMechanisms, Statistic, mechanism_problems
+from recordwise.plan.statistics.base import (
+    Drawable,
+    EntryReader,
+    NamedMechanisms,
+    Statistic,
+    mechanism_entry,
+    mechanism_problems,
+)
 from recordwise.plan.statistics.plain import Count, Sum
 from recordwise.plan.statistics.ratios import Side, ratio_interval
 
@@ -94,6 +101,10 @@ class Average(Statistic):
 
     def description(self) -> dict[str, Any]:
         return Statistic.description(self) | {"sum": self.sum, "count": self.count, "unbiased": False}
+
+    def entry(self) -> dict[str, Any]:
+        parts = {"sum": self.sum} | ({} if self.count is None else {"count": self.count})
+        return {name: mechanism_entry(each) for name, each in parts.items()}
 
     @classmethod
     def read_entry(cls, column: str, node: "Node", reader: EntryReader) -> Statistic | None:

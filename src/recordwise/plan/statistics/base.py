@@ -10,6 +10,7 @@ import numpy as np
 
 from recordwise.errors import SqlError
 from recordwise.mechanisms.base import count_policy
+from recordwise.mechanisms.described import given_parameters
 from recordwise.noise.randomness import BitSource, Seeded
 from recordwise.plan.column_types import threshold_problems
 from recordwise.plan.schema import Schema
@@ -128,6 +129,10 @@ class Statistic(ABC):
         """The statistic as release.json and the ledger hold it; parameters and mechanisms are made JSON by the caller."""
         return {"name": self.alias, "kind": type(self).__name__, "of": self.of}
 
+    def entry(self) -> dict[str, Any]:
+        """Its entry in a plan file, without its name: what ``read_entry`` reads back."""
+        raise NotImplementedError
+
     @classmethod
     def read_entry(cls, column: str, node: "Node", reader: EntryReader) -> "Statistic | None":
         """The statistic of an entry in a plan file; None where it has a problem, which is noted at its line."""
@@ -155,6 +160,9 @@ class Drawable(Statistic):
 
     def description(self) -> dict[str, Any]:
         return Statistic.description(self) | {"mechanism": self.mechanism}
+
+    def entry(self) -> dict[str, Any]:
+        return mechanism_entry(self.mechanism)
 
     def problems(self, schema: Schema) -> list[str]:
         return mechanism_problems([self.mechanism], schema)
@@ -214,6 +222,11 @@ class Drawable(Statistic):
         (answer,) = answers
         column: NoisyColumn = answer.column(self.alias, confidence)
         return column
+
+
+def mechanism_entry(mechanism: Any) -> dict[str, Any]:
+    """A mechanism as a plan file writes it; values are made TOML by the caller."""
+    return {"kind": type(mechanism).__name__, **given_parameters(mechanism)}
 
 
 def mechanism_problems(mechanisms: Iterable[Any], schema: Schema) -> list[str]:

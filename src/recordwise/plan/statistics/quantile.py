@@ -11,6 +11,7 @@ from sqlglot import exp
 from recordwise.errors import SqlError
 from recordwise.exact.arithmetic import FloatArray
 from recordwise.exact.numbers import rational
+from recordwise.mechanisms.described import given_parameters
 from recordwise.mechanisms.quantile import QuantileEstimates, TreeQuantile
 from recordwise.noise.randomness import BitSource, Seeded
 from recordwise.plan.schema import Measure, Schema
@@ -108,6 +109,9 @@ class Quantile(Drawable):
 
     def description(self) -> dict[str, Any]:
         return Statistic.description(self) | {"p": self.p, "unbiased": False, "mechanism": self.mechanism}
+
+    def entry(self) -> dict[str, Any]:
+        return {"p": self.p, **given_parameters(self.mechanism)}
 
     @classmethod
     def read_entry(cls, column: str, node: "Node", reader: EntryReader) -> Statistic | None:
