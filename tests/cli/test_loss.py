@@ -7,8 +7,8 @@ from statistics import NormalDist
 import pytest
 
 import recordwise as rw
-from recordwise.cli.lookup import power
 from recordwise.policy import Measure, constant, selection
+from recordwise.policy.meaning import power_beside_delta
 from recordwise.release.tables import NOT_PRIVATE, PRIVATE
 
 
@@ -66,9 +66,9 @@ def test_a_chance_of_no_promise_raises_the_power_of_a_test():
     for rho, own, level in ((0.1, 0.01, 0.05), (1.0, 0.3, 0.05), (0.01, 0.9, 0.05)):
         inside = level / (1 - own)
         best = own + (1 - own) * normal.cdf(normal.inv_cdf(inside) + math.sqrt(2 * rho))
-        assert best < power(rho, own, level) <= 1
-        assert power(rho, own, level) > power(rho, 0.0, level)
-    assert power(0.1, 0.96, 0.05) == power(0.1, 1.0, 0.05) == 1
+        assert best < power_beside_delta(rho, own, false_alarm=level) <= 1
+        assert power_beside_delta(rho, own, false_alarm=level) > power_beside_delta(rho, 0.0, false_alarm=level)
+    assert power_beside_delta(0.1, 0.96, false_alarm=0.05) == power_beside_delta(0.1, 1.0, false_alarm=0.05) == 1
 
 
 def test_columns_are_read_in_the_type_the_policy_compares_them_with(saved, run_json):
