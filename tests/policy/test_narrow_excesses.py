@@ -20,8 +20,9 @@ from recordwise.policy import (
     maximum,
     split,
 )
-from recordwise.policy.dominance import prove as dominance
-from recordwise.policy.dominance.bounds import Bound
+from recordwise.policy.dominance import decide
+from recordwise.policy.dominance.boxes import Outcome, Search
+from recordwise.policy.dominance.weights import Separable
 
 SIGNED = gaussian_sum(Measure("net", signed=True), sigma=10**6)
 WHOLE = gaussian_sum("emp", sigma=10**6)
@@ -121,8 +122,13 @@ def test_a_table_is_within_the_formula_only_if_each_entry_is_from_its_first_step
     assert formula.dominates(table).answer == "no"
 
 
-def test_what_is_neither_proved_nor_refuted_is_no_yes(monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(dominance, "separable_bound", lambda *_: Bound(certain=False, point={"emp": Fraction(0)}))
-    verdict = gaussian_sum("emp", sigma=1).dominates(gaussian_sum("emp", sigma=2) + constant(0))
-    assert verdict.answer in ("yes", "undecided")
-    assert not (gaussian_sum("emp", sigma=1) + constant(1)).dominates(additive("emp", log(x + 1), bound="tanh"))
+@pytest.mark.parametrize("reach", [None, 10])
+def test_what_is_neither_proved_nor_refuted_is_no_yes(monkeypatch: pytest.MonkeyPatch, reach: int | None) -> None:
+    ends = None if reach is None else {Measure("emp"): reach}
+    monkeypatch.setattr(decide, "bound_by_shares", lambda *_: Separable(certain=False, reach=ends, support={}))
+    monkeypatch.setattr(Search, "run", lambda *_, **__: Outcome(certain=False))
+    budget, spent = gaussian_sum("emp", sigma=1) + constant(1), additive("emp", log(x + 1), bound="tanh")
+    verdict = budget.dominates(spent)
+    assert verdict.answer == "undecided"
+    monkeypatch.setattr(Search, "run", lambda *_, **__: Outcome(certain=True))
+    assert budget.dominates(spent).answer == ("undecided" if reach is None else "yes")

@@ -16,6 +16,7 @@ from typing import Any
 
 from recordwise.errors import BudgetError, DrawingError, LedgerError, RecordError, RecordwiseError, UnknownFormError
 from recordwise.ledger.chain import ADVICE, Chain, Event, Head, canonical
+from recordwise.policy.dominance.prove import completed
 from recordwise.policy.policy import Policy
 
 PARTS = ("measures", "columns")
@@ -95,6 +96,7 @@ class Ledger:
         self, path: str | Path | None, *, dataset: str, schema: Any = None, budget: Policy | None = None
     ) -> None:
         self.budget = budget
+        self._summed: tuple[str, Policy] | None = None
         self._chain = Chain(path, writable=True)
         self._identity = {
             "format": FORMAT,
@@ -120,6 +122,7 @@ class Ledger:
         if not Path(path).is_file():
             raise LedgerError(path=str(path), problem="does not exist")
         ledger = cls.__new__(cls)
+        ledger._summed = None
         ledger._chain = Chain(path, writable=False)
         first = None
         if "events" in ledger._chain.tables():
@@ -189,6 +192,7 @@ class Ledger:
             body = {"query": query, "policy": policy.to_json(), "spent": after.to_json(), "details": details}
             body |= {"schema": stated}
             event = self._chain.append("charged", body)
+        self._summed = (event.digest, after)
         return Charge(sequence=event.sequence, head=Head(length=event.sequence, digest=event.digest))
 
     @contextmanager
@@ -216,10 +220,12 @@ class Ledger:
     def _admitted(self, spent: Policy, policy: Policy, query: str) -> Policy:
         """What will have been spent, if the budget covers it for every possible record."""
         after = spent + policy
-        verdict = None if self.budget is None else self.budget.dominates(after, seconds=ADMISSION_SECONDS)
-        if self.budget is None or verdict:
+        if self.budget is None:
             return after
-        assert verdict is not None
+        bounds = amount_bounds(self._terms(self._identity["schema"])["schema"])
+        verdict = self.budget.dominates(after, bounds=bounds, seconds=ADMISSION_SECONDS)
+        if verdict:
+            return after
         if verdict.witness is None:
             raise BudgetError(query=query, witness=None, needed=math.nan, left=math.nan, reason=verdict.reason)
         part = "delta" if verdict.reason.startswith("the delta") else "loss"
@@ -268,7 +274,11 @@ class Ledger:
     def spent(self) -> Policy:
         """The sum of everything charged."""
         last = self._chain.last("charged")
-        return Policy() if last is None else Policy.from_json(last.body["spent"])
+        if last is None:
+            return Policy()
+        if self._summed is None or self._summed[0] != last.digest:
+            self._summed = (last.digest, Policy.from_json(last.body["spent"]))
+        return self._summed[1]
 
     def history(self) -> list[Event]:
         """Every event, oldest first."""
@@ -288,11 +298,10 @@ def check_format(opened: dict[str, Any]) -> None:
         raise UnknownFormError(what="ledger format", found=opened.get("format"))
 
 
-def completed(witness: dict[str, Any], *policies: Policy) -> dict[str, Any]:
-    """The witness with every column the policies look at. Terms that cancel do not decide, so any value of theirs will do."""
-    measures = {measure.name for policy in policies for measure in policy.measures()}
-    columns = {column.name for policy in policies for column in policy.columns()}
-    return dict.fromkeys(sorted(columns), None) | dict.fromkeys(sorted(measures), 0) | witness
+def amount_bounds(schema: Any) -> dict[str, str]:
+    """The bound of every measure of a schema, in JSON as ``describing.schema_json`` writes it: no record is larger."""
+    measures = schema.get("measures", []) if isinstance(schema, dict) else []
+    return {measure["name"]: measure["bound"] for measure in measures if {"name", "bound"} <= set(measure)}
 
 
 def _at(policy: Policy, part: str, record: dict[str, Any]) -> float:

@@ -47,6 +47,10 @@ class Atom:
         """The value as a fraction where it is rational, else None."""
         return None
 
+    def constant_from(self) -> int | None:
+        """Lattice steps of its measure from which on it no longer rises, or None if it always may. Only for one measure."""
+        return None
+
     def to_json(self) -> dict[str, Any]:
         raise NotImplementedError
 
@@ -186,6 +190,10 @@ class SelectionDelta(Atom):
     def exactly(self, record: dict[str, Fraction]) -> Fraction | None:
         count = Pieces(self.at).pieces(record)
         return next((level for pieces, level in self.steps if pieces >= count), Fraction(1))
+
+    def constant_from(self) -> int | None:
+        ((measure, at),) = self.at
+        return int(at / measure.step) * self.steps[-1][0] + 1
 
     def to_json(self) -> dict[str, Any]:
         at = [[*measure.to_json(), fraction_text(at)] for measure, at in self.at]

@@ -196,19 +196,29 @@ class Policy:
 
         return minimum(self)
 
-    def dominates(self, other: "Policy", *, seconds: float = 5.0) -> "Verdict":
+    def dominates(
+        self, other: "Policy", *, bounds: Mapping[str, Number] | None = None, seconds: float = 5.0
+    ) -> "Verdict":
         """Whether this policy, as a budget, is at least ``other`` for EVERY possible record.
 
         Args:
             other: The policy to be covered.
+            bounds: The largest amount, in absolute value, that a record can have in a measure. Without one a measure is unbounded.
             seconds: How long to search before the answer is "undecided".
 
         Returns:
             A verdict: proved, refuted with a record as witness, or undecided.
+
+        Example:
+            >>> from recordwise.policy import gaussian_sum, split
+            >>> plan = gaussian_sum("emp", sigma=20) + gaussian_sum("pay", sigma=500)
+            >>> budget = split(1, {"emp": 20, "pay": 500})
+            >>> budget.dominates(plan).answer, budget.dominates(plan * 2).witness
+            ('yes', {'emp': 20, 'pay': 500})
         """
         from recordwise.policy.dominance.prove import dominates
 
-        return dominates(self, other, seconds=seconds)
+        return dominates(self, other, bounds=bounds, seconds=seconds)
 
     def to_json(self) -> dict[str, Any]:
         """The saved form: plain data with a version number; equal policies have equal forms."""

@@ -9,7 +9,7 @@ import pyarrow as pa
 
 from recordwise.errors import RecordwiseError
 from recordwise.ledger.chain import Event
-from recordwise.ledger.ledger import Ledger, within
+from recordwise.ledger.ledger import Ledger, amount_bounds, within
 from recordwise.policy.policy import Policy
 from recordwise.release.formats import Format, known_formats
 from recordwise.release.formats.parquet import read_tables
@@ -91,9 +91,16 @@ def wrong_sums(events: list[Event], budget: Policy | None) -> list[str]:
                 problems.append(f"event {event.sequence} states another sum than its charges add up to")
         except (RecordwiseError, KeyError):
             return [*problems, f"event {event.sequence} holds a policy that cannot be read"]
-    if budget is not None and not budget.dominates(spent, seconds=60.0):
+    if budget is not None and not _within_budget(spent, budget, terms_at(events, len(events)).get("schema")):
         problems.append("the charges exceed the budget")
     return problems
+
+
+def _within_budget(spent: Policy, budget: Policy, schema: Any) -> bool:
+    try:
+        return bool(budget.dominates(spent, bounds=amount_bounds(schema), seconds=60.0))
+    except (RecordwiseError, TypeError):
+        return False
 
 
 def folder_problems(folder: Path, events: list[Event]) -> list[str]:

@@ -6,19 +6,20 @@ unbounded end by growth. Undecided counts as a refusal. Proofs: docs/theory/domi
 """
 
 import time
-from collections.abc import Iterator
-from dataclasses import dataclass
+from collections.abc import Iterator, Mapping
+from dataclasses import dataclass, field
 from fractions import Fraction
 from itertools import product
 from typing import Any
 
 from recordwise.errors import ParameterError, RecordError
-from recordwise.exact.numbers import ball, working_precision
+from recordwise.exact.numbers import Number, ball, nonnegative, working_precision
 from recordwise.policy.atoms import Outside
 from recordwise.policy.conditions import holds
-from recordwise.policy.dominance.bounds import Sum, cover, separable_bound
+from recordwise.policy.dominance.comparison import DoubtError, Sum, comparison
+from recordwise.policy.dominance.cover import cover
+from recordwise.policy.dominance.decide import IN_TIME, decide
 from recordwise.policy.dominance.regions import Region, regions
-from recordwise.policy.dominance.supremum import TAIL_EXPONENTS
 from recordwise.policy.evaluate.numpy import PRECISION, exact_sum, terms_ball
 from recordwise.policy.literals import Value, plain_value
 from recordwise.policy.measure import Measure, check_one_measure_a_name
@@ -44,16 +45,13 @@ class Verdict:
 YES = Verdict(answer="yes", reason="the budget is at least the policy for every possible record")
 
 
-class DoubtError(Exception):
-    """Neither proved nor refuted; carries the reason."""
-
-
-def dominates(budget: Policy, policy: Policy, *, seconds: float) -> Verdict:
+def dominates(budget: Policy, policy: Policy, *, bounds: Mapping[str, Number] | None = None, seconds: float) -> Verdict:
     """Compare rho and delta, each for every possible record.
 
     Args:
         budget: The policy that must be the larger one.
         policy: The policy that must be within it.
+        bounds: The largest amount, in absolute value, that a record can have in a measure. Without one a measure is unbounded.
         seconds: How long the proof may take.
 
     Returns:
@@ -62,34 +60,69 @@ def dominates(budget: Policy, policy: Policy, *, seconds: float) -> Verdict:
     if not isinstance(policy, Policy):
         raise ParameterError(parameter="other", problem=f"must be a Policy, not {type(policy).__name__}")
     check_one_measure_a_name({*budget.measures(), *policy.measures()})
+    limits = {name: nonnegative(bound, parameter=f"bounds['{name}']") for name, bound in (bounds or {}).items()}
     deadline = time.monotonic() + seconds
     with working_precision(PRECISION):
         for name, limit, spent in (("rho", budget.rho, policy.rho), ("delta", budget.delta_terms, policy.delta_terms)):
             try:
-                witness = find_excess(spent, limit, deadline)
+                witness = find_excess(spent, limit, limits, deadline)
             except DoubtError as doubt:
-                return Verdict(answer="undecided", reason=f"{name}: {doubt}; this counts as a refusal")
+                return Verdict(answer="undecided", reason=f"{name}: {doubt}; this counts as a refusal. {ADVICE}")
             if witness is not None:
-                return Verdict(
-                    answer="no", reason=f"the {name} of the witness record is above the budget", witness=witness
-                )
+                return _refused(name, policy, budget, witness)
     return YES
 
 
-def find_excess(spent: Terms, limit: Terms, deadline: float) -> dict[str, Any] | None:
+ADVICE = (
+    "Raise the budget a little where it is close to what is spent, or state it in the terms that the queries charge: "
+    "the same measures at the same thresholds"
+)
+
+
+def _refused(name: str, policy: Policy, budget: Policy, witness: dict[str, Any]) -> Verdict:
+    """A no, with what the record needs and what the budget has for it."""
+    record = completed(witness, budget, policy)
+    reason = f"the {name} of the witness record is above the budget"
+    try:
+        needed, limit = ((each.loss if name == "rho" else each.delta)(record) for each in (policy, budget))
+        reason += f": it needs {needed:.6g} of {limit:.6g}"
+    except RecordError:
+        reason += ", which gives its group no guarantee"
+    return Verdict(answer="no", reason=reason, witness=witness)
+
+
+def completed(witness: dict[str, Any], *policies: Policy) -> dict[str, Any]:
+    """The witness with every column the policies look at. Terms that cancel do not decide, so any value of theirs will do."""
+    measures = {measure.name for policy in policies for measure in policy.measures()}
+    columns = {column.name for policy in policies for column in policy.columns()}
+    return dict.fromkeys(sorted(columns), None) | dict.fromkeys(sorted(measures), 0) | witness
+
+
+def find_excess(spent: Terms, limit: Terms, bounds: Mapping[str, Fraction], deadline: float) -> dict[str, Any] | None:
     """A record for which ``spent`` exceeds ``limit``; None if there provably is none."""
     gains, costs = _net(spent, limit)
     if all(isinstance(atom, Outside) and (condition, atom) in costs for condition, atom in gains):
         return None
     measures = sorted({measure for _, atom in [*gains, *costs] for measure in atom.measures()})
-    parts = regions({**gains, **costs}, measures)
+    parts = regions({**gains, **costs}, measures, bounds)
     if parts is None:
         raise DoubtError("the conditions have too many combinations of groups")
-    for region in parts:
-        if time.monotonic() >= deadline:
-            raise DoubtError("the time limit was reached")
-        if (witness := _excess_in(region, gains, costs, measures, deadline)) is not None:
+    question = _Question(gains, costs, measures)
+    doubts: list[DoubtError] = []
+    found = list(parts)
+    for region in found:
+        if (now := time.monotonic()) >= deadline:
+            raise DoubtError(IN_TIME)
+        try:
+            # A region that is hard to decide leaves half of the time to the others, one of which may be a clear no.
+            witness = question.excess_in(region, deadline if region is found[-1] else now + (deadline - now) / 2)
+        except DoubtError as doubt:
+            doubts.append(doubt)
+            continue
+        if witness is not None:
             return witness
+    if doubts:
+        raise doubts[0]
     return None
 
 
@@ -109,44 +142,86 @@ def _net(spent: Terms, limit: Terms) -> tuple[Terms, Terms]:
     return gains, costs
 
 
-def _excess_in(
-    region: Region, gains: Terms, costs: Terms, measures: list[Measure], deadline: float
-) -> dict[str, Any] | None:
-    doubts: list[DoubtError] = []
-    for gain in alternatives(gains, region.groups):
-        try:
-            if (amounts := _excess_of(gain, region, gains, costs, measures, deadline)) is not None:
-                return _record(region, amounts)
-        except DoubtError as doubt:
-            doubts.append(doubt)
-    if doubts:
-        raise doubts[0]
-    return None
+@dataclass(slots=True)
+class _Question:
+    """What is left of policy and budget after equal terms cancel, and which comparisons are settled already."""
 
+    gains: Terms
+    costs: Terms
+    measures: list[Measure]
+    settled: set[tuple[object, ...]] = field(default_factory=set)
 
-def _excess_of(
-    gain: Sum, region: Region, gains: Terms, costs: Terms, measures: list[Measure], deadline: float
-) -> dict[str, Fraction] | None:
-    """Try every alternative of the budget's own maxima: one that covers is enough."""
-    budgets = list(alternatives(costs, region.groups))
-    if not gain or any(isinstance(atom, Outside) for cost in budgets for atom in cost):
+    def excess_in(self, region: Region, deadline: float) -> dict[str, Any] | None:
+        """A record in the region that exceeds the budget; None if there provably is none."""
+        budgets = list(alternatives(self.costs, region.groups))
+        if any(isinstance(atom, Outside) for budget in budgets for atom in budget):
+            return None
+        doubts: list[DoubtError] = []
+        for gain in alternatives(self.gains, region.groups):
+            # Regions that differ only in conditions that do not matter ask the same question again.
+            key = (_frozen(gain), *map(_frozen, budgets), *sorted(region.ranges.items()))
+            if not gain or key in self.settled:
+                continue
+            try:
+                if (amounts := self.excess_of(gain, budgets, region, deadline)) is not None:
+                    return _record(region, amounts)
+                self.settled.add(key)
+            except DoubtError as doubt:
+                doubts.append(doubt)
+        if doubts:
+            raise doubts[0]
         return None
-    if any(isinstance(atom, Outside) for atom in gain):
-        return {measure.name: measure.step * region.ranges[measure.name][0] for measure in measures}
-    candidates: list[dict[str, Fraction]] = []
-    for cost in budgets:
-        # Covering proves more, but it spends costs that show where the counterexample is; so both are tried.
-        for left_gain, left_cost in (cover(gain, cost), (gain, cost)):
-            bound = separable_bound(left_gain, left_cost, region, measures, deadline)
-            if bound.certain:
-                return None
-            candidates.append(bound.point)
-    for candidate in candidates:
-        for amounts in _around(candidate, region, measures):
-            if _exceeds(gains, costs, region, amounts, Fraction(0)):
-                return _shrunk(amounts, gains, costs, region, measures)
-    late = time.monotonic() >= deadline
-    raise DoubtError("the time limit was reached" if late else "no certificate and no counterexample was found")
+
+    def excess_of(self, gain: Sum, budgets: list[Sum], region: Region, deadline: float) -> dict[str, Fraction] | None:
+        """The amounts of a record for which these gains exceed the largest budget; None if there provably is none."""
+        lowest = {measure.name: measure.step * region.ranges[measure.name][0] for measure in self.measures}
+        if any(isinstance(atom, Outside) for atom in gain):
+            return lowest
+        covered = [cover(gain, budget) for budget in budgets]
+        if any(not left for left, _ in covered):
+            return None
+        problem = comparison(gain, budgets, region)
+        rests = [comparison(left, [budget], region) for left, budget in covered if left != gain]
+
+        def confirmed(point: dict[str, Fraction]) -> bool:
+            return self.exceeds(region, lowest | point, Fraction(0))
+
+        found = decide(problem, rests, confirmed, deadline)
+        if found is None:
+            return None
+        amounts = lowest | found.point
+        return amounts if found.simple else self.shrunk(amounts, region)
+
+    def shrunk(self, amounts: dict[str, Fraction], region: Region) -> dict[str, Fraction]:
+        """A smaller counterexample, measure by measure: one a person can read and a float can show, where there is one."""
+        margin = NOTICEABLE if self.exceeds(region, amounts, NOTICEABLE) else Fraction(0)
+        for measure in self.measures:
+            low, high = region.ranges[measure.name][0], int(amounts[measure.name] / measure.step)
+            while low < high:
+                middle = (low + high) // 2
+                smaller = {**amounts, measure.name: measure.step * middle}
+                low, high = (low, middle) if self.exceeds(region, smaller, margin) else (middle + 1, high)
+            amounts = {**amounts, measure.name: measure.step * high}
+        return amounts
+
+    def exceeds(self, region: Region, amounts: dict[str, Fraction], margin: Fraction) -> bool:
+        """Whether the gains are certainly above the costs, by more than a share ``margin`` of them."""
+        spent, limit = (exact_sum(terms, region.groups, amounts) for terms in (self.gains, self.costs))
+        if spent is not None and limit is not None:
+            return spent > limit * (1 + margin)
+        balls = {name: ball(value) for name, value in amounts.items()}
+        try:
+            more, less = (terms_ball(terms, region.groups, balls) for terms in (self.gains, self.costs))
+        except RecordError:
+            return False
+        return bool(more > less * ball(1 + margin))
+
+
+def _frozen(terms: Sum) -> frozenset[tuple[object, Fraction]]:
+    return frozenset(terms.items())
+
+
+NOTICEABLE = Fraction(1, 2**30)
 
 
 def alternatives(terms: Terms, groups: dict[str, Value | None]) -> Iterator[Sum]:
@@ -173,50 +248,6 @@ def _added(parts: list[Sum]) -> Sum:
         for atom, coefficient in part.items():
             total[atom] = total.get(atom, Fraction(0)) + coefficient
     return total
-
-
-def _around(point: dict[str, Fraction], region: Region, measures: list[Measure]) -> Iterator[dict[str, Fraction]]:
-    """The point, then points further and further out along each unbounded measure, one at a time and all together."""
-    yield point
-    endless = [measure for measure in measures if region.ranges[measure.name][1] is None]
-    for exponent in TAIL_EXPONENTS:
-        far = {m.name: m.step * max(region.ranges[m.name][0], 1) * 2**exponent for m in endless}
-        for name, amount in far.items():
-            yield {**point, name: amount}
-        yield {**point, **far}
-
-
-def _shrunk(
-    amounts: dict[str, Fraction], gains: Terms, costs: Terms, region: Region, measures: list[Measure]
-) -> dict[str, Fraction]:
-    """A smaller counterexample, measure by measure: one a person can read and a float can show, where there is one."""
-    margin = NOTICEABLE if _exceeds(gains, costs, region, amounts, NOTICEABLE) else Fraction(0)
-    for measure in measures:
-        low, high = region.ranges[measure.name][0], int(amounts[measure.name] / measure.step)
-        while low < high:
-            middle = (low + high) // 2
-            smaller = {**amounts, measure.name: measure.step * middle}
-            if _exceeds(gains, costs, region, smaller, margin):
-                high, amounts = middle, smaller
-            else:
-                low = middle + 1
-    return amounts
-
-
-NOTICEABLE = Fraction(1, 2**30)
-
-
-def _exceeds(gains: Terms, costs: Terms, region: Region, amounts: dict[str, Fraction], margin: Fraction) -> bool:
-    """Whether the gains are certainly above the costs, by more than a share ``margin`` of them."""
-    exact = exact_sum(gains, region.groups, amounts), exact_sum(costs, region.groups, amounts)
-    if exact[0] is not None and exact[1] is not None:
-        return exact[0] > exact[1] * (1 + margin)
-    balls = {name: ball(value) for name, value in amounts.items()}
-    try:
-        more, less = terms_ball(gains, region.groups, balls), terms_ball(costs, region.groups, balls)
-    except RecordError:
-        return False
-    return bool(more > less * ball(1 + margin))
 
 
 def _record(region: Region, amounts: dict[str, Fraction]) -> dict[str, Any]:

@@ -5,7 +5,7 @@ representatives are exhaustive: whatever a record holds, some region has the sam
 its amounts (T-REGIONS, docs/theory/dominance.md).
 """
 
-from collections.abc import Iterable, Iterator
+from collections.abc import Iterable, Iterator, Mapping
 from dataclasses import dataclass
 from fractions import Fraction
 from itertools import pairwise, product
@@ -35,30 +35,59 @@ class Region:
     ranges: dict[str, Range]
 
 
-def regions(terms: Terms, measures: Iterable[Measure]) -> Iterator[Region] | None:
-    """All regions, or None if there are too many."""
+def regions(
+    terms: Terms, measures: Iterable[Measure], bounds: Mapping[str, Fraction] | None = None
+) -> Iterator[Region] | None:
+    """All regions, or None if there are too many. ``bounds``: no amount of a measure is larger than this."""
     by_name = {measure.name: measure for measure in measures}
-    tests = _tests(terms)
-    names = sorted({column.name for column, _ in tests})
-    held = compared_names(terms)
-    options = [
-        _options([test for test in tests if test[0].name == name], by_name.get(name), held=name in held)
-        for name in names
-    ]
-    if prod(len(option) for option in options) > MOST_REGIONS:
+    everywhere = dict.fromkeys(by_name, ANY_AMOUNT)
+    given = bounds or {}
+    limits = {name: floor(given[name] / measure.step) for name, measure in by_name.items() if name in given}
+    sides = axes(terms, by_name)
+    if prod(map(len, sides)) > MOST_REGIONS:
         return None
-    return (_region(names, choice, by_name) for choice in product(*options))
+    found = (_within(_joined(everywhere, choice), limits) for choice in product(*sides))
+    return (region for region in found if region is not None)
 
 
 Test: TypeAlias = tuple[ConditionColumn, Value | None]
 Option: TypeAlias = tuple[Value | None, Range]
+Side: TypeAlias = list[Region]
 
 
-def _region(names: list[str], choice: tuple[Option, ...], measures: dict[str, Measure]) -> Region:
-    groups = {name: value for name, (value, _) in zip(names, choice)}
-    ranges = dict.fromkeys(measures, ANY_AMOUNT)
-    ranges |= {name: span for name, (_, span) in zip(names, choice) if name in measures}
+def axes(terms: Terms, measures: Mapping[str, Measure]) -> list[Side]:
+    """What a record can show, independently of one another: here one axis for each column that a condition looks at.
+
+    An axis lists parts of regions. Conditions on something other than a single column (the band of a cell in a public table, say)
+    add an axis of their own, with one part for each combination that occurs.
+    """
+    tests, held = _tests(terms), compared_names(terms)
+    sides: list[Side] = []
+    for name in sorted({column.name for column, _ in tests}):
+        own = [test for test in tests if test[0].name == name]
+        options = _options(own, measures.get(name), held=name in held)
+        sides.append([Region({name: value}, {name: span} if name in measures else {}) for value, span in options])
+    return sides
+
+
+def _joined(everywhere: dict[str, Range], choice: tuple[Region, ...]) -> Region:
+    groups: dict[str, Value | None] = {}
+    ranges = dict(everywhere)
+    for part in choice:
+        groups |= part.groups
+        ranges |= part.ranges
     return Region(groups, ranges)
+
+
+def _within(region: Region, limits: dict[str, int]) -> Region | None:
+    """The region with its ranges ended at the limits; None if nothing is left of one."""
+    ranges = dict(region.ranges)
+    for name, limit in limits.items():
+        first, last = ranges[name]
+        if first > limit:
+            return None
+        ranges[name] = (first, limit if last is None else min(last, limit))
+    return Region(region.groups, ranges)
 
 
 def _tests(terms: Terms) -> set[Test]:

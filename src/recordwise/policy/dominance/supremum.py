@@ -8,15 +8,15 @@ import heapq
 import time
 from dataclasses import dataclass
 from fractions import Fraction
-from functools import cache
 from math import isqrt
 
 from flint import arb
 
 from recordwise.exact.functions import Function, Log, Power, Sum, Variable
-from recordwise.exact.numbers import ball, midpoint
+from recordwise.exact.numbers import ball
 from recordwise.policy.atoms import Atom, One, PieceCount, Pieces, SelectionDelta, Square
 from recordwise.policy.concave_atoms import Additive, AdditiveTable, GaussianTransform, LaplaceTransform, from_pure
+from recordwise.policy.dominance.curves import curve
 from recordwise.policy.dominance.regions import Range
 from recordwise.policy.evaluate.evaluator import BALLS
 from recordwise.policy.measure import Measure
@@ -188,25 +188,26 @@ class Difference:
         self.gains = {atom: c for atom, c in net.items() if c > 0}
         self.costs = {atom: -c for atom, c in net.items() if c < 0}
         self.measure = measure
-        self._bounds = cache(self._point_bounds)
-
-    def _point_bounds(self, atom: Atom, steps: int) -> tuple[Fraction, Fraction]:
-        amount = self.measure.step * steps
-        exact = atom.exactly({self.measure.name: amount})
-        if exact is not None:
-            return exact, exact
-        value = atom.value(BALLS, {self.measure.name: ball(amount)})
-        return midpoint(value.lower()), midpoint(value.upper())
+        self._more = [(c, curve(measure, atom)) for atom, c in self.gains.items()]
+        self._less = [(c, curve(measure, atom)) for atom, c in self.costs.items()]
 
     def upper(self, first: int, last: int) -> Fraction:
-        """Not below the difference at any step from first to last: every atom is nondecreasing."""
-        most = sum((c * self._bounds(atom, last)[1] for atom, c in self.gains.items()), Fraction(0))
-        return most - sum((c * self._bounds(atom, first)[0] for atom, c in self.costs.items()), Fraction(0))
+        """Not below the difference at any step from first to last: by the values at both ends, and by straight lines."""
+        most = sum((c * each.bounds(last)[1] for c, each in self._more), Fraction(0))
+        flat = most - sum((c * each.bounds(first)[0] for c, each in self._less), Fraction(0))
+        return flat if first == last else min(flat, self._by_lines(first, last))
+
+    def _by_lines(self, first: int, last: int) -> Fraction:
+        above = [(c, each.lines(first, last)) for c, each in self._more]
+        below = [(c, each.lines(first, last)) for c, each in self._less]
+        start = sum((c * line.high for c, line in above), Fraction(0)) - sum(c * line.low for c, line in below)
+        rise = sum((c * line.high_rise for c, line in above), Fraction(0)) - sum(c * line.low_rise for c, line in below)
+        return start + max(rise, Fraction(0))
 
     def lower(self, steps: int) -> Fraction:
         """Not above the difference at this step."""
-        least = sum((c * self._bounds(atom, steps)[0] for atom, c in self.gains.items()), Fraction(0))
-        return least - sum((c * self._bounds(atom, steps)[1] for atom, c in self.costs.items()), Fraction(0))
+        least = sum((c * each.bounds(steps)[0] for c, each in self._more), Fraction(0))
+        return least - sum((c * each.bounds(steps)[1] for c, each in self._less), Fraction(0))
 
     def tail_below(self, start: int, level: Fraction) -> bool:
         """Whether the difference is certainly at most ``level`` at every step from ``start`` on."""
@@ -237,16 +238,19 @@ def supremum(
     """Best-first branch and bound; stops early once the bound is at most ``enough`` or a point is above it."""
     difference = Difference(net, measure)
     first, last = span
+    if not difference.gains:
+        return Supremum(difference.upper(first, first), first)
     best, best_at = max((difference.lower(point), -point) for point in _probes(net, measure, span))
     best_at = -best_at
     bounded = last is not None
+    settled = best
     if last is None:
-        last = _tail_start(difference, first, best)
+        settled = best if enough is None else max(best, enough)
+        last = tail_start(difference, first, settled)
         bounded = last is not None
     if last is None:
         last = max(first, 1) * 2 ** TAIL_EXPONENTS[-1]
     heap = [(-difference.upper(first, last), first, last)]
-    settled = best
     while heap and time.monotonic() < deadline:
         bound = -heap[0][0]
         if bound <= max(best, settled) or (enough is not None and (bound <= enough or best > enough)):
@@ -284,7 +288,7 @@ def _probes(net: dict[Atom, Fraction], measure: Measure, span: Range) -> set[int
 MOST_PROBES = 100
 
 
-def _tail_start(difference: Difference, first: int, level: Fraction) -> int | None:
+def tail_start(difference: Difference, first: int, level: Fraction) -> int | None:
     """A step from which on the difference is certainly not above ``level``."""
     for exponent in TAIL_EXPONENTS:
         start: int = max(first, 1) * 2**exponent
