@@ -18,7 +18,7 @@ from recordwise.policy.dominance.regions import Region
 from recordwise.policy.evaluate.numpy import PRECISION
 
 
-@pytest.mark.theorem("T-LINES")
+@pytest.mark.theorem("T-SLOPES")
 @pytest.mark.parametrize(
     "part",
     [
@@ -106,7 +106,7 @@ def test_no_record_beyond_the_reach_exceeds_the_budget() -> None:
     """Two measures that are each within the budget alone and exceed it together: the reach must allow for the other."""
     rng, reached = Random(32), 0
     with working_precision(PRECISION):
-        for _ in range(20):
+        for _ in range(60):
             problem = random_comparison(rng)
             for gains in openings(problem.gains, problem.spans):
                 opened = replace(problem, gains=gains)
@@ -145,7 +145,7 @@ def test_a_gain_that_still_rises_keeps_its_range() -> None:
 
 
 @pytest.mark.theorem("T-BOXES")
-@pytest.mark.theorem("T-LINES")
+@pytest.mark.theorem("T-SLOPES")
 def test_bounds_of_boxes_hold_inside_them() -> None:
     rng = Random(34)
     with working_precision(PRECISION):

@@ -1,4 +1,4 @@
-"""Parts at lattice points and over intervals: exact values, and straight lines above and below (T-LINES)."""
+"""Parts at lattice points and over intervals: exact values, and straight lines above and below (T-SLOPES)."""
 
 import math
 from fractions import Fraction
