@@ -6,7 +6,7 @@ from pathlib import Path
 
 import pytest
 
-from recordwise.mechanisms.registry import BUILT_IN
+from recordwise.mechanisms.registry import BUILT_IN, mechanism_kinds
 from recordwise.plan.file import load_plan
 from recordwise.plan.file.keys import WAYS
 from recordwise.plan.file.queries import BUILDER
@@ -55,4 +55,4 @@ def test_the_reference_names_everything_a_plan_may_hold():
     page = (DOCS / "plan-file.md").read_text()
     named = {word for code in re.findall(r"`([^`\n]+)`", page) for word in re.findall(r"\w+", code)}
     assert set(TOP) | set(TABLES) | set(BUILDER) | set(WAYS) | {"select", "select_from"} <= named
-    assert set(BUILT_IN) | {each.name for kind in BUILT_IN.values() for each in kind.parameters} <= named
+    assert set(mechanism_kinds()) | {each.name for kind in BUILT_IN.values() for each in kind.parameters} <= named

@@ -162,7 +162,7 @@ def show(folder: Path, found: dict[str, Any]) -> None:
         ],
     )
     shop = found["losses"][0]["record"]
-    words = [f"{name}={value:.0f}" for name, value in shop.items()]
+    words = [f"{name}={round(value)}" for name, value in shop.items()]
     screen.heading("The corner shop looks up its own loss")
     typer.echo(f"  $ recordwise loss {folder}/release/policy.json {' '.join(words)}")
     policy = lookup.read_policy(folder / "release" / "policy.json", "tight")

@@ -76,10 +76,11 @@ def _pairs(texts: list[str]) -> dict[str, str]:
 
 def show(fitted: "Release", found: dict[str, Any], out: Path) -> None:
     from recordwise.cli import screen
+    from recordwise.exact.text import residual_text
 
     screen.heading(f"Fitted tables in {out}")
     rows = [
-        [name, f"{fit['kkt']:.1e}", f"{fit['primal']:.1e}", "yes" if fit["converged"] else "no"]
+        [name, residual_text(fit["kkt"]), residual_text(fit["primal"]), "yes" if fit["converged"] else "no"]
         for name, fit in found["fits"].items()
     ]
     screen.table(["variable", "KKT residual", "primal residual", "solved to 1e-8"], rows)

@@ -127,6 +127,6 @@ def _show_all(done: dict[str, Any], seconds: dict[str, float], out: Path) -> Non
             note(f"{name} failed: {each}")
             continue
         agree = sum(claim.agrees is True for claim in each.claims)
-        rows.append((name, f"{agree} of {len(each.claims)}", f"{seconds[name]:.0f}"))
+        rows.append((name, f"{agree} of {len(each.claims)}", str(round(seconds[name]))))
     table(("experiment", "claims that agree", "seconds"), rows)
     paragraph(f"All pages are listed in {out / 'index.html'}.")

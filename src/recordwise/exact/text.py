@@ -58,6 +58,16 @@ def share_text(share: float, decimals: int = 0) -> str:
     return f"{share:.{decimals}%}"
 
 
+def tick_text(share: float) -> str:
+    """A share at the tick of an axis: a percentage with as many decimals as it has."""
+    return _trimmed(f"{share * 100:.10f}") + "%"
+
+
+def residual_text(value: float) -> str:
+    """A number of which only the order of magnitude matters."""
+    return f"{value:.1e}"
+
+
 def factor_text(log_odds: float, *, plain: bool = False) -> str:
     """e to the log-odds as a factor; a large one as a power of ten, in ``plain`` characters where there are no superscripts."""
     if log_odds > GREAT_LOG_ODDS:

@@ -10,7 +10,7 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 
 from recordwise.errors import ParameterError
-from recordwise.exact.text import formula_text, prose_text, share_text
+from recordwise.exact.text import formula_text, prose_text, share_text, tick_text
 from recordwise.mechanisms.base import Mechanism
 from recordwise.policy.measure import Measure
 
@@ -339,7 +339,7 @@ def _finish(figure: "Figure", axes: Any, privacy_label: str) -> None:
 
 
 def _percent_text(value: float, _: int) -> str:
-    return f"{value:.10%}".rstrip("%").rstrip("0").rstrip(".") + "%"
+    return tick_text(value)
 
 
 def _percent(axes: Any) -> None:

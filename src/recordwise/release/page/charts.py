@@ -10,7 +10,7 @@ from typing import Any
 
 import numpy as np
 
-from recordwise.exact.text import loss_text, number_text, share_text, size_text
+from recordwise.exact.text import digits_text, loss_text, number_text, prose_text, share_text, size_text
 from recordwise.plan.statistics.base import SUM
 from recordwise.policy.measure import Measure
 from recordwise.policy.policy import Policy
@@ -47,7 +47,7 @@ class Figure:
 
     def to_json(self) -> dict[str, Any]:
         """What the script needs to follow the pointer and to draw the line anew."""
-        noises = [[line.name, [_brief(float(f"{y:.4g}")) for y in line.y]] for line in self.noises]
+        noises = [[line.name, [_brief(float(digits_text(y, 4))) for y in line.y]] for line in self.noises]
         return {"name": self.measure.name, "sizes": [_brief(size) for size in self.sizes], "noises": noises}
 
 
@@ -180,7 +180,7 @@ def _panel(across: LogAxis, up: LogAxis, title: str, most: int, *, percent: bool
     names = [
         element(
             "text",
-            f"{value * 100:,.4g} %" if percent else size_text(value),
+            f"{prose_text(value * 100)} %" if percent else size_text(value),
             x=LEFT - 6,
             y=up.place(value) + 4,
             text_anchor="end",

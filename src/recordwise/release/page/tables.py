@@ -6,7 +6,7 @@ from typing import Any
 
 import pyarrow as pa
 
-from recordwise.exact.text import cell_text, number_text, percent_text, share_text
+from recordwise.exact.text import cell_text, digits_text, number_text, percent_text, share_text
 from recordwise.policy.render.html import Html, element, preview_table
 from recordwise.release.page.parts import Part
 from recordwise.release.tables import FITTED, ReleasedTable
@@ -64,7 +64,7 @@ def _short(value: Any) -> float | int | None:
     number = float(value)
     if not math.isfinite(number):
         return None
-    rounded = float(f"{number:.6g}")
+    rounded = float(digits_text(number, 6))
     return int(rounded) if rounded == int(rounded) and abs(rounded) < 2**53 else rounded
 
 

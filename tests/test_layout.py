@@ -1,0 +1,104 @@
+"""How the source is laid out: confidential values are opened in one room, kinds are asked and not tested for, numbers are written
+in one place, and files stay short enough to read."""
+
+import ast
+from collections.abc import Iterator
+from pathlib import Path
+
+import pytest
+
+from recordwise.mechanisms.registry import BUILT_IN
+from recordwise.plan.statistics import KINDS
+
+SOURCE = Path(__file__).resolve().parents[1] / "src" / "recordwise"
+TREES = {path.relative_to(SOURCE).as_posix(): ast.parse(path.read_text()) for path in sorted(SOURCE.rglob("*.py"))}
+LONGEST_FILE = 400
+BASES = {"Described", "GaussianNoise", "FatTailedNoise", "TransformedNoise", "AdditiveNoise", "Drawable", "Statistic"}
+SHOWN = ("cli/", "planning/", "release/page/", "policy/meaning.py", "policy/render/")
+PLACES = {"release/page/charts.py", "policy/render/html.py"}
+"""Coordinates of pictures are no numbers for a reader."""
+
+
+def kinds_imported(tree: ast.AST) -> set[str]:
+    """The names by which a file knows kinds of mechanisms and statistics; policy atoms share some of them."""
+    found = set()
+    for node in ast.walk(tree):
+        if isinstance(node, ast.ImportFrom) and (node.module or "").startswith(
+            ("recordwise.mechanisms", "recordwise.plan")
+        ):
+            names = {*BUILT_IN, *(kind.__name__ for kind in KINDS), *BASES}
+            found |= {each.asname or each.name for each in node.names if each.name in names}
+    return found
+
+
+def tested_kinds(tree: ast.AST) -> Iterator[str]:
+    """Kinds that a file tests for, by ``isinstance``, ``issubclass``, ``match`` or ``type(...) is``."""
+    kinds = kinds_imported(tree)
+    for node in ast.walk(tree):
+        tested: list[ast.AST] = []
+        if (
+            isinstance(node, ast.Call)
+            and isinstance(node.func, ast.Name)
+            and node.func.id in ("isinstance", "issubclass")
+        ):
+            tested = [node.args[1]]
+        elif isinstance(node, ast.MatchClass):
+            tested = [node.cls]
+        elif (
+            isinstance(node, ast.Compare) and isinstance(node.left, ast.Call) and ast.unparse(node.left.func) == "type"
+        ):
+            tested = list(node.comparators)
+        yield from (
+            f"line {node.lineno}: {each.id}"  # type: ignore[attr-defined]
+            for part in tested
+            for each in ast.walk(part)
+            if isinstance(each, ast.Name) and each.id in kinds
+        )
+
+
+@pytest.mark.parametrize("name", [name for name in TREES if not name.startswith(("mechanisms/", "plan/statistics/"))])
+def test_no_kind_of_mechanism_or_statistic_is_tested_for_outside_its_own_files(name: str) -> None:
+    assert list(tested_kinds(TREES[name])) == []
+
+
+def test_a_test_for_a_kind_would_be_found() -> None:
+    planted = """
+from recordwise.mechanisms.gaussian import Gaussian as Normal
+from recordwise.plan.statistics import Sum
+from recordwise.policy.concave_atoms import Additive
+def f(m, s, atom):
+    isinstance(atom, Additive)
+    if isinstance(m, (int, Normal)) or type(s) is Sum:
+        match s:
+            case Sum(): pass
+"""
+    assert sorted(tested_kinds(ast.parse(planted))) == ["line 7: Normal", "line 7: Sum", "line 9: Sum"]
+
+
+def test_what_came_from_records_is_opened_in_the_session_alone() -> None:
+    opened = {
+        name
+        for name, tree in TREES.items()
+        for node in ast.walk(tree)
+        if isinstance(node, ast.Call) and isinstance(node.func, ast.Attribute) and node.func.attr == "reveal"
+    }
+    assert opened == {"session/owner.py", "session/publisher.py"}
+
+
+def formats(tree: ast.AST) -> Iterator[str]:
+    """Formats of numbers in f-strings: significant digits, decimals, percent."""
+    for node in ast.walk(tree):
+        if isinstance(node, ast.FormattedValue) and node.format_spec is not None:
+            text = ast.unparse(node.format_spec)
+            if text.rstrip("'\"")[-1:] in "gfe%":
+                yield f"line {node.lineno}: {text}"
+
+
+@pytest.mark.parametrize("name", [name for name in TREES if name.startswith(SHOWN) and name not in PLACES])
+def test_numbers_that_a_reader_sees_are_written_by_the_functions_of_one_module(name: str) -> None:
+    assert list(formats(TREES[name])) == []
+
+
+@pytest.mark.parametrize("name", TREES)
+def test_a_file_is_short_enough_to_read(name: str) -> None:
+    assert len((SOURCE / name).read_text().splitlines()) <= LONGEST_FILE
