@@ -31,7 +31,7 @@ def kinds_imported(tree: ast.AST) -> set[str]:
     return found
 
 
-def tested_kinds(tree: ast.AST) -> Iterator[str]:
+def kinds_tested(tree: ast.AST) -> Iterator[str]:
     """Kinds that a file tests for, by ``isinstance``, ``issubclass``, ``match`` or ``type(...) is``."""
     kinds = kinds_imported(tree)
     for node in ast.walk(tree):
@@ -58,7 +58,7 @@ def tested_kinds(tree: ast.AST) -> Iterator[str]:
 
 @pytest.mark.parametrize("name", [name for name in TREES if not name.startswith(("mechanisms/", "plan/statistics/"))])
 def test_no_kind_of_mechanism_or_statistic_is_tested_for_outside_its_own_files(name: str) -> None:
-    assert list(tested_kinds(TREES[name])) == []
+    assert list(kinds_tested(TREES[name])) == []
 
 
 def test_a_test_for_a_kind_would_be_found() -> None:
@@ -72,7 +72,7 @@ def f(m, s, atom):
         match s:
             case Sum(): pass
 """
-    assert sorted(tested_kinds(ast.parse(planted))) == ["line 7: Normal", "line 7: Sum", "line 9: Sum"]
+    assert sorted(kinds_tested(ast.parse(planted))) == ["line 7: Normal", "line 7: Sum", "line 9: Sum"]
 
 
 def test_what_came_from_records_is_opened_in_the_session_alone() -> None:
