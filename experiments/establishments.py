@@ -31,7 +31,7 @@ PAPER_PERCENTILES = {
     "payann": {104: 0.50, 500: 0.79, 10_000: 0.99},
     "payqtr1": {24: 0.50, 125: 0.80, 2_500: 0.99},
 }
-"""Of the paper's synthetic establishments: the share at or below each value; payroll in $1,000."""
+"""Table 8, of the paper's synthetic establishments: the share at or below each value; payroll in $1,000."""
 
 
 @dataclass(frozen=True, slots=True, eq=False)

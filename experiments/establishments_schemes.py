@@ -11,17 +11,18 @@ TOP_CODING = {
     "Moderate": {"emp": 300, "payann": 10_000, "payqtr1": 2_500},
     "Aggressive": {"emp": 100, "payann": 1_000, "payqtr1": 250},
 }
-"""Bounds at which every value is cut under zCDP; payroll in $1,000. The paper's."""
+"""Bounds at which every value is cut under zCDP; payroll in $1,000. Table 7."""
 SPLITTING = {
     "Conservative": {"emp": 100, "payann": 10_000, "payqtr1": 2_500},
     "Moderate": {"emp": 5, "payann": 500, "payqtr1": 125},
     "Median": {"emp": 2, "payann": 104, "payqtr1": 24},
 }
-"""Thresholds at which records are split. The paper's."""
+"""Thresholds at which records are split. Table 8."""
 BUDGETS = (1, 10)
+"""Totals for a record of one piece. 1 is that of the paper's Figure 4; 10 is ours."""
 DIVISION = (
-    "The total budget is divided equally among the 25 tables (five attributes at five NAICS levels). The division is "
-    "ours."
+    "The total budget is divided equally among the 20 tables (the four attributes of Table 6 at five NAICS levels). The division "
+    "is ours."
 )
 
 
@@ -33,9 +34,9 @@ def share(budget: int) -> Fraction:
 def split_policy(scheme: str, budget: int, *, tight: bool) -> rw.Policy:
     """What an establishment pays for all tables: the paper's, by the pieces of joint splitting, or the tight one.
 
-    The counts of establishments and firms are taken before splitting and cost their share whatever the size.
+    The counts of establishments are taken before splitting and cost their share whatever the size.
     """
     part, thresholds = share(budget), SPLITTING[scheme]
-    counts = rw.Gaussian(rho=part).policy_of_count() * (2 * len(DIGITS))
+    counts = rw.Gaussian(rho=part).policy_of_count() * len(DIGITS)
     sums = (rw.UnitSplit(at=thresholds, rho=part).policy(name, tight=tight) for name in MEASURES)
     return sum((each * len(DIGITS) for each in sums), counts)

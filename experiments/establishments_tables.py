@@ -10,7 +10,8 @@ from experiments.establishments import MEASURES, Records
 DIGITS = (2, 3, 4, 5, 6)
 LEAST = 100
 """Establishments a cell must have to be among the queries, as in the paper."""
-ATTRIBUTES = ("estab", "firm", *MEASURES)
+ATTRIBUTES = ("estab", *MEASURES)
+"""Those of Table 6."""
 OUTSIDE = -1
 
 
@@ -54,10 +55,10 @@ class Tables:
 def tables(records: Records, *, least: int = LEAST) -> Tables:
     """The exact answers of the whole workload."""
     by_firm = np.argsort(records.firm, kind="stable")
-    return Tables(records, tuple(_levels(records, by_firm, least)), by_firm)
+    return Tables(records, tuple(_levels(records, least)), by_firm)
 
 
-def _levels(records: Records, by_firm: np.ndarray, least: int) -> Iterator[Level]:
+def _levels(records: Records, least: int) -> Iterator[Level]:
     for digits in DIGITS:
         code = records.county.astype(np.int64) * 1_000_000 + records.naics // 10 ** (6 - digits)
         first = np.flatnonzero(np.diff(code, prepend=-1))
@@ -65,15 +66,9 @@ def _levels(records: Records, by_firm: np.ndarray, least: int) -> Iterator[Level
         asked = sizes >= least
         cell = np.repeat(np.arange(len(first), dtype=np.int32), sizes)
         number = np.where(asked, np.cumsum(asked) - 1, OUTSIDE).astype(np.int32)
-        totals = {"estab": sizes[asked], "firm": distinct_firms(records, cell, by_firm)[asked]}
+        totals = {"estab": sizes[asked]}
         totals |= {name: np.add.reduceat(records.measures[name], first)[asked] for name in MEASURES}
         yield Level(digits=digits, starts=first, asked=asked, query=number[cell], totals=totals)
-
-
-def distinct_firms(records: Records, cell: np.ndarray, by_firm: np.ndarray) -> np.ndarray:
-    """How many firms each cell holds."""
-    where = cell[by_firm]
-    return np.bincount(where[pair_begins(records.firm[by_firm], where)], minlength=int(cell[-1]) + 1)
 
 
 def pair_begins(firm: np.ndarray, cell: np.ndarray) -> np.ndarray:

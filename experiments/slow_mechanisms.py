@@ -1,7 +1,8 @@
 """The mechanisms of [F] at variance 2 (transformations: at a total of 2), and ours beside them.
 
-The slides compare six mechanisms of three orders. Their text is not at hand: we read them as an additive and a transformation
-mechanism of each order, where the order says how the loss grows with the record.
+The slides compare six mechanisms: an additive and a transformation mechanism for each of three orders of growth. They fix the
+variance and name the kinds; the shape 1/2, the power 2 and the fourth root follow from the orders, while the rate and offset of the
+polylogarithmic noise and the offset of the logarithm are ours.
 """
 
 import math
@@ -12,7 +13,7 @@ import recordwise as rw
 from recordwise.mechanisms import Mechanism
 from recordwise.policy import Policy
 
-SOURCE = "[F] Finley et al., Slowly Scaling Per-Record Differential Privacy (2024), and its authors' slides"
+SOURCE = "[F] Finley et al., slides on Slowly Scaling Per-Record Differential Privacy (2024)"
 MEASURE = "emp"
 VARIANCE = 2
 AT_TOTAL = 2
@@ -66,12 +67,14 @@ def entries() -> tuple[Entry, ...]:
         ),
         transformation("identity", "identity transform", "square", rw.RootTransform(degree=1, **goal)),
         additive("general", "generalized Gaussian, shape 1/2", root, general),
-        transformation("root", "4th root, offset 1", root, rw.RootTransform(degree=4, offset=1, **goal)),
+        transformation("root", "4th root", root, rw.RootTransform(degree=4, **goal)),
         additive("polylog", "exponential polylog, power 2", log, polylog),
         transformation("log", "log, offset 1", log, rw.LogTransform(offset=1, **goal)),
         additive("general_tight", "generalized Gaussian, tight policy", root, general, tight=True),
         additive("polylog_tight", "exponential polylog, tight policy", log, polylog, tight=True),
-        transformation("root0", "4th root, offset 0", root, rw.RootTransform(degree=4, **goal), ours=True),
+        transformation(
+            "root_offset", "4th root, offset 1", root, rw.RootTransform(degree=4, offset=1, **goal), ours=True
+        ),
         transformation(
             "root_laplace",
             "4th root, offset 1, Laplace noise",

@@ -13,7 +13,7 @@ class Evidence:
     name: str
     """As the command spells it."""
     source: str
-    """[S], [F], [A] of the paper map, or ours."""
+    """[S], [F] or [A] of the paper map and the place in its text, or ours."""
     printed: str
     """The statement in question, in our words."""
     shown: str

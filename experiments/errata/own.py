@@ -8,6 +8,7 @@ from scipy import integrate
 
 import recordwise as rw
 from experiments.errata.evidence import Evidence
+from experiments.errata.slow import refused
 
 
 def divergence(shift: float, order: float) -> float:
@@ -54,4 +55,19 @@ def laplace_scales() -> Evidence:
     )
 
 
-SHOWN = (order_one, laplace_scales)
+def polylog_offset() -> Evidence:
+    z = np.arange(0, 5, 0.001)
+    rise = np.log(z + 1 + 1.2) ** 2 - np.log(z + 1.2) ** 2
+    over = float(rise.max() - rise[0])
+    told = refused(lambda: rw.Polylog(power=2, rate=1, offset="1.2", scale=1))
+    return Evidence(
+        name="polylog-offset",
+        source="ours",
+        printed="ln(z/s + o)^p can be the exponent of additive noise for any o >= 1",
+        shown=f"o = 1.2, p = 2, record 1: the log-ratio reaches {rise.max():.3f}, {over:.3f} above f(1) - f(0)",
+        holds=math.isclose(over, 0.143, abs_tol=1e-3) and bool(told),
+        correction="The exponent is concave only for o >= e^(p-1); less is refused.",
+    )
+
+
+SHOWN = (order_one, laplace_scales, polylog_offset)

@@ -10,9 +10,9 @@ RUNS = 1
 SHOWN: tuple[Show, ...] = (*splitting.SHOWN, *slow.SHOWN, *uncertain.SHOWN, *own.SHOWN)
 STEPS = len(SHOWN)
 SETTING = (
-    "Each line is one statement of a paper (or of our notes) that did not hold when it was implemented, with a computation that "
-    "shows it. 'Does not agree' means: the numbers contradict the printed statement.",
-    "The papers' texts were not at hand when this page was written: statements are given in our words, from our notes on them.",
+    "Each line is one statement of a paper (or of our notes) that did not hold when it was implemented, with its place and a "
+    "computation that shows it. 'Does not agree' means: the numbers contradict the printed statement.",
+    "Statements are given in our words, from the texts themselves; of [F] the text is that of its authors' slides.",
 )
 
 

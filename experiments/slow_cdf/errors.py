@@ -70,6 +70,6 @@ def _row(each: Entry, low: float, off: np.ndarray, exact: np.ndarray, spread: np
     }
 
 
-def standardised_bias(off: np.ndarray, spread: np.ndarray) -> float:
+def standardized_bias(off: np.ndarray, spread: np.ndarray) -> float:
     """The mean error in standard errors, cells weighted alike: standard normal for an unbiased mechanism with very many cells."""
     return float(np.sum(off / np.sqrt(spread)) / math.sqrt(off.size))

@@ -15,7 +15,7 @@ from recordwise.synthetic import CountyTable, batches
 FILE = "cbp_county_2017.parquet"
 REAL = (
     "The six-digit county cells of County Business Patterns 2017, read from the data folder, one record for each of 7.25 million "
-    "establishments, laid out so that they add up to the published employment. The slides' own data is not at hand."
+    "establishments, laid out so that they add up to the published employment. The slides used simulated data of their own."
 )
 GENERATED = 1_000_000
 COLUMNS = ["estab_id", "county", "naics", "emp"]

@@ -8,7 +8,7 @@ import numpy as np
 import recordwise as rw
 from experiments.frame import Reproduction, Tell, data_note
 from experiments.slow_cdf.claims import claims
-from experiments.slow_cdf.errors import drawn, error_rows, errors, exact_in_order, standardised_bias
+from experiments.slow_cdf.errors import drawn, error_rows, errors, exact_in_order, standardized_bias
 from experiments.slow_cdf.losses import LEVELS, distributions, engine_differs, realized
 from experiments.slow_cdf.pictures import pictures
 from experiments.slow_cdf.records import FILE, REAL, write_records
@@ -16,11 +16,11 @@ from experiments.slow_mechanisms import MEASURE, SOURCE, entry
 
 RUNS = 20
 STEPS = 40
-REALISED = ("root", "log")
+REALIZED = ("root", "log")
 SETTING = (
     "Sums of employment by county and three-digit industry; a cell for each pair that holds an establishment (taken as public).",
-    "Noise of variance 2, of transformations at a total of 2. The slides are not at hand: their six mechanisms are read as an "
-    "additive and a transformation mechanism for each of three orders, with shape 1/2, power 2, fourth root and offset 1.",
+    "Noise of variance 2, of transformations at a total of 2, as on the slides: an additive and a transformation mechanism for "
+    "each of three orders. Ours are the offset 1 of the logarithm and the rate 1 and offset e of the polylogarithmic noise.",
     "A policy looks at the head count alone, so its losses are computed exactly from the distinct head counts; the "
     "histogram of the engine is compared with them. Errors come from real releases with a seeded generator.",
 )
@@ -42,11 +42,11 @@ def reproduce(*, runs: int, seed: int, tell: Tell, limit: int | None = None) -> 
             keys = rw.Keys.of(records.cells.select(["county", "naics3"]))
             grouped = rw.query().group_by("county", rw.prefix("naics", 3), keys=keys)
             tell("realized losses")
-            lost = {key: realized(session, grouped, entry(key)) for key in REALISED}
+            lost = {key: realized(session, grouped, entry(key)) for key in REALIZED}
             off = errors(session, grouped, records.cells, runs=runs, seed=seed, tell=tell)
             ordered = session.run(grouped.count(rw.Gaussian(rho=1)), rng=rw.noise.Seeded(0)).tables[0].data
     exact = exact_in_order(ordered, records.cells)
-    bias = {each.key: standardised_bias(off[each.key], np.asarray(each.mechanism.variance(exact))) for each in drawn()}
+    bias = {each.key: standardized_bias(off[each.key], np.asarray(each.mechanism.variance(exact))) for each in drawn()}
     medians = {key: summary.quantile(0.5) for key, summary in lost.items()}
     return Reproduction(
         name="slow-cdf",
@@ -67,7 +67,7 @@ def reproduce(*, runs: int, seed: int, tell: Tell, limit: int | None = None) -> 
         numbers={
             "establishments": int(records.establishments.sum()),
             "cells": records.cells.num_rows,
-            "standardised_bias": bias,
+            "standardized_bias": bias,
             "engine_differs": differs,
         },
         shown=("losses", "realized", "errors"),

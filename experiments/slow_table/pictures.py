@@ -13,7 +13,7 @@ STYLES = {
     "split": (COLORS[0], DASHES[2]),
     "square_root": (COLORS[6], DASHES[1]),
     "general_tight": (COLORS[1], "-"),
-    "root": (COLORS[1], DASHES[1]),
+    "root_offset": (COLORS[1], DASHES[1]),
     "root_laplace": (COLORS[3], DASHES[1]),
     "polylog_tight": (COLORS[2], "-"),
     "log": (COLORS[2], DASHES[1]),

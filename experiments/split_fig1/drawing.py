@@ -44,7 +44,7 @@ def figure(rows: Sequence[Row], optima: Sequence[Row]) -> Any:
         write_ratio(axis, of_tail(optima, tail))
     axes[0][0].legend(frameon=False, fontsize=12, loc="upper center")
     title = (
-        f"A clamped Gaussian sum of {RECORDS:,} Pareto values. Dots: the best clamp. Grey: an error as large as the sum"
+        f"A clamped Gaussian sum of {RECORDS:,} Pareto values. Dots: the best clamp. Gray: an error as large as the sum"
     )
     drawn.suptitle(title, fontsize=14)
     return drawn

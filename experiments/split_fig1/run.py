@@ -17,7 +17,8 @@ SETTING = (
     "clamp^2/(2 rho).",
     "The error is about n E X, so the spread of the values counts; a closed form, checked by simulation at the best "
     "clamps.",
-    f"Tails {', '.join(map(str, TAILS))} and rho {', '.join(f'{rho:g}' for rho in RHOS)}: tails from the paper, rho ours.",
+    f"Tails {', '.join(map(str, TAILS))}: the first two are those of the paper's Table 4, 1.8 is ours. The values of rho, "
+    f"{', '.join(f'{rho:g}' for rho in RHOS)}, are ours: the text gives none.",
 )
 
 
@@ -30,7 +31,7 @@ def reproduce(*, runs: int, seed: int, tell: Tell) -> Reproduction:
     return Reproduction(
         name="split-fig1",
         title="The error of clamping heavy-tailed values",
-        source="Seeman, Sexton, Pujol, Machanavajjhala (VLDB 2024), Figure 1",
+        source="[S] Seeman, Sexton, Pujol, Machanavajjhala, section 6.2, Figure 1",
         setting=SETTING,
         data="No data: closed forms and simulated Pareto values.",
         runs=runs,

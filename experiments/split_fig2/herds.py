@@ -1,8 +1,8 @@
-"""Dairy operations out of the published tables: one herd for each operation of each county and size class.
+"""Counties of the dairy census in place of those of the paper's cattle survey: inventory and average herd of each.
 
-The stand-in for the cattle survey, whose records are confidential. A herd is log-uniform inside its class, Pareto above 500 head;
-then the herds of a county move within their classes until they add up to its published inventory. Where that was withheld they
-stay as drawn.
+The paper's records are counties with their cattle inventory and pasture rent. Rents are in none of our files; the average herd
+takes their place. Where a county's inventory was withheld it is that of herds drawn for its operations: log-uniform inside their
+size classes, Pareto above 500 head.
 """
 
 import csv
@@ -19,9 +19,9 @@ from experiments.frame import data_folder
 OPERATIONS = "nass_county_milk_operations_by_size_2022.csv.gz"
 COWS = "nass_county_milk_cows_2022.csv.gz"
 REAL = (
-    "Dairy operations of the 2022 Census of Agriculture, read from the data folder: numbers by county and size class, "
-    "expanded to one herd each and made to add up to the county's inventory where it was published. They stand in for "
-    "the cattle survey."
+    "Counties of the 2022 Census of Agriculture, read from the data folder: inventory of milk cows (where it was withheld, that "
+    "of herds drawn for the county's operations by size class) and average herd. They stand in for the paper's survey of cattle "
+    "inventory and pasture rent, which is not among our files."
 )
 TAIL = 1.32
 """Pareto exponent above 500 head: gives the published mean of about 2,050."""
@@ -33,13 +33,15 @@ TOP = 500
 
 
 @dataclass(frozen=True, slots=True, eq=False)
-class Herds:
-    """One entry for each operation."""
+class Survey:
+    """One entry for each county, the privacy unit as in the paper."""
 
     state: np.ndarray
     district: np.ndarray
     """Numbered over the whole country, so that it determines the state."""
     cows: np.ndarray
+    herd: np.ndarray
+    """Cows per operation, in whole cows."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -80,32 +82,34 @@ def _whole(text: str) -> int | None:
 
 
 def generated_counties(rng: np.random.Generator) -> list[County]:
-    """Fifty states of six districts with unequal shares of the national numbers; a district is one county."""
-    shares = rng.dirichlet(np.full(300, 0.5))
+    """Fifty states of six districts of six counties with unequal shares of the national numbers."""
+    shares = rng.dirichlet(np.full(1800, 0.5))
     numbers = {low: rng.multinomial(total, shares) for low, total in GENERATED.items()}
     return [
         County(
-            state=f"S{place // 6:02d}",
-            district=str(place % 6),
+            state=f"S{place // 36:02d}",
+            district=str(place // 6 % 6),
             operations={low: int(found[place]) for low, found in numbers.items()},
             cows=None,
         )
-        for place in range(300)
+        for place in range(1800)
     ]
 
 
-def herds(seed: int) -> Herds:
-    """Every operation; from the files where they are there."""
+def survey(seed: int) -> Survey:
+    """Every county with an operation; from the files where they are there."""
     rng, folder = np.random.default_rng(seed), data_folder(OPERATIONS, COWS)
-    counties = read_counties(folder) if folder is not None else generated_counties(rng)
+    found = read_counties(folder) if folder is not None else generated_counties(rng)
+    counties = [each for each in found if sum(each.operations.values())]
     states = {name: number for number, name in enumerate(sorted({each.state for each in counties}))}
     districts = {name: number for number, name in enumerate(sorted({(c.state, c.district) for c in counties}))}
-    made = [county_herds(each, rng) for each in counties]
-    sizes = [len(each) for each in made]
-    return Herds(
-        state=np.repeat([states[each.state] for each in counties], sizes),
-        district=np.repeat([districts[each.state, each.district] for each in counties], sizes),
-        cows=np.concatenate(made),
+    cows = np.array([int(county_herds(each, rng).sum()) for each in counties])
+    operations = np.array([sum(each.operations.values()) for each in counties])
+    return Survey(
+        state=np.array([states[each.state] for each in counties]),
+        district=np.array([districts[each.state, each.district] for each in counties]),
+        cows=cows,
+        herd=np.rint(cows / operations).astype(np.int64),
     )
 
 

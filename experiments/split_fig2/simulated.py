@@ -2,6 +2,7 @@
 
 from dataclasses import dataclass
 from fractions import Fraction
+from itertools import product
 from typing import Any
 
 import numpy as np
@@ -15,6 +16,8 @@ TAILS = {"HT1": 1.2, "HT2": 1.5}
 KINDS = ("uniform", "Dirichlet(1)")
 RHOS = (0.1, 1.0, 10.0)
 THRESHOLDS = (2, 5, 10, 20, 30, 50, 100, 200, 500)
+CLAMPS = (5, 10, 20, 50, 100, 200, 500, 1000)
+"""Of the zCDP counterpart."""
 SHOWN_LOSSES = (10, 30, 100)
 """Thresholds whose losses are drawn."""
 STEP = Fraction(1, 100)
@@ -71,19 +74,28 @@ def error_rows(data: Simulated, runs: int, rng: rw.noise.BitSource) -> list[dict
     return rows
 
 
-def loss_rows(data: Simulated, rho: float = 1.0) -> list[dict[str, Any]]:
+def clamped_rows(data: Simulated, runs: int, rng: rw.noise.BitSource) -> list[dict[str, Any]]:
+    """The global zCDP counterpart: the same sums of HT1, every value cut at a bound."""
+    exact, rows = data.totals("HT1"), []
+    for rho in RHOS:
+        for bound in CLAMPS:
+            cut = Simulated(data.kind, data.group, {"HT1": np.minimum(data.values["HT1"], int(bound / STEP))})
+            noisy = released(rw.Clamped(to=bound, rho=rho), cut.totals("HT1"), runs, step=STEP, rng=rng)
+            errors = spread(relative_errors(noisy, exact * float(STEP)))
+            rows.append({"kind": data.kind, "value": "HT1", "rho": rho, "bound": bound, **errors})
+    return rows
+
+
+def loss_rows(data: Simulated) -> list[dict[str, Any]]:
     """How the losses are distributed, by the paper's policy (rho times pieces squared) and the tight one."""
     rows = []
     for name, values in data.values.items():
-        for at in SHOWN_LOSSES:
-            for policy, tight in (("paper", False), ("tight", True)):
-                measure = rw.policy.Measure(name, STEP)
-                losses = (
-                    rw.UnitSplit(at=at, rho=rho).policy(measure, tight=tight).loss({name: values / STEP.denominator})
-                )
-                shares = loss_cdf(np.asarray(losses), EDGES)
-                rows += [
-                    {"value": name, "rho": rho, "at": at, "policy": policy, "loss": edge, "share_at_most": share}
-                    for edge, share in zip(EDGES.tolist(), shares.tolist())
-                ]
+        for rho, at, (policy, tight) in product(RHOS, SHOWN_LOSSES, (("paper", False), ("tight", True))):
+            measure = rw.policy.Measure(name, STEP)
+            split = rw.UnitSplit(at=at, rho=rho).policy(measure, tight=tight)
+            shares = loss_cdf(np.asarray(split.loss({name: values / STEP.denominator})), EDGES)
+            rows += [
+                {"value": name, "rho": rho, "at": at, "policy": policy, "loss": edge, "share_at_most": share}
+                for edge, share in zip(EDGES.tolist(), shares.tolist())
+            ]
     return rows

@@ -17,7 +17,7 @@ FACES = {
     ("splitting", "Median"): "#0072B2",
 }
 """Orange is top-coding, blue is splitting; darker is less noise."""
-COUNT_FACES = {"estab": COLORS[2], "firm": COLORS[3]}
+COUNT_FACES = {"estab": COLORS[2]}
 NAMES = {"emp": "EMP", "payann": "PAYANN", "payqtr1": "PAYQTR1"}
 FLOOR, CEILING = 1e-5, 30.0
 
@@ -40,7 +40,7 @@ def figure(rows: Sequence[Row]) -> Any:
     for line, budget in zip(axes, BUDGETS):
         here = [row for row in rows if row["budget"] == budget]
         groups = [(row["attribute"], COUNT_FACES[row["attribute"]], row) for row in here if row["family"] == "counts"]
-        boxes(line[0], groups, title=f"ESTAB and FIRM, budget {budget}")
+        boxes(line[0], groups, title=f"ESTAB, budget {budget}")
         for axis, (attribute, name) in zip(line[1:], NAMES.items()):
             sums = [row for row in here if row["attribute"] == attribute]
             groups = [

@@ -14,7 +14,7 @@ from experiments.split_fig2.errors import relative_errors, released, spread
 
 STEP = Fraction(1)
 LINES = (0.05, 0.20)
-COUNTS = ("estab", "firm")
+COUNTS = ("estab",)
 
 
 def error_rows(made: Tables, runs: int, rng: rw.noise.BitSource) -> list[dict[str, Any]]:

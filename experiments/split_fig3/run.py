@@ -12,10 +12,10 @@ from recordwise.noise import Seeded
 RUNS = 20
 STEPS = 4
 SETTING = (
-    f"Queries: county x industry at NAICS levels 2 to 6, cells with at least {LEAST} establishments; ESTAB, FIRM, EMP, "
-    "PAYANN, PAYQTR1.",
+    f"Queries: county x industry at NAICS levels 2 to 6, cells with at least {LEAST} establishments; ESTAB, EMP, "
+    "PAYANN, PAYQTR1 as in Table 6. The text also speaks of FIRM once; the table does not.",
     "Top-coding cuts every value at its bound and adds Gaussian noise under zCDP; splitting adds Gaussian noise for its "
-    "threshold to the exact total. Bounds and thresholds are the paper's.",
+    "threshold to the exact total. Bounds are those of Table 7, thresholds those of Table 8.",
     DIVISION,
     "Boxes hold the middle half of all queries and runs, whiskers 5 % and 95 %. Queries with a total of zero have no "
     "relative error.",
@@ -40,7 +40,7 @@ def reproduce(*, runs: int, seed: int, tell: Tell) -> Reproduction:
     return Reproduction(
         name="split-fig3",
         title="Tables of establishments: top-coding against splitting",
-        source="Seeman, Sexton, Pujol, Machanavajjhala (VLDB 2024), Figure 3",
+        source="[S] Seeman, Sexton, Pujol, Machanavajjhala, section 6.4, Figure 3 and Tables 6 to 8",
         setting=SETTING,
         data=data_note(establishments.REAL, establishments.FILE),
         runs=runs,

@@ -28,7 +28,7 @@ def panels() -> dict[str, list[tuple[dict[str, str], str]]]:
     by_goal = [(curve(goal=goal), f"{float(goal):.0%} error") for goal in GOALS]
     by_policy = [(curve(), "tight: x²/(2σ²)")]
     by_policy += [(curve(policy=name), f"pieces, {name} split") for name in reversed(SPLITTING)]
-    parts = {"counts": "ESTAB and FIRM", "emp": "EMP", "payann": "PAYANN", "payqtr1": "PAYQTR1"}
+    parts = {"counts": "ESTAB", "emp": "EMP", "payann": "PAYANN", "payqtr1": "PAYQTR1"}
     return {
         "By goal (tight policy)": by_goal,
         "By policy (10 % error)": by_policy,

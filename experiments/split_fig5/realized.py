@@ -1,8 +1,8 @@
 """What the tables really tell about a record or a firm: the squares of what it changes, cell by cell.
 
 With Gaussian noise the realized loss is the sum over queries of (change of the answer)^2/(2 sigma^2). A record whose cell has too
-few establishments to be asked changes nothing; one of a firm with others in its cell does not change the number of firms. Noise is
-the same at every NAICS level, so the squares are added up over levels before any scheme is looked at.
+few establishments to be asked changes nothing. Noise is the same at every NAICS level, so the squares are added up over levels
+before any scheme is looked at.
 """
 
 from dataclasses import dataclass
@@ -30,29 +30,18 @@ class Changes:
 def loss_rates(scheme: str, budget: int) -> dict[str, float]:
     """The loss of a change by 1 in each attribute."""
     part = share(budget)
-    counts = dict.fromkeys(("estab", "firm"), rw.Gaussian(rho=part).loss_at_shift(1))
-    return counts | {name: rw.UnitSplit(at=SPLITTING[scheme][name], rho=part).loss_at_shift(1) for name in MEASURES}
+    return {"estab": rw.Gaussian(rho=part).loss_at_shift(1)} | {
+        name: rw.UnitSplit(at=SPLITTING[scheme][name], rho=part).loss_at_shift(1) for name in MEASURES
+    }
 
 
 def record_changes(made: Tables) -> Changes:
     """Of every establishment, in the order of the records."""
     asked = np.zeros(len(made.records))
-    alone = np.zeros(len(made.records))
     for level in made.levels:
-        inside = level.query != OUTSIDE
-        asked += inside
-        alone += inside & only_one(made, level.query)
+        asked += level.query != OUTSIDE
     sums = {name: asked * made.records.measures[name].astype(np.float64) ** 2 for name in MEASURES}
-    return Changes({"estab": asked, "firm": alone, **sums})
-
-
-def only_one(made: Tables, query: np.ndarray) -> np.ndarray:
-    """Whether a record is its firm's only one in its query."""
-    begins = pair_begins(made.records.firm[made.by_firm], query[made.by_firm])
-    single = begins & np.append(begins[1:], True)
-    found = np.empty(len(begins), dtype=bool)
-    found[made.by_firm] = single
-    return found
+    return Changes({"estab": asked, **sums})
 
 
 def firm_changes(made: Tables) -> Changes:
@@ -67,7 +56,6 @@ def firm_changes(made: Tables) -> Changes:
         owner = number[first][inside]
         rows = np.diff(first, append=len(firm))[inside].astype(np.float64)
         squares["estab"] += np.bincount(owner, rows**2, minlength=len(squares["estab"]))
-        squares["firm"] += np.bincount(owner, minlength=len(squares["firm"]))
         for name in MEASURES:
             change = np.add.reduceat(made.records.measures[name][made.by_firm], first)[inside].astype(np.float64)
             squares[name] += np.bincount(owner, change**2, minlength=len(squares[name]))

@@ -1,6 +1,8 @@
-"""The paper map points at things that exist, and every experiment and theorem-bearing paper item is on it."""
+"""The paper map: what it names exists, no numbered item of the papers is missing, each stands where the map says, commands run."""
 
 import re
+import unicodedata
+from dataclasses import dataclass
 from functools import cache, reduce
 from pathlib import Path
 
@@ -84,7 +86,168 @@ def test_every_experiment_is_on_the_page_that_says_how_to_reproduce():
     assert set(names()) == set(re.findall(r"^\| `recordwise reproduce ([a-z0-9-]+)`", page, re.M))
 
 
-def test_every_row_has_a_test_or_an_experiment():
-    rows = [line for line in TEXT.splitlines() if line.startswith("| ") and not line.startswith(("| source", "|---"))]
-    assert len(rows) > 50
-    assert [row[:60] for row in rows if "`" not in row.split("|")[4]] == []
+HEADS = {"[S]": "000", "[F]": "001", "[A]": "004"}
+"""The text of each source, by the number its file name starts with; 002 is a second extraction of the slides."""
+NUMBERED = {
+    "[S]": {"Definition": 8, "Theorem": 4, "Lemma": 10, "Example": 5, "Algorithm": 1, "Table": 8, "Figure": 5},
+    "[F]": {},
+    "[A]": {"Definition": 4, "Theorem": 4, "Algorithm": 2, "Table": 2, "Remark": 2},
+}
+KINDS = r"(Definition|Theorem|Lemma|Example|Algorithm|Table|Figure|Remark) (\d+)"
+PAPERS = ROOT.parent / "shared" / "papers"
+with_texts = pytest.mark.skipif(
+    not PAPERS.is_dir(), reason="the papers' texts are not beside the checkout, in ../shared/papers"
+)
+
+
+@dataclass(frozen=True)
+class Row:
+    item: str
+    where: str
+    code: str
+    proof: str
+    checked: str
+
+
+def part(name):
+    """What the map says under the heading of one source."""
+    return re.split(r"^## ", TEXT.split(f"\n## {name}", 1)[1], maxsplit=1, flags=re.M)[0]
+
+
+def rows(name):
+    lines = [line for line in part(name).splitlines() if line.startswith("| ") and not line.startswith("| item ")]
+    return [Row(*(cell.strip() for cell in line.strip()[1:-1].split("|"))) for line in lines]
+
+
+def sections(name):
+    (line,) = re.findall(r"^Sections: (.*)$", part(name), re.M)
+    return line.split("; ")
+
+
+def numbered(text):
+    return set(re.findall(KINDS, text))
+
+
+def plain(text):
+    """Ligatures undone, white space made one blank, capitals ignored."""
+    return " ".join(unicodedata.normalize("NFKC", text).split()).lower()
+
+
+@cache
+def source(number):
+    (path,) = PAPERS.glob(f"{number}_*.txt")
+    return plain(path.read_text(encoding="utf-8"))
+
+
+def places(text, headings):
+    """Where each heading stands, each after the one before it."""
+    found, start = [], 0
+    for heading in headings:
+        place = text.find(plain(heading), start)
+        if place < 0:
+            return None
+        found.append(place)
+        start = place + 1
+    return found
+
+
+def section_texts(name):
+    """The text of every section of a source, by the way the map refers to it: its number, or the title of a slide."""
+    text, headings = source(HEADS[name]), sections(name)
+    starts = places(text, headings)
+    assert starts is not None, [heading for heading in headings if plain(heading) not in text]
+    ends = [*starts[1:], len(text)]
+    keys = headings if name == "[F]" else [heading.split()[0] for heading in headings]
+    return {key: text[start:end] for key, start, end in zip(keys, starts, ends, strict=True)}
+
+
+@pytest.mark.parametrize("name", HEADS)
+def test_no_numbered_item_of_a_source_is_missing(name):
+    expected = {(kind, str(number)) for kind, count in NUMBERED[name].items() for number in range(1, count + 1)}
+    assert numbered("\n".join(row.item for row in rows(name))) >= expected
+
+
+@pytest.mark.parametrize("name", HEADS)
+def test_every_row_names_a_section_of_its_source(name):
+    known = set(sections(name)) if name == "[F]" else {heading.split()[0] for heading in sections(name)}
+    assert [row.item for row in rows(name) if row.where not in known] == []
+    assert known <= {row.where for row in rows(name)} | {"6"}, "a section without a row; 6 only introduces 6.1 to 6.4"
+
+
+@with_texts
+@pytest.mark.parametrize("name", HEADS)
+def test_each_numbered_item_stands_in_the_section_the_map_gives(name):
+    texts = section_texts(name)
+    wrong = [
+        (row.item, row.where)
+        for row in rows(name)
+        for kind, number in re.findall(rf"^{KINDS}", row.item)
+        if not re.search(rf"{kind.lower()} {number}\b", texts[row.where])
+    ]
+    assert wrong == []
+
+
+@with_texts
+@pytest.mark.parametrize("name", HEADS)
+def test_the_text_has_no_numbered_item_beyond_those_counted_here(name):
+    titles = {kind.lower(): count for kind, count in NUMBERED[name].items()}
+    # References to other papers ("Theorem 7.2 of theirs", "Lemma 5.2 in [7]") have a decimal point.
+    found = re.findall(KINDS.lower() + r"(?!\.?\d)", source(HEADS[name]))
+    assert {(kind, number) for kind, number in found if int(number) > titles.get(kind, 0)} == set()
+
+
+@with_texts
+def test_every_slide_is_in_both_extractions():
+    assert [title for title in sections("[F]") if plain(title) not in source("002")] == []
+
+
+def test_the_check_of_sections_rejects_a_wrong_order_and_a_missing_title():
+    assert places("1 one 2 two", ["1 One", "2 Two"]) == [0, 6]
+    assert places("1 one 2 two", ["2 Two", "1 One"]) is None
+    assert places("1 one 2 two", ["3 Three"]) is None
+
+
+@pytest.mark.parametrize("name", [*HEADS, "Others"])
+def test_every_row_is_tested_reproduced_or_says_why_not(name):
+    """A reason is a sentence after the words, not the words alone."""
+    bare = [
+        row.item
+        for row in rows(name)
+        if not re.search(r"`(test_|planning/test_|recordwise reproduce |python -m )", row.checked)
+        and not re.match(r"not reproduced: .{20,}", row.checked)
+    ]
+    assert bare == []
+    assert len(rows(name)) >= 10
+
+
+COMMANDS = sorted(
+    {quoted.removeprefix("recordwise reproduce ") for quoted in QUOTED if "recordwise reproduce" in quoted}
+)
+
+
+@pytest.mark.slow
+@pytest.mark.parametrize("name", COMMANDS)
+def test_each_command_of_the_map_runs_in_a_cheap_form(name, generated, monkeypatch, tmp_path):
+    """One or two runs, on few generated records; the figures' own tests look at what comes out."""
+    from typer.testing import CliRunner
+
+    from experiments.slow_cdf import records
+    from experiments.split_fig2 import smallest
+    from recordwise.cli import app
+
+    monkeypatch.setattr(records, "GENERATED", 40_000)
+    monkeypatch.setattr(smallest, "STEPS", 4)
+    monkeypatch.setattr(smallest, "REPETITIONS", 2)
+    done = CliRunner().invoke(app, ["reproduce", name, "--runs", "2", "--out", str(tmp_path / "out")])
+    assert done.exit_code == 0, done.output
+    assert (tmp_path / "out" / "reproduction.html").stat().st_size > 1000
+
+
+def test_each_erratum_of_the_map_is_printed_by_its_command(capsys):
+    from experiments.errata.__main__ import main
+
+    named = {quoted.rpartition(" ")[2] for quoted in QUOTED if quoted.startswith("python -m experiments.errata ")}
+    assert main([]) == 0
+    printed = capsys.readouterr().out
+    assert [name for name in sorted(named) if f"{name} " not in printed] == []
+    assert "NOT BORNE OUT" not in printed

@@ -6,7 +6,8 @@ import numpy as np
 import pytest
 
 from experiments.slow_cdf import run as slow_cdf
-from experiments.slow_cdf.errors import standardised_bias
+from experiments.slow_cdf.claims import crossing
+from experiments.slow_cdf.errors import standardized_bias
 from experiments.slow_cdf.losses import Distribution
 from experiments.slow_mechanisms import MEASURE, entries, entry
 from experiments.slow_table import claims as table_claims
@@ -42,7 +43,7 @@ def test_a_short_run_of_the_loss_distributions_agrees_with_every_claim(monkeypat
     assert {claim.statement: claim.why for claim in done.claims if claim.agrees is not True} == {}
     assert done.numbers["establishments"] == 40_000
     assert len(done.tables["losses"]) == 11
-    assert [picture.name for picture in done.pictures] == ["cdf", "additions", "realized"]
+    assert [picture.name for picture in done.pictures] == ["cdf", "tails", "additions", "realized"]
 
 
 def test_a_distribution_reads_quantiles_and_tails_off_its_steps():
@@ -51,13 +52,23 @@ def test_a_distribution_reads_quantiles_and_tails_off_its_steps():
     assert [found.above(loss) for loss in (0.0, 0.5, 1.0, 5.0)] == [0.5, 0.5, 0.25, 0.0]
 
 
+def test_curves_that_cross_once_are_told_from_those_that_do_not():
+    def made(*losses):
+        return Distribution(entry("gaussian"), np.array(losses), np.array([0.5, 0.75, 1.0]))
+
+    quick, slow = made(0.1, 5.0, 100.0), made(2.0, 3.0, 4.0)
+    assert crossing(quick, slow) == (2.0, True)
+    assert crossing(slow, quick)[1] is False
+    assert crossing(quick, made(0.01, 0.02, 0.03))[1] is False
+
+
 def test_a_bias_of_a_hundredth_of_the_spread_would_be_found():
     """101,285 cells and 20 runs: 2 million errors, so that a hundredth of the standard deviation is 14 standard errors."""
     rng = np.random.default_rng(1)
     off = rng.normal(scale=3.0, size=(20, 101_285))
     spread = np.full(101_285, 9.0)
-    assert abs(standardised_bias(off, spread)) < 6.1
-    assert abs(standardised_bias(off + 0.03, spread)) > 6.1
+    assert abs(standardized_bias(off, spread)) < 6.1
+    assert abs(standardized_bias(off + 0.03, spread)) > 6.1
 
 
 def test_a_short_run_of_the_table_agrees_with_every_claim():

@@ -31,7 +31,7 @@ def test_no_clamp_of_a_fine_grid_beats_the_best_clamp():
         assert least <= theory.mean_squared_error(law, 1.0, grid).min() * (1 + 1e-12)
 
 
-def test_the_erratum_has_its_three_numbers():
+def test_the_erratum_has_its_two_numbers():
     """Golden: docs/errata.md, RMSE over the sum at the best clamp, rho = 1, n = 1000."""
     for tail, ratio in RATIOS.items():
         assert round(theory.optimum(theory.Pareto(tail=tail), 1.0)["rmse_over_sum"], 2) == ratio
@@ -58,13 +58,20 @@ def test_the_claims_are_told_and_the_files_written(tmp_path):
     done = run.reproduce(runs=400, seed=5, tell=lambda _: None)
     write(done, tmp_path)
     told = json.loads((tmp_path / "reproduction.json").read_text())["claims"]
-    assert [claim["agrees"] for claim in told] == [True, True, False, True]
-    assert "Erratum" in told[2]["why"]
+    assert [claim["agrees"] for claim in told] == [True, True, True, False, True]
+    assert "Erratum" in told[3]["why"]
     assert (tmp_path / "split-fig1.png").stat().st_size > 10_000
 
 
 def test_a_formula_that_fails_is_reported():
     optima = [theory.optimum(theory.Pareto(tail=tail), 1.0) for tail in theory.TAILS]
-    first, *_ = claims(optima, [{"distance": 9.0}])
-    assert first.agrees is False
-    assert first.why
+    *_, last = claims(optima, [{"distance": 9.0}])
+    assert last.agrees is False
+    assert last.why
+
+
+def test_best_clamps_in_another_order_are_reported():
+    optima = [theory.optimum(theory.Pareto(tail=tail), rho) for tail in theory.TAILS for rho in theory.RHOS]
+    assert [claim.agrees for claim in claims(optima, [{"distance": 0.0}])[:2]] == [True, True]
+    upside_down = [row | {"best_clamp": -row["best_clamp"]} for row in optima]
+    assert [claim.agrees for claim in claims(upside_down, [{"distance": 0.0}])[:2]] == [False, False]

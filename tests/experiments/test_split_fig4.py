@@ -12,6 +12,7 @@ import recordwise as rw
 from experiments.establishments import MEASURES
 from experiments.frame import write
 from experiments.split_fig4 import fitness, run
+from experiments.split_fig4.claims import larger_goals, smaller_thresholds
 
 
 def test_the_least_total_is_reached_by_95_percent_and_the_next_is_not():
@@ -19,6 +20,7 @@ def test_the_least_total_is_reached_by_95_percent_and_the_next_is_not():
     assert fitness.least_total(totals) == 6
     assert np.mean(totals >= 6) == 0.95
     assert fitness.least_total(np.array([4, 4, 4])) == 4
+    assert fitness.least_total(totals, fitness.EVERY) == 1
 
 
 @pytest.mark.parametrize("steps", [0, 1, 5, 10, 29, 1000])
@@ -38,7 +40,7 @@ def test_every_table_meets_its_goal_by_the_law_and_would_not_with_more_noise(goa
     levels = {level.digits: level for level in made.levels}
     for each in fitness.calibrated(made, goal):
         totals = levels[each.digits].totals[each.attribute]
-        assert fitness.met_share(each, totals) >= 0.95
+        assert fitness.met_share(each, totals[totals > 0]) >= 0.95
         # A total that is no longer covered: with noise for the next total the 5 % quantile would miss.
         louder = rw.Gaussian(sigma=fitness.largest_sigma(fitness.reach(goal, each.at_total) + 1))
         more = fitness.Calibrated(
@@ -85,12 +87,24 @@ def test_a_small_run_writes_its_files_and_says_that_the_data_is_generated(genera
     write(done, tmp_path / "out")
     told = json.loads((tmp_path / "out" / "reproduction.json").read_text())
     assert "generator" in told["data"]
-    assert told["claims"][0]["agrees"] is True
+    assert [claim["agrees"] for claim in told["claims"][:2]] == [True, True]
+    assert told["claims"][3]["agrees"] is True
     assert (tmp_path / "out" / "split-fig4.png").stat().st_size > 10_000
+
+
+def test_curves_that_cross_and_a_minority_are_reported():
+    rows = [
+        {"part": "all", "policy": "p", "goal": goal, "share_at_most": share}
+        for goal, share in (("0.05", 0.5), ("0.10", 0.4))
+    ]
+    assert larger_goals(rows).agrees is False
+    losses = [{"reading": "r", "goal": "0.05", "policy": "Median", "loss_50": 1.0}]
+    cheaper = [{"reading": "r", "goal": "0.05", "share_that_pay_less": 0.4}]
+    assert smaller_thresholds(losses, cheaper).agrees is False
 
 
 @pytest.mark.slow
 def test_all_claims_of_figure_4_hold_on_the_default_data():
-    """The first is by law, the second has a margin of 3 points at ten thousand draws or more a table, the rest draw nothing."""
+    """The fifth has a margin of 3 points at ten thousand draws or more a table, the others draw nothing."""
     done = run.reproduce(runs=5, seed=20211, tell=lambda _: None)
-    assert [claim.agrees for claim in done.claims[:4]] == [True, True, True, True]
+    assert [claim.statement for claim in done.claims if not claim.agrees] == []

@@ -12,6 +12,7 @@ from experiments.establishments_schemes import SPLITTING, share, split_policy
 from experiments.establishments_tables import OUTSIDE
 from experiments.frame import write
 from experiments.split_fig5 import run
+from experiments.split_fig5.claims import gap_falls
 from experiments.split_fig5.firms import BOUNDS, firm_starts
 from experiments.split_fig5.realized import firm_changes, record_changes
 
@@ -56,7 +57,11 @@ def test_the_realized_loss_of_a_record_is_what_its_absence_changes():
     mechanisms = {name: rw.UnitSplit(at=SPLITTING["Moderate"][name], rho=part) for name in MEASURES}
     count = rw.Gaussian(rho=part)
     records = small_records()
-    chosen = [*range(0, 60_000, 7919), int(np.argmax(records.measures["emp"])), int(np.argmin(changes.squares["firm"]))]
+    chosen = [
+        *range(0, 60_000, 7919),
+        int(np.argmax(records.measures["emp"])),
+        int(np.argmin(changes.squares["estab"])),
+    ]
     for record in chosen:
         expected = 0.0
         for level in made.levels:
@@ -65,8 +70,7 @@ def test_the_realized_loss_of_a_record_is_what_its_absence_changes():
                 continue
             others = level.query == query
             others[record] = False
-            firms = len(np.unique(records.firm[others]))
-            expected += count.loss_at_shift(1) + count.loss_at_shift(int(level.totals["firm"][query]) - firms)
+            expected += count.loss_at_shift(1)
             for name, mechanism in mechanisms.items():
                 change = int(level.totals[name][query]) - int(records.measures[name][others].sum())
                 expected += mechanism.loss_at_shift(change)
@@ -86,7 +90,7 @@ def test_the_realized_loss_of_a_firm_is_the_groups_loss_cell_by_cell():
             rows = np.bincount(queries)
             rows = rows[rows > 0]
             count = rw.Gaussian(rho=part).loss_at_shift
-            expected += rw.policy.group_loss_by_cell(rows.tolist(), count) + len(rows) * count(1)
+            expected += rw.policy.group_loss_by_cell(rows.tolist(), count)
             for name in MEASURES:
                 shifts = np.bincount(queries, records.measures[name][inside]).astype(int)
                 loss = rw.UnitSplit(at=SPLITTING["Median"][name], rho=part).loss_at_shift
@@ -129,8 +133,22 @@ def test_a_small_run_breaks_no_bound_and_writes_its_files(generated, tmp_path):
     assert (tmp_path / "out" / "split-fig5.png").stat().st_size > 10_000
 
 
+def test_the_gap_is_a_ratio_over_records_in_a_query_and_its_order_is_reported():
+    losses = {
+        ("establishment", "policy, pieces"): np.array([1.0, 4.0, 9.0, 5.0]),
+        ("establishment", "realized"): np.array([0.5, 1.0, 9.0, 0.0]),
+        ("firm", "pieces, simple"): np.array([3.0, 8.0]),
+        ("firm", "pieces, advanced"): np.array([2.0, 9.0]),
+    }
+    row = run.gap_row("Median", losses, np.array([True, True]))
+    assert (row["ratio_50"], row["share_in_no_query"]) == (2.0, 0.25)
+    assert row["chains_where_lemma_5_is_smaller"] == row["share_below_half_of_policy"] == 0.5
+    assert gap_falls([row, row | {"ratio_50": 1.5}]).agrees is True
+    assert gap_falls([row, row | {"ratio_50": 2.5}]).agrees is False
+
+
 @pytest.mark.slow
-def test_no_bound_is_broken_on_the_default_data_and_lemma_5_is_not_always_the_finer_one():
+def test_the_claims_of_figure_5_hold_on_the_default_data():
     """Nothing is drawn here: the numbers are the data's."""
     done = run.reproduce(runs=1, seed=20211, tell=lambda _: None)
-    assert [claim.agrees for claim in done.claims] == [True, True, True, True, False]
+    assert [claim.statement for claim in done.claims if not claim.agrees] == []

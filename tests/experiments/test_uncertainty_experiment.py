@@ -6,7 +6,7 @@ from dataclasses import replace
 import numpy as np
 import pytest
 
-from experiments.uncertainty import claims, run
+from experiments.uncertainty import claims, printed, run
 from experiments.uncertainty.constructions import constructions, least_cell_error
 from experiments.uncertainty.measuring import errors
 
@@ -41,6 +41,30 @@ def test_a_construction_that_beat_the_bound_would_be_reported(done):
     ]
     assert claims.principle(lines).agrees is True
     assert claims.principle(cheat).agrees is False
+
+
+def test_a_promise_below_the_printed_bound_would_be_reported():
+    found = claims.promises()
+    assert max(each.as_printed for each in found) > 50
+    assert claims.as_printed(found).agrees is True
+    assert claims.as_printed([replace(each, sum_upper=each.as_printed / 2) for each in found]).agrees is False
+    assert claims.as_printed([replace(each, ours=each.as_printed / 2) for each in found]).agrees is False
+    assert claims.as_printed([replace(each, as_printed=0.0) for each in found]).agrees is False
+
+
+@pytest.mark.parametrize(("error", "epsilon", "delta"), [(1.3, 0.5, 0.0), (0.0, 1.0, 1e-6), (2.0, 0.1, 1e-9)])
+def test_the_printed_bound_solves_the_printed_inequality(error, epsilon, delta):
+    cells = 10**6
+    least = printed.least_sum_error(cells=cells, cell_error=error, epsilon=epsilon, delta=delta)
+
+    def holds(total):
+        k = np.geomspace(1e-4, 100 / epsilon, 50_000)
+        inner = delta / epsilon + (4 * error + 2 * total + k) / (k * (cells - 1))
+        return bool(np.all(np.exp(epsilon * (4 * error + 2 * k)) * inner >= 0.25))
+
+    assert least > 100
+    assert holds(least * 1.001)
+    assert not holds(least * 0.999)
 
 
 def test_an_error_off_by_a_tenth_would_be_reported(done):

@@ -26,7 +26,7 @@ def reweighted_fit(
     units: Units = "counts",
     tolerance: float = TOLERANCE,
 ) -> Fit:
-    """Nonnegative least squares with the weights of [A], Algorithm 1, as its numbers need it (T-REWEIGHT).
+    """Nonnegative least squares with the weights of [A], Algorithm 2, read with its prose (T-REWEIGHT).
 
     In each group the smallest answers, up to the first that is surely not a zero cell, get a small weight each and their sum a
     large one. ``units="counts"`` measures the down-weighting in counts as the paper does; ``"noise"`` in units of the noise
