@@ -9,7 +9,7 @@ from recordwise.exact.functions import Function, log, x
 from recordwise.exact.numbers import Number, positive
 from recordwise.mechanisms.described import TRANSFORM_NOISE, Parameter
 from recordwise.mechanisms.inverses import ExponentialInverse, Inverse
-from recordwise.mechanisms.transform_calibration import TransformNoise, noise_of
+from recordwise.mechanisms.transform_calibration import TransformNoise, goals_of_transform, noise_of
 from recordwise.mechanisms.transformed import TransformedNoise
 from recordwise.mechanisms.value_laws import ValueLaw
 
@@ -57,14 +57,7 @@ class LogTransform(TransformedNoise):
             lambda **chosen: LogTransform(offset=offset, signed=signed, **chosen),
             sigma,
             laplace_scale,
-            {
-                "variance": variance,
-                "rho": rho,
-                "at": at,
-                "relative_error": relative_error,
-                "at_total": at_total,
-                "confidence": confidence,
-            },
+            goals_of_transform(variance, rho, at, relative_error, at_total, confidence),
             noise=noise,
         )
         object.__setattr__(self, "sigma", found.get("sigma"))

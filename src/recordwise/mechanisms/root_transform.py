@@ -10,7 +10,7 @@ from recordwise.exact.numbers import Number, nonnegative, rational
 from recordwise.mechanisms.described import TRANSFORM_NOISE, Parameter
 from recordwise.mechanisms.function_inverse import FunctionInverse, check_smooth
 from recordwise.mechanisms.inverses import Inverse, PolynomialInverse
-from recordwise.mechanisms.transform_calibration import TransformNoise, noise_of
+from recordwise.mechanisms.transform_calibration import TransformNoise, goals_of_transform, noise_of
 from recordwise.mechanisms.transformed import TransformedNoise
 from recordwise.mechanisms.value_laws import ValueLaw
 
@@ -65,14 +65,7 @@ class RootTransform(TransformedNoise):
             lambda **chosen: RootTransform(degree=self.degree, offset=offset, signed=signed, **chosen),
             sigma,
             laplace_scale,
-            {
-                "variance": variance,
-                "rho": rho,
-                "at": at,
-                "relative_error": relative_error,
-                "at_total": at_total,
-                "confidence": confidence,
-            },
+            goals_of_transform(variance, rho, at, relative_error, at_total, confidence),
             noise=noise,
         )
         object.__setattr__(self, "sigma", found.get("sigma"))

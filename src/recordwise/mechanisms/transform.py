@@ -13,7 +13,7 @@ from recordwise.exact.numbers import Number, ball, nonnegative, working_precisio
 from recordwise.mechanisms.described import TRANSFORM_NOISE, Parameter
 from recordwise.mechanisms.function_inverse import FunctionInverse, check_smooth
 from recordwise.mechanisms.inverses import Inverse, inverse_of
-from recordwise.mechanisms.transform_calibration import TransformNoise, noise_of
+from recordwise.mechanisms.transform_calibration import TransformNoise, goals_of_transform, noise_of
 from recordwise.mechanisms.transformed import TransformedNoise
 
 BALLS = BallArithmetic()
@@ -76,14 +76,7 @@ class Transform(TransformedNoise):
             lambda **chosen: Transform(f, inverse, offset=offset, signed=signed, **chosen),
             sigma,
             laplace_scale,
-            {
-                "variance": variance,
-                "rho": rho,
-                "at": at,
-                "relative_error": relative_error,
-                "at_total": at_total,
-                "confidence": confidence,
-            },
+            goals_of_transform(variance, rho, at, relative_error, at_total, confidence),
             noise=noise,
         )
         object.__setattr__(self, "sigma", found.get("sigma"))

@@ -64,6 +64,25 @@ def _noise_quantiles(kind: str) -> FloatArray:
     return np.where(chances < 0.5, np.log(2 * chances), -np.log(2 - 2 * chances))
 
 
+def goals_of_transform(
+    variance: Number | None,
+    rho: Number | None,
+    at: Number | None,
+    relative_error: Number | None,
+    at_total: Number | None,
+    confidence: float | None,
+) -> dict[str, Number | None]:
+    """The goals of a transform and what goes with them, by name; None where they are not given."""
+    return {
+        "variance": variance,
+        "rho": rho,
+        "at": at,
+        "relative_error": relative_error,
+        "at_total": at_total,
+        "confidence": confidence,
+    }
+
+
 def noise_of(
     make: Callable[..., TransformedNoise],
     sigma: Number | None,
