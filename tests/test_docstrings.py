@@ -10,6 +10,7 @@ import pytest
 
 import recordwise as rw
 from recordwise.mechanisms.described import Described
+from recordwise.mechanisms.registry import BUILT_IN
 
 MODULES = {"rw": rw, **{name: getattr(rw, name) for name in (*rw.MODULES, "functions")}}
 SECTION = r"^ *(?:Returns|Yields|Raises|Example|Examples):"
@@ -67,6 +68,18 @@ def test_a_public_function_explains_every_parameter_and_what_it_returns(function
 def test_a_public_class_has_a_docstring_of_its_own(kind: type) -> None:
     assert kind.__doc__
     assert not kind.__doc__.startswith(f"{kind.__name__}("), "this is the signature that dataclasses write"
+
+
+BUILT = [
+    *BUILT_IN.values(),
+    *(rw.Session, rw.Column, rw.Measure, rw.Domain, rw.SumAndCount, rw.Postgres, rw.SparkMaster, rw.planning.Goal),
+]
+"""Classes that users build by their constructor."""
+
+
+@pytest.mark.parametrize("kind", BUILT, ids=lambda kind: kind.__name__)
+def test_a_class_that_users_build_explains_every_parameter_of_its_constructor(kind: type) -> None:
+    assert [name for name in undocumented(kind, inspect.getdoc(kind) or "") if name != "Returns"] == []
 
 
 @pytest.mark.parametrize("name", METHODS)

@@ -22,6 +22,17 @@ class Additive(FatTailedNoise):
 
     A goal (``variance``, ``rho`` with ``at``, ``relative_error`` with ``at_total``) or a ``scale`` stretches it to f(|z|/scale).
     Theorem T-ADD (docs/theory/policy.md): the pure loss is f(x) - f(0), exactly; f's concavity is certified (T-CONCAVE).
+
+    Args:
+        f: Exponent of the law: an increasing concave function.
+        scale: Scale of the noise, in the measure's units.
+        variance: Variance of the noise, in squared units of the measure.
+        rho: Loss of a record of size at.
+        at: Size of the record that loses rho, in the measure's units.
+        relative_error: Relative error at the total at_total.
+        at_total: Total at which the goal is stated, in the measure's units.
+        confidence: Probability with which the error stays below relative_error.
+        lattice: Lattice on which noise is drawn, in the measure's units.
     """
 
     parameters: ClassVar[tuple[Parameter, ...]] = (

@@ -27,6 +27,15 @@ class Clamped(GaussianNoise):
 
     The totals handed to ``release`` are sums of clamped values, and ``bias`` is about those: what clamping itself cuts off depends
     on the records and is not known from a total. Instead of rho, ``variance=`` or ``relative_error=, at_total=`` sets the noise.
+
+    Args:
+        to: Bound contributions are cut at, in the measure's units.
+        rho: Loss of every record.
+        variance: Variance of the noise, in squared units of the measure.
+        relative_error: Relative error at the total at_total.
+        at_total: Total at which the goal is stated, in the measure's units.
+        confidence: Probability with which the error stays below relative_error.
+        step: Step of the measure a relative_error is for.
     """
 
     parameters: ClassVar[tuple[Parameter, ...]] = (

@@ -141,6 +141,16 @@ class Gaussian(GaussianNoise):
     lattice of the measure's ``step``: 1, or the power of ten that divides ``at_total``, if not given.
     Theorem T-GAUSS (docs/theory/policy.md): a sum with noise of this sigma on the data's lattice costs a record exactly
     x**2/(2 sigma**2); a count, where every record contributes 1, costs 1/(2 sigma**2).
+
+    Args:
+        rho: Loss of a record of size at; of any record for a count.
+        at: Size of the record that loses rho, in the measure's units.
+        sigma: Standard deviation of the noise, in the measure's units.
+        variance: Variance of the noise, in squared units of the measure.
+        relative_error: Relative error at the total at_total.
+        at_total: Total at which the goal is stated, in the measure's units.
+        confidence: Probability with which the error stays below relative_error.
+        step: Step of the measure a relative_error is for.
     """
 
     parameters: ClassVar[tuple[Parameter, ...]] = (

@@ -20,6 +20,17 @@ class GeneralizedGaussian(FatTailedNoise):
     """Noise with density exp(-(|z|/scale)**shape), 0 < shape <= 1; shape 1 is Laplace noise.
 
     Theorem T-ADD (docs/theory/policy.md): the pure loss is (x/scale)**shape, exactly.
+
+    Args:
+        shape: Exponent of the law, above 0 and at most 1.
+        scale: Scale of the noise, in the measure's units.
+        variance: Variance of the noise, in squared units of the measure.
+        rho: Loss of a record of size at.
+        at: Size of the record that loses rho, in the measure's units.
+        relative_error: Relative error at the total at_total.
+        at_total: Total at which the goal is stated, in the measure's units.
+        confidence: Probability with which the error stays below relative_error.
+        lattice: Lattice on which noise is drawn, in the measure's units.
     """
 
     parameters: ClassVar[tuple[Parameter, ...]] = (

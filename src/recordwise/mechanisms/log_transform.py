@@ -21,6 +21,19 @@ class LogTransform(TransformedNoise):
     Theorem T-TRANSFORM (docs/theory/policy.md): with contributions x >= 0 the loss is ln(1 + x/offset)**2/(2 sigma**2), plus
     the grid step of T-GRID. Laplace noise needs a scale below 1 to be unbiased, below 1/2 to have a variance.
     A change of a value by a share p costs at most ln(1 + p)**2/(2 sigma**2) at every size (T-P-RULE, docs/theory/transform.md).
+
+    Args:
+        offset: Added to the total, in the measure's units.
+        sigma: Standard deviation of Gaussian noise, on the transformed scale.
+        laplace_scale: Scale of Laplace noise, on the transformed scale.
+        signed: Whether contributions may be negative.
+        variance: Variance of the noise, in squared units of the measure.
+        rho: Loss of a record of size at.
+        at: Size of the record that loses rho, in the measure's units.
+        relative_error: Relative error at the total at_total.
+        at_total: Total at which the goal is stated, in the measure's units.
+        confidence: Probability with which the error stays below relative_error.
+        noise: Law of the noise that meets the goal.
     """
 
     parameters: ClassVar[tuple[Parameter, ...]] = (

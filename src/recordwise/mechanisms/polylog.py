@@ -22,6 +22,19 @@ class Polylog(FatTailedNoise):
     Theorem T-ADD (docs/theory/policy.md): the pure loss is the rise of that exponent from 0 to x, exactly. The exponent is concave
     only if offset >= e**(power-1); less is refused. At power 1 the noise is of Pareto type: no mean for rate <= 2 (refused), no
     variance for rate <= 3 (then ``standard_error`` is infinite).
+
+    Args:
+        power: Power of the logarithm, at least 1.
+        rate: How fast the tails fall.
+        offset: Added inside the logarithm.
+        scale: Scale of the noise, in the measure's units.
+        variance: Variance of the noise, in squared units of the measure.
+        rho: Loss of a record of size at.
+        at: Size of the record that loses rho, in the measure's units.
+        relative_error: Relative error at the total at_total.
+        at_total: Total at which the goal is stated, in the measure's units.
+        confidence: Probability with which the error stays below relative_error.
+        lattice: Lattice on which noise is drawn, in the measure's units.
     """
 
     parameters: ClassVar[tuple[Parameter, ...]] = (

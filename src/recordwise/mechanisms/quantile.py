@@ -185,6 +185,10 @@ class TreeQuantile(Described):
 
     Theorem T-QUANTILE (docs/theory/quantiles.md): a record is counted once on each of the levels 1..bits, whatever its value, so
     the release costs every record bits/(2 sigma**2) = rho. It runs on whole records: splitting them would change the quantile.
+
+    Args:
+        grid: Public points of which one is published, in the measure's units.
+        rho: Loss of every record.
     """
 
     parameters: ClassVar[tuple[Parameter, ...]] = (

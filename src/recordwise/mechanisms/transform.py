@@ -26,6 +26,21 @@ class Transform(TransformedNoise):
 
     f's concavity is certified by rules (T-CONCAVE); the inverse is checked against f in arbitrary precision. An inverse that is no
     polynomial has an unbiased estimator under Laplace noise only.
+
+    Args:
+        f: The transform: an increasing concave function.
+        inverse: The inverse of f.
+        offset: Added to the total, in the measure's units.
+        sigma: Standard deviation of Gaussian noise, on the transformed scale.
+        laplace_scale: Scale of Laplace noise, on the transformed scale.
+        signed: Whether contributions may be negative.
+        variance: Variance of the noise, in squared units of the measure.
+        rho: Loss of a record of size at.
+        at: Size of the record that loses rho, in the measure's units.
+        relative_error: Relative error at the total at_total.
+        at_total: Total at which the goal is stated, in the measure's units.
+        confidence: Probability with which the error stays below relative_error.
+        noise: Law of the noise that meets the goal.
     """
 
     parameters: ClassVar[tuple[Parameter, ...]] = (

@@ -26,6 +26,15 @@ class UnitSplit(GaussianNoise):
     Instead of rho, ``variance=`` or ``relative_error=, at_total=`` sets the noise where there is one plain threshold.
     Theorem T-SPLIT (docs/theory/splitting.md): any rho-zCDP mechanism on split rows costs rho * pieces**2; for a plain sum
     splitting changes nothing in the answer, so the tight policy is rho * (x/at)**2.
+
+    Args:
+        at: Threshold, in the measure's units; may differ by group or measure.
+        rho: Loss of a record of size at.
+        variance: Variance of the noise, in squared units of the measure.
+        relative_error: Relative error at the total at_total.
+        at_total: Total at which the goal is stated, in the measure's units.
+        confidence: Probability with which the error stays below relative_error.
+        step: Step of the measure a relative_error is for.
     """
 
     parameters: ClassVar[tuple[Parameter, ...]] = (

@@ -40,6 +40,12 @@ class Domain:
 
     A cell belongs to the domain iff ``keys(positions(cell))`` is that cell again, so a careless inverse loses cells but never
     counts a record twice (T-DOMAIN).
+
+    Args:
+        columns: The names of the columns.
+        size: The number of cells.
+        keys: From positions to the columns of the cells there.
+        positions: From the columns of cells to their positions, -1 for none.
     """
 
     columns: tuple[str, ...]

@@ -19,7 +19,13 @@ NullRule = Literal["refuse", "category"]
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Measure:
-    """A quantity that can be summed. Its values are whole numbers of ``step``, from 0 to a public ``bound`` of one record."""
+    """A quantity that can be summed. Its values are whole numbers of ``step``, from 0 to a public ``bound`` of one record.
+
+    Args:
+        name: The name of the column in the source.
+        step: The lattice of the values: 1 employee, 0.01 dollars.
+        bound: What no record may exceed; public, in the measure's own units.
+    """
 
     name: str
     step: Fraction = Fraction(1)
@@ -53,7 +59,13 @@ class Measure:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Column:
-    """A conditional column: one that filters and groups may look at."""
+    """A conditional column: one that filters and groups may look at.
+
+    Args:
+        name: The name of the column in the source.
+        type: "text", "integer" or "boolean".
+        null: "refuse": a NULL makes the table invalid; "category": NULL is one more value.
+    """
 
     name: str
     type: ColumnType = "text"

@@ -84,6 +84,10 @@ class Postgres:
 
     ``uri`` is an address as libpq reads it. A password in it is neither shown nor kept anywhere; better it is not in it at all
     but in a password file, a service file or PGPASSWORD.
+
+    Args:
+        uri: The address of the server, ``postgresql://...``.
+        table: The table or view, ``table`` or ``schema.table``.
     """
 
     uri: str = field(repr=False)
@@ -111,7 +115,12 @@ ANSI = "spark.sql.ansi.enabled"
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class SparkMaster:
-    """A master to start Spark on (``local[2]``, ``spark://host:7077``), with settings of Spark's own."""
+    """A master to start Spark on (``local[2]``, ``spark://host:7077``), with settings of Spark's own.
+
+    Args:
+        url: The master.
+        options: Settings of Spark, by name.
+    """
 
     url: str
     options: Mapping[str, str] = field(default_factory=dict)

@@ -24,6 +24,14 @@ class Goal:
 
     Cells with a total of 0, or below ``at_least``, have no relative error to speak of and do not count. A query with levels is
     one goal for each of its tables.
+
+    Args:
+        measure: The measure that is summed, or "count".
+        query: The tables the goal is about.
+        within: The largest relative error.
+        confidence: The probability with which a cell stays within it.
+        share: The share of the cells that must meet the goal.
+        at_least: Totals below this do not count.
     """
 
     measure: str

@@ -31,7 +31,12 @@ ONE_RECORD = 1.0
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class SumAndCount:
-    """The two mechanisms of an average, where SQL text names one: ``mechanisms={"emp": SumAndCount(sum=..., count=...)}``."""
+    """The two mechanisms of an average, where SQL text names one: ``mechanisms={"emp": SumAndCount(sum=..., count=...)}``.
+
+    Args:
+        sum: The mechanism of the sum.
+        count: The mechanism of the count; without it any count of the statement is used.
+    """
 
     sum: Mechanism
     count: Mechanism | None = None
