@@ -2,6 +2,7 @@
 
 import json
 import shutil
+from dataclasses import replace
 from pathlib import Path
 
 import pytest
@@ -61,7 +62,8 @@ def test_a_ledger_of_an_earlier_version_still_counts(kept):
 
 
 def test_a_plan_of_an_earlier_version_releases_again_under_its_own_ledger(kept):
-    plan = load_plan(kept / "plan.toml")
+    # It was written before plans stated which share of the records may be outside their cells.
+    plan = replace(load_plan(kept / "plan.toml"), outside=None)
     with Session.from_plan(plan) as session:
         release = session.run(*plan.plan.queries, confidence=plan.confidence)
         release.save(kept / "again")

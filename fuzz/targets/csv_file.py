@@ -4,6 +4,7 @@ import csv
 import io
 import re
 from collections import Counter
+from datetime import date
 from decimal import Decimal
 from fractions import Fraction
 from pathlib import Path
@@ -15,23 +16,25 @@ import recordwise as rw
 from fuzz.mutation import mutated
 from fuzz.target import ACCEPTED, WrongError
 from recordwise.engines import DuckDB
-from recordwise.plan import Column, Plan, Schema
+from recordwise.plan import Column, Measure, Plan, Schema
 
 SCHEMA = Schema.of(
     unit="id",
     firm="firm",
-    measures={"emp": 1, "pay": "0.01"},
+    measures={"emp": 1, "pay": "0.01", "tax": Measure.of("tax", null="zero")},
     columns={
         "county": Column(name="county", null="category"),
         "size": Column(name="size", type="integer", null="category"),
         "open": Column(name="open", type="boolean", null="category"),
+        "day": Column(name="day", type="date", null="category"),
     },
 )
-NAMES = ["id", "firm", "county", "size", "open", "emp", "pay"]
+NAMES = ["id", "firm", "county", "size", "open", "day", "emp", "pay", "tax"]
 NOISE = rw.Gaussian(sigma=10)
 WORDS = [word.encode() for word in (
     "1e3", "0.1", "-1", "+5", " 7 ", "1_000", "1,000", "0x1F", "NaN", "inf", "1.5", "9007199254740993", '"a""b"',
     '"x\ny"', '""', "NULL", "true", "T", "\\N",
+    "2024-02-29", "2023-02-29", "2024-12-31 10:00", "2024-12-31Z", "31.12.2024", "0000-01-01", "2024-1-1",
     "1.005", "0.30", "1E-2", "١", "－1", ".5", "5.", "1e", "00012", "id,firm", "\ufeff", "#", "2.50000000000000000001",
 )]  # fmt: skip
 PLAIN = re.compile(r"[+-]?(\d+\.?\d*|\.\d+)([eE][+-]?\d+)?")
@@ -65,8 +68,10 @@ class CsvTable:
                     county,
                     rng.choice(("", "3", "-1", "0")),
                     rng.choice(("true", "false", "")),
+                    rng.choice(("", "2024-12-31", "2005-01-01", "0001-01-01", "2020-02-29T23:59:59.5")),
                     emp,
                     pay,
+                    rng.choice(("", "0", "12")),
                 ]
             )
         return text.getvalue().encode()
@@ -92,15 +97,19 @@ class CsvTable:
 
 def _asked(condition: str | None) -> Any:
     asked = rw.query() if condition is None else rw.query().where(condition)
-    return asked.count(NOISE).sum("emp", NOISE).sum("pay", NOISE)
+    return asked.count(NOISE).sum("emp", NOISE).sum("pay", NOISE).sum("tax", NOISE)
 
 
-CONDITIONS = (None, "county = '01' OR size > 0 OR open = TRUE OR county IS NULL AND emp > 49")
+CONDITIONS = (
+    None,
+    "county = '01' OR size > 0 OR open = TRUE OR county IS NULL AND emp > 49",
+    "EXTRACT(ISOYEAR FROM day) = 2004 OR EXTRACT(MONTH FROM day) = 2 OR tax = 0",
+)
 PLAN = Plan(schema=SCHEMA, queries=tuple(_asked(condition) for condition in CONDITIONS))
 
 
 def reference(data: bytes) -> list[tuple[int, ...]]:
-    """Count, sum of emp and sum of pay in cents, for each of the queries."""
+    """Count, sum of emp, sum of pay in cents and sum of tax, for each of the queries."""
     try:
         rows = list(csv.reader(io.StringIO(data.decode("utf-8-sig"), newline=""), strict=True))
     except (csv.Error, UnicodeDecodeError):
@@ -113,7 +122,7 @@ def reference(data: bytes) -> list[tuple[int, ...]]:
     records = [dict(zip(header, row)) for row in filled]
     if any(count > 1 for count in Counter(record["id"] for record in records).values()):
         raise WrongError("a table with a repeated id was accepted")
-    return [_sums(records), _sums([record for record in records if chosen(record)])]
+    return [_sums(records), *(_sums([each for each in records if test(each)]) for test in (chosen, dated))]
 
 
 def chosen(record: dict[str, str]) -> bool:
@@ -123,8 +132,25 @@ def chosen(record: dict[str, str]) -> bool:
     return record["county"] == "01" or size or true or (record["county"] == "" and steps(record["emp"], 1) > 49)
 
 
+def dated(record: dict[str, str]) -> bool:
+    """The third condition; a date is ten characters, a time after it is cut off."""
+    text, tax = record["day"], steps(record["tax"] or "0", 1)
+    if text and not re.fullmatch(r"\d{4}-\d\d-\d\d([ T]\d\d:\d\d(:\d\d(\.\d{1,9})?)?)?", text, re.ASCII):
+        raise WrongError("a field was read as a date that is none")
+    try:
+        day = date.fromisoformat(text[:10]) if text else None
+    except ValueError:
+        raise WrongError("a day was accepted that no calendar has") from None
+    return tax == 0 or (day is not None and (day.isocalendar().year == 2004 or day.month == 2))
+
+
 def _sums(rows: list[dict[str, str]]) -> tuple[int, ...]:
-    return len(rows), sum(steps(each["emp"], 1) for each in rows), sum(steps(each["pay"], 100) for each in rows)
+    return (
+        len(rows),
+        sum(steps(each["emp"], 1) for each in rows),
+        sum(steps(each["pay"], 100) for each in rows),
+        sum(steps(each["tax"] or "0", 1) for each in rows),
+    )
 
 
 def steps(text: str, a_unit: int) -> int:

@@ -25,7 +25,8 @@ WORDS = [word.encode() for word in (
     '"emp < 5"', "variance = 2",
     "at_total = ", "signed = true", 'f = "log(x / 2 + 3)"', "share = [", "select = { rho = 0.1, delta = 1e-6 }",
     "quantile.emp = ", "1e400", "inf", "nan",
-    "2024-01-01", "0x1F", '"1/3"', "true",
+    "2024-01-01", "0x1F", '"1/3"', "true", 'null = "zero"', "[schema.collapse]\n", 'emp = "sum"', 'outside = "accept"', "[csv]\n",
+    'delimiter = ";"', '{ part = "year", of = "opened" }', 'columns.opened = "date"', 'table = "t"', 'source = "s.db"',
 )]  # fmt: skip
 GAUSS = [
     "{ kind = 'Gaussian', rho = 0.05 }",
@@ -47,10 +48,20 @@ SCHEMA = """[schema]
 unit = "id"
 firm = "firm"
 measures.emp = 1
-measures.pay = { step = 0.25, bound = 50_000 }
+measures.pay = { step = 0.25, bound = 50_000, null = "zero" }
 columns.county = "text"
 columns.naics = { type = "text", null = "refuse" }
 columns.size = { type = "integer", null = "category" }
+columns.opened = "date"
+"""
+COLLAPSE = """[schema.collapse]
+emp = "sum"
+pay = "max"
+county = "same"
+naics = "same"
+size = "min"
+opened = "max"
+firm = "same"
 """
 NUMBERS = (
     "rho",
@@ -166,6 +177,7 @@ def meaning(read: PlanFile) -> tuple[Any, ...]:
         read.accept_tuning,
         read.memory_limit,
         read.formats,
+        read.outside,
         read.confidence,
     )
     return (*stated, read.plan, read.budget, read.examples, *policies)
@@ -189,7 +201,7 @@ def _other_lines(rng: Random, data: bytes, other: bytes) -> bytes:
 
 
 def plan_text(rng: Random) -> str:
-    parts = [TOP, SCHEMA]
+    parts = [TOP + rng.choice(("", "outside = 'accept'\n", "outside = 0.05\n")), SCHEMA, rng.choice(("", COLLAPSE))]
     for _ in range(rng.choice((0, 1, 2))):
         parts.append("[[budget]]\nrho = 3\n" + rng.choice(("", "at = { emp = 20, pay = 1000 }\n")))
     parts.append("[mechanisms]\nsmall = { kind = 'Gaussian', rho = 0.05 }\n")
@@ -212,10 +224,11 @@ def query_text(rng: Random) -> str:
             "['county']",
             "['county', { prefix = 'naics', length = 3 }]",
             "[{ prefix = 'naics', length = 2, as = 'branch' }, 'county']",
+            "['county']\nwhere = \"EXTRACT(YEAR FROM opened) = 2024\"",
         )
     )
     lines = ["[[queries]]", f"group_by = {groups}", "keys = 'areas'"]
-    if rng.random() < 0.4:
+    if rng.random() < 0.4 and "where" not in groups:
         lines.append("where = \"emp < 5000 AND county <> '9'\"")
     chosen = rng.sample(
         [

@@ -1,6 +1,7 @@
 """SQL text: whatever is accepted gives, before noise, the answer DuckDB gives to the same text."""
 
 from collections import Counter
+from datetime import date
 from fractions import Fraction
 from random import Random
 from typing import Any
@@ -14,9 +15,10 @@ from fuzz.target import ACCEPTED, REFUSED, WrongError
 from recordwise.engines import DuckDB
 from recordwise.errors import SqlError
 from recordwise.mechanisms import Gaussian
-from recordwise.plan import Case, Column, Keys, Plan, Prefix, Query, Schema, parse_sql
+from recordwise.plan import Case, Column, DatePart, Keys, Plan, Prefix, Query, Schema, parse_sql
 from recordwise.plan.sql.parse import aggregate
 from recordwise.plan.statistics import Average, CountUnits, SumSteps
+from recordwise.policy.dates import part_of
 
 COUNTIES, CODES = ["01", "1", "02", "a'b", "é", "A", "a"], ["111", "1121", "221", "31", "3"]
 SCHEMA = Schema.of(
@@ -28,8 +30,21 @@ SCHEMA = Schema.of(
         "naics": Column(name="naics", null="category"),
         "size": Column(name="size", type="integer", null="category"),
         "open": Column(name="open", type="boolean"),
+        "day": Column(name="day", type="date", null="category"),
     },
 )
+PARTS = ("YEAR", "QUARTER", "MONTH", "WEEK", "ISOYEAR")
+DAYS = [
+    None,
+    "2004-12-31",
+    "2005-01-01",
+    "2005-01-02",
+    "2008-12-29",
+    "2010-01-03",
+    "2020-02-29",
+    "0001-01-01",
+    "9999-12-31",
+]
 ROWS = 60
 NOISE = Gaussian(sigma=10)
 MECHANISMS = dict.fromkeys(("*", "emp", "pay", "firm", "id"), NOISE)
@@ -39,7 +54,7 @@ WORDS = [word.encode() for word in (
     "SELECT ", " FROM t ", " WHERE ", " GROUP BY ", " AND ", " OR ", " NOT ", " IN (", "BETWEEN 1 AND 3", " IS NULL",
     " AS n", "COUNT(*)",
     "SUM(emp)", "SUM(pay)", "COUNT(DISTINCT firm)", "AVG(emp)", "CASE WHEN ", " THEN 'a' ELSE 'b' END",
-    "LEFT(naics, 2)", "county", "naics",
+    "LEFT(naics, 2)", "county", "naics", "EXTRACT(YEAR FROM day)", "EXTRACT(WEEK FROM day)", "EXTRACT(", " FROM day)", "day",
     "size", "open", "emp", "pay", "'01'", "TRUE", "2.5", "<>", ">=", "::int", "FILTER (WHERE open)", "OVER ()",
     "DISTINCT ", "ILIKE ", " COLLATE NOCASE",
 )]  # fmt: skip
@@ -55,6 +70,7 @@ def records() -> pa.Table:
             "naics": [rng.choice([*CODES, None]) for _ in range(ROWS)],
             "size": pa.array([rng.choice([None, -1, 0, 3, 1000]) for _ in range(ROWS)], pa.int64()),
             "open": [rng.random() < 0.5 for _ in range(ROWS)],
+            "day": pa.array([rng.choice(DAYS) for _ in range(ROWS)]).cast(pa.date32()),
             "emp": [rng.choice([0, 1, 2, 49, 50, rng.randrange(10**6)]) for _ in range(ROWS)],
             "pay": pa.array([rng.randrange(10**6) / 4 for _ in range(ROWS)], pa.float64()).cast(pa.decimal128(14, 2)),
         }
@@ -116,10 +132,13 @@ class SqlText:
                     int(label) if isinstance(label, Fraction) and label.denominator == 1 else label for label in labels
                 )
             )
-        name = expression.column if isinstance(expression, Prefix) else expression.name
+        name = expression.column if isinstance(expression, Prefix | DatePart) else expression.name
         if name not in self._table.column_names:
             return ["?"]
         values = self._table.column(name).unique().to_pylist()
+        if isinstance(expression, DatePart):
+            days = [day if isinstance(day, date) else None for day in values]
+            return list(dict.fromkeys(None if day is None else int(part_of(day, expression.part)) for day in days))
         if isinstance(expression, Prefix):
             return list(
                 dict.fromkeys(value[: expression.length] if isinstance(value, str) else value for value in values)
@@ -198,6 +217,9 @@ def literal(rng: Random, column: str) -> str:
 
 
 def condition(rng: Random, depth: int = 2) -> str:
+    if rng.random() < 0.15:
+        sign, number = rng.choice(("=", "<>", "<", ">=")), rng.choice((1, 2, 53, 2004, 2005, 4.5))
+        return f"EXTRACT({rng.choice(PARTS)} FROM day) {sign} {number}"
     column = rng.choice(("county", "naics", "size", "open", "emp", "pay"))
     match rng.randrange(8 if depth else 5):
         case 0:
@@ -219,7 +241,9 @@ def condition(rng: Random, depth: int = 2) -> str:
 
 def grouping(rng: Random, number: int) -> tuple[str, str]:
     """An item of the SELECT list and its twin in GROUP BY."""
-    match rng.randrange(4):
+    match rng.randrange(5):
+        case 4:
+            return f"EXTRACT({rng.choice(PARTS)} FROM day) AS g{number}", f"g{number}"
         case 0:
             name = rng.choice(("county", "naics", "size", "open"))
             return name, name

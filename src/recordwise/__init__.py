@@ -25,12 +25,12 @@ if TYPE_CHECKING:
     from recordwise.mechanisms.transform import Transform
     from recordwise.mechanisms.unit_split import UnitSplit
     from recordwise.plan.domains import Domain
-    from recordwise.plan.fields import prefix
+    from recordwise.plan.fields import isoyear, month, prefix, quarter, week, year
     from recordwise.plan.file.read import PlanFile, load_plan
     from recordwise.plan.keys import Keys
     from recordwise.plan.query import Query, query
     from recordwise.plan.schema import Column, Measure
-    from recordwise.plan.sources import Postgres, SparkMaster
+    from recordwise.plan.sources import Csv, Database, Postgres, SparkMaster
     from recordwise.plan.statistics import SumAndCount
     from recordwise.policy.constructors import by
     from recordwise.policy.policy import Policy
@@ -56,7 +56,14 @@ HOMES = {
     "mechanisms.transform": ("Transform",),
     "mechanisms.unit_split": ("UnitSplit",),
     "plan.domains": ("Domain",),
-    "plan.fields": ("prefix",),
+    "plan.fields": (
+        "isoyear",
+        "month",
+        "prefix",
+        "quarter",
+        "week",
+        "year",
+    ),
     "plan.file.read": (
         "PlanFile",
         "load_plan",
@@ -71,6 +78,8 @@ HOMES = {
         "Measure",
     ),
     "plan.sources": (
+        "Csv",
+        "Database",
         "Postgres",
         "SparkMaster",
     ),
@@ -89,6 +98,8 @@ __all__ = [
     "Additive",
     "Clamped",
     "Column",
+    "Csv",
+    "Database",
     "Domain",
     "Gaussian",
     "GeneralizedGaussian",
@@ -114,16 +125,21 @@ __all__ = [
     "by",
     "errors",
     "functions",
+    "isoyear",
     "load_plan",
     "load_release",
     "mechanisms",
+    "month",
     "noise",
     "planning",
     "policy",
     "postprocess",
     "prefix",
+    "quarter",
     "query",
     "synthetic",
+    "week",
+    "year",
 ]
 
 

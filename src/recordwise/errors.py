@@ -20,6 +20,7 @@ messages are built from parameters, names and counts, which are also attributes 
     │   ├── SourceError (ValueError)          a table cannot be opened as declared
     │   ├── RecordError (ValueError)          a record or table does not fit a function or a schema
     │   ├── DataError (ValueError)            records break the declared schema
+    │   ├── OutsideError                      too many records are outside the published cells
     │   ├── EngineError (RuntimeError)        DuckDB or Spark failed
     │   └── ServerError (RuntimeError)        a database server failed
     ├── while the budget is charged and noise is drawn
@@ -74,11 +75,11 @@ class ChoiceError(ParameterError):
 class RecordError(RecordwiseError, ValueError):
     """A record or table does not fit the function it was passed to. Names columns and counts, never values."""
 
-    def __init__(self, *, column: str, problem: str, count: int | None = None) -> None:
+    def __init__(self, *, column: str, problem: str, count: int | None = None, counted: str = "row") -> None:
         self.column = column
         self.problem = problem
         self.count = count
-        where = "" if count is None else f" in {count:,} row{'s' if count != 1 else ''}"
+        where = "" if count is None else f" in {count:,} {counted}{'s' if count != 1 else ''}"
         super().__init__(f"column '{column}' {problem}{where}.")
 
 
@@ -215,13 +216,14 @@ class KeysError(RecordwiseError, ValueError):
 
 
 class SourceError(RecordwiseError, ValueError):
-    """A table cannot be opened as declared: a missing file, a missing column, a different type. No record was read."""
+    """A table cannot be opened as declared: a missing file, a missing column, a different type. Nothing was spent."""
 
-    def __init__(self, *, source: str, problem: str, advice: str = "") -> None:
+    def __init__(self, *, source: str, problem: str, advice: str = "", read: bool = False) -> None:
         self.source = source
         self.problem = problem
         self.advice = advice
-        super().__init__(f"{source} was refused: {problem}. No record was read." + (f" {advice}" if advice else ""))
+        state = "Nothing was spent." if read else "No record was read."
+        super().__init__(f"{source} was refused: {problem}. {state}" + (f" {advice}" if advice else ""))
 
 
 class DataError(RecordwiseError, ValueError):
@@ -231,6 +233,17 @@ class DataError(RecordwiseError, ValueError):
         self.problems = problems
         listed = " ".join(str(problem) for problem in problems)
         super().__init__(f"the table was refused: {listed} Nothing was spent. Correct the rows or the declared schema.")
+
+
+class OutsideError(RecordwiseError):
+    """Too many records are outside the published cells, so that the keys probably do not match the codes in the records."""
+
+    def __init__(self, *, share: float) -> None:
+        self.share = share
+        super().__init__(
+            f"more than {share:.3g} of the records of a table are outside its published cells. Nothing was spent. Run "
+            '`recordwise preflight PLAN` to see which table; correct the keys, or state outside = "accept" in the plan.'
+        )
 
 
 class EngineError(RecordwiseError, RuntimeError):

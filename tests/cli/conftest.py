@@ -13,6 +13,7 @@ dataset = "small"
 source = "establishments.parquet"
 ledger = "small.ledger"
 tuned_on = "synthetic"
+outside = "accept"
 
 [schema]
 unit = "estab_id"

@@ -13,7 +13,7 @@ def change(folder, old, new):
 
 def test_a_plan_is_explained_without_its_data(folder, run):
     (folder / "establishments.parquet").unlink()
-    result = run("check", folder / "plan.toml")
+    result = run("check", folder / "plan.toml", "--no-source")
     assert result.exit_code == 0
     for words in (
         "0.00125 * emp^2",
@@ -22,10 +22,35 @@ def test_a_plan_is_explained_without_its_data(folder, run):
         "county_by_naics3",
         "UnitSplit(at=20, rho=0.5)",
         "Budget: covers the plan",
-        "the source cannot be opened yet",
+        "The source: not looked at.",
     ):
         assert words in result.stdout
     assert not (folder / "small.ledger").exists()
+
+
+def test_a_wrong_path_is_a_problem(folder, run, run_json):
+    assert "has the declared columns" in run("check", folder / "plan.toml").stdout
+    (folder / "establishments.parquet").unlink()
+    result = run("check", folder / "plan.toml")
+    assert result.exit_code == 2
+    assert "there is no such file" in result.stderr
+    assert run_json("check", folder / "plan.toml", exit_code=2)["error"] == "SourceError"
+    assert run("check", folder / "plan.toml", "--no-source").exit_code == 0
+
+
+def test_what_does_not_fit_the_source_is_told_at_once_and_no_record_is_read(folder, run):
+    change(folder, 'columns.naics = "text"', 'columns.naics = "boolean"\ncolumns.emp2 = "text"')
+    change(folder, '{ prefix = "naics", length = 3 }', '"naics"')
+    change(folder, 'naics = ["441110", "722511"]', "naics = [true, false]")
+    result = run("check", folder / "plan.toml")
+    assert result.exit_code == 2
+    assert "it has no column emp2" in result.stderr
+    assert "estab_id" in result.stderr
+    change(folder, 'columns.emp2 = "text"', 'columns.payqtr1 = "text"')
+    result = run("check", folder / "plan.toml")
+    assert result.exit_code == 2
+    told = " ".join(result.stderr.split())
+    assert "column 'payqtr1' was refused: it is declared text and stored as integer" in told
 
 
 def test_the_expected_errors_are_those_of_the_noise_laws(folder, run_json):

@@ -10,8 +10,7 @@ import pytest
 
 import recordwise as rw
 from engine_choice import need_java
-from recordwise.engines.compile.records import Stored
-from recordwise.engines.sources import sas
+from recordwise.engines.sources import stat
 from recordwise.errors import DataError, RecordwiseError, SourceError
 
 pytestmark = pytest.mark.filterwarnings("ignore::recordwise.errors.UnkeptLedgerWarning")
@@ -80,14 +79,12 @@ def test_spark_refuses_such_a_frame_in_the_same_words() -> None:
     [
         pl.DataFrame({"id": [1], "county": ["01"], "emp": pl.Series([Untellable()], dtype=pl.Object)}),
         pl.Series([1]),
-        pa.table(ROWS).to_reader(),
-        pa.table(ROWS).to_batches()[0],
         ROWS | {"emp": [1]},
         pd.DataFrame([[1, 2, 3]], columns=["id", "emp", "emp"]),
         pa.table([[1], [2], [3]], ["id", "emp", "emp"]),
         pa.table({"other": [SECRET]}),
     ],
-    ids=["polars objects", "series", "reader", "batch", "uneven", "pandas twice", "arrow twice", "nothing declared"],
+    ids=["polars objects", "series", "uneven", "pandas twice", "arrow twice", "nothing declared"],
 )
 def test_what_is_no_table_of_the_declared_columns_is_refused_in_our_own_words(source) -> None:
     with pytest.raises(SourceError) as refused:
@@ -98,7 +95,7 @@ def test_what_is_no_table_of_the_declared_columns_is_refused_in_our_own_words(so
 
 def test_an_error_of_a_library_while_records_are_validated_is_told_by_its_kind(monkeypatch) -> None:
     with opened(ROWS) as session:
-        monkeypatch.setattr(type(session._engine), "_check_records", lambda engine: int(SECRET))
+        monkeypatch.setattr(type(session._engine), "_check_records", lambda engine, schema: int(SECRET))
         for read in (session.validate, session.owner.view().loss_bins, session._engine.owner_passes().summarize_many):
             with pytest.raises(RecordwiseError, match="duckdb failed with ValueError") as refused:
                 read() if read == session.validate else read([])
@@ -111,7 +108,7 @@ def test_a_sas_value_of_another_type_is_told_by_its_column(text: bool) -> None:
     """A damaged file: the head says one type, the rows hold another."""
     values = [b"\xff" + SECRET.encode()] if text else [SECRET]
     with pytest.raises(DataError) as refused:
-        sas._part({"county": values}, ["county"], {"county": Stored("text" if text else "number")})
+        stat._part({"county": values}, {"county": "text" if text else "number"})
     says_nothing_of_records(refused.value, "county")
 
 
@@ -163,7 +160,7 @@ def test_after_a_refused_validation_nothing_is_published(opens, monkeypatch) -> 
         check = type(session._engine)._check_records
         refusal = DataError(problems=())
 
-        def refuse(engine) -> None:
+        def refuse(engine, schema) -> None:
             raise refusal
 
         monkeypatch.setattr(type(session._engine), "_check_records", refuse)

@@ -15,11 +15,12 @@ from hypothesis import strategies as st
 
 import recordwise as rw
 from recordwise.engines import DuckDB
-from recordwise.engines.sources import sas
+from recordwise.engines.sources import stat
 from recordwise.errors import EngineError, ParameterError, SourceError
 from recordwise.noise import Seeded
 from recordwise.plan import Column, Plan, Schema
-from recordwise.plan.sources import SasFiles, open_source
+from recordwise.plan.files import StatFiles
+from recordwise.plan.sources import open_source
 from small_release import CODES, COUNTIES, MEASURES, question, records
 
 COLUMNS = {"county": "text", "naics": "text"}
@@ -75,17 +76,17 @@ def test_several_files_are_one_table(write, tmp_path):
 def test_chunks_cut_nothing_off_and_repeat_nothing(write, monkeypatch, rows):
     table = records(100)
     path = write(lists(table))
-    monkeypatch.setattr(sas, "FEWEST_ROWS", rows)
-    monkeypatch.setattr(sas, "MOST_ROWS", rows)
-    parts = list(sas.sas_parts(SasFiles((path,)), SCHEMA, sas.sas_columns(SasFiles((path,)), SCHEMA)))
+    monkeypatch.setattr(stat, "FEWEST_ROWS", rows)
+    monkeypatch.setattr(stat, "MOST_ROWS", rows)
+    parts = list(stat.stat_parts(StatFiles((path,)), SCHEMA, stat.stat_columns(StatFiles((path,)), SCHEMA)))
     assert max(part.num_rows for part in parts) == min(rows, 100)
     assert pa.concat_tables(parts)["id"].to_pylist() == list(range(100))
 
 
 def test_a_chunk_has_fewer_rows_where_rows_are_wide(write):
-    head = sas._head(write({"id": [1.0], "a": ["x" * 200], "b": ["y" * 200]}))
-    assert sas._rows_at_once(head, ["id"]) == 500_000
-    assert sas._rows_at_once(head, ["id", "a", "b"]) < 120_000
+    head = stat._head(write({"id": [1.0], "a": ["x" * 200], "b": ["y" * 200]}))
+    assert stat._rows_at_once(head, ["id"]) == 500_000
+    assert stat._rows_at_once(head, ["id", "a", "b"]) < 120_000
 
 
 def test_missing_values_of_every_kind_are_null_and_padding_is_no_part_of_a_text(write):
@@ -148,13 +149,25 @@ def test_a_number_column_declared_integer_must_hold_whole_numbers(write):
 )
 def test_dates_and_times_are_refused_by_name(write, shown):
     path = write({"id": [1.0], "when": [22_000.0]}, formats={"when": shown})
-    with pytest.raises(SourceError, match="'when' was refused: it is a date or a time"):
+    with pytest.raises(SourceError, match="'when' was refused: its format is that of a date or a time"):
         DuckDB(path, Schema.of(unit="id", measures={"when": 1}))
+
+
+@pytest.mark.parametrize(
+    "shown, number", [("DATE9", 22_000.0), ("YYMMDD10", 22_000.0), ("DATETIME20", 22_000.5 * 86_400)]
+)
+def test_a_date_is_read_where_the_column_is_declared_one(write, shown, number):
+    path = write({"id": [1.0, 2.0], "when": [number, None]}, formats={"when": shown})
+    schema = Schema.of(unit="id", columns={"when": Column(name="when", type="date", null="category")})
+    years = rw.query().group_by(
+        rw.year("when"), rw.month("when"), keys={"when_year": [2020, None], "when_month": [3, None]}
+    )
+    assert revealed(path, Plan(schema=schema, queries=(years.count(rw.Gaussian(rho=1)),))) == [[[1, 1]]]
 
 
 @pytest.mark.parametrize("shown", ["BEST12", "COMMA12", "DOLLAR10", "EUROX10", "F8", "Z5", "DATUM9", "YEARS4", "TIMES"])
 def test_other_formats_are_no_dates(shown):
-    assert sas.CALENDAR.fullmatch(shown) is None
+    assert stat.CALENDAR.fullmatch(shown) is None
 
 
 def test_a_role_a_column_cannot_have_is_refused(write):
@@ -165,7 +178,7 @@ def test_a_role_a_column_cannot_have_is_refused(write):
         DuckDB(path, Schema.of(unit="id", columns={"n": "boolean"}))
     with pytest.raises(SourceError, match="no column N"):
         DuckDB(path, Schema.of(unit="id", measures={"N": 1}))
-    with pytest.raises(ParameterError, match="must be declared for SAS files"):
+    with pytest.raises(ParameterError, match="must be declared for SAS, Stata and SPSS"):
         rw.Session(path, unit="id")
 
 
@@ -175,7 +188,7 @@ def test_files_with_different_columns_and_of_different_kinds_are_refused(write, 
     with pytest.raises(SourceError, match="different columns"):
         DuckDB(str(tmp_path / f"p*{path.suffix}"), Schema.of(unit="id", measures={"x": 1}))
     (tmp_path / "other.csv").write_text("id\n1\n")
-    with pytest.raises(SourceError, match="neither all"):
+    with pytest.raises(SourceError, match="not all of one kind"):
         open_source([path, tmp_path / "other.csv"])
 
 
@@ -204,10 +217,10 @@ def test_a_damaged_file_is_told_without_its_text_and_nothing_is_charged(write, t
 
 def test_a_file_that_changes_while_it_is_read_is_refused(write, monkeypatch):
     path = write(lists(records(50)))
-    monkeypatch.setattr(sas, "FEWEST_ROWS", 20)
-    monkeypatch.setattr(sas, "MOST_ROWS", 20)
-    source = SasFiles((path,))
-    parts = sas.sas_parts(source, SCHEMA, sas.sas_columns(source, SCHEMA))
+    monkeypatch.setattr(stat, "FEWEST_ROWS", 20)
+    monkeypatch.setattr(stat, "MOST_ROWS", 20)
+    source = StatFiles((path,))
+    parts = stat.stat_parts(source, SCHEMA, stat.stat_columns(source, SCHEMA))
     next(parts), next(parts)
     path.write_bytes(path.read_bytes())
     with pytest.raises(SourceError, match="changed while they were read"):

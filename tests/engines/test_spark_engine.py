@@ -138,7 +138,6 @@ def test_what_could_wrap_change_or_merge_records_is_refused(spark_session):
 @pytest.mark.parametrize(
     "how, problem",
     [
-        ({"spark": None}, "is missing"),
         ({"spark": 7}, "is a int"),
         ({"spark": "spark://elsewhere:7077"}, "another master"),
     ],
@@ -146,6 +145,15 @@ def test_what_could_wrap_change_or_merge_records_is_refused(spark_session):
 def test_a_session_that_cannot_be_had_is_refused(spark_session, how, problem):
     with pytest.raises(ParameterError, match=problem):
         Spark(SMALL, SCHEMA, **how)
+
+
+def test_a_session_that_is_active_is_found_and_without_one_spark_must_be_given(spark_session, monkeypatch):
+    with Spark(SMALL, SCHEMA) as engine:
+        engine.validate()
+    assert spark_session.sql("SELECT 1").collect()[0][0] == 1
+    monkeypatch.setattr("recordwise.engines.spark.engine.active_session", lambda: None)
+    with pytest.raises(ParameterError, match="is missing, and no Spark session is active"):
+        Spark(SMALL, SCHEMA)
 
 
 def test_spark_is_not_given_to_another_engine():

@@ -60,8 +60,8 @@ def test_a_file_changed_after_it_was_validated_is_refused_and_nothing_is_charged
 def test_a_file_changed_while_it_is_read_is_refused_and_nothing_is_charged(tmp_path, file, change, monkeypatch) -> None:
     ready = DuckDB._ready
 
-    def changing(engine, schema):
-        ready(engine, schema)
+    def changing(engine, schema, names):
+        ready(engine, schema, names)
         state["done"] = change(file)
 
     state: dict[str, object] = {}
@@ -80,8 +80,8 @@ def test_a_file_changed_while_it_is_validated_is_refused_and_nothing_is_charged(
     """What was validated is what was there before: the mark is taken first."""
     check = DuckDB._check_records
 
-    def changing(engine) -> None:
-        check(engine)
+    def changing(engine, schema) -> None:
+        check(engine, schema)
         change(file)
 
     monkeypatch.setattr(DuckDB, "_check_records", changing)

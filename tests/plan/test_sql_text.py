@@ -206,7 +206,7 @@ def test_shares_add_up_to_one_and_multiply_over_axes():
         ({"measures": {"id": 1}}, "two roles"),
         ({"measures": {"emp": 1}, "columns": {"EMP": "text"}}, "two roles"),
         ({"measures": {"emp": 0}}, "above 0"),
-        ({"columns": {"a": "date"}}, "text, integer or boolean"),
+        ({"columns": {"a": "day"}}, "text, integer, boolean or date"),
         ({"measures": {"": 1}}, "empty column name"),
     ],
 )

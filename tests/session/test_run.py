@@ -133,11 +133,12 @@ def test_what_is_charged_is_the_policy_told_before() -> None:
 
 @pytest.mark.usefixtures("on_both_engines")
 def test_a_refused_query_reads_no_record_and_spends_nothing() -> None:
-    broken = records().set_column(4, "emp", pa.array([-1] * 500))
+    place = records().column_names.index("county")
+    broken = records().set_column(place, "county", pa.array([None] * 500, pa.string()))
     with session(broken, budget=constant("0.1")) as opened:
         with pytest.raises(BudgetError, match="n was refused"):
             opened.run(simple("0.2"))
-        with pytest.raises(DataError, match="'emp'"):
+        with pytest.raises(DataError, match="'county'"):
             opened.run(simple("0.1"))
         assert kinds(opened) == ["opened"]
         assert opened.remaining({}) == pytest.approx(0.1, abs=1e-15)

@@ -8,11 +8,13 @@ from recordwise.cli.audit import audit
 from recordwise.cli.bench import bench
 from recordwise.cli.check import check
 from recordwise.cli.demo import demo
+from recordwise.cli.init import init
 from recordwise.cli.interrupts import run
 from recordwise.cli.ledger import ledger
 from recordwise.cli.loss import loss
 from recordwise.cli.plan import plan
 from recordwise.cli.postprocess import postprocess
+from recordwise.cli.preflight import preflight
 from recordwise.cli.release import release
 from recordwise.cli.reproduce import reproduce
 
@@ -24,7 +26,7 @@ app = typer.Typer(
     add_completion=False,
     context_settings={"help_option_names": ["-h", "--help"]},
 )
-for command in (check, release, postprocess, loss, demo, reproduce, audit, bench):
+for command in (init, check, preflight, release, postprocess, loss, demo, reproduce, audit, bench):
     app.command()(command)
 app.add_typer(ledger, name="ledger")
 app.add_typer(plan, name="plan")

@@ -10,6 +10,7 @@ from recordwise.plan.file.read import PlanFile
 from recordwise.plan.plan import Plan
 from recordwise.plan.schema import Measure, policy_measure
 from recordwise.plan.statistics.base import SUM
+from recordwise.policy.cases import example_date
 from recordwise.policy.constructors import By
 from recordwise.policy.policy import Policy
 
@@ -26,7 +27,10 @@ def example_records(file: PlanFile, policy: Policy) -> dict[str, dict[str, Any]]
     """The plan's examples, or a ladder of records from a tenth of the thresholds to a thousand times."""
     if file.examples:
         return file.examples
-    groups = {column.name: next(constants_of(policy, column.name), "") for column in policy.columns()}
+    groups: dict[str, Any] = {
+        column.name: next(constants_of(policy, column.name), "") for column in policy.columns() if not column.part
+    }
+    groups |= {column.name: example_date(policy, column.name) for column in policy.columns() if column.part}
     measures = {measure.name for measure in policy.measures()}
     return {
         size: groups | {name: _amount(file.plan, name, factor) for name in sorted(measures)}

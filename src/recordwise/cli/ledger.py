@@ -56,6 +56,8 @@ def _row(event: "Event") -> list[str]:
             what = f"for '{body.get('dataset')}'"
         case "looked":
             what = "confidential records were viewed; a later release needs accept_tuning"
+        case "preflight":
+            what = f"records were held against the keys of plan {str(body.get('plan'))[:12]}"
         case "charged":
             what = str(body.get("query"))
         case "released":

@@ -63,10 +63,15 @@ def _cell(policy: "Policy", name: str, text: str) -> Any:
     from recordwise.cli.literals import constants_of
     from recordwise.errors import ParameterError
     from recordwise.exact.numbers import rational
+    from recordwise.policy.dates import day_of
 
     beside = next(constants_of(policy, name), "")
     if text == "":
         return None
+    if any(column.part for column in policy.columns() if column.name == name):
+        if day_of(text) is None:
+            raise ParameterError(parameter=name, problem="must be a date", advice=f"Write {name}=2024-12-31.")
+        return text
     if isinstance(beside, bool) and text in ("true", "false"):
         return text == "true"
     if isinstance(beside, bool):

@@ -4,13 +4,14 @@ Files are identified when they are validated, so that a file replaced later is r
 """
 
 import os
+import stat
 import threading
 from abc import ABC, abstractmethod
 from collections.abc import Iterable, Iterator, Sequence
 from contextlib import contextmanager
 from functools import partial
 from pathlib import Path
-from typing import ClassVar, Self
+from typing import Any, ClassVar, Self
 
 import pyarrow as pa
 from sqlglot import exp
@@ -18,22 +19,44 @@ from sqlglot import exp
 from recordwise.engines.owner import OwnerPasses
 from recordwise.engines.totals import Passes
 from recordwise.errors import EngineError, PlanError, RecordwiseError, SourceError
+from recordwise.plan.files import folder_files
 from recordwise.plan.plan import Plan, PlannedTable
 from recordwise.plan.predicates import Predicate
 from recordwise.plan.results import FoundTotals, Sensitive, TableTotals
 from recordwise.plan.schema import Schema
+from recordwise.plan.sources import Database
 from recordwise.plan.splitting import Splitting
+from recordwise.plan.used import schema_of, used_schema
 
 Mark = tuple[int, int, int]
 
 
 def file_marks(paths: Iterable[Path]) -> tuple[Mark, ...]:
-    """Number, size and time of the last change of each file. That time, unlike the one of the last writing, cannot be set back."""
+    """Number, size and time of the last change of each file. That time, unlike the one of the last writing, cannot be set back.
+
+    Of a folder it is the names of the files in it, whose own marks stand beside.
+    """
     try:
-        found = [os.stat(path) for path in paths]
+        return tuple(_mark(path) for path in paths)
     except OSError:
         raise SourceError(source="the source", problem="a file of it can no longer be read") from None
-    return tuple((each.st_ino, each.st_size, each.st_ctime_ns) for each in found)
+
+
+def _mark(path: Path) -> Mark:
+    found = os.stat(path)
+    if stat.S_ISDIR(found.st_mode):
+        names = folder_files(path)
+        return found.st_ino, len(names), hash(names)
+    return found.st_ino, found.st_size, found.st_ctime_ns
+
+
+def watched_files(source: Any) -> tuple[Path, ...]:
+    """What must not change once it was validated: the files of a source, the folder they are in if that is the source."""
+    if isinstance(source, Database):
+        return (Path(source.path),)
+    paths: tuple[Path, ...] = getattr(source, "paths", ())
+    folder = getattr(source, "folder", None)
+    return paths if folder is None else (folder, *paths)
 
 
 MOST_PIECES = 100_000_000
@@ -54,11 +77,12 @@ class Engine(ABC):
         self._passes = passes
         self._files = tuple(files)
         self._validated: tuple[Mark, ...] | None = None
+        self._checked: frozenset[str] = frozenset()
         self._turn = threading.RLock()
 
     @abstractmethod
-    def _check_records(self) -> None:
-        """Read every record once; raise ``DataError`` with counts and column names if one breaks the schema."""
+    def _check_records(self, schema: Schema) -> None:
+        """Read every record once; raise ``DataError`` with counts and column names if one breaks this part of the schema."""
 
     @abstractmethod
     def _release(self) -> None:
@@ -69,20 +93,28 @@ class Engine(ABC):
         with self._turn:
             self._release()
 
-    def validate(self) -> None:
+    def validate(self, names: Iterable[str] | None = None) -> None:
         """Read every record once; raise ``DataError`` with counts and column names if one breaks the schema.
 
-        A table that is refused counts as not validated, whatever it was before.
+        Ids are always looked at; of measures and columns those in ``names``, or all. A table that is refused counts as not
+        validated, whatever it was before.
         """
         with self._turn, self._told():
+            wanted = self._checked.union(self.schema.names() if names is None else names)
             self._validated, before = None, file_marks(self._files)
-            self._check_records()
-            self._validated = before
+            self._check_records(schema_of(self.schema, set(wanted)))
+            self._validated, self._checked = before, wanted
 
-    def totals(self, plan: Plan) -> tuple[TableTotals | FoundTotals, ...]:
-        """The exact totals of every table of a plan, in the plan's order."""
-        with self._reading(plan.schema) as passes:
-            return passes.totals(plan)
+    def totals(
+        self, plan: Plan, *, names: Iterable[str] | None = None, tables: tuple[PlannedTable, ...] | None = None
+    ) -> tuple[TableTotals | FoundTotals, ...]:
+        """The exact totals of every table of a plan, in the plan's order, or of ``tables`` with its keys.
+
+        Measures and columns that the plan does not use are not validated, unless they are in ``names``.
+        """
+        used = (*used_schema(plan).names(), *(names or ()))
+        with self._reading(plan.schema, used) as passes:
+            return passes.totals(plan, tables)
 
     def split_table(
         self, splitting: Splitting, *, condition: Predicate | None = None, at_most: int = MOST_PIECES
@@ -127,10 +159,10 @@ class Engine(ABC):
         self.close()
 
     @contextmanager
-    def _reading(self, schema: Schema) -> Iterator[Passes]:
-        """One pass, alone, over records that are and stay as they were validated."""
+    def _reading(self, schema: Schema, names: Iterable[str] | None = None) -> Iterator[Passes]:
+        """One pass, alone, over records that are and stay as they were validated; all their columns unless ``names`` are given."""
         with self._turn, self._told():
-            self._ready(schema)
+            self._ready(schema, names)
             yield self._passes
             self._check_unchanged()
 
@@ -144,11 +176,12 @@ class Engine(ABC):
         except Exception as error:
             raise EngineError(engine=self.dialect, kind=type(error).__name__) from None
 
-    def _ready(self, schema: Schema) -> None:
+    def _ready(self, schema: Schema, names: Iterable[str] | None = None) -> None:
         if schema != self.schema:
             raise PlanError(problems=("the plan was made for another schema",))
-        if self._validated is None:
-            self.validate()
+        wanted = frozenset(schema.names() if names is None else names)
+        if self._validated is None or not wanted <= self._checked:
+            self.validate(wanted)
         self._check_unchanged()
 
     def _check_unchanged(self) -> None:

@@ -135,14 +135,18 @@ class Passes:
     store: Store
     schema: Schema
 
-    def totals(self, plan: Plan) -> tuple[TableTotals | FoundTotals, ...]:
+    def totals(
+        self, plan: Plan, tables: tuple[PlannedTable, ...] | None = None
+    ) -> tuple[TableTotals | FoundTotals, ...]:
+        """The totals of the plan's tables, or of ``tables`` in their place."""
+        asked = plan.tables() if tables is None else tables
         found: dict[tuple[int, int], TableTotals | FoundTotals] = {}
-        for base in bases_of(plan.tables()):
+        for base in bases_of(asked):
             with self.filled(base) as names:
                 coded = self._coded(base, names)
                 for table in base.tables:
                     found[table.query, table.level] = self._table(plan, base, table, names, coded)
-        return tuple(found[table.query, table.level] for table in plan.tables())
+        return tuple(found[table.query, table.level] for table in asked)
 
     def split_table(self, splitting: Splitting, condition: Predicate | None, at_most: int) -> Sensitive[pa.Table]:
         (pieces,) = self.store.of_records(pieces_count_tree(splitting, condition, self.schema)).to_pylist()

@@ -42,7 +42,7 @@ class Event:
     sequence: int
     time: str
     kind: str
-    """``opened``, ``looked``, ``charged``, ``released`` or ``failed``."""
+    """``opened``, ``looked``, ``preflight``, ``charged``, ``released`` or ``failed``."""
     body: dict[str, Any]
     digest: str
 

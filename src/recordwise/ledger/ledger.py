@@ -38,6 +38,8 @@ def changed_names(known: Any, wanted: Any) -> list[str]:
         first, second = known.get(role), wanted.get(role)
         if first != second and (role == "unit" or None not in (first, second)):
             changed.append(f"the {role}")
+    if known.get("rows") != wanted.get("rows"):
+        changed.append("the rows of a unit")
     return sorted(changed)
 
 
@@ -261,6 +263,12 @@ class Ledger:
             if self._chain.latest("looked") is None:
                 self._bind(self._identity["schema"])
                 self._chain.append("looked", {})
+
+    def preflight(self, plan: str) -> None:
+        """Note that the records were held against the keys of a plan, by its digest; what was found is not noted."""
+        with self._chain.transaction(state="Nothing was checked."):
+            self._bind(self._identity["schema"])
+            self._chain.append("preflight", {"plan": plan})
 
     @property
     def looked(self) -> bool:

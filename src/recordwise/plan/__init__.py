@@ -1,7 +1,7 @@
 """Queries before any data: schema, builder, SQL text, keys, levels, and their lowering to trees every engine can run."""
 
 from recordwise.plan.domains import Domain
-from recordwise.plan.fields import Case, Field, Group, Prefix, prefix
+from recordwise.plan.fields import Case, DatePart, Field, Group, Prefix, prefix
 from recordwise.plan.keys import Keys
 from recordwise.plan.plan import Plan, PlannedTable
 from recordwise.plan.query import Query, query
@@ -13,6 +13,7 @@ from recordwise.plan.statistics import SumAndCount
 __all__ = [
     "Case",
     "Column",
+    "DatePart",
     "Domain",
     "Field",
     "Group",

@@ -19,7 +19,12 @@ LEAST_INTEGER, LARGEST_INTEGER = -(2**63), 2**63 - 1
 
 
 def fits(value: Value, kind: str) -> bool:
-    """Whether a constant is of a column's type. A number need not be whole: an integer may be compared with 2.5."""
+    """Whether a constant is of a column's type. A number need not be whole: an integer may be compared with 2.5.
+
+    No constant is a date: a date is compared by its parts.
+    """
+    if kind == "date":
+        return False
     if kind == "text":
         return isinstance(value, str) and is_plain_text(value)
     return isinstance(value, Truth if kind == "boolean" else Fraction)
@@ -45,6 +50,12 @@ def prefix_problems(name: str, length: int | None, kind: str) -> Iterator[str]:
         yield f"a prefix of '{name}' is longer than {LONGEST_PREFIX} characters"
 
 
+def part_problems(name: str, part: str, kind: str) -> Iterator[str]:
+    """A part is of a date."""
+    if part and kind != "date":
+        yield f"the {part} of '{name}' needs a column of type date"
+
+
 def threshold_problems(at: Any, schema: Schema) -> list[str]:
     """What is wrong with a threshold, with one for each group, or with one for each measure."""
     if isinstance(at, Mapping):
@@ -65,7 +76,9 @@ def _by_problems(at: By, schema: Schema) -> Iterator[str]:
         yield f"thresholds differ by '{name}', which is not a conditional column"
         return
     yield from prefix_problems(name, length, declared.type)
-    if not all(is_value(value, declared.type) for value, _ in at.values):
+    if at.column.part:
+        yield f"thresholds differ by a part of '{name}'; thresholds by dates are not supported"
+    elif not all(is_value(value, declared.type) for value, _ in at.values):
         yield f"thresholds by '{name}' name a group that is no value of a column of type {declared.type}"
     elif length is not None and any(isinstance(value, str) and len(value) > length for value, _ in at.values):
         yield f"thresholds by the first {length} characters of '{name}' name a group that is longer"
@@ -105,6 +118,9 @@ def _column_problems(column: ConditionColumn, values: Iterable[Value], schema: S
         yield f"'{column.name}' is in a condition of the policy but is neither a conditional column nor a measure"
         return
     yield from prefix_problems(column.name, column.length, kind)
+    yield from part_problems(column.name, column.part, kind)
+    if column.part:
+        kind = "number"
     if not all(fits(value, kind) for value in values):
         yield f"a condition of the policy compares '{column.name}' with a constant that is not of type {kind}"
 

@@ -11,11 +11,11 @@ from typing import TYPE_CHECKING, Any
 from recordwise.errors import ParameterError
 from recordwise.exact.numbers import fraction_text
 from recordwise.mechanisms.described import mechanism_text, parameter_json
-from recordwise.plan.fields import Case, Group, Literal, Prefix
+from recordwise.plan.fields import Case, DatePart, Group, Literal, Prefix
 from recordwise.plan.plan import Plan, PlannedTable
 from recordwise.plan.predicates import And, Compare, In, IsNull, Not, Operand, Or, Predicate, condition
 from recordwise.plan.results import FoundTotals, TableTotals
-from recordwise.plan.schema import Schema
+from recordwise.plan.schema import Measure, Schema
 from recordwise.plan.statistics import Statistic
 from recordwise.policy.literals import plain_value
 from recordwise.policy.render.html import Html, element, preview_table
@@ -25,17 +25,26 @@ if TYPE_CHECKING:
     from recordwise.plan.query import Query
 
 
+SEVERAL_ROWS = "several for a unit, made one record"
+
+
 def schema_json(schema: Schema) -> dict[str, Any]:
     """Roles and types; nothing derived from values."""
+    rule = {name: {"collapse": each} for name, each in schema.collapse or ()}
+    columns = [{"name": each.name, "type": each.type, "null": each.null} for each in schema.columns]
     return {
         "unit": schema.unit,
         "firm": schema.firm,
-        "measures": [
-            {"name": measure.name, "step": fraction_text(measure.step), "bound": fraction_text(measure.bound)}
-            for measure in schema.measures
-        ],
-        "columns": [{"name": column.name, "type": column.type, "null": column.null} for column in schema.columns],
+        **({} if schema.collapse is None else {"rows": SEVERAL_ROWS}),
+        "measures": [_measure_json(measure) | rule.get(measure.name, {}) for measure in schema.measures],
+        "columns": [form | rule.get(str(form["name"]), {}) for form in columns],
     }
+
+
+def _measure_json(measure: Measure) -> dict[str, Any]:
+    """What is not said is the default, so that the schemas of earlier ledgers stay equal to those they were written for."""
+    form = {"name": measure.name, "step": fraction_text(measure.step), "bound": fraction_text(measure.bound)}
+    return form if measure.null == "refuse" else form | {"null": measure.null}
 
 
 def plan_json(plan: Plan, exact: Sequence[TableTotals | FoundTotals]) -> list[dict[str, Any]]:
@@ -79,6 +88,8 @@ def _group_json(group: Group) -> dict[str, Any]:
     expression = group.expression
     if isinstance(expression, Prefix):
         return {"name": group.name, "prefix_of": expression.column, "length": expression.length}
+    if isinstance(expression, DatePart):
+        return {"name": group.name, "part": expression.part, "of": expression.column}
     if isinstance(expression, Case):
         branches = [{"when": predicate_json(test), "then": literal_json(label)} for test, label in expression.branches]
         return {"name": group.name, "case": branches, "else": literal_json(expression.default)}
@@ -101,6 +112,8 @@ def predicate_json(predicate: Predicate) -> Any:
 
 
 def _operand_json(operand: Operand) -> Any:
+    if isinstance(operand, DatePart):
+        return {"part": operand.part, "of": operand.column}
     return {"prefix_of": operand.column, "length": operand.length} if isinstance(operand, Prefix) else operand.name
 
 

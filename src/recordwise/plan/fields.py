@@ -1,4 +1,4 @@
-"""What a record can be grouped by: a column, a prefix of a code, or a CASE over predicates.
+"""What a record can be grouped by: a column, a prefix of a code, a part of a date, or a CASE over predicates.
 
 Several tables out of one query: the levels of a code, or geographies that do not nest, each with a share of the budget.
 """
@@ -11,6 +11,7 @@ from typing import TYPE_CHECKING, TypeAlias
 
 from recordwise.errors import ParameterError
 from recordwise.exact.numbers import Number, positive
+from recordwise.policy.dates import check_part
 from recordwise.policy.literals import Value, literal
 
 if TYPE_CHECKING:
@@ -51,6 +52,20 @@ class Prefix:
 
 
 @dataclass(frozen=True, slots=True)
+class DatePart:
+    """A part of a date as a whole number: year, quarter, month, ISO week (``week``) or ISO year (``isoyear``)."""
+
+    column: str
+    part: str
+
+    def __post_init__(self) -> None:
+        check_part(self.part)
+
+    def default_name(self) -> str:
+        return f"{self.column}_{self.part}"
+
+
+@dataclass(frozen=True, slots=True)
 class Case:
     """Labels chosen by the first predicate that holds. Predicates see the whole, unsplit record."""
 
@@ -67,7 +82,7 @@ class Case:
         return (*(label for _, label in self.branches), self.default)
 
 
-Expression: TypeAlias = Field | Prefix | Case
+Expression: TypeAlias = Field | Prefix | DatePart | Case
 
 
 @dataclass(frozen=True, slots=True)
@@ -91,6 +106,66 @@ def prefix(column: str, length: int | Iterable[int]) -> Prefix | tuple[Prefix, .
     if isinstance(length, int):
         return Prefix(column, length)
     return tuple(Prefix(column, each) for each in length)
+
+
+def year(column: str) -> DatePart:
+    """The year of a date: ``group_by(rw.year("opened"))``, published as ``opened_year``.
+
+    Args:
+        column: A column of type date.
+
+    Returns:
+        What ``group_by`` and ``levels`` take; its values are whole numbers.
+    """
+    return DatePart(column, "year")
+
+
+def quarter(column: str) -> DatePart:
+    """The quarter of a date, 1 to 4.
+
+    Args:
+        column: A column of type date.
+
+    Returns:
+        What ``group_by`` and ``levels`` take; its values are whole numbers.
+    """
+    return DatePart(column, "quarter")
+
+
+def month(column: str) -> DatePart:
+    """The month of a date, 1 to 12.
+
+    Args:
+        column: A column of type date.
+
+    Returns:
+        What ``group_by`` and ``levels`` take; its values are whole numbers.
+    """
+    return DatePart(column, "month")
+
+
+def week(column: str) -> DatePart:
+    """The week of a date by ISO 8601, 1 to 53; it belongs to the ``isoyear``, which around New Year is not the year.
+
+    Args:
+        column: A column of type date.
+
+    Returns:
+        What ``group_by`` and ``levels`` take; its values are whole numbers.
+    """
+    return DatePart(column, "week")
+
+
+def isoyear(column: str) -> DatePart:
+    """The year that the ISO week of a date belongs to.
+
+    Args:
+        column: A column of type date.
+
+    Returns:
+        What ``group_by`` and ``levels`` take; its values are whole numbers.
+    """
+    return DatePart(column, "isoyear")
 
 
 def finer(candidate: Expression, wanted: Expression) -> bool:

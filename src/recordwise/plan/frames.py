@@ -29,9 +29,19 @@ def as_arrow(frame: Any) -> pa.Table:
         return frame.to_arrow()
     if hasattr(frame, "to_numpy") and hasattr(frame, "columns"):
         return _from_pandas(frame)
+    if hasattr(frame, "__arrow_c_stream__"):
+        return _from_stream(frame)
     raise KeysError(
         column="the list", problem=f"is a {type(frame).__name__}, not a frame", advice="Give a frame or a mapping."
     )
+
+
+def _from_stream(frame: Any) -> pa.Table:
+    """A table of any library that offers its rows as a stream of Arrow."""
+    try:
+        return pa.RecordBatchReader.from_stream(frame).read_all()
+    except (pa.ArrowException, TypeError, ValueError):
+        raise KeysError(column="the list", problem="is a stream of Arrow that is no table") from None
 
 
 def _in_rows(columns: Mapping[str, pa.Array]) -> pa.Table:

@@ -11,7 +11,7 @@ import pyarrow as pa
 import pyarrow.compute as pc
 
 from recordwise.errors import KeysError
-from recordwise.plan.fields import Case, Expression, Field
+from recordwise.plan.fields import Case, DatePart, Expression, Field
 from recordwise.plan.schema import Schema
 
 
@@ -23,7 +23,8 @@ def cell_type(expression: Expression, schema: Schema) -> tuple[str, bool]:
     column = schema.column(name)
     if column is None:
         raise KeysError(column=f"'{name}'", problem="is not a conditional column of the schema")
-    return column.type, column.null == "category"
+    kind = "integer" if isinstance(expression, DatePart) else column.type
+    return kind, column.null == "category"
 
 
 def cast_keys(name: str, values: pa.Array, kind: str, nullable: bool) -> pa.Array:
@@ -46,7 +47,7 @@ def cast_keys(name: str, values: pa.Array, kind: str, nullable: bool) -> pa.Arra
 
 def arrow_type(kind: str) -> pa.DataType:
     """How values of a declared type are held."""
-    return {"text": pa.string(), "integer": pa.int64(), "boolean": pa.bool_()}[kind]
+    return {"text": pa.string(), "integer": pa.int64(), "boolean": pa.bool_(), "date": pa.date32()}[kind]
 
 
 def _plain(values: pa.Array) -> pa.Array:
@@ -57,16 +58,27 @@ def _plain(values: pa.Array) -> pa.Array:
 def _cast(name: str, values: pa.Array, kind: str) -> pa.Array:
     given = values.type
     allowed = {
-        "text": pa.types.is_string(given) or pa.types.is_integer(given),
+        "text": pa.types.is_string(given),
         "integer": pa.types.is_integer(given) or pa.types.is_floating(given) or pa.types.is_string(given),
         "boolean": pa.types.is_boolean(given),
     }[kind]
     if not allowed:
-        raise KeysError(column=f"'{name}'", problem=f"holds {given} keys for a column of type {kind}")
+        raise KeysError(
+            column=f"'{name}'", problem=f"holds {given} keys for a column of type {kind}", advice=_advice(kind, given)
+        )
     try:
         return values.cast(arrow_type(kind), safe=True)
     except pa.ArrowInvalid:
         raise _no_round_trip(name, kind) from None
+
+
+def _advice(kind: str, given: pa.DataType) -> str:
+    """1001 is a number, '01001' a code: written as a number it would match no record."""
+    return (
+        "Write codes as text, with their leading zeros: '01001'."
+        if kind == "text" and pa.types.is_integer(given)
+        else ""
+    )
 
 
 def _cast_back(cast: pa.Array, given: pa.DataType) -> pa.Array | None:

@@ -9,8 +9,8 @@ from dataclasses import dataclass
 import pyarrow as pa
 
 from recordwise.errors import KeysError, PlanError
-from recordwise.plan.column_types import fits, is_value, kind_of
-from recordwise.plan.fields import Case, Field, Group, Level, Prefix
+from recordwise.plan.column_types import fits, is_value, kind_of, part_problems
+from recordwise.plan.fields import Case, DatePart, Field, Group, Level, Prefix
 from recordwise.plan.key_selection import SelectFrom, SelectKeys
 from recordwise.plan.keys import Keys
 from recordwise.plan.predicates import Compare, In, IsNull, Predicate, leaves, operand_name
@@ -19,6 +19,8 @@ from recordwise.plan.query import Query
 from recordwise.plan.schema import Schema
 from recordwise.plan.statistics import CountBins, Total
 from recordwise.policy.constructors import By
+
+OF_A_DATE = "year, quarter, month, week or isoyear"
 
 
 def query_problems(query: Query, schema: Schema) -> list[str]:
@@ -63,7 +65,7 @@ def group_problems(group: Group, schema: Schema) -> list[str]:
     value, problems = group.expression, []
     own = value.name if isinstance(value, Field) else None
     taken = {schema.unit, schema.firm, *schema.measure_names(), *schema.column_names()}
-    if isinstance(value, Prefix):
+    if isinstance(value, Prefix | DatePart):
         own = value.column
     if group.name in taken and group.name != own:
         problems.append(f"a group is named '{group.name}' like another column")
@@ -74,6 +76,10 @@ def group_problems(group: Group, schema: Schema) -> list[str]:
         problems.append(f"'{own}' is grouped by but is not a conditional column (group a measure by a CASE)")
     elif isinstance(value, Prefix) and column.type != "text":
         problems.append(f"a prefix of '{own}' needs a column of type text")
+    elif isinstance(value, DatePart):
+        problems += part_problems(value.column, value.part, column.type)
+    elif column.type == "date":
+        problems.append(f"'{own}' is a date: group by its {OF_A_DATE}")
     return problems
 
 
@@ -96,7 +102,12 @@ def _leaf_problems(leaf: Compare | In | IsNull, schema: Schema) -> Iterator[str]
         yield f"'{name}' is used in a condition but is neither a conditional column nor a measure"
     elif isinstance(leaf.operand, Prefix) and kind != "text":
         yield f"a prefix of '{name}' needs a column of type text"
+    elif isinstance(leaf.operand, DatePart) and kind != "date":
+        yield from part_problems(name, leaf.operand.part, kind)
+    elif kind == "date" and isinstance(leaf.operand, Field) and not isinstance(leaf, IsNull):
+        yield f"'{name}' is a date: compare its {OF_A_DATE}"
     elif not isinstance(leaf, IsNull):
+        kind = "integer" if kind == "date" else kind
         literals = leaf.literals if isinstance(leaf, In) else (leaf.literal,)
         if any(not fits(literal, kind) for literal in literals):
             yield f"'{name}' is compared with a constant that is not of type {kind}"

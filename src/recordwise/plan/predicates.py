@@ -12,11 +12,11 @@ from fractions import Fraction
 from typing import TypeAlias
 
 from recordwise.errors import ParameterError
-from recordwise.plan.fields import Field, Literal, Prefix
+from recordwise.plan.fields import DatePart, Field, Literal, Prefix
 from recordwise.policy.conditions import Condition, ConditionColumn, Null, among, both, compare, either
 from recordwise.policy.literals import literal
 
-Operand: TypeAlias = Field | Prefix
+Operand: TypeAlias = Field | Prefix | DatePart
 OPERATORS = ("=", "<>", "<", "<=", ">", ">=")
 
 
@@ -133,7 +133,9 @@ def _comparison(column: ConditionColumn, operator: str, literal: Literal) -> Con
 
 
 def policy_column(operand: Operand) -> ConditionColumn:
-    """A column or a prefix in the policy language."""
+    """A column, a prefix or a part of a date in the policy language."""
+    if isinstance(operand, DatePart):
+        return ConditionColumn(operand.column, part=operand.part)
     return (
         ConditionColumn(operand.name) if isinstance(operand, Field) else ConditionColumn(operand.column, operand.length)
     )

@@ -13,8 +13,17 @@ from recordwise.policy import measure as policy
 DEFAULT_BOUND_STEPS = 2**53
 LARGEST_BOUND_STEPS = 2**62
 LARGEST_STEP_PART = 2**53
-ColumnType = Literal["text", "integer", "boolean"]
+ColumnType = Literal["text", "integer", "boolean", "date"]
+COLUMN_TYPES = ("text", "integer", "boolean", "date")
 NullRule = Literal["refuse", "category"]
+MissingRule = Literal["refuse", "zero"]
+CollapseRule = Literal["sum", "max", "min", "same"]
+COLLAPSE_RULES: dict[str, tuple[str, ...]] = {
+    "measure": ("sum", "max", "min", "same"),
+    "integer": ("max", "min", "same"),
+    "date": ("max", "min", "same"),
+}
+"""What may become of the values in the rows of a unit, by the kind of column; any other can only be the same."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -25,6 +34,7 @@ class Measure:
         name: The name of the column in the source.
         step: The lattice of the values: 1 employee, 0.01 dollars.
         bound: What no record may exceed; public, in the measure's own units.
+        null: "refuse": a missing value makes the table invalid; "zero": it counts as 0.
     """
 
     name: str
@@ -32,8 +42,12 @@ class Measure:
     """The lattice of the values: 1 employee, 0.01 dollars."""
     bound: Fraction = Fraction(DEFAULT_BOUND_STEPS)
     """No record may exceed it; public, in the measure's own units."""
+    null: MissingRule = "refuse"
+    """``refuse``: a missing value makes the table invalid. ``zero``: it counts as 0, before anything else looks at the record."""
 
     def __post_init__(self) -> None:
+        if self.null not in ("refuse", "zero"):
+            raise ParameterError(parameter=f"null of '{self.name}'", problem="must be refuse or zero")
         if self.bound_steps > LARGEST_BOUND_STEPS:
             raise ParameterError(parameter=f"bound of '{self.name}'", problem="must not exceed 2^62 steps")
         if self.bound_steps < 1:
@@ -44,12 +58,12 @@ class Measure:
             )
 
     @classmethod
-    def of(cls, name: str, *, step: Number = 1, bound: Number | None = None) -> "Measure":
+    def of(cls, name: str, *, step: Number = 1, bound: Number | None = None, null: MissingRule = "refuse") -> "Measure":
         """Read step and bound exactly; the bound is 2^53 steps unless given."""
         exact_step = positive(step, parameter=f"step of '{name}'")
         default = exact_step * DEFAULT_BOUND_STEPS
         exact_bound = default if bound is None else positive(bound, parameter=f"bound of '{name}'")
-        return cls(name=name, step=exact_step, bound=exact_bound)
+        return cls(name=name, step=exact_step, bound=exact_bound, null=null)
 
     @property
     def bound_steps(self) -> int:
@@ -63,7 +77,7 @@ class Column:
 
     Args:
         name: The name of the column in the source.
-        type: "text", "integer" or "boolean".
+        type: "text", "integer", "boolean" or "date".
         null: "refuse": a NULL makes the table invalid; "category": NULL is one more value.
     """
 
@@ -73,8 +87,8 @@ class Column:
     """``refuse``: a NULL makes the table invalid. ``category``: NULL is one more value."""
 
     def __post_init__(self) -> None:
-        if self.type not in ("text", "integer", "boolean"):
-            raise ParameterError(parameter=f"type of '{self.name}'", problem="must be text, integer or boolean")
+        if self.type not in COLUMN_TYPES:
+            raise ParameterError(parameter=f"type of '{self.name}'", problem="must be text, integer, boolean or date")
         if self.null not in ("refuse", "category"):
             raise ParameterError(parameter=f"null of '{self.name}'", problem="must be refuse or category")
 
@@ -87,6 +101,8 @@ class Schema:
     measures: tuple[Measure, ...] = ()
     columns: tuple[Column, ...] = ()
     firm: str | None = None
+    collapse: tuple[tuple[str, CollapseRule], ...] | None = None
+    """Where a unit has several rows: what they become in its one record, column by column. None: one row is one record."""
 
     def __post_init__(self) -> None:
         names = self.names()
@@ -100,6 +116,29 @@ class Schema:
                 problem=f"gives two roles to {', '.join(doubled)} (names that differ only in case count as one)",
                 advice="A measure is conditional already: predicates and CASE may use it.",
             )
+        self._check_collapse()
+
+    def _check_collapse(self) -> None:
+        if self.collapse is None:
+            return
+        rules = dict(self.collapse)
+        object.__setattr__(self, "collapse", tuple(sorted(rules.items())))
+        for name in self.names()[1:]:
+            if name not in rules:
+                raise ParameterError(
+                    parameter="collapse",
+                    problem=f"has no rule for '{name}'",
+                    advice="Every declared measure and column needs one: leave out of the schema what is not used.",
+                )
+            column = self.column(name)
+            allowed = COLLAPSE_RULES.get("measure" if self.measure(name) else column.type if column else "", ("same",))
+            if rules[name] not in allowed:
+                raise ParameterError(
+                    parameter=f"collapse of '{name}'", problem=f"must be {' or '.join(map(repr, allowed))}"
+                )
+        unknown = sorted(set(rules) - set(self.names()[1:]))
+        if unknown:
+            raise ParameterError(parameter="collapse", problem=f"has a rule for '{unknown[0]}', which is not declared")
 
     @classmethod
     def of(
@@ -109,6 +148,7 @@ class Schema:
         measures: Mapping[str, "Number | Measure"] | None = None,
         columns: Mapping[str, "ColumnType | Column"] | None = None,
         firm: str | None = None,
+        collapse: Mapping[str, CollapseRule] | None = None,
     ) -> "Schema":
         """The short form: a measure by its step, a column by its type."""
         return cls(
@@ -116,6 +156,7 @@ class Schema:
             measures=tuple(_measure(name, given) for name, given in (measures or {}).items()),
             columns=tuple(_column(name, given) for name, given in (columns or {}).items()),
             firm=firm,
+            collapse=None if collapse is None else tuple(collapse.items()),
         )
 
     def names(self) -> tuple[str, ...]:
@@ -127,6 +168,10 @@ class Schema:
 
     def column_names(self) -> tuple[str, ...]:
         return tuple(column.name for column in self.columns)
+
+    def rule(self, name: str) -> CollapseRule | None:
+        """What becomes of a column where a unit has several rows."""
+        return dict(self.collapse or ()).get(name)
 
     def measure(self, name: str) -> Measure | None:
         return next((measure for measure in self.measures if measure.name == name), None)

@@ -1,9 +1,8 @@
 """Where records come from. Naming a source opens nothing; an engine binds it later and reads names and types first."""
 
-import csv
 import glob
 import re
-from collections.abc import Iterable, Mapping
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Any
@@ -11,50 +10,30 @@ from typing import Any
 import pyarrow as pa
 
 from recordwise.errors import DataError, ParameterError, RecordError, RecordwiseError, SourceError
+from recordwise.plan.files import (
+    ARROW_ENDINGS,
+    COMPRESSED,
+    CSV_ENDINGS,
+    DATABASE_ENDINGS,
+    PARQUET_ENDINGS,
+    STAT_ENDINGS,
+    UTF8,
+    ArrowFiles,
+    CsvFiles,
+    CsvOptions,
+    ParquetFiles,
+    StatFiles,
+    files_of,
+    laid_out,
+)
 from recordwise.plan.frames import as_arrow
 
 DUCKDB, SPARK = "duckdb", "spark"
 ENGINES = (DUCKDB, SPARK)
 """What a plan file may name as its engine; ``recordwise.engines.registry`` opens them."""
 POSTGRES_SCHEMES = ("postgresql://", "postgres://")
-SAS_ENDINGS = (".sas7bdat", ".xpt")
 _NAME = r'"(?:[^"\0]|"")+"|[^".\0]+'
 _TABLE_NAME = re.compile(rf"(?:{_NAME})(?:\.(?:{_NAME}))?")
-
-
-@dataclass(frozen=True, slots=True)
-class ParquetFiles:
-    """One table in one or many Parquet files."""
-
-    paths: tuple[Path, ...]
-
-
-@dataclass(frozen=True, slots=True)
-class CsvFiles:
-    """One table in one or many CSV files with a header line. Every field is read as text and cast by the declared schema."""
-
-    paths: tuple[Path, ...]
-    delimiter: str = ","
-
-    def header(self) -> tuple[str, ...]:
-        """The names in the first line, which must be the same in every file."""
-        headers = {self._header(path) for path in self.paths}
-        if len(headers) != 1:
-            raise SourceError(source="the CSV source", problem="its files have different header lines")
-        names = headers.pop()
-        if len({name.casefold() for name in names}) < len(names):
-            raise SourceError(source="the CSV source", problem="its header line names a column twice")
-        return names
-
-    def _header(self, path: Path) -> tuple[str, ...]:
-        try:
-            with path.open(newline="", encoding="utf-8-sig") as lines:
-                return tuple(next(csv.reader(lines, delimiter=self.delimiter, strict=True), ()))
-        except (UnicodeDecodeError, csv.Error):
-            # The decoder's error carries the bytes it read ahead, records among them.
-            raise SourceError(
-                source="the CSV source", problem="a file does not start with a line of UTF-8 text"
-            ) from None
 
 
 @dataclass(frozen=True, slots=True, eq=False)
@@ -69,13 +48,6 @@ class Relation:
     """A relation of the user's own DuckDB connection; its rows are copied over in batches when the table is first read."""
 
     relation: Any
-
-
-@dataclass(frozen=True, slots=True)
-class SasFiles:
-    """One table in one or many SAS files, all SAS7BDAT or all XPORT; copied over in chunks when the table is first read."""
-
-    paths: tuple[Path, ...]
 
 
 @dataclass(frozen=True, slots=True)
@@ -97,17 +69,80 @@ class Postgres:
     def __post_init__(self) -> None:
         if not isinstance(self.uri, str) or not self.uri.startswith(POSTGRES_SCHEMES):
             raise ParameterError(parameter="uri", problem="must start with postgresql://")
-        if not isinstance(self.table, str) or _TABLE_NAME.fullmatch(self.table) is None:
-            raise ParameterError(
-                parameter="table",
-                problem="must be the name of a table, or of a schema and a table with a dot between",
-                advice="A name with a dot or quotes in it stands in double quotes: 'public.\"a.b\"'.",
-            )
+        check_table_name(self.table)
 
     def names(self) -> tuple[str, ...]:
         """The parts of the table's name, bare."""
-        parts = re.findall(_NAME, self.table)
-        return tuple(part[1:-1].replace('""', '"') if part.startswith('"') else part for part in parts)
+        return bare_names(self.table)
+
+
+@dataclass(frozen=True, slots=True)
+class Database:
+    """A table or view in a file of DuckDB or SQLite, opened read-only and copied over when the table is first read.
+
+    Args:
+        path: The file.
+        table: ``table`` or ``schema.table``; a part with a dot in it stands in double quotes.
+    """
+
+    path: str | Path
+    table: str = field(kw_only=True)
+    """``table`` or ``schema.table``; a part with a dot in it stands in double quotes."""
+
+    def __post_init__(self) -> None:
+        check_table_name(self.table)
+
+    def names(self) -> tuple[str, ...]:
+        """The parts of the table's name, bare."""
+        return bare_names(self.table)
+
+    def file(self) -> Path:
+        """The file, which must be there."""
+        (found,) = laid_out(glob.escape(str(self.path)))
+        return found
+
+
+@dataclass(frozen=True, slots=True, init=False)
+class Csv:
+    """CSV files that are not written the usual way: ``rw.Csv("firms.csv", delimiter=";", decimal=",", encoding="cp1252")``.
+
+    Args:
+        paths: A path, a glob, or several.
+        delimiter: What separates fields: a comma, or a tab in .tsv files, unless given.
+        decimal: The decimal sign of numbers, "." or ",".
+        encoding: How the text is encoded, by a name that Python knows.
+    """
+
+    paths: tuple[str, ...]
+    options: CsvOptions
+
+    def __init__(
+        self,
+        paths: str | Path | Sequence[str | Path],
+        *,
+        delimiter: str | None = None,
+        decimal: str = ".",
+        encoding: str = UTF8,
+    ) -> None:
+        listed = [paths] if isinstance(paths, str | Path) else list(paths)
+        object.__setattr__(self, "paths", tuple(str(each) for each in listed))
+        object.__setattr__(self, "options", CsvOptions(delimiter=delimiter, decimal=decimal, encoding=encoding))
+
+
+def check_table_name(name: Any) -> None:
+    """Refuse what is not the name of a table."""
+    if not isinstance(name, str) or _TABLE_NAME.fullmatch(name) is None:
+        raise ParameterError(
+            parameter="table",
+            problem="must be the name of a table, or of a schema and a table with a dot between",
+            advice="A name with a dot or quotes in it stands in double quotes: 'public.\"a.b\"'.",
+        )
+
+
+def bare_names(name: str) -> tuple[str, ...]:
+    """The parts of a table's name without quotes."""
+    parts = re.findall(_NAME, name)
+    return tuple(part[1:-1].replace('""', '"') if part.startswith('"') else part for part in parts)
 
 
 ANSI = "spark.sql.ansi.enabled"
@@ -130,17 +165,25 @@ class SparkMaster:
             raise ParameterError(parameter=ANSI, problem="cannot be off: integers would wrap around unnoticed")
 
 
-Source = ParquetFiles | CsvFiles | SasFiles | Frame | Relation | Postgres
+Source = ParquetFiles | CsvFiles | ArrowFiles | StatFiles | Database | Frame | Relation | Postgres
+
+
+PlanSource = tuple[str, ...] | Postgres | Database | Csv
+"""What a plan file names as its source."""
 
 
 def open_source(given: Any) -> Source:
-    """A source out of a path, a glob, a list of paths, a frame, a DuckDB relation or a ``Postgres``."""
+    """A source out of a path, a glob, a list of paths, a frame, a DuckDB relation, a ``Postgres``, ``Database`` or ``Csv``."""
+    if isinstance(given, Database):
+        return Database(given.file(), table=given.table)
     if isinstance(given, Source):
         return given
+    if isinstance(given, Csv):
+        return files_of([path for each in given.paths for path in _expand(each)], given.options)
     if isinstance(given, str | Path):
-        return _files(_expand(str(given)))
+        return files_of(_expand(str(given)))
     if isinstance(given, list | tuple) and given and all(isinstance(each, str | Path) for each in given):
-        return _files([path for each in given for path in _expand(str(each))])
+        return files_of([path for each in given for path in _expand(str(each))])
     if type(given).__name__ == "DuckDBPyRelation":
         return Relation(given)
     return Frame(_as_table(given))
@@ -200,26 +243,16 @@ def _expand(pattern: str) -> list[Path]:
             problem="it needs the name of a table" if known else "only files and PostgreSQL are known",
             advice='In Python use rw.Postgres(address, table="schema.table"); in a plan file add table = "schema.table".',
         )
-    found = sorted(glob.glob(pattern, recursive=True)) if glob.has_magic(pattern) else [pattern]
-    paths = [Path(each).resolve() for each in found]
-    if not paths or not all(path.is_file() for path in paths):
-        raise SourceError(source=f"'{pattern}'", problem="there is no such file")
-    return paths
+    if pattern.lower().endswith(DATABASE_ENDINGS):
+        raise SourceError(
+            source="a database file",
+            problem="it needs the name of a table",
+            advice='In Python use rw.Database(file, table="t"); in a plan file add table = "t".',
+        )
+    return laid_out(pattern)
 
 
-def _files(paths: Iterable[Path]) -> Source:
-    listed = tuple(paths)
-    suffixes = {path.suffix.lower() for path in listed}
-    if suffixes <= {".parquet", ".pq"}:
-        return ParquetFiles(listed)
-    if suffixes <= {".csv", ".tsv"} and len(suffixes) == 1:
-        return CsvFiles(listed, "," if suffixes == {".csv"} else "\t")
-    if suffixes <= set(SAS_ENDINGS) and len(suffixes) == 1:
-        return SasFiles(listed)
-    raise SourceError(source="the source", problem="its files are neither all Parquet nor all CSV nor all SAS")
-
-
-SPARK_ENDINGS = (".parquet", ".pq", ".csv", ".tsv")
+SPARK_ENDINGS = (*PARQUET_ENDINGS, *CSV_ENDINGS, *COMPRESSED, *ARROW_ENDINGS, *STAT_ENDINGS, *DATABASE_ENDINGS)
 
 
 def is_table_name(text: str) -> bool:

@@ -21,8 +21,10 @@ def schema_of(schema: Schema, names: set[str], *policies: Policy | None) -> Sche
     """The schema without measures and columns that neither the names nor the policies mention."""
     for policy in filter(None, policies):
         names = names | {column.name for column in policy.columns()} | {each.name for each in policy.measures()}
+    used = {schema.firm, *names}
     return replace(
         schema,
+        collapse=None if schema.collapse is None else tuple(each for each in schema.collapse if each[0] in used),
         measures=tuple(each for each in schema.measures if each.name in names),
         columns=tuple(each for each in schema.columns if each.name in names),
     )

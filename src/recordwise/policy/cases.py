@@ -1,9 +1,12 @@
 """The elementary tests in a policy's conditions: what a look-up asks for, and which groups a chart shows."""
 
 from collections.abc import Iterator
+from datetime import date
+from fractions import Fraction
 from typing import TypeAlias
 
-from recordwise.policy.conditions import AllOf, Among, AnyOf, Compare, Condition, Null
+from recordwise.policy.conditions import AllOf, Among, AnyOf, Compare, Condition, Null, holds
+from recordwise.policy.dates import representatives
 from recordwise.policy.policy import Maximum, Policy
 
 Test: TypeAlias = Among | Compare | Null
@@ -16,6 +19,20 @@ def tests_of(policy: Policy) -> Iterator[Test]:
             yield from _leaves(condition)
             for inner in atom.policies if isinstance(atom, Maximum) else ():
                 yield from tests_of(inner)
+
+
+def example_date(policy: Policy, name: str) -> date:
+    """A date that meets as many of the tests of its parts as a date can."""
+    tests = [test for test in tests_of(policy) if test.column.name == name and test.column.part]
+    constants = [(test.column.part, value) for test in tests for value in _constants(test)]
+    return max(representatives(constants), key=lambda day: sum(holds(test, {name: day}) for test in tests))
+
+
+def _constants(test: Test) -> Iterator[Fraction]:
+    if isinstance(test, Compare):
+        yield test.bound
+    elif isinstance(test, Among):
+        yield from (value for value in test.values if isinstance(value, Fraction))
 
 
 def _leaves(condition: Condition) -> Iterator[Test]:

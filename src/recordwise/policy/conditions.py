@@ -8,25 +8,29 @@ complement are a partition of all records.
 import json
 from collections.abc import Iterable
 from dataclasses import dataclass
+from datetime import date
 from fractions import Fraction
 from typing import Any
 
-from recordwise.errors import ParameterError, UnknownFormError
+from recordwise.errors import ParameterError, RecordError, UnknownFormError
 from recordwise.exact.numbers import Number, fraction_text, moderate, rational
-from recordwise.policy.literals import Value, literal, value_json, value_key
+from recordwise.policy.dates import check_part, day_of, part_of
+from recordwise.policy.literals import Cell, Value, literal, value_json, value_key
 
 ORDERINGS = {"<": ">=", ">=": "<", ">": "<=", "<=": ">"}
 LONGEST_PREFIX = 1000
+NO_DATE = "must contain dates without a time zone or NULL, because the policy looks at a part of it"
 MOST_NESTED = 8
 """How deep "and" and "or" may alternate."""
 
 
 @dataclass(frozen=True, slots=True, order=True)
 class ConditionColumn:
-    """A column of the record, or (``length`` given) the first characters of a text column."""
+    """A column of the record, the first characters of a text column (``length``), or a part of a date (``part``)."""
 
     name: str
     length: int | None = None
+    part: str = ""
 
     def __post_init__(self) -> None:
         if not isinstance(self.name, str) or not self.name:
@@ -35,9 +39,15 @@ class ConditionColumn:
             raise ParameterError(
                 parameter="length", problem=f"of a prefix must be a whole number from 1 to {LONGEST_PREFIX}"
             )
+        if self.part:
+            check_part(self.part)
+            if self.length is not None:
+                raise ParameterError(parameter="length", problem="is for text, part is for dates: give one of them")
 
     def to_json(self) -> Any:
         """The saved form."""
+        if self.part:
+            return {"part": self.part, "of": self.name}
         return self.name if self.length is None else [self.name, self.length]
 
 
@@ -286,7 +296,7 @@ def columns_of(condition: Condition) -> set[ConditionColumn]:
             raise UnknownFormError(what="condition", found=type(condition).__name__)
 
 
-def holds(condition: Condition, record: dict[str, Value | None]) -> bool:
+def holds(condition: Condition, record: dict[str, Cell | None]) -> bool:
     """Whether one record, whose columns are in canonical form, is in the set."""
     match condition:
         case AllOf(parts):
@@ -313,12 +323,21 @@ def compared(condition: Condition) -> set[str]:
         case AllOf(parts) | AnyOf(parts):
             return {name for part in parts for name in compared(part)}
         case Compare(column=column):
-            return {column.name}
+            return set() if column.part else {column.name}
         case _:
             return set()
 
 
-def cell(record: dict[str, Value | None], column: ConditionColumn) -> Value | None:
-    """What a record shows in a column or prefix."""
+def cell(record: dict[str, Cell | None], column: ConditionColumn) -> Cell | None:
+    """What a record shows in a column, a prefix or a part of a date."""
     value = record[column.name]
+    if column.part:
+        return None if value is None else part_of(_day(value, column.name), column.part)
     return value[: column.length] if column.length and isinstance(value, str) else value
+
+
+def _day(value: Cell, name: str) -> date:
+    day = day_of(value)
+    if day is None:
+        raise RecordError(column=name, problem=NO_DATE)
+    return day

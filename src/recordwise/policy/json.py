@@ -34,6 +34,8 @@ def column_from_json(form: Any) -> ConditionColumn:
             return ConditionColumn(name)
         case [str(name), int(length)]:
             return ConditionColumn(name, length)
+        case {"part": str(part), "of": str(name), **rest} if not rest and part:
+            return ConditionColumn(name, part=part)
         case _:
             raise UnknownFormError(what="column", found=form)
 

@@ -1,6 +1,7 @@
 """The public values in conditions, in canonical form: text, boolean or exact number."""
 
 from collections.abc import Iterable
+from datetime import date
 from enum import Enum
 from fractions import Fraction
 from typing import Any, TypeAlias
@@ -19,6 +20,8 @@ class Truth(Enum):
 
 Value: TypeAlias = str | Truth | Fraction
 """A literal: text, boolean or exact number."""
+Cell: TypeAlias = Value | date
+"""What a record can hold in a column: what a literal can be, or a date, of which conditions see the parts."""
 
 
 def literal(value: Any) -> Value:

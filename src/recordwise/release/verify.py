@@ -16,7 +16,7 @@ from recordwise.release.formats.parquet import read_tables
 from recordwise.release.formats.registry import REQUIRED, files_of, privacy_labels
 from recordwise.release.tables import FITTED, digest_of
 
-KINDS = ("opened", "looked", "charged", "released", "failed")
+KINDS = ("opened", "looked", "preflight", "charged", "released", "failed")
 UNREADABLE = (OSError, ValueError, KeyError, TypeError, AttributeError, RecordwiseError)
 """What reading a damaged or unrelated file can raise; all of it means the same."""
 

@@ -16,8 +16,9 @@ from recordwise.engines.engine import Engine
 from recordwise.engines.owner import EDGES, LossSummary, read_summaries, read_summary, realized_tree, realized_trees
 from recordwise.errors import GroupLossError, ParameterError
 from recordwise.exact.arithmetic import FloatArray
-from recordwise.plan.cost import check_policy
+from recordwise.plan.cost import check_policy, plan_policy
 from recordwise.plan.describe import table_name
+from recordwise.plan.key_selection import SelectKeys
 from recordwise.plan.keys import Keys
 from recordwise.plan.plan import Plan, PlannedTable
 from recordwise.plan.predicates import Predicate
@@ -26,7 +27,11 @@ from recordwise.plan.results import POSITION, FoundTotals, TableTotals
 from recordwise.plan.schema import Schema
 from recordwise.policy.evaluate.sql import terms_sql
 from recordwise.policy.policy import Policy
+from recordwise.release.tables import digest_of
+from recordwise.session.coverage import Coverage, coverage, covered_tables, public_tables
 
+ANY_CELL = SelectKeys.of(rho=1, delta="1e-6", pieces=None)
+"""Finds every cell that holds records; nothing is drawn with it."""
 MOST_VALUES = 4_000_000
 """So many different combinations of values are fetched; beyond them losses are counted in bins inside the engine."""
 
@@ -79,8 +84,10 @@ class Owner:
     (``accept_tuning``).
     """
 
-    def __init__(self, engine: Engine, schema: Schema, look: Callable[[], None]) -> None:
-        self._engine, self._schema, self._look = engine, schema, look
+    def __init__(
+        self, engine: Engine, schema: Schema, look: Callable[[], None], note: Callable[[str], None] = lambda _: None
+    ) -> None:
+        self._engine, self._schema, self._look, self._note = engine, schema, look, note
 
     def __repr__(self) -> str:
         return "<Owner: CONFIDENTIAL>"
@@ -97,6 +104,38 @@ class Owner:
         if data == "confidential":
             self._look()
         return OwnerView(self._engine, self._schema)
+
+    def preflight(self, *queries: Query) -> tuple[Coverage, ...]:
+        """How many records the public cells of each table hold, before anything is released.
+
+        The ledger notes that it was asked and for which plan, not the answer. It is a check like validation: what is corrected
+        because of it (a code that is written differently) is no tuning; see docs/guarantee.md.
+        """
+        plan = Plan(schema=self._schema, queries=queries)
+        cells = {table_name(plan, table): plan.cells(table) for table in public_tables(plan)}
+        self._note(digest_of(cells, plan_policy(plan)))
+        return coverage(plan, self._engine.totals(plan, tables=covered_tables(plan)))
+
+    def unmatched(self, *queries: Query, at_most: int = 10) -> dict[str, list[tuple[tuple[Any, ...], int]]]:
+        """The cells outside the keys that hold the most records, by table: a look at confidential records.
+
+        Returns:
+            For each table with public keys its most frequent cells that no key names, each with its number of records.
+        """
+        plan = Plan(schema=self._schema, queries=queries)
+        self._look()
+        return {table_name(plan, table): self._unmatched(plan, table, at_most) for table in public_tables(plan)}
+
+    def _unmatched(self, plan: Plan, table: PlannedTable, at_most: int) -> list[tuple[tuple[Any, ...], int]]:
+        query = replace(plan.queries[table.query], groups=table.shape.groups, axes=(), key_lists=(ANY_CELL,))
+        found_plan = Plan(schema=self._schema, queries=(query,))
+        (found,) = self._engine.totals(found_plan)
+        assert isinstance(found, FoundTotals)
+        cells, counts = found.cells.reveal(), found.exact.reveal().totals[ANY_CELL.total()]
+        listed = set(zip(*plan.cells(table).to_pydict().values()))
+        rows = zip(zip(*cells.to_pydict().values()), counts.tolist())
+        outside = sorted((row for row in rows if row[0] not in listed), key=lambda row: -row[1])
+        return outside[:at_most]
 
     def loss_summary(self, policy: Policy, *, edges: Sequence[float] = EDGES) -> LossSummary:
         """How the losses of a policy are distributed over the records, computed inside the engine.

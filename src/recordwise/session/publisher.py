@@ -3,6 +3,7 @@
 from collections.abc import Callable, Iterator
 from contextlib import contextmanager
 from dataclasses import dataclass
+from fractions import Fraction
 from typing import Any
 
 import pyarrow as pa
@@ -28,6 +29,7 @@ from recordwise.release.publish import publish_table
 from recordwise.release.release import Release
 from recordwise.release.select import dry_run_selection
 from recordwise.release.tables import NOT_PRIVATE, PRIVATE, ReleasedTable, digest_of
+from recordwise.session.coverage import check_coverage, coverage, covered_tables, without_counts
 
 Progress = Callable[[str], None]
 
@@ -42,6 +44,8 @@ class Publisher:
     budget: Policy | None
     stated: dict[str, Any]
     """What the session says about itself in every release."""
+    outside: Fraction | None = None
+    """The share of the records that may be outside the published cells; None: any."""
 
     def run(self, plan: Plan, *, rng: BitSource, confidence: float, tell: Progress) -> Release:
         """Publish the queries of a plan; nothing is charged before everything that can be refused was tried."""
@@ -51,11 +55,12 @@ class Publisher:
             dry_run(plan, table, confidence=confidence)
         tell("reading records")
         with self._reading():
-            exact = self.engine.totals(plan)
+            names = used_schema(plan, policy, paper, self.budget)
+            exact = self._covered(plan, names.names())
             prepared = [_prepared(plan, each, confidence) for each in exact]
         described = plan_json(plan, exact)
         tell("charging the ledger")
-        used = schema_json(used_schema(plan, policy, paper, self.budget))
+        used = schema_json(names)
         with self.ledger.charging(policy, query=name, details=described, schema=used) as charge:
             tell("drawing noise")
             tables = tuple(
@@ -66,6 +71,14 @@ class Publisher:
             stated = {"plan": described, "interval_level": confidence, "schema": used}
             parts = plan_parts(plan, [table_name(plan, table) for table in plan.tables()])
             return self._recorded(tables, policy, paper, stated, charge, private=is_private(rng), parts=parts)
+
+    def _covered(self, plan: Plan, names: tuple[str, ...]) -> tuple[TableTotals | FoundTotals, ...]:
+        """The exact totals, if the published cells hold the records; the same pass counts them."""
+        if self.outside is None:
+            return self.engine.totals(plan, names=names)
+        found = self.engine.totals(plan, names=names, tables=covered_tables(plan))
+        check_coverage(coverage(plan, found), self.outside)
+        return without_counts(plan, found)
 
     def run_external(self, external: ExternalMechanism, asked: SplitRows, *, private: bool) -> Release:
         """Publish what an external mechanism says about the split rows."""

@@ -21,13 +21,14 @@ from recordwise.plan.file.read import PlanFile
 from recordwise.plan.given_keys import GivenKeys
 from recordwise.plan.plan import Plan
 from recordwise.plan.query import Query
-from recordwise.plan.schema import Measure, Schema
+from recordwise.plan.schema import CollapseRule, Measure, Schema
 from recordwise.plan.sql.parse import parse_sql
 from recordwise.plan.statistics import StatisticMechanism
 from recordwise.plan.tuning import check_tuned_on, check_tuning
 from recordwise.policy.constructors import By
 from recordwise.policy.policy import Policy
 from recordwise.release.release import Release
+from recordwise.session.coverage import ACCEPT, read_outside
 from recordwise.session.owner import Owner
 from recordwise.session.publisher import Progress, Publisher
 
@@ -46,6 +47,8 @@ class Session:
         measures: The columns that are summed, each with its step or a ``Measure``.
         columns: The columns that records are grouped and selected by, with their types; inferred where the source has types.
         firm: The column that identifies the firm of a record.
+        collapse: Where a unit has several rows: "sum", "max", "min" or "same" for each measure and column, which make them one
+            record before anything else.
         engine: "duckdb", "spark", or an engine that is already open.
         spark: For Spark: a SparkSession, or a master such as "local[2]".
         ledger: The file in which everything spent is kept. Without it the ledger is in memory only, with a warning.
@@ -55,6 +58,8 @@ class Session:
         tuned_on: What mechanisms, thresholds and keys were chosen with: "public", "synthetic", "past" or "confidential" data. A
             release needs it.
         accept_tuning: Why a release is made all the same after a look at confidential records; printed with the release.
+        outside: The share of the records that may be outside the published cells; a release is refused where there are more
+            ("accept": any share). Plan files state it, 0.01 unless they say otherwise.
 
     Raises:
         ParameterError: An argument is not valid.
@@ -80,6 +85,7 @@ class Session:
         measures: Mapping[str, Number | Measure] | None = None,
         columns: Mapping[str, Any] | None = None,
         firm: str | None = None,
+        collapse: Mapping[str, CollapseRule] | None = None,
         engine: "str | Engine" = "duckdb",
         spark: Any = None,
         ledger: str | Path | None = None,
@@ -88,14 +94,19 @@ class Session:
         memory_limit: str = "700MB",
         tuned_on: str | None = None,
         accept_tuning: str | None = None,
+        outside: Number | str = ACCEPT,
     ) -> None:
         check_tuned_on(tuned_on)
         opened: Any = opened_source(engine, source)
         declared = dict(columns) if columns is not None else inferred_columns(opened, {unit, firm, *(measures or {})})
-        self.schema = Schema.of(unit=unit, measures=measures, columns=declared, firm=firm)
+        if columns is None and collapse is not None:
+            # Types that the source declares are taken for the columns that have a rule.
+            declared = {name: kind for name, kind in declared.items() if name in collapse}
+        self.schema = Schema.of(unit=unit, measures=measures, columns=declared, firm=firm, collapse=collapse)
         self.budget = None if budget is None else check_policy(budget, self.schema)
         self.tuned_on, self.accept_tuning = tuned_on, accept_tuning
         self._warned_unkept = self._closed = False
+        self.outside = read_outside(outside)
         self.dataset = dataset or (Path(str(source)).stem if isinstance(source, (str, Path)) else "table")
         self._engine = opened_engine(engine, opened, self.schema, memory_limit=memory_limit, needs={"spark": spark})
         try:
@@ -124,6 +135,7 @@ class Session:
             measures={measure.name: measure for measure in schema.measures},
             columns={column.name: column for column in schema.columns},
             firm=schema.firm,
+            collapse=None if schema.collapse is None else dict(schema.collapse),
             ledger=file.ledger if kept else None,
             budget=file.budget if kept else None,
             dataset=file.dataset,
@@ -132,6 +144,7 @@ class Session:
             spark=file.spark,
             tuned_on=file.tuned_on,
             accept_tuning=file.accept_tuning,
+            outside=ACCEPT if file.outside is None else file.outside,
         )
 
     def __repr__(self) -> str:
@@ -172,7 +185,10 @@ class Session:
         return Plan(schema=self.schema, queries=tuple(queries))
 
     def validate(self) -> None:
-        """Read every record once and refuse the table if one breaks the schema. Costs nothing."""
+        """Read every record once and refuse the table if one breaks the schema. Costs nothing.
+
+        All declared measures and columns are checked; ``run`` checks those that its queries, their policies and the budget use.
+        """
         self._engine.validate()
 
     def spent(self) -> Policy:
@@ -199,7 +215,7 @@ class Session:
     @property
     def owner(self) -> Owner:
         """CONFIDENTIAL: what only the owner of the table may see. Every look at confidential records is noted in the ledger."""
-        return Owner(self._engine, self.schema, self._ledger.look)
+        return Owner(self._engine, self.schema, self._ledger.look, self._ledger.preflight)
 
     def sql(
         self,
@@ -306,7 +322,12 @@ class Session:
         """With everything that releases of this session have in common."""
         stated = {"dataset": self.dataset, "tuned_on": self.tuned_on, "accept_tuning": self.accept_tuning}
         return Publisher(
-            engine=self._engine, ledger=self._ledger, schema=self.schema, budget=self.budget, stated=stated
+            engine=self._engine,
+            ledger=self._ledger,
+            schema=self.schema,
+            budget=self.budget,
+            stated=stated,
+            outside=self.outside,
         )
 
     def _check_terms(self) -> None:

@@ -11,11 +11,12 @@ from sqlglot import exp
 
 from recordwise.errors import PlanError
 from recordwise.plan.column_types import is_value
-from recordwise.plan.fields import Expression, Field, Literal, Prefix
+from recordwise.plan.fields import DatePart, Expression, Field, Literal, Prefix
 from recordwise.plan.predicates import And, Compare, In, IsNull, Not, Operand, Or, Predicate
 from recordwise.plan.schema import LARGEST_BOUND_STEPS, Schema
 from recordwise.plan.splitting import Splitting, Threshold, threshold_steps
 from recordwise.policy.constructors import By
+from recordwise.policy.evaluate.sql import date_part_sql
 from recordwise.policy.literals import Truth
 
 RECORDS = "records"
@@ -113,6 +114,8 @@ def expression_tree(value: Expression, schema: Schema) -> exp.Expr:
         return column(value.name)
     if isinstance(value, Prefix):
         return prefix_tree(column(value.column), value.length)
+    if isinstance(value, DatePart):
+        return date_part_sql(column(value.column), value.part)
     branches = [exp.If(this=predicate_tree(test, schema), true=constant(label)) for test, label in value.branches]
     return exp.Case(ifs=branches, default=constant(value.default))
 

@@ -11,9 +11,10 @@ from typing import Literal
 
 from sqlglot import exp
 
-from recordwise.engines.compile.expressions import RECORDS, column, constant
+from recordwise.engines.compile.expressions import RECORDS, column, constant, prefix_tree
 from recordwise.errors import SourceError
 from recordwise.plan.schema import Column, Measure, Schema
+from recordwise.policy.dates import WRITTEN
 
 SOURCE = "source"
 FLOAT_WHOLE_LIMIT = 2**53
@@ -30,9 +31,10 @@ MOST_DIGITS = 37
 READABLE = {
     "DOUBLE": r"^ *[+-]?(([0-9]+[.]?[0-9]*|[.][0-9]+)([eE][+-]?[0-9]+)?|[iI][nN][fF]([iI][nN][iI][tT][yY])?|[nN][aA][nN]) *\z",
     "BIGINT": r"^ *[+-]?[0-9]+ *\z",
+    "DATE": rf"^{WRITTEN}\z",
     "BOOLEAN": r"^([tT]([rR][uU][eE])?|[fF]([aA][lL][sS][eE])?|[yY]([eE][sS])?|[nN][oO]?|[01])\z",
 }
-"""What a text may look like that is read as a number, a whole number or a truth value."""
+"""What a text may look like that is read as a number, a whole number, a date or a truth value."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -43,8 +45,10 @@ class Stored:
     which is a float whatever it means.
     """
 
-    kind: Literal["integer", "wide", "decimal", "float", "text", "boolean", "steps", "number", "other"]
+    kind: Literal["integer", "wide", "decimal", "float", "text", "boolean", "date", "zoned", "steps", "number", "other"]
     scale: int = 0
+    comma: bool = False
+    """Whether text has a decimal comma."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -57,19 +61,25 @@ class Check:
 
 
 def records_tree(schema: Schema, stored: dict[str, Stored]) -> exp.Expr:
-    """CREATE VIEW records: ids as they are, measures in steps, conditional columns in their declared type."""
+    """CREATE VIEW records: a record is a row of the source."""
+    select = rows_select(schema, stored).from_(SOURCE)
+    temporary = exp.Properties(expressions=[exp.TemporaryProperty()])
+    return exp.Create(this=exp.to_table(RECORDS), kind="VIEW", expression=select, properties=temporary)
+
+
+def rows_select(schema: Schema, stored: dict[str, Stored]) -> exp.Select:
+    """What is selected of a row: ids as they are, measures in steps, conditional columns in their declared type."""
     select = exp.select(column(schema.unit))
     if schema.firm:
         select = select.select(column(schema.firm))
     for measure in schema.measures:
-        select = select.select(_named(steps_tree(measure, stored[measure.name]), measure.name))
+        select = select.select(named(steps_tree(measure, stored[measure.name]), measure.name))
     for each in schema.columns:
-        select = select.select(_named(_conditional_tree(each, stored[each.name]), each.name))
-    temporary = exp.Properties(expressions=[exp.TemporaryProperty()])
-    return exp.Create(this=exp.to_table(RECORDS), kind="VIEW", expression=select.from_(SOURCE), properties=temporary)
+        select = select.select(named(_conditional_tree(each, stored[each.name]), each.name))
+    return select
 
 
-def _named(tree: exp.Expr, name: str) -> exp.Expr:
+def named(tree: exp.Expr, name: str) -> exp.Expr:
     return exp.alias_(tree, exp.to_identifier(name, quoted=True))
 
 
@@ -90,8 +100,18 @@ def checks(schema: Schema, stored: dict[str, Stored]) -> Iterator[Check]:
 def _unread(given: Column, stored: Stored) -> exp.Expr | None:
     """Where a stored value is none of the declared type; None where the storage cannot hold one."""
     raw, value = column(given.name), _conditional_tree(given, stored)
-    if stored.kind == "number":
-        return _and(_known(raw), exp.or_(_is_null(value), exp.NEQ(this=_cast(value.copy(), "DOUBLE"), expression=raw)))
+    if _whole_float(given, stored):
+        changed = exp.NEQ(this=_cast(value.copy(), "DOUBLE"), expression=raw)
+        # Spark makes 2^63 the largest whole number of 64 bits, which as a float is 2^63 again.
+        beyond = exp.GTE(this=raw.copy(), expression=exp.Literal.number(f"{float(2**63)!r}"))
+        return _and(_known(raw), exp.or_(_is_null(value), changed, beyond))
+    if given.type == "date":
+        years = exp.Extract(this=exp.Var(this="YEAR"), expression=value.copy())
+        outside = exp.or_(
+            exp.LT(this=years, expression=constant(1)), exp.GT(this=years.copy(), expression=constant(9999))
+        )
+        # The year of an infinite date is NULL.
+        return _and(_known(raw), exp.Coalesce(this=outside, expressions=[exp.true()]))
     if stored.kind == "text" and given.type != "text":
         return _and(_known(raw), _is_null(value))
     return None
@@ -99,7 +119,8 @@ def _unread(given: Column, stored: Stored) -> exp.Expr | None:
 
 def _measure_checks(measure: Measure, stored: Stored) -> Iterator[Check]:
     name, raw = measure.name, column(measure.name)
-    yield Check(name, "is NULL", _is_null(raw))
+    if measure.null == "refuse":
+        yield Check(name, "is NULL", _is_null(raw))
     if stored.kind == "steps":
         for problem, code in FAULTS.items():
             yield Check(name, problem.format(measure.step), exp.EQ(this=raw, expression=constant(code)))
@@ -107,7 +128,7 @@ def _measure_checks(measure: Measure, stored: Stored) -> Iterator[Check]:
     # A comparison with NULL is not true, so only floats need a test beside it: NaN is above every bound.
     known: exp.Expr = exp.true()
     if stored.kind == "text":
-        known, raw = _known(raw), _read(raw, "DOUBLE")
+        known, raw = _known(raw), _read_number(raw, stored)
         yield Check(name, "cannot be read as a number", _and(known, _is_null(raw)))
     if stored.kind in FLOATS:
         finite = exp.not_(exp.or_(exp.IsNan(this=raw), exp.IsInf(this=raw)))
@@ -164,12 +185,17 @@ def _off_lattice(measure: Measure, stored: Stored, raw: exp.Expr) -> exp.Expr | 
 
 
 def steps_tree(measure: Measure, stored: Stored) -> exp.Expr:
-    """A stored value as a whole number of steps."""
+    """A stored value as a whole number of steps; a missing one as 0 where the measure says so."""
+    steps = _stored_steps(measure, stored)
+    return steps if measure.null == "refuse" else exp.Coalesce(this=steps, expressions=[constant(0)])
+
+
+def _stored_steps(measure: Measure, stored: Stored) -> exp.Expr:
     raw, step = column(measure.name), measure.step
     if stored.kind == "steps":
         return raw
     if stored.kind in FLOATS:
-        return _float_steps(step, _read(raw, "DOUBLE") if stored.kind == "text" else raw)
+        return _float_steps(step, _read_number(raw, stored) if stored.kind == "text" else raw)
     up, down = step.denominator, step.numerator * 10**stored.scale
     if stored.kind == "integer" and up == down == 1:
         return raw
@@ -199,10 +225,17 @@ def _conditional_tree(given: Column, stored: Stored) -> exp.Expr:
     raw = column(given.name)
     if given.type == "text":
         return raw if stored.kind == "text" else _cast(raw, "VARCHAR")
-    target = "BIGINT" if given.type == "integer" else "BOOLEAN"
+    target = {"integer": "BIGINT", "boolean": "BOOLEAN", "date": "DATE"}[given.type]
+    if stored.kind == "text" and target == "DATE":
+        return _read(raw, target, first=10)
     if stored.kind == "text":
         return _read(raw, target)
-    return _try(raw, target) if stored.kind == "number" else _cast(raw, target)
+    return _try(raw, target) if _whole_float(given, stored) else _cast(raw, target)
+
+
+def _whole_float(given: Column, stored: Stored) -> bool:
+    """Whether whole numbers are stored as floats; one that is not whole is refused."""
+    return given.type == "integer" and stored.kind in ("number", "float")
 
 
 def type_problem(name: str, role: str, stored: Stored) -> SourceError | None:
@@ -210,22 +243,39 @@ def type_problem(name: str, role: str, stored: Stored) -> SourceError | None:
     usable = {
         "measure": ("integer", "wide", "decimal", "float", "text", "steps", "number"),
         "text": ("text",),
-        "integer": ("integer", "text", "number"),
+        "integer": ("integer", "text", "number", "float"),
         "boolean": ("boolean", "text"),
+        "date": ("date", "text"),
     }[role]
     if stored.kind in usable:
         return None
-    return SourceError(source=f"column '{name}'", problem=f"it is declared {role} and stored as {stored.kind}")
+    how = "a time with a time zone" if stored.kind == "zoned" else stored.kind
+    advice = "Store the local day or time, without a zone." if stored.kind == "zoned" else ""
+    return SourceError(source=f"column '{name}'", problem=f"it is declared {role} and stored as {how}", advice=advice)
 
 
 def _cast(tree: exp.Expr, to: str) -> exp.Expr:
     return exp.Cast(this=tree, to=exp.DataType.build(to))
 
 
-def _read(text: exp.Expr, to: str) -> exp.Expr:
-    """A text as a number or truth value, NULL where it is none. Left alone, each engine has its own: 1_000, 5d or 0x10."""
+def _read_number(text: exp.Expr, stored: Stored) -> exp.Expr:
+    """A text as a number. With a decimal comma a point is none, and the other way round: neither is taken for a thousand."""
+    if not stored.comma:
+        return _read(text, "DOUBLE")
+    pattern = exp.Literal.string(READABLE["DOUBLE"].replace("[.]", "[,]"))
+    plain = exp.RegexpLike(this=text.copy(), expression=pattern)
+    pointed = exp.Anonymous(this="REPLACE", expressions=[text.copy(), exp.Literal.string(","), exp.Literal.string(".")])
+    return exp.Case(ifs=[exp.If(this=plain, true=_try(pointed, "DOUBLE"))])
+
+
+def _read(text: exp.Expr, to: str, *, first: int | None = None) -> exp.Expr:
+    """A text, or its first characters, as a number, date or truth value; NULL where it is none.
+
+    Left alone, each engine has its own: 1_000, 5d or 0x10.
+    """
     plain = exp.RegexpLike(this=text.copy(), expression=exp.Literal.string(READABLE[to]))
-    return exp.Case(ifs=[exp.If(this=plain, true=_try(text, to))])
+    start = text if first is None else prefix_tree(text.copy(), first)
+    return exp.Case(ifs=[exp.If(this=plain, true=_try(start, to))])
 
 
 def _try(tree: exp.Expr, to: str) -> exp.Expr:
@@ -247,27 +297,27 @@ def _and(*parts: exp.Expr) -> exp.Expr:
 HELD, REPEATED, FINGERPRINT = "held", "repeated", "fingerprint"
 
 
-def validation_tree(found: list[Check]) -> exp.Expr:
+def validation_tree(found: list[Check], table: str = SOURCE) -> exp.Expr:
     """One pass: how many records there are, and how many meet each condition."""
-    select = exp.select(exp.alias_(exp.Count(this=exp.Star()), HELD)).from_(SOURCE)
+    select = exp.select(exp.alias_(exp.Count(this=exp.Star()), HELD)).from_(table)
     for number, check in enumerate(found):
         counted = exp.Filter(this=exp.Count(this=exp.Star()), expression=exp.Where(this=check.broken))
         select = select.select(exp.alias_(counted, f"c{number}"))
     return select
 
 
-def repeated_tree(schema: Schema) -> exp.Expr:
+def repeated_tree(schema: Schema, table: str = SOURCE) -> exp.Expr:
     """How many ids are not new, by a count that spills."""
     different = exp.Count(this=exp.Distinct(expressions=[column(schema.unit)]))
     known = exp.Count(this=column(schema.unit))
-    return exp.select(exp.alias_(exp.Sub(this=known, expression=different), REPEATED)).from_(SOURCE)
+    return exp.select(exp.alias_(exp.Sub(this=known, expression=different), REPEATED)).from_(table)
 
 
-def fingerprints_tree(schema: Schema, stored: Stored) -> exp.Expr:
+def fingerprints_tree(schema: Schema, stored: Stored, table: str = SOURCE) -> exp.Expr:
     """A 64-bit number for each id, the same for equal ids: the id itself where it is a whole number, else a hash of it."""
     unit = column(schema.unit)
     if stored.kind == "integer":
         number: exp.Expr = exp.Cast(this=unit, to=exp.DataType.build("BIGINT"))
     else:
         number = exp.Anonymous(this="hash", expressions=[unit])
-    return exp.select(exp.alias_(number, FINGERPRINT)).from_(SOURCE)
+    return exp.select(exp.alias_(number, FINGERPRINT)).from_(table)

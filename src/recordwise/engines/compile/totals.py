@@ -26,7 +26,7 @@ from recordwise.engines.compile.expressions import (
     prefix_tree,
 )
 from recordwise.plan.fields import LONGEST_PREFIX, Expression, Prefix, finer
-from recordwise.plan.key_columns import cell_type
+from recordwise.plan.key_columns import arrow_type, cell_type
 from recordwise.plan.plan import PlannedTable
 from recordwise.plan.predicates import Predicate
 from recordwise.plan.results import BIN, HELD, POSITION, total_name
@@ -298,9 +298,8 @@ def found_cells_tree(base: Base, table: PlannedTable, names: Names, counted: Add
 
 def typed_cells(found: pa.Table, table: PlannedTable, schema: Schema) -> pa.Table:
     """Found cells under the groups' names and in their declared types, sorted: the order of the records must not be published."""
-    kinds = {"text": pa.string(), "integer": pa.int64(), "boolean": pa.bool_()}
     columns = {
-        group.name: found.column(f"k{i}").cast(kinds[cell_type(group.expression, schema)[0]])
+        group.name: found.column(f"k{i}").cast(arrow_type(cell_type(group.expression, schema)[0]))
         for i, group in enumerate(table.shape.groups)
     }
     cells = pa.table(columns)

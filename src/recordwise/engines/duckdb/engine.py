@@ -3,13 +3,21 @@
 A source is bound to a connection as the view ``source``, which reads metadata and no record; cells are kept in the same connection.
 """
 
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from typing import Any
 
 import duckdb
 import pyarrow as pa
 from sqlglot import exp
 
+from recordwise.engines.compile.collapse import (
+    COLLAPSED,
+    collapse_checks,
+    collapsed_records_tree,
+    collapsed_tree,
+    same_names,
+)
+from recordwise.engines.compile.expressions import RECORDS
 from recordwise.engines.compile.records import (
     HELD,
     MOST_DIGITS,
@@ -17,20 +25,21 @@ from recordwise.engines.compile.records import (
     Stored,
     checks,
     records_tree,
-    type_problem,
     validation_tree,
 )
 from recordwise.engines.duckdb.connection import Connection, failure
 from recordwise.engines.duckdb.unique_ids import repeated_ids
-from recordwise.engines.engine import Engine
-from recordwise.engines.sources.copy import COPIED, copy_records, forget_copy
-from recordwise.engines.sources.postgres import postgres_columns
-from recordwise.engines.sources.sas import sas_columns
+from recordwise.engines.engine import Engine, watched_files
+from recordwise.engines.problems import REPEATS, check_present, check_types, counted_problems, differing_units
+from recordwise.engines.sources.arrow_files import plain_table
+from recordwise.engines.sources.copy import copied, copy_records, forget_copy
+from recordwise.engines.sources.csv_text import torn
 from recordwise.engines.sources.untyped import open_typed
 from recordwise.engines.totals import Passes
-from recordwise.errors import DataError, RecordError, RecordwiseError, SourceError
+from recordwise.errors import DataError, EngineError, RecordError, RecordwiseError
+from recordwise.plan.files import CsvFiles, ParquetFiles
 from recordwise.plan.schema import Schema
-from recordwise.plan.sources import CsvFiles, Frame, ParquetFiles, Postgres, Relation, SasFiles, Source, open_source
+from recordwise.plan.sources import Frame, Source, open_source
 
 _INTEGERS = {"tinyint", "smallint", "integer", "bigint", "utinyint", "usmallint", "uinteger"}
 _KINDS: dict[str, Stored] = {
@@ -41,52 +50,55 @@ _KINDS: dict[str, Stored] = {
     "double": Stored("float"),
     "varchar": Stored("text"),
     "boolean": Stored("boolean"),
+    **{name: Stored("date") for name in ("date", "timestamp", "timestamp_s", "timestamp_ms", "timestamp_ns")},
+    "timestamp with time zone": Stored("zoned"),
 }
 
 
 def bind(connection: Connection, source: Source, schema: Schema) -> dict[str, Stored]:
-    """Make the view and check that every declared column is there."""
-    stored = _described(connection, source, schema)
-    missing = [name for name in schema.names() if name not in stored]
-    if missing:
-        raise SourceError(source="the source", problem=f"it has no column {', '.join(missing)}")
-    return stored
-
-
-def _described(connection: Connection, source: Source, schema: Schema) -> dict[str, Stored]:
-    if isinstance(source, Postgres):
-        return postgres_columns(source, schema)
-    if isinstance(source, SasFiles):
-        return sas_columns(source, schema)
+    """Make the view, or look at the head of what will be copied, and check that every declared column is there."""
+    how = copied(source)
     try:
-        types = _bind(connection.duckdb, source, schema)
+        found = _bind(connection.duckdb, source, schema) if how is None else how.columns(source, schema)
+        stored = found if isinstance(found, dict) else _types(connection.duckdb.from_arrow(found))
     except RecordwiseError:
         raise
     except Exception as error:
         raise failure(error) from None
-    return {name: _stored(kind) for name, kind in types.items()}
+    # Of two names that differ by case only, DuckDB gives one another name.
+    check_present(schema.names(), list(stored))
+    return stored
 
 
-def _bind(
-    connection: duckdb.DuckDBPyConnection, source: ParquetFiles | CsvFiles | Frame | Relation, schema: Schema
-) -> dict[str, Any]:
-    if isinstance(source, ParquetFiles):
-        relation = connection.read_parquet([str(path) for path in source.paths])
-        relation.create_view(SOURCE)
-    elif isinstance(source, CsvFiles):
-        relation = _csv(connection, source)
-        relation.create_view(SOURCE)
-    elif isinstance(source, Frame):
+def _bind(connection: duckdb.DuckDBPyConnection, source: Source, schema: Schema) -> dict[str, Stored]:
+    if isinstance(source, Frame):
+        check_present(schema.names(), source.table.column_names)
         # Names that differ by case only are one to DuckDB, so both come along and the table is refused.
         wanted = {name.casefold() for name in schema.names()}
         declared = [name for name in source.table.column_names if name.casefold() in wanted]
-        if not declared:
-            return {}
-        connection.register(SOURCE, _owned(_without_dictionaries(source.table.select(declared))))
-        relation = connection.table(SOURCE)
+        connection.register(SOURCE, _owned(plain_table(source.table.select(declared))))
+        return _types(connection.table(SOURCE))
+    if isinstance(source, CsvFiles):
+        relation, comma = _csv(connection, source), source.decimal == ","
     else:
-        return dict(zip(source.relation.columns, source.relation.types))
-    return dict(zip(relation.columns, relation.types))
+        assert isinstance(source, ParquetFiles)
+        relation, comma = _parquet(connection, source), False
+    relation.create_view(SOURCE)
+    check_present(schema.names(), relation.columns)
+    return {name: replace(stored, comma=comma) for name, stored in _types(relation).items()}
+
+
+def _types(relation: duckdb.DuckDBPyRelation) -> dict[str, Stored]:
+    return {name: _stored(kind) for name, kind in zip(relation.columns, relation.types)}
+
+
+def _parquet(connection: duckdb.DuckDBPyConnection, source: ParquetFiles) -> duckdb.DuckDBPyRelation:
+    """Nothing is guessed: what the names of folders hold is text."""
+    files = exp.Array(expressions=[exp.Literal.string(str(path)) for path in source.paths]).sql(dialect="duckdb")
+    named = "true" if source.partitions() else "false"
+    return connection.sql(
+        f"SELECT * FROM read_parquet({files}, hive_partitioning = {named}, hive_types_autocast = false)"
+    )
 
 
 def _csv(connection: duckdb.DuckDBPyConnection, source: CsvFiles) -> duckdb.DuckDBPyRelation:
@@ -101,15 +113,6 @@ def _csv(connection: duckdb.DuckDBPyConnection, source: CsvFiles) -> duckdb.Duck
         auto_detect=False,
         null_padding=False,
     )
-
-
-def _without_dictionaries(table: pa.Table) -> pa.Table:
-    """Dictionary columns arrive as ENUMs, whose order is not that of their text."""
-    fields = [
-        field.with_type(field.type.value_type) if pa.types.is_dictionary(field.type) else field
-        for field in table.schema
-    ]
-    return table.cast(pa.schema(fields))
 
 
 def _owned(table: pa.Table) -> pa.Table:
@@ -172,9 +175,9 @@ class DuckDB(Engine):
         self, source: Any, schema: Schema, *, memory_limit: str = DEFAULT_MEMORY, threads: int | None = None
     ) -> None:
         self._source = open_typed(source, schema, open_source)
-        read = self._source.paths if isinstance(self._source, ParquetFiles | CsvFiles) else ()
+        watched = watched_files(self._source)
+        read = watched if copied(self._source) is None else ()
         self._connection = Connection(files=read, memory_limit=memory_limit, threads=threads)
-        watched = self._source.paths if isinstance(self._source, SasFiles) else read
         super().__init__(Passes(DuckDBStore(self._connection), schema), files=watched)
         self._prepared = False
         try:
@@ -186,43 +189,62 @@ class DuckDB(Engine):
     def _bound(self) -> dict[str, Stored]:
         """How each column is stored, if its role can use it."""
         stored = bind(self._connection, self._source, self.schema)
-        roles = [(measure.name, "measure") for measure in self.schema.measures]
-        for name, role in roles + [(each.name, str(each.type)) for each in self.schema.columns]:
-            problem = type_problem(name, role, stored[name])
-            if problem is not None:
-                raise problem
+        check_types(self.schema, stored)
         return stored
 
-    def _check_records(self) -> None:
+    def _check_records(self, schema: Schema) -> None:
+        try:
+            self._check_rows(schema)
+        except EngineError:
+            if isinstance(self._source, CsvFiles):
+                raise torn(self._source) from None
+            raise
+
+    def _check_rows(self, schema: Schema) -> None:
         self._prepare()
-        found = list(checks(self.schema, self._stored))
+        found = list(checks(schema, self._stored))
         (counts,) = self._connection.fetch(validation_tree(found)).to_pylist()
-        problems = [
-            RecordError(column=check.column, problem=check.problem, count=counts[f"c{number}"])
-            for number, check in enumerate(found)
-            if counts[f"c{number}"]
-        ]
-        unit = self._stored[self.schema.unit]
-        # The first check counts the ids that are NULL.
-        repeated = repeated_ids(self._connection, self.schema, unit, records=counts[HELD], unknown=counts["c0"])
-        if repeated:
-            repeats = "repeats an id that must be unique"
-            problems.append(RecordError(column=self.schema.unit, problem=repeats, count=repeated))
+        problems = counted_problems(found, counts)
+        if schema.collapse is None:
+            # The first check counts the ids that are NULL.
+            repeated = self._repeated(SOURCE, records=counts[HELD], unknown=counts["c0"])
+            problems += [RecordError(column=schema.unit, problem=REPEATS, count=repeated)] if repeated else []
+        elif not problems:
+            problems = self._collapse(schema)
         if problems:
             self._forget()
             raise DataError(problems=tuple(problems))
 
+    def _repeated(self, table: str, *, records: int, unknown: int = 0) -> int:
+        unit = self._stored[self.schema.unit]
+        return repeated_ids(self._connection, self.schema, unit, records=records, unknown=unknown, table=table)
+
+    def _collapse(self, schema: Schema) -> list[RecordError]:
+        """Make one record of the rows of each unit, kept for every later pass; what is wrong with the records."""
+        for name, kind in ((RECORDS, "VIEW"), (COLLAPSED, "TABLE")):
+            self._connection.run(exp.Drop(tables=[exp.to_table(name)], kind=kind, exists=True))
+        self._passes.store.keep_cells(COLLAPSED, collapsed_tree(schema, self._stored))
+        found = list(collapse_checks(schema))
+        (counts,) = self._connection.fetch(validation_tree(found, COLLAPSED)).to_pylist()
+        problems = counted_problems(found, counts, counted="unit")
+        if same_names(schema) and self._repeated(COLLAPSED, records=counts[HELD]):
+            problems += differing_units(self._passes.store.of_records, schema)
+        if not problems:
+            self._connection.run(collapsed_records_tree(schema))
+        return problems
+
     def _prepare(self) -> None:
         """The view every query reads; records that are elsewhere are copied first, once."""
         if not self._prepared:
-            if isinstance(self._source, COPIED):
+            if copied(self._source):
                 copy_records(self._connection, self._source, self.schema, self._stored)
-            self._connection.run(records_tree(self.schema, self._stored))
+            if self.schema.collapse is None:
+                self._connection.run(records_tree(self.schema, self._stored))
         self._prepared = True
 
     def _forget(self) -> None:
         """A copy that was refused goes away: once its rows are corrected they come over anew."""
-        if isinstance(self._source, COPIED):
+        if copied(self._source):
             forget_copy(self._connection)
             self._prepared = False
 

@@ -12,7 +12,7 @@ from collections.abc import Iterator
 
 import numpy as np
 
-from recordwise.engines.compile.records import REPEATED, Stored, fingerprints_tree, repeated_tree
+from recordwise.engines.compile.records import REPEATED, SOURCE, Stored, fingerprints_tree, repeated_tree
 from recordwise.engines.duckdb.connection import Connection
 from recordwise.plan.schema import Schema
 
@@ -47,14 +47,16 @@ FEWEST, MOST = 200_000, 12_000_000
 """Below, a count is as fast; above, the numbers and two copies of their halves would take more than 192 MB."""
 
 
-def repeated_ids(connection: Connection, schema: Schema, stored: Stored, *, records: int, unknown: int) -> int:
+def repeated_ids(
+    connection: Connection, schema: Schema, stored: Stored, *, records: int, unknown: int, table: str = SOURCE
+) -> int:
     """How many ids are not new; ``unknown`` ids are NULL and none of them."""
-    if not unknown and FEWEST <= records <= MOST and _proved_different(connection, schema, stored, records):
+    if not unknown and FEWEST <= records <= MOST and _proved_different(connection, schema, stored, records, table):
         return 0
-    (found,) = connection.fetch(repeated_tree(schema)).to_pylist()
+    (found,) = connection.fetch(repeated_tree(schema, table)).to_pylist()
     return int(found[REPEATED])
 
 
-def _proved_different(connection: Connection, schema: Schema, stored: Stored, records: int) -> bool:
-    numbers = connection.fetch_numbers(fingerprints_tree(schema, stored), rows=records)
+def _proved_different(connection: Connection, schema: Schema, stored: Stored, records: int, table: str) -> bool:
+    numbers = connection.fetch_numbers(fingerprints_tree(schema, stored, table), rows=records)
     return numbers is not None and all_different(numbers)

@@ -4,53 +4,85 @@ Validation and every total then read that one copy: they see the same records, w
 source is never asked again.
 """
 
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
+from dataclasses import dataclass
+from typing import Any
 
 import duckdb
 import pyarrow as pa
 from sqlglot import exp
 
+from recordwise.engines.compile.collapse import COLLAPSED
 from recordwise.engines.compile.expressions import RECORDS
 from recordwise.engines.compile.records import SOURCE, Stored
 from recordwise.engines.duckdb.connection import Connection, failure
-from recordwise.engines.sources.postgres import postgres_parts
-from recordwise.engines.sources.sas import sas_parts
+from recordwise.engines.problems import check_present
+from recordwise.engines.sources.arrow_files import arrow_head, arrow_parts
+from recordwise.engines.sources.csv_text import text_columns, text_parts
+from recordwise.engines.sources.database import database_head, database_parts
+from recordwise.engines.sources.postgres import postgres_columns, postgres_parts
+from recordwise.engines.sources.stat import stat_columns, stat_parts
+from recordwise.plan.files import UTF8, ArrowFiles, CsvFiles, StatFiles
 from recordwise.plan.schema import Schema
-from recordwise.plan.sources import Postgres, Relation, SasFiles
+from recordwise.plan.sources import Database, Postgres, Relation
 
-COPIED = (Relation, Postgres, SasFiles)
 BATCH_ROWS = 100_000
 INCOMING = "incoming"
 
 
-def copy_records(
-    connection: Connection, source: Relation | Postgres | SasFiles, schema: Schema, stored: dict[str, Stored]
-) -> None:
+@dataclass(frozen=True, slots=True)
+class Copied:
+    """How records of one kind of source come over."""
+
+    columns: Callable[[Any, Schema], dict[str, Stored] | pa.Table]
+    """How the declared columns are stored, or a table of them without a row; reads no record."""
+    parts: Callable[[Any, Schema, dict[str, Stored]], Iterator[pa.Table]]
+    """The records in parts of bounded size, of which the first may be empty."""
+
+
+def _relation_head(source: Relation, schema: Schema) -> pa.Table:
+    check_present(schema.names(), source.relation.columns)
+    return _chosen(source, schema).limit(0).to_arrow_table()
+
+
+def _relation_parts(source: Relation, schema: Schema, _: dict[str, Stored]) -> Iterator[pa.Table]:
+    reader = _chosen(source, schema).to_arrow_reader(BATCH_ROWS)
+    yield reader.schema.empty_table()
+    yield from (pa.Table.from_batches([batch]) for batch in reader)
+
+
+def _chosen(source: Relation, schema: Schema) -> Any:
+    return source.relation.select(*(duckdb.ColumnExpression(name) for name in schema.names()))
+
+
+KINDS: dict[type, Copied] = {
+    Relation: Copied(_relation_head, _relation_parts),
+    Postgres: Copied(postgres_columns, postgres_parts),
+    StatFiles: Copied(stat_columns, stat_parts),
+    ArrowFiles: Copied(arrow_head, arrow_parts),
+    Database: Copied(database_head, database_parts),
+    CsvFiles: Copied(text_columns, text_parts),
+}
+
+
+def copied(source: Any) -> Copied | None:
+    """How a source is copied; None where the engine reads it in place."""
+    in_place = isinstance(source, CsvFiles) and source.encoding == UTF8
+    return None if in_place else KINDS.get(type(source))
+
+
+def copy_records(connection: Connection, source: Any, schema: Schema, stored: dict[str, Stored]) -> None:
     """Make the table ``source``; if that fails, none of it stays."""
+    how = copied(source)
+    assert how is not None
     try:
-        if isinstance(source, Relation):
-            _stream(connection.duckdb, source, schema)
-        else:
-            _fill(connection.duckdb, _parts(source, schema, stored))
+        _fill(connection.duckdb, how.parts(source, schema, stored))
     except duckdb.Error as error:
         forget_copy(connection)
         raise failure(error) from None
     except BaseException:
         forget_copy(connection)
         raise
-
-
-def _stream(connection: duckdb.DuckDBPyConnection, source: Relation, schema: Schema) -> None:
-    chosen = source.relation.select(*(duckdb.ColumnExpression(name) for name in schema.names()))
-    connection.register(INCOMING, chosen.to_arrow_reader(BATCH_ROWS))
-    connection.table(INCOMING).create(SOURCE)
-    connection.unregister(INCOMING)
-
-
-def _parts(source: Postgres | SasFiles, schema: Schema, stored: dict[str, Stored]) -> Iterator[pa.Table]:
-    if isinstance(source, Postgres):
-        return postgres_parts(source, schema, stored)
-    return sas_parts(source, schema, stored)
 
 
 def _fill(connection: duckdb.DuckDBPyConnection, parts: Iterator[pa.Table]) -> None:
@@ -67,5 +99,5 @@ def _fill(connection: duckdb.DuckDBPyConnection, parts: Iterator[pa.Table]) -> N
 def forget_copy(connection: Connection) -> None:
     """Drop what was copied, all or part of it, and the view of it."""
     connection.duckdb.unregister(INCOMING)
-    for name, kind in ((RECORDS, "VIEW"), (SOURCE, "TABLE")):
+    for name, kind in ((RECORDS, "VIEW"), (COLLAPSED, "TABLE"), (SOURCE, "TABLE")):
         connection.run(exp.Drop(tables=[exp.to_table(name)], kind=kind, exists=True))

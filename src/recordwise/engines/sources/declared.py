@@ -3,26 +3,32 @@
 from pathlib import Path
 from typing import Any
 
+from recordwise.engines.sources.arrow_files import file_schema
 from recordwise.engines.sources.untyped import is_untyped
 from recordwise.engines.spark.sources import SparkFrame, SparkSource
 from recordwise.errors import ParameterError, SourceError
-from recordwise.plan.sources import CsvFiles, Frame, ParquetFiles, Postgres, SasFiles, Source
+from recordwise.plan.files import ArrowFiles, CsvFiles, ParquetFiles, StatFiles
+from recordwise.plan.sources import Database, Frame, Postgres, Source
 
 DECLARE = 'Give columns={"county": "text"}.'
 
 
 def inferred_columns(source: Source | SparkSource, roles: set[str | None]) -> dict[str, Any]:
-    """Conditional columns from the types of a Parquet file or frame: text, whole numbers and truth values."""
+    """Conditional columns from the types of a Parquet file or frame: text, whole numbers, truth values and dates."""
     import pyarrow as pa
 
     if isinstance(source, ParquetFiles):
-        schema = _parquet_schema(source.paths[0])
+        schema = parquet_schema(source.paths[0])
+        for name in source.partitions():
+            schema = schema.append(pa.field(name, pa.string())) if name not in schema.names else schema
+    elif isinstance(source, ArrowFiles):
+        schema = file_schema(source.paths[0])
     elif isinstance(source, Frame):
         schema = source.table.schema
     elif isinstance(source, SparkFrame):
         schema = source.arrow_schema()
     else:
-        kinds = {CsvFiles: "CSV", SasFiles: "SAS files", Postgres: "PostgreSQL"}
+        kinds = {CsvFiles: "CSV", StatFiles: "SAS, Stata and SPSS", Postgres: "PostgreSQL", Database: "a database file"}
         kind = kinds.get(type(source), "a relation, a table's name or a path of Spark's")
         kind = "a frame of pandas or a mapping, whose types follow from its values" if is_untyped(source) else kind
         raise ParameterError(parameter="columns", problem=f"must be declared for {kind}", advice=DECLARE)
@@ -41,10 +47,12 @@ def inferred_columns(source: Source | SparkSource, roles: set[str | None]) -> di
             found[field.name] = "integer"
         elif pa.types.is_boolean(kind):
             found[field.name] = "boolean"
+        elif pa.types.is_date(kind) or (pa.types.is_timestamp(kind) and kind.tz is None):
+            found[field.name] = "date"
     return found
 
 
-def _parquet_schema(path: Path) -> Any:
+def parquet_schema(path: Path) -> Any:
     """The names and types of a Parquet file; a damaged footer, or one with names that are no text, is refused."""
     import pyarrow as pa
     import pyarrow.parquet

@@ -5,10 +5,11 @@ from importlib.util import find_spec
 from typing import Any
 
 from recordwise.errors import ExtraError
-from recordwise.plan.sources import SAS_ENDINGS, Postgres, SasFiles
+from recordwise.plan.files import STAT_ENDINGS, StatFiles
+from recordwise.plan.sources import Postgres
 
-MODULES = {"postgres": "adbc_driver_postgresql", "sas": "pyreadstat", "spark": "pyspark"}
-NEEDS = {"postgres": "a PostgreSQL source", "sas": "a SAS source", "spark": "engine 'spark'"}
+MODULES = {"postgres": "adbc_driver_postgresql", "stat": "pyreadstat", "spark": "pyspark"}
+NEEDS = {"postgres": "a PostgreSQL source", "stat": "a source of SAS, Stata or SPSS", "spark": "engine 'spark'"}
 
 
 def load_part(module: str, *, extra: str) -> Any:
@@ -31,5 +32,5 @@ def _extra_of(given: Any) -> str | None:
     if isinstance(given, Postgres):
         return "postgres"
     named = given if isinstance(given, list | tuple) else [given]
-    sas = isinstance(given, SasFiles) or any(str(each).lower().endswith(SAS_ENDINGS) for each in named)
-    return "sas" if sas else None
+    stat = isinstance(given, StatFiles) or any(str(each).lower().endswith(STAT_ENDINGS) for each in named)
+    return "stat" if stat else None

@@ -16,6 +16,7 @@ from sqlglot import exp
 
 from recordwise.engines.compile.expressions import column, constant
 from recordwise.engines.compile.records import BEYOND, FAULTS, INFINITE, NAN, NEGATIVE, OFF, Stored, largest_steps
+from recordwise.engines.problems import check_present
 from recordwise.engines.sources.extras import load_part
 from recordwise.errors import ServerError, SourceError
 from recordwise.plan.schema import Measure, Schema
@@ -58,6 +59,10 @@ def _stored(kind: str) -> Stored:
         return Stored("integer")
     if kind in TEXTS:
         return Stored("text")
+    if kind in ("date", "timestamp"):
+        return Stored("date")
+    if kind == "timestamptz":
+        return Stored("zoned")
     return Stored("boolean") if kind == "bool" else Stored("other")
 
 
@@ -201,12 +206,16 @@ REFUSALS = {
     "could not translate host": "there is no such host",
 }
 """What a word in the driver's text means, in ours."""
+NO_ANSWER = "the server could not be reached"
+UNREACHABLE = (NO_ANSWER, "no server answers there", "there is no such host")
+"""Refusals that say nothing about the plan."""
 
 
 def postgres_columns(source: Postgres, schema: Schema) -> dict[str, Stored]:
     """How the declared columns will be stored; asks the catalogue, reads no record."""
     with _snapshot(source) as cursor, _told(source, cursor):
         _, types = _described(source, cursor)
+        check_present(schema.names(), list(types))
         return stored_as(schema, types)
 
 
@@ -269,7 +278,7 @@ def _state(cursor: Any) -> str:
 
 
 def _refusal(text: str) -> str:
-    return next((ours for theirs, ours in REFUSALS.items() if theirs in text), "the server could not be reached")
+    return next((ours for theirs, ours in REFUSALS.items() if theirs in text), NO_ANSWER)
 
 
 def _described(source: Postgres, cursor: Any) -> tuple[tuple[str, str], dict[str, str]]:

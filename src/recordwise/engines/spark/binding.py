@@ -2,7 +2,8 @@
 
 from typing import Any
 
-from recordwise.engines.compile.records import Stored, type_problem
+from recordwise.engines.compile.records import Stored
+from recordwise.engines.problems import check_present, check_types
 from recordwise.errors import SourceError
 from recordwise.plan.schema import Schema
 
@@ -17,6 +18,9 @@ _KINDS = {
     "double": Stored("float"),
     "string": Stored("text"),
     "boolean": Stored("boolean"),
+    "date": Stored("date"),
+    "timestamp_ntz": Stored("date"),
+    "timestamp": Stored("zoned"),
 }
 
 
@@ -31,18 +35,12 @@ def bind(frame: Any, schema: Schema) -> dict[str, Stored]:
     for name in wanted_columns(schema):
         _check_order(name, kinds[name])
     stored = {name: _stored(kind) for name, kind in kinds.items()}
-    roles = [(measure.name, "measure") for measure in schema.measures]
-    for name, role in roles + [(each.name, str(each.type)) for each in schema.columns]:
-        problem = type_problem(name, role, stored[name])
-        if problem is not None:
-            raise problem
+    check_types(schema, stored)
     return stored
 
 
 def _check_names(present: list[str], wanted: list[str]) -> None:
-    missing = [name for name in wanted if name not in present]
-    if missing:
-        raise SourceError(source="the source", problem=f"it has no column {', '.join(missing)}")
+    check_present(wanted, present)
     folded = [name.casefold() for name in present]
     for name in wanted:
         if folded.count(name.casefold()) > 1:

@@ -2,23 +2,28 @@
 
 import uuid
 from contextlib import suppress
+from dataclasses import replace
 from typing import Any
 
+from sqlglot import exp
+
+from recordwise.engines.compile.collapse import COLLAPSED, collapsed_records_tree, collapsed_tree
 from recordwise.engines.compile.expressions import RECORDS
 from recordwise.engines.compile.records import SOURCE, checks, records_tree
 from recordwise.engines.duckdb.connection import Connection
-from recordwise.engines.engine import Engine
+from recordwise.engines.engine import Engine, watched_files
+from recordwise.engines.sources.csv_text import torn
 from recordwise.engines.sources.untyped import open_typed
 from recordwise.engines.spark.binding import bind
 from recordwise.engines.spark.dialect import spark_sql
-from recordwise.engines.spark.master import Attached, attach
+from recordwise.engines.spark.master import Attached, active_session, attach
 from recordwise.engines.spark.sources import SparkFrame, frame_of, open_spark_source
 from recordwise.engines.spark.store import SparkStore, failure
-from recordwise.engines.spark.validation import validate
+from recordwise.engines.spark.validation import validate, validate_collapsed
 from recordwise.engines.totals import Passes
-from recordwise.errors import ParameterError, RecordwiseError, SourceError
+from recordwise.errors import EngineError, ParameterError, RecordwiseError, SourceError
+from recordwise.plan.files import CsvFiles, ParquetFiles
 from recordwise.plan.schema import Schema
-from recordwise.plan.sources import CsvFiles, ParquetFiles
 
 DEFAULT_MEMORY = "700MB"
 
@@ -33,9 +38,11 @@ class Spark(Engine):
         self._attached: Attached = attach(_session_of(opened, spark))
         self._cells = Connection(files=(), memory_limit=memory_limit, threads=None)
         self._view = f"recordwise_{uuid.uuid4().hex}"
+        self._collapsed: Any = None
         try:
             self._store = SparkStore(self._attached.session, self._cells)
-            files = opened.paths if isinstance(opened, ParquetFiles | CsvFiles) else ()
+            self._csv = opened if isinstance(opened, CsvFiles) else None
+            files = watched_files(opened) if isinstance(opened, ParquetFiles | CsvFiles) else ()
             super().__init__(Passes(self._store, schema), files=files)
             self._stored = self._bound(opened)
         except BaseException:
@@ -47,23 +54,61 @@ class Spark(Engine):
         try:
             frame = frame_of(self._attached.session, self._attached.given, opened)
             stored = bind(frame, self.schema)
+            if self._csv is not None and self._csv.decimal == ",":
+                stored = {name: replace(each, comma=True) for name, each in stored.items()}
             _check_repeatable(frame)
             frame.createGlobalTempView(self._view)
             self._attached.session.table(f"global_temp.{self._view}").createOrReplaceTempView(SOURCE)
-            records = records_tree(self.schema, stored).expression
-            self._attached.session.sql(spark_sql(records)).createOrReplaceTempView(RECORDS)
+            if self.schema.collapse is None:
+                self._view_of(records_tree(self.schema, stored).expression, RECORDS)
         except RecordwiseError:
             raise
         except Exception as error:
             raise failure(error) from None
         return stored
 
-    def _check_records(self) -> None:
+    def _check_records(self, schema: Schema) -> None:
         """Twice: once for what a record says alone, once for the ids."""
-        validate(self._store, list(checks(self.schema, self._stored)), self.schema)
+        try:
+            validate(self._store, list(checks(schema, self._stored)), schema)
+        except EngineError:
+            if self._csv is not None:
+                raise torn(self._csv) from None
+            raise
+        if schema.collapse is not None:
+            self._collapse(schema)
+
+    def _collapse(self, schema: Schema) -> None:
+        """Make one record of the rows of each unit, kept by the executors for every later pass, and check them."""
+        self._forget_collapsed()
+        try:
+            self._collapsed = self._view_of(collapsed_tree(schema, self._stored), COLLAPSED, persisted=True)
+            validate_collapsed(self._store, schema)
+            self._view_of(collapsed_records_tree(schema).expression, RECORDS)
+        except RecordwiseError:
+            self._forget_collapsed()
+            raise
+        except Exception as error:
+            self._forget_collapsed()
+            raise failure(error) from None
+
+    def _view_of(self, tree: exp.Expr, name: str, *, persisted: bool = False) -> Any:
+        frame = self._attached.session.sql(spark_sql(tree))
+        frame = frame.persist() if persisted else frame
+        frame.createOrReplaceTempView(name)
+        return frame
+
+    def _forget_collapsed(self) -> None:
+        if self._collapsed is not None:
+            self._collapsed.unpersist()
+            self._collapsed = None
+            for name in (RECORDS, COLLAPSED):
+                self._attached.session.catalog.dropTempView(name)
 
     def _release(self) -> None:
         """Remove our view, forget the cells, and stop Spark if it was started here."""
+        with suppress(Exception):
+            self._forget_collapsed()
         with suppress(Exception):
             self._attached.session.catalog.dropGlobalTempView(self._view)
         self._cells.close()
@@ -80,9 +125,11 @@ def _session_of(opened: Any, spark: Any) -> Any:
             )
         return own
     if spark is None:
+        spark = active_session()
+    if spark is None:
         raise ParameterError(
             parameter="spark",
-            problem="is missing",
+            problem="is missing, and no Spark session is active",
             advice="Give a SparkSession or a master such as 'local[2]' or 'spark://host:7077'.",
         )
     return spark

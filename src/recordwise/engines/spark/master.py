@@ -20,6 +20,8 @@ FORCED = {
     "spark.sql.parser.escapedStringLiterals": "false",
     "spark.sql.ansi.doubleQuotedIdentifiers": "false",
     "spark.sql.session.timeZone": "UTC",
+    # What the names of folders hold is text, like the fields of a CSV file.
+    "spark.sql.sources.partitionColumnTypeInference.enabled": "false",
     # A cell is a row of Arrow, whatever the session it is lent by prefers.
     "spark.sql.execution.arrow.useLargeVarTypes": "false",
     "spark.sql.execution.arrow.maxRecordsPerBatch": "100000",
@@ -61,9 +63,14 @@ def attach(spark: Any) -> Attached:
     )
 
 
+def active_session() -> Any | None:
+    """The session this process has made already, if there is one."""
+    return pyspark_sql().SparkSession.getActiveSession()
+
+
 def _started(master: SparkMaster) -> Attached:
     """A new Spark; one that already runs in this process is shared if it is on the same master."""
-    running = pyspark_sql().SparkSession.getActiveSession()
+    running = active_session()
     if running is not None and running.sparkContext.master == master.url:
         return Attached(checked(running), dedicated=False)
     if running is not None:

@@ -7,10 +7,12 @@ from typing import Any
 import pyarrow as pa
 
 from recordwise.errors import SourceError
-from recordwise.plan.sources import CsvFiles, Frame, ParquetFiles, is_table_name, open_source
+from recordwise.plan.files import UTF8, CsvFiles, ParquetFiles
+from recordwise.plan.sources import Frame, is_table_name, open_source
 
 WHOLE = ("tinyint", "smallint", "int", "bigint")
-CONDITIONAL = {"string": pa.string(), "boolean": pa.bool_(), **dict.fromkeys(WHOLE, pa.int64())}
+DATES = {"date": pa.date32(), "timestamp_ntz": pa.timestamp("us")}
+CONDITIONAL = {"string": pa.string(), "boolean": pa.bool_(), **dict.fromkeys(WHOLE, pa.int64()), **DATES}
 
 
 @dataclass(frozen=True, slots=True, eq=False)
@@ -34,7 +36,7 @@ class SparkTable:
 
 @dataclass(frozen=True, slots=True)
 class RemotePaths:
-    """Parquet that only Spark can find: ``hdfs://``, ``s3a://``, or a folder that Spark has written."""
+    """Parquet that only Spark can find: ``hdfs://``, ``s3a://``."""
 
     paths: tuple[str, ...]
 
@@ -56,6 +58,8 @@ def open_spark_source(given: Any) -> SparkSource:
     if isinstance(given, str) and is_table_name(given):
         return SparkTable(given)
     found = open_source(given)
+    if isinstance(found, CsvFiles):
+        _check_csv(found)
     if isinstance(found, ParquetFiles | CsvFiles | Frame):
         return found
     raise SourceError(source=f"a {type(given).__name__}", problem="Spark cannot read it", advice="Use engine='duckdb'.")
@@ -72,7 +76,22 @@ def _texts(given: Any) -> tuple[str, ...]:
 
 
 def _remote(text: str) -> bool:
-    return "://" in text or Path(text).is_dir()
+    return "://" in text
+
+
+ENCODINGS = {UTF8: "UTF-8", "iso8859-1": "ISO-8859-1", "ascii": "US-ASCII"}
+
+
+def _check_csv(source: CsvFiles) -> None:
+    """Spark reads fewer encodings than Python knows, and no Zstandard without libraries of its own."""
+    if source.encoding not in ENCODINGS:
+        raise SourceError(
+            source="the CSV source", problem="Spark does not read its encoding", advice="Use engine='duckdb'."
+        )
+    if any(path.suffix.lower() == ".zst" for path in source.paths):
+        raise SourceError(
+            source="the CSV source", problem="Spark does not read .zst files", advice="Use engine='duckdb'."
+        )
 
 
 def frame_of(session: Any, given: Any, source: SparkSource) -> Any:
@@ -84,12 +103,18 @@ def frame_of(session: Any, given: Any, source: SparkSource) -> Any:
             return given.table(name)
         case RemotePaths(paths):
             return session.read.parquet(*paths)
-        case ParquetFiles(paths):
-            return session.read.parquet(*(path.as_uri() for path in paths))
+        case ParquetFiles(paths, folder):
+            reader = session.read if folder is None else session.read.option("basePath", _address(folder))
+            return reader.parquet(*map(_address, paths))
         case CsvFiles():
             return _csv(session, source)
         case Frame(table):
             return session.createDataFrame(_plain(table))
+
+
+def _address(path: Path) -> str:
+    """A file for Spark, which finds ``state=06`` in a path only if the sign stands there as it is."""
+    return path.as_uri().replace("%3D", "=")
 
 
 def _csv(session: Any, source: CsvFiles) -> Any:
@@ -106,13 +131,18 @@ def _csv(session: Any, source: CsvFiles) -> Any:
         nullValue="",
         emptyValue="",
         mode="FAILFAST",
+        encoding=ENCODINGS[source.encoding],
         ignoreLeadingWhiteSpace=False,
         ignoreTrailingWhiteSpace=False,
     )
 
 
 def _plain(table: pa.Table) -> pa.Table:
-    """In types that Spark has: no dictionaries, no unsigned integers."""
+    """In types that Spark has: no dictionaries, no unsigned integers. A time without a zone is its day: Spark would give it one."""
+    for number, field in enumerate(table.schema):
+        if pa.types.is_date64(field.type) or (pa.types.is_timestamp(field.type) and field.type.tz is None):
+            days = table.column(number).cast(pa.date32(), safe=False)
+            table = table.set_column(number, field.name, days)
     return table.cast(pa.schema([field.with_type(_plain_type(field.type)) for field in table.schema]))
 
 

@@ -10,7 +10,7 @@ from functools import partial
 from pathlib import Path
 from typing import Any
 
-from recordwise.plan.fields import Field, Group, Prefix
+from recordwise.plan.fields import DatePart, Field, Group, Prefix
 from recordwise.plan.file.keys import query_keys
 from recordwise.plan.file.mechanisms import built, read_mechanism
 from recordwise.plan.file.node import Node
@@ -19,6 +19,7 @@ from recordwise.plan.query import Query, query
 from recordwise.plan.schema import Schema
 from recordwise.plan.sql.parse import parse_sql
 from recordwise.plan.statistics import KINDS, Statistic
+from recordwise.policy.dates import PARTS
 
 
 def read_levels(read: Query, node: Node) -> Query | None:
@@ -42,10 +43,12 @@ def read_groups(node: Node) -> list[Group] | None:
 
 
 def read_group(node: Node) -> list[Group] | None:
-    """A column by name, or a prefix of one: a length, or one for each of several levels."""
+    """A column by name, a prefix of one (a length, or one for each of several levels), or a part of a date."""
     if not isinstance(node.value, dict):
         name = node.text()
         return None if name is None else [Group(name, Field(name))]
+    if "part" in node.value:
+        return _read_part(node)
     entries = node.table("prefix", "length", "lengths", "as", needed=("prefix",))
     column = entries["prefix"].text() if "prefix" in entries else None
     if ("length" in entries) == ("lengths" in entries):
@@ -61,6 +64,18 @@ def read_group(node: Node) -> list[Group] | None:
         return None
     made = given.attempt(lambda: [Prefix(str(column), int(length or 0)) for length in lengths])
     return None if made is None else [Group(name or each.default_name(), each) for each in made]
+
+
+def _read_part(node: Node) -> list[Group] | None:
+    """``{ part = "year", of = "date" }``."""
+    entries = node.table("part", "of", "as", needed=("part", "of"))
+    part = entries["part"].word(*PARTS) if "part" in entries else None
+    column = entries["of"].text() if "of" in entries else None
+    name = entries["as"].text() if "as" in entries else None
+    if part is None or column is None or len(entries) < len(node.value) or ("as" in entries and name is None):
+        return None
+    made = DatePart(column, part)
+    return [Group(name or made.default_name(), made)]
 
 
 @dataclass(frozen=True, slots=True)

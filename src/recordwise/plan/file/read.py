@@ -6,6 +6,7 @@ Does what could be read of a query fit the schema, its keys and its mechanisms? 
 import tomllib
 from dataclasses import dataclass, field
 from decimal import Decimal
+from fractions import Fraction
 from functools import partial
 from itertools import product
 from pathlib import Path
@@ -23,7 +24,7 @@ from recordwise.plan.keys import Keys
 from recordwise.plan.plan import Plan, group_problems, predicate_problems, query_problems
 from recordwise.plan.query import Query
 from recordwise.plan.schema import Schema
-from recordwise.plan.sources import DUCKDB, SPARK, Postgres, SparkMaster
+from recordwise.plan.sources import DUCKDB, SPARK, PlanSource, SparkMaster
 from recordwise.plan.tuning import TUNINGS
 from recordwise.policy.literals import literal
 from recordwise.policy.policy import Policy
@@ -93,8 +94,8 @@ def _mechanisms_serve(draft: Draft, shelf: Shelf) -> bool:
     return good
 
 
-TOP = ("dataset", "source", "table", "ledger", "tuned_on", "accept_tuning", "memory_limit", "engine")
-TABLES = ("schema", "budget", "mechanisms", "keys", "queries", "outputs", "examples", "labels", "spark")
+TOP = ("dataset", "source", "table", "ledger", "tuned_on", "accept_tuning", "memory_limit", "engine", "outside")
+TABLES = ("schema", "budget", "mechanisms", "keys", "queries", "outputs", "examples", "labels", "spark", "csv")
 NEEDED = ("dataset", "source", "ledger", "tuned_on", "schema", "queries")
 
 
@@ -104,12 +105,14 @@ class PlanFile:
 
     path: Path
     dataset: str
-    source: tuple[str, ...] | Postgres
+    source: PlanSource
     ledger: Path
     plan: Plan
     tuned_on: str
     budget: Policy | None = None
     accept_tuning: str | None = None
+    outside: Fraction | None = Fraction(1, 100)
+    """The share of the records that may be outside the published cells; None where the plan accepts any."""
     memory_limit: str = "700MB"
     engine: str = DUCKDB
     spark: SparkMaster | None = None
@@ -186,6 +189,8 @@ def _read(file: Path, root: Node) -> PlanFile | None:
     read["source"] = read_source(entries, folder, by_spark=read.get("engine") == SPARK)
     if "memory_limit" in entries:
         read["memory_limit"] = _memory(entries["memory_limit"])
+    if "outside" in entries:
+        read["outside"] = _outside(entries["outside"])
     schema = read_schema(entries["schema"]) if "schema" in entries else None
     if schema is None:
         return None
@@ -194,7 +199,7 @@ def _read(file: Path, root: Node) -> PlanFile | None:
     read["examples"] = _examples(entries.get("examples"), schema)
     read["labels"] = _labels(entries.get("labels"), schema)
     read["plan"] = _plan(entries, schema, folder)
-    complete = all(value is not None for name, value in read.items() if name != "accept_tuning")
+    complete = all(value is not None for name, value in read.items() if name not in ("accept_tuning", "outside"))
     return PlanFile(path=file, **read) if complete else None
 
 
@@ -246,6 +251,17 @@ def _outputs(node: Node | None) -> dict[str, Any]:
     if stated is not None:
         read["confidence"] = stated.share()
     return read
+
+
+def _outside(node: Node) -> Fraction | None:
+    """A share below 1, or ``"accept"`` for any."""
+    if node.value == "accept":
+        return None
+    number = node.number()
+    if number is None or not 0 <= Fraction(number) < 1:
+        node.problem('must be a share below 1, or "accept"')
+        return None
+    return Fraction(number)
 
 
 def _memory(node: Node) -> str | None:

@@ -16,8 +16,20 @@ from recordwise.exact.numbers import Number
 from recordwise.plan.file.keys import read_select
 from recordwise.plan.file.mechanisms import checked_positive, read_joint, read_mechanism
 from recordwise.plan.file.node import Node, suggestion
-from recordwise.plan.schema import Column, Measure, Schema, policy_measure
-from recordwise.plan.sources import DUCKDB, ENGINES, POSTGRES_SCHEMES, SPARK, Postgres, SparkMaster, found_by_spark
+from recordwise.plan.files import DATABASE_ENDINGS
+from recordwise.plan.schema import COLUMN_TYPES, Column, Measure, Schema, policy_measure
+from recordwise.plan.sources import (
+    DUCKDB,
+    ENGINES,
+    POSTGRES_SCHEMES,
+    SPARK,
+    Csv,
+    Database,
+    PlanSource,
+    Postgres,
+    SparkMaster,
+    found_by_spark,
+)
 from recordwise.policy.constructors import constant, pieces, split
 from recordwise.policy.policy import Policy
 
@@ -102,7 +114,7 @@ NO_UNIT = "(no unit)"
 
 def read_schema(node: Node) -> Schema | None:
     """Unit, firm, measures and columns. What has a problem, noted, keeps its place by name, so that the rest can be checked."""
-    entries = node.table("unit", "firm", "measures", "columns", needed=("unit",))
+    entries = node.table("unit", "firm", "measures", "columns", "collapse", needed=("unit",))
     unit = entries["unit"].text() if "unit" in entries else None
     firm = entries["firm"].text() if "firm" in entries else None
     measures = tuple(
@@ -111,7 +123,17 @@ def read_schema(node: Node) -> Schema | None:
     columns = tuple(
         read_column(name, each) or Column(name=name) for name, each in _table(entries.get("columns")).items()
     )
-    return node.attempt(lambda: Schema(unit=unit or NO_UNIT, measures=measures, columns=columns, firm=firm))
+    collapse = _read_collapse(entries.get("collapse"))
+    return node.attempt(
+        lambda: Schema(unit=unit or NO_UNIT, measures=measures, columns=columns, firm=firm, collapse=collapse)
+    )
+
+
+def _read_collapse(node: Node | None) -> Any:
+    """The rule of each column; None where one row is one record. A rule with a problem is left to be ``same``."""
+    if node is None:
+        return None
+    return tuple((name, each.word("sum", "max", "min", "same") or "same") for name, each in node.table().items())
 
 
 def _table(node: Node | None) -> dict[str, Node]:
@@ -119,21 +141,22 @@ def _table(node: Node | None) -> dict[str, Node]:
 
 
 def read_measure(name: str, node: Node) -> Measure | None:
-    """A measure by its step, or by a table of step and bound."""
+    """A measure by its step, or by a table of step, bound and what a missing value means."""
     if not isinstance(node.value, dict):
         step = node.number()
         return None if step is None else node.attempt(partial(Measure.of, name, step=step))
-    entries = node.table("step", "bound")
+    entries = node.table("step", "bound", "null")
+    null = entries["null"].word("refuse", "zero") if "null" in entries else "refuse"
     step = entries["step"].number() if "step" in entries else Fraction(1)
     bound = entries["bound"].number() if "bound" in entries else None
-    if step is None or (bound is None and "bound" in entries):
+    if step is None or null is None or (bound is None and "bound" in entries):
         return None
-    return node.attempt(partial(Measure.of, name, step=step, bound=bound))
+    return node.attempt(partial(Measure.of, name, step=step, bound=bound, null=null))  # type: ignore[arg-type]
 
 
 def read_column(name: str, node: Node) -> Column | None:
     """A column by its type, or by a table of type and what NULL means."""
-    types, rules = ("text", "integer", "boolean"), ("refuse", "category")
+    types, rules = COLUMN_TYPES, ("refuse", "category")
     if not isinstance(node.value, dict):
         kind = node.word(*types)
         return None if kind is None else Column(name=name, type=kind)  # type: ignore[arg-type]
@@ -148,15 +171,17 @@ def read_column(name: str, node: Node) -> Column | None:
 NO_PASSWORD = "holds a password; take it out and use a password file, a service file or PGPASSWORD"
 
 
-def read_source(entries: dict[str, Node], folder: Path, *, by_spark: bool) -> tuple[str, ...] | Postgres | None:
-    """Files as paths from the plan's folder; an address of a server with the name of its table; what only Spark finds as it is."""
+def read_source(entries: dict[str, Node], folder: Path, *, by_spark: bool) -> PlanSource | None:
+    """Files as paths from the plan's folder; a server or a database file with the name of its table; what only Spark finds."""
     if "source" not in entries:
         return None
     node, table = entries["source"], entries.get("table")
     if isinstance(node.value, str) and node.value.startswith(POSTGRES_SCHEMES):
         return _server(node, node.value, table)
+    if isinstance(node.value, str) and node.value.lower().endswith(DATABASE_ENDINGS):
+        return _database(node, folder / node.value, table)
     if table is not None:
-        table.problem("is for a source that starts with postgresql://")
+        table.problem("is for a source that starts with postgresql:// or is a file of DuckDB or SQLite")
     names = [each.text() for each in node.items()]
     if not by_spark and any("://" in name for name in names if name is not None):
         # It can hold a password, so it is not taken for a path, which a message would repeat.
@@ -165,7 +190,24 @@ def read_source(entries: dict[str, Node], folder: Path, *, by_spark: bool) -> tu
     if not names or None in names or table is not None:
         return None
     known = [name for name in names if name is not None]
-    return tuple(name if by_spark and found_by_spark(name) else str(folder / name) for name in known)
+    paths = tuple(name if by_spark and found_by_spark(name) else str(folder / name) for name in known)
+    return paths if "csv" not in entries else _csv(entries["csv"], paths)
+
+
+def _csv(node: Node, paths: tuple[str, ...]) -> Csv | None:
+    """``[csv]``: how the files are written."""
+    entries = node.table("delimiter", "decimal", "encoding")
+    given = {name: each.text() for name, each in entries.items()}
+    if None in given.values() or len(entries) < len(node.value):
+        return None
+    return node.attempt(lambda: Csv(paths, **given))  # type: ignore[arg-type]
+
+
+def _database(node: Node, path: Path, table: Node | None) -> Database | None:
+    name = table.text() if table is not None else None
+    if table is None:
+        node.problem('needs the name of a table beside it: table = "t"')
+    return None if table is None or name is None else table.attempt(lambda: Database(path, table=name))
 
 
 def _server(node: Node, address: str, table: Node | None) -> Postgres | None:

@@ -7,7 +7,7 @@ from typing import Any
 from recordwise.errors import ParameterError
 from recordwise.exact.functions import Function, Log, Power, Sum, Variable
 from recordwise.mechanisms.quantile import Grid
-from recordwise.plan.fields import Prefix
+from recordwise.plan.fields import DatePart, Prefix
 from recordwise.plan.predicates import And, Compare, In, IsNull, Not, Operand, Or, Predicate
 from recordwise.policy.constructors import By
 from recordwise.policy.literals import Truth, Value
@@ -32,6 +32,8 @@ def predicate_text(predicate: Predicate) -> str:
 def _operand(operand: Operand) -> str:
     if isinstance(operand, Prefix):
         return f"left({_identifier(operand.column)}, {operand.length})"
+    if isinstance(operand, DatePart):
+        return f"EXTRACT({operand.part.upper()} FROM {_identifier(operand.column)})"
     return _identifier(operand.name)
 
 

@@ -11,14 +11,14 @@ import tomli_w
 
 from recordwise.errors import ParameterError
 from recordwise.plan.domains import ListedDomain, ProductDomain
-from recordwise.plan.fields import Choice, Field, Group, Prefix
+from recordwise.plan.fields import Choice, DatePart, Field, Group, Prefix
 from recordwise.plan.file.values import predicate_text, toml_value
 from recordwise.plan.given_keys import KeyList
 from recordwise.plan.key_selection import SelectFrom, SelectKeys
 from recordwise.plan.keys import Keys
 from recordwise.plan.query import Query
-from recordwise.plan.schema import Schema
-from recordwise.plan.sources import Postgres
+from recordwise.plan.schema import Measure, Schema
+from recordwise.plan.sources import Csv, Database, Postgres
 from recordwise.plan.statistics import KINDS, Statistic
 
 MOST_LISTED = 40
@@ -60,7 +60,7 @@ def plan_text(
     schema: Schema,
     *,
     dataset: str,
-    source: str | Sequence[str] | Postgres,
+    source: str | Sequence[str] | Postgres | Database | Csv,
     ledger: str,
     tuned_on: str,
     accept_tuning: str | None = None,
@@ -111,9 +111,15 @@ def toml_text(document: dict[str, Any], *, comment: str = "") -> str:
     return "\n".join([*lines, tomli_w.dumps(toml_value({name: part for name, part in document.items() if part != {}}))])
 
 
-def _source(source: str | Sequence[str] | Postgres) -> dict[str, Any]:
+def _source(source: str | Sequence[str] | Postgres | Database | Csv) -> dict[str, Any]:
     if isinstance(source, Postgres):
         return {"source": source.uri, "table": source.table}
+    if isinstance(source, Database):
+        return {"source": str(source.path), "table": source.table}
+    if isinstance(source, Csv):
+        options = source.options
+        given = {} if options.delimiter is None else {"delimiter": options.delimiter}
+        return {"source": source.paths, "csv": given | {"decimal": options.decimal, "encoding": options.encoding}}
     return {"source": source}
 
 
@@ -121,9 +127,15 @@ def _schema(schema: Schema) -> dict[str, Any]:
     return {
         "unit": schema.unit,
         **({"firm": schema.firm} if schema.firm else {}),
-        "measures": {each.name: {"step": each.step, "bound": each.bound} for each in schema.measures},
+        "measures": {each.name: _measure(each) for each in schema.measures},
         "columns": {each.name: {"type": each.type, "null": each.null} for each in schema.columns},
+        **({} if schema.collapse is None else {"collapse": dict(schema.collapse)}),
     }
+
+
+def _measure(measure: Measure) -> dict[str, Any]:
+    given: dict[str, Any] = {"step": measure.step, "bound": measure.bound}
+    return given if measure.null == "refuse" else given | {"null": measure.null}
 
 
 def _key_file(name: str) -> str:
@@ -227,6 +239,8 @@ def _group(group: Group) -> Any:
         return expression.name
     if isinstance(expression, Prefix):
         return {"prefix": expression.column, "length": expression.length, "as": group.name}
+    if isinstance(expression, DatePart):
+        return {"part": expression.part, "of": expression.column, "as": group.name}
     raise ParameterError(
         parameter="by", problem="groups by a CASE or by a column of another name, which a plan file takes as SQL only"
     )

@@ -5,9 +5,10 @@ from fractions import Fraction
 from sqlglot import exp
 
 from recordwise.errors import ParameterError, SqlError
-from recordwise.plan.fields import Case, Expression, Field, Literal, Prefix
+from recordwise.plan.fields import Case, DatePart, Expression, Field, Literal, Prefix
 from recordwise.plan.predicates import And, Compare, In, IsNull, Not, Operand, Or, Predicate
 from recordwise.plan.sql.gate import UNKNOWN, read_statement
+from recordwise.policy.dates import PARTS
 from recordwise.policy.literals import Truth
 
 _OPERATORS: dict[type[exp.Expr], str] = {
@@ -19,7 +20,10 @@ _OPERATORS: dict[type[exp.Expr], str] = {
     exp.GTE: ">=",
 }
 _MIRRORED = {"=": "=", "<>": "<>", "<": ">", "<=": ">=", ">": "<", ">=": "<="}
-ADVICE = "Allowed are comparisons with constants, IN, BETWEEN, IS NULL, AND, OR, NOT, LEFT(column, n) and CASE."
+ADVICE = (
+    "Allowed are comparisons with constants, IN, BETWEEN, IS NULL, AND, OR, NOT, LEFT(column, n), EXTRACT(YEAR FROM column) "
+    "and CASE."
+)
 
 
 def parse_predicate(text: str) -> Predicate:
@@ -106,13 +110,15 @@ def _is_null(node: exp.Expr) -> IsNull:
 
 
 def operand(node: exp.Expr) -> Operand:
-    """A column or a prefix of one."""
+    """A column, a prefix of one, or a part of a date."""
     kind = type(node)
     if kind is exp.Paren:
         only(node, "this")
         return operand(node.this)
     if kind is exp.Column:
         return Field(column_name(node))
+    if kind is exp.Extract:
+        return _part(node)
     if kind is exp.Left:
         only(node, "this", "expression")
         return _prefix(node.this, node.args["expression"])
@@ -124,6 +130,17 @@ def operand(node: exp.Expr) -> Operand:
             )
         return _prefix(node.this, node.args["length"])
     raise refused(node)
+
+
+def _part(node: exp.Expr) -> DatePart:
+    only(node, "this", "expression")
+    part, column = str(node.this.name).lower(), node.args["expression"]
+    if part not in PARTS or type(column) is not exp.Column:
+        raise SqlError(
+            construct="EXTRACT of something other than a part of a column",
+            advice="Write EXTRACT(YEAR FROM column); QUARTER, MONTH, WEEK and ISOYEAR work too.",
+        )
+    return DatePart(column_name(column), part)
 
 
 def _prefix(column: exp.Expr, length: exp.Expr) -> Prefix:

@@ -8,6 +8,7 @@ unbounded end by growth. Undecided counts as a refusal. Proofs: docs/theory/domi
 import time
 from collections.abc import Iterator, Mapping
 from dataclasses import dataclass, field
+from datetime import date
 from fractions import Fraction
 from itertools import product
 from typing import Any
@@ -21,7 +22,7 @@ from recordwise.policy.dominance.cover import cover
 from recordwise.policy.dominance.decide import IN_TIME, decide
 from recordwise.policy.dominance.regions import Region, regions
 from recordwise.policy.evaluate.numpy import PRECISION, exact_sum, terms_ball
-from recordwise.policy.literals import Value, plain_value
+from recordwise.policy.literals import Cell, plain_value
 from recordwise.policy.measure import Measure, check_one_measure_a_name
 from recordwise.policy.policy import Key, Maximum, Policy, Terms
 
@@ -224,7 +225,7 @@ def _frozen(terms: Sum) -> frozenset[tuple[object, Fraction]]:
 NOTICEABLE = Fraction(1, 2**30)
 
 
-def alternatives(terms: Terms, groups: dict[str, Value | None]) -> Iterator[Sum]:
+def alternatives(terms: Terms, groups: dict[str, Cell | None]) -> Iterator[Sum]:
     """The terms that apply in a region, with one choice made in every maximum."""
     plain: Sum = {}
     choices: list[list[Sum]] = []
@@ -259,9 +260,9 @@ def _record(region: Region, amounts: dict[str, Fraction]) -> dict[str, Any]:
     return record
 
 
-def _plain(value: Value | None) -> Any:
+def _plain(value: Cell | None) -> Any:
     if isinstance(value, Fraction):
         if value.denominator == 1:
             return int(value)
         return float(value) if Fraction(repr(float(value))) == value else value
-    return None if value is None else plain_value(value)
+    return value if value is None or isinstance(value, date) else plain_value(value)

@@ -15,8 +15,9 @@ from typing import TypeAlias
 from recordwise.errors import ParameterError, RecordError
 from recordwise.exact.numbers import arb_float_upper, ball, working_precision
 from recordwise.policy.conditions import AllOf, Among, AnyOf, Compare, Condition, ConditionColumn
+from recordwise.policy.dates import day_of, representatives
 from recordwise.policy.evaluate.numpy import PRECISION, compared_names, terms_ball
-from recordwise.policy.literals import Truth, Value
+from recordwise.policy.literals import Cell, Truth, Value
 from recordwise.policy.measure import Measure
 from recordwise.policy.policy import Maximum, Policy, Terms
 
@@ -31,7 +32,7 @@ MOST_REGIONS = 100_000
 class Region:
     """What conditions see, and the range of every measure."""
 
-    groups: dict[str, Value | None]
+    groups: dict[str, Cell | None]
     ranges: dict[str, Range]
 
 
@@ -51,7 +52,7 @@ def regions(
 
 
 Test: TypeAlias = tuple[ConditionColumn, Value | None]
-Option: TypeAlias = tuple[Value | None, Range]
+Option: TypeAlias = tuple[Cell | None, Range]
 Side: TypeAlias = list[Region]
 
 
@@ -71,7 +72,7 @@ def axes(terms: Terms, measures: Mapping[str, Measure]) -> list[Side]:
 
 
 def _joined(everywhere: dict[str, Range], choice: tuple[Region, ...]) -> Region:
-    groups: dict[str, Value | None] = {}
+    groups: dict[str, Cell | None] = {}
     ranges = dict(everywhere)
     for part in choice:
         groups |= part.groups
@@ -114,6 +115,8 @@ def _condition_tests(condition: Condition) -> set[Test]:
 
 def _options(tests: list[Test], measure: Measure | None, *, held: bool) -> list[Option]:
     """Representatives of one column; one that is compared with a number (``held``) has only numbers and NULL."""
+    if any(column.part for column, _ in tests):
+        return [(value, ANY_AMOUNT) for value in [*_date_values(tests), None]]
     literals = {value for _, value in tests if value is not None}
     numbers = sorted(value for value in literals if isinstance(value, Fraction))
     if measure is not None:
@@ -134,6 +137,13 @@ def _text_values(texts: set[str], longest: int) -> list[Value]:
         return [*sorted(texts), other]
     nodes = {text[:end] for text in texts for end in range(len(text) + 1)} | {""}
     return [*sorted(nodes | {node + other * (longest + 1) for node in nodes})]
+
+
+def _date_values(tests: list[Test]) -> list[Cell]:
+    """Dates, and the texts in lists that are one: a text that is no date has no loss where a part of it is asked for."""
+    parts = [(column.part, value) for column, value in tests if column.part and isinstance(value, Fraction)]
+    texts = {value for column, value in tests if not column.part and isinstance(value, str) and day_of(value)}
+    return [*representatives(parts), *sorted(texts)]
 
 
 def _number_values(numbers: list[Fraction]) -> list[Value]:

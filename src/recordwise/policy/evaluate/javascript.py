@@ -10,6 +10,7 @@ from recordwise.exact.arithmetic import REMAINDER_TERMS
 from recordwise.exact.numbers import float_upper
 from recordwise.policy.atoms import Atom
 from recordwise.policy.conditions import EVERY, AllOf, Among, AnyOf, Compare, Condition, ConditionColumn, Null
+from recordwise.policy.dates import WRITTEN
 from recordwise.policy.evaluate.evaluator import Steps
 from recordwise.policy.literals import Truth, Value, float_comparison, float_members
 from recordwise.policy.measure import FLOAT_SNAP, MOST_SCALED_STEPS, Measure
@@ -46,6 +47,22 @@ const cell = (r, name, length) => {{
   if (v === undefined) throw new Error("missing " + name);
   if (v !== v) return null;
   return length && typeof v === "string" ? Array.from(v).slice(0, length).join("") : v;
+}};
+const part = (r, name, what) => {{
+  const v = cell(r, name, 0);
+  if (v === null) return null;
+  const m = typeof v === "string" ? /^{WRITTEN}$/.exec(v) : null;
+  const [y, mo, d] = m ? v.slice(0, 10).split("-").map(Number) : [0, 0, 0];
+  const day = new Date(0);
+  day.setUTCFullYear(y, mo - 1, d);
+  if (y < 1 || day.getUTCMonth() !== mo - 1 || day.getUTCDate() !== d) throw new Error("no date in " + name);
+  if (what === "year") return y;
+  if (what === "quarter") return Math.floor((mo + 2) / 3);
+  if (what === "month") return mo;
+  const n = day.getTime() / 864e5, thursday = n - ((n + 3) % 7 + 7) % 7 + 3;
+  const year = new Date(thursday * 864e5).getUTCFullYear(), first = new Date(0);
+  first.setUTCFullYear(year, 0, 1);
+  return what === "isoyear" ? year : Math.floor((thursday - first.getTime() / 864e5) / 7) + 1;
 }};
 const ordered = (v, name) => {{
   if (v !== null && typeof v !== "number") throw new Error("no number in " + name);
@@ -148,6 +165,8 @@ def condition_js(condition: Condition) -> str:
 
 
 def column_js(column: ConditionColumn) -> str:
+    if column.part:
+        return f"part(r, {js_text(column.name)}, {js_text(column.part)})"
     return f"cell(r, {js_text(column.name)}, {column.length or 0})"
 
 

@@ -28,7 +28,7 @@ from recordwise.policy.evaluate.tables import (
     is_record,
     measure_column,
 )
-from recordwise.policy.literals import Value
+from recordwise.policy.literals import Cell
 from recordwise.policy.policy import Maximum, Terms, guard_columns
 
 ROWS_AT_ONCE = 1 << 15
@@ -48,7 +48,7 @@ def evaluate_upper(terms: Terms, records: Record | Table) -> float | FloatArray:
     return _Table(terms, records).losses()
 
 
-def canonical_record(terms: Terms, record: Mapping[str, Any]) -> tuple[dict[str, Value | None], dict[str, Fraction]]:
+def canonical_record(terms: Terms, record: Mapping[str, Any]) -> tuple[dict[str, Cell | None], dict[str, Fraction]]:
     """The columns used in conditions, and the absolute amounts of the measures."""
     measures = {measure for _, atom in terms for measure in atom.measures()}
     amounts = {measure.name: amount_of(record, measure.name) for measure in measures}
@@ -69,7 +69,7 @@ def compared_names(terms: Terms) -> set[str]:
     return set().union(*(compared(condition) for condition, _ in terms), *inner)
 
 
-def exact_sum(terms: Terms, groups: dict[str, Value | None], amounts: dict[str, Fraction]) -> Fraction | None:
+def exact_sum(terms: Terms, groups: dict[str, Cell | None], amounts: dict[str, Fraction]) -> Fraction | None:
     """The sum as a fraction where every term that applies is rational, else None."""
     total = Fraction(0)
     for (condition, atom), coefficient in terms.items():
@@ -81,7 +81,7 @@ def exact_sum(terms: Terms, groups: dict[str, Value | None], amounts: dict[str, 
     return total
 
 
-def terms_ball(terms: Terms, groups: dict[str, Value | None], amounts: dict[str, arb]) -> arb:
+def terms_ball(terms: Terms, groups: dict[str, Cell | None], amounts: dict[str, arb]) -> arb:
     """An enclosure of the sum for given groups and for amounts that may be intervals."""
     total = arb(0)
     for (condition, atom), coefficient in terms.items():
@@ -90,7 +90,7 @@ def terms_ball(terms: Terms, groups: dict[str, Value | None], amounts: dict[str,
     return total
 
 
-def atom_ball(atom: Atom, groups: dict[str, Value | None], amounts: dict[str, arb]) -> arb:
+def atom_ball(atom: Atom, groups: dict[str, Cell | None], amounts: dict[str, arb]) -> arb:
     if isinstance(atom, Outside):
         raise RecordError(column=atom.column, problem="contains a group that is not covered by this policy")
     if not isinstance(atom, Maximum):

@@ -235,9 +235,30 @@ def _never_null(test: E) -> E:
 
 def column_sql(column: ConditionColumn) -> E:
     name = _identifier(column.name)
+    if column.part:
+        return date_part_sql(name, column.part)
     if column.length is None:
         return name
     return exp.Substring(this=name, start=exp.Literal.number(1), length=exp.Literal.number(column.length))
+
+
+def date_part_sql(day: exp.Expr, part: str) -> E:
+    """A part of a date. The dialects have no common word for the ISO year, so it is the year, moved by one around New Year."""
+    if part != "isoyear":
+        return exp.Extract(this=exp.Var(this=part.upper()), expression=day.copy())
+    year, month, week = (date_part_sql(day, each) for each in ("year", "month", "week"))
+    before = exp.and_(_is(month, 1), exp.GT(this=week, expression=exp.Literal.number(50)))
+    after = exp.and_(_is(month.copy(), 12), _is(week.copy(), 1))
+    one = exp.Literal.number(1)
+    ifs = [
+        exp.If(this=before, true=exp.Paren(this=exp.Sub(this=year, expression=one))),
+        exp.If(this=after, true=exp.Paren(this=exp.Add(this=year.copy(), expression=one.copy()))),
+    ]
+    return exp.Case(ifs=ifs, default=year.copy())
+
+
+def _is(value: E, wanted: int) -> E:
+    return exp.EQ(this=value, expression=exp.Literal.number(wanted))
 
 
 def _identifier(name: str) -> E:

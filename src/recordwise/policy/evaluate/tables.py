@@ -5,6 +5,7 @@ Columns used in conditions are kept in a form in which a condition is decided ex
 
 from collections.abc import Callable, Iterable, Mapping
 from dataclasses import dataclass, field
+from datetime import date
 from decimal import Decimal
 from fractions import Fraction
 from operator import ge, gt, le, lt
@@ -16,12 +17,13 @@ from recordwise.errors import ParameterError, RecordError, UnknownFormError
 from recordwise.exact.arithmetic import FloatArray
 from recordwise.exact.numbers import float_upper, rational
 from recordwise.policy.conditions import Among, Compare, Condition, Null, holds
-from recordwise.policy.literals import Truth, Value, float_comparison, float_members
+from recordwise.policy.dates import day_of
+from recordwise.policy.literals import Cell, Truth, Value, float_comparison, float_members
 from recordwise.policy.measure import Measure
 
 AnyArray: TypeAlias = np.ndarray[tuple[int, ...], np.dtype[Any]]
 LARGEST_WHOLE_FLOAT = 2.0**53
-Record: TypeAlias = Mapping[str, str | bool | int | float | Fraction | Decimal | None]
+Record: TypeAlias = Mapping[str, str | bool | int | float | Fraction | Decimal | date | None]
 """One record: a scalar for each column."""
 Table: TypeAlias = Any
 """Many records: a mapping of columns, an Arrow table, or a frame of any library whose columns are found by ``table[name]``."""
@@ -38,7 +40,7 @@ def _is_column(value: Any) -> bool:
     return not isinstance(value, (str, bytes)) and (hasattr(value, "__len__") or hasattr(value, "__arrow_c_stream__"))
 
 
-def cell_of(record: Mapping[str, Any], name: str) -> Value | None:
+def cell_of(record: Mapping[str, Any], name: str) -> Cell | None:
     """One column of one record, in canonical form; None for a missing value."""
     value = plain(fetch(record, name))
     if value is None or (isinstance(value, (float, Decimal)) and value != value):
@@ -47,9 +49,11 @@ def cell_of(record: Mapping[str, Any], name: str) -> Value | None:
         return Truth(value)
     if isinstance(value, str):
         return value
+    if isinstance(value, date):
+        return _day(value, name)
     number = _number(value)
     if number is None:
-        raise RecordError(column=name, problem="is not text, a boolean or a finite number")
+        raise RecordError(column=name, problem="is not text, a boolean, a date or a finite number")
     return number
 
 
@@ -61,10 +65,19 @@ def amount_of(record: Mapping[str, Any], name: str) -> Fraction:
     return number
 
 
+def _day(value: date, name: str) -> date:
+    day = day_of(value)
+    if day is None:
+        raise RecordError(column=name, problem=ZONED)
+    return day
+
+
 def plain(value: Any) -> Any:
     """A numpy scalar as a Python scalar, and the missing value of pandas as None."""
     if type(value).__name__ in ("NAType", "NaTType"):
         return None
+    if isinstance(value, np.datetime64):
+        return value.astype("datetime64[D]").item()
     return value.item() if isinstance(value, (np.generic, np.ndarray)) else value
 
 
@@ -171,6 +184,7 @@ def absolute_upper(part: AnyArray) -> FloatArray:
     return size
 
 
+ZONED = "holds times with a time zone, which have no day of their own"
 NEGATIVE = "is negative, but its measure was not declared signed"
 
 
@@ -192,7 +206,7 @@ class Coded:
     """A column as indices into the list of its distinct values, so that a condition is decided once per distinct value."""
 
     places: np.ndarray[tuple[int, ...], np.dtype[np.int32]]
-    values: list[Value | None]
+    values: list[Cell | None]
     decided: dict[Condition, BoolArray] = field(default_factory=dict)
     """Answers for each distinct value, shared by all parts of the column."""
 
@@ -269,6 +283,8 @@ def group_column(records: Any, name: str) -> GroupColumn:
         return _from_arrow(arrow_array(column, name), name)
     if array.ndim != 1:
         raise RecordError(column=name, problem="is not one-dimensional")
+    if array.dtype.kind == "M":
+        return _from_arrow(arrow_array(array.astype("datetime64[D]"), name), name)
     if array.dtype.kind in "iuf":
         return _numbers(array, np.isnan(array) if array.dtype.kind == "f" else np.zeros(len(array), np.bool_), name)
     return _coded(array.tolist(), name)
@@ -285,10 +301,10 @@ def _numbers(values: AnyArray, missing: BoolArray, name: str) -> Numbers:
 def _coded(values: list[Any], name: str) -> Coded:
     """Codes for Python objects of any mixture; ``True`` and 1 are distinguished by type."""
     found: dict[tuple[type, Any], int] = {}
-    distinct: list[Value | None] = []
+    distinct: list[Cell | None] = []
     places = np.empty(len(values), np.int32)
     for row, value in enumerate(values):
-        key = (type(value), value) if isinstance(value, (str, bool, int)) else (object, row)
+        key = (type(value), value) if isinstance(value, (str, bool, int, date)) else (object, row)
         if key not in found:
             found[key] = len(distinct)
             distinct.append(cell_of({name: value}, name))
@@ -305,6 +321,10 @@ def _from_arrow(array: Any, name: str) -> GroupColumn:
         return _numbers(array.fill_null(0).to_numpy(zero_copy_only=False), missing, name)
     if pyarrow.types.is_null(kind):
         return _coded([None] * len(array), name)
+    if pyarrow.types.is_timestamp(kind) and kind.tz is not None:
+        raise RecordError(column=name, problem=ZONED)
+    if pyarrow.types.is_timestamp(kind) or pyarrow.types.is_date(kind):
+        array = array.cast(pyarrow.date32(), safe=False)
     if not pyarrow.types.is_dictionary(kind):
         array = array.cast("large_string") if str(kind) == "string_view" else array
         array = array.dictionary_encode()

@@ -109,6 +109,8 @@ def condition_latex(condition: Condition) -> str:
 
 def column_latex(column: ConditionColumn) -> str:
     name = name_latex(column.name)
+    if column.part:
+        return rf"\mathrm{{{column.part}}}({name})"
     return name if column.length is None else rf"{name}_{{1..{column.length}}}"
 
 

@@ -5,7 +5,7 @@ from collections.abc import Iterator
 from typing import TYPE_CHECKING, Any
 
 from recordwise.errors import RecordError
-from recordwise.policy.cases import tests_of
+from recordwise.policy.cases import example_date, tests_of
 from recordwise.policy.conditions import Among
 from recordwise.policy.literals import plain_value
 from recordwise.policy.render.html import Html, Line, element, small_chart, spread
@@ -50,6 +50,11 @@ def _lines(policy: "Policy") -> Iterator[Line]:
             yield from _line(policy, record, measure.name, float(measure.step), measure.name)
         return
     (name,) = columns
+    if any(column.part for column in policy.columns()):
+        yield from _line(
+            policy, record | {name: example_date(policy, name)}, measures[0].name, float(measures[0].step), name
+        )
+        return
     values = dict.fromkeys(value for test in tests_of(policy) if isinstance(test, Among) for value in test.values)
     for value in values:
         step = float(measures[0].step)

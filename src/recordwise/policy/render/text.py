@@ -89,7 +89,12 @@ def condition_words(condition: Condition) -> str:
             raise TypeError(type(condition).__name__)
 
 
+PART_WORDS = {"week": "ISO week", "isoyear": "ISO year"}
+
+
 def column_words(column: ConditionColumn) -> str:
+    if column.part:
+        return f"the {PART_WORDS.get(column.part, column.part)} of '{column.name}'"
     return f"'{column.name}'" if column.length is None else f"the first {column.length} characters of '{column.name}'"
 
 

@@ -108,8 +108,17 @@
     if (field.bound && Math.abs(value) > field.bound) throw new Misread("It can be " + grouped(field.bound, 2) + " at most.");
     return value;
   };
+  const day = text => {
+    if (!text) return null;
+    const parts = /^(\d{4})-(\d{2})-(\d{2})$/.exec(text), found = new Date(0);
+    if (parts) found.setUTCFullYear(+parts[1], parts[2] - 1, +parts[3]);
+    if (!parts || +parts[1] < 1 || found.getUTCDate() !== +parts[3] || found.getUTCMonth() !== parts[2] - 1)
+      throw new Misread("Write a date such as 2024-12-31.");
+    return text;
+  };
   const read = (control, field) => {
     if (field.kind === "choice") return field.options[control.value][1];
+    if (field.kind === "date") return day(control.value.trim());
     return field.kind === "text" ? control.value.trim() || null : number(control.value, field);
   };
   const readAll = controls => {
@@ -251,7 +260,7 @@
   const members = find("#members tbody");
   const control = (field, value) => {
     const label = field.label + " of an establishment of the firm";
-    if (field.kind !== "choice") return make("input", {type: "text", value: typeof value === "number" ? typed(value) : value ?? "", "aria-label": label, inputmode: field.kind === "text" ? null : "decimal"});
+    if (field.kind !== "choice") return make("input", {type: "text", value: typeof value === "number" ? typed(value) : value ?? "", "aria-label": label, inputmode: ["text", "date"].includes(field.kind) ? null : "decimal"});
     const chosen = make("select", {"aria-label": label});
     field.options.forEach(([name, option], at) => chosen.append(make("option", {value: at, ...(option === value ? {selected: ""} : {})}, name)));
     return chosen;

@@ -146,7 +146,7 @@ def _question(question: Question, start: Any) -> dict[str, Any]:
         "label": question.label,
         "options": question.options,
         "start": start,
-        "inputmode": "" if question.kind == "text" else Html(' inputmode="decimal"'),
+        "inputmode": "" if question.kind in ("text", "date") else Html(' inputmode="decimal"'),
         "typed": _typed(start) if isinstance(start, (int, float)) else start,
         "hint": _hint(question),
     }
@@ -163,6 +163,8 @@ def _hint(question: Question) -> str:
         return ""
     if question.kind == "text":
         return "as it appears in the register"
+    if question.kind == "date":
+        return "a date, as 2024-12-31"
     if question.kind == "amount":
         return "a whole number" if question.step == 1 else f"in steps of {formula_text(question.step)}"
     return "a number"

@@ -11,13 +11,13 @@ from typing import Any
 
 from recordwise.errors import RecordError
 from recordwise.exact.text import formula_text
-from recordwise.policy.cases import tests_of
+from recordwise.policy.cases import example_date, tests_of
 from recordwise.policy.conditions import Among, Compare
 from recordwise.policy.literals import Truth, Value
 from recordwise.policy.measure import Measure
 from recordwise.policy.policy import Policy
 
-AMOUNT, CHOICE, NUMBER, TEXT = "amount", "choice", "number", "text"
+AMOUNT, CHOICE, NUMBER, TEXT, DATE = "amount", "choice", "number", "text", "date"
 MISSING = "not known"
 ANOTHER = "any other"
 
@@ -61,6 +61,8 @@ def questions_of(policy: Policy, labels: Mapping[str, str], missing: Collection[
 def _column_question(policy: Policy, name: str, labels: Mapping[str, str], *, missing: bool) -> Question:
     tests = [test for test in tests_of(policy) if test.column.name == name]
     label = labels.get(name, name)
+    if any(test.column.part for test in tests):
+        return Question(name=name, label=label, kind=DATE)
     if any(isinstance(test, Compare) for test in tests):
         return Question(name=name, label=label, kind=NUMBER)
     values = dict.fromkeys(value for test in tests if isinstance(test, Among) for value in test.values)
@@ -121,14 +123,16 @@ MOST = 2.0**53
 
 def start_record(policy: Policy, questions: Sequence[Question]) -> dict[str, Any]:
     """Each measure where it alone costs a usual loss, to one digit; each column at the first value it can have."""
-    record: dict[str, Any] = {each.name: _start(each) for each in questions}
+    record: dict[str, Any] = {each.name: _start(each, policy) for each in questions}
     for measure in policy.measures():
         size = size_at_loss(policy, measure, record, USUAL_LOSS)
         record[measure.name] = _on_lattice(_one_digit(size), measure)
     return record
 
 
-def _start(question: Question) -> Any:
+def _start(question: Question, policy: Policy) -> Any:
+    if question.kind == DATE:
+        return example_date(policy, question.name).isoformat()
     if question.kind == CHOICE:
         return question.options[0].value
     return 0 if question.kind in (AMOUNT, NUMBER) else ""

@@ -1,0 +1,82 @@
+"""Several rows for a unit become one record, as trees: before anything else reads the records, and in whole numbers (T-COLLAPSE).
+
+Rows are grouped by the unit and by every column whose rule is ``same``. If each unit is then there once, its rows agree; if not,
+the units that are there more than once are those whose rows differ.
+"""
+
+from collections.abc import Iterator
+
+from sqlglot import exp
+
+from recordwise.engines.compile.expressions import RECORDS, column, constant
+from recordwise.engines.compile.records import BEYOND, SOURCE, Check, Stored, named, rows_select
+from recordwise.plan.schema import Schema
+
+COLLAPSED = "collapsed"
+DIFFERS = "differs between the rows of a unit"
+FOUND = "found"
+_RULES: dict[str, type[exp.Expr]] = {"sum": exp.Sum, "max": exp.Max, "min": exp.Min}
+
+
+def collapsed_tree(schema: Schema, stored: dict[str, Stored]) -> exp.Select:
+    """One row for each unit, if the rows of every unit agree where they must. A sum has 128 bits until its bound is checked."""
+    grouped = [column(name) for name in (schema.unit, *same_names(schema))]
+    select = exp.select(*grouped)
+    for name, rule in schema.collapse or ():
+        if rule in _RULES:
+            value = column(name)
+            value = exp.Cast(this=value, to=exp.DataType.build("INT128")) if rule == "sum" else value
+            select = select.select(named(_RULES[rule](this=value), name))
+    return select.from_(rows_select(schema, stored).from_(SOURCE).subquery("rows")).group_by(
+        *(tree.copy() for tree in grouped)
+    )
+
+
+def collapsed_records_tree(schema: Schema) -> exp.Expr:
+    """CREATE VIEW records over the collapsed rows, every measure in 64 bits."""
+    select = exp.select(column(schema.unit), *(_narrow(name, rule) for name, rule in schema.collapse or ()))
+    temporary = exp.Properties(expressions=[exp.TemporaryProperty()])
+    return exp.Create(this=exp.to_table(RECORDS), kind="VIEW", expression=select.from_(COLLAPSED), properties=temporary)
+
+
+def _narrow(name: str, rule: str) -> exp.Expr:
+    if rule != "sum":
+        return column(name)
+    return named(exp.Cast(this=column(name), to=exp.DataType.build("BIGINT")), name)
+
+
+def same_names(schema: Schema) -> tuple[str, ...]:
+    """The columns in which all rows of a unit must agree."""
+    return tuple(name for name, rule in schema.collapse or () if rule == "same")
+
+
+def collapse_checks(schema: Schema) -> Iterator[Check]:
+    """What a collapsed record may not meet: each of its rows is within the bound, their sum need not be."""
+    for measure in schema.measures:
+        if schema.rule(measure.name) == "sum":
+            beyond = exp.GT(this=exp.Abs(this=column(measure.name)), expression=constant(measure.bound_steps))
+            yield Check(measure.name, BEYOND, beyond)
+
+
+def differing_tree(schema: Schema, names: tuple[str, ...]) -> exp.Expr:
+    """How many units are there more than once, and for each column how many have several values of it, NULL among them."""
+    unit = column(schema.unit)
+    per_unit = exp.select(exp.alias_(exp.Count(this=exp.Star()), FOUND))
+    for number, name in enumerate(names):
+        missing = exp.Case(
+            ifs=[exp.If(this=exp.Is(this=column(name), expression=exp.null()), true=constant(1))], default=constant(0)
+        )
+        different = exp.Count(this=exp.Distinct(expressions=[column(name)]))
+        per_unit = per_unit.select(exp.alias_(exp.Add(this=different, expression=exp.Max(this=missing)), f"d{number}"))
+    per_unit = per_unit.from_(COLLAPSED).group_by(unit)
+    columns = [FOUND, *(f"d{number}" for number in range(len(names)))]
+    several = [
+        exp.Filter(
+            this=exp.Count(this=exp.Star()),
+            expression=exp.Where(this=exp.GT(this=column(each), expression=constant(1))),
+        )
+        for each in columns
+    ]
+    return exp.select(*(exp.alias_(tree, name) for tree, name in zip(several, columns))).from_(
+        per_unit.subquery("units")
+    )

@@ -1,0 +1,63 @@
+"""What validation counted, as problems with the names of columns and without a value; the same words on every engine."""
+
+from collections.abc import Callable, Iterable, Mapping, Sequence
+from typing import Any
+
+import pyarrow as pa
+from sqlglot import exp
+
+from recordwise.engines.compile.collapse import DIFFERS, differing_tree, same_names
+from recordwise.engines.compile.records import Check, Stored, type_problem
+from recordwise.errors import RecordError, SourceError
+from recordwise.plan.file.node import suggestion
+from recordwise.plan.schema import Schema
+
+MOST_NAMED = 40
+REPEATS = "repeats an id that must be unique"
+
+
+def check_present(wanted: Iterable[str], present: Sequence[str]) -> None:
+    """Refuse a source without a declared column, and say which columns it has."""
+    missing = [name for name in wanted if name not in present]
+    if not missing:
+        return
+    more = "" if len(present) <= MOST_NAMED else f" and {len(present) - MOST_NAMED} more"
+    listed = ", ".join(present[:MOST_NAMED]) + more if present else "none"
+    raise SourceError(
+        source="the source",
+        problem=f"it has no column {', '.join(missing)}{suggestion(missing[0], present)}",
+        advice=f"Its columns: {listed}.",
+    )
+
+
+def check_types(schema: Schema, stored: Mapping[str, Stored]) -> None:
+    """Refuse columns that are stored in a way their role cannot use, all of them at once."""
+    roles = [(measure.name, "measure") for measure in schema.measures]
+    roles += [(column.name, str(column.type)) for column in schema.columns]
+    found = [problem for name, role in roles if (problem := type_problem(name, role, stored[name])) is not None]
+    if len(found) == 1:
+        raise found[0]
+    if found:
+        told = "; ".join(f"{each.source}: {each.problem}" for each in found)
+        advice = " ".join(dict.fromkeys(each.advice for each in found if each.advice))
+        raise SourceError(source="the source", problem=told, advice=advice)
+
+
+def counted_problems(found: Sequence[Check], counts: Mapping[str, Any], *, counted: str = "row") -> list[RecordError]:
+    """A problem for each check that something meets, with how many rows or units do."""
+    return [
+        RecordError(column=check.column, problem=check.problem, count=counts[f"c{number}"], counted=counted)
+        for number, check in enumerate(found)
+        if counts[f"c{number}"]
+    ]
+
+
+def differing_units(fetch: Callable[[exp.Expr], pa.Table], schema: Schema) -> list[RecordError]:
+    """The columns in which rows of a unit differ and must not, each with the number of such units."""
+    names = same_names(schema)
+    (counts,) = fetch(differing_tree(schema, names)).to_pylist()
+    return [
+        RecordError(column=name, problem=DIFFERS, count=counts[f"d{number}"], counted="unit")
+        for number, name in enumerate(names)
+        if counts[f"d{number}"]
+    ]

@@ -1,0 +1,95 @@
+"""The columns of a source with their declared types, for a first plan; and, if the owner asks, what its records suggest.
+
+Declared types alone: Parquet's statistics are values, so they are not read.
+"""
+
+from typing import Any
+
+import duckdb
+import pyarrow as pa
+
+from recordwise.engines.compile.records import READABLE
+from recordwise.engines.sources.arrow_files import file_schema
+from recordwise.engines.sources.declared import parquet_schema
+from recordwise.errors import SourceError
+from recordwise.plan.file.first import DAY, INTEGER, NUMBER, OTHER, TEXT, TRUTH, Found
+from recordwise.plan.files import ArrowFiles, CsvFiles, ParquetFiles
+from recordwise.plan.sources import open_source
+
+MOST_DIGITS = 6
+
+
+def declared(source: Any) -> list[Found]:
+    """Every column by its name and, where the source has types, its type."""
+    opened = open_source(source)
+    if isinstance(opened, CsvFiles):
+        return [Found(name=name) for name in opened.header()]
+    if isinstance(opened, ParquetFiles):
+        schema = parquet_schema(opened.paths[0])
+        here = [Found(name=field.name, kind=_kind(field.type)) for field in schema]
+        return here + [Found(name=name, kind=TEXT) for name in opened.partitions() if name not in schema.names]
+    if isinstance(opened, ArrowFiles):
+        return [Found(name=field.name, kind=_kind(field.type)) for field in file_schema(opened.paths[0])]
+    raise SourceError(source="the source", problem="a first plan is made from CSV, Parquet and Arrow files")
+
+
+def _kind(kind: pa.DataType) -> str:
+    kind = kind.value_type if pa.types.is_dictionary(kind) else kind
+    if pa.types.is_integer(kind):
+        return INTEGER
+    if pa.types.is_floating(kind) or pa.types.is_decimal(kind):
+        return NUMBER
+    if pa.types.is_boolean(kind):
+        return TRUTH
+    if pa.types.is_date(kind) or (pa.types.is_timestamp(kind) and kind.tz is None):
+        return DAY
+    text = pa.types.is_string(kind) or pa.types.is_large_string(kind) or pa.types.is_string_view(kind)
+    return TEXT if text else OTHER
+
+
+def looked_at(source: Any) -> list[Found]:
+    """The same with types and steps that the records suggest: a look at confidential records. No bound, no key, no threshold."""
+    opened, found = open_source(source), declared(source)
+    if isinstance(opened, CsvFiles):
+        relation = duckdb.connect().read_csv(
+            [str(path) for path in opened.paths],  # type: ignore[arg-type]
+            header=True,
+            delimiter=opened.delimiter,
+            columns=dict.fromkeys(opened.header(), "VARCHAR"),
+            auto_detect=False,
+        )
+    elif isinstance(opened, ParquetFiles):
+        relation = duckdb.connect().read_parquet([str(path) for path in opened.paths])
+    else:
+        raise SourceError(source="the source", problem="only CSV and Parquet files can be looked at")
+    try:
+        return [_suggested(relation, each) for each in found]
+    except duckdb.Error:
+        # Its text can quote a record.
+        raise SourceError(source="the source", problem="its records cannot be read", read=True) from None
+
+
+def _suggested(relation: duckdb.DuckDBPyRelation, found: Found) -> Found:
+    name = '"' + found.name.replace('"', '""') + '"'
+    if found.kind == NUMBER:
+        return Found(name=found.name, kind=NUMBER, step=_step(relation, name))
+    if found.kind:
+        return found
+    shapes = {INTEGER: "BIGINT", TRUTH: "BOOLEAN", DAY: "DATE", NUMBER: "DOUBLE"}
+    counts = ", ".join(f"COUNT(*) FILTER (regexp_matches({name}, '{READABLE[each]}'))" for each in shapes.values())
+    zeros = f"COUNT(*) FILTER (regexp_matches({name}, '^[+-]?0[0-9]'))"
+    known, leading, *fitting = relation.aggregate(f"COUNT({name}), {zeros}, {counts}").fetchall()[0]
+    # A code with leading zeros is text: as a number it would lose them.
+    kind = next((kind for kind, count in zip(shapes, fitting) if known and not leading and count == known), TEXT)
+    return Found(name=found.name, kind=kind, step=_step(relation, name) if kind == NUMBER else "")
+
+
+def _step(relation: duckdb.DuckDBPyRelation, name: str) -> str:
+    """The largest power of ten that all values are whole multiples of, as far as floats tell; blank where there is none."""
+    value = f"CAST({name} AS DOUBLE)"
+    tests = ", ".join(
+        f"bool_and(round({value} * 1e{digits}) / 1e{digits} = {value})" for digits in range(MOST_DIGITS + 1)
+    )
+    fitting = relation.aggregate(tests).fetchall()[0]
+    digits = next((digits for digits, whole in enumerate(fitting) if whole), None)
+    return "" if digits is None else "1" if digits == 0 else f"0.{'0' * (digits - 1)}1"

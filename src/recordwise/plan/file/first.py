@@ -1,0 +1,137 @@
+"""A first plan for a table, as text with blanks: roles and types from names and declared types alone, never from values.
+
+What only the owner can know, and what a plan must not learn from its table, stays blank: bounds, keys, thresholds.
+"""
+
+import re
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass
+from typing import Any
+
+import tomli_w
+
+BLANK = ""
+UNIT = re.compile(
+    r"(?:^|_)(?:id|ident|identifier|unit|key|number|nr|no)$|^(?:estab|record|unit|plant|person)", re.IGNORECASE
+)
+FIRM = re.compile(r"firm|company|parent|enterprise|owner|employer|group_id|^ein$", re.IGNORECASE)
+CODE = re.compile(
+    r"(?:^|_)(?:code|class|type|kind|status|state|county|fips|zip|zcta|region|area|naics|sic|isic|nace|sector|industry|year|month"
+    r"|quarter|week|category|cat|level|size)\d*(?:_|$)",
+    re.IGNORECASE,
+)
+INTEGER, NUMBER, TEXT, TRUTH, DAY, UNKNOWN, OTHER = "integer", "number", "text", "boolean", "date", "", "other"
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Found:
+    """A column by its name and declared type (none in a CSV file) and, if records were read, the step of its numbers."""
+
+    name: str
+    kind: str = UNKNOWN
+    step: str = BLANK
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Roles:
+    """What each column is taken for."""
+
+    unit: str
+    firm: str | None
+    measures: tuple[Found, ...]
+    columns: tuple[Found, ...]
+
+
+def roles_of(found: Sequence[Found]) -> Roles:
+    """Unit and firm by name; numbers that are no codes are measures; text, codes, truth values and dates are columns."""
+    usable = [each for each in found if each.kind != OTHER]
+    firms = [each.name for each in usable if FIRM.search(each.name) and each.kind in (INTEGER, TEXT, UNKNOWN)]
+    ids = [each.name for each in usable if UNIT.search(each.name) and each.name not in firms]
+    unit = next(iter(ids), BLANK)
+    firm = next(iter(firms), None)
+    rest = [each for each in usable if each.name not in (unit, firm)]
+    measures = [each for each in rest if each.kind in (INTEGER, NUMBER) and not CODE.search(each.name)]
+    columns = [each for each in rest if each not in measures and each.kind != NUMBER]
+    return Roles(unit=unit, firm=firm, measures=tuple(measures), columns=tuple(columns))
+
+
+def first_plan(source: Mapping[str, Any], found: Sequence[Found], *, dataset: str, looked: bool) -> str:
+    """The text of the plan; an empty pair of quotes or brackets is a blank to fill."""
+    roles = roles_of(found)
+    grouped = next((each.name for each in roles.columns if each.kind in (TEXT, UNKNOWN)), None)
+    lines = [
+        "# A first plan. Fill every blank: recordwise check names each one that is left.",
+        *tomli_w.dumps({"dataset": dataset, **source, "ledger": f"{dataset}.ledger"}).splitlines(),
+        *_tuning(looked),
+        "",
+        "[schema]",
+        _entry("unit", roles.unit) + "  # identifies a record; one row is one unit, or see [schema.collapse]",
+        *(
+            [_entry("firm", roles.firm) + "  # identifies the owner of a unit; leave it out if there is none"]
+            if roles.firm
+            else []
+        ),
+        *(_measure(each) for each in roles.measures),
+        *(_column(each) for each in roles.columns),
+        "",
+        "# The most that every record may lose over all releases. Without a budget the list of queries must be fixed in advance.",
+        "# [[budget]]",
+        "# rho = 1",
+        "",
+        *_keys(grouped),
+        "[[queries]]",
+        *([f"group_by = [{_text(grouped)}]", 'keys = "cells"'] if grouped else []),
+        'count = { kind = "Gaussian", rho = 0.1 }  # the same loss for every record',
+        *(_sum(each) for each in roles.measures[:3]),
+    ]
+    return "\n".join(lines) + "\n"
+
+
+def _tuning(looked: bool) -> list[str]:
+    if not looked:
+        return ['tuned_on = ""  # what you choose thresholds and keys with: public, synthetic or past']
+    return [
+        'tuned_on = "confidential"  # types and steps below were proposed from the records',
+        'accept_tuning = ""  # why that is acceptable; printed with the release',
+    ]
+
+
+def _text(value: Any) -> str:
+    """A name as TOML writes it."""
+    return tomli_w.dumps({"x": value}).strip().removeprefix("x = ")
+
+
+def _entry(name: str, value: Any) -> str:
+    return tomli_w.dumps({name: value}).strip()
+
+
+def _dotted(table: str, name: str) -> str:
+    bare = re.fullmatch(r"[A-Za-z0-9_-]+", name) is not None
+    return f"{table}.{name if bare else _text(name)}"
+
+
+def _measure(found: Found) -> str:
+    step = found.step or ("1" if found.kind == INTEGER else _text(BLANK))
+    why = "" if found.step or found.kind == INTEGER else "; step: 1, 0.01: values are whole multiples of it"
+    return f"{_dotted('measures', found.name)} = {{ step = {step} }}  # add bound = the largest value a record can have{why}"
+
+
+def _column(found: Found) -> str:
+    blank = "" if found.kind else "  # text, integer, boolean or date; numbers to be summed go to measures"
+    return f"{_dotted('columns', found.name)} = {_text(found.kind)}{blank}"
+
+
+def _keys(grouped: str | None) -> list[str]:
+    if grouped is None:
+        return []
+    return [
+        "# The cells that are published, empty or not. Take them from a public source, never from the records.",
+        "[keys.cells]",
+        f"rows = {{ {_text(grouped) if re.fullmatch(r'[A-Za-z0-9_-]+', grouped) is None else grouped} = [] }}",
+        "",
+    ]
+
+
+def _sum(found: Found) -> str:
+    """The loss of a record is one up to the threshold and grows with its square beyond."""
+    return f'{_dotted("sum", found.name)} = {{ kind = "UnitSplit", at = "", rho = 0.1 }}  # at: the size of a usual large record'

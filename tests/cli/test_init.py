@@ -1,0 +1,110 @@
+"""``recordwise init``: a first plan from names and declared types, which check accepts once its blanks are filled."""
+
+import tomllib
+
+import pyarrow as pa
+import pyarrow.parquet as pq
+import pytest
+
+from recordwise.plan.file.first import Found, roles_of
+from recordwise.plan.file.read import load_plan
+
+COLUMNS = {
+    "estab_id": [1, 2, 3],
+    "firm_id": ["a", "a", "b"],
+    "county": ["01001", "01003", "01003"],
+    "year": [2023, 2024, 2024],
+    "emp": [5, 7, 987_654],
+    "pay": [0.25, 1.5, 31_337.75],
+    "open": [True, False, True],
+    "odd name": ["SECRET", "b", "c"],
+}
+TABLE = pa.table(
+    COLUMNS | {"opened": pa.array([19_000, 19_001, 19_002], pa.int32()).cast(pa.date32()), "list": [[1], [2], [3]]}
+)
+VALUES = ("01001", "01003", "987", "654", "31337", "31_337", "SECRET", "2023", "2024")
+
+
+@pytest.fixture
+def files(tmp_path):
+    pq.write_table(TABLE, tmp_path / "t.parquet")
+    lines = [",".join(COLUMNS), *(",".join(map(str, row)) for row in zip(*COLUMNS.values()))]
+    (tmp_path / "t.csv").write_text("\n".join(lines) + "\n")
+    return tmp_path
+
+
+def filled(text, types=()):
+    """The blanks of a plan, as its owner would fill them from what is public."""
+    for name, kind in types:
+        text = text.replace(f'columns.{name} = ""', f'columns.{name} = "{kind}"')
+    text = text.replace('tuned_on = ""', 'tuned_on = "public"').replace('accept_tuning = ""', 'accept_tuning = "codes"')
+    text = text.replace("county = []", 'county = ["01001", "01003"]').replace('at = ""', "at = 100")
+    return text.replace('step = ""', "step = 0.01")
+
+
+def test_roles_and_types_come_from_names_and_declared_types(files, run):
+    result = run("init", files / "t.parquet", "--out", files / "plan.toml")
+    assert result.exit_code == 0, result.output
+    text = (files / "plan.toml").read_text()
+    schema = tomllib.loads(text)["schema"]
+    assert (schema["unit"], schema["firm"]) == ("estab_id", "firm_id")
+    assert schema["measures"] == {"emp": {"step": 1}, "pay": {"step": ""}}
+    assert schema["columns"] == {
+        "county": "text",
+        "year": "integer",
+        "open": "boolean",
+        "odd name": "text",
+        "opened": "date",
+    }
+    assert not [value for value in VALUES if value in text]
+    refused = run("check", files / "plan.toml")
+    assert refused.exit_code == 2
+    assert refused.stderr.count("line") >= 4
+    (files / "plan.toml").write_text(filled(text))
+    result = run("check", files / "plan.toml")
+    assert result.exit_code == 0, result.output
+    assert load_plan(files / "plan.toml").plan.schema.unit == "estab_id"
+
+
+def test_types_of_csv_stay_blank(files, run):
+    assert run("init", files / "t.csv", "--out", files / "plan.toml").exit_code == 0
+    text = (files / "plan.toml").read_text()
+    assert set(tomllib.loads(text)["schema"]["columns"].values()) == {""}
+    assert not [value for value in VALUES if value in text]
+    types = [("county", "text"), ("year", "integer"), ("open", "boolean"), ("emp", "integer"), ("pay", "text")]
+    (files / "plan.toml").write_text(filled(text, [*types, ('"odd name"', "text")]))
+    result = run("check", files / "plan.toml")
+    assert result.exit_code == 0, result.output
+
+
+def test_a_look_proposes_types_and_steps_and_marks_the_plan(files, run):
+    result = run("init", files / "t.csv", "--look", "--out", files / "plan.toml")
+    assert result.exit_code == 0, result.output
+    assert "tuned on confidential data" in " ".join(result.stdout.split())
+    text = (files / "plan.toml").read_text()
+    found = tomllib.loads(text)
+    assert found["tuned_on"] == "confidential"
+    assert found["schema"]["measures"] == {"emp": {"step": 1}, "pay": {"step": 0.01}}
+    assert found["schema"]["columns"] == {"county": "text", "year": "integer", "open": "boolean", "odd name": "text"}
+    assert not [value for value in VALUES if value in text]
+    assert run("check", files / "plan.toml").exit_code == 2
+    (files / "plan.toml").write_text(filled(text))
+    result = run("check", files / "plan.toml")
+    assert result.exit_code == 0, result.output
+
+
+def test_nothing_is_overwritten_and_other_files_are_refused(files, run):
+    (files / "plan.toml").write_text("mine")
+    result = run("init", files / "t.csv", "--out", files / "plan.toml")
+    assert result.exit_code == 2
+    assert "exists already" in result.stderr
+    assert (files / "plan.toml").read_text() == "mine"
+    for name in ("absent.csv", "plan.toml"):
+        result = run("init", files / name, "--out", files / "new.toml")
+        assert result.exit_code == 2
+        assert not (files / "new.toml").exists()
+
+
+def test_a_table_without_an_id_or_a_group_leaves_them_blank():
+    roles = roles_of([Found(name="x", kind="number"), Found(name="blob", kind="other")])
+    assert (roles.unit, roles.firm, [each.name for each in roles.measures], roles.columns) == ("", None, ["x"], ())

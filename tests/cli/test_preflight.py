@@ -1,0 +1,170 @@
+"""``recordwise preflight``, and the check that a release makes before the charge: keys that miss the records are noticed."""
+
+import pytest
+
+import recordwise as rw
+from recordwise.cli import screen
+from recordwise.errors import OutsideError, ParameterError, PlanFileError
+from recordwise.plan.file.read import load_plan
+from recordwise.release.verify import verify
+
+TABLE = {"id": range(200), "county": ["01", "02"] * 99 + ["03", "04"], "emp": [3] * 200}
+PLAN = """\
+dataset = "small"
+source = "t.parquet"
+ledger = "l"
+tuned_on = "synthetic"
+{outside}
+[schema]
+unit = "id"
+measures.emp = 1
+columns.county = "text"
+[keys.counties]
+rows = {{ county = {keys} }}
+[[queries]]
+group_by = ["county"]
+keys = "counties"
+sum.emp = {{ kind = "UnitSplit", at = 5, rho = 0.1 }}
+"""
+
+
+@pytest.fixture
+def written(tmp_path):
+    import pyarrow as pa
+    import pyarrow.parquet as pq
+
+    pq.write_table(pa.table(TABLE), tmp_path / "t.parquet")
+
+    def write(keys, outside=""):
+        (tmp_path / "plan.toml").write_text(PLAN.format(keys=keys, outside=outside).replace("'", '"'))
+        return tmp_path / "plan.toml"
+
+    return write
+
+
+@pytest.fixture
+def terminal(monkeypatch):
+    """As if standard output were one."""
+    monkeypatch.setattr(screen, "on_terminal", lambda: True)
+
+
+WRONG, MOST, ALL = ["1", "2"], ["01", "02"], ["01", "02", "03", "04", "05"]
+
+
+@pytest.mark.parametrize(
+    "keys, outside, made",
+    [
+        (WRONG, "", False),
+        (WRONG, 'outside = "accept"', True),
+        (MOST, "", True),
+        (MOST, "outside = 0.005", False),
+        (["01", "03"], "outside = 0.5", True),
+        (["01"], "outside = 0.5", False),
+        (ALL, "outside = 0", True),
+    ],
+)
+def test_a_release_stops_before_the_charge_where_too_many_records_are_outside(
+    written, run, tmp_path, keys, outside, made
+):
+    plan = written(keys, outside)
+    result = run("release", plan, "--out", tmp_path / "out", "--yes")
+    assert result.exit_code == (0 if made else 2), result.output
+    assert (tmp_path / "out").exists() == made
+    if not made:
+        assert "are outside its published cells. Nothing was spent." in " ".join(result.stderr.split())
+        shown = run("ledger", "show", tmp_path / "l", "--json").stdout
+        assert '"charged"' not in shown
+
+
+def test_the_refusal_tells_no_number_of_records(written, run, tmp_path):
+    result = run("release", written(WRONG), "--out", tmp_path / "out", "--yes")
+    assert not {"200", "198", "100"} & set(result.output.replace("%", " ").split())
+    assert run("release", written(WRONG), "--out", tmp_path / "out", "--yes", "--json").exit_code == 2
+
+
+def test_preflight_counts_records_and_cells_and_is_no_look(written, run, tmp_path, terminal):
+    result = run("preflight", written(ALL))
+    assert result.exit_code == 0, result.output
+    told = " ".join(result.stdout.split())
+    assert "CONFIDENTIAL" in told
+    for words in ("county", "200", "5", "1"):
+        assert words in told
+    events = rw.Session.from_plan(load_plan(tmp_path / "plan.toml"))
+    kinds = [event.kind for event in events.history()]
+    body = next(event.body for event in events.history() if event.kind == "preflight")
+    events.close()
+    assert kinds == ["opened", "preflight"]
+    assert set(body) == {"plan"}
+    assert verify(tmp_path / "l") == []
+    assert "records were held against the keys" in " ".join(run("ledger", "show", tmp_path / "l").stdout.split())
+    # No mark: a release needs no reason.
+    assert run("release", tmp_path / "plan.toml", "--out", tmp_path / "out", "--yes").exit_code == 0
+
+
+def test_preflight_fails_where_the_release_would(written, run, terminal):
+    result = run("preflight", written(WRONG))
+    assert result.exit_code == 2
+    assert "the release will be refused" in " ".join(result.stdout.split())
+    assert run("preflight", written(WRONG, 'outside = "accept"')).exit_code == 0
+
+
+def test_preflight_goes_to_a_terminal_only(written, run, tmp_path):
+    result = run("preflight", written(ALL))
+    assert result.exit_code == 2
+    assert result.stdout == ""
+    assert "terminal only" in result.stderr
+    assert not (tmp_path / "l").exists()
+
+
+def test_unmatched_codes_are_a_look(written, run, tmp_path, terminal):
+    result = run("preflight", written(["01", "3", "05"], "outside = 0.9"), "--show")
+    assert result.exit_code == 0, result.output
+    told = " ".join(result.stdout.split())
+    assert "that no key names" in told
+    assert "99" in told
+    refused = run("release", tmp_path / "plan.toml", "--out", tmp_path / "out", "--yes")
+    assert refused.exit_code == 2
+    assert "looked at" in refused.stderr
+
+
+def test_the_owner_sees_the_most_frequent_cells_first(written):
+    with rw.Session.from_plan(load_plan(written(["01", "3", "05"]))) as session:
+        queries = load_plan(written(["01", "3", "05"])).plan.queries
+        assert session.owner.unmatched(*queries) == {"county": [(("02",), 99), (("03",), 1), (("04",), 1)]}
+        (found,) = session.owner.preflight(*queries)
+        assert (found.records, found.outside, found.cells, found.empty) == (200, 101, 3, 2)
+        assert repr(found) == "<Coverage: CONFIDENTIAL>"
+
+
+def asked(keys):
+    return rw.query().where("emp > 1").group_by("county", keys=keys).sum("emp", rw.UnitSplit(at=5, rho=1))
+
+
+@pytest.mark.filterwarnings("ignore::recordwise.errors.UnkeptLedgerWarning")
+def test_a_session_makes_the_check_where_a_share_is_given(opens):
+    import pyarrow as pa
+
+    table = pa.table(TABLE | {"emp": [3] * 198 + [0, 0]})
+    how = {"unit": "id", "measures": {"emp": 1}, "columns": {"county": "text"}, "tuned_on": "synthetic"}
+    with rw.Session(table, **how, outside="0.01", **opens.session_options()) as session:
+        # Records that the condition leaves out are not outside.
+        release = session.run(asked(MOST), rw.query().count(rw.Gaussian(rho=1)), rng=rw.noise.Seeded(1))
+        assert release.tables[0].data.num_rows == 2
+        with pytest.raises(OutsideError, match=r"more than 0\.01"):
+            session.run(asked(MOST), asked(["01"]))
+        levels = rw.query().levels("county", rw.prefix("county", 1), keys={"county": ["01", "03"]})
+        with pytest.raises(OutsideError):
+            session.run(levels.count(rw.Gaussian(rho=1)))
+        assert [event.kind for event in session.history()].count("charged") == 1
+    with rw.Session(table, **how, **opens.session_options()) as session:
+        plain = session.run(asked(MOST), rw.query().count(rw.Gaussian(rho=1)), rng=rw.noise.Seeded(1))
+    assert [each.data for each in plain.tables] == [each.data for each in release.tables]
+    assert plain.policy == release.policy
+
+
+@pytest.mark.parametrize("outside", ["often", 1, "-0.1"])
+def test_a_share_that_is_none_is_refused(outside, written):
+    with pytest.raises(ParameterError):
+        rw.Session(TABLE, unit="id", columns={}, outside=outside)
+    with pytest.raises(PlanFileError, match="outside"):
+        load_plan(written(ALL, f"outside = {outside}" if outside == 1 else f'outside = "{outside}"'))
