@@ -46,6 +46,7 @@ def preflight(
 def coverage_shown(file: "PlanFile", session: "Session") -> bool:
     """The records and cells of each table, and whether a release would be made."""
     from recordwise.cli import screen
+    from recordwise.exact.text import digits_text
     from recordwise.session.coverage import too_many_outside
 
     found = session.owner.preflight(*file.plan.queries)
@@ -57,8 +58,8 @@ def coverage_shown(file: "PlanFile", session: "Session") -> bool:
     failed = file.outside is not None and too_many_outside(found, file.outside)
     if failed:
         screen.note(
-            f"more than {float(file.outside or 0):.3g} of the records of a table are outside: the release will be refused. "
-            'Correct codes that are written differently, or state outside = "accept" in the plan.'
+            f"more than {digits_text(float(file.outside or 0), 3)} of the records of a table are outside: the release will be "
+            'refused. Correct codes that are written differently, or state outside = "accept" in the plan.'
         )
     else:
         screen.paragraph(
@@ -70,6 +71,7 @@ def coverage_shown(file: "PlanFile", session: "Session") -> bool:
 def look_shown(file: "PlanFile", session: "Session") -> None:
     """Unmatched codes and losses; the ledger notes the look, and a release then needs a reason."""
     from recordwise.cli import screen
+    from recordwise.exact.text import formula_text, share_text
     from recordwise.plan.cost import plan_policy
 
     for name, rows in session.owner.unmatched(*file.plan.queries).items():
@@ -78,6 +80,7 @@ def look_shown(file: "PlanFile", session: "Session") -> None:
     summary = session.owner.loss_summary(plan_policy(file.plan))
     screen.heading("CONFIDENTIAL: records by their loss")
     screen.table(
-        ["loss above", "share of the records"], [[f"{loss:g}", f"{summary.share_above(loss):.3%}"] for loss in CLASSES]
+        ["loss above", "share of the records"],
+        [[formula_text(loss), share_text(summary.share_above(loss), 3)] for loss in CLASSES],
     )
     screen.note("this was a look at confidential records: a release now needs accept_tuning")
