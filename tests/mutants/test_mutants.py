@@ -2,6 +2,7 @@
 
 import ast
 from collections import Counter
+from functools import cache
 from pathlib import Path
 
 import pytest
@@ -46,15 +47,25 @@ def project(tmp_path: Path) -> Path:
     return root
 
 
+@cache
+def text_of(path: Path) -> str:
+    return path.read_text(encoding="utf-8")
+
+
+@cache
+def tree_of(path: Path) -> str:
+    return ast.dump(ast.parse(text_of(path)))
+
+
 @pytest.mark.parametrize("mutant", mutants(), ids=lambda mutant: mutant.name)
 def test_every_bug_applies_once_and_leaves_python_and_its_tests_exist(mutant: Mutant) -> None:
-    text = (ROOT / PACKAGE / mutant.file).read_text(encoding="utf-8")
-    assert ast.dump(ast.parse(mutant.applied(text))) != ast.dump(ast.parse(text))
+    path = ROOT / PACKAGE / mutant.file
+    assert ast.dump(ast.parse(mutant.applied(text_of(path)))) != tree_of(path)
     assert mutant.why
     for test in mutant.tests:
-        path, _, name = test.partition("::")
-        assert not name or f"def {name.partition('[')[0]}(" in (ROOT / path).read_text(encoding="utf-8")
-        assert (ROOT / path).exists()
+        file, _, name = test.partition("::")
+        assert not name or f"def {name.partition('[')[0]}(" in text_of(ROOT / file)
+        assert (ROOT / file).exists()
 
 
 def test_there_are_enough_bugs_and_no_two_have_one_name() -> None:
