@@ -57,8 +57,6 @@ def bound_by_shares(problem: Comparison, gains: tuple[Term, ...], deadline: floa
     if _plain(problem):
         return _certified(problem, _shares(problem, gains, values, None, {}), deadline)
     found = _Program(problem, gains, values).solve()
-    if found is None:
-        return Separable(certain=False, reach=None, support={})
     return _certified(problem, _shares(problem, gains, values, *found), deadline)
 
 
@@ -157,8 +155,8 @@ class _Program:
         self.first_top = self.first_budget + len(problem.budgets)
         self.width = self.first_top + len(self.measures) + 1
 
-    def solve(self) -> tuple[FloatArray, dict[Measure, list[int]]] | None:
-        """The shares and weights, and the points that hold them back; None where there is no solution."""
+    def solve(self) -> tuple[FloatArray, dict[Measure, list[int]]]:
+        """The shares and weights, and the points that hold them back. Where the solver gives up: the next best, or equal shares."""
         from scipy.optimize import linprog
 
         rows, limits, origin = self._rows()
@@ -166,22 +164,30 @@ class _Program:
         whole = np.zeros((1, self.width))
         whole[0, self.first_budget : self.first_top] = 1
         matrix, right = np.concatenate([rows, caps]), np.concatenate([limits, np.zeros(len(caps))])
-        margin = 0.0
+        best, margin = self._equal(), 0.0
         if any(far for *_, far in origin):
             widest = np.zeros(self.width)
             widest[-1] = -1.0
             first = linprog(widest, matrix, right, whole, [1.0], self._bounds((-1.0, MOST_MARGIN)), method="highs")
-            if first.status != 0 or first.x is None:
-                return None
-            margin = first.x[-1] / 2 if first.x[-1] > 0 else first.x[-1] - SUPPORT
+            if first.status == 0 and first.x is not None:
+                best = np.asarray(first.x)
+                margin = first.x[-1] / 2 if first.x[-1] > 0 else first.x[-1] - SUPPORT
         found = linprog(self._objective(), matrix, right, whole, [1.0], self._bounds((margin, margin)), method="highs")
         if found.status != 0 or found.x is None:
-            return None
+            return best, {}
         held = -np.asarray(found.ineqlin.marginals)[: len(rows)]
         support: dict[Measure, list[int]] = {measure: [] for measure in self.measures}
         for row in np.flatnonzero(held > SUPPORT).tolist():
             support[origin[row][0]].append(origin[row][1])
         return np.asarray(found.x), support
+
+    def _equal(self) -> FloatArray:
+        """Equal shares of equally weighted budgets."""
+        shares = np.zeros(self.width)
+        shares[self.first_budget : self.first_top] = 1 / len(self.problem.budgets)
+        for column, (owner, _) in enumerate(self.parts):
+            shares[column] = 1 / (len(self.terms[owner][1].parts) * len(self.problem.budgets))
+        return shares
 
     def _bounds(self, margin: tuple[float, float]) -> list[tuple[float | None, float | None]]:
         tops: list[tuple[float | None, float | None]] = [(None, None)] * len(self.measures)
