@@ -204,7 +204,7 @@ class Policy:
         Args:
             other: The policy to be covered.
             bounds: The largest amount, in absolute value, that a record can have in a measure. Without one a measure is unbounded.
-            seconds: How long to search before the answer is "undecided".
+            seconds: Processor time to search before the answer is "undecided"; a busy machine does not shorten the search.
 
         Returns:
             A verdict: proved, refuted with a record as witness, or undecided.

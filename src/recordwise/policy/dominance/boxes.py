@@ -160,7 +160,7 @@ class Search:
     def run(self, deadline: float, batches: int | None = None) -> Outcome:
         """Bound, drop and halve boxes, those furthest above the budget first; a second call goes on where the first ended."""
         while len(self.open):
-            if time.monotonic() >= deadline or len(self.open) > MOST_BOXES or batches == 0:
+            if time.thread_time() >= deadline or len(self.open) > MOST_BOXES or batches == 0:
                 return Outcome(certain=False)
             left, point = self._judged(self._batch())
             if point is not None:

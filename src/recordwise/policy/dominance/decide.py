@@ -52,7 +52,7 @@ def decide(
             return None
         if quick.point is not None and confirmed(quick.point):
             return Excess(quick.point)
-    now = time.monotonic()
+    now = time.thread_time()
     soon = now + (MEASURES_FIRST if len(problem.measures) > 1 else NEARLY_ALL) * (deadline - now)
     reaches: list[tuple[Comparison, dict[Measure, int] | None]] = []
     for each in (problem, *rests):
@@ -133,10 +133,10 @@ def _in_boxes(
     """Search the boxes of each comparison, for its share of the time."""
     for place, (problem, reach) in enumerate(reaches):
         ends = _far_ends(problem) if reach is None else reach
-        now = time.monotonic()
+        now = time.thread_time()
         outcome = Search.of(problem, finite(problem.spans, ends)).run(now + (deadline - now) / (len(reaches) - place))
         if outcome.certain and (reach is not None or _bounded(problem)):
             return None
         if outcome.point is not None and confirmed(outcome.point):
             return Excess(outcome.point)
-    raise DoubtError(IN_TIME if time.monotonic() >= deadline else NEITHER)
+    raise DoubtError(IN_TIME if time.thread_time() >= deadline else NEITHER)

@@ -53,7 +53,7 @@ def dominates(budget: Policy, policy: Policy, *, bounds: Mapping[str, Number] | 
         budget: The policy that must be the larger one.
         policy: The policy that must be within it.
         bounds: The largest amount, in absolute value, that a record can have in a measure. Without one a measure is unbounded.
-        seconds: How long the proof may take.
+        seconds: Processor time the proof may take; a busy machine does not shorten it.
 
     Returns:
         Yes, no with a record that proves it, or undecided; true only for yes.
@@ -62,7 +62,7 @@ def dominates(budget: Policy, policy: Policy, *, bounds: Mapping[str, Number] | 
         raise ParameterError(parameter="other", problem=f"must be a Policy, not {type(policy).__name__}")
     check_one_measure_a_name({*budget.measures(), *policy.measures()})
     limits = {name: nonnegative(bound, parameter=f"bounds['{name}']") for name, bound in (bounds or {}).items()}
-    deadline = time.monotonic() + seconds
+    deadline = time.thread_time() + seconds
     with working_precision(PRECISION):
         for name, limit, spent in (("rho", budget.rho, policy.rho), ("delta", budget.delta_terms, policy.delta_terms)):
             try:
@@ -112,7 +112,7 @@ def find_excess(spent: Terms, limit: Terms, bounds: Mapping[str, Fraction], dead
     doubts: list[DoubtError] = []
     found = list(parts)
     for region in found:
-        if (now := time.monotonic()) >= deadline:
+        if (now := time.thread_time()) >= deadline:
             raise DoubtError(IN_TIME)
         try:
             # A region that is hard to decide leaves half of the time to the others, one of which may be a clear no.

@@ -251,7 +251,7 @@ def supremum(
     if last is None:
         last = max(first, 1) * 2 ** TAIL_EXPONENTS[-1]
     heap = [(-difference.upper(first, last), first, last)]
-    while heap and time.monotonic() < deadline:
+    while heap and time.thread_time() < deadline:
         bound = -heap[0][0]
         if bound <= max(best, settled) or (enough is not None and (bound <= enough or best > enough)):
             break
