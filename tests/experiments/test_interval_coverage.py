@@ -40,6 +40,13 @@ def test_a_column_a_third_of_a_point_short_and_one_two_and_a_half_points_wide_ar
     assert run.claims([replace(LINE, held=195_000, mechanism="LogTransform", total=0)])[1].agrees is True
 
 
+def test_a_column_without_a_published_cell_is_left_out(monkeypatch):
+    monkeypatch.setattr(run, "of_sums", lambda total, cells, seed: [replace(LINE, total=total)])
+    monkeypatch.setattr(run, "of_sizes", lambda size, cells, seed: [replace(LINE, cells=0, held=0)])
+    done = run.reproduce(runs=2, seed=1, tell=quiet)
+    assert [row["total"] for row in done.tables["coverage"]] == list(TOTALS)
+
+
 def test_the_table_has_a_line_for_each_column_and_says_why_it_is_above():
     lines = [LINE, replace(LINE, total=1, mechanism="Gaussian, 1 step", held=198_000)]
     text = table(lines, (1, 100), "exact total").splitlines()
