@@ -39,6 +39,8 @@ class Saved:
     policy: rw.Policy
     parts: tuple[Any, ...]
     address: str
+    firms: Any
+    lattice: Any
 
 
 @pytest.fixture(scope="session")
@@ -69,20 +71,19 @@ def saved(chromium: Any, tmp_path_factory: pytest.TempPathFactory) -> dict[str, 
     found = {}
     for name, release in made.items():
         release.save(folder / name, labels=HOSTILE_LABELS if name == "hostile" else LABELS)
-        found[name] = Saved(release.policy, release.parts, (folder / name / "report.html").as_uri())
+        found[name] = Saved(
+            release.policy, release.parts, (folder / name / "report.html").as_uri(), release.firms, release.lattice
+        )
     return found | {"demo": demo_page(folder / "demo")}
 
 
 def demo_page(folder: Path) -> Saved:
-    import json
-
     from recordwise.cli import app
-    from recordwise.policy import Policy
 
     result = CliRunner().invoke(app, ["demo", "--establishments", "3000", "--out", str(folder), "--json"])
     assert result.exit_code == 0, result.output
-    policy = Policy.from_json(json.loads((folder / "release" / "policy.json").read_text())["tight"])
-    return Saved(policy, (), (folder / "release" / "report.html").as_uri())
+    release = rw.load_release(folder / "release")
+    return Saved(release.policy, (), (folder / "release" / "report.html").as_uri(), release.firms, release.lattice)
 
 
 @pytest.fixture

@@ -11,7 +11,7 @@ import numpy as np
 import pytest
 from kept_pictures import ARTEFACTS
 
-from recordwise.policy import epsilon, group_loss
+from recordwise.policy import epsilon
 from recordwise.policy.meaning import power_beside_delta
 from recordwise.release.page.change import band, change_upper
 from recordwise.release.page.sentences import Band, details, lead
@@ -67,8 +67,22 @@ def test_typing_a_record_shows_its_loss_and_says_the_sentences_of_the_library(
     rho = saved["demo"].policy.loss(record)
     shown = numbers(page)
     assert read(shown["privacy loss ρ"]) == pytest.approx(rho, rel=1e-3)
+    assert shown["ε is computed from"] == "the zCDP loss ρ"
     assert page.inner_text("#details") == " ".join(details(rho, 0.0))
     assert page.inner_text("#lead").startswith(lead(rho, ()).rstrip("."))
+
+
+def test_epsilon_is_from_the_exact_law_where_all_noise_is_gaussian(visit: Any, saved: Any) -> None:
+    page = visit("consistent")
+    for emp in ("1", "30", "400"):
+        page.fill("#q0", emp)
+        exact, shown = saved["consistent"].lattice.meaning({"emp": int(emp)}), numbers(page)
+        (told,) = (value for name, value in shown.items() if name.startswith("ε at"))
+        assert exact.epsilon * 0.999 <= read(told) <= 1.03 * exact.epsilon
+        assert shown["ε is computed from"] == "the exact law of the noise"
+        power = re.match(r"A membership test .* at most ([\d.]+)%", page.inner_text("#details"))
+        assert power is not None
+        assert exact.power - 0.001 <= float(power[1]) / 100 <= 1.03 * exact.power + 0.001
 
 
 def test_the_band_on_the_page_is_the_band_of_python(visit: Any, saved: Any) -> None:
@@ -129,7 +143,7 @@ def test_an_industry_is_chosen_from_the_cases_of_the_policy_in_the_words_of_the_
         assert read(numbers(page)["privacy loss ρ"]) == pytest.approx(rho, rel=1e-3)
 
 
-def test_private_keys_show_the_pair_and_refuse_a_firm(visit: Any, saved: Any) -> None:
+def test_private_keys_show_the_pair_of_a_record_and_of_a_firm(visit: Any, saved: Any) -> None:
     page = visit("private")
     page.fill("#q0", "120")
     rho, delta = (getattr(saved["private"].policy, each)({"emp": 120}) for each in ("loss", "delta"))
@@ -139,7 +153,7 @@ def test_private_keys_show_the_pair_and_refuse_a_firm(visit: Any, saved: Any) ->
     assert read(pair[2]) == pytest.approx(delta, rel=1e-2)
     assert "a cell is listed only because of you" in page.inner_text("#details")
     assert page.inner_text("#lead") == lead(rho, (), delta)
-    assert "imply no bound for a firm" in page.inner_text("#firm-told")
+    assert "a cell is listed only because of it" in page.inner_text("#firm-told")
 
 
 @pytest.mark.parametrize(
@@ -169,22 +183,39 @@ def test_a_number_that_cannot_be_read_is_marked_and_told(text: str, problem: str
     assert page.inner_text("#q0-hint") == "a whole number"
 
 
-def test_a_firm_has_the_group_loss_of_its_establishments(visit: Any, saved: Any) -> None:
-    page = visit("demo")
+def test_a_firm_has_the_loss_of_its_establishments_by_cell(visit: Any, saved: Any) -> None:
+    """Three establishments: nowhere in particular, two of them in one cell, then one removed."""
+    page, firms = visit("demo"), saved["demo"].firms
     page.click("#add")
-    rows = [("12", "300"), ("5", "90"), ("40", "1,000")]
-    for place, (emp, payann) in enumerate(rows):
-        inputs = page.locator(f"#members tbody tr:nth-child({place + 1}) input")
-        inputs.nth(0).fill(emp)
-        inputs.nth(1).fill(payann)
+    rows = [("12", "300", "06037", "441110"), ("5", "90", "06037", "441110"), ("40", "1,000", "17031", "722511")]
+    columns = ["emp", "payann", *firms.columns()]
+    values = [dict(zip(("emp", "payann", "county", "naics"), row)) for row in rows]
+    heads = page.locator("#members thead th").all_inner_texts()
+    assert set(firms.columns()) <= {"county", "naics"}
+    assert len(heads) == len(columns) + 2
+
+    def fill(names: list[str]) -> None:
+        for place, row in enumerate(values):
+            inputs = page.locator(f"#members tbody tr:nth-child({place + 1}) input")
+            for at, name in enumerate(columns):
+                inputs.nth(at).fill(row[name] if name in names else "")
 
     def told() -> float:
         return read(re.search(r"at most ([\d,.]+)\. ", page.inner_text("#firm-told"))[1])  # type: ignore[index]
 
-    losses = [saved["demo"].policy.loss({"emp": int(e), "payann": int(p.replace(",", ""))}) for e, p in rows]
-    assert told() == pytest.approx(group_loss(losses), rel=1e-3)
+    def known(names: list[str], which: list[int]) -> float:
+        units = {name: [values[at][name].replace(",", "") for at in which] for name in names}
+        return float(
+            firms.loss(units | {name: [float(each) for each in units[name]] for name in ("emp", "payann")}).rho
+        )
+
+    fill(["emp", "payann"])
+    assert told() == pytest.approx(known(["emp", "payann"], [0, 1, 2]), rel=1e-3)
+    fill(columns)
+    assert told() == pytest.approx(known(columns, [0, 1, 2]), rel=1e-3)
+    assert known(columns, [0, 1, 2]) < known(["emp", "payann"], [0, 1, 2])
     page.locator("#members tbody tr:nth-child(2) button").click()
-    assert told() == pytest.approx(group_loss([losses[0], losses[2]]), rel=1e-3)
+    assert told() == pytest.approx(known(columns, [0, 2]), rel=1e-3)
 
 
 def test_the_budget_is_split_over_the_statistics(visit: Any, saved: Any) -> None:

@@ -7,9 +7,10 @@ from plain_mechanism import Plain
 from sqlglot import exp
 
 from recordwise.engines.compile.owner import BIN_EDGES, PER_DECADE
+from recordwise.mechanisms import Gaussian
 from recordwise.plan import Keys, Plan, Schema, query
 from recordwise.plan.sql.grammar import parse_predicate
-from recordwise.policy import constant, gaussian_sum, group_loss
+from recordwise.policy import constant, gaussian_sum
 from recordwise.session.owner import OwnerView
 
 SCHEMA = Schema.of(unit="id", measures={"emp": 1, "pay": "0.5"}, columns={"kind": "text"}, firm="firm")
@@ -67,15 +68,22 @@ def test_a_loss_beyond_the_bins_is_counted_in_the_last(view, data):
     assert BIN_EDGES[PER_DECADE * 9] == 1
 
 
-@pytest.mark.theorem("T-GROUP")
-def test_joint_losses_of_firms_are_looked_up_by_value(view, data):
-    counted = view.value_counts(["emp", "pay"])
-    losses = [np.asarray(policy.loss(counted.columns)) for policy in (POLICIES[0], POLICIES[2])]
-    for policy, summary in zip((POLICIES[0], POLICIES[2]), view.firm_loss_bins(counted, losses), strict=True):
-        each = np.asarray(policy.loss(data))
-        joint = np.array([group_loss(each[data["firm"] == firm]) for firm in np.unique(data["firm"])])
+@pytest.mark.theorem("T-CELLS")
+def test_joint_losses_of_firms_are_those_of_their_sums_by_cell(view, data):
+    """Two plans beside each other, with Gaussian noise: the loss is that of the sum in each cell."""
+    asked = query().group_by("kind", keys=Keys.of({"kind": KINDS})).sum("emp", Gaussian(sigma=7))
+    plans = [(asked,), (asked.sum("pay", Gaussian(sigma=3)),)]
+    firms = np.unique(data["firm"])
+    losses = np.zeros((2, len(firms)))
+    for place, firm in enumerate(firms):
+        for kind in ("a", "b", "c"):
+            inside = (data["firm"] == firm) & (data["kind"] == kind)
+            emp, pay = data["emp"][inside].sum() ** 2 / 98, data["pay"][inside].sum() ** 2 / 18
+            losses[:, place] += emp, emp + pay
+    for joint, (rho, delta) in zip(losses, view.firm_loss_bins(plans), strict=True):
         # Roots and sums in another order may move a firm across an edge.
-        assert np.abs(np.cumsum(summary.counts) - np.cumsum(binned(joint))).max() <= 1
+        assert np.abs(np.cumsum(rho.counts) - np.cumsum(binned(joint))).max() <= 1
+        assert delta.counts[0] == len(firms)
 
 
 @pytest.mark.parametrize("by_firm", [False, True])

@@ -7,7 +7,7 @@ import pytest
 from small_table import cell_sums, rows, shape
 
 import recordwise as rw
-from recordwise.errors import GroupLossError, ParameterError
+from recordwise.errors import ParameterError
 from recordwise.planning import MultiplicativeNoise, PercentRule, compare
 from recordwise.policy import group_loss
 
@@ -45,15 +45,25 @@ def test_losses_over_the_records_are_exact(found, table, name):
 
 
 @pytest.mark.parametrize("name", MECHANISMS)
-@pytest.mark.theorem("T-GROUP")
-def test_joint_losses_of_firms_are_those_of_the_tight_bound(found, table, name):
-    losses = np.asarray(MECHANISMS[name].policy("emp").loss(table))
-    joint = np.sort([group_loss(losses[table["firm"] == firm]) for firm in np.unique(table["firm"])])
-    held = found[name].firms
+@pytest.mark.theorem("T-CELLS")
+def test_firms_lose_what_their_establishments_lose_by_cell(found, table, name):
+    mechanism, losses = MECHANISMS[name], np.asarray(MECHANISMS[name].policy("emp").loss(table))
+    joint = []
+    for firm in np.unique(table["firm"]):
+        own, total = table["firm"] == firm, 0.0
+        for county, code in {(c, n) for c, n in zip(table["county"][own], table["naics"][own])}:
+            here = own & (table["county"] == county) & (table["naics"] == code)
+            together = group_loss(losses[here])
+            total += (
+                together if name == "clamped" else min(together, mechanism.loss_at_shift(int(table["emp"][here].sum())))
+            )
+        joint.append(total)
+    joint, held = np.sort(joint), found[name].firms.rho
     assert held.number == len(joint)
     for p in (0.1, 0.5, 0.9, 0.99):
         exact = joint[int(np.ceil(p * len(joint))) - 1]
-        assert exact * (1 - 1e-9) <= held.quantile(p) <= exact * 1.024
+        # A certified table may be above the loss at a shift between two of its entries.
+        assert exact * (1 - 1e-9) <= held.quantile(p) <= exact * (1.024 if name != "power" else 1.06)
 
 
 @pytest.mark.parametrize("name", ["clamped", "root", "log", "splitting"])
@@ -132,8 +142,9 @@ def test_private_keys_have_a_delta_beside_the_loss(session, table):
     assert found["log"].losses.delta.quantile(0.9) == deltas[int(np.ceil(0.9 * len(deltas))) - 1]
     # No record is alone in its cell, so that no key was listed because of one record.
     assert found["log"].realized.delta.maximum == 0
-    with pytest.raises(GroupLossError):
-        compare(session, {"log": MECHANISMS["log"]}, measure="emp", query=selected, firms=True)
+    firms = compare(session, {"log": MECHANISMS["log"]}, measure="emp", query=selected, firms=True)["log"].firms
+    assert firms.delta.number == firms.rho.number == len(np.unique(table["firm"]))
+    assert firms.delta.maximum >= found["log"].losses.delta.maximum
 
 
 def test_counts_are_compared_too(session, table):

@@ -93,7 +93,7 @@ def test_every_level_and_measure_gets_its_own_noise_and_all_are_charged(session)
     alone = [session.policy_of(each.table.with_mechanism(each.mechanism)) for each in found.fitted]
     record = {"emp": 40, "pay": 1500}
     assert float(found.policy.loss(record)) == pytest.approx(sum(float(each.loss(record)) for each in alone))
-    assert found.firms.number == len(np.unique(rows()["firm"]))
+    assert found.firms.rho.number == len(np.unique(rows()["firm"]))
 
 
 def test_counts_have_goals_too(session):

@@ -7,6 +7,7 @@ from typing import TYPE_CHECKING, Any
 import typer
 
 if TYPE_CHECKING:
+    from recordwise.policy.lattice import LatticePolicy
     from recordwise.policy.policy import Policy
 
 
@@ -49,7 +50,7 @@ def read_record(policy: "Policy", values: list[str]) -> dict[str, Any]:
             raise ParameterError(parameter=f"'{name}'", problem=f"is not used by this policy{suggestion(name, needed)}")
         if name in record:
             raise ParameterError(parameter=f"'{name}'", problem="is given twice", advice="Give each name once.")
-        record[name] = plain_number(name, text) if name in measures else _cell(policy, name, text)
+        record[name] = plain_number(name, text) if name in measures else cell_value(policy, name, text)
     missing = [name for name in needed if name not in record]
     if missing:
         raise ParameterError(
@@ -58,7 +59,7 @@ def read_record(policy: "Policy", values: list[str]) -> dict[str, Any]:
     return record
 
 
-def _cell(policy: "Policy", name: str, text: str) -> Any:
+def cell_value(policy: "Policy", name: str, text: str) -> Any:
     """A value of a column, in the type the policy compares it with; nothing for a missing one."""
     from recordwise.cli.literals import constants_of
     from recordwise.errors import ParameterError
@@ -94,28 +95,44 @@ def plain_number(name: str, text: str) -> str:
     return text
 
 
-def looked_up(policy: "Policy", record: dict[str, Any], delta: float) -> dict[str, Any]:
-    """Loss, delta of key selection, epsilon, power of a test."""
+FROM_LAWS, FROM_ZCDP = "the exact law of the noise", "the zCDP loss"
+
+
+def read_lattice(path: Path, which: str) -> "LatticePolicy | None":
+    """The noise of a release on its lattice, where all of it is discrete Gaussian; None for the bounds of the papers."""
+    import json
+
+    from recordwise.policy.lattice import LatticePolicy
+
+    form = json.loads(path.read_text(encoding="utf-8"))
+    known = which == "tight" and isinstance(form, dict) and "lattice" in form
+    return LatticePolicy.from_json(form["lattice"]) if known else None
+
+
+def looked_up(
+    policy: "Policy", record: dict[str, Any], delta: float, lattice: "LatticePolicy | None" = None
+) -> dict[str, Any]:
+    """Loss, delta of key selection, epsilon, power of a test: from the exact law of the noise where it is known (T-LOSS-LAW)."""
     from dataclasses import replace
 
-    from recordwise.policy.conversions import gdp_epsilon_of
     from recordwise.policy.meaning import meaning, power_beside_delta
 
     rho, own = float(policy.loss(record)), float(policy.delta(record))
-    told = meaning(rho, delta=delta)
-    told = replace(told, power=power_beside_delta(rho, own, false_alarm=told.false_alarm))
-    found: dict[str, Any] = {
+    if lattice is not None:
+        told = lattice.meaning(record, delta=delta)
+    else:
+        told = meaning(rho, delta=delta)
+        told = replace(told, power=power_beside_delta(rho, own, false_alarm=told.false_alarm))
+    return {
         "record": {name: str(value) for name, value in record.items()},
         "loss": rho,
         "selection_delta": own,
         "epsilon": told.epsilon,
+        "epsilon_from": FROM_ZCDP if lattice is None else FROM_LAWS,
         "delta": delta + own,
         "power_of_a_5_percent_test": told.power,
         "sentence": told.sentence(),
     }
-    if policy.near_gaussian and not own:
-        found["gaussian_epsilon"] = gdp_epsilon_of(rho, delta)
-    return found
 
 
 def show(found: dict[str, Any]) -> None:
@@ -125,11 +142,8 @@ def show(found: dict[str, Any]) -> None:
     shown = ", ".join(f"{name} = {value}" for name, value in found["record"].items()) or "every record"
     screen.heading(f"A record with {shown}")
     typer.echo(f"  loss (zCDP rho)   {digits_text(found['loss'], 4)}")
-    typer.echo(f"  epsilon           {digits_text(found['epsilon'], 4)} at delta {digits_text(found['delta'], 3)}")
-    if "gaussian_epsilon" in found:
-        typer.echo(
-            f"  epsilon (GDP)     {digits_text(found['gaussian_epsilon'], 4)}: sharper, because all noise is Gaussian"
-        )
+    at = f"at delta {digits_text(found['delta'], 3)}, from {found['epsilon_from']}"
+    typer.echo(f"  epsilon           {digits_text(found['epsilon'], 4)} {at}")
     typer.echo("")
     for sentence in sentences(found):
         screen.paragraph(sentence)

@@ -1,11 +1,14 @@
 """``recordwise loss POLICY name=value ...``: an establishment looks up its own loss."""
 
 from pathlib import Path
-from typing import Annotated
+from typing import TYPE_CHECKING, Annotated, Any
 
 import typer
 
 from recordwise.cli.failing import AsJson, Debug, ends_well, plain_float
+
+if TYPE_CHECKING:
+    from recordwise.policy.policy import Policy
 
 Values = Annotated[
     list[str] | None, typer.Argument(help="The record: emp=1000 payann=52000 naics=441110", show_default=False)
@@ -20,18 +23,29 @@ def loss(
     paper: Annotated[
         bool, typer.Option("--paper", help="Use the bound of the papers instead of the tight one.")
     ] = False,
+    firm: Annotated[
+        Path | None,
+        typer.Option(
+            "--firm", help="A CSV file with the establishments of one firm: its loss as a whole.", show_default=False
+        ),
+    ] = None,
     as_json: AsJson = False,
     debug: Debug = False,
 ) -> None:
-    """Show what a publication can reveal about one record: its loss, its epsilon, and what they mean."""
+    """Show what a publication can reveal about one record or one firm: its loss, its epsilon, and what they mean."""
     import json
 
     from recordwise.cli import screen
-    from recordwise.cli.lookup import looked_up, read_policy, read_privacy_label, read_record, show
+    from recordwise.cli.firm_lookup import show_firm
+    from recordwise.cli.lookup import looked_up, read_lattice, read_policy, read_privacy_label, read_record, show
     from recordwise.release.tables import PRIVATE
 
-    known = read_policy(policy, "paper" if paper else "tight")
-    found = looked_up(known, read_record(known, values or []), delta)
+    which = "paper" if paper else "tight"
+    known = read_policy(policy, which)
+    if firm is None:
+        found = looked_up(known, read_record(known, values or []), delta, read_lattice(policy, which))
+    else:
+        found = _firm(policy, which, known, firm, values, delta)
     label = read_privacy_label(policy)
     if as_json:
         typer.echo(json.dumps({"privacy_label": label, **found}))
@@ -40,4 +54,19 @@ def loss(
         screen.note(
             f"{label}. The numbers below would apply to tables drawn from the secure source; these tables carry no guarantee."
         )
-    show(found)
+    (show if firm is None else show_firm)(found)
+
+
+def _firm(
+    path: Path, which: str, known: "Policy", firm: Path, values: list[str] | None, delta: float
+) -> dict[str, Any]:
+    from recordwise.cli.firm_lookup import looked_up_firm, read_firm_policy, read_units
+    from recordwise.errors import ParameterError
+
+    if values:
+        raise ParameterError(
+            parameter="--firm", problem="excludes a record", advice="Write every establishment into the file."
+        )
+    joint = read_firm_policy(path, which)
+    units = read_units(firm, known, joint.columns() if joint else ())
+    return looked_up_firm(known, joint, units, delta)

@@ -7,33 +7,40 @@ and prints as nothing but a warning.
 from collections.abc import Callable, Sequence
 from contextlib import AbstractContextManager
 from dataclasses import dataclass
-from typing import cast
+from typing import Any, cast
 
 import numpy as np
 import pyarrow as pa
 from sqlglot import exp
 
+from recordwise.engines.compile.expressions import column
+from recordwise.engines.compile.firms import FirmTable, firm_values_tree
 from recordwise.engines.compile.owner import (
     BIN_EDGES,
     COUNT,
+    VALUE,
     bin_name,
+    binned_tree,
     contributions_tree,
     contributors_tree,
-    firm_histograms_tree,
     histograms_tree,
     many_beside_tree,
+    many_binned_tree,
     value_counts_tree,
+    value_name,
 )
 from recordwise.engines.compile.totals import bases_of
 from recordwise.engines.totals import Passes, own_name
 from recordwise.errors import ParameterError
 from recordwise.plan.cost import possible_mechanisms, statistic_policy
+from recordwise.plan.firms import table_parts
 from recordwise.plan.plan import Plan, PlannedTable
 from recordwise.plan.predicates import Predicate
 from recordwise.plan.results import Sensitive, total_name
 from recordwise.plan.statistics import Drawable
 from recordwise.plan.statistics.base import SUM
 from recordwise.policy.evaluate.sql import terms_sql
+from recordwise.policy.firms import FirmPart
 from recordwise.policy.policy import Policy
 
 EDGES = tuple(float(edge) for edge in np.geomspace(1e-6, 1e9, 301))
@@ -47,6 +54,8 @@ class LossSummary:
     edges: tuple[float, ...]
     counts: np.ndarray[tuple[int, ...], np.dtype[np.int64]]
     """One more than edges: the last bin is above all of them."""
+    deltas: "LossSummary | None" = None
+    """Beside the losses of firms where keys are selected privately: their deltas (T-SELECT-GROUP)."""
 
     def share_above(self, loss: float) -> float:
         """The share with a loss above an edge (the next edge that is not below ``loss``)."""
@@ -81,6 +90,21 @@ def read_summaries(found: pa.Table, count: int) -> tuple[LossSummary, ...]:
         counts[bins.drop_null().to_numpy()] = records[bins.is_valid().to_numpy()]
         summaries.append(LossSummary(edges=BIN_EDGES, counts=counts))
     return tuple(summaries)
+
+
+DELTA_EDGES = tuple(float(edge) for edge in np.geomspace(1e-15, 1.0, 301))
+"""Bins of a delta: twenty to a factor of ten."""
+
+
+def firm_tables(plans: Sequence[Plan]) -> tuple[FirmTable, ...]:
+    """The tables of several plans, those with the same cells and the same records once."""
+    found: dict[tuple[Any, Any], tuple[PlannedTable, list[list[FirmPart]]]] = {}
+    for number, plan in enumerate(plans):
+        for table in plan.tables():
+            cells = (tuple(group.expression for group in table.shape.groups), table.condition)
+            _, parts = found.setdefault(cells, (table, [[] for _ in plans]))
+            parts[number].extend(table_parts(plan, table))
+    return tuple(FirmTable(table, tuple(map(tuple, parts))) for table, parts in found.values())
 
 
 def realized_tree(plan: Plan, table: PlannedTable, dialect: str) -> exp.Expr:
@@ -140,17 +164,20 @@ class OwnerPasses:
         with self.reading() as passes:
             return Sensitive(passes.store.of_records(histograms_tree(values, passes.schema, condition)))
 
-    def summarize_many_firms(self, names: Sequence[str], roots: pa.Table, count: int) -> Sensitive[pa.Table]:
-        """Histograms of several joint losses of each firm; a table gives the roots of a record's losses by the values of some
-        columns."""
+    def summarize_firms_by_cell(self, tables: Sequence[FirmTable], count: int, dialect: str) -> Sensitive[pa.Table]:
+        """Histograms of what each firm loses together under each of several plans, rho first and then delta."""
         with self.reading() as passes:
-            lent = own_name("roots")
-            try:
-                passes.store.lend(lent, roots)
-                tree = firm_histograms_tree(names, count, passes.schema, roots=lent)
-                return Sensitive(passes.store.of_records(tree))
-            finally:
-                passes.store.drop(lent)
+            tree = firm_values_tree(tables, count, passes.schema, dialect=dialect)
+            return Sensitive(passes.store.of_records(many_binned_tree(tree, 2 * count)))
+
+    def summarize_firm_value(
+        self, tables: Sequence[FirmTable], edges: Sequence[float], dialect: str, *, delta: bool
+    ) -> Sensitive[pa.Table]:
+        """One histogram of the rho, or of the delta, of each firm under one plan."""
+        with self.reading() as passes:
+            found = firm_values_tree(tables, 1, passes.schema, dialect=dialect).subquery("firms")
+            value = exp.select(exp.alias_(column(value_name(int(delta))), VALUE)).from_(found)
+            return Sensitive(passes.store.of_records(binned_tree(value, edges)))
 
     def summarize_many_beside_totals(
         self, plan: Plan, table: PlannedTable, values: Sequence[exp.Expr]

@@ -93,6 +93,10 @@ class Mechanism(Protocol):
       ``with_noise_scale(scale)``, by which fits weight each answer by the variance at its fitted total;
     - ``realized_sql(measure, total, step=, dialect=)``: the SQL of the loss a record really incurred. Without it the loss of the
       policy is reported.
+    - ``loss_of_sum``: whether the policy, at the sum of several contributions to a cell, bounds what they lose together
+      (`loss_of_sum`); of a sum that is ``signed``, of its positive and its negative part;
+    - ``noise_steps(step)``: the sigma of discrete Gaussian noise in steps of the lattice it is drawn on; a loss P is then a shift
+      of at most sqrt(2 P) sigma (`noise_steps`);
     - ``error_quantiles``, ``smooth_error_quantiles``, ``meets``, ``most_noise``, ``recalibrated`` and, where an offset is to be
       chosen, ``with_offset``: what planning asks. ``GaussianNoise``, ``FatTailedNoise`` and ``TransformedNoise`` have them.
     """
@@ -210,6 +214,17 @@ def count_policy(mechanism: Any) -> Policy:
 def clamping_bound(mechanism: Any) -> Fraction | None:
     """The bound to which contributions are clamped before they are summed, if the mechanism has one."""
     return getattr(mechanism, "to", None)
+
+
+def loss_of_sum(mechanism: Any) -> bool:
+    """Whether the policy at the sum of several contributions bounds what they lose together in one cell (T-CELLS)."""
+    return bool(getattr(mechanism, "loss_of_sum", False))
+
+
+def noise_steps(mechanism: Any, step: Fraction) -> Fraction | None:
+    """The sigma of discrete Gaussian noise in lattice steps, if that is what the mechanism draws (T-LOSS-LAW)."""
+    own = getattr(mechanism, "noise_steps", None)
+    return None if own is None else own(step)
 
 
 def gaussian_sigma(mechanism: Any) -> Fraction | None:

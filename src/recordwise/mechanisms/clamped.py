@@ -44,6 +44,8 @@ class Clamped(GaussianNoise):
         *GAUSSIAN_GOALS,
     )
     words: ClassVar[str] = "Gaussian noise, large records cut down"
+    loss_of_sum: ClassVar[bool] = False
+    """Each contribution is cut by itself, so that their sum may exceed the bound."""
 
     to: Fraction
     rho: Fraction

@@ -3,7 +3,7 @@
 import math
 from fractions import Fraction
 from functools import lru_cache
-from typing import Any
+from typing import Any, ClassVar
 
 import numpy as np
 
@@ -33,6 +33,8 @@ class FatTailedNoise(AdditiveNoise):
     """Release, estimate and losses of a sum plus noise with density exp(-f(|z|)) on a lattice finer than the data."""
 
     __slots__ = ()
+
+    loss_of_sum: ClassVar[bool] = True
 
     @property
     def function(self) -> Function:

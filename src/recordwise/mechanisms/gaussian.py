@@ -42,6 +42,8 @@ class GaussianNoise(AdditiveNoise):
 
     __slots__ = ()
 
+    loss_of_sum: ClassVar[bool] = True
+
     @property
     def noise_sigma(self) -> Fraction:
         """The sigma that is drawn, in the measure's units."""
@@ -50,6 +52,10 @@ class GaussianNoise(AdditiveNoise):
     def drawn_law(self, step: Number) -> tuple[LatticeLaw, Fraction]:
         lattice = read_step(step)
         return self._law(lattice), lattice
+
+    def noise_steps(self, step: Number) -> Fraction | None:
+        """Sigma in lattice steps."""
+        return self.noise_sigma / read_step(step)
 
     def with_sigma(self, sigma: Fraction) -> Any:
         """The same at a sigma that is hardly smaller, in six digits of the parameter it is written with."""

@@ -102,6 +102,7 @@ class TransformedNoise(TransformAccuracy):
 
     __slots__ = ()
 
+    loss_of_sum: ClassVar[bool] = True
     variance_varies: ClassVar[bool] = True
     """Whether fits weight an answer by the variance at its fitted total rather than by the one published with it."""
     offset: Fraction
@@ -198,6 +199,10 @@ class TransformedNoise(TransformAccuracy):
     def grid(self, step: Number = 1) -> Fraction:
         """The grid on the transformed scale, for a measure of this step."""
         return grid_step(self.function, read_step(step), self.noise_scale)
+
+    def noise_steps(self, step: Number) -> Fraction | None:
+        """Sigma in steps of the grid; None for Laplace noise. The policy is at least the loss of the largest shift (T-GRID)."""
+        return None if self.sigma is None else self.sigma / self.grid(step)
 
     def with_noise_scale(self, scale: Fraction) -> "TransformedNoise":
         """The same transform and noise law at another scale."""

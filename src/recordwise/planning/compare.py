@@ -34,8 +34,8 @@ class Candidate:
     mechanism: Any
     losses: LossPair
     """Policy losses of the records."""
-    firms: Losses | None
-    """Policy losses of firms, the losses of their records joined (T-GROUP)."""
+    firms: LossPair | None
+    """What firms lose together, by cell (T-CELLS); upper ends of bins."""
     realized: LossPair | None
     """What the records would really lose beside what else is in their cells; upper ends of bins."""
     errors: FloatArray
@@ -101,7 +101,8 @@ class Comparison:
         }
         parts: dict[str, Losses | None] = {
             "delta": each.losses.delta,
-            "firm_losses": each.firms,
+            "firm_losses": each.firms.rho if each.firms else None,
+            "firm_delta": each.firms.delta if each.firms else None,
             "realized_losses": each.realized.rho if each.realized else None,
             "realized_delta": each.realized.delta if each.realized else None,
         }
@@ -122,7 +123,7 @@ class Comparison:
         rho, relative = each.losses.rho, self.relative_errors(each.name)
         numbers = [figure(rho.quantile(0.5)), figure(rho.quantile(0.99)), figure(rho.maximum)]
         numbers += [f"{share_text(rho.share_above(loss), 2)}" for loss in self.above]
-        numbers += [figure(each.firms.quantile(0.99))] if each.firms else []
+        numbers += [figure(each.firms.rho.quantile(0.99))] if each.firms else []
         numbers += [figure(each.realized.rho.quantile(0.99))] if each.realized else []
         errors = [np.median(relative), np.quantile(relative, 0.9)] if len(relative) else [np.nan, np.nan]
         return [each.name, *numbers, *(f"{share_text(error, 1)}" for error in errors)]
@@ -184,9 +185,10 @@ def compare(
     one_table(Plan(schema=view.schema, queries=(with_statistic(shape, measure, FOR_OWNER),)))
     step = step_of(measure, view)
     chosen = at_equal_error(named(mechanisms), variance, relative_error, at_total, read_confidence(confidence), step)
-    policies = {name: session.policy_of(with_statistic(shape, measure, each)) for name, each in chosen.items()}
+    asked = {name: with_statistic(shape, measure, each) for name, each in chosen.items()}
+    policies = {name: session.policy_of(each) for name, each in asked.items()}
     losses = policy_losses(view, policies, condition=shape.condition)
-    joint = firm_losses(view, policies) if firms else {}
+    joint = firm_losses(view, {name: (each,) for name, each in asked.items()}) if firms else {}
     real = realized_losses(view, shape, measure, chosen) if realized else {}
     exact = exact_totals(view, shape, measure, chosen)
     found = [

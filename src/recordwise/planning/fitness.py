@@ -15,7 +15,7 @@ from recordwise.mechanisms.described import mechanism_text
 from recordwise.plan.query import Query
 from recordwise.planning.errors import ask
 from recordwise.planning.goals import Goal, GoalTable, goal_tables, mechanism_for, read_goals
-from recordwise.planning.losses import Losses, LossPair, firm_losses, policy_losses
+from recordwise.planning.losses import LossPair, firm_losses, policy_losses
 from recordwise.planning.origin import figure, html_table, mark_of, read_origin
 from recordwise.policy.policy import Policy
 from recordwise.session import Session
@@ -44,7 +44,7 @@ class FamilyFitness:
     fitted: tuple[Fitted, ...]
     policy: Policy
     losses: LossPair
-    firms: Losses | None
+    firms: LossPair | None
 
     def queries(self) -> tuple[Query, ...]:
         """What to release: one query for each table."""
@@ -108,13 +108,13 @@ def _family_json(each: FamilyFitness) -> dict[str, Any]:
         for one in each.fitted
     ]
     found = {"name": each.name, "losses": each.losses.rho.to_json(), "tables": tables}
-    return found if each.firms is None else found | {"firm_losses": each.firms.to_json()}
+    return found if each.firms is None else found | {"firm_losses": each.firms.rho.to_json()}
 
 
 def _family_rows(each: FamilyFitness) -> list[list[str]]:
     rho = each.losses.rho
     numbers = [figure(rho.quantile(0.5)), figure(rho.quantile(0.99)), figure(rho.maximum)]
-    numbers += [figure(each.firms.quantile(0.99))] if each.firms else []
+    numbers += [figure(each.firms.rho.quantile(0.99))] if each.firms else []
     rows = []
     for number, one in enumerate(each.fitted):
         first = [each.name, *numbers] if number == 0 else [""] * (1 + len(numbers))
@@ -172,14 +172,12 @@ def measured(
     firms: bool,
 ) -> Fitness:
     """Fitted families with the losses of the records, all in one pass."""
-    policies = {
-        name: session.policy_of(*(each.table.with_mechanism(each.mechanism) for each in fitted))
-        for name, fitted in found.items()
-    }
+    asked = {name: [each.table.with_mechanism(each.mechanism) for each in fitted] for name, fitted in found.items()}
+    policies = {name: session.policy_of(*queries) for name, queries in asked.items()}
     conditions = {goal.query.condition for goal in goals}
     condition = conditions.pop() if len(conditions) == 1 else None
     losses = policy_losses(view, policies, condition=condition) if policies else {}
-    joint = firm_losses(view, policies) if firms and policies else {}
+    joint = firm_losses(view, asked) if firms and policies else {}
     families = tuple(
         FamilyFitness(name=name, fitted=fitted, policy=policies[name], losses=losses[name], firms=joint.get(name))
         for name, fitted in found.items()

@@ -1,13 +1,12 @@
 """How the losses of policies are distributed over the records or firms of a table: exactly where their values can be counted."""
 
-from collections.abc import Callable, Mapping
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass
 from typing import Any
 
 import numpy as np
 
 from recordwise.engines.owner import LossSummary
-from recordwise.errors import GroupLossError
 from recordwise.exact.arithmetic import FloatArray
 from recordwise.plan.predicates import Predicate
 from recordwise.plan.query import Query
@@ -132,15 +131,13 @@ def policy_losses(
     return {name: _pair(policy, counted) for name, policy in policies.items()}
 
 
-def firm_losses(view: OwnerView, policies: Mapping[str, Policy]) -> dict[str, Losses]:
-    """The joint losses of firms, the square of the sum of the roots of their records' losses (T-GROUP), in two passes."""
-    if any(policy.delta_terms for policy in policies.values()):
-        raise GroupLossError(reason="private key selection has a delta, for which single losses bound nothing")
-    counted = view.value_counts(_names(policies))
-    if counted is None:
-        raise GroupLossError(reason="the records have too many different values to look their losses up")
-    bins = view.firm_loss_bins(counted, [_evaluated(policy.loss, counted) for policy in policies.values()])
-    return {name: Losses.of_bins(each) for name, each in zip(policies, bins)}
+def firm_losses(view: OwnerView, plans: Mapping[str, Sequence[Query]]) -> dict[str, LossPair]:
+    """What firms would lose together under several plans, cell by cell (T-CELLS), in one pass; with selected keys a pair."""
+    found = {}
+    for (name, queries), (rho, delta) in zip(plans.items(), view.firm_loss_bins(list(plans.values()))):
+        selected = any(query.selection_of(level) is not None for query in queries for level in query.tables())
+        found[name] = LossPair(rho=Losses.of_bins(rho), delta=Losses.of_bins(delta) if selected else None)
+    return found
 
 
 def _names(policies: Mapping[str, Policy]) -> list[str]:

@@ -24,20 +24,32 @@ from recordwise.policy.conversions import (
     rho_for_epsilon,
 )
 from recordwise.policy.dominance.prove import Verdict, dominates
+from recordwise.policy.firms import CellKey, FirmLoss, FirmPart, FirmPolicy, Joint
 from recordwise.policy.groups import GroupPair, group_loss, group_loss_by_cell, group_pair, replacement_loss
+from recordwise.policy.lattice import LatticePart, LatticePolicy
 from recordwise.policy.meaning import Meaning, expected_log_odds, log_odds_tail, meaning, power_gaussian, power_zcdp
 from recordwise.policy.measure import Measure
 from recordwise.policy.policy import Policy, maximum
+from recordwise.policy.privacy_loss import PrivacyLoss, Shift, epsilon_of
 
 __all__ = [
     "By",
+    "CellKey",
     "ConditionColumn",
     "Condition",
+    "FirmLoss",
+    "FirmPart",
+    "FirmPolicy",
     "GroupPair",
+    "Joint",
+    "LatticePart",
+    "LatticePolicy",
     "Meaning",
     "Measure",
     "Null",
     "Policy",
+    "PrivacyLoss",
+    "Shift",
     "Verdict",
     "additive",
     "additive_table",
@@ -52,6 +64,7 @@ __all__ = [
     "dominates",
     "either",
     "epsilon",
+    "epsilon_of",
     "expected_log_odds",
     "gaussian_sum",
     "gaussian_transform",

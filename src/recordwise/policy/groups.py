@@ -13,7 +13,7 @@ from flint import arb
 from recordwise.errors import GroupLossError, ParameterError, shown
 from recordwise.exact.numbers import arb_float_upper, float_upper, nonnegative, working_precision
 from recordwise.policy.conversions import PRECISION as PAIR_PRECISION
-from recordwise.policy.conversions import delta_at
+from recordwise.policy.conversions import check_share, delta_at
 from recordwise.policy.evaluate.tables import Record, is_record
 from recordwise.policy.policy import Policy
 
@@ -158,6 +158,15 @@ class GroupPair:
             The delta.
         """
         return _sum_upper(arb(self.delta), arb(delta_at(self.rho, target)))
+
+    def power(self, false_alarm: float) -> float:
+        """A bound on the power of a membership test: e^epsilon times its false-positive rate plus delta, at the best epsilon."""
+        share = check_share(false_alarm, "false_alarm")
+        reach = -math.log(share)
+        found = (
+            share * math.exp(target) + self.delta_at(target) for target in (reach * step / 200 for step in range(201))
+        )
+        return min(1.0, min(found) * (1 + 1e-12))
 
 
 def group_pair(pairs: Iterable[tuple[float, float]]) -> GroupPair:

@@ -10,6 +10,8 @@ import pyarrow as pa
 
 from recordwise.errors import SourceError
 from recordwise.ledger.chain import Head
+from recordwise.policy.firms import FirmPolicy
+from recordwise.policy.lattice import LatticePolicy
 from recordwise.policy.policy import Policy
 from recordwise.release.formats import known_formats
 from recordwise.release.formats.parquet import read_tables
@@ -48,6 +50,10 @@ def load_release(folder: str | Path) -> Release:
         raise SourceError(source=f"'{folder}'", problem="it is already consistent", advice="Use the original release.")
     if digest_of({table.name: table.data for table in release.tables}, release.policy) != release.digest:
         raise SourceError(source=f"'{folder}'", problem="its tables or its policy are not those that were released")
+    if release.firms is not None and release.firms.policy() != release.policy:
+        raise SourceError(source=f"'{folder}'", problem="what it says about firms does not add up to its policy")
+    if release.lattice is not None and release.lattice.policy() != release.policy:
+        raise SourceError(source=f"'{folder}'", problem="what it says about its noise does not add up to its policy")
     if not release.parts:
         return release
     told = sum((part.policy for part in release.parts), Policy())
@@ -76,6 +82,8 @@ def _release(stated: dict[str, Any], policies: dict[str, Any], tables: dict[str,
         head=Head(length=int(stated["ledger"]["length"]), digest=str(stated["ledger"]["digest"])),
         private=stated["mark"] == PRIVATE,
         parts=() if page is None else parts_of(page),
+        lattice=LatticePolicy.from_json(policies["lattice"]) if "lattice" in policies else None,
+        firms=FirmPolicy.from_json(policies["firms"]) if "firms" in policies else None,
         labels={} if page is None else {str(name): str(word) for name, word in page["labels"].items()},
     )
 

@@ -12,6 +12,8 @@ import pyarrow as pa
 
 from recordwise.errors import ParameterError
 from recordwise.ledger.chain import Head
+from recordwise.policy.firms import FirmPolicy
+from recordwise.policy.lattice import LatticePolicy
 from recordwise.policy.policy import Policy
 from recordwise.policy.render.html import Html, element
 from recordwise.release.formats.format import Format
@@ -45,6 +47,10 @@ class Release:
     """False where a seeded generator drew the noise."""
     parts: tuple[Part, ...] = ()
     """Each statistic of each table with its own policy and noise, for the page."""
+    firms: FirmPolicy | None = None
+    """What the establishments of a firm lose together; None for a release saved before it was kept."""
+    lattice: LatticePolicy | None = None
+    """The noise as shifts on a lattice, where all of it is discrete Gaussian: for a sharper epsilon than that of the policy."""
     labels: Mapping[str, str] = field(default_factory=dict)
     """The words of the page this release was read back from."""
 
@@ -173,6 +179,8 @@ class Release:
                 "mark": self.privacy_label,
                 "tight": self.policy.to_json(),
                 "paper": self.paper_policy.to_json(),
+                **({} if self.firms is None else {"firms": self.firms.to_json()}),
+                **({} if self.lattice is None else {"lattice": self.lattice.to_json()}),
             }
             write_json(policies, staging / "policy.json")
             write_json(self.to_json() | {"page": page_json(self, words)}, staging / "release.json")

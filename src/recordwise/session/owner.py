@@ -11,9 +11,18 @@ from typing import Any
 import numpy as np
 import pyarrow as pa
 
-from recordwise.engines.compile.owner import CONTRIBUTORS, COUNT, LARGEST, SECOND, SQUARES, TIED, TOTAL, value_name
+from recordwise.engines.compile.owner import CONTRIBUTORS, COUNT, LARGEST, SECOND, SQUARES, TIED, TOTAL
 from recordwise.engines.engine import Engine
-from recordwise.engines.owner import EDGES, LossSummary, read_summaries, read_summary, realized_tree, realized_trees
+from recordwise.engines.owner import (
+    DELTA_EDGES,
+    EDGES,
+    LossSummary,
+    firm_tables,
+    read_summaries,
+    read_summary,
+    realized_tree,
+    realized_trees,
+)
 from recordwise.errors import GroupLossError, ParameterError
 from recordwise.exact.arithmetic import FloatArray
 from recordwise.plan.cost import check_policy, plan_policy
@@ -149,14 +158,39 @@ class Owner:
         found = self._engine.summarize(terms_sql(terms, self._engine.dialect), edges)
         return read_summary(found.reveal(), edges)
 
-    def firm_loss_summary(self, policy: Policy, *, bound: str = "tight", edges: Sequence[float] = EDGES) -> LossSummary:
-        """The same for firms, the losses of their units joined by a group bound (T-GROUP).
+    def firm_loss_summary(
+        self, of: Policy | Query, *more: Query, bound: str = "tight", edges: Sequence[float] = EDGES
+    ) -> LossSummary:
+        """What firms lose together: by cell where queries are given (T-CELLS), by a group bound for a policy alone (T-GROUP).
+
+        Args:
+            of: The queries that are published together; or a policy, of which no cells are known.
+            more: Further queries.
+            bound: For a policy alone: ``"tight"``, ``"simple"`` or ``"advanced"``, as in ``group_loss``.
+            edges: The bins of the losses, ascending.
+
+        Returns:
+            How many firms lose at most each edge; with privately selected keys also ``deltas``.
 
         Raises:
-            GroupLossError: The policy has a delta, for which the losses of single records give no bound.
+            GroupLossError: A policy alone has a delta, for which the losses of single records give no bound.
         """
+        if isinstance(of, Policy):
+            return self._joined(of, bound, edges)
+        plan = Plan(schema=self._schema, queries=(of, *more))
+        tables, passes = firm_tables([plan]), self._engine.owner_passes()
+        self._look()
+        found = passes.summarize_firm_value(tables, edges, self._engine.dialect, delta=False).reveal()
+        if not plan_policy(plan).delta_terms:
+            return read_summary(found, edges)
+        deltas = passes.summarize_firm_value(tables, DELTA_EDGES, self._engine.dialect, delta=True).reveal()
+        return replace(read_summary(found, edges), deltas=read_summary(deltas, DELTA_EDGES))
+
+    def _joined(self, policy: Policy, bound: str, edges: Sequence[float]) -> LossSummary:
         if policy.delta_terms:
-            raise GroupLossError(reason="private key selection has a delta, for which single losses bound nothing")
+            raise GroupLossError(
+                reason="private key selection has a delta, and a policy does not say which units share a key; give the queries"
+            )
         terms = check_policy(policy, self._schema).rho
         self._look()
         found = self._engine.summarize_firms(terms_sql(terms, self._engine.dialect), edges, bound=bound)
@@ -208,13 +242,14 @@ class OwnerView:
             self._engine.owner_passes().summarize_many(trees, condition=condition).reveal(), len(trees)
         )
 
-    def firm_loss_bins(self, counted: ValueCounts, losses: Sequence[FloatArray]) -> tuple[LossSummary, ...]:
-        """The joint losses of firms by the tight bound (T-GROUP), from the losses of the values their records can have."""
-        roots = {value_name(number): np.sqrt(each) for number, each in enumerate(losses)}
-        table = pa.table({name: counted.steps.column(name) for name in counted.steps.column_names} | roots)
-        names = counted.steps.column_names
-        found = self._engine.owner_passes().summarize_many_firms(names, table, len(losses)).reveal()
-        return read_summaries(found, len(losses))
+    def firm_loss_bins(self, plans: Sequence[Sequence[Query]]) -> tuple[tuple[LossSummary, LossSummary], ...]:
+        """What firms would lose together under each of several plans, rho and delta, all in one pass (T-CELLS)."""
+        count = len(plans)
+        made = [Plan(schema=self.schema, queries=tuple(queries)) for queries in plans]
+        passes = self._engine.owner_passes()
+        found = passes.summarize_firms_by_cell(firm_tables(made), count, self._engine.dialect).reveal()
+        summaries = read_summaries(found, 2 * count)
+        return tuple(zip(summaries[:count], summaries[count:]))
 
     def realized_bins(self, query: Query) -> dict[str, LossSummary]:
         """What the records really lost by each statistic of a query with one table, beside what else was in their cells.

@@ -2,7 +2,7 @@
 
 from collections.abc import Callable, Iterator
 from contextlib import contextmanager
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from fractions import Fraction
 from typing import Any
 
@@ -16,11 +16,14 @@ from recordwise.noise.randomness import BitSource, is_private
 from recordwise.plan.cost import plan_policy
 from recordwise.plan.describe import plan_json, query_names, safe_name, schema_json, table_name, versions
 from recordwise.plan.external import SplitRows
+from recordwise.plan.firms import firm_policy
+from recordwise.plan.lattice import lattice_policy
 from recordwise.plan.plan import Plan
 from recordwise.plan.results import FoundTotals, TableTotals
 from recordwise.plan.schema import Schema
 from recordwise.plan.statistics import ExactTable
 from recordwise.plan.used import schema_of, used_schema
+from recordwise.policy.firms import FirmPart, FirmPolicy
 from recordwise.policy.policy import Policy
 from recordwise.release.draw import PreparedTable, dry_run, prepare_table
 from recordwise.release.external import external_table
@@ -49,7 +52,9 @@ class Publisher:
 
     def run(self, plan: Plan, *, rng: BitSource, confidence: float, tell: Progress) -> Release:
         """Publish the queries of a plan; nothing is charged before everything that can be refused was tried."""
-        policy, paper, name = plan_policy(plan), plan_policy(plan, tight=False), query_names(plan)
+        firms = firm_policy(plan)
+        policy, paper, name = firms.policy(), plan_policy(plan, tight=False), query_names(plan)
+        lattice = lattice_policy(plan, firms)
         self.ledger.check(policy, query=name)
         for table in plan.tables():
             dry_run(plan, table, confidence=confidence)
@@ -69,8 +74,9 @@ class Publisher:
             )
             tell("recording the release")
             stated = {"plan": described, "interval_level": confidence, "schema": used}
-            parts = plan_parts(plan, [table_name(plan, table) for table in plan.tables()])
-            return self._recorded(tables, policy, paper, stated, charge, private=is_private(rng), parts=parts)
+            parts = plan_parts(plan, [table_name(plan, table) for table in plan.tables()], firms)
+            release = self._recorded(tables, policy, paper, stated, charge, private=is_private(rng), parts=parts)
+            return replace(release, firms=firms, lattice=lattice)
 
     def _covered(self, plan: Plan, names: tuple[str, ...]) -> tuple[TableTotals | FoundTotals, ...]:
         """The exact totals, if the published cells hold the records; the same pass counts them."""
@@ -83,6 +89,8 @@ class Publisher:
     def run_external(self, external: ExternalMechanism, asked: SplitRows, *, private: bool) -> Release:
         """Publish what an external mechanism says about the split rows."""
         policy, name = asked.policy(external.rho, self.schema), external.name
+        # It sees all rows at once, so that the units of a firm are never told apart by cell.
+        firms = FirmPolicy(parts=(FirmPart(policy=policy),))
         self.ledger.check(policy, query=name)
         with self._reading():
             rows = external.prepare(self.engine.split_table(asked.splitting, condition=asked.condition).reveal())
@@ -93,7 +101,8 @@ class Publisher:
             data = external_table(external.run(rows), name)
             table = ReleasedTable(name=safe_name(name), keys=(), variables=(), data=data)
             stated, parts = {"plan": described, "schema": used}, (external_part(table.name, policy),)
-            return self._recorded((table,), policy, policy, stated, charge, private=private, parts=parts)
+            release = self._recorded((table,), policy, policy, stated, charge, private=private, parts=parts)
+            return replace(release, firms=firms)
 
     @contextmanager
     def _reading(self) -> Iterator[None]:

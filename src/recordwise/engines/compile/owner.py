@@ -66,23 +66,6 @@ def histograms_tree(values: Sequence[exp.Expr], schema: Schema, condition: Predi
     return many_binned_tree(named_values(values).from_(inner.subquery("amounts"), copy=False), len(values))
 
 
-def firm_histograms_tree(names: Sequence[str], count: int, schema: Schema, *, roots: str) -> exp.Expr:
-    """Several histograms of the joint losses of firms in one pass, by the tight bound: the square of a sum of roots (T-GROUP).
-
-    The roots of a record's losses are looked up in a table ``roots`` by the values of some columns, measures in steps.
-    """
-    if schema.firm is None:
-        raise ParameterError(parameter="firm", problem="is not declared in the schema")
-    same = [exp.NullSafeEQ(this=column(name, RECORDS), expression=column(name, roots)) for name in names]
-    sums = [exp.Sum(this=column(value_name(i), roots)) for i in range(count)]
-    summed = named_values(sums).from_(RECORDS)
-    summed = summed.join(roots, on=exp.and_(*same) if same else exp.true(), join_type="inner")
-    summed = summed.group_by(column(schema.firm, RECORDS))
-    values = [column(value_name(i)) for i in range(count)]
-    squares = named_values([exp.Mul(this=each, expression=each.copy()) for each in values])
-    return many_binned_tree(squares.from_(summed.subquery("summed")), count)
-
-
 def named_values(values: Sequence[exp.Expr]) -> exp.Select:
     """Expressions under the names ``many_binned_tree`` reads."""
     return exp.select(*(exp.alias_(value.copy(), value_name(i)) for i, value in enumerate(values)))
@@ -127,11 +110,11 @@ def _joint_loss(bound: str, loss: exp.Expr) -> exp.Expr:
 
 def _lemma5(ratio: Fraction, loss: exp.Expr) -> exp.Expr:
     """Sum of k^j/(k-1) P_j. Where k^j leaves the floats this ratio says infinity, and a smaller ratio decides."""
-    power = exp.Pow(this=_number(float(ratio)), expression=column("place"))
+    power = exp.Pow(this=float_tree(float(ratio)), expression=column("place"))
     last = exp.GT(this=column("place"), expression=constant(int(LARGEST_LOG / math.log(ratio))))
-    capped = exp.Case(ifs=[exp.If(this=last, true=_number(math.inf))], default=power)
+    capped = exp.Case(ifs=[exp.If(this=last, true=float_tree(math.inf))], default=power)
     return exp.Div(
-        this=exp.Sum(this=exp.Mul(this=capped, expression=loss.copy())), expression=_number(float(ratio - 1))
+        this=exp.Sum(this=exp.Mul(this=capped, expression=loss.copy())), expression=float_tree(float(ratio - 1))
     )
 
 
@@ -154,10 +137,10 @@ def many_binned_tree(valued: exp.Select, count: int) -> exp.Expr:
 def _decade_bin(value: exp.Expr) -> exp.Expr:
     """The bin by a logarithm, which costs less than a tree of comparisons; an edge is met to the last digit or two."""
     log = exp.Anonymous(this="LOG10", expressions=[value.copy()])
-    place = exp.Anonymous(this="CEIL", expressions=[exp.Mul(this=_number(float(PER_DECADE)), expression=log)])
+    place = exp.Anonymous(this="CEIL", expressions=[exp.Mul(this=float_tree(float(PER_DECADE)), expression=log)])
     shifted = exp.Sub(this=exp.cast(place, "bigint"), expression=constant(PER_DECADE * LEAST_DECADE))
-    least = exp.LTE(this=value.copy(), expression=_number(10.0**LEAST_DECADE))
-    most = exp.LTE(this=value.copy(), expression=_number(10.0**MOST_DECADE))
+    least = exp.LTE(this=value.copy(), expression=float_tree(10.0**LEAST_DECADE))
+    most = exp.LTE(this=value.copy(), expression=float_tree(10.0**MOST_DECADE))
     ifs = [exp.If(this=least, true=constant(0)), exp.If(this=most, true=shifted)]
     return exp.Case(ifs=ifs, default=constant(len(BIN_EDGES)))
 
@@ -172,9 +155,14 @@ def _increasing(edges: Sequence[float]) -> list[float]:
 def binned_tree(valued: exp.Select, edges: Sequence[float]) -> exp.Expr:
     """How many rows of a selection of ``value`` fall into each bin."""
     ordered = _increasing(edges)
-    numbered = exp.select(exp.alias_(_bin(column(VALUE), ordered, 0), BIN)).from_(valued.subquery("valued"))
+    numbered = exp.select(exp.alias_(bin_tree(column(VALUE), ordered), BIN)).from_(valued.subquery("valued"))
     counted = exp.select(column(BIN), exp.alias_(exp.Count(this=exp.Star()), COUNT))
     return counted.from_(numbered.subquery("numbered")).group_by(column(BIN)).order_by(column(BIN))
+
+
+def bin_tree(value: exp.Expr, edges: Sequence[float]) -> exp.Expr:
+    """How many of the increasing edges are below a value."""
+    return _bin(value, edges, 0)
 
 
 def _bin(value: exp.Expr, edges: Sequence[float], first: int) -> exp.Expr:
@@ -182,13 +170,14 @@ def _bin(value: exp.Expr, edges: Sequence[float], first: int) -> exp.Expr:
     if not edges:
         return constant(first)
     middle = len(edges) // 2
-    test = exp.LTE(this=value.copy(), expression=_number(edges[middle]))
+    test = exp.LTE(this=value.copy(), expression=float_tree(edges[middle]))
     below = _bin(value, edges[:middle], first)
     above = _bin(value, edges[middle + 1 :], first + middle + 1)
     return exp.Case(ifs=[exp.If(this=test, true=below)], default=above)
 
 
-def _number(value: float) -> exp.Expr:
+def float_tree(value: float) -> exp.Expr:
+    """A constant as a double in every dialect."""
     if math.isinf(value):
         return _double(exp.Literal.string("Infinity"))
     text = repr(value)

@@ -9,7 +9,7 @@ from typing import TYPE_CHECKING, Any, ClassVar, Protocol
 import numpy as np
 
 from recordwise.errors import SqlError
-from recordwise.mechanisms.base import count_policy
+from recordwise.mechanisms.base import count_policy, noise_steps
 from recordwise.mechanisms.described import given_parameters
 from recordwise.noise.randomness import BitSource, Seeded
 from recordwise.plan.column_types import threshold_problems
@@ -17,6 +17,7 @@ from recordwise.plan.schema import Schema
 from recordwise.plan.statistics.answers import Answer, NoisyColumn, Part
 from recordwise.plan.statistics.totals import CountBins, ExactTable, Total
 from recordwise.policy.constructors import By
+from recordwise.policy.firms import Joint
 from recordwise.policy.policy import Policy
 
 if TYPE_CHECKING:
@@ -189,6 +190,15 @@ class Drawable(Statistic):
     def cost(self, mechanism: Any, schema: Schema, *, tight: bool) -> Policy:
         """What it costs a record of a cell served by ``mechanism``."""
         return count_policy(mechanism)
+
+    def joint(self, mechanism: Any, schema: Schema) -> Joint:
+        """What bounds the loss of several records in one cell, beside the square of the sum of their roots (T-CELLS)."""
+        return Joint()
+
+    def lattice_noise(self, mechanism: Any, schema: Schema) -> tuple[Fraction, int] | None:
+        """The sigma of Gaussian noise in lattice steps, and how many such numbers a record changes; None for other noise."""
+        steps = noise_steps(mechanism, self.step(schema))
+        return None if steps is None else (steps, 1)
 
     def example_sql(self, column: str) -> str:
         """The same question in SQL about one column of a made-up table, for the audit."""

@@ -7,7 +7,7 @@ from typing import TYPE_CHECKING, Any, ClassVar
 from sqlglot import exp
 
 from recordwise.errors import SqlError
-from recordwise.mechanisms.base import clamping_bound, threshold_of
+from recordwise.mechanisms.base import clamping_bound, loss_of_sum, threshold_of
 from recordwise.plan.schema import Schema, policy_measure
 from recordwise.plan.sql.grammar import aggregated_column, only
 from recordwise.plan.statistics.base import (
@@ -21,6 +21,7 @@ from recordwise.plan.statistics.base import (
 )
 from recordwise.plan.statistics.totals import CountFirms, CountUnits, SumSteps, Total
 from recordwise.policy.constructors import By
+from recordwise.policy.firms import FIRM, SIGNS, SUMS, Joint
 from recordwise.policy.policy import Policy
 
 if TYPE_CHECKING:
@@ -85,6 +86,10 @@ class CountDistinct(Drawable):
         if self.counted not in (schema.unit, schema.firm):
             return [f"COUNT(DISTINCT {self.counted}) is available for the unit id and the firm id only"]
         return mechanism_problems([self.mechanism], schema)
+
+    def joint(self, mechanism: Any, schema: Schema) -> Joint:
+        """A firm is one of the firms of a cell, however many of its units are there."""
+        return Joint() if self.counted == schema.unit else Joint(kind=FIRM)
 
     @classmethod
     def read_entry(cls, column: str, node: "Node", reader: EntryReader) -> Statistic | None:
@@ -156,6 +161,12 @@ class Sum(Drawable):
     def cost(self, mechanism: Any, schema: Schema, *, tight: bool) -> Policy:
         policy: Policy = mechanism.policy(policy_measure(self.measure, schema), tight=tight)
         return policy
+
+    def joint(self, mechanism: Any, schema: Schema) -> Joint:
+        if not loss_of_sum(mechanism):
+            return Joint()
+        # What a group changes in the positive and in the negative part of a signed sum does not cancel.
+        return Joint(kind=SIGNS if getattr(mechanism, "signed", False) else SUMS, measure=self.measure)
 
     def example_sql(self, column: str) -> str:
         return f"SUM({column})"

@@ -19,6 +19,7 @@ from recordwise.plan.sql.grammar import aggregated_column, literal, only
 from recordwise.plan.statistics.answers import NOT_UNBIASED, NoisyColumn
 from recordwise.plan.statistics.base import Drawable, EntryReader, NamedMechanisms, Statistic
 from recordwise.plan.statistics.totals import BinCounts, CountBins, ExactTable, IntArray, Total
+from recordwise.policy.firms import MOST_TREE_LEVELS, NODES, Joint
 
 if TYPE_CHECKING:
     from recordwise.plan.cost import CellMechanism
@@ -76,6 +77,18 @@ class Quantile(Drawable):
     def step(self, schema: Schema) -> Fraction:
         measure = schema.measure(self.measure)
         return Fraction(1) if measure is None else measure.step
+
+    def joint(self, mechanism: Any, schema: Schema) -> Joint:
+        """A record is counted in one node at each level of the tree."""
+        grid = mechanism.grid
+        levels = min(grid.bits, MOST_TREE_LEVELS)
+        spacing, step = 1 << (grid.bits - levels), self.step(schema)
+        last = grid.steps(step)[spacing - 1 : grid.size - 1 : spacing]
+        return Joint(kind=NODES, measure=self.measure, points=tuple(each * step for each in last), levels=grid.bits)
+
+    def lattice_noise(self, mechanism: Any, schema: Schema) -> tuple[Fraction, int] | None:
+        """A node at each level of the tree counts the record."""
+        return mechanism.noise_sigma, mechanism.grid.bits
 
     def example_sql(self, column: str) -> str:
         return f"MEDIAN({column})"

@@ -68,6 +68,15 @@
     }
     return Math.max(0, at((low + high) / 2));
   };
+  // Where all noise is Gaussian on a lattice: a table made in Python, its next entry taken; else the zCDP loss alone.
+  const lookedUp = (record, {rho, delta}) => {
+    const known = {epsilon: epsilon(rho, data.delta), power: power(rho, delta)};
+    if (!data.meaning || delta > 0) return known;
+    const {start, ratio, weights} = data.meaning, smooth = weights.reduce((sum, weight, at) => weight ? sum + weight * model.parts[at](record) : sum, 0);
+    const mu = Math.sqrt(2 * smooth) * (1 + 1e-9);
+    const at = mu === 0 ? 0 : 1 + Math.max(0, Math.ceil(Math.log(mu / start) / Math.log(ratio)));
+    return at >= data.meaning.epsilon.length ? known : {epsilon: Math.min(known.epsilon, data.meaning.epsilon[at]), power: Math.min(known.power, data.meaning.power[at])};
+  };
   const groupLoss = losses => Math.pow(losses.reduce((sum, loss) => sum + Math.sqrt(loss), 0), 2);
 
   // The band of values that cannot be told from the record's own (T-VALUE).
@@ -154,8 +163,8 @@
     const exact = bands.filter(each => each.low === each.high).map(each => fill("exactly", {label: each.field.label}));
     return [odds, ...(hidden.length ? [fill("band", {bands: listed(hidden)})] : []), ...exact].join("; ") + ".";
   };
-  const detailText = (rho, own) => {
-    const told = [fill("test", {power: percent(power(rho, own), 1)})];
+  const detailText = (rho, own, best) => {
+    const told = [fill("test", {power: percent(best, 1)})];
     if (own) told.push(fill("selected", {own: chance(own)}));
     if (rho > 0 && rho <= 100) told.push(fill("tail", {tail: factor(rho + 2 * Math.sqrt(rho * Math.log(20)))}));
     if (rho > 0 && data.whyNoBand && amounts.length) told.push(fill("no band", {reason: data.whyNoBand}));
@@ -163,13 +172,13 @@
   };
   const bandsOf = (record, rho) => model.change && rho > 0 && rho < Infinity ? amounts.map(field => band(record, field)) : [];
   const answer = (record, {rho, delta}) => {
-    const bands = bandsOf(record, rho);
+    const bands = bandsOf(record, rho), exact = lookedUp(record, {rho, delta});
     say("#lead", leadText(rho, bands, delta));
-    say("#details", detailText(rho, delta));
+    say("#details", detailText(rho, delta, exact.power));
     find("#reliably").hidden = !bands.length;
     const rows = [["privacy loss ρ", figure(rho)]];
     if (data.hasDelta) rows.push(["its δ", figure(delta)], ["the pair (ρ, δ)", "(" + figure(rho) + ", " + figure(delta) + ")"]);
-    rows.push(["ε at δ = " + figure(data.delta + delta), figure(epsilon(rho, data.delta))]);
+    rows.push(["ε at δ = " + figure(data.delta + delta), figure(exact.epsilon)], ["ε is computed from", data.meaning ? "the exact law of the noise" : "the zCDP loss ρ"]);
     find("#numbers").replaceChildren(...rows.map(([name, value]) => make("div", {}, make("dt", {}, name), make("dd", {}, value))));
     find("#gauge").setAttribute("cx", place([1e-3, 1e3, 12, 428], rho));
   };
@@ -267,24 +276,31 @@
   };
   const addMember = record => {
     const remove = make("button", {type: "button", "aria-label": "Remove this establishment"}, "Remove");
-    const row = make("tr", {}, ...data.fields.map(field => make("td", {"data-label": field.label}, control(field, record[field.name]))), make("td", {class: "own", "data-label": "loss"}), make("td", {}, remove));
+    const places = data.places.map(([name, label]) => make("td", {"data-label": label}, make("input", {type: "text", class: "place", value: "", "data-name": name, "aria-label": label + " of an establishment of the firm"})));
+    const row = make("tr", {}, ...data.fields.map(field => make("td", {"data-label": field.label}, control(field, record[field.name]))), ...places, make("td", {class: "own", "data-label": "loss"}), make("td", {}, remove));
     remove.addEventListener("click", () => { row.remove(); together(); find("#add").focus(); });
     row.addEventListener("input", together);
     members.append(row);
   };
+  // Where cells are known, the loss by cell; else that of all establishments wherever they are.
+  const joined = (units, losses) => {
+    try { if (model.firm) return model.firm(units); } catch { return {rho: NaN, delta: 0}; }
+    return {rho: groupLoss(losses.map(loss => loss.rho)), delta: losses.some(loss => loss.delta > 0) ? 1 : 0};
+  };
   const together = () => {
     if (!members) return;
-    const losses = all("tr", members).map(row => {
-      const record = readAll(all("input, select", row));
+    const units = [], losses = all("tr", members).map(row => {
+      const record = readAll(all("input:not(.place), select", row));
       const loss = record ? model.loss(record) : {rho: NaN, delta: 0};
       find(".own", row).textContent = Number.isNaN(loss.rho) ? "" : figure(loss.rho);
+      units.push({record, place: Object.fromEntries(all(".place", row).map(place => [place.dataset.name, place.value]))});
       return loss;
     });
-    const rho = groupLoss(losses.map(loss => loss.rho));
-    say("#firm-told", losses.some(loss => loss.delta > 0)
-      ? "Cells were selected privately (δ > 0), so the losses of its establishments imply no bound for a firm."
-      : !losses.length ? "Add an establishment." : Number.isNaN(rho) ? "Fill in every number."
-      : "The firm as a whole has a privacy loss of at most " + figure(rho) + ". " + leadText(rho, []).replace(/about you/g, "about the firm").replace(/you are in/, "it is in"));
+    const filled = losses.every(loss => !Number.isNaN(loss.rho)), {rho, delta} = filled ? joined(units, losses) : {rho: NaN, delta: 0};
+    say("#firm-told", !losses.length ? "Add an establishment." : Number.isNaN(rho) ? "Fill in every number."
+      : delta >= 1 ? "Cells were selected privately, and nothing limits the probability that one is listed only because of the firm."
+      : "The firm as a whole has a privacy loss of at most " + figure(rho) + (delta > 0 ? ", except for a probability of at most " + chance(delta) + " that a cell is listed only because of it" : "")
+      + ". " + leadText(rho, []).replace(/about you/g, "about the firm").replace(/you are in/, "it is in"));
   };
   if (members) {
     addMember(data.start);
@@ -374,5 +390,5 @@
   }
   update();
   together();
-  window.recordwise = {...model, power, epsilon, factor, groupLoss, band, leadText, csv, fields: data.fields};
+  window.recordwise = {...model, lookedUp, power, epsilon, factor, groupLoss, band, leadText, csv, fields: data.fields};
 })();

@@ -19,7 +19,7 @@ from recordwise.release.page.questions import CHOICE, Question, loss_or_infinity
 from recordwise.release.page.script import model_js, page_file, script_json
 from recordwise.release.page.sentences import SENTENCES, lead
 from recordwise.release.page.tables import accuracy_rows, first_view, notes
-from recordwise.release.page.view import Published, View, payload, view_of
+from recordwise.release.page.view import Published, View, payload, places_of, view_of
 from recordwise.release.tables import PRIVATE
 
 if TYPE_CHECKING:
@@ -85,13 +85,15 @@ def page_html(release: Published, *, files: Mapping[str, str], labels: Mapping[s
         "style": Html(style),
         "script": Html(script),
         "factors": FACTORS.items(),
+        "places": [view.labels.get(name, name) for name in places_of(view.release)],
         "words": WORDS.items(),
     }
     return "<!doctype html>\n" + _environment().get_template("page.html").render(context)
 
 
 def _script(view: View) -> str:
-    model = model_js(view.release.policy, view.release.parts, view.budget)
+    release = view.release
+    model = model_js(release.policy, release.parts, view.budget, release.firms)
     return f"const model = {model};\nconst data = {script_json(payload(view))};\n{page_file('page.js')}"
 
 
@@ -117,7 +119,9 @@ def _template(name: str) -> str:
 
 
 def _top(view: View) -> dict[str, Any]:
-    absent = (set() if view.figures else {"sizes", "same"}) | (set() if view.questions else {"firm"})
+    absent = (set() if view.figures else {"sizes", "same"}) | (
+        set() if view.questions or places_of(view.release) else {"firm"}
+    )
     return {
         "title": view.description.get("dataset", "Release"),
         "titles": TITLES,

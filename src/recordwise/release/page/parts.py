@@ -7,12 +7,13 @@ from typing import Any
 
 from recordwise.mechanisms.base import clamping_bound
 from recordwise.mechanisms.described import noise_words
-from recordwise.plan.cost import possible_mechanisms, statistic_policy
+from recordwise.plan.cost import possible_mechanisms
 from recordwise.plan.fields import Case
 from recordwise.plan.plan import Plan, PlannedTable
-from recordwise.plan.predicates import condition, leaves, operand_name
+from recordwise.plan.predicates import leaves, operand_name
 from recordwise.plan.statistics import Drawable
 from recordwise.plan.statistics.base import OTHER
+from recordwise.policy.firms import FirmPolicy
 from recordwise.policy.policy import Policy
 
 
@@ -37,20 +38,20 @@ class Part:
     """Whether large records were counted in part only."""
 
 
-def plan_parts(plan: Plan, names: Sequence[str]) -> tuple[Part, ...]:
-    """The parts of a plan, table by table; ``names`` are those of its tables, in order."""
-    found = []
+def plan_parts(plan: Plan, names: Sequence[str], firms: FirmPolicy) -> tuple[Part, ...]:
+    """The parts of a plan, table by table; ``names`` are those of its tables, in order, and ``firms`` has what each part costs."""
+    found: list[Part] = []
+    costs = iter([part.whole() for part in firms.parts])
     for table, name in zip(plan.tables(), names, strict=True):
         stays = not _looks_at_measures(plan, table)
         selection = plan.selection(table)
         if selection is not None:
             told = "Gaussian noise on the number that decides whether a cell is listed"
-            policy = _within(selection.policy(plan.schema), table)
             found.append(
-                Part(table=name, statistic=selection.alias, kind=OTHER, noise=told, policy=policy, stays=stays)
+                Part(table=name, statistic=selection.alias, kind=OTHER, noise=told, policy=next(costs), stays=stays)
             )
         for statistic in plan.queries[table.query].draws():
-            found.append(_part(plan, table, name, statistic, stays=stays))
+            found.append(_part(plan, table, name, statistic, policy=next(costs), stays=stays))
     return tuple(found)
 
 
@@ -59,7 +60,7 @@ def external_part(name: str, policy: Policy) -> Part:
     return Part(table=name, statistic=name, kind=OTHER, noise="an external mechanism", policy=policy)
 
 
-def _part(plan: Plan, table: PlannedTable, name: str, statistic: Drawable, *, stays: bool) -> Part:
+def _part(plan: Plan, table: PlannedTable, name: str, statistic: Drawable, *, policy: Policy, stays: bool) -> Part:
     measure = None if statistic.of is None else plan.schema.measure(statistic.of)
     served = possible_mechanisms(plan, table, statistic)
     return Part(
@@ -67,17 +68,13 @@ def _part(plan: Plan, table: PlannedTable, name: str, statistic: Drawable, *, st
         statistic=statistic.alias,
         kind=statistic.contribution,
         noise=noise_words(statistic.mechanism),
-        policy=_within(statistic_policy(statistic, table.shape, plan.schema, tight=True), table),
+        policy=policy,
         measure=measure.name if measure else None,
         step=statistic.step(plan.schema),
         mechanisms=served,
         stays=stays,
         cut_down=any(clamping_bound(mechanism) is not None for mechanism in served),
     )
-
-
-def _within(policy: Policy, table: PlannedTable) -> Policy:
-    return policy if table.condition is None else policy.where(condition(table.condition))
 
 
 def _looks_at_measures(plan: Plan, table: PlannedTable) -> bool:

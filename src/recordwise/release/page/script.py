@@ -8,24 +8,36 @@ from typing import Any
 from recordwise.policy.atoms import SelectionDelta
 from recordwise.policy.concave_atoms import AdditiveTable
 from recordwise.policy.evaluate.javascript import PRELUDE, terms_js
+from recordwise.policy.evaluate.javascript_firms import PRELUDE as FIRMS_PRELUDE
+from recordwise.policy.evaluate.javascript_firms import firm_js
+from recordwise.policy.firms import FirmPolicy
 from recordwise.policy.policy import Policy
 from recordwise.release.page.change import change_js, has_band
 from recordwise.release.page.parts import Part
 
 
-def model_js(policy: Policy, parts: Sequence[Part], budget: Policy | None) -> str:
-    """``{loss, parts, budget, change}``; ``change`` is null where a band has no meaning."""
-    texts = [terms_js(part.policy.rho) for part in parts]
+def model_js(
+    policy: Policy,
+    parts: Sequence[Part],
+    budget: Policy | None,
+    firms: FirmPolicy | None = None,
+) -> str:
+    """``{loss, parts, budget, change, firm}``; ``change`` is null where a band has no meaning, ``firm`` without known cells."""
+    policies = [part.policy for part in parts] + [part.policy for part in (firms.parts if firms else ())]
+    texts = [terms_js(each.rho) for each in policies]
     distinct = list(dict.fromkeys(texts))
-    shares = ", ".join(f"r => {text}" for text in distinct)
+    places = [distinct.index(text) for text in texts]
     members = [
         f"loss: r => ({{rho: {terms_js(policy.rho)}, delta: {terms_js(policy.delta_terms)}}})",
-        f"parts: (p => {json.dumps([distinct.index(text) for text in texts])}.map(at => p[at]))([{shares}])",
+        f"parts: {json.dumps(places[: len(parts)])}.map(at => shares[at])",
         f"budget: {'null' if budget is None else f'r => {terms_js(budget.rho)}'}",
         f"change: {change_js(parts) if has_band(parts) else 'null'}",
+        f"firm: {'null' if firms is None else firm_js(firms, [f'shares[{at}]' for at in places[len(parts) :]])}",
     ]
-    written = ",\n".join(members)
-    return f"(() => {{\n{PRELUDE}\n{_shared_tables(written, [policy, *(part.policy for part in parts)])}\n}})()"
+    shares = ", ".join(f"r => {text}" for text in distinct)
+    written = f"const shares = [{shares}];\nreturn {{\n" + ",\n".join(members) + "\n};"
+    prelude = PRELUDE if firms is None else f"{PRELUDE}\n{FIRMS_PRELUDE}"
+    return f"(() => {{\n{prelude}\n{_shared_tables(written, [policy, *policies])}\n}})()"
 
 
 def _shared_tables(written: str, policies: Sequence[Policy]) -> str:
@@ -40,7 +52,7 @@ def _shared_tables(written: str, policies: Sequence[Policy]) -> str:
     for text, name in tables.items():
         written = written.replace(text, name)
     named = "".join(f"const {name} = {text.replace(' ', '')};\n" for text, name in tables.items())
-    return f"{named}return {{\n{written}\n}};"
+    return f"{named}{written}"
 
 
 def script_json(value: Any) -> str:

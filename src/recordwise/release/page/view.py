@@ -5,6 +5,10 @@ from dataclasses import dataclass
 from fractions import Fraction
 from typing import Any, Protocol
 
+import numpy as np
+
+from recordwise.policy.firms import FirmPolicy
+from recordwise.policy.lattice import RATIO, SMALLEST_MU, LatticePolicy, MeaningTable
 from recordwise.policy.measure import Measure
 from recordwise.policy.policy import Policy
 from recordwise.policy.render.html import LogAxis
@@ -27,6 +31,10 @@ class Published(Protocol):
     @property
     def parts(self) -> tuple[Part, ...]: ...
     @property
+    def lattice(self) -> LatticePolicy | None: ...
+    @property
+    def firms(self) -> FirmPolicy | None: ...
+    @property
     def digest(self) -> str: ...
     @property
     def head(self) -> Any: ...
@@ -48,6 +56,8 @@ class View:
     files: Mapping[str, str]
     budget: Policy | None
     labels: Mapping[str, str]
+    meaning: MeaningTable | None
+    """Epsilon and power where all noise is discrete Gaussian on a lattice."""
 
 
 def view_of(release: Published, files: Mapping[str, str], labels: Mapping[str, str]) -> View:
@@ -68,6 +78,7 @@ def view_of(release: Published, files: Mapping[str, str], labels: Mapping[str, s
         files=files,
         budget=None if budget is None else Policy.from_json(budget),
         labels=labels,
+        meaning=_meaning(release),
     )
 
 
@@ -95,6 +106,14 @@ def sizes_of(release: Published) -> dict[str, tuple[float, ...]]:
     }
 
 
+def places_of(release: Published) -> tuple[str, ...]:
+    """The columns that say which establishments of a firm share a cell, which measures do not ask for."""
+    if release.firms is None:
+        return ()
+    measures = {measure.name for measure in release.policy.measures()}
+    return tuple(name for name in release.firms.columns() if name not in measures)
+
+
 def bound_of(description: dict[str, Any], name: str) -> float:
     """The public bound of a measure, in its own unit."""
     for measure in description.get("schema", {}).get("measures", ()):
@@ -118,9 +137,25 @@ def payload(view: View) -> dict[str, Any]:
         "delta": DELTA,
         "bandLoss": BAND_LOSS,
         "whyNoBand": why_no_band(release.parts),
+        "places": [[name, view.labels.get(name, name)] for name in places_of(release)],
+        "meaning": None if view.meaning is None else _meaning_json(view.meaning),
         "hasDelta": bool(release.policy.delta_terms),
         "mark": None if release.privacy_label == PRIVATE else release.privacy_label,
     }
+
+
+def _meaning(release: Published) -> MeaningTable | None:
+    """The table of a release whose parts are known one by one, as its noise is."""
+    if release.lattice is None or len(release.lattice.parts) != len(release.parts):
+        return None
+    return release.lattice.table()
+
+
+def _meaning_json(table: MeaningTable) -> dict[str, Any]:
+    """The table in five digits, rounded up."""
+    columns = {"epsilon": table.epsilon, "power": np.minimum(table.power, 1.0)}
+    found = {name: [float(f"{value * (1 + 5e-5):.5g}") for value in column] for name, column in columns.items()}
+    return found | {"start": SMALLEST_MU, "ratio": RATIO, "weights": list(table.weights)}
 
 
 def _ends(axis: LogAxis) -> list[float]:

@@ -1,0 +1,243 @@
+"""What each firm loses together, in one statement: its units in each cell, the smallest bound there, added up (T-CELLS).
+
+Confidential, for the owner only.
+"""
+
+from collections.abc import Iterator, Sequence
+from dataclasses import dataclass
+
+from sqlglot import exp
+
+from recordwise.engines.compile.expressions import RECORDS, column, constant, expression_tree, predicate_tree
+from recordwise.engines.compile.owner import amounts_tree, bin_tree, float_tree, value_name
+from recordwise.errors import ParameterError
+from recordwise.plan.plan import PlannedTable
+from recordwise.plan.schema import Schema
+from recordwise.policy.evaluate.sql import evaluator_of, terms_sql
+from recordwise.policy.evaluate.sql import number as double
+from recordwise.policy.firms import FIRM, NODES, SIGNS, SUMS, FirmPart
+from recordwise.policy.policy import Policy
+
+UNITS, CELLS, EACH = "units", "cells", "each_cell"
+ALMOST_SURE = 1 - 2.0**-50
+ROUNDING = 2.0**-50
+
+
+@dataclass(frozen=True, slots=True)
+class FirmTable:
+    """One table with its parts in each of several plans that are looked at together."""
+
+    table: PlannedTable
+    parts: tuple[tuple[FirmPart, ...], ...]
+    """One tuple for each plan; empty where the plan does not have the table."""
+
+
+def firm_values_tree(tables: Sequence[FirmTable], count: int, schema: Schema, *, dialect: str) -> exp.Select:
+    """One row for each firm with its rho under each of ``count`` plans, then its deltas, under the names of ``value_name``."""
+    if schema.firm is None:
+        raise ParameterError(
+            parameter="firm", problem="is not declared in the schema", advice="Declare the column: firm='firm_id'."
+        )
+    branches = [branch for table in tables for branch in _table_branches(table, count, schema, dialect)]
+    if all(table.table.condition is not None for table in tables):
+        # A firm that no table is about loses nothing, and it counts.
+        nothing = [exp.alias_(float_tree(0.0), value_name(number)) for number in range(2 * count)]
+        every = exp.select(exp.alias_(column(schema.firm), FIRM_ID), *nothing).from_(RECORDS)
+        branches.append(every.distinct())
+    united: exp.Expr = branches[0]
+    for branch in branches[1:]:
+        united = exp.Union(this=united, expression=branch, distinct=False)
+    names = [value_name(number) for number in range(2 * count)]
+    sums: list[exp.Expr] = [exp.Sum(this=column(name)) for name in names[:count]]
+    sums += [least(float_tree(1.0), exp.Sum(this=column(name))) for name in names[count:]]
+    select = exp.select(*(exp.alias_(tree, name) for tree, name in zip(sums, names)))
+    return select.from_(exp.Subquery(this=united, alias=exp.TableAlias(this=exp.to_identifier("parts")))).group_by(
+        column(FIRM_ID)
+    )
+
+
+FIRM_ID = "firm_of_unit"
+
+
+def _table_branches(table: FirmTable, count: int, schema: Schema, dialect: str) -> Iterator[exp.Select]:
+    """The parts whose units are joined by cell, in one branch, and each tree of a quantile in its own."""
+    cells = _Cells(table.table, schema, dialect)
+    rho: list[list[exp.Expr]] = [[] for _ in range(count)]
+    delta: list[list[exp.Expr]] = [[] for _ in range(count)]
+    for number, parts in enumerate(table.parts):
+        for part in parts:
+            if part.joint.kind == NODES:
+                yield _tree_branch(part, number, count, table.table, schema, dialect)
+                continue
+            rho[number].append(cells.loss(part))
+            if part.tails():
+                delta[number].append(cells.chance(part))
+    if any(rho):
+        yield cells.branch(rho, delta)
+
+
+class _Cells:
+    """The units of each firm in each cell of one table, and what several parts need to know about them."""
+
+    def __init__(self, table: PlannedTable, schema: Schema, dialect: str) -> None:
+        self.table, self.schema, self.dialect = table, schema, dialect
+        self.wanted: dict[str, exp.Expr] = {}
+        """Aggregates by the SQL text that makes them, so that each is computed once."""
+
+    def aggregate(self, tree: exp.Expr) -> exp.Expr:
+        """The column that will hold an aggregate over the units of a firm in a cell."""
+        text = tree.sql(dialect=self.dialect)
+        if text not in self.wanted:
+            self.wanted[text] = tree
+        return column(f"a{list(self.wanted).index(text)}", CELLS)
+
+    def roots(self, policy: Policy) -> exp.Expr:
+        return self.aggregate(exp.Sum(this=exp.Sqrt(this=terms_sql(policy.rho, self.dialect))))
+
+    def loss(self, part: FirmPart) -> exp.Expr:
+        """The smallest bound in one cell."""
+        roots = self.roots(part.policy)
+        bound: exp.Expr = exp.Mul(this=roots, expression=roots.copy())
+        if part.joint.kind == FIRM:
+            return least(bound, self.aggregate(exp.Max(this=terms_sql(part.policy.rho, self.dialect))))
+        if part.joint.kind in (SUMS, SIGNS):
+            return least(bound, self.at_sums(part))
+        return exp.Paren(this=bound)
+
+    def at_sums(self, part: FirmPart) -> exp.Expr:
+        """The policy at the sum of the values, or at the sums of the positive and of the negative ones."""
+        name = str(part.joint.measure)
+        value: exp.Expr = exp.cast(column(name), "double")
+        zero = float_tree(0.0)
+        values = [value] if part.joint.kind == SUMS else [_above(zero, value), _above(zero, exp.Neg(this=value))]
+        losses: list[exp.Expr] = []
+        for each in values:
+            joined = self.aggregate(exp.Sum(this=each))
+            loss = self._renamed(terms_sql(part.policy.rho, self.dialect), {name: joined}, part)
+            nothing = exp.EQ(this=joined.copy(), expression=zero.copy())
+            losses.append(exp.Case(ifs=[exp.If(this=nothing, true=zero.copy())], default=loss))
+        return _added(losses)
+
+    def _renamed(self, tree: exp.Expr, names: dict[str, exp.Expr], part: FirmPart) -> exp.Expr:
+        """A formula over a record's columns as one over a cell's: the group of a cell is that of any record in it."""
+        groups = {each.name: self.aggregate(exp.Min(this=column(each.name))) for each in part.policy.columns()}
+        known = groups | names
+        return tree.transform(lambda node: known[node.name].copy() if isinstance(node, exp.Column) else node)
+
+    def chance(self, part: FirmPart) -> exp.Expr:
+        """The chance that a key is listed because of a firm's pieces in it."""
+        sql, weight = evaluator_of(self.dialect), float(part.piece_loss())
+        pieces = exp.Div(this=self.roots(part.policy), expression=float_tree(weight**0.5))
+        whole = exp.cast(exp.Anonymous(this="ROUND", expressions=[pieces]), "double")
+        return sql.step_up(whole, part.tails(), double(1.0))
+
+    def branch(self, rho: Sequence[Sequence[exp.Expr]], delta: Sequence[Sequence[exp.Expr]]) -> exp.Select:
+        """The firm, its rho under each plan and its deltas in this table."""
+        inner, keys = units_tree(self.table, self.schema)
+        firm = exp.alias_(column(self.schema.firm or "", UNITS), FIRM_ID)
+        joined = exp.select(firm, *(exp.alias_(tree, f"a{i}") for i, tree in enumerate(self.wanted.values())))
+        joined = joined.from_(inner.subquery(UNITS)).group_by(column(self.schema.firm or "", UNITS), *keys)
+        chances = [each for plan in delta for each in plan]
+        each_cell = exp.select(
+            column(FIRM_ID, CELLS), *(exp.alias_(_added(list(plan)), f"l{i}") for i, plan in enumerate(rho))
+        )
+        each_cell = each_cell.select(*(exp.alias_(tree, f"d{i}") for i, tree in enumerate(chances)))
+        each_cell = each_cell.from_(joined.subquery(CELLS))
+        place = iter(range(len(chances)))
+        deltas = [_added([_any_of(column(f"d{next(place)}", EACH)) for _ in plan]) for plan in delta]
+        values = [*(exp.Sum(this=column(f"l{i}", EACH)) for i in range(len(rho))), *deltas]
+        named = (exp.alias_(tree, value_name(number)) for number, tree in enumerate(values))
+        select = exp.select(column(FIRM_ID, EACH), *named).from_(each_cell.subquery(EACH))
+        return select.group_by(column(FIRM_ID, EACH))
+
+
+def units_tree(table: PlannedTable, schema: Schema) -> tuple[exp.Select, list[exp.Expr]]:
+    """The records of a table with measures in their own units, and the coordinates of their cells."""
+    inner = amounts_tree(schema)
+    if table.condition is not None:
+        inner = inner.where(predicate_tree(table.condition, schema))
+    groups = [expression_tree(group.expression, schema) for group in table.shape.groups]
+    inner = inner.select(*(exp.alias_(tree, key_name(i)) for i, tree in enumerate(groups)))
+    return inner, [column(key_name(i), UNITS) for i in range(len(groups))]
+
+
+def key_name(number: int) -> str:
+    """A name that no column of the records should have."""
+    return f"key_of_cell_{number}"
+
+
+def _above(zero: exp.Expr, value: exp.Expr) -> exp.Expr:
+    return exp.Greatest(this=value.copy(), expressions=[zero.copy()], ignore_nulls=False)
+
+
+def least(first: exp.Expr, second: exp.Expr) -> exp.Expr:
+    """The smaller of two numbers that are never NULL."""
+    return exp.Least(this=first, expressions=[second], ignore_nulls=False)
+
+
+def _added(trees: Sequence[exp.Expr]) -> exp.Expr:
+    if not trees:
+        return float_tree(0.0)
+    total = trees[0]
+    for tree in trees[1:]:
+        total = exp.Add(this=total, expression=tree)
+    return exp.Paren(this=total)
+
+
+def _any_of(chance: exp.Expr) -> exp.Expr:
+    """The probability that any of the independent events of a group happens, rounded up."""
+    kept = exp.Sub(this=float_tree(1.0), expression=least(chance, float_tree(ALMOST_SURE)))
+    none = exp.Exp(this=exp.Sum(this=exp.Ln(this=exp.Paren(this=kept))))
+    product = exp.Sub(this=float_tree(1.0 + ROUNDING), expression=none)
+    sure = exp.GTE(this=exp.Max(this=chance.copy()), expression=float_tree(1.0))
+    smaller = least(exp.Sum(this=chance.copy()), exp.Paren(this=product))
+    return exp.Case(ifs=[exp.If(this=sure, true=float_tree(1.0))], default=smaller)
+
+
+def _tree_branch(
+    part: FirmPart, number: int, count: int, table: PlannedTable, schema: Schema, dialect: str
+) -> exp.Select:
+    """The firm's rho by the tree of one quantile: one level's loss for each square of its units in a node."""
+    inner, keys = units_tree(table, schema)
+    joint = part.joint
+    levels = range(1, joint.counted_levels + 1)
+    value = exp.cast(column(str(joint.measure), UNITS), "double")
+    points = [float(point) for point in joint.points]
+    nodes = [
+        bin_tree(value, points[(1 << joint.counted_levels - level) - 1 :: 1 << joint.counted_levels - level])
+        for level in levels
+    ]
+    firm, loss = column(schema.firm or "", UNITS), terms_sql(part.policy.rho, dialect)
+    placed = exp.select(
+        exp.alias_(firm, FIRM_ID), exp.alias_(loss, "loss"), *(exp.alias_(key, f"k{i}") for i, key in enumerate(keys))
+    )
+    placed = placed.select(*(exp.alias_(tree, f"n{level}") for level, tree in zip(levels, nodes))).from_(
+        inner.subquery(UNITS)
+    )
+    fixed = [column(FIRM_ID), *(column(f"k{i}") for i in range(len(keys)))]
+    held = exp.cast(exp.Count(this=exp.Star()), "double")
+    of_last = exp.Case(
+        ifs=[exp.If(this=exp.Not(this=exp.Is(this=column(f"n{levels[-1]}"), expression=exp.null())), true=constant(1))],
+        default=constant(0),
+    )
+    counted = exp.select(column(FIRM_ID), exp.alias_(held, "held"), exp.alias_(exp.Max(this=column("loss")), "loss"))
+    counted = counted.select(exp.alias_(of_last, "last")).from_(placed.subquery("placed"))
+    sets = exp.GroupingSets(
+        expressions=[exp.Tuple(expressions=[*(each.copy() for each in fixed), column(f"n{level}")]) for level in levels]
+    )
+    counted.set("group", exp.Group(grouping_sets=[sets]))
+    repeated = exp.Case(
+        ifs=[
+            exp.If(
+                this=exp.EQ(this=column("last"), expression=constant(1)),
+                true=float_tree(1.0 + joint.levels - len(levels)),
+            )
+        ],
+        default=float_tree(1.0),
+    )
+    square = exp.Mul(this=exp.Mul(this=column("held"), expression=column("held")), expression=repeated)
+    one = exp.Div(this=column("loss"), expression=float_tree(float(joint.levels)))
+    total = exp.Sum(this=exp.Mul(this=one, expression=square))
+    values = [total if place == number else float_tree(0.0) for place in range(2 * count)]
+    named = (exp.alias_(tree, value_name(place)) for place, tree in enumerate(values))
+    return exp.select(column(FIRM_ID), *named).from_(counted.subquery("counted")).group_by(column(FIRM_ID))

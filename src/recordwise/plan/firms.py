@@ -1,0 +1,46 @@
+"""What a plan costs the establishments of a firm together: each statistic of each table, by cell (T-CELLS)."""
+
+from collections.abc import Iterator
+
+from recordwise.mechanisms.base import shared
+from recordwise.plan.cost import check_policy, statistic_policy
+from recordwise.plan.fields import Case, Expression, Field
+from recordwise.plan.plan import Plan, PlannedTable
+from recordwise.plan.predicates import condition
+from recordwise.policy.conditions import EVERY, ConditionColumn
+from recordwise.policy.firms import CellKey, FirmPart, FirmPolicy
+
+
+def firm_policy(plan: Plan) -> FirmPolicy:
+    """The parts of a plan, table by table; a statistic that several averages share is there once (T-AVG)."""
+    found = FirmPolicy(parts=tuple(part for table in plan.tables() for part in table_parts(plan, table)))
+    check_policy(found.policy(), plan.schema)
+    return found
+
+
+def table_parts(plan: Plan, table: PlannedTable) -> Iterator[FirmPart]:
+    """The selection of a table's keys, and its statistics."""
+    where = EVERY if table.condition is None else condition(table.condition)
+    cells = tuple(cell_key(group.expression) for group in table.shape.groups)
+    selection = plan.selection(table)
+    if selection is not None:
+        yield FirmPart(policy=selection.policy(plan.schema), condition=where, cells=cells)
+    for statistic in plan.queries[table.query].draws():
+        yield FirmPart(
+            policy=statistic_policy(statistic, table.shape, plan.schema, tight=True),
+            condition=where,
+            cells=cells,
+            joint=statistic.joint(shared(statistic.mechanism, table.shape.share), plan.schema),
+        )
+
+
+def cell_key(expression: Expression) -> CellKey:
+    """A group as the coordinate of a cell; a label that several branches of a CASE have is one coordinate."""
+    if isinstance(expression, Field):
+        return CellKey(column=ConditionColumn(expression.name))
+    if not isinstance(expression, Case):
+        return CellKey(column=ConditionColumn(expression.column, expression.length))
+    numbers = {expression.default: -1}
+    for _, label in expression.branches:
+        numbers.setdefault(label, len(numbers))
+    return CellKey(cases=tuple((condition(test), numbers[label]) for test, label in expression.branches))
