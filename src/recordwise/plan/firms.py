@@ -4,7 +4,7 @@ from collections.abc import Iterator
 
 from recordwise.mechanisms.base import shared
 from recordwise.plan.cost import check_policy, statistic_policy
-from recordwise.plan.fields import Case, Expression, Field
+from recordwise.plan.fields import Case, Field, Group, Prefix
 from recordwise.plan.plan import Plan, PlannedTable
 from recordwise.plan.predicates import condition
 from recordwise.policy.conditions import EVERY, ConditionColumn
@@ -21,7 +21,7 @@ def firm_policy(plan: Plan) -> FirmPolicy:
 def table_parts(plan: Plan, table: PlannedTable) -> Iterator[FirmPart]:
     """The selection of a table's keys, and its statistics."""
     where = EVERY if table.condition is None else condition(table.condition)
-    cells = tuple(cell_key(group.expression) for group in table.shape.groups)
+    cells = tuple(cell_key(group) for group in table.shape.groups)
     selection = plan.selection(table)
     if selection is not None:
         yield FirmPart(policy=selection.policy(plan.schema), condition=where, cells=cells)
@@ -34,12 +34,16 @@ def table_parts(plan: Plan, table: PlannedTable) -> Iterator[FirmPart]:
         )
 
 
-def cell_key(expression: Expression) -> CellKey:
-    """A group as the coordinate of a cell; a label that several branches of a CASE have is one coordinate."""
+def cell_key(group: Group) -> CellKey:
+    """A group as the coordinate of a cell; a label that several branches of a CASE have is one coordinate. The part of a date goes
+    by the name of the group, as a column of its own."""
+    expression = group.expression
     if isinstance(expression, Field):
         return CellKey(column=ConditionColumn(expression.name))
-    if not isinstance(expression, Case):
+    if isinstance(expression, Prefix):
         return CellKey(column=ConditionColumn(expression.column, expression.length))
+    if not isinstance(expression, Case):
+        return CellKey(column=ConditionColumn(group.name))
     numbers = {expression.default: -1}
     for _, label in expression.branches:
         numbers.setdefault(label, len(numbers))
