@@ -264,6 +264,12 @@ def test_a_case_and_thresholds_by_group_follow_the_cell() -> None:
     size = Group("size", Case(((parse_predicate("emp < 10"), "small"),), "large"))
     cases = query().group_by(size, keys=Keys.of({"size": ["small", "large"]})).count(rw.Gaussian(rho="0.02"))
     assert firm_of(cases).loss({"emp": [1, 2, 50]}).rho == pytest.approx(0.02 * 5)
+    # The order of texts is known to a policy only roughly: such a group is a column of its own, or not known.
+    ordered = Group("half", Case(((parse_predicate("naics < '5'"), "low"),), "high"))
+    halves = firm_of(query().group_by(ordered, keys=Keys.of({"half": ["low", "high"]})).sum("emp", LOG))
+    assert halves.columns() == ("half",)
+    units = {"naics": ["11", "62"], "emp": [900, 900]}
+    assert halves.loss(units).rho == pytest.approx(2 * halves.loss(units | {"half": ["low", "high"]}).rho)
     at = rw.by(rw.policy.ConditionColumn("naics", 2), {"11": 10}, default=100)
     asked = (
         query()

@@ -6,7 +6,7 @@ from recordwise.mechanisms.base import shared
 from recordwise.plan.cost import check_policy, statistic_policy
 from recordwise.plan.fields import Case, Field, Group, Prefix
 from recordwise.plan.plan import Plan, PlannedTable
-from recordwise.plan.predicates import condition
+from recordwise.plan.predicates import Compare, Predicate, condition, leaves
 from recordwise.policy.conditions import EVERY, ConditionColumn
 from recordwise.policy.firms import CellKey, FirmPart, FirmPolicy
 
@@ -35,16 +35,25 @@ def table_parts(plan: Plan, table: PlannedTable) -> Iterator[FirmPart]:
 
 
 def cell_key(group: Group) -> CellKey:
-    """A group as the coordinate of a cell; a label that several branches of a CASE have is one coordinate. The part of a date goes
-    by the name of the group, as a column of its own."""
+    """A group as the coordinate of a cell; a label that several branches of a CASE have is one coordinate.
+
+    What the language of conditions does not say exactly (a part of a date, a CASE by the order of texts) goes by the name of the
+    group, as a column of its own.
+    """
     expression = group.expression
     if isinstance(expression, Field):
         return CellKey(column=ConditionColumn(expression.name))
     if isinstance(expression, Prefix):
         return CellKey(column=ConditionColumn(expression.column, expression.length))
-    if not isinstance(expression, Case):
+    if not isinstance(expression, Case) or any(_by_order_of_texts(test) for test, _ in expression.branches):
         return CellKey(column=ConditionColumn(group.name))
     numbers = {expression.default: -1}
     for _, label in expression.branches:
         numbers.setdefault(label, len(numbers))
     return CellKey(cases=tuple((condition(test), numbers[label]) for test, label in expression.branches))
+
+
+def _by_order_of_texts(predicate: Predicate) -> bool:
+    """Whether a predicate compares texts by their order, which conditions know only roughly."""
+    compared = (leaf for leaf in leaves(predicate) if isinstance(leaf, Compare))
+    return any(isinstance(leaf.literal, str) and leaf.operator not in ("=", "<>") for leaf in compared)
