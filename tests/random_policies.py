@@ -6,6 +6,7 @@ from random import Random
 from typing import Any
 
 from recordwise.exact.functions import Function, log, x
+from recordwise.exact.numbers import ball
 from recordwise.policy import (
     Condition,
     ConditionColumn,
@@ -16,17 +17,22 @@ from recordwise.policy import (
     additive_table,
     among,
     by,
+    certified_sum,
+    clamped_sum,
     compare,
     complement,
     constant,
     gaussian_sum,
     gaussian_transform,
+    laplace_sum,
     laplace_transform,
     maximum,
     pieces,
+    pure_split,
     selection,
     split,
 )
+from recordwise.policy.evaluate.evaluator import BALLS
 
 EMP = Measure("emp")
 PAY = Measure("pay", Fraction(1, 100))
@@ -102,7 +108,7 @@ def random_part(rng: Random) -> Policy:
     """One atom, with or without a condition."""
     measure = rng.choice(MEASURES)
     grid = Fraction(1, 2 ** rng.randint(0, 20))
-    kind = rng.randrange(9)
+    kind = rng.randrange(13)
     if kind == 0:
         return constant(positive(rng))
     if kind in (1, 2):
@@ -121,7 +127,18 @@ def random_part(rng: Random) -> Policy:
         return gaussian_transform(measure, random_function(rng), sigma=positive(rng), grid=grid)
     if kind == 7:
         return laplace_transform(measure, random_function(rng), scale=positive(rng), grid=grid)
-    return selection(positive(rng), random_thresholds(rng), random_table(rng))
+    if kind == 8:
+        return selection(positive(rng), random_thresholds(rng), random_table(rng))
+    if kind == 9:
+        return clamped_sum(measure, to=measure.step * rng.choice([1, 3, 50, 10**6]), sigma=positive(rng))
+    if kind == 10:
+        return laplace_sum(measure, scale=positive(rng), grid=measure.step / 2 ** rng.randint(0, 10))
+    if kind == 11:
+        return pure_split(random_thresholds(rng), epsilon=positive(rng), rho=rng.choice([None, "0.001", 1]))
+    function, knots = random_function(rng), random_table(rng)
+    rise = float(function.increase(BALLS, ball(measure.step * knots[-1][0])).lower())
+    less = Fraction(int(rise * rng.choice([0, 0.1, 0.49]) * 2**20), 2**20)
+    return certified_sum(measure, function, knots, less=less)
 
 
 def random_policy(rng: Random, parts: int = 4, depth: int = 1) -> Policy:

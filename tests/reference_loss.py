@@ -81,9 +81,16 @@ def atom_loss(atom: dict[str, Any], record: dict[str, Any]) -> mpmath.mpf:
         return table(atom["steps"], pieces(atom, record), mpmath.mpf(1))
     if kind == "maximum":
         return max(loss(policy["rho"], record) for policy in atom["policies"])
+    if kind == "pure pieces":
+        epsilon = pieces(atom, record) * number(atom["row_epsilon"])
+        return min(number(atom["row_rho"]) * pieces(atom, record) ** 2, epsilon * mpmath.tanh(epsilon / 2))
     size = amount(record, atom["measure"])
     if kind == "square":
         return number(size) ** 2
+    if kind == "clamped square":
+        return number(min(size, Fraction(atom["to"]))) ** 2
+    if kind == "laplace sum":
+        return laplace(number(size) / number(atom["scale"]), number(atom["grid"]) / number(atom["scale"]))
     rise = function(atom["function"], number(size)) - function(atom["function"], mpmath.mpf(0))
     if kind.startswith("additive"):
         tanh = rise * mpmath.tanh(rise / 2)
@@ -93,11 +100,27 @@ def atom_loss(atom: dict[str, Any], record: dict[str, Any]) -> mpmath.mpf:
         return table(atom["steps"], ceil(size / Fraction(atom["measure"][1])), beyond) if size else mpmath.mpf(0)
     if not size:
         return mpmath.mpf(0)
+    if kind == "certified sum":
+        knots = [(Fraction(count) * Fraction(atom["measure"][1]), Fraction(level)) for count, level in atom["knots"]]
+        return on_lines(size, knots, rise - number(atom["less"]))
     shift = rise + number(atom["grid"])
     if kind == "gaussian transform":
         return shift**2
-    epsilon, step = shift / number(atom["scale"]), number(atom["grid"]) / number(atom["scale"])
+    return laplace(shift / number(atom["scale"]), number(atom["grid"]) / number(atom["scale"]))
+
+
+def laplace(epsilon: mpmath.mpf, step: mpmath.mpf) -> mpmath.mpf:
     return epsilon - step / mpmath.sinh(step) * (1 - mpmath.exp(-epsilon))
+
+
+def on_lines(size: Fraction, knots: list[tuple[Fraction, Fraction]], beyond: mpmath.mpf) -> mpmath.mpf:
+    if size > knots[-1][0]:
+        return max(beyond, number(knots[-1][1]))
+    if size <= knots[0][0]:
+        return number(knots[0][1])
+    place = next(i for i, knot in enumerate(knots) if knot[0] >= size)
+    (left, low), (right, high) = knots[place - 1], knots[place]
+    return number(low + (high - low) * (size - left) / (right - left))
 
 
 def loss(terms: list[Any], record: dict[str, Any]) -> mpmath.mpf:

@@ -10,6 +10,7 @@ import pytest
 from recordwise.ledger.ledger import Ledger
 from recordwise.plan.file import load_plan
 from recordwise.policy import Policy
+from recordwise.policy.restated import restates
 from recordwise.release.files import load_release
 from recordwise.release.verify import verify
 from recordwise.session import Session
@@ -58,7 +59,7 @@ def test_a_ledger_of_an_earlier_version_still_counts(kept):
     spent, budget = ledger.spent(), ledger.budget
     ledger.close()
     assert spent == load_release(kept / "release").policy
-    assert budget == load_plan(kept / "plan.toml").budget
+    assert restates(budget, load_plan(kept / "plan.toml").budget)
 
 
 def test_a_plan_of_an_earlier_version_releases_again_under_its_own_ledger(kept):

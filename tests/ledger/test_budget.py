@@ -4,14 +4,27 @@ import json
 import math
 import os
 import threading
+from fractions import Fraction
 
 import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from recordwise.errors import BudgetError, LedgerError, UnknownFormError
+from recordwise.exact.functions import x
 from recordwise.ledger.ledger import FIXED_IN_ADVANCE, WITHIN_BUDGET, Ledger
-from recordwise.policy import ConditionColumn, Policy, Verdict, among, by, constant, gaussian_sum, split
+from recordwise.mechanisms import Clamped, GeneralizedGaussian
+from recordwise.policy import (
+    ConditionColumn,
+    Policy,
+    Verdict,
+    additive_table,
+    among,
+    by,
+    constant,
+    gaussian_sum,
+    split,
+)
 from recordwise.release.verify import verify
 
 
@@ -334,3 +347,26 @@ def test_what_was_rolled_back_is_not_taken_for_checked(tmp_path) -> None:
     ledger.charge(constant(1), query="second")
     ledger.close()
     assert verify(tmp_path / "l") == []
+
+
+def test_a_budget_by_a_mechanism_stays_the_one_a_ledger_was_opened_with(tmp_path) -> None:
+    """0.1.0 certified square-root noise by a table; the same noise is charged less today, and the promise stays what it was."""
+    function, path = (x / 10) ** "1/2", tmp_path / "old.ledger"
+    table = tuple((count, Fraction(count, 50)) for count in range(1, 80))
+    old = additive_table("emp", function, table) + constant(2)
+    first = Ledger(path, dataset="d", budget=old)
+    first.charge(constant(1), query="first")
+    first.close()
+    noise, clamped = GeneralizedGaussian(shape="1/2", scale=10), Clamped(to=10, rho=2)
+    for restated in (noise.policy("emp") + constant(2), noise.policy("emp") + clamped.policy("emp")):
+        again = Ledger(path, dataset="d", budget=restated)
+        assert again.budget == old != restated
+        assert again.stated()["budget"] == old.to_json()
+        again.close()
+    others = [
+        noise.policy("emp") + constant("2.1"),
+        GeneralizedGaussian(shape="1/2", scale=11).policy("emp") + constant(2),
+    ]
+    for other in [*others, noise.policy("pay") + constant(2), noise.policy("emp") * 2 + constant(2)]:
+        with pytest.raises(LedgerError, match="another budget"):
+            Ledger(path, dataset="d", budget=other)

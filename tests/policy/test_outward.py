@@ -24,7 +24,14 @@ from recordwise.policy import (
     split,
 )
 from recordwise.policy.atoms import CERTIFIED
-from recordwise.policy.concave_atoms import Additive, AdditiveTable, GaussianTransform, LaplaceTransform
+from recordwise.policy.concave_atoms import (
+    Additive,
+    AdditiveTable,
+    CertifiedSum,
+    GaussianTransform,
+    LaplaceSum,
+    LaplaceTransform,
+)
 from recordwise.policy.evaluate.evaluator import BallEvaluator, NumpyEvaluator
 from recordwise.policy.measure import FLOAT_SNAP, SNAP
 
@@ -66,6 +73,8 @@ def test_the_float_error_of_every_concave_atom_is_within_the_certified_bound() -
         for atom in (
             Additive(measure, function, rng.choice(["pure", "tanh"])),
             AdditiveTable(measure, function, table),
+            CertifiedSum(measure, function, table, Fraction(0)),
+            LaplaceSum(measure, measure.step, scale),
             GaussianTransform(measure, function, grid),
             LaplaceTransform(measure, function, grid, scale),
         ):

@@ -10,10 +10,11 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 import recordwise as rw
+from divergences import ROUNDING, renyi
 from recordwise.errors import BudgetError, DataError, ExternalError, ParameterError, PlanError, SqlError
 from recordwise.mechanisms.external import per_row_loss
 from recordwise.policy import ConditionColumn as PolicyColumn
-from recordwise.policy import Measure, among, by, constant, pure_to_zcdp, split
+from recordwise.policy import Measure, among, by, constant, pure_split, pure_to_zcdp, split
 from recordwise.release.verify import verify
 from small_release import generous, records, session
 
@@ -168,8 +169,44 @@ def test_a_pure_measurement_is_converted_and_covers_every_number_of_pieces() -> 
         policy = opened.run_external(measurement, split={"emp": 50}, column="emp").policy
     epsilon = measurement.map(1)
     assert policy.loss({"emp": 1}) == pure_to_zcdp(epsilon)
+    assert policy.epsilon_pure({"emp": 500}) == pytest.approx(10 * epsilon, rel=1e-12)
     for pieces in (2, 3, 10, 1000):
-        assert policy.loss({"emp": 50 * pieces}) >= pure_to_zcdp(measurement.map(pieces))
+        assert policy.loss({"emp": 50 * pieces}) == pytest.approx(pure_to_zcdp(pieces * epsilon), rel=1e-12)
+
+
+@pytest.mark.theorem("T-EXTERNAL")
+def test_a_declared_pure_loss_costs_the_smaller_of_both_bounds() -> None:
+    """At 100 pieces and epsilon 1, 46 times less than 100**2 rows' worth."""
+    with session(records()) as opened:
+        pure = opened.run_external(len, split={"emp": 5}, epsilon=1)
+        both = opened.run_external(len, split={"emp": 5}, epsilon=1, rho="0.01")
+    assert pure.policy == pure_split({"emp": 5}, epsilon=1)
+    assert pure.policy.loss({"emp": 500}) == 100
+    assert 46 < 100**2 * pure_to_zcdp(1.0) / 100 < 46.3
+    assert [both.policy.loss({"emp": 5 * m}) for m in (1, 10, 1000)] == pytest.approx([0.01, 1.0, 1000.0], rel=1e-12)
+
+
+@pytest.mark.theorem("T-EXTERNAL")
+@pytest.mark.parametrize("epsilon", [0.1, 1.0, 3.0])
+def test_no_number_of_rows_loses_more_of_laplace_noise_than_is_charged(epsilon: float) -> None:
+    """A count of rows with lattice Laplace noise of scale 1/epsilon; charging for half the rows would not do."""
+    policy = pure_split({"emp": 1}, epsilon=epsilon)
+    points = np.arange(-4000, 4001)
+    log_p = -epsilon * np.abs(points) - np.log(np.sum(np.exp(-epsilon * np.abs(points))))
+    for rows in (1, 2, 7, 60):
+        log_q = log_p - epsilon * (np.abs(points - rows) - np.abs(points))
+        truth = max(renyi(log_p, log_q, order) / order for order in (1.0, 1.001, 1.01, 1.5, 3.0, 20.0))
+        assert truth <= policy.loss({"emp": rows}) * ROUNDING < truth + 1
+        assert truth > pure_to_zcdp(rows * epsilon / 2)
+
+
+@pytest.mark.theorem("T-EXTERNAL")
+@pytest.mark.parametrize("epsilon", [0.1, 1.0, 3.0])
+def test_one_row_of_randomized_response_loses_all_that_is_charged(epsilon: float) -> None:
+    heads = 1 / (1 + np.exp(-epsilon))
+    log_p, log_q = np.log([heads, 1 - heads]), np.log([1 - heads, heads])
+    charged = pure_split({"emp": 1}, epsilon=epsilon).loss({"emp": 1})
+    assert renyi(log_p, log_q, 1.0) == pytest.approx(charged, rel=1e-9)
 
 
 @pytest.mark.theorem("T-EXTERNAL")
@@ -192,9 +229,7 @@ class Says:
 @pytest.mark.parametrize("measure, power", [("MaxDivergence", 1), ("ZeroConcentratedDivergence", 2)])
 def test_a_map_may_grow_as_group_privacy_does_and_no_faster(measure: str, power: int) -> None:
     """Pure DP grows with the number of rows, zCDP with its square: what grows faster means something else by one row."""
-    one = Fraction("0.01")
-    expected = one if power == 2 else Fraction(pure_to_zcdp(0.01))
-    assert float(per_row_loss(Says(measure, power), "map")) == pytest.approx(float(expected))
+    assert per_row_loss(Says(measure, power), "map") == (power == 1, Fraction(0.01))
     for steeper in (power + 0.01, power + 1):
         with pytest.raises(ExternalError, match="above what one row and group privacy allow"):
             per_row_loss(Says(measure, steeper), "map")

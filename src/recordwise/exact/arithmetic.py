@@ -24,6 +24,9 @@ class Arithmetic(Protocol[T]):
     def multiply(self, left: T, right: T) -> T: ...
     def divide(self, left: T, right: T) -> T: ...
     def maximum(self, left: T, right: T) -> T: ...
+    def minimum(self, left: T, right: T) -> T:
+        """The smaller one; where ``left`` is not a number, that: ``right`` must be a number wherever ``left`` is."""
+
     def power(self, base: T, exponent: Fraction) -> T:
         """``base ** exponent`` with a positive exponent."""
 
@@ -56,6 +59,9 @@ class NumpyArithmetic:
 
     def maximum(self, left: FloatArray, right: FloatArray) -> FloatArray:
         return np.maximum(left, right)
+
+    def minimum(self, left: FloatArray, right: FloatArray) -> FloatArray:
+        return np.minimum(left, right)
 
     def power(self, base: FloatArray, exponent: Fraction) -> FloatArray:
         if exponent == 1:
@@ -129,6 +135,9 @@ class BallArithmetic:
 
     def maximum(self, left: arb, right: arb) -> arb:
         return left.max(right)
+
+    def minimum(self, left: arb, right: arb) -> arb:
+        return left.min(right)
 
     def power(self, base: arb, exponent: Fraction) -> arb:
         return monotone(base, lambda point: point ** ball(exponent) if point > 0 else arb(0))

@@ -18,6 +18,7 @@ from recordwise.errors import BudgetError, DrawingError, LedgerError, RecordErro
 from recordwise.ledger.chain import ADVICE, Chain, Event, Head, canonical
 from recordwise.policy.dominance.prove import completed
 from recordwise.policy.policy import Policy
+from recordwise.policy.restated import restates
 
 PARTS = ("measures", "columns")
 
@@ -110,6 +111,7 @@ class Ledger:
         try:
             with self._chain.transaction():
                 self._chain.lay_out()
+                self._keep_budget()
                 terms = self._terms(schema)
                 if self._chain.first() is None:
                     self._chain.append("opened", terms)
@@ -152,6 +154,17 @@ class Ledger:
         """What a release says of the ledger that was charged."""
         kept = IN_A_FILE if self.kept else IN_MEMORY
         return {"guarantee": self._identity["guarantee"], "budget": self._identity["budget"], "ledger_storage": kept}
+
+    def _keep_budget(self) -> None:
+        """A budget that this version computes otherwise from the same mechanisms is the one the ledger was opened with."""
+        known = self._chain.latest("opened")
+        if self.budget is None or known is None or self._chain.latest("charged") is None:
+            return
+        check_format(known.body)
+        kept = Policy.from_json(known.body["budget"]) if known.body.get("budget") else self.budget
+        if kept != self.budget and restates(kept, self.budget):
+            self.budget = kept
+            self._identity["budget"] = kept.to_json()
 
     def _terms(self, schema: Any) -> dict[str, Any]:
         """What is charged and by which schema; refused where something was charged on other terms. Without a charge none bind."""

@@ -3,101 +3,124 @@
 With L(k) = f(|k - n|) - f(|k|) the log-ratio of a law p and itself shifted by n, reflection about n/2 turns the Renyi divergence
 into a sum of terms that are not negative,
 
-    exp((a-1) D_a) - 1  =  sum over k < n/2 of  p(k) (exp((a-1) L) - 1) (1 - exp(-a L)),
+    exp((a-1) D_a) - 1  =  sum over k < n/2 of  p(k) phi(L(k)),    phi(l) = (exp((a-1) l) - 1) (1 - exp(-a l)),
 
-so that small losses lose no digits. Over a block of integers the last two factors are bounded at the end nearer to 0, and p by the
-chord of a convex function; the loss over all orders follows from finitely many because (a-1) D_a is convex in the order a.
-
-The published table holds these losses at round numbers of data steps, so close that rounding up to the next one costs little.
+so that small losses lose no digits. Between two nodes p is below its chord, because it is convex, and phi(L(k)) below its own chord
+but for two corrections that shrink with the square of the distance; the loss over all orders follows from finitely many because
+(a-1) D_a is convex in the order a. Many shifts are certified at once.
 """
 
 import math
-from collections.abc import Callable
 from dataclasses import dataclass
-from fractions import Fraction
+from itertools import pairwise
+from typing import TypeAlias
 
 import numpy as np
+from flint import arb, arb_series
 
 from recordwise.exact.arithmetic import FloatArray, NumpyArithmetic
-from recordwise.exact.functions import Function
+from recordwise.exact.functions import Function, Log, Power, Sum, Variable
+from recordwise.exact.numbers import arb_float_upper, working_length, working_precision
 from recordwise.mechanisms.function_inverse import slope
 from recordwise.noise.lattice import LatticeLaw
-
-MOST_ENTRIES = 600
-CLOSENESS = 25
-"""Successive entries differ by at most one part in 25; up to 50 steps every number has an entry."""
-BEYOND_GAP = 0.01
-"""The table ends where eps*tanh(eps/2), which holds beyond it, is within this of the tight loss."""
-
-
-def next_entry(count: int) -> int:
-    """The first entry that is not below a number of steps: a multiple of the spacing, or the count at which the spacing grows."""
-    unit, wider = spacings(count)
-    return min(-(-count // unit) * unit, CLOSENESS * wider)
-
-
-def spacings(count: int) -> tuple[int, int]:
-    """The largest of 1, 2, 5, 10, 20, 50, ... that is at most a 25th of the count (at least 1), and the one after it."""
-    decade = 10 ** (len(str(count // CLOSENESS)) - 1)
-    units = [decade, 2 * decade, 5 * decade, 10 * decade]
-    place = max(i for i, unit in enumerate(units[:3]) if i == 0 or CLOSENESS * unit <= count)
-    return units[place], units[place + 1]
-
-
-def step_table(
-    loss_of: Callable[[int], float], closed_form: Callable[[int], float]
-) -> tuple[tuple[int, Fraction], ...]:
-    """Losses at growing numbers of data steps, until the closed form that holds beyond is as good.
-
-    The true loss never falls as the record grows (T-TABLE), so a bound at one entry may be raised to the largest one before it.
-    """
-    entries: list[tuple[int, Fraction]] = []
-    count, highest = 1, 0.0
-    while len(entries) < MOST_ENTRIES:
-        closed = closed_form(count)
-        highest = max(highest, min(loss_of(count), closed))
-        entries.append((count, Fraction(highest)))
-        if closed <= highest * (1 + BEYOND_GAP):
-            break
-        count = next_entry(count + 1)
-    return tuple(entries)
-
+from recordwise.noise.probabilities import SeriesArithmetic
 
 NUMPY = NumpyArithmetic()
+BoolArray: TypeAlias = np.ndarray[tuple[int, ...], np.dtype[np.bool_]]
 FIRST_ORDER = 1 + 1e-4
 ORDER_RATIO = 1.1**16
 """Of the distances of successive orders from 1, to begin with."""
-HALVINGS = 5
-"""How often an interval of orders may be halved; its ratio is then 1.1**(1/2)."""
-NEAR = 1 + 1e-4
+HALVINGS = 6
+"""How often an interval of orders may be halved; its ratio is then 1.1**(1/4)."""
+NEAR = 1 + 3e-4
 """Intervals whose bound is this close to the largest loss found at an order are not halved."""
-SINGLE_POINTS = 200
-BLOCK_RATIO = 1.005
+SINGLE_POINTS = 60
+"""Nodes up to here are neighbors: nothing lies between them."""
+NODE_RATIO = 1.05
 DEEP = 45.0
-"""Blocks reach to where the weight has fallen by this exponent; what lies beyond is one block, its mass certified."""
+"""Nodes reach to where the weight has fallen by this exponent; what lies beyond is one block, its mass certified."""
 FLOAT_ERROR = 2.0**-42
 """Relative error allowed to f in float64 (T-OUTWARD); a weight exp(-f), f <= 45, is then off by less than 2e-11."""
 SLACK = 1 + 1e-10
+BEND_RATIO = 1.1
+FURTHEST = 2.0**80
+LARGEST_EXPONENT = 600.0
+"""exp of more overflows; the largest exponent is then taken out first."""
 
 
 @dataclass(frozen=True, slots=True, eq=False)
-class Blocks:
-    """The integers from 0 on cut into blocks, the last one without end: ``starts``, ``ends`` and upper bounds of their ``mass``."""
+class Bends:
+    """How far f' is from convex, by the negative part of f''' in the cells between ``edges``."""
 
-    starts: FloatArray
-    ends: FloatArray
-    mass: FloatArray
+    edges: FloatArray
+    upto: FloatArray
+    """Bounds the integral of the negative part from the first edge to each."""
+    largest: FloatArray
+    """Bounds the negative part from each edge on, up to the last edge."""
 
     @classmethod
-    def of(cls, law: LatticeLaw, exponent: Function) -> "Blocks":
-        """Single integers near 0, ever wider blocks away from it."""
+    def of(cls, exponent: Function) -> "Bends":
+        count = math.ceil(math.log(FURTHEST / SINGLE_POINTS) / math.log(BEND_RATIO))
+        edges = np.asarray(SINGLE_POINTS * BEND_RATIO ** np.arange(count + 1), np.float64)
+        bent = np.zeros(count)
+        if not _slope_is_convex(exponent):
+            bent = SLACK * np.array([_bend(exponent, low, high) for low, high in pairwise(edges.tolist())])
+        upto = SLACK * np.append(0.0, np.cumsum(bent * np.diff(edges)))
+        return cls(edges, upto, np.append(np.maximum.accumulate(bent[::-1])[::-1], np.inf))
+
+    def within(self, low: FloatArray, high: FloatArray, window: FloatArray) -> FloatArray:
+        """Not below the integral over any part of [low, high] as long as the window; infinite beyond the last edge."""
+        after = np.minimum(np.searchsorted(self.edges, high, side="left"), len(self.edges) - 1)
+        before = np.maximum(np.searchsorted(self.edges, low, side="right") - 1, 0)
+        part = np.minimum(self.upto[after] - self.upto[before], window * self.largest[before])
+        return np.asarray(np.where(high > self.edges[-1], np.inf, np.maximum(part, 0.0)))
+
+
+def _slope_is_convex(exponent: Function) -> bool:
+    """Whether a rule says so: roots, logarithms, sums and one inside another have slopes that are completely monotone."""
+    match exponent:
+        case Variable():
+            return True
+        case Sum(terms):
+            return all(_slope_is_convex(part) for _, part in terms)
+        case Power(base, degree):
+            return degree <= 1 and _slope_is_convex(base)
+        case Log(argument):
+            return _slope_is_convex(argument)
+        case _:
+            return False
+
+
+def _bend(exponent: Function, low: float, high: float) -> float:
+    """The largest -f''' on an interval, by a power series about all of it; 0 if f''' >= 0 there."""
+    with working_precision(64), working_length(4):
+        series = exponent.value(SeriesArithmetic(), arb_series([arb(low).union(arb(high)), 1]))
+        return max(0.0, 6 * arb_float_upper(-series[3]))
+
+
+@dataclass(frozen=True, slots=True, eq=False)
+class Nodes:
+    """Integers 0 = s_0 < s_1 < ..., all of the first ones and ever fewer, the last one standing for everything from it on."""
+
+    points: FloatArray
+    mass: FloatArray
+    """Upper bounds of P(s_i <= Z < s_(i+1)); of the last, P(Z >= s)."""
+    later: FloatArray
+    """The part of that mass which counts at the next node, where p and a value are both replaced by their chords."""
+    bends: Bends
+
+    @classmethod
+    def of(cls, law: LatticeLaw, exponent: Function, *, ratio: float = NODE_RATIO) -> "Nodes":
         top = _where_risen(exponent, DEEP)
-        growing = np.geomspace(SINGLE_POINTS, top, 2 + int(math.log(top / SINGLE_POINTS) / math.log(BLOCK_RATIO)))
-        starts = np.unique(np.floor(np.concatenate([np.arange(SINGLE_POINTS), growing])))
-        ends = np.append(starts[1:] - 1, np.inf)
-        chord = (_weight(exponent, starts[:-1]) + _weight(exponent, ends[:-1])) / 2
-        inside = chord * (ends[:-1] - starts[:-1] + 1) * float(law.pmf(0))
-        return cls(starts, ends, SLACK * np.append(inside, float(law.sf_upper(int(starts[-1])))))
+        growing = np.geomspace(SINGLE_POINTS, top, 2 + int(math.log(top / SINGLE_POINTS) / math.log(ratio)))
+        points = np.unique(np.floor(np.concatenate([np.arange(SINGLE_POINTS), growing])))
+        here = _weight(exponent, points) * float(law.pmf(0))
+        count, fall = np.diff(points), np.diff(here)
+        half, square = (count - 1) / (2 * count), (count - 1) * (2 * count - 1) / (6 * count**2)
+        mass = count * (here[:-1] + half * fall)
+        later = count * (half * here[:-1] + square * fall)
+        beyond = float(law.sf_upper(int(points[-1])))
+        return cls(points, SLACK * np.append(mass, beyond), SLACK * np.append(later, 0.0), Bends.of(exponent))
 
 
 def _weight(exponent: Function, k: FloatArray) -> FloatArray:
@@ -112,44 +135,71 @@ def _where_risen(exponent: Function, rise: float) -> float:
     return float(reach[min(place, len(reach) - 1)])
 
 
-def certified_loss(blocks: Blocks, exponent: Function, shift: int) -> float:
-    """An upper bound, within about 1 %, of sup over orders of D_a/a for a law against itself shifted by whole lattice steps."""
-    if shift == 0:
-        return 0.0
-    mass, loss = _half_line(blocks, exponent, float(shift))
-    epsilon = _increase(exponent, float(shift)) * SLACK
-    orders, cumulants = _refined(mass, loss, _orders(epsilon, mass, loss))
-    return max(_between(orders, cumulants), epsilon / float(orders[-1])) * SLACK
+def certified_loss(nodes: Nodes, exponent: Function, shift: int) -> float:
+    """An upper bound, within about 0.2 %, of sup over orders of D_a/a for a law against itself shifted by whole lattice steps."""
+    return float(certified_losses(nodes, exponent, [shift])[0]) if shift else 0.0
 
 
-def _refined(mass: FloatArray, loss: FloatArray, orders: FloatArray) -> tuple[FloatArray, FloatArray]:
-    """More orders where they matter. Any orders give a bound that holds; closer ones give a smaller one."""
-    cumulants = _cumulants(mass, loss, orders)
-    for _ in range(HALVINGS):
-        reached = _at_orders(orders, cumulants)
-        wide = np.flatnonzero(_at_chords(orders, cumulants) > NEAR * reached)
-        if not len(wide):
-            break
-        middle = 1 + np.sqrt((orders[wide] - 1) * (orders[wide + 1] - 1))
-        orders = np.insert(orders, wide + 1, middle)
-        cumulants = np.insert(cumulants, wide + 1, _cumulants(mass, loss, middle))
-    return orders, cumulants
+def certified_losses(nodes: Nodes, exponent: Function, shifts: list[int]) -> FloatArray:
+    """The same for several shifts of about the same size, which share their orders."""
+    n = np.array([float(shift) for shift in shifts])
+    weight, loss = _half_line(nodes, exponent, n)
+    epsilon = exponent.increase(NUMPY, n) * SLACK
+    orders, cumulants = _refined(weight, loss, _orders(epsilon, weight, loss))
+    return np.asarray(np.maximum(_between(orders, cumulants), epsilon / orders[-1]) * SLACK)
 
 
-def _increase(exponent: Function, k: float) -> float:
-    return float(exponent.increase(NUMPY, np.array([k]))[0])
+def _half_line(nodes: Nodes, exponent: Function, n: FloatArray) -> tuple[FloatArray, FloatArray]:
+    """For each shift the weights and log-ratios of a sum over nodes that bounds the one over all integers below n/2.
 
-
-def _half_line(blocks: Blocks, exponent: Function, shift: float) -> tuple[FloatArray, FloatArray]:
-    """Masses and largest log-ratios of the blocks below shift/2: all of the negative side, and some of the other.
-
-    A block's log-ratio is largest at its end nearer to 0, to the left because f is concave, to the right because f increases. A
-    block that holds shift/2 counts in full, at the log-ratio of its start.
+    All of the negative side, 0 included, and the positive integers below n/2. The node nearest to n/2 counts in full.
     """
-    right = blocks.starts[1:][2 * blocks.starts[1:] < shift]
-    left_loss = _rise(exponent, blocks.starts, blocks.starts + shift)
-    right_loss = _rise(exponent, right, shift - right)
-    return np.concatenate([blocks.mass, blocks.mass[1 : 1 + len(right)]]), np.concatenate([left_loss, right_loss])
+    left = _side(nodes, 0, *_negative_side(nodes, exponent, n))
+    right = _side(nodes, 1, *_positive_side(nodes, exponent, n))
+    return np.concatenate([left[0], right[0]], axis=1), np.concatenate([left[1], right[1]], axis=1)
+
+
+def _negative_side(nodes: Nodes, exponent: Function, n: FloatArray) -> tuple[FloatArray, BoolArray, FloatArray]:
+    """Log-ratios at the nodes, which nodes count, and how far from convex the log-ratio is up to the next."""
+    s = nodes.points
+    bent = nodes.bends.within(s[:-1], s[1:] + n[:, None], n[:, None])
+    return _rise(exponent, s, s + n[:, None]), np.ones((len(n), len(s)), np.bool_), bent
+
+
+def _positive_side(nodes: Nodes, exponent: Function, n: FloatArray) -> tuple[FloatArray, BoolArray, FloatArray]:
+    s = nodes.points[1 : int(np.searchsorted(nodes.points, n.max() / 2))]
+    inside = 2 * s < n[:, None]
+    far = np.maximum(n[:, None] - s, s)
+    return np.where(inside, _rise(exponent, s, far), 0.0), inside, nodes.bends.within(s[:-1], far[:, :-1], n[:, None])
+
+
+def _side(
+    nodes: Nodes, first: int, loss: FloatArray, inside: BoolArray, bent: FloatArray
+) -> tuple[FloatArray, FloatArray]:
+    """Weights and log-ratios at the nodes of one side, from the ``first`` on (T-CERTIFIED (4))."""
+    part = slice(first, first + loss.shape[1])
+    mass, later = nodes.mass[part], nodes.later[part]
+    both = inside[:, :-1] & inside[:, 1:]
+    width = np.diff(nodes.points[part])
+    wide = both & (width > 1)
+    bow = np.zeros_like(loss)
+    bow[:, :-1] = np.where(wide, width**2 / 8 * bent, 0.0)
+    bow[:, 1:] = np.maximum(bow[:, 1:], bow[:, :-1].copy())
+    falling = np.minimum.accumulate(loss, axis=1) + SLACK * bow
+    loss = np.where(inside, np.maximum.accumulate(falling[:, ::-1], axis=1)[:, ::-1], 0.0)
+    weight = np.where(inside, mass, 0.0)
+    weight[:, :-1] -= np.where(both, later[:-1], 0.0)
+    weight[:, 1:] += np.where(both, later[:-1], 0.0)
+    return weight + _concave_part(loss, np.where(wide, mass[:-1], 0.0)), loss
+
+
+def _concave_part(loss: FloatArray, mass: FloatArray) -> FloatArray:
+    """What is added to a node's weight because phi may bend above its chord up to the next node, at every order alike."""
+    extra = np.zeros_like(loss)
+    fall, present = np.diff(loss, axis=1), -np.expm1(-loss[:, :-1])
+    bend = fall**2 / 8 * np.exp(-loss[:, 1:]) * mass
+    np.divide(SLACK * bend, present, out=extra[:, :-1], where=present > 0)
+    return extra
 
 
 def _rise(exponent: Function, low: FloatArray, high: FloatArray) -> FloatArray:
@@ -159,22 +209,50 @@ def _rise(exponent: Function, low: FloatArray, high: FloatArray) -> FloatArray:
     return np.minimum(difference, (high - low) * slope(exponent, low) * SLACK)
 
 
-def _cumulants(mass: FloatArray, loss: FloatArray, orders: FloatArray) -> FloatArray:
-    """Upper bounds of (a-1) D_a; the largest exponent of each order is taken out, so that none overflows."""
-    exponents = np.multiply.outer(orders - 1, loss)
+def _refined(weight: FloatArray, loss: FloatArray, orders: FloatArray) -> tuple[FloatArray, FloatArray]:
+    """More orders where they matter to one of the shifts. Any orders give a bound that holds; closer ones give a smaller one."""
+    cumulants = _cumulants(weight, loss, orders)
+    for _ in range(HALVINGS):
+        reached = NEAR * _at_orders(orders, cumulants)
+        wide = np.flatnonzero(np.any(_at_chords(orders, cumulants) > reached[:, None], axis=0))
+        if not len(wide):
+            break
+        middle = 1 + np.sqrt((orders[wide] - 1) * (orders[wide + 1] - 1))
+        cumulants = np.insert(cumulants, wide + 1, _cumulants(weight, loss, middle), axis=1)
+        orders = np.insert(orders, wide + 1, middle)
+    return orders, cumulants
+
+
+def _cumulants(weight: FloatArray, loss: FloatArray, orders: FloatArray) -> FloatArray:
+    """Upper bounds of (a-1) D_a, a row for each shift."""
+    present = -np.expm1(-loss)
+    columns = [_cumulant(weight, loss, present, float(order - 1)) for order in orders]
+    return np.stack(columns, axis=1) * SLACK
+
+
+def _cumulant(weight: FloatArray, loss: FloatArray, present: FloatArray, less: float) -> FloatArray:
+    """With e = exp(less * l) - 1 and r = 1 - exp(-l), phi is e (e + r)/(1 + e): one exponential and no cancellation."""
+    exponents = less * loss
     top = exponents.max(axis=1)
-    grown = np.exp(exponents - top[:, None]) * np.expm1(-exponents) * np.expm1(-np.multiply.outer(orders, loss))
-    return np.asarray(np.logaddexp(0.0, np.log(grown @ mass) + top) * SLACK)
+    if top.max() < LARGEST_EXPONENT:
+        risen = np.expm1(exponents, out=exponents)
+        part = (risen + present) / (1 + risen)
+        return np.asarray(np.log1p(np.einsum("ij,ij,ij->i", weight, risen, part)))
+    part = -np.expm1(-exponents)
+    grown = np.exp(exponents - top[:, None]) * part * (part + (1 - part) * present)
+    with np.errstate(divide="ignore"):
+        return np.asarray(np.logaddexp(0.0, np.log(np.sum(weight * grown, axis=1)) + top))
 
 
-def _between(orders: FloatArray, cumulants: FloatArray) -> float:
-    """An upper bound of D_a/a for every order up to the last."""
-    return max(_at_orders(orders, cumulants), float(_at_chords(orders, cumulants).max()))
+def _between(orders: FloatArray, cumulants: FloatArray) -> FloatArray:
+    """An upper bound of D_a/a for every order up to the last, for each shift."""
+    return np.asarray(np.maximum(_at_orders(orders, cumulants), _at_chords(orders, cumulants).max(axis=-1)))
 
 
-def _at_orders(orders: FloatArray, cumulants: FloatArray) -> float:
+def _at_orders(orders: FloatArray, cumulants: FloatArray) -> FloatArray:
     """The largest D_a/a at the orders themselves and below the first, where it is at most D of the first."""
-    return float(max(cumulants[0] / (orders[0] - 1), (cumulants / (orders * (orders - 1))).max()))
+    below = cumulants[..., 0] / (orders[0] - 1)
+    return np.asarray(np.maximum(below, (cumulants / (orders * (orders - 1))).max(axis=-1)))
 
 
 def _at_chords(orders: FloatArray, cumulants: FloatArray) -> FloatArray:
@@ -184,15 +262,15 @@ def _at_chords(orders: FloatArray, cumulants: FloatArray) -> FloatArray:
     an end or where s*a**2 + 2*c*a - c = 0.
     """
     slopes = np.diff(cumulants) / np.diff(orders)
-    start = cumulants[:-1] - slopes * orders[:-1]
+    start = cumulants[..., :-1] - slopes * orders[:-1]
     root = (-start + np.sqrt(np.maximum(start**2 + slopes * start, 0.0))) / np.maximum(slopes, 1e-300)
     inside = np.clip(root, orders[:-1], orders[1:])
     return np.asarray((start + slopes * inside) / (inside * (inside - 1)))
 
 
-def _orders(epsilon: float, mass: FloatArray, loss: FloatArray) -> FloatArray:
+def _orders(epsilon: FloatArray, weight: FloatArray, loss: FloatArray) -> FloatArray:
     """Orders from just above 1 to where even epsilon/order is no larger than the divergence at the first."""
     first = FIRST_ORDER - 1
-    divergence = float(_cumulants(mass, loss, np.array([FIRST_ORDER]))[0]) / first
-    last = max(epsilon / max(divergence, 1e-300) - 1, 2 * first)
+    divergence = _cumulants(weight, loss, np.array([FIRST_ORDER]))[:, 0] / first
+    last = max(float((epsilon / np.maximum(divergence, 1e-300)).max()) - 1, 2 * first)
     return 1 + np.geomspace(first, last, 2 + math.ceil(math.log(last / first) / math.log(ORDER_RATIO)))

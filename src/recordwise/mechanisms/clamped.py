@@ -1,4 +1,4 @@
-"""The zCDP baseline: every contribution is cut at a bound, so that one loss holds for all."""
+"""The zCDP baseline: every contribution is cut at a bound, so that no record loses more than one that is as large."""
 
 from dataclasses import dataclass
 from fractions import Fraction
@@ -13,7 +13,7 @@ from recordwise.mechanisms.calibration import loss_for, solve
 from recordwise.mechanisms.described import GAUSSIAN_GOALS, Parameter
 from recordwise.mechanisms.gaussian import GaussianNoise, near_gaussian, read_share
 from recordwise.mechanisms.noisy import read_confidence, read_step
-from recordwise.policy.constructors import constant
+from recordwise.policy.constructors import clamped_sum, constant
 from recordwise.policy.measure import Measure
 from recordwise.policy.policy import Policy
 
@@ -23,7 +23,7 @@ if TYPE_CHECKING:
 
 @dataclass(frozen=True, slots=True, init=False, repr=False)
 class Clamped(GaussianNoise):
-    """The sum of contributions cut to [-to, to], with Gaussian noise; its loss is ``rho`` for every record.
+    """The sum of contributions cut to [-to, to], with Gaussian noise: loss ``rho`` from ``to`` on, less below (T-CLAMP).
 
     The totals handed to ``release`` are sums of clamped values, and ``bias`` is about those: what clamping itself cuts off depends
     on the records and is not known from a total. Instead of rho, ``variance=`` or ``relative_error=, at_total=`` sets the noise.
@@ -40,7 +40,7 @@ class Clamped(GaussianNoise):
 
     parameters: ClassVar[tuple[Parameter, ...]] = (
         Parameter("to", "bound contributions are cut at, in the measure's units", needed=True),
-        Parameter("rho", "loss of every record", "noise"),
+        Parameter("rho", "loss of a record of size to or more", "noise"),
         *GAUSSIAN_GOALS,
     )
     words: ClassVar[str] = "Gaussian noise, large records cut down"
@@ -88,11 +88,13 @@ class Clamped(GaussianNoise):
         return Clamped(to=self.to, rho=read_share(share) * self.rho)
 
     def policy(self, measure: Measure | str, *, tight: bool = True) -> Policy:
-        """Constant: a clamped contribution is at most ``to``."""
+        """Tight: min(x, to)**2/(2 sigma**2). ``tight=False``: the papers' constant, which only records from ``to`` on lose."""
         summed = Measure.of(measure)
-        bound = summed.on_lattice(self.to, parameter="to")
-        sigma = self.noise_sigma
-        return constant(bound**2 / (2 * sigma**2), near_gaussian=near_gaussian(sigma, summed.step))
+        bound, sigma = summed.on_lattice(self.to, parameter="to"), self.noise_sigma
+        near = near_gaussian(sigma, summed.step)
+        if not tight:
+            return constant(bound**2 / (2 * sigma**2), near_gaussian=near)
+        return clamped_sum(summed, to=bound, sigma=sigma, near_gaussian=near)
 
     def error_quantiles(
         self, totals: FloatArray, *, confidence: float = 0.95, step: Number = 1, kept: FloatArray | None = None
@@ -159,10 +161,8 @@ class Clamped(GaussianNoise):
 
     def realized_sql(self, measure: str, total: "exp.Expr", *, step: Fraction, dialect: str) -> "exp.Expr":
         """What a record really lost, in an engine: one below the bound changed the sum by what it has. Confidential."""
-        from sqlglot import exp
-
         from recordwise.policy.evaluate.sql import amount_sql, evaluator_of, number
 
         sql = evaluator_of(dialect)
-        size = exp.Least(this=amount_sql(measure), expressions=[number(float(self.to))], ignore_nulls=False)
+        size = sql.minimum(amount_sql(measure), number(float(self.to)))
         return sql.multiply(number(float_upper(1 / (2 * self.noise_sigma**2))), sql.power(size, Fraction(2)))

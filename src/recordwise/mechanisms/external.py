@@ -14,7 +14,6 @@ import pyarrow as pa
 
 from recordwise.errors import ExternalError, ParameterError
 from recordwise.exact.numbers import Number, positive
-from recordwise.policy.conversions import pure_to_zcdp
 
 CHARGED = "The charge stays in the ledger and nothing was published."
 NOT_CHARGED = "Nothing was spent."
@@ -22,10 +21,11 @@ NOT_CHARGED = "Nothing was spent."
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class ExternalMechanism:
-    """A mechanism that is ``rho``-zCDP when one row is added or removed."""
+    """A mechanism that is ``rho``-zCDP, ``epsilon``-DP or both when one row is added or removed."""
 
     name: str
-    rho: Fraction
+    rho: Fraction | None
+    epsilon: Fraction | None
     known_from: str
     column: str | None
     """The one column it reads; None if it takes the whole table."""
@@ -77,10 +77,11 @@ def read_opendp(measurement: Any, *, name: str, column: str | None) -> ExternalM
     carrier = str(measurement.input_domain.carrier_type)
     if carrier not in CARRIERS:
         raise refused(name, f"takes {carrier}, not a vector of numbers, truth values or text", WRAP)
-    rho = per_row_loss(measurement, name)
+    pure, loss = per_row_loss(measurement, name)
     return ExternalMechanism(
         name=name,
-        rho=rho,
+        rho=None if pure else loss,
+        epsilon=loss if pure else None,
         known_from=f"the privacy map of OpenDP {version('opendp')}",
         column=column,
         prepare=lambda rows: _members(rows.column(column), measurement, carrier, name),
@@ -88,8 +89,8 @@ def read_opendp(measurement: Any, *, name: str, column: str | None) -> ExternalM
     )
 
 
-def per_row_loss(measurement: Any, name: str) -> Fraction:
-    """The zCDP loss of one row; pure DP is converted. A map that outgrows group privacy is refused: it says something else."""
+def per_row_loss(measurement: Any, name: str) -> tuple[bool, Fraction]:
+    """Whether it is a pure loss, and the loss of one row. A map that outgrows group privacy is refused: it says something else."""
     measure = str(measurement.output_measure)
     if measure not in GROUP_POWER:
         raise refused(name, f"measures its loss by {measure}, not by zCDP or pure DP")
@@ -99,7 +100,7 @@ def per_row_loss(measurement: Any, name: str) -> Fraction:
             raise refused(
                 name, f"has a map whose loss for {rows} rows is above what one row and group privacy allow", SIZED
             )
-    return one if measure == "ZeroConcentratedDivergence" else Fraction(pure_to_zcdp(float(one)))
+    return measure == "MaxDivergence", one
 
 
 def _mapped(measurement: Any, rows: int, name: str) -> Fraction:
@@ -144,20 +145,26 @@ def _members(values: pa.ChunkedArray, measurement: Any, carrier: str, name: str)
 DECLARED = "declared by the caller, not checked by recordwise"
 
 
-def read_external(mechanism: Any, *, name: str, rho: Number | None, column: str | None) -> ExternalMechanism:
+def read_external(
+    mechanism: Any, *, name: str, rho: Number | None, epsilon: Number | None, column: str | None
+) -> ExternalMechanism:
     """A callable with its declared loss, or an OpenDP measurement with the loss of its own map."""
+    declared = {"rho": rho, "epsilon": epsilon}
     if is_opendp(mechanism):
-        if rho is not None:
-            raise ParameterError(parameter="rho", problem="is not declared for an OpenDP measurement: its map says it")
+        for parameter, given in declared.items():
+            if given is not None:
+                raise ParameterError(
+                    parameter=parameter, problem="is not declared for an OpenDP measurement: its map says it"
+                )
         return read_opendp(mechanism, name=name, column=column)
     if not callable(mechanism):
         raise ParameterError(parameter="mechanism", problem="is neither callable nor an OpenDP measurement")
-    if rho is None:
+    if rho is None and epsilon is None:
         raise ParameterError(
             parameter="rho",
             problem="must be declared for a callable",
-            advice="Its zCDP when one row is added or removed.",
+            advice="Its zCDP when one row is added or removed, or epsilon=, its pure loss.",
         )
-    loss = positive(rho, parameter="rho")
+    exact = {key: None if given is None else positive(given, parameter=key) for key, given in declared.items()}
     select: Callable[[pa.Table], Any] = (lambda rows: rows) if column is None else (lambda rows: rows.column(column))
-    return ExternalMechanism(name=name, rho=loss, known_from=DECLARED, column=column, prepare=select, call=mechanism)
+    return ExternalMechanism(name=name, known_from=DECLARED, column=column, prepare=select, call=mechanism, **exact)

@@ -9,17 +9,18 @@ import numpy as np
 
 from recordwise.errors import ParameterError
 from recordwise.exact.arithmetic import BallArithmetic, FloatArray
-from recordwise.exact.functions import Function, x
+from recordwise.exact.functions import Function, Sum, Variable, x
 from recordwise.exact.numbers import Number, arb_float_upper, ball, positive, rational, working_precision
 from recordwise.mechanisms.accuracy import AdditiveNoise, short
 from recordwise.mechanisms.base import Estimates
-from recordwise.mechanisms.certified_loss import Blocks, certified_loss, next_entry, step_table
+from recordwise.mechanisms.certified_loss import Nodes, certified_loss
+from recordwise.mechanisms.certified_table import Certificate, Noise, certificate
 from recordwise.mechanisms.described import Described
 from recordwise.mechanisms.gaussian import additive_estimates
 from recordwise.mechanisms.noisy import Noisy, noised, read_confidence, read_step, source_of, times, whole_totals
 from recordwise.noise.lattice import LatticeLaw
 from recordwise.noise.randomness import BitSource, is_private
-from recordwise.policy.constructors import additive, additive_table
+from recordwise.policy.constructors import additive, certified_sum, laplace_sum
 from recordwise.policy.measure import Measure
 from recordwise.policy.policy import Policy
 
@@ -27,6 +28,8 @@ CLOSE = Fraction(9999, 10000)
 """How much narrower noise is made while its lattice still misses a goal that its continuous law meets."""
 FINE = 1000
 """Lattice steps in one scale: fine enough that the tight loss is within 1 % of the continuous one (MATH 4)."""
+SMALLEST_RECORD = 1000
+"""A record of one such part of a scale is the smallest whose loss is within 1 % of the true one."""
 
 
 class FatTailedNoise(AdditiveNoise):
@@ -91,13 +94,18 @@ class FatTailedNoise(AdditiveNoise):
         return data / (1 << (math.ceil(lacking) - 1).bit_length())
 
     def policy(self, measure: Measure | str, *, tight: bool = True) -> Policy:
-        """Tight: the certified table of the law that is drawn. ``tight=False``: the paper's eps = f(x) - f(0)."""
+        """Tight: the certified loss of the law that is drawn, for Laplace noise its closed form. ``tight=False``: the paper's
+        eps = f(x) - f(0)."""
         summed = Measure.of(measure)
         # Noise that cannot be drawn is refused here, before anything is spent.
         self.law_on(self.lattice(summed.step))
         if not tight:
             return additive(summed, self.function, bound="pure")
-        return additive_table(summed, self.function, _table(self, summed.step))
+        scale = laplace_scale(self.function)
+        if scale is not None:
+            return laplace_sum(summed, scale=scale, grid=self.lattice(summed.step))
+        found = _certificate(self, summed.step)
+        return certified_sum(summed, self.function, found.knots, less=found.less)
 
     def closed_policy(self, measure: Measure | str) -> Policy:
         """The closed form between the two: eps*tanh(eps/2)."""
@@ -118,9 +126,13 @@ class FatTailedNoise(AdditiveNoise):
         return additive_estimates(noisy, law.variance * float(noisy.grid) ** 2, half_width, confidence)
 
     def loss_at_shift(self, shift: Number, *, step: Number = 1) -> float:
-        """The certified loss of the law that is drawn, at a shift on the data's lattice; never above the published table."""
-        data = read_step(step)
-        return _loss(self, data, Measure("shift", data).steps(abs(rational(shift, parameter="shift"))))
+        """The certified loss of the law that is drawn, at a shift on the data's lattice; never above the published policy."""
+        moved = Measure("shift", read_step(step))
+        steps = moved.steps(abs(rational(shift, parameter="shift")))
+        charged = float(self.policy(moved).loss({"shift": steps * moved.step}))
+        return (
+            charged if laplace_scale(self.function) is not None else min(charged, shift_loss(self, moved.step, steps))
+        )
 
     def realized_loss(self, total_without: Number, contribution: Number, *, step: Number = 1) -> float:
         """The same whatever else is in the cell."""
@@ -140,37 +152,40 @@ class FatTailedNoise(AdditiveNoise):
         return np.zeros(np.shape(total))
 
 
-def _loss(mechanism: FatTailedNoise, step: Fraction, steps: int) -> float:
-    """The smallest of three bounds that all hold: at the shift, at the next entry of the table, and the closed form."""
-    if steps == 0:
-        return 0.0
-    certified = min(_certified(mechanism, step, steps), _certified(mechanism, step, next_entry(steps)))
-    return min(certified, _closed_form(mechanism, step, steps))
+def laplace_scale(function: Function) -> Fraction | None:
+    """The scale of an exponent x/scale plus a constant, which is Laplace noise; None for any other."""
+    match function:
+        case Variable():
+            return Fraction(1)
+        case Sum(((weight, Variable()),)):
+            return 1 / weight
+        case _:
+            return None
 
 
-def _closed_form(mechanism: FatTailedNoise, step: Fraction, steps: int) -> float:
-    return float(mechanism.closed_policy(Measure("shift", step)).loss({"shift": steps * step}))
-
-
-@lru_cache(maxsize=4096)
-def _certified(mechanism: FatTailedNoise, step: Fraction, steps: int) -> float:
+def shift_loss(mechanism: FatTailedNoise, step: Fraction, steps: int) -> float:
+    """The certified loss at one number of data steps, without the table: for Laplace noise its closed form."""
+    if laplace_scale(mechanism.function) is not None:
+        return mechanism.loss_at_shift(steps * step, step=step)
     lattice = mechanism.lattice(step)
-    blocks, exponent = _blocks(mechanism, lattice)
-    return certified_loss(blocks, exponent, steps * int(step / lattice))
+    nodes, exponent = _nodes(mechanism, lattice)
+    return certified_loss(nodes, exponent, steps * int(step / lattice))
 
 
 @lru_cache(maxsize=64)
-def _blocks(mechanism: FatTailedNoise, lattice: Fraction) -> tuple[Blocks, Function]:
+def _nodes(mechanism: FatTailedNoise, lattice: Fraction) -> tuple[Nodes, Function]:
     exponent = mechanism.function.after(x * lattice)
-    return Blocks.of(mechanism.law_on(lattice), exponent), exponent
+    return Nodes.of(mechanism.law_on(lattice), exponent), exponent
 
 
-@lru_cache(maxsize=64)
-def _table(mechanism: FatTailedNoise, step: Fraction) -> tuple[tuple[int, Fraction], ...]:
-    closed = mechanism.closed_policy(Measure("shift", step))
-    return step_table(
-        lambda steps: _certified(mechanism, step, steps), lambda steps: float(closed.loss({"shift": steps * step}))
+def _certificate(mechanism: FatTailedNoise, step: Fraction) -> Certificate:
+    lattice = mechanism.lattice(step)
+    noise = Noise(
+        exponent=mechanism.function.after(x * lattice),
+        step=int(step / lattice),
+        accurate_from=math.ceil(mechanism.width / (SMALLEST_RECORD * step)),
     )
+    return certificate(noise, lambda: mechanism.law_on(lattice))
 
 
 def read_lattice(lattice: Number | None) -> Fraction | None:

@@ -37,7 +37,7 @@ class _Ring(Generic[T]):
     def _unordered(self, *_: T) -> NoReturn:
         raise TypeError("an exponent uses no operation that compares")
 
-    maximum = tanh = exp_remainder = if_positive = _unordered
+    maximum = minimum = tanh = exp_remainder = if_positive = _unordered
 
 
 class HolomorphicArithmetic(_Ring[acb]):

@@ -2,7 +2,6 @@
 
 from collections.abc import Mapping
 from dataclasses import dataclass
-from fractions import Fraction
 from typing import Any
 
 from recordwise.errors import PlanError
@@ -18,7 +17,7 @@ from recordwise.plan.predicates import condition as policy_condition
 from recordwise.plan.schema import Schema, policy_measure
 from recordwise.plan.splitting import PIECE, Splitting, check_thresholds
 from recordwise.plan.sql.grammar import parse_predicate
-from recordwise.policy.constructors import By
+from recordwise.policy.constructors import By, pure_split
 from recordwise.policy.constructors import split as split_policy
 from recordwise.policy.measure import Measure
 from recordwise.policy.policy import Policy
@@ -46,12 +45,15 @@ class SplitRows:
         check_thresholds(splitting, schema)
         return cls(splitting=splitting, condition=condition)
 
-    def policy(self, rho: Fraction, schema: Schema) -> Policy:
-        """rho * pieces**2, for the records that take part (T-EXTERNAL, T-WHERE)."""
+    def policy(self, external: ExternalMechanism, schema: Schema) -> Policy:
+        """rho * pieces**2, or less for a pure loss, for the records that take part (T-EXTERNAL, T-WHERE)."""
         thresholds: dict[Measure | str, Number | By] = {
             policy_measure(name, schema): at for name, at in self.splitting.thresholds
         }
-        whole = split_policy(rho, thresholds)
+        if external.epsilon is not None:
+            whole = pure_split(thresholds, epsilon=external.epsilon, rho=external.rho)
+        else:
+            whole = split_policy(external.rho or 0, thresholds)
         return check_policy(whole if self.condition is None else whole.where(policy_condition(self.condition)), schema)
 
     def to_json(self, external: ExternalMechanism) -> dict[str, Any]:
@@ -61,6 +63,11 @@ class SplitRows:
             "where": None if self.condition is None else predicate_json(self.condition),
             "split": {name: parameter_json(at) for name, at in self.splitting.thresholds},
             "column": external.column,
-            "rho_per_row": fraction_text(external.rho),
+            **_row_losses(external),
             "loss_known_from": external.known_from,
         }
+
+
+def _row_losses(external: ExternalMechanism) -> dict[str, str]:
+    known = {"rho_per_row": external.rho, "epsilon_per_row": external.epsilon}
+    return {name: fraction_text(loss) for name, loss in known.items() if loss is not None}

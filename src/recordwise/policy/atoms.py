@@ -13,7 +13,7 @@ from typing import Any, ClassVar, TypeVar
 from flint import arb
 
 from recordwise.errors import ParameterError
-from recordwise.exact.numbers import LARGEST, float_upper, fraction_text, rational
+from recordwise.exact.numbers import LARGEST, constant_ball, float_upper, fraction_text, moderate, rational
 from recordwise.policy.evaluate.evaluator import Evaluator, Steps
 from recordwise.policy.measure import MOST_STEPS, Measure
 
@@ -168,6 +168,83 @@ class Square(Atom):
 
 
 @dataclass(frozen=True, slots=True)
+class ClampedSquare(Atom):
+    """The square of a measure cut at ``to``: a clamped Gaussian sum costs it times 1/(2 sigma**2) (T-CLAMP)."""
+
+    kind = "clamped square"
+    relative_error = Fraction(0)
+    measure: Measure
+    to: Fraction
+
+    def __post_init__(self) -> None:
+        if self.to <= 0:
+            raise ParameterError(parameter="to", problem="must be above 0")
+        self.measure.on_lattice(moderate(self.to, parameter="to"), parameter="to")
+
+    def measures(self) -> tuple[Measure, ...]:
+        return (self.measure,)
+
+    def kept(self, evaluator: Evaluator[T], amount: T) -> T:
+        """What is left of an amount."""
+        return evaluator.minimum(amount, evaluator.constant(constant_ball(self.to)))
+
+    def value(self, evaluator: Evaluator[T], columns: dict[str, T]) -> T:
+        return evaluator.power(self.kept(evaluator, columns[self.measure.name]), Fraction(2))
+
+    def exactly(self, record: dict[str, Fraction]) -> Fraction | None:
+        return min(record[self.measure.name], self.to) ** 2
+
+    def constant_from(self) -> int | None:
+        return int(self.to / self.measure.step)
+
+    def to_json(self) -> dict[str, Any]:
+        return {"kind": self.kind, "measure": self.measure.to_json(), "to": fraction_text(self.to)}
+
+
+@dataclass(frozen=True, slots=True)
+class PurePieces(Atom):
+    """A mechanism that is eps-DP and rho-zCDP for one of m pieces: min(rho m**2, m eps tanh(m eps/2)) (T-EXTERNAL)."""
+
+    kind = "pure pieces"
+    at: Thresholds
+    row_epsilon: Fraction
+    row_rho: Fraction
+
+    def __post_init__(self) -> None:
+        check_thresholds(self.at)
+        for parameter, value in (("epsilon", self.row_epsilon), ("rho", self.row_rho)):
+            if moderate(value, parameter=parameter) <= 0:
+                raise ParameterError(parameter=parameter, problem="must be above 0")
+
+    def measures(self) -> tuple[Measure, ...]:
+        return tuple(measure for measure, _ in self.at)
+
+    def epsilon(self, evaluator: Evaluator[T], columns: dict[str, T]) -> T:
+        one = evaluator.constant(constant_ball(self.row_epsilon))
+        return evaluator.multiply(one, Pieces(self.at).count(evaluator, columns))
+
+    def value(self, evaluator: Evaluator[T], columns: dict[str, T]) -> T:
+        concentrated = evaluator.multiply(
+            evaluator.constant(constant_ball(self.row_rho)), Pieces(self.at).value(evaluator, columns)
+        )
+        return evaluator.minimum(from_pure(evaluator, self.epsilon(evaluator, columns)), concentrated)
+
+    def to_json(self) -> dict[str, Any]:
+        return {
+            "kind": self.kind,
+            "at": [[*measure.to_json(), fraction_text(at)] for measure, at in self.at],
+            "row_epsilon": fraction_text(self.row_epsilon),
+            "row_rho": fraction_text(self.row_rho),
+        }
+
+
+def from_pure(evaluator: Evaluator[T], epsilon: T) -> T:
+    """The best zCDP loss implied by a pure epsilon alone: eps*tanh(eps/2) (T-PURE)."""
+    half = evaluator.multiply(evaluator.constant(arb(0.5)), epsilon)
+    return evaluator.multiply(epsilon, evaluator.tanh(half))
+
+
+@dataclass(frozen=True, slots=True)
 class SelectionDelta(Atom):
     """The probability that a key appears because of this record alone: lattice tail by number of pieces, 1 beyond the table."""
 
@@ -228,6 +305,27 @@ def check_steps(steps: Steps, *, parameter: str, most: Fraction = LARGEST) -> St
     if rounded[0][0] < 1 or rounded[0][1] < 0:
         raise ParameterError(parameter=parameter, problem="must start at 1 or above with a nonnegative value")
     return rounded
+
+
+def check_knots(knots: Steps) -> Steps:
+    """Knots as given; refused unless steps and losses increase."""
+    if not isinstance(knots, (tuple, list)) or not knots:
+        raise ParameterError(parameter="knots", problem="must be a nonempty list of pairs of an integer and a loss")
+    for row in knots:
+        if not (
+            isinstance(row, (tuple, list)) and len(row) == 2 and type(row[0]) is int and isinstance(row[1], Fraction)
+        ):
+            raise ParameterError(parameter="knots", problem="must be pairs of an integer and a loss")
+    exact = tuple((count, moderate(level, parameter="knots")) for count, level in knots)
+    if exact[0][0] < 1 or exact[0][1] <= 0 or exact[-1][0] > MOST_KNOT:
+        raise ParameterError(parameter="knots", problem="must start at 1 or above with a loss above 0, and end by 2^62")
+    for (count, level), (next_count, next_level) in pairwise(exact):
+        if count >= next_count or level > next_level:
+            raise ParameterError(parameter="knots", problem="must increase in both columns")
+    return exact
+
+
+MOST_KNOT = 2**62
 
 
 def _step(row: Any, parameter: str) -> tuple[int, Fraction]:

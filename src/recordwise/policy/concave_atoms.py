@@ -10,8 +10,8 @@ from flint import arb
 from recordwise.errors import ParameterError, shown
 from recordwise.exact.functions import CONSTANT_BITS, Function
 from recordwise.exact.numbers import ball, constant_ball, fraction_text, moderate, working_precision
-from recordwise.policy.atoms import Atom, check_steps
-from recordwise.policy.evaluate.evaluator import Evaluator, Steps
+from recordwise.policy.atoms import Atom, check_knots, check_steps, from_pure
+from recordwise.policy.evaluate.evaluator import BALLS, Evaluator, Knots, Steps, line_value
 from recordwise.policy.measure import Measure
 
 T = TypeVar("T")
@@ -87,6 +87,95 @@ class AdditiveTable(Atom):
 
 
 @dataclass(frozen=True, slots=True)
+class CertifiedSum(Atom):
+    """Fat-tailed additive noise, by knots certified from the lattice law that is drawn (T-KNOTS).
+
+    ``knots`` maps numbers of steps of the measure to losses; between two of them the loss is on a straight line. Beyond the last it
+    is f(x) - f(0) less a constant (T-BEYOND), or the last loss where that is larger.
+    """
+
+    kind = "certified sum"
+    measure: Measure
+    function: Function
+    knots: Steps
+    less: Fraction
+
+    def __post_init__(self) -> None:
+        check_concave(self.function)
+        object.__setattr__(self, "knots", check_knots(self.knots))
+        if moderate(self.less, parameter="less") < 0:
+            raise ParameterError(parameter="less", problem="must not be negative")
+        with working_precision():
+            rise = self.function.increase(BALLS, ball(self.measure.step * self.knots[-1][0]))
+            if not rise >= 2 * ball(self.less):
+                # Half of the rise must be left, so that taking the constant off loses no digits (T-OUTWARD).
+                raise ParameterError(parameter="less", problem="must be at most half of the rise at the last knot")
+
+    def measures(self) -> tuple[Measure, ...]:
+        return (self.measure,)
+
+    def amounts(self) -> Knots:
+        """The knots in the measure's units."""
+        return tuple((self.measure.step * count, level) for count, level in self.knots)
+
+    def epsilon(self, evaluator: Evaluator[T], columns: dict[str, T]) -> T:
+        return self.function.increase(evaluator, columns[self.measure.name])
+
+    def value(self, evaluator: Evaluator[T], columns: dict[str, T]) -> T:
+        x = columns[self.measure.name]
+        last = evaluator.constant(constant_ball(self.knots[-1][1]))
+        taken_off = evaluator.constant(constant_ball(-self.less))
+        beyond = evaluator.maximum(last, evaluator.add(self.epsilon(evaluator, columns), taken_off))
+        return evaluator.if_positive(x, evaluator.on_lines(x, self.amounts(), beyond))
+
+    def exactly(self, record: dict[str, Fraction]) -> Fraction | None:
+        amount, knots = record[self.measure.name], self.amounts()
+        if amount > knots[-1][0]:
+            return None
+        return line_value(amount, knots) if amount else Fraction(0)
+
+    def to_json(self) -> dict[str, Any]:
+        return {
+            "kind": self.kind,
+            "measure": self.measure.to_json(),
+            "function": self.function.to_json(),
+            "knots": [[count, fraction_text(level)] for count, level in self.knots],
+            "less": fraction_text(self.less),
+        }
+
+
+@dataclass(frozen=True, slots=True)
+class LaplaceSum(Atom):
+    """A sum with lattice Laplace noise, exactly: eps - (c/sinh c)(1 - exp(-eps)), eps = x/scale, c = grid/scale (T-LAPLACE)."""
+
+    kind = "laplace sum"
+    measure: Measure
+    grid: Fraction
+    """The lattice the noise is drawn on; it divides the measure's step."""
+    scale: Fraction
+
+    def __post_init__(self) -> None:
+        for parameter, value in (("grid", self.grid), ("laplace_scale", self.scale)):
+            if moderate(value, parameter=parameter) <= 0:
+                raise ParameterError(parameter=parameter, problem="must be above 0")
+        if (self.measure.step / self.grid).denominator != 1:
+            raise ParameterError(parameter="grid", problem="must divide the measure's step")
+
+    def measures(self) -> tuple[Measure, ...]:
+        return (self.measure,)
+
+    def epsilon(self, evaluator: Evaluator[T], columns: dict[str, T]) -> T:
+        return evaluator.multiply(evaluator.constant(constant_ball(1 / self.scale)), columns[self.measure.name])
+
+    def value(self, evaluator: Evaluator[T], columns: dict[str, T]) -> T:
+        return laplace_zcdp(evaluator, self.epsilon(evaluator, columns), self.grid / self.scale)
+
+    def to_json(self) -> dict[str, Any]:
+        measure, grid = self.measure.to_json(), fraction_text(self.grid)
+        return {"kind": self.kind, "measure": measure, "grid": grid, "scale": fraction_text(self.scale)}
+
+
+@dataclass(frozen=True, slots=True)
 class Transformed(Atom):
     """Noise on the scale of a concave f: the largest change of the rounded f(total), F(x) + grid, where F(x) = f(x) - f(0).
 
@@ -157,12 +246,6 @@ class LaplaceTransform(Transformed):
         return {**Transformed.to_json(self), "scale": fraction_text(self.scale)}
 
 
-def from_pure(evaluator: Evaluator[T], epsilon: T) -> T:
-    """The best zCDP loss implied by a pure epsilon alone: eps*tanh(eps/2) (T-PURE)."""
-    half = evaluator.multiply(evaluator.constant(arb(0.5)), epsilon)
-    return evaluator.multiply(epsilon, evaluator.tanh(half))
-
-
 def laplace_zcdp(evaluator: Evaluator[T], epsilon: T, one_step: Fraction) -> T:
     """zCDP loss of lattice Laplace noise shifted by ``epsilon``, ``one_step`` being the loss of one lattice step (T-LAPLACE).
 
@@ -179,7 +262,9 @@ def laplace_zcdp(evaluator: Evaluator[T], epsilon: T, one_step: Fraction) -> T:
 
 @lru_cache(maxsize=1024)
 def _laplace_gap(one_step: Fraction) -> arb:
-    """1 - e1/sinh(e1)."""
+    """1 - e1/sinh(e1); where that is 1 but for its 40th digit, 1."""
+    if one_step > LARGEST_GRID:
+        return arb(1)
     with working_precision(2 * CONSTANT_BITS):
         step = ball(one_step)
         return arb(1) - step / step.sinh()

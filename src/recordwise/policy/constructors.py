@@ -7,10 +7,28 @@ from typing import Any, TypeAlias
 
 from recordwise.errors import ParameterError
 from recordwise.exact.functions import Function
-from recordwise.exact.numbers import Number, moderate, nonnegative, positive
-from recordwise.policy.atoms import One, Outside, PieceCount, Pieces, SelectionDelta, Square, Thresholds
-from recordwise.policy.concave_atoms import Additive, AdditiveTable, GaussianTransform, LaplaceTransform
+from recordwise.exact.numbers import Number, float_upper, moderate, nonnegative, positive
+from recordwise.policy.atoms import (
+    ClampedSquare,
+    One,
+    Outside,
+    PieceCount,
+    Pieces,
+    PurePieces,
+    SelectionDelta,
+    Square,
+    Thresholds,
+)
+from recordwise.policy.concave_atoms import (
+    Additive,
+    AdditiveTable,
+    CertifiedSum,
+    GaussianTransform,
+    LaplaceSum,
+    LaplaceTransform,
+)
 from recordwise.policy.conditions import EVERY, NONE, Condition, ConditionColumn, among, both, complement
+from recordwise.policy.conversions import pure_to_zcdp
 from recordwise.policy.evaluate.evaluator import Steps
 from recordwise.policy.literals import Value, literal
 from recordwise.policy.measure import Measure
@@ -142,6 +160,34 @@ def _in_pieces(
     return total
 
 
+def pure_split(at: Mapping[MeasureName, Number | By], *, epsilon: Number, rho: Number | None = None) -> Policy:
+    """A mechanism on split rows that is epsilon-DP for one row: m eps tanh(m eps/2) for m pieces (T-EXTERNAL).
+
+    Args:
+        at: The threshold of each measure: a number, or ``by(...)`` for one that differs by group.
+        epsilon: The pure loss of one row.
+        rho: Its zCDP loss, if a smaller one is known than eps tanh(eps/2).
+
+    Returns:
+        The policy.
+
+    Example:
+        >>> pure_split({"emp": 50}, epsilon=1).loss({"emp": 5000})
+        100.0
+    """
+    exact = moderate(positive(epsilon, parameter="epsilon"), parameter="epsilon")
+    row_rho = Fraction(pure_to_zcdp(float_upper(exact))) if rho is None else positive(rho, parameter="rho")
+    if not sorted_items(at):
+        raise ParameterError(parameter="at", problem="must name at least one measure")
+    total = Policy({}, {}, near_gaussian=False)
+    for condition, thresholds in threshold_cases(at):
+        if isinstance(thresholds, str):
+            total += policy_of(Outside(thresholds), Fraction(1), condition=condition)
+        else:
+            total += policy_of(PurePieces(thresholds, exact, row_rho), Fraction(1), condition=condition)
+    return total
+
+
 def sorted_items(at: Mapping[MeasureName, Any]) -> list[tuple[MeasureName, Any]]:
     """The thresholds sorted by measure, so that the same split is the same value in whatever order it was written."""
     if not isinstance(at, Mapping):
@@ -194,6 +240,26 @@ def gaussian_sum(measure: MeasureName, *, sigma: Number, near_gaussian: bool = F
     return policy_of(Square(Measure.of(measure)), gaussian_factor(exact), near_gaussian=near_gaussian)
 
 
+def clamped_sum(measure: MeasureName, *, to: Number, sigma: Number, near_gaussian: bool = False) -> Policy:
+    """A sum of contributions cut at ``to``, with Gaussian noise: min(x, to)**2 / (2 sigma**2) (T-CLAMP).
+
+    Args:
+        measure: The measure that is summed.
+        to: The bound, a multiple of the measure's step.
+        sigma: The noise's parameter, in the measure's units.
+        near_gaussian: Whether the noise is Gaussian with a sigma of at least 1000 lattice steps.
+
+    Returns:
+        The policy.
+
+    Example:
+        >>> clamped_sum("emp", to=50, sigma=10).loss({"emp": [20, 50, 800]})
+        array([ 2. , 12.5, 12.5])
+    """
+    atom = ClampedSquare(Measure.of(measure), positive(to, parameter="to"))
+    return policy_of(atom, gaussian_factor(positive(sigma, parameter="sigma")), near_gaussian=near_gaussian)
+
+
 def gaussian_factor(sigma: Fraction) -> Fraction:
     """1/(2 sigma**2)."""
     return 1 / (2 * moderate(sigma, parameter="sigma") ** 2)
@@ -225,6 +291,41 @@ def additive_table(measure: MeasureName, function: Function, steps: Steps) -> Po
         The policy.
     """
     return policy_of(AdditiveTable(Measure.of(measure), function, steps), Fraction(1))
+
+
+def certified_sum(measure: MeasureName, function: Function, knots: Steps, *, less: Number) -> Policy:
+    """Additive noise with losses certified at knots, and below f(x) - f(0) by ``less`` beyond the last (T-KNOTS).
+
+    Args:
+        measure: The measure that is summed.
+        function: The concave exponent f of the noise.
+        knots: Pairs of a number of the measure's steps and a loss, both increasing; straight lines hold between them.
+        less: What is taken off f(x) - f(0) beyond the last knot; at most half of it there.
+
+    Returns:
+        The policy.
+    """
+    exact = nonnegative(less, parameter="less")
+    return policy_of(CertifiedSum(Measure.of(measure), function, knots, exact), Fraction(1))
+
+
+def laplace_sum(measure: MeasureName, *, scale: Number, grid: Number) -> Policy:
+    """Laplace noise drawn on the lattice ``grid``, by its closed form (T-LAPLACE).
+
+    Args:
+        measure: The measure that is summed.
+        scale: The scale of the noise, in the measure's units.
+        grid: The lattice it is drawn on, which divides the measure's step.
+
+    Returns:
+        The policy.
+
+    Example:
+        >>> round(laplace_sum("emp", scale=10, grid="0.01").loss({"emp": 20}), 6)
+        1.135335
+    """
+    atom = LaplaceSum(Measure.of(measure), positive(grid, parameter="grid"), positive(scale, parameter="laplace_scale"))
+    return policy_of(atom, Fraction(1))
 
 
 def gaussian_transform(measure: MeasureName, function: Function, *, sigma: Number, grid: Number) -> Policy:

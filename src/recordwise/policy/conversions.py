@@ -10,8 +10,15 @@ from flint import arb
 
 from recordwise.errors import ParameterError
 from recordwise.exact.numbers import Number, arb_float_upper, ball, float_upper, positive, working_precision
-from recordwise.policy.atoms import Atom
-from recordwise.policy.concave_atoms import Additive, AdditiveTable, LaplaceTransform, from_pure, laplace_zcdp
+from recordwise.policy.atoms import Atom, PurePieces, from_pure
+from recordwise.policy.concave_atoms import (
+    Additive,
+    AdditiveTable,
+    CertifiedSum,
+    LaplaceSum,
+    LaplaceTransform,
+    laplace_zcdp,
+)
 from recordwise.policy.evaluate.evaluator import BALLS, Evaluator
 from recordwise.policy.evaluate.tables import Record
 from recordwise.policy.measure import Measure
@@ -234,7 +241,7 @@ class Epsilon(Atom):
     """The pure-DP loss of another atom."""
 
     kind: ClassVar[str] = "epsilon"
-    of: Additive | AdditiveTable | LaplaceTransform
+    of: Additive | AdditiveTable | CertifiedSum | LaplaceSum | LaplaceTransform | PurePieces
 
     def measures(self) -> tuple[Measure, ...]:
         return self.of.measures()
@@ -254,7 +261,7 @@ def pure_terms(policy: "Policy") -> "Terms":
         raise ParameterError(parameter="policy", problem="has a delta, so it has no pure epsilon")
     terms: dict[Key, Fraction] = {}
     for (condition, atom), coefficient in policy.rho.items():
-        if not isinstance(atom, (Additive, AdditiveTable, LaplaceTransform)):
+        if not isinstance(atom, (Additive, AdditiveTable, CertifiedSum, LaplaceSum, LaplaceTransform, PurePieces)):
             raise ParameterError(
                 parameter="policy",
                 problem=f"has no pure epsilon: its part '{atom.kind}' is Gaussian or a budget",

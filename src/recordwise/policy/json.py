@@ -9,8 +9,26 @@ from typing import Any, TypeVar
 from recordwise.errors import ParameterError, UnknownFormError
 from recordwise.exact.functions import from_json as function_from_json
 from recordwise.exact.numbers import fraction_text, rational, read_fraction
-from recordwise.policy.atoms import Atom, One, Outside, PieceCount, Pieces, SelectionDelta, Square, Thresholds
-from recordwise.policy.concave_atoms import Additive, AdditiveTable, GaussianTransform, LaplaceTransform
+from recordwise.policy.atoms import (
+    Atom,
+    ClampedSquare,
+    One,
+    Outside,
+    PieceCount,
+    Pieces,
+    PurePieces,
+    SelectionDelta,
+    Square,
+    Thresholds,
+)
+from recordwise.policy.concave_atoms import (
+    Additive,
+    AdditiveTable,
+    CertifiedSum,
+    GaussianTransform,
+    LaplaceSum,
+    LaplaceTransform,
+)
 from recordwise.policy.conditions import (
     MOST_NESTED,
     NONE,
@@ -195,9 +213,14 @@ READERS: dict[str, Callable[[Any], Any]] = {
     "column": _text,
     "function": function_from_json,
     "grid": _fraction,
+    "knots": _steps,
+    "less": _fraction,
     "measure": Measure.from_json,
+    "row_epsilon": _fraction,
+    "row_rho": _fraction,
     "scale": _fraction,
     "steps": _steps,
+    "to": _fraction,
 }
 KINDS: dict[str, tuple[type[Atom], frozenset[str]]] = {
     kind.kind: (kind, frozenset(field.name for field in fields(kind)))
@@ -206,9 +229,13 @@ KINDS: dict[str, tuple[type[Atom], frozenset[str]]] = {
         Outside,
         Pieces,
         PieceCount,
+        PurePieces,
         Square,
+        ClampedSquare,
         Additive,
         AdditiveTable,
+        CertifiedSum,
+        LaplaceSum,
         GaussianTransform,
         LaplaceTransform,
         SelectionDelta,

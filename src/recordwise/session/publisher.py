@@ -88,7 +88,7 @@ class Publisher:
 
     def run_external(self, external: ExternalMechanism, asked: SplitRows, *, private: bool) -> Release:
         """Publish what an external mechanism says about the split rows."""
-        policy, name = asked.policy(external.rho, self.schema), external.name
+        policy, name = asked.policy(external, self.schema), external.name
         # It sees all rows at once, so that the units of a firm are never told apart by cell.
         firms = FirmPolicy(parts=(FirmPart(policy=policy),))
         self.ledger.check(policy, query=name)

@@ -111,6 +111,8 @@ class Session:
         self._engine = opened_engine(engine, opened, self.schema, memory_limit=memory_limit, needs={"spark": spark})
         try:
             self._ledger = Ledger(ledger, dataset=self.dataset, schema=schema_json(self.schema), budget=budget)
+            if self._ledger.budget != budget:
+                self.budget = self._ledger.budget
         except BaseException:
             self._engine.close()
             raise
@@ -289,14 +291,15 @@ class Session:
         *,
         split: Mapping[str, Number | By],
         rho: Number | None = None,
+        epsilon: Number | None = None,
         column: str | None = None,
         where: str | None = None,
         name: str = "external",
         seeded: bool = False,
     ) -> Release:
-        """Run a mechanism from elsewhere on the unit-split table: a callable that is ``rho``-zCDP when one row is added or
-        removed,
-        or an OpenDP measurement, which says so itself. It costs a record rho * pieces**2 (T-EXTERNAL).
+        """Run a mechanism from elsewhere on the unit-split table: a callable that is ``rho``-zCDP or ``epsilon``-DP when one row is
+        added or removed, or an OpenDP measurement, which says so itself. It costs a record of m pieces rho m**2 or, with a pure
+        loss, m eps tanh(m eps/2); the smaller one where both are declared (T-EXTERNAL).
 
         It sees an Arrow table with one row for each piece, measures as whole numbers of their step, or one ``column`` of it.
         ``seeded`` marks the result as not private, for a mechanism whose noise can be repeated.
@@ -304,7 +307,8 @@ class Session:
         Args:
             mechanism: The callable or the measurement.
             split: The threshold of each measure at which records are split.
-            rho: What one row costs; needed for a callable, not taken for a measurement.
+            rho: What one row costs; needed for a callable unless ``epsilon`` is given, not taken for a measurement.
+            epsilon: What one row costs in pure differential privacy, for a callable of which that is known.
             column: The one column it takes; the whole table unless given.
             where: A condition on records, as SQL.
             name: The name of the table that is published.
@@ -314,7 +318,7 @@ class Session:
             The release.
         """
         self._check_terms()
-        external = read_external(mechanism, name=name, rho=rho, column=column)
+        external = read_external(mechanism, name=name, rho=rho, epsilon=epsilon, column=column)
         asked = SplitRows.of(split, where, column, self.schema)
         return self._publisher().run_external(external, asked, private=not seeded)
 

@@ -4,13 +4,13 @@ from fractions import Fraction
 from functools import lru_cache
 from math import ceil
 
+from recordwise.exact.functions import Function, Variable, x
 from recordwise.exact.functions import Sum as Terms
-from recordwise.exact.functions import Variable
 from recordwise.exact.numbers import ball
-from recordwise.policy.atoms import Atom, One, PieceCount, Pieces, SelectionDelta, Square
-from recordwise.policy.concave_atoms import Additive, AdditiveTable
+from recordwise.policy.atoms import Atom, ClampedSquare, One, PieceCount, Pieces, PurePieces, SelectionDelta, Square
+from recordwise.policy.concave_atoms import Additive, AdditiveTable, CertifiedSum, LaplaceSum
 from recordwise.policy.dominance.comparison import Sum
-from recordwise.policy.evaluate.evaluator import BALLS
+from recordwise.policy.evaluate.evaluator import BALLS, Steps
 from recordwise.policy.measure import Measure
 
 
@@ -44,6 +44,14 @@ def ratio_upper(atom: Atom, payer: Atom) -> Fraction | None:
             return Fraction(1)
         case Square(measure), Pieces(at):
             return next((threshold**2 for other, threshold in at if other == measure), None)
+        case ClampedSquare(), _:
+            return _clamped_ratio(atom, payer)
+        case PurePieces(at, _, rho), Pieces(at=finer):
+            ratio = _pieces_ratio(dict(at), dict(finer))
+            return ratio and rho * ratio**2
+        case PurePieces(at, epsilon), PieceCount(at=finer):
+            ratio = _pieces_ratio(dict(at), dict(finer))
+            return ratio and epsilon * ratio
         case Pieces(at), Pieces(at=finer):
             ratio = _pieces_ratio(dict(at), dict(finer))
             return ratio and ratio**2
@@ -51,10 +59,35 @@ def ratio_upper(atom: Atom, payer: Atom) -> Fraction | None:
             return _pieces_ratio(dict(at), dict(finer))
         case Additive() | AdditiveTable(), PieceCount(at):
             return _slope_ratio(atom, dict(at))
+        case LaplaceSum(measure, _, scale), PieceCount(at):
+            return next((threshold / scale for other, threshold in at if other == measure), None)
+        case LaplaceSum(measure, _, scale), Additive(other, same) if (measure, x / scale) == (other, same):
+            return Fraction(1)
         case Additive(measure, function, "tanh"), Additive(other, same, "pure") if (measure, function) == (other, same):
             return Fraction(1)
-        case AdditiveTable(measure, function), Additive(other, same) if (measure, function) == (other, same):
-            return Fraction(1) if _table_below_tanh(atom) else None
+        case AdditiveTable(measure, function, steps), Additive(other, same) if (measure, function) == (other, same):
+            return Fraction(1) if _below_tanh(measure, function, steps, None) else None
+        case CertifiedSum(measure, function, knots, less), Additive(other, same) if (measure, function) == (
+            other,
+            same,
+        ):
+            return Fraction(1) if _below_tanh(measure, function, knots, less) else None
+        case _:
+            return None
+
+
+def _clamped_ratio(atom: ClampedSquare, payer: Atom) -> Fraction | None:
+    match payer:
+        case One():
+            return atom.to**2
+        case Square(measure) if measure == atom.measure:
+            return Fraction(1)
+        case ClampedSquare(measure, further) if measure == atom.measure:
+            return max(Fraction(1), atom.to / further) ** 2
+        case Pieces(at):
+            return next((min(threshold, atom.to) ** 2 for other, threshold in at if other == atom.measure), atom.to**2)
+        case PieceCount():
+            return atom.to**2
         case _:
             return None
 
@@ -75,17 +108,20 @@ def _slope_ratio(atom: Additive | AdditiveTable, at: dict[Measure, Fraction]) ->
             pass
         case _:
             return None
-    linear = isinstance(atom, Additive) or _table_below_tanh(atom)
+    linear = isinstance(atom, Additive) or _below_tanh(atom.measure, atom.function, atom.steps, None)
     return slope * at[atom.measure] if linear and atom.measure in at else None
 
 
 @lru_cache(maxsize=64)
-def _table_below_tanh(table: AdditiveTable) -> bool:
-    simple = Additive(table.measure, table.function, "tanh")
+def _below_tanh(measure: Measure, function: Function, steps: Steps, less: Fraction | None) -> bool:
+    """Whether each level is below eps*tanh(eps/2) from the entry before on, and what holds beyond the last one is, too."""
+    simple = Additive(measure, function, "tanh")
     before = 0
-    for count, level in table.steps:
-        smallest = simple.value(BALLS, {table.measure.name: ball(table.measure.step * (before + 1))})
+    for count, level in steps:
+        smallest = simple.value(BALLS, {measure.name: ball(measure.step * (before + 1))})
         if not ball(level) <= smallest:
             return False
         before = count
-    return True
+    # Beyond, eps - less stays below eps*tanh(eps/2) = eps - 2 eps/(e^eps + 1): the last term falls from eps = 2 on.
+    rise = function.increase(BALLS, ball(measure.step * before))
+    return less is None or bool(rise >= 2 and 2 * rise / (rise.exp() + 1) <= ball(less))

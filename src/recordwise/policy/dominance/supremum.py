@@ -14,8 +14,25 @@ from flint import arb
 
 from recordwise.exact.functions import Function, Log, Power, Sum, Variable
 from recordwise.exact.numbers import ball
-from recordwise.policy.atoms import Atom, One, PieceCount, Pieces, SelectionDelta, Square
-from recordwise.policy.concave_atoms import Additive, AdditiveTable, GaussianTransform, LaplaceTransform, from_pure
+from recordwise.policy.atoms import (
+    Atom,
+    ClampedSquare,
+    One,
+    PieceCount,
+    Pieces,
+    PurePieces,
+    SelectionDelta,
+    Square,
+    from_pure,
+)
+from recordwise.policy.concave_atoms import (
+    Additive,
+    AdditiveTable,
+    CertifiedSum,
+    GaussianTransform,
+    LaplaceSum,
+    LaplaceTransform,
+)
 from recordwise.policy.dominance.curves import curve
 from recordwise.policy.dominance.regions import Range
 from recordwise.policy.evaluate.evaluator import BALLS
@@ -131,12 +148,19 @@ def atom_growth(atom: Atom, start: arb) -> Growth | None:
             return constant
         case Square():
             return Growth(Fraction(2), Fraction(0), arb(1), arb(1))
+        case ClampedSquare(_, to):
+            return constant.scaled(ball(to**2), ball(to**2)) if start >= ball(to) else None
         case Pieces(thresholds):
             growth = atom_growth(PieceCount(thresholds), start)
             return growth and growth.raised(Fraction(2))
         case PieceCount(((measure, at),)):
             most = 1 / ball(at) + (1 + ball(measure.step / at)) / start
             return Growth(Fraction(1), Fraction(0), 1 / ball(at), most)
+        case PurePieces(((measure, at),) as thresholds, epsilon, rho):
+            # From eps/rho pieces on the pure bound is the smaller one.
+            few = start / ball(at)
+            growth = atom_growth(PieceCount(thresholds), start) if ball(rho) * few >= ball(epsilon) else None
+            return growth and growth.scaled(ball(epsilon) * (ball(epsilon) * few / 2).tanh(), ball(epsilon))
         case SelectionDelta(((measure, at),), steps):
             return constant if start > ball(at * (steps[-1][0] + 1)) else None
         case Additive(measure, function, bound):
@@ -147,10 +171,22 @@ def atom_growth(atom: Atom, start: arb) -> Growth | None:
             beyond = start > ball(measure.step * (steps[-1][0] + 1))
             formula = from_pure(BALLS, function.increase(BALLS, start)) >= ball(steps[-1][1])
             return _from_pure(growth, function, start) if growth is not None and beyond and formula else None
+        case CertifiedSum(measure, function, knots, less):
+            growth = _rise(function, start)
+            beyond = start > ball(measure.step * knots[-1][0])
+            formula = function.increase(BALLS, start) - ball(less) >= ball(knots[-1][1])
+            return _less(growth, ball(less), start) if growth is not None and beyond and formula else None
+        case LaplaceSum(_, _, scale):
+            return _less(Growth(Fraction(1), Fraction(0), 1 / ball(scale), 1 / ball(scale)), arb(1), start)
         case GaussianTransform() | LaplaceTransform():
             return _transform_growth(atom, start)
         case _:
             return None
+
+
+def _less(growth: Growth, constant: arb, start: arb) -> Growth:
+    """The envelope of a function that is below another by at most a constant."""
+    return Growth(growth.power, growth.log, growth.lower - constant / growth.gauge(start), growth.upper)
 
 
 def _from_pure(growth: Growth, function: Function, start: arb) -> Growth:
@@ -166,8 +202,7 @@ def _transform_growth(atom: GaussianTransform | LaplaceTransform, start: arb) ->
     if isinstance(atom, GaussianTransform):
         return shift.raised(Fraction(2))
     scale = 1 / ball(atom.scale)
-    epsilon = shift.scaled(scale, scale)
-    return Growth(epsilon.power, epsilon.log, epsilon.lower - 1 / epsilon.gauge(start), epsilon.upper)
+    return _less(shift.scaled(scale, scale), arb(1), start)
 
 
 TAIL_EXPONENTS = (8, 12, 16, 24, 32, 48, 64, 96, 128, 192, 256)
@@ -276,7 +311,11 @@ def _probes(net: dict[Atom, Fraction], measure: Measure, span: Range) -> set[int
     edges = {0, *(2**exponent for exponent in range(0, 64, 4))}
     for atom in net:
         match atom:
-            case Pieces(at) | PieceCount(at) | SelectionDelta(at):
+            case ClampedSquare(_, to):
+                edges.add(int(to / measure.step))
+            case CertifiedSum(knots=knots):
+                edges |= {count for count, _ in knots[:MOST_PROBES]}
+            case Pieces(at) | PieceCount(at) | SelectionDelta(at) | PurePieces(at):
                 edges |= {int(threshold / measure.step) * times for _, threshold in at for times in (1, 2, 3)}
             case AdditiveTable(steps=steps):
                 edges |= {count for count, _ in steps[:MOST_PROBES]}

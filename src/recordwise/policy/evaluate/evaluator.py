@@ -16,6 +16,8 @@ T = TypeVar("T")
 Steps: TypeAlias = tuple[tuple[int, Fraction], ...]
 """A step function of a whole number: (argument, value), both increasing; between two arguments the value of the larger holds.
 Values are rounded up to floats when the table is made, so that every evaluator reads the same number."""
+Knots: TypeAlias = tuple[tuple[Fraction, Fraction], ...]
+"""Points (amount, value), both increasing, of a function that is straight between two of them and constant before the first."""
 
 
 class Evaluator(Arithmetic[T], Protocol[T]):
@@ -26,6 +28,9 @@ class Evaluator(Arithmetic[T], Protocol[T]):
 
     def step_up(self, count: T, steps: Steps, beyond: T) -> T:
         """The step function at the next argument that is not below a whole ``count``; ``beyond`` past the last."""
+
+    def on_lines(self, value: T, knots: Knots, beyond: T) -> T:
+        """The function through the knots; ``beyond`` past the last."""
 
 
 class NumpyEvaluator(NumpyArithmetic):
@@ -57,6 +62,10 @@ class NumpyEvaluator(NumpyArithmetic):
         place = np.searchsorted(arguments, count, side="left")
         return np.where(place < len(steps), values[place], beyond)
 
+    def on_lines(self, value: FloatArray, knots: Knots, beyond: FloatArray) -> FloatArray:
+        amounts, levels = (np.array([float(knot[i]) for knot in knots]) for i in (0, 1))
+        return np.where(value <= amounts[-1], np.interp(value, amounts, levels), beyond)
+
 
 class BallEvaluator(BallArithmetic):
     """Arb balls: encloses the exact value at a point, or all values over an interval of arguments."""
@@ -72,6 +81,21 @@ class BallEvaluator(BallArithmetic):
     def _level(self, count: arb, steps: Steps, beyond: arb) -> arb:
         place = bisect_left([argument for argument, _ in steps], math.ceil(midpoint(count)))
         return ball(steps[place][1]) if place < len(steps) else beyond
+
+    def on_lines(self, value: arb, knots: Knots, beyond: arb) -> arb:
+        inside = monotone(value, lambda point: ball(line_value(midpoint(point), knots)))
+        if value <= ball(knots[-1][0]):
+            return inside
+        return beyond if value > ball(knots[-1][0]) else inside.union(beyond)
+
+
+def line_value(amount: Fraction, knots: Knots) -> Fraction:
+    """The function through the knots at an amount, exactly; past the last knot its value."""
+    place = bisect_left(knots, amount, key=lambda knot: knot[0])
+    if place == 0 or place == len(knots):
+        return knots[min(place, len(knots) - 1)][1]
+    (left, low), (right, high) = knots[place - 1], knots[place]
+    return low + (high - low) * (amount - left) / (right - left)
 
 
 BALLS = BallEvaluator()

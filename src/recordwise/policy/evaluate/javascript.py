@@ -11,7 +11,7 @@ from recordwise.exact.numbers import float_upper
 from recordwise.policy.atoms import Atom
 from recordwise.policy.conditions import EVERY, AllOf, Among, AnyOf, Compare, Condition, ConditionColumn, Null
 from recordwise.policy.dates import WRITTEN
-from recordwise.policy.evaluate.evaluator import Steps
+from recordwise.policy.evaluate.evaluator import Knots, Steps
 from recordwise.policy.literals import Truth, Value, float_comparison, float_members
 from recordwise.policy.measure import FLOAT_SNAP, MOST_SCALED_STEPS, Measure
 from recordwise.policy.policy import Maximum, Terms
@@ -34,6 +34,12 @@ const pieces = (x, up, down, at) => {{
 const stepUp = (n, table, beyond) => {{
   for (const [count, level] of table) if (n <= count) return level;
   return beyond;
+}};
+const onLines = (x, knots, beyond) => {{
+  const i = knots.findIndex(k => x <= k[0]);
+  if (i < 1) return i < 0 ? beyond : knots[0][1];
+  const [a, s] = knots[i - 1], [b, t] = knots[i];
+  return s + (t - s) / (b - a) * (x - a);
 }};
 const amount = (r, name, signed) => {{
   const v = r[name];
@@ -88,6 +94,9 @@ class JavaScriptEvaluator:
     def maximum(self, left: str, right: str) -> str:
         return f"Math.max({left}, {right})"
 
+    def minimum(self, left: str, right: str) -> str:
+        return f"Math.min({left}, {right})"
+
     def power(self, base: str, exponent: Fraction) -> str:
         return f"Math.sqrt({base})" if exponent == Fraction(1, 2) else f"Math.pow({base}, {js_number(float(exponent))})"
 
@@ -114,8 +123,15 @@ class JavaScriptEvaluator:
         table = json.dumps([[argument, float(level)] for argument, level in steps])
         return f"stepUp({count}, {table}, {beyond})"
 
+    def on_lines(self, value: str, knots: Knots, beyond: str) -> str:
+        return f"onLines({value}, {knots_js(knots)}, {beyond})"
+
 
 JAVASCRIPT = JavaScriptEvaluator()
+
+
+def knots_js(knots: Knots) -> str:
+    return json.dumps([[float(amount), float(level)] for amount, level in knots])
 
 
 def js_number(value: float) -> str:

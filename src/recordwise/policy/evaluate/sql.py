@@ -3,6 +3,7 @@
 The dialects do not agree on what 0.1 is, so every constant is written as a double with an exponent.
 """
 
+import sys
 from fractions import Fraction
 
 from flint import arb
@@ -12,7 +13,7 @@ from recordwise.errors import ParameterError, shown
 from recordwise.exact.numbers import float_upper
 from recordwise.policy.atoms import Atom
 from recordwise.policy.conditions import EVERY, AllOf, Among, AnyOf, Compare, Condition, ConditionColumn, Null
-from recordwise.policy.evaluate.evaluator import Steps
+from recordwise.policy.evaluate.evaluator import Knots, Steps
 from recordwise.policy.literals import Truth, Value, float_comparison, float_members
 from recordwise.policy.measure import FLOAT_SNAP, MOST_SCALED_STEPS, Measure
 from recordwise.policy.policy import Maximum, Terms
@@ -57,6 +58,12 @@ class SqlEvaluator:
 
     def maximum(self, left: E, right: E) -> E:
         return call("GREATEST", left, right)
+
+    def minimum(self, left: E, right: E) -> E:
+        """LEAST would hide a NaN, which counts as larger than every number."""
+        smaller = exp.LT(this=right, expression=left.copy())
+        present = exp.LTE(this=left.copy(), expression=number(LARGEST_FLOAT))
+        return case(exp.Paren(this=exp.and_(smaller, present)), right.copy(), left)
 
     def power(self, base: E, exponent: Fraction) -> E:
         if exponent == Fraction(1, 2):
@@ -119,11 +126,29 @@ class SqlEvaluator:
     def _inside(self, count: E, steps: Steps) -> E:
         return self.step_up(count, steps[:-1], number(float(steps[-1][1])))
 
+    def on_lines(self, value: E, knots: Knots, beyond: E) -> E:
+        """The same tree, with a line at each of its leaves."""
+        past = exp.GT(this=value.copy(), expression=number(float(knots[-1][0])))
+        before = exp.LTE(this=value.copy(), expression=number(float(knots[0][0])))
+        return case(past, beyond, case(before, number(float(knots[0][1])), self._on_line(value, knots)))
+
+    def _on_line(self, value: E, knots: Knots) -> E:
+        if len(knots) == 1:
+            return number(float(knots[0][1]))
+        if len(knots) == 2:
+            (left, low), (right, high) = knots
+            away = _binary(exp.Sub, value.copy(), number(float(left)))
+            return self.add(number(float(low)), self.multiply(number(float((high - low) / (right - left))), away))
+        middle = len(knots) // 2
+        test = exp.LTE(this=value.copy(), expression=number(float(knots[middle][0])))
+        return case(test, self._on_line(value, knots[: middle + 1]), self._on_line(value, knots[middle:]))
+
 
 MOST_WITH_FRACTIONS = 2.0**52
 """From here on a float has no fraction."""
 FEW_NODES = 80
 """A tree this small is squared by repeating it: engines compute a repeated part once, and a product is faster than POWER."""
+LARGEST_FLOAT = sys.float_info.max
 SMALL = 0.1
 SMALL_TERMS = 11
 """Below SMALL the series of exp(-y) - 1 + y needs no more terms; above it the direct sum keeps 13 digits."""

@@ -4,8 +4,27 @@ from fractions import Fraction
 from typing import TYPE_CHECKING
 
 from recordwise.exact.text import latex_factor, latex_number
-from recordwise.policy.atoms import Atom, One, Outside, PieceCount, Pieces, SelectionDelta, Square, Thresholds
-from recordwise.policy.concave_atoms import Additive, AdditiveTable, GaussianTransform, LaplaceTransform, Transformed
+from recordwise.policy.atoms import (
+    Atom,
+    ClampedSquare,
+    One,
+    Outside,
+    PieceCount,
+    Pieces,
+    PurePieces,
+    SelectionDelta,
+    Square,
+    Thresholds,
+)
+from recordwise.policy.concave_atoms import (
+    Additive,
+    AdditiveTable,
+    CertifiedSum,
+    GaussianTransform,
+    LaplaceSum,
+    LaplaceTransform,
+    Transformed,
+)
 from recordwise.policy.conditions import EVERY, AllOf, Among, AnyOf, Compare, Condition, ConditionColumn, Null
 from recordwise.policy.literals import Truth, Value
 from recordwise.policy.policy import Maximum, Terms
@@ -61,6 +80,12 @@ def atom_latex(atom: Atom) -> str:
             return pieces_latex(at)
         case Square(measure):
             return name_latex(measure.name) + "^{2}"
+        case ClampedSquare(measure, to):
+            return rf"\min\left(|{name_latex(measure.name)}|, {latex_number(to)}\right)^{{2}}"
+        case PurePieces(at, pure, rho):
+            count, one = pieces_latex(at), latex_number(pure)
+            linear = rf"{one} m \tanh({one} m / 2)"
+            return rf"\min\left({latex_factor(rho)}m^{{2}},\; {linear}\right)\big|_{{m = {count}}}"
         case Outside():
             return r"\infty"
         case Additive(bound="pure"):
@@ -69,13 +94,17 @@ def atom_latex(atom: Atom) -> str:
             return rf"\varepsilon\tanh(\varepsilon/2)\big|_{{\varepsilon = {rise_latex(atom)}}}"
         case AdditiveTable(measure):
             return rf"\mathrm{{table}}_{{{len(atom.steps)}}}\left({name_latex(measure.name)}\right)"
+        case CertifiedSum(measure, knots=knots):
+            return rf"\mathrm{{certified}}_{{{len(knots)}}}\left({name_latex(measure.name)}\right)"
+        case LaplaceSum(measure, grid, scale):
+            start = rf"\varepsilon = |{name_latex(measure.name)}| / {latex_number(scale)}"
+            return rf"\left({_laplace_latex(grid / scale)}\right)\big|_{{{start}}}"
         case GaussianTransform(measure):
             shift = rf"\left({rise_latex(atom)} + {latex_number(atom.grid)}\right)^{{2}}"
             return rf"\mathbf{{1}}[{name_latex(measure.name)} \neq 0]\,{shift}"
         case LaplaceTransform():
             epsilon = rf"\varepsilon = \left({rise_latex(atom)} + {latex_number(atom.grid)}\right) / {latex_number(atom.scale)}"
-            ratio = latex_number(atom.grid / atom.scale)
-            formula = rf"\varepsilon - \frac{{{ratio}}}{{\sinh({ratio})}}\left(1 - e^{{-\varepsilon}}\right)"
+            formula = _laplace_latex(atom.grid / atom.scale)
             return rf"\mathbf{{1}}[{name_latex(atom.measure.name)} \neq 0]\,\left({formula}\right)\big|_{{{epsilon}}}"
         case SelectionDelta(at):
             return rf"P\left(Z \geq \tau - {pieces_latex(at)}\right)"
@@ -83,6 +112,11 @@ def atom_latex(atom: Atom) -> str:
             return rf"\max\left({', '.join(terms_latex(policy.rho) for policy in policies)}\right)"
         case _:
             raise TypeError(type(atom).__name__)
+
+
+def _laplace_latex(one_step: Fraction) -> str:
+    ratio = latex_number(one_step)
+    return rf"\varepsilon - \frac{{{ratio}}}{{\sinh({ratio})}}\left(1 - e^{{-\varepsilon}}\right)"
 
 
 def condition_latex(condition: Condition) -> str:

@@ -5,8 +5,26 @@ from typing import TYPE_CHECKING
 
 from recordwise.exact.functions import Function, Log, Power, Sum
 from recordwise.exact.text import digits_text, formula_text, prose_text
-from recordwise.policy.atoms import Atom, One, Outside, PieceCount, Pieces, SelectionDelta, Square, Thresholds
-from recordwise.policy.concave_atoms import Additive, AdditiveTable, GaussianTransform, LaplaceTransform
+from recordwise.policy.atoms import (
+    Atom,
+    ClampedSquare,
+    One,
+    Outside,
+    PieceCount,
+    Pieces,
+    PurePieces,
+    SelectionDelta,
+    Square,
+    Thresholds,
+)
+from recordwise.policy.concave_atoms import (
+    Additive,
+    AdditiveTable,
+    CertifiedSum,
+    GaussianTransform,
+    LaplaceSum,
+    LaplaceTransform,
+)
 from recordwise.policy.conditions import EVERY, AllOf, Among, AnyOf, Compare, Condition, ConditionColumn, Null
 from recordwise.policy.literals import Truth, Value
 from recordwise.policy.policy import Maximum, Terms
@@ -55,9 +73,16 @@ def atom_words(atom: Atom, coefficient: Fraction) -> str:
             return f"{times}the number of {pieces_words(at)} (1 for a small record)"
         case Square(measure):
             return f"{times}the square of '{measure.name}'"
+        case ClampedSquare(measure, to):
+            return f"{times}the square of '{measure.name}', or of {prose_text(to)} where it is larger"
+        case PurePieces(at, epsilon):
+            return (
+                f"{times}a part that grows with the number of {pieces_words(at)}:"
+                f" with its square at first, by at most {prose_text(epsilon)} for each one"
+            )
         case Outside(column):
             return f"no guarantee where '{column}' is a group that is not listed"
-        case Additive(measure) | AdditiveTable(measure):
+        case Additive(measure) | AdditiveTable(measure) | CertifiedSum(measure) | LaplaceSum(measure):
             return f"{times}a slowly growing function of '{measure.name}' (heavy-tailed noise was added to its sums)"
         case GaussianTransform(measure) | LaplaceTransform(measure):
             return f"{times}a slowly growing function of '{measure.name}' (noise was added to a root or logarithm of its sums)"
@@ -154,14 +179,21 @@ def atom_text(atom: Atom) -> str:
             return pieces_text(at)
         case Square(measure):
             return f"{measure.name}^2"
+        case ClampedSquare(measure, to):
+            return f"min({measure.name}, {formula_text(to)})^2"
+        case PurePieces(at, epsilon, rho):
+            one = formula_text(epsilon)
+            return f"[min({formula_text(rho)} * m^2, {one} * m * tanh({one} * m / 2)), m = {pieces_text(at)}]"
         case Outside(column):
             return f"no guarantee (a group of {column} that is not listed)"
         case Additive(bound="pure"):
             return f"({rise_text(atom.measure.name, atom.function)})"
-        case Additive() | AdditiveTable():
+        case Additive() | AdditiveTable() | CertifiedSum():
             return f"[at most e*tanh(e/2), e = {rise_text(atom.measure.name, atom.function)}]"
         case GaussianTransform(measure):
             return f"({rise_text(measure.name, atom.function)})^2"
+        case LaplaceSum(measure, _, scale):
+            return f"[e - 1 + exp(-e), e = {measure.name} / {formula_text(scale)}]"
         case LaplaceTransform(measure):
             return f"[e - 1 + exp(-e), e = ({rise_text(measure.name, atom.function)}) / {formula_text(atom.scale)}]"
         case SelectionDelta(at):

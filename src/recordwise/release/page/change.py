@@ -13,11 +13,13 @@ from flint import arb
 from recordwise.errors import GroupLossError
 from recordwise.exact.numbers import arb_float_upper, ball, constant_ball, float_upper, working_precision
 from recordwise.plan.statistics.base import COUNT, SUM
-from recordwise.policy.atoms import Atom, Square
+from recordwise.policy.atoms import Atom, ClampedSquare, Square
 from recordwise.policy.concave_atoms import (
     Additive,
     AdditiveTable,
+    CertifiedSum,
     GaussianTransform,
+    LaplaceSum,
     LaplaceTransform,
     Transformed,
     laplace_zcdp,
@@ -86,7 +88,10 @@ def _term_js(part: Part, where: str, atom: Atom, coefficient: Fraction) -> str:
 def changed(atom: Atom, kind: str, evaluator: Evaluator[T], x: dict[str, T], y: dict[str, T]) -> T:
     """What one term of a statistic's policy becomes where values change from ``x`` to ``y``."""
     if kind == SUM and not any(measure.signed for measure in atom.measures()):
-        if isinstance(atom, (Square, Additive, AdditiveTable)):
+        if isinstance(atom, ClampedSquare):
+            old, new = (atom.kept(evaluator, values[atom.measure.name]) for values in (x, y))
+            return evaluator.power(gap(evaluator, old, new), Fraction(2))
+        if isinstance(atom, (Square, Additive, AdditiveTable, CertifiedSum, LaplaceSum)):
             return atom.value(evaluator, {name: gap(evaluator, x[name], y[name]) for name in x})
         if isinstance(atom, Transformed):
             return _transformed(atom, evaluator, x[atom.measure.name], y[atom.measure.name])

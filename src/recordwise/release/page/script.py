@@ -6,8 +6,8 @@ from importlib.resources import files
 from typing import Any
 
 from recordwise.policy.atoms import SelectionDelta
-from recordwise.policy.concave_atoms import AdditiveTable
-from recordwise.policy.evaluate.javascript import PRELUDE, terms_js
+from recordwise.policy.concave_atoms import AdditiveTable, CertifiedSum
+from recordwise.policy.evaluate.javascript import PRELUDE, knots_js, terms_js
 from recordwise.policy.evaluate.javascript_firms import PRELUDE as FIRMS_PRELUDE
 from recordwise.policy.evaluate.javascript_firms import firm_js
 from recordwise.policy.firms import FirmPolicy
@@ -49,6 +49,8 @@ def _shared_tables(written: str, policies: Sequence[Policy]) -> str:
                 if isinstance(atom, (AdditiveTable, SelectionDelta)):
                     text = json.dumps([[count, float(level)] for count, level in atom.steps])
                     tables.setdefault(text, f"T{len(tables)}")
+                elif isinstance(atom, CertifiedSum):
+                    tables.setdefault(knots_js(atom.amounts()), f"T{len(tables)}")
     for text, name in tables.items():
         written = written.replace(text, name)
     named = "".join(f"const {name} = {text.replace(' ', '')};\n" for text, name in tables.items())

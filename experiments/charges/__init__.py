@@ -1,0 +1,1 @@
+"""What each mechanism charges beside what a record truly loses: ``python -m experiments.charges``."""
