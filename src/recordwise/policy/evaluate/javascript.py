@@ -54,6 +54,13 @@ const cell = (r, name, length) => {{
   if (v !== v) return null;
   return length && typeof v === "string" ? Array.from(v).slice(0, length).join("") : v;
 }};
+const ordered = (v, name) => {{
+  if (v !== null && typeof v !== "number") throw new Error("no number in " + name);
+  return v;
+}};"""
+
+
+DATES = f"""
 const part = (r, name, what) => {{
   const v = cell(r, name, 0);
   if (v === null) return null;
@@ -69,15 +76,17 @@ const part = (r, name, what) => {{
   const year = new Date(thursday * 864e5).getUTCFullYear(), first = new Date(0);
   first.setUTCFullYear(year, 0, 1);
   return what === "isoyear" ? year : Math.floor((thursday - first.getTime() / 864e5) / 7) + 1;
-}};
-const ordered = (v, name) => {{
-  if (v !== null && typeof v !== "number") throw new Error("no number in " + name);
-  return v;
 }};"""
+"""What a policy needs beside ``PRELUDE`` if it looks at parts of dates."""
+
+
+def prelude_of(written: str) -> str:
+    """The helpers that the text of a policy uses."""
+    return PRELUDE + (DATES if "part(r, " in written else "")
 
 
 class JavaScriptEvaluator:
-    """Formulas as expression text; every helper is in ``PRELUDE``."""
+    """Formulas as expression text; the helpers are those of ``prelude_of``."""
 
     def constant(self, value: arb) -> str:
         return js_number(float(value))
@@ -140,7 +149,8 @@ def js_number(value: float) -> str:
 
 def policy_javascript(policy: "Policy") -> str:
     """``r => ({rho, delta})`` as self-contained source."""
-    return f"(() => {{\n{PRELUDE}\nreturn r => ({{rho: {terms_js(policy.rho)}, delta: {terms_js(policy.delta_terms)}}});\n}})()"
+    written = f"return r => ({{rho: {terms_js(policy.rho)}, delta: {terms_js(policy.delta_terms)}}});"
+    return f"(() => {{\n{prelude_of(written)}\n{written}\n}})()"
 
 
 def terms_js(terms: Terms) -> str:

@@ -7,7 +7,7 @@ from typing import Any
 
 from recordwise.policy.atoms import SelectionDelta
 from recordwise.policy.concave_atoms import AdditiveTable, CertifiedSum
-from recordwise.policy.evaluate.javascript import PRELUDE, knots_js, terms_js
+from recordwise.policy.evaluate.javascript import knots_js, prelude_of, terms_js
 from recordwise.policy.evaluate.javascript_firms import PRELUDE as FIRMS_PRELUDE
 from recordwise.policy.evaluate.javascript_firms import firm_js
 from recordwise.policy.firms import FirmPolicy
@@ -36,7 +36,7 @@ def model_js(
     ]
     shares = ", ".join(f"r => {text}" for text in distinct)
     written = f"const shares = [{shares}];\nreturn {{\n" + ",\n".join(members) + "\n};"
-    prelude = PRELUDE if firms is None else f"{PRELUDE}\n{FIRMS_PRELUDE}"
+    prelude = prelude_of(written) if firms is None else f"{prelude_of(written)}\n{FIRMS_PRELUDE}"
     return f"(() => {{\n{prelude}\n{_shared_tables(written, [policy, *policies])}\n}})()"
 
 
