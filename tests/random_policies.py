@@ -38,6 +38,10 @@ EMP = Measure("emp")
 PAY = Measure("pay", Fraction(1, 100))
 NET = Measure("net", Fraction(1), True)
 MEASURES = (EMP, PAY, NET)
+REST = Measure.linear("rest", {PAY: Fraction(1), EMP: Fraction(-45)})
+MIX = Measure.linear("mix", {EMP: Fraction(1, 3), NET: Fraction(2), PAY: Fraction(5, 4)})
+BOTH = Measure.linear("both", {EMP: Fraction(7, 2), PAY: Fraction(1, 2)})
+DERIVED = (*MEASURES, REST, MIX, BOTH)
 STATES = ["06", "36", "48", 'it\'s \\ "06"', ""]
 NAICS = ["11", "111", "1121", "31", "31-33", "5", "😀1"]
 
@@ -93,8 +97,8 @@ def random_condition(rng: Random, depth: int = 2) -> Condition:
     return left & right if kind == 7 else left | right
 
 
-def random_thresholds(rng: Random) -> dict[Measure, Fraction]:
-    chosen = rng.sample(MEASURES, rng.randint(1, 3))
+def random_thresholds(rng: Random, measures: tuple[Measure, ...] = MEASURES) -> dict[Measure, Fraction]:
+    chosen = rng.sample(measures, rng.randint(1, 3))
     return {measure: measure.step * rng.choice([1, 2, 3, 7, 50, 70, 1000]) for measure in chosen}
 
 
@@ -104,15 +108,15 @@ def random_table(rng: Random) -> tuple[tuple[int, Fraction], ...]:
     return tuple(zip(counts, levels))
 
 
-def random_part(rng: Random) -> Policy:
+def random_part(rng: Random, measures: tuple[Measure, ...] = MEASURES) -> Policy:
     """One atom, with or without a condition."""
-    measure = rng.choice(MEASURES)
+    measure = rng.choice(measures)
     grid = Fraction(1, 2 ** rng.randint(0, 20))
     kind = rng.randrange(13)
     if kind == 0:
         return constant(positive(rng))
     if kind in (1, 2):
-        at: dict[Measure, Any] = random_thresholds(rng)
+        at: dict[Measure, Any] = random_thresholds(rng, measures)
         if kind == 2:
             first = next(iter(at))
             at[first] = by("state", {"06": first.step * 3, "36": at[first]}, default=first.step * rng.choice([1, 11]))
@@ -128,25 +132,25 @@ def random_part(rng: Random) -> Policy:
     if kind == 7:
         return laplace_transform(measure, random_function(rng), scale=positive(rng), grid=grid)
     if kind == 8:
-        return selection(positive(rng), random_thresholds(rng), random_table(rng))
+        return selection(positive(rng), random_thresholds(rng, measures), random_table(rng))
     if kind == 9:
         return clamped_sum(measure, to=measure.step * rng.choice([1, 3, 50, 10**6]), sigma=positive(rng))
     if kind == 10:
         return laplace_sum(measure, scale=positive(rng), grid=measure.step / 2 ** rng.randint(0, 10))
     if kind == 11:
-        return pure_split(random_thresholds(rng), epsilon=positive(rng), rho=rng.choice([None, "0.001", 1]))
+        return pure_split(random_thresholds(rng, measures), epsilon=positive(rng), rho=rng.choice([None, "0.001", 1]))
     function, knots = random_function(rng), random_table(rng)
     rise = float(function.increase(BALLS, ball(measure.step * knots[-1][0])).lower())
     less = Fraction(int(rise * rng.choice([0, 0.1, 0.49]) * 2**20), 2**20)
     return certified_sum(measure, function, knots, less=less)
 
 
-def random_policy(rng: Random, parts: int = 4, depth: int = 1) -> Policy:
+def random_policy(rng: Random, parts: int = 4, depth: int = 1, measures: tuple[Measure, ...] = MEASURES) -> Policy:
     total = Policy()
     for _ in range(rng.randint(1, parts)):
-        part = random_part(rng) * rng.choice([1, 1, 2, 3])
+        part = random_part(rng, measures) * rng.choice([1, 1, 2, 3])
         if depth and rng.random() < 0.15:
-            inner = [random_policy(rng, 2, depth - 1) for _ in range(2)]
+            inner = [random_policy(rng, 2, depth - 1, measures) for _ in range(2)]
             part = maximum(Policy(policy.rho, {}, False) for policy in inner)
         total += part.where(random_condition(rng)) if rng.random() < 0.4 else part
     return total

@@ -58,11 +58,13 @@ def holds(form: dict[str, Any], record: dict[str, Any]) -> bool:
 
 
 def amount(record: dict[str, Any], measure: list[Any]) -> Fraction:
+    if len(measure) > 3 and isinstance(measure[3], list):
+        return abs(sum((Fraction(share) * Fraction(str(record[name])) for name, *_, share in measure[3]), Fraction(0)))
     return abs(Fraction(str(record[measure[0]])))
 
 
 def pieces(atom: dict[str, Any], record: dict[str, Any]) -> int:
-    return max([1, *(ceil(amount(record, row) / Fraction(row[3])) for row in atom["at"])])
+    return max([1, *(ceil(amount(record, row) / Fraction(row[-1])) for row in atom["at"])])
 
 
 def table(steps: list[Any], count: int, beyond: mpmath.mpf) -> mpmath.mpf:

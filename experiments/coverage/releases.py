@@ -8,6 +8,7 @@ import pyarrow as pa
 
 import recordwise as rw
 from recordwise.noise import Seeded
+from recordwise.plan import Measure
 
 TOTALS = (0, 1, 100, 10_000, 10**7, 10**11)
 SIZES = (0, 1, 2, 5, 20, 100)
@@ -28,6 +29,13 @@ SUMS: Mapping[str, object] = {
     "RootTransform 2": rw.RootTransform(degree=2, sigma="0.5"),
     "RootTransform 4, Laplace": rw.RootTransform(degree=4, laplace_scale="0.05"),
 }
+SHARE = 40
+"""A derived measure is the value less so many times a second one."""
+FORMS: Mapping[str, object] = {
+    "Gaussian": rw.Gaussian(sigma=30),
+    "GeneralizedGaussian": rw.GeneralizedGaussian(scale=5, shape="0.5"),
+}
+SIGNED: Mapping[str, object] = FORMS | {"LogTransform": rw.LogTransform(offset=10, sigma="0.2", signed=True)}
 AVERAGED = ("Gaussian", "GeneralizedGaussian", "LogTransform")
 COUNT = rw.Gaussian(rho="0.05")
 TREE = {"grid": rw.Grid.log(1, 10_000, bits=6), "rho": "0.1"}
@@ -60,6 +68,36 @@ def of_sums(total: int, cells: int, seed: int) -> Iterator[Line]:
         exact = min(total, 5000) if name == "Clamped" else total
         yield _line(found, "sum", name, f"sum_{_alias(name)}", exact, total, 1)
         yield _line(found, "average", name, f"avg_{_alias(name)}", exact, total, 1)
+
+
+def of_forms(total: int, cells: int, seed: int) -> Iterator[Line]:
+    """One record in every cell: sums of a signed and of a derived measure, combinations and ratios of them."""
+    units = total // SHARE + 1
+    roles = {
+        "net": Measure.of("net", signed=True, bound=10**12),
+        "units": 1,
+        "value": 1,
+        "rest": Measure.of("rest", derive=f"value - {SHARE} * units"),
+    }
+    table = {"id": np.arange(cells), "cell": np.arange(cells)}
+    table |= {name: np.full(cells, each) for name, each in (("net", -total), ("units", units), ("value", total))}
+    asked = (
+        rw.query().group_by("cell", keys=rw.Keys.of({"cell": list(range(cells))})).sum("units", rw.Gaussian(sigma=10))
+    )
+    for name, mechanism in SIGNED.items():
+        asked = asked.sum("net", mechanism, alias=f"net_{_alias(name)}")
+    for name, mechanism in FORMS.items():
+        alias = _alias(name)
+        asked = asked.sum("rest", mechanism, alias=f"rest_{alias}")
+        asked = asked.combine(f"rest_{alias} + {SHARE} * units", alias=f"made_{alias}")
+        asked = asked.ratio(f"made_{alias}", "units", alias=f"ratio_{alias}")
+    with rw.Session(pa.table(table), unit="id", measures=roles, tuned_on="synthetic") as session:
+        found = session.run(asked, rng=Seeded(seed), confidence=LEVEL).table
+    for name in SIGNED:
+        yield _line(found, "signed sum", name, f"net_{_alias(name)}", -total, total, 1)
+    for name in FORMS:
+        yield _line(found, "combination", name, f"made_{_alias(name)}", total, total, 1)
+        yield _line(found, "ratio", name, f"ratio_{_alias(name)}", total / units, total, 1)
 
 
 def of_sizes(size: int, cells: int, seed: int) -> Iterator[Line]:

@@ -2,7 +2,7 @@
 
 from collections.abc import Sequence
 
-from experiments.coverage.releases import LEVEL, SIZES, TOTALS, Line, of_sizes, of_sums
+from experiments.coverage.releases import LEVEL, SIZES, TOTALS, Line, of_forms, of_sizes, of_sums
 from experiments.frame import Claim, Reproduction, Tell
 
 RUNS = 200_000
@@ -11,11 +11,15 @@ FALSE_ALARM = 1e-9
 ABOVE = 0.02
 FIELLER_FROM = 100
 """Records of a cell from which on every noisy count drawn here is large enough for Fieller's interval."""
+FIELLER_TOTAL = 10_000
+"""The same for ratios: the total that has so many units."""
 SETTING = (
     "Each line is one column of one release through Session.run: many cells that all have the same exact total, seeded noise, "
     "the share of the cells whose interval holds the exact number. Every published cell counts.",
     "Sums and their averages: one record in each cell, of the value stated (Clamped: of its clamped value). Counts, selected "
     "counts, quantiles and the other averages: so many records in each cell. Quantiles have a twentieth of the cells.",
+    "Signed sums: of the negative value. Combinations and ratios: the value as rest + 40 units, and divided by the units, of "
+    "which there is one to each 40 of the value and one more; rest is derived, and the units have Gaussian noise of sigma 10.",
     f"Level {LEVEL:g}; counts with rho .05 (sigma 3.2), selection with rho .1 and delta .01, trees of 6 bits with rho .1.",
 )
 
@@ -28,6 +32,12 @@ def reason(line: Line) -> str:
         return "whole numbers, cut at one record"
     if line.column == "average" and not (line.records >= FIELLER_FROM and line.mechanism == "Gaussian"):
         return "two intervals at (1 + confidence)/2 each"
+    if line.column == "ratio" and (line.mechanism != "Gaussian" or line.total < FIELLER_TOTAL):
+        return "two intervals at (1 + confidence)/2 each"
+    if line.column == "combination" and line.mechanism != "Gaussian":
+        return "intervals of all parts, each at a share of the misses"
+    if line.column == "signed sum" and "Transform" in line.mechanism:
+        return "two parts at (1 + confidence)/2 each"
     if line.mechanism == "Gaussian, 1 step":
         return "whole numbers: the next narrower interval holds with .87"
     if line.total == 0 and "Transform" in line.mechanism:
@@ -41,6 +51,7 @@ def measured(*, runs: int, seed: int, tell: Tell) -> list[Line]:
     for place, total in enumerate(TOTALS):
         tell(f"sums of {total:,}")
         found += of_sums(total, runs, seed + place)
+        found += of_forms(total, runs, seed + place)
     for place, size in enumerate(SIZES):
         tell(f"cells of {size:,} records")
         found += of_sizes(size, runs, seed + len(TOTALS) + place)

@@ -25,7 +25,9 @@ WORDS = [word.encode() for word in (
     '"emp < 5"', "variance = 2",
     "at_total = ", "signed = true", 'f = "log(x / 2 + 3)"', "share = [", "select = { rho = 0.1, delta = 1e-6 }",
     "quantile.emp = ", "1e400", "inf", "nan",
-    "2024-01-01", "0x1F", '"1/3"', "true", 'null = "zero"', "[schema.collapse]\n", 'emp = "sum"', 'outside = "accept"', "[csv]\n",
+    "2024-01-01", "0x1F", '"1/3"', "true", "sum.rest = ", "sum.net = ", 'derive = "pay + emp / 3"',
+    'combine.total = "rest + 45 * emp"', 'ratio.mean = { of = "rest", to = "emp" }',
+    'null = "zero"', "[schema.collapse]\n", 'emp = "sum"', 'outside = "accept"', "[csv]\n",
     'delimiter = ";"', '{ part = "year", of = "opened" }', 'columns.opened = "date"', 'table = "t"', 'source = "s.db"',
 )]  # fmt: skip
 GAUSS = [
@@ -43,12 +45,15 @@ SUMS = [
     "{ kind = 'Transform', f = 'sqrt(x)', inverse = 'x ** 2', offset = 100, sigma = 20 }",
     *GAUSS[1:],
 ]
+SIGNED = "{ kind = 'RootTransform', degree = 2, offset = 10, sigma = 0.5, signed = true }"
 TOP = "dataset = 'd'\nsource = 's.parquet'\nledger = 'd.ledger'\ntuned_on = 'synthetic'\n"
 SCHEMA = """[schema]
 unit = "id"
 firm = "firm"
 measures.emp = 1
 measures.pay = { step = 0.25, bound = 50_000, null = "zero" }
+measures.net = { step = 1, bound = 1_000_000, signed = true }
+measures.rest = { derive = "pay - 45 * emp" }
 columns.county = "text"
 columns.naics = { type = "text", null = "refuse" }
 columns.size = { type = "integer", null = "category" }
@@ -241,4 +246,9 @@ def query_text(rng: Random) -> str:
         ],
         rng.randint(1, 3),
     )
+    if rng.random() < 0.3:
+        lines.append(f"sum.net = {rng.choice([*GAUSS[1:], SIGNED])}")
+    if rng.random() < 0.3 and any(each.startswith("sum.emp") for each in chosen):
+        lines += [f"sum.rest = {rng.choice([*GAUSS[1:], SIGNED])}", "combine.total = 'rest + 45 * emp'"]
+        lines.append("ratio.mean = { of = 'total', to = 'emp' }")
     return "\n".join([*lines, *chosen, ""])

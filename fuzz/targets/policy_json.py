@@ -12,7 +12,7 @@ import mpmath
 import reference_loss
 from fuzz.mutation import mutated, mutated_tree
 from fuzz.target import ACCEPTED, WrongError
-from random_policies import random_policy
+from random_policies import DERIVED, random_policy
 from recordwise.cli.literals import constants_of
 from recordwise.cli.lookup import read_policy
 from recordwise.errors import RecordError
@@ -31,7 +31,7 @@ class PolicyJson:
         return [self.fresh(Random(f"seed {number}")) for number in range(40)]
 
     def fresh(self, rng: Random) -> bytes:
-        return json.dumps(random_policy(rng).to_json()).encode()
+        return json.dumps(random_policy(rng, measures=DERIVED).to_json()).encode()
 
     def mutate(self, rng: Random, data: bytes, other: bytes) -> bytes:
         return mutated_tree(rng, data, other) if rng.random() < 0.4 else mutated(rng, data, other, WORDS)
@@ -65,7 +65,7 @@ def some_record(rng: Random, policy: Policy) -> dict[str, Any]:
     for column in sorted(policy.columns(), key=str):
         known = [*constants_of(policy, column.name), None]
         record[column.name] = rng.choice(known)
-    for measure in policy.measures():
+    for measure in policy.inputs():
         steps = rng.choice([0, 1, 2, 49, 50, 51, rng.randrange(10**6), rng.randrange(2**53)])
         record[measure.name] = measure.step * steps * (rng.choice((1, -1)) if measure.signed else 1)
     return record

@@ -1,5 +1,6 @@
 """SQL text: whatever is accepted gives, before noise, the answer DuckDB gives to the same text."""
 
+import math
 from collections import Counter
 from datetime import date
 from fractions import Fraction
@@ -15,16 +16,16 @@ from fuzz.target import ACCEPTED, REFUSED, WrongError
 from recordwise.engines import DuckDB
 from recordwise.errors import SqlError
 from recordwise.mechanisms import Gaussian
-from recordwise.plan import Case, Column, DatePart, Keys, Plan, Prefix, Query, Schema, parse_sql
+from recordwise.plan import Case, Column, DatePart, Keys, Measure, Plan, Prefix, Query, Schema, parse_sql
 from recordwise.plan.sql.parse import aggregate
-from recordwise.plan.statistics import Average, CountUnits, SumSteps
+from recordwise.plan.statistics import Average, Combination, CountUnits, Ratio, SumSteps
 from recordwise.policy.dates import part_of
 
 COUNTIES, CODES = ["01", "1", "02", "a'b", "é", "A", "a"], ["111", "1121", "221", "31", "3"]
 SCHEMA = Schema.of(
     unit="id",
     firm="firm",
-    measures={"emp": 1, "pay": "0.25"},
+    measures={"emp": 1, "pay": "0.25", "net": Measure.of("net", signed=True)},
     columns={
         "county": Column(name="county"),
         "naics": Column(name="naics", null="category"),
@@ -47,7 +48,7 @@ DAYS = [
 ]
 ROWS = 60
 NOISE = Gaussian(sigma=10)
-MECHANISMS = dict.fromkeys(("*", "emp", "pay", "firm", "id"), NOISE)
+MECHANISMS = dict.fromkeys(("*", "emp", "pay", "net", "firm", "id"), NOISE)
 LARGEST = 5_000
 """Cells beyond which a comparison is left out."""
 WORDS = [word.encode() for word in (
@@ -56,7 +57,7 @@ WORDS = [word.encode() for word in (
     "SUM(emp)", "SUM(pay)", "COUNT(DISTINCT firm)", "AVG(emp)", "CASE WHEN ", " THEN 'a' ELSE 'b' END",
     "LEFT(naics, 2)", "county", "naics", "EXTRACT(YEAR FROM day)", "EXTRACT(WEEK FROM day)", "EXTRACT(", " FROM day)", "day",
     "size", "open", "emp", "pay", "'01'", "TRUE", "2.5", "<>", ">=", "::int", "FILTER (WHERE open)", "OVER ()",
-    "DISTINCT ", "ILIKE ", " COLLATE NOCASE",
+    "DISTINCT ", "ILIKE ", " COLLATE NOCASE", "SUM(net)", " + 2 * SUM(emp) AS c", " / SUM(emp) AS r", "-",
 )]  # fmt: skip
 
 
@@ -72,6 +73,7 @@ def records() -> pa.Table:
             "open": [rng.random() < 0.5 for _ in range(ROWS)],
             "day": pa.array([rng.choice(DAYS) for _ in range(ROWS)]).cast(pa.date32()),
             "emp": [rng.choice([0, 1, 2, 49, 50, rng.randrange(10**6)]) for _ in range(ROWS)],
+            "net": [rng.randrange(-(10**6), 10**6) for _ in range(ROWS)],
             "pay": pa.array([rng.randrange(10**6) / 4 for _ in range(ROWS)], pa.float64()).cast(pa.decimal128(14, 2)),
         }
     )
@@ -104,14 +106,21 @@ class SqlText:
         asked = asked.count(NOISE, alias="n__")
         plan = Plan(schema=SCHEMA, queries=(asked,))
         (found,) = self._engine.totals(plan)
+        rough = [isinstance(each, Combination | Ratio) for each in asked.statistics]
         ours = self._answer(text, asked, plan, found)
-        if ours != self._theirs(text):
+        if ours != self._theirs(text, rough):
             raise WrongError("the totals differ from DuckDB's answer to the same text")
         return ACCEPTED
 
-    def _theirs(self, text: str) -> Counter[tuple[Any, ...]]:
+    def _theirs(self, text: str, rough: list[bool]) -> Counter[tuple[Any, ...]]:
+        """Numbers that DuckDB works out in floats are taken to six digits."""
+        kinds = iter(rough)
+        items = [
+            aggregate(unnamed(item)) and next(kinds) for item in sqlglot.parse_one(text, read="duckdb").expressions
+        ]
         try:
-            return Counter(tuple(plain(value) for value in row) for row in self._plain.execute(text).fetchall())
+            rows = self._plain.execute(text).fetchall()
+            return Counter(tuple(about(v) if each else plain(v) for v, each in zip(row, items)) for row in rows)
         except duckdb.Error as error:
             raise WrongError(f"DuckDB itself refuses this text ({type(error).__name__})") from None
 
@@ -151,14 +160,13 @@ class SqlText:
         columns = []
         statistics = iter(asked.statistics)
         for item in sqlglot.parse_one(text, read="duckdb").expressions:
-            inner = item.this if isinstance(item, sqlglot.exp.Alias) else item
-            if aggregate(inner):
-                columns.append(self._statistic(next(statistics), exact))
+            if aggregate(unnamed(item)):
+                columns.append(self._statistic(next(statistics), exact, asked))
             else:
-                columns.append(self._group(asked, item, found))
+                columns.append((self._group(asked, item, found), plain))
         held = exact[CountUnits()]
         rows = range(len(held)) if not asked.groups else [row for row, count in enumerate(held) if count]
-        return Counter(tuple(plain(column[row]) for column in columns) for row in rows)
+        return Counter(tuple(each(column[row]) for column, each in columns) for row in rows)
 
     def _group(self, asked: Query, item: Any, found: Any) -> list[Any]:
         name = item.alias if isinstance(item, sqlglot.exp.Alias) else None
@@ -168,11 +176,25 @@ class SqlText:
         group = next(each for each in asked.groups if each.name == name or (name is None and each.expression == wanted))
         return list(found.cells.column(group.name).to_pylist())
 
-    def _statistic(self, statistic: Any, exact: dict[Any, list[int]]) -> list[Any]:
-        needed = statistic.totals(SCHEMA)
+    def _statistic(self, statistic: Any, exact: dict[Any, list[int]], asked: Query) -> tuple[list[Any], Any]:
+        """The exact column of a statistic, and how its numbers are compared."""
+        if isinstance(statistic, Combination):
+            return self._combined(statistic.terms, statistic.parts(asked.draws()), exact), about
+        if isinstance(statistic, Ratio):
+            parts = statistic.parts(asked.draws())
+            top = self._combined(statistic.top, parts[: len(statistic.top)], exact)
+            bottom = self._combined(statistic.bottom, parts[len(statistic.top) :], exact)
+            return [above / below if below else 0 for above, below in zip(top, bottom)], about
         if isinstance(statistic, Average):
             raise WrongError("an average came through without its count")
-        (total,) = needed
+        return self._total(statistic, exact), plain
+
+    def _combined(self, terms: Any, parts: Any, exact: dict[Any, list[int]]) -> list[Any]:
+        columns = [[share * value for value in self._total(part, exact)] for (_, share), part in zip(terms, parts)]
+        return [sum(values, Fraction(0)) for values in zip(*columns)]
+
+    def _total(self, statistic: Any, exact: dict[Any, list[int]]) -> list[Any]:
+        (total,) = statistic.totals(SCHEMA)
         values: list[Any] = exact[total]
         if isinstance(total, SumSteps):
             measure = SCHEMA.measure(total.measure)
@@ -193,6 +215,15 @@ def parsed(text: str) -> Query:
             for name in error.construct.removeprefix("no statistic for the mechanism of ").split(", "):
                 mechanisms.pop(name, None)
     raise SqlError(construct="no mechanisms are left")
+
+
+def unnamed(item: Any) -> Any:
+    return item.this if isinstance(item, sqlglot.exp.Alias) else item
+
+
+def about(value: Any) -> str:
+    """A number that may have been rounded, to six digits; what is divided by 0 as 0."""
+    return f"{float(value):.6g}" if value and math.isfinite(value) else "0"
 
 
 def plain(value: Any) -> Any:
@@ -260,9 +291,22 @@ def grouping(rng: Random, number: int) -> tuple[str, str]:
 def statement(rng: Random) -> str:
     groups = [grouping(rng, number) for number in range(rng.choice((0, 1, 1, 2, 3)))]
     statistics = rng.sample(
-        ["COUNT(*)", "COUNT(*) AS n", "SUM(emp)", "SUM(pay) AS p", "COUNT(DISTINCT firm)", "COUNT(DISTINCT id)"],
+        [
+            "COUNT(*)",
+            "COUNT(*) AS n",
+            "SUM(emp)",
+            "SUM(pay) AS p",
+            "SUM(net) AS d",
+            "COUNT(DISTINCT firm)",
+            "COUNT(DISTINCT id)",
+        ],
         rng.randint(1, 3),
     )
+    if rng.random() < 0.25:
+        more = rng.choice(
+            ("SUM(net) / SUM(emp) AS r", "SUM(net) - 3 * SUM(emp) AS c", "(SUM(emp) + 0.5 * SUM(net)) / 4 AS c")
+        )
+        statistics = ["SUM(emp) AS e", "SUM(net) AS d", *(each for each in statistics if "SUM" not in each), more]
     text = f"SELECT {', '.join([item for item, _ in groups] + statistics)} FROM t"
     if rng.random() < 0.6:
         text += f" WHERE {condition(rng)}"

@@ -64,7 +64,12 @@ def world(chance: Random) -> World:
         for number in range(chance.choice([0, 1, 1, 2])):
             nullable = "category" if chance.random() < 0.4 else "refuse"
             columns[f"{kind}{number}"] = Column(name=f"{kind}{number}", type=kind, null=nullable)
-    measures = {"emp": 1, "pay": Measure.of("pay", step=STEP)}
+    measures = {
+        "emp": 1,
+        "pay": Measure.of("pay", step=STEP),
+        "net": Measure.of("net", signed=True),
+        "rest": Measure.of("rest", derive="pay - 45 * emp + net / 3"),
+    }
     schema = Schema.of(unit="id", measures=measures, columns=columns)
     rows = [_row(chance, schema, number) for number in range(chance.randrange(6))]
     record = _row(chance, schema, 99)
@@ -76,6 +81,7 @@ def world(chance: Random) -> World:
 def _row(chance: Random, schema: Schema, number: int) -> dict[str, Any]:
     row: dict[str, Any] = {"id": number, "emp": chance.choice([0, 1, 3, 20, 1000, 5000])}
     row["pay"] = chance.choice([0, 1, 3, 100, 20_000]) * STEP
+    row["net"] = chance.choice([0, 1, -1, 20, -1000, 5000])
     for column in schema.columns:
         value = chance.choice(VALUES[column.type])
         row[column.name] = None if column.null == "category" and chance.random() < 0.2 else value
@@ -85,7 +91,9 @@ def _row(chance: Random, schema: Schema, number: int) -> dict[str, Any]:
 def _table(rows: list[dict[str, Any]], schema: Schema, as_text: set[str]) -> pa.Table:
     """As an owner could store it: truth values and whole numbers of some columns as text."""
     kinds = {"text": pa.string(), "integer": pa.int64(), "boolean": pa.bool_()}
-    found: dict[str, pa.Array] = {name: pa.array([row[name] for row in rows], pa.int64()) for name in ("id", "emp")}
+    found: dict[str, pa.Array] = {
+        name: pa.array([row[name] for row in rows], pa.int64()) for name in ("id", "emp", "net")
+    }
     found["pay"] = pa.array([float(row["pay"]) for row in rows], pa.float64())
     for column in schema.columns:
         values = [row[column.name] for row in rows]
@@ -138,7 +146,9 @@ def condition(chance: Random, schema: Schema, depth: int = 0) -> Any:
         return Not(parts[0]) if kind < 0.08 else (And if kind < 0.2 else Or)(parts)
     if not schema.columns or kind < 0.45:
         number = chance.choice([0, 1, 3, 20, "2.5", 1000, *FAR])
-        return Compare(Field(chance.choice(["emp", "pay"])), chance.choice(["=", "<>", "<", "<=", ">", ">="]), number)
+        return Compare(
+            Field(chance.choice(["emp", "pay", "net"])), chance.choice(["=", "<>", "<", "<=", ">", ">="]), number
+        )
     column = chance.choice(schema.columns)
     operand = Field(column.name)
     if column.type == "text" and chance.random() < 0.3:
@@ -156,13 +166,13 @@ def asked(chance: Random, schema: Schema) -> Asked:
     """One plan."""
     where = condition(chance, schema) if chance.random() < 0.5 else None
     if chance.random() < 0.15:
-        at = {name: threshold(chance, schema) for name in chance.choice([["emp"], ["emp", "pay"]])}
+        at = {name: threshold(chance, schema) for name in chance.choice([["emp"], ["emp", "pay"], ["net", "rest"]])}
         return Asked(split=at, where=where)
     read = query() if where is None else query().where(where)
     read = _grouped(chance, schema, read)
     if chance.random() < 0.5:
         read = read.count(rw.Gaussian(rho="0.1"))
-    for measure in chance.choice([["emp"], ["pay"], ["emp", "pay"]]):
+    for measure in chance.choice([["emp"], ["pay"], ["emp", "pay"], ["net"], ["emp", "rest"], ["net", "rest"]]):
         read = read.sum(measure, _mechanism(chance, schema, measure))
     return Asked(query=read)
 
@@ -172,8 +182,11 @@ def _mechanism(chance: Random, schema: Schema, measure: str) -> Any:
     if kind < 0.1:
         return rw.Clamped(to=chance.choice([5, 10**30]), rho="0.1")
     if kind < 0.2:
-        return rw.LogTransform(offset=100, sigma="0.5")
-    if kind < 0.4:
+        signed = measure in ("net", "rest")
+        return rw.LogTransform(offset=100, sigma="0.5", signed=signed)
+    if kind < 0.3 and measure in ("net", "rest"):
+        return rw.GeneralizedGaussian(shape="0.5", scale=20)
+    if kind < 0.4 and measure not in ("net", "rest"):
         other = "pay" if measure == "emp" else "emp"
         return rw.UnitSplit(at={measure: threshold(chance, schema), other: threshold(chance, schema)}, rho="0.1")
     return rw.UnitSplit(at=threshold(chance, schema), rho="0.1")
@@ -198,7 +211,7 @@ def _keys(chance: Random, schema: Schema, groups: list[Group], level: Any) -> An
         listed[level.name] = _codes(level)
     kind, pieces = chance.random(), None
     if chance.random() < 0.7:
-        pieces = {name: threshold(chance, schema) for name in chance.choice([["emp"], ["emp", "pay"]])}
+        pieces = {name: threshold(chance, schema) for name in chance.choice([["emp"], ["emp", "pay"], ["net", "rest"]])}
     if kind < 0.25:
         return Keys.select(rho="0.01", delta="0.01", pieces=pieces)
     if kind < 0.35:

@@ -96,7 +96,7 @@ def test_true_taken_for_one_where_noise_is_chosen_is_noticed(monkeypatch):
     accept_every_type(monkeypatch)
     monkeypatch.setattr(cost, "cells_by_threshold", looked_up_by_python)
     monkeypatch.setattr(random_plans, "HOW_STRANGE", 0.5)
-    assert any(found is not None and found.broken for _, plan, found in tried(200, seed="python13") if is_plain(plan))
+    assert any(found is not None and found.broken for _, plan, found in tried(200, seed="python14") if is_plain(plan))
 
 
 def is_plain(plan):

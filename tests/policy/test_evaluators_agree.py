@@ -12,7 +12,7 @@ import pytest
 import quickjs
 
 import reference_loss
-from random_policies import columns_of, random_policy, random_record
+from random_policies import DERIVED, MEASURES, columns_of, random_policy, random_record
 from recordwise.policy import Policy, among, compare, constant, gaussian_sum
 
 POLICIES = 400
@@ -20,9 +20,11 @@ RECORDS = 40
 
 
 def cases(seed: int, policies: int, records: int) -> Any:
+    """Every third policy may have derived measures."""
     rng = Random(seed)
-    for _ in range(policies):
-        yield random_policy(rng), [random_record(rng) for _ in range(records)]
+    for number in range(policies):
+        measures = MEASURES if number % 3 else DERIVED
+        yield random_policy(rng, measures=measures), [random_record(rng) for _ in range(records)]
 
 
 def relative(left: Any, right: Any) -> float:
@@ -82,8 +84,8 @@ def test_duckdb_computes_the_losses_numpy_computes(seed: int) -> None:
     table = arrow_records(records)
     connection.register("arrow_records", table)
     connection.execute("CREATE TABLE records AS SELECT * FROM arrow_records")
-    for _ in range(POLICIES // 4):
-        policy = random_policy(rng)
+    for number in range(POLICIES // 4):
+        policy = random_policy(rng, measures=MEASURES if number % 3 else DERIVED)
         rho, delta = sql_losses(connection, policy)
         assert relative(policy.loss(table), rho) <= 1e-12
         assert relative(policy.delta(table), delta) <= 1e-12
@@ -105,7 +107,7 @@ def test_javascript_computes_the_losses_numpy_computes(seed: int) -> None:
 def test_spark_sql_is_written_without_functions_spark_lacks_and_counts_pieces_as_doubles() -> None:
     rng = Random(7)
     for _ in range(100):
-        text = random_policy(rng).to_sql("spark")
+        text = random_policy(rng, measures=DERIVED).to_sql("spark")
         assert "CAST(CEIL(" in text or "CEIL(" not in text
         assert "CAST(FLOOR(" in text or "FLOOR(" not in text
         assert "::" not in text

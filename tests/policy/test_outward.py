@@ -223,3 +223,25 @@ def test_a_value_clearly_above_a_lattice_point_is_the_next_one() -> None:
     point = Fraction(10**6)
     assert Measure("emp").steps(point * (1 + Fraction(1, 10**13))) == 10**6 + 1
     assert Measure("emp").steps(point * (1 + Fraction(1, 2**51))) == 10**6
+
+
+@pytest.mark.theorem("T-OUTWARD")
+def test_a_linear_form_of_any_magnitude_is_never_below_the_exact_one() -> None:
+    """Values on the lattice, beside it and far beyond 2^53 steps, with parts that nearly cancel."""
+    rng, cent = Random(12), Measure("pay", Fraction(1, 100))
+    form = Measure.linear(
+        "rest", {cent: Fraction(1), Measure("emp"): Fraction(-45), Measure("net", signed=True): Fraction(1, 3)}
+    )
+    policy, off = gaussian_sum(form, sigma=1), 0
+    emp = [rng.randrange(2 ** rng.randint(1, 52)) for _ in range(3000)]
+    pay = [45 * each + rng.choice([0.0, 0.01, 0.005, 3.37, 1e9]) for each in emp]
+    net = [rng.choice([0, 1, -1, 7, 2**53 + 1, -(2**60)]) for _ in emp]
+    many = policy.loss({"emp": emp, "pay": pay, "net": net})
+    for row, value in enumerate(many.tolist()):
+        shown = Fraction(repr(pay[row])) - 45 * emp[row] + Fraction(net[row], 3)
+        exact = form.value({"emp": Fraction(emp[row]), "pay": Fraction(repr(pay[row])), "net": Fraction(net[row])})
+        # A value is taken for the lattice point that it is as good as on.
+        assert abs(exact - shown) <= SNAP * Fraction(pay[row])
+        assert Fraction(value) >= exact**2 / 2
+        off += value > float(exact**2 / 2) * (1 + 1e-12)
+    assert off < 2500

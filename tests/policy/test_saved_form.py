@@ -8,7 +8,7 @@ from typing import Any
 
 import pytest
 
-from random_policies import random_function, random_policy
+from random_policies import DERIVED, random_function, random_policy
 from recordwise.errors import ParameterError, UnknownFormError
 from recordwise.exact.functions import from_json as function_from_json
 from recordwise.policy import Policy, among, constant, maximum, split
@@ -18,7 +18,7 @@ from recordwise.policy.json import condition_from_json
 def test_every_policy_is_read_back_equal_and_written_the_same() -> None:
     rng = Random(1)
     for _ in range(500):
-        policy = random_policy(rng)
+        policy = random_policy(rng, measures=DERIVED)
         text = json.dumps(policy.to_json())
         again = Policy.from_json(json.loads(text))
         assert again == policy

@@ -11,7 +11,7 @@ from sqlglot import exp
 from test_evaluators_agree import arrow_records, relative
 from test_outward import upper_policies
 
-from random_policies import random_policy, random_record
+from random_policies import DERIVED, random_policy, random_record
 from recordwise.engines.spark.dialect import spark_sql
 from recordwise.engines.spark.master import strict
 from recordwise.policy import ConditionColumn, Measure, among, gaussian_sum, split
@@ -39,7 +39,7 @@ def computed(session, table, trees):
 def test_spark_computes_the_losses_numpy_computes(ours) -> None:
     rng = Random(700)
     table = arrow_records([random_record(rng) for _ in range(RECORDS)])
-    drawn = [random_policy(rng) for _ in range(20 * POLICIES)]
+    drawn = [random_policy(rng, measures=DERIVED) for _ in range(20 * POLICIES)]
     policies = [policy for policy in drawn if len(policy.to_sql("spark")) < LONGEST][:POLICIES]
     assert len(policies) == POLICIES
     for policy in policies:

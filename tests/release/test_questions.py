@@ -8,7 +8,7 @@ from random import Random
 import pytest
 import quickjs
 
-from random_policies import random_policy
+from random_policies import DERIVED, random_policy
 from recordwise.exact.text import number_text, size_text
 from recordwise.policy import ConditionColumn, Measure, Policy, among, by, compare, constant, gaussian_sum, split
 from recordwise.policy.render.html import LogAxis, element, joined, ladder, spread
@@ -56,10 +56,10 @@ def test_a_list_offers_every_case_a_value_outside_of_them_and_missing_only_where
 def test_the_record_a_page_starts_with_answers_every_question_of_any_policy(seed: int) -> None:
     rng = Random(seed)
     for _ in range(60):
-        policy = random_policy(rng)
+        policy = random_policy(rng, measures=DERIVED)
         fields = questions_of(policy, {})
         record = start_record(policy, fields)
-        assert set(record) == {measure.name for measure in policy.measures()} | {c.name for c in policy.columns()}
+        assert set(record) == {measure.name for measure in policy.inputs()} | {c.name for c in policy.columns()}
         if any(field.kind == "text" for field in fields):
             continue
         loss = loss_or_infinity(policy, record)

@@ -8,9 +8,11 @@ import pytest
 import recordwise as rw
 from recordwise.mechanisms.quantile import Grid
 from recordwise.noise import Seeded
+from recordwise.plan import Measure
 from small_release import CODES, COUNTIES, keys, question, records
 
 GRID = Grid.log(1, 10**5, bits=6)
+NET, REST = Measure.of("net", signed=True), Measure.of("rest", derive="pay - 40 * emp")
 
 
 def levels_and_sums() -> Any:
@@ -51,8 +53,16 @@ def groups_by_size() -> Any:
     return parse_sql(text, mechanisms=mechanisms, keys=rw.Keys.of({"size": ["tiny", "small", "large", "none"]}))
 
 
+def signed_and_derived_sums_and_their_ratios() -> Any:
+    asked = rw.query().where("net > -40").group_by("county", keys=rw.Keys.product(county=COUNTIES))
+    asked = asked.sum("net", rw.LogTransform(offset=10, sigma="0.5", signed=True)).sum("emp", rw.Gaussian(sigma=3))
+    asked = asked.sum("rest", rw.Gaussian(sigma=20)).sum("net", rw.Clamped(to=7, rho="0.1"), alias="cut")
+    return asked.combine("rest + 40 * emp", alias="total").ratio("total", "emp", alias="mean")
+
+
 QUESTIONS = [
     levels_and_sums,
+    signed_and_derived_sums_and_their_ratios,
     firms_averages_and_quantiles,
     firms_at_every_level,
     keys_selected_on_pieces,
@@ -62,13 +72,15 @@ QUESTIONS = [
 
 
 def session(rows: Any, **how: Any) -> rw.Session:
-    roles = {"unit": "id", "firm": "firm", "measures": {"emp": 1, "pay": 1}, "dataset": "small"}
+    measures = {"emp": 1, "pay": 1, "net": NET, "rest": REST}
+    roles = {"unit": "id", "firm": "firm", "measures": measures, "dataset": "small"}
     return rw.Session(rows, tuned_on="synthetic", **roles, **how)
 
 
 @pytest.fixture(scope="module")
 def rows() -> pa.Table:
-    return records(300)
+    found = records(300)
+    return found.append_column("net", pa.array([number % 131 - 65 for number in range(300)], pa.int8()))
 
 
 @pytest.fixture(scope="module")
@@ -88,7 +100,9 @@ def test_both_engines_publish_the_same_tables_with_the_same_noise(rows, on_spark
     assert ours.policy == theirs.policy
 
 
-@pytest.mark.parametrize("split", [{"emp": 3, "pay": 100}, {"pay": rw.by("county", {"01": 90}, default=1000)}])
+@pytest.mark.parametrize(
+    "split", [{"emp": 3, "pay": 100}, {"net": 9, "rest": 5}, {"pay": rw.by("county", {"01": 90}, default=1000)}]
+)
 def test_both_engines_cut_the_same_pieces_in_the_same_types(rows, on_spark, split) -> None:
     seen: list[pa.Table] = []
     with session(rows) as here:
@@ -100,6 +114,7 @@ def test_both_engines_cut_the_same_pieces_in_the_same_types(rows, on_spark, spli
 def test_both_engines_tell_the_owner_the_same_losses(rows, on_spark) -> None:
     asked = rw.query().group_by("county", keys=rw.Keys.product(county=COUNTIES))
     asked = asked.sum("pay", rw.LogTransform(offset=100, sigma=1)).sum("emp", rw.UnitSplit(at=5, rho="0.1"))
+    asked = asked.sum("net", rw.LogTransform(offset=9, sigma=1, signed=True)).sum("rest", rw.Gaussian(sigma=50))
     with session(rows) as here:
         policy = here.policy_of(asked) + here.policy_of(asked, tight=False)
         for bound in ("tight", "simple", "advanced"):

@@ -11,7 +11,7 @@ import numpy as np
 
 from recordwise.audit.bound import Evidence, Features, is_answer, learned, loss_lower, repeated
 from recordwise.audit.published import Layout, Published, read_published
-from recordwise.audit.subjects import CELL, FIRM, KIND, SECOND, VALUE, Record, Subject
+from recordwise.audit.subjects import CELL, DERIVED, FIRM, FORM, KIND, SECOND, VALUE, Record, Subject
 from recordwise.session import Session
 
 FALSE_ALARM = 1e-9
@@ -111,7 +111,7 @@ def publish(layout: Layout, folder: Path, how: Runs, run: int) -> Published:
         folder / "records.parquet",
         unit="id",
         firm=FIRM,
-        measures={VALUE: subject.step, SECOND: 1},
+        measures={VALUE: subject.measure(), SECOND: 1, FORM: DERIVED},
         columns={CELL: "text", KIND: "text"},
         engine=how.engine,
         spark=how.spark,

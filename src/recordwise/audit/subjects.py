@@ -11,7 +11,7 @@ from functools import partial
 from typing import Any, TypeAlias
 
 from recordwise.exact.numbers import Number
-from recordwise.mechanisms.base import clamping_bound
+from recordwise.mechanisms.base import clamping_bound, has_two_parts
 from recordwise.mechanisms.gaussian import Gaussian
 from recordwise.mechanisms.quantile import Grid, TreeQuantile
 from recordwise.mechanisms.registry import audit_examples
@@ -22,6 +22,7 @@ from recordwise.plan.given_keys import KeyList
 from recordwise.plan.keys import Keys
 from recordwise.plan.plan import Plan
 from recordwise.plan.query import Query, query
+from recordwise.plan.schema import Measure as SchemaMeasure
 from recordwise.plan.sql.parse import parse_sql
 from recordwise.plan.statistics import Drawable, SumAndCount
 from recordwise.plan.statistics.base import SUM
@@ -29,7 +30,8 @@ from recordwise.policy.constructors import by
 from recordwise.policy.measure import Measure
 from recordwise.policy.policy import Policy
 
-VALUE, SECOND, CELL, FIRM, KIND = "value", "second", "cell", "firm", "kind"
+VALUE, SECOND, FORM, CELL, FIRM, KIND = "value", "second", "form", "cell", "firm", "kind"
+DERIVED = SchemaMeasure.of(FORM, derive=f"{VALUE} - 3 * {SECOND}")
 STRONGEST = 1.0
 """The loss at which the bound is closest to the truth, relative to it, for a hundred thousand samples (docs/audit.md)."""
 LARGEST_STEPS = 2**53
@@ -55,7 +57,13 @@ class Subject:
     keys: str = "public"
     keys_of: KeysOf = public_keys
     step: Fraction = Fraction(1)
-    """The step of ``value``; the measure ``second`` has step 1."""
+    """The step of ``value``; the measure ``second`` has step 1, and ``form`` is derived from both."""
+    signed: bool = False
+    """Whether ``value`` may be negative."""
+
+    def measure(self) -> SchemaMeasure:
+        """The measure ``value`` as the schema declares it."""
+        return SchemaMeasure.of(VALUE, step=self.step, signed=self.signed)
 
     @property
     def lists_every_cell(self) -> bool:
@@ -80,7 +88,7 @@ def record(value: Number = 0, second: int = 0, kind: str = "plain") -> Record:
 
 
 def sum_subject(name: str, mechanism: Any, *, step: Fraction = Fraction(1)) -> Subject:
-    """SUM with one mechanism, at records of three sizes chosen by its policy.
+    """SUM with one mechanism, at records of three sizes chosen by its policy; negative ones where it publishes two parts.
 
     Args:
         name: What the audit calls it.
@@ -90,13 +98,15 @@ def sum_subject(name: str, mechanism: Any, *, step: Fraction = Fraction(1)) -> S
     Returns:
         The subject, for ``audit``.
     """
-    bound = clamping_bound(mechanism)
-    sizes = three_sizes(mechanism.policy(Measure(VALUE, step)), step, most=None if bound is None else int(bound / step))
+    bound, signed = clamping_bound(mechanism), has_two_parts(mechanism)
+    policy = mechanism.policy(Measure(VALUE, step, signed))
+    sizes = three_sizes(policy, step, most=None if bound is None else int(bound / step))
     return Subject(
         name=name,
         ask=statement(f"SELECT {CELL}, SUM({VALUE}) AS answer FROM t GROUP BY {CELL}", answer=mechanism),
-        records={size: record(value) for size, value in sizes.items()},
+        records={size: record(-value if signed else value) for size, value in sizes.items()},
         step=step,
+        signed=signed,
     )
 
 
@@ -148,6 +158,21 @@ def several(name: str, text: str, **mechanisms: Any) -> Subject:
     """Several statistics of one query, whose losses add up."""
     sizes = {"small": record(3, 100), "large": record(30, 1000), "giant": record(10**8, 10**9)}
     return Subject(name=name, ask=statement(f"SELECT {CELL}, {text} {BY_CELL}", **mechanisms), records=sizes)
+
+
+def negative() -> Subject:
+    """Negative values, and a positive one."""
+    found = sum_subject("negative values", Gaussian(sigma=20))
+    sizes = {name: record(-each[VALUE] if name != "small" else each[VALUE]) for name, each in found.records.items()}
+    return replace(found, records=sizes, signed=True)
+
+
+def derived() -> Subject:
+    """A linear form of two measures, its sum combined with another and divided by it."""
+    sums = f"SUM({FORM}) AS rest, SUM({SECOND}) AS other"
+    text = f"{sums}, SUM({FORM}) + 3 * SUM({SECOND}) AS total, SUM({FORM}) / SUM({SECOND}) AS r"
+    found = several("derived sum, combination and ratio", text, rest=Gaussian(sigma=20), other=Gaussian(sigma=1000))
+    return replace(found, records={"small": record(3, 4), "large": record(0, 8), "giant": record(10**8, 10**6)})
 
 
 def levels() -> Subject:
@@ -205,6 +230,8 @@ CATALOGUE: dict[str, Callable[[], Subject]] = {
         total=SPLIT,
         other=SECOND_SPLIT,
     ),
+    "negative values": negative,
+    "derived sum, combination and ratio": derived,
     "average": lambda: several("average", f"AVG({VALUE}) AS answer", answer=HALVES),
     "median": lambda: several("median", f"MEDIAN({VALUE}) AS answer", answer=TreeQuantile(grid=GRID, rho=1)),
     "count, sum, average and median": lambda: several(

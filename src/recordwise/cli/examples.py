@@ -31,7 +31,7 @@ def example_records(file: PlanFile, policy: Policy) -> dict[str, dict[str, Any]]
         column.name: next(constants_of(policy, column.name), "") for column in policy.columns() if not column.part
     }
     groups |= {column.name: example_date(policy, column.name) for column in policy.columns() if column.part}
-    measures = {measure.name for measure in policy.measures()}
+    measures = {measure.name for measure in policy.inputs()}
     return {
         size: groups | {name: _amount(file.plan, name, factor) for name in sorted(measures)}
         for size, factor in SIZES.items()

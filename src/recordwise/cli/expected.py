@@ -4,7 +4,7 @@ from typing import Any
 
 import numpy as np
 
-from recordwise.mechanisms.base import shared
+from recordwise.mechanisms.base import shared, totals_for
 from recordwise.mechanisms.described import mechanism_text
 from recordwise.plan.cost import cell_mechanisms, possible_mechanisms
 from recordwise.plan.describe import table_name
@@ -27,7 +27,7 @@ def expected_errors(plan: Plan) -> list[dict[str, Any]]:
                 if public
                 else possible_mechanisms(plan, table, statistic)
             )
-            spread = [each.variance(np.array(TOTALS, float), step=statistic.step(plan.schema)) for each in served]
+            spread = [each.variance(totals_for(each, TOTALS), step=statistic.step(plan.schema)) for each in served]
             deviations = np.sqrt(np.array(spread))
             found.append(
                 {

@@ -38,7 +38,7 @@ def read_record(policy: "Policy", values: list[str]) -> dict[str, Any]:
     from recordwise.errors import ParameterError
     from recordwise.plan.file.node import suggestion
 
-    measures = {measure.name for measure in policy.measures()}
+    measures = {measure.name for measure in policy.inputs()}
     columns = {column.name for column in policy.columns()} - measures
     needed = sorted(measures | columns)
     record: dict[str, Any] = {}

@@ -100,7 +100,7 @@ class Engine(ABC):
         validated, whatever it was before.
         """
         with self._turn, self._told():
-            wanted = self._checked.union(self.schema.names() if names is None else names)
+            wanted = self._checked.union(self.schema.declared_names() if names is None else names)
             self._validated, before = None, file_marks(self._files)
             self._check_records(schema_of(self.schema, set(wanted)))
             self._validated, self._checked = before, wanted
@@ -112,7 +112,7 @@ class Engine(ABC):
 
         Measures and columns that the plan does not use are not validated, unless they are in ``names``.
         """
-        used = (*used_schema(plan).names(), *(names or ()))
+        used = (*used_schema(plan).declared_names(), *(names or ()))
         with self._reading(plan.schema, used) as passes:
             return passes.totals(plan, tables)
 
@@ -179,7 +179,7 @@ class Engine(ABC):
     def _ready(self, schema: Schema, names: Iterable[str] | None = None) -> None:
         if schema != self.schema:
             raise PlanError(problems=("the plan was made for another schema",))
-        wanted = frozenset(schema.names() if names is None else names)
+        wanted = frozenset(schema.declared_names() if names is None else names)
         if self._validated is None or not wanted <= self._checked:
             self.validate(wanted)
         self._check_unchanged()

@@ -125,7 +125,9 @@ def realized_trees(plan: Plan, table: PlannedTable, extra: Policy, dialect: str)
     parts: dict[str, exp.Expr] = {}
     for statistic in plan.queries[table.query].statistics:
         if statistic.derived:
-            raise ParameterError(parameter="query", problem="has an average; ask for its sum and its count instead")
+            raise ParameterError(
+                parameter="query", problem="has a statistic computed from others; ask for those instead"
+            )
         part = _realized(plan, table, cast(Drawable, statistic), dialect)
         if extra.rho:
             part = exp.Add(this=part, expression=exp.Paren(this=terms_sql(extra.rho, dialect)))
@@ -136,12 +138,21 @@ def realized_trees(plan: Plan, table: PlannedTable, extra: Policy, dialect: str)
 def _realized(plan: Plan, table: PlannedTable, statistic: Drawable, dialect: str) -> exp.Expr:
     mechanisms = possible_mechanisms(plan, table, statistic)
     if statistic.contribution == SUM and hasattr(mechanisms[0], "realized_sql"):
-        total = exp.column(total_name(table, statistic.totals(plan.schema)[0]), quoted=True)
+        total = _own_total(plan, table, statistic)
         step = statistic.step(plan.schema)
         realized: exp.Expr = mechanisms[0].realized_sql(statistic.of, total, step=step, dialect=dialect)
         return realized
     policy = statistic_policy(statistic, table.shape, plan.schema, tight=True)
     return exp.Paren(this=terms_sql(policy.rho, dialect))
+
+
+def _own_total(plan: Plan, table: PlannedTable, statistic: Drawable) -> exp.Expr:
+    """The total of the record's cell; of a sum of two parts, the part that the record is in."""
+    first, *second = (exp.column(total_name(table, each), quoted=True) for each in statistic.totals(plan.schema))
+    if not second:
+        return first
+    negative = exp.LT(this=exp.column(statistic.of or "", quoted=True), expression=exp.Literal.number(0))
+    return exp.Case(ifs=[exp.If(this=negative, true=second[0])], default=first)
 
 
 @dataclass(frozen=True, slots=True)

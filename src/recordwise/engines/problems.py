@@ -32,7 +32,7 @@ def check_present(wanted: Iterable[str], present: Sequence[str]) -> None:
 
 def check_types(schema: Schema, stored: Mapping[str, Stored]) -> None:
     """Refuse columns that are stored in a way their role cannot use, all of them at once."""
-    roles = [(measure.name, "measure") for measure in schema.measures]
+    roles = [(measure.name, "measure") for measure in schema.held_measures()]
     roles += [(column.name, str(column.type)) for column in schema.columns]
     found = [problem for name, role in roles if (problem := type_problem(name, role, stored[name])) is not None]
     if len(found) == 1:

@@ -76,7 +76,8 @@ class CodedCells:
         sums = {}
         for name in cells.column_names[len(base.expressions) :]:
             bits = words(cells.column(name))
-            if bits[:, 1].any() or (bits[:, 0] < 0).any() or bits[:, 0].astype(np.float64).sum() > MOST_TOTAL:
+            narrow = np.array_equal(bits[:, 1], bits[:, 0] >> 63)
+            if not narrow or np.abs(bits[:, 0].astype(np.float64)).sum() > MOST_TOTAL:
                 return None
             sums[name] = np.ascontiguousarray(bits[:, 0])
         values, codes = [], []

@@ -87,6 +87,7 @@ class Mechanism(Protocol):
     - ``shared(share)``: the same mechanism at a share of its loss, for queries with levels (`shared`);
     - ``policy_of_count()``: the policy where every record contributes 1 (`count_policy`);
     - ``threshold(measure)`` and ``resolved(at)``: the splitting threshold, which may differ by group (`threshold_of`);
+    - ``signed``: whether it takes a positive and a negative part of each total (`has_two_parts`);
     - ``to``: the bound to which contributions are clamped before they are summed (`clamping_bound`);
     - ``noise_sigma``: the sigma of Gaussian noise on the data's own lattice (`gaussian_sigma`);
     - ``noise_scale``: the scale of noise drawn on a transformed scale (`transformed_scale`); with it ``variance_varies`` and
@@ -225,6 +226,17 @@ def noise_steps(mechanism: Any, step: Fraction) -> Fraction | None:
     """The sigma of discrete Gaussian noise in lattice steps, if that is what the mechanism draws (T-LOSS-LAW)."""
     own = getattr(mechanism, "noise_steps", None)
     return None if own is None else own(step)
+
+
+def has_two_parts(mechanism: Any) -> bool:
+    """Whether ``release`` takes two rows of totals: the sum of the values above 0, and of those below 0 without their sign."""
+    return bool(getattr(mechanism, "signed", False))
+
+
+def totals_for(mechanism: Any, totals: Any) -> FloatArray:
+    """Totals as ``variance`` takes them: where it takes two parts, with nothing in the negative one."""
+    given = np.asarray(totals, np.float64)
+    return np.stack([given, np.zeros_like(given)]) if has_two_parts(mechanism) else given
 
 
 def gaussian_sigma(mechanism: Any) -> Fraction | None:

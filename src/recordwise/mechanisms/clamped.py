@@ -107,7 +107,7 @@ class Clamped(GaussianNoise):
         def solved(biases: FloatArray) -> FloatArray:
             return smallest(lambda reach: self._within(biases, reach, step), chance, np.abs(biases) + start)
 
-        return over_totals(solved, np.maximum(np.asarray(totals, np.float64) - kept, 0.0))
+        return over_totals(solved, np.abs(np.asarray(totals, np.float64) - kept))
 
     def smooth_error_quantiles(
         self, totals: FloatArray, *, confidence: float, step: Number = 1, kept: FloatArray | None = None
@@ -139,7 +139,7 @@ class Clamped(GaussianNoise):
         """With ``kept``, the total of clamped contributions; None where clamping alone misses the goal."""
         if kept is None or kept == total:
             return GaussianNoise.most_noise(self, total, reach, confidence=confidence, step=step)
-        if total - kept > reach:
+        if abs(total - kept) > reach:
             return None
 
         def missed(sigma: Fraction) -> float:

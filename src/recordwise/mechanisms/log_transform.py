@@ -82,7 +82,11 @@ class LogTransform(TransformedNoise):
 
     @classmethod
     def audit_examples(cls) -> dict[str, "LogTransform"]:
-        return {"logarithm": cls(offset=100, sigma="0.3"), "logarithm, laplace": cls(offset=100, laplace_scale="0.3")}
+        return {
+            "logarithm": cls(offset=100, sigma="0.3"),
+            "logarithm, laplace": cls(offset=100, laplace_scale="0.3"),
+            "signed logarithm": cls(offset=100, sigma="0.3", signed=True),
+        }
 
     @classmethod
     def planning_families(cls, *, offset: Number) -> dict[str, "LogTransform"]:

@@ -45,7 +45,11 @@ class TransformAccuracy(Described):
         """What |value - total| stays at or below with probability ``confidence``, for each exact total."""
         chance = read_confidence(confidence)
         if self.signed:
-            raise ParameterError(parameter="mechanism", problem="is signed, and measures of a table are not")
+            raise ParameterError(
+                parameter="mechanism",
+                problem="is signed: its error depends on the two parts of each total, which planning does not have",
+                advice="Plan a signed sum with Gaussian or fat-tailed noise.",
+            )
         return over_totals(lambda points: self._quantiles(points, chance, step), np.asarray(totals, np.float64))
 
     def smooth_error_quantiles(

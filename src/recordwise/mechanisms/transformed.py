@@ -146,7 +146,7 @@ class TransformedNoise(TransformAccuracy):
 
         sql, grid = evaluator_of(dialect), self.grid(step)
         whole = sql.multiply(exp.cast(total, "double"), number(float(step)))
-        amount = exp.cast(exp.column(exp.to_identifier(measure, quoted=True)), "double")
+        amount: exp.Expression = exp.Abs(this=exp.cast(exp.column(exp.to_identifier(measure, quoted=True)), "double"))
         without = exp.Greatest(
             this=exp.Paren(this=exp.Sub(this=whole.copy(), expression=amount.copy())),
             expressions=[number(0.0)],

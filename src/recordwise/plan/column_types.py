@@ -117,6 +117,9 @@ def _column_problems(column: ConditionColumn, values: Iterable[Value], schema: S
     if kind is None:
         yield f"'{column.name}' is in a condition of the policy but is neither a conditional column nor a measure"
         return
+    if kind == DERIVED:
+        yield derived_problem(column.name)
+        return
     yield from prefix_problems(column.name, column.length, kind)
     yield from part_problems(column.name, column.part, kind)
     if column.part:
@@ -125,7 +128,17 @@ def _column_problems(column: ConditionColumn, values: Iterable[Value], schema: S
         yield f"a condition of the policy compares '{column.name}' with a constant that is not of type {kind}"
 
 
+DERIVED = "derived"
+
+
 def kind_of(name: str, schema: Schema) -> str | None:
-    """The type of a column's values; a measure holds numbers, of which some need not be whole."""
-    column = schema.column(name)
-    return column.type if column else "number" if schema.measure(name) else None
+    """The type of a column's values; a measure holds numbers, of which some need not be whole. No record holds a derived one."""
+    column, measure = schema.column(name), schema.measure(name)
+    if measure is not None and measure.derive:
+        return DERIVED
+    return column.type if column else "number" if measure else None
+
+
+def derived_problem(name: str) -> str:
+    """Why a derived measure cannot be in a condition."""
+    return f"'{name}' is a derived measure, which conditions cannot use; use the measures it comes from"

@@ -12,6 +12,7 @@ from recordwise.errors import ParameterError
 from recordwise.exact.numbers import fraction_text
 from recordwise.mechanisms.described import mechanism_text, parameter_json
 from recordwise.plan.fields import Case, DatePart, Group, Literal, Prefix
+from recordwise.plan.linear import linear_text
 from recordwise.plan.plan import Plan, PlannedTable
 from recordwise.plan.predicates import And, Compare, In, IsNull, Not, Operand, Or, Predicate, condition
 from recordwise.plan.results import FoundTotals, TableTotals
@@ -43,7 +44,13 @@ def schema_json(schema: Schema) -> dict[str, Any]:
 
 def _measure_json(measure: Measure) -> dict[str, Any]:
     """What is not said is the default, so that the schemas of earlier ledgers stay equal to those they were written for."""
-    form = {"name": measure.name, "step": fraction_text(measure.step), "bound": fraction_text(measure.bound)}
+    form: dict[str, Any] = {
+        "name": measure.name,
+        "step": fraction_text(measure.step),
+        "bound": fraction_text(measure.bound),
+    }
+    form |= {"derive": linear_text(measure.derive)} if measure.derive else {}
+    form |= {"signed": True} if measure.signed else {}
     return form if measure.null == "refuse" else form | {"null": measure.null}
 
 

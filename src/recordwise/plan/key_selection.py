@@ -12,7 +12,7 @@ from recordwise.mechanisms.key_selection import SelectionLaw, selection_sigma
 from recordwise.plan.column_types import threshold_problems
 from recordwise.plan.domains import AnyDomain, as_domain
 from recordwise.plan.fields import Group
-from recordwise.plan.schema import Schema
+from recordwise.plan.schema import Schema, policy_measure
 from recordwise.plan.splitting import Splitting, threshold_steps
 from recordwise.plan.statistics import CountPieces, CountUnits
 from recordwise.policy.constructors import By, selection
@@ -48,8 +48,7 @@ class Selection:
         """The thresholds in the policy language."""
         found: dict[Measure | str, Fraction | By] = {}
         for name, at in self.splitting.thresholds if self.splitting else ():
-            measure = schema.measure(name)
-            found[Measure(name, measure.step if measure else Fraction(1))] = at
+            found[policy_measure(name, schema)] = at
         return found
 
     def piece_problems(self, schema: Schema) -> list[str]:

@@ -9,7 +9,7 @@ from dataclasses import dataclass
 import pyarrow as pa
 
 from recordwise.errors import KeysError, PlanError
-from recordwise.plan.column_types import fits, is_value, kind_of, part_problems
+from recordwise.plan.column_types import DERIVED, derived_problem, fits, is_value, kind_of, part_problems
 from recordwise.plan.fields import Case, DatePart, Field, Group, Level, Prefix
 from recordwise.plan.key_selection import SelectFrom, SelectKeys
 from recordwise.plan.keys import Keys
@@ -28,7 +28,7 @@ def query_problems(query: Query, schema: Schema) -> list[str]:
     problems = [] if query.statistics else ["a query asks for no statistic"]
     for statistic in query.statistics:
         problems += statistic.problems(schema)
-        problems += statistic.missing(query.draws())
+        problems += statistic.missing(query.draws(), schema)
     if query.condition is not None:
         problems += predicate_problems(query.condition, schema)
     for group in {group.name: group for level in query.tables() for group in level.groups}.values():
@@ -100,6 +100,8 @@ def _leaf_problems(leaf: Compare | In | IsNull, schema: Schema) -> Iterator[str]
     kind = kind_of(name, schema)
     if kind is None:
         yield f"'{name}' is used in a condition but is neither a conditional column nor a measure"
+    elif kind == DERIVED:
+        yield derived_problem(name)
     elif isinstance(leaf.operand, Prefix) and kind != "text":
         yield f"a prefix of '{name}' needs a column of type text"
     elif isinstance(leaf.operand, DatePart) and kind != "date":

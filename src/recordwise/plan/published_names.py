@@ -5,7 +5,10 @@ from collections.abc import Iterator
 from recordwise.plan.fields import Level
 from recordwise.plan.query import Query
 
-ENDINGS = ("", "_sd", "_cv", "_low", "_high", "_noisy", "_sigma", "_variance", "_fit")
+ENDINGS = (
+    *("", "_sd", "_cv", "_low", "_high"),
+    *("_noisy", "_noisy_positive", "_noisy_negative", "_sigma", "_variance", "_fit"),
+)
 """What may be published beside a variable. Not every variable has all of them, but the next mechanism might."""
 
 

@@ -11,9 +11,20 @@ from recordwise.plan.fields import Choice, Expression, Group, Level, Prefix, axi
 from recordwise.plan.given_keys import GivenKeys, KeyList, read_keys
 from recordwise.plan.key_selection import SelectFrom, SelectKeys
 from recordwise.plan.keys import Keys
+from recordwise.plan.linear import parse_linear
 from recordwise.plan.predicates import Predicate, conjunction
 from recordwise.plan.sql.grammar import parse_predicate
-from recordwise.plan.statistics import Average, Count, CountDistinct, Drawable, Quantile, Statistic, Sum
+from recordwise.plan.statistics import (
+    Average,
+    Combination,
+    Count,
+    CountDistinct,
+    Drawable,
+    Quantile,
+    Ratio,
+    Statistic,
+    Sum,
+)
 
 
 @dataclass(frozen=True, slots=True, kw_only=True, repr=False)
@@ -153,6 +164,44 @@ class Query:
         """
         return self.ask(Average(alias=alias or "", measure=measure, sum=sum, count=count))
 
+    def combine(self, form: str, *, alias: str) -> "Query":
+        """Ask for a linear combination of counts and sums of this query. It costs nothing more (T-JOINT).
+
+        Args:
+            form: Names and exact coefficients, as in ``"rest + 45 * emp"``. A name is that of a measure with one sum in the query,
+                a published name, or ``count``.
+            alias: The name it is published under.
+
+        Returns:
+            A new query.
+
+        Raises:
+            SqlError: The text is not a linear form.
+        """
+        return self.ask(Combination(alias=alias, terms=parse_linear(form)))
+
+    def ratio(self, of: str, to: str, *, alias: str | None = None) -> "Query":
+        """Ask for the ratio of two counts, sums or combinations of this query. It costs nothing more (T-RATIO).
+
+        Args:
+            of: The numerator: the name of a measure with one sum in the query, a published name or a linear form of such names.
+            to: The denominator, which must not be negative for any record.
+            alias: The name it is published under; ``OF_per_TO`` unless given.
+
+        Returns:
+            A new query.
+
+        Raises:
+            SqlError: A text is not a linear form.
+
+        Example:
+            >>> import recordwise as rw
+            >>> noise = rw.Gaussian(sigma=50)
+            >>> rw.query().sum("payann", noise).sum("emp", noise).ratio("payann", "emp", alias="pay")
+            <Query: sum_payann, sum_emp, pay by the grand total>
+        """
+        return self.ask(Ratio.read(of, to, alias=alias))
+
     def quantile(self, measure: str, *, p: Number, grid: Grid, rho: Number, alias: str | None = None) -> "Query":
         """Ask for a quantile: the first point of a public grid at or below which at least a share ``p`` of the records lies.
 
@@ -181,7 +230,7 @@ class Query:
         """
         for mechanism in statistic.mechanisms():
             _check_mechanism(mechanism)
-        return replace(self, statistics=(*self.statistics, statistic))
+        return replace(self, statistics=(*self.statistics, statistic.among(self.statistics)))
 
     def draws(self) -> tuple[Drawable, ...]:
         """Everything noise is drawn for, each once: the statistics, the parts of averages the query does not have already, and one

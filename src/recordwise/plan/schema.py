@@ -1,13 +1,14 @@
 """The roles of a table's columns: what the guarantee, the checks and every query are stated in. Says nothing about values."""
 
 from collections.abc import Mapping
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from fractions import Fraction
 from functools import lru_cache
 from typing import Literal
 
 from recordwise.errors import ParameterError
 from recordwise.exact.numbers import Number, positive
+from recordwise.plan.linear import Linear, parse_linear
 from recordwise.policy import measure as policy
 
 DEFAULT_BOUND_STEPS = 2**53
@@ -30,24 +31,35 @@ COLLAPSE_RULES: dict[str, tuple[str, ...]] = {
 class Measure:
     """A quantity that can be summed. Its values are whole numbers of ``step``, from 0 to a public ``bound`` of one record.
 
+    Where ``signed``, they run from ``-bound`` to ``bound``, and a record's loss is that of the absolute value. Where it is to
+    ``derive`` from others, no record holds it: the schema works out its step, bound and sign from theirs (T-JOINT).
+
     Args:
-        name: The name of the column in the source.
+        name: The name of the column in the source, or of a derived measure.
         step: The lattice of the values: 1 employee, 0.01 dollars.
-        bound: What no record may exceed; public, in the measure's own units.
+        bound: What no record may exceed in absolute value; public, in the measure's own units.
         null: "refuse": a missing value makes the table invalid; "zero": it counts as 0.
+        signed: Whether values may be negative.
+        derive: The measures it is a linear form of, with their coefficients; empty for a measure that records hold.
     """
 
     name: str
     step: Fraction = Fraction(1)
     """The lattice of the values: 1 employee, 0.01 dollars."""
     bound: Fraction = Fraction(DEFAULT_BOUND_STEPS)
-    """No record may exceed it; public, in the measure's own units."""
+    """No record may exceed it in absolute value; public, in the measure's own units."""
     null: MissingRule = "refuse"
     """``refuse``: a missing value makes the table invalid. ``zero``: it counts as 0, before anything else looks at the record."""
+    signed: bool = False
+    """Whether values may be negative, as a profit may."""
+    derive: Linear = ()
+    """The measures it is a linear form of, with their coefficients; empty for a measure that records hold."""
 
     def __post_init__(self) -> None:
         if self.null not in ("refuse", "zero"):
             raise ParameterError(parameter=f"null of '{self.name}'", problem="must be refuse or zero")
+        if not isinstance(self.signed, bool):
+            raise ParameterError(parameter=f"signed of '{self.name}'", problem="must be true or false")
         if self.bound_steps > LARGEST_BOUND_STEPS:
             raise ParameterError(parameter=f"bound of '{self.name}'", problem="must not exceed 2^62 steps")
         if self.bound_steps < 1:
@@ -58,12 +70,30 @@ class Measure:
             )
 
     @classmethod
-    def of(cls, name: str, *, step: Number = 1, bound: Number | None = None, null: MissingRule = "refuse") -> "Measure":
-        """Read step and bound exactly; the bound is 2^53 steps unless given."""
+    def of(
+        cls,
+        name: str,
+        *,
+        step: Number = 1,
+        bound: Number | None = None,
+        null: MissingRule = "refuse",
+        signed: bool = False,
+        derive: str | None = None,
+    ) -> "Measure":
+        """Read step and bound exactly; the bound is 2^53 steps unless given.
+
+        ``derive="payann - 45 * emp"`` makes it a linear form of other measures of the schema, which gives it step, bound and sign.
+        """
+        if derive is not None:
+            if step != 1 or bound is not None or signed or null != "refuse":
+                raise ParameterError(
+                    parameter=f"measure '{name}'", problem="is derived, so its step, bound and sign are worked out"
+                )
+            return cls(name=name, derive=parse_linear(derive))
         exact_step = positive(step, parameter=f"step of '{name}'")
         default = exact_step * DEFAULT_BOUND_STEPS
         exact_bound = default if bound is None else positive(bound, parameter=f"bound of '{name}'")
-        return cls(name=name, step=exact_step, bound=exact_bound, null=null)
+        return cls(name=name, step=exact_step, bound=exact_bound, null=null, signed=signed)
 
     @property
     def bound_steps(self) -> int:
@@ -105,7 +135,8 @@ class Schema:
     """Where a unit has several rows: what they become in its one record, column by column. None: one row is one record."""
 
     def __post_init__(self) -> None:
-        names = self.names()
+        object.__setattr__(self, "measures", tuple(self._worked_out(each) for each in self.measures))
+        names = self.declared_names()
         if any(not name or not isinstance(name, str) or "\x00" in name for name in names):
             raise ParameterError(parameter="schema", problem="holds an empty column name")
         folded = [name.casefold() for name in names]
@@ -159,9 +190,41 @@ class Schema:
             collapse=None if collapse is None else tuple(collapse.items()),
         )
 
+    def _worked_out(self, measure: Measure) -> Measure:
+        """A derived measure with the step, bound and sign that follow from the measures it comes from."""
+        if not measure.derive:
+            return measure
+        held = {each.name: each for each in self.measures if not each.derive}
+        unknown = [name for name, _ in measure.derive if name not in held]
+        if unknown:
+            raise ParameterError(
+                parameter=f"measure '{measure.name}'",
+                problem=f"is derived from '{unknown[0]}', which is not a measure that records hold",
+                advice="Derive it from measures with a step of their own.",
+            )
+        form = {_policy_measure(held[name]): share for name, share in measure.derive}
+        made = policy.Measure.linear(measure.name, form)
+        bound = sum((abs(share) * held[name].bound for name, share in measure.derive), Fraction(0))
+        if bound // made.step > LARGEST_BOUND_STEPS:
+            raise ParameterError(
+                parameter=f"measure '{measure.name}'",
+                problem="can be more than 2^62 of its steps",
+                advice=f"Give lower bounds to {', '.join(name for name, _ in measure.derive)}.",
+            )
+        return replace(measure, step=made.step, bound=bound, signed=made.signed)
+
     def names(self) -> tuple[str, ...]:
-        """Every declared column: ids, measures, conditional columns."""
+        """Every column that records hold: ids, measures that are not derived, conditional columns."""
+        held = tuple(measure.name for measure in self.held_measures())
+        return (self.unit, *((self.firm,) if self.firm else ()), *held, *self.column_names())
+
+    def declared_names(self) -> tuple[str, ...]:
+        """Every name that is declared, those of derived measures too."""
         return (self.unit, *((self.firm,) if self.firm else ()), *self.measure_names(), *self.column_names())
+
+    def held_measures(self) -> tuple[Measure, ...]:
+        """The measures that records hold."""
+        return tuple(measure for measure in self.measures if not measure.derive)
 
     def measure_names(self) -> tuple[str, ...]:
         return tuple(measure.name for measure in self.measures)
@@ -199,9 +262,13 @@ def _column(name: str, given: "ColumnType | Column") -> Column:
 def policy_measure(name: str, schema: Schema) -> policy.Measure:
     """A measure of the schema in the language of policies."""
     declared = schema.measure(name)
-    return _policy_measure(name, declared.step if declared else Fraction(1))
+    if declared is None:
+        return policy.Measure(name)
+    if not declared.derive:
+        return _policy_measure(declared)
+    return policy.Measure.linear(name, {policy_measure(base, schema): share for base, share in declared.derive})
 
 
 @lru_cache(maxsize=1024)
-def _policy_measure(name: str, step: Fraction) -> policy.Measure:
-    return policy.Measure(name, step)
+def _policy_measure(declared: Measure) -> policy.Measure:
+    return policy.Measure(declared.name, declared.step, declared.signed)

@@ -20,7 +20,9 @@ def used_schema(plan: Plan, *policies: Policy | None) -> Schema:
 def schema_of(schema: Schema, names: set[str], *policies: Policy | None) -> Schema:
     """The schema without measures and columns that neither the names nor the policies mention."""
     for policy in filter(None, policies):
-        names = names | {column.name for column in policy.columns()} | {each.name for each in policy.measures()}
+        measures = (*policy.measures(), *policy.inputs())
+        names = names | {column.name for column in policy.columns()} | {each.name for each in measures}
+    names = names | {base for each in schema.measures if each.name in names for base, _ in each.derive}
     used = {schema.firm, *names}
     return replace(
         schema,

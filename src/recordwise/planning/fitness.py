@@ -229,7 +229,7 @@ def _met(table: GoalTable, mechanism: Any, kept: FloatArray | None) -> Any:
 def _fit_clamped(table: GoalTable, mechanism: Any, kept: FloatArray) -> Fitted:
     """Clamping has a bias that differs from cell to cell, so that noise is narrowed until enough cells meet the goal."""
     reach = float(table.goal.within) * table.totals
-    hopeless = int((table.totals - kept > reach).sum())
+    hopeless = int((np.abs(table.totals - kept) > reach).sum())
     if hopeless > table.may_miss:
         raise InfeasibleError(
             f"{table.name}: clamping at {formula_text(mechanism.to)} alone cuts off more than the goal allows in "

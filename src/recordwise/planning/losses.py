@@ -142,7 +142,7 @@ def firm_losses(view: OwnerView, plans: Mapping[str, Sequence[Query]]) -> dict[s
 
 def _names(policies: Mapping[str, Policy]) -> list[str]:
     """The columns the policies look at."""
-    measures = {measure.name for policy in policies.values() for measure in policy.measures()}
+    measures = {measure.name for policy in policies.values() for measure in policy.inputs()}
     return sorted(measures | {column.name for policy in policies.values() for column in policy.columns()})
 
 

@@ -11,7 +11,7 @@ import numpy as np
 
 from recordwise.errors import ParameterError
 from recordwise.exact.text import formula_text, prose_text, share_text, tick_text
-from recordwise.mechanisms.base import Mechanism
+from recordwise.mechanisms.base import Mechanism, totals_for
 from recordwise.policy.measure import Measure
 
 if TYPE_CHECKING:
@@ -62,7 +62,7 @@ def plot_errors(
     totals = _spread(float(summed.step), largest)
     unit = totals if relative else np.ones_like(totals)
     errors = {
-        name: np.sqrt(mechanism.variance(_parts(mechanism, totals), step=summed.step)) / unit
+        name: np.sqrt(mechanism.variance(totals_for(mechanism, totals), step=summed.step)) / unit
         for name, mechanism in mechanisms.items()
     }
     shown = {_marked(name, error): np.where(np.isfinite(error), error, np.nan) for name, error in errors.items()}
@@ -88,10 +88,6 @@ def _spread(step: float, largest: float) -> Any:
     if not largest > step:
         raise ParameterError(parameter="largest", problem=f"must be above the measure's step {formula_text(step)}")
     return np.unique(np.rint(np.geomspace(step, largest, POINTS) / step)) * step
-
-
-def _parts(mechanism: Any, totals: Any) -> Any:
-    return np.stack([totals, np.zeros_like(totals)]) if getattr(mechanism, "signed", False) else totals
 
 
 def _marked(name: str, error: Any) -> str:

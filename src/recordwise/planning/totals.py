@@ -4,6 +4,8 @@ from collections.abc import Mapping
 from dataclasses import dataclass
 from typing import Any
 
+import numpy as np
+
 from recordwise.exact.arithmetic import FloatArray
 from recordwise.mechanisms.base import clamping_bound
 from recordwise.plan.query import Query
@@ -15,12 +17,12 @@ EXACT = "exact"
 
 @dataclass(frozen=True, slots=True, kw_only=True, repr=False, eq=False)
 class ExactTotals:
-    """CONFIDENTIAL where the records are: the totals of one table."""
+    """CONFIDENTIAL where the records are: the totals of one table, without their signs, on which no noise depends."""
 
     name: str
     total: FloatArray
     kept: dict[str, FloatArray]
-    """By the name of a clamping mechanism: the totals of what it keeps."""
+    """By the name of a clamping mechanism: the totals of what it keeps, below 0 where their sign is another."""
 
 
 def totals_query(query: Query, measure: str, mechanisms: Mapping[str, Any]) -> Query:
@@ -36,10 +38,14 @@ def totals_query(query: Query, measure: str, mechanisms: Mapping[str, Any]) -> Q
 
 def read_totals(found: CellTotals, mechanisms: Mapping[str, Any]) -> ExactTotals:
     """What ``totals_query`` found in one table."""
+    total = found.totals[EXACT]
+    sign = np.where(total < 0, -1.0, 1.0)
     kept = {
-        name: found.totals[f"kept{number}"] for number, name in enumerate(mechanisms) if f"kept{number}" in found.totals
+        name: sign * found.totals[f"kept{number}"]
+        for number, name in enumerate(mechanisms)
+        if f"kept{number}" in found.totals
     }
-    return ExactTotals(name=found.name, total=found.totals[EXACT], kept=kept)
+    return ExactTotals(name=found.name, total=np.abs(total), kept=kept)
 
 
 def exact_totals(view: OwnerView, query: Query, measure: str, mechanisms: Mapping[str, Any]) -> ExactTotals:

@@ -181,8 +181,8 @@ def _fraction(text: Any) -> Fraction:
 
 def _thresholds(rows: Any) -> Thresholds:
     match rows:
-        case [*items] if all(isinstance(item, list) and len(item) == 4 for item in items):
-            return tuple((Measure.from_json(item[:3]), _fraction(item[3])) for item in items)
+        case [*items] if all(isinstance(item, list) and len(item) in (4, 5) for item in items):
+            return tuple((Measure.from_json(item[:-1]), _fraction(item[-1])) for item in items)
         case _:
             raise UnknownFormError(what="thresholds", found=rows)
 

@@ -113,9 +113,13 @@ class Policy:
         return (frozenset(self.rho.items()), frozenset(self.delta_terms.items()), self.near_gaussian)
 
     def measures(self) -> tuple[Measure, ...]:
-        """The measures the loss depends on, sorted by name."""
+        """The measures the loss is a function of, sorted by name."""
         found = {measure for terms in self._parts() for _, atom in terms for measure in atom.measures()}
         return tuple(sorted(found))
+
+    def inputs(self) -> tuple[Measure, ...]:
+        """The measures that a record must hold to look its loss up, sorted by name: of a derived measure, those it comes from."""
+        return tuple(sorted({each for measure in self.measures() for each in measure.inputs()}))
 
     def columns(self) -> set[ConditionColumn]:
         """The columns that its conditions use."""

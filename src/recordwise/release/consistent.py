@@ -18,6 +18,7 @@ from scipy import sparse
 
 from recordwise.errors import ParameterError
 from recordwise.exact.arithmetic import FloatArray
+from recordwise.mechanisms.base import has_two_parts
 from recordwise.mechanisms.registry import mechanism_from_json
 from recordwise.plan.statistics import statistic_kind
 from recordwise.plan.statistics.base import SUM
@@ -96,6 +97,8 @@ class Family:
     """Every published cell as a sum of cells, table after table."""
     sizes: dict[str, int]
     statistics: tuple[Mapping[str, Any], ...]
+    signed: frozenset[str]
+    """The measures that may be negative."""
 
     @property
     def own(self) -> int:
@@ -165,7 +168,9 @@ def _family(release: Release, query: Mapping[str, Any], *, complete: bool) -> Fa
     ordered = (finest, *(table for table in tables if table is not finest))
     rows = _rows(ordered, by, complete=complete)
     sizes = {table.name: table.data.num_rows for table in ordered}
-    return Family(tables=ordered, rows=rows, sizes=sizes, statistics=tuple(query["statistics"]))
+    declared = release.description.get("schema", {}).get("measures", ())
+    signed = frozenset(str(each["name"]) for each in declared if each.get("signed"))
+    return Family(tables=ordered, rows=rows, sizes=sizes, statistics=tuple(query["statistics"]), signed=signed)
 
 
 def _rows(tables: Sequence[ReleasedTable], by: Mapping[str, Any], *, complete: bool) -> Any:
@@ -197,7 +202,8 @@ def _order(family: Family, priority: Sequence[str] | None) -> list[str]:
 def _fits(
     family: Family, method: str, order: list[str], *, zero_counts: bool, rules: Rules
 ) -> list[tuple[str, list[FloatArray], dict[str, Any]]]:
-    """Each count and sum fitted; with ``zero_counts`` sums are 0 where the fitted count is."""
+    """Each count and sum fitted; with ``zero_counts`` sums are 0 where the fitted count is. Sums of a measure that may be negative
+    are fitted by least squares, whatever the method: nothing else here is for them."""
     wanted = [s for s in family.statistics if is_fitted(s)]
     counts = {str(s["name"]) for s in wanted if _counts_records(s)}
     if zero_counts and counts & (set(rules) | set(rules.values())):
@@ -209,7 +215,13 @@ def _fits(
     for statistic in sorted(
         (s for s in wanted if s["name"] not in rules), key=lambda s: statistic_kind(s["kind"]).contribution == SUM
     ):
-        for each, x, residual in _solve(family, chain_to(statistic, wanted, rules), method, order, kept):
+        chain = chain_to(statistic, wanted, rules)
+        signed = [str(s["name"]) for s in chain if s["of"] in family.signed]
+        if signed and len(chain) > 1:
+            raise ParameterError(
+                parameter="at_most", problem=f"names '{signed[0]}', which may be negative and is fitted without rules"
+            )
+        for each, x, residual in _solve(family, chain, "ols" if signed else method, order, kept):
             found.append((each, _published(family, x), residual))
         if zero_counts and _counts_records(statistic):
             rests = np.ones(family.rows.shape[1] - family.own, dtype=bool)
@@ -295,7 +307,7 @@ def _variance(family: Family, statistic: Mapping[str, Any]) -> Any:
     """The variance of each answer: a column, or for a transform a function of the totals."""
     raw = _column(family, statistic, "_sd") ** 2
     mechanism = mechanism_from_json(statistic["mechanism"])
-    if mechanism is None or not getattr(mechanism, "variance_varies", False):
+    if mechanism is None or has_two_parts(mechanism) or not getattr(mechanism, "variance_varies", False):
         return raw
     scale = _column(family, statistic, "_sigma")
     parts = [(scale == each, mechanism.with_noise_scale(Fraction(float(each)))) for each in np.unique(scale)]

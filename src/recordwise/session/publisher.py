@@ -61,7 +61,7 @@ class Publisher:
         tell("reading records")
         with self._reading():
             names = used_schema(plan, policy, paper, self.budget)
-            exact = self._covered(plan, names.names())
+            exact = self._covered(plan, names.declared_names())
             prepared = [_prepared(plan, each, confidence) for each in exact]
         described = plan_json(plan, exact)
         tell("charging the ledger")
@@ -95,7 +95,7 @@ class Publisher:
         with self._reading():
             rows = external.prepare(self.engine.split_table(asked.splitting, condition=asked.condition).reveal())
         described = [asked.to_json(external)]
-        seen = set(self.schema.names()) if external.column is None else {external.column}
+        seen = set(self.schema.declared_names()) if external.column is None else {external.column}
         used = schema_json(schema_of(self.schema, seen, policy, self.budget))
         with self.ledger.charging(policy, query=name, details=described, schema=used) as charge:
             data = external_table(external.run(rows), name)

@@ -9,7 +9,7 @@ from collections.abc import Iterator
 from sqlglot import exp
 
 from recordwise.engines.compile.expressions import RECORDS, column, constant
-from recordwise.engines.compile.records import BEYOND, SOURCE, Check, Stored, named, rows_select
+from recordwise.engines.compile.records import BEYOND, SOURCE, Check, Stored, named, rows_select, with_derived
 from recordwise.plan.schema import Schema
 
 COLLAPSED = "collapsed"
@@ -35,8 +35,9 @@ def collapsed_tree(schema: Schema, stored: dict[str, Stored]) -> exp.Select:
 def collapsed_records_tree(schema: Schema) -> exp.Expr:
     """CREATE VIEW records over the collapsed rows, every measure in 64 bits."""
     select = exp.select(column(schema.unit), *(_narrow(name, rule) for name, rule in schema.collapse or ()))
+    select = with_derived(select.from_(COLLAPSED), schema, "units")
     temporary = exp.Properties(expressions=[exp.TemporaryProperty()])
-    return exp.Create(this=exp.to_table(RECORDS), kind="VIEW", expression=select.from_(COLLAPSED), properties=temporary)
+    return exp.Create(this=exp.to_table(RECORDS), kind="VIEW", expression=select, properties=temporary)
 
 
 def _narrow(name: str, rule: str) -> exp.Expr:

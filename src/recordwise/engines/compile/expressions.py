@@ -151,13 +151,19 @@ def pieces_tree(splitting: Splitting, schema: Schema) -> exp.Expr:
     """How many pieces a record makes: whole quotient plus one for a remainder, never the ceiling of a division (T-SPLIT)."""
     needs = []
     for measure, at in splitting.thresholds:
-        value = column(measure)
+        value = size_tree(measure, schema)
         whole = exp.IntDiv(this=value, expression=threshold_tree(measure, at, schema))
         rest = exp.Mod(this=value.copy(), expression=threshold_tree(measure, at, schema))
         remainder = exp.GT(this=rest, expression=constant(0))
         extra = exp.Case(ifs=[exp.If(this=remainder, true=constant(1))], default=constant(0))
         needs.append(exp.Add(this=whole, expression=extra))
     return greatest(constant(1), *needs)
+
+
+def size_tree(measure: str, schema: Schema) -> exp.Expr:
+    """The absolute value of a measure, in steps."""
+    declared = schema.measure(measure)
+    return exp.Abs(this=column(measure)) if declared is not None and declared.signed else column(measure)
 
 
 def greatest(*values: exp.Expr) -> exp.Expr:

@@ -12,7 +12,14 @@ from itertools import pairwise
 
 from sqlglot import exp
 
-from recordwise.engines.compile.expressions import RECORDS, column, constant, expression_tree, predicate_tree
+from recordwise.engines.compile.expressions import (
+    RECORDS,
+    column,
+    constant,
+    expression_tree,
+    predicate_tree,
+    size_tree,
+)
 from recordwise.engines.compile.totals import Base, Names, additive_tree, firm_counts_tree
 from recordwise.errors import ParameterError
 from recordwise.plan.plan import PlannedTable
@@ -242,9 +249,9 @@ def value_counts_tree(names: Sequence[str], schema: Schema, condition: Predicate
 
 
 def contributions_tree(table: PlannedTable, measure: str, schema: Schema, *, keys: str, by_firm: bool) -> exp.Select:
-    """How often each contribution above 0 occurs in each public cell: far fewer rows than records where values repeat.
+    """How often each contribution other than 0 occurs in each public cell: far fewer rows than records where values repeat.
 
-    Contributions are those of records, or of firms with all they have in a cell.
+    Contributions are those of records, or of firms with all they have in a cell; negative ones without their sign.
     """
     amounts = _amounts(table, measure, schema, by_firm=by_firm).subquery("amounts")
     names = [f"k{i}" for i in range(len(table.shape.groups))]
@@ -289,13 +296,18 @@ def contributors_tree(contributions: str) -> exp.Select:
 
 
 def _amounts(table: PlannedTable, measure: str, schema: Schema, *, by_firm: bool) -> exp.Select:
-    """The contributions above 0 with the groups of their cells."""
+    """The contributions other than 0, without their sign, with the groups of their cells."""
+    size = size_tree(measure, schema)
     groups = [expression_tree(group.expression, schema) for group in table.shape.groups]
     select = exp.select(*(exp.alias_(tree, f"k{i}") for i, tree in enumerate(groups))).from_(RECORDS)
     if table.condition is not None:
         select = select.where(predicate_tree(table.condition, schema))
-    select = select.where(exp.GT(this=column(measure), expression=constant(0)))
+    select = select.where(exp.GT(this=size, expression=constant(0)))
     if not by_firm:
-        return select.select(exp.alias_(column(measure), AMOUNT))
-    select = select.select(exp.alias_(exp.Sum(this=column(measure)), AMOUNT))
+        return select.select(exp.alias_(size.copy(), AMOUNT))
+    joint: exp.Expr = exp.Sum(this=column(measure))
+    if isinstance(size, exp.Abs):
+        # Under a function no engine cuts the sum in two, so it is one of floats.
+        joint = exp.Abs(this=exp.Sum(this=_double(column(measure))))
+    select = select.select(exp.alias_(joint, AMOUNT))
     return select.group_by(*(tree.copy() for tree in groups), column(schema.firm or ""))

@@ -13,7 +13,7 @@ from sqlglot import exp
 
 from recordwise.engines.compile.expressions import RECORDS, column, constant, prefix_tree
 from recordwise.errors import SourceError
-from recordwise.plan.schema import Column, Measure, Schema
+from recordwise.plan.schema import LARGEST_BOUND_STEPS, Column, Measure, Schema, policy_measure
 from recordwise.policy.dates import WRITTEN
 
 SOURCE = "source"
@@ -22,8 +22,9 @@ FLOAT_LATTICE_LIMIT = 2**50
 """Beyond so many steps a float can no longer tell two neighbors of a fractional lattice apart (T-LATTICE)."""
 NAN, INFINITE, NEGATIVE, BEYOND = "is not a number (NaN)", "is infinite", "is negative", "is beyond its public bound"
 OFF = "is off the lattice of step {}"
-FAULTS = {NAN: -1, INFINITE: -2, NEGATIVE: -3, BEYOND: -4, OFF: -5}
-"""What stands in a column of steps in the place of a value that is none: of each record at most one can be true."""
+FAULTS = {name: -LARGEST_BOUND_STEPS - code for code, name in enumerate((NAN, INFINITE, NEGATIVE, BEYOND, OFF), 1)}
+"""What stands in a column of steps in the place of a value that is none, below every number of steps a record can have: of each
+record at most one can be true."""
 FLOATS = ("float", "text", "number")
 MOST_DIGITS = 37
 """Digits and scale of a decimal together; one more would overflow when the point is moved."""
@@ -62,7 +63,7 @@ class Check:
 
 def records_tree(schema: Schema, stored: dict[str, Stored]) -> exp.Expr:
     """CREATE VIEW records: a record is a row of the source."""
-    select = rows_select(schema, stored).from_(SOURCE)
+    select = with_derived(rows_select(schema, stored).from_(SOURCE), schema, "rows")
     temporary = exp.Properties(expressions=[exp.TemporaryProperty()])
     return exp.Create(this=exp.to_table(RECORDS), kind="VIEW", expression=select, properties=temporary)
 
@@ -73,10 +74,32 @@ def rows_select(schema: Schema, stored: dict[str, Stored]) -> exp.Select:
     if schema.firm:
         select = select.select(column(schema.firm))
     for measure in schema.measures:
-        select = select.select(named(steps_tree(measure, stored[measure.name]), measure.name))
+        if not measure.derive:
+            select = select.select(named(steps_tree(measure, stored[measure.name]), measure.name))
     for each in schema.columns:
         select = select.select(named(_conditional_tree(each, stored[each.name]), each.name))
     return select
+
+
+def with_derived(records: exp.Select, schema: Schema, name: str) -> exp.Select:
+    """Records with their derived measures beside those they hold; as they are where nothing is derived."""
+    if not any(measure.derive for measure in schema.measures):
+        return records
+    select = exp.select(exp.Star())
+    for measure in schema.measures:
+        if measure.derive:
+            select = select.select(named(_derived(measure, schema), measure.name))
+    return select.from_(records.subquery(name))
+
+
+def _derived(measure: Measure, schema: Schema) -> exp.Expr:
+    """A linear form in whole numbers of its own steps; the schema has checked that 64 bits hold it and each of its parts."""
+    total: exp.Expr | None = None
+    for base, multiple in policy_measure(measure.name, schema).multiples():
+        part = exp.Mul(this=_cast(column(base.name), "BIGINT"), expression=_cast(constant(multiple), "BIGINT"))
+        total = part if total is None else exp.Add(this=total, expression=part)
+    assert total is not None
+    return exp.Paren(this=total)
 
 
 def named(tree: exp.Expr, name: str) -> exp.Expr:
@@ -87,7 +110,7 @@ def checks(schema: Schema, stored: dict[str, Stored]) -> Iterator[Check]:
     """Everything validation looks for, column by column."""
     for identifier in [schema.unit, *([schema.firm] if schema.firm else [])]:
         yield Check(identifier, "is NULL", _is_null(column(identifier)))
-    for measure in schema.measures:
+    for measure in schema.held_measures():
         yield from _measure_checks(measure, stored[measure.name])
     for each in schema.columns:
         if each.null == "refuse":
@@ -135,11 +158,14 @@ def _measure_checks(measure: Measure, stored: Stored) -> Iterator[Check]:
         yield Check(name, NAN, exp.IsNan(this=raw))
         yield Check(name, INFINITE, exp.IsInf(this=raw))
         known = _and(_known(raw), finite)
-    yield Check(name, NEGATIVE, _and(known, exp.LT(this=raw, expression=constant(0))))
-    limit = largest_steps(measure, stored)
-    beyond = exp.GT(this=raw, expression=_limit_tree(limit * measure.step, stored))
+    limit = _limit_tree(largest_steps(measure, stored) * measure.step, stored)
+    least = exp.Neg(this=exp.Paren(this=limit.copy())) if measure.signed else constant(0)
+    above, below = exp.GT(this=raw, expression=limit), exp.LT(this=raw.copy(), expression=least)
+    if not measure.signed:
+        yield Check(name, NEGATIVE, _and(known, below))
+    beyond = exp.Paren(this=exp.or_(above, below)) if measure.signed else above
     yield Check(name, BEYOND, _and(known, beyond))
-    inside = _and(known, exp.GTE(this=raw, expression=constant(0)), exp.not_(beyond.copy()))
+    inside = _and(known, exp.not_(below.copy()), exp.not_(above.copy()))
     off = _off_lattice(measure, stored, raw)
     if off is not None:
         # CASE keeps the arithmetic away from values it could overflow on; those are counted as beyond the bound.
@@ -198,7 +224,8 @@ def _stored_steps(measure: Measure, stored: Stored) -> exp.Expr:
         return _float_steps(step, _read_number(raw, stored) if stored.kind == "text" else raw)
     up, down = step.denominator, step.numerator * 10**stored.scale
     if stored.kind == "integer" and up == down == 1:
-        return raw
+        # The opposite of the least number of a narrow type does not fit that type.
+        return _cast(raw, "BIGINT") if measure.signed else raw
     scaled = exp.Paren(this=exp.Mul(this=_whole_tree(stored, raw), expression=constant(up)))
     return _cast(exp.IntDiv(this=scaled, expression=constant(down)), "BIGINT")
 

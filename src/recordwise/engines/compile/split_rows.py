@@ -10,6 +10,7 @@ from recordwise.engines.compile.expressions import (
     least,
     pieces_tree,
     predicate_tree,
+    size_tree,
     threshold_tree,
 )
 from recordwise.errors import PlanError
@@ -28,7 +29,8 @@ def split_rows_tree(splitting: Splitting, condition: Predicate | None, schema: S
     """One row for each piece: ids and conditional columns copied, measures cut (T-SPLIT).
 
     Piece i of a measure is max(0, min(T, x - (i-1) T)): the pieces add up to x, and where another measure needs more pieces
-    they are zero. A measure without a threshold stays whole on the first piece.
+    they are zero. A negative value is cut by its absolute value, and each piece has its sign. A measure without a threshold stays
+    whole on the first piece.
     """
     names = [schema.unit, schema.firm or "", *schema.column_names(), *schema.measure_names()]
     if PIECE in {name.casefold() for name in names}:
@@ -41,7 +43,7 @@ def split_rows_tree(splitting: Splitting, condition: Predicate | None, schema: S
     thresholds = dict(splitting.thresholds)
     for measure in schema.measure_names():
         if measure in thresholds:
-            cut = _cut(measure, threshold_tree(measure, thresholds[measure], schema))
+            cut = _cut(measure, threshold_tree(measure, thresholds[measure], schema), schema)
         else:
             first = exp.EQ(this=column(PIECE), expression=constant(1))
             cut = exp.Case(ifs=[exp.If(this=first, true=column(measure))], default=constant(0))
@@ -53,7 +55,12 @@ def _piece_numbers(splitting: Splitting, schema: Schema) -> exp.Expr:
     return exp.Explode(this=exp.GenerateSeries(start=constant(1), end=pieces_tree(splitting, schema)))
 
 
-def _cut(measure: str, at: exp.Expr) -> exp.Expr:
+def _cut(measure: str, at: exp.Expr, schema: Schema) -> exp.Expr:
     before = exp.Mul(this=exp.Paren(this=exp.Sub(this=column(PIECE), expression=constant(1))), expression=at)
-    rest = exp.Paren(this=exp.Sub(this=column(measure), expression=before))
-    return greatest(constant(0), least(rest, at.copy()))
+    rest = exp.Paren(this=exp.Sub(this=size_tree(measure, schema), expression=before))
+    piece = greatest(constant(0), least(rest, at.copy()))
+    declared = schema.measure(measure)
+    if declared is None or not declared.signed:
+        return piece
+    negative = exp.LT(this=column(measure), expression=constant(0))
+    return exp.Case(ifs=[exp.If(this=negative, true=exp.Neg(this=exp.Paren(this=piece)))], default=piece.copy())

@@ -128,11 +128,20 @@ def _additive_tree(total: AdditiveTotal, schema: Schema) -> exp.Expr:
     if isinstance(total, CountUnits):
         return exp.Count(this=exp.Star())
     if isinstance(total, SumSteps):
-        whole = column(total.measure)
-        return exp.Sum(
-            this=whole if total.at_most is None else least(whole, constant(min(total.at_most, LARGEST_BOUND_STEPS)))
-        )
+        return exp.Sum(this=_contribution(total, schema))
     return exp.Sum(this=pieces_tree(total.splitting, schema))
+
+
+def _contribution(total: SumSteps, schema: Schema) -> exp.Expr:
+    """What a record adds to a sum: its value, or one part of it, cut at the cap in either direction."""
+    whole, declared = column(total.measure), schema.measure(total.measure)
+    if total.part is not None:
+        whole = greatest(constant(0), whole if total.part == "positive" else exp.Neg(this=whole))
+    if total.at_most is None:
+        return whole
+    cap = min(total.at_most, LARGEST_BOUND_STEPS)
+    below = least(whole, constant(cap))
+    return greatest(constant(-cap), below) if declared is not None and declared.signed else below
 
 
 def additive_columns(base: Base, table: PlannedTable) -> dict[str, str]:
@@ -207,7 +216,7 @@ def rolled_up(base: Base, wanted: Expression) -> exp.Expr:
 
 
 GUESS, BELOW, HERE = "guess", "below", "here"
-LARGEST = 2**63 - 1
+LEAST, LARGEST = -(2**63), 2**63 - 1
 
 
 def grid_table(bins: CountBins, step: Fraction) -> pa.Table:
@@ -216,7 +225,7 @@ def grid_table(bins: CountBins, step: Fraction) -> pa.Table:
     return pa.table(
         {
             GUESS: pa.array(range(bins.grid.size), pa.int64()),
-            BELOW: pa.array([-1, *points[:-1]], pa.int64()),
+            BELOW: pa.array([LEAST, *points[:-1]], pa.int64()),
             HERE: pa.array([*points[:-1], LARGEST], pa.int64()),
         }
     )

@@ -34,9 +34,9 @@ TINY = exp.Literal.number("8.673617379884035e-19")
 def stored_as(schema: Schema, types: dict[str, str]) -> dict[str, Stored]:
     """How the copy will hold each declared column that the table has."""
     found = {name: _stored(types[name]) for name in schema.column_names() if name in types}
-    for name in schema.measure_names():
-        if name in types:
-            found[name] = _measured(name, types[name])
+    for measure in schema.held_measures():
+        if measure.name in types:
+            found[measure.name] = _measured(measure.name, types[measure.name])
     for identifier in (schema.unit, schema.firm):
         if identifier in types:
             _id_tree(identifier, types[identifier])
@@ -71,7 +71,7 @@ def select_tree(schema: Schema, types: dict[str, str], table: tuple[str, ...]) -
     trees = {schema.unit: _id_tree(schema.unit, types[schema.unit])}
     if schema.firm:
         trees[schema.firm] = _id_tree(schema.firm, types[schema.firm])
-    for measure in schema.measures:
+    for measure in schema.held_measures():
         trees[measure.name] = _steps_tree(measure, types[measure.name])
     for name in schema.column_names():
         # Text drops the blanks that pad a CHAR and gives an ENUM its letters.
@@ -108,18 +108,15 @@ def _exact_steps(measure: Measure, raw: exp.Expr, *, numeric: bool) -> exp.Expr:
     limit = step * steps
     ceiling = constant(-(-limit.numerator // limit.denominator))
     if not numeric and step == 1:
-        return cast(
-            _case(raw, [(_negative(raw), NEGATIVE), (exp.GT(this=raw, expression=ceiling), BEYOND)], raw), "BIGINT"
-        )
+        return cast(_case(raw, _range_tests(measure, raw, ceiling), raw), "BIGINT")
     up = exp.Mul(this=cast(raw, "DECIMAL"), expression=cast(constant(step.denominator), "DECIMAL"))
     rest = exp.Mod(this=exp.Paren(this=up), expression=cast(constant(step.numerator), "DECIMAL"))
     tests = [
         # A value far beyond the bound is reported before it is multiplied.
         *([(exp.EQ(this=raw, expression=_special("NaN", "DECIMAL")), NAN)] if numeric else []),
         *([(_written(raw, "Infinity", "-Infinity"), INFINITE)] if numeric else []),
-        (_negative(raw), NEGATIVE),
-        (exp.GT(this=raw, expression=ceiling), BEYOND),
-        (exp.GT(this=up, expression=constant(steps * step.numerator)), BEYOND),
+        *_range_tests(measure, raw, ceiling),
+        *_range_tests(measure, up, constant(steps * step.numerator)),
         (exp.NEQ(this=rest, expression=constant(0)), OFF),
     ]
     whole = exp.Anonymous(this="DIV", expressions=[up.copy(), cast(constant(step.numerator), "DECIMAL")])
@@ -135,7 +132,7 @@ def _float_steps(measure: Measure, raw: exp.Expr) -> exp.Expr:
     )
     # PostgreSQL refuses a quotient that underflows.
     steps = exp.Case(
-        ifs=[exp.If(this=exp.LT(this=raw.copy(), expression=TINY.copy()), true=_double(0))],
+        ifs=[exp.If(this=exp.LT(this=exp.Abs(this=raw.copy()), expression=TINY.copy()), true=_double(0))],
         default=exp.func("ROUND", scaled),
     )
     whole = exp.Mul(this=steps, expression=_double(step.numerator))
@@ -144,8 +141,7 @@ def _float_steps(measure: Measure, raw: exp.Expr) -> exp.Expr:
     tests = [
         (exp.EQ(this=raw, expression=_special("NaN", "DOUBLE")), NAN),
         (exp.In(this=raw, expressions=[_special("Infinity", "DOUBLE"), _special("-Infinity", "DOUBLE")]), INFINITE),
-        (_negative(raw), NEGATIVE),
-        (exp.GT(this=raw, expression=exp.Paren(this=beyond)), BEYOND),
+        *_range_tests(measure, raw, exp.Paren(this=beyond)),
         (exp.NEQ(this=nearest, expression=raw), OFF),
     ]
     return cast(_case(raw, tests, steps), "BIGINT")
@@ -156,6 +152,14 @@ def _case(raw: exp.Expr, tests: list[tuple[exp.Expr, str]], value: exp.Expr) -> 
     unknown = exp.If(this=exp.Is(this=raw.copy(), expression=exp.null()), true=exp.null())
     faults = [exp.If(this=test.copy(), true=constant(FAULTS[fault])) for test, fault in tests]
     return exp.Case(ifs=[unknown, *faults], default=value.copy())
+
+
+def _range_tests(measure: Measure, raw: exp.Expr, limit: exp.Expr) -> list[tuple[exp.Expr, str]]:
+    """What a value must not be: negative, unless the measure is signed, or beyond a limit in either direction."""
+    above = exp.GT(this=raw.copy(), expression=limit.copy())
+    if not measure.signed:
+        return [(_negative(raw), NEGATIVE), (above, BEYOND)]
+    return [(above, BEYOND), (exp.LT(this=raw.copy(), expression=exp.Neg(this=exp.Paren(this=limit.copy()))), BEYOND)]
 
 
 def _negative(raw: exp.Expr) -> exp.Expr:

@@ -25,7 +25,7 @@ _KINDS = {
 
 
 def wanted_columns(schema: Schema) -> list[str]:
-    return [schema.unit, *([schema.firm] if schema.firm else []), *schema.measure_names(), *schema.column_names()]
+    return list(schema.names())
 
 
 def bind(frame: Any, schema: Schema) -> dict[str, Stored]:

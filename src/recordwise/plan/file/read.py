@@ -60,7 +60,7 @@ def _places(draft: Draft, shelf: Shelf) -> dict[str, Node]:
     statement = draft.entries.get("sql", draft.node)
     for statistic, place in zip(draft.query.statistics, draft.places):
         found |= dict.fromkeys(statistic.problems(shelf.schema), place)
-        found |= dict.fromkeys(statistic.missing(draft.query.draws()), place)
+        found |= dict.fromkeys(statistic.missing(draft.query.draws(), shelf.schema), place)
     if draft.query.condition is not None:
         where = draft.entries.get("where", statement)
         found |= dict.fromkeys(predicate_problems(draft.query.condition, shelf.schema), where)
@@ -274,8 +274,8 @@ def _memory(node: Node) -> str | None:
 
 
 def _examples(node: Node | None, schema: Schema) -> dict[str, dict[str, Any]]:
-    """Made-up records; a value is a number of a measure or a value of a column."""
-    known = (*schema.measure_names(), *schema.column_names())
+    """Made-up records; a value is a number of a measure that records hold or a value of a column."""
+    known = (*(each.name for each in schema.held_measures()), *schema.column_names())
     found = {}
     for name, each in (node.table() if node is not None else {}).items():
         values = each.table(*known) if known else {}

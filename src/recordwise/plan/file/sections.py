@@ -141,17 +141,23 @@ def _table(node: Node | None) -> dict[str, Node]:
 
 
 def read_measure(name: str, node: Node) -> Measure | None:
-    """A measure by its step, or by a table of step, bound and what a missing value means."""
+    """A measure by its step, by a table of step, bound, sign and rule for NULL, or by the linear form it derives from."""
     if not isinstance(node.value, dict):
         step = node.number()
         return None if step is None else node.attempt(partial(Measure.of, name, step=step))
-    entries = node.table("step", "bound", "null")
+    if "derive" in node.value:
+        text = node.table("derive")["derive"].text()
+        complete = text is not None and len(node.value) == 1
+        return node.attempt(partial(Measure.of, name, derive=text)) if complete else None
+    entries = node.table("step", "bound", "signed", "null")
     null = entries["null"].word("refuse", "zero") if "null" in entries else "refuse"
     step = entries["step"].number() if "step" in entries else Fraction(1)
     bound = entries["bound"].number() if "bound" in entries else None
-    if step is None or null is None or (bound is None and "bound" in entries):
+    signed = entries["signed"].flag() if "signed" in entries else False
+    if step is None or signed is None or null is None or (bound is None and "bound" in entries):
         return None
-    return node.attempt(partial(Measure.of, name, step=step, bound=bound, null=null))  # type: ignore[arg-type]
+    made = partial(Measure.of, name, step=step, bound=bound, signed=signed, null=null)  # type: ignore[arg-type]
+    return node.attempt(made)
 
 
 def read_column(name: str, node: Node) -> Column | None:

@@ -16,6 +16,7 @@ from recordwise.plan.file.values import predicate_text, toml_value
 from recordwise.plan.given_keys import KeyList
 from recordwise.plan.key_selection import SelectFrom, SelectKeys
 from recordwise.plan.keys import Keys
+from recordwise.plan.linear import linear_text
 from recordwise.plan.query import Query
 from recordwise.plan.schema import Measure, Schema
 from recordwise.plan.sources import Csv, Database, Postgres
@@ -134,7 +135,10 @@ def _schema(schema: Schema) -> dict[str, Any]:
 
 
 def _measure(measure: Measure) -> dict[str, Any]:
+    if measure.derive:
+        return {"derive": linear_text(measure.derive)}
     given: dict[str, Any] = {"step": measure.step, "bound": measure.bound}
+    given |= {"signed": True} if measure.signed else {}
     return given if measure.null == "refuse" else given | {"null": measure.null}
 
 
@@ -220,6 +224,8 @@ def _entries(kind: type[Statistic], asked: list[Statistic]) -> dict[str, Any]:
     """The statistics of one kind under its word; several about one column are a list."""
     if not asked:
         return {}
+    if kind.names_itself:
+        return {kind.word: {each.alias: each.entry() for each in asked}}
     forms = [each.entry() | ({} if each.alias == each.default_alias() else {"as": each.alias}) for each in asked]
     if not kind.names_column:
         return {kind.word: forms if len(forms) > 1 else forms[0]}

@@ -16,11 +16,17 @@ from recordwise.plan.statistics.base import NamedMechanisms
 
 def aggregate(node: exp.Expr) -> bool:
     """Whether an item of the SELECT list is a statistic, allowed or not."""
-    return isinstance(node, exp.AggFunc | exp.WithinGroup)
+    return isinstance(node, exp.AggFunc | exp.WithinGroup) or (
+        isinstance(node, ARITHMETIC) and node.find(exp.AggFunc) is not None
+    )
+
+
+ARITHMETIC = (exp.Add, exp.Sub, exp.Mul, exp.Div, exp.Neg, exp.Paren)
+"""What may combine aggregates: a linear form, or the ratio of two."""
 
 
 def read_statistic(node: exp.Expr, alias: str | None, mechanisms: NamedMechanisms) -> Statistic:
-    """One COUNT(*), COUNT(DISTINCT column), SUM, AVG, MEDIAN or QUANTILE_CONT."""
+    """One COUNT(*), COUNT(DISTINCT column), SUM, AVG, MEDIAN or QUANTILE_CONT, a ratio or a combination of sums."""
     for kind in KINDS:
         found = kind.read_sql(node, alias, mechanisms)
         if found is not None:

@@ -2,8 +2,10 @@
 
 from recordwise.plan.statistics.average import Average, SumAndCount
 from recordwise.plan.statistics.base import Drawable, Statistic
+from recordwise.plan.statistics.combination import Combination
 from recordwise.plan.statistics.plain import Count, CountDistinct, Sum
 from recordwise.plan.statistics.quantile import Quantile
+from recordwise.plan.statistics.ratio import Ratio
 from recordwise.plan.statistics.registry import KINDS, StatisticMechanism, statistic_kind
 from recordwise.plan.statistics.totals import (
     AdditiveTotal,
@@ -22,6 +24,7 @@ __all__ = [
     "AdditiveTotal",
     "Average",
     "BinCounts",
+    "Combination",
     "Count",
     "CountBins",
     "CountDistinct",
@@ -31,6 +34,7 @@ __all__ = [
     "Drawable",
     "ExactTable",
     "Quantile",
+    "Ratio",
     "Statistic",
     "StatisticMechanism",
     "Sum",

@@ -1,7 +1,7 @@
 """Noisy answers of a table and the columns they are published as."""
 
 from collections.abc import Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from typing import Any
 
 import numpy as np
@@ -19,7 +19,7 @@ FIELDS = ("value", "standard_error", "variance_unbiased", "low", "high")
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class NoisyColumn:
-    """A variable with its accuracy, and the noisy point and sigma where noise was drawn on another scale."""
+    """A variable with its accuracy, and the noisy points and sigma where noise was drawn on another scale."""
 
     alias: str
     value: Any
@@ -28,6 +28,8 @@ class NoisyColumn:
     low: FloatArray
     high: FloatArray
     noisy: FloatArray | None = None
+    """Of a sum of two parts, that of the positive part."""
+    noisy_negative: FloatArray | None = None
     sigma: FloatArray | None = None
     variance_unbiased: FloatArray | None = None
     """Published beside ``noisy`` and ``sigma``."""
@@ -44,7 +46,11 @@ class NoisyColumn:
             f"{self.alias}_high": _array(self.high),
         }
         if self.noisy is not None:
-            columns[f"{self.alias}_noisy"] = pa.array(self.noisy)
+            if self.noisy_negative is None:
+                columns[f"{self.alias}_noisy"] = pa.array(self.noisy)
+            else:
+                columns[f"{self.alias}_noisy_positive"] = pa.array(self.noisy)
+                columns[f"{self.alias}_noisy_negative"] = pa.array(self.noisy_negative)
             columns[f"{self.alias}_sigma"] = pa.array(self.sigma)
             columns[f"{self.alias}_variance"] = pa.array(self.variance_unbiased)
         return columns
@@ -78,27 +84,40 @@ class Answer:
 
     parts: Sequence[Part]
     cells: int
+    _estimated: dict[float, dict[str, Any]] = field(default_factory=dict, compare=False, repr=False)
+    """Estimates by confidence: ratios and combinations ask for them again."""
 
     def column(self, alias: str, confidence: float) -> NoisyColumn:
-        """Estimates and intervals, with the runs of cells that different mechanisms served back in the order of the cells."""
+        """Estimates and intervals of every cell."""
+        if confidence not in self._estimated:
+            self._estimated[confidence] = self._estimates(confidence)
+        return NoisyColumn(alias=alias, **self._estimated[confidence])
+
+    def _estimates(self, confidence: float) -> dict[str, Any]:
+        """With the runs of cells that different mechanisms served back in the order of the cells."""
         found = [(part.rows, _values(part, confidence)) for part in self.parts]
         if len(found) == 1:
-            return NoisyColumn(alias=alias, **found[0][1])
+            return found[0][1]
         full: dict[str, Any] = {}
         for rows, columns in found:
             for name, column in columns.items():
                 full.setdefault(name, np.empty(self.cells, dtype=column.dtype))[rows] = column
-        return NoisyColumn(alias=alias, **full)
+        return full
 
     def side(self, confidence: float) -> Side:
         """What a ratio of this confidence needs to know of one of its two answers."""
         found = self.column("", (1 + confidence) / 2)
+        value = np.asarray(found.value, np.float64)
+        return Side(value=value, low=found.low, high=found.high, reach=self.reach(confidence))
+
+    def reach(self, confidence: float) -> FloatArray:
+        """What the noise of each cell stays within, alone or mixed, where it is Gaussian on the total's own scale; else NaN."""
         reach = np.full(self.cells, np.nan)
         for part in self.parts:
             sigma = gaussian_sigma(part.mechanism)
             if sigma is not None:
                 reach[part.rows] = gaussian_reach(sigma, part.noisy.grid, confidence=confidence)
-        return Side(value=np.asarray(found.value, np.float64), low=found.low, high=found.high, reach=reach)
+        return reach
 
 
 def _values(part: Part, confidence: float) -> dict[str, Any]:
@@ -106,8 +125,9 @@ def _values(part: Part, confidence: float) -> dict[str, Any]:
     columns = {name: getattr(estimates, name) for name in FIELDS}
     scale = transformed_scale(part.mechanism)
     if scale is not None:
-        columns["noisy"] = part.noisy.values()
-        columns["sigma"] = np.full(len(columns["noisy"]), float(scale))
+        noisy = part.noisy.values()
+        columns |= {"noisy": noisy} if noisy.ndim == 1 else {"noisy": noisy[0], "noisy_negative": noisy[1]}
+        columns["sigma"] = np.full(noisy.shape[-1], float(scale))
     elif part.noisy.grid == 1:
         columns["value"] = _fitting(part.noisy.points)
     return columns

@@ -1,17 +1,16 @@
-"""Averages: a noisy sum over a noisy count, each reused from the query where it is already there (T-AVG)."""
+"""Averages: the ratio of a noisy sum to a noisy count, each reused from the query where it is already there (T-AVG)."""
 
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any, ClassVar
 
-import numpy as np
 from sqlglot import exp
 
 from recordwise.errors import ParameterError
 from recordwise.mechanisms.base import Mechanism
 from recordwise.plan.schema import Schema
 from recordwise.plan.sql.grammar import aggregated_column, only
-from recordwise.plan.statistics.answers import NOT_UNBIASED, NoisyColumn
+from recordwise.plan.statistics.answers import NoisyColumn
 from recordwise.plan.statistics.base import (
     Drawable,
     EntryReader,
@@ -21,12 +20,10 @@ from recordwise.plan.statistics.base import (
     mechanism_problems,
 )
 from recordwise.plan.statistics.plain import Count, Sum
-from recordwise.plan.statistics.ratios import Side, ratio_interval
+from recordwise.plan.statistics.ratio import plain_ratio
 
 if TYPE_CHECKING:
     from recordwise.plan.file.node import Node
-
-ONE_RECORD = 1.0
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -86,7 +83,7 @@ class Average(Statistic):
         count = counts[0] if counts else Count(alias=f"{self.alias}_count", mechanism=self.count)
         return (sums[0] if sums else own_sum), count
 
-    def missing(self, drawn: Sequence[Drawable]) -> list[str]:
+    def missing(self, drawn: Sequence[Drawable], schema: Schema) -> list[str]:
         if self.parts(drawn):
             return []
         return [f"'{self.alias}' needs a count: give count=, or ask for a count in the same query"]
@@ -101,8 +98,7 @@ class Average(Statistic):
 
     def column(self, answers: Sequence[Any], *, confidence: float) -> NoisyColumn:
         of_sum, of_count = answers
-        total, count = of_sum.column("", confidence), of_count.column("", confidence)
-        return average(self.alias, total, count, sides=(of_sum.side(confidence), of_count.side(confidence)))
+        return plain_ratio(self.alias, of_sum, of_count, confidence)
 
     def description(self) -> dict[str, Any]:
         return Statistic.description(self) | {"sum": self.sum, "count": self.count, "unbiased": False}
@@ -140,14 +136,3 @@ def _both(entries: "Mapping[str, Node]", reader: EntryReader) -> SumAndCount | N
     """The two mechanisms of an average; the count may be left to the query."""
     found: dict[str, Any] = {name: reader.mechanism(entries[name]) for name in ("sum", "count") if name in entries}
     return None if "sum" not in found or None in found.values() else SumAndCount(**found)
-
-
-def average(alias: str, total: NoisyColumn, count: NoisyColumn, *, sides: tuple[Side, Side]) -> NoisyColumn:
-    """The ratio with its interval in every cell (T-RATIO); no value and no error where the noisy count is not positive."""
-    known = count.value > 0
-    with np.errstate(divide="ignore", invalid="ignore", over="ignore"):
-        value = np.where(known, total.value / count.value, np.nan)
-        error = np.sqrt(total.standard_error**2 + value**2 * count.standard_error**2) / count.value
-    low, high = ratio_interval(*sides, least=ONE_RECORD)
-    flag = f"{NOT_UNBIASED}: a ratio of two noisy numbers"
-    return NoisyColumn(alias=alias, value=value, standard_error=error, low=low, high=high, flag=flag)

@@ -72,7 +72,9 @@ class Statistic(ABC):
     word: ClassVar[str]
     """Its key in a plan file."""
     names_column: ClassVar[bool] = True
-    """Whether its key in a plan file is followed by a column."""
+    """Whether its key in a plan file is followed by a column, or by its own name."""
+    names_itself: ClassVar[bool] = False
+    """Whether what follows the key is the name it is published under."""
     sql_key: ClassVar[str | None] = None
     """The parameter by which a plan file's mechanism for SQL text is recognized as one of this statistic alone."""
     contribution: ClassVar[str] = OTHER
@@ -110,7 +112,11 @@ class Statistic(ABC):
     def problems(self, schema: Schema) -> list[str]:
         """Where it does not fit the schema, as sentences without a final period."""
 
-    def missing(self, drawn: Sequence["Drawable"]) -> list[str]:
+    def among(self, asked: Sequence["Statistic"]) -> "Statistic":
+        """The statistic as it joins a query that asks for others already."""
+        return self
+
+    def missing(self, drawn: Sequence["Drawable"], schema: Schema) -> list[str]:
         """What it lacks beside the statistics its query draws."""
         return []
 
@@ -130,7 +136,7 @@ class Statistic(ABC):
         """The statistic as release.json and the ledger hold it; parameters and mechanisms are made JSON by the caller."""
         return {"name": self.alias, "kind": type(self).__name__, "of": self.of}
 
-    def entry(self) -> dict[str, Any]:
+    def entry(self) -> Any:
         """Its entry in a plan file, without its name: what ``read_entry`` reads back."""
         raise NotImplementedError
 
@@ -173,7 +179,7 @@ class Drawable(Statistic):
 
     @abstractmethod
     def totals(self, schema: Schema) -> tuple[Total, ...]:
-        """The exact totals it needs of an engine: one, unless it needs bins."""
+        """The exact totals it needs of an engine: one, or the two parts of a signed sum, or none if it needs bins."""
 
     def bins(self) -> tuple[CountBins, ...]:
         """The counts along a grid it needs of an engine."""
@@ -206,7 +212,9 @@ class Drawable(Statistic):
 
     def dry_run(self, mechanism: Any, schema: Schema, *, confidence: float) -> None:
         """Serve one empty cell, so that whatever the mechanism refuses it refuses before anything is spent."""
-        tried = mechanism.release(np.zeros(1, dtype=np.int64), step=self.step(schema), rng=Seeded(0))
+        parts = len(self.totals(schema))
+        empty = np.zeros((parts, 1) if parts > 1 else 1, dtype=np.int64)
+        tried = mechanism.release(empty, step=self.step(schema), rng=Seeded(0))
         mechanism.estimate(tried, confidence=confidence)
 
     def draw(
@@ -220,12 +228,12 @@ class Drawable(Statistic):
         confidence: float,
     ) -> Any:
         """Add noise, once. ``asked`` are the statistics of the query, ``confidence`` that of their intervals."""
-        (wanted,) = self.totals(schema)
-        totals, step = exact.totals[wanted], self.step(schema)
+        held, step = [exact.totals[each] for each in self.totals(schema)], self.step(schema)
+        totals = held[0] if len(held) == 1 else np.stack(held)
         parts = []
         for each in served:
             rows = each.run.rows if len(served) > 1 else slice(None)
-            parts.append(Part(rows, each.mechanism, each.mechanism.release(totals[rows], step=step, rng=rng)))
+            parts.append(Part(rows, each.mechanism, each.mechanism.release(totals[..., rows], step=step, rng=rng)))
         return Answer(parts, exact.cells)
 
     def column(self, answers: Sequence[Any], *, confidence: float) -> NoisyColumn:

@@ -7,7 +7,7 @@ from typing import TYPE_CHECKING, Any, ClassVar
 from sqlglot import exp
 
 from recordwise.errors import SqlError
-from recordwise.mechanisms.base import clamping_bound, loss_of_sum, threshold_of
+from recordwise.mechanisms.base import clamping_bound, has_two_parts, loss_of_sum, threshold_of
 from recordwise.plan.schema import Schema, policy_measure
 from recordwise.plan.sql.grammar import aggregated_column, only
 from recordwise.plan.statistics.base import (
@@ -133,6 +133,8 @@ class Sum(Drawable):
 
     def totals(self, schema: Schema) -> tuple[Total, ...]:
         measure, clamp = schema.measure(self.measure), self._clamp()
+        if has_two_parts(self.mechanism):
+            return (SumSteps(self.measure, part="positive"), SumSteps(self.measure, part="negative"))
         if measure is None or clamp is None:
             return (SumSteps(self.measure),)
         # No record exceeds the bound, and a constant beyond 64 bits would change the type of the sum.
@@ -163,7 +165,9 @@ class Sum(Drawable):
         return policy
 
     def joint(self, mechanism: Any, schema: Schema) -> Joint:
-        if not loss_of_sum(mechanism):
+        declared = schema.measure(self.measure)
+        # A formula by cell is one of columns that records hold, so a derived measure takes the bound that needs none.
+        if not loss_of_sum(mechanism) or (declared is not None and declared.derive):
             return Joint()
         # What a group changes in the positive and in the negative part of a signed sum does not cancel.
         return Joint(kind=SIGNS if getattr(mechanism, "signed", False) else SUMS, measure=self.measure)

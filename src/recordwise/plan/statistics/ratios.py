@@ -34,22 +34,32 @@ def gaussian_reach(sigma: Fraction, step: Fraction, *, confidence: float) -> flo
     return NormalDist().inv_cdf((1 + confidence) / 2) * float(sigma) + float(step) / 2
 
 
-def ratio_interval(top: Side, bottom: Side, *, least: float) -> tuple[FloatArray, FloatArray]:
-    """Ends that hold the exact ratio with at least that confidence, given that the exact denominator is at least ``least``."""
+def ratio_interval(
+    top: Side, bottom: Side, *, least: float, shared: FloatArray | float = 0.0
+) -> tuple[FloatArray, FloatArray]:
+    """Ends that hold the exact ratio with at least that confidence, given that the exact denominator is at least ``least``.
+
+    ``shared`` is what correlated answers have in common: the sum of the products of their coefficients with squared reaches.
+    """
     with np.errstate(divide="ignore", invalid="ignore", over="ignore"):
         steepness = (bottom.reach / bottom.value) ** 2
         narrow = (bottom.value > 0) & (steepness < STEEPEST) & ~np.isnan(top.reach)
-        fieller, corners = _fieller(top, bottom, steepness), _corners(top, bottom, least)
+        fieller = _fieller(top, bottom, steepness, shared / bottom.value**2)
+        corners = _corners(top, bottom, least)
         low, high = (np.where(narrow, one, other) for one, other in zip(fieller, corners))
         return _rounded(low, high)
 
 
-def _fieller(top: Side, bottom: Side, steepness: FloatArray) -> tuple[FloatArray, FloatArray]:
-    """The r with (N - r D)**2 <= reach(N)**2 + r**2 reach(D)**2: the roots of a quadratic, divided by D**2."""
+def _fieller(top: Side, bottom: Side, steepness: FloatArray, shared: FloatArray) -> tuple[FloatArray, FloatArray]:
+    """The r with (N - r D)**2 <= reach(N)**2 - 2 r shared + r**2 reach(D)**2: the roots of a quadratic, divided by D**2."""
     ratio, own = top.value / bottom.value, top.reach / bottom.value
-    half = np.sqrt(own**2 * (1 - steepness) + steepness * ratio**2)
-    slack = ROUNDINGS * (np.abs(ratio) + half)
-    return (ratio - half - slack) / (1 - steepness), (ratio + half + slack) / (1 - steepness)
+    root = own**2 * (1 - steepness) + steepness * ratio**2 + shared * (shared - 2 * ratio)
+    half = np.sqrt(np.maximum(root, 0.0))
+    # A difference of nearly equal numbers can be off by as much as the roundings of the larger ones.
+    lost = np.sqrt(ROUNDINGS * np.abs(shared * (np.abs(shared) + 2 * np.abs(ratio)))) if np.any(shared) else 0.0
+    slack = ROUNDINGS * (np.abs(ratio) + half) + lost
+    middle = ratio - shared
+    return (middle - half - slack) / (1 - steepness), (middle + half + slack) / (1 - steepness)
 
 
 def _corners(top: Side, bottom: Side, least: float) -> tuple[FloatArray, FloatArray]:
@@ -58,6 +68,13 @@ def _corners(top: Side, bottom: Side, least: float) -> tuple[FloatArray, FloatAr
     low = top.low / np.where(top.low >= 0, largest, smallest)
     high = top.high / np.where(top.high >= 0, smallest, largest)
     return low - ROUNDINGS * np.abs(low), high + ROUNDINGS * np.abs(high)
+
+
+def outward(low: FloatArray, high: FloatArray, size: FloatArray) -> tuple[FloatArray, FloatArray]:
+    """Ends moved apart by what roundings of numbers up to ``size`` can be worth, then to digits that mean something."""
+    with np.errstate(divide="ignore", invalid="ignore", over="ignore"):
+        slack = ROUNDINGS * size
+        return _rounded(low - slack - ROUNDINGS * np.abs(low), high + slack + ROUNDINGS * np.abs(high))
 
 
 def _rounded(low: FloatArray, high: FloatArray) -> tuple[FloatArray, FloatArray]:

@@ -2,7 +2,7 @@
 
 from collections.abc import Mapping
 from dataclasses import dataclass
-from typing import TypeAlias
+from typing import Literal, TypeAlias
 
 import numpy as np
 
@@ -19,10 +19,14 @@ class CountUnits:
 
 @dataclass(frozen=True, slots=True)
 class SumSteps:
-    """The sum of a measure, as a whole number of its steps; ``at_most`` caps the steps that each record contributes."""
+    """The sum of a measure, as a whole number of its steps; ``at_most`` caps the steps that each record contributes.
+
+    ``part`` says which values of a signed measure are added up, each without its sign: those above or those below 0.
+    """
 
     measure: str
     at_most: int | None = None
+    part: Literal["positive", "negative"] | None = None
 
 
 @dataclass(frozen=True, slots=True)

@@ -20,6 +20,7 @@ from recordwise.policy.conditions import holds
 from recordwise.policy.dominance.comparison import DoubtError, Sum, comparison
 from recordwise.policy.dominance.cover import cover
 from recordwise.policy.dominance.decide import IN_TIME, decide
+from recordwise.policy.dominance.derived import held_witness
 from recordwise.policy.dominance.regions import Region, regions
 from recordwise.policy.evaluate.numpy import PRECISION, exact_sum, terms_ball
 from recordwise.policy.literals import Cell, plain_value
@@ -66,7 +67,7 @@ def dominates(budget: Policy, policy: Policy, *, bounds: Mapping[str, Number] | 
     with working_precision(PRECISION):
         for name, limit, spent in (("rho", budget.rho, policy.rho), ("delta", budget.delta_terms, policy.delta_terms)):
             try:
-                witness = find_excess(spent, limit, limits, deadline)
+                witness = held_witness(find_excess(spent, limit, limits, deadline), spent, limit, limits)
             except DoubtError as doubt:
                 return Verdict(answer="undecided", reason=f"{name}: {doubt}; this counts as a refusal. {ADVICE}")
             if witness is not None:
@@ -94,7 +95,7 @@ def _refused(name: str, policy: Policy, budget: Policy, witness: dict[str, Any])
 
 def completed(witness: dict[str, Any], *policies: Policy) -> dict[str, Any]:
     """The witness with every column the policies look at. Terms that cancel do not decide, so any value of theirs will do."""
-    measures = {measure.name for policy in policies for measure in policy.measures()}
+    measures = {measure.name for policy in policies for measure in policy.inputs()}
     columns = {column.name for policy in policies for column in policy.columns()}
     return dict.fromkeys(sorted(columns), None) | dict.fromkeys(sorted(measures), 0) | witness
 

@@ -13,7 +13,7 @@ from recordwise.policy.conditions import EVERY, AllOf, Among, AnyOf, Compare, Co
 from recordwise.policy.dates import WRITTEN
 from recordwise.policy.evaluate.evaluator import Knots, Steps
 from recordwise.policy.literals import Truth, Value, float_comparison, float_members
-from recordwise.policy.measure import FLOAT_SNAP, MOST_SCALED_STEPS, Measure
+from recordwise.policy.measure import FLOAT_SNAP, LINEAR_ERROR, MOST_SCALED_STEPS, MOST_STEPS, Measure
 from recordwise.policy.policy import Maximum, Terms
 
 if TYPE_CHECKING:
@@ -41,12 +41,23 @@ const onLines = (x, knots, beyond) => {{
   const [a, s] = knots[i - 1], [b, t] = knots[i];
   return s + (t - s) / (b - a) * (x - a);
 }};
-const amount = (r, name, signed) => {{
+const own = (r, name, signed) => {{
   const v = r[name];
   const x = typeof v === "number" ? v : typeof v === "string" && v.trim() ? Number(v) : NaN;
   if (!Number.isFinite(x)) throw new Error("missing " + name);
   if (x < 0 && !signed) throw new Error("negative " + name);
-  return Math.abs(x);
+  return x;
+}};
+const amount = (r, name, signed) => Math.abs(own(r, name, signed));
+const linear = (r, parts, up, down) => {{
+  let total = 0, size = 0, few = true;
+  for (const [name, signed, above, below, many] of parts) {{
+    const steps = own(r, name, signed) * above / below, near = Math.round(steps);
+    const off = Math.abs(steps - near) > Math.abs(steps) * {FLOAT_SNAP!r}, part = many * (off ? steps : near);
+    total += part, size += Math.abs(part), few = few && !off && Math.abs(steps) < {MOST_SCALED_STEPS!r};
+  }}
+  few = few && size * up < {MOST_STEPS};
+  return [total * up / down, (Math.abs(total) + (few ? 0 : size * {LINEAR_ERROR!r})) * up / down];
 }};
 const cell = (r, name, length) => {{
   const v = r[name];
@@ -164,11 +175,31 @@ def terms_js(terms: Terms) -> str:
 def atom_js(atom: Atom) -> str:
     if isinstance(atom, Maximum):
         return "Math.max(" + ", ".join(terms_js(policy.rho) for policy in atom.policies) + ")"
-    columns = {
-        measure.name: f"amount(r, {js_text(measure.name)}, {str(measure.signed).lower()})"
-        for measure in atom.measures()
-    }
-    return atom.value(JAVASCRIPT, columns)
+    return atom.value(JAVASCRIPT, {measure.name: size_js(measure) for measure in atom.measures()})
+
+
+def size_js(measure: Measure, record: str = "r") -> str:
+    """The absolute value of a measure of a record."""
+    if measure.derived:
+        return f"{_linear_js(measure, record)}[1]"
+    return f"amount({record}, {js_text(measure.name)}, {str(measure.signed).lower()})"
+
+
+def own_js(measure: Measure, record: str = "r") -> str:
+    """The value of a measure of a record, with its sign."""
+    if measure.derived:
+        return f"{_linear_js(measure, record)}[0]"
+    return f"own({record}, {js_text(measure.name)}, {str(measure.signed).lower()})"
+
+
+def _linear_js(measure: Measure, record: str) -> str:
+    parts = ", ".join(
+        f"[{js_text(base.name)}, {str(base.signed).lower()}, {js_number(float(base.step.denominator))}, "
+        f"{js_number(float(base.step.numerator))}, {js_number(float(multiple))}]"
+        for base, multiple in measure.multiples()
+    )
+    up, down = js_number(float(measure.step.numerator)), js_number(float(measure.step.denominator))
+    return f"linear({record}, [{parts}], {up}, {down})"
 
 
 def condition_js(condition: Condition) -> str:

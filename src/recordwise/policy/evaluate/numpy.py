@@ -20,13 +20,13 @@ from recordwise.policy.evaluate.tables import (
     GroupColumn,
     Record,
     Table,
-    absolute_upper,
     amount_of,
     cell_of,
     check_amounts,
     group_column,
     is_record,
     measure_column,
+    size_upper,
 )
 from recordwise.policy.literals import Cell
 from recordwise.policy.policy import Maximum, Terms, guard_columns
@@ -50,17 +50,24 @@ def evaluate_upper(terms: Terms, records: Record | Table) -> float | FloatArray:
 
 def canonical_record(terms: Terms, record: Mapping[str, Any]) -> tuple[dict[str, Cell | None], dict[str, Fraction]]:
     """The columns used in conditions, and the absolute amounts of the measures."""
+    groups, amounts = signed_record(terms, record)
+    return groups, {name: abs(value) for name, value in amounts.items()}
+
+
+def signed_record(terms: Terms, record: Mapping[str, Any]) -> tuple[dict[str, Cell | None], dict[str, Fraction]]:
+    """The columns used in conditions, and the amounts of the measures with their sign."""
     measures = {measure for _, atom in terms for measure in atom.measures()}
-    amounts = {measure.name: amount_of(record, measure.name) for measure in measures}
-    for measure in measures:
-        if amounts[measure.name] < 0 and not measure.signed:
-            raise RecordError(column=measure.name, problem=NEGATIVE)
+    inputs = {each for measure in measures for each in measure.inputs()}
+    held = {each.name: amount_of(record, each.name) for each in inputs}
+    for each in inputs:
+        if held[each.name] < 0 and not each.signed:
+            raise RecordError(column=each.name, problem=NEGATIVE)
     names = {column.name for condition, atom in terms for column in guard_columns(condition, atom)}
     groups = {name: cell_of(record, name) for name in names}
     for name in compared_names(terms):
         if not (groups[name] is None or isinstance(groups[name], Fraction)):
             raise RecordError(column=name, problem=NOT_NUMBERS)
-    return groups, {name: abs(value) for name, value in amounts.items()}
+    return groups, {measure.name: measure.value(held) for measure in measures}
 
 
 def compared_names(terms: Terms) -> set[str]:
@@ -111,10 +118,11 @@ class _Table:
 
     def __init__(self, terms: Terms, records: Any) -> None:
         self.terms = terms
-        measures = sorted({measure for _, atom in terms for measure in atom.measures()})
-        self.amounts = {measure.name: measure_column(records, measure.name) for measure in measures}
-        for measure in measures:
-            check_amounts(self.amounts[measure.name], measure)
+        self.measures = sorted({measure for _, atom in terms for measure in atom.measures()})
+        inputs = sorted({each for measure in self.measures for each in measure.inputs()})
+        self.amounts = {each.name: measure_column(records, each.name) for each in inputs}
+        for each in inputs:
+            check_amounts(self.amounts[each.name], each)
         wanted = {column.name for condition, atom in terms for column in guard_columns(condition, atom)}
         self.groups = {name: group_column(records, name) for name in sorted(wanted)}
         for name in compared_names(terms):
@@ -137,7 +145,8 @@ class _Table:
         with np.errstate(over="ignore", invalid="ignore"):
             for start in range(0, self.rows, ROWS_AT_ONCE):
                 part = slice(start, start + ROWS_AT_ONCE)
-                amounts = {name: absolute_upper(column[part]) for name, column in self.amounts.items()}
+                held = {name: column[part] for name, column in self.amounts.items()}
+                amounts = {measure.name: size_upper(measure, held) for measure in self.measures}
                 groups = {name: column[part] for name, column in self.groups.items()}
                 block = terms_array(self.terms, groups, amounts, len(result[part]))
                 result[part] = np.where(np.isnan(block), np.inf, block) if np.isnan(block.max()) else block

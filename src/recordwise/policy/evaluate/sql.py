@@ -15,7 +15,7 @@ from recordwise.policy.atoms import Atom
 from recordwise.policy.conditions import EVERY, AllOf, Among, AnyOf, Compare, Condition, ConditionColumn, Null
 from recordwise.policy.evaluate.evaluator import Knots, Steps
 from recordwise.policy.literals import Truth, Value, float_comparison, float_members
-from recordwise.policy.measure import FLOAT_SNAP, MOST_SCALED_STEPS, Measure
+from recordwise.policy.measure import FLOAT_SNAP, LINEAR_ERROR, MOST_SCALED_STEPS, MOST_STEPS, Measure
 from recordwise.policy.policy import Maximum, Terms
 
 E = exp.Expression
@@ -203,7 +203,51 @@ def _sum(terms: Terms, evaluator: SqlEvaluator) -> E:
 def atom_sql(atom: Atom, evaluator: SqlEvaluator) -> E:
     if isinstance(atom, Maximum):
         return call("GREATEST", *(_sum(policy.rho, evaluator) for policy in atom.policies))
-    return atom.value(evaluator, {measure.name: amount_sql(measure.name) for measure in atom.measures()})
+    return atom.value(evaluator, {measure.name: size_sql(measure, evaluator) for measure in atom.measures()})
+
+
+def size_sql(measure: Measure, evaluator: SqlEvaluator) -> E:
+    """The absolute value of a measure; of a derived one, from those it comes from, added up in whole steps (T-OUTWARD)."""
+    if not measure.derived:
+        return amount_sql(measure.name)
+    parts = [(base, float(multiple), _steps_sql(base, evaluator)) for base, multiple in measure.multiples()]
+    total = _added([evaluator.multiply(number(many), steps) for _, many, steps in parts], evaluator)
+    size = _added([evaluator.multiply(number(abs(many)), _size(steps)) for _, many, steps in parts], evaluator)
+    # From 2^53 steps in all, and 2^49 of a measure whose steps were rounded, no less is added than may have been lost.
+    lost = [_beyond(size, MOST_STEPS / 2, 2 * LINEAR_ERROR)]
+    lost += [
+        _beyond(_size(s), MOST_SCALED_STEPS / 2, abs(many) * FLOAT_SNAP * 2) for b, many, s in parts if b.step != 1
+    ]
+    found = _added([_size(total), *lost], evaluator)
+    up, down = float(measure.step.numerator), float(measure.step.denominator)
+    return found if up == down else evaluator.divide(evaluator.multiply(found, number(up)), number(down))
+
+
+def _added(parts: list[E], evaluator: SqlEvaluator) -> E:
+    total = parts[0]
+    for part in parts[1:]:
+        total = evaluator.add(total, part)
+    return total
+
+
+def _size(value: E) -> E:
+    return call("ABS", value.copy())
+
+
+def _beyond(value: E, start: float, share: float) -> E:
+    """A share of what is beyond a number."""
+    return _binary(exp.Mul, call("GREATEST", _binary(exp.Sub, value, number(start)), number(0.0)), number(share))
+
+
+def _steps_sql(measure: Measure, evaluator: SqlEvaluator) -> E:
+    """A measure that records hold, in steps, with its sign; NaN where it is missing."""
+    held: E = call(
+        "COALESCE", exp.cast(_identifier(measure.name), "double"), exp.cast(exp.Literal.string("NaN"), "double")
+    )
+    if measure.step == 1:
+        return held
+    up, down = float(measure.step.denominator), float(measure.step.numerator)
+    return exp.Round(this=evaluator.divide(evaluator.multiply(held, number(up)), number(down)))
 
 
 def amount_sql(name: str) -> E:

@@ -19,7 +19,7 @@ from recordwise.exact.numbers import float_upper, rational
 from recordwise.policy.conditions import Among, Compare, Condition, Null, holds
 from recordwise.policy.dates import day_of
 from recordwise.policy.literals import Cell, Truth, Value, float_comparison, float_members
-from recordwise.policy.measure import Measure
+from recordwise.policy.measure import FLOAT_SNAP, LINEAR_ERROR, MOST_SCALED_STEPS, MOST_STEPS, Measure
 
 AnyArray: TypeAlias = np.ndarray[tuple[int, ...], np.dtype[Any]]
 LARGEST_WHOLE_FLOAT = 2.0**53
@@ -182,6 +182,25 @@ def absolute_upper(part: AnyArray) -> FloatArray:
         else:
             size[large] = [float_upper(Fraction(abs(value))) for value in part[large].tolist()]
     return size
+
+
+def size_upper(measure: Measure, columns: Mapping[str, AnyArray]) -> FloatArray:
+    """The absolute values of a measure, not below the exact ones; ``columns`` holds what records hold."""
+    if not measure.derived:
+        return absolute_upper(columns[measure.name])
+    rows = len(next(iter(columns.values())))
+    total, size, rounded = np.zeros(rows), np.zeros(rows), np.zeros(rows, np.bool_)
+    for base, multiple in measure.multiples():
+        steps = columns[base.name].astype(np.float64) * float(base.step.denominator) / float(base.step.numerator)
+        near = np.rint(steps)
+        lies_off = np.abs(steps - near) > np.abs(steps) * FLOAT_SNAP
+        part = float(multiple) * np.where(lies_off, steps, near)
+        total, size = total + part, size + np.abs(part)
+        rounded |= lies_off | (np.abs(steps) >= MOST_SCALED_STEPS)
+    up, down = float(measure.step.numerator), float(measure.step.denominator)
+    # Fewer steps on the lattice are added without rounding; else the sum may be off by less than is added here (T-OUTWARD).
+    rounded |= size * up >= MOST_STEPS
+    return np.asarray((np.abs(total) + np.where(rounded, size * LINEAR_ERROR, 0.0)) * up / down)
 
 
 ZONED = "holds times with a time zone, which have no day of their own"

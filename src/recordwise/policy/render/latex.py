@@ -27,6 +27,7 @@ from recordwise.policy.concave_atoms import (
 )
 from recordwise.policy.conditions import EVERY, AllOf, Among, AnyOf, Compare, Condition, ConditionColumn, Null
 from recordwise.policy.literals import Truth, Value
+from recordwise.policy.measure import Measure
 from recordwise.policy.policy import Maximum, Terms
 
 if TYPE_CHECKING:
@@ -55,20 +56,29 @@ def name_latex(name: str) -> str:
     return r"\mathrm{" + text_latex(name) + "}"
 
 
+def measure_latex(measure: Measure) -> str:
+    """A measure, or the linear form that a derived one is."""
+    if not measure.derived:
+        return name_latex(measure.name)
+    text = ""
+    for base, share in sorted(measure.derived, key=lambda item: item[1] < 0):
+        sign = (" - " if share < 0 else " + ") if text else ("-" if share < 0 else "")
+        text += sign + ("" if abs(share) == 1 else latex_number(abs(share)) + r"\,") + name_latex(base.name)
+    return text
+
+
 def text_latex(text: str) -> str:
     escapes = {"\\": r"\backslash ", "{": r"\{", "}": r"\}", "_": r"\_", "%": r"\%", "&": r"\&", "#": r"\#", "$": r"\$"}
     return "".join(escapes.get(letter, letter) for letter in text)
 
 
 def pieces_latex(at: Thresholds) -> str:
-    quotients = [
-        rf"\lceil |{name_latex(measure.name)}| / {latex_number(threshold)} \rceil" for measure, threshold in at
-    ]
+    quotients = [rf"\lceil |{measure_latex(measure)}| / {latex_number(threshold)} \rceil" for measure, threshold in at]
     return rf"\max\left(1, {', '.join(quotients)}\right)" if quotients else "1"
 
 
 def rise_latex(atom: Additive | AdditiveTable | Transformed) -> str:
-    value = rf"|{name_latex(atom.measure.name)}|"
+    value = rf"|{measure_latex(atom.measure)}|"
     return rf"{atom.function.to_latex(value)} - \left({atom.function.to_latex('0')}\right)"
 
 
@@ -79,9 +89,10 @@ def atom_latex(atom: Atom) -> str:
         case PieceCount(at):
             return pieces_latex(at)
         case Square(measure):
-            return name_latex(measure.name) + "^{2}"
+            value = measure_latex(measure)
+            return (rf"\left({value}\right)" if measure.derived else value) + "^{2}"
         case ClampedSquare(measure, to):
-            return rf"\min\left(|{name_latex(measure.name)}|, {latex_number(to)}\right)^{{2}}"
+            return rf"\min\left(|{measure_latex(measure)}|, {latex_number(to)}\right)^{{2}}"
         case PurePieces(at, pure, rho):
             count, one = pieces_latex(at), latex_number(pure)
             linear = rf"{one} m \tanh({one} m / 2)"
@@ -93,19 +104,19 @@ def atom_latex(atom: Atom) -> str:
         case Additive():
             return rf"\varepsilon\tanh(\varepsilon/2)\big|_{{\varepsilon = {rise_latex(atom)}}}"
         case AdditiveTable(measure):
-            return rf"\mathrm{{table}}_{{{len(atom.steps)}}}\left({name_latex(measure.name)}\right)"
+            return rf"\mathrm{{table}}_{{{len(atom.steps)}}}\left({measure_latex(measure)}\right)"
         case CertifiedSum(measure, knots=knots):
-            return rf"\mathrm{{certified}}_{{{len(knots)}}}\left({name_latex(measure.name)}\right)"
+            return rf"\mathrm{{certified}}_{{{len(knots)}}}\left({measure_latex(measure)}\right)"
         case LaplaceSum(measure, grid, scale):
-            start = rf"\varepsilon = |{name_latex(measure.name)}| / {latex_number(scale)}"
+            start = rf"\varepsilon = |{measure_latex(measure)}| / {latex_number(scale)}"
             return rf"\left({_laplace_latex(grid / scale)}\right)\big|_{{{start}}}"
         case GaussianTransform(measure):
             shift = rf"\left({rise_latex(atom)} + {latex_number(atom.grid)}\right)^{{2}}"
-            return rf"\mathbf{{1}}[{name_latex(measure.name)} \neq 0]\,{shift}"
+            return rf"\mathbf{{1}}[{measure_latex(measure)} \neq 0]\,{shift}"
         case LaplaceTransform():
             epsilon = rf"\varepsilon = \left({rise_latex(atom)} + {latex_number(atom.grid)}\right) / {latex_number(atom.scale)}"
             formula = _laplace_latex(atom.grid / atom.scale)
-            return rf"\mathbf{{1}}[{name_latex(atom.measure.name)} \neq 0]\,\left({formula}\right)\big|_{{{epsilon}}}"
+            return rf"\mathbf{{1}}[{measure_latex(atom.measure)} \neq 0]\,\left({formula}\right)\big|_{{{epsilon}}}"
         case SelectionDelta(at):
             return rf"P\left(Z \geq \tau - {pieces_latex(at)}\right)"
         case Maximum(policies):

@@ -28,7 +28,7 @@ def policy_html(policy: "Policy") -> str:
 
 
 def _picture(policy: "Policy", lines: list[Line]) -> Html:
-    measures = policy.measures()
+    measures = policy.inputs()
     across = measures[0].name if len(measures) == 1 or policy.columns() else "the measure, the others at 0"
     key = ", ".join(f"{style} {line.name}" for style, line in zip(STYLES, lines)) if len(lines) > 1 else ""
     chart = small_chart(lines, ends=ENDS, across_name=across, up_name="privacy loss ρ")
@@ -40,7 +40,7 @@ STYLES = ("solid:", "dashed:", "dotted:", "dash and dot:")
 
 def _lines(policy: "Policy") -> Iterator[Line]:
     """One line for each measure; if the policy depends on one group column, one line for each group, for the first measure."""
-    measures = policy.measures()
+    measures = policy.inputs()
     columns = {column.name for column in policy.columns()} - {measure.name for measure in measures}
     if not measures or len(columns) > 1:
         return

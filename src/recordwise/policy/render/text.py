@@ -27,6 +27,7 @@ from recordwise.policy.concave_atoms import (
 )
 from recordwise.policy.conditions import EVERY, AllOf, Among, AnyOf, Compare, Condition, ConditionColumn, Null
 from recordwise.policy.literals import Truth, Value
+from recordwise.policy.measure import Measure
 from recordwise.policy.policy import Maximum, Terms
 
 if TYPE_CHECKING:
@@ -57,8 +58,29 @@ def _terms(terms: Terms) -> list[str]:
     return rows or ["nothing"]
 
 
+def measure_words(measure: Measure) -> str:
+    """A measure by name; a derived one with its formula, one that may be negative by its absolute value."""
+    formula = f" ({linear_formula(measure)})" if measure.derived else ""
+    return f"{'the absolute value of ' if measure.signed else ''}'{measure.name}'{formula}"
+
+
+def measure_text(measure: Measure) -> str:
+    """The size of a measure in a formula."""
+    text = linear_formula(measure) if measure.derived else measure.name
+    return f"|{text}|" if measure.signed else f"({text})" if measure.derived else text
+
+
+def linear_formula(measure: Measure) -> str:
+    """A derived measure as the linear form it is."""
+    text = ""
+    for base, share in sorted(measure.derived, key=lambda item: item[1] < 0):
+        sign = (" - " if share < 0 else " + ") if text else ("-" if share < 0 else "")
+        text += sign + ("" if abs(share) == 1 else f"{formula_text(abs(share))} * ") + base.name
+    return text
+
+
 def pieces_words(at: Thresholds) -> str:
-    limits = " and ".join(f"{prose_text(threshold)} of '{measure.name}'" for measure, threshold in at)
+    limits = " and ".join(f"{prose_text(threshold)} of {measure_words(measure)}" for measure, threshold in at)
     return f"pieces of at most {limits} the record is split into" if at else "record"
 
 
@@ -72,9 +94,9 @@ def atom_words(atom: Atom, coefficient: Fraction) -> str:
         case PieceCount(at):
             return f"{times}the number of {pieces_words(at)} (1 for a small record)"
         case Square(measure):
-            return f"{times}the square of '{measure.name}'"
+            return f"{times}the square of {measure_words(measure).removeprefix('the absolute value of ')}"
         case ClampedSquare(measure, to):
-            return f"{times}the square of '{measure.name}', or of {prose_text(to)} where it is larger"
+            return f"{times}the square of {measure_words(measure)}, or of {prose_text(to)} where it is larger"
         case PurePieces(at, epsilon):
             return (
                 f"{times}a part that grows with the number of {pieces_words(at)}:"
@@ -83,9 +105,10 @@ def atom_words(atom: Atom, coefficient: Fraction) -> str:
         case Outside(column):
             return f"no guarantee where '{column}' is a group that is not listed"
         case Additive(measure) | AdditiveTable(measure) | CertifiedSum(measure) | LaplaceSum(measure):
-            return f"{times}a slowly growing function of '{measure.name}' (heavy-tailed noise was added to its sums)"
+            return f"{times}a slowly growing function of {measure_words(measure)} (heavy-tailed noise was added to its sums)"
         case GaussianTransform(measure) | LaplaceTransform(measure):
-            return f"{times}a slowly growing function of '{measure.name}' (noise was added to a root or logarithm of its sums)"
+            noise = "noise was added to a root or logarithm of its sums"
+            return f"{times}a slowly growing function of {measure_words(measure)} ({noise})"
         case SelectionDelta(at):
             return f"a probability, growing with the number of {pieces_words(at)}, that a group is listed because of this record"
         case Maximum(policies):
@@ -178,24 +201,24 @@ def atom_text(atom: Atom) -> str:
         case PieceCount(at):
             return pieces_text(at)
         case Square(measure):
-            return f"{measure.name}^2"
+            return f"({linear_formula(measure)})^2" if measure.derived else f"{measure.name}^2"
         case ClampedSquare(measure, to):
-            return f"min({measure.name}, {formula_text(to)})^2"
+            return f"min({measure_text(measure)}, {formula_text(to)})^2"
         case PurePieces(at, epsilon, rho):
             one = formula_text(epsilon)
             return f"[min({formula_text(rho)} * m^2, {one} * m * tanh({one} * m / 2)), m = {pieces_text(at)}]"
         case Outside(column):
             return f"no guarantee (a group of {column} that is not listed)"
         case Additive(bound="pure"):
-            return f"({rise_text(atom.measure.name, atom.function)})"
+            return f"({rise_text(measure_text(atom.measure), atom.function)})"
         case Additive() | AdditiveTable() | CertifiedSum():
-            return f"[at most e*tanh(e/2), e = {rise_text(atom.measure.name, atom.function)}]"
+            return f"[at most e*tanh(e/2), e = {rise_text(measure_text(atom.measure), atom.function)}]"
         case GaussianTransform(measure):
-            return f"({rise_text(measure.name, atom.function)})^2"
+            return f"({rise_text(measure_text(measure), atom.function)})^2"
         case LaplaceSum(measure, _, scale):
-            return f"[e - 1 + exp(-e), e = {measure.name} / {formula_text(scale)}]"
+            return f"[e - 1 + exp(-e), e = {measure_text(measure)} / {formula_text(scale)}]"
         case LaplaceTransform(measure):
-            return f"[e - 1 + exp(-e), e = ({rise_text(measure.name, atom.function)}) / {formula_text(atom.scale)}]"
+            return f"[e - 1 + exp(-e), e = ({rise_text(measure_text(measure), atom.function)}) / {formula_text(atom.scale)}]"
         case SelectionDelta(at):
             return f"P(Z >= threshold - {pieces_text(at)})"
         case Maximum(policies):
@@ -205,7 +228,7 @@ def atom_text(atom: Atom) -> str:
 
 
 def pieces_text(at: Thresholds) -> str:
-    needs = [f"ceil({measure.name} / {formula_text(threshold)})" for measure, threshold in at]
+    needs = [f"ceil({measure_text(measure)} / {formula_text(threshold)})" for measure, threshold in at]
     return f"max(1, {', '.join(needs)})"
 
 

@@ -26,8 +26,8 @@ from recordwise.policy.concave_atoms import (
 )
 from recordwise.policy.conditions import EVERY, holds
 from recordwise.policy.evaluate.evaluator import BallEvaluator, Evaluator
-from recordwise.policy.evaluate.javascript import JAVASCRIPT, condition_js, js_number, js_text
-from recordwise.policy.evaluate.numpy import canonical_record
+from recordwise.policy.evaluate.javascript import JAVASCRIPT, condition_js, js_number, own_js, size_js
+from recordwise.policy.evaluate.numpy import signed_record
 from recordwise.policy.policy import Maximum
 from recordwise.release.page.parts import Part
 
@@ -56,8 +56,8 @@ def change_upper(parts: Sequence[Part], record: Mapping[str, Any], other: Mappin
 def _part_ball(part: Part, record: Mapping[str, Any], other: Mapping[str, Any]) -> arb:
     if part.kind == COUNT:
         return arb(0)
-    groups, old = canonical_record(part.policy.rho, record)
-    _, new = canonical_record(part.policy.rho, other)
+    groups, old = signed_record(part.policy.rho, record)
+    _, new = signed_record(part.policy.rho, other)
     x, y = ({name: ball(value) for name, value in amounts.items()} for amounts in (old, new))
     terms = part.policy.rho.items()
     return sum(
@@ -77,26 +77,29 @@ def change_js(parts: Sequence[Part]) -> str:
 
 
 def _term_js(part: Part, where: str, atom: Atom, coefficient: Fraction) -> str:
-    x, y = (
-        {m.name: f"amount({letter}, {js_text(m.name)}, {str(m.signed).lower()})" for m in atom.measures()}
-        for letter in "rs"
-    )
+    x, y = ({m.name: own_js(m, letter) if m.signed else size_js(m, letter) for m in atom.measures()} for letter in "rs")
     value = f"{js_number(float_upper(coefficient))} * {changed(atom, part.kind, JAVASCRIPT, x, y)}"
     return f"({where} ? {value} : 0)" if where else value
 
 
 def changed(atom: Atom, kind: str, evaluator: Evaluator[T], x: dict[str, T], y: dict[str, T]) -> T:
-    """What one term of a statistic's policy becomes where values change from ``x`` to ``y``."""
-    if kind == SUM and not any(measure.signed for measure in atom.measures()):
-        if isinstance(atom, ClampedSquare):
-            old, new = (atom.kept(evaluator, values[atom.measure.name]) for values in (x, y))
-            return evaluator.power(gap(evaluator, old, new), Fraction(2))
-        if isinstance(atom, (Square, Additive, AdditiveTable, CertifiedSum, LaplaceSum)):
-            return atom.value(evaluator, {name: gap(evaluator, x[name], y[name]) for name in x})
-        if isinstance(atom, Transformed):
-            return _transformed(atom, evaluator, x[atom.measure.name], y[atom.measure.name])
-    four = evaluator.constant(arb(4))
-    return evaluator.multiply(four, evaluator.maximum(atom.value(evaluator, x), atom.value(evaluator, y)))
+    """What one term of a statistic's policy becomes where values change from ``x`` to ``y``, which have their signs."""
+    if kind == SUM and isinstance(atom, ClampedSquare) and not atom.measure.signed:
+        old, new = (atom.kept(evaluator, values[atom.measure.name]) for values in (x, y))
+        return evaluator.power(gap(evaluator, old, new), Fraction(2))
+    if kind == SUM and isinstance(atom, (Square, Additive, AdditiveTable, CertifiedSum, LaplaceSum)):
+        return atom.value(evaluator, {name: gap(evaluator, x[name], y[name]) for name in x})
+    if kind == SUM and isinstance(atom, Transformed) and not atom.measure.signed:
+        return _transformed(atom, evaluator, x[atom.measure.name], y[atom.measure.name])
+    four, signed = evaluator.constant(arb(4)), {measure.name for measure in atom.measures() if measure.signed}
+    sizes = (
+        {name: _size(evaluator, value) if name in signed else value for name, value in each.items()} for each in (x, y)
+    )
+    return evaluator.multiply(four, evaluator.maximum(*(atom.value(evaluator, each) for each in sizes)))
+
+
+def _size(evaluator: Evaluator[T], x: T) -> T:
+    return evaluator.maximum(x, evaluator.multiply(evaluator.constant(arb(-1)), x))
 
 
 def gap(evaluator: Evaluator[T], x: T, y: T) -> T:
@@ -122,16 +125,19 @@ def _transformed(atom: Transformed, evaluator: Evaluator[T], x: T, y: T) -> T:
 def band(
     parts: Sequence[Part], record: Mapping[str, Any], name: str, step: Fraction, most_steps: int
 ) -> tuple[Fraction, Fraction]:
-    """A range of one measure around the record's own value, within 0 and its bound, that can be extended at neither end: its two
-    ends, and so any two values in it (T-VALUE), cannot be reliably told apart. It is widened on both sides alike, then on each."""
+    """A range of one measure around the record's own value, within its bound and, unless signed, from 0 on, that can be extended at
+    neither end: its two ends, and so any two values in it (T-VALUE), cannot be reliably told apart. It is widened on both sides
+    alike, then on each."""
     own = int(Fraction(str(record[name])) / step)
+    signed = any(each.signed for part in parts for each in part.policy.inputs() if each.name == name)
+    least = -most_steps if signed else 0
 
     def hidden(low: int, high: int) -> bool:
         return change_upper(parts, {**record, name: step * low}, {**record, name: step * high}) <= BAND_LOSS
 
-    alike = _furthest(lambda away: hidden(max(0, own - away), own + away), max(0, most_steps - own))
-    low, high = max(0, own - alike), own + alike
-    low -= _furthest(lambda away: hidden(low - away, high), low)
+    alike = _furthest(lambda away: hidden(max(least, own - away), own + away), max(0, most_steps - own))
+    low, high = max(least, own - alike), own + alike
+    low -= _furthest(lambda away: hidden(low - away, high), low - least)
     high += _furthest(lambda away: hidden(low, high + away), max(0, most_steps - high))
     return step * low, step * high
 

@@ -11,6 +11,7 @@ from typing import Any
 import numpy as np
 
 from recordwise.exact.text import digits_text, loss_text, number_text, prose_text, share_text, size_text
+from recordwise.mechanisms.base import totals_for
 from recordwise.plan.statistics.base import SUM
 from recordwise.policy.measure import Measure
 from recordwise.policy.policy import Policy
@@ -117,7 +118,7 @@ def _relative(mechanism: Any, part: Part, sizes: Sequence[float]) -> tuple[float
 def variances(mechanism: Any, part: Part, sizes: Sequence[float]) -> list[float]:
     """The variance of the noise at totals of these sizes; infinite where there is none."""
     totals = np.asarray(sizes)
-    given = np.stack([totals, np.zeros_like(totals)]) if getattr(mechanism, "signed", False) else totals
+    given = totals_for(mechanism, totals)
     with np.errstate(all="ignore"):
         found = np.broadcast_to(np.asarray(mechanism.variance(given, step=part.step), np.float64), totals.shape)
     return [float(value) if math.isfinite(value) else math.inf for value in found]

@@ -90,13 +90,15 @@
   };
   const band = (record, field) => {
     const [up, down] = field.step, value = steps => steps * up / down;
-    const own = Math.floor(record[field.name] * down / up * (1 + 1e-15));
+    const raw = record[field.name] * down / up;
+    const own = raw < 0 ? Math.round(raw) : Math.floor(raw * (1 + 1e-15));
     const most = Math.min(Math.floor(field.bound * down / up), Number.MAX_SAFE_INTEGER - 1);
+    const least = field.signed ? -most : 0;
     const at = steps => ({...record, [field.name]: value(steps)});
     const hidden = (low, high) => model.change(at(low), at(high)) <= data.bandLoss;
-    const alike = furthest(away => hidden(Math.max(0, own - away), own + away), Math.max(0, most - own));
-    let low = Math.max(0, own - alike), high = own + alike;
-    low -= furthest(away => hidden(low - away, high), low);
+    const alike = furthest(away => hidden(Math.max(least, own - away), own + away), Math.max(0, most - own));
+    let low = Math.max(least, own - alike), high = own + alike;
+    low -= furthest(away => hidden(low - away, high), low - least);
     high += furthest(away => hidden(low, high + away), Math.max(0, most - high));
     return {field, low: value(low), high: high >= most ? null : value(high)};
   };
@@ -227,10 +229,11 @@
     find("path.loss", root).setAttribute("d", d ? "M" + d : "M0 0");
     const y = rho > 0 && rho < Infinity ? place(up, rho) : -99;
     for (const end of ["y1", "y2"]) find("line.constant", root).setAttribute(end, y);
-    find("circle.you", root).setAttribute("cx", record[drawn.name] > 0 ? place(across, Math.abs(record[drawn.name])) : -99);
+    const own = Math.abs(record[drawn.name]);
+    find("circle.you", root).setAttribute("cx", own > 0 ? place(across, own) : -99);
     find("circle.you", root).setAttribute("cy", y);
     for (const cell of all("td.at", root)) cell.textContent = figure(chart.losses[+cell.dataset.at]);
-    if (chart.moved || !(record[drawn.name] > 0)) chart.follow(); else chart.goTo(place(across, record[drawn.name]));
+    if (chart.moved || !(own > 0)) chart.follow(); else chart.goTo(place(across, own));
   };
 
   // One loss for everybody.

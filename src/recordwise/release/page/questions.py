@@ -51,7 +51,7 @@ def questions_of(policy: Policy, labels: Mapping[str, str], missing: Collection[
     """Measures first, then the columns that are no measures, each by name; those in ``missing`` may be unknown."""
     measures = [
         Question(name=m.name, label=labels.get(m.name, m.name), kind=AMOUNT, step=m.step, signed=m.signed)
-        for m in policy.measures()
+        for m in policy.inputs()
     ]
     known = {question.name for question in measures}
     names = sorted({column.name for column in policy.columns()} - known)
@@ -124,7 +124,7 @@ MOST = 2.0**53
 def start_record(policy: Policy, questions: Sequence[Question]) -> dict[str, Any]:
     """Each measure where it alone costs a usual loss, to one digit; each column at the first value it can have."""
     record: dict[str, Any] = {each.name: _start(each, policy) for each in questions}
-    for measure in policy.measures():
+    for measure in policy.inputs():
         size = size_at_loss(policy, measure, record, USUAL_LOSS)
         record[measure.name] = _on_lattice(_one_digit(size), measure)
     return record
@@ -148,7 +148,7 @@ def reach_of(policy: Policy, measure: Measure, record: Mapping[str, Any], bound:
 
 def size_at_loss(policy: Policy, measure: Measure, record: Mapping[str, Any], loss: float) -> float:
     """The first size, about, where the loss due to one measure, all others at 0, passes ``loss``; a hundred steps if none does."""
-    others = {each.name: 0 for each in policy.measures()}
+    others = {each.name: 0 for each in policy.inputs()}
     sizes = [0.0, *(float(measure.step) * size for size in SIZES)]
     losses = losses_along(policy, {**record, **others}, measure.name, sizes)
     if not math.isfinite(losses[0]):

@@ -86,7 +86,7 @@ def _figures(
     release: Published, description: dict[str, Any], start: dict[str, Any], labels: Mapping[str, str]
 ) -> tuple[Figure, ...]:
     found = []
-    for measure in release.policy.measures():
+    for measure in release.policy.inputs():
         label = labels.get(measure.name, measure.name)
         sizes = sizes_up_to(measure, _reach(release.policy, description, measure, start))
         found.append(figure_of(release.policy, release.parts, measure, label, start, sizes))
@@ -102,7 +102,7 @@ def sizes_of(release: Published) -> dict[str, tuple[float, ...]]:
     policy, description = release.policy, release.to_json()
     start = start_record(policy, questions_of(policy, {}))
     return {
-        measure.name: sizes_up_to(measure, _reach(policy, description, measure, start)) for measure in policy.measures()
+        measure.name: sizes_up_to(measure, _reach(policy, description, measure, start)) for measure in policy.inputs()
     }
 
 
@@ -110,7 +110,7 @@ def places_of(release: Published) -> tuple[str, ...]:
     """The columns that say which establishments of a firm share a cell, which measures do not ask for."""
     if release.firms is None:
         return ()
-    measures = {measure.name for measure in release.policy.measures()}
+    measures = {measure.name for measure in release.policy.inputs()}
     return tuple(name for name in release.firms.columns() if name not in measures)
 
 
