@@ -1,4 +1,4 @@
-# The two commands of the README are `make demo` and `make test`; both set up .venv by themselves.
+# `make demo` and `make test` create .venv if it does not exist.
 PYTHON ?= python3
 VENV := .venv
 BIN := $(VENV)/bin
@@ -25,23 +25,23 @@ lint: $(READY)
 bench: $(READY)
 	$(BIN)/python -m benchmarks
 
-# The same job in other libraries, each in an environment of its own; downloads them, and Tumult Analytics needs Java.
+# The same task in other libraries, each in its own environment; this downloads them, and Tumult Analytics needs Java.
 bench-peers: $(READY)
 	$(BIN)/python -m benchmarks.peers
 
-# A million hostile inputs; what is found is kept in fuzz-findings/. Fewer, or of one kind: python -m fuzz --inputs 10000 sql
+# A million hostile inputs; findings are kept in fuzz-findings/. For fewer, or one kind: python -m fuzz --inputs 10000 sql
 fuzz: $(READY)
 	$(BIN)/python -m fuzz
 
-# A hundred million rows, five million cells, ten thousand queries, thirty-two processes. Needs 4 GB of disk; python -m load --small tries it out.
+# A hundred million rows, five million cells, ten thousand queries, thirty-two processes. Needs 4 GB of disk; python -m load --small runs a small version.
 load: $(READY)
 	$(BIN)/python -m load
 
-# Some four hundred deliberate bugs, one at a time: do the tests notice? Of one area, or one bug: python -m mutants noise
+# Plants some four hundred deliberate bugs, one at a time, to see whether the tests notice. For one area or bug: python -m mutants noise
 mutants: $(READY)
 	$(BIN)/python -m mutants --jobs $(JOBS)
 
-# Lock, licenses, known vulnerabilities. Ends with 2, and says so, when the service that knows vulnerabilities cannot be reached.
+# Checks the lock file, licenses and known vulnerabilities. Exits with 2 and a message if the vulnerability service cannot be reached.
 audit-deps: $(READY)
 	$(BIN)/python -m supply
 
@@ -49,13 +49,13 @@ docs: $(READY)
 	$(BIN)/mkdocs build --strict
 
 $(READY): requirements.lock pyproject.toml
-	$(PYTHON) -c "import sys; assert (3, 11) <= sys.version_info < (3, 15), 'recordwise needs Python 3.11 to 3.14; name one with make PYTHON=python3.12'"
+	$(PYTHON) -c "import sys; assert (3, 11) <= sys.version_info < (3, 15), 'recordwise needs Python 3.11 to 3.14; choose one with make PYTHON=python3.12'"
 	$(PYTHON) -m venv --clear $(VENV)
 	$(BIN)/python -m pip install --quiet --disable-pip-version-check --require-hashes -r requirements.lock
 	$(BIN)/python -m pip install --quiet --disable-pip-version-check --no-deps --no-build-isolation -e .
 	touch $@
 
-# Needs uv on the PATH; everything else works without it.
+# Needs uv on the PATH; no other target does.
 lock:
 	uv pip compile --quiet --universal --python-version 3.11 --generate-hashes --no-emit-index-url --no-annotate --no-header --extra dev pyproject.toml -o requirements.lock
 

@@ -1,6 +1,7 @@
 """The tree of errors in the module docstring is the real one, and messages read as sentences."""
 
 import re
+from fractions import Fraction
 
 import pytest
 
@@ -25,3 +26,15 @@ def test_the_tree_in_the_docstring_names_every_error_with_its_builtin_base() -> 
 def test_a_choice_says_what_was_given(given: tuple[str, ...], words: str) -> None:
     error = errors.ChoiceError(choices=("rho", "variance", "relative_error"), given=given)
     assert str(error) == f"Give exactly one of rho, variance, relative_error; got {words}."
+
+
+def test_a_question_ends_a_message_without_a_period() -> None:
+    assert str(errors.ParameterError(parameter="'emd'", problem="is unknown: did you mean 'emp'?")).endswith("'emp'?")
+
+
+@pytest.mark.parametrize(
+    "value, words",
+    [(Fraction(-2), "-2"), (Fraction(1, 3), "1/3"), (Fraction(10**5000), "an integer with too many digits")],
+)
+def test_a_fraction_is_shown_by_its_value(value: Fraction, words: str) -> None:
+    assert errors.shown(value) == words

@@ -5,7 +5,7 @@
     >>> float(policy.loss({"emp": 20}))
     0.016
 
-Everything public is here, by one flat name each, and is imported when it is first used.
+Every public name is available here and is imported when it is first used.
 """
 
 from importlib import import_module
@@ -90,8 +90,8 @@ HOMES = {
     "release.release": ("Release",),
     "session": ("Session",),
 }
-"""Where each public name is defined. Importing at first use keeps ``import recordwise`` at milliseconds: queries bring
-DuckDB, Arrow and sqlglot, mechanisms bring scipy."""
+"""Where each public name is defined. Importing at first use keeps ``import recordwise`` fast: queries load DuckDB, Arrow and
+sqlglot, and mechanisms load scipy."""
 
 _NAMES = {name: home for home, names in HOMES.items() for name in names}
 __all__ = [

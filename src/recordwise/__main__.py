@@ -1,4 +1,4 @@
-"""``python -m recordwise``: the command line without its script."""
+"""Runs the command line as ``python -m recordwise``."""
 
 from recordwise.cli import main
 

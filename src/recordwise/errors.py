@@ -29,7 +29,7 @@ messages are built from parameters, names and counts, which are also attributes 
     │   ├── DrawingError (RuntimeError)       drawing noise failed after the charge
     │   ├── ExtremeDrawError (OverflowError)  a draw does not fit 64 bits
     │   └── ExternalError                     an external mechanism was refused or failed
-    └── afterwards
+    └── afterward
         ├── OutputError                       the files of a release could not be written
         ├── GroupLossError (ValueError)       no valid bound exists for the loss of a group
         └── SolverError (RuntimeError)        a fit did not converge
@@ -40,6 +40,7 @@ The headings in lower case are stages, not classes: every error derives from ``R
 """
 
 from collections.abc import Sequence
+from fractions import Fraction
 
 
 class RecordwiseError(Exception):
@@ -56,7 +57,8 @@ class ParameterError(RecordwiseError, ValueError):
         self.parameter = parameter
         self.problem = problem
         self.advice = advice
-        super().__init__(f"{parameter} {problem}." + (f" {advice}" if advice else ""))
+        ending = "" if problem.endswith("?") else "."
+        super().__init__(f"{parameter} {problem}{ending}" + (f" {advice}" if advice else ""))
 
 
 class ChoiceError(ParameterError):
@@ -107,12 +109,12 @@ class BudgetError(RecordwiseError):
         self.left = left
         self.reason = reason
         if witness is None:
-            why = f"it could not be proved to fit the budget ({reason})"
+            why = f"it could not be proved to fit ({reason})"
         else:
             shown = (f"{name}={'NULL' if value is None else value}" for name, value in witness.items())
             record = ", ".join(shown) or "every record"
             why = f"for {record} it needs {reason} {needed:.6g} and {left:.6g} is left"
-        super().__init__(f"{query} was refused: {why}. Nothing was spent. Add noise or drop the query.")
+        super().__init__(f"the budget does not cover {query}: {why}. Nothing was spent. Add noise or drop the query.")
 
 
 class TuningError(RecordwiseError):
@@ -338,6 +340,9 @@ def shown(value: object) -> str:
     """
     if isinstance(value, int) and value.bit_length() > 4 * LONGEST_SHOWN:
         return "an integer with too many digits"
+    if isinstance(value, Fraction):
+        whole = value.denominator == 1
+        return shown(value.numerator) if whole else f"{shown(value.numerator)}/{shown(value.denominator)}"
     if not isinstance(value, (str, int, float)) and value is not None:
         return type(value).__name__
     text = repr(value)

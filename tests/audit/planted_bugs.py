@@ -265,9 +265,9 @@ NARROW_IN = (
     "two levels",
 )
 BUGS = (
-    Bug("noise scale off by 10 %", "mechanisms: the law handed to `noised`", narrow_noise, NARROW_IN, cells=CELLS),
+    Bug("noise scale off by 10%", "mechanisms: the law handed to `noised`", narrow_noise, NARROW_IN, cells=CELLS),
     Bug(
-        "selection noise off by 10 %",
+        "selection noise off by 10%",
         "`SelectionLaw.noise`",
         narrow_selection,
         ("found keys, beside others",),

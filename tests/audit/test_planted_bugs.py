@@ -79,6 +79,6 @@ def test_the_page_lists_every_planted_bug_with_what_catches_it_and_no_other() ->
 
 
 def test_noise_of_a_wrong_scale_is_looked_for_in_every_mechanism() -> None:
-    (narrow,) = [bug for bug in BUGS if bug.name == "noise scale off by 10 %"]
+    (narrow,) = [bug for bug in BUGS if bug.name == "noise scale off by 10%"]
     elsewhere = {"median", "count, sum, average and median", "found keys, alone", "found keys, beside others"}
     assert set(narrow.caught_by) == SUBJECTS.keys() - elsewhere - {"keys of a domain"}

@@ -125,7 +125,7 @@ def test_a_clamped_sum_is_told_to_be_biased(folder, run):
 
 def test_examples_are_made_up_from_public_thresholds(folder, run_json):
     found = {row["name"]: row["record"] for row in run_json("check", folder / "plan.toml")["examples"]}
-    assert found["usual"] == "emp 20, payann 2,000"
+    assert found["typical"] == "emp 20, payann 2,000"
     assert found["giant"] == "emp 20,000, payann 2,000,000"
 
 

@@ -82,7 +82,7 @@ def test_the_environment_names_the_folder_too(run, tmp_path, monkeypatch):
     monkeypatch.setenv("RECORDWISE_DATA", str(tmp_path))
     result = run("demo", "--out", tmp_path / "demo")
     assert result.exit_code == 2
-    assert "there is no cbp_county_2017.parquet" in result.stderr
+    assert "does not contain cbp_county_2017.parquet" in result.stderr
     assert not (tmp_path / "demo").exists()
 
 

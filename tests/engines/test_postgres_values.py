@@ -234,12 +234,12 @@ def test_ids_that_are_equal_numbers_are_equal_however_they_are_written(server):
 @pytest.mark.parametrize(
     "kind, role, problem",
     [
-        ("text", "measure", "declared measure and stored as text"),
-        ("date", "text", "declared text and stored as other"),
-        ("numeric", "integer", "declared integer and stored as other"),
-        ("int4", "text", "declared text and stored as integer"),
-        ("json", "id", "which an id cannot be"),
-        ("float8", "id", "which an id cannot be"),
+        ("text", "measure", "declared as measure but stored as text"),
+        ("date", "text", "declared as text but stored as other"),
+        ("numeric", "integer", "declared as integer but stored as other"),
+        ("int4", "text", "declared as text but stored as integer"),
+        ("json", "id", "which cannot be an id"),
+        ("float8", "id", "which cannot be an id"),
         ("pair", "text", "stored as other"),
     ],
 )

@@ -172,9 +172,9 @@ def test_other_formats_are_no_dates(shown):
 
 def test_a_role_a_column_cannot_have_is_refused(write):
     path = write({"id": [1.0], "n": [2.0], "t": ["a"]})
-    with pytest.raises(SourceError, match="declared text and stored as number"):
+    with pytest.raises(SourceError, match="declared as text but stored as number"):
         DuckDB(path, Schema.of(unit="id", columns={"n": "text"}))
-    with pytest.raises(SourceError, match="declared boolean and stored as number"):
+    with pytest.raises(SourceError, match="declared as boolean but stored as number"):
         DuckDB(path, Schema.of(unit="id", columns={"n": "boolean"}))
     with pytest.raises(SourceError, match="no column N"):
         DuckDB(path, Schema.of(unit="id", measures={"N": 1}))

@@ -121,15 +121,15 @@ def test_opening_without_the_extra_is_refused_with_the_command(tmp_path, monkeyp
 @pytest.mark.parametrize(
     "source, problem",
     [
-        ('source = "postgresql://me@host/db"', 'source: needs the name of a table beside it: table = "schema.table"'),
-        ('source = "a.parquet"\ntable = "t"', "table: is for a source that starts with postgresql://"),
-        ('source = "postgresql://me:s3cret@host/db"\ntable = "t"', "source: holds a password"),
-        ('source = "postgresql://me@host/db?password=s3cret"\ntable = "t"', "source: holds a password"),
-        ('source = "postgres://me@host/db?sslpassword=s3cret"\ntable = "t"', "source: holds a password"),
-        ('source = "postgresql://me@host/db"\ntable = "a.b.c"', "table: table must be the name of a table"),
+        ('source = "postgresql://me@host/db"', 'source: also needs the name of a table: table = "schema.table"'),
+        ('source = "a.parquet"\ntable = "t"', "table: is only for a source that starts with postgresql://"),
+        ('source = "postgresql://me:s3cret@host/db"\ntable = "t"', "source: contains a password"),
+        ('source = "postgresql://me@host/db?password=s3cret"\ntable = "t"', "source: contains a password"),
+        ('source = "postgres://me@host/db?sslpassword=s3cret"\ntable = "t"', "source: contains a password"),
+        ('source = "postgresql://me@host/db"\ntable = "a.b.c"', "table: table must be a table name"),
         ('source = "postgresql://me@host/db"\ntable = 7', "table: must be text"),
-        ('source = "mysql://me:s3cret@host/db"', "source: is an address of a kind that is not known"),
-        ('source = ["a.parquet", "postgresql://me:s3cret@host/db"]', "source: is an address of a kind"),
+        ('source = "mysql://me:s3cret@host/db"', "source: is an unsupported address"),
+        ('source = ["a.parquet", "postgresql://me:s3cret@host/db"]', "source: is an unsupported address"),
     ],
 )
 def test_a_source_that_makes_no_sense_is_told_with_its_line_and_without_a_password(tmp_path, source, problem):

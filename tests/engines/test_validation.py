@@ -329,8 +329,8 @@ def test_a_text_is_a_number_by_one_strict_rule(opens, tmp_path):
     "table, problem",
     [
         ({"id": [1], "emp": [1]}, "no column county"),
-        ({"id": [1], "emp": ["1"], "county": [1]}, "declared text and stored as integer"),
-        ({"id": [1], "emp": [True], "county": ["a"]}, "declared measure and stored as boolean"),
+        ({"id": [1], "emp": ["1"], "county": [1]}, "declared as text but stored as integer"),
+        ({"id": [1], "emp": [True], "county": ["a"]}, "declared as measure but stored as boolean"),
         ({"id": [1], "EMP": [1], "emp": [2], "county": ["a"]}, "no column emp"),
     ],
 )
@@ -346,5 +346,5 @@ def test_a_missing_file_is_refused(opens):
 
 def test_a_plan_for_another_schema_is_refused(opens):
     other = Schema.of(unit="id", measures={"emp": 2}, columns={"county": "text"})
-    with opens(pa.table(SMALL), SMALL_SCHEMA) as engine, pytest.raises(PlanError, match="another schema"):
+    with opens(pa.table(SMALL), SMALL_SCHEMA) as engine, pytest.raises(PlanError, match="a different schema"):
         engine.totals(Plan(schema=other, queries=(query().count(M),)))

@@ -182,7 +182,7 @@ def test_a_folder_taken_while_the_release_was_made_saves_it_beside_the_ledger(fo
     )
     done = run(folder, "-c", script)
     assert done.returncode == 2
-    assert "out exists already" in done.stderr
+    assert "out already exists" in done.stderr
     assert f"the complete release was saved in {folder / 'out-rescued'} instead" in done.stderr
     assert list((folder / "out").iterdir()) == []
     assert kinds(folder) == ["opened", "charged", "released"]

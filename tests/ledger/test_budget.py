@@ -47,7 +47,7 @@ def test_a_refusal_names_a_witness_that_exceeds_and_what_is_left_and_writes_noth
     ledger.charge(gaussian_sum("emp", sigma=20), query="first")
     before = ledger.history()
     asked = gaussian_sum("emp", sigma=11)
-    with pytest.raises(BudgetError, match="second was refused: for emp=") as refused:
+    with pytest.raises(BudgetError, match="does not cover second: for emp=") as refused:
         ledger.charge(asked, query="second")
     error = refused.value
     assert error.witness is not None

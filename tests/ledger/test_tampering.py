@@ -207,13 +207,13 @@ def test_a_changed_csv_file_is_detected(books) -> None:
 @pytest.mark.parametrize(
     "file, field, value, found",
     [
-        ("release.json", "dataset", "another", "names another dataset"),
-        ("release.json", "plan", [], "describes another plan"),
-        ("release.json", "mark", "certified", "carries another privacy label"),
-        ("policy.json", "mark", "certified", "carries another privacy label"),
-        ("policy.json", "tight", constant("0.1").to_json(), "states another policy"),
+        ("release.json", "dataset", "another", "names a different dataset"),
+        ("release.json", "plan", [], "describes a different plan"),
+        ("release.json", "mark", "certified", "carries a different privacy label"),
+        ("policy.json", "mark", "certified", "carries a different privacy label"),
+        ("policy.json", "tight", constant("0.1").to_json(), "states a different policy"),
         ("release.json", "ledger", {"length": 0, "digest": "x"}, "replaced or rolled back"),
-        ("release.json", "ledger", None, "cannot be read or names no ledger"),
+        ("release.json", "ledger", None, "cannot be read or does not refer to a ledger"),
     ],
 )
 def test_words_that_differ_from_the_books_are_detected(books, file: str, field: str, value, found: str) -> None:
@@ -232,11 +232,11 @@ def test_a_seeded_release_whose_mark_was_rubbed_out_is_detected(tmp_path) -> Non
     pq.write_table(pq.read_table(parquet).replace_schema_metadata({"recordwise": "private"}), parquet)
     problems = verify(tmp_path / "l", against=[tmp_path / "out"])
     assert [problem.split(": ")[1] for problem in problems] == [
-        f"county_by_naics3.{kind} carries another privacy label than the ledger" for kind in ("parquet", "csv")
+        f"county_by_naics3.{kind} carries a different privacy label than the ledger" for kind in ("parquet", "csv")
     ]
     page = tmp_path / "out" / "report.html"
     page.write_text(page.read_text().replace(' class="not-private"', ""))
-    assert "report.html carries another privacy label" in verify(tmp_path / "l", against=[tmp_path / "out"])[-1]
+    assert "report.html carries a different privacy label" in verify(tmp_path / "l", against=[tmp_path / "out"])[-1]
 
 
 def test_missing_and_foreign_files_are_told_not_raised(tmp_path) -> None:

@@ -100,7 +100,7 @@ def test_a_level_without_a_variance_is_refused_with_the_plan():
             .sum("emp", rw.Polylog(power=1, rate="5.8", offset=1, scale=1, lattice=1))
         )
         for attempt in (session.policy_of, session.run):
-            with pytest.raises(ParameterError, match="Take a rate above 6"):
+            with pytest.raises(ParameterError, match="Use a rate above 6"):
                 attempt(query)
         assert "charged" not in [event.kind for event in session.history()]
 

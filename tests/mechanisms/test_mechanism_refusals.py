@@ -25,7 +25,7 @@ AT_CONSTRUCTION: list[tuple[Any, str]] = [
     (lambda: rw.Polylog(power=1, rate=4, offset="0.5", scale=2), "offset must be at least 1"),
     (lambda: rw.LogTransform(offset=0, sigma=1), "offset must be above 0"),
     (lambda: rw.LogTransform(offset=-1, sigma=1), "offset must be above 0"),
-    (lambda: rw.LogTransform(offset=1, laplace_scale=1), "below 1: the exponential of the noise has no mean"),
+    (lambda: rw.LogTransform(offset=1, laplace_scale=1), "below 1; otherwise the exponential of the noise has no mean"),
     (lambda: rw.LogTransform(offset=1, sigma=0), "sigma must be above 0"),
     (lambda: rw.RootTransform(degree=17, sigma=1), "degree must be a whole number from 1 to 16"),
     (lambda: rw.RootTransform(degree="1/2", sigma=1), "degree must be a whole number from 1 to 16"),

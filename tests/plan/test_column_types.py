@@ -40,16 +40,16 @@ TABLE = pa.table(
     }
 )
 WRONG = {
-    "numbers for truth values": (by("open", {1: 20, 0: 20}, default=1000), "no value of a column of type boolean"),
-    "text for truth values": (by("open", {"true": 20}, default=1000), "no value of a column of type boolean"),
-    "text for whole numbers": (by("size", {"44": 20}, default=1000), "no value of a column of type integer"),
-    "truth values for whole numbers": (by("size", {True: 20}, default=1000), "no value of a column of type integer"),
-    "a number between two whole ones": (by("size", {2.5: 20}, default=1000), "no value of a column of type integer"),
-    "a number beyond 64 bits": (by("size", {2**63: 20}, default=1000), "no value of a column of type integer"),
-    "whole numbers for text": (by("naics", {44: 20}, default=1000), "no value of a column of type text"),
-    "half a character": (by("naics", {"\ud800": 20}, default=1000), "no value of a column of type text"),
+    "numbers for truth values": (by("open", {1: 20, 0: 20}, default=1000), "not a value of type boolean"),
+    "text for truth values": (by("open", {"true": 20}, default=1000), "not a value of type boolean"),
+    "text for whole numbers": (by("size", {"44": 20}, default=1000), "not a value of type integer"),
+    "truth values for whole numbers": (by("size", {True: 20}, default=1000), "not a value of type integer"),
+    "a number between two whole ones": (by("size", {2.5: 20}, default=1000), "not a value of type integer"),
+    "a number beyond 64 bits": (by("size", {2**63: 20}, default=1000), "not a value of type integer"),
+    "whole numbers for text": (by("naics", {44: 20}, default=1000), "not a value of type text"),
+    "half a character": (by("naics", {"\ud800": 20}, default=1000), "not a value of type text"),
     "a prefix of a number": (by(Named("size", 1), {4: 20}, default=1000), "needs a column of type text"),
-    "a group longer than the prefix": (by(Named("naics", 2), {"441": 20}, default=1000), "that is longer"),
+    "a group longer than the prefix": (by(Named("naics", 2), {"441": 20}, default=1000), "a group longer than that"),
     "a prefix longer than any group": (by(Named("naics", 65), {"4": 20}, default=1000), "longer than 64"),
     "an unknown column": (by("county", {"a": 20}, default=1000), "not a conditional column"),
     "a measure": (by("emp", {20: 20}, default=1000), "not a conditional column"),
@@ -255,11 +255,11 @@ def test_an_example_record_of_another_type_is_refused(tmp_path, example):
     [
         ("size", '"007" = 20, "7" = 30', "", "'007' is not a value of a column of type integer"),
         ("size", '"4.5" = 20', "", "not a value of a column of type integer"),
-        ("size", '"9223372036854775808" = 20', "", "no value of a column of type integer"),
+        ("size", '"9223372036854775808" = 20', "", "not a value of type integer"),
         ("size", '"4" = 20', ", length = 1", "needs a column of type text"),
         ("open", '"1" = 20', "", "'1' is not a value of a column of type boolean"),
         ("open", '"True" = 20', "", "'True' is not a value of a column of type boolean"),
-        ("naics", '"441" = 20', ", length = 2", "that is longer"),
+        ("naics", '"441" = 20', ", length = 2", "a group longer than that"),
     ],
 )
 def test_a_plan_file_reads_groups_in_the_columns_type_or_not_at_all(tmp_path, column, values, more, problem):

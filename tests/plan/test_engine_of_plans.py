@@ -28,7 +28,7 @@ def test_a_plan_may_name_spark_its_master_its_options_and_what_only_spark_finds(
     [
         ('engine = "spark"\n' + WHOLE, r"needs a table \[spark\]"),
         (WHOLE + SPARK, 'needs engine = "spark"'),
-        ('engine = "sparc"\n' + WHOLE, "engine: must be"),
+        ('engine = "sparc"\n' + WHOLE, "engine: is not a valid choice"),
         ('engine = "spark"\n' + WHOLE + '[spark]\noptions = { "a" = 1 }\n', "spark"),
         (
             'engine = "spark"\n'

@@ -72,9 +72,9 @@ WRONG = {
     "an empty mapping": ({}, "has no column"),
     "a mixture": (["a", 1], "mixes types"),
     "lists and values": ([WANTED, "a"], "mixes lists of cells with single values"),
-    "lists in a list": ([["a"], ["b"]], "holds list"),
-    "structures": ([{"county": "a"}], "mixes types|no keys|different|is a"),
-    "bytes": ([b"a"], "holds binary"),
+    "lists in a list": ([["a"], ["b"]], "has list"),
+    "structures": ([{"county": "a"}], "mixes types|cannot be keys|different|is a"),
+    "bytes": ([b"a"], "has binary"),
     "pandas objects": (pd.DataFrame({"county": ["a", 1]}), "mixes types"),
     "columns of two lengths": ({"county": ["a"], "size": [1, 2]}, "different lengths"),
     "a column twice": (pa.table([["a"], ["b"]], names=["county", "county"]), "twice"),
@@ -99,11 +99,11 @@ def test_plain_values_need_exactly_one_column():
 @pytest.mark.parametrize(
     "column, keys, problem",
     [
-        ("county", [True, False], "holds bool keys for a column of type text"),
-        ("county", [1.5], "holds double keys for a column of type text"),
+        ("county", [True, False], "has bool keys for a column of type text"),
+        ("county", [1.5], "has double keys for a column of type text"),
         ("size", ["01"], "do not survive a cast to integer"),
-        ("size", [True], "holds bool keys for a column of type integer"),
-        ("size", [None, 1], "holds NULL"),
+        ("size", [True], "has bool keys for a column of type integer"),
+        ("size", [None, 1], "contains NULL"),
     ],
 )
 def test_keys_of_another_type_are_refused_when_they_join_a_plan(column, keys, problem):

@@ -127,5 +127,5 @@ def test_rows_of_many_columns_are_told_apart_beyond_64_bits():
     assert table.num_rows == 401
     assert table["c0"].to_pylist() == sorted([*range(400), 7])
     columns["c7"][-1] = 7
-    with pytest.raises(KeysError, match="1 cell twice"):
+    with pytest.raises(KeysError, match="1 cell more than once"):
         Keys.of(columns).cells(groups, schema)

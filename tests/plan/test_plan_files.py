@@ -58,7 +58,7 @@ def test_plans_that_still_say_level_for_confidence_are_read_alike(load):
     old = load(text.replace("confidence = 0.9", "level = 0.9"))
     assert "level = 0.9 }" in old.path.read_text()
     assert (old.confidence, old.plan) == (0.9, load(text).plan)
-    with pytest.raises(PlanFileError, match="old word for confidence"):
+    with pytest.raises(PlanFileError, match="old name of confidence"):
         load(WHOLE.replace("confidence = 0.9", "confidence = 0.9\nlevel = 0.8"))
 
 

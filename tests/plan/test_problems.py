@@ -23,7 +23,7 @@ def problems(tmp_path):
 
 
 ONE = [
-    ("[schema]", 'labels.empl = "employees"\n[schema]', "is no measure or column"),
+    ("[schema]", 'labels.empl = "employees"\n[schema]', "is not a measure or column"),
     ("[schema]", "labels.emp = 7\n[schema]", "must be text"),
     ('dataset = "establishments"', "dataset = 7", "must be text, not a number"),
     ('dataset = "establishments"', 'dataset = ""', "must not be empty"),
@@ -33,10 +33,10 @@ ONE = [
     ('unit = "estab_id"', "unit = 1979-05-27", "must be text, not a date"),
     ("measures.emp = 1", "measures.emp = 0", "must be above 0"),
     ("bound = 50_000_000", "bond = 50_000_000", "did you mean 'bound'?"),
-    ('columns.county = "text"', 'columns.county = "string"', "must be one of text, integer, boolean"),
-    ('null = "refuse"', 'null = "drop"', "must be one of refuse, category"),
+    ('columns.county = "text"', 'columns.county = "string"', "choose from text, integer, boolean"),
+    ('null = "refuse"', 'null = "drop"', "choose from refuse, category"),
     ("rho = 3", "rho = -3", "must be above 0"),
-    ("rho = 3", "rho = 3\nsigma = 2", "is not known here"),
+    ("rho = 3", "rho = 3\nsigma = 2", "is not recognized here"),
     ("at = { emp = 20, payann = 1000 }", "at = { emp = 20, pay = 1000 }", "did you mean 'payann'?"),
     (
         'small = { kind = "Gaussian", rho = 0.05 }',
@@ -48,7 +48,7 @@ ONE = [
     ('naics = ["441110", "722511"] }', 'naics = ["441110", 7] }', "mixes types"),
     ('where = "emp < 5000"', 'where = "emp < (SELECT 1)"', "SUBQUERY"),
     ('where = "emp < 5000"', 'where = "employees < 5000"', "'employees' is used in a condition"),
-    ('group_by = ["county", {', 'group_by = ["country", {', "'country' is grouped by"),
+    ('group_by = ["county", {', 'group_by = ["country", {', "'country' is a group"),
     ("length = 3", "length = 0", "whole number from 1"),
     ("length = 3", "lenght = 3", "did you mean 'length'?"),
     ('keys = "areas"', 'keys = "area"', "did you mean 'areas'?"),
@@ -67,9 +67,9 @@ ONE = [
     (
         "offset = 2000, sigma = 0.5",
         'offset = 2000, rho = 1, at = 5, noise = "cauchy"',
-        "must be one of gaussian, laplace",
+        "choose from gaussian, laplace",
     ),
-    ("count_distinct.firm_id", "count_distinct.county", "the unit id and the firm id only"),
+    ("count_distinct.firm_id", "count_distinct.county", "only for the unit id and the firm id"),
     ("SELECT county, COUNT(*) AS n", "SELECT county, STDDEV(emp) AS n", "STDDEV"),
     ('count = "small"', "avg.emp = { count = 3 }", "'sum' is missing"),
     ('count = "small"', 'avg.emp = { sum = "small" }', ""),
@@ -77,7 +77,7 @@ ONE = [
     (
         'count = "small"',
         "quantile.emp = { p = 0.5, rho = 1, grid = { root = [1, 9] } }",
-        "known are log, linear, bits",
+        "choose from log, linear, bits",
     ),
     (
         'count = "small"',
@@ -95,9 +95,13 @@ ONE = [
     ('county = ["06001", "06003"] } }', 'state = ["06001", "06003"] } }', "no public keys for county"),
     ('formats = ["parquet"]', 'csv = "no"', "must be true or false, not text"),
     ('formats = ["parquet"]', "formats = [1]", "must be text, not a number"),
-    ('formats = ["parquet"]', 'formats = ["parquet"]\ncsv = true', "formats says this already; leave csv out"),
+    (
+        'formats = ["parquet"]',
+        'formats = ["parquet"]\ncsv = true',
+        "is replaced by formats, which is also given; remove csv",
+    ),
     ("confidence = 0.9", "confidence = 95", "must lie between 0 and 1"),
-    ("emp = 4, payann = 140", "employees = 4", "known are emp, payann"),
+    ("emp = 4, payann = 140", "employees = 4", "choose from emp, payann"),
 ]
 
 

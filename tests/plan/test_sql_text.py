@@ -116,7 +116,7 @@ MENDED = [
 @pytest.mark.parametrize("text", MENDED)
 def test_text_that_only_one_of_two_parsers_understands_is_refused(text, monkeypatch):
     """Our parser mends it, so that DuckDB's own is all that stands between a guess and a query."""
-    with pytest.raises(SqlError, match="DuckDB's own parser"):
+    with pytest.raises(SqlError, match="DuckDB's parser"):
         parse_sql(text, mechanisms={"*": A})
     monkeypatch.setattr(guard, "one_select", lambda text: True)
     assert parse_sql(text, mechanisms={"*": A}).statistics
@@ -162,8 +162,8 @@ def test_every_problem_of_a_plan_is_told_at_once():
         "'nowhere' is used in a condition",
         "'county' is compared with a constant that is not of type text",
         "a prefix of 'size' needs a column of type text",
-        "'emp' is grouped by but is not a conditional column",
-        "a group is named 'county' like another column",
+        "'emp' is a group but not a conditional column",
+        "the group 'county' has the name of another column",
         "the name 'emp' is used twice",
         "no public keys",
     ):

@@ -71,5 +71,5 @@ def test_thresholds_are_written_beside_the_lowest_curve() -> None:
 
 @pytest.mark.parametrize("count", [0, MOST_LINES + 1])
 def test_more_lines_than_can_be_told_apart_are_refused(count: int) -> None:
-    with pytest.raises(ParameterError, match="tell their lines apart"):
+    with pytest.raises(ParameterError, match="lines can be distinguished"):
         plot_loss_shares({str(i): (LOSSES, LOSSES) for i in range(count)})

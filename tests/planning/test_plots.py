@@ -113,7 +113,7 @@ def test_styles_are_as_many_as_colors_and_all_different() -> None:
 @pytest.mark.parametrize("count", [0, len(COLORS) + 1])
 def test_more_lines_than_can_be_told_apart_are_refused(count: int) -> None:
     mechanisms = {str(i): rw.Gaussian(sigma=i + 1) for i in range(count)}
-    with pytest.raises(ParameterError, match="tell their lines apart"):
+    with pytest.raises(ParameterError, match="lines can be distinguished"):
         plot_errors(mechanisms, "emp")
 
 

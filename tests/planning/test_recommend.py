@@ -73,7 +73,7 @@ def test_the_plan_reads_back_to_the_recommended_mechanisms(found, tmp_path):
     assert file.plan.schema == found.session.schema
     with Session.from_plan(file) as session:
         assert session.run(*file.plan.queries).policy == found.best.policy
-    with pytest.raises(ParameterError, match="exists already"):
+    with pytest.raises(ParameterError, match="already exists"):
         found.save(path, source="records.parquet", ledger="books.ledger")
 
 

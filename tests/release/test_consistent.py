@@ -120,9 +120,9 @@ def test_fitted_columns_are_saved(release, tmp_path):
     [
         ({"method": "magic"}, "method"),
         ({"method": "sequential", "priority": ["county"]}, "priority"),
-        ({"at_most": {"quarter": "nothing"}}, "There are q1: count, emp, pay, quarter."),
-        ({"at_most": {"q2:quarter": "pay"}}, "names no two counts or sums of one query"),
-        ({"at_most": {"q1:quarter": "q2:pay"}}, "names no two counts or sums of one query"),
+        ({"at_most": {"quarter": "nothing"}}, "Available are q1: count, emp, pay, quarter."),
+        ({"at_most": {"q2:quarter": "pay"}}, "does not name two counts or sums of one query"),
+        ({"at_most": {"q1:quarter": "q2:pay"}}, "does not name two counts or sums of one query"),
         ({"at_most": {"quarter": "pay", "emp": "pay"}}, "two rules with 'pay' on the same side"),
         ({"at_most": {"quarter": "pay", "q1:quarter": "emp"}}, "two rules with 'quarter' on the same side"),
         ({"at_most": {"quarter": "pay", "pay": "quarter"}}, "is circular"),

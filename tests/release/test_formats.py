@@ -39,7 +39,7 @@ def test_the_formats_of_recordwise_are_parquet_and_csv() -> None:
 @pytest.mark.parametrize(
     "names, words",
     [
-        (("parquet", "xlsx"), "unknown format: 'xlsx'. Known are parquet, csv"),
+        (("parquet", "xlsx"), "unknown format: 'xlsx'. Choose from parquet, csv"),
         (("csv",), "must include 'parquet'"),
         ((), "must include 'parquet'"),
         (("parquet", "parquet"), "name a format twice"),
@@ -63,7 +63,7 @@ def test_a_file_keeps_its_table_and_its_privacy_label(kind, label, release, tmp_
 
 def test_a_format_that_cannot_hold_a_column_is_refused(release, tmp_path, monkeypatch) -> None:
     monkeypatch.setattr(Csv, "holds", lambda self, kind: str(kind) != "double")
-    with pytest.raises(ParameterError, match="'csv', which cannot hold column 'n_sd' of type double"):
+    with pytest.raises(ParameterError, match="'csv', which cannot store column 'n_sd' of type double"):
         release.save(tmp_path / "out")
     assert list(tmp_path.iterdir()) == []
 
@@ -80,7 +80,9 @@ def test_a_format_of_an_installed_package_is_written_and_verified(own_package, t
     file.write_text("\n".join([lines[0], *lines[2:]]) + "\n")
     assert verify(ledger, against=[folder]) == [f"{folder}: {file.name} differs from the Parquet file beside it"]
     file.write_text("\n".join([json.dumps({"privacy_label": NOT_PRIVATE}), *lines[1:]]) + "\n")
-    assert verify(ledger, against=[folder]) == [f"{folder}: {file.name} carries another privacy label than the ledger"]
+    assert verify(ledger, against=[folder]) == [
+        f"{folder}: {file.name} carries a different privacy label than the ledger"
+    ]
 
 
 def test_a_format_of_an_installed_package_says_that_a_seeded_release_is_not_private(own_package, tmp_path) -> None:
@@ -99,7 +101,7 @@ class Taken(Csv):
     [
         ("nothing", "no_such_module:X", "loading no_such_module:X failed with ModuleNotFoundError"),
         ("words", "string:ascii_letters", "string:ascii_letters is not an output format of that name"),
-        ("taken", "own_formats:TAKEN", "its name or its extension '.csv' is taken"),
+        ("taken", "own_formats:TAKEN", "its name or its extension '.csv' is already in use"),
         ("csv", "recordwise.release.formats.registry:OWN", "is not an output format of that name"),
     ],
 )

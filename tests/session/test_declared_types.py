@@ -64,7 +64,7 @@ def test_values_arrive_whatever_the_frame_makes_of_them():
 
 @pytest.mark.parametrize("make", [frame, lambda rows: frame(rows).to_dict("list")], ids=["pandas", "mapping"])
 def test_a_frame_whose_types_follow_from_its_values_needs_declared_columns(make):
-    with pytest.raises(ParameterError, match="columns must be declared for a frame of pandas or a mapping"):
+    with pytest.raises(ParameterError, match="columns must be declared for a pandas frame or a mapping"):
         rw.Session(make(ROWS), unit="id", measures={"emp": 1})
 
 

@@ -217,5 +217,5 @@ def test_domains_that_cannot_be_are_refused():
 
 def test_a_threshold_that_noise_alone_would_pass_too_often_is_refused_before_reading():
     keys = Keys.select_from({"size": range(20_000), "naics": [str(i) for i in range(2000)]}, rho="0.1", threshold=1)
-    with pytest.raises(PlanError, match="empty cells would pass"):
+    with pytest.raises(PlanError, match="empty cells would reach"):
         Plan(schema=SCHEMA, queries=(query().group_by("size", "naics", keys=keys).count(Gaussian(rho=1)),))

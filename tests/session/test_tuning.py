@@ -62,7 +62,9 @@ def test_whatever_looks_at_confidential_records_marks_the_session(look) -> None:
     with session(records(), tuned_on="public") as opened:
         LOOKS[look](opened)
         for release in RELEASES.values():
-            with pytest.raises(TuningError, match=r"records were looked at.*Nothing was read.*accept_tuning='reason'"):
+            with pytest.raises(
+                TuningError, match=r"records were viewed.*Nothing was read.*give a reason as accept_tuning"
+            ):
                 release(opened)
         assert opened.spent() == constant(0)
         opened.accept_tuning = "the board agreed"
@@ -106,7 +108,7 @@ def test_nobody_looks_where_the_ledger_cannot_note_it(tmp_path) -> None:
     with session(records(), tmp_path / "l") as opened:
         (tmp_path / "l").unlink()
         for look in ("owner view", "loss summary", "firm loss summary", "realized loss summary"):
-            with pytest.raises(LedgerError, match="Nothing was looked at"):
+            with pytest.raises(LedgerError, match="Nothing was viewed"):
                 LOOKS[look](opened)
 
 

@@ -1,4 +1,4 @@
-"""From records to a verdict: records to files, files to samples, samples to a lower bound, and the bound against the policy."""
+"""Runs an audit: from records to files, from files to samples, from samples to a lower bound that is compared with the policy."""
 
 import math
 from collections.abc import Callable, Sequence

@@ -116,14 +116,14 @@ def _neighbors(folder: Path, how: Runs, columns: Mapping[str, Column] | None) ->
     told = {
         _told(rows, asked, folder / f"{way}{number}", how, columns) for number, rows in enumerate(NEIGHBOURS.values())
     }
-    problems = () if len(told) == 1 else ("what is said about the table depends on the records",)
+    problems = () if len(told) == 1 else ("the description of the table depends on the records",)
     return Finding.without_numbers(f"neighbors with {way} columns", samples=len(NEIGHBOURS), problems=problems)
 
 
 def _told(
     rows: Mapping[str, list[Any]], asked: Query, place: Path, how: Runs, columns: Mapping[str, Column] | None
 ) -> str | None:
-    """What a release says about its table; None where it was refused."""
+    """What a release says about its table; None if it was refused."""
     stated: dict[str, Any] = {"tuned_on": "synthetic", "ledger": place.with_suffix(".ledger"), "dataset": "types"}
     how_opened: dict[str, Any] = {"engine": how.engine, "spark": how.spark, "columns": columns}
     try:

@@ -18,10 +18,10 @@ from recordwise.exact.arithmetic import FloatArray
 from recordwise.policy.policy import Policy
 
 WIDTH = 7
-"""Digits of a cell's number in its code; a letter follows, so that the number is a level of its own."""
+"""Digits of a cell's number in its code; a letter follows, so that the number can be a level of its own."""
 STRAYS = 5
 DIGITS = 6
-"""Behind the point, where the measure has a step below 1."""
+"""Digits after the decimal point, if the measure has a step below 1."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -30,7 +30,7 @@ class Layout:
 
     subject: Subject
     cells: int
-    """In each group."""
+    """The number in each group."""
 
     @property
     def groups(self) -> tuple[str | None, ...]:
@@ -41,11 +41,11 @@ class Layout:
         return self.cells * len(self.groups)
 
     def codes(self) -> list[str]:
-        """Of every public cell, sorted."""
+        """The codes of all public cells, sorted."""
         return [code(number) for number in range(self.count)]
 
     def write(self, path: Path) -> None:
-        """The records, as a Parquet file."""
+        """Write the records to a Parquet file."""
         import pyarrow.parquet
 
         pyarrow.parquet.write_table(self.table(), path)
@@ -61,7 +61,7 @@ class Layout:
         return rows.append_column("id", numbers).append_column(FIRM, numbers)
 
     def _placed(self) -> list[tuple[int, Record]]:
-        """Which record is in which group of cells."""
+        """The group of cells that each record is in."""
         beside = [(place, other) for place in range(len(self.groups)) for other in self.subject.others]
         return beside + list(enumerate(self.subject.records.values(), start=1))
 
@@ -157,7 +157,7 @@ def features_of(table: pa.Table) -> dict[str, FloatArray]:
 
 
 def tells(numbers: FloatArray) -> bool:
-    """Whether a feature differs between cells at all."""
+    """Whether a feature differs between cells."""
     return bool(len(numbers)) and not bool(np.all(numbers == numbers[0]))
 
 

@@ -1,7 +1,7 @@
 """The subjects of an audit: a query, its keys, and records that are present in half of the cells.
 
-The mechanisms of the registry name their own examples; the catalogue here adds every statistic and every kind of keys. The
-mechanisms of a plan are further subjects, whose queries run on made-up neighboring tables, never on the plan's records.
+The default catalog covers every mechanism, every statistic and every kind of keys; the mechanisms of a plan are further subjects,
+whose queries run on made-up neighboring tables, never on the plan's records.
 """
 
 from collections.abc import Callable, Mapping, Sequence
@@ -134,7 +134,7 @@ def three_sizes(policy: Policy, step: Fraction, *, most: int | None = None) -> d
 CENT = Fraction(1, 100)
 BY_CELL = f"FROM t GROUP BY {CELL}"
 ANYBODY = {"any": record(5, 300)}
-"""Where a statistic costs every record the same."""
+"""For statistics that cost every record the same."""
 
 
 def counted(what: str) -> Subject:
@@ -251,7 +251,7 @@ CATALOGUE: dict[str, Callable[[], Subject]] = {
 
 
 def every_subject() -> dict[str, Callable[[], Subject]]:
-    """The catalogue, and the examples of every mechanism; made when needed, because certified policies take seconds."""
+    """The catalog and the examples of every mechanism, built when needed because certified policies take seconds."""
     return CATALOGUE | {name: partial(sum_subject, name, each) for name, each in audit_examples().items()}
 
 

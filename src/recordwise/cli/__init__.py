@@ -1,4 +1,4 @@
-"""The command line. Commands import what they need when they run, so that help and completion stay quick."""
+"""The command line. Commands import what they need when they run, so that help and completion are fast."""
 
 from typing import Annotated
 

@@ -1,4 +1,4 @@
-"""``recordwise audit [PLAN]``: do releases lose no more than their policies say? Asked of made-up neighboring tables."""
+"""``recordwise audit [PLAN]``: tests on made-up neighboring tables whether releases lose more than their policies say."""
 
 from collections.abc import Callable
 from pathlib import Path
@@ -13,7 +13,7 @@ if TYPE_CHECKING:
     from recordwise.audit.subjects import Subject
 
 BROKEN = 1
-"""The exit code of an audit that found something; also that of an unexpected failure: in both cases do not publish."""
+"""The exit code of an audit that found something, and of an unexpected failure; in either case, do not publish."""
 Named = list[tuple[str, "Callable[[], Subject]"]]
 
 
@@ -31,7 +31,7 @@ def audit(
     as_json: AsJson = False,
     debug: Debug = False,
 ) -> None:
-    """Attack our own releases: lower bounds on the loss, from the files alone, must not exceed the policy (else exit code 1)."""
+    """Attack our own releases: lower bounds on the loss, from the files alone, must not exceed the policy (or exit code 1)."""
     import json
 
     from recordwise.audit.audit import Runs
@@ -53,7 +53,7 @@ def audit(
 
 
 def chosen(plan: Path | None, parts: list[str]) -> Named:
-    """The subjects whose name holds one of the parts, ready to be made."""
+    """The subjects whose name contains one of the parts, ready to be built."""
     from recordwise.audit.subjects import every_subject
     from recordwise.errors import ParameterError
 
@@ -65,13 +65,13 @@ def chosen(plan: Path | None, parts: list[str]) -> Named:
         named = [(each.name, lambda each=each: each) for each in plan_subjects(load_plan(plan).plan)]  # type: ignore[misc]
     kept = [(name, make) for name, make in named if not parts or any(part in name for part in parts)]
     if not kept:
-        names = ", ".join(name for name, _ in named)
+        names = "; ".join(name for name, _ in named)
         raise ParameterError(parameter="--mechanism", problem=f"must be part of one of these names: {names}")
     return kept
 
 
 def examined(named: Named, how: "Runs", *, quiet: bool, whole: bool) -> "list[Finding]":
-    """Every finding; the checks without numbers too, where nothing was left out."""
+    """Every finding, including the checks without numbers if nothing was left out."""
     from tempfile import TemporaryDirectory
 
     from recordwise.audit.audit import audit as audited

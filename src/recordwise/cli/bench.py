@@ -1,4 +1,4 @@
-"""``recordwise bench [NAME]``: the benchmarks of a checkout; ratios measured side by side, because machines are noisy."""
+"""``recordwise bench [NAME]``: runs the benchmarks of a checkout and reports ratios measured side by side."""
 
 import sys
 from pathlib import Path
@@ -13,7 +13,7 @@ BENCHMARKS = Path(__file__).parents[3] / "benchmarks"
 
 
 def names() -> list[str]:
-    """The benchmarks there are, one file each."""
+    """The available benchmarks, one file each."""
     return sorted(path.stem for path in BENCHMARKS.glob("*.py") if not path.stem.startswith("__"))
 
 
@@ -23,7 +23,7 @@ def bench(
     listed: Annotated[bool, typer.Option("--list", help="List the benchmarks and exit.")] = False,
     debug: Debug = False,
 ) -> None:
-    """Measure recordwise against plain DuckDB, NumPy and its peers in one run."""
+    """Measure recordwise against plain DuckDB, NumPy and its peers in one run. Needs a checkout."""
     known = names()
     if not known:
         raise ParameterError(

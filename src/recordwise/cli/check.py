@@ -1,4 +1,4 @@
-"""``recordwise check PLAN``: what a plan would cost and how accurate it would be, before a record is read."""
+"""``recordwise check PLAN``: reports what a plan would cost and how accurate it would be, before any record is read."""
 
 from pathlib import Path
 from typing import TYPE_CHECKING, Annotated, Any
@@ -64,7 +64,7 @@ def examined(file: "PlanFile") -> dict[str, Any]:
 
 
 def losses(file: "PlanFile", policy: "Policy", paper: "Policy") -> list[dict[str, Any]]:
-    """The loss of each example record; where the policy makes no promise, its refusal."""
+    """The loss of each example record, or the error where the policy gives no guarantee."""
     from recordwise.cli.examples import example_records, record_text
     from recordwise.errors import RecordError
     from recordwise.policy.conversions import epsilon
@@ -83,7 +83,7 @@ def losses(file: "PlanFile", policy: "Policy", paper: "Policy") -> list[dict[str
 
 
 def budget_refusal(file: "PlanFile", policy: "Policy") -> "BudgetError | None":
-    """What the ledger would say to a charge: nothing, or why not. What it holds already counts."""
+    """The error that a charge to the ledger would raise, if any, taking earlier charges into account."""
     from recordwise.errors import BudgetError
     from recordwise.ledger.ledger import Ledger
     from recordwise.plan.describe import schema_json
@@ -115,8 +115,8 @@ def looked_warning(reason: str | None) -> str:
     """What that means for a release."""
     told = "the ledger records that the confidential records were viewed"
     if reason:
-        return f"{told}; the release will print the reason given: {reason}"
-    return f'{told}: the release will be refused unless the plan gives accept_tuning = "reason", which is printed'
+        return f"{told}; the reason given will be published with the release: {reason}"
+    return f'{told}: the release will be refused unless the plan gives accept_tuning = "reason", which is published with it'
 
 
 def warnings(file: "PlanFile") -> list[str]:
@@ -136,12 +136,14 @@ def warnings(file: "PlanFile") -> list[str]:
     if file.budget is None:
         found.append(f"no budget is declared: the {FIXED_IN_ADVANCE}")
     if file.tuned_on == "confidential":
-        found.append(f"tuned on the confidential table; the release will print the reason given: {file.accept_tuning}")
+        found.append(
+            f"tuned on the confidential table; the reason given will be published with the release: {file.accept_tuning}"
+        )
     elif looked_at(file):
         found.append(looked_warning(file.accept_tuning))
     missing = missing_extra(file.source, of_engine=engine_kind(file.engine).extra)
     if missing is not None:
-        # The command comes first, so that no line break falls into it.
+        # The command comes first, so that it is not broken across lines.
         found.append(f"run {missing.command}: {missing.what} needs the extra '{missing.extra}', which is not installed")
     try:
         engine_kind(file.engine).check()
@@ -151,7 +153,7 @@ def warnings(file: "PlanFile") -> list[str]:
 
 
 def show(file: "PlanFile", found: dict[str, Any]) -> None:
-    """The findings for a reader."""
+    """Print the findings."""
     from recordwise.cli import screen
 
     screen.paragraph(

@@ -66,7 +66,7 @@ def demo(
 
 
 def county_tables(establishments: int | None, data: Path | None) -> Any | None:
-    """The county tables to lay out, if a folder is named; a number of establishments asks for generated ones."""
+    """The county tables to expand, if a folder is given; a number of establishments means generated ones."""
     from recordwise.errors import ParameterError
     from recordwise.synthetic.county_tables import CountyTable
 
@@ -74,7 +74,7 @@ def county_tables(establishments: int | None, data: Path | None) -> Any | None:
         raise ParameterError(
             parameter="--establishments",
             problem="applies to generated establishments only",
-            advice="--data expands every cell of its tables.",
+            advice="With --data, every cell of the county tables is expanded.",
         )
     if establishments is not None and establishments < 1:
         raise ParameterError(parameter="--establishments", problem="must be at least 1")
@@ -83,11 +83,11 @@ def county_tables(establishments: int | None, data: Path | None) -> Any | None:
 
 
 def new_folder(out: Path | None) -> Path:
-    """The folder asked for, which must not exist, or the first free default."""
+    """The requested folder, which must not exist, or the first unused default name."""
     from recordwise.errors import OutputError
 
     if out is not None and out.exists():
-        raise OutputError(folder=str(out), problem="exists already", advice="Name a new folder.")
+        raise OutputError(folder=str(out), problem="already exists", advice="Choose a new folder.")
     number, folder = 1, out or Path(DEFAULT_FOLDER)
     while folder.exists():
         number += 1
@@ -97,7 +97,7 @@ def new_folder(out: Path | None) -> Path:
 
 
 def write_inputs(folder: Path, rows: int, tables: Any | None, tell: "Tell") -> None:
-    """Records, public keys and plan: what an agency would bring."""
+    """Write records, public keys and plan: what an agency would provide."""
     import shutil
 
     import pyarrow as pa
@@ -112,7 +112,7 @@ def write_inputs(folder: Path, rows: int, tables: Any | None, tell: "Tell") -> N
         write_establishments(folder / "establishments.parquet", rows)
         pq.write_table(public_keys(), folder / "keys.parquet")
         return
-    tell(f"laying out {int(tables.establishments.sum()):,} establishments of the county tables")
+    tell(f"generating {int(tables.establishments.sum()):,} establishments from the county tables")
     pq.write_table(tables.keys(), folder / "keys.parquet")
     made = tables.batches()
     first: pa.RecordBatch = next(made)
@@ -123,7 +123,7 @@ def write_inputs(folder: Path, rows: int, tables: Any | None, tell: "Tell") -> N
 
 
 def losses(examples: dict[str, dict[str, Any]], plan: Any) -> list[dict[str, Any]]:
-    """What each example pays for each variable, and for all of them."""
+    """The cost of each variable, and of all of them, to each example."""
     from recordwise.plan.cost import plan_policy, statistic_policy
 
     (query,) = plan.queries
@@ -169,7 +169,7 @@ def show(folder: Path, found: dict[str, Any]) -> None:
     lookup.show(lookup.looked_up(policy, lookup.read_record(policy, words), 1e-5))
     screen.heading(f"Done in {found['seconds']} seconds")
     screen.paragraph(
-        f"{folder}/release holds the tables (Parquet and CSV), policy.json, release.json, and report.html to open in a browser; "
+        f"{folder}/release contains the tables (Parquet and CSV), policy.json, release.json, and report.html to open in a browser; "
         f"{folder}/demo.ledger is the ledger."
     )
     typer.echo(f"  $ recordwise check {folder}/plan.toml")

@@ -1,4 +1,4 @@
-"""How far the demo's tables are from the truth. Possible only because its establishments are synthetic: never for real records."""
+"""Compares the demo's tables with the truth, which is possible only because its establishments are synthetic."""
 
 from pathlib import Path
 from typing import Any

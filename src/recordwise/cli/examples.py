@@ -1,4 +1,4 @@
-"""Records at which a policy is shown: the plan's own, or made up from its public thresholds. None is read from the data."""
+"""Example records for showing a policy: the plan's own, or made up from its public thresholds. None is read from the data."""
 
 import math
 from fractions import Fraction
@@ -16,7 +16,7 @@ from recordwise.policy.policy import Policy
 
 SIZES = {
     "very small": Fraction(1, 10),
-    "usual": Fraction(1),
+    "typical": Fraction(1),
     "large": Fraction(10),
     "very large": Fraction(100),
     "giant": Fraction(1000),
@@ -24,7 +24,7 @@ SIZES = {
 
 
 def example_records(file: PlanFile, policy: Policy) -> dict[str, dict[str, Any]]:
-    """The plan's examples, or a ladder of records from a tenth of the thresholds to a thousand times."""
+    """The plan's examples, or a series of records from a tenth of the thresholds to a thousand times the thresholds."""
     if file.examples:
         return file.examples
     groups: dict[str, Any] = {
@@ -56,7 +56,7 @@ def _reference(plan: Plan, declared: Measure) -> Fraction:
 
 
 def _parameter(mechanism: Any, plan: Plan, name: str) -> Fraction | None:
-    """What stands for a usual size in a mechanism: its threshold, its clamp, its offset or its scale."""
+    """The parameter of a mechanism that indicates a typical size: its threshold, clamp, offset or scale."""
     at = threshold_of(mechanism, policy_measure(name, plan.schema))
     if isinstance(at, By):
         return max([each for _, each in at.values] + ([at.default] if at.default else []))
@@ -67,7 +67,7 @@ def _parameter(mechanism: Any, plan: Plan, name: str) -> Fraction | None:
 
 
 def record_text(record: dict[str, Any]) -> str:
-    """A record as a person would write it."""
+    """A record as readable text."""
     return ", ".join(f"{name} {_value(value)}" for name, value in record.items())
 
 

@@ -14,7 +14,7 @@ TOTALS = (100, 10_000, 1_000_000)
 
 
 def expected_errors(plan: Plan) -> list[dict[str, Any]]:
-    """For each table and variable: its mechanism, and its standard deviation at a few totals (least and most over the cells)."""
+    """For each table and variable, its mechanism and its standard deviation at a few totals (least and most over the cells)."""
     found = []
     for table in plan.tables():
         public = plan.selection(table) is None

@@ -1,4 +1,4 @@
-"""How a command ends badly: a sentence and an exit code, never a traceback unless it is asked for."""
+"""How a command fails: with a message and an exit code, and a traceback only if requested."""
 
 import functools
 import json
@@ -20,7 +20,7 @@ AsJson = Annotated[bool, typer.Option("--json", help="Print one JSON object inst
 
 
 def plain_float(text: str | float) -> float:
-    """A number given to an option; Python's float() takes underscores and digits of every script, a reader does not."""
+    """A number given to an option. Unlike Python's float(), it accepts neither underscores nor non-ASCII digits."""
     if not str(text).isascii() or "_" in str(text):
         raise ValueError("not plain digits")
     return float(text)
@@ -31,7 +31,7 @@ T = TypeVar("T")
 
 
 def ends_well(command: Callable[P, T]) -> Callable[P, T]:
-    """A command whose failures become a message on standard error and an exit code."""
+    """Wrap a command so that failures become a message on standard error and an exit code."""
 
     @functools.wraps(command)
     def run(*args: P.args, **kwargs: P.kwargs) -> T:
@@ -69,7 +69,7 @@ def message(error: Exception) -> str:
         return str(error)
     if isinstance(error, OSError):
         return f"{error.filename or 'a file'}: {error.strerror or type(error).__name__}"
-    # Its text may hold anything, a record among them, so it is not repeated.
+    # The exception text may contain anything, including a record, so it is not repeated.
     return f"unexpected {type(error).__name__}. Run again with --debug for the traceback."
 
 

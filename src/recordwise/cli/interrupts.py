@@ -1,4 +1,4 @@
-"""Remembers that the user asked to stop: libraries turn an interrupt that reaches them into errors of their own."""
+"""Remembers that the user interrupted the command, because libraries turn an interrupt into errors of their own."""
 
 import signal
 import sys
@@ -10,11 +10,11 @@ STOPPED = "interrupted. No partial files were left behind; what the ledger shows
 
 
 class Interrupts:
-    """Handles the signal as Python does, and keeps that it came."""
+    """Handles the signal as Python does, and remembers that it came."""
 
     def __init__(self) -> None:
         self.seen = False
-        # A shell that starts a command in the background has it ignore the signal; that stays so.
+        # A shell that starts a command in the background makes it ignore the signal; leave that unchanged.
         if signal.getsignal(signal.SIGINT) is signal.default_int_handler:
             signal.signal(signal.SIGINT, self)
 
@@ -24,7 +24,7 @@ class Interrupts:
 
 
 def run(command: Callable[[], object]) -> None:
-    """Run a command to its exit; one that failed after an interrupt was interrupted."""
+    """Run a command; if it fails after an interrupt, report it as interrupted."""
     interrupts = Interrupts()
     try:
         command()

@@ -1,4 +1,4 @@
-"""``recordwise ledger show|verify FILE``: show a ledger, or verify it."""
+"""``recordwise ledger show|verify FILE``: shows or verifies a ledger."""
 
 from pathlib import Path
 from typing import TYPE_CHECKING, Annotated, Any
@@ -68,7 +68,7 @@ def _row(event: "Event") -> list[str]:
 
 
 def _body(event: "Event") -> dict[str, Any]:
-    """The parts of an event that are its own; the running sum is shown once."""
+    """The content of an event, without the running sum, which is shown once."""
     return {name: value for name, value in event.body.items() if name not in ("spent", "details", "schema")}
 
 
@@ -76,8 +76,10 @@ def _body(event: "Event") -> dict[str, Any]:
 @ends_well
 def verify(
     file: LedgerPath,
-    more: Annotated[list[Path] | None, typer.Argument(metavar="[DIR]...", help="Further folders.", hidden=True)] = None,
-    against: Annotated[list[Path] | None, typer.Option(help="The folder of a release; may be repeated.")] = None,
+    more: Annotated[list[Path] | None, typer.Argument(metavar="DIR", help="Further folders.", hidden=True)] = None,
+    against: Annotated[
+        list[Path] | None, typer.Option(help="The folder of a release; more folders may follow.")
+    ] = None,
     as_json: AsJson = False,
     debug: Debug = False,
 ) -> None:

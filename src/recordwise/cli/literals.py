@@ -1,4 +1,4 @@
-"""The constants a policy compares a column with: they give the type of the column and serve as examples."""
+"""The constants that a policy compares a column with, which determine the column's type and make up examples."""
 
 from collections.abc import Iterator
 from fractions import Fraction
@@ -8,7 +8,7 @@ from recordwise.policy.policy import Maximum, Policy
 
 
 def constants_of(policy: Policy, name: str) -> Iterator[str | bool | Fraction]:
-    """Every constant that stands beside a column, in the order of the terms."""
+    """Every constant compared with a column, in the order of the terms."""
     for terms in (policy.rho, policy.delta_terms):
         for condition, atom in terms:
             yield from _beside(condition, name)

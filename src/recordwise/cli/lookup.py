@@ -1,4 +1,4 @@
-"""Looking a record up in a policy: reading both, the numbers, and what they mean in sentences."""
+"""Looks up a record in a policy: reads both, computes the numbers, and explains them."""
 
 import re
 from pathlib import Path
@@ -12,7 +12,7 @@ if TYPE_CHECKING:
 
 
 def read_policy(path: Path, which: str) -> "Policy":
-    """The tight or the papers' policy of a release, or the one policy of the file."""
+    """The tight policy of a release or that of the papers, or the only policy of the file."""
     import json
 
     from recordwise.errors import UnknownFormError
@@ -26,7 +26,7 @@ def read_policy(path: Path, which: str) -> "Policy":
 
 
 def read_privacy_label(path: Path) -> str | None:
-    """What the policy of a release says about the release; None where it is a policy alone."""
+    """The privacy label in the policy file of a release; None if the file is a policy alone."""
     import json
 
     form = json.loads(path.read_text(encoding="utf-8"))
@@ -34,7 +34,7 @@ def read_privacy_label(path: Path) -> str | None:
 
 
 def read_record(policy: "Policy", values: list[str]) -> dict[str, Any]:
-    """The record out of name=value words; every name the policy needs, and no other."""
+    """The record from name=value words: every name the policy needs, and no other."""
     from recordwise.errors import ParameterError
     from recordwise.plan.file.node import suggestion
 
@@ -81,7 +81,7 @@ def cell_value(policy: "Policy", name: str, text: str) -> Any:
 
 
 def plain_number(name: str, text: str) -> str:
-    """A number that can be read in one way only: 1.000 is one in one country and a thousand in another."""
+    """A number that can be read in only one way: 1.000 is one in some countries and a thousand in others."""
     from recordwise.errors import ParameterError, shown
     from recordwise.exact.numbers import rational
 

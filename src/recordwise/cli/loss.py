@@ -1,4 +1,4 @@
-"""``recordwise loss POLICY name=value ...``: an establishment looks up its own loss."""
+"""``recordwise loss POLICY name=value ...``: shows an establishment its own loss."""
 
 from pathlib import Path
 from typing import TYPE_CHECKING, Annotated, Any

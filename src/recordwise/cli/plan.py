@@ -1,4 +1,4 @@
-"""``recordwise plan compare|sweep|fitness|recommend``: choose a mechanism for a table before anything is spent."""
+"""``recordwise plan compare|sweep|fitness|recommend``: helps choose a mechanism before anything is spent."""
 
 from pathlib import Path
 from typing import Annotated, Any
@@ -46,7 +46,8 @@ Confidence = Annotated[
 Offset = Annotated[
     str | None,
     typer.Option(
-        help="The offset of the transforms among the usual families (--at-total, or 100).", show_default=False
+        help="The offset of the usual transforms; by default 100, or --at-total where that is given.",
+        show_default=False,
     ),
 ]
 Firms = Annotated[bool, typer.Option("--firms", help="Also show the joint losses of firms.")]
@@ -76,9 +77,9 @@ def compare(
     as_json: AsJson = False,
     debug: Debug = False,
 ) -> None:
-    """Losses of the records and errors of the cells, mechanism by mechanism; beside them suppression and EZS noise.
+    """Show losses of the records and errors of the cells by mechanism, next to suppression and EZS noise.
 
-    Compares the plan's own mechanisms for the measure; with --variance or --relative-error the usual families too, at equal error.
+    Compares the plan's own mechanisms for the measure and, with --variance or --relative-error, the usual families at equal error.
     """
     from recordwise.cli import screen
     from recordwise.exact.text import share_text
@@ -107,7 +108,7 @@ def compare(
         screen.heading(f"Losses of the records, and {share_text(confidence)} errors of the cells: {measure}")
         screen.table(*found.rows())
         if found.rules is not None:
-            screen.heading("What older rules would do to the same cells")
+            screen.heading("Effect of older disclosure rules on the same cells")
             screen.paragraph(found.rules.sentences())
     drawn(plot, lambda: loss_shares(found), quiet=as_json)
 
@@ -125,7 +126,7 @@ def sweep(
     as_json: AsJson = False,
     debug: Debug = False,
 ) -> None:
-    """Unit splitting over thresholds and rho: error of the cells against the share of records that lose more than rho."""
+    """Compare unit splitting over thresholds and rho: cell errors against the share of records that lose more than rho."""
     from recordwise.cli import screen
     from recordwise.planning.sweep import sweep as swept
     from recordwise.session import Session
@@ -171,7 +172,7 @@ def fitness(
     as_json: AsJson = False,
     debug: Debug = False,
 ) -> None:
-    """The smallest policy of each family that makes every table of the query as accurate as asked for."""
+    """Show the smallest policy of each family that makes every table of the query as accurate as required."""
     from recordwise.cli import screen
     from recordwise.planning.candidates import families
     from recordwise.planning.fitness import fitness as fitted
@@ -214,9 +215,9 @@ def recommend(
     as_json: AsJson = False,
     debug: Debug = False,
 ) -> None:
-    """Rank the families that meet accuracy goals by what they cost the records, and write the plan of the best.
+    """Rank the families that meet accuracy goals by their cost to the records, and write the plan of the best.
 
-    The new plan keeps the ledger, the budget and everything else of the one it started from.
+    The new plan keeps the ledger, the budget and all other settings of the original.
     """
     from recordwise.cli import screen
     from recordwise.planning.recommend import recommend as recommended
@@ -227,7 +228,7 @@ def recommend(
     with Session.from_plan(file, data=data) as session:
         found = recommended(session, goals, rank_by=rank_by, data=data)
     if not printed(found, as_json):
-        screen.heading(f"Families that meet the goals, the smallest {rank_by} loss first")
+        screen.heading(f"Families that meet the goals, smallest {rank_by} loss first")
         for goal in goals:
             screen.paragraph(goal.words())
         screen.table(*found.rows())

@@ -1,4 +1,4 @@
-"""What the plan commands share: reading the plan, choosing mechanisms, and showing what was found."""
+"""What the plan commands share: reading the plan, choosing mechanisms, and showing results."""
 
 from collections.abc import Callable
 from pathlib import Path
@@ -12,7 +12,7 @@ if TYPE_CHECKING:
 
 
 def opened(path: Path, plots: list[Path] | None) -> "PlanFile":
-    """The plan, read and checked; a picture that could not be drawn is refused before records are read."""
+    """The plan, read and checked; an unsupported plot file is refused before records are read."""
     from recordwise.errors import ParameterError
     from recordwise.plan.file.read import load_plan
 
@@ -31,7 +31,7 @@ def shape_of(file: "PlanFile", number: int) -> "Query":
 
 
 def compared_mechanisms(file: "PlanFile", number: int, measure: str, usual: dict[str, Any]) -> dict[str, Any]:
-    """The plan's own mechanisms for a measure by the names of their statistics, and at equal error the usual families too."""
+    """The plan's own mechanisms for a measure, by the names of their statistics, and at equal error the usual families too."""
     from recordwise.errors import ParameterError
 
     own = own_mechanisms(file, number, measure)
@@ -53,7 +53,7 @@ def own_mechanisms(file: "PlanFile", number: int, measure: str) -> dict[str, Any
 
 
 def own_families(file: "PlanFile", number: int, measures: list[str]) -> dict[str, Any]:
-    """The plan's own mechanisms as families, where one measure is asked for; noise is set anew."""
+    """The plan's own mechanisms as families, if a single measure is requested; their noise is recalibrated."""
     if len(measures) != 1:
         return {}
     return {f"{name} (of the plan)": each for name, each in own_mechanisms(file, number, measures[0]).items()}
@@ -69,7 +69,7 @@ def goals_of(
 
 
 def printed(found: Any, as_json: bool) -> bool:
-    """Print JSON if asked for; otherwise the privacy label, and leave the rest to the command."""
+    """Print JSON if requested; otherwise print the data label and leave the rest to the command."""
     import json
 
     from recordwise.cli import screen
@@ -87,7 +87,7 @@ def told(text: str, *, quiet: bool) -> None:
 
 
 def loss_shares(found: Any) -> Any:
-    """As many lines as can be told apart: the plan's own mechanisms come first."""
+    """As many lines as can be distinguished, with the plan's own mechanisms first."""
     from recordwise.planning.plots import MOST_LINES, plot_loss_shares
 
     return plot_loss_shares(dict(list(found.curves().items())[:MOST_LINES]), privacy_label=found.privacy_label)
@@ -106,7 +106,7 @@ def quantile_rows(found: Any) -> Any:
 
 
 def drawn(paths: list[Path] | None, draw: Callable[[], Any], *, quiet: bool) -> None:
-    """Save one figure into every file asked for."""
+    """Save one figure to every requested file."""
     from recordwise.errors import ParameterError
 
     if not paths:

@@ -1,4 +1,4 @@
-"""``recordwise postprocess DIR --out NEW``: a published release made nonnegative and additive. Reads no record, spends nothing."""
+"""``recordwise postprocess DIR --out NEW``: makes a published release nonnegative and additive, without reading records."""
 
 from pathlib import Path
 from typing import TYPE_CHECKING, Annotated, Any
@@ -69,7 +69,7 @@ def _pairs(texts: list[str]) -> dict[str, str]:
         if not (smaller and sign and larger):
             raise ParameterError(parameter="--at-most", problem="must be two names, SMALLER=LARGER")
         if smaller in pairs:
-            raise ParameterError(parameter="--at-most", problem=f"names '{smaller}' as the smaller one twice")
+            raise ParameterError(parameter="--at-most", problem=f"names '{smaller}' as the smaller variable twice")
         pairs[smaller] = larger
     return pairs
 

@@ -1,4 +1,4 @@
-"""``recordwise release PLAN --out DIR``: publish, once."""
+"""``recordwise release PLAN --out DIR``: publishes a plan, once."""
 
 import os
 import sys
@@ -45,13 +45,13 @@ def release(
 
 
 def check_folder(out: Path) -> None:
-    """Refuse a folder that cannot be written before anything is spent on it."""
+    """Refuse a folder that cannot be written, before anything is spent."""
     import tempfile
 
     from recordwise.errors import OutputError
 
     if os.path.lexists(out):
-        raise OutputError(folder=str(out), problem="exists already", advice="Nothing was spent. Name a new folder.")
+        raise OutputError(folder=str(out), problem="already exists", advice="Nothing was spent. Choose a new folder.")
     try:
         out.parent.mkdir(parents=True, exist_ok=True)
         with tempfile.TemporaryDirectory(prefix=f".{out.name}.", dir=out.parent):
@@ -123,5 +123,5 @@ def show(file: "PlanFile", done: "Release", out: Path) -> None:
             rows.append([f"{table.name}.parquet", f"{table.data.num_rows:,}", name, *numbers])
     screen.table(["file", "cells", "variable", "median sd", "median cv", "cells with cv below 0.1"], rows)
     screen.paragraph(
-        f"Charged to {file.ledger}, entry {done.head.length}. report.html is for readers, policy.json for `recordwise loss`."
+        f"Recorded in {file.ledger}, entry {done.head.length}. report.html is for readers, policy.json for `recordwise loss`."
     )

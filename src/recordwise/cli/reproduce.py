@@ -1,4 +1,4 @@
-"""``recordwise reproduce NAME``: the papers' figures and tables again, from a checkout's ``experiments`` folder."""
+"""``recordwise reproduce NAME``: reproduces the papers' figures and tables from the ``experiments`` folder of a checkout."""
 
 import ast
 import sys
@@ -20,7 +20,7 @@ OUT = Path("reproductions")
 
 
 def names() -> list[str]:
-    """The experiments there are, one folder each, as the command spells them: split_fig1 is split-fig1."""
+    """The available experiments, one folder each, as the command spells them: split_fig1 is split-fig1."""
     return sorted(path.parent.name.replace("_", "-") for path in EXPERIMENTS.glob("*/run.py"))
 
 
@@ -49,7 +49,7 @@ def reproduce(
     ] = None,
     debug: Debug = False,
 ) -> None:
-    """Run an experiment of the papers; write its numbers, its figures and a page with the paper's statements beside ours."""
+    """Run an experiment of the papers (in a checkout); write its numbers, figures and a page comparing their claims with ours."""
     known = names()
     if not known:
         raise ParameterError(
@@ -71,7 +71,7 @@ def reproduce(
 
 
 def _run(name: str, runs: int | None, seed: int, folder: Path) -> tuple[Any, float]:
-    """One experiment and its files; how long it took."""
+    """Run one experiment and write its files; returns how long it took."""
     module = import_module(f"experiments.{name.replace('-', '_')}.run")
     started = time.perf_counter()
     with progress(module.STEPS) as tell:
@@ -86,7 +86,7 @@ def _named(name: str, tell: Tell) -> Tell:
 
 
 def _run_all(known: list[str], runs: int | None, seed: int, out: Path, *, debug: bool) -> None:
-    """Every experiment. One that fails does not take the others with it, and the command still ends as failed."""
+    """Run every experiment. If one fails, the others still run, and the command exits with an error."""
     done: dict[str, Any] = {}
     seconds: dict[str, float] = {}
     for each in known:
@@ -103,7 +103,7 @@ def _run_all(known: list[str], runs: int | None, seed: int, out: Path, *, debug:
 
 
 def _show(done: Any, folder: Path) -> None:
-    """The claims on the terminal."""
+    """Print the claims."""
     heading(done.title)
     paragraph(done.data)
     for claim in done.claims:

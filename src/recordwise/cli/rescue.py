@@ -1,4 +1,4 @@
-"""A release that cannot be saved where it was asked for: the budget is spent, so it is saved somewhere else, and that is said."""
+"""Saves a release elsewhere if it cannot be saved as requested, because the budget is already spent, and reports where."""
 
 import tempfile
 from pathlib import Path
@@ -12,14 +12,14 @@ if TYPE_CHECKING:
     from recordwise.release.release import Release
 
 BYTES_A_VALUE = 40
-"""A number in Parquet and in CSV together, with room to spare."""
+"""The size of a number in Parquet and CSV together, generously estimated."""
 COLUMNS_A_VARIABLE = 6
 SMALLEST = 1_000_000
 MEGABYTE = 1_000_000
 
 
 def check_room(plan: "Plan", out: Path) -> None:
-    """Refuse a disk too small for the tables before anything is spent. Private keys are not counted; their number is unknown."""
+    """Refuse a disk too small for the tables before anything is spent. Selected keys are not counted; their number is unknown."""
     import shutil
 
     from recordwise.exact.text import whole_text
@@ -34,7 +34,7 @@ def check_room(plan: "Plan", out: Path) -> None:
 
 
 def expected_bytes(plan: "Plan") -> int:
-    """About how much the public cells of a plan take."""
+    """The approximate size of a plan's public cells in bytes."""
     total = 0
     for table in plan.tables():
         if plan.selection(table) is None and table.shape.groups:
@@ -45,7 +45,7 @@ def expected_bytes(plan: "Plan") -> int:
 
 
 def saved(done: "Release", file: "PlanFile", out: Path) -> None:
-    """Save as asked; where that fails, beside the ledger or among the temporary files, and raise what says so."""
+    """Save as requested; if that fails, save beside the ledger or in the temporary folder, and raise an error that says so."""
     try:
         done.save(out, formats=file.formats, labels=file.labels)
     except OutputError as error:
@@ -63,12 +63,12 @@ def saved(done: "Release", file: "PlanFile", out: Path) -> None:
         raise OutputError(
             folder=error.folder,
             problem=error.problem,
-            advice="The charge stands and the release is lost: the ledger's folder and the temporary folder failed too.",
+            advice="The charge stands and the release is lost: the ledger's folder and the temporary folder also failed.",
         ) from None
 
 
 def _unused(folder: Path) -> Path:
-    """A name that is not taken."""
+    """A name that is not in use."""
     number, found = 1, folder
     while found.exists():
         number += 1

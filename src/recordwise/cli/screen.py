@@ -1,4 +1,4 @@
-"""What commands print: tables and colors on a terminal, plain lines in a pipe; progress on standard error only."""
+"""What commands print: tables and colors on a terminal, plain lines in a pipe, and progress on standard error only."""
 
 import sys
 import textwrap
@@ -16,20 +16,20 @@ def on_terminal() -> bool:
 
 
 def heading(text: str) -> None:
-    """The start of a section."""
+    """Print the heading of a section."""
     typer.echo("")
     typer.secho(text, bold=on_terminal())
 
 
 def paragraph(text: str, *, indent: int = 0) -> None:
-    """Prose, wrapped."""
+    """Print a wrapped paragraph."""
     for line in text.splitlines():
         pad = " " * indent
         typer.echo(textwrap.fill(line, _width(), initial_indent=pad, subsequent_indent=pad, break_long_words=False))
 
 
 def note(text: str) -> None:
-    """A warning the reader should not miss."""
+    """Print a warning."""
     for number, line in enumerate(textwrap.wrap(text, _width() - 2, break_long_words=False)):
         typer.secho(("! " if number == 0 else "  ") + line, fg="yellow" if on_terminal() else None)
 
@@ -43,7 +43,7 @@ def _width() -> int:
 
 
 def table(headers: Sequence[str], rows: Sequence[Sequence[str]]) -> None:
-    """Columns: the first left, numbers right."""
+    """Print columns: the first left-aligned, numbers right-aligned."""
     if on_terminal():
         _rich_table(headers, rows)
         return
@@ -83,7 +83,7 @@ def _is_number(text: str) -> bool:
 
 @contextmanager
 def progress(steps: int, *, quiet: bool = False) -> Iterator[Tell]:
-    """Tell what is being done: a bar on a terminal, a line each otherwise, nothing at all when ``quiet``."""
+    """Report progress: a bar on a terminal, otherwise one line per step, and nothing if ``quiet``."""
     if quiet:
         yield lambda _: None
     elif sys.stderr.isatty():

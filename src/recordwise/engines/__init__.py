@@ -1,4 +1,4 @@
-"""Engines see records and compute exact totals. They draw no noise and know no mechanism."""
+"""Engines read records and compute exact totals. They draw no noise and know no mechanism."""
 
 from recordwise.engines.duckdb.engine import DuckDB
 from recordwise.engines.engine import Engine

@@ -1,6 +1,6 @@
-"""What a session asks of an engine. ``DuckDB`` and ``Spark`` bind records and check them; everything else they share.
+"""The interface between a session and its engine. ``DuckDB`` and ``Spark`` bind and check records; the rest is shared here.
 
-Files are identified when they are validated, so that a file replaced later is refused.
+An engine also records what identifies the validated files, so that it can refuse files that changed since.
 """
 
 import os
@@ -63,14 +63,14 @@ MOST_PIECES = 100_000_000
 
 
 class Engine(ABC):
-    """A table of records. Opening reads no record; the first thing that needs records validates them all.
+    """A table of records. Opening it reads no record; the first operation on records validates them all.
 
-    Records are read only as they were validated: the files must not have changed since, neither before a pass nor after it.
-    Threads that share an engine are served one after the other.
+    Records are read only as they were validated: the files must not change between validation and the end of a pass.
+    Threads that share an engine take turns.
     """
 
     dialect: ClassVar[str]
-    """The SQL in which ``value`` of a summary must be written."""
+    """The SQL dialect in which ``value`` of a summary must be written."""
 
     def __init__(self, passes: Passes, *, files: Sequence[Path]) -> None:
         self.schema: Schema = passes.schema
@@ -86,10 +86,10 @@ class Engine(ABC):
 
     @abstractmethod
     def _release(self) -> None:
-        """Let go of everything that was opened."""
+        """Close everything that was opened."""
 
     def close(self) -> None:
-        """Let go of everything that was opened, once a pass that is under way is over."""
+        """Close everything that was opened, after any pass that is in progress."""
         with self._turn:
             self._release()
 
@@ -121,7 +121,7 @@ class Engine(ABC):
     ) -> Sensitive[pa.Table]:
         """The unit-split rows themselves, measures in steps, for an external mechanism.
 
-        These ARE records: with Spark they travel to the driver, the only answer that does.
+        These ARE records: with Spark they travel to the driver, and no other result does.
         """
         with self._reading(self.schema) as passes:
             return passes.split_table(splitting, condition, at_most)
@@ -129,7 +129,7 @@ class Engine(ABC):
     def summarize(
         self, value: exp.Expr, edges: Sequence[float], *, condition: Predicate | None = None
     ) -> Sensitive[pa.Table]:
-        """A histogram of a number of each record: bin i counts edges[i-1] < value <= edges[i]. For the owner only."""
+        """A histogram of a number computed from each record: bin i counts edges[i-1] < value <= edges[i]. For the owner only."""
         with self._reading(self.schema) as passes:
             return passes.summarize(value, edges, condition)
 
@@ -143,13 +143,13 @@ class Engine(ABC):
     ) -> Sensitive[pa.Table]:
         """A histogram over the records of a table's public cells, of a value that may use its cell's ``total0``, ``total1``...
 
-        For realized losses: (change of the answer)^2/(2 sigma^2), say. For the owner only.
+        Used for realized losses such as (change of the answer)^2/(2 sigma^2). For the owner only.
         """
         with self._reading(plan.schema) as passes:
             return passes.summarize_beside_totals(plan, table, value, edges)
 
     def owner_passes(self) -> OwnerPasses:
-        """What the owner looks at while planning."""
+        """The passes that answer the owner's questions while planning."""
         return OwnerPasses(partial(self._reading, self.schema))
 
     def __enter__(self) -> Self:
@@ -168,7 +168,7 @@ class Engine(ABC):
 
     @contextmanager
     def _told(self) -> Iterator[None]:
-        """What fails here has seen records: of a failure that is not ours only the exception type is reported."""
+        """Failures here may quote records: for an exception that is not ours, only its type is reported."""
         try:
             yield
         except RecordwiseError:
@@ -186,4 +186,4 @@ class Engine(ABC):
 
     def _check_unchanged(self) -> None:
         if self._validated != file_marks(self._files):
-            raise SourceError(source="the source", problem="its files changed since they were validated")
+            raise SourceError(source="the source", problem="its files have changed since they were validated")

@@ -1,7 +1,7 @@
-"""What only the owner may see of the records, the same way in every engine: one pass each, for any number of policies.
+"""Confidential summaries for the owner of the data, computed the same way in every engine: how large the losses really are.
 
-Losses are computed where the records are, and only the counts of their bins travel. Everything is confidential, is never published,
-and prints as nothing but a warning.
+Losses are computed where the records are, in one pass for any number of policies; only bin counts leave the engine, and their
+repr shows nothing but a warning. Engines offer these summaries once their records are validated. Never publish them.
 """
 
 from collections.abc import Callable, Sequence
@@ -44,12 +44,12 @@ from recordwise.policy.firms import FirmPart
 from recordwise.policy.policy import Policy
 
 EDGES = tuple(float(edge) for edge in np.geomspace(1e-6, 1e9, 301))
-"""Bins of a loss: twenty to a factor of ten."""
+"""Edges of the loss bins: twenty per factor of ten."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True, repr=False)
 class LossSummary:
-    """CONFIDENTIAL: how many records (or firms) have a loss of at most each edge, as counted in the data."""
+    """CONFIDENTIAL: how many records (or firms) have a loss in each bin, as counted in the data."""
 
     edges: tuple[float, ...]
     counts: np.ndarray[tuple[int, ...], np.dtype[np.int64]]
@@ -58,16 +58,16 @@ class LossSummary:
     """Beside the losses of firms where keys are selected privately: their deltas (T-SELECT-GROUP)."""
 
     def share_above(self, loss: float) -> float:
-        """The share with a loss above an edge (the next edge that is not below ``loss``)."""
+        """The share with a loss above an edge (the smallest edge at or above ``loss``)."""
         place = int(np.searchsorted(self.edges, loss))
         return float(self.counts[place + 1 :].sum() / max(1, self.counts.sum()))
 
     def cdf(self) -> np.ndarray[tuple[int, ...], np.dtype[np.float64]]:
-        """For each edge the share with a loss of at most it."""
+        """For each edge, the share with a loss at or below it."""
         return np.asarray(np.cumsum(self.counts[:-1]) / max(1, self.counts.sum()))
 
     def quantile(self, p: float) -> float:
-        """The smallest edge that at least a share ``p`` does not exceed; infinite where no edge is enough."""
+        """The smallest edge that at least a share ``p`` of losses does not exceed; infinite if no edge is large enough."""
         enough = np.flatnonzero(self.cdf() >= p)
         return self.edges[enough[0]] if len(enough) else float("inf")
 
@@ -82,7 +82,7 @@ def read_summary(found: pa.Table, edges: Sequence[float]) -> LossSummary:
 
 
 def read_summaries(found: pa.Table, count: int) -> tuple[LossSummary, ...]:
-    """Several histograms that were made in one pass."""
+    """Several histograms made in one pass."""
     records, summaries = found.column(COUNT).to_numpy(), []
     for place in range(count):
         bins = found.column(bin_name(place))
@@ -108,7 +108,7 @@ def firm_tables(plans: Sequence[Plan]) -> tuple[FirmTable, ...]:
 
 
 def realized_tree(plan: Plan, table: PlannedTable, dialect: str) -> exp.Expr:
-    """The realized loss of a record in its cell: what it changed in each answer, summed over the statistics of a table."""
+    """The realized loss of a record in its cell: its effect on each answer, summed over the statistics of a table."""
     first, *rest = realized_trees(plan, table, Policy(), dialect).values()
     total = first
     for part in rest:
@@ -117,10 +117,10 @@ def realized_tree(plan: Plan, table: PlannedTable, dialect: str) -> exp.Expr:
 
 
 def realized_trees(plan: Plan, table: PlannedTable, extra: Policy, dialect: str) -> dict[str, exp.Expr]:
-    """The realized loss of a record by each statistic of a table, each with an ``extra`` policy added.
+    """The realized loss of a record from each statistic of a table, each with an ``extra`` policy added.
 
-    Noise that is the same for every cell costs what its tight policy says, whatever else is in the cell. A transform costs what f
-    of the cell's total with and without the record costs, plus one grid step (T-GRID).
+    Noise that is the same for every cell costs what its tight policy says, whatever else is in the cell. A transform costs the
+    change in f of the cell's total with and without the record, plus one grid step (T-GRID).
     """
     parts: dict[str, exp.Expr] = {}
     for statistic in plan.queries[table.query].statistics:
@@ -157,15 +157,15 @@ def _own_total(plan: Plan, table: PlannedTable, statistic: Drawable) -> exp.Expr
 
 @dataclass(frozen=True, slots=True)
 class OwnerPasses:
-    """Counts of values, histograms of many losses and contributors of cells."""
+    """Value counts, histograms of many losses, and the contributors of cells."""
 
     reading: Callable[[], AbstractContextManager[Passes]]
-    """The engine's turn at validated records: one pass at a time."""
+    """Gives the engine's validated records to one pass at a time."""
 
     def value_counts(
         self, names: Sequence[str], *, at_most: int, condition: Predicate | None = None
     ) -> Sensitive[pa.Table]:
-        """How many records have each combination of values, measures in steps; ``at_most`` rows."""
+        """How many records have each combination of values, measures in steps; at most ``at_most`` rows."""
         with self.reading() as passes:
             tree = value_counts_tree(names, passes.schema, condition, at_most=at_most)
             return Sensitive(passes.store.of_records(tree))
@@ -193,7 +193,7 @@ class OwnerPasses:
     def summarize_many_beside_totals(
         self, plan: Plan, table: PlannedTable, values: Sequence[exp.Expr]
     ) -> Sensitive[pa.Table]:
-        """Histograms over the records of public cells of values that may use their cell's ``total0``, ``total1``..."""
+        """Histograms over the records of public cells, of values that may use their cell's ``total0``, ``total1``..."""
         (base,) = bases_of((table,))
         with self.reading() as passes, passes.filled(base) as names:
             passes.lend_keys(names.keys, table, plan.cells(table))
@@ -201,7 +201,7 @@ class OwnerPasses:
             return Sensitive(passes.store.of_records(tree))
 
     def contributors(self, plan: Plan, table: PlannedTable, measure: str, *, by_firm: bool) -> Sensitive[pa.Table]:
-        """Number, total, two largest and squares of the contributions to each public cell that has any."""
+        """The number, total, two largest values and squares of the contributions to each public cell that has any."""
         with self.reading() as passes:
             keys, held = own_name("keys"), own_name("held")
             try:

@@ -1,4 +1,4 @@
-"""The engines a session can open, by name. Names and what a plan file says about them are in ``recordwise.plan.sources``."""
+"""The engines a session can open, by name. Their names and plan-file settings are in ``recordwise.plan.sources``."""
 
 from collections.abc import Callable
 from dataclasses import dataclass
@@ -20,13 +20,13 @@ class EngineKind:
 
     name: str
     open_source: Callable[[Any], Any]
-    """What it makes of a path, a frame or a table before the schema is known; it reads names and types only."""
+    """Turns a path, a frame or a table into a source before the schema is known; reads only names and types."""
     open: Callable[..., Engine]
-    """Called with the source, the schema, ``memory_limit`` and, by their names, the ``needs`` that were given."""
+    """Called with the source, the schema, ``memory_limit`` and, by name, the ``needs`` that were given."""
     check: Callable[[], None] = lambda: None
-    """Raises ``MissingPartError`` where something it runs on is not installed."""
+    """Raises ``MissingPartError`` if a dependency is not installed."""
     needs: tuple[str, ...] = ()
-    """Arguments of ``Session`` that are for this engine alone."""
+    """Arguments of ``Session`` that apply only to this engine."""
     extra: str | None = None
     """The optional part of the package that it needs."""
     finds: Callable[[str], bool] = lambda name: False
@@ -51,7 +51,7 @@ ENGINES = {
 
 
 def engine_kind(name: str) -> EngineKind:
-    """An engine by its name."""
+    """Look up an engine by name."""
     if name not in ENGINES:
         known = " or ".join(map(repr, ENGINES))
         raise ParameterError(parameter="engine", problem=f"is not known: {name!r}", advice=f"Use {known}.")
@@ -59,7 +59,7 @@ def engine_kind(name: str) -> EngineKind:
 
 
 def opened_source(engine: str | Engine, source: Any) -> Any:
-    """The source, opened as far as its types are its own; a frame whose types follow from its values waits for the schema."""
+    """The opened source; a frame whose types depend on its values is opened once the schema is known."""
     if is_untyped(source):
         return source
     return (engine_kind(engine).open_source if isinstance(engine, str) else open_source)(source)
@@ -68,13 +68,13 @@ def opened_source(engine: str | Engine, source: Any) -> Any:
 def opened_engine(
     engine: str | Engine, source: Any, schema: Any, *, memory_limit: str, needs: dict[str, Any]
 ) -> Engine:
-    """The engine itself, or the one of that name with the records bound; ``needs`` not given are None."""
+    """The engine given, or the engine of that name with the records bound; ``needs`` not given are None."""
     own = engine_kind(engine).needs if isinstance(engine, str) else ()
     for name, given in needs.items():
         if given is not None and name not in own:
             wanted = next(kind.name for kind in ENGINES.values() if name in kind.needs)
             raise ParameterError(
-                parameter=name, problem="was given to another engine", advice=f"Use engine={wanted!r}."
+                parameter=name, problem="does not apply to the engine in use", advice=f"Use engine={wanted!r}."
             )
     if not isinstance(engine, str):
         return engine

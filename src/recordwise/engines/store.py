@@ -1,4 +1,4 @@
-"""What the shared passes ask of the place, or the two places, where an engine keeps records and cells."""
+"""The interface to wherever an engine keeps records and cells, used by the passes that all engines share."""
 
 from typing import Protocol
 
@@ -7,22 +7,22 @@ from sqlglot import exp
 
 
 class Store(Protocol):
-    """Trees in, Arrow out. DuckDB keeps everything in one place; Spark keeps records on its executors and cells on the driver."""
+    """Trees in, Arrow out. DuckDB keeps everything in one place; Spark keeps records on executors and cells on the driver."""
 
     def of_records(self, tree: exp.Expr) -> pa.Table:
         """Run a query that reads the records."""
 
     def of_cells(self, tree: exp.Expr) -> pa.Table:
-        """Run a query that reads kept cells and lent tables only."""
+        """Run a query that reads only stored cells and lent tables."""
 
     def keep_cells(self, name: str, tree: exp.Expr) -> None:
-        """Run a query that reads the records once and keep its rows, one for each finest cell, as a working table."""
+        """Run a query that reads the records once, and keep its rows, one per finest cell, as a working table."""
 
     def keep_pairs(self, name: str, tree: exp.Expr) -> None:
-        """Keep the pairs of cell and firm, of which there may be as many as records, near the records."""
+        """Keep the pairs of cell and firm, which may be as many as the records, near the records."""
 
     def lend(self, name: str, table: pa.Table) -> None:
-        """Make a table from here readable under a name; one lent under that name before is replaced."""
+        """Make a table of this process readable under a name, replacing any earlier one of that name."""
 
     def drop(self, *names: str) -> None:
-        """Forget what was kept or lent under these names, if anything was."""
+        """Drop whatever was kept or lent under these names."""

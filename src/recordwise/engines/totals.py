@@ -1,8 +1,8 @@
-"""From a plan to exact totals, the same way in every engine: fill the finest cells in one pass, roll them up, meet the keys.
+"""Computes the exact totals of a plan, the same way in every engine: one pass for the finest cells, then roll-ups to the keys.
 
-Rolling up looks at the text of the finest cells once (T-ROLLUP): each group column becomes codes of its different values, what a
-level makes of a value, and where its keys have it, is found for the different values only, and a cell's place among the keys then
-takes a few look-ups.
+In memory, a roll-up reads the text of the finest cells once and then works on whole numbers (T-ROLLUP): each group column becomes
+codes of its distinct values. What a level makes of a column (a prefix, for example) and its position among the keys are found for
+the distinct values only; a cell's position among the keys then takes a few look-ups.
 """
 
 from collections.abc import Iterator, Mapping, Sequence
@@ -54,15 +54,15 @@ from recordwise.plan.statistics import BinCounts, CountBins, ExactTable
 from recordwise.plan.statistics.totals import IntArray
 
 MOST_CELLS = 1_000_000
-"""More finest cells than this, about 100 MB of them, stay where they are and are rolled up there."""
+"""With more finest cells than this (about 100 MB), they are rolled up in the engine instead of in memory."""
 MOST_PLACES = 1 << 23
-"""The most combinations of values of a table's keys that a look-up table may hold."""
+"""The largest number of combinations of key values that a look-up table may hold."""
 MOST_TOTAL = float(2**62)
 
 
 @dataclass(frozen=True, slots=True, eq=False)
 class CodedCells:
-    """The finest cells of a base: for each column its different values and a code a cell; the sums as 64-bit numbers."""
+    """The finest cells of a base: each column as distinct values and one code per cell, and the sums as 64-bit numbers."""
 
     base: Base
     cells: int
@@ -72,7 +72,7 @@ class CodedCells:
 
     @classmethod
     def of(cls, cells: pa.Table, base: Base, schema: Schema) -> "CodedCells | None":
-        """None where a grand total would not fit: then nothing here may add up."""
+        """None if a grand total would overflow; then nothing may be added up here."""
         sums = {}
         for name in cells.column_names[len(base.expressions) :]:
             bits = words(cells.column(name))
@@ -101,7 +101,7 @@ class CodedCells:
         return columns
 
     def _places(self, table: PlannedTable, keys: pa.Table) -> IntArray | None:
-        """The row of each finest cell among the keys, -1 where they do not list it."""
+        """The row of each finest cell among the keys, or -1 if they do not list it."""
         ours, theirs, size = np.zeros(1, dtype=np.int64), np.zeros(1, dtype=np.int64), 1
         known = np.ones(1, dtype=bool)
         for group, column in zip(table.shape.groups, keys.columns):
@@ -125,7 +125,7 @@ _NUMBERS = count()
 
 
 def own_name(stem: str) -> str:
-    """A working name that no other pass has, so that no two could mistake each other's tables even if they met."""
+    """A working name that no other pass uses, so that passes cannot mistake each other's tables."""
     return f"{stem}{next(_NUMBERS)}"
 
 
@@ -172,7 +172,7 @@ class Passes:
 
     @contextmanager
     def filled(self, base: Base) -> Iterator[Names]:
-        """The passes of a base in working tables, which go away again whatever happens."""
+        """The results of a base's passes in working tables, which are dropped in any case."""
         names = Names(own_name("cells"), tuple(own_name("firms") for _ in base.firm_conditions()), own_name("keys"))
         try:
             cells = cells_tree(base, self.schema)
@@ -185,14 +185,14 @@ class Passes:
             self.store.drop(names.cells, *names.firms, names.keys)
 
     def lend_keys(self, name: str, table: PlannedTable, cells: pa.Table) -> int:
-        """Make the public cells a table of the store; how many there are."""
+        """Make the public cells a table of the store; returns how many there are."""
         held: int = cells.num_rows if table.shape.groups else 1
         columns = [*(f"k{i}" for i in range(cells.num_columns)), POSITION]
         self.store.lend(name, pa.table([*cells.columns, pa.array(np.arange(held))], columns))
         return held
 
     def _coded(self, base: Base, names: Names) -> CodedCells | None:
-        """The finest cells brought here to be rolled up, if they are not too many."""
+        """The finest cells fetched to be rolled up in memory, if there are not too many."""
         if not base.additive():
             return None
         counted = exp.select(exp.alias_(exp.Count(this=exp.Star()), "cells")).from_(names.cells)
@@ -204,7 +204,7 @@ class Passes:
     def _table(
         self, plan: Plan, base: Base, table: PlannedTable, names: Names, coded: CodedCells | None
     ) -> TableTotals | FoundTotals:
-        """Totals at the public keys, or at every cell that holds records where keys are selected."""
+        """Totals at the public keys, or at every cell that holds records if keys are selected."""
         selection = plan.selection(table)
         if selection is None:
             return self._totals_at(plan.cells(table), base, table, names, coded)
@@ -232,7 +232,7 @@ class Passes:
         return TableTotals(table=table, cells=cells, exact=Sensitive(exact))
 
     def _counted(self, base: Base, table: PlannedTable, names: Names, *, sums: bool) -> Iterator[pa.Table]:
-        """Rows of the numbers of firms, and of the sums too unless they are known."""
+        """Rows with the numbers of firms, and with the sums unless they are already known."""
         additive = additive_tree(base, table, names, names.keys) if sums else None
         if additive is not None:
             yield self.store.of_cells(additive)

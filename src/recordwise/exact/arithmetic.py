@@ -1,6 +1,6 @@
-"""One set of operations, several number systems: a formula written once against ``Arithmetic`` runs on numpy columns, on Arb
-balls, and (in ``recordwise.policy``) as SQL and JavaScript. Only operations that are accurate everywhere are offered, so that
-a formula cannot lose digits in one system and keep them in another."""
+"""One set of operations for several number systems: a formula written once against ``Arithmetic`` runs on numpy columns, on Arb
+balls, and (in ``recordwise.policy``) as SQL and JavaScript. It has only operations that are accurate in every system, so that a
+formula cannot lose digits in one and keep them in another."""
 
 from fractions import Fraction
 from typing import Protocol, TypeAlias, TypeVar
@@ -15,10 +15,10 @@ FloatArray: TypeAlias = np.ndarray[tuple[int, ...], np.dtype[np.float64]]
 
 
 class Arithmetic(Protocol[T]):
-    """What a number system must offer. Every argument of a function is at least 0."""
+    """The operations of a number system. Every argument of a function is at least 0."""
 
     def constant(self, value: arb) -> T:
-        """A real constant, handed over as a ball much narrower than a float."""
+        """A real constant, given as a ball much narrower than a float."""
 
     def add(self, left: T, right: T) -> T: ...
     def multiply(self, left: T, right: T) -> T: ...
@@ -36,14 +36,14 @@ class Arithmetic(Protocol[T]):
     def log1p(self, value: T) -> T: ...
     def tanh(self, value: T) -> T: ...
     def exp_remainder(self, value: T) -> T:
-        """``exp(-value) - 1 + value``: about value**2/2, without the cancellation."""
+        """``exp(-value) - 1 + value``: about value**2/2, without cancellation."""
 
     def if_positive(self, test: T, then: T) -> T:
         """``then`` where ``test`` is above 0, else 0."""
 
 
 class NumpyArithmetic:
-    """float64 columns, each operation within a few units in the last place; who needs a bound rounds the end result outward."""
+    """float64 columns, each operation within a few units in the last place; round the final result outward to get a bound."""
 
     def constant(self, value: arb) -> FloatArray:
         return np.float64(float(value))  # type: ignore[return-value]
@@ -75,7 +75,7 @@ class NumpyArithmetic:
         if exponent == Fraction(1, 4):
             return np.sqrt(np.sqrt(base))
         low, high = float_lower(exponent), float_upper(exponent)
-        # An exponent that is not a float is taken on the side that does not lower the result (T-OUTWARD).
+        # An exponent that is not a float is rounded to the side that does not lower the result (T-OUTWARD).
         return np.power(base, high if low == high else np.where(base < 1.0, low, high))
 
     def power_less_one(self, value: FloatArray, exponent: Fraction) -> FloatArray:
@@ -103,7 +103,7 @@ class NumpyArithmetic:
 
 
 def _root_less_one(value: FloatArray, degree: int) -> FloatArray:
-    """(1 + v)**(1/2) - 1 is v / ((1 + v)**(1/2) + 1), once for each halving of the exponent."""
+    """(1 + v)**(1/2) - 1 is v / ((1 + v)**(1/2) + 1), applied once for each halving of the exponent."""
     root = 1.0 + value
     while degree > 1:
         root = np.sqrt(root)
@@ -119,7 +119,7 @@ REMAINDER_TERMS = 20
 
 
 class BallArithmetic:
-    """Arb balls: the result surely contains the exact value, for a point or for a whole interval of arguments."""
+    """Arb balls: the result certainly contains the exact value, for a point or for a whole interval of arguments."""
 
     def constant(self, value: arb) -> arb:
         return value

@@ -1,8 +1,8 @@
 r"""Increasing functions of a value x >= 0, as public expressions: powers, logarithms, positive weights, shifts and sums.
 
-They are what a mechanism is made of: the transform of a transformation mechanism, the exponent of an additive one. Because they
-are expressions and not Python callables they can be published, saved, printed as LaTeX, run in SQL and JavaScript, and their
-concavity is certified by rules on the expression (T-CONCAVE, docs/theory/functions.md), not sampled::
+Mechanisms are built from them: the transform of a transformation mechanism, the exponent of an additive one. Because they are
+expressions and not Python callables, they can be published, saved, printed as LaTeX, and run in SQL and JavaScript, and their
+concavity is certified by rules on the expression (T-CONCAVE, docs/theory/functions.md) rather than sampled::
 
     from recordwise.exact.functions import log, x
     fourth_root = (x + 1) ** 0.25
@@ -35,7 +35,7 @@ __all__ = ["Function", "from_json", "log", "x"]
 T = TypeVar("T")
 CONSTANT_BITS = 256
 MOST_NESTED = 6
-"""Logarithms and powers inside one another: what the error bound of whole-column evaluation allows for (T-OUTWARD), and few enough
+"""The nesting of logarithms and powers that the error bound of whole-column evaluation allows for (T-OUTWARD), and small enough
 that the SQL, which must repeat its arguments, stays short."""
 MOST_SUMMANDS = 32
 LARGEST_POWER = 8
@@ -74,11 +74,11 @@ class Function:
         return _at_zero(self, max(CONSTANT_BITS, bits_in_force()))
 
     def nested(self) -> int:
-        """How many logarithms and powers stand inside one another."""
+        """How deeply logarithms and powers are nested."""
         return 0
 
     def concave(self) -> str:
-        """Why the function is concave on [0, inf): the rule applied, or a ParameterError where no rule certifies it."""
+        """Why the function is concave on [0, inf): the rule applied, or a ParameterError if no rule certifies it."""
         raise NotImplementedError
 
     def after(self, inner: "Function") -> "Function":
@@ -212,7 +212,7 @@ class Sum(Function):
 
 @dataclass(frozen=True, slots=True)
 class Power(Function):
-    """A positive power of a function that is not negative."""
+    """A positive power of a nonnegative function."""
 
     base: Function
     exponent: Fraction
@@ -222,7 +222,9 @@ class Power(Function):
         if not moderate(self.exponent, parameter="exponent") <= LARGEST_POWER:
             raise ParameterError(parameter="exponent", problem=f"must be at most {LARGEST_POWER}")
         if not (self.base.at_zero() > 0 or self.base.at_zero() == 0):
-            raise ParameterError(parameter="function", problem="takes a power of something that is negative at x = 0")
+            raise ParameterError(
+                parameter="function", problem="raises an expression that is negative at x = 0 to a power"
+            )
 
     def nested(self) -> int:
         return self.base.nested() + 1
@@ -317,7 +319,7 @@ def _at_zero(function: Function, bits: int) -> arb:
 
 
 def check_nesting(inner: Function) -> None:
-    """Refuse a function that nests too deep, before another layer is put around it."""
+    """Refuse a function that is nested too deeply, before another layer is added."""
     if not isinstance(inner, Function):
         raise ParameterError(parameter="function", problem=f"must be built from x, not {type(inner).__name__}")
     if inner.nested() >= MOST_NESTED:
@@ -327,7 +329,7 @@ def check_nesting(inner: Function) -> None:
 
 
 x = Variable()
-"""The value itself: the start of every function."""
+"""The value itself: the starting point of every function."""
 
 
 def log(argument: Function) -> Function:
@@ -343,7 +345,7 @@ def log(argument: Function) -> Function:
 
 
 def add(left: Function, right: "Function | Number") -> Function:
-    """The sum of two functions, or of a function and a constant that is not negative."""
+    """The sum of two functions, or of a function and a nonnegative constant."""
     if isinstance(right, Function):
         return Sum.of([(Fraction(1), left), (Fraction(1), right)], Fraction(0))
     return Sum.of([(Fraction(1), left)], nonnegative(right, parameter="shift"))

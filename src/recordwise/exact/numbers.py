@@ -1,5 +1,5 @@
-"""Exact and outward-rounded numbers: how a parameter becomes a ``Fraction`` and how a ``Fraction`` becomes a float that is
-surely not below (``_upper``) or not above (``_lower``) it."""
+"""Exact and outward-rounded numbers: how a parameter becomes a ``Fraction``, and how a ``Fraction`` becomes a float that is
+certainly not below (``_upper``) or not above (``_lower``) it."""
 
 import math
 import re
@@ -25,16 +25,16 @@ LONGEST_NUMBER = 4000
 LONGEST_SAVED = 1_000_000
 LARGEST_EXPONENT = 1000
 MOST_DECIMAL_BITS = 6_000
-"""Longer whole numbers are saved in hexadecimal: Python refuses to print them in decimal, and is slow to read them."""
+"""Longer whole numbers are saved in hexadecimal: Python refuses to print them in decimal and is slow to read them."""
 
 
 def rational(value: Number, *, parameter: str) -> Fraction:
-    """Read a parameter exactly; refuse what is not a finite number."""
+    """Read a parameter exactly; refuse anything that is not a finite number."""
     if isinstance(value, bool) or not isinstance(value, (Rational, Real, Decimal, str)):
         raise ParameterError(parameter=parameter, problem=f"must be a number, not {type(value).__name__}")
     try:
         if isinstance(value, Rational):
-            # numpy's whole numbers would stay inside the fraction and overflow there.
+            # numpy integers would stay inside the fraction and overflow there.
             return Fraction(int(value.numerator), int(value.denominator))
         return read_fraction(str(value))
     except (ValueError, OverflowError, ZeroDivisionError):
@@ -42,7 +42,7 @@ def rational(value: Number, *, parameter: str) -> Fraction:
 
 
 def read_fraction(text: str) -> Fraction:
-    """A fraction from text; a ValueError where it is none, or where its exponent or length would only burn memory."""
+    """A fraction from text; raises ValueError for anything else, including exponents or lengths that would exhaust memory."""
     if saved := re.fullmatch(r"(-?)0x([0-9a-f]+)/0x([0-9a-f]+)", text[: LONGEST_SAVED + 1]):
         size = Fraction(int(saved[2], 16), int(saved[3], 16))
         return -size if saved[1] else size
@@ -50,7 +50,7 @@ def read_fraction(text: str) -> Fraction:
     if len(text) > LONGEST_NUMBER or (exponent and abs(int(exponent[1])) > LARGEST_EXPONENT):
         raise ValueError("number too long")
     if "_" in text or not text.isascii():
-        # Python takes both for digits; a person who reads the number may not, or may read another one.
+        # Python accepts both as digits; a person may not, or may read a different number.
         raise ValueError("not plain digits")
     return Fraction(text)
 
@@ -64,7 +64,7 @@ def positive(value: Number, *, parameter: str) -> Fraction:
 
 
 def nonnegative(value: Number, *, parameter: str) -> Fraction:
-    """Read a parameter that must not be negative."""
+    """Read a parameter that must be nonnegative."""
     number = rational(value, parameter=parameter)
     if number < 0:
         raise ParameterError(parameter=parameter, problem=f"must not be negative; got {shown(value)}")
@@ -76,14 +76,14 @@ LARGEST = Fraction(2) ** 200
 
 
 def moderate(value: Fraction, *, parameter: str) -> Fraction:
-    """The parameter itself, unless it is so large or so small that float64 evaluation could overflow or vanish."""
+    """The parameter itself, unless it is so large or so small that float64 evaluation could overflow or underflow."""
     if value and not 1 / LARGEST <= abs(value) <= LARGEST:
         raise ParameterError(parameter=parameter, problem="must be 0 or between 2^-200 and 2^200 in size")
     return value
 
 
 def float_upper(value: Fraction) -> float:
-    """The smallest float that is not below ``value``."""
+    """The smallest float at or above ``value``."""
     try:
         near = float(value)
     except OverflowError:
@@ -92,12 +92,12 @@ def float_upper(value: Fraction) -> float:
 
 
 def float_lower(value: Fraction) -> float:
-    """The largest float that is not above ``value``."""
+    """The largest float at or below ``value``."""
     return -float_upper(-value)
 
 
 def fraction_text(value: Fraction) -> str:
-    """The text a fraction is saved as; ``read_fraction(text)`` reads it back exactly."""
+    """The text that a fraction is saved as; ``read_fraction(text)`` reads it back exactly."""
     if max(value.numerator.bit_length(), value.denominator.bit_length()) <= MOST_DECIMAL_BITS:
         return str(value)
     return f"{value.numerator:#x}/{value.denominator:#x}"
@@ -109,14 +109,14 @@ _OWN = threading.local()
 
 
 def bits_in_force() -> int:
-    """The precision this thread works at: what it asked for, not what another thread set the process to."""
+    """The precision that this thread works at, regardless of what another thread set for the process."""
     return getattr(_OWN, "bits", DEFAULT_BITS)
 
 
 @contextmanager
 def working_precision(bits: int | None = None) -> Iterator[None]:
-    """Arb computes at so many bits inside, or at those in force. Its precision belongs to the process, so one thread computes
-    while others wait."""
+    """Arb computes with this many bits inside the block, or with those in force. Its precision belongs to the process, so one
+    thread computes while others wait."""
     before = bits_in_force()
     with _TURN, ctx.workprec(bits or before):
         _OWN.bits = bits or before
@@ -128,7 +128,7 @@ def working_precision(bits: int | None = None) -> Iterator[None]:
 
 @contextmanager
 def working_length(terms: int) -> Iterator[None]:
-    """Power series keep so many terms inside: another setting of the process."""
+    """Power series keep this many terms inside the block; this is another process-wide setting."""
     with _TURN:
         before, ctx.cap = ctx.cap, terms
         try:
@@ -144,7 +144,7 @@ def ball(value: Fraction | int) -> arb:
 
 
 def constant_ball(value: Fraction) -> arb:
-    """The same for a formula that any number system may evaluate, so without a precision of its own about it."""
+    """The same for a formula that any number system may evaluate, without setting a precision of its own."""
     with working_precision():
         return ball(value)
 
@@ -156,23 +156,23 @@ def midpoint(value: arb) -> Fraction:
 
 
 def arb_float_upper(value: arb) -> float:
-    """A float that is not below any point of the ball."""
+    """A float at or above every point of the ball."""
     return _directed(value.upper(), math.inf)
 
 
 def arb_float_lower(value: arb) -> float:
-    """A float that is not above any point of the ball."""
+    """A float at or below every point of the ball."""
     return _directed(value.lower(), -math.inf)
 
 
 def _directed(bound: arb, toward: float) -> float:
-    """The float next to an exact end of a ball, on the side of ``toward``; NaN ends say nothing, so they give ``toward``."""
+    """The float next to an exact end of a ball, toward ``toward``; a NaN end carries no information and gives ``toward``."""
     if not bound.is_finite():
         return float(bound) if bound.is_exact() and not bound.is_nan() else toward
     mantissa, exponent = (int(part) for part in bound.man_exp())
     size = mantissa.bit_length() + exponent
     if not LEAST_FLOAT_BITS < size < MOST_FLOAT_BITS:
-        # Beyond every float: a stand-in of the same sign rounds alike, without writing out a number of that size.
+        # Beyond every float: a substitute of the same sign rounds in the same way, without writing out a number of that size.
         mantissa, exponent = (mantissa > 0) - (mantissa < 0), max(LEAST_FLOAT_BITS, min(size, MOST_FLOAT_BITS))
     value = mantissa * Fraction(2) ** exponent
     return float_upper(value) if toward > 0 else float_lower(value)
@@ -184,7 +184,7 @@ MOST_FLOAT_BITS = 1100
 
 @lru_cache(maxsize=1024)
 def sqrt_upper(value: Fraction, *, digits: int = 17) -> Fraction:
-    """A rational not below the square root, with at most ``digits`` significant decimal digits; exact roots stay exact."""
+    """A rational at or above the square root, with at most ``digits`` significant decimal digits; exact roots stay exact."""
     root = Fraction(math.isqrt(value.numerator), math.isqrt(value.denominator))
     if root * root == value:
         return root

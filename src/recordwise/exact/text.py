@@ -1,4 +1,4 @@
-"""Numbers as a reader sees them: in formulas, in prose, in tables, on axes. Every number shown anywhere is written here."""
+"""Formats numbers for readers: in formulas, prose, tables and axes. All number formatting is in this module."""
 
 import math
 from decimal import ROUND_CEILING, Context, Decimal
@@ -15,7 +15,7 @@ SUPERSCRIPTS = str.maketrans("0123456789", "⁰¹²³⁴⁵⁶⁷⁸⁹")
 
 
 def latex_number(value: Fraction) -> str:
-    """A fraction as LaTeX: a decimal where it is a short one, a fraction bar where that is short, else twelve digits (up)."""
+    """A fraction as LaTeX: a short decimal, or a short fraction, or otherwise twelve digits rounded up."""
     for digits in range(10):
         scaled = value * 10**digits
         if scaled.denominator == 1 and scaled.numerator.bit_length() < 3 * MOST_DIGITS:
@@ -104,7 +104,7 @@ def figure(value: float | None, *, infinite: str = "none") -> str:
 
 
 def cell_text(value: float | None) -> str:
-    """A published number without the digits that are noise: whole from a hundred on."""
+    """A published number without the digits that are noise: whole from 100 on."""
     if value is None:
         return ""
     size = abs(value)
@@ -125,7 +125,7 @@ def percent_text(share: float) -> str:
 
 
 def chance_text(chance: float) -> str:
-    """A probability to three digits, small ones by their power of ten."""
+    """A probability to three digits; small ones as a power of ten."""
     if chance >= 1e-4:
         return f"{chance:.3g}"
     digits, _, power = f"{chance:.2e}".partition("e")

@@ -1,9 +1,9 @@
-"""An append-only chain of events in one SQLite file, safe for many processes. It knows nothing of policies or budgets.
+"""An append-only chain of events in one SQLite file, safe for many processes. It knows nothing about policies or budgets.
 
-Each event holds the digest of the one before, over the very text that is stored, so that a changed or removed entry breaks the
-chain. Whoever writes does so in one transaction alone on the file, and only after the chain was found unbroken: the whole of it
-once in a process, then what was added since, and the latest charge again each time, because the sum so far is read from it.
-A file that was deleted, renamed or replaced while it is open takes no more entries: nobody else would see them.
+Each event includes the digest of the previous one, computed over the exact stored text, so a changed or removed entry breaks the
+chain. A writer needs a transaction with exclusive access to the file, and writes only after the chain was found unbroken: all of it
+once per process, then what was added since, and the latest charge again each time, because the running sum is read from it.
+A file that was deleted, renamed or replaced while open accepts no more entries, because nobody else would see them.
 """
 
 import hashlib
@@ -49,7 +49,7 @@ class Event:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Head:
-    """How long the chain is and what its last digest is; a release carries it as evidence."""
+    """The length of the chain and its last digest; a release carries it as evidence."""
 
     length: int
     digest: str
@@ -59,7 +59,7 @@ START = Head(length=0, digest=GENESIS)
 
 
 class Chain:
-    """The chain of one file, or of one process where there is no path."""
+    """The chain of one file, or of one process if there is no path."""
 
     def __init__(self, path: str | Path | None, *, writable: bool) -> None:
         self.kept = path is not None
@@ -70,10 +70,10 @@ class Chain:
         self._searched: dict[str, tuple[int, Event | None]] = {}
         self._identity: FileIdentity | None = None
         with self._guarded(NOTHING_DRAWN):
-            # Absolute, so that no change of the working folder makes it another file, and SQLite reads no name of its own into it.
+            # Absolute, so that a change of the working folder does not matter and SQLite cannot interpret the name.
             place = None if path is None else Path(path).absolute()
             self._connection = self._connect(place) if writable else open_to_read(Path(str(path)))
-        # A chain that is no longer referenced is closed too, though never by a forked child on its way out.
+        # A chain that is no longer referenced is closed too, but never by a forked child when it exits.
         weakref.finalize(self, self._connection.close).atexit = False
 
     def _connect(self, path: Path | None) -> sqlite3.Connection:
@@ -89,7 +89,7 @@ class Chain:
         return connection
 
     def _check_place(self, state: str, *, replaced: bool = False) -> None:
-        """Refuse a file that is no longer the one its path names: no one else would see charges to it."""
+        """Refuse a file that is no longer the one its path names, because nobody else would see charges to it."""
         problem = self._identity.problem() if self._identity else None
         if replaced or problem:
             found = problem or "was replaced while it was opened"
@@ -101,10 +101,10 @@ class Chain:
             return {row[0] for row in self._connection.execute("SELECT name FROM sqlite_master WHERE type = 'table'")}
 
     def lay_out(self) -> None:
-        """Make the table in a new file; a file that belongs to another program is left alone."""
+        """Create the table in a new file; a file that belongs to another program is left alone."""
         if (names := self.tables()) and "events" not in names:
-            raise LedgerError(path=self.path, problem="belongs to another program", advice="Name a new file.")
-        # A file that was only just begun has one page; more pages without a table once held something.
+            raise LedgerError(path=self.path, problem="belongs to another program", advice="Choose a new file.")
+        # A file that was just created has one page; more pages without a table once contained something.
         if not names and self._connection.execute("PRAGMA page_count").fetchone()[0] > 1:
             raise LedgerError(path=self.path, problem="is damaged: its entries cannot be found", advice=ADVICE)
         for statement in () if names else (TABLE, *GUARDS):
@@ -112,7 +112,7 @@ class Chain:
         self.check_layout()
 
     def check_layout(self) -> None:
-        """Refuse a file whose table was declared differently, or that has triggers of its own: both could hide events."""
+        """Refuse a file whose table was declared differently or that has its own triggers; both could hide events."""
         with self._guarded(NOTHING_DRAWN):
             rows = self._connection.execute("SELECT sql FROM sqlite_master WHERE sql IS NOT NULL").fetchall()
         if not {TABLE} <= {row[0] for row in rows} <= {TABLE, *GUARDS}:
@@ -129,21 +129,21 @@ class Chain:
                 self._connection.execute("COMMIT")
                 self._check_place(state)
             except BaseException:
-                # What was checked or found in here may be rolled back.
+                # Anything checked or found in here may be rolled back.
                 self._checked = checked
                 self._searched.clear()
-                # A full disk makes SQLite roll back by itself.
+                # When the disk is full, SQLite rolls back by itself.
                 if self._connection.in_transaction:
                     self._connection.execute("ROLLBACK")
                 raise
 
     def settle(self) -> None:
-        """The log has what was committed; after this the file alone has it too, if it is copied or left without its log."""
+        """Copy committed entries from the log to the file, so that the file is complete even without its log."""
         with self._guarded(""), suppress(sqlite3.Error):
             self._connection.execute("PRAGMA wal_checkpoint(PASSIVE)").fetchall()
 
     def append(self, kind: str, body: dict[str, Any]) -> Event:
-        """Add an event to an unbroken chain; call it in a transaction."""
+        """Add an event to an unbroken chain; call this in a transaction."""
         rows = self._unbroken()
         sequence, previous = (rows[-1][0] + 1, rows[-1][4]) if rows else (1, GENESIS)
         now, text = datetime.now(UTC).isoformat(timespec="milliseconds"), canonical(body)
@@ -152,12 +152,12 @@ class Chain:
         return Event(sequence=sequence, time=now, kind=kind, body=json.loads(text), digest=digest)
 
     def check_chain(self) -> None:
-        """Raise if the chain is broken. Done before the file is held, it leaves little to check while others wait."""
+        """Raise an error if the chain is broken. Calling it before locking the file leaves little to check while others wait."""
         with self._guarded(NOTHING_DRAWN):
             self._unbroken()
 
     def _unbroken(self) -> list[tuple[Any, ...]]:
-        """The rows after the last checked one, found unbroken. Next time the check begins just before the latest charge."""
+        """The rows after the last checked one, found unbroken. The next check begins just before the latest charge."""
         rows = self._rows(after=self._checked.length)
         problems = broken_links(rows, since=self._checked)
         if self._checked != START and not rows:
@@ -175,7 +175,7 @@ class Chain:
         return self._connection.execute(statement, (after,)).fetchall()
 
     def events(self, *, after: int = 0) -> list[Event]:
-        """Every event, oldest first; or those after one."""
+        """Every event, oldest first, or those after a given one."""
         with self._guarded(""):
             return [as_event(row) for row in self._rows(after=after)]
 
@@ -188,7 +188,7 @@ class Chain:
         return self._one(f"SELECT {COLUMNS} FROM events WHERE kind = ? ORDER BY sequence DESC LIMIT 1", kind)
 
     def latest(self, kind: str) -> Event | None:
-        """The same for a kind that is rare: what was searched before is not searched again."""
+        """The same for a rare kind: rows searched before are not searched again."""
         searched, known = self._searched.get(kind, (0, None))
         statement = f"SELECT {COLUMNS} FROM events WHERE kind = ? AND sequence > ? ORDER BY sequence DESC LIMIT 1"
         with self._guarded(""):
@@ -203,7 +203,7 @@ class Chain:
             return None if row is None else as_event(row)
 
     def problems(self) -> list[str]:
-        """What is wrong with the file or the chain, whatever the events say."""
+        """Problems of the file or the chain, regardless of what the events say."""
         with self._guarded(""):
             found = [row[0] for row in self._connection.execute("PRAGMA integrity_check")]
             damage = [] if found == ["ok"] else ["the file is damaged"]
@@ -234,7 +234,7 @@ class Chain:
 
 
 def as_event(row: tuple[Any, ...]) -> Event:
-    """An event as it is stored; a ValueError where it is not in the form events are written in."""
+    """A stored row as an event; raises ValueError if it does not have the form of one."""
     sequence, at, kind, text, digest = row
     body = json.loads(text) if all(isinstance(part, str) for part in (at, kind, text, digest)) else None
     if not isinstance(body, dict):
@@ -243,7 +243,7 @@ def as_event(row: tuple[Any, ...]) -> Event:
 
 
 def broken_links(rows: list[tuple[Any, ...]], *, since: Head = START) -> list[str]:
-    """Where the chain of stored rows is interrupted."""
+    """The places where the chain of stored rows is broken."""
     problems: list[str] = []
     previous = since.digest
     for place, (sequence, at, kind, body, digest) in enumerate(rows, start=since.length + 1):
@@ -257,10 +257,10 @@ def broken_links(rows: list[tuple[Any, ...]], *, since: Head = START) -> list[st
 
 
 def canonical(body: Any) -> str:
-    """One text for one value."""
+    """The unique text of a value."""
     return json.dumps(body, sort_keys=True, separators=(",", ":"), ensure_ascii=False, allow_nan=False)
 
 
 def chained(previous: str, sequence: int, at: str, kind: str, body: str) -> str:
-    """The digest that ties an event to the one before."""
+    """The digest that links an event to the previous one."""
     return hashlib.sha256(canonical([previous, sequence, at, kind, body]).encode()).hexdigest()

@@ -12,19 +12,19 @@ REASONS = {
     sqlite3.SQLITE_FULL: "the disk is full",
     sqlite3.SQLITE_READONLY: "the file or its folder is read-only",
     sqlite3.SQLITE_CANTOPEN: "the file cannot be opened or created; its folder may be read-only",
-    sqlite3.SQLITE_BUSY: f"other processes held it for {WAIT_SECONDS:.0f} seconds",
+    sqlite3.SQLITE_BUSY: f"other processes locked it for {WAIT_SECONDS:.0f} seconds",
     sqlite3.SQLITE_NOTADB: "it is not a SQLite file",
     sqlite3.SQLITE_CORRUPT: "the file is damaged",
     sqlite3.SQLITE_IOERR: "the disk reported an error",
 }
 BESIDE = ("-wal", "-shm")
-"""The log and its index. SQLite keeps the ones it opened, beside the file that links lead to, until the last connection closes."""
+"""The log and its index. SQLite keeps those it opened, beside the file that links resolve to, until the last connection closes."""
 Inode = tuple[int, int]
 
 
 @dataclass(frozen=True, slots=True)
 class FileIdentity:
-    """The file behind a path, and the log beside it, as they were when they were opened."""
+    """The file behind a path and the log beside it, as they were when opened."""
 
     path: Path
     known: tuple[tuple[str, Inode | None], ...]
@@ -42,14 +42,14 @@ class FileIdentity:
             if then is not None and now is None:
                 return f"was deleted or renamed while it was open ({Path(name).name} is gone)"
             if then is not None and now != then:
-                return f"was replaced while it was open ({Path(name).name} is another file now)"
+                return f"was replaced while it was open ({Path(name).name} is now another file)"
         if self.known[0][1] is not None and os.stat(self.path).st_nlink > 1:
-            return "has a second name (a hard link), under which others would miss what is in its log"
+            return "has a second name (a hard link), and sessions that use that name would miss what is in its log"
         return None
 
 
 def inode(name: str) -> Inode | None:
-    """Device and number of a file, links followed; None where there is none. While it is open the number is not used again."""
+    """Device and inode of a file, following links; None if it does not exist. The inode is not reused while the file is open."""
     try:
         found = os.stat(name)
     except FileNotFoundError:
@@ -65,7 +65,7 @@ def open_to_write(path: Path | None) -> sqlite3.Connection:
     try:
         _write_ahead(connection)
         connection.execute("PRAGMA synchronous = FULL")
-        # The log is there from the first reading on.
+        # This creates the log before the file is used.
         connection.execute("SELECT count(*) FROM sqlite_master").fetchone()
     except BaseException:
         connection.close()
@@ -74,7 +74,7 @@ def open_to_write(path: Path | None) -> sqlite3.Connection:
 
 
 def _write_ahead(connection: sqlite3.Connection) -> None:
-    """SQLite does not wait for its turn when it changes the journal, so this does."""
+    """SQLite does not wait for its turn when it changes the journal mode, so this does."""
     deadline = time.monotonic() + WAIT_SECONDS
     while True:
         try:
@@ -87,7 +87,7 @@ def _write_ahead(connection: sqlite3.Connection) -> None:
 
 
 def open_to_read(path: Path) -> sqlite3.Connection:
-    """Reading writes no entry. In a folder that takes no lock files it needs that no entry is still in the log beside it."""
+    """Open for reading only. In a folder that allows no lock files, this works only if no entry is still in the log."""
     address = f"file:{quote(str(path.absolute()))}"
     connection = sqlite3.connect(f"{address}?mode=rw", uri=True, timeout=WAIT_SECONDS, check_same_thread=False)
     try:
@@ -112,7 +112,7 @@ def primary_code(error: Exception) -> int | None:
 
 
 def reason(error: Exception) -> str:
-    """Why, without SQLite's own text, which can quote what is stored."""
+    """The reason, without SQLite's own text, which can quote stored data."""
     if isinstance(error, OSError):
         return error.strerror or type(error).__name__
     known = REASONS.get(primary_code(error) or 0)

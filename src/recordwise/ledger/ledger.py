@@ -1,9 +1,9 @@
 """The budget of one dataset and everything charged to it, committed before noise is drawn.
 
 A ledger is one file of chained events (``ledger/chain.py``) for one dataset and one budget, bound to them by its first charge.
-Its schema may grow by new names; a name that was charged keeps its meaning. The transaction that writes a charge is alone on the
-file and admits it against what is spent at that moment: many processes never overspend together. A crash may waste budget; it
-never exceeds it. Every release carries the head of the chain it saw, so that a ledger restored from an older copy is detected too.
+Its schema may grow by new names; a name that was charged keeps its meaning. The transaction that writes a charge has exclusive
+access to the file and compares it with what is spent at that moment, so many processes never overspend together. A crash may waste
+budget but never exceeds it. Every release carries the head of the chain, so that restoring an older copy of a ledger is detected.
 """
 
 import json
@@ -24,9 +24,9 @@ PARTS = ("measures", "columns")
 
 
 def changed_names(known: Any, wanted: Any) -> list[str]:
-    """The names that mean something else in the second schema, in JSON as ``describing.schema_json`` writes it.
+    """The names that have a different meaning in the second schema; both in JSON as written by ``plan.describe.schema_json``.
 
-    Names that differ only in case are one name. A schema may leave names out, and the firm.
+    Names that differ only in case are the same name. A schema may leave out names and the firm.
     """
     if not known or not wanted:
         return []
@@ -45,7 +45,7 @@ def changed_names(known: Any, wanted: Any) -> list[str]:
 
 
 def grown(known: Any, wanted: Any) -> Any:
-    """Both schemas as one, the names of the first in front; for schemas that ``changed_names`` finds nothing in."""
+    """Both schemas combined, the names of the first one first; for schemas in which ``changed_names`` finds nothing."""
     if not known or not wanted:
         return known or wanted
     before = _meanings(known)
@@ -61,21 +61,21 @@ def within(smaller: Any, larger: Any) -> bool:
 
 
 def _meanings(schema: dict[str, Any]) -> dict[str, Any]:
-    """What each name stands for: an id, a measure with its step and bound, a column with its type and its rule for NULL."""
+    """The meaning of each name: an id, a measure with its step and bound, or a column with its type and its rule for NULL."""
     roles = {schema[role].casefold(): (role, schema[role]) for role in ("unit", "firm") if schema.get(role)}
     return roles | {each["name"].casefold(): (part, each) for part in PARTS for each in schema.get(part, [])}
 
 
 FORMAT = 1
 ADMISSION_SECONDS = 60.0
-"""How long a proof that the budget covers a charge may take before it is refused as undecided; most take milliseconds."""
+"""How long proving that the budget covers a charge may take before it is refused as undecided; most proofs take milliseconds."""
 FIXED_IN_ADVANCE = "guarantee holds only if this list of queries was fixed in advance"
 WITHIN_BUDGET = "the sum of all charges is at most the budget, for every possible record"
 IN_A_FILE = "kept in a file"
-IN_MEMORY = "in memory only: gone with the process, so that this release cannot be verified"
+IN_MEMORY = "in memory only: lost when the process ends, so this release cannot be verified"
 UNKEPT = (
     "this session keeps its ledger in memory only: what it spends is forgotten when it closes, and another session can spend the "
-    "same budget again. Give ledger='FILE' to keep it."
+    "same budget again. Pass ledger='FILE' to keep it."
 )
 CHARGE_STANDS = "The charge stands and nothing was published."
 ONE_DATASET = (
@@ -93,7 +93,7 @@ class Charge:
 
 
 class Ledger:
-    """The budget of one dataset. Without a path it lives in memory and is gone with the process."""
+    """The budget of one dataset. Without a path it is kept in memory and lost when the process ends."""
 
     def __init__(
         self, path: str | Path | None, *, dataset: str, schema: Any = None, budget: Policy | None = None
@@ -122,7 +122,7 @@ class Ledger:
 
     @classmethod
     def existing(cls, path: str | Path) -> "Ledger":
-        """Open a ledger as it is, to read or verify it; nothing is written."""
+        """Open an existing ledger to read or verify it; nothing is written."""
         if not Path(path).is_file():
             raise LedgerError(path=str(path), problem="does not exist")
         ledger = cls.__new__(cls)
@@ -142,12 +142,12 @@ class Ledger:
 
     @property
     def path(self) -> str:
-        """Where it is kept."""
+        """The path of the file, or "in memory"."""
         return self._chain.path
 
     @property
     def kept(self) -> bool:
-        """Whether it outlives the process."""
+        """Whether it is kept in a file."""
         return self._chain.kept
 
     def stated(self) -> dict[str, Any]:
@@ -167,7 +167,7 @@ class Ledger:
             self._identity["budget"] = kept.to_json()
 
     def _terms(self, schema: Any) -> dict[str, Any]:
-        """What is charged and by which schema; refused where something was charged on other terms. Without a charge none bind."""
+        """The dataset, budget and schema to charge; an error if something was charged on other terms. Only a charge is binding."""
         wanted: dict[str, Any] = json.loads(canonical(self._identity | {"schema": schema}))
         known = self._chain.latest("opened")
         if known is not None:
@@ -185,7 +185,7 @@ class Ledger:
         return known.body | {"schema": grown(known.body.get("schema"), wanted["schema"])}
 
     def _bind(self, schema: Any) -> None:
-        """Record the terms unless the ledger already states them; call it in a transaction."""
+        """Record the terms unless the ledger already states them; call this in a transaction."""
         terms, known = self._terms(schema), self._chain.latest("opened")
         if known is None or known.body != terms:
             self._chain.append("opened", terms)
@@ -193,9 +193,9 @@ class Ledger:
     def charge(self, policy: Policy, *, query: str, details: Any = None, schema: Any = None) -> Charge:
         """Commit a charge if the budget covers it for every possible record; otherwise nothing is written.
 
-        ``schema`` is what the charge is stated in, where it is less than what the ledger was opened with.
+        ``schema`` is the part of the ledger's schema that the charge is stated in, if not all of it.
         """
-        # A long check or proof is made before the file is held, and again only if another charge was made meanwhile.
+        # A long check or proof runs before the file is locked, and again only if another charge was made in the meantime.
         self._chain.check_chain()
         known = self.spent()
         after = self._admitted(known, policy, query)
@@ -233,7 +233,7 @@ class Ledger:
         self._admitted(self.spent(), policy, query)
 
     def _admitted(self, spent: Policy, policy: Policy, query: str) -> Policy:
-        """What will have been spent, if the budget covers it for every possible record."""
+        """The new sum of all charges, if the budget covers it for every possible record."""
         after = spent + policy
         if self.budget is None:
             return after
@@ -255,24 +255,24 @@ class Ledger:
         )
 
     def released(self, charge: Charge, *, digest: str, privacy_label: str) -> Head:
-        """Note that a charge led to a release with this digest, private or not."""
+        """Record that a charge led to a release with this digest, private or not."""
         return self._close(charge, "released", {"charge": charge.sequence, "digest": digest, "mark": privacy_label})
 
     def failed(self, charge: Charge, *, kind: str) -> Head:
-        """Note that a charge led to nothing; it stays spent."""
+        """Record that a charge led to nothing; it stays spent."""
         return self._close(charge, "failed", {"charge": charge.sequence, "kind": kind})
 
     def _close(self, charge: Charge, kind: str, body: dict[str, Any]) -> Head:
         with self._chain.transaction(state=CHARGE_STANDS):
-            # An interrupt can come after the release was noted: a charge is closed once.
+            # An interrupt can come after the release was recorded; a charge is closed only once.
             since = self._chain.events(after=charge.sequence)
             closings = (event for event in since if event.body.get("charge") == charge.sequence)
             event = next(closings, None) or self._chain.append(kind, body)
         return Head(length=event.sequence, digest=event.digest)
 
     def look(self) -> None:
-        """Note, once, that confidential records were looked at: what is released from now on may have been tuned on them."""
-        with self._chain.transaction(state="Nothing was looked at."):
+        """Record, once, that confidential records were viewed, because later releases may have been tuned on them."""
+        with self._chain.transaction(state="Nothing was viewed."):
             if self._chain.latest("looked") is None:
                 self._bind(self._identity["schema"])
                 self._chain.append("looked", {})
@@ -289,7 +289,7 @@ class Ledger:
         return self._chain.latest("looked") is not None
 
     def settle(self) -> None:
-        """Make the file whole without its log, for whoever copies it while it is open. Costs some waits for the disk."""
+        """Make the file complete without its log, for copying it while it is open. Costs some waits for the disk."""
         self._chain.settle()
 
     def spent(self) -> Policy:
@@ -306,7 +306,7 @@ class Ledger:
         return self._chain.events()
 
     def problems(self) -> list[str]:
-        """What is wrong with the file or its chain; ``recordwise.release.verify`` checks what the events say as well."""
+        """Problems of the file or its chain; ``recordwise.release.verify`` also checks what the events say."""
         return self._chain.problems()
 
     def close(self) -> None:
@@ -314,7 +314,7 @@ class Ledger:
 
 
 def check_format(opened: dict[str, Any]) -> None:
-    """A ledger of a format this version does not know is refused, never guessed."""
+    """Refuse a ledger format that this version does not know, rather than guess."""
     if opened.get("format") != FORMAT:
         raise UnknownFormError(what="ledger format", found=opened.get("format"))
 
@@ -326,7 +326,7 @@ def amount_bounds(schema: Any) -> dict[str, str]:
 
 
 def _at(policy: Policy, part: str, record: dict[str, Any]) -> float:
-    """The loss or delta of a record; without end where the policy promises nothing to its group."""
+    """The loss or delta of a record; infinite if the policy gives no guarantee for its group."""
     try:
         return float(policy.delta(record) if part == "delta" else policy.loss(record))
     except RecordError:

@@ -1,4 +1,4 @@
-"""The mechanisms: parameters, policy, release, estimate. One per file, its policy beside it."""
+"""The mechanisms, one per file with its policy: parameters, policy, release and estimate."""
 
 from recordwise.mechanisms.additive import Additive
 from recordwise.mechanisms.base import Estimates, Mechanism

@@ -1,7 +1,8 @@
-"""How large the error of a cell is: quantiles of |value - total| from the noise laws that are drawn, without simulation.
+"""The size of a cell's error: quantiles of |value - total| from the noise laws that are drawn, without simulation.
 
-Additive noise: the quantile of the lattice law, the same in every cell. Transforms: the closed form of ``value_laws``, solved by
-bisection. Clamping adds what it cuts off. A user's own transform and roots of a degree above 4 are integrated numerically.
+For additive noise it is the quantile of the lattice law, the same in every cell. For transforms it is the closed form of
+``value_laws``, solved by bisection. Clamping adds the amount it cuts off. Custom transforms and roots of a degree above 4 are
+integrated numerically.
 """
 
 from collections.abc import Callable
@@ -18,20 +19,20 @@ from recordwise.mechanisms.noisy import read_confidence
 from recordwise.noise.lattice import LatticeLaw
 
 MOST_POINTS = 1024
-"""So many different totals are solved one by one; of more, this many spread over their range, with lines between on log scales."""
+"""Up to this many distinct totals are solved individually; beyond that, this many over their range, interpolated on log scales."""
 BISECTIONS = 60
 MOST_SUMMED = 1000
 ROUNDING = 1e-9
-"""Of probabilities and products in float64, when they are held against a goal."""
+"""The tolerance for float64 rounding of probabilities and products when they are compared with a goal."""
 DIGITS = 6
-"""Of a parameter that planning finds: it is to be read, and to be written into a plan."""
+"""Significant digits of a parameter that planning finds, so that it is readable in a plan."""
 BoolArray: TypeAlias = np.ndarray[tuple[int, ...], np.dtype[np.bool_]]
 
 
 class AdditiveNoise(Described):
-    """What planning asks of noise that is the same in every cell, answered from the lattice law that is drawn.
+    """What planning needs from noise that is the same in every cell, computed from the lattice law that is drawn.
 
-    ``kept`` are the totals of clamped contributions; only mechanisms that clamp look at them.
+    ``kept`` are the totals of clamped contributions; only mechanisms that clamp use them.
     """
 
     __slots__ = ()
@@ -43,7 +44,7 @@ class AdditiveNoise(Described):
     def error_quantiles(
         self, totals: FloatArray, *, confidence: float = 0.95, step: Number = 1, kept: FloatArray | None = None
     ) -> FloatArray:
-        """What |value - total| stays at or below with probability ``confidence``, for each exact total."""
+        """The bound on |value - total| that holds with probability ``confidence``, for each exact total."""
         law, lattice = self.drawn_law(step)
         return np.full(np.shape(totals), law.quantile((1 + read_confidence(confidence)) / 2) * float(lattice))
 
@@ -84,7 +85,7 @@ def over_totals(solve: Callable[[FloatArray], FloatArray], totals: FloatArray) -
 
 
 def smallest(inside: Callable[[FloatArray], FloatArray], confidence: float, start: FloatArray) -> FloatArray:
-    """The smallest reach with a probability of at least ``confidence`` inside, for each total; never below it."""
+    """For each total, the smallest reach that contains a probability of at least ``confidence``; never below it."""
     high = start.copy()
     while (short := inside(high) < confidence).any():
         high[short] *= 2
@@ -97,7 +98,7 @@ def smallest(inside: Callable[[FloatArray], FloatArray], confidence: float, star
 
 
 def lattice_cdf(k: FloatArray, sigma: float) -> FloatArray:
-    """P(Z <= k) of the discrete Gaussian in float64; beyond a thousand steps a sigma, half a step makes the normal law do."""
+    """P(Z <= k) of the discrete Gaussian in float64; beyond a thousand steps per sigma, the normal law with a half-step shift."""
     from scipy.special import ndtr
 
     if sigma > MOST_SUMMED:

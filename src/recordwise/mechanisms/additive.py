@@ -1,4 +1,4 @@
-"""Additive noise from a user's own concave exponent."""
+"""Additive noise with a custom concave exponent."""
 
 import math
 from dataclasses import dataclass
@@ -39,10 +39,10 @@ class Additive(FatTailedNoise):
         Parameter("f", "exponent of the law: an increasing concave function", read="function", needed=True),
         *SCALE_AND_GOALS,
     )
-    words: ClassVar[str] = "noise of a law of its own"
+    words: ClassVar[str] = "noise from a custom law"
 
     f: Function
-    """In the measure's units, e.g. ``(x / 50) ** 0.5 + log(x / 10 + 1)``; stretched already."""
+    """In the measure's units, e.g. ``(x / 50) ** 0.5 + log(x / 10 + 1)``; already stretched."""
     coarse_lattice: Fraction | None
 
     def __init__(
@@ -84,7 +84,7 @@ class Additive(FatTailedNoise):
         return {"additive": cls((x / 50) ** 0.5 + log(x / 100 + 1))}
 
     def shared(self, share: Fraction) -> "Additive":
-        """The same at a share of the pure loss, for one of several levels: share * f, if that still is a law that can be drawn."""
+        """The same at a share of the pure loss, for one of several levels: share * f, if that is still a law that can be drawn."""
         scaled = Additive(share * self.f, lattice=self.coarse_lattice)
         try:
             accurate = math.isfinite(scaled.law_on(scaled.lattice()).variance)
@@ -93,7 +93,7 @@ class Additive(FatTailedNoise):
         if not accurate:
             raise ParameterError(
                 parameter="f",
-                problem=f"cannot be shared: {share} of it leaves tails too fat to have a variance, or to draw from",
+                problem=f"cannot be shared: a share of {share} leaves tails too heavy to have a variance or to be drawn",
                 advice="Give each level its own query.",
             )
         return scaled
@@ -108,7 +108,7 @@ class Additive(FatTailedNoise):
 
     @property
     def width(self) -> Fraction:
-        """A power of two at which the exponent has risen by 1: it plays the part of a scale."""
+        """A power of two at which the exponent has risen by 1; it serves as a scale."""
         low, high = -200, 200
         with working_precision():
             while high - low > 1:

@@ -27,19 +27,19 @@ Fields: TypeAlias = tuple[FloatArray, FloatArray, FloatArray, FloatArray, FloatA
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Estimates:
-    """What is said about each total, from the noisy answer alone."""
+    """What is published about each total, computed from the noisy answer alone."""
 
     value: FloatArray
     """Mean-unbiased."""
     median_unbiased: FloatArray
-    """As often above the exact total as below; of a signed sum, the difference of two such values, which need not be one."""
+    """As often above the exact total as below; for a signed sum, the difference of two such values, which may not be."""
     standard_error: FloatArray
-    """Of ``value``, due to noise; infinite where the noise has no variance."""
+    """The standard error of ``value`` due to noise; infinite if the noise has no variance."""
     variance_unbiased: FloatArray
-    """An unbiased estimate of the variance, negative at times; the one to add up over cells."""
+    """An unbiased estimate of the variance, sometimes negative; use this one to add up over cells."""
     low: FloatArray
     high: FloatArray
-    """A noise interval: it holds the exact total with at least ``confidence``."""
+    """A noise interval: it contains the exact total with at least the stated ``confidence``."""
     confidence: float
 
 
@@ -49,7 +49,7 @@ def by_blocks(points: IntArray, confidence: float, fields: Callable[[IntArray], 
     found = np.empty((6, flat.size))
     for start in range(0, flat.size, BLOCK):
         part = slice(start, start + BLOCK)
-        # Noise so large that its exponential leaves the floats is reported as infinite.
+        # Noise so large that its exponential overflows a float is reported as infinite.
         with np.errstate(over="ignore"):
             for row, column in zip(found, fields(flat[part])):
                 row[part] = column
@@ -66,7 +66,7 @@ def by_blocks(points: IntArray, confidence: float, fields: Callable[[IntArray], 
 
 
 def difference(positive: Estimates, negative: Estimates, *, confidence: float) -> Estimates:
-    """Positive part minus negative part; each interval holds at a confidence that leaves half of the misses to each."""
+    """Positive part minus negative part; each interval holds at a confidence that allows half of the misses."""
     return Estimates(
         value=positive.value - negative.value,
         median_unbiased=positive.median_unbiased - negative.median_unbiased,
@@ -183,17 +183,17 @@ class Mechanism(Protocol):
 
 
 def has_policy(mechanism: object) -> bool:
-    """Whether a mechanism can be costed; a plan needs no more until noise is drawn."""
+    """Whether a mechanism has a policy; a plan needs nothing else until noise is drawn."""
     return callable(getattr(mechanism, "policy", None))
 
 
 def shared(mechanism: Any, share: Fraction) -> Any:
-    """The mechanism for a level that gets a share of the budget; what is charged is its own policy, rounding included."""
+    """The mechanism for a level with a share of the budget; its own policy is charged, including any rounding."""
     if share == 1:
         return mechanism
     if not hasattr(mechanism, "shared"):
         raise PlanError(
-            problems=(f"{type(mechanism).__name__} cannot be shared among levels: give each level its own query",)
+            problems=(f"{type(mechanism).__name__} cannot be shared among levels; give each level its own query",)
         )
     return mechanism.shared(share)
 
@@ -204,7 +204,7 @@ def threshold_of(mechanism: Any, measure: Measure) -> Fraction | By | None:
 
 
 def count_policy(mechanism: Any) -> Policy:
-    """The loss where every record contributes 1: what the mechanism itself says, or its policy at a contribution of 1."""
+    """The loss if every record contributes 1: as the mechanism states it, or its policy at a contribution of 1."""
     if hasattr(mechanism, "policy_of_count"):
         return mechanism.policy_of_count()  # type: ignore[no-any-return]
     unit = Measure("count")

@@ -1,4 +1,4 @@
-"""Finding the noise parameter that meets a goal: a variance, a loss at a reference record, or a relative error at a total."""
+"""Finds the noise parameter that meets a goal: a variance, a loss at a reference record, or a relative error at a total."""
 
 import math
 from collections.abc import Callable, Mapping
@@ -18,11 +18,11 @@ COMPANIONS = {
     "confidence": ("relative_error",),
     "step": ("relative_error",),
 }
-"""What goes with which goal."""
+"""The goals that each companion parameter belongs to."""
 
 
 class Family(Protocol):
-    """How a mechanism behaves as a function of its noise parameter, everything else held fixed."""
+    """How a mechanism behaves as a function of its noise parameter, with everything else fixed."""
 
     def spread(self, parameter: Fraction, total: Fraction) -> float:
         """The variance at a total; grows with the parameter."""
@@ -31,11 +31,11 @@ class Family(Protocol):
         """The policy at a contribution; falls with the parameter."""
 
     def relative_error(self, parameter: Fraction, total: Fraction, confidence: float) -> float:
-        """What the relative error at a total stays below with probability ``confidence``; grows with the parameter."""
+        """The bound on the relative error at a total that holds with probability ``confidence``; grows with the parameter."""
 
 
 def calibrate(family: Family, *, name: str, own: Number | None, **goals: Number | None) -> Fraction:
-    """The noise parameter: given itself, or the one that meets exactly one goal without exceeding it."""
+    """The noise parameter: as given, or the one that meets exactly one goal without exceeding it."""
     goal = only_goal({name: own, **goals})
     if goal == name:
         return positive(own or 0, parameter=name)
@@ -51,7 +51,7 @@ def calibrate(family: Family, *, name: str, own: Number | None, **goals: Number 
 
 
 def only_goal(given: Mapping[str, Any]) -> str:
-    """The one goal, or the parameter itself, that was given; refused where there are none or several, or a stray companion."""
+    """The one goal or parameter that was given; an error if there are none or several, or if a companion does not belong."""
     present = {name for name, value in given.items() if value is not None}
     goals = [name for name in given if name not in COMPANIONS]
     chosen = [name for name in goals if name in present]
@@ -66,22 +66,22 @@ def only_goal(given: Mapping[str, Any]) -> str:
 
 
 def needed(goals: Mapping[str, Any], companion: str, goal: str) -> Number:
-    """What a goal cannot do without."""
+    """A companion that a goal requires."""
     value: Number | None = goals.get(companion)
     if value is None:
-        raise ParameterError(parameter=companion, problem=f"is needed with {goal}")
+        raise ParameterError(parameter=companion, problem=f"is required with {goal}")
     return value
 
 
 def relative_goal(goals: Mapping[str, Any]) -> tuple[Fraction, float]:
-    """The total and the confidence a relative error is stated at."""
+    """The total and the confidence at which a relative error is stated."""
     total = positive(needed(goals, "at_total", "relative_error"), parameter="at_total")
     confidence = goals.get("confidence")
     return total, 0.95 if confidence is None else read_confidence(confidence)
 
 
 def gaussian_variance(goals: Mapping[str, Any]) -> Fraction:
-    """The variance of Gaussian noise of the same spread in every cell that meets a goal other than rho."""
+    """The variance, for Gaussian noise with the same spread in every cell, that meets a goal other than rho."""
     if goals.get("variance") is not None:
         return positive(goals["variance"], parameter="variance")
     total, confidence = relative_goal(goals)
@@ -91,12 +91,12 @@ def gaussian_variance(goals: Mapping[str, Any]) -> Fraction:
 
 
 def lattice_sigma(most: int, confidence: float) -> Fraction:
-    """The largest sigma, in lattice steps, with P(|Z| <= most) at least ``confidence`` under the discrete Gaussian drawn."""
+    """The largest sigma, in lattice steps, with P(|Z| <= most) at least ``confidence`` under the discrete Gaussian law."""
     return solve(lambda sigma: 2 * float(DiscreteGaussian(sigma).sf_upper(most + 1)), 1 - confidence, rising=True)
 
 
 def plain_step(value: Fraction) -> Fraction:
-    """The step a number of this value is likely measured in: 1, or the power of ten that divides it, or the value itself."""
+    """The likely step of a number's measure: 1, or the power of ten that divides it, or the number itself."""
     for digits in range(19):
         if (value * 10**digits).denominator == 1:
             return Fraction(1, 10**digits)
@@ -104,15 +104,15 @@ def plain_step(value: Fraction) -> Fraction:
 
 
 def loss_for(bound: Fraction, rho: Number | None, goals: Mapping[str, Any]) -> Fraction:
-    """The loss of a contribution of ``bound`` under Gaussian noise: given itself, or bound**2/(2 variance) for a goal."""
+    """The loss of a contribution of ``bound`` under Gaussian noise: as given, or bound**2/(2 variance) for a goal."""
     if only_goal({"rho": rho, **goals}) == "rho":
         return positive(rho or 0, parameter="rho")
     return bound**2 / (2 * gaussian_variance(goals))
 
 
 def solve(measured: Callable[[Fraction], float], wanted: float, *, rising: bool) -> Fraction:
-    """Where a monotone function reaches a value, to 12 digits, on the side that keeps the promise: a spread not above the wanted
-    one, a loss not above the wanted one."""
+    """Where a monotone function reaches a value, to 12 digits, rounded to the safe side: neither the spread nor the loss exceeds
+    the target."""
 
     def too_large(parameter: Fraction) -> bool:
         return (measured(parameter) > wanted) == rising
@@ -149,7 +149,7 @@ def _narrowed(
 
 
 def _bracket(too_large: Callable[[Fraction], bool]) -> tuple[float, float]:
-    """Neighboring powers of 16 between which the answer changes."""
+    """Adjacent powers of 16 between which the answer changes."""
     high = 1.0
     while not too_large(decimal(high)):
         high *= 16

@@ -1,7 +1,7 @@
 """The tight loss of additive lattice noise, certified from the law that is drawn (T-CERTIFIED, docs/theory/certified-loss.md).
 
 With L(k) = f(|k - n|) - f(|k|) the log-ratio of a law p and itself shifted by n, reflection about n/2 turns the Renyi divergence
-into a sum of terms that are not negative,
+into a sum of nonnegative terms,
 
     exp((a-1) D_a) - 1  =  sum over k < n/2 of  p(k) phi(L(k)),    phi(l) = (exp((a-1) l) - 1) (1 - exp(-a l)),
 
@@ -40,7 +40,7 @@ NODE_RATIO = 1.05
 DEEP = 45.0
 """Nodes reach to where the weight has fallen by this exponent; what lies beyond is one block, its mass certified."""
 FLOAT_ERROR = 2.0**-42
-"""Relative error allowed to f in float64 (T-OUTWARD); a weight exp(-f), f <= 45, is then off by less than 2e-11."""
+"""The relative error allowed for f in float64 (T-OUTWARD); a weight exp(-f), f <= 45, is then off by less than 2e-11."""
 SLACK = 1 + 1e-10
 BEND_RATIO = 1.1
 FURTHEST = 2.0**80
@@ -129,7 +129,7 @@ def _weight(exponent: Function, k: FloatArray) -> FloatArray:
 
 
 def _where_risen(exponent: Function, rise: float) -> float:
-    """About the first power of 1.01 at which f has risen that far; at least somewhat beyond the single points."""
+    """Approximately the first power of 1.01 at which f has risen that far; at least slightly beyond the single points."""
     reach = 1.01 ** np.arange(math.log(2 * SINGLE_POINTS, 1.01), math.log(2.0**61, 1.01))
     place = int(np.searchsorted(exponent.increase(NUMPY, reach), rise))
     return float(reach[min(place, len(reach) - 1)])
@@ -203,7 +203,7 @@ def _concave_part(loss: FloatArray, mass: FloatArray) -> FloatArray:
 
 
 def _rise(exponent: Function, low: FloatArray, high: FloatArray) -> FloatArray:
-    """An upper bound of f(high) - f(low): the difference, or the tangent at ``low`` where that is lost in rounding."""
+    """An upper bound on f(high) - f(low): the difference, or the tangent at ``low`` if rounding would dominate."""
     here, there = exponent.increase(NUMPY, low), exponent.increase(NUMPY, high)
     difference = there - here + FLOAT_ERROR * (here + there)
     return np.minimum(difference, (high - low) * slope(exponent, low) * SLACK)
@@ -256,7 +256,7 @@ def _at_orders(orders: FloatArray, cumulants: FloatArray) -> FloatArray:
 
 
 def _at_chords(orders: FloatArray, cumulants: FloatArray) -> FloatArray:
-    """An upper bound of D_a/a between each two orders.
+    """An upper bound on D_a/a between each two orders.
 
     K(a) = (a-1) D_a is convex with K(1) = 0, so between two orders it is below its chord c + s*a; (c + s*a)/(a(a-1)) is largest at
     an end or where s*a**2 + 2*c*a - c = 0.

@@ -99,7 +99,7 @@ class Clamped(GaussianNoise):
     def error_quantiles(
         self, totals: FloatArray, *, confidence: float = 0.95, step: Number = 1, kept: FloatArray | None = None
     ) -> FloatArray:
-        """With ``kept``, the quantile of |Z - what was cut off|."""
+        """With ``kept``, the quantile of |Z - amount removed by clamping|."""
         if kept is None:
             return AdditiveNoise.error_quantiles(self, totals, confidence=confidence, step=step)
         chance, start = read_confidence(confidence), float(self.noise_sigma)
@@ -136,7 +136,7 @@ class Clamped(GaussianNoise):
     def most_noise(
         self, total: float, reach: float, *, confidence: float, step: Number = 1, kept: float | None = None
     ) -> Any | None:
-        """With ``kept``, the total of clamped contributions; None where clamping alone misses the goal."""
+        """With ``kept``, the total of clamped contributions; None if clamping alone misses the goal."""
         if kept is None or kept == total:
             return GaussianNoise.most_noise(self, total, reach, confidence=confidence, step=step)
         if abs(total - kept) > reach:
@@ -155,7 +155,7 @@ class Clamped(GaussianNoise):
         return np.maximum(lattice_cdf(high, sigma / lattice) - lattice_cdf(low - 1, sigma / lattice), 0.0)
 
     def realized_loss(self, total_without: Number, contribution: Number, *, step: Number = 1) -> float:
-        """Of the contribution as it is, before it is cut."""
+        """The loss of the contribution after clamping."""
         size = abs(rational(contribution, parameter="contribution"))
         return self.loss_at_shift(min(size, self.to), step=step)
 

@@ -1,7 +1,7 @@
 """How a mechanism describes itself: its parameters, its dictionary form, its text, and the words a page uses for its noise.
 
-A mechanism is a frozen dataclass that lists its constructor's parameters in ``parameters``. From that list a plan file is read and
-written, the noise is set anew to a goal, and a description is turned back into the mechanism (`recordwise.mechanisms.registry`).
+A mechanism is a frozen dataclass that lists its constructor's parameters in ``parameters``. The list is used to read and write plan
+files, to recalibrate the noise to a goal, and to turn a description back into the mechanism (`recordwise.mechanisms.registry`).
 """
 
 from collections.abc import Mapping
@@ -26,16 +26,16 @@ class Parameter:
 
     name: str
     words: str
-    """What it is, with its unit."""
+    """A description with its unit."""
     role: Role = "shape"
-    """``shape`` is kept when the noise is set anew, ``noise`` is then replaced, and a ``goal`` is only given, never stored."""
+    """``shape`` is kept when the noise is recalibrated, ``noise`` is then replaced, and a ``goal`` is given but never stored."""
     read: Reading = "number"
     """How a plan file writes it."""
     needed: bool = False
     field: str = ""
-    """The attribute that stores it, where that is not ``name``."""
+    """The attribute that stores it, if not ``name``."""
     choices: tuple[str, ...] = ()
-    """Of a word."""
+    """The allowed words."""
 
     @property
     def stored(self) -> str:
@@ -70,18 +70,18 @@ TRANSFORM_NOISE = (
 
 
 class Described:
-    """A mechanism that lists its parameters. The built-in ones inherit from it, and so may a mechanism of your own."""
+    """A mechanism that lists its parameters. The built-in ones inherit from it, and a mechanism of your own may too."""
 
     __slots__ = ()
 
     parameters: ClassVar[tuple[Parameter, ...]] = ()
-    words: ClassVar[str] = "noise of a mechanism of the user"
-    """Of the noise, on the policy page."""
+    words: ClassVar[str] = "noise from a custom mechanism"
+    """The description of the noise on the policy page."""
     answers: ClassVar[Answers] = "totals"
     """What it is for: counts and sums, or quantiles."""
 
     def recalibrated(self, **goals: Any) -> Any:
-        """The same mechanism with its noise set anew, to a goal or to a noise parameter of its constructor."""
+        """The same mechanism with its noise recalibrated to a goal or to a noise parameter of its constructor."""
         kept = {each.name: getattr(self, each.stored) for each in self.parameters if each.role == "shape"}
         return type(self)(**{name: value for name, value in kept.items() if value is not None}, **goals)
 
@@ -104,12 +104,12 @@ class Described:
 
 
 def noise_words(mechanism: Any) -> str:
-    """What the noise of a mechanism is called on a page."""
+    """The description of a mechanism's noise on a page."""
     return str(getattr(mechanism, "words", Described.words))
 
 
 def given_parameters(mechanism: Any) -> dict[str, Any]:
-    """The parameters that build the mechanism again, by the names of its constructor; those that are not set are left out."""
+    """The parameters that rebuild the mechanism, by the names of its constructor; those that are not set are left out."""
     names = {each.stored: each.name for each in getattr(mechanism, "parameters", ())}
     stored = {names.get(each.name, each.name): getattr(mechanism, each.name) for each in _fields(mechanism)}
     return {name: value for name, value in stored.items() if value is not None and value is not False}
@@ -120,7 +120,7 @@ def _fields(mechanism: Any) -> tuple[Any, ...]:
 
 
 def mechanism_text(mechanism: Any) -> str:
-    """A mechanism as it is written in Python, numbers shortened to six digits."""
+    """A mechanism as Python code, with numbers shortened to six digits."""
     given = ", ".join(f"{name}={_parameter_text(value)}" for name, value in given_parameters(mechanism).items())
     return f"{type(mechanism).__name__}({given})"
 
@@ -160,6 +160,6 @@ def parameter_json(value: Any) -> Any:
 
 
 def _groups_json(value: By) -> Any:
-    """By group; as pairs where a group is not text, because a key of JSON is."""
+    """By group; as pairs if a group is not text, because JSON keys are."""
     groups = [(value_json(group), fraction_text(number)) for group, number in value.values]
     return dict(groups) if all(isinstance(group, str) for group, _ in groups) else [list(pair) for pair in groups]

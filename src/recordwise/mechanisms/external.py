@@ -1,6 +1,6 @@
 """Mechanisms from elsewhere, a callable or an OpenDP measurement: what one row costs, and how they are called.
 
-OpenDP itself is not imported here; a measurement is recognized by what it offers.
+OpenDP itself is not imported here; a measurement is recognized by its attributes.
 """
 
 import math
@@ -30,7 +30,7 @@ class ExternalMechanism:
     column: str | None
     """The one column it reads; None if it takes the whole table."""
     prepare: Callable[[pa.Table], Any]
-    """Row by row, from the split table to what the mechanism takes; refuses rows outside its domain."""
+    """Converts the split table, row by row, to what the mechanism takes; refuses rows outside its domain."""
     call: Callable[[Any], Any]
 
     def run(self, rows: Any) -> Any:
@@ -43,20 +43,20 @@ class ExternalMechanism:
 
 
 def refused(name: str, problem: str, advice: str = "") -> ExternalError:
-    """A refusal before anything was spent."""
+    """An error raised before anything was spent."""
     return ExternalError(mechanism=name, problem=f"was refused: it {problem}", state=NOT_CHARGED, advice=advice)
 
 
 METRICS = ("SymmetricDistance()", "InsertDeleteDistance()")
-"""The metrics that count rows added or removed; the split table has a fixed order, so that either will do."""
+"""Metrics that count added or removed rows; the split table has a fixed order, so either one fits."""
 GROUP_POWER = {"ZeroConcentratedDivergence": 2, "MaxDivergence": 1}
 """How the loss of k rows may grow with k (T-EXTERNAL)."""
 SIZES = (*range(2, 65), *(2**power for power in range(7, 17)))
-"""Numbers of rows at which a privacy map is asked whether it grows no faster than that."""
+"""Numbers of rows at which a privacy map is checked to grow no faster than that."""
 ROUNDING = Fraction(1, 10**9)
 """Relative slack for the upward rounding inside a map."""
 WRAP = "Wrap it in a Python callable and declare its rho."
-SIZED = "A domain of known size does that: leave the size out."
+SIZED = "A domain of known size causes this; leave the size out."
 
 
 def is_opendp(mechanism: Any) -> bool:
@@ -66,14 +66,14 @@ def is_opendp(mechanism: Any) -> bool:
 
 
 def read_opendp(measurement: Any, *, name: str, column: str | None) -> ExternalMechanism:
-    """Metric, measure, domain and map are asked before a row is read."""
+    """Check metric, measure, domain and map before any row is read."""
     from importlib.metadata import version
 
     if column is None:
         raise ParameterError(parameter="column", problem="must name the column whose values the measurement takes")
     metric = str(measurement.input_metric)
     if metric not in METRICS:
-        raise refused(name, f"counts neighbors by {metric}, not by rows added or removed")
+        raise refused(name, f"defines neighbors by {metric}, not by added or removed rows")
     carrier = str(measurement.input_domain.carrier_type)
     if carrier not in CARRIERS:
         raise refused(name, f"takes {carrier}, not a vector of numbers, truth values or text", WRAP)
@@ -98,7 +98,9 @@ def per_row_loss(measurement: Any, name: str) -> tuple[bool, Fraction]:
     for rows in SIZES:
         if _mapped(measurement, rows, name) > one * rows ** GROUP_POWER[measure] * (1 + ROUNDING):
             raise refused(
-                name, f"has a map whose loss for {rows} rows is above what one row and group privacy allow", SIZED
+                name,
+                f"has a map whose loss for {rows} rows exceeds what group privacy allows from the loss of one row",
+                SIZED,
             )
     return measure == "MaxDivergence", one
 
@@ -106,7 +108,7 @@ def per_row_loss(measurement: Any, name: str) -> tuple[bool, Fraction]:
 def _mapped(measurement: Any, rows: int, name: str) -> Fraction:
     loss = float(measurement.map(rows))
     if not (math.isfinite(loss) and loss >= 0):
-        raise refused(name, f"promises nothing for {rows} rows")
+        raise refused(name, f"gives no guarantee for {rows} rows")
     return Fraction(loss)
 
 
@@ -122,9 +124,9 @@ CARRIERS: dict[str, tuple[Any, Callable[[Any], Any]]] = {
 
 
 def _members(values: pa.ChunkedArray, measurement: Any, carrier: str, name: str) -> list[Any]:
-    """The rows as the measurement takes them. OpenDP wraps integers that do not fit and leaves bounds to its caller."""
+    """The rows in the measurement's own form. OpenDP wraps integers that do not fit and leaves bounds to its caller."""
     outside = refused(
-        name, "has a domain that does not hold every row of the split table", "Compare it with the thresholds."
+        name, "has a domain that does not contain every row of the split table", "Compare it with the thresholds."
     )
     kind, convert = CARRIERS[carrier]
     try:

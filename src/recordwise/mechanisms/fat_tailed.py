@@ -1,4 +1,4 @@
-"""Additive noise with a density exp(-f), f concave: what GeneralizedGaussian, Polylog and Additive do once f is known."""
+"""Additive noise with density exp(-f), f concave: the shared part of GeneralizedGaussian, Polylog and Additive."""
 
 import math
 from fractions import Fraction
@@ -25,7 +25,7 @@ from recordwise.policy.measure import Measure
 from recordwise.policy.policy import Policy
 
 CLOSE = Fraction(9999, 10000)
-"""How much narrower noise is made while its lattice still misses a goal that its continuous law meets."""
+"""The factor by which noise is reduced while its lattice law misses a goal that its continuous law meets."""
 FINE = 1000
 """Lattice steps in one scale: fine enough that the tight loss is within 1 % of the continuous one (MATH 4)."""
 SMALLEST_RECORD = 1000
@@ -46,13 +46,13 @@ class FatTailedNoise(AdditiveNoise):
 
     @property
     def width(self) -> Fraction:
-        """The noise's scale in the measure's units, by which the lattice is chosen."""
+        """The noise's scale in the measure's units, which determines the lattice."""
         scale: Fraction = self.scale  # type: ignore[attr-defined]
         return scale
 
     @property
     def coarseness(self) -> Fraction | None:
-        """The lattice asked for, in the measure's units; None for a fine one."""
+        """The requested lattice, in the measure's units; None for a fine one."""
         asked: Fraction | None = self.coarse_lattice  # type: ignore[attr-defined]
         return asked
 
@@ -79,12 +79,12 @@ class FatTailedNoise(AdditiveNoise):
         return found
 
     def recalibrated(self, **goals: Any) -> Any:
-        """The same law with its scale set anew."""
+        """The same law with its scale recalibrated."""
         goals.pop("step", None)
         return Described.recalibrated(self, **goals)
 
     def lattice(self, step: Number = 1) -> Fraction:
-        """The lattice noise is drawn on: the data's step halved until the scale has a thousand lattice steps."""
+        """The lattice on which noise is drawn: the data's step, halved until the scale has a thousand lattice steps."""
         data = read_step(step)
         if self.coarseness is not None:
             if (data / self.coarseness).denominator != 1:

@@ -1,4 +1,4 @@
-"""The scale of fat-tailed noise: given itself, or found from a goal."""
+"""The scale of fat-tailed noise: as given, or found from a goal."""
 
 from collections.abc import Callable
 from fractions import Fraction
@@ -16,7 +16,7 @@ class _ScaleFamily:
     """A fat-tailed mechanism as a function of its scale.
 
     On a fine lattice, spread and quantiles are proportional to the scale, so they are taken from the law at a thousand lattice
-    steps; on a lattice the user asked for they are those of the law itself.
+    steps; on a lattice that the user requested, they are those of the law itself.
     """
 
     def __init__(self, make: Callable[[Fraction], FatTailedNoise], coarse: Fraction | None) -> None:

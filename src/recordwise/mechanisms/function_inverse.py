@@ -1,5 +1,5 @@
-"""A user's own inverse that is not a polynomial. It is offered with Laplace noise only, under which every smooth inverse has
-an unbiased estimator; the derivatives it needs are computed in float64 by the chain rule.
+"""A custom inverse that is not a polynomial. It is available only with Laplace noise, under which every smooth inverse has an
+unbiased estimator; the derivatives it needs are computed in float64 by the chain rule.
 """
 
 from dataclasses import dataclass
@@ -35,7 +35,7 @@ def jet(function: Function, v: FloatArray) -> tuple[FloatArray, FloatArray, Floa
 
 
 def slope(function: Function, v: FloatArray) -> FloatArray:
-    """The first derivative, infinite where it is."""
+    """The first derivative; infinite where it does not exist."""
     return _value_and_slope(function, v)[1]
 
 
@@ -64,14 +64,14 @@ NODES, WEIGHTS = np.polynomial.legendre.leggauss(24)
 FEW_CELLS = 256
 NODES_PER_UNIT = 32
 SMOOTH = 8
-"""Total 0 lies at least this part of a noise scale from where an inverse may stop being smooth (T-LAPLACE-MEAN)."""
+"""Total 0 is at least this fraction of a noise scale from where an inverse may stop being smooth (T-LAPLACE-MEAN)."""
 REACH = 60.0
-"""Laplace scales after which a tail is left out of a variance: it holds less than 1e-20 of it."""
+"""Laplace scales beyond which a tail is left out of a variance: it contributes less than 1e-20 of it."""
 
 
 @dataclass(frozen=True, slots=True)
 class FunctionInverse:
-    """phi is an expression, continued as an odd function below 0."""
+    """phi is an expression, extended to an odd function below 0."""
 
     function: Function
 
@@ -79,7 +79,7 @@ class FunctionInverse:
         return np.asarray(np.copysign(self.function.value(NUMPY, np.abs(v)), v))
 
     def stencil(self, v: FloatArray, h: float) -> tuple[FloatArray, FloatArray, FloatArray]:
-        """The second derivative stands for the second difference: off by (h/v)**2, less than 1e-9 of it."""
+        """The second derivative replaces the second difference; the error is (h/v)**2, less than 1e-9 of it."""
         return jet(self.function, np.asarray(v, np.float64))
 
     def rise(self, v: float, h: float) -> float:
@@ -99,14 +99,14 @@ class FunctionInverse:
         raise no_gaussian()
 
     def laplace_variance(self, mu: FloatArray, zero: float, scale: float) -> FloatArray:
-        """By quadrature; for many cells by interpolation between quadratures at fixed points, good to 1e-7."""
+        """By quadrature; for many cells, interpolated between quadratures at fixed points, accurate to 1e-7."""
         flat = np.atleast_1d(np.asarray(mu, np.float64)).ravel()
         by = _by_quadrature if flat.size <= FEW_CELLS else _by_interpolation
         return by(self, flat, zero, scale).reshape(np.shape(mu))
 
 
 def _by_interpolation(inverse: FunctionInverse, mu: FloatArray, zero: float, scale: float) -> FloatArray:
-    """Cubic through the four nearest of points equally spaced in asinh(distance from total 0), of the variance's logarithm."""
+    """Cubic interpolation of the variance's logarithm through the four nearest points, equally spaced in asinh(distance from 0)."""
     place = np.arcsinh((mu - zero) / scale) * NODES_PER_UNIT
     left = np.maximum(np.floor(place).astype(np.int64) - 1, 0)
     known = _logarithms(inverse, zero, scale, 4 + 256 * (int(left.max()) // 256 + 1))
@@ -138,7 +138,7 @@ def _by_quadrature(inverse: FunctionInverse, mu: FloatArray, zero: float, scale:
 
 
 def check_smooth(function: Function, laplace_scale: Fraction | None) -> None:
-    """An inverse that is not a polynomial may bend without bound toward 0; total 0 must stay clear of it."""
+    """An inverse that is not a polynomial may have unbounded curvature near 0; total 0 must stay away from there."""
     if laplace_scale is None:
         raise no_gaussian()
     if not function.at_zero() >= constant_ball(laplace_scale / SMOOTH):

@@ -1,4 +1,4 @@
-"""Gaussian noise, for counts at a rho and for sums at a sigma, and the base that Gaussian, Clamped and UnitSplit share."""
+"""Gaussian noise, for counts at a rho and for sums at a sigma, and the base shared by Gaussian, Clamped and UnitSplit."""
 
 import math
 from dataclasses import dataclass
@@ -34,7 +34,7 @@ from recordwise.policy.measure import Measure
 from recordwise.policy.policy import Policy
 
 NEAR_GAUSSIAN_STEPS = 1000
-"""Lattice steps a sigma must have before Gaussian-DP numbers are within rounding of the truth (MATH 6)."""
+"""Lattice steps that a sigma must have for Gaussian-DP numbers to be accurate up to rounding (MATH 6)."""
 
 
 class GaussianNoise(AdditiveNoise):
@@ -58,20 +58,20 @@ class GaussianNoise(AdditiveNoise):
         return self.noise_sigma / read_step(step)
 
     def with_sigma(self, sigma: Fraction) -> Any:
-        """The same at a sigma that is hardly smaller, in six digits of the parameter it is written with."""
+        """The same at a very slightly smaller sigma, with six digits in the parameter that expresses it."""
         raise NotImplementedError
 
     def smooth_error_quantiles(
         self, totals: FloatArray, *, confidence: float, step: Number = 1, kept: FloatArray | None = None
     ) -> FloatArray:
-        """Without the lattice: a quantile in whole steps has no slope to follow."""
+        """Without the lattice, because a quantile in whole steps has no slope to follow."""
         return np.full(np.shape(totals), NormalDist().inv_cdf((1 + confidence) / 2) * float(self.noise_sigma))
 
     def most_noise(
         self, total: float, reach: float, *, confidence: float, step: Number = 1, kept: float | None = None
     ) -> Any | None:
         """The same with the most noise for which |value - total| <= ``reach`` with probability ``confidence``, by the tail of the
-        lattice law: a normal law of the same sigma can miss the goal where sigma is a few steps."""
+        lattice law: a normal law of the same sigma can miss the goal if sigma is only a few steps."""
         lattice = read_step(step)
         beyond = math.floor(Fraction(reach) / lattice) + 1
 
@@ -120,9 +120,9 @@ def read_share(share: Number) -> Fraction:
 
 
 def near_gaussian(sigma: Fraction, lattice: Fraction) -> bool:
-    """Whether Gaussian-DP numbers may be printed for noise of this sigma on this lattice.
+    """Whether Gaussian-DP numbers may be shown for noise of this sigma on this lattice.
 
-    Policies ask, so that noise that cannot be drawn is refused with them, before anything is spent.
+    Policies call this, so that noise that cannot be drawn is refused with them, before anything is spent.
     """
     discrete_gaussian(sigma / lattice)
     return sigma >= NEAR_GAUSSIAN_STEPS * lattice
@@ -144,7 +144,7 @@ class Gaussian(GaussianNoise):
     """Discrete Gaussian noise. ``Gaussian(rho=0.05)`` for counts; ``Gaussian(sigma=30)`` or ``Gaussian(rho=0.1, at=50)`` for sums.
 
     Instead of sigma, ``variance=900`` or ``relative_error=0.05, at_total=1000, confidence=0.9`` sets it, the latter on the
-    lattice of the measure's ``step``: 1, or the power of ten that divides ``at_total``, if not given.
+    lattice of the measure's ``step``, by default 1 or the power of ten that divides ``at_total``.
     Theorem T-GAUSS (docs/theory/policy.md): a sum with noise of this sigma on the data's lattice costs a record exactly
     x**2/(2 sigma**2); a count, where every record contributes 1, costs 1/(2 sigma**2).
 
@@ -229,12 +229,12 @@ class Gaussian(GaussianNoise):
         return constant(1 / (2 * sigma**2), near_gaussian=near_gaussian(sigma, Fraction(1)))
 
     def policy(self, measure: Measure | str, *, tight: bool = True) -> Policy:
-        """The loss of a sum; the papers' and the tight one are the same."""
+        """The loss of a sum; the tight policy equals that of the papers."""
         summed = Measure.of(measure)
         if self.rho is not None and self.at is None:
             raise ParameterError(
                 parameter="Gaussian(rho)",
-                problem=f"is for counts; a sum of '{summed.name}' needs the contribution at which that loss holds",
+                problem=f"alone is for counts; a sum of '{summed.name}' also needs the contribution that has this loss",
                 advice="Write Gaussian(rho=..., at=...) or Gaussian(sigma=...).",
             )
         sigma = self.noise_sigma

@@ -1,4 +1,4 @@
-"""Fat-tailed additive noise whose loss grows like a power of the record: a square root, for shape one half."""
+"""Fat-tailed additive noise whose loss grows like a power of the record: a square root, for shape 1/2."""
 
 from dataclasses import dataclass
 from fractions import Fraction
@@ -40,11 +40,11 @@ class GeneralizedGaussian(FatTailedNoise):
     words: ClassVar[str] = "noise with heavy tails"
 
     shape: Fraction
-    """Smaller: fatter tails, and a loss that grows more slowly for giants."""
+    """Smaller values give heavier tails and a loss that grows more slowly for very large records."""
     scale: Fraction
     """In the measure's units."""
     coarse_lattice: Fraction | None
-    """Where the noise is drawn, if not on a fine lattice."""
+    """The lattice on which noise is drawn, if not a fine one."""
 
     def __init__(
         self,
@@ -61,7 +61,7 @@ class GeneralizedGaussian(FatTailedNoise):
     ) -> None:
         exact = positive(shape, parameter="shape")
         if exact > 1:
-            raise ParameterError(parameter="shape", problem="must be at most 1: above it the exponent is not concave")
+            raise ParameterError(parameter="shape", problem="must be at most 1; above that the exponent is not concave")
         object.__setattr__(self, "shape", exact)
         object.__setattr__(self, "coarse_lattice", read_lattice(lattice))
         found = fat_tailed_scale(
@@ -100,7 +100,7 @@ class GeneralizedGaussian(FatTailedNoise):
 
 
 def _power_upper(base: Fraction, exponent: Fraction) -> Fraction:
-    """base**exponent: exact for a whole exponent, else rounded up to a short decimal."""
+    """base**exponent: exact for a whole exponent, otherwise rounded up to a short decimal."""
     if exponent.denominator == 1:
         return base**exponent.numerator
     with working_precision(128):

@@ -1,5 +1,5 @@
-"""Rounding f(total + offset) to the nearest point of a dyadic grid. Float64 decides only where it is certain; roots of a
-weighted total are decided in integers, without arbitrary precision.
+"""Rounds f(total + offset) to the nearest point of a dyadic grid. Float64 decides only where it is certain; roots of a weighted
+total are decided in integers, without arbitrary precision.
 """
 
 from collections.abc import Iterable
@@ -39,7 +39,7 @@ class Root:
 
 
 def root_of(function: Function) -> Root | None:
-    """The function as a root of an affine map of x, if it is written as one."""
+    """The function as a root of an affine map of x, if it has that form."""
     base, degree = function, 1
     if isinstance(function, Power) and function.exponent.numerator == 1:
         base, degree = function.base, function.exponent.denominator
@@ -55,16 +55,16 @@ def root_of(function: Function) -> Root | None:
 NUMPY = NumpyArithmetic()
 BALLS = BallArithmetic()
 FINE_NOISE = 2**20
-"""Grid steps in one sigma or Laplace scale."""
+"""Grid steps per sigma or Laplace scale."""
 FINE_DATA = 4096
 """Grid steps in the transform's rise over the first data step."""
 FLOAT_ERROR = 2.0**-42
-"""Relative error allowed to f in float64 (T-OUTWARD)."""
+"""The relative error allowed for f in float64 (T-OUTWARD)."""
 PRECISIONS = (128, 256, 512, 1024, 4096)
 
 
 def grid_step(function: Function, step: Fraction, noise: Fraction) -> Fraction:
-    """The largest power of two that is fine against both the noise and the data (T-GRID)."""
+    """The largest power of two that is small compared with both the noise and the data (T-GRID)."""
     with working_precision(PRECISIONS[0]):
         rise = midpoint(function.increase(BALLS, ball(step)).lower())
     limit = min(noise / FINE_NOISE, rise / FINE_DATA)
@@ -74,7 +74,7 @@ def grid_step(function: Function, step: Fraction, noise: Fraction) -> Fraction:
 
 
 def to_grid(function: Function, totals: IntArray, step: Fraction, grid: Fraction) -> IntArray:
-    """The grid point nearest to f(total), for totals in data steps that are not negative."""
+    """The grid point nearest to f(total), for nonnegative totals in data steps."""
     flat = totals.ravel()
     points = np.empty(flat.size, np.int64)
     certain = np.empty(flat.size, np.bool_)
@@ -97,13 +97,13 @@ def _in_floats(
     scaled = function.value(NUMPY, totals.astype(np.float64) * float(step)) / float(grid)
     nearest = np.rint(scaled)
     doubt = (np.abs(scaled) + 2 * start / float(grid)) * FLOAT_ERROR
-    # A point beyond 2**42 is in doubt by more than half a step, so whatever is certain fits 64 bits.
+    # A point beyond 2**42 is uncertain by more than half a step, so whatever is certain fits into 64 bits.
     certain = np.abs(scaled - nearest) + doubt < 0.5
     return np.where(certain, nearest, 0.0), certain
 
 
 def nearest_points(function: Function, totals: list[int], step: Fraction, grid: Fraction) -> list[int]:
-    """The nearest grid point of each total in data steps, without floats; a value exactly between two goes up."""
+    """The nearest grid point of each total in data steps, without floats; ties are rounded up."""
     root = root_of(function)
     if root is not None:
         return root.nearest(totals, step, grid)
@@ -122,7 +122,7 @@ def _nearest_by_balls(function: Function, total: Fraction, grid: Fraction) -> in
             low, high = floor(midpoint(shifted.lower())), floor(midpoint(shifted.upper()))
             if low == high:
                 return low
-    # Only an exact tie stays open at thousands of bits; both neighbors are then at distance grid/2.
+    # Only an exact tie is still undecided at thousands of bits; both neighbors are then at distance grid/2.
     return high
 
 

@@ -1,4 +1,4 @@
-"""Inverses of transforms, polynomial and exponential, and what unbiased estimation needs of them.
+"""Inverses of transforms, polynomial and exponential, with what unbiased estimation needs from them.
 
 With phi the inverse and Gaussian noise, exp(-sigma**2/2 D**2) phi is unbiased and has variance sum_j sigma**(2j)/j! (phi^(j))**2
 (T-HERMITE). With lattice Laplace noise, phi - b**2 phi'' is unbiased up to the boundary (T-LAPLACE-MEAN). Proofs:
@@ -25,12 +25,12 @@ BOUNDARY_REACH = 45.0
 
 @dataclass(frozen=True, slots=True)
 class PolynomialInverse:
-    """phi(v) = sum of coefficient * v**power, coefficients not negative."""
+    """phi(v) = sum of coefficient * v**power, with nonnegative coefficients."""
 
     coefficients: tuple[float, ...]
 
     def monotone(self, v: FloatArray) -> FloatArray:
-        """Continued as an odd function: v**k with an even k would turn back up below 0."""
+        """Extended to an odd function, because v**k with an even k would increase again below 0."""
         return np.copysign(horner(self.coefficients, np.abs(v)), v)
 
     def stencil(self, v: FloatArray, h: float) -> tuple[FloatArray, FloatArray, FloatArray]:
@@ -53,14 +53,14 @@ class PolynomialInverse:
         return horner(_unbiased(_gaussian_spread(self.coefficients, sigma), sigma), v)
 
     def gaussian_deviation(self, v: FloatArray, sigma: float) -> FloatArray:
-        """The standard deviation at a point drawn toward 0, so that its mean is about that at the exact point (T-DEVIATION)."""
+        """The standard deviation at a point shrunk toward 0, so that its mean is about that at the exact point (T-DEVIATION)."""
         degree = len(self.coefficients) - 1
         drawn = max(degree - 2, 0) * (1.0 if degree <= 5 else 0.8)
         near = np.where(v > 0, v * v - drawn * sigma**2, 0.0)
         return np.sqrt(self.gaussian_variance(np.sqrt(np.maximum(near, 0.0)), sigma))
 
     def laplace_variance(self, mu: FloatArray, zero: float, scale: float) -> FloatArray:
-        """A polynomial of the exact point, and near total 0 what the constant estimator below it changes (T-LAPLACE-MEAN)."""
+        """A polynomial in the exact point, plus near total 0 the effect of the constant estimator below it (T-LAPLACE-MEAN)."""
         far_away, boundary = _laplace_spread(self.coefficients, zero, scale)
         variance, far = horner(far_away, mu), (np.asarray(mu) - zero) / scale
         near = far < BOUNDARY_REACH
@@ -71,7 +71,7 @@ class PolynomialInverse:
 
 
 def horner(coefficients: tuple[float, ...], v: FloatArray) -> FloatArray:
-    """A polynomial at an array; in v**2 where only even or only odd powers occur."""
+    """A polynomial at an array; in v**2 if only even or only odd powers occur."""
     if not any(coefficients[1::2]):
         return _horner(coefficients[::2], v * v)
     if not any(coefficients[::2]):
@@ -125,9 +125,9 @@ def _gaussian_spread(coefficients: tuple[float, ...], sigma: float) -> tuple[flo
 def _laplace_spread(
     coefficients: tuple[float, ...], zero: float, scale: float
 ) -> tuple[tuple[float, ...], tuple[float, ...]]:
-    """The variance far from total 0, in mu; and what is added near it, over exp(-far), in far = (mu - zero)/scale.
+    """The variance far from total 0, in mu; and the addition near it, divided by exp(-far), in far = (mu - zero)/scale.
 
-    In z = noise/scale the estimator's error is a polynomial d(z); E[d**2; z > -far] is the whole-line moment less the part below
+    In z = noise/scale the estimator's error is a polynomial d(z); E[d**2; z > -far] is the whole-line moment minus the part below
     -far, whose moments are factorials times exp(-far) times truncated exponential series; below ``zero`` the estimator is constant.
     """
     phi: Any = Polynomial(coefficients)
@@ -164,7 +164,7 @@ class Inverse(Protocol):
         """Mean-unbiased under Gaussian noise."""
 
     def gaussian_variance(self, mu: FloatArray, sigma: float) -> FloatArray:
-        """Its variance where the exact point is ``mu``."""
+        """Its variance if the exact point is ``mu``."""
 
     def gaussian_variance_unbiased(self, v: FloatArray, sigma: float) -> FloatArray:
         """An unbiased estimate of that variance."""
@@ -177,13 +177,13 @@ class Inverse(Protocol):
 
 
 def inverse_of(function: Function) -> Inverse:
-    """A polynomial where the expression is one, with its Gaussian estimators; any other expression for Laplace noise."""
+    """A polynomial if the expression is one, with its Gaussian estimators; any other expression, for Laplace noise."""
     coefficients = polynomial_coefficients(function)
     return FunctionInverse(function) if coefficients is None else PolynomialInverse(tuple(map(float, coefficients)))
 
 
 def polynomial_coefficients(function: Function) -> list[Fraction] | None:
-    """The coefficients from the constant up, or None where the expression is not a polynomial."""
+    """The coefficients from the constant up, or None if the expression is not a polynomial."""
     match function:
         case Variable():
             return [Fraction(0), Fraction(1)]
@@ -246,7 +246,7 @@ class ExponentialInverse:
         return np.asarray(math.sqrt(-math.expm1(-(sigma**2))) * np.exp(v))
 
     def laplace_variance(self, mu: FloatArray, zero: float, scale: float) -> FloatArray:
-        """In closed form, the constant estimator below ``zero`` included; infinite from scale 1/2 on (T-LAPLACE-MEAN)."""
+        """In closed form, including the constant estimator below ``zero``; infinite from scale 1/2 on (T-LAPLACE-MEAN)."""
         b = scale
         if b >= 0.5:
             return np.full(np.shape(mu), np.inf)
@@ -263,7 +263,7 @@ def laplace_mean(
 ) -> tuple[FloatArray, FloatArray]:
     """The mean-unbiased estimate of phi, and the unbiased estimate of its variance, at grid points v.
 
-    Above the grid point ``zero`` of total 0: phi - kappa * (second difference); from it down, where no exact point lies, constant.
+    Above the grid point ``zero`` of total 0: phi - kappa * (second difference); at and below it, where no exact point is, constant.
     """
     ratio = h / scale
     spread = (h / (2 * math.sinh(ratio / 2))) ** 2
@@ -279,7 +279,7 @@ def laplace_mean(
 def laplace_unbiased(
     function: Callable[[FloatArray], FloatArray], v: FloatArray, *, zero: float, scale: float
 ) -> FloatArray:
-    """An unbiased estimate of any smooth function of the exact point: g - scale**2 g'' above ``zero``, constant from it down.
+    """An unbiased estimate of any smooth function of the exact point: g - scale**2 g'' above ``zero``, constant at and below it.
 
     Derivatives are differences over a 64th of a noise scale; the estimate is infinite where the function is.
     """

@@ -1,7 +1,7 @@
-"""Selecting keys: a key is published if its number of pieces plus discrete Gaussian noise reaches a threshold (T-SELECT).
+"""Selects keys: a key is published if its number of pieces plus discrete Gaussian noise reaches a threshold (T-SELECT).
 
-Empty cells of a public domain that pass are drawn without visiting the others (T-EMPTY). The intervals of a published count take
-into account that its noise is known to have reached the threshold (T-TRUNCATED).
+Empty cells of a public domain that reach it are drawn without visiting the others (T-EMPTY). The intervals of a published count
+take into account that the count is known to have reached the threshold (T-TRUNCATED).
 """
 
 import math
@@ -31,9 +31,9 @@ from recordwise.noise.randomness import BitSource, words
 
 MOST_STEPS = 256
 EXACT_STEPS = 64
-"""So many first entries of the table of deltas are not rounded up to a larger number of pieces."""
+"""The first entries of the table of deltas, which are not rounded up to a larger number of pieces."""
 NEARLY_SURE = Fraction(1, 10**6)
-"""The table of deltas ends where a key is missed with less than this chance; beyond it delta is 1."""
+"""The table of deltas ends where a key is missed with less than this probability; beyond it, delta is 1."""
 PRECISION = 192
 
 Steps = tuple[tuple[int, Fraction], ...]
@@ -41,7 +41,7 @@ Steps = tuple[tuple[int, Fraction], ...]
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class GroupLoss:
-    """What several records lose together by a selection; both numbers are rounded up."""
+    """The joint loss of several records from a selection; both numbers are rounded up."""
 
     rho: float
     delta: float
@@ -49,14 +49,14 @@ class GroupLoss:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class SelectionLaw:
-    """Keep a key iff pieces + Z >= threshold, Z discrete Gaussian (T-SELECT, docs/theory/selection.md)."""
+    """Keep a key if and only if pieces + Z >= threshold, Z discrete Gaussian (T-SELECT, docs/theory/selection.md)."""
 
     sigma: Fraction
     threshold: int
 
     @classmethod
     def for_delta(cls, *, rho: Number, delta: Number) -> "SelectionLaw":
-        """Loss ``rho`` for one piece, and the smallest threshold that a lone piece reaches with at most ``delta``."""
+        """Loss ``rho`` for one piece, and the smallest threshold that a lone piece reaches with probability at most ``delta``."""
         sigma, chance = selection_sigma(rho), rational(delta, parameter="delta")
         if not 0 < chance < 1:
             raise ParameterError(parameter="delta", problem=f"must lie between 0 and 1, not {delta}")
@@ -67,17 +67,17 @@ class SelectionLaw:
         return DiscreteGaussian(self.sigma)
 
     def keep_probability(self, pieces: int) -> float:
-        """The chance that a key with so many pieces is published."""
+        """The probability that a key with this many pieces is published."""
         return float(self.noise.sf(self.threshold - pieces))
 
     def deltas(self) -> Steps:
-        """delta by number of pieces, from the lattice tail, rounded up; a number between two entries takes the larger one's."""
+        """delta by number of pieces, from the lattice tail, rounded up; between two entries the larger one applies."""
         return _deltas(self)
 
     def group_loss(self, pieces: Iterable[int]) -> GroupLoss:
-        """The joint loss of records, from how many of their pieces are in each key (T-SELECT-GROUP).
+        """The joint loss of records, from the number of their pieces in each key (T-SELECT-GROUP).
 
-        No bound from the records' own rho and delta would be valid, so this is the only way to a group's loss.
+        No bound from the records' own rho and delta would be valid, so a group's loss must be computed this way.
         """
         counts = [int(each) for each in pieces]
         if any(count < 0 for count in counts):
@@ -110,7 +110,7 @@ def _deltas(law: SelectionLaw) -> Steps:
     spaced = np.ceil(np.linspace(1, last, MOST_STEPS - EXACT_STEPS)).astype(np.int64)
     counts = sorted({*range(1, min(last, EXACT_STEPS) + 1), *spaced.tolist()})
     tails = np.minimum(noise.sf_upper([law.threshold - m for m in counts]), 1.0)
-    # Rounding up separately could leave two neighbors a unit apart in the wrong order.
+    # Rounding up separately could put two neighbors that are one unit apart in the wrong order.
     return tuple((m, Fraction(float(chance))) for m, chance in zip(counts, np.maximum.accumulate(tails)))
 
 
@@ -120,28 +120,28 @@ LARGEST_DOMAIN = 2**62
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class EmptyCells:
-    """Empty cells that passed, by their increasing positions in the domain, and their noisy counts."""
+    """Empty cells that reached the threshold, by increasing position in the domain, and their noisy counts."""
 
     positions: IntArray
     noisy: IntArray
 
 
 def passing_empty_cells(size: int, occupied: IntArray, law: SelectionLaw, rng: BitSource) -> EmptyCells:
-    """What noise on every empty cell of a domain would have kept: how many, where, and with which values.
+    """What noise on every empty cell of a domain would have kept: how many cells, where, and with which values.
 
-    ``occupied`` lists the positions of the cells that hold records, increasing.
+    ``occupied`` lists the positions of the cells that contain records, in increasing order.
     """
     empty = size - len(occupied)
     passing = binomial_exact(empty, law.noise, law.threshold, rng)
     ranks = distinct_below(empty, passing, rng)
-    # The r-th empty cell stands behind r empty ones and behind every occupied one with at most r empty ones before it.
+    # The r-th empty cell comes after r empty ones and after every occupied one with at most r empty ones before it.
     before = occupied - np.arange(len(occupied))
     positions = ranks + np.searchsorted(before, ranks, side="right")
     return EmptyCells(positions=positions, noisy=law.noise.sample_above(law.threshold, passing, rng))
 
 
 def distinct_below(bound: int, count: int, rng: BitSource) -> IntArray:
-    """``count`` different integers from 0 to ``bound`` - 1, increasing; every set is equally likely (T-EMPTY)."""
+    """``count`` distinct integers from 0 to ``bound`` - 1, increasing; every set is equally likely (T-EMPTY)."""
     if not 0 <= count <= bound <= LARGEST_DOMAIN:
         raise ParameterError(parameter="count", problem="must not exceed the number of integers, at most 2^62")
     if 2 * count > bound:
@@ -155,18 +155,18 @@ def distinct_below(bound: int, count: int, rng: BitSource) -> IntArray:
 
 
 def _uniform(bound: int, size: int, rng: BitSource) -> IntArray:
-    """At most ``size`` independent uniform integers below ``bound``: words cut to the bits needed, too large ones dropped."""
+    """At most ``size`` independent uniform integers below ``bound``: words truncated to the bits needed, with rejection."""
     bits = max((bound - 1).bit_length(), 1)
     drawn = (words(rng, size) >> np.uint64(64 - bits)).astype(np.int64)
     return drawn[drawn < bound]
 
 
 Test = Callable[[IntArray], np.ndarray[tuple[int, ...], np.dtype[np.bool_]]]
-"""Of counts, vectorized."""
+"""A vectorized test of counts."""
 FLOAT_SLACK = 1e-9
-"""Relative; toward the wider interval."""
+"""Relative slack, toward the wider interval."""
 TAIL = 9.0
-"""Standard deviations after which a tail of the noise is no larger than rounding."""
+"""Standard deviations beyond which a tail of the noise is no larger than rounding."""
 
 
 def truncated_intervals(
@@ -176,7 +176,7 @@ def truncated_intervals(
     noisy = np.asarray(noisy, np.int64)
     half = int(law.noise.quantile((1 + confidence) / 2))
     far = half + 2 + math.ceil(TAIL * float(law.sigma))
-    # Far above the threshold truncation moves the lower end by at most one step, and the upper end is safe as it is.
+    # Far above the threshold, truncation moves the lower end by at most one step, and the upper end is already safe.
     low, high = noisy - half - 1, noisy + half
     near = noisy - law.threshold <= far
     if near.any():
@@ -187,7 +187,7 @@ def truncated_intervals(
 
 
 def truncated_deviations(law: SelectionLaw, noisy: IntArray, *, least: int) -> FloatArray:
-    """The standard deviation of the noisy count given that it passed, at the count whose median it is, ``least`` or more."""
+    """The standard deviation of the noisy count given that it was kept, at the count whose median it is, ``least`` or more."""
     noisy = np.asarray(noisy, np.int64)
     found = np.full(noisy.shape, math.sqrt(law.noise.variance))
     near = noisy - law.threshold <= 2 * math.ceil(TAIL * float(law.sigma))
@@ -208,7 +208,7 @@ def _inverted(law: SelectionLaw, values: IntArray, alpha: float, least: int, hal
 
 
 def _smallest(holds: Test, first: IntArray, last: IntArray) -> IntArray:
-    """The smallest count for which a monotone test holds, at most ``last``."""
+    """The smallest count, at most ``last``, for which a monotone test holds."""
     low, high = first.copy(), np.maximum(last, first)
     while np.any(low < high):
         middle = (low + high) // 2
@@ -219,14 +219,14 @@ def _smallest(holds: Test, first: IntArray, last: IntArray) -> IntArray:
 
 
 def _at_least(law: SelectionLaw, values: IntArray, counts: IntArray) -> FloatArray:
-    """P(N >= value | N >= threshold) where the count is known: a ratio of two lattice tails."""
+    """P(N >= value | N >= threshold) for a known count: a ratio of two lattice tails."""
     reach = int(np.max(values) - law.threshold) + math.ceil(TAIL * float(law.sigma))
     pairs = zip(values - law.threshold, _weights(law, counts, reach))
     return np.array([weights[above:].sum() / weights.sum() for above, weights in pairs])
 
 
 def _deviations(law: SelectionLaw, counts: IntArray) -> FloatArray:
-    """The standard deviation of N given N >= threshold, where the count is known."""
+    """The standard deviation of N given N >= threshold, for a known count."""
     found = []
     for weights in _weights(law, counts, 2 * math.ceil(TAIL * float(law.sigma))):
         offsets = np.arange(len(weights))
@@ -236,7 +236,7 @@ def _deviations(law: SelectionLaw, counts: IntArray) -> FloatArray:
 
 
 def _weights(law: SelectionLaw, counts: IntArray, reach: int) -> Iterator[FloatArray]:
-    """For each count the weights of N = threshold, threshold + 1, ..., relative to the largest."""
+    """For each count, the weights of N = threshold, threshold + 1, ..., relative to the largest."""
     gap = (law.threshold - counts).astype(np.float64)
     offsets = np.arange(reach + int(max(0.0, -np.min(gap))) + 1, dtype=np.float64)
     for distance in gap:

@@ -1,4 +1,4 @@
-"""Noise on the logarithm of a total: the same relative error at every size, a loss that grows with the squared logarithm."""
+"""Noise on the logarithm of a total: the same relative error at every size, and a loss that grows with the squared logarithm."""
 
 from dataclasses import dataclass
 from fractions import Fraction
@@ -40,10 +40,10 @@ class LogTransform(TransformedNoise):
         Parameter("offset", "added to the total, in the measure's units", needed=True),
         *TRANSFORM_NOISE,
     )
-    words: ClassVar[str] = "noise on the scale of a logarithm"
+    words: ClassVar[str] = "noise on a logarithmic scale"
 
     offset: Fraction
-    """Larger: less loss for big records, more error on small totals."""
+    """Larger values give less loss for large records and more error on small totals."""
     sigma: Fraction | None
     """Noise on the log scale; about the relative error of a large total."""
     laplace_scale: Fraction | None
@@ -77,7 +77,7 @@ class LogTransform(TransformedNoise):
         object.__setattr__(self, "laplace_scale", found.get("laplace_scale"))
         if self.laplace_scale is not None and self.laplace_scale >= 1:
             raise ParameterError(
-                parameter="laplace_scale", problem="must be below 1: the exponential of the noise has no mean"
+                parameter="laplace_scale", problem="must be below 1; otherwise the exponential of the noise has no mean"
             )
 
     @classmethod

@@ -16,10 +16,10 @@ from recordwise.noise.lattice import LatticeLaw
 from recordwise.noise.randomness import BitSource, Secure
 
 IntArray: TypeAlias = np.ndarray[tuple[int, ...], np.dtype[Any]]
-"""Whole numbers: int64, or Python integers in an object array where 64 bits could wrap."""
+"""Whole numbers: int64, or Python integers in an object array where 64 bits could overflow."""
 
 SAFE = 2**61
-"""Two numbers below it add up to less than 2**62, and a noise quantile (below 2**62) on top still fits 64 bits."""
+"""Two numbers below it add up to less than 2**62, so that a noise quantile (below 2**62) can be added within 64 bits."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -29,9 +29,9 @@ class Noisy:
     points: IntArray
     grid: Fraction
     step: Fraction
-    """The measure's step, which chose the grid."""
+    """The measure's step, which determined the grid."""
     private: bool
-    """False where a seeded generator made them: good for tests and simulation, never for publication."""
+    """False if a seeded generator drew the noise: suitable for tests and simulation, never for publication."""
 
     def values(self) -> FloatArray:
         """The answers as floats."""
@@ -39,14 +39,14 @@ class Noisy:
 
 
 def whole_totals(totals: Any) -> IntArray:
-    """Exact totals in lattice steps, as whole numbers; refused where they are anything else."""
+    """Exact totals in lattice steps, as whole numbers; anything else is refused."""
     array = np.asarray(totals)
     if array.size == 0:
         return np.zeros(array.shape, np.int64)
     if array.dtype.kind == "i" or (array.dtype.kind == "u" and array.max() < SAFE):
         return array.astype(np.int64, copy=False)
     if array.dtype.kind == "f" and not isinstance(totals, np.ndarray):
-        # numpy makes floats of a list that holds both -1 and 2**63.
+        # numpy converts a list with both -1 and 2**63 to floats.
         array = np.array(totals, dtype=object)
     if array.dtype.kind in "uO" and all(
         isinstance(total, (int, np.integer)) and not isinstance(total, bool) for total in array.flat
@@ -58,13 +58,13 @@ def whole_totals(totals: Any) -> IntArray:
 
 
 def integers(numbers: list[int], shape: tuple[int, ...]) -> IntArray:
-    """Whole numbers as an array: 64-bit where all stay below 2**62, Python integers otherwise."""
+    """Whole numbers as an array: 64-bit if all are below 2**62, otherwise Python integers."""
     fits = all(-2 * SAFE < number < 2 * SAFE for number in numbers)
     return np.array(numbers, dtype=np.int64 if fits else object).reshape(shape)
 
 
 def times(points: IntArray, factor: int) -> IntArray:
-    """Whole numbers times a whole number; Python integers where 64 bits could wrap."""
+    """Whole numbers times a whole number; Python integers where 64 bits could overflow."""
     if points.dtype != object and max(largest(points), 1) * factor < SAFE:
         return np.asarray(points * np.int64(factor))
     return integers([int(point) * factor for point in points.flat], points.shape)
@@ -73,7 +73,7 @@ def times(points: IntArray, factor: int) -> IntArray:
 def noised(points: IntArray, law: LatticeLaw, source: BitSource) -> IntArray:
     """Exact points plus noise, neither wrapped nor clipped.
 
-    The sums are Python integers where one needs more than 62 bits: that depends on the noisy sums alone, so it tells nothing more.
+    The sums are Python integers if one needs more than 62 bits; that depends on the noisy sums alone, so it reveals nothing more.
     """
     drawn, flat = law.draw(points.size, source), points.ravel()
     if flat.dtype != object and not drawn.extremes and max(largest(flat), largest(drawn.values)) < SAFE:
@@ -85,7 +85,7 @@ def noised(points: IntArray, law: LatticeLaw, source: BitSource) -> IntArray:
 
 
 def largest(points: IntArray) -> int:
-    """The largest absolute value; 0 of nothing."""
+    """The largest absolute value; 0 for an empty array."""
     return max(abs(int(points.max())), abs(int(points.min()))) if points.size else 0
 
 
@@ -95,7 +95,7 @@ def to_floats(points: IntArray, grid: Fraction) -> FloatArray:
 
 
 def read_step(step: Number) -> Fraction:
-    """A measure's step, of a size that floats hold with room to spare."""
+    """A measure's step, of a size that floats can represent with a margin."""
     exact = positive(step, parameter="step")
     if not LARGEST_STEP >= exact >= 1 / LARGEST_STEP or exact.denominator > LARGEST_STEP:
         raise ParameterError(parameter="step", problem="must lie between 1e-100 and 1e100, with as short a denominator")
@@ -119,18 +119,18 @@ def source_of(rng: BitSource | None) -> BitSource:
 
 
 EXACT = 2.0**53
-"""Whole numbers below it are floats, and so are the nearest floats of their quotients."""
+"""Whole numbers below it are exact floats, and their quotients are rounded correctly."""
 POWERS = 10.0 ** np.arange(-40, 309)
 FIRST = -40
 MOST_DECIMALS = 22
-"""Powers of ten up to this one are floats."""
+"""Powers of ten up to this one are exact floats."""
 DIGITS = 2
-"""A unit of the last digit is at most this many powers of ten below what one scale of noise is worth."""
+"""A unit of the last digit is at most this many powers of ten below the effect of one scale of noise."""
 ExponentArray = np.ndarray[tuple[int, ...], np.dtype[np.int64]]
 
 
 def lattice_ends(points: IntArray, half_width: int, grid: Fraction) -> tuple[FloatArray, FloatArray]:
-    """Both ends as the floats nearest to their lattice points; rounded outward where the points are too large to be floats."""
+    """Both ends as the floats nearest to their lattice points, rounded outward if the points are too large to be exact floats."""
     return _lattice_end(points - half_width, grid, -ROUNDINGS), _lattice_end(points + half_width, grid, ROUNDINGS)
 
 
@@ -141,9 +141,9 @@ def _lattice_end(points: IntArray, grid: Fraction, outward: float) -> FloatArray
 
 
 def last_digits(worth: Callable[[FloatArray], FloatArray]) -> ExponentArray:
-    """For ends in each decade, the power of ten of the last digit, from what one scale of noise is worth at its first number.
+    """For ends in each decade, the power of ten of the last digit, from the effect of one scale of noise at the decade's start.
 
-    A decade's unit divides its first number, so that rounding never reverses the order of two ends.
+    A decade's unit divides its first number, so rounding never reverses the order of two ends.
     """
     with np.errstate(over="ignore", divide="ignore", invalid="ignore"):
         wanted = np.floor(np.log10(worth(np.concatenate([[0.0], POWERS])))) - DIGITS
@@ -153,7 +153,7 @@ def last_digits(worth: Callable[[FloatArray], FloatArray]) -> ExponentArray:
 
 
 def rounded(ends: FloatArray, exponents: ExponentArray, *, up: bool) -> FloatArray:
-    """Ends that are not negative at the last digit of their decade, down or up."""
+    """Nonnegative ends, rounded down or up at the last digit of their decade."""
     decade = np.maximum(np.searchsorted(POWERS, ends, side="right") - 1, 0)
     last = exponents[decade]
     above, below = 10.0 ** np.maximum(last, 0), 10.0 ** np.clip(-last, 0, MOST_DECIMALS)

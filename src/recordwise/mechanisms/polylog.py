@@ -47,7 +47,7 @@ class Polylog(FatTailedNoise):
 
     power: Fraction
     rate: Fraction
-    """Larger: thinner tails, more loss for a giant."""
+    """Larger values give lighter tails and more loss for a very large record."""
     offset: Fraction
     scale: Fraction
     """In the measure's units."""
@@ -98,16 +98,16 @@ class Polylog(FatTailedNoise):
         return {"polylog": cls(power=2, rate=1, offset=3, scale=1)}
 
     def shared(self, share: Fraction) -> "Polylog":
-        """The same at a share of the pure loss, for one of several levels: the rate shrinks by it, and the tails get fatter.
+        """The same at a share of the pure loss, for one of several levels: the rate is multiplied by it, and the tails get heavier.
 
-        A share that leaves no variance is refused: the level would have no standard error, and could not be fitted to the others.
+        A share that leaves no variance is refused: the level would have no standard error and could not be fitted to the others.
         """
         rate = self.rate * share
         if self.power == 1 and rate <= 3:
             raise ParameterError(
                 parameter="rate",
                 problem=f"{self.rate} cannot be shared: a share of {share} leaves {rate}, and the variance is finite only above 3",
-                advice=f"Take a rate above {3 / share}, a power above 1, or fewer levels.",
+                advice=f"Use a rate above {3 / share}, a power above 1, or fewer levels.",
             )
         return Polylog(power=self.power, rate=rate, offset=self.offset, scale=self.scale, lattice=self.coarse_lattice)
 
@@ -133,11 +133,14 @@ def _check(power: Fraction, rate: Fraction, offset: Fraction, *, needs_variance:
     if power < 1:
         raise ParameterError(parameter="power", problem="must be at least 1")
     if offset < 1:
-        raise ParameterError(parameter="offset", problem="must be at least 1: the exponent would be negative at 0")
+        raise ParameterError(
+            parameter="offset", problem="must be at least 1; otherwise the exponent would be negative at 0"
+        )
     (log(x + offset) ** power).concave()
     if power == 1 and rate <= 2:
         raise ParameterError(
-            parameter="rate", problem="must be above 2 at power 1: the noise has no mean, so nothing is unbiased"
+            parameter="rate",
+            problem="must be above 2 at power 1; otherwise the noise has no mean and no estimate is unbiased",
         )
     if power == 1 and rate <= 3 and needs_variance:
         raise ParameterError(parameter="rate", problem="must be above 3 at power 1 for the noise to have a variance")

@@ -33,7 +33,7 @@ from recordwise.policy.policy import Policy
 MOST_BITS = 12
 PRECISION = 192
 NARROWEST = Fraction(1, 10**6)
-"""The least width of a grid relative to its upper end: below it a float cannot tell which point is near (T-BIN)."""
+"""The smallest width of a grid relative to its upper end; below it a float cannot identify the nearby point (T-BIN)."""
 
 IntArray = np.ndarray[tuple[int, ...], np.dtype[np.int64]]
 
@@ -42,7 +42,7 @@ IntArray = np.ndarray[tuple[int, ...], np.dtype[np.int64]]
 class Grid:
     """2**bits points from ``low`` to ``high``, evenly spaced (``linear``) or in equal ratios (``log``).
 
-    A record belongs to the first point that is not below its value; a value beyond ``high`` belongs to the last point.
+    A record belongs to the first point at or above its value; a value beyond ``high`` belongs to the last point.
     """
 
     spacing: Literal["linear", "log"]
@@ -139,7 +139,7 @@ class Grid:
 
 @lru_cache(maxsize=64)
 def _steps(grid: Grid, step: Fraction) -> tuple[int, ...]:
-    """Certified floors, so that the same grid is the same points on every machine."""
+    """Certified floors, so that a grid has the same points on every machine."""
     last = grid.size - 1
     if grid.spacing == "linear":
         width = grid.high - grid.low
@@ -155,7 +155,7 @@ def _log_point(grid: Grid, share: Fraction, step: Fraction) -> int:
             lower, upper = floor(midpoint(point.lower())), floor(midpoint(point.upper()))
             if lower == upper:
                 return lower
-    # Still open at 768 bits: the point is a whole number of steps, and that number belongs to it.
+    # Still undecided at 768 bits: the point is a whole number of steps, and that number belongs to it.
     return upper
 
 
@@ -169,7 +169,7 @@ class NoisyTrees:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class QuantileEstimates:
-    """Positions on the grid, one for each cell; ``low`` is the point below the lowest that is possible, -1 for none."""
+    """Positions on the grid, one per cell; ``low`` is the point below the lowest possible one, -1 if there is none."""
 
     value: IntArray
     low: IntArray
@@ -222,7 +222,7 @@ class TreeQuantile(Described):
         return constant(self.grid.bits / (2 * self.noise_sigma**2))
 
     def policy(self, measure: Measure | str, *, tight: bool = True) -> Policy:
-        """Constant: where a record stands on the grid does not change what it costs."""
+        """Constant: the value of a record does not change its cost."""
         return self.policy_of_count()
 
     def release(self, leaves: IntArray, *, rng: BitSource | None = None) -> NoisyTrees:
@@ -233,8 +233,8 @@ class TreeQuantile(Described):
         return NoisyTrees(leaves=consistent_leaves(noisy), private=is_private(source))
 
     def estimate(self, noisy: NoisyTrees, *, p: float, confidence: float = 0.95) -> QuantileEstimates:
-        """The point where the noisy curve passes a share p of the records, about as often too high as too low (T-ISOTONE), and an
-        interval that holds the quantile with at least ``confidence`` (T-INVERT). A larger p never gets a smaller point."""
+        """The point where the noisy curve crosses a share p of the records, about as often too high as too low (T-ISOTONE), and an
+        interval that contains the quantile with at least ``confidence`` (T-INVERT). A larger p never gives a smaller point."""
         upto = np.cumsum(noisy.leaves, axis=1)
         value = isotonic_root(upto - p * np.maximum(upto[:, -1:], 0.0))
         excess = upto - p * upto[:, -1:]
@@ -251,7 +251,7 @@ class TreeQuantile(Described):
 
 
 def _inverted(excess: FloatArray, reach: FloatArray) -> tuple[IntArray, IntArray]:
-    """The point before the first that could be the quantile, and the last that could be."""
+    """The point before the first possible quantile, and the last possible quantile."""
     points = excess.shape[1]
     surely_below = (excess - reach < 0)[:, ::-1]
     last_below = points - 1 - np.argmax(surely_below, axis=1)
@@ -260,5 +260,5 @@ def _inverted(excess: FloatArray, reach: FloatArray) -> tuple[IntArray, IntArray
 
 
 def _first(holds: np.ndarray[tuple[int, ...], np.dtype[np.bool_]]) -> IntArray:
-    """The first column where something holds; the last where it holds nowhere."""
+    """The first column where a condition holds; the last column if it holds nowhere."""
     return np.where(holds.any(axis=1), np.argmax(holds, axis=1), holds.shape[1] - 1).astype(np.int64)

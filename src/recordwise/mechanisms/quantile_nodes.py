@@ -1,5 +1,5 @@
-"""Counts of a binary tree made consistent by least squares in two passes, the variance that remains (T-QUANTILE), and exact
-bounds on sums of noisy nodes from the characteristic function of the lattice noise (T-REACH).
+"""Counts of a binary tree made consistent by least squares in two passes, the remaining variance (T-QUANTILE), and exact bounds
+on sums of noisy nodes from the characteristic function of the lattice noise (T-REACH).
 """
 
 from collections.abc import Iterator, Sequence
@@ -16,7 +16,7 @@ Levels = Sequence[np.ndarray[tuple[int, ...], np.dtype[np.int64]]]
 
 
 def exact_levels(leaves: np.ndarray[tuple[int, ...], np.dtype[np.int64]]) -> Levels:
-    """The counts of every node from those of the leaves, the root left out."""
+    """The counts of every node except the root, from those of the leaves."""
     levels = [leaves]
     while levels[0].shape[1] > 2:
         finer = levels[0]
@@ -25,11 +25,11 @@ def exact_levels(leaves: np.ndarray[tuple[int, ...], np.dtype[np.int64]]) -> Lev
 
 
 def consistent_leaves(noisy: Levels) -> FloatArray:
-    """The least-squares leaves, all nodes having been counted with the same variance."""
+    """The least-squares leaves, given that all nodes were counted with the same variance."""
     merged = [np.asarray(noisy[-1], np.float64)]
     for height, level in enumerate(reversed(noisy[:-1]), start=2):
         below = merged[0][:, 0::2] + merged[0][:, 1::2]
-        # Weights inverse to the variances: 1 of a node's own count, 2**(h-1)/(2**(h-1) - 1) of its children's merged sum.
+        # Weights inverse to the variances: 1 for a node's own count, 2**(h-1)/(2**(h-1) - 1) for its children's merged sum.
         own = 2.0 ** (height - 1) / (2.0**height - 1)
         merged.insert(0, own * level.astype(np.float64) + (1 - own) * below)
     settled = merged[0]
@@ -56,24 +56,24 @@ def excess_variance(bits: int, p: float) -> FloatArray:
 
 
 def isotonic_root(values: FloatArray) -> np.ndarray[tuple[int, ...], np.dtype[np.int64]]:
-    """The first place where the nondecreasing curve nearest to each row is not negative, or the last place (T-ISOTONE): there the
-    sum of all that comes before is smallest."""
+    """The first position at which the nondecreasing curve nearest to each row is nonnegative, or the last position (T-ISOTONE):
+    the sum of everything before it is smallest there."""
     before = np.cumsum(values[:, :-1], axis=1)
     return np.where(before.min(axis=1) < 0, np.argmin(before, axis=1) + 1, 0).astype(np.int64)
 
 
 PERIOD = 20.0
-"""Of the Fourier series, in standard deviations: what lies beyond half of it has a probability below exp(-49)."""
+"""The period of the Fourier series, in standard deviations; the probability beyond half of it is below exp(-49)."""
 BLUR = 0.01
 """Standard deviation of the Gaussian that smooths the law, in standard deviations of the sum."""
 ORDERS = np.arange(1, int(6 * PERIOD / (2 * np.pi * BLUR)) + 1)
-"""Of the series; beyond them the smoothing Gaussian's own characteristic function is below exp(-18)."""
+"""The orders of the series; beyond them the smoothing Gaussian's own characteristic function is below exp(-18)."""
 NOTHING = -30.0
 """The logarithm of a characteristic function that counts as 0."""
 SMALLEST_TAIL = 1e-9
-"""Below it the series is no better than its rounding, and the sub-Gaussian reach serves."""
+"""Below this the series is no better than its rounding, and the sub-Gaussian reach is used."""
 SMALLEST_SIGMA = 1
-"""Below it, at a rho of more than bits/2, the series converges slowly; again the sub-Gaussian reach serves."""
+"""Below this, at a rho of more than bits/2, the series converges slowly, and the sub-Gaussian reach is used."""
 PLACES = 200
 ROWS_AT_ONCE = 128
 
@@ -87,7 +87,7 @@ def reaches(bits: int, p: float, sigma: Fraction, confidence: float) -> FloatArr
     if alpha < SMALLEST_TAIL or sigma < SMALLEST_SIGMA:
         return np.asarray(most * deviation)
     places = np.linspace(most / 2, most, PLACES)
-    # One in a hundred of the cases that may miss is left to the smoothing.
+    # One percent of the allowed misses is reserved for the smoothing.
     enough = _tails(bits, p, float(sigma), deviation, places) <= 0.99 * alpha
     found = places[np.argmax(enough, axis=1)] - BLUR * NormalDist().inv_cdf(0.01 * alpha)
     return np.asarray(deviation * np.where(enough.any(axis=1), np.minimum(found, most), most))
@@ -107,7 +107,7 @@ def node_weights(bits: int, p: float) -> Iterator[tuple[FloatArray, FloatArray]]
         turn = np.minimum(inside, width - inside) / (width * (width - 1.0))
         left = inside < half
         value, beside = value + np.where(left, turn, -turn), value + np.where(left, -turn, turn)
-        # Where the boundary runs between the two halves, or beside both, neither is cut any further.
+        # Where the boundary runs between the two halves, or beside both, neither is divided further.
         ends: FloatArray = going * ((inside == half) | (inside == 0))
         yield half * value, going
         yield half * beside, going
@@ -130,7 +130,7 @@ def _tails(bits: int, p: float, sigma: float, deviation: FloatArray, places: Flo
 
 
 def _transformed(weights: list[tuple[FloatArray, FloatArray]], sigma: float, deviation: FloatArray) -> FloatArray:
-    """The characteristic function of the smoothed error at the frequencies of the series; what is next to 0 is dropped early."""
+    """The characteristic function of the smoothed error at the frequencies of the series; values near 0 are dropped early."""
     place = np.arange(len(deviation) * len(ORDERS))
     row, order = np.divmod(place, len(ORDERS))
     scaled = 2 * np.pi / PERIOD * ORDERS[order]
@@ -151,7 +151,7 @@ def log_characteristic(sigma: float, u: FloatArray) -> FloatArray:
     """ln E cos(uZ) of a discrete Gaussian Z with sigma of 1 or more: a sum of bells around the multiples of a turn."""
     off = np.abs(u - 2 * np.pi * np.rint(u / (2 * np.pi)))
     total = -((sigma * off) ** 2) / 2
-    # Only next to a half turn does a second bell count.
+    # Only near a half turn does a second bell matter.
     rate = 2 * np.pi * sigma**2
     near = off > np.pi + NOTHING / rate
     total[near] += np.log1p(np.exp(-rate * (np.pi - off[near])) + np.exp(-rate * (np.pi + off[near])))

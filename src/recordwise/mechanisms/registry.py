@@ -1,6 +1,6 @@
-"""Every mechanism by name: the built-in ones, and those that installed packages add by an entry point.
+"""Every mechanism by name: the built-in ones, and those that installed packages add through an entry point.
 
-A package adds one under ``[project.entry-points."recordwise.mechanisms"]``: the name is that of the class, which plan files and
+A package adds one under ``[project.entry-points."recordwise.mechanisms"]``; its name is that of the class, which plan files and
 descriptions use as the ``kind``. See docs/extending.md.
 """
 
@@ -53,7 +53,7 @@ def _checked(name: str, kind: Any) -> Any:
     if name in BUILT_IN or getattr(kind, "__name__", None) != name or not hasattr(kind, "parameters"):
         raise ParameterError(
             parameter=f"entry point '{name}' of {GROUP}",
-            problem="must carry the name of its class, which lists its parameters and is not built in",
+            problem="must have the name of its class, which must list its parameters and must not be built in",
         )
     return kind
 
@@ -82,12 +82,12 @@ def planning_families(*, offset: Number) -> dict[str, Any]:
 
 
 def mechanism_kind(name: str) -> Any | None:
-    """A mechanism class by name; other packages are looked into only where the name is not built in."""
+    """A mechanism class by name; other packages are searched only if the name is not built in."""
     return BUILT_IN[name] if name in BUILT_IN else installed().get(name)
 
 
 def mechanism_from_json(form: Mapping[str, Any]) -> Any | None:
-    """Read back what ``parameter_json`` wrote for a mechanism; None for a kind that is not known here."""
+    """Read back what ``parameter_json`` wrote for a mechanism; None for an unknown kind."""
     kind = mechanism_kind(str(form.get("kind")))
     if kind is None:
         return None

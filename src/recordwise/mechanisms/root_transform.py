@@ -1,4 +1,4 @@
-"""Noise on the k-th root of a total: the loss of a giant grows like a root, the error with the total."""
+"""Noise on the k-th root of a total: the loss of a very large record grows like a root, and the error grows with the total."""
 
 from dataclasses import dataclass
 from fractions import Fraction
@@ -15,14 +15,14 @@ from recordwise.mechanisms.transformed import TransformedNoise
 from recordwise.mechanisms.value_laws import ValueLaw
 
 MOST_WHOLE = 16
-"""Beyond it the curve is a logarithm's for all uses, and its estimator loses digits."""
+"""Beyond it the curve is practically a logarithm, and its estimator loses digits."""
 
 
 @dataclass(frozen=True, slots=True, init=False, repr=False)
 class RootTransform(TransformedNoise):
     """Release (total + offset)**(1/degree) with Gaussian (``sigma``) or Laplace (``laplace_scale``) noise.
 
-    The degree is a whole number, or with Laplace noise and an offset any rational one: ``degree="5/2"``.
+    The degree is a whole number or, with Laplace noise and an offset, any rational number: ``degree="5/2"``.
 
     Theorem T-TRANSFORM (docs/theory/policy.md): with contributions x >= 0 the loss is ((x+offset)**(1/degree) -
     offset**(1/degree))**2/(2 sigma**2), plus the grid step of T-GRID.
@@ -47,11 +47,11 @@ class RootTransform(TransformedNoise):
         Parameter("offset", "added to the total, in the measure's units"),
         *TRANSFORM_NOISE,
     )
-    words: ClassVar[str] = "noise on the scale of a root"
+    words: ClassVar[str] = "noise on a root scale"
 
     degree: int | Fraction
     offset: Fraction
-    """Larger: less loss for every record, more error on small totals."""
+    """Larger values give less loss for every record and more error on small totals."""
     sigma: Fraction | None
     laplace_scale: Fraction | None
     signed: bool

@@ -1,4 +1,4 @@
-"""Noise on the scale of a user's own concave function."""
+"""Noise on the scale of a custom concave function."""
 
 from dataclasses import dataclass
 from fractions import Fraction
@@ -49,7 +49,7 @@ class Transform(TransformedNoise):
         Parameter("offset", "added to the total, in the measure's units"),
         *TRANSFORM_NOISE,
     )
-    words: ClassVar[str] = "noise on a scale of its own"
+    words: ClassVar[str] = "noise on a custom scale"
     variance_varies: ClassVar[bool] = False
 
     f: Function

@@ -1,4 +1,4 @@
-"""How large the error of a cell is under noise on a transformed scale."""
+"""The size of a cell's error under noise on a transformed scale."""
 
 from collections.abc import Iterator
 from fractions import Fraction
@@ -19,7 +19,7 @@ QUADRATURE = 1 << 14
 
 
 class TransformAccuracy(Described):
-    """What planning asks of a transform: from the closed law of ``value`` where there is one, else integrated numerically."""
+    """What planning needs from a transform, from the closed-form law of ``value`` if there is one, otherwise by integration."""
 
     __slots__ = ()
 
@@ -27,7 +27,7 @@ class TransformAccuracy(Described):
     signed: bool
 
     def value_law(self) -> ValueLaw | None:
-        """The law of ``value`` in closed form, if it is known."""
+        """The closed-form law of ``value``, if known."""
         return None
 
     def values_under(self, total: float, noise: FloatArray) -> FloatArray:
@@ -42,7 +42,7 @@ class TransformAccuracy(Described):
     def error_quantiles(
         self, totals: FloatArray, *, confidence: float = 0.95, step: Number = 1, kept: FloatArray | None = None
     ) -> FloatArray:
-        """What |value - total| stays at or below with probability ``confidence``, for each exact total."""
+        """The bound on |value - total| that holds with probability ``confidence``, for each exact total."""
         chance = read_confidence(confidence)
         if self.signed:
             raise ParameterError(

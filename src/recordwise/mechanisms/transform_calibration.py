@@ -1,4 +1,4 @@
-"""The noise of a transformation mechanism: given itself, or found from a goal."""
+"""The noise of a transformation mechanism: as given, or found from a goal."""
 
 from collections.abc import Callable, Mapping
 from fractions import Fraction
@@ -29,7 +29,7 @@ class _NoiseFamily:
         return np.inf if mechanism is None else float(mechanism.variance(_parts(mechanism, total)))
 
     def loss(self, parameter: Fraction, contribution: Fraction) -> float:
-        """As the policy of a measure of that step charges it; a finer step has a finer grid and charges less."""
+        """As charged by the policy of a measure with that step; a finer step has a finer grid and costs less."""
         mechanism = self._with(parameter)
         return 0.0 if mechanism is None else mechanism.loss_at_shift(contribution, step=contribution)
 

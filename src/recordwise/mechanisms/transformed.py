@@ -1,7 +1,8 @@
-"""Noise on the scale of a concave f: what RootTransform, LogTransform and Transform do once f and its inverse are known.
+"""Noise on the scale of a concave f: the shared part of RootTransform, LogTransform and Transform.
 
-Release f(total + offset), laid on a fine grid, plus lattice noise; estimate through the inverse. With contributions x >= 0 the
-change of f is largest where nothing else is in the cell: a record loses what F(x) = f(x + offset) - f(offset) costs (T-TRANSFORM).
+Releases f(total + offset), rounded to a fine grid, plus lattice noise, and estimates through the inverse. With contributions
+x >= 0 the change of f is largest if nothing else is in the cell: a record loses what F(x) = f(x + offset) - f(offset) costs
+(T-TRANSFORM).
 """
 
 from dataclasses import dataclass
@@ -44,7 +45,7 @@ if TYPE_CHECKING:
     from sqlglot import exp
 
 INVERSE_ERROR = 2.0**-44
-"""Relative error allowed to an inverse in float64, the roundings of its argument and of the offset included."""
+"""The relative error allowed for an inverse in float64, including the rounding of its argument and of the offset."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -56,16 +57,16 @@ class Reading:
     zero: float
     """f(offset): the transformed total 0."""
     first: float
-    """The grid point total 0 is laid on."""
+    """The grid point of total 0."""
     h: float
     """The grid."""
     sigma: float | None
     laplace_scale: float
     last_digits: ExponentArray
-    """Of the ends of intervals, decade by decade."""
+    """The last digits of interval ends, by decade."""
 
     def fields(self, v: FloatArray, reach: float) -> Fields:
-        """Everything said about a block of cells; ``reach`` is what the noise stays below with the confidence asked for."""
+        """All estimates for a block of cells; ``reach`` is the bound on the noise at the requested confidence."""
         value, spread = self.mean(v)
         median = self.inverse.monotone(v) - self.offset
         return value - self.offset, median, self.deviation(v), spread, *self.interval(v, reach)
@@ -77,19 +78,19 @@ class Reading:
         return laplace_mean(self.inverse, v, zero=self.first, h=self.h, scale=self.laplace_scale)
 
     def variance(self, mu: FloatArray) -> FloatArray:
-        """The variance of the mean-unbiased estimate where the exact point is ``mu``."""
+        """The variance of the mean-unbiased estimate if the exact point is ``mu``."""
         if self.sigma is not None:
             return self.inverse.gaussian_variance(mu, self.sigma)
         return self.inverse.laplace_variance(mu, self.zero, self.laplace_scale)
 
     def deviation(self, v: FloatArray) -> FloatArray:
-        """The standard error that is printed: unbiased for logarithms and under Laplace noise, nearly so else (T-DEVIATION)."""
+        """The published standard error: unbiased for logarithms and under Laplace noise, otherwise nearly so (T-DEVIATION)."""
         if self.sigma is not None:
             return self.inverse.gaussian_deviation(v, self.sigma)
         return laplace_unbiased(lambda mu: np.sqrt(self.variance(mu)), v, zero=self.zero, scale=self.laplace_scale)
 
     def interval(self, v: FloatArray, reach: float) -> tuple[FloatArray, FloatArray]:
-        """Both ends through the inverse, rounded outward to digits that mean something, cut at total 0 (T-INTERVAL)."""
+        """Both ends through the inverse, rounded outward to meaningful digits and truncated at total 0 (T-INTERVAL)."""
         low, high = (self.inverse.monotone(np.maximum(end, self.zero)) for end in (v - reach, v + reach))
         low *= 1 - INVERSE_ERROR
         high *= 1 + INVERSE_ERROR
@@ -98,13 +99,13 @@ class Reading:
 
 
 class TransformedNoise(TransformAccuracy):
-    """Release, estimate and losses of a transformation mechanism. The four properties say which."""
+    """Release, estimate and losses of a transformation mechanism, which is defined by four properties."""
 
     __slots__ = ()
 
     loss_of_sum: ClassVar[bool] = True
     variance_varies: ClassVar[bool] = True
-    """Whether fits weight an answer by the variance at its fitted total rather than by the one published with it."""
+    """Whether fits weight an answer by the variance at its fitted total rather than by the published variance."""
     offset: Fraction
     sigma: Fraction | None
     laplace_scale: Fraction | None
@@ -121,7 +122,7 @@ class TransformedNoise(TransformAccuracy):
         raise NotImplementedError
 
     def policy(self, measure: Measure | str, *, tight: bool = True) -> Policy:
-        """The loss of a record, grid included; the papers' continuous policy differs by less than a thousandth."""
+        """The loss of a record, including the grid; the papers' continuous policy differs by less than a thousandth."""
         summed = Measure.of(measure)
         if summed.signed != self.signed:
             wanted = "signed=True" if summed.signed else "a signed measure"
@@ -136,7 +137,7 @@ class TransformedNoise(TransformAccuracy):
         return laplace_transform(summed, self.function, scale=self.noise_scale, grid=grid)
 
     def realized_sql(self, measure: str, total: "exp.Expr", *, step: Fraction, dialect: str) -> "exp.Expr":
-        """What a record really lost, in an engine: f of the cell's total with and without it, plus one grid step (T-GRID).
+        """SQL of the loss that a record actually incurred: f of the cell's total with and without it, plus one grid step (T-GRID).
 
         ``total`` is the column of the cell's exact total in steps. Confidential.
         """
@@ -164,8 +165,8 @@ class TransformedNoise(TransformAccuracy):
         return sql.if_positive(amount, loss)
 
     def shared(self, share: Number) -> "TransformedNoise":
-        """The same at a share of the loss, for one of several levels: of rho for Gaussian noise, where slightly more noise makes up
-        for a coarser grid (T-GRID), of epsilon for Laplace noise."""
+        """The same at a share of the loss, for one of several levels: of rho for Gaussian noise, where slightly more noise
+        compensates for a coarser grid (T-GRID), and of epsilon for Laplace noise."""
         part = read_share(share)
         if self.sigma is not None:
             return self.with_noise(sigma=sqrt_upper(self.sigma**2 / part) * (1 + Fraction(1, FINE_DATA)))
@@ -174,15 +175,15 @@ class TransformedNoise(TransformAccuracy):
             raise ParameterError(
                 parameter="laplace_scale",
                 problem=f"cannot be shared: a share of {part} leaves noise without a variance",
-                advice="Take less noise, or give each level its own query.",
+                advice="Use less noise, or give each level its own query.",
             )
         return shared
 
     def recalibrated(self, **goals: Any) -> Any:
-        """The same transform and noise law with its noise set anew; a variance holds at a total, ``at_total``."""
+        """The same transform and noise law with its noise recalibrated; a variance is stated at a total, ``at_total``."""
         if goals.get("variance") is not None and goals.get("at_total") is None:
             raise ParameterError(
-                parameter="at_total", problem="is needed: the variance of a transform grows with the total"
+                parameter="at_total", problem="is required, because the variance of a transform grows with the total"
             )
         goals.pop("step", None)
         own = {"sigma", "laplace_scale"} & goals.keys()
@@ -223,10 +224,10 @@ class TransformedNoise(TransformAccuracy):
         )
 
     def release(self, totals: Any, *, step: Number = 1, rng: BitSource | None = None) -> Noisy:
-        """Lay f of each exact total on the grid and add lattice noise.
+        """Round f of each exact total to the grid and add lattice noise.
 
-        With ``signed=True`` the totals have two rows: the sum of the positive values and the sum of the negative ones without their
-        sign; a record touches one of them.
+        With ``signed=True`` the totals have two rows: the sum of the positive values, and the sum of the negative ones without
+        their sign; a record affects only one of them.
         """
         source, data = source_of(rng), read_step(step)
         exact = self._checked(whole_totals(totals))
@@ -237,18 +238,18 @@ class TransformedNoise(TransformAccuracy):
     def _checked(self, totals: Any) -> Any:
         if self.signed and (totals.ndim == 0 or totals.shape[0] != 2):
             raise ParameterError(
-                parameter="totals", problem="of a signed sum need two rows: positive part, negative part"
+                parameter="totals", problem="of a signed sum need two rows: the positive part and the negative part"
             )
         if totals.size and totals.min() < 0:
             raise ParameterError(
                 parameter="totals",
                 problem="must not be negative for a transform",
-                advice="Use signed=True and hand over the positive and the negative part.",
+                advice="Use signed=True and pass the positive and the negative part.",
             )
         return totals
 
     def estimate(self, noisy: Noisy, *, confidence: float = 0.95) -> Estimates:
-        """Unbiased values and noise intervals through the inverse; of a signed sum, the difference of its two parts."""
+        """Unbiased values and noise intervals through the inverse; for a signed sum, the difference of its two parts."""
         if not self.signed:
             return self._one_sided(noisy.points, noisy.grid, read_confidence(confidence))
         halves = [self._one_sided(noisy.points[i], noisy.grid, (1 + read_confidence(confidence)) / 2) for i in (0, 1)]
@@ -273,26 +274,26 @@ class TransformedNoise(TransformAccuracy):
         )
 
     def _noise_worth(self, total: FloatArray) -> FloatArray:
-        """What one scale of noise is worth at a total, in the measure's units."""
+        """The effect of one scale of noise at a total, in the measure's units."""
         moved = self.inverse.monotone(self._transformed(total) + float(self.noise_scale))
         return moved - float(self.offset) - total
 
     def values_under(self, total: float, noise: FloatArray) -> FloatArray:
-        """What ``value`` comes out as at a total, for given noise in units of sigma or of the Laplace scale."""
+        """The resulting ``value`` at a total, for given noise in units of sigma or of the Laplace scale."""
         v = self._transformed(total) + float(self.noise_scale) * noise
         return self._reading(self.grid()).mean(v)[0] - float(self.offset)
 
     def loss_at_shift(self, shift: Number, *, step: Number = 1) -> float:
         """The policy at a contribution of this size: the worst case over what else is in the cell.
 
-        Of a signed sum, for a change of one of its two parts; what a group changes in both parts does not cancel but adds up.
+        For a signed sum, it is for a change of one of its two parts; changes of a group in both parts do not cancel but add up.
         """
         size = abs(rational(shift, parameter="shift"))
         policy = self.policy(Measure("shift", read_step(step), self.signed))
         return float(policy.loss({"shift": size}))
 
     def realized_loss(self, total_without: Number, contribution: Number, *, step: Number = 1) -> float:
-        """From the two grid points the totals with and without the record are laid on."""
+        """From the two grid points to which the totals with and without the record are rounded."""
         without = nonnegative(total_without, parameter="total_without")
         size = nonnegative(contribution, parameter="contribution")
         grid = self.grid(step)
@@ -302,13 +303,13 @@ class TransformedNoise(TransformAccuracy):
         return discrete_laplace_zcdp(self.noise_scale / grid, moved)
 
     def variance(self, total: Any, *, step: Number = 1) -> FloatArray:
-        """Of ``value``, at exact totals in the measure's units; of a signed sum, at the two parts."""
+        """The variance of ``value`` at exact totals in the measure's units; for a signed sum, at the two parts."""
         with np.errstate(over="ignore"):
             spread = self._reading(self.grid(step)).variance(self._transformed(total))
         return spread.sum(axis=0) if self.signed else spread
 
     def bias(self, total: Any, *, step: Number = 1) -> FloatArray:
-        """What rounding to the grid leaves: at most grid/(2 sigma) of a standard error."""
+        """The bias left by rounding to the grid: at most grid/(2 sigma) of a standard error."""
         exact, grid = np.asarray(total, np.float64), self.grid(step)
         laid = np.rint(self._transformed(total) / float(grid)) * float(grid)
         off = self.inverse.monotone(laid) - float(self.offset) - exact

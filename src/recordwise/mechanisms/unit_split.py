@@ -1,4 +1,4 @@
-"""Unit splitting: a large record is cut into pieces, and pays for as many."""
+"""Unit splitting: a large record is split into pieces and pays for each of them."""
 
 from collections.abc import Mapping
 from dataclasses import dataclass
@@ -21,9 +21,9 @@ Thresholds: TypeAlias = Number | By | Mapping[Measure | str, Number | By]
 
 @dataclass(frozen=True, slots=True, init=False, repr=False)
 class UnitSplit(GaussianNoise):
-    """A sum with Gaussian noise of sigma = at/sqrt(2 rho): loss ``rho`` at ``at``, growing with the square beyond.
+    """A sum with Gaussian noise of sigma = at/sqrt(2 rho): loss ``rho`` at ``at``, growing with the square beyond that.
 
-    Instead of rho, ``variance=`` or ``relative_error=, at_total=`` sets the noise where there is one plain threshold.
+    Instead of rho, ``variance=`` or ``relative_error=, at_total=`` sets the noise if there is a single threshold.
     Theorem T-SPLIT (docs/theory/splitting.md): any rho-zCDP mechanism on split rows costs rho * pieces**2; for a plain sum
     splitting changes nothing in the answer, so the tight policy is rho * (x/at)**2.
 
@@ -47,7 +47,7 @@ class UnitSplit(GaussianNoise):
     words: ClassVar[str] = "Gaussian noise, its size set by splitting large records"
 
     at: Fraction | By | Mapping[Measure | str, Fraction | By]
-    """A threshold for the measure summed; a mapping measure -> threshold for joint splitting; either may be ``rw.by(...)``."""
+    """A threshold for the summed measure, or a mapping measure -> threshold for joint splitting; either may be ``rw.by(...)``."""
     rho: Fraction
 
     def __init__(
@@ -74,7 +74,7 @@ class UnitSplit(GaussianNoise):
             raise ParameterError(
                 parameter="at",
                 problem="differs by group or measure, so one variance does not fit all",
-                advice="Give rho.",
+                advice="Give rho instead.",
             )
         object.__setattr__(self, "at", thresholds)
         object.__setattr__(self, "rho", loss_for(plain or Fraction(1), rho, goals))
@@ -90,7 +90,7 @@ class UnitSplit(GaussianNoise):
         raise ParameterError(parameter="at", problem=f"has no threshold for '{summed.name}', which is summed")
 
     def resolved(self, at: Number) -> "UnitSplit":
-        """The same with one plain threshold: for cells whose group is known."""
+        """The same with one plain threshold, for cells whose group is known."""
         return UnitSplit(at=at, rho=self.rho)
 
     def with_sigma(self, sigma: Fraction) -> "UnitSplit":
@@ -112,7 +112,7 @@ class UnitSplit(GaussianNoise):
             raise ParameterError(
                 parameter="at",
                 problem="differs by group or measure, so there is no single sigma",
-                advice="Take mechanism.resolved(threshold) for one cell's group.",
+                advice="Use mechanism.resolved(threshold) for one cell's group.",
             )
         return self._sigma(self.at)
 
@@ -120,7 +120,7 @@ class UnitSplit(GaussianNoise):
         return sqrt_upper(at**2 / (2 * self.rho))
 
     def policy(self, measure: Measure | str, *, tight: bool = True) -> Policy:
-        """Tight: x**2/(2 sigma**2), group by group where thresholds differ. ``tight=False``: the paper's rho * pieces**2."""
+        """Tight: x**2/(2 sigma**2), by group if thresholds differ. ``tight=False``: the paper's rho * pieces**2."""
         summed = Measure.of(measure)
         threshold = self.threshold(summed)
         charged = _by_group(self, summed, threshold) if isinstance(threshold, By) else self._tight(summed, threshold)
@@ -137,7 +137,7 @@ class UnitSplit(GaussianNoise):
 
 
 def _by_group(mechanism: UnitSplit, measure: Measure, threshold: By) -> Policy:
-    """Each group at its own sigma; a group without a threshold keeps the mark the split policy puts on it."""
+    """Each group at its own sigma; a group without a threshold keeps the "no guarantee" of the split policy."""
     undefined = split(mechanism.rho, {measure: threshold})
     return composed(
         [

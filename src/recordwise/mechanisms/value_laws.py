@@ -83,7 +83,7 @@ def _cubic(linear: float, level: FloatArray) -> Intervals:
 
 
 class Transforming(Protocol):
-    """What the law needs to know of a transform."""
+    """What the law needs to know about a transform."""
 
     @property
     def function(self) -> Function: ...
@@ -102,7 +102,7 @@ class ValueLaw:
     mechanism: Transforming
     inverse: Inverse
     floor: float | None
-    """Laplace noise only: the estimate at and below the point of total 0, less the offset."""
+    """Laplace noise only: the estimate at and below the point of total 0, minus the offset."""
 
     @classmethod
     def of_log(cls, mechanism: Transforming) -> "ValueLaw":

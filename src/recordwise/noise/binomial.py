@@ -1,4 +1,4 @@
-"""How many of n independent draws reach a threshold, without drawing them."""
+"""Draws how many of n independent draws reach a threshold, without drawing them."""
 
 from dataclasses import dataclass
 from functools import lru_cache, partial
@@ -28,14 +28,14 @@ def binomial_exact(n: int, law: LatticeLaw, threshold: int, rng: BitSource | Non
         How many of the draws reach the threshold.
     """
     if isinstance(n, bool) or not isinstance(n, int) or n < 0:
-        raise ParameterError(parameter="n", problem="must be an integer that is not negative")
+        raise ParameterError(parameter="n", problem="must be a nonnegative integer")
     if threshold < 1:
         return n - binomial_exact(n, law, 1 - threshold, rng)
     return Passing(law=law, threshold=threshold, n=n).draw(rng or Secure())
 
 
 def halvings(source: BitSource) -> int:
-    """Zeros before the first one in a stream of fair bits: i with probability 2**-(i+1)."""
+    """The number of zeros before the first one in a stream of fair bits: i with probability 2**-(i+1)."""
     zeros = 0
     while (word := one_word(source)) == 0:
         zeros += 64
@@ -44,7 +44,7 @@ def halvings(source: BitSource) -> int:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Passing:
-    """The binomial law of the number of draws that pass."""
+    """The binomial law of the number of draws that reach the threshold."""
 
     law: LatticeLaw
     threshold: int
@@ -55,7 +55,7 @@ class Passing:
         return 128 + 2 * self.n.bit_length()
 
     def draw(self, source: BitSource) -> int:
-        """Pick a side, a block by halving probabilities and a place in it; keep the count in proportion to its probability."""
+        """Pick a side, a block by halving probabilities and a position in it; accept the count in proportion to its probability."""
         center, shift = frame(self)
         while True:
             right, block, offset = one_word(source) & 1, halvings(source), uniform_below(source, shift)
@@ -65,7 +65,7 @@ class Passing:
                 return count
 
     def center(self) -> int:
-        """A count from which on the probabilities fall to the right, and from whose left neighbor they fall to the left."""
+        """A count from which probabilities fall to the right, and from whose left neighbor they fall to the left."""
         mean = (self.n + 1) * self._passes()
         center = int((mean + SLACK).mid().floor().unique_fmpz())
         if not (mean - 1 <= center and center <= mean + 2 * SLACK):
@@ -88,7 +88,7 @@ class Passing:
             return (self._log_ratio(count, center) + (block - 1) * arb.const_log2()).exp()
 
     def _log_ratio(self, count: int, reference: int) -> arb:
-        """ln P(count) - ln P(reference); minus infinity for a count that cannot be."""
+        """ln P(count) - ln P(reference); minus infinity for an impossible count."""
         if not 0 <= count <= self.n or not 0 <= reference <= self.n:
             return arb.neg_inf()
         ways = sum((arb(1 + i).lgamma() - arb(1 + j).lgamma() for i, j in self._factorials(count, reference)), arb(0))

@@ -1,4 +1,4 @@
-"""From a wanted variance to a scale: the scale whose LATTICE law has it, not the scale of a continuous look-alike."""
+"""Finds the scale at which the LATTICE law, not its continuous counterpart, has a given variance."""
 
 import math
 from collections.abc import Callable
@@ -21,7 +21,7 @@ TOLERANCE = 1e-13
 
 
 def scale_for_variance(family: Family, variance: Number) -> Fraction:
-    """The smallest scale of 12 significant digits whose lattice variance is certified not below the wanted one (T-CALIBRATE)."""
+    """The smallest scale of 12 significant digits whose lattice variance is certified to reach the target (T-CALIBRATE)."""
     wanted = positive(variance, parameter="variance")
     if log_slope_limit(family(Fraction(1))) <= 3:
         raise ParameterError(parameter="variance", problem="is infinite at every scale of this law")
@@ -41,14 +41,14 @@ def _reaches(family: Family, scale: Fraction, wanted: Fraction) -> bool:
 
 
 def _gap(family: Family, scale: Fraction, wanted: Fraction) -> float:
-    """About ln(variance / wanted)."""
+    """Approximately ln(variance / wanted)."""
     with working_precision():
         ratio: arb = absolute_moment(family(scale), 2) / ball(wanted)
         return float(ratio.log().mid())
 
 
 def _root(gap: Callable[[float], float], start: float) -> float:
-    """Where an increasing function of the log scale vanishes, about: a bracket by doubling, then regula falsi (Illinois)."""
+    """The approximate root of an increasing function of the log scale: a bracket by doubling, then regula falsi (Illinois)."""
     step, low, high = 1.0, start, start
     gap_low = gap_high = gap(start)
     while gap_low > 0:

@@ -1,8 +1,8 @@
-r"""How fast an exponent f grows against the logarithm: bounds on ``x f'(x)``, read off the expression.
+r"""How fast an exponent f grows relative to the logarithm: bounds on ``x f'(x)``, derived from the expression.
 
-They decide whether the weights exp(-f) can be summed at all, which moments exist, and how much lies beyond a point. The rules
-and their proof are T-GROWTH in docs/theory/noise.md; the key is that ``f(exp(y))`` is convex in y for most expressions, so that
-``x f'(x)`` only grows.
+They determine whether the weights exp(-f) can be summed at all, which moments exist, and how much mass lies beyond a point. The
+rules and their proof are T-GROWTH in docs/theory/noise.md; the key is that ``f(exp(y))`` is convex in y for most expressions, so
+that ``x f'(x)`` only grows.
 """
 
 import math
@@ -62,7 +62,7 @@ def degree(function: Function) -> Fraction:
 
 
 def log_slope_limit(function: Function) -> Slope:
-    """A rational not above the limit of ``x f'(x)`` for x to infinity, or infinity; exact but for iterated logarithms."""
+    """A rational not above the limit of ``x f'(x)`` as x goes to infinity, or infinity; exact except for iterated logarithms."""
     if degree(function) > 0:
         return math.inf
     match function:

@@ -1,4 +1,4 @@
-"""The same attempts as ``fixed.py``, compiled. Importing this file imports numba; the machine code is cached on disk."""
+"""The attempts of ``sampler.py``, compiled. Importing this file imports numba; the machine code is cached on disk."""
 
 import numpy as np
 from numba import int64, njit, uint64
@@ -45,7 +45,7 @@ def _attempts(words, slots, starts, quick, lines, signed, out, undecided):  # ty
 
 
 def attempt(table: Table, words: WordArray, out: IntArray) -> tuple[int, IntArray]:
-    """What ``recordwise.noise.sampler.attempt`` does, word for word."""
+    """The same as ``recordwise.noise.sampler.attempt``, statement by statement."""
     undecided = np.empty((words.size // 2, 2), dtype=np.int64)
     written, found = _attempts(
         words, table.slots, table.starts, table.quick, table.lines, np.uint64(table.side.signed), out, undecided

@@ -234,12 +234,12 @@ class LatticeLaw:
 
     @property
     def variance(self) -> float:
-        """Of the lattice law itself; infinite where the tail is too heavy."""
+        """The variance of the lattice law itself; infinite if the tail is too heavy."""
         return float(probabilities.absolute_moment(self.exponent, 2).mid())
 
     @property
     def mean_abs(self) -> float:
-        """E |Z|; infinite where the tail is too heavy."""
+        """E |Z|; infinite if the tail is too heavy."""
         return float(probabilities.absolute_moment(self.exponent, 1).mid())
 
     def _side(self) -> Side:
@@ -264,7 +264,7 @@ class LatticeLaw:
 
 @lru_cache(maxsize=1024)
 def check_range(law: str, exponent: Function) -> None:
-    """Refuse a law whose weights do not add up, or with P(|Z| >= 2^62) above 1e-30 (T-RANGE)."""
+    """Refuse a law whose weights have no finite sum, or with P(|Z| >= 2^62) above 1e-30 (T-RANGE)."""
     if log_slope_limit(exponent) <= 1:
         raise ParameterError(parameter=law, problem="has no certified normalizer: its exponent grows too slowly")
     with working_precision(128):
@@ -277,7 +277,7 @@ def check_range(law: str, exponent: Function) -> None:
 
 def checked_size(size: int) -> int:
     if isinstance(size, bool) or not isinstance(size, (int, np.integer)) or size < 0:
-        raise ParameterError(parameter="size", problem="must be an integer that is not negative")
+        raise ParameterError(parameter="size", problem="must be a nonnegative integer")
     return int(size)
 
 
@@ -288,7 +288,7 @@ def fitting(drawn: Draws) -> IntArray:
 
 
 def shifted(drawn: Draws, threshold: int) -> IntArray:
-    """threshold + offset; an offset so large that the sum leaves 64 bits raises like any extreme draw."""
+    """threshold + offset; an offset so large that the sum exceeds 64 bits raises like any extreme draw."""
     beyond = int(np.count_nonzero(drawn.values > LARGEST - threshold)) + len(drawn.extremes)
     if beyond:
         raise ExtremeDrawError(count=beyond)

@@ -1,4 +1,4 @@
-"""The noise laws by name. Parameters are in lattice steps and exact."""
+"""The noise laws by name, and what every lattice law derives from its exponent. Parameters are exact and in lattice steps."""
 
 from dataclasses import dataclass
 from fractions import Fraction
@@ -51,7 +51,7 @@ class DiscreteGaussian(LatticeLaw):
 
 @lru_cache(maxsize=1024)
 def discrete_gaussian(sigma: Fraction) -> DiscreteGaussian:
-    """The law of a sigma, checked once however many policies, draws and intervals ask for it."""
+    """The law for a sigma, checked once however many policies, draws and intervals use it."""
     return DiscreteGaussian(sigma)
 
 
@@ -165,7 +165,7 @@ class Polylog(LatticeLaw):
 
 
 def _check_polylog(rate: Fraction, offset: Fraction, power: Fraction) -> None:
-    """Refuse what is not concave, and at power 1 what has no mean."""
+    """Refuse an exponent that is not concave and, at power 1, a law without a mean."""
     if power < 1:
         raise ParameterError(parameter="power", problem=f"must be at least 1, not {power}")
     with working_precision(CERTIFYING_BITS):
@@ -175,7 +175,7 @@ def _check_polylog(rate: Fraction, offset: Fraction, power: Fraction) -> None:
         raise ParameterError(
             parameter="offset",
             problem=f"must be at least e^(power - 1) = {float(needed):.17g}, not {float(offset):.17g}",
-            advice="Below that the exponent is not concave and the policy would be exceeded.",
+            advice="Below that, the exponent is not concave and losses could exceed the policy.",
         )
     if power == 1 and rate <= 2:
         lacks = "a normalizer" if rate <= 1 else "a mean"

@@ -1,7 +1,7 @@
-"""Probabilities and moments of a lattice law as Arb balls, far tails included (T-SUM, docs/theory/noise.md).
+"""Probabilities and moments of a lattice law as Arb balls, including far tails (T-SUM, docs/theory/noise.md).
 
-Where weights change fast from one integer to the next they are added one by one; where they change slowly the Euler-Maclaurin
-formula takes over, with a rigorous integral and a remainder bounded by Cauchy's estimate on complex balls. For this, exponents are
+Where weights change fast from one integer to the next they are added one by one; where they change slowly, the Euler-Maclaurin
+formula is used, with a rigorous integral and a remainder bounded by Cauchy's estimate on complex balls. For this, exponents are
 also evaluated on complex balls and power series, to the right of the imaginary axis, where every expression is holomorphic.
 """
 
@@ -23,7 +23,7 @@ T = TypeVar("T", acb, arb_series)
 
 
 class _Ring(Generic[T]):
-    """What complex balls and series share: they have no order, so nothing that compares is offered."""
+    """The common part of complex balls and series, which have no order and so offer no comparisons."""
 
     def add(self, left: T, right: T) -> T:
         return left + right
@@ -35,13 +35,13 @@ class _Ring(Generic[T]):
         return left / right
 
     def _unordered(self, *_: T) -> NoReturn:
-        raise TypeError("an exponent uses no operation that compares")
+        raise TypeError("an exponent does not use comparisons")
 
     maximum = minimum = tanh = exp_remainder = if_positive = _unordered
 
 
 class HolomorphicArithmetic(_Ring[acb]):
-    """Complex balls; what leaves the right half plane under a root or a logarithm comes out as not finite."""
+    """Complex balls; an argument of a root or logarithm outside the right half-plane gives a result that is not finite."""
 
     def constant(self, value: arb) -> acb:
         return acb(value)
@@ -78,7 +78,7 @@ class SeriesArithmetic(_Ring[arb_series]):
 
 
 DIRECT_TERMS = 96
-"""Ranges up to this long are added term by term: shorter work than one integral."""
+"""Ranges up to this length are added term by term, which is less work than one integral."""
 MOST_PRECISION = 1 << 16
 
 
@@ -105,7 +105,7 @@ class Weights:
             return [series[i] for i in range(length)]
 
     def spread(self, k: int) -> int:
-        """About how many steps from k the exponent takes to grow by one; guides the work, certifies nothing."""
+        """Approximately how many steps from k the exponent takes to grow by one; guides the work and certifies nothing."""
         with working_length(2):
             slope = self.exponent.value(SeriesArithmetic(), arb_series([arb(k), 1]))[1]
             return int((1 / slope).mid().floor().unique_fmpz())
@@ -117,7 +117,7 @@ class Weights:
         )
 
     def beyond_upper(self, k: int) -> arb:
-        """A bound on the sum over all integers from k on (T-GROWTH); infinite where none is certified."""
+        """A bound on the sum over all integers from k on (T-GROWTH); infinite if none is certified."""
         slack = (log_slope_lower(self.exponent, arb(k)) - self.moment - 1).lower()
         return (self.at(k) * (1 + k / slack)).upper() if slack > 0 else arb.pos_inf()
 
@@ -161,7 +161,7 @@ def _sum(weights: Weights, start: int, end: int | None) -> arb:
 
 
 def _cut(weights: Weights, start: int) -> int:
-    """A point from which on all weights together are negligible at the precision in force."""
+    """A point beyond which all weights together are negligible at the precision in force."""
     small = weights.at(start) * arb(2) ** (-bits_in_force())
     step = 1
     while not weights.beyond_upper(start + step) <= small:
@@ -172,7 +172,7 @@ def _cut(weights: Weights, start: int) -> int:
 
 
 def _radius_needed() -> int:
-    """At this radius the best order of the formula leaves less than the precision in force, with room for growth."""
+    """The radius at which the best order of the formula leaves less than the precision in force, with room for growth."""
     return bits_in_force() // 7 + 4
 
 
@@ -220,7 +220,7 @@ def _sup_integral(weights: Weights, start: int, end: int, radius: int) -> arb:
 
 
 def _box_width(weights: Weights, x: int, radius: int) -> int:
-    """Wide enough to need few boxes, narrow enough that the weight at its left end is near the largest in it."""
+    """Wide enough that few boxes are needed, narrow enough that the weight at a box's left end is near the largest in it."""
     width = max(radius, min(x, weights.spread(x)))
     while width > radius and weights.growth(x, x + width) > 2:
         width = max(radius, width // 2)
@@ -281,7 +281,7 @@ def tail(exponent: Function, start: int, *, bits: int = BITS) -> arb:
 
 @lru_cache(maxsize=1024)
 def absolute_moment(exponent: Function, power: int) -> arb:
-    """E |Z|**power, infinite where it is not certified finite."""
+    """E |Z|**power; infinite if it is not certified finite."""
     if log_slope_limit(exponent) <= power + 1:
         return arb.pos_inf()
     with working_precision(BITS + GUARD):
@@ -301,7 +301,7 @@ def last_at_least(exponent: Function, probability: arb, *, first: int = 0) -> in
 
 
 def surely_positive(value: arb) -> bool:
-    """The sign of a real that is not zero."""
+    """The sign of a nonzero real."""
     if value > 0 or value < 0:
         return bool(value > 0)
-    raise ArithmeticError("a probability was asked for that agrees with a tail of the law to 24 digits")
+    raise ArithmeticError("the requested probability agrees with a tail of the law to 24 digits")

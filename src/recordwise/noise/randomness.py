@@ -1,5 +1,5 @@
-"""Random bits: the only module that touches the operating system's entropy or ``numpy.random``, and exact comparisons of a
-uniform real number, whose bits are drawn as needed, with a real number known by enclosures.
+"""Random bits: the only module that uses the operating system's entropy or ``numpy.random``. It also compares a uniform real
+number, whose bits are drawn as needed, exactly with a real number known by enclosures.
 """
 
 import os
@@ -16,12 +16,12 @@ from recordwise.exact.numbers import working_precision
 WordArray: TypeAlias = np.ndarray[tuple[int, ...], np.dtype[np.uint64]]
 KEY_BYTES = 32
 REQUEST_BYTES = 1 << 30
-"""The most one key is used for: far below where a permutation is told from a function (docs/theory/noise.md, A-RNG)."""
+"""The most output taken from one key, far below where a permutation can be told from a function (docs/theory/noise.md, A-RNG)."""
 _BLANK = bytes(1 << 19)
 
 
 class BitSource(Protocol):
-    """Independent uniform bits. Only those of ``Secure`` are taken for secret (``is_private``)."""
+    """Independent uniform bits. Only those of ``Secure`` count as secret (``is_private``)."""
 
     def fill(self, words: WordArray) -> None:
         """Overwrite a contiguous array with uniform 64-bit words that were never handed out before.
@@ -32,9 +32,9 @@ class BitSource(Protocol):
 
 
 class Secure:
-    """AES-256 in counter mode, keyed afresh from the operating system at every request (A-RNG).
+    """AES-256 in counter mode, with a new key from the operating system for every request (A-RNG).
 
-    It remembers nothing between requests, so a fork, a process pool or a restored snapshot cannot repeat a word.
+    It keeps no state between requests, so a fork, a process pool or a restored snapshot cannot repeat a word.
     """
 
     __slots__ = ()
@@ -63,7 +63,7 @@ def is_private(source: BitSource) -> bool:
 
 
 def bit_source(rng: BitSource | None) -> BitSource:
-    """The secure source unless another is given; anything that is not a source of bits is refused before anything is spent."""
+    """The secure source unless another is given; anything else that is not a source of bits is refused before any spending."""
     if rng is not None and not callable(getattr(rng, "fill", None)):
         raise ParameterError(
             parameter="rng",
@@ -81,13 +81,13 @@ def _keystream(target: memoryview) -> None:
 
 
 class Seeded:
-    """A repeatable source for tests and simulation. Whoever knows the seed can take the noise off again."""
+    """A repeatable source for tests and simulation. Anyone who knows the seed can remove the noise."""
 
     __slots__ = ("_stream",)
 
     def __init__(self, seed: int) -> None:
         if isinstance(seed, bool) or not isinstance(seed, int) or seed < 0:
-            raise ParameterError(parameter="seed", problem="must be an integer that is not negative")
+            raise ParameterError(parameter="seed", problem="must be a nonnegative integer")
         self._stream = np.random.Philox(seed)
 
     def fill(self, words: WordArray) -> None:
@@ -100,13 +100,13 @@ class Seeded:
 
 
 Enclosure: TypeAlias = Callable[[], arb]
-"""Evaluates a real number at the precision in force; the ball surely holds it and shrinks to it as the precision grows."""
+"""Evaluates a real number at the precision in force; the ball contains it and shrinks to it as the precision grows."""
 WORD_BITS = 64
 FIRST_PRECISION = 64
 
 
 class LazyUniform:
-    """A uniform real in [0, 1) of which the leading bits are known and the others are drawn when they are needed."""
+    """A uniform real in [0, 1) whose leading bits are known and whose other bits are drawn when needed."""
 
     __slots__ = ("_bits", "_count", "_source")
 
@@ -126,7 +126,7 @@ class LazyUniform:
         self._count += WORD_BITS
 
     def below(self, enclosure: Enclosure) -> bool:
-        """Whether the uniform lies below the real: true with exactly that probability (T-LAZY, docs/theory/noise.md)."""
+        """Whether the uniform is below the real number: true with exactly that probability (T-LAZY, docs/theory/noise.md)."""
         precision = max(FIRST_PRECISION, self._count + WORD_BITS)
         while True:
             with working_precision(precision):
@@ -145,7 +145,7 @@ def dyadic(numerator: int, exponent: int) -> arb:
 
 
 def words(source: BitSource, count: int) -> WordArray:
-    """That many fresh words."""
+    """The given number of fresh words."""
     fresh = np.empty(count, dtype=np.uint64)
     source.fill(fresh)
     return fresh

@@ -1,6 +1,6 @@
-"""Draws from a table: fixed-width attempts in bulk, and arbitrary precision for the few they leave undecided (T-EXACT).
+"""Draws from a table: fixed-width attempts in bulk, and arbitrary precision for the few that remain undecided (T-EXACT).
 
-The numpy version works in 64-bit integers. It is the reference for the compiled kernel and replaces it where there is none.
+The numpy version works in 64-bit integers. It is the reference for the compiled kernel and is used if there is none.
 """
 
 import sys
@@ -21,9 +21,9 @@ COIN_MASK = np.uint64((1 << 22) - 1)
 
 
 def attempt(table: Table, words: WordArray, out: IntArray) -> tuple[int, IntArray]:
-    """Use two words per attempt; write the kept offsets with their signs to ``out`` until it is full.
+    """Use two words per attempt; write the accepted offsets with their signs to ``out`` until it is full.
 
-    Returns how many were written and, for each of them that is still undecided, the pair (attempt, place in ``out``).
+    Returns how many were written and, for each that is still undecided, the pair (attempt, position in ``out``).
     """
     a, b = words[0::2], words[1::2]
     row = pick_row(table, a)
@@ -70,14 +70,14 @@ INT64_END = 1 << 63
 
 @dataclass(frozen=True, slots=True, kw_only=True, eq=False)
 class Draws:
-    """Independent draws. One that does not fit 64 bits stands in ``extremes`` by its place, and ``values`` holds 0 there."""
+    """Independent draws. One that does not fit into 64 bits is in ``extremes`` by position, and ``values`` has 0 there."""
 
     values: IntArray
     extremes: dict[int, int]
 
 
 def attempt_for(size: int) -> Attempt:
-    """The compiled attempts for a big request, or once they are loaded; both kinds make the same draws of the same words."""
+    """The compiled attempts for a large request, or once they are loaded; both kinds make the same draws from the same words."""
     if size < WORTH_COMPILING and "recordwise.noise.kernel" not in sys.modules:
         return attempt
     try:
@@ -106,7 +106,7 @@ def draw(table: Table, size: int, source: BitSource) -> Draws:
 def _settle(
     table: Table, words: WordArray, values: IntArray, undecided: IntArray, source: BitSource
 ) -> tuple[int, dict[int, int]]:
-    """Decide the open attempts in place and close the gaps of the refused ones, so that order says nothing about value."""
+    """Decide the open attempts in place and close the gaps of rejected ones, so that order reveals nothing about values."""
     kept, large = np.ones(len(values), dtype=np.bool_), {}
     for attempt, place in undecided.tolist():
         value = decide(table, words[2 * attempt : 2 * attempt + 2], int(values[place]), source)
@@ -123,7 +123,7 @@ def _settle(
 
 
 def decide(table: Table, pair: WordArray, offset: int, source: BitSource) -> int | None:
-    """The signed offset of one attempt, or None where it is refused; in arbitrary precision, with fresh bits as needed."""
+    """The signed offset of one attempt, or None if it is rejected; in arbitrary precision, with fresh bits as needed."""
     row = int(pick_row(table, pair[:1])[0])
     uniform = LazyUniform(source, bits=int(pair[0]) >> UNIFORM_BITS, count=UNIFORM_BITS)
     if row != table.tail_row:
@@ -147,7 +147,7 @@ def tail_table(table: Table) -> Table:
 
 
 def tail_share(table: Table) -> arb:
-    """The exact mass of the tail over the weight its row was given, at the precision in force."""
+    """The exact mass of the tail divided by the weight of its row, at the precision in force."""
     side, start = table.side, table.tail_start
     beyond = side.relative(start) * tail_sum(side.exponent, start, bits=bits_in_force())
     return ball(table.scale * side.copies(start) / table.weights[table.tail_row]) * beyond

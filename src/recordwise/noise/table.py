@@ -1,8 +1,8 @@
-"""The table a law is drawn from: integer weights of blocks under an envelope, an alias table that picks a block with exactly its
-probability, and lines below and above the acceptance probability that settle most attempts in integers.
+"""The table from which a law is drawn: integer weights of blocks under an envelope, an alias table that picks a block with exactly
+its probability, and lines below and above the acceptance probability that settle most attempts in integers.
 
-Everything exactness depends on is certified here with Arb (T-EXACT, docs/theory/noise.md). Where the blocks are cut is not: a poor
-cut costs speed, never exactness.
+Everything that exactness depends on is certified here with Arb (T-EXACT, docs/theory/noise.md). The division into blocks is not: a
+poor one costs speed, never exactness.
 """
 
 import math
@@ -33,7 +33,7 @@ TOTAL = SLOTS * CAPACITY
 def alias_slots(weights: list[int]) -> WordArray:
     """One word per slot, ``threshold << 10 | other``: the slot's own row below the threshold, the other row from it on (T-ALIAS).
 
-    A slot that holds its own row only names itself as the other, so that no threshold has to be the full 2**22.
+    A slot that contains only its own row names itself as the other, so that no threshold has to be the full 2**22.
     """
     if len(weights) != SLOTS or sum(weights) != TOTAL or min(weights) < 0:
         raise ValueError("alias weights must be 1024 integers that add up to 2**32")
@@ -59,7 +59,7 @@ LONGEST_SHIFT = 60
 COARSEST = 0.5
 GRID_POINTS = 400
 TAIL_SHARE = 2.0**-33
-"""What may lie beyond the last block: less than one unit of the table's weights."""
+"""The largest mass beyond the last block: less than one unit of the table's weights."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -76,13 +76,13 @@ class Block:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class _Profile:
-    """The growth of the exponent on a coarse grid of offsets: what the cut is planned on."""
+    """The growth of the exponent on a coarse grid of offsets, used to plan the blocks."""
 
     offsets: list[int]
     growth: list[float]
 
     def at(self, offset: int) -> float:
-        """By linear interpolation, and constant beyond the grid."""
+        """By linear interpolation, constant beyond the grid."""
         place = min(bisect_right(self.offsets, offset), len(self.offsets) - 1)
         left, right = self.offsets[place - 1], self.offsets[place]
         share = min(1.0, (offset - left) / (right - left))
@@ -105,7 +105,7 @@ def cut(exponent: Function, *, first: int, inflection: int) -> list[Block]:
 
 
 def _end(exponent: Function, first: int) -> int:
-    """An offset beyond which little enough lies, about the smallest."""
+    """An offset, approximately the smallest, beyond which little enough mass lies."""
     weights = Weights(exponent, reference=first)
     low, high, mass = 0, 1, 1.0
     while high < LONGEST and not weights.beyond_upper(first + high) <= TAIL_SHARE * mass:
@@ -130,8 +130,8 @@ def _profile(exponent: Function, first: int, end: int) -> _Profile:
 def _greedy(profile: _Profile, tolerance: float, inflection: int) -> list[Block]:
     """Blocks from offset 0 on; the first is offset 0 alone, because zero has no sign.
 
-    The growth allowed in a block rises as exp(f/3) where weights get rare: that spends the fewest open decisions on a given
-    number of blocks, because those go with the square of the growth.
+    The growth allowed in a block rises as exp(f/3) where weights get rare. For a given number of blocks this minimizes the number
+    of open decisions, which grows with the square of the growth.
     """
     blocks, position, end, shift = [Block(start=0, shift=0)], 1, profile.offsets[-1], 0
     while position < end and len(blocks) <= MOST_BLOCKS:
@@ -148,7 +148,7 @@ def _greedy(profile: _Profile, tolerance: float, inflection: int) -> list[Block]
 
 
 def precision_for(exponent: Function, first: int) -> int:
-    """Enough bits that differences of the exponent near ``first`` come out well below a unit of the table."""
+    """Enough bits that differences of the exponent near ``first`` are accurate to well below a unit of the table."""
     with working_precision(64):
         size = exponent.value(BallArithmetic(), arb(first)).abs_upper()
         return 160 + max(0, int(arb(size).max(arb(1)).log_base(2).upper().ceil().unique_fmpz()))
@@ -157,12 +157,12 @@ def precision_for(exponent: Function, first: int) -> int:
 UNIFORM_BITS = 32
 ONE = 1 << UNIFORM_BITS
 Acceptance: TypeAlias = Callable[[int], arb]
-"""2**32 times the acceptance probability at an offset: not increasing, and convex or concave over the block."""
+"""2**32 times the acceptance probability at an offset: nonincreasing, and convex or concave over the block."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Lines:
-    """At a share s of the block the acceptance lies between ``lower - lower_fall * s`` and ``upper - upper_fall * s``."""
+    """At a fraction s of the block the acceptance lies between ``lower - lower_fall * s`` and ``upper - upper_fall * s``."""
 
     quick: int
     """Not above the acceptance anywhere in the block."""
@@ -175,11 +175,11 @@ class Lines:
 OPEN = Lines(quick=0, lower=0, lower_fall=0, upper=ONE, upper_fall=0)
 """Settles nothing: every attempt goes to arbitrary precision."""
 REFUSED = Lines(quick=0, lower=0, lower_fall=0, upper=0, upper_fall=0)
-"""Refuses every attempt."""
+"""Rejects every attempt."""
 
 
 def lines_for(acceptance: Acceptance, block: Block, *, convex: bool) -> Lines:
-    """The chord of the block and the line through its two middle points; convexity puts one above, one below (T-LINES)."""
+    """The chord of the block and the line through its two middle points; by convexity one is above, one below (T-LINES)."""
     start, end, size = acceptance(block.start), acceptance(block.last), 1 << block.shift
     quick = min(floor(end), ONE - 1)
     if size == 1:
@@ -211,7 +211,7 @@ IntArray: TypeAlias = np.ndarray[tuple[int, ...], np.dtype[np.int64]]
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Side:
-    """Which part of a law a table holds: magnitudes from ``first`` on, of either sign or without one."""
+    """The part of a law that a table covers: magnitudes from ``first`` on, of either sign or without one."""
 
     exponent: Function
     inflection: int
@@ -224,7 +224,7 @@ class Side:
             raise ValueError("a table with both signs starts at 0")
 
     def copies(self, start: int) -> int:
-        """How many signed values a block of offsets from ``start`` on stands for at each magnitude; 0 has no sign."""
+        """How many signed values each magnitude of a block of offsets from ``start`` represents; 0 has no sign."""
         return 2 if self.signed and start > 0 else 1
 
     def relative(self, magnitude: int) -> arb:
@@ -234,7 +234,7 @@ class Side:
 
 @dataclass(frozen=True, slots=True, kw_only=True, eq=False)
 class Table:
-    """Rows are the blocks, then the tail, then refusal; a row is picked with probability ``weights[row] / 2**32``."""
+    """Rows are the blocks, then the tail, then rejection; a row is picked with probability ``weights[row] / 2**32``."""
 
     side: Side
     blocks: tuple[Block, ...]
@@ -254,7 +254,7 @@ class Table:
 
     @property
     def tail_start(self) -> int:
-        """The first magnitude that no block holds."""
+        """The first magnitude that is in no block."""
         return self.side.first + self.blocks[-1].last + 1
 
     def acceptance(self, row: int, offset: int) -> arb:
@@ -272,7 +272,7 @@ def table_for(side: Side) -> Table:
 
 
 def certified(side: Side, blocks: list[Block]) -> Table:
-    """The table on a given cut; exact on any cut, fast on a good one. Works at the precision in force."""
+    """The table for given blocks; exact for any blocks, fast for good ones. Works at the precision in force."""
     relative = Weights(side.exponent, reference=side.first)
     scale, weights = _envelope(side, blocks, relative)
     lines = [_lines(side, block, relative, scale, weight) for block, weight in zip(blocks, weights)]
@@ -299,7 +299,7 @@ def _lines(side: Side, block: Block, relative: Weights, scale: Fraction, weight:
 
 
 def assemble(side: Side, blocks: list[Block], scale: Fraction, weights: list[int], lines: list[Lines]) -> Table:
-    """Lay the rows out for the kernels: all arrays have one entry per slot, unused rows refuse and are never picked."""
+    """Arrange the rows for the kernels: all arrays have one entry per slot; unused rows reject and are never picked."""
     padding = SLOTS - len(blocks)
     rows = [*lines, OPEN] + [REFUSED] * (padding - 1)
     shifts = [block.shift for block in blocks] + [0] * padding

@@ -1,4 +1,4 @@
-"""Queries before any data: schema, builder, SQL text, keys, levels, and their lowering to trees every engine can run."""
+"""Describes queries before any data is read: schema, builder, SQL text, keys, levels, cost and plan files."""
 
 from recordwise.plan.domains import Domain
 from recordwise.plan.fields import Case, DatePart, Field, Group, Prefix, prefix

@@ -1,6 +1,7 @@
-"""Does a constant fit the declared type of the column it is held against? One rule wherever a literal meets a column.
+"""Checks that a constant fits the declared type of the column it is compared with, by one rule everywhere.
 
-A policy compares values of one type only, an engine would cast one side: where they can disagree, the plan is refused (T-TYPES).
+A policy compares only values of the same type, while an engine would cast one side; where they could disagree, the plan is
+refused (T-TYPES).
 """
 
 from collections.abc import Iterable, Iterator, Mapping
@@ -38,12 +39,12 @@ def is_value(value: Value, kind: str) -> bool:
 
 
 def is_plain_text(text: str) -> bool:
-    """Whether every engine can hold the text: no NUL, no half of a character."""
+    """Whether every engine can store the text: no NUL character and no unpaired surrogate."""
     return "\x00" not in text and not any("\ud800" <= letter <= "\udfff" for letter in text)
 
 
 def prefix_problems(name: str, length: int | None, kind: str) -> Iterator[str]:
-    """A prefix is of text, and no longer than a group may be."""
+    """A prefix requires a text column and must not be longer than a group may be."""
     if length is not None and kind != "text":
         yield f"a prefix of '{name}' needs a column of type text"
     if length is not None and length > LONGEST_PREFIX:
@@ -57,7 +58,7 @@ def part_problems(name: str, part: str, kind: str) -> Iterator[str]:
 
 
 def threshold_problems(at: Any, schema: Schema) -> list[str]:
-    """What is wrong with a threshold, with one for each group, or with one for each measure."""
+    """The problems of a threshold, of thresholds by group, or of thresholds by measure."""
     if isinstance(at, Mapping):
         unknown = [name for name in map(_measure_name, at) if schema.measure(name) is None]
         found = [f"'{name}' is split but is not a measure" for name in unknown]
@@ -81,11 +82,11 @@ def _by_problems(at: By, schema: Schema) -> Iterator[str]:
     elif not all(is_value(value, declared.type) for value, _ in at.values):
         yield f"thresholds by '{name}' name a group that is no value of a column of type {declared.type}"
     elif length is not None and any(isinstance(value, str) and len(value) > length for value, _ in at.values):
-        yield f"thresholds by the first {length} characters of '{name}' name a group that is longer"
+        yield f"thresholds by the first {length} characters of '{name}' name a group longer than that"
 
 
 def policy_problems(policy: Policy, schema: Schema) -> list[str]:
-    """Where the conditions of a policy do not fit the columns they name."""
+    """Conditions of a policy that do not fit the columns they name."""
     found = (problem for terms in (policy.rho, policy.delta_terms) for problem in _terms_problems(terms, schema))
     return list(dict.fromkeys(found))
 
@@ -99,7 +100,7 @@ def _terms_problems(terms: Terms, schema: Schema) -> Iterator[str]:
 
 
 def condition_problems(condition: Condition, schema: Schema) -> Iterator[str]:
-    """Unknown columns, prefixes of what is no text, and constants of another type."""
+    """Unknown columns, prefixes of columns that are not text, and constants of the wrong type."""
     match condition:
         case AllOf(parts) | AnyOf(parts):
             for part in parts:

@@ -1,8 +1,7 @@
-"""The policy of a plan, before any data is opened: sequential over queries, levels and statistics, parallel over cells.
+"""The policy of a plan, known before any data is opened: sequential over queries, levels and statistics, parallel over cells.
 
-Cells of one table are a partition (T-KEYS), so a record pays for its own cell only; tables add up (T-PLAN).
-
-Thresholds that differ by group, where a cell may hold several groups: the largest that can fall into it rules it (T-CELL).
+The cells of one table are a partition (T-KEYS), so a record pays only for its own cell; tables add up (T-PLAN). Where thresholds
+differ by group and a cell may hold several groups, the largest threshold possible in the cell applies (T-CELL).
 """
 
 from collections.abc import Iterable, Iterator
@@ -30,7 +29,7 @@ from recordwise.policy.policy import Policy, composed
 
 
 def cell_threshold(at: By, groups: Iterable[Group]) -> Fraction | By:
-    """T_cell as a function of the cell: the record's own threshold where the cell determines it, else the largest possible one."""
+    """T_cell as a function of the cell: the record's own threshold if the cell determines it, otherwise the largest possible."""
     name, length = at.column.name, at.column.length
     lengths = [
         each.expression.length if isinstance(each.expression, Prefix) else None
@@ -48,7 +47,7 @@ def cell_threshold(at: By, groups: Iterable[Group]) -> Fraction | By:
 
 
 def _possible(at: By, prefix: str, known: int | None) -> list[Fraction]:
-    """Every threshold a record of such a cell can have; the default is never ruled out."""
+    """Every threshold that a record in such a cell can have; the default is always possible."""
     listed = [t for value, t in at.values if known is None or (isinstance(value, str) and value[:known] == prefix)]
     return listed if at.default is None else [*listed, at.default]
 
@@ -60,14 +59,14 @@ def is_raised(at: By, groups: Iterable[Group]) -> bool:
 
 @dataclass(frozen=True, slots=True)
 class Run:
-    """The cells that share one threshold, by their rows among the public cells; None where no threshold was promised."""
+    """The cells that share a threshold, by their rows among the public cells; the threshold is None if none was declared."""
 
     at: Fraction | None
     rows: np.ndarray[tuple[int, ...], np.dtype[np.int64]]
 
 
 def cells_by_threshold(at: Fraction | By, groups: tuple[Group, ...], cells: pa.Table) -> tuple[Run, ...]:
-    """Which public cell gets which threshold."""
+    """The threshold of each public cell."""
     count = cells.num_rows if groups else 1
     if not isinstance(at, By):
         return (Run(at, np.arange(count)),)
@@ -98,12 +97,12 @@ def _literal(value: Any, column: ConditionColumn) -> Value | None:
 
 
 def plan_policy(plan: Plan, *, tight: bool = True) -> Policy:
-    """The composed policy: the tight one, which is charged, or with ``tight=False`` the one printed in the papers."""
+    """The composed policy: by default the tight one, which is charged; with ``tight=False`` the one printed in the papers."""
     return composed([query_policy(query, plan.schema, tight=tight) for query in plan.queries])
 
 
 def query_policy(query: Query, schema: Schema, *, tight: bool = True) -> Policy:
-    """The policy of one query, limited to the records its condition selects."""
+    """The policy of one query, limited to the records that its condition selects."""
     total = composed(list(_parts(query, schema, tight)))
     total = total if query.condition is None else total.where(condition(query.condition))
     return check_policy(total, schema)
@@ -119,7 +118,7 @@ def _parts(query: Query, schema: Schema, tight: bool) -> Iterator[Policy]:
 
 
 def check_policy(policy: Policy, schema: Schema) -> Policy:
-    """The policy itself, unless a condition of it does not fit the schema: it would not say what an engine selects."""
+    """The policy itself, or an error if a condition does not fit the schema and so would not match what an engine selects."""
     problems = policy_problems(policy, schema)
     if problems:
         raise PlanError(problems=tuple(problems))
@@ -127,7 +126,7 @@ def check_policy(policy: Policy, schema: Schema) -> Policy:
 
 
 def statistic_policy(statistic: Drawable, level: Level, schema: Schema, *, tight: bool) -> Policy:
-    """What one statistic of one table costs a record of that table."""
+    """The cost of one statistic of one table to a record of that table."""
     mechanism = shared(statistic.mechanism, level.share)
     at = statistic.threshold(mechanism, schema)
     if tight and isinstance(at, By):
@@ -144,7 +143,7 @@ class CellMechanism:
 
 
 def cell_mechanisms(plan: Plan, table: PlannedTable, statistic: Drawable, cells: pa.Table) -> tuple[CellMechanism, ...]:
-    """Which mechanism serves which cells: the level's share taken, group thresholds resolved as in the policy (T-CELL)."""
+    """The mechanism for each cell: with the level's share, and group thresholds resolved as in the policy (T-CELL)."""
     mechanism, groups = shared(statistic.mechanism, table.shape.share), table.shape.groups
     every = cells_by_threshold(Fraction(1), groups, cells)
     at = statistic.threshold(mechanism, plan.schema)
@@ -153,18 +152,18 @@ def cell_mechanisms(plan: Plan, table: PlannedTable, statistic: Drawable, cells:
     runs = cells_by_threshold(cell_threshold(at, groups), groups, cells)
     if any(run.at is None for run in runs):
         raise PlanError(
-            problems=(f"public cells of {statistic.alias} have no threshold by '{at.column.name}': give a default",)
+            problems=(f"public cells of {statistic.alias} have no threshold by '{at.column.name}'; give a default",)
         )
     return tuple(CellMechanism(mechanism.resolved(run.at), run) for run in runs)
 
 
 def at_one_threshold(mechanism: Any, at: Fraction | None) -> Any:
-    """The mechanism that draws where one threshold holds for all: of joint splitting, that of the measure summed."""
+    """The mechanism where one threshold applies to all cells; for joint splitting, that of the measure being summed."""
     return mechanism if at is None else mechanism.resolved(at)
 
 
 def possible_mechanisms(plan: Plan, table: PlannedTable, statistic: Drawable) -> tuple[Any, ...]:
-    """Every mechanism that can serve a cell of a table, whichever cells it will have."""
+    """Every mechanism that any cell of a table may be given."""
     mechanism = shared(statistic.mechanism, table.shape.share)
     at = statistic.threshold(mechanism, plan.schema)
     if not isinstance(at, By):
@@ -186,7 +185,7 @@ def plan_warnings(plan: Plan) -> tuple[str, ...]:
                 if isinstance(at, By) and is_raised(at, level.groups):
                     where = " x ".join(level.names()) or "the grand total"
                     found.append(
-                        f"{statistic.alias} by {where}: cells can mix groups of '{at.column.name}', so their noise follows the "
-                        "largest threshold that can fall into them"
+                        f"{statistic.alias} by {where}: cells can mix groups of '{at.column.name}', so their noise is set by the "
+                        "largest threshold of any group they can hold"
                     )
     return tuple(dict.fromkeys(found))

@@ -1,6 +1,6 @@
-"""Queries and plans as a notebook shows them: what is asked, by what, with which noise. Every name is escaped.
+"""Descriptions of queries and plans: HTML for notebooks, with every name escaped, and JSON for the ledger and release.json.
 
-Plans and schemas in plain JSON, for the ledger and for release.json. Public facts only.
+They contain public facts only.
 """
 
 import platform
@@ -79,7 +79,7 @@ def _table_json(plan: Plan, exact: TableTotals | FoundTotals) -> dict[str, Any]:
 
 
 def _cells_json(plan: Plan, exact: TableTotals | FoundTotals) -> dict[str, Any]:
-    """How many cells are public, or how they are selected: the number of those found is confidential."""
+    """The number of public cells, or how cells are selected; how many were found is confidential."""
     if isinstance(exact, TableTotals):
         return {"public_cells": exact.cells.num_rows if exact.table.shape.groups else 1}
     selection = plan.selection(exact.table)
@@ -87,7 +87,7 @@ def _cells_json(plan: Plan, exact: TableTotals | FoundTotals) -> dict[str, Any]:
 
 
 def query_names(plan: Plan) -> str:
-    """The statistics of a plan, for the ledger and for refusals."""
+    """The statistics of a plan, for the ledger and for error messages."""
     return "; ".join(", ".join(statistic.alias for statistic in query.statistics) for query in plan.queries)
 
 
@@ -104,7 +104,7 @@ def _group_json(group: Group) -> dict[str, Any]:
 
 
 def predicate_json(predicate: Predicate) -> Any:
-    """A condition as it was asked, so that a reader can tell which records a table is about."""
+    """A condition as it was written, so that a reader can tell which records a table covers."""
     match predicate:
         case And(parts) | Or(parts):
             return {type(predicate).__name__.lower(): [predicate_json(part) for part in parts]}
@@ -125,7 +125,7 @@ def _operand_json(operand: Operand) -> Any:
 
 
 def literal_json(value: Literal) -> Any:
-    """A constant of a query; a number that is not whole as a fraction, so that nothing is rounded."""
+    """A constant of a query; a number that is not whole becomes a fraction, so that nothing is rounded."""
     if isinstance(value, Fraction):
         return int(value) if value.denominator == 1 else {"fraction": fraction_text(value)}
     return plain_value(value)
@@ -135,7 +135,7 @@ LONGEST_NAME = 80
 
 
 def table_name(plan: Plan, table: PlannedTable) -> str:
-    """A file name for a table: its groups, numbered by query where there are several, and never one name for two tables."""
+    """A unique file name for a table: its groups, with the query's number where there are several."""
     taken: set[str] = set()
     for each in plan.tables():
         plain = name = _plain_name(plan, each)
@@ -146,7 +146,7 @@ def table_name(plan: Plan, table: PlannedTable) -> str:
         taken.add(name.casefold())
         if (each.query, each.level) == (table.query, table.level):
             return name
-    raise ParameterError(parameter="table", problem="is not one of the plan")
+    raise ParameterError(parameter="table", problem="is not part of the plan")
 
 
 def _plain_name(plan: Plan, table: PlannedTable) -> str:
@@ -155,12 +155,12 @@ def _plain_name(plan: Plan, table: PlannedTable) -> str:
 
 
 def safe_name(text: str) -> str:
-    """Letters, digits, - and _ of a text, not too many, as part of a file name."""
+    """The letters, digits, - and _ of a text, shortened, for use in a file name."""
     return "".join(letter if letter.isalnum() or letter in "_-" else "_" for letter in text)[:LONGEST_NAME]
 
 
 def versions() -> dict[str, str]:
-    """What the release was made with."""
+    """The versions of the software that made the release."""
     from importlib.metadata import version
 
     names = ("recordwise", "duckdb", "numpy", "pyarrow", "python-flint", "sqlglot")
@@ -168,7 +168,7 @@ def versions() -> dict[str, str]:
 
 
 def query_html(query: "Query") -> Html:
-    """Its tables, its condition and its statistics."""
+    """The query's tables, condition and statistics."""
     tables = [" × ".join(level.names()) or "the grand total" for level in query.tables()]
     only = [] if query.condition is None else [f"Only records where {condition_words(condition(query.condition))}."]
     rows = [_row(statistic) for statistic in query.statistics]
@@ -185,8 +185,8 @@ def _row(statistic: Statistic) -> tuple[str, str, str, str]:
 
 
 def plan_html(plan: "Plan") -> Html:
-    """Its queries, one below the other, and what they cost together."""
+    """The plan's queries in order, and their total cost."""
     from recordwise.plan.cost import plan_policy
 
     cost = Html(plan_policy(plan)._repr_html_())
-    return element("div", *map(query_html, plan.queries), element("p", element("b", "What it costs a record")), cost)
+    return element("div", *map(query_html, plan.queries), element("p", element("b", "Cost to a record")), cost)

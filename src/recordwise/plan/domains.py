@@ -1,4 +1,4 @@
-"""Public domains too large to list: every cell has a position, found by arithmetic in both directions."""
+"""Public domains too large to list: each cell has a position, and arithmetic converts between cells and positions."""
 
 import math
 from collections.abc import Callable, Iterable, Mapping
@@ -28,15 +28,15 @@ class Cells(Protocol):
     def size(self) -> int: ...
 
     def locate(self, cells: pa.Table) -> IntArray:
-        """The position of each cell, -1 for one outside; different cells have different positions."""
+        """The position of each cell, or -1 for a cell outside the domain; different cells have different positions."""
 
     def keys(self, positions: IntArray) -> pa.Table:
-        """The cells at positions, in the declared types."""
+        """The cells at the given positions, in the declared types."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True, eq=False)
 class Domain:
-    """A domain given by functions: ``keys(positions)`` names cells, ``positions(columns)`` finds them. Both take whole arrays.
+    """A domain given by functions: ``keys(positions)`` names cells and ``positions(columns)`` finds them. Both take whole arrays.
 
     A cell belongs to the domain iff ``keys(positions(cell))`` is that cell again, so a careless inverse loses cells but never
     counts a record twice (T-DOMAIN).
@@ -104,7 +104,7 @@ class ProductDomain:
         return listed.get(group.expression.column) if isinstance(group.expression, Prefix) else None
 
     def bound(self, groups: tuple[Group, ...], schema: Schema) -> Cells:
-        """Each column through the casts and checks of listed keys, shortened to the level."""
+        """Apply to each column the casts and checks of listed keys, and shorten it to the level."""
         found = []
         for group in groups:
             values = self._origin(group)
@@ -115,7 +115,7 @@ class ProductDomain:
 
 @dataclass(frozen=True, slots=True, kw_only=True, eq=False)
 class ListedDomain:
-    """The cells of a list."""
+    """A domain of listed cells."""
 
     listed: Keys
 
@@ -130,7 +130,7 @@ AnyDomain: TypeAlias = Domain | ProductDomain | ListedDomain
 
 
 def as_domain(given: Any) -> AnyDomain:
-    """A domain from a mapping of value lists, from listed keys, or as it is."""
+    """A domain from a mapping of value lists, from listed keys, or unchanged."""
     if isinstance(given, Domain | ProductDomain | ListedDomain):
         return given
     if isinstance(given, Keys):
@@ -145,7 +145,7 @@ def as_domain(given: Any) -> AnyDomain:
 
 
 class _ProductCells:
-    """Positions count in mixed radix, the last column fastest."""
+    """Positions in mixed radix, with the last column varying fastest."""
 
     def __init__(self, groups: tuple[Group, ...], columns: tuple[pa.Array, ...]) -> None:
         self._names, self._columns = [group.name for group in groups], columns
@@ -171,7 +171,7 @@ class _ProductCells:
 
 
 class _ListedCells:
-    """Positions are rows of the sorted list; a cell is found column by column, each prefix of columns numbered densely."""
+    """Positions are rows of the sorted list; a cell is found column by column, with each prefix of columns numbered densely."""
 
     def __init__(self, listed: pa.Table) -> None:
         self._listed, self.size = listed, listed.num_rows
@@ -198,7 +198,7 @@ class _ListedCells:
 
 
 class _FunctionCells:
-    """A domain of functions, its answers checked and cast."""
+    """A domain given by functions, with its results checked and cast."""
 
     def __init__(self, domain: Domain, groups: tuple[Group, ...], schema: Schema) -> None:
         self._domain, self._groups, self._schema, self.size = domain, groups, schema, domain.size
@@ -215,14 +215,20 @@ class _FunctionCells:
         return np.where(known, given, OUTSIDE)
 
     def _positions(self, columns: Mapping[str, pa.Array]) -> IntArray:
-        """It sees confidential cells, so whatever it says when it fails is not passed on."""
+        """Call the user's function. It sees confidential cells, so its error text is not passed on."""
         try:
             given = np.asarray(self._domain.positions(columns), dtype=np.int64)
         except Exception as error:
-            problem = f"has positions() that failed with {type(error).__name__}"
-            raise KeysError(column="the domain", problem=problem, advice="It must take any cell: -1 is none.") from None
+            problem = f"has a positions() function that failed with {type(error).__name__}"
+            raise KeysError(
+                column="the domain",
+                problem=problem,
+                advice="It must accept any cell and return -1 for one outside the domain.",
+            ) from None
         if given.shape != (len(next(iter(columns.values()))),):
-            raise KeysError(column="the domain", problem="has positions() that do not return one number for each cell")
+            raise KeysError(
+                column="the domain", problem="has a positions() function that does not return one number for each cell"
+            )
         return given
 
     def keys(self, positions: IntArray) -> pa.Table:
@@ -236,13 +242,13 @@ class _FunctionCells:
 
 
 def places(column: pa.ChunkedArray, values: pa.Array) -> IntArray:
-    """Where each value stands in a list, -1 where it does not; NULL is a value like others."""
+    """The index of each value in a list, or -1 if it is not listed; NULL is a value like any other."""
     found = pc.index_in(column, value_set=values.cast(column.type)).fill_null(OUTSIDE)
     return np.asarray(found.to_numpy(), np.int64)
 
 
 def same(left: pa.ChunkedArray, right: pa.ChunkedArray) -> np.ndarray[tuple[int, ...], np.dtype[np.bool_]]:
-    """Equality by row, NULL equal to NULL."""
+    """Row-wise equality, with NULL equal to NULL."""
     equal = pc.fill_null(pc.equal(left, right), False).to_numpy()
     both_null = pc.and_(pc.is_null(left), pc.is_null(right)).to_numpy()
     return np.asarray(equal | both_null, np.bool_)

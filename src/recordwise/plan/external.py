@@ -25,14 +25,14 @@ from recordwise.policy.policy import Policy
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class SplitRows:
-    """Which rows an external mechanism sees: how records are split, and which of them take part."""
+    """The rows an external mechanism sees: how records are split, and which of them are included."""
 
     splitting: Splitting
     condition: Predicate | None
 
     @classmethod
     def of(cls, split: Mapping[str, Number | By], where: str | None, column: str | None, schema: Schema) -> "SplitRows":
-        """Checked against the schema before anything is read."""
+        """Check against the schema before anything is read."""
         splitting = Splitting.of(split)
         condition = None if where is None else parse_predicate(where)
         problems = [] if condition is None else predicate_problems(condition, schema)

@@ -1,6 +1,6 @@
 """What a record can be grouped by: a column, a prefix of a code, a part of a date, or a CASE over predicates.
 
-Several tables out of one query: the levels of a code, or geographies that do not nest, each with a share of the budget.
+A query can publish several tables: the levels of a code, or geographies that do not nest, each with a share of the budget.
 """
 
 from collections.abc import Iterable, Sequence
@@ -19,14 +19,14 @@ if TYPE_CHECKING:
 
 
 Literal: TypeAlias = Value
-"""A constant in a query: text, truth value or exact number, in the one form that policies, drawing and SQL compare."""
+"""A constant in a query: text, a truth value or an exact number, in the form that policies, drawing and SQL all compare."""
 
 LONGEST_PREFIX = 64
 
 
 @dataclass(frozen=True, slots=True)
 class Field:
-    """A column or a measure, by name; the schema says which when the query joins a plan."""
+    """A column or a measure, by name; the schema determines which when the query joins a plan."""
 
     name: str
 
@@ -36,7 +36,7 @@ class Field:
 
 @dataclass(frozen=True, slots=True)
 class Prefix:
-    """The first ``length`` characters of a text column: NAICS 44-45 down to six digits, a state out of a county code."""
+    """The first ``length`` characters of a text column: NAICS sectors to six-digit codes, or the state in a county code."""
 
     column: str
     length: int
@@ -67,7 +67,7 @@ class DatePart:
 
 @dataclass(frozen=True, slots=True)
 class Case:
-    """Labels chosen by the first predicate that holds. Predicates see the whole, unsplit record."""
+    """Labels chosen by the first predicate that is true. Predicates see the whole, unsplit record."""
 
     branches: tuple[tuple["Predicate", Literal], ...]
     default: Literal
@@ -87,7 +87,7 @@ Expression: TypeAlias = Field | Prefix | DatePart | Case
 
 @dataclass(frozen=True, slots=True)
 class Group:
-    """A group expression under the name it has in the keys and in the published table."""
+    """A group expression and its name in the keys and in the published table."""
 
     name: str
     expression: Expression
@@ -181,7 +181,7 @@ def finer(candidate: Expression, wanted: Expression) -> bool:
 
 @dataclass(frozen=True, slots=True)
 class Choice:
-    """One level of an axis and its share of the query's budget."""
+    """One level of an axis, with its share of the query's budget."""
 
     group: Group
     share: Fraction
@@ -189,7 +189,7 @@ class Choice:
 
 @dataclass(frozen=True, slots=True)
 class Level:
-    """One published table of a query: what it groups by, and the share of the budget it costs."""
+    """One published table of a query: its groups, and its share of the budget."""
 
     groups: tuple[Group, ...]
     share: Fraction
@@ -199,16 +199,16 @@ class Level:
 
 
 def as_group(given: "str | Expression | Group") -> Group:
-    """A group under its own name; a CASE has none, so it comes as a ``Group``."""
+    """A group under its own name; a CASE has no name, so it must be given as a ``Group``."""
     if isinstance(given, str):
         return Group(given, Field(given))
     if isinstance(given, Case):
-        raise ParameterError(parameter="group_by", problem="needs a name for a CASE", advice="Give Group(name, case).")
+        raise ParameterError(parameter="group_by", problem="needs a name for a CASE", advice="Pass Group(name, case).")
     return given if isinstance(given, Group) else Group(given.default_name(), given)
 
 
 def flat(given: Iterable["str | Expression | Group | tuple[Prefix, ...]"]) -> list[Group]:
-    """The groups of a call, tuples of prefixes laid out."""
+    """The groups of a call, with tuples of prefixes flattened."""
     groups: list[Group] = []
     for each in given:
         groups.extend(as_group(one) for one in (each if isinstance(each, tuple) else (each,)))
@@ -225,14 +225,14 @@ def axis(groups: Sequence[Group], share: Sequence[Number] | None) -> tuple[Choic
     if len(shares) != len(groups) or sum(shares) != 1:
         raise ParameterError(
             parameter="share",
-            problem=f"must hold {len(groups)} numbers that add up to 1",
+            problem=f"must be {len(groups)} numbers that add up to 1",
             advice="Write thirds as '1/3'.",
         )
     return tuple(Choice(group, part) for group, part in zip(groups, shares))
 
 
 def levels_of(groups: tuple[Group, ...], axes: tuple[tuple[Choice, ...], ...]) -> tuple[Level, ...]:
-    """Every combination of the axes beside the fixed groups; shares multiply, so they still add up to 1."""
+    """Every combination of the axes with the fixed groups; shares multiply, so they still add up to 1."""
     levels = []
     for choices in product(*axes):
         share = Fraction(1)

@@ -9,18 +9,18 @@ from recordwise.errors import KeysError
 
 
 def as_array(name: str, values: Iterable[Any]) -> pa.Array:
-    """Key values as one Arrow column; a mixture of types is refused here, and a text, which is a list of letters to Python."""
+    """Key values as one Arrow column. Mixed types are refused, and so is a string, which Python would read as a list of letters."""
     if isinstance(values, str | bytes):
         raise KeysError(column=f"'{name}'", problem=f"is a {type(values).__name__}, not a list of keys")
     try:
         array = pa.array(values if hasattr(values, "__arrow_array__") else list(values))
     except (pa.ArrowInvalid, pa.ArrowTypeError, OverflowError, TypeError):
-        raise KeysError(column=f"'{name}'", problem="mixes types or holds values that are no keys") from None
+        raise KeysError(column=f"'{name}'", problem="mixes types or has values that cannot be keys") from None
     return array.combine_chunks() if isinstance(array, pa.ChunkedArray) else array
 
 
 def as_arrow(frame: Any) -> pa.Table:
-    """An Arrow table out of Arrow, Polars, pandas or a mapping, without importing any of them."""
+    """An Arrow table from Arrow, Polars, pandas or a mapping, without importing any of them."""
     if isinstance(frame, pa.Table):
         return frame
     if isinstance(frame, Mapping):
@@ -49,16 +49,16 @@ def _in_rows(columns: Mapping[str, pa.Array]) -> pa.Table:
         raise KeysError(
             column="the list",
             problem="has columns of different lengths",
-            advice="One row is one cell. For every combination of the values use Keys.product.",
+            advice="Each row is one cell. For all combinations of the values, use Keys.product.",
         )
     return pa.table(dict(columns))
 
 
 def _from_pandas(frame: Any) -> pa.Table:
-    """What Arrow says where it cannot read a column quotes the value, so it is not passed on."""
+    """Convert a pandas frame. Arrow's error for an unreadable column quotes the value, so it is not passed on."""
     try:
         return pa.Table.from_pandas(frame, preserve_index=False)
     except (pa.ArrowException, TypeError, ValueError, OverflowError):
         raise KeysError(
-            column="a column of the frame", problem="mixes types or holds values that are no keys"
+            column="a column of the frame", problem="mixes types or has values that cannot be keys"
         ) from None

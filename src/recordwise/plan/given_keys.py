@@ -1,4 +1,4 @@
-"""Keys as users give them: lists of keys, mappings, frames, or the values of one column. Anything else is refused here."""
+"""Accepts keys in the forms users give them: lists of keys, mappings, frames, or the values of one column."""
 
 from collections.abc import Iterable, Mapping
 from typing import Any, TypeAlias
@@ -11,12 +11,12 @@ from recordwise.plan.keys import Keys
 
 KeyList: TypeAlias = Keys | SelectKeys | SelectFrom
 GivenKeys: TypeAlias = KeyList | Mapping[str, Any] | Iterable[Any]
-"""Also any frame of pandas, Polars or Arrow."""
-ADVICE = "Give Keys, a mapping of columns, a frame, or the values of the one column that is grouped by."
+"""Also any pandas, Polars or Arrow frame."""
+ADVICE = "Give Keys, a mapping of columns, a frame, or the values of the only grouping column."
 
 
 def read_keys(given: Any, columns: tuple[str, ...]) -> tuple[KeyList, ...]:
-    """The key lists; plain values belong to the one column of ``columns``."""
+    """The key lists; plain values belong to the only column in ``columns``."""
     if _is_whole(given):
         return (_whole(given),)
     if isinstance(given, str | bytes) or not isinstance(given, Iterable):
@@ -30,7 +30,7 @@ def read_keys(given: Any, columns: tuple[str, ...]) -> tuple[KeyList, ...]:
 
 
 def _is_whole(given: Any) -> bool:
-    """Whether it names its own columns. An Arrow array has neither columns nor names, a frame of any library has."""
+    """Whether a value names its own columns, as a frame of any library does and an Arrow array does not."""
     return isinstance(given, KeyList | Mapping | pa.Table) or (
         hasattr(given, "columns") and (hasattr(given, "to_arrow") or hasattr(given, "to_numpy"))
     )

@@ -28,13 +28,13 @@ def cell_type(expression: Expression, schema: Schema) -> tuple[str, bool]:
 
 
 def cast_keys(name: str, values: pa.Array, kind: str, nullable: bool) -> pa.Array:
-    """The values in the declared type; NULL only where it is a category; every cast must round-trip (T-KEYS)."""
+    """The values in the declared type; NULL only if it is a category; every cast must round-trip (T-KEYS)."""
     plain = _plain(values)
     if plain.null_count and not nullable:
         raise KeysError(
             column=f"'{name}'",
-            problem="holds NULL",
-            advice="Declare null='category' or remove them.",
+            problem="contains NULL",
+            advice="Declare null='category' or remove the NULLs.",
         )
     if pa.types.is_null(plain.type):
         return plain.cast(arrow_type(kind))
@@ -91,7 +91,7 @@ def _cast_back(cast: pa.Array, given: pa.DataType) -> pa.Array | None:
 def _no_round_trip(name: str, kind: str) -> KeysError:
     return KeysError(
         column=f"'{name}'",
-        problem=f"holds keys that do not survive a cast to {kind} and back",
+        problem=f"has keys that do not survive a cast to {kind} and back",
         advice="Write the keys exactly as the column's declared type holds them.",
     )
 
@@ -101,7 +101,7 @@ IntArray = np.ndarray[tuple[int, ...], np.dtype[np.int64]]
 
 @dataclass(frozen=True, slots=True, eq=False)
 class Ranked:
-    """A column as the ranks of its rows among its different values, which are sorted, NULL last."""
+    """A column as the ranks of its rows among its distinct values, which are sorted with NULL last."""
 
     values: pa.Array
     ranks: IntArray
@@ -128,13 +128,13 @@ def ranked(values: pa.Array, places: IntArray) -> Ranked:
 
 
 def sorted_distinct(columns: Sequence[Ranked]) -> IntArray:
-    """The rows to take so that every different row stands once, in ascending order."""
+    """The rows to take so that every distinct row appears once, in ascending order."""
     rows = len(columns[0].ranks)
     code, size = np.zeros(rows, dtype=np.int64), 1
     for column in columns:
         count = len(column.values)
         if size * count >= 2**63:
-            # The different rows so far are at most as many as rows, so the next product fits.
+            # The distinct rows so far are at most as many as the rows, so the next product fits.
             code, size = np.unique(code, return_inverse=True)[1].astype(np.int64), rows
         code, size = code * count + column.ranks, size * count
     return np.unique(code, return_index=True)[1]

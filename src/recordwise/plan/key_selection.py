@@ -1,4 +1,4 @@
-"""Keys that are not known in advance: found in the data by a private selection, or picked from a public domain."""
+"""Keys that are not listed in advance: selected privately from the data, or from a public domain."""
 
 from collections.abc import Mapping
 from dataclasses import dataclass, replace
@@ -25,11 +25,11 @@ PiecesAt: TypeAlias = Mapping[str, Number | By]
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Selection:
-    """What both kinds of selection share: a loss for one piece, and what counts as a piece."""
+    """What both kinds of selection share: the loss of one piece, and what counts as a piece."""
 
     rho: Fraction
     splitting: Splitting | None
-    """None: whole records are counted, each is one piece."""
+    """None if whole records are counted, each as one piece."""
 
     @property
     def law(self) -> SelectionLaw:
@@ -37,11 +37,11 @@ class Selection:
 
     @property
     def alias(self) -> str:
-        """The name of the noisy counts that decided; the ending says that they did."""
+        """The name of the noisy counts used for the selection; its ending says so."""
         return "rows_selected_on" if self.splitting is None else "pieces_selected_on"
 
     def total(self) -> CountUnits | CountPieces:
-        """What an engine counts in each cell."""
+        """The total that an engine counts in each cell."""
         return CountUnits() if self.splitting is None else CountPieces(self.splitting)
 
     def piece_thresholds(self, schema: Schema) -> dict[Measure | str, Fraction | By]:
@@ -52,11 +52,13 @@ class Selection:
         return found
 
     def piece_problems(self, schema: Schema) -> list[str]:
-        """What is wrong with the thresholds; reported before any record is read."""
+        """The problems of the thresholds, found before any record is read."""
         problems = threshold_problems(dict(self.splitting.thresholds), schema) if self.splitting else []
         for name, at in self.splitting.thresholds if self.splitting else ():
             if isinstance(at, By) and at.default is None:
-                problems.append(f"keys are selected on pieces of '{name}' by '{at.column.name}': give a default")
+                problems.append(
+                    f"the thresholds of '{name}' by '{at.column.name}' need a default, because keys are selected on its pieces"
+                )
             numbers = [number for _, number in at.values] if isinstance(at, By) else [at]
             for number in numbers + ([at.default] if isinstance(at, By) and at.default else []):
                 try:
@@ -68,10 +70,10 @@ class Selection:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class SelectKeys(Selection):
-    """Keys found in the data: a key is published iff its noisy number of pieces reaches a threshold (T-SELECT)."""
+    """Keys found in the data: a key is published if and only if its noisy number of pieces reaches a threshold (T-SELECT)."""
 
     delta: Fraction
-    """The largest chance that a key appears because of one piece alone."""
+    """The largest probability that a key appears because of a single piece."""
 
     @classmethod
     def of(cls, *, rho: Number, delta: Number, pieces: PiecesAt | None) -> "SelectKeys":
@@ -88,11 +90,11 @@ class SelectKeys(Selection):
         return SelectionLaw.for_delta(rho=self.rho, delta=self.delta)
 
     def covers(self, groups: tuple[Group, ...]) -> bool:
-        """Any group has keys in the data."""
+        """Any group can be selected from the data."""
         return True
 
     def shared(self, share: Fraction) -> "SelectKeys":
-        """For a level that gets a share of the budget, of rho as of delta."""
+        """The same selection with a level's share of the budget, applied to both rho and delta."""
         return replace(self, rho=self.rho * share, delta=self.delta * share)
 
     def policy(self, schema: Schema) -> Policy:
@@ -108,7 +110,7 @@ class SelectKeys(Selection):
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class SelectFrom(Selection):
-    """Keys picked from a public domain: every cell gets noise, empty ones too, so there is no delta (T-EMPTY)."""
+    """Keys selected from a public domain: every cell gets noise, even an empty one, so there is no delta (T-EMPTY)."""
 
     threshold: int
     domain: AnyDomain
@@ -130,14 +132,14 @@ class SelectFrom(Selection):
         return self.domain.covers(groups)
 
     def shared(self, share: Fraction) -> "SelectFrom":
-        """For a level that gets a share of the budget; the threshold stays."""
+        """The same selection with a level's share of the budget; the threshold is unchanged."""
         return replace(self, rho=self.rho * share)
 
     def policy(self, schema: Schema) -> Policy:
         return selection(self.law.sigma, self.piece_thresholds(schema), ())
 
     def problems(self, groups: tuple[Group, ...], schema: Schema) -> list[str]:
-        """Also a threshold so low that noise alone would publish more cells than a table may have."""
+        """Also refuses a threshold so low that noise alone would publish more cells than a table may have."""
         problems = self.piece_problems(schema)
         expected = self.domain.bound(groups, schema).size * float(self.law.noise.sf(self.threshold))
         if expected > MOST_EMPTY_CELLS:

@@ -1,7 +1,8 @@
-"""Public keys: the cells that will be published whatever the data holds.
+"""Public keys: the cells that will be published whatever the data contains.
 
-They are cast to the declared type of their column first and must be a partition afterwards (T-KEYS): an engine that joins '01'
-and '1' both to the integer 1 would count a record twice and double its loss.
+Keys are first cast to the declared type of their column, by casts that can be undone, and must then be a partition (T-KEYS): an
+engine that joins both '01' and '1' to the integer 1 would count a record twice and double its loss. Rows are sorted and compared as
+whole numbers: each column by the rank of its value, all columns as the digits of one number.
 """
 
 import math
@@ -28,7 +29,7 @@ MOST_CELLS = 20_000_000
 
 @dataclass(frozen=True, slots=True, eq=False)
 class Keys:
-    """A public list of cells. It must not depend on the records: every listed cell is published, empty or not.
+    """A public list of cells. It must not depend on the records: every listed cell is published, even if it is empty.
 
     Example:
         >>> import recordwise as rw
@@ -62,7 +63,7 @@ class Keys:
             The keys.
 
         Raises:
-            KeysError: The list has no column, names one twice, or holds values of an unsupported type.
+            KeysError: The list has no column, names a column twice, or contains values of an unsupported type.
         """
         return cls(as_arrow(frame))
 
@@ -103,7 +104,7 @@ class Keys:
 
     @staticmethod
     def select_from(domain: Any, *, rho: Number, threshold: int, pieces: "PiecesAt | None" = None) -> "SelectFrom":
-        """Keys of a public domain whose noisy count reaches a threshold; empty cells take part, so there is no delta (T-EMPTY).
+        """Keys of a public domain whose noisy count reaches a threshold; empty cells are included, so there is no delta (T-EMPTY).
 
         The domain is a mapping of value lists (their product), ``Keys``, or a ``Domain`` of functions.
 
@@ -157,7 +158,7 @@ class Keys:
         for group in groups:
             origin = self._origin(group)
             if origin is None:
-                raise KeysError(column=f"'{group.name}'", problem="is grouped by but has no column in the keys")
+                raise KeysError(column=f"'{group.name}'", problem="is a group but has no column in the keys")
             _typed(group, origin, self.table.column(origin).chunk(0), schema)
 
     def cells(self, groups: tuple[Group, ...], schema: Schema) -> pa.Table:
@@ -184,7 +185,7 @@ class Keys:
         return pa.table({name: column.at(rows) for name, column in zip(names, columns)})
 
     def _is_projection(self, origins: dict[Group, str | None]) -> bool:
-        """Whether a level leaves columns out or shortens codes: then equal rows are wanted, not a mistake."""
+        """Whether a level drops columns or shortens codes, so that repeated rows are expected and not a mistake."""
         shortened = any(
             isinstance(group.expression, Prefix) and group.expression.column == origin
             for group, origin in origins.items()
@@ -193,21 +194,19 @@ class Keys:
 
 
 def _at_level(group: Group, origin: str, given: pa.Array, schema: Schema) -> Ranked:
-    """A column of the keys cast to its declared type and cut to the level."""
+    """A column of the keys, cast to its declared type and shortened to the level."""
     places = given.indices.to_numpy() if pa.types.is_dictionary(given.type) else np.arange(len(given))
     return ranked(_typed(group, origin, given, schema), places)
 
 
 def _typed(group: Group, origin: str, given: pa.Array, schema: Schema) -> pa.Array:
-    """The different values of a column of the keys, cast to its declared type and cut to the level."""
+    """The distinct values of a column of the keys, cast to its declared type and shortened to the level."""
     kind, nullable = cell_type(group.expression, schema)
     values = cast_keys(origin, given.dictionary if pa.types.is_dictionary(given.type) else given, kind, nullable)
     if isinstance(group.expression, Prefix):
         shortened = pc.utf8_slice_codeunits(values, 0, group.expression.length)
         if origin == group.name != group.expression.column and not shortened.equals(values):
-            raise KeysError(
-                column=f"'{origin}'", problem=f"holds keys longer than {group.expression.length} characters"
-            )
+            raise KeysError(column=f"'{origin}'", problem=f"has keys longer than {group.expression.length} characters")
         values = shortened
     return values
 
@@ -215,8 +214,8 @@ def _typed(group: Group, origin: str, given: pa.Array, schema: Schema) -> pa.Arr
 def _doubled(names: list[str], doubled: int) -> KeysError:
     return KeysError(
         column=" x ".join(f"'{name}'" for name in names),
-        problem=f"lists {doubled:,} cell{'s' if doubled > 1 else ''} twice after casting to the declared type",
-        advice="A record in such a cell would be counted twice: remove the repeats.",
+        problem=f"lists {doubled:,} cell{'s' if doubled > 1 else ''} more than once after casting to the declared type",
+        advice="A record in such a cell would be counted twice; remove the duplicates.",
     )
 
 
@@ -232,9 +231,9 @@ def _check_size(rows: int) -> None:
 
 
 def _check_type(name: str, kind: pa.DataType) -> None:
-    """A key is text, a number, a truth value or NULL; what does not fit its column is refused when the schema is known."""
+    """A key is text, a number, a truth value or NULL; whether it fits its column is checked once the schema is known."""
     kind = kind.value_type if pa.types.is_dictionary(kind) else kind
     text = pa.types.is_string(kind) or pa.types.is_large_string(kind) or pa.types.is_string_view(kind)
     number = pa.types.is_integer(kind) or pa.types.is_floating(kind)
     if not (text or number or pa.types.is_boolean(kind) or pa.types.is_null(kind)):
-        raise KeysError(column=f"'{name}'", problem=f"holds {kind} values, which are no keys")
+        raise KeysError(column=f"'{name}'", problem=f"has {kind} values, which cannot be keys")

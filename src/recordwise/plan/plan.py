@@ -1,6 +1,6 @@
-"""A plan: queries bound to a schema. It is checked as a whole before any record is read.
+"""A plan: queries bound to a schema and checked as a whole before any record is read.
 
-Every problem of a query is collected, so that a plan can be corrected in one go.
+All problems are collected, so that a plan can be corrected in one go.
 """
 
 from collections.abc import Iterator, Mapping
@@ -24,7 +24,7 @@ OF_A_DATE = "year, quarter, month, week or isoyear"
 
 
 def query_problems(query: Query, schema: Schema) -> list[str]:
-    """All that is wrong with a query, as sentences without an end."""
+    """All problems of a query, as sentences without a final period."""
     problems = [] if query.statistics else ["a query asks for no statistic"]
     for statistic in query.statistics:
         problems += statistic.problems(schema)
@@ -46,7 +46,7 @@ def _level_problems(level: Level, query: Query) -> Iterator[str]:
 
 
 def _selection_problems(level: Level, query: Query, schema: Schema) -> Iterator[str]:
-    """A selection publishes cells nobody listed, so every parameter must be defined for any of them."""
+    """A selection publishes cells that are not listed in advance, so every parameter must be defined for any cell."""
     selection = query.selection_of(level)
     if selection is None:
         return
@@ -61,19 +61,19 @@ def _selection_problems(level: Level, query: Query, schema: Schema) -> Iterator[
 
 
 def group_problems(group: Group, schema: Schema) -> list[str]:
-    """What is wrong with a group: its name, its column, its labels."""
+    """The problems of a group: its name, its column, its labels."""
     value, problems = group.expression, []
     own = value.name if isinstance(value, Field) else None
     taken = {schema.unit, schema.firm, *schema.measure_names(), *schema.column_names()}
     if isinstance(value, Prefix | DatePart):
         own = value.column
     if group.name in taken and group.name != own:
-        problems.append(f"a group is named '{group.name}' like another column")
+        problems.append(f"the group '{group.name}' has the name of another column")
     if isinstance(value, Case):
         return problems + _case_problems(group.name, value, schema)
     column = schema.column(value.name if isinstance(value, Field) else value.column)
     if column is None:
-        problems.append(f"'{own}' is grouped by but is not a conditional column (group a measure by a CASE)")
+        problems.append(f"'{own}' is a group but not a conditional column (to group by a measure, use a CASE)")
     elif isinstance(value, Prefix) and column.type != "text":
         problems.append(f"a prefix of '{own}' needs a column of type text")
     elif isinstance(value, DatePart):
@@ -86,12 +86,12 @@ def group_problems(group: Group, schema: Schema) -> list[str]:
 def _case_problems(name: str, case: Case, schema: Schema) -> list[str]:
     problems = [problem for predicate, _ in case.branches for problem in predicate_problems(predicate, schema)]
     if not any(all(is_value(label, kind) for label in case.labels()) for kind in ("text", "integer")):
-        problems.append(f"the labels of '{name}' must be all text or all whole numbers of 64 bits")
+        problems.append(f"the labels of '{name}' must be all text or all 64-bit whole numbers")
     return problems
 
 
 def predicate_problems(predicate: Predicate, schema: Schema) -> list[str]:
-    """Unknown columns and constants of another type."""
+    """Unknown columns and constants of the wrong type."""
     return [problem for leaf in leaves(predicate) for problem in _leaf_problems(leaf, schema)]
 
 
@@ -114,12 +114,12 @@ def _leaf_problems(leaf: Compare | In | IsNull, schema: Schema) -> Iterator[str]
         if any(not fits(literal, kind) for literal in literals):
             yield f"'{name}' is compared with a constant that is not of type {kind}"
         if kind == "boolean" and isinstance(leaf, Compare) and leaf.operator not in ("=", "<>"):
-            yield f"'{name}' is a boolean and has no order"
+            yield f"'{name}' is boolean and cannot be ordered"
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class PlannedTable:
-    """One table an engine fills: a level of a query."""
+    """One table for an engine to compute: a level of a query."""
 
     query: int
     level: int
@@ -131,13 +131,13 @@ class PlannedTable:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Plan:
-    """What will be asked of one table of records. Public: it holds no value of any record."""
+    """The questions to be asked of one table of records. Public: it contains no value of any record."""
 
     schema: Schema
     queries: tuple[Query, ...]
 
     def __post_init__(self) -> None:
-        problems = [] if self.queries else ["there is no query"]
+        problems = [] if self.queries else ["the plan has no query"]
         for number, query in enumerate(self.queries, 1):
             prefix = f"query {number}: " if len(self.queries) > 1 else ""
             problems += [prefix + problem for problem in query_problems(query, self.schema)]
@@ -170,7 +170,7 @@ class Plan:
         )
 
     def _totals(self, query: Query, shape: Level) -> tuple[Total, ...]:
-        """Each total once: a count asked for by two statistics, or by a selection too, is counted once."""
+        """Each total once: a count needed by two statistics, or also by a selection, is computed once."""
         wanted = [total for statistic in query.draws() for total in statistic.totals(self.schema)]
         selection = query.selection_of(shape)
         return tuple(dict.fromkeys([*wanted, *([selection.total()] if selection else [])]))
@@ -179,11 +179,11 @@ class Plan:
         return tuple(dict.fromkeys(bins for each in query.draws() for bins in each.bins()))
 
     def selection(self, table: PlannedTable) -> SelectKeys | SelectFrom | None:
-        """The selection that finds the keys of a table; None where they are public."""
+        """The selection that finds the keys of a table; None if they are public."""
         return self.queries[table.query].selection_of(table.shape)
 
     def cells(self, table: PlannedTable) -> pa.Table:
-        """The public cells of a table, cast, distinct and sorted; one row without columns' values for a grand total."""
+        """The public cells of a table, cast, distinct and sorted; a grand total has one row without key values."""
         groups = table.shape.groups
         if not groups:
             return pa.table({})

@@ -1,9 +1,10 @@
-"""Predicates on one record: the closed language of WHERE and CASE. Three-valued like SQL; a record is selected where it is true.
+"""Predicates on one record: the closed language of WHERE and CASE. They are three-valued as in SQL, and a record is selected where
+its predicate is true.
 
-BETWEEN is read as two comparisons, NOT IN as NOT of IN, IS NOT NULL as NOT of IS NULL, so these six forms are all there is.
+BETWEEN is read as two comparisons, NOT IN as NOT of IN, and IS NOT NULL as NOT of IS NULL, so six forms are enough.
 
-As a condition of a policy (T-WHERE) a predicate has two values instead of three: it is read twice, once for where it is true and
-once for where it is false, and NOT swaps the two.
+Predicates also become conditions of a policy: the records that a query can see (T-WHERE). A condition has only two values, so a
+predicate is converted twice, once for where it is true and once for where it is false, and NOT swaps the two.
 """
 
 from collections.abc import Iterator
@@ -49,7 +50,7 @@ class In:
 
 @dataclass(frozen=True, slots=True)
 class IsNull:
-    """``operand IS NULL``: only a column declared ``null="category"`` can be."""
+    """``operand IS NULL``: possible only for a column declared ``null="category"``."""
 
     operand: Operand
 
@@ -70,7 +71,7 @@ class Or:
 
 @dataclass(frozen=True, slots=True)
 class Not:
-    """The contrary; unknown stays unknown."""
+    """The negation; unknown stays unknown."""
 
     part: "Predicate"
 
@@ -90,12 +91,12 @@ def leaves(predicate: Predicate) -> Iterator[Compare | In | IsNull]:
 
 
 def operand_name(operand: Operand) -> str:
-    """The column or measure an operand looks at."""
+    """The column or measure that an operand refers to."""
     return operand.name if isinstance(operand, Field) else operand.column
 
 
 def conjunction(left: Predicate | None, right: Predicate) -> Predicate:
-    """The conjunction, flat where it can be."""
+    """The conjunction, flattened where possible."""
     if left is None:
         return right
     parts = (left.parts if isinstance(left, And) else (left,)) + (right.parts if isinstance(right, And) else (right,))
@@ -106,7 +107,7 @@ _OPPOSITE = {"=": "<>", "<>": "=", "<": ">=", ">=": "<", ">": "<=", "<=": ">"}
 
 
 def condition(predicate: Predicate) -> Condition:
-    """Where the predicate is true. Exact, but for the order of texts, which becomes "is not NULL": more records, never fewer."""
+    """Where the predicate is true. Exact except for text order, which becomes "is not NULL": more records, never fewer."""
     return _where(predicate, true=True)
 
 

@@ -1,4 +1,4 @@
-"""The columns a table will have in the end, before any is made: keys, variables with their endings, and what a fit adds."""
+"""The column names of a published table, known before it is made: keys, variables with their suffixes, and fitted columns."""
 
 from collections.abc import Iterator
 
@@ -13,7 +13,7 @@ ENDINGS = (
 
 
 def published_names(level: Level, query: Query) -> Iterator[tuple[str, str]]:
-    """Every column of one table, each with the key or variable it belongs to."""
+    """Every column of one table, with the key or variable it belongs to."""
     yield from ((name, name) for name in level.names())
     selection = query.selection_of(level)
     asked = [*query.statistics, *(each for each in query.draws() if each not in query.statistics)]
@@ -22,7 +22,7 @@ def published_names(level: Level, query: Query) -> Iterator[tuple[str, str]]:
 
 
 def name_problems(level: Level, query: Query) -> Iterator[str]:
-    """Columns that would be there twice; names that differ only in case count as one."""
+    """Columns that would appear twice; names that differ only in case count as equal."""
     owners: dict[str, list[str]] = {}
     for name, owner in published_names(level, query):
         owners.setdefault(name.casefold(), []).append(owner)
@@ -34,4 +34,4 @@ def _problem(name: str, owners: tuple[str, ...]) -> str:
     if len({owner.casefold() for owner in owners}) == 1:
         return f"the name '{owners[-1]}' is used twice in one table"
     listed = " and ".join(f"'{owner}'" for owner in dict.fromkeys(owners))
-    return f"the column '{name}' would be published twice in one table: {listed} need other names"
+    return f"the column '{name}' would be published twice in one table: {listed} need different names"

@@ -29,7 +29,7 @@ from recordwise.plan.statistics import (
 
 @dataclass(frozen=True, slots=True, kw_only=True, repr=False)
 class Query:
-    """Statistics of the records that meet a condition, by groups and levels, at public keys.
+    """Statistics of the records that satisfy a condition, by groups and levels, at public keys.
 
     A query is a frozen value: every method returns a new one. Start with ``rw.query()``.
 
@@ -48,7 +48,7 @@ class Query:
     statistics: tuple[Statistic, ...] = ()
 
     def where(self, condition: str | Predicate) -> "Query":
-        """Keep the records for which the condition is true; called twice, both must hold.
+        """Keep the records for which the condition is true. If called more than once, all conditions must hold.
 
         Args:
             condition: SQL text such as ``"emp > 0 AND naics = '44'"``, or a parsed predicate.
@@ -57,7 +57,7 @@ class Query:
             A new query.
 
         Raises:
-            SqlError: The text is not a condition that is supported.
+            SqlError: The text is not a supported condition.
         """
         read = parse_predicate(condition) if isinstance(condition, str) else condition
         return replace(self, condition=conjunction(self.condition, read))
@@ -69,8 +69,8 @@ class Query:
 
         Args:
             groups: Names of columns, prefixes (``rw.prefix("naics", 2)``) or named expressions.
-            keys: The public cells: ``Keys``, a mapping or a frame with one row for each cell, or the values of the one column
-                that is grouped by.
+            keys: The public cells: ``Keys``, a mapping or a frame with one row for each cell, or the values of the only grouping
+                column.
 
         Returns:
             A new query.
@@ -89,8 +89,8 @@ class Query:
         """Publish one table for each choice, such as a code and its prefixes.
 
         Args:
-            choices: What each table is grouped by, beside the groups of the query.
-            share: How the budget of every statistic is divided among the tables; equally unless given.
+            choices: What each table is grouped by, in addition to the groups of the query.
+            share: How the budget of every statistic is divided among the tables; equal shares by default.
             keys: The public cells of the tables.
 
         Returns:
@@ -138,7 +138,7 @@ class Query:
         return self.ask(Sum(alias=alias or "", measure=measure, mechanism=mechanism))
 
     def count_distinct(self, column: str, mechanism: Mechanism, *, alias: str | None = None) -> "Query":
-        """Ask for the number of different units or firms.
+        """Ask for the number of distinct units or firms.
 
         Args:
             column: The unit id or the firm id of the schema.
@@ -151,7 +151,7 @@ class Query:
         return self.ask(CountDistinct(alias=alias or "", counted=column, mechanism=mechanism))
 
     def avg(self, measure: str, *, sum: Mechanism, count: Mechanism | None = None, alias: str | None = None) -> "Query":
-        """Ask for the average of a measure: a noisy sum over a noisy count.
+        """Ask for the average of a measure: a noisy sum divided by a noisy count.
 
         Args:
             measure: The name of a measure of the schema.
@@ -233,8 +233,8 @@ class Query:
         return replace(self, statistics=(*self.statistics, statistic.among(self.statistics)))
 
     def draws(self) -> tuple[Drawable, ...]:
-        """Everything noise is drawn for, each once: the statistics, the parts of averages the query does not have already, and one
-        tree for all quantiles of a measure that are asked with the same grid and rho."""
+        """Everything that noise is drawn for, each once: the statistics, the parts of averages the query does not already have,
+        and one tree for all quantiles of a measure with the same grid and rho."""
         found: list[Drawable] = []
         for each in sorted(self.statistics, key=lambda statistic: statistic.derived):
             found += [part for part in each.parts(found) if part not in found]
@@ -295,5 +295,5 @@ def _check_mechanism(mechanism: object) -> None:
 
 
 def query() -> Query:
-    """An empty query, to be filled by its methods."""
+    """An empty query, to be built up with its methods."""
     return Query()

@@ -18,16 +18,16 @@ T = TypeVar("T")
 POSITION = "position"
 """The row of a cell in the sorted public keys."""
 BIN, HELD = "bin", "held"
-"""A point of a quantile's grid, and how many records it holds."""
+"""A point of a quantile's grid, and the number of records there."""
 
 
 def total_name(table: PlannedTable, total: Total) -> str:
-    """The column of a total in what an engine returns."""
+    """The name of a total's column in an engine's result."""
     return f"total{table.totals.index(total)}"
 
 
 class Sensitive(Generic[T]):
-    """Holds a confidential value. It prints nothing, cannot be pickled, compared or hashed; only the session opens it."""
+    """Wraps a confidential value. It prints nothing and cannot be pickled, compared or hashed; only the session unwraps it."""
 
     __slots__ = ("_value",)
     __hash__ = None  # type: ignore[assignment]
@@ -36,17 +36,17 @@ class Sensitive(Generic[T]):
         self._value = value
 
     def reveal(self) -> T:
-        """The exact value. Call it only where noise is added in the next line."""
+        """The exact value. Call this only where noise is added immediately afterward."""
         return self._value
 
     def __repr__(self) -> str:
         return "<Sensitive>"
 
     def __eq__(self, other: object) -> bool:
-        raise TypeError("a sensitive value is not compared")
+        raise TypeError("a sensitive value cannot be compared")
 
     def __reduce__(self) -> str:
-        raise TypeError("a sensitive value is not pickled")
+        raise TypeError("a sensitive value cannot be pickled")
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -60,7 +60,7 @@ class TableTotals:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class FoundTotals:
-    """One table whose keys are selected: which cells hold records is as confidential as what they hold."""
+    """One table whose keys are selected: which cells contain records is as confidential as their totals."""
 
     table: PlannedTable
     cells: Sensitive[pa.Table]

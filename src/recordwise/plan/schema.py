@@ -1,4 +1,4 @@
-"""The roles of a table's columns: what the guarantee, the checks and every query are stated in. Says nothing about values."""
+"""The roles of a table's columns, in which the guarantee, the checks and every query are stated. It describes no values."""
 
 from collections.abc import Mapping
 from dataclasses import dataclass, replace
@@ -45,7 +45,7 @@ class Measure:
 
     name: str
     step: Fraction = Fraction(1)
-    """The lattice of the values: 1 employee, 0.01 dollars."""
+    """The spacing of the values, such as 1 employee or 0.01 dollars."""
     bound: Fraction = Fraction(DEFAULT_BOUND_STEPS)
     """No record may exceed it in absolute value; public, in the measure's own units."""
     null: MissingRule = "refuse"
@@ -138,14 +138,14 @@ class Schema:
         object.__setattr__(self, "measures", tuple(self._worked_out(each) for each in self.measures))
         names = self.declared_names()
         if any(not name or not isinstance(name, str) or "\x00" in name for name in names):
-            raise ParameterError(parameter="schema", problem="holds an empty column name")
+            raise ParameterError(parameter="schema", problem="has an empty column name")
         folded = [name.casefold() for name in names]
         doubled = sorted({name for name in names if folded.count(name.casefold()) > 1})
         if doubled:
             raise ParameterError(
                 parameter="schema",
                 problem=f"gives two roles to {', '.join(doubled)} (names that differ only in case count as one)",
-                advice="A measure is conditional already: predicates and CASE may use it.",
+                advice="Predicates and CASE may use a measure directly, so do not also declare it as a column.",
             )
         self._check_collapse()
 
@@ -181,7 +181,7 @@ class Schema:
         firm: str | None = None,
         collapse: Mapping[str, CollapseRule] | None = None,
     ) -> "Schema":
-        """The short form: a measure by its step, a column by its type."""
+        """The short form: a measure by its step and a column by its type."""
         return cls(
             unit=unit,
             measures=tuple(_measure(name, given) for name, given in (measures or {}).items()),
@@ -260,7 +260,7 @@ def _column(name: str, given: "ColumnType | Column") -> Column:
 
 
 def policy_measure(name: str, schema: Schema) -> policy.Measure:
-    """A measure of the schema in the language of policies."""
+    """A measure of the schema as the policy language represents it."""
     declared = schema.measure(name)
     if declared is None:
         return policy.Measure(name)

@@ -1,4 +1,4 @@
-"""Where records come from. Naming a source opens nothing; an engine binds it later and reads names and types first."""
+"""Where records come from. Naming a source opens nothing; an engine later binds it, reading names and types first."""
 
 import glob
 import re
@@ -30,7 +30,7 @@ from recordwise.plan.frames import as_arrow
 
 DUCKDB, SPARK = "duckdb", "spark"
 ENGINES = (DUCKDB, SPARK)
-"""What a plan file may name as its engine; ``recordwise.engines.registry`` opens them."""
+"""The engines a plan file may name; ``recordwise.engines.registry`` opens them."""
 POSTGRES_SCHEMES = ("postgresql://", "postgres://")
 _NAME = r'"(?:[^"\0]|"")+"|[^".\0]+'
 _TABLE_NAME = re.compile(rf"(?:{_NAME})(?:\.(?:{_NAME}))?")
@@ -45,14 +45,14 @@ class Frame:
 
 @dataclass(frozen=True, slots=True, eq=False)
 class Relation:
-    """A relation of the user's own DuckDB connection; its rows are copied over in batches when the table is first read."""
+    """A relation of the user's own DuckDB connection; its rows are copied in batches when the table is first read."""
 
     relation: Any
 
 
 @dataclass(frozen=True, slots=True)
 class Postgres:
-    """A table or view of a PostgreSQL server, copied over once, in one snapshot, when the table is first read.
+    """A table or view of a PostgreSQL server, copied once, in one snapshot, when the table is first read.
 
     ``uri`` is an address as libpq reads it. A password in it is neither shown nor kept anywhere; better it is not in it at all
     but in a password file, a service file or PGPASSWORD.
@@ -64,7 +64,7 @@ class Postgres:
 
     uri: str = field(repr=False)
     table: str = field(kw_only=True)
-    """``table`` or ``schema.table``, letter by letter as the catalogue has it; a part with a dot in it stands in double quotes."""
+    """``table`` or ``schema.table``, exactly as in the catalog; a part that contains a dot is written in double quotes."""
 
     def __post_init__(self) -> None:
         if not isinstance(self.uri, str) or not self.uri.startswith(POSTGRES_SCHEMES):
@@ -162,7 +162,7 @@ class SparkMaster:
 
     def __post_init__(self) -> None:
         if self.options.get(ANSI, "true") != "true":
-            raise ParameterError(parameter=ANSI, problem="cannot be off: integers would wrap around unnoticed")
+            raise ParameterError(parameter=ANSI, problem="cannot be off: integer overflow would wrap around silently")
 
 
 Source = ParquetFiles | CsvFiles | ArrowFiles | StatFiles | Database | Frame | Relation | Postgres
@@ -190,7 +190,7 @@ def open_source(given: Any) -> Source:
 
 
 def _as_table(given: Any) -> pa.Table:
-    """A frame as Arrow. What Arrow says about a value it cannot hold quotes it, so only the column is told."""
+    """A frame as Arrow. Arrow's error can quote the value it cannot hold, so ours names only the column."""
     try:
         table = as_arrow(given)
     except Exception:
@@ -203,21 +203,21 @@ def _as_table(given: Any) -> pa.Table:
 
 
 def _names(given: Any) -> list[Any]:
-    """The columns of a frame or a mapping; none of anything else."""
+    """The columns of a frame or a mapping; empty for anything else."""
     frame = hasattr(given, "columns") and (hasattr(given, "to_arrow") or hasattr(given, "to_numpy"))
     return list(given) if isinstance(given, Mapping) else list(given.columns) if frame else []
 
 
 def _no_frame(given: Any, names: list[Any]) -> RecordwiseError:
-    """What is wrong with something that did not become a table: the columns that do not by themselves."""
+    """Why an object could not become a table: names the columns that cannot be converted on their own."""
     if not names:
-        return SourceError(source=f"a {type(given).__name__}", problem="it is no path, frame or relation")
+        return SourceError(source=f"a {type(given).__name__}", problem="it is not a path, frame or relation")
     if len({str(name) for name in names}) < len(names):
         return _named_twice()
     broken = [name for name in names if not _converts(given, name)]
     if not broken:
-        return SourceError(source="the frame", problem="its columns do not make one table")
-    problem = "holds values of several types, or one that no type of Arrow can hold"
+        return SourceError(source="the frame", problem="its columns do not form a table")
+    problem = "holds values of several types, or one that no Arrow type can hold"
     return DataError(problems=tuple(RecordError(column=str(name), problem=problem) for name in broken))
 
 
@@ -230,17 +230,17 @@ def _converts(given: Any, name: Any) -> bool:
 
 
 def _named_twice() -> SourceError:
-    return SourceError(source="the frame", problem="it names a column twice")
+    return SourceError(source="the frame", problem="two of its columns have the same name")
 
 
 def _expand(pattern: str) -> list[Path]:
-    """A glob is laid out here, so that the engine is allowed these files and no others."""
+    """Expand a glob here, so that the engine is allowed to read these files and no others."""
     if "://" in pattern:
-        # An address can hold a password, so it is not repeated.
+        # An address can contain a password, so it is not repeated.
         known = pattern.startswith(POSTGRES_SCHEMES)
         raise SourceError(
             source="a PostgreSQL address" if known else "an address",
-            problem="it needs the name of a table" if known else "only files and PostgreSQL are known",
+            problem="it needs the name of a table" if known else "only files and PostgreSQL are supported",
             advice='In Python use rw.Postgres(address, table="schema.table"); in a plan file add table = "schema.table".',
         )
     if pattern.lower().endswith(DATABASE_ENDINGS):
@@ -256,10 +256,10 @@ SPARK_ENDINGS = (*PARQUET_ENDINGS, *CSV_ENDINGS, *COMPRESSED, *ARROW_ENDINGS, *S
 
 
 def is_table_name(text: str) -> bool:
-    """Whether a text names a table of Spark's catalog rather than a file."""
+    """Whether a text names a table in Spark's catalog rather than a file."""
     return not text.lower().endswith(SPARK_ENDINGS) and not any(letter in text for letter in "/\\*?[")
 
 
 def found_by_spark(text: str) -> bool:
-    """Whether a text names a table or an address rather than a file of this machine."""
+    """Whether a text names a table or an address rather than a file on this machine."""
     return "://" in text or is_table_name(text)

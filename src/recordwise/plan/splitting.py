@@ -1,4 +1,4 @@
-"""Unit splitting as a declaration: which measures are cut at which thresholds, fixed or varying by a public group."""
+"""Declares unit splitting: which measures are split at which thresholds, fixed or varying by a public group."""
 
 from collections.abc import Mapping
 from dataclasses import dataclass
@@ -20,7 +20,7 @@ PIECE = "piece"
 
 @dataclass(frozen=True, slots=True)
 class Splitting:
-    """Joint splitting: pieces = the most that any measure needs, at least one (T-SPLIT)."""
+    """Joint splitting: a record has as many pieces as the measure that needs most, and at least one (T-SPLIT)."""
 
     thresholds: tuple[tuple[str, Threshold], ...]
 
@@ -39,7 +39,7 @@ class Splitting:
 
 
 def check_thresholds(splitting: Splitting, schema: Schema) -> None:
-    """Refuse thresholds that do not give every record a whole number of steps."""
+    """Refuse thresholds that are not a whole number of steps for every record."""
     for measure, at in splitting.thresholds:
         if isinstance(at, By) and at.default is None:
             raise PlanError(problems=(f"the thresholds of '{measure}' by '{at.column.name}' need a default",))
@@ -48,14 +48,14 @@ def check_thresholds(splitting: Splitting, schema: Schema) -> None:
 
 
 def threshold_steps(at: Fraction, measure: str, schema: Schema) -> int:
-    """A threshold as a whole number of steps; pieces of another length would leave the lattice.
+    """A threshold as a whole number of steps, because pieces of another size would leave the lattice.
 
-    One above the bound of a record cuts no record, like the bound itself, and might not fit into 64 bits.
+    A threshold above a record's bound splits no record, just as the bound itself, and might not fit into 64 bits.
     """
     declared = schema.measure(measure)
     if declared is None:
         raise PlanError(problems=(f"'{measure}' is split but is not a measure",))
     steps = at / declared.step
     if steps.denominator != 1 or steps < 1:
-        raise PlanError(problems=(f"the threshold of '{measure}' is not a whole number of its step {declared.step}",))
+        raise PlanError(problems=(f"the threshold of '{measure}' is not a multiple of its step {declared.step}",))
     return min(int(steps), declared.bound_steps)

@@ -3,16 +3,16 @@
 from recordwise.errors import ParameterError, TuningError
 
 TUNINGS = ("public", "synthetic", "past", "confidential")
-"""What the parameters of a plan can have been chosen with, the most telling last."""
+"""The data with which the parameters of a plan may have been chosen, most sensitive last."""
 SAY_TUNING = (
-    "Open the session with tuned_on='public', 'synthetic', 'past' or 'confidential': what its mechanisms, thresholds and keys "
-    "were chosen with."
+    "Open the session with tuned_on='public', 'synthetic', 'past' or 'confidential': the data with which its "
+    "mechanisms, thresholds and keys were chosen."
 )
 ACCEPT_TUNING = (
-    "Tune on public, synthetic or past data, or open the session with accept_tuning='reason', which is printed with the "
-    "release."
+    "Tune on public, synthetic or past data, or give a reason as accept_tuning, in the session or the plan file; it is "
+    "published with the release."
 )
-LOOKED = "the confidential records were looked at (session.owner or planning) before this release"
+LOOKED = "the confidential records were viewed (session.owner or planning) before this release"
 
 
 def check_tuned_on(tuned_on: str | None) -> None:
@@ -22,7 +22,7 @@ def check_tuned_on(tuned_on: str | None) -> None:
 
 
 def check_tuning(tuned_on: str | None, accept_tuning: str | None, *, looked: bool) -> None:
-    """A release must state what the plan was tuned on, and give a reason if that was the confidential table."""
+    """Check that a release states what the plan was tuned on, and gives a reason if that was the confidential table."""
     if tuned_on is None:
         raise TuningError(problem="tuned_on is not stated", advice=SAY_TUNING)
     tuned = "this plan was tuned on the confidential table" if tuned_on == "confidential" else None

@@ -1,4 +1,4 @@
-"""The part of a schema that a plan uses: what a release says about the table, and nothing of what else is in it."""
+"""The part of a schema that a plan uses, so that a release describes that part of the table and nothing else."""
 
 from collections.abc import Iterator
 from dataclasses import replace
@@ -12,13 +12,13 @@ from recordwise.policy.policy import Policy
 
 
 def used_schema(plan: Plan, *policies: Policy | None) -> Schema:
-    """Ids, and the measures and columns that its queries or policies name."""
+    """The ids, and the measures and columns that its queries or policies name."""
     names = {name for query in plan.queries for name in _names(query)}
     return schema_of(plan.schema, names, *policies)
 
 
 def schema_of(schema: Schema, names: set[str], *policies: Policy | None) -> Schema:
-    """The schema without measures and columns that neither the names nor the policies mention."""
+    """The schema without the measures and columns that neither the names nor the policies mention."""
     for policy in filter(None, policies):
         measures = (*policy.measures(), *policy.inputs())
         names = names | {column.name for column in policy.columns()} | {each.name for each in measures}

@@ -1,6 +1,6 @@
-"""Choosing a mechanism on a screen: compare mechanisms, sweep thresholds, find what a goal needs, and get a plan.
+"""Helps choose a mechanism: compare mechanisms, sweep thresholds, find what a goal requires, and write a plan.
 
-Give it public, synthetic or past records. What it computes from confidential ones is confidential, and so are plans tuned on them.
+Use public, synthetic or past records. Results computed from confidential records are confidential, and so are plans tuned on them.
 """
 
 from recordwise.plan.file.write import PlanText, plan_text

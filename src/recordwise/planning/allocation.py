@@ -1,7 +1,7 @@
-"""One budget over several tables and levels: shares that make the worst table, measured against its goal, as good as can be.
+"""Splits one budget over several tables and levels so that the worst error, relative to its goal, is as small as possible.
 
 Every table's error falls as its share grows, so at the best split all tables miss or beat their goals by the same factor (T-EVEN).
-It is found by Newton's method on logarithms: errors are nearly powers of shares, and the exponents are learnt on the way.
+It is found by Newton's method on logarithms: errors are nearly powers of shares, and the exponents are estimated along the way.
 """
 
 from collections.abc import Sequence
@@ -26,30 +26,30 @@ from recordwise.policy.policy import Policy
 from recordwise.session import Session
 
 MOST_IDLE = 8
-"""Rounds without improvement after which the best split met so far is taken: errors that stop growing cannot be made even."""
+"""After this many rounds without improvement the best split so far is used: errors that stop growing cannot be made equal."""
 EVEN = 1e-3
-"""The tables are even when their errors, against their goals, differ by no more than this: a lattice has steps of that order."""
+"""Tables are even if their errors, relative to their goals, differ by at most this; a lattice has steps of that order."""
 LONGEST_STEP = 1.0
-"""Of the logarithm of a share, before all are brought back to a sum of 1."""
+"""The largest step in the logarithm of a share, before shares are rescaled to add up to 1."""
 LEAST_EXPONENT, MOST_EXPONENT = 0.1, 4.0
 BUDGET = "budget"
 
 
 @dataclass(frozen=True, slots=True, kw_only=True, repr=False, eq=False)
 class TableShare:
-    """What one table gets, and how it compares with its goal."""
+    """The share of one table, and how the table compares with its goal."""
 
     table: GoalTable
     share: Fraction
     mechanism: Any
     """The budget's mechanism at this share."""
     ratio: float
-    """Error over goal in the cell that decides: at most 1 where the goal is met."""
+    """Error divided by goal in the deciding cell: at most 1 if the goal is met."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True, repr=False, eq=False)
 class Allocation:
-    """A budget split over tables; confidential where the records are."""
+    """A budget split over tables; confidential if the records are."""
 
     data: str
     shares: tuple[TableShare, ...]
@@ -63,11 +63,11 @@ class Allocation:
 
     @property
     def worst(self) -> float:
-        """The largest error over goal of all tables: at most 1 where every goal is met."""
+        """The largest error divided by its goal over all tables: at most 1 if every goal is met."""
         return max(each.ratio for each in self.shares)
 
     def queries(self) -> tuple[Query, ...]:
-        """What to release: one query for each table."""
+        """The queries to release, one for each table."""
         return tuple(each.table.with_mechanism(each.mechanism) for each in self.shares)
 
     def to_json(self) -> dict[str, Any]:
@@ -89,7 +89,7 @@ class Allocation:
         }
 
     def rows(self) -> tuple[list[str], list[list[str]]]:
-        """A table for a reader."""
+        """Headers and rows of a table to show."""
         headers = ["table", "share", "error / goal", "mechanism"]
         return headers, [
             [each.table.name, f"{share_text(float(each.share), 2)}", figure(each.ratio), mechanism_text(each.mechanism)]
@@ -104,9 +104,9 @@ class Allocation:
 
 
 def allocate(session: Session, budget: Any, goals: Goal | Sequence[Goal], *, data: str = "confidential") -> Allocation:
-    """Split a budget over the tables of goals so that the worst error, measured against its goal, is as small as can be.
+    """Split a budget over the tables of goals so that the worst error, relative to its goal, is as small as possible.
 
-    ``budget`` is the mechanism a single table would get if it were alone, or a mapping from measures to such mechanisms; a table
+    ``budget`` is the mechanism that a single table would get on its own, or a mapping from measures to such mechanisms; each table
     gets the mechanism at its share of the loss.
 
     Args:
@@ -134,7 +134,7 @@ def allocate(session: Session, budget: Any, goals: Goal | Sequence[Goal], *, dat
 
 
 def _even_shares(tables: Sequence[GoalTable], whole: Sequence[Any]) -> FloatArray:
-    """Shares at which all tables have the same error over goal; the best met on the way where that cannot be reached."""
+    """Shares at which all tables have the same error relative to their goals, or the best found if that cannot be reached."""
     shares: FloatArray = np.full(len(tables), 1 / len(tables))
     exponents: FloatArray = np.full(len(tables), 0.5)
     best, before, idle = (np.inf, shares), None, 0
@@ -163,7 +163,7 @@ def _learnt(
 
 
 def _rescaled(shares: FloatArray, ratios: FloatArray, exponents: FloatArray) -> FloatArray:
-    """The shares that would make all ratios equal if they were powers of the shares, adding up to 1."""
+    """The shares, adding up to 1, that would make all ratios equal if they were powers of the shares."""
 
     def at(log_level: float) -> FloatArray:
         return np.asarray(shares * np.exp((np.log(ratios) - log_level) / exponents))
@@ -176,7 +176,7 @@ def _rescaled(shares: FloatArray, ratios: FloatArray, exponents: FloatArray) -> 
 
 
 def ratio(table: GoalTable, mechanism: Any, *, as_drawn: Any) -> float:
-    """Error over goal in the cell that decides, all but the cells that may miss being at most as bad."""
+    """Error divided by goal in the deciding cell: all cells except those that may miss are at most as bad."""
     errors = as_drawn(
         mechanism, table.totals, confidence=table.goal.confidence, step=table.step, kept=table.kept.get(BUDGET)
     )
@@ -190,7 +190,7 @@ def _fraction(share: float) -> Fraction:
 
 
 def _exact_shares(shares: FloatArray) -> list[Fraction]:
-    """Shares of six decimals that add up to exactly 1; the largest takes what rounding leaves."""
+    """Shares of six decimals that add up to exactly 1; the largest absorbs the rounding."""
     parts = [max(Fraction(int(share * 10**6), 10**6), Fraction(1, 10**6)) for share in shares]
     parts[int(np.argmax(shares))] += 1 - sum(parts)
     return parts

@@ -1,4 +1,4 @@
-"""The families a recommendation chooses from, and the offset that suits a transform best."""
+"""The families that a recommendation chooses from, and the best offset of a transform."""
 
 import math
 from collections.abc import Callable
@@ -13,11 +13,11 @@ from recordwise.mechanisms.registry import planning_families
 
 SHORT = Context(prec=2)
 OFFSETS = 14
-"""Offsets tried for one transform and one table."""
+"""The number of offsets tried for one transform and one table."""
 
 
 def families(*, offset: Number = 100) -> dict[str, Any]:
-    """One mechanism of each family, its noise still to be set.
+    """One mechanism of each family, before its noise is set.
 
     Args:
         offset: The offset of the transforms, in the measure's units.
@@ -29,7 +29,7 @@ def families(*, offset: Number = 100) -> dict[str, Any]:
 
 
 def best_offset(cost: Callable[[Fraction], float], *, total: float, step: Number) -> Fraction:
-    """The offset of two digits, between a step and ten times a total, at which a cost is least (Brent, on logarithms)."""
+    """The two-digit offset, between a step and ten times a total, at which a cost is smallest (Brent, on logarithms)."""
     low, high = math.log(float(Fraction(step))), math.log(max(10 * total, 10 * float(Fraction(step))))
     found = minimize_scalar(
         lambda log: cost(two_digits(math.exp(log))), bounds=(low, high), method="bounded", options={"maxiter": OFFSETS}

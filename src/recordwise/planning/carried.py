@@ -35,7 +35,7 @@ def carried_plan(
     accept_tuning: str | None,
     comment: str,
 ) -> PlanText:
-    """The plan ``like``, for a file at ``path``, with ``queries`` in place of what its query ``number`` says about the measures."""
+    """The plan ``like``, for a file at ``path``, with ``queries`` replacing the measures' statistics in its query ``number``."""
     file, raw = load_plan(like), tomllib.loads(Path(like).read_text(encoding="utf-8"), parse_float=Decimal)
     moved = _moved(raw, file, Path(path).resolve().parent)
     asked = moved.pop("queries")
@@ -53,15 +53,15 @@ def carried_plan(
 
 
 def _remaining(raw: dict[str, Any], query: Query, measures: Collection[str]) -> list[dict[str, Any]]:
-    """The query without the statistics that were chosen anew; none if it has no others."""
+    """The query without the statistics that are replaced; None if it has no others."""
     others = [each for each in query.statistics if each.planned_as not in measures]
     if not others:
         return []
     if "sql" in raw:
         raise ParameterError(
             parameter="query",
-            problem="is SQL with further statistics, which cannot be taken apart",
-            advice="Write them as a query of their own first.",
+            problem="is SQL with further statistics, which cannot be separated",
+            advice="First move them to a query of their own.",
         )
     sums = {name: each for name, each in raw.get("sum", {}).items() if name not in measures}
     kept = {name: each for name, each in raw.items() if name != "sum" and not (name == "count" and COUNT in measures)}
@@ -69,7 +69,7 @@ def _remaining(raw: dict[str, Any], query: Query, measures: Collection[str]) -> 
 
 
 def _tuning(file: PlanFile, tuned_on: str, accept_tuning: str | None) -> tuple[str, str | None]:
-    """What the whole plan was tuned on is the most telling of what its parts were; every part keeps its reason."""
+    """The plan was tuned on the most sensitive of the data its parts were tuned on; every part keeps its reason."""
     tuned = max(file.tuned_on, tuned_on, key=TUNINGS.index)
     if tuned_on == "confidential" and accept_tuning is None:
         return tuned, None
@@ -78,7 +78,7 @@ def _tuning(file: PlanFile, tuned_on: str, accept_tuning: str | None) -> tuple[s
 
 
 def _moved(raw: dict[str, Any], file: PlanFile, folder: Path) -> dict[str, Any]:
-    """The same plan in another folder: every file it names is still the same file."""
+    """The same plan in another folder, with the paths of all its files adjusted."""
     start = file.path.resolve().parent
 
     def renamed(name: str) -> str:
@@ -104,7 +104,7 @@ def _query_keys(raw: dict[str, Any], renamed: Any) -> dict[str, Any]:
 
 
 def _with_files(keys: Any, renamed: Any) -> Any:
-    """Key lists with the files they name renamed, however deep they stand."""
+    """Key lists with the files they name replaced, at any depth."""
     if isinstance(keys, list):
         return [_with_files(each, renamed) for each in keys]
     if not isinstance(keys, dict):

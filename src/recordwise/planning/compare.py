@@ -1,4 +1,4 @@
-"""Mechanisms side by side on one table: what every record would pay, and how wrong every cell would be."""
+"""Compares mechanisms on one table: what every record would lose, and how large the error of every cell would be."""
 
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
@@ -37,14 +37,14 @@ class Candidate:
     firms: LossPair | None
     """What firms lose together, by cell (T-CELLS); upper ends of bins."""
     realized: LossPair | None
-    """What the records would really lose beside what else is in their cells; upper ends of bins."""
+    """What the records would actually lose given the rest of their cells; upper ends of bins."""
     errors: FloatArray
-    """What the error of each cell stays below with the confidence of the comparison."""
+    """The bound that the error of each cell stays below, with the confidence of the comparison."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True, repr=False, eq=False)
 class Comparison:
-    """Mechanisms compared on one table; confidential where its records are."""
+    """Mechanisms compared on one table; confidential if its records are."""
 
     measure: str
     data: str
@@ -77,7 +77,7 @@ class Comparison:
         return np.asarray(self[name].errors[held] / self.totals[held])
 
     def curves(self) -> dict[str, tuple[FloatArray, FloatArray]]:
-        """For each mechanism: losses, and the share of the records with at most each."""
+        """For each mechanism, losses and the share of the records with at most each loss."""
         return {each.name: each.losses.rho.curve() for each in self.candidates}
 
     def to_json(self) -> dict[str, Any]:
@@ -154,7 +154,7 @@ def compare(
     noise: MultiplicativeNoise | None = None,
     data: str = "confidential",
 ) -> Comparison:
-    """What mechanisms would cost the records of a table and how wrong its cells would be, as they are or at equal error.
+    """Compare what mechanisms would cost the records of a table and how large its errors would be, as given or at equal error.
 
     ``variance`` (of a transform: at ``at_total``) or ``relative_error`` with ``at_total`` sets the noise of all alike. ``measure``
     may be "count". ``firms`` adds the joint losses of firms, ``realized`` what the records would really lose in their cells.
@@ -221,12 +221,12 @@ def at_equal_error(
     confidence: float,
     step: Number,
 ) -> dict[str, Any]:
-    """The mechanisms as they are, or all with the noise one goal sets."""
+    """The mechanisms as given, or all with the noise that meets one goal."""
     if variance is not None and relative_error is not None:
         raise ParameterError(parameter="variance, relative_error", problem="are mutually exclusive")
     if variance is None and relative_error is None:
         if at_total is not None:
-            raise ParameterError(parameter="at_total", problem="goes with variance or relative_error")
+            raise ParameterError(parameter="at_total", problem="requires variance or relative_error")
         return mechanisms
     goals: dict[str, Any] = {"at_total": at_total}
     if variance is not None:
@@ -239,7 +239,7 @@ def at_equal_error(
 def _rules(
     view: OwnerView, shape: Query, measure: str, rule: PercentRule, noise: MultiplicativeNoise
 ) -> Disclosure | None:
-    """Counts have no contributors to withhold or to distort."""
+    """Both rules for a sum; None for a count, which has no contributions to withhold or distort."""
     if measure == COUNT:
         return None
     return disclosure(view.contributors(shape.sum(measure, FOR_OWNER), measure), rule, noise)

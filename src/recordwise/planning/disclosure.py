@@ -1,4 +1,4 @@
-"""What the rules used before formal privacy would do to the same table: withhold cells (p% rule) or distort records (EZS noise).
+"""What traditional disclosure rules would do to the same table: withhold cells (p% rule) or distort records (EZS noise).
 
 Only primary suppression is counted. Complementary suppression, which withholds further cells so that the first cannot be recovered
 by subtraction, often doubles the number. Neither rule has a privacy loss or bounds what an insider or a second table can learn.
@@ -41,7 +41,7 @@ class PercentRule:
 
 @dataclass(frozen=True, slots=True, init=False)
 class MultiplicativeNoise:
-    """Evans, Zayatz and Slanta's noise: each contributor times 1 + u or 1 - u, u uniform between ``low`` and ``high``."""
+    """Evans, Zayatz and Slanta's noise: each contribution times 1 + u or 1 - u, with u uniform between ``low`` and ``high``."""
 
     low: Fraction
     high: Fraction
@@ -68,7 +68,7 @@ class MultiplicativeNoise:
 
 @dataclass(frozen=True, slots=True, kw_only=True, repr=False)
 class Disclosure:
-    """CONFIDENTIAL where the records are: what both rules would do to one table."""
+    """CONFIDENTIAL if the records are: what both rules would do to one table."""
 
     cells: int
     """Cells with a contribution above 0."""
@@ -76,10 +76,10 @@ class Disclosure:
     withheld_value: float
     """The share of the grand total that lies in withheld cells."""
     median_deviation: float
-    """Of multiplicative noise, relative to the cell's total, half-way through the cells."""
+    """The median over cells of the standard deviation of multiplicative noise, relative to the cell's total."""
     p90_deviation: float
     distorted: float
-    """The share of cells with a relative standard deviation above 5 %."""
+    """The share of cells with a relative standard deviation above 5%."""
     lone: int
     """Cells with one contributor, whose value is then known to within ``high``."""
     percent: float

@@ -1,4 +1,4 @@
-"""How large the error of a cell is: each mechanism answers from the law it draws, and planning asks here."""
+"""The size of a cell's error: each mechanism computes it from the law it draws from."""
 
 from typing import Any
 
@@ -8,7 +8,7 @@ from recordwise.exact.numbers import Number
 
 
 def ask(mechanism: Any, ability: str) -> Any:
-    """A method of a mechanism that planning needs; refused where the mechanism does not have it."""
+    """A method of a mechanism that planning needs; an error if the mechanism does not have it."""
     found = getattr(mechanism, ability, None)
     if found is None:
         raise ParameterError(
@@ -22,7 +22,7 @@ def ask(mechanism: Any, ability: str) -> Any:
 def error_quantiles(
     mechanism: Any, totals: FloatArray, *, confidence: float = 0.95, step: Number = 1, kept: FloatArray | None = None
 ) -> FloatArray:
-    """What |value - total| stays at or below with probability ``confidence``, for each exact total, in the measure's units.
+    """The bound on |value - total| that holds with probability ``confidence``, for each exact total, in the measure's units.
 
     ``kept`` are the totals of the clamped contributions, where the mechanism clamps.
 

@@ -1,4 +1,4 @@
-"""Fitness for use: the smallest policy of each family that makes tables as accurate as they must be."""
+"""Fitness for use: finds the smallest policy of each family that makes tables as accurate as required."""
 
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
@@ -31,14 +31,14 @@ class Fitted:
     table: GoalTable
     mechanism: Any
     deciding: float
-    """The total of the cell that allows the least noise; confidential where the records are."""
+    """The total of the cell that allows the least noise; confidential if the records are."""
     share_met: float
-    """The share of the cells that count in which the goal is met."""
+    """The share of the counted cells in which the goal is met."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True, repr=False, eq=False)
 class FamilyFitness:
-    """One family: its mechanism for every table, and what all of them together cost."""
+    """One family: its mechanism for every table, and the combined cost of all of them."""
 
     name: str
     fitted: tuple[Fitted, ...]
@@ -47,19 +47,19 @@ class FamilyFitness:
     firms: LossPair | None
 
     def queries(self) -> tuple[Query, ...]:
-        """What to release: one query for each table."""
+        """The queries to release, one for each table."""
         return tuple(each.table.with_mechanism(each.mechanism) for each in self.fitted)
 
 
 @dataclass(frozen=True, slots=True, kw_only=True, repr=False, eq=False)
 class Fitness:
-    """The smallest policies that meet goals, family by family; confidential where the records are."""
+    """The smallest policies that meet goals, by family; confidential if the records are."""
 
     goals: tuple[Goal, ...]
     data: str
     families: tuple[FamilyFitness, ...]
     infeasible: dict[str, str]
-    """Families no amount of noise serves, and why."""
+    """Families that cannot meet the goals with any amount of noise, and why."""
 
     @property
     def privacy_label(self) -> str:
@@ -70,7 +70,7 @@ class Fitness:
         return next(each for each in self.families if each.name == name)
 
     def curves(self) -> dict[str, tuple[FloatArray, FloatArray]]:
-        """For each family: losses, and the share of the records with at most each."""
+        """For each family, losses and the share of the records with at most each loss."""
         return {each.name: each.losses.rho.curve() for each in self.families}
 
     def to_json(self) -> dict[str, Any]:
@@ -83,7 +83,7 @@ class Fitness:
         }
 
     def rows(self) -> tuple[list[str], list[list[str]]]:
-        """A table for a reader."""
+        """Headers and rows of a table to show."""
         firms = ["firm p99"] if any(each.firms for each in self.families) else []
         headers = ["family", "median", "p99", "maximum", *firms, "mechanism", "cells met"]
         return headers, [row for each in self.families for row in _family_rows(each)]
@@ -186,14 +186,14 @@ def measured(
 
 
 class InfeasibleError(Exception):
-    """No noise is little enough. It never leaves ``fitness``."""
+    """No amount of noise is small enough. It is caught inside ``fitness``."""
 
 
 def fit(table: GoalTable, name: str, mechanism: Any) -> Fitted:
     """The most noise for which enough cells meet the goal.
 
-    The smallest total that counts decides in every family we know; whether it does is checked on all cells, and if one of the
-    others misses, it decides instead.
+    The smallest counted total decides in every family we know. This is checked on all cells; if another one misses the goal, that
+    one decides instead.
     """
     goal, kept = table.goal, table.kept.get(name)
     if clamping_bound(mechanism) is not None and kept is not None:
@@ -221,13 +221,13 @@ def _most_noise(table: GoalTable, mechanism: Any, total: float) -> Any:
 
 
 def _met(table: GoalTable, mechanism: Any, kept: FloatArray | None) -> Any:
-    """Which of the cells that count meet the goal."""
+    """Which of the counted cells meet the goal."""
     reach = float(table.goal.within) * table.totals
     return ask(mechanism, "meets")(table.totals, reach, confidence=table.goal.confidence, step=table.step, kept=kept)
 
 
 def _fit_clamped(table: GoalTable, mechanism: Any, kept: FloatArray) -> Fitted:
-    """Clamping has a bias that differs from cell to cell, so that noise is narrowed until enough cells meet the goal."""
+    """Clamping has a bias that differs from cell to cell, so the noise is reduced until enough cells meet the goal."""
     reach = float(table.goal.within) * table.totals
     hopeless = int((np.abs(table.totals - kept) > reach).sum())
     if hopeless > table.may_miss:

@@ -1,4 +1,4 @@
-"""How accurate a table is to be, and which of its cells decides."""
+"""Accuracy goals for tables, and the cell of a table that decides whether a goal is met."""
 
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, replace
@@ -22,7 +22,7 @@ from recordwise.session.owner import OwnerView
 class Goal:
     """Relative error at most ``within`` with probability ``confidence``, in every cell of a table or in a ``share`` of them.
 
-    Cells with a total of 0, or below ``at_least``, have no relative error to speak of and do not count. A query with levels is
+    Cells with a total of 0 or below ``at_least`` have no meaningful relative error and are not counted. A query with levels is
     one goal for each of its tables.
 
     Args:
@@ -79,7 +79,7 @@ class Goal:
 
 @dataclass(frozen=True, slots=True, kw_only=True, repr=False, eq=False)
 class GoalTable:
-    """CONFIDENTIAL where the records are: one table of a goal, with the totals of the cells that count."""
+    """CONFIDENTIAL if the records are: one table of a goal, with the totals of the counted cells."""
 
     goal: Goal
     query: Query
@@ -91,7 +91,7 @@ class GoalTable:
     """How many of the cells need not meet the goal."""
 
     def deciding(self) -> float:
-        """The total that decides where the relative error falls as totals grow: the smallest that must meet the goal."""
+        """The deciding total if relative errors fall as totals grow: the smallest that must meet the goal."""
         return float(np.partition(self.totals, self.may_miss)[self.may_miss])
 
     def with_mechanism(self, mechanism: Any) -> Query:
@@ -137,7 +137,7 @@ def _table(goal: Goal, query: Query, exact: ExactTotals, view: OwnerView, number
 
 
 def mechanism_for(family: Any, measure: str) -> Any:
-    """The mechanism of a family for one measure: the family itself, or its entry where measures have their own."""
+    """The mechanism of a family for one measure: the family itself, or its entry if measures have their own."""
     if not isinstance(family, Mapping):
         return family
     if measure not in family:

@@ -1,4 +1,4 @@
-"""How the losses of policies are distributed over the records or firms of a table: exactly where their values can be counted."""
+"""The distribution of policy losses over the records or firms of a table, exact if their values can be counted."""
 
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass
@@ -19,12 +19,12 @@ CURVE_POINTS = 400
 
 @dataclass(frozen=True, slots=True, kw_only=True, repr=False, eq=False)
 class Losses:
-    """A distribution of losses: distinct values in rising order, and how many records (or firms) have each."""
+    """A distribution of losses: distinct values in ascending order, and how many records (or firms) have each."""
 
     values: FloatArray
     records: FloatArray
     exact: bool
-    """False where records were counted in bins: then a value is the upper end of a bin, at most 2.4 % above the loss."""
+    """False if records were counted in bins; then a value is the upper end of a bin, at most 2.4% above the loss."""
 
     @classmethod
     def of(cls, losses: FloatArray, records: FloatArray) -> "Losses":
@@ -60,7 +60,7 @@ class Losses:
 
     @property
     def number(self) -> int:
-        """How many records or firms."""
+        """The number of records or firms."""
         return int(self.records.sum())
 
     def share_above(self, loss: float) -> float:
@@ -95,7 +95,7 @@ class Losses:
         return float(self.values[-1]) if len(self.values) else 0.0
 
     def curve(self) -> tuple[FloatArray, FloatArray]:
-        """Losses and the share with at most each, thinned to what a picture shows: even in shares, and even in the tail."""
+        """Losses and the share with at most each, thinned for plotting: evenly in shares, and evenly in the tail."""
         if not len(self.values):
             return np.zeros(0), np.zeros(0)
         shares = np.cumsum(self.records) / self.records.sum()
@@ -107,14 +107,14 @@ class Losses:
         return self.values[places], shares[places]
 
     def to_json(self) -> dict[str, Any]:
-        """The quantiles everybody asks for."""
+        """The usual quantiles."""
         named = {"median": 0.5, "p90": 0.9, "p99": 0.99}
         return {name: self.quantile(p) for name, p in named.items()} | {"maximum": self.maximum, "exact": self.exact}
 
 
 @dataclass(frozen=True, slots=True, kw_only=True, repr=False, eq=False)
 class LossPair:
-    """The rho of a policy over the records and, where keys are selected privately, the delta beside it."""
+    """The rho of a policy over the records and, if keys are selected privately, also the delta."""
 
     rho: Losses
     delta: Losses | None = None
@@ -147,7 +147,7 @@ def _names(policies: Mapping[str, Policy]) -> list[str]:
 
 
 def _evaluated(evaluate: Callable[[Any], Any], counted: ValueCounts) -> FloatArray:
-    """One number for each combination of values; a policy that looks at nothing has one for all."""
+    """One number for each combination of values; a policy that uses no column has one number for all."""
     if counted.columns:
         return np.asarray(evaluate(counted.columns), np.float64)
     return np.full(len(counted.records), float(evaluate({})))
@@ -161,7 +161,7 @@ def _pair(policy: Policy, counted: ValueCounts) -> LossPair:
 
 
 def realized_losses(view: OwnerView, query: Query, measure: str, mechanisms: Mapping[str, Any]) -> dict[str, LossPair]:
-    """What the records of the cells would really lose by each mechanism alone, in one pass; with selected keys a pair."""
+    """What the records of the cells would actually lose from each mechanism alone, in one pass; a pair if keys are selected."""
     asked = query
     for number, mechanism in enumerate(mechanisms.values()):
         asked = with_statistic(asked, measure, mechanism, alias=f"m{number}")
@@ -172,7 +172,7 @@ def realized_losses(view: OwnerView, query: Query, measure: str, mechanisms: Map
 
 
 def realized_deltas(view: OwnerView, query: Query, records: int) -> Losses | None:
-    """Where keys are selected: the chance that a key is listed because of a record that is alone in it; 0 for all others."""
+    """If keys are selected: the probability that a key is listed because of a record that is alone in it; 0 for other records."""
     selection = query.selection_of(query.tables()[0])
     if selection is None or not selection.policy(view.schema).delta_terms:
         return None

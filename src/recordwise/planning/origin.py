@@ -1,4 +1,4 @@
-"""Where the records planning looks at come from, and how results say so."""
+"""The origin of the records used for planning, and the label that results carry."""
 
 import html
 from collections.abc import Sequence
@@ -11,25 +11,25 @@ CONFIDENTIAL = "CONFIDENTIAL: computed from the confidential records themselves;
 
 
 def read_origin(data: str) -> str:
-    """One of the four things records can be."""
+    """The origin of the records, one of four."""
     if data not in TUNINGS:
         raise ParameterError(
             parameter="data",
-            problem=f"must say what the records are: one of {', '.join(TUNINGS)}",
-            advice="Say 'confidential' unless they are public, synthetic or of a past release.",
+            problem=f"must be one of {', '.join(TUNINGS)}",
+            advice="Use 'confidential' unless the records are public, synthetic or from a past release.",
         )
     return data
 
 
 def mark_of(data: str) -> str:
-    """What stands above a table or below a picture."""
+    """The label above a table or below a figure."""
     return CONFIDENTIAL if data == "confidential" else f"computed from {data} records"
 
 
 def html_table(
     title: str, headers: Sequence[str], rows: Sequence[Sequence[str]], *, privacy_label: str, notes: str = ""
 ) -> str:
-    """A table for a notebook, the privacy label in its caption."""
+    """A table for a notebook, with the privacy label in its caption."""
     head = "".join(f"<th scope='col'>{html.escape(each)}</th>" for each in headers)
     body = "".join("<tr>" + "".join(f"<td>{html.escape(cell)}</td>" for cell in row) + "</tr>" for row in rows)
     caption = f"<caption><b>{html.escape(title)}</b><br>{html.escape(privacy_label)}</caption>"
@@ -38,5 +38,5 @@ def html_table(
 
 
 def figure(value: float) -> str:
-    """A number in a table of planning."""
+    """A number formatted for a planning table."""
     return text.figure(value, infinite="unbounded")

@@ -1,7 +1,7 @@
-"""Figures for planning: what a record pays, how large the error of a total is, and the price of one in terms of the other.
+"""Figures for planning: what a record loses, how large the error of a total is, and the trade-off between the two.
 
-matplotlib is imported when a figure is drawn (the ``plots`` extra), and figures belong to no window: save or show them. A label
-that says CONFIDENTIAL is printed into the figure.
+matplotlib (the ``plots`` extra) is imported when a figure is drawn. Figures belong to no window: save or show them. A
+CONFIDENTIAL label is printed in the figure.
 """
 
 from collections.abc import Mapping, Sequence
@@ -19,14 +19,14 @@ if TYPE_CHECKING:
 
 
 COLORS = ("#0072B2", "#D55E00", "#009E73", "#CC79A7", "#E69F00", "#56B4E9", "#000000", "#7F7F7F")
-"""Okabe and Ito's palette, told apart by color-blind readers too; its yellow is left out, which pales on white."""
+"""Okabe and Ito's palette, which color-blind readers can distinguish, without its yellow, which is too pale on white."""
 DASHES = ("-", (0, (6, 2)), (0, (1.5, 1.5)), (0, (6, 2, 1.5, 2)), (0, (3, 1.5)), (0, (10, 3)), "-", (0, (1.5, 3)))
-"""And by dashes, in print without color."""
+"""Dash patterns, for printing without color."""
 POINTS = 400
 LEAST_LOSS = 1e-6
-"""Losses below are not worth a decade of paper."""
+"""Smaller losses are not shown."""
 COINCIDE = 0.01
-"""Curves this close, relatively, cannot be told apart on these scales."""
+"""Curves this close, in relative terms, look the same on these scales."""
 
 
 def plot_losses(
@@ -84,7 +84,7 @@ _REMARK: dict[str, Any] = {
 
 
 def _spread(step: float, largest: float) -> Any:
-    """Points on the measure's lattice, evenly spread over the logarithm."""
+    """Points on the measure's lattice, evenly spaced on the logarithmic scale."""
     if not largest > step:
         raise ParameterError(parameter="largest", problem=f"must be above the measure's step {formula_text(step)}")
     return np.unique(np.rint(np.geomspace(step, largest, POINTS) / step)) * step
@@ -95,9 +95,11 @@ def _marked(name: str, error: Any) -> str:
 
 
 def _drawn(x: Any, curves: Mapping[str, Any], title: str, labels: Mapping[str, str]) -> "Figure":
-    """One line for each curve; curves that coincide share a line and a legend entry; the legend follows the right ends."""
+    """One line per curve; curves that coincide share a line and a legend entry; the legend is ordered by the right ends."""
     if not 0 < len(curves) <= len(COLORS):
-        raise ParameterError(parameter="mechanisms", problem=f"must be 1 to {len(COLORS)}, to tell their lines apart")
+        raise ParameterError(
+            parameter="mechanisms", problem=f"must be 1 to {len(COLORS)}, so that lines can be distinguished"
+        )
     from matplotlib.figure import Figure
 
     figure = Figure(figsize=(9.0, 5.2), dpi=120, layout="constrained")
@@ -123,7 +125,7 @@ def _drawn(x: Any, curves: Mapping[str, Any], title: str, labels: Mapping[str, s
 
 
 def _distinct(curves: Mapping[str, Any]) -> list[tuple[list[str], Any]]:
-    """The curves with their names; those that differ by less than a line's width are one."""
+    """The curves with their names; curves that differ by less than a line's width are merged."""
     found: list[tuple[list[str], Any]] = []
     for name, curve in curves.items():
         same = (names for names, other in found if np.allclose(curve, other, rtol=COINCIDE, atol=0.0, equal_nan=True))
@@ -136,7 +138,7 @@ def _distinct(curves: Mapping[str, Any]) -> list[tuple[list[str], Any]]:
 
 
 def _end(curve: Any) -> tuple[int, float]:
-    """Where a line ends: one that leaves through the top ends the higher the earlier it leaves."""
+    """The height at which a line ends; a line that leaves through the top ranks higher the earlier it leaves."""
     inside = np.flatnonzero(np.isfinite(curve))
     return (-int(inside[-1]), float(curve[inside[-1]])) if inside.size else (-len(curve), -np.inf)
 
@@ -153,9 +155,9 @@ def plot_loss_shares(
     title: str = "How many records lose how much",
     of: str = "records",
 ) -> "Figure":
-    """For each mechanism the share of the records that lose more than a loss, both on logarithmic scales.
+    """For each mechanism, the share of the records that lose more than a given loss, both on logarithmic scales.
 
-    ``curves`` hold losses in rising order and the share with at most each, as ``Comparison.curves()`` gives them.
+    ``curves`` are losses in ascending order and the share with at most each, as returned by ``Comparison.curves()``.
     """
     figure, axes = _paper(curves, title, privacy_label)
     for (names, losses, shares), (color, dash) in zip(_different(curves), zip(COLORS, DASHES)):
@@ -169,7 +171,7 @@ def plot_loss_shares(
 
 
 def _different(curves: Mapping[str, tuple[Any, Any]]) -> list[tuple[list[str], Any, Any]]:
-    """The curves with their names; those that coincide share a line."""
+    """The curves with their names; curves that coincide share a line."""
     found: list[tuple[list[str], Any, Any]] = []
     for name, (given, held) in curves.items():
         losses, shares = np.asarray(given, float), np.asarray(held, float)
@@ -187,7 +189,7 @@ def _different(curves: Mapping[str, tuple[Any, Any]]) -> list[tuple[list[str], A
 
 
 def _tail(losses: Any, shares: Any) -> tuple[Any, Any]:
-    """The share above each loss; it ends where no record is left, and losses too small for a picture start at its edge."""
+    """The share above each loss; it ends where no record is left, and losses too small to show start at the edge."""
     above = np.concatenate([[1.0], 1 - shares])
     at = np.concatenate([[min(LEAST_PLOTTED, losses[0] if losses.size else LEAST_PLOTTED)], losses])
     at = np.maximum(at, LEAST_PLOTTED)
@@ -204,7 +206,7 @@ def plot_cell_errors(
     privacy_label: str = "",
     title: str = "",
 ) -> "Figure":
-    """For each mechanism the error of the cells, as a share of their total, against that total."""
+    """For each mechanism, the error of the cells as a share of their total, against that total."""
     held = np.asarray(totals, float) > 0
     size = np.asarray(totals, float)[held]
     order = np.argsort(size)
@@ -226,7 +228,7 @@ def plot_cell_errors(
 
 
 def _thinned(x: Any, y: Any) -> tuple[Any, Any]:
-    """Medians over narrow ranges of totals: mechanisms with a bias differ from cell to cell."""
+    """Medians over narrow ranges of totals, because biased mechanisms differ from cell to cell."""
     edges = np.unique(np.geomspace(x[0], x[-1] * (1 + 1e-9), 80))
     place = np.searchsorted(edges, x, side="right")
     kept = [(np.median(x[place == each]), np.median(y[place == each])) for each in np.unique(place)]
@@ -240,8 +242,8 @@ def plot_sweep(
     privacy_label: str = "",
     title: str = "Thresholds and their price",
 ) -> "Figure":
-    """Median error of the cells against the share of records that lose more than rho; a curve for each rho, a dot for each
-    threshold, which is written beside the dots of the lowest curve."""
+    """Median error of the cells against the share of records that lose more than rho: a curve for each rho, and a dot for each
+    threshold, labeled on the lowest curve."""
     figure, axes = _paper(curves, title, privacy_label)
     lowest = min(curves, key=lambda name: float(np.median(curves[name][2])))
     for place, (name, (at, share, error)) in enumerate(curves.items()):
@@ -283,7 +285,7 @@ def plot_fitness(
     privacy_label: str = "",
     title: str = "Losses that meet the goals",
 ) -> "Figure":
-    """Each family as a row: a dot for each quantile of the losses of the records, on a logarithmic scale."""
+    """Each family as a row, with a dot for each quantile of the records' losses on a logarithmic scale."""
     from matplotlib.figure import Figure
 
     figure = Figure(figsize=(9.0, 1.6 + 0.45 * len(names)), dpi=120, layout="constrained")
@@ -315,7 +317,9 @@ _REMARK_ABOVE: dict[str, Any] = {
 
 def _paper(curves: Mapping[str, Any], title: str, privacy_label: str) -> tuple["Figure", Any]:
     if not 0 < len(curves) <= len(COLORS):
-        raise ParameterError(parameter="curves", problem=f"must be 1 to {len(COLORS)}, to tell their lines apart")
+        raise ParameterError(
+            parameter="curves", problem=f"must be 1 to {len(COLORS)}, so that lines can be distinguished"
+        )
     from matplotlib.figure import Figure
 
     figure = Figure(figsize=(9.0, 5.2), dpi=120, layout="constrained")

@@ -1,4 +1,4 @@
-"""From accuracy goals to a plan: which family serves them at the least loss, why, and the file to release it with."""
+"""From accuracy goals to a plan: finds the family that meets them with the least loss, explains why, and writes the plan file."""
 
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
@@ -28,7 +28,7 @@ RANKS = {"median": 0.5, "p99": 0.99, "maximum": 1.0}
 
 @dataclass(frozen=True, slots=True, kw_only=True, repr=False, eq=False)
 class Recommendation:
-    """Families ranked by the loss at which they meet the goals; confidential where the records are."""
+    """Families ranked by the loss at which they meet the goals; confidential if the records are."""
 
     fitness: Fitness
     rank_by: str
@@ -40,7 +40,7 @@ class Recommendation:
         return self.fitness.privacy_label
 
     def ranking(self) -> tuple[FamilyFitness, ...]:
-        """The best first; ties in the quantile asked for go by the others."""
+        """Best first; ties in the chosen quantile are broken by the others."""
         order = [self.rank_by, *(name for name in RANKS if name != self.rank_by)]
         return tuple(sorted(self.fitness.families, key=lambda each: [loss_at(each.losses.rho, name) for name in order]))
 
@@ -50,7 +50,7 @@ class Recommendation:
         return self.ranking()[0]
 
     def why(self) -> str:
-        """Two sentences."""
+        """The recommendation explained in two sentences."""
         best, *others = self.ranking()
         rho = best.losses.rho
         words = {"median": "median", "p99": "99th-percentile", "maximum": "maximum"}
@@ -147,7 +147,7 @@ class Recommendation:
         ).save(path)
 
     def _comment(self) -> str:
-        # The losses of confidential records have no place in a file that may be shown around.
+        # The losses of confidential records must not be in a file that may be shared.
         return self.why() if self.fitness.data != "confidential" else self.privacy_label
 
     def curves(self) -> dict[str, tuple[FloatArray, FloatArray]]:
@@ -160,7 +160,7 @@ class Recommendation:
         return self.fitness.to_json() | {"ranking": ranking, "rank_by": self.rank_by, "why": self.why()}
 
     def rows(self) -> tuple[list[str], list[list[str]]]:
-        """A table for a reader, the best first."""
+        """Headers and rows of a table to show, best first."""
         return Fitness(
             goals=self.fitness.goals,
             data=self.fitness.data,
@@ -169,11 +169,11 @@ class Recommendation:
         ).rows()
 
     def __repr__(self) -> str:
-        return f"<Recommendation out of {len(self.fitness.families)} families: {self.privacy_label}>"
+        return f"<Recommendation from {len(self.fitness.families)} families: {self.privacy_label}>"
 
     def _repr_html_(self) -> str:
         return html_table(
-            "Families that meet the goals, the best first",
+            "Families that meet the goals, best first",
             *self.rows(),
             privacy_label=self.privacy_label,
             notes=self.why(),
@@ -192,7 +192,7 @@ def recommend(
     rank_by: str = "p99",
     data: str = "confidential",
 ) -> Recommendation:
-    """Rank families by the loss at which they meet accuracy goals; the offsets of transforms are chosen table by table.
+    """Rank families by the loss at which they meet accuracy goals; the offsets of transforms are chosen for each table.
 
     ``rank_by`` is median, p99 or maximum. ``candidates`` are mechanisms by name, as in ``fitness``; the usual families otherwise.
 
@@ -232,12 +232,12 @@ def recommend(
 
 
 def _size(view: OwnerView, measure: str, rank_by: str) -> float:
-    """The record at whose loss families are ranked: policies grow with the measure, so that it has the loss of its rank."""
+    """The record whose loss ranks the families: policies grow with the measure, so it has the loss of the given rank."""
     if measure == COUNT:
         return 1.0
     counted = view.value_counts([measure])
     if counted is None:
-        raise ParameterError(parameter="measure", problem=f"'{measure}' has too many different values to plan for")
+        raise ParameterError(parameter="measure", problem=f"'{measure}' has too many distinct values for planning")
     sizes = Losses.of(np.asarray(counted.columns[measure], np.float64), counted.records)
     return max(loss_at(sizes, rank_by), float(Fraction(_step(view, measure))))
 
@@ -248,7 +248,7 @@ def _step(view: OwnerView, measure: str) -> Fraction:
 
 
 def _fitted(table: GoalTable, name: str, mechanism: Any, size: float) -> Fitted:
-    """The family's best for one table: for a transform, at the offset where the record that ranks it loses least."""
+    """The family's best mechanism for one table; for a transform, at the offset where the ranking record loses least."""
     if not hasattr(mechanism, "with_offset") or table.goal.measure == COUNT:
         return fit(table, name, mechanism)
     measure = Measure(table.goal.measure, Fraction(table.step))

@@ -1,4 +1,4 @@
-"""The table a plan is about, without its mechanisms: a query that groups, and the measure that is summed in it."""
+"""The table that a plan publishes, without its mechanisms: a query with groups, and the measure that is summed."""
 
 from collections.abc import Mapping
 from dataclasses import replace
@@ -11,7 +11,7 @@ from recordwise.plan.query import Query
 from recordwise.session.owner import OwnerView
 
 COUNT = "count"
-"""The measure that is not one: the number of records."""
+"""The pseudo-measure that stands for the number of records."""
 
 
 def bare(query: Query) -> Query:
@@ -19,7 +19,7 @@ def bare(query: Query) -> Query:
     if not isinstance(query, Query):
         raise ParameterError(
             parameter="query",
-            problem="must be a query that groups",
+            problem="must be a query with groups",
             advice='Use rw.query().group_by("county", keys=keys).',
         )
     return replace(query, statistics=())
@@ -46,7 +46,7 @@ def step_of(measure: str, view: OwnerView) -> Number:
 
 
 def named(mechanisms: Mapping[str, Any]) -> dict[str, Any]:
-    """Mechanisms by name; refused where there is none."""
+    """Mechanisms by name; an error if there is none."""
     found = dict(mechanisms)
     if not found:
         raise ParameterError(parameter="mechanisms", problem="must name at least one mechanism")

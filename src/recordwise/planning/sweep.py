@@ -1,4 +1,4 @@
-"""Unit splitting over a grid of thresholds and losses: how wrong a workload would be, and how many records would lose more."""
+"""Unit splitting over a grid of thresholds and losses: the errors of a workload, and how many records would lose more."""
 
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
@@ -30,14 +30,14 @@ class SweepPoint:
     share_above: float
     """The share of the records with a loss above rho."""
     median_error: float
-    """Half of the cells have an expected absolute relative error of at most this."""
+    """Half of the cells have an expected absolute relative error of at most this value."""
     mean_error: float
     p90_error: float
 
 
 @dataclass(frozen=True, slots=True, kw_only=True, repr=False)
 class Sweep:
-    """Thresholds x rho; confidential where the records are."""
+    """Results by threshold and rho; confidential if the records are."""
 
     measure: str
     data: str
@@ -49,7 +49,7 @@ class Sweep:
         return mark_of(self.data)
 
     def curves(self) -> dict[str, tuple[FloatArray, FloatArray, FloatArray]]:
-        """For each rho: thresholds, shares of the records with a loss above rho, median errors."""
+        """For each rho: thresholds, shares of the records with a loss above rho, and median errors."""
         found = {}
         for rho in sorted({point.rho for point in self.points}):
             chosen = sorted((point for point in self.points if point.rho == rho), key=lambda point: point.at)
@@ -64,7 +64,7 @@ class Sweep:
         return {"privacy_label": self.privacy_label, "measure": self.measure, "points": points}
 
     def rows(self) -> tuple[list[str], list[list[str]]]:
-        """A table for a reader."""
+        """Headers and rows of a table to show."""
         headers = ["threshold", "rho", "records above rho", "median error", "mean error", "p90 error"]
         return headers, [
             [
@@ -115,7 +115,7 @@ def sweep(
     check_measure(measure, view)
     grid = {(at, rho): _splitting(at, rho) for at in map(_read_threshold, thresholds) for rho in map(_read_rho, rhos)}
     if not grid:
-        raise ParameterError(parameter="thresholds, rhos", problem="must each hold at least one number")
+        raise ParameterError(parameter="thresholds, rhos", problem="must each contain at least one number")
     tables = _tables(view, shape, measure)
     policies = {
         str(key): session.policy_of(with_statistic(shape, measure, each), tight=tight) for key, each in grid.items()
@@ -131,7 +131,7 @@ def sweep(
 def _point(
     at: Fraction, rho: Fraction, tables: Sequence[tuple[Fraction, FloatArray]], losses: Losses, step: Number
 ) -> SweepPoint:
-    """A record exactly at the threshold loses rho, not more; rounding outward must not count it."""
+    """A record exactly at the threshold loses rho and no more; rounding outward must not count it."""
     mechanism = UnitSplit(at=at, rho=rho)
     errors = [mechanism.shared(share).mean_errors(totals, step=step) / totals for share, totals in tables]
     relative = np.concatenate(errors)
@@ -159,7 +159,7 @@ def _read_rho(rho: Number) -> Fraction:
 
 
 def own_threshold(at: Threshold, measure: str) -> Fraction:
-    """The threshold of the measure that is summed, among those of a joint splitting."""
+    """The threshold of the summed measure, among those of a joint splitting."""
     return at if isinstance(at, Fraction) else dict(at)[measure]
 
 
@@ -168,7 +168,7 @@ def _splitting(at: Threshold, rho: Fraction) -> UnitSplit:
 
 
 def _tables(view: OwnerView, shape: Query, measure: str) -> list[tuple[Fraction, FloatArray]]:
-    """The share of each table and its totals above 0."""
+    """The share of each table, and its positive totals."""
     found = view.cell_totals(totals_query(shape, measure, {}))
     tables = [(each.table.shape.share, read_totals(each, {}).total) for each in found]
     held = [(share, totals[totals > 0]) for share, totals in tables]

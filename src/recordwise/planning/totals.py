@@ -1,4 +1,4 @@
-"""The exact totals of the cells a plan is about, with what clamping mechanisms would keep of them, in one pass."""
+"""The exact totals of a plan's cells, and the totals that clamping mechanisms would keep, in one pass."""
 
 from collections.abc import Mapping
 from dataclasses import dataclass
@@ -26,7 +26,7 @@ class ExactTotals:
 
 
 def totals_query(query: Query, measure: str, mechanisms: Mapping[str, Any]) -> Query:
-    """A query for the plain total and for the clamped ones."""
+    """A query for the plain total and the clamped ones."""
     asked = with_statistic(query, measure, FOR_OWNER, alias=EXACT)
     if measure == COUNT:
         return asked

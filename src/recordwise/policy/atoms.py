@@ -21,7 +21,7 @@ T = TypeVar("T")
 Thresholds = tuple[tuple[Measure, Fraction], ...]
 
 CERTIFIED = Fraction(1, 2**42)
-"""Relative error allowed to the float64 evaluation of a formula with logarithms and powers (T-OUTWARD, docs/theory/outward.md)."""
+"""Relative error allowed for the float64 evaluation of a formula with logarithms and powers (T-OUTWARD, docs/theory/outward.md)."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -30,7 +30,7 @@ class Atom:
 
     kind: ClassVar[str]
     relative_error: ClassVar[Fraction] = CERTIFIED
-    """How far the float64 value may be off before it is rounded outward; 0 where integer arithmetic makes it exact."""
+    """How far the float64 value may be off before it is rounded outward; 0 if integer arithmetic makes it exact."""
 
     def measures(self) -> tuple[Measure, ...]:
         return ()
@@ -40,11 +40,11 @@ class Atom:
         raise NotImplementedError
 
     def epsilon(self, evaluator: Evaluator[T], columns: dict[str, T]) -> T | None:
-        """Its pure-DP loss, or None where it has none."""
+        """Its pure-DP loss, or None if it has none."""
         return None
 
     def exactly(self, record: dict[str, Fraction]) -> Fraction | None:
-        """The value as a fraction where it is rational, else None."""
+        """The value as a fraction if it is rational, otherwise None."""
         return None
 
     def constant_from(self) -> int | None:

@@ -1,4 +1,4 @@
-"""The elementary tests in a policy's conditions: what a look-up asks for, and which groups a chart shows."""
+"""The elementary tests in a policy's conditions, used to ask for a record's values and to choose the groups of a chart."""
 
 from collections.abc import Iterator
 from datetime import date

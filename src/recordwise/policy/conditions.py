@@ -72,7 +72,7 @@ class Condition:
 
 @dataclass(frozen=True, slots=True)
 class Among(Condition):
-    """The column's value is one of ``values`` (``inside``), or it is present and none of them."""
+    """The column's value is one of ``values`` (``inside``), or it is present and not one of them."""
 
     column: ConditionColumn
     values: tuple[Value, ...]

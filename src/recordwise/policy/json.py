@@ -110,7 +110,7 @@ def policy_json(policy: Policy) -> dict[str, Any]:
 
 
 def policy_json_in_order(policy: Policy) -> dict[str, Any]:
-    """The same policy with its terms in display order, which survives reading back."""
+    """The same policy with its terms in display order, which is preserved when it is read back."""
     return policy_json(policy) | {"rho": _rows(policy.rho), "delta": _rows(policy.delta_terms)}
 
 

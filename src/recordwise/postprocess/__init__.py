@@ -1,4 +1,4 @@
-"""Nonnegative, additive tables and microdata from noisy answers. Post-processing costs no privacy budget."""
+"""Produces nonnegative, additive tables and microdata from noisy answers. Post-processing costs no privacy budget."""
 
 from recordwise.postprocess.least_squares import nnls, ols
 from recordwise.postprocess.maxfit import max_fit

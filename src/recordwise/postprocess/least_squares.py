@@ -102,7 +102,7 @@ def nnls(
 
 
 def closed_form(problem: Boxed, system: System) -> FloatArray:
-    """Least squares where every cell was measured: one linear system, as large as the number of sums."""
+    """Least squares where every cell was measured: one linear system with one equation per sum."""
     if not system.exact:
         return solve_problem(replace(problem, low=-problem.high), system).x
     gap = problem.answer - system.sums(problem.target)

@@ -21,7 +21,7 @@ NEWTON_STEPS = 60
 
 
 def lower_bound(measured: Measured) -> FloatArray:
-    """What single queries alone demand, per draw (T-MAXFIT).
+    """A lower bound on the worst deviation from single queries alone, per draw (T-MAXFIT).
 
     No answer may stay negative, and a query must agree with the finer queries inside it, from above and from below.
     """
@@ -49,10 +49,10 @@ def nested_bound(
     theirs: tuple[FloatArray, FloatArray],
     bound: FloatArray,
 ) -> FloatArray:
-    """What a query and the finer ones inside it demand of each other.
+    """The deviation required for a query to agree with the finer queries inside it.
 
     From below: a_q - t s_q <= sum (a_c + t s_c). From above: sum max(0, a_c - t s_c) <= a_q + t s_q, whose excess is convex and
-    decreasing in t: Newton from a lower bound rises to the root and stops there.
+    decreasing in t, so Newton's method from a lower bound rises to the root and stops there.
     """
     parents = fine.parents_in(coarse)
     assert parents is not None
@@ -71,7 +71,7 @@ def nested_bound(
 
 
 def smallest_deviation(measured: Measured, draw: int) -> float:
-    """The exact value by a linear program, for the draws whose cuts no table attains."""
+    """The exact value from a linear program, for the draws whose lower bound no table attains."""
     workload, answers = measured.workload, measured.answers[draw]
     scale = np.sqrt(measured.weights[0])
     rows = sparse.diags_array(scale) @ sparse.vstack([group.rows for group in workload.groups], format="csr")
@@ -92,9 +92,9 @@ def smallest_deviation(measured: Measured, draw: int) -> float:
 
 Solve: TypeAlias = Callable[[Boxed, System], Solution]
 SLACK = 0.01
-"""What [A] adds to the smallest worst deviation, in standard deviations."""
+"""The amount that [A] adds to the smallest worst deviation, in standard deviations."""
 FEASIBLE = 1e-9
-"""How far beyond its bound, in standard deviations, an answer may be by rounding."""
+"""How far an answer may exceed its bound because of rounding, in standard deviations."""
 
 
 def max_fit(
@@ -134,14 +134,14 @@ def max_fit(
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Task:
-    """What all draws share."""
+    """The data shared by all draws."""
 
     parts: Parts
     system: System
 
 
 def fit(measured: Measured, task: Task, slack: float, tolerance: float) -> Fit:
-    """Both stages for some draws; a draw whose first bound turns out too low is solved again."""
+    """Both stages for some draws; a draw whose first bound turns out to be too low is solved again."""
     deviation = lower_bound(measured)
     found, kkt = cells_first(measured, task, deviation + slack)
     doubtful = unproved(measured, task, deviation, found.x)
@@ -168,7 +168,7 @@ def fit(measured: Measured, task: Task, slack: float, tolerance: float) -> Fit:
 
 
 def unproved(measured: Measured, task: Task, deviation: FloatArray, x: FloatArray) -> IntArray:
-    """The draws for which no table shows that the deviation is possible: neither the fitted one nor one sought for the purpose."""
+    """The draws for which no table, neither the fitted one nor one computed for this test, shows the deviation is attainable."""
     doubtful = np.flatnonzero(~attained(measured, task, deviation, x))
     if len(doubtful) == 0:
         return doubtful
@@ -178,7 +178,7 @@ def unproved(measured: Measured, task: Task, deviation: FloatArray, x: FloatArra
 
 
 def attained(measured: Measured, task: Task, deviation: FloatArray, x: FloatArray) -> NDArray[np.bool_]:
-    """Whether a table proves that the deviation is possible: the fitted one with its cells moved inside the narrower bounds."""
+    """Whether a table proves the deviation attainable: the fitted one with its cells moved inside the narrower bounds."""
     low, high = cell_bounds(measured, task.parts, deviation)
     return worst(measured, np.clip(x, low, high)) <= deviation + FEASIBLE * (1.0 + deviation)
 
@@ -186,7 +186,7 @@ def attained(measured: Measured, task: Task, deviation: FloatArray, x: FloatArra
 def cells_first(
     measured: Measured, task: Task, deviation: FloatArray, solve: Solve = solve_problem
 ) -> tuple[Solution, FloatArray]:
-    """Least squares within the deviation: with bounds on cells, and with bounds on sums only where a sum goes beyond."""
+    """Least squares within the deviation: with bounds on cells, and bounds on sums only where a sum violates them."""
     found, kkt = within(measured, task, deviation, held=False, solve=solve)
     again = np.flatnonzero(worst(measured, found.x) > deviation + FEASIBLE)
     if len(again):
@@ -204,7 +204,7 @@ def worst(measured: Measured, x: FloatArray) -> FloatArray:
 def within(
     measured: Measured, task: Task, deviation: FloatArray, *, held: bool, solve: Solve = solve_problem
 ) -> tuple[Solution, FloatArray]:
-    """Least squares with every cell, and where ``held`` every sum, within so many standard deviations of its answer."""
+    """Least squares with every cell, and with ``held`` also every sum, within a number of standard deviations of its answer."""
     problem = bounded(measured, task.parts, deviation, held=held)
     found = solve(problem, task.system)
     return found, boxed_residual(problem, task.system, found.x, found.y)
@@ -223,7 +223,7 @@ def bounded(measured: Measured, parts: Parts, deviation: FloatArray, *, held: bo
 
 
 def cell_bounds(measured: Measured, parts: Parts, deviation: FloatArray) -> tuple[FloatArray, FloatArray]:
-    """The range each cell is left by its own answers and by zero."""
+    """The range allowed for each cell by its own answers and by nonnegativity."""
     middle = measured.answers[:, parts.single] / parts.coefficient
     reach = deviation[:, None] / np.abs(np.sqrt(measured.weights[:, parts.single]) * parts.coefficient)
     if parts.order is not None:

@@ -1,6 +1,6 @@
-"""Noisy answers, their weights and the law of their noise, checked and split into cells measured directly and sums of cells.
+"""Noisy answers, their weights and the law of their noise, checked and divided into cells measured directly and sums of cells.
 
-Any object with ``cdf`` and ``quantile`` serves as a law, including the lattice laws of ``recordwise.noise``.
+Any object with ``cdf`` and ``quantile`` can be a law, including the lattice laws of ``recordwise.noise``.
 """
 
 from dataclasses import dataclass, replace
@@ -116,23 +116,23 @@ class ContinuousGaussian:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class GivenLaw:
-    """One law for every query, from its two functions; the lattice laws of ``recordwise.noise`` count in whole steps."""
+    """One law for every query, given by its two functions; the lattice laws of ``recordwise.noise`` count in whole steps."""
 
     law: NoiseLaw
     variance: FloatArray
 
     @property
     def scale(self) -> FloatArray:
-        """The standard deviation: what all laws have, whatever their own parameter means."""
+        """The standard deviation, which all laws have whatever their own parameter means."""
         return np.sqrt(self.variance)
 
     def cdf(self, x: FloatArray, /) -> FloatArray:
-        """A law of whole numbers is asked at the whole number below: P(Z <= x) is the same."""
+        """A law of whole numbers is evaluated at the whole number below, because P(Z <= x) is the same there."""
         whole = hasattr(self.law, "pmf")
         return np.asarray(self.law.cdf(np.floor(x).astype(np.int64) if whole else x), dtype=np.float64)
 
     def quantile(self, p: FloatArray, /) -> FloatArray:
-        """One question for each probability that occurs: a certified quantile is not computed in bulk."""
+        """Evaluates each distinct probability once, because certified quantiles are not computed in bulk."""
         different, which = np.unique(p, return_inverse=True)
         found = np.array([float(self.law.quantile(float(one))) for one in different])
         return found[which].reshape(np.shape(p))
@@ -142,7 +142,7 @@ ScaledLaw: TypeAlias = ContinuousLaplace | ContinuousGaussian | GivenLaw
 
 
 def law_of(noise: Noise, variance: FloatArray) -> ScaledLaw:
-    """The law meant by ``noise`` for queries of these variances."""
+    """The law that ``noise`` stands for, for queries with these variances."""
     if noise == "laplace":
         return ContinuousLaplace(variance=variance)
     if noise == "gaussian":
@@ -164,7 +164,7 @@ class Measured:
     answers: FloatArray
     weights: FloatArray
     one: bool
-    """Whether a single draw was given, and so a single one is returned."""
+    """Whether a single draw was given, so that a single one is returned."""
 
     @property
     def draws(self) -> int:
@@ -177,13 +177,13 @@ class Measured:
 
 @dataclass(frozen=True, kw_only=True, eq=False)
 class Parts:
-    """Which queries look at one cell, and which are sums."""
+    """The queries that are single cells, and those that are sums."""
 
     single: IntArray
     cell: IntArray
     coefficient: FloatArray
     sums: IntArray
-    """Queries over several cells; the largest group of disjoint ones first."""
+    """Queries over several cells; the largest set of disjoint ones first."""
     head: int
     cells: int
 
@@ -210,13 +210,13 @@ class Parts:
 
     @cached_property
     def placing(self) -> Any:
-        """Adds what each single query says to its cell."""
+        """Adds the contribution of each single-cell query to its cell."""
         shape = (self.cells, len(self.single))
         return sparse.csr_array((np.ones(len(self.cell)), (self.cell, np.arange(len(self.cell)))), shape=shape)
 
     @cached_property
     def order(self) -> IntArray | None:
-        """The single query of each cell, where every cell has exactly one."""
+        """The single-cell query of each cell, if every cell has exactly one."""
         if len(self.cell) != self.cells or len(np.unique(self.cell)) != self.cells:
             return None
         return np.argsort(self.cell)
@@ -246,7 +246,7 @@ class Parts:
 
 
 def single_cells(group: Group) -> tuple[IntArray, IntArray, FloatArray]:
-    """The queries of a group that look at one cell, those cells, and the coefficients."""
+    """The queries of a group that are single cells, those cells, and the coefficients."""
     if group.labels is not None:
         count = np.bincount(group.labels, minlength=group.size)
         alone = np.flatnonzero(count == 1)
@@ -265,7 +265,7 @@ def sum_rows(workload: Workload, parts: Parts) -> Any:
 
 
 def measure(workload: Workload, answers: ArrayLike, variances: ArrayLike) -> Measured:
-    """Check what the user gave; the weights are the inverse variances."""
+    """Check the user's input; the weights are the inverse variances."""
     given = np.asarray(answers, dtype=np.float64)
     if given.ndim not in (1, 2) or given.shape[-1] != workload.queries or len(given) == 0:
         raise ParameterError(
@@ -276,7 +276,7 @@ def measure(workload: Workload, answers: ArrayLike, variances: ArrayLike) -> Mea
         lost = int(np.sum(~np.isfinite(given)))
         raise ParameterError(
             parameter="answers",
-            problem=f"holds {lost} values that are not finite numbers",
+            problem=f"has {lost} values that are not finite numbers",
             advice="Drop those queries.",
         )
     return Measured(
@@ -288,7 +288,7 @@ def measure(workload: Workload, answers: ArrayLike, variances: ArrayLike) -> Mea
 
 
 def read_variances(workload: Workload, variances: ArrayLike) -> FloatArray:
-    """One variance for all, per group, or per query, as a row with one per query."""
+    """One variance for all, per group, or per query, returned as a row with one per query."""
     given = np.asarray(variances, dtype=np.float64)
     if given.ndim == 1 and len(given) == len(workload.groups) != workload.queries:
         given = np.repeat(given, [group.size for group in workload.groups])
@@ -301,6 +301,6 @@ def read_variances(workload: Workload, variances: ArrayLike) -> FloatArray:
         raise ParameterError(
             parameter="variances",
             problem="must be finite and positive",
-            advice="Hold an exact answer fixed with sequential_fit.",
+            advice="To keep an exact answer fixed, use sequential_fit.",
         )
     return np.broadcast_to(given, (workload.queries,))[None, :].copy()

@@ -1,7 +1,7 @@
-"""Fitted tables as records: with positive weights, or as integer counts by controlled rounding.
+"""Converts fitted tables to records: with positive weights, or as integer counts by controlled rounding.
 
-Controlled rounding is a network flow: the sums of one family of nested groups send flow down to the cells, those of another collect
-it. The constraint matrix is totally unimodular, so the cheapest flow within the rounded bounds is integral (T-ROUND).
+Controlled rounding is a network flow: the sums of one family of nested groups send flow down to the cells, and those of another
+collect it. The constraint matrix is totally unimodular, so the cheapest flow within the rounded bounds is integral (T-ROUND).
 """
 
 from collections.abc import Mapping, Sequence
@@ -84,7 +84,7 @@ def save_records(records: Any, path: str | Path) -> None:
 
 
 def read_table(x: ArrayLike) -> FloatArray:
-    """One fitted table: finite and not negative."""
+    """One fitted table: finite and nonnegative."""
     values = np.asarray(x, dtype=np.float64)
     if values.ndim != 1 or not np.all(np.isfinite(values)):
         raise ParameterError(parameter="x", problem="must be one table of finite cells", advice="Choose a draw.")
@@ -92,15 +92,17 @@ def read_table(x: ArrayLike) -> FloatArray:
         raise ParameterError(
             parameter="x",
             problem="has negative cells, which cannot become records",
-            advice="Fit it with nnls or another such method.",
+            advice="Fit it with nnls or another nonnegative method.",
         )
     return values
 
 
 def columns_of(domain: Mapping[str, Sequence[Any]], cells: int) -> dict[str, tuple[Sequence[Any], IntArray]]:
-    """For each column its values and which of them each cell has."""
+    """For each column, its values and the index of the value that each cell has."""
     if not domain or WEIGHT in domain:
-        raise ParameterError(parameter="domain", problem=f"must name at least one column, none of them '{WEIGHT}'")
+        raise ParameterError(
+            parameter="domain", problem=f"must name at least one column, and none may be named '{WEIGHT}'"
+        )
     shape = tuple(len(values) for values in domain.values())
     if int(np.prod(shape)) == cells:
         places = np.indices(shape).reshape(len(shape), cells)
@@ -114,7 +116,7 @@ def columns_of(domain: Mapping[str, Sequence[Any]], cells: int) -> dict[str, tup
 
 WHOLE = 1e-6
 RELATIVE = 1e-10
-"""A value this close to a whole number counts as one: fitted sums are exact up to rounding only."""
+"""A value this close to a whole number counts as whole, because fitted sums are exact only up to rounding."""
 
 
 def controlled_rounding(workload: Workload, x: FloatArray) -> IntArray:
@@ -139,14 +141,14 @@ def controlled_rounding(workload: Workload, x: FloatArray) -> IntArray:
 
 
 def split(x: FloatArray) -> tuple[IntArray, FloatArray]:
-    """The whole part, and what is left of each cell; what is nearly whole is whole."""
+    """The whole part and the remainder of each cell; a nearly whole value counts as whole."""
     near = np.rint(x)
     whole = np.where(nearly_whole(x), near, np.floor(x))
     return whole.astype(np.int64), np.maximum(x - whole, 0.0)
 
 
 def two_families(workload: Workload) -> tuple[list[Group], list[Group]]:
-    """The groups in two families, nested each; refused where there are none."""
+    """The groups divided into two nested families; an error if that is impossible."""
     for group in workload.groups:
         if group.labels is None:
             raise refused(f"group '{group.name}' is not a partition of the cells")
@@ -174,7 +176,7 @@ def cross(workload: Workload, first: int, second: int) -> bool:
 def refused(why: str) -> ParameterError:
     return ParameterError(
         parameter="workload",
-        problem=f"is not two families of nested groups: {why}; whole records with all these sums need not exist",
+        problem=f"is not two families of nested groups: {why}; whole records with all these sums may not exist",
         advice="Keep fewer groups, or use to_weighted_records.",
     )
 
@@ -216,12 +218,12 @@ def bounds_of(values: FloatArray) -> tuple[FloatArray, FloatArray]:
 
 
 def nearly_whole(values: FloatArray) -> NDArray[np.bool_]:
-    """Whole but for what a fit leaves."""
+    """Whole except for the error a fit leaves."""
     return np.asarray(np.abs(values - np.rint(values)) <= WHOLE + RELATIVE * np.abs(values))
 
 
 def verify(workload: Workload, counts: IntArray, x: FloatArray) -> None:
-    """Check the whole answer in whole numbers; a fractional flow is an error, not a table."""
+    """Check the whole answer in integers; a fractional flow is an error, not a table."""
     for group in workload.groups:
         floor, ceiling = bounds_of(group_sums(group, x))
         sums: NDArray[np.float64] = group_sums(group, counts.astype(np.float64))

@@ -1,4 +1,4 @@
-"""What a fit returns, and the residuals it is judged by: recomputed from the answer, never taken from a solver."""
+"""The result of a fit and its residuals, which are recomputed from the answer and never taken from a solver."""
 
 import os
 from collections.abc import Callable
@@ -15,7 +15,7 @@ from recordwise.postprocess.workload import Workload
 TOLERANCE = 1e-8
 CHUNK_DRAWS = 125
 CHUNK_CELLS = 400_000
-"""Draws fitted in one go: few enough for their arrays to stay in the cache."""
+"""Cells of the draws fitted together: few enough for their arrays to stay in the cache."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True, eq=False)
@@ -25,7 +25,7 @@ class Fit:
     x: FloatArray
     """The cells."""
     fitted: FloatArray
-    """The answers of the fitted table: they add up."""
+    """The answers of the fitted table, which add up."""
     kkt: FloatArray
     """The largest violation of the optimality conditions, relative to the terms that should cancel (T-KKT)."""
     primal: FloatArray
@@ -34,16 +34,16 @@ class Fit:
     """Newton steps (linear solves); 0 for a closed form."""
     tolerance: float = TOLERANCE
     bound: FloatArray | None = None
-    """Max fit only: the largest deviation from an answer, in its standard deviations, that some table attains."""
+    """Max fit only: the smallest worst deviation from an answer, in its standard deviations, that some table attains."""
 
     @property
     def converged(self) -> FloatArray:
-        """Whether both residuals reached the tolerance, per draw. Draws that did not are still returned."""
+        """Whether both residuals reached the tolerance, per draw. Draws that did not converge are still returned."""
         return np.asarray((self.kkt <= self.tolerance) & (self.primal <= self.tolerance))
 
 
 def fit_draws(measured: Measured, fit: Callable[[Measured], Fit]) -> Fit:
-    """Fit the draws chunk by chunk, a thread per processor, and put the results together in the shape the user gave."""
+    """Fit the draws in chunks, one thread per processor, and combine the results in the shape the user gave."""
     size = max(1, min(CHUNK_DRAWS, CHUNK_CELLS // measured.workload.cells))
     chunks = [measured.take(slice(start, start + size)) for start in range(0, measured.draws, size)]
     workers = min(len(chunks), os.cpu_count() or 1)
@@ -54,7 +54,7 @@ def fit_draws(measured: Measured, fit: Callable[[Measured], Fit]) -> Fit:
 
 
 def joined(measured: Measured, fits: list[Fit]) -> Fit:
-    """The results of all chunks as one; without the axis of draws where a single draw was given."""
+    """The results of all chunks combined; without the draw axis if a single draw was given."""
     parts: dict[str, Any] = {
         name: np.concatenate([getattr(fit, name) for fit in fits])
         for name in Fit.__slots__
@@ -77,8 +77,8 @@ def natural_residual(
 ) -> FloatArray:
     """The residual of an objective whose derivative in the answer of query q is ``pulls[q]``, of size up to ``sizes[q]``.
 
-    Cell i has gradient g_i = sum_q c_qi pulls_q and curvature h_i = sum_q w_q c_qi^2. The residual is |g_i|, with a sign constraint
-    |min(h_i x_i, g_i)|, over sqrt(h_i) + sum_q |c_qi| sizes_q: what has to cancel (T-KKT).
+    Cell i has gradient g_i = sum_q c_qi pulls_q and curvature h_i = sum_q w_q c_qi^2. The residual is |g_i|, or with a sign
+    constraint |min(h_i x_i, g_i)|, divided by the size of the terms that cancel, sqrt(h_i) + sum_q |c_qi| sizes_q (T-KKT).
     """
     gradient = workload.spread(pulls)
     curved = workload.spread_power(weights, 2)

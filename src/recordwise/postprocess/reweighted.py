@@ -1,4 +1,4 @@
-"""ReWeighted least squares [A]: queries that look like zero are trusted less one by one and more together."""
+"""Reweighted least squares [A]: answers that look like zeros get less weight individually and more weight as a sum."""
 
 from typing import Literal, TypeAlias
 
@@ -59,7 +59,7 @@ def reweighted_fit(
 
 
 def reweighted(measured: Measured, low: list[tuple[NDArray[np.bool_], FloatArray]]) -> tuple[FloatArray, list[Extra]]:
-    """The new weights, and the sums of the low queries of each group; a query alone in its group needs none."""
+    """The new weights, and the sums of the low queries of each group; a query alone in its group needs no sum."""
     factor = np.concatenate([np.where(flags, divisor, 1.0) for flags, divisor in low], axis=1)
     groups = measured.workload.groups
     extras = [low_sum(measured, k, flags) for k, (flags, _) in enumerate(low) if groups[k].size > 1]
@@ -86,9 +86,9 @@ def low_queries(
 ) -> tuple[NDArray[np.bool_], FloatArray]:
     """Which answers of a group may come from zeros, per draw, and the factor that divides their weight.
 
-    The j-th smallest is surely not a zero when F(a_(j))^j >= confidence; the low ones are those before the first such. Equal
-    answers are never parted: the power only falls with j. One query alone keeps its weight: its low weight and its low sum add
-    up to it.
+    The j-th smallest is certainly not a zero if F(a_(j))^j >= confidence; the low answers are those before the first such one.
+    Equal answers are never separated, because the power only falls with j. A query alone keeps its weight, because its low weight
+    and the weight of its low sum add up to it.
     """
     size = answers.shape[1]
     if size == 1:
@@ -105,7 +105,7 @@ def low_queries(
 
 
 def low_sum(measured: Measured, place: int, low: NDArray[np.bool_]) -> Extra:
-    """The sum of the low answers of a group, as a query of its own."""
+    """The sum of the low answers of a group, as a separate query."""
     where = measured.workload.slices[place]
     chosen = low.astype(np.float64)
     variance = chosen @ (1.0 / measured.weights[0, where])
@@ -119,7 +119,7 @@ def low_sum(measured: Measured, place: int, low: NDArray[np.bool_]) -> Extra:
 
 
 def judged(measured: Measured, weights: FloatArray, extras: list[Extra], found: Solution, tolerance: float) -> Fit:
-    """The result with its residuals, the low sums included."""
+    """The result with its residuals, including those of the low sums."""
     fitted = measured.workload.answer(found.x)
     pulls = weights * (fitted - measured.answers)
     sizes = weights * np.abs(measured.answers)

@@ -1,4 +1,4 @@
-"""Sequential fitting: groups in order of priority, each fitted without touching what was fitted before it."""
+"""Sequential fitting: groups in order of priority, each fitted without changing what was fitted before it."""
 
 from collections.abc import Iterable, Sequence
 from dataclasses import dataclass, field
@@ -65,7 +65,7 @@ def read_priority(workload: Workload, priority: Sequence[str] | None) -> list[in
 
 @dataclass(slots=True)
 class Progress:
-    """What has been fitted so far, and how well."""
+    """What has been fitted so far, and with what residuals."""
 
     groups: list[Group] = field(default_factory=list)
     fitted: list[FloatArray] = field(default_factory=list)
@@ -78,7 +78,7 @@ class Progress:
         self.fitted.append(fitted)
 
     def settle(self, x: FloatArray) -> None:
-        """Take the fitted answers from a table that has them up to rounding, and note how far they moved."""
+        """Take the fitted answers from a table that has them up to rounding, and record how far they moved."""
         for place, group in enumerate(self.groups):
             sums = group_sums(group, x)
             moved = np.max(np.abs(sums - self.fitted[place]) / (1.0 + np.abs(sums)), axis=1)
@@ -86,7 +86,7 @@ class Progress:
             self.fitted[place] = sums
 
     def solve(self, problem: Boxed, system: System) -> Solution:
-        """Solve a stage and keep the worst residual of all."""
+        """Solve a stage and keep the worst residual so far."""
         found = solve_problem(problem, system)
         self.kkt = np.maximum(self.kkt, boxed_residual(problem, system, found.x, found.y))
         self.iterations = self.iterations + found.iterations
@@ -94,7 +94,7 @@ class Progress:
 
 
 def in_order(measured: Measured, order: list[int], tolerance: float) -> Fit:
-    """All stages for some draws, then a table with the fitted answers."""
+    """All stages for some draws, followed by a table with the fitted answers."""
     workload = measured.workload
     done = Progress()
     for place in order:
@@ -118,7 +118,7 @@ def in_order(measured: Measured, order: list[int], tolerance: float) -> Fit:
 
 
 def closed(group: Group, before: list[Group]) -> bool:
-    """Whether only the common margins with earlier groups restrict this one: nested groups, or an acyclic family on a full grid."""
+    """Whether only margins shared with earlier groups restrict this one: nested groups, or an acyclic family on a full grid."""
     if group.labels is None or any(other.labels is None for other in before):
         return False
     if all(group.refines(other) or other.refines(group) for other in before):
@@ -128,7 +128,7 @@ def closed(group: Group, before: list[Group]) -> bool:
 
 
 def margin_stage(done: Progress, group: Group, target: FloatArray, weight: FloatArray) -> FloatArray:
-    """Fit a group over its own queries: nonnegative, with the margins it shares with earlier groups."""
+    """Fit a group over its own queries: nonnegative, with the margins it shares with earlier groups fixed."""
     margins: list[tuple[IntArray, FloatArray]] = []
     for other, fitted in zip(done.groups, done.fitted):
         own, theirs = meet(group, other)
@@ -149,9 +149,9 @@ def margin_stage(done: Progress, group: Group, target: FloatArray, weight: Float
 
 
 def simplex(target: FloatArray, weight: FloatArray, labels: IntArray, sums: FloatArray) -> FloatArray:
-    """The nearest nonnegative values with one given sum per label: a shift per label, found by dropping what it makes negative.
+    """The nearest nonnegative values with a given sum per label: a shift per label, found by dropping values it makes negative.
 
-    Michelot's method: the shift for all members is too low for those that stay, so that members only ever leave.
+    This is Michelot's method: the shift for all members is too low for those that stay, so members only ever leave.
     """
     ease = 1.0 / weight
     inside = np.ones(target.shape)
@@ -169,7 +169,7 @@ def simplex(target: FloatArray, weight: FloatArray, labels: IntArray, sums: Floa
 def project(
     done: Progress, target: FloatArray, weight: FloatArray, margins: list[tuple[IntArray, FloatArray]]
 ) -> FloatArray:
-    """The nearest nonnegative values with the given sums; what a zero sum covers is zero from the start."""
+    """The nearest nonnegative values with the given sums; values under a zero sum are zero from the start."""
     size = target.shape[1]
     high = np.full(target.shape, np.inf)
     rows = []
@@ -192,9 +192,9 @@ def project(
 
 
 def cell_stage(done: Progress, group: Group, target: FloatArray, weight: FloatArray) -> FloatArray:
-    """Fit a group over the cells: for families whose margins alone do not tell which answers are possible.
+    """Fit a group over the cells, for families whose margins alone do not determine which answers are possible.
 
-    Earlier answers are read off the new table again, so that what is held next is possible to the last digit.
+    Earlier answers are recomputed from the new table, so that the answers held next are consistent to the last digit.
     """
     x = over_cells(done, [group], [target], [weight])
     done.settle(x)
@@ -202,7 +202,7 @@ def cell_stage(done: Progress, group: Group, target: FloatArray, weight: FloatAr
 
 
 def over_cells(done: Progress, groups: list[Group], targets: list[FloatArray], weights: list[FloatArray]) -> FloatArray:
-    """A nonnegative table with all earlier answers held and the given groups fitted by least squares."""
+    """A nonnegative table with all earlier answers held fixed and the given groups fitted by least squares."""
     cells = (groups or done.groups)[0].cells
     kept = np.concatenate([*done.fitted, np.zeros((len((targets or done.fitted)[0]), 0))], axis=1)
     aim = np.concatenate([kept, *targets], axis=1)
@@ -225,7 +225,7 @@ def over_cells(done: Progress, groups: list[Group], targets: list[FloatArray], w
 
 
 def table_of(done: Progress, workload: Workload) -> FloatArray:
-    """A table with all the fitted answers: the one fitted last where every cell was measured, else one found for the purpose."""
+    """A table with all the fitted answers: the last one fitted if every cell was measured, otherwise one computed here."""
     for group, fitted in zip(done.groups, done.fitted):
         if group.single and group.labels is not None:
             return fitted[:, group.labels]

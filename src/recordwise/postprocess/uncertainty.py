@@ -1,4 +1,4 @@
-"""The uncertainty principle of private microdata [A]: a positively weighted data set cannot be right in every cell and in the sum.
+"""The uncertainty principle of private microdata [A]: positively weighted data cannot be accurate in every cell and in the sum.
 
 C is the worst root mean squared error of a cell, D that of the sum, d the number of cells. The bounds hold for every mechanism that
 returns nonnegative weights (T-UNCERTAIN, docs/theory/uncertainty.md); they are sharper than those of [A]. They bound errors, not
@@ -78,7 +78,7 @@ def sum_error_bound_zcdp(*, cells: int, cell_error: float, rho: float) -> float:
 
 
 def best(value: Callable[[float, int], float], cell_error: float, reach: float) -> float:
-    """The largest value over integers t above 2 C, which rises to one top no further than ``reach`` above 2 C (T-UNCERTAIN)."""
+    """The largest value over integers t above 2 C; it has a single maximum at most ``reach`` above 2 C (T-UNCERTAIN)."""
     start = 2 * cell_error
     low = math.floor(start) + 1
     high = max(low, math.ceil(start + reach))
@@ -251,7 +251,7 @@ def bounded_variance(*, epsilon: float, delta: float) -> float:
 
 
 def sum_first_errors(*, largest: float, total_variance: float) -> Errors:
-    """A cell is off by at most twice the largest noise in a cell plus the noise of the total, whatever the table (T-SUM-FIRST)."""
+    """A cell is off by at most twice the largest cell noise plus the noise of the total, whatever the table (T-SUM-FIRST)."""
     return Errors(cell=2 * math.sqrt(largest) + math.sqrt(total_variance), sum=math.sqrt(total_variance))
 
 
@@ -295,19 +295,19 @@ METHODS: dict[str, Callable[..., Fit]] = {
 
 
 class LaplaceSource(Protocol):
-    """What draws the noise of a study; numpy's generator is one. Not for a release."""
+    """The source of a study's noise, such as numpy's generator. Not for a release."""
 
     def laplace(self, *, scale: float, size: tuple[int, int]) -> FloatArray: ...
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Tradeoff:
-    """What a method did on a table: root mean squared errors."""
+    """The root mean squared errors of a method on a table."""
 
     method: str
     table: str
     cell: float
-    """Of the worst cell."""
+    """For the worst cell."""
     sum: float
 
 

@@ -1,7 +1,7 @@
 """A workload: groups of counting queries over the cells of a table, as implicit operators.
 
-A group is either a partition of the cells (a margin, a level of a tree, every cell by itself), kept as one label per cell, or a
-block of rows of a sparse matrix. Nothing dense is ever built.
+A group is either a partition of the cells (a margin, a level of a tree, every cell by itself), stored as one label per cell, or a
+block of rows of a sparse matrix. No dense matrix is ever built.
 """
 
 from collections.abc import Mapping, Sequence
@@ -30,19 +30,19 @@ Digits: TypeAlias = frozenset[str]
 
 @dataclass(frozen=True, kw_only=True, eq=False)
 class Group:
-    """Queries asked together: one margin, one level, or one block of matrix rows."""
+    """Queries that belong together: one margin, one level, or one block of matrix rows."""
 
     name: str
     size: int
     cells: int
     labels: IntArray | None = None
-    """The query of each cell, where the group is a partition of the cells."""
+    """The query of each cell, if the group is a partition of the cells."""
     block: Any = None
-    """Rows of a sparse matrix, where it is not."""
+    """Rows of a sparse matrix, if it is not."""
     digits: Digits | None = None
-    """The coordinates that tell its queries apart, on a full grid; a margin of a margin has fewer."""
+    """The coordinates that distinguish its queries on a full grid; a margin of a margin has fewer."""
     kept: Mapping[int, str] = field(default_factory=dict)
-    """The level it tells apart of each dimension it does not add up."""
+    """For each dimension that is not summed over, the level that is kept."""
 
     @cached_property
     def rows(self) -> Any:
@@ -54,7 +54,7 @@ class Group:
 
     @cached_property
     def runs(self) -> tuple[IntArray | None, IntArray]:
-        """The cells sorted by query (None where they already are) and where each query begins."""
+        """The cells sorted by query (None if they already are) and where each query begins."""
         assert self.labels is not None
         ordered = bool(np.all(self.labels[1:] >= self.labels[:-1]))
         order = None if ordered else np.argsort(self.labels, kind="stable")
@@ -62,12 +62,12 @@ class Group:
 
     @property
     def single(self) -> bool:
-        """Every query is one cell and every cell has one: the table itself."""
+        """Whether every query is one cell and every cell has one query: the table itself."""
         return self.labels is not None and self.size == self.cells
 
     @cached_property
     def disjoint(self) -> bool:
-        """No cell is counted by two queries, and none is weighted."""
+        """Whether no cell is counted by two queries and none is weighted."""
         if self.labels is not None:
             return True
         once = np.bincount(self.block.indices, minlength=self.cells).max(initial=0) <= 1
@@ -115,21 +115,21 @@ class Group:
 
 @dataclass(frozen=True, kw_only=True, eq=False)
 class Workload:
-    """Groups of queries over ``cells`` cells; answers are listed group after group."""
+    """Groups of queries over ``cells`` cells; answers are listed group by group."""
 
     cells: int
     groups: tuple[Group, ...]
     shape: tuple[int, ...] | None = None
-    """The grid the cells come from, in C order, where there is one."""
+    """The grid of the cells, in C order, if there is one."""
     levels: Mapping[str, tuple[int, IntArray]] = field(default_factory=dict)
-    """For each level its dimension and the code of every leaf."""
+    """For each level, its dimension and the code of every leaf."""
 
     def __post_init__(self) -> None:
         if not self.groups:
-            raise ParameterError(parameter="groups", problem="is empty", advice="Ask at least one group of queries.")
+            raise ParameterError(parameter="groups", problem="is empty", advice="Give at least one group of queries.")
         names = [group.name for group in self.groups]
         if len(set(names)) < len(names):
-            raise ParameterError(parameter="groups", problem="names one group twice")
+            raise ParameterError(parameter="groups", problem="names a group twice")
         for group in self.groups:
             if group.size == 0:
                 raise ParameterError(parameter=f"group '{group.name}'", problem="is empty: it contains no query")
@@ -153,7 +153,7 @@ class Workload:
         axes = {f"axis{axis}": {f"axis{axis}": np.arange(length)} for axis, length in enumerate(shape)}
         listed = groups if isinstance(groups, Mapping) else {margin_name(kept): kept for kept in groups}
         if len(listed) < len(groups):
-            raise ParameterError(parameter="groups", problem="names one group twice")
+            raise ParameterError(parameter="groups", problem="names a group twice")
         check_axes(listed, len(shape))
         return cls.hierarchy(axes, {name: [f"axis{axis}" for axis in kept] for name, kept in listed.items()})
 
@@ -165,7 +165,7 @@ class Workload:
         *,
         cells: ArrayLike | None = None,
     ) -> "Workload":
-        """Trees crossed with each other: nation, state, county by NAICS 2..6, or any margins of such.
+        """Trees crossed with each other: nation, state and county by NAICS 2 to 6, or any margins of them.
 
         ``trees`` gives for each dimension its levels and for each level the label of every leaf; levels of one dimension must be
         nested. A group is the list of levels it tells apart, at most one a dimension. The cells are all combinations of leaves in C
@@ -184,7 +184,7 @@ class Workload:
         places = np.indices(shape).reshape(len(shape), -1) if cells is None else read_cells(cells, shape).T
         listed = groups if isinstance(groups, Mapping) else {margin_name(kept): kept for kept in groups}
         if len(listed) < len(groups):
-            raise ParameterError(parameter="groups", problem="names one group twice")
+            raise ParameterError(parameter="groups", problem="names a group twice")
         digits = tree_digits(trees)
         made = []
         for name, kept in listed.items():
@@ -228,13 +228,13 @@ class Workload:
 
     @cached_property
     def slices(self) -> tuple[slice, ...]:
-        """Where each group's answers stand in the list of all answers."""
+        """The positions of each group's answers in the list of all answers."""
         ends = np.concatenate([[0], np.cumsum([group.size for group in self.groups])])
         return tuple(slice(int(start), int(stop)) for start, stop in pairwise(ends))
 
     @property
     def queries(self) -> int:
-        """How many answers there are."""
+        """The number of answers."""
         return sum(group.size for group in self.groups)
 
     def index(self, name: str) -> int:
@@ -312,12 +312,12 @@ def group_spread(group: Group, weights: FloatArray) -> FloatArray:
 
 
 def margin_name(kept: Sequence[object]) -> str:
-    """The name of a group that was given none: what it keeps, or ``sum``."""
+    """The default name of a group: what it keeps, or ``sum``."""
     return "*".join(str(part) for part in kept) or "sum"
 
 
 def check_axes(groups: Mapping[str, Sequence[int]], dimensions: int) -> None:
-    """Each group keeps existing axes, each once."""
+    """Check that each group keeps existing axes, each once."""
     for name, kept in groups.items():
         if len(set(kept)) < len(kept) or any(axis not in range(dimensions) for axis in kept):
             raise ParameterError(

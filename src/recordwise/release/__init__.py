@@ -1,1 +1,1 @@
-"""From exact totals to published tables: noise is drawn, keys are selected, and a release is saved, read back and verified."""
+"""From exact totals to published tables: draws noise, selects keys, and saves, reloads and verifies releases."""

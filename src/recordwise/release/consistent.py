@@ -1,9 +1,9 @@
-"""Tables of a release made nonnegative and additive. The noisy answers stay; fitted columns are added beside them.
+"""Makes the tables of a release nonnegative and additive. The noisy answers stay; fitted columns are added beside them.
 
-Public keys need not list every cell there is, so a coarser total may hold records of no published finer cell: each published
-coarser cell gets one unpublished cell for that rest, unless the keys are declared complete. How tables nest is read off the
-release's own description, so that saved files can be fitted too. Post-processing: no record is read, no budget is spent, the
-ledger gets no entry.
+Public keys need not list every cell, so a coarser total may include records of no published finer cell: each published coarser
+cell gets one unpublished cell for that remainder, unless the keys are declared complete. How the tables of a query nest is read
+from the release's own description, so this also works on saved files. It is post-processing: no record is read, no budget is
+spent, and the ledger gets no entry.
 """
 
 from collections.abc import Callable, Mapping, Sequence
@@ -34,13 +34,13 @@ from recordwise.release.tables import FITTED, ReleasedTable, digest_of
 
 IntArray: TypeAlias = np.ndarray[tuple[int, ...], np.dtype[np.int64]]
 Groups: TypeAlias = Sequence[Mapping[str, Any]]
-"""The ``by`` of a table in release.json: for each group its name and the column or prefix it is."""
+"""The ``by`` of a table in release.json: for each group, its name and its column or prefix."""
 SEPARATOR = "\x1f"
 OUTSIDE = -1
 
 
 def source_of(group: Mapping[str, Any], finer: Groups) -> str | None:
-    """The column of the finer table that determines a group; None where none does."""
+    """The column of the finer table that determines a group; None if there is none."""
     for candidate in finer:
         if candidate == group:
             return str(candidate["name"])
@@ -59,7 +59,7 @@ def nests(coarser: Groups, finer: Groups) -> bool:
 
 
 def parents(coarser: ReleasedTable, coarser_by: Groups, finer: ReleasedTable, finer_by: Groups) -> IntArray:
-    """For each row of the finer table its row in the coarser; ``OUTSIDE`` where that cell is not published."""
+    """For each row of the finer table, its row in the coarser one; ``OUTSIDE`` if that cell is not published."""
     if not coarser_by:
         return np.zeros(finer.data.num_rows, dtype=np.int64)
     derived = []
@@ -72,7 +72,7 @@ def parents(coarser: ReleasedTable, coarser_by: Groups, finer: ReleasedTable, fi
 
 
 def _joined(columns: Sequence[pa.ChunkedArray]) -> pa.ChunkedArray:
-    """One text for each cell; NULL keys get a text of their own."""
+    """One text for each cell; a NULL key has a text of its own."""
     texts = [pc.fill_null(pc.cast(column, pa.string()), "\x00") for column in columns]
     return texts[0] if len(texts) == 1 else pc.binary_join_element_wise(*texts, SEPARATOR)
 
@@ -85,16 +85,16 @@ METHODS: dict[str, Callable[..., Fit]] = {
     "reweighted": reweighted_fit,
 }
 REFITS = 3
-"""Fits with weights taken at the fitted totals, where the variance depends on them: enough for a bias below a thousandth."""
+"""The number of refits with weights at the fitted totals, where the variance depends on them: bias below a thousandth."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Family:
-    """The tables of one query, finest first, over its cells: the finest table's own and the unpublished rests."""
+    """The tables of one query, finest first, and its cells: those of the finest table and the unpublished remainders."""
 
     tables: tuple[ReleasedTable, ...]
     rows: Any
-    """Every published cell as a sum of cells, table after table."""
+    """Every published cell as a sum of cells, table by table."""
     sizes: dict[str, int]
     statistics: tuple[Mapping[str, Any], ...]
     signed: frozenset[str]
@@ -102,7 +102,7 @@ class Family:
 
     @property
     def own(self) -> int:
-        """How many cells are the finest table's."""
+        """The number of cells that belong to the finest table."""
         return int(self.tables[0].data.num_rows)
 
 
@@ -129,7 +129,7 @@ def consistent(
                 fitted[table.name][name + FITTED] = column
     note = {"method": method, "complete": complete, "zero_counts": zero_counts, "at_most": below}
     tables = tuple(_with_columns(table, fitted[table.name]) for table in release.tables)
-    # The ledger knows what was drawn; this shows whether the fitted columns beside it are still those of the fit.
+    # The ledger records what was drawn; this digest shows whether the fitted columns are still those of the fit.
     digest = digest_of({table.name: table.data for table in tables}, release.policy)
     fit = {**note, "fits": residuals, "digest": digest}
     return replace(release, tables=tables, description={**release.description, "consistent": fit})
@@ -138,14 +138,14 @@ def consistent(
 def _check(
     release: Release, method: str, priority: Sequence[str] | None, at_most: Mapping[str, str], *, zero_counts: bool
 ) -> None:
-    """What no query of the release could make sense of."""
+    """Refuse arguments that fit no query of the release."""
     if method not in METHODS:
         raise ParameterError(parameter="method", problem=f"must be one of {', '.join(METHODS)}, not {method!r}")
     if method == "ols" and at_most:
         raise ParameterError(parameter="at_most", problem="cannot be enforced by ols", advice="Use nnls.")
     if any("statistics" not in query for query in release.description["plan"]):
         raise ParameterError(
-            parameter="release", problem="comes from an external mechanism, whose tables have no known cells to fit"
+            parameter="release", problem="comes from an external mechanism, so its tables have no known cells to fit"
         )
     names = [table.name for table in release.tables]
     if priority is not None and sorted(priority) != sorted(names):
@@ -156,7 +156,7 @@ def _family(release: Release, query: Mapping[str, Any], *, complete: bool) -> Fa
     by = {table["name"]: table["by"] for table in query["tables"]}
     if any("keys" in table for table in query["tables"]):
         raise ParameterError(
-            parameter="release", problem="has privately selected keys, whose tables have no fixed cells to fit"
+            parameter="release", problem="has privately selected keys, so its tables have no fixed cells to fit"
         )
     tables = sorted(
         (t for t in release.tables if t.name in by), key=lambda t: (len(by[t.name]), t.data.num_rows), reverse=True
@@ -164,7 +164,7 @@ def _family(release: Release, query: Mapping[str, Any], *, complete: bool) -> Fa
     finest = next((t for t in tables if all(nests(by[other.name], by[t.name]) for other in tables)), None)
     if finest is None:
         names = ", ".join(table.name for table in tables)
-        raise ParameterError(parameter="release", problem=f"has no table that all of these are nested in: {names}")
+        raise ParameterError(parameter="release", problem=f"has no table in which all of these are nested: {names}")
     ordered = (finest, *(table for table in tables if table is not finest))
     rows = _rows(ordered, by, complete=complete)
     sizes = {table.name: table.data.num_rows for table in ordered}
@@ -174,7 +174,7 @@ def _family(release: Release, query: Mapping[str, Any], *, complete: bool) -> Fa
 
 
 def _rows(tables: Sequence[ReleasedTable], by: Mapping[str, Any], *, complete: bool) -> Any:
-    """The incidence of published cells and fitted cells: blocks of the finest table's cells, then of every other table's rests."""
+    """The incidence of published cells and fitted cells: the finest table's cells first, then every other table's remainders."""
     owners = tables[:1] if complete else tables
     grid = []
     for table in tables:
@@ -194,7 +194,7 @@ def _rows(tables: Sequence[ReleasedTable], by: Mapping[str, Any], *, complete: b
 
 
 def _order(family: Family, priority: Sequence[str] | None) -> list[str]:
-    """Groups in order of priority for the sequential fit: by default the coarsest table first."""
+    """The groups in order of priority for the sequential fit; by default the coarsest table first."""
     names = [table.name for table in reversed(family.tables)]
     return names if priority is None else [name for name in priority if name in names]
 
@@ -208,7 +208,7 @@ def _fits(
     counts = {str(s["name"]) for s in wanted if _counts_records(s)}
     if zero_counts and counts & (set(rules) | set(rules.values())):
         raise ParameterError(
-            parameter="at_most", problem="names a count, which zero_counts fits before everything else"
+            parameter="at_most", problem="names a count, which zero_counts fits before all other variables"
         )
     kept = np.ones(family.rows.shape[1], dtype=bool)
     found = []
@@ -241,7 +241,7 @@ def _published(family: Family, x: FloatArray) -> list[FloatArray]:
 def _solve(
     family: Family, statistics: list[Mapping[str, Any]], method: str, order: list[str], kept: Any
 ) -> list[tuple[str, FloatArray, dict[str, Any]]]:
-    """Fit one variable, or several of which each contains the ones before: quarter, then year = quarter + rest."""
+    """Fit one variable, or several of which each includes the previous one, such as quarter and year = quarter + rest."""
     cells, layers = family.rows.shape[1], len(statistics)
     used = sparse.csr_array(family.rows[:, np.flatnonzero(kept)])
     asked = np.diff(used.indptr) > 0
@@ -268,7 +268,7 @@ def _solve(
 
 
 def _residuals(fit: Fit) -> dict[str, Any]:
-    """What the fit reached, so that a reader can tell a finished one from another."""
+    """The residuals the fit reached, so that a reader can tell whether it converged."""
     return {
         "kkt": float(np.max(fit.kkt)),
         "primal": float(np.max(fit.primal)),
@@ -304,7 +304,7 @@ def _column(family: Family, statistic: Mapping[str, Any], end: str) -> FloatArra
 
 
 def _variance(family: Family, statistic: Mapping[str, Any]) -> Any:
-    """The variance of each answer: a column, or for a transform a function of the totals."""
+    """The variance of each answer: a column or, for a transform, a function of the totals."""
     raw = _column(family, statistic, "_sd") ** 2
     mechanism = mechanism_from_json(statistic["mechanism"])
     if mechanism is None or has_two_parts(mechanism) or not getattr(mechanism, "variance_varies", False):

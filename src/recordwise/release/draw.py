@@ -1,4 +1,4 @@
-"""From exact totals to noisy columns: the only place where what came from records meets noise."""
+"""Turns exact totals into noisy columns: the only place where values computed from records are combined with noise."""
 
 from dataclasses import dataclass
 
@@ -26,7 +26,7 @@ class Prepared:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class PreparedTable:
-    """Everything one table draws and publishes, in order."""
+    """Everything that is drawn and published for one table, in order."""
 
     schema: Schema
     drawn: tuple[Prepared, ...]
@@ -36,7 +36,7 @@ class PreparedTable:
 
 
 def dry_run(plan: Plan, table: PlannedTable, *, confidence: float) -> None:
-    """Whatever a mechanism can refuse, it refuses here, where nothing is spent yet: each one serves a cell of total 0."""
+    """Run each mechanism on a cell with total 0, so that any refusal comes before budget is spent."""
     query = plan.queries[table.query]
     confidence = query.confidence_of_parts(confidence)
     for statistic in query.draws():
@@ -45,7 +45,7 @@ def dry_run(plan: Plan, table: PlannedTable, *, confidence: float) -> None:
 
 
 def prepare_table(plan: Plan, table: PlannedTable, cells: pa.Table, *, confidence: float) -> PreparedTable:
-    """Which mechanism serves which cells; totals are drawn before bins."""
+    """Assign mechanisms to cells; totals are drawn before bins."""
     query = plan.queries[table.query]
     drawn = sorted(query.draws(), key=lambda statistic: bool(statistic.bins()))
     return PreparedTable(
@@ -60,13 +60,13 @@ def _served(plan: Plan, table: PlannedTable, cells: pa.Table, statistic: Drawabl
     served = cell_mechanisms(plan, table, statistic, cells)
     if served:
         return served
-    # A selection may keep no cell at all; the empty table still has its columns.
+    # A selection may keep no cell at all; even an empty table has its columns.
     nothing = Run(None, np.empty(0, dtype=np.int64))
     return (CellMechanism(possible_mechanisms(plan, table, statistic)[0], nothing),)
 
 
 def draw_table(prepared: PreparedTable, exact: ExactTable, rng: BitSource) -> tuple[NoisyColumn, ...]:
-    """Every variable of one table, noise added once to each statistic that is drawn."""
+    """Every variable of one table, with noise added once to each statistic that is drawn."""
     schema, confidence = prepared.schema, prepared.confidence
     answers = {
         each.statistic.alias: each.statistic.draw(

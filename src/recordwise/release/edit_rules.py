@@ -1,7 +1,7 @@
-"""Which variables a rule "this one never exceeds that one" is about, in a release of one query or of several.
+"""Resolves the variables of rules of the form "this one never exceeds that one" in a release.
 
-A name is a published column (``sum_payqtr1``) or a measure with one sum (``payqtr1``). ``q2:`` before it means the second query
-alone, as in the names of its tables; without that a rule holds in every query that has both variables.
+A name is a published column (``sum_payqtr1``) or a measure with one sum (``payqtr1``). The prefix ``q2:`` restricts it to the
+second query, as in the names of its tables; without it a rule applies to every query that has both variables.
 """
 
 import re
@@ -12,11 +12,11 @@ from recordwise.errors import ParameterError
 from recordwise.plan.statistics import statistic_kind
 
 Rules = dict[str, str]
-"""The smaller variable of one query and the larger, by their columns."""
+"""The smaller and the larger variable of each rule of one query, by column."""
 
 
 def read_rules(at_most: Mapping[str, str], plan: Sequence[Mapping[str, Any]]) -> list[Rules]:
-    """The rules of each query; refused where one is about no query, or where rules do not form chains."""
+    """The rules of each query; an error if a rule fits no query, or if the rules do not form chains."""
     found: list[Rules] = [{} for _ in plan]
     for smaller, larger in at_most.items():
         only = {number for name in (smaller, larger) if (number := _query(name)) is not None}
@@ -27,8 +27,8 @@ def read_rules(at_most: Mapping[str, str], plan: Sequence[Mapping[str, Any]]) ->
         ]
         if not fitting:
             known = " ".join(f"q{number}: {', '.join(_columns(query))}." for number, query in enumerate(plan, 1))
-            problem = f"{smaller}={larger} names no two counts or sums of one query"
-            raise ParameterError(parameter="at_most", problem=problem, advice=f"There are {known}")
+            problem = f"{smaller}={larger} does not name two counts or sums of one query"
+            raise ParameterError(parameter="at_most", problem=problem, advice=f"Available are {known}")
         for rules, (lower, upper) in fitting:
             _add(rules, str(lower), str(upper))
     return found
@@ -42,18 +42,18 @@ def is_fitted(statistic: Mapping[str, Any]) -> bool:
 def chain_to(
     largest: Mapping[str, Any], statistics: Sequence[Mapping[str, Any]], rules: Rules
 ) -> list[Mapping[str, Any]]:
-    """A variable and those below it, the smallest first."""
+    """A variable and those below it, smallest first."""
     below = [each for each in statistics if rules.get(str(each["name"])) == largest["name"]]
     return [*chain_to(below[0], statistics, rules), largest] if below else [largest]
 
 
 def _add(rules: Rules, lower: str, upper: str) -> None:
-    """One more rule. Chains alone can be fitted: two variables below one would have to be ordered too."""
+    """Add a rule. Only chains can be fitted: two variables below the same one would also have to be ordered."""
     if upper in rules.values() or lower in rules:
         raise ParameterError(
             parameter="at_most",
             problem=f"has two rules with '{upper if upper in rules.values() else lower}' on the same side",
-            advice="Give a chain: the first at most the second, the second at most the third.",
+            advice="Give a chain: the first is at most the second, the second is at most the third.",
         )
     if lower in _above(rules, upper):
         raise ParameterError(parameter="at_most", problem=f"is circular at '{lower}'")
@@ -73,7 +73,7 @@ def _query(name: str) -> int | None:
 
 
 def _column(name: str, query: Mapping[str, Any]) -> str | None:
-    """The column of a query that a name means; None where it has none."""
+    """The column of a query that a name refers to; None if there is none."""
     plain = re.sub(r"^q[1-9]\d*:", "", name)
     if plain in _columns(query):
         return plain
@@ -81,7 +81,7 @@ def _column(name: str, query: Mapping[str, Any]) -> str | None:
     if len(sums) > 1:
         raise ParameterError(
             parameter="at_most",
-            problem=f"names '{plain}', of which there are several sums: {', '.join(sums)}",
+            problem=f"names '{plain}', which has several sums: {', '.join(sums)}",
             advice="Name one of these columns.",
         )
     return sums[0] if sums else None

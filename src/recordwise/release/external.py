@@ -1,4 +1,4 @@
-"""What an external mechanism returned, as a published table."""
+"""Publishes the result of an external mechanism as a table."""
 
 from collections.abc import Mapping
 from typing import Any
@@ -13,7 +13,7 @@ from recordwise.release.tables import publishable
 
 
 def external_table(result: Any, name: str) -> pa.Table:
-    """A result as a table: a frame or mapping as it is, a list or a number as one column ``value``."""
+    """A result as a table: a frame or mapping unchanged, a list or a number as one column ``value``."""
     try:
         if isinstance(result, pa.Table | Mapping) or hasattr(result, "columns"):
             table = as_arrow(dict(result) if isinstance(result, Mapping) else result)
@@ -22,7 +22,7 @@ def external_table(result: Any, name: str) -> pa.Table:
         plain = [_plain(column) for column in table.columns]
     except (KeysError, ParameterError, pa.ArrowException, TypeError, ValueError):
         raise ExternalError(
-            mechanism=name, problem="gave back something that is no table, list or number", state=CHARGED
+            mechanism=name, problem="returned something that is not a table, list or number", state=CHARGED
         ) from None
     return pa.table(plain, names=table.column_names)
 
@@ -33,5 +33,7 @@ def _plain(column: pa.ChunkedArray) -> pa.ChunkedArray:
     if pa.types.is_large_string(column.type) or pa.types.is_string_view(column.type):
         column = column.cast(pa.string())
     if not publishable(column.type):
-        raise ParameterError(parameter="result", problem="has a column that is neither numbers, text nor truth values")
+        raise ParameterError(
+            parameter="result", problem="has a column whose values are not numbers, text or truth values"
+        )
     return column

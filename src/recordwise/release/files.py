@@ -1,4 +1,4 @@
-"""A release read back from its folder, for whoever post-processes it later. It must still be what was written."""
+"""Reads a release back from its folder, for later post-processing, and checks that it is unchanged."""
 
 import json
 from collections.abc import Mapping
@@ -21,7 +21,7 @@ from recordwise.release.release import FORMAT, Release
 from recordwise.release.tables import PRIVATE, ReleasedTable, digest_of
 
 WRITTEN_ANEW = ("recordwise_release", "mark", "digest", "ledger", "flags", "accuracy", "page")
-"""What ``Release.to_json`` adds to the description by itself."""
+"""Entries that ``Release.to_json`` itself adds to the description."""
 UNREADABLE = (OSError, ValueError, LookupError, TypeError, AttributeError, pa.ArrowException)
 
 
@@ -43,7 +43,7 @@ def load_release(folder: str | Path) -> Release:
     except UNREADABLE:
         raise SourceError(source=f"'{folder}'", problem="it is not a release folder, or it is damaged") from None
     if release is None:
-        raise SourceError(source=f"'{folder}'", problem="it was written by another version of recordwise")
+        raise SourceError(source=f"'{folder}'", problem="it was written by an incompatible version of recordwise")
     if set(said.values()) != {release.privacy_label}:
         raise SourceError(source=f"'{folder}'", problem=disagreement(said), advice="Use the original copy.")
     if "consistent" in release.description:
@@ -58,20 +58,20 @@ def load_release(folder: str | Path) -> Release:
         return release
     told = sum((part.policy for part in release.parts), Policy())
     if told != release.policy:
-        raise SourceError(source=f"'{folder}'", problem="the parts it keeps for its page do not add up to its policy")
-    # Equal, and its terms come in the order of the plan again: the page lists them in that order.
+        raise SourceError(source=f"'{folder}'", problem="the parts saved for its page do not add up to its policy")
+    # The policy is equal, but its terms are in the order of the plan again, which is the order the page uses.
     return replace(release, policy=told)
 
 
 def disagreement(said: Mapping[str, str]) -> str:
-    """Which files call the release private, and which do not."""
+    """The files that label the release private, and those that do not."""
     private = [name for name, label in said.items() if label == PRIVATE]
     other = [name for name, label in said.items() if label != PRIVATE]
     return f"marked private: {', '.join(private) or 'no file'}; not marked private: {', '.join(other)}"
 
 
 def _release(stated: dict[str, Any], policies: dict[str, Any], tables: dict[str, pa.Table]) -> Release:
-    # The first folders kept nothing for the page.
+    # The first version saved nothing for the page.
     page = stated.get("page")
     return Release(
         tables=tuple(_table(name, tables[name], list(stated["accuracy"][name])) for name in stated["accuracy"]),
@@ -89,7 +89,7 @@ def _release(stated: dict[str, Any], policies: dict[str, Any], tables: dict[str,
 
 
 def _table(name: str, data: pa.Table, variables: list[str]) -> ReleasedTable:
-    """Keys are the columns before the first variable."""
+    """The keys are the columns before the first variable."""
     first = min((data.column_names.index(each) for each in variables), default=data.num_columns)
     keys = tuple(data.column_names[:first])
     return ReleasedTable(name=name, keys=keys, variables=tuple(variables), data=data.replace_schema_metadata(None))

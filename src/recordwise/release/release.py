@@ -30,21 +30,21 @@ FORMAT = 1
 
 @dataclass(frozen=True, slots=True, kw_only=True, repr=False, eq=False)
 class Release:
-    """Published tables. Everything in it is public; what it cost is in ``policy``."""
+    """Published tables. Everything in a release is public; ``policy`` is what it cost."""
 
     tables: tuple[ReleasedTable, ...]
     policy: Policy
-    """The tight policy, which the ledger was charged."""
+    """The tight policy, which was charged to the ledger."""
     paper_policy: Policy
     """The same mechanisms, bounded as in the papers."""
     description: dict[str, Any]
     """Plan, mechanisms, parameters, versions and budget, as saved in release.json."""
     digest: str
-    """The fingerprint of tables and policy, which the ledger holds too."""
+    """The fingerprint of tables and policy, which the ledger also records."""
     head: Head
     """The end of the ledger's chain when the release was recorded."""
     private: bool
-    """False where a seeded generator drew the noise."""
+    """False if the noise was drawn from a seeded generator."""
     parts: tuple[Part, ...] = ()
     """Each statistic of each table with its own policy and noise, for the page."""
     firms: FirmPolicy | None = None
@@ -52,11 +52,11 @@ class Release:
     lattice: LatticePolicy | None = None
     """The noise as shifts on a lattice, where all of it is discrete Gaussian: for a sharper epsilon than that of the policy."""
     labels: Mapping[str, str] = field(default_factory=dict)
-    """The words of the page this release was read back from."""
+    """The labels of the page that this release was loaded from."""
 
     @property
     def table(self) -> pa.Table:
-        """The only table, as Arrow; with several, use ``tables``."""
+        """The only table, as Arrow; if there are several, use ``tables``."""
         if len(self.tables) != 1:
             names = ", ".join(table.name for table in self.tables)
             raise ParameterError(
@@ -79,7 +79,7 @@ class Release:
         )
 
     def __arrow_c_stream__(self, requested_schema: object | None = None) -> object:
-        """The only table as an Arrow stream, so that any library of Arrow reads the release itself: ``pl.DataFrame(release)``."""
+        """The only table as an Arrow stream, so that any Arrow library can read the release: ``pl.DataFrame(release)``."""
         return self.table.__arrow_c_stream__(requested_schema)
 
     def to_pandas(self, name: str | None = None) -> Any:
@@ -142,7 +142,7 @@ class Release:
 
     @property
     def privacy_label(self) -> str:
-        """What every file says about itself."""
+        """The label in every file: whether the release is private."""
         return PRIVATE if self.private else NOT_PRIVATE
 
     def save(
@@ -155,9 +155,9 @@ class Release:
         """Write everything into a new folder, all or nothing.
 
         Args:
-            folder: A name that is not taken.
+            folder: The name of a folder that does not exist yet.
             formats: The formats of the tables by name. Parquet is always among them: a release is loaded and verified from it.
-            labels: The words report.html asks an establishment in: ``{"emp": "employees", "naics=21": "Mining"}``. By default those
+            labels: Labels for the questions of report.html: ``{"emp": "employees", "naics=21": "Mining"}``. By default those
                 of the folder that the release was loaded from.
 
         Returns:
@@ -165,7 +165,7 @@ class Release:
 
         Raises:
             ParameterError: A format is unknown, or cannot hold a column.
-            OutputError: The folder exists already or could not be written.
+            OutputError: The folder already exists or could not be written.
         """
         words = self.labels if labels is None else labels
         chosen = formats_named(formats)
@@ -192,7 +192,7 @@ class Release:
         each.write(table.data, folder / f"{table.name}.{each.extension}", privacy_label=self.privacy_label)
 
     def _files(self, formats: Sequence[Format]) -> dict[str, str]:
-        """The files beside the page, and what they are; Parquet comes last."""
+        """The files beside the page, with descriptions; Parquet comes last."""
         ordered = sorted(formats, key=lambda each: each.name == "parquet")
         found = {f"{table.name}.{each.extension}": each.description for table in self.tables for each in ordered}
         found["policy.json"] = "the privacy loss of every possible record, for the command recordwise loss"
@@ -200,7 +200,7 @@ class Release:
         return found
 
     def to_json(self) -> dict[str, Any]:
-        """What release.json says, and the page: no row count, no number of non-empty cells, nothing from exact totals."""
+        """The content of release.json, which the page also uses: no row count, no number of non-empty cells, no exact totals."""
         return {
             "recordwise_release": FORMAT,
             "mark": self.privacy_label,
@@ -220,7 +220,7 @@ class Release:
 
 
 def accuracy(table: ReleasedTable) -> dict[str, dict[str, float | None]]:
-    """How accurate each variable is, from the noise laws and the released values alone; null where it is not finite."""
+    """The accuracy of each variable, from the noise laws and the released values alone; null if it is not finite."""
     found = {}
     for name in table.variables:
         sd, cv = (table.data.column(f"{name}{end}").drop_null().to_numpy() for end in ("_sd", "_cv"))
@@ -237,5 +237,5 @@ def _finite(value: Any) -> float | None:
 
 
 def write_json(content: dict[str, Any], path: Path) -> None:
-    """JSON that every reader takes: no NaN, no infinity."""
+    """Write JSON that every reader accepts: no NaN and no infinity."""
     path.write_text(json.dumps(content, indent=1, allow_nan=False) + "\n", encoding="utf-8")

@@ -1,4 +1,4 @@
-"""Selected keys: noise on the counts of the cells that hold records and, from a public domain, on all that hold none."""
+"""Selects keys privately: adds noise to the counts of cells that contain records and, for a public domain, of empty cells."""
 
 import numpy as np
 import pyarrow as pa
@@ -17,7 +17,7 @@ IntArray = np.ndarray[tuple[int, ...], np.dtype[np.int64]]
 def select_cells(
     plan: Plan, table: PlannedTable, cells: pa.Table, exact: ExactTable, rng: BitSource, *, confidence: float
 ) -> tuple[pa.Table, ExactTable, NoisyColumn]:
-    """The cells that are published, with their exact totals (confidential still) and the noisy counts that selected them."""
+    """The published cells, with their exact totals (still confidential) and the noisy counts that selected them."""
     selection = plan.selection(table)
     assert selection is not None
     counts = exact.totals[selection.total()]
@@ -46,14 +46,14 @@ def select_cells(
 
 
 def dry_run_selection(plan: Plan, table: PlannedTable, cells: pa.Table) -> None:
-    """Look every found cell up in its domain before anything is charged: a domain's functions are code of the user."""
+    """Look up every cell found in its domain before anything is charged, because a domain's functions are the user's code."""
     selection = plan.selection(table)
     if isinstance(selection, SelectFrom):
         selection.domain.bound(table.shape.groups, plan.schema).locate(cells)
 
 
 def _at_rows(exact: ExactTable, cells: int, rows: IntArray, places: IntArray) -> ExactTable:
-    """The numbers of some found cells at their places in the published table; a cell without records has zeros."""
+    """The numbers of some found cells at their rows in the published table; a cell without records has zeros."""
     moved = np.full(exact.cells, -1, dtype=np.int64)
     moved[rows] = places
     return ExactTable(
@@ -77,7 +77,7 @@ def _moved(bins: BinCounts, place: IntArray) -> BinCounts:
 
 
 def _counts(selection: KeySelection, noisy: IntArray, *, least: int, confidence: float) -> NoisyColumn:
-    """The counts that selected, at no cost: biased given selection; deviation and interval of the truncated law (T-TRUNCATED)."""
+    """The counts used for selection: biased given selection, with the truncated law's deviation and interval (T-TRUNCATED)."""
     low, high = truncated_intervals(selection.law, noisy, confidence=confidence, least=least)
     return NoisyColumn(
         alias=selection.alias,

@@ -1,6 +1,6 @@
-"""A new folder, all or nothing: files are written beside it under another name, flushed, and take the name in one step.
+"""Creates a new folder atomically: files are written beside it under another name, flushed, and renamed in one step.
 
-A process that dies leaves at most a hidden folder whose lock died with it; the next save to the same name removes it.
+A process that dies leaves at most a hidden folder whose lock ends with the process; the next save to the same name removes it.
 """
 
 import fcntl
@@ -15,18 +15,18 @@ from recordwise.errors import OutputError
 
 
 def require_new(folder: str | Path) -> Path:
-    """Refuse a name that is taken. Ask before a budget is spent on what could not be saved."""
+    """Refuse a name that is already in use. Call this before spending budget on a result that could not be saved."""
     target = Path(folder)
     if os.path.lexists(target):
         raise OutputError(
-            folder=str(target), problem="exists already", advice="Name a new folder; nothing is overwritten."
+            folder=str(target), problem="already exists", advice="Choose a new folder; nothing is overwritten."
         )
     return target
 
 
 @contextmanager
 def new_folder(folder: str | Path) -> Iterator[Path]:
-    """A folder to write into, which becomes ``folder`` when the block ends well and vanishes when it does not."""
+    """A folder to write into, which becomes ``folder`` if the block succeeds and is removed if it fails."""
     target = require_new(folder)
     try:
         target.parent.mkdir(parents=True, exist_ok=True)
@@ -44,12 +44,12 @@ def new_folder(folder: str | Path) -> Iterator[Path]:
         shutil.rmtree(staging, ignore_errors=True)
         os.close(lock)
     with suppress(OSError):
-        # The folder is whole under its name; this only makes the name itself survive a loss of power.
+        # The folder is complete under its name; this only makes the name itself survive a power loss.
         _flush(target.parent)
 
 
 def remove_stale(target: Path) -> None:
-    """Remove what killed processes left of earlier saves to this name; what a living one holds is locked and stays."""
+    """Remove what killed processes left of earlier saves to this name; the folder of a live process is locked and stays."""
     for name in os.listdir(target.parent):
         if re.fullmatch(rf"\.{re.escape(target.name)}\.staging-\d+-\d+", name):
             with suppress(OSError):
@@ -59,7 +59,7 @@ def remove_stale(target: Path) -> None:
 
 
 def _locked(target: Path) -> tuple[Path, int]:
-    """A hidden folder that this process holds. Another may sweep it away before it is locked: then a new one is made."""
+    """A hidden folder locked by this process. If another process removes it before it is locked, a new one is made."""
     number = 0
     while True:
         number += 1
@@ -71,7 +71,7 @@ def _locked(target: Path) -> tuple[Path, int]:
 
 
 def _taken(staging: Path) -> int | None:
-    """The lock on a folder that is surely still there; None where a sweep was faster."""
+    """The lock on a folder that still exists; None if another process removed the folder first."""
     with suppress(FileNotFoundError, BlockingIOError):
         lock = _lock(staging)
         if staging.exists():
@@ -81,7 +81,7 @@ def _taken(staging: Path) -> int | None:
 
 
 def _lock(folder: Path) -> int:
-    """Held until it is closed or the process ends."""
+    """A lock held until it is closed or the process ends."""
     handle = os.open(folder, os.O_RDONLY)
     try:
         fcntl.flock(handle, fcntl.LOCK_EX | fcntl.LOCK_NB)
@@ -97,7 +97,7 @@ def _failure(target: Path, error: OSError) -> OutputError:
 
 
 def _flush_all(folder: Path) -> None:
-    """Make sure the disk has everything before the folder takes its name."""
+    """Flush everything to disk before the folder gets its name."""
     for file in folder.iterdir():
         _flush(file)
     _flush(folder)

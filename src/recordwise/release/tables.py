@@ -1,4 +1,4 @@
-"""Published tables, and their digest: the same for a release in memory and for its Parquet files."""
+"""Published tables and their digest, which is the same for a release in memory and for its Parquet files."""
 
 import hashlib
 import json
@@ -15,7 +15,7 @@ from recordwise.policy.policy import Policy
 
 
 def digest_of(tables: Mapping[str, pa.Table], policy: Policy) -> str:
-    """SHA-256 over the policy and over names, types, lengths and contents of all columns, tables by name."""
+    """SHA-256 over the policy and over the names, types, lengths and contents of all columns, with tables sorted by name."""
     names = sorted(tables)
     columns = [(name, column) for name in names for column in tables[name].column_names]
     with ThreadPoolExecutor() as pool:
@@ -26,7 +26,7 @@ def digest_of(tables: Mapping[str, pa.Table], policy: Policy) -> str:
 
 
 def column_digest(column: pa.ChunkedArray) -> str:
-    """Of one column, however it is cut into chunks: where it is NULL, then its values; for text, lengths and letters."""
+    """The digest of one column, however it is chunked: where it is NULL, then its values; for text, lengths and characters."""
     if not publishable(column.type):
         raise ParameterError(
             parameter="a column", problem=f"of type {column.type} is neither numbers, text nor truth values"
@@ -47,7 +47,7 @@ def column_digest(column: pa.ChunkedArray) -> str:
 
 
 def publishable(kind: pa.DataType) -> bool:
-    """Whether a column of this type is the same after a trip through Parquet and CSV."""
+    """Whether a column of this type is unchanged after being written to Parquet and CSV and read again."""
     types = pa.types
     return bool(types.is_integer(kind) or types.is_floating(kind) or types.is_string(kind) or types.is_boolean(kind))
 
@@ -64,20 +64,20 @@ PRIVATE = "private"
 NOT_PRIVATE = "NOT PRIVATE: drawn from a seeded generator, for tests and simulation only"
 FLAG = b"recordwise_flag"
 BANNER = 'class="not-private"'
-"""What the page of a seeded run alone has; names and values are escaped on it and cannot spell it."""
+"""Present only on the page of a seeded run; names and values are escaped and cannot produce it."""
 FITTED = "_fit"
-"""The end of the name of a column that was fitted to add up, beside the one that was drawn."""
+"""The suffix of a column that was fitted to add up, beside the one that was drawn."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class ReleasedTable:
-    """One published table: cell keys, then for each variable value, sd, cv and noise interval."""
+    """One published table: cell keys, then for each variable its value, sd, cv and noise interval."""
 
     name: str
     keys: tuple[str, ...]
     variables: tuple[str, ...]
     data: pa.Table
-    """A column that must not be taken for an unbiased estimate says so in its metadata."""
+    """A column that is not an unbiased estimate is marked in its metadata."""
 
     def __arrow_c_stream__(self, requested_schema: object | None = None) -> object:
         """The table as an Arrow stream: ``pl.DataFrame(table)``, ``duckdb.from_arrow(table)``."""
@@ -90,7 +90,7 @@ class ReleasedTable:
 
 
 def flagged(table: pa.Table, flags: Mapping[str, str]) -> pa.Table:
-    """The table with a flag in the metadata of some columns."""
+    """The table with flags in the metadata of some columns."""
     fields = [
         field.with_metadata({FLAG: flags[field.name]}) if field.name in flags else field for field in table.schema
     ]

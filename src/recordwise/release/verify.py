@@ -1,4 +1,4 @@
-"""Verification of a ledger: its chain, its sums, its budget, and the release folders that refer to it."""
+"""Verifies a ledger: its chain, its sums, its budget, and the release folders that refer to it."""
 
 import json
 from collections.abc import Sequence
@@ -18,7 +18,7 @@ from recordwise.release.tables import FITTED, digest_of
 
 KINDS = ("opened", "looked", "preflight", "charged", "released", "failed")
 UNREADABLE = (OSError, ValueError, KeyError, TypeError, AttributeError, RecordwiseError)
-"""What reading a damaged or unrelated file can raise; all of it means the same."""
+"""What reading a damaged or unrelated file can raise; all are treated alike."""
 
 
 def verify(path: str | Path, *, against: Sequence[str | Path] = ()) -> list[str]:
@@ -43,7 +43,7 @@ def wrong_order(events: list[Event]) -> list[str]:
     problems, waiting = [], set()
     for event in events:
         if event.kind not in KINDS or (event.sequence == 1 and event.kind != "opened"):
-            problems.append(f"event {event.sequence} should not be there ({event.kind})")
+            problems.append(f"event {event.sequence} is out of place ({event.kind})")
         elif event.kind == "charged":
             waiting.add(event.sequence)
         elif event.kind in ("released", "failed"):
@@ -54,17 +54,17 @@ def wrong_order(events: list[Event]) -> list[str]:
 
 
 def wrong_terms(events: list[Event]) -> list[str]:
-    """From the first charge on dataset and budget stay, and the schema only grows; a charge is stated in it."""
+    """After the first charge, dataset and budget stay the same and the schema only grows; each charge is stated in it."""
     problems: list[str] = []
     known: dict[str, Any] = {}
     charged = False
     for event in events:
         if event.kind == "opened" and charged and not _continues(known, event.body):
-            problems.append(f"event {event.sequence} changes the terms of what was charged before")
+            problems.append(f"event {event.sequence} changes the terms of earlier charges")
         elif event.kind == "opened":
             known = event.body
         elif event.kind == "charged" and not within(event.body.get("schema"), known.get("schema")):
-            problems.append(f"event {event.sequence} is stated in another schema than the terms")
+            problems.append(f"event {event.sequence} is stated in a schema other than that of the terms")
         charged |= event.kind == "charged"
     return problems
 
@@ -79,7 +79,7 @@ def terms_at(events: list[Event], sequence: int) -> dict[str, Any]:
 
 
 def wrong_sums(events: list[Event], budget: Policy | None) -> list[str]:
-    """Each charge states the sum so far, and the last sum is within the budget for every possible record."""
+    """Each charge states the running sum, and the last sum is within the budget for every possible record."""
     problems: list[str] = []
     spent = Policy()
     for event in events:
@@ -88,7 +88,7 @@ def wrong_sums(events: list[Event], budget: Policy | None) -> list[str]:
         try:
             spent = spent + Policy.from_json(event.body["policy"])
             if Policy.from_json(event.body["spent"]) != spent:
-                problems.append(f"event {event.sequence} states another sum than its charges add up to")
+                problems.append(f"event {event.sequence} states a sum that differs from that of the charges")
         except (RecordwiseError, KeyError):
             return [*problems, f"event {event.sequence} holds a policy that cannot be read"]
     if budget is not None and not _within_budget(spent, budget, terms_at(events, len(events)).get("schema")):
@@ -104,12 +104,12 @@ def _within_budget(spent: Policy, budget: Policy, schema: Any) -> bool:
 
 
 def folder_problems(folder: Path, events: list[Event]) -> list[str]:
-    """Where a folder disagrees with the ledger, or with its own files."""
+    """Disagreements between a folder and the ledger, or among the folder's own files."""
     try:
         release, policies = (json.loads((folder / name).read_text()) for name in ("release.json", "policy.json"))
         length, digest = int(release["ledger"]["length"]), str(release["ledger"]["digest"])
     except UNREADABLE:
-        return ["release.json or policy.json cannot be read or names no ledger"]
+        return ["release.json or policy.json cannot be read or does not refer to a ledger"]
     if length > len(events):
         return [
             f"was released when the ledger had {length} events; it has only {len(events)} now, so some were removed"
@@ -128,23 +128,23 @@ def folder_problems(folder: Path, events: list[Event]) -> list[str]:
 
 
 def _wrong_words(release: dict[str, Any], policies: dict[str, Any], entry: Event, events: list[Event]) -> list[str]:
-    """What release.json and policy.json repeat from the ledger must agree with it."""
+    """Facts that release.json and policy.json repeat from the ledger must agree with it."""
     opened, charged = terms_at(events, entry.body["charge"]), events[entry.body["charge"] - 1].body
     pairs = {
-        "release.json states another digest": (release["digest"], entry.body["digest"]),
-        "release.json carries another privacy label": (release["mark"], entry.body["mark"]),
-        "policy.json carries another privacy label": (policies["mark"], entry.body["mark"]),
-        "policy.json states another policy": (policies["tight"], charged["policy"]),
-        "release.json describes another plan": (release["plan"], charged["details"]),
-        # Ledgers of earlier versions state the schema once, not with each charge.
-        "release.json names another schema": (release["schema"], charged.get("schema", opened["schema"])),
-        **{f"release.json names another {each}": (release[each], opened[each]) for each in ("dataset", "budget")},
+        "release.json states a different digest": (release["digest"], entry.body["digest"]),
+        "release.json carries a different privacy label": (release["mark"], entry.body["mark"]),
+        "policy.json carries a different privacy label": (policies["mark"], entry.body["mark"]),
+        "policy.json states a different policy": (policies["tight"], charged["policy"]),
+        "release.json describes a different plan": (release["plan"], charged["details"]),
+        # Ledgers of earlier versions state the schema once instead of with each charge.
+        "release.json names a different schema": (release["schema"], charged.get("schema", opened["schema"])),
+        **{f"release.json names a different {each}": (release[each], opened[each]) for each in ("dataset", "budget")},
     }
     return [f"{problem} than the ledger" for problem, (found, known) in pairs.items() if found != known]
 
 
 def _wrong_tables(folder: Path, release: dict[str, Any], policies: dict[str, Any], entry: Event) -> list[str]:
-    """The digest of the tables as they are on disk, and the files in other formats beside them."""
+    """Check the digest of the tables on disk, and the files in other formats beside them."""
     tables, formats = read_tables(folder), known_formats().values()
     problems = []
     drawn = {name: without_fits(table) for name, table in tables.items()} if "consistent" in release else tables
@@ -155,7 +155,7 @@ def _wrong_tables(folder: Path, release: dict[str, Any], policies: dict[str, Any
         problems.append("its fitted columns are not those release.json was written with")
     labels = privacy_labels(folder, formats)
     wrong = [name for name, label in labels.items() if label != entry.body["mark"]]
-    problems += [f"{name} carries another privacy label than the ledger" for name in wrong]
+    problems += [f"{name} carries a different privacy label than the ledger" for name in wrong]
     others = [each for each in formats if each.name != REQUIRED]
     for each, path in files_of(folder, others):
         if not _same(each, path, tables):
@@ -164,7 +164,7 @@ def _wrong_tables(folder: Path, release: dict[str, Any], policies: dict[str, Any
 
 
 def without_fits(table: pa.Table) -> pa.Table:
-    """The columns that were drawn; fitted columns are computed from them afterwards and prove nothing."""
+    """The columns that were drawn; fitted columns are computed from them afterward and prove nothing."""
     names = set(table.column_names)
     fits = [name for name in table.column_names if name.endswith(FITTED) and name.removesuffix(FITTED) in names]
     return table.drop_columns(fits)

@@ -1,6 +1,6 @@
-"""What the owner of the data may look at while choosing mechanisms. Everything here is CONFIDENTIAL and prints as nothing else.
+"""What the owner of the data may examine while choosing mechanisms. Everything here is CONFIDENTIAL, and its repr says only that.
 
-Each method reads the records once, however many policies or mechanisms it serves; only counts, bins and cell totals travel.
+Each method reads the records once, for any number of policies or mechanisms; only counts, bins and cell totals leave the engine.
 """
 
 from collections.abc import Callable, Mapping, Sequence
@@ -42,7 +42,7 @@ from recordwise.session.coverage import Coverage, coverage, covered_tables, publ
 ANY_CELL = SelectKeys.of(rho=1, delta="1e-6", pieces=None)
 """Finds every cell that holds records; nothing is drawn with it."""
 MOST_VALUES = 4_000_000
-"""So many different combinations of values are fetched; beyond them losses are counted in bins inside the engine."""
+"""At most this many combinations of values are fetched; beyond that, losses are binned inside the engine."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True, repr=False, eq=False)
@@ -51,7 +51,7 @@ class ValueCounts:
 
     columns: dict[str, Any]
     steps: pa.Table
-    """The same values as the engine holds them, measures in steps."""
+    """The same values in the engine's representation, measures in steps."""
     records: FloatArray
 
     def __repr__(self) -> str:
@@ -66,7 +66,7 @@ class CellTotals:
     table: PlannedTable
     cells: pa.Table
     totals: dict[str, FloatArray]
-    """By the alias of the statistic; ``selected_on`` where keys are selected."""
+    """Keyed by the alias of the statistic, or ``selected_on`` where keys are selected."""
 
     def __repr__(self) -> str:
         return "<CellTotals: CONFIDENTIAL>"
@@ -74,7 +74,7 @@ class CellTotals:
 
 @dataclass(frozen=True, slots=True, kw_only=True, repr=False, eq=False)
 class Contributors:
-    """CONFIDENTIAL: the contributions above 0 to each public cell; an empty cell has zeros throughout."""
+    """CONFIDENTIAL: the positive contributions to each public cell; an empty cell has zeros throughout."""
 
     number: FloatArray
     total: FloatArray
@@ -89,7 +89,7 @@ class Contributors:
 class Owner:
     """What only the owner of a session's table may see. Nothing it returns may be published.
 
-    It costs no budget. Every look at confidential records is noted in the ledger, and a release after it needs a reason
+    It spends no budget. Every look at confidential records is recorded in the ledger, and a later release then needs a reason
     (``accept_tuning``).
     """
 
@@ -105,7 +105,7 @@ class Owner:
         """The table as its owner sees it while choosing mechanisms (``recordwise.planning``).
 
         Args:
-            data: What the records are. Unless they are public, synthetic or of a past release, the ledger notes the look.
+            data: What the records are. Unless they are public, synthetic or from a past release, the ledger records the look.
 
         Returns:
             The view. Its methods return exact, confidential numbers.
@@ -197,7 +197,7 @@ class Owner:
         return read_summary(found.reveal(), edges)
 
     def realized_loss_summary(self, query: Query, *, edges: Sequence[float] = EDGES) -> LossSummary:
-        """What the records of the public cells really lost, given what else is in their cells; for a query with one table."""
+        """The realized losses of the records in public cells, given the rest of their cells; for a query with one table."""
         plan = Plan(schema=self._schema, queries=(query,))
         if len(plan.tables()) != 1 or plan.selection(plan.tables()[0]) is not None:
             raise ParameterError(parameter="query", problem="must have one table with public keys for realized losses")
@@ -210,13 +210,13 @@ class Owner:
 
 
 class OwnerView:
-    """A session's table as its owner sees it. Costs no budget; nothing it returns may be published."""
+    """A session's table as its owner sees it. Using it spends no budget; nothing it returns may be published."""
 
     def __init__(self, engine: Any, schema: Schema) -> None:
         self._engine, self.schema = engine, schema
 
     def value_counts(self, names: Sequence[str], *, condition: Predicate | None = None) -> ValueCounts | None:
-        """The combinations of values of some columns; None where there are too many to fetch."""
+        """How often each combination of values of some columns occurs; None if there are too many to fetch."""
         found = (
             self._engine.owner_passes().value_counts(list(names), at_most=MOST_VALUES + 1, condition=condition).reveal()
         )
@@ -252,9 +252,9 @@ class OwnerView:
         return tuple(zip(summaries[:count], summaries[count:]))
 
     def realized_bins(self, query: Query) -> dict[str, LossSummary]:
-        """What the records really lost by each statistic of a query with one table, beside what else was in their cells.
+        """The realized losses from each statistic of a query with one table, given the rest of each record's cell.
 
-        Where keys are selected, the selection's own rho is part of each; its delta is in ``lone_pieces``.
+        Where keys are selected, each includes the rho of the selection; its delta is in ``lone_pieces``.
         """
         plan = Plan(schema=self.schema, queries=(query,))
         selection = plan.selection(one_table(plan))
@@ -266,7 +266,7 @@ class OwnerView:
         return dict(zip(trees, read_summaries(counted, len(trees))))
 
     def lone_pieces(self, query: Query) -> FloatArray:
-        """The pieces of each record that is alone in its selected key: for them alone the selection has a realized delta."""
+        """The pieces of each record that is alone in its selected key; only these records have a realized delta."""
         counted = query.count(FOR_OWNER, alias="_alone")
         (found,) = self.cell_totals(counted)
         if "selected_on" not in found.totals:
@@ -274,7 +274,7 @@ class OwnerView:
         return np.asarray(found.totals["selected_on"][found.totals["_alone"] == 1])
 
     def cell_totals(self, *queries: Query) -> tuple[CellTotals, ...]:
-        """The exact totals of every table, of all of them in as few passes as a release would take."""
+        """The exact totals of every table, in as few passes as a release would take."""
         plan = Plan(schema=self.schema, queries=queries)
         return tuple(self._cell_totals(plan, each) for each in self._engine.totals(plan))
 
@@ -297,7 +297,7 @@ class OwnerView:
         return declared.step if declared else Fraction(1)
 
     def contributors(self, query: Query, measure: str, *, by_firm: bool = False) -> Contributors:
-        """The two largest contributions to each public cell and what else rules about contributors need; one table."""
+        """The two largest contributions to each public cell, and the other inputs of contributor rules; for one table."""
         if by_firm and self.schema.firm is None:
             raise ParameterError(parameter="by_firm", problem="needs a firm in the schema")
         plan = self._listed(Plan(schema=self.schema, queries=(query,)))
@@ -307,7 +307,7 @@ class OwnerView:
         return read_contributors(found, cells, float(self._step(measure)))
 
     def _listed(self, plan: Plan) -> Plan:
-        """The same plan at the cells that were found, where it selects its keys: what the owner sees before any selection."""
+        """The same plan with the cells found in place of selected keys: what the owner sees before any selection."""
         if plan.selection(one_table(plan)) is None:
             return plan
         (found,), (query,) = self._engine.totals(plan), plan.queries
@@ -315,18 +315,18 @@ class OwnerView:
 
 
 class ForOwner:
-    """A mechanism that publishes nothing: totals asked for with it are for the owner's eyes, and no release can be made."""
+    """A mechanism that publishes nothing: its totals are for the owner only, and no release can be made with it."""
 
     def policy(self, measure: Any, *, tight: bool = True) -> Policy:
         return Policy()
 
 
-# Not a full mechanism on purpose: nothing can be drawn with it.
+# Deliberately not a full mechanism: nothing can be drawn with it.
 FOR_OWNER: Any = ForOwner()
 
 
 def one_table(plan: Plan) -> PlannedTable:
-    """The only table of a plan; refused where there are several."""
+    """The only table of a plan; an error if there are several."""
     if len(plan.tables()) != 1:
         raise ParameterError(
             parameter="query",
@@ -337,12 +337,12 @@ def one_table(plan: Plan) -> PlannedTable:
 
 
 def without_delta(policy: Policy) -> Policy:
-    """The rho of a policy alone."""
+    """The rho part of a policy."""
     return Policy(policy.rho, {}, policy.near_gaussian)
 
 
 def read_contributors(found: pa.Table, cells: int, step: float) -> Contributors:
-    """Numbers at their cells, in the measure's own units."""
+    """Numbers aligned with their cells, in the measure's own units."""
     at = found.column(POSITION).to_numpy()
     scales: Mapping[str, float] = {
         CONTRIBUTORS: 1.0,

@@ -142,7 +142,7 @@ class Publisher:
 
 
 def _prepared(plan: Plan, exact: TableTotals | FoundTotals, confidence: float) -> PreparedTable | None:
-    """The mechanism of every cell; where keys are selected, the cells are not known before the charge."""
+    """The mechanism of every cell; if keys are selected, the cells are not known before the charge."""
     if isinstance(exact, TableTotals):
         return prepare_table(plan, exact.table, exact.cells, confidence=confidence)
     dry_run_selection(plan, exact.table, exact.cells.reveal())
@@ -150,6 +150,6 @@ def _prepared(plan: Plan, exact: TableTotals | FoundTotals, confidence: float) -
 
 
 def _opened(found: TableTotals | FoundTotals) -> tuple[pa.Table, ExactTable]:
-    """CONFIDENTIAL: the cells and exact numbers of a table. Noise is added to them next; nothing else may see them."""
+    """CONFIDENTIAL: the cells and exact numbers of a table. Noise is added to them next; nothing else may use them."""
     cells = found.cells.reveal() if isinstance(found, FoundTotals) else found.cells
     return cells, found.exact.reveal()

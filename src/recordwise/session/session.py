@@ -1,4 +1,4 @@
-"""One table of records, one budget: plan, engine, ledger and mechanisms in one readable flow."""
+"""One table of records and one budget: the place where plan, engine, ledger and mechanisms come together."""
 
 import warnings
 from collections.abc import Mapping, Sequence
@@ -36,24 +36,24 @@ from recordwise.session.publisher import Progress, Publisher
 class Session:
     """A table of confidential records, opened to publish statistics about it.
 
-    Opening reads names and types only; records are read, and validated, at the first ``run`` or ``validate()``. Every look at
-    confidential records (``owner``) is noted in the ledger; a release after one, like a release tuned on confidential data, needs
-    a reason (``accept_tuning``).
+    Opening reads only names and types; records are read and validated at the first ``run`` or ``validate()``. Every look at
+    confidential records (``owner``) is recorded in the ledger. A release after such a look, or one tuned on confidential data,
+    needs a reason (``accept_tuning``).
 
     Args:
         source: A path to Parquet, CSV or SAS files, a PostgreSQL table, or a frame. With ``engine="spark"`` also a Spark DataFrame
             or the name of a table.
         unit: The column that identifies a record.
         measures: The columns that are summed, each with its step or a ``Measure``.
-        columns: The columns that records are grouped and selected by, with their types; inferred where the source has types.
+        columns: The columns that records are grouped and selected by, with their types; inferred if the source has types.
         firm: The column that identifies the firm of a record.
         collapse: Where a unit has several rows: "sum", "max", "min" or "same" for each measure and column, which make them one
             record before anything else.
         engine: "duckdb", "spark", or an engine that is already open.
         spark: For Spark: a SparkSession, or a master such as "local[2]".
-        ledger: The file in which everything spent is kept. Without it the ledger is in memory only, with a warning.
-        budget: The most that releases may cost every record.
-        dataset: The name the ledger and releases use; that of the source unless given.
+        ledger: The file that records everything spent. Without it the ledger is in memory only, with a warning.
+        budget: The most that all releases together may cost each record.
+        dataset: The name used in the ledger and in releases; by default that of the source.
         memory_limit: The memory that DuckDB may use.
         tuned_on: What mechanisms, thresholds and keys were chosen with: "public", "synthetic", "past" or "confidential" data. A
             release needs it.
@@ -119,7 +119,7 @@ class Session:
 
     @classmethod
     def from_plan(cls, file: PlanFile, *, data: str | None = None) -> "Session":
-        """Open the table of a plan file as the file says; only names and types are read.
+        """Open the table described by a plan file; only names and types are read.
 
         Args:
             file: The plan, from ``load_plan``.
@@ -241,7 +241,7 @@ class Session:
             The release.
 
         Raises:
-            SqlError: The statement holds something that is not supported, or a mechanism is missing.
+            SqlError: The statement contains something that is not supported, or a mechanism is missing.
         """
         return self.run(parse_sql(text, mechanisms=mechanisms, keys=keys), rng=rng, confidence=confidence)
 
@@ -251,13 +251,13 @@ class Session:
         """Publish: check the budget, read exact totals, charge the ledger, draw noise, record the release.
 
         Nothing is charged unless the whole plan is valid, the budget covers it, every total could be read and every mechanism has
-        served an empty cell. From the charge on the budget is spent, whatever happens.
+        been tried on an empty cell. After the charge the budget is spent, whatever happens.
 
         Args:
-            queries: What to publish; together they are one release.
+            queries: The queries to publish; together they are one release.
             rng: A source of random bits. The default is secure; ``rw.noise.Seeded`` makes a release that is NOT private.
             confidence: The confidence of the published intervals.
-            progress: Called with a few words at the start of each step.
+            progress: Called with a short description at the start of each step.
 
         Returns:
             The release: its tables, its policy, and what is needed to verify it.
@@ -265,7 +265,7 @@ class Session:
         Raises:
             PlanError: A query does not fit the schema.
             BudgetError: The budget does not cover the release.
-            TuningError: ``tuned_on`` is not stated, or a look at confidential records needs a reason.
+            TuningError: ``tuned_on`` is not given, or a look at confidential records needs a reason.
             DataError: Records break the schema.
             DrawingError: Drawing noise failed after the charge, which stays.
 

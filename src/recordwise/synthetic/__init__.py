@@ -1,4 +1,4 @@
-"""Synthetic establishments for the demo, the tests and the benchmarks, calibrated by a few public figures."""
+"""Synthetic establishments for the demo, the tests and the benchmarks, calibrated to a few public figures."""
 
 from recordwise.synthetic.county_tables import CountyTable
 from recordwise.synthetic.figures import public_keys

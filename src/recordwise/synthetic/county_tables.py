@@ -1,4 +1,4 @@
-"""Establishments from the county tables themselves: records for every county x industry cell of County Business Patterns that add
+"""Generates establishments from the county tables: records for every county x industry cell of County Business Patterns that add
 up to its published employment and payroll."""
 
 from collections.abc import Iterator
@@ -43,7 +43,7 @@ class CountyTable:
 
         path = Path(directory) / FILE
         if not path.is_file():
-            raise SourceError(source=f"'{directory}'", problem=f"there is no {FILE} in it")
+            raise SourceError(source=f"'{directory}'", problem=f"it does not contain {FILE}")
         table = pq.read_table(path, columns=COLUMNS)
         table = table.filter(pc.equal(table["digits"], 6)).sort_by([("fips", "ascending"), ("naics", "ascending")])
         return cls(
@@ -55,7 +55,7 @@ class CountyTable:
         )
 
     def keys(self) -> pa.Table:
-        """The cells as public keys: they were published."""
+        """The cells as public keys, because they were published."""
         return pa.table({"county": self.county, "naics": self.naics})
 
     def batches(self, *, seed: int = 1) -> Iterator[pa.RecordBatch]:

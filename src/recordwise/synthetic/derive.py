@@ -1,4 +1,4 @@
-"""Derive the calibration figures from County and ZIP Business Patterns: shares and means only, no row of the sources.
+"""Derives the calibration figures from County and ZIP Business Patterns: only shares and means, no row of the sources.
 
     python -m recordwise.synthetic.derive DIRECTORY_WITH_THE_TWO_PARQUET_FILES
 
@@ -14,7 +14,7 @@ import duckdb
 
 FIGURES = Path(__file__).parent / "figures"
 PARTS = 10_000_000
-"""Shares are written as whole parts of this, to three digits."""
+"""Shares are written as multiples of one part in this many, to three digits."""
 
 COUNTIES = """
 SELECT fips, sum(establishments) / sum(sum(establishments)) OVER () AS share
@@ -50,7 +50,7 @@ def main(directory: str) -> None:
 
 
 def parts(share: float) -> int:
-    """A share as whole parts, to three digits, at least one."""
+    """A share as a whole number of parts, to three digits and at least one."""
     return max(1, int(float(f"{share * PARTS:.3g}")))
 
 

@@ -1,4 +1,4 @@
-"""The calibration figures, and the county x industry cells made of them."""
+"""The calibration figures, and the county x industry cells derived from them."""
 
 import csv
 from dataclasses import dataclass
@@ -28,9 +28,9 @@ def uniforms(seed: int, stream: int, start: int, count: int) -> FloatArray:
 FIGURES = Path(__file__).parent / "figures"
 CELLS = 350_000
 SMALLEST_COUNTY = 3
-"""Industries that even the smallest county has."""
+"""The number of industries that even the smallest county has."""
 LOCAL_SPREAD = 1.0
-"""Standard deviation of the log of (cell / what county and industry alone would give), as in the 2017 county tables."""
+"""Standard deviation of the log of (cell / what county and industry alone predict), as in the 2017 county tables."""
 CELL_SEED = 2017
 
 IntArray = np.ndarray[tuple[int, ...], np.dtype[np.int64]]
@@ -47,12 +47,12 @@ class Figures:
     wages: FloatArray
     """Annual payroll per employee in $1,000, by industry."""
     size_steps: FloatArray
-    """By industry: the cumulated shares of the nine employment-size classes."""
+    """By industry: the cumulative shares of the nine employment-size classes."""
 
 
 @dataclass(frozen=True, slots=True, eq=False)
 class Cells:
-    """The county x industry pairs that exist, as indices, and their cumulated weights."""
+    """The county x industry pairs that exist, as indexes, and their cumulative weights."""
 
     county: IntArray
     industry: IntArray
@@ -83,7 +83,7 @@ def _rows(name: str) -> list[list[str]]:
 
 @cache
 def cells() -> Cells:
-    """The 350,000 pairs with the largest weight: county share x industry share x local chance, fixed for all seeds."""
+    """The 350,000 pairs with the largest weight: county share x industry share x local factor, the same for all seeds."""
     from scipy.special import ndtri
 
     known = figures()

@@ -1,4 +1,4 @@
-"""Synthetic establishments with the skew of real ones: most have a handful of employees, a few have tens of thousands."""
+"""Synthetic establishments as skewed as real ones: most have a handful of employees, a few have tens of thousands."""
 
 from collections.abc import Iterator
 from pathlib import Path
@@ -17,7 +17,7 @@ TAIL = 1.5
 """Pareto exponent of employment above 1,000."""
 LARGEST_EMPLOYER = 60_000
 IDLE = 0.15
-"""Share of the smallest class without employees in March: it paid wages at another time of the year."""
+"""Share of the smallest class without employees in March, which paid wages at another time of the year."""
 WAGE_SPREAD = 0.55
 CHAINED = 0.25
 """Share of establishments that belong to a chain; chain k has about 1/sqrt(k) of the largest chain's establishments."""
@@ -68,7 +68,7 @@ def batches(rows: int, *, seed: int = 1) -> Iterator[pa.RecordBatch]:
         The batches, in order.
     """
     if isinstance(rows, bool) or not isinstance(rows, int) or not 1 <= rows < 2**ID_BITS:
-        raise ParameterError(parameter="rows", problem="must be an integer from 1")
+        raise ParameterError(parameter="rows", problem="must be an integer of at least 1")
     for start in range(0, rows, BATCH):
         yield _batch(figures(), cells(), rows, start, min(BATCH, rows - start), seed)
 
@@ -97,7 +97,7 @@ def _batch(known: Figures, pairs: Cells, rows: int, start: int, count: int, seed
 
 
 def employment(steps: FloatArray, which: FloatArray, within: FloatArray) -> FloatArray:
-    """A size class by its share, a log-uniform head count within it; a Pareto tail above 1,000."""
+    """A size class by its share and a log-uniform head count within it, with a Pareto tail above 1,000."""
     size = np.zeros(len(which), dtype=np.int64)
     for number in range(len(LOWER) - 1):
         size += which > steps[:, number]
@@ -105,7 +105,7 @@ def employment(steps: FloatArray, which: FloatArray, within: FloatArray) -> Floa
     emp = np.floor(low * (high / low) ** within)
     top = size == len(LOWER) - 1
     emp[top] = np.floor(np.minimum(LOWER[-1] * (1 - within[top]) ** (-1 / TAIL), LARGEST_EMPLOYER))
-    # The same uniform decides idleness inside the smallest class: its upper end is cut off and set to zero.
+    # The same uniform number decides idleness inside the smallest class: its upper end is set to zero.
     smallest = np.where(size == 0, which / steps[:, 0], 0.0)
     emp[smallest > 1 - IDLE] = 0
     return emp
@@ -127,7 +127,7 @@ def firm(number: IntArray, rows: int, chained: FloatArray, which: FloatArray) ->
 
 
 def scrambled(number: IntArray) -> IntArray:
-    """Distinct ids in no order: an odd multiplier permutes the whole numbers of so many bits."""
+    """Distinct ids in scrambled order: an odd multiplier permutes the integers of a given number of bits."""
     mixed = number.astype(np.uint64) * np.uint64(0x2545F4914F6D)
     return (mixed & np.uint64(2**ID_BITS - 1)).astype(np.int64)
 

@@ -1,6 +1,6 @@
 """Predicates, groups and pieces as SQL trees over the view ``records``, in which every measure is a whole number of steps.
 
-Trees, not text: names are quoted and constants escaped by the emitter, for whichever engine will run them.
+They are trees rather than text so that the emitter of the engine in use quotes names and escapes constants.
 """
 
 import math
@@ -36,7 +36,7 @@ def column(name: str, table: str | None = None) -> exp.Expr:
 
 
 def constant(value: Literal | int) -> exp.Expr:
-    """A constant of its own type; a fraction must be whole by now."""
+    """A constant as a literal of its own type; a fraction must be whole at this point."""
     if isinstance(value, Truth):
         return exp.true() if value.value else exp.false()
     if isinstance(value, str):
@@ -45,7 +45,7 @@ def constant(value: Literal | int) -> exp.Expr:
 
 
 def balanced(kind: type[exp.Expr], parts: Sequence[exp.Expr]) -> exp.Expr:
-    """AND or OR of many parts as a shallow tree: engines limit the depth of an expression."""
+    """AND or OR of many parts as a shallow tree, because engines limit the depth of an expression."""
     if len(parts) == 1:
         return parts[0]
     middle = len(parts) // 2
@@ -53,7 +53,7 @@ def balanced(kind: type[exp.Expr], parts: Sequence[exp.Expr]) -> exp.Expr:
 
 
 def predicate_tree(predicate: Predicate, schema: Schema) -> exp.Expr:
-    """A truth value with SQL's three-valued logic."""
+    """A predicate as a truth value with SQL's three-valued logic."""
     if isinstance(predicate, And | Or):
         kind = exp.And if isinstance(predicate, And) else exp.Or
         return balanced(kind, [predicate_tree(part, schema) for part in predicate.parts])
@@ -68,13 +68,13 @@ def predicate_tree(predicate: Predicate, schema: Schema) -> exp.Expr:
 
 
 def lattice_step(operand: Operand, schema: Schema) -> Fraction:
-    """The step a number is compared on: a measure's own, or 1."""
+    """The step of the numbers in a comparison: the measure's own, or 1."""
     measure = schema.measure(operand.name) if isinstance(operand, Field) else None
     return measure.step if measure else Fraction(1)
 
 
 def _compare(predicate: Compare, operand: exp.Expr, schema: Schema) -> exp.Expr:
-    """Comparing whole steps with a constant between two of them needs the right neighbor (T-COMPARE)."""
+    """Compare whole steps with a constant; one that lies between two steps is replaced by the correct neighbor (T-COMPARE)."""
     literal, operator = predicate.literal, predicate.operator
     if isinstance(literal, Fraction):
         steps = literal / lattice_step(predicate.operand, schema)
@@ -82,13 +82,13 @@ def _compare(predicate: Compare, operand: exp.Expr, schema: Schema) -> exp.Expr:
             return _where_known(operand, exp.true() if operator == "<>" else exp.false())
         literal = Fraction(math.ceil(steps) if operator in ("<", ">=") else math.floor(steps))
         if not is_value(literal, "integer"):
-            # Left to compare with such a constant, Spark selects NULL.
+            # Spark would return NULL for a comparison with such a constant.
             return _where_known(operand, exp.true() if _always(operator, literal) else exp.false())
     return exp.Paren(this=_COMPARISONS[operator](this=operand, expression=constant(literal)))
 
 
 def _always(operator: str, literal: Fraction) -> bool:
-    """What the comparison is of every number with a constant above or below all of them."""
+    """The result of the comparison when the constant is above or below every possible number."""
     return operator == "<>" or (operator != "=" and operator.startswith("<") == (literal > 0))
 
 
@@ -101,7 +101,7 @@ def _where_known(operand: exp.Expr, value: exp.Expr) -> exp.Expr:
 def _in(predicate: In, operand: exp.Expr, schema: Schema) -> exp.Expr:
     step = lattice_step(predicate.operand, schema)
     steps = [literal / step if isinstance(literal, Fraction) else literal for literal in predicate.literals]
-    # One constant that fits no whole number of 64 bits would turn the whole comparison into one of floats.
+    # A single constant that does not fit in 64 bits would turn the whole comparison into one of floats.
     reachable = [value for value in steps if not isinstance(value, Fraction) or is_value(value, "integer")]
     if not reachable:
         return _where_known(operand, exp.false())
@@ -109,7 +109,7 @@ def _in(predicate: In, operand: exp.Expr, schema: Schema) -> exp.Expr:
 
 
 def expression_tree(value: Expression, schema: Schema) -> exp.Expr:
-    """What a record is grouped by, from the record itself."""
+    """The value a record is grouped by, computed from the record itself."""
     if isinstance(value, Field):
         return column(value.name)
     if isinstance(value, Prefix):
@@ -121,12 +121,12 @@ def expression_tree(value: Expression, schema: Schema) -> exp.Expr:
 
 
 def prefix_tree(text: exp.Expr, length: int) -> exp.Expr:
-    """The first characters of a text."""
+    """The first characters of a text value."""
     return exp.Substring(this=text, start=constant(1), length=constant(length))
 
 
 def threshold_tree(measure: str, at: Threshold, schema: Schema) -> exp.Expr:
-    """The threshold that holds for a record, in steps."""
+    """The threshold that applies to a record, in steps."""
     if not isinstance(at, By):
         return _steps(at, measure, schema)
     if at.default is None:
@@ -143,12 +143,12 @@ def threshold_tree(measure: str, at: Threshold, schema: Schema) -> exp.Expr:
 
 
 def _steps(at: Fraction, measure: str, schema: Schema) -> exp.Expr:
-    """A threshold in steps. One that no record reaches says no less if it is the most steps a record can have."""
+    """A threshold in steps. A threshold that no record can reach is replaced by the most steps a record can have."""
     return constant(min(threshold_steps(at, measure, schema), LARGEST_BOUND_STEPS))
 
 
 def pieces_tree(splitting: Splitting, schema: Schema) -> exp.Expr:
-    """How many pieces a record makes: whole quotient plus one for a remainder, never the ceiling of a division (T-SPLIT)."""
+    """The number of pieces of a record: the whole quotient plus one for a remainder, never a rounded-up division (T-SPLIT)."""
     needs = []
     for measure, at in splitting.thresholds:
         value = size_tree(measure, schema)
@@ -167,17 +167,17 @@ def size_tree(measure: str, schema: Schema) -> exp.Expr:
 
 
 def greatest(*values: exp.Expr) -> exp.Expr:
-    """The largest of values that are never NULL."""
+    """The largest of several values that are never NULL."""
     return _fold(lambda left, right: exp.GT(this=left, expression=right), values)
 
 
 def least(*values: exp.Expr) -> exp.Expr:
-    """The smallest of values that are never NULL."""
+    """The smallest of several values that are never NULL."""
     return _fold(lambda left, right: exp.LT(this=left, expression=right), values)
 
 
 def _fold(better: Callable[[exp.Expr, exp.Expr], exp.Expr], values: Sequence[exp.Expr]) -> exp.Expr:
-    """GREATEST and LEAST treat NULL differently from engine to engine; CASE does not."""
+    """Compare with CASE: GREATEST and LEAST treat NULL differently from engine to engine."""
     best = values[0]
     for value in values[1:]:
         best = exp.Paren(this=exp.Case(ifs=[exp.If(this=better(value.copy(), best.copy()), true=value)], default=best))

@@ -1,8 +1,9 @@
-"""Passes over the records for the owner alone, as trees: values and how often they occur, contributors of cells, bins of losses.
+"""Confidential summaries for the owner of the data, as SQL trees: value counts, histograms of losses, contributors of cells.
 
-Policies are functions of a few columns with far fewer values than records. Counted once, the values give the exact distribution of
-the losses of any number of policies. Where there are too many values, the loss of each record or firm is computed where the records
-are, for realized losses beside the exact totals of its cell, and only the counts of the bins travel.
+A policy is a function of a few columns that have far fewer distinct values than there are records, so one pass that counts the
+values gives the exact distribution of the losses of any number of policies. Where there are too many values, histograms are
+computed inside the engine and only the bin counts leave it. For realized losses (how much a record changed the actual answers),
+each record is read next to the exact totals of its cell.
 """
 
 import math
@@ -31,16 +32,16 @@ BIN, COUNT, VALUE = "bin", "records", "value"
 FIRM_BOUNDS = ("tight", "simple", "advanced")
 LARGEST_LOG = 600.0
 RATIOS = (*(1 + Fraction(1, 2**i) for i in range(13)), *(Fraction(1 + 2**i) for i in (1, 2, 3, 5, 30)))
-"""The k of Lemma 5 that are tried; each of them gives a valid bound. Large ones serve firms of one establishment or two."""
+"""The values of k tried in Lemma 5. Each gives a valid bound; large ones help firms with one or two establishments."""
 PER_DECADE, LEAST_DECADE, MOST_DECADE = 100, -9, 15
 BIN_EDGES = tuple(
     10.0 ** (place / PER_DECADE) for place in range(LEAST_DECADE * PER_DECADE, MOST_DECADE * PER_DECADE + 1)
 )
-"""Of the bins of several histograms in one pass."""
+"""Bin edges when several histograms are made in one pass."""
 
 
 def amounts_tree(schema: Schema) -> exp.Select:
-    """The records with measures in their own units, as floats: what expressions look at."""
+    """The records with measures in their own units, as floats. Expressions read this view."""
     select = exp.select(*(column(name) for name in schema.column_names()))
     if schema.firm:
         select = select.select(column(schema.firm))
@@ -74,7 +75,7 @@ def histograms_tree(values: Sequence[exp.Expr], schema: Schema, condition: Predi
 
 
 def named_values(values: Sequence[exp.Expr]) -> exp.Select:
-    """Expressions under the names ``many_binned_tree`` reads."""
+    """Expressions under the names that ``many_binned_tree`` reads."""
     return exp.select(*(exp.alias_(value.copy(), value_name(i)) for i, value in enumerate(values)))
 
 
@@ -83,7 +84,7 @@ def value_name(number: int) -> str:
 
 
 def bin_name(number: int) -> str:
-    """The column that holds the bins of one histogram of several."""
+    """The column that holds the bins of one of several histograms."""
     return f"{BIN}{number}"
 
 
@@ -126,10 +127,10 @@ def _lemma5(ratio: Fraction, loss: exp.Expr) -> exp.Expr:
 
 
 def many_binned_tree(valued: exp.Select, count: int) -> exp.Expr:
-    """How many rows fall into each bin of each value, read once; a hundred bins to a factor of ten (``BIN_EDGES``).
+    """The number of rows in each bin of each value, in one pass, with a hundred bins per factor of ten (``BIN_EDGES``).
 
-    Bin i holds what is above BIN_EDGES[i-1] and not above BIN_EDGES[i]. A row of the answer is about the one histogram whose column
-    of bins is not NULL.
+    Bin i holds values above BIN_EDGES[i-1] and up to BIN_EDGES[i]. Each result row belongs to the one histogram whose bin column
+    is not NULL.
     """
     bins = [exp.alias_(_decade_bin(column(value_name(i))), bin_name(i)) for i in range(count)]
     numbered = exp.select(*bins).from_(valued.subquery("valued", copy=False), copy=False)
@@ -142,7 +143,7 @@ def many_binned_tree(valued: exp.Select, count: int) -> exp.Expr:
 
 
 def _decade_bin(value: exp.Expr) -> exp.Expr:
-    """The bin by a logarithm, which costs less than a tree of comparisons; an edge is met to the last digit or two."""
+    """The bin from a logarithm, which is cheaper than a tree of comparisons; edges are exact to the last digit or two."""
     log = exp.Anonymous(this="LOG10", expressions=[value.copy()])
     place = exp.Anonymous(this="CEIL", expressions=[exp.Mul(this=float_tree(float(PER_DECADE)), expression=log)])
     shifted = exp.Sub(this=exp.cast(place, "bigint"), expression=constant(PER_DECADE * LEAST_DECADE))
@@ -160,7 +161,7 @@ def _increasing(edges: Sequence[float]) -> list[float]:
 
 
 def binned_tree(valued: exp.Select, edges: Sequence[float]) -> exp.Expr:
-    """How many rows of a selection of ``value`` fall into each bin."""
+    """The number of rows of a selection of ``value`` in each bin."""
     ordered = _increasing(edges)
     numbered = exp.select(exp.alias_(bin_tree(column(VALUE), ordered), BIN)).from_(valued.subquery("valued"))
     counted = exp.select(column(BIN), exp.alias_(exp.Count(this=exp.Star()), COUNT))
@@ -173,7 +174,7 @@ def bin_tree(value: exp.Expr, edges: Sequence[float]) -> exp.Expr:
 
 
 def _bin(value: exp.Expr, edges: Sequence[float], first: int) -> exp.Expr:
-    """The bin of a value by a balanced tree of comparisons: a few tests a record, whatever the number of bins."""
+    """The bin of a value from a balanced tree of comparisons: a few tests per record, whatever the number of bins."""
     if not edges:
         return constant(first)
     middle = len(edges) // 2
@@ -198,7 +199,7 @@ def _double(tree: exp.Expr) -> exp.Expr:
 def beside_tree(
     value: exp.Expr, edges: Sequence[float], base: Base, table: PlannedTable, names: Names, keys: str, schema: Schema
 ) -> exp.Expr:
-    """A histogram over the records of public cells; ``value`` may use ``total0``, ``total1``... of the record's own cell."""
+    """A histogram over the records of public cells; ``value`` may use ``total0``, ``total1``... of the record's cell."""
     return binned_tree(_joined(exp.select(exp.alias_(value.copy(), VALUE)), base, table, names, keys, schema), edges)
 
 
@@ -219,7 +220,7 @@ def _joined(select: exp.Select, base: Base, table: PlannedTable, names: Names, k
 
 
 def _located(table: PlannedTable, keys: str, schema: Schema) -> exp.Select:
-    """Every selected record with the place of its cell among the public keys; records of other cells are left out."""
+    """Every selected record with the position of its cell among the public keys; records of other cells are left out."""
     inner = amounts_tree(schema)
     if table.condition is not None:
         inner = inner.where(predicate_tree(table.condition, schema))
@@ -241,7 +242,7 @@ AMOUNT, TIMES = "amount", "times"
 
 
 def value_counts_tree(names: Sequence[str], schema: Schema, condition: Predicate | None, *, at_most: int) -> exp.Select:
-    """The number of records with each combination of values, measures in steps; no more than ``at_most`` rows."""
+    """The number of records with each combination of values, measures in steps; at most ``at_most`` rows."""
     select = exp.select(*(column(name) for name in names), exp.alias_(exp.Count(this=exp.Star()), COUNT)).from_(RECORDS)
     if condition is not None:
         select = select.where(predicate_tree(condition, schema))
@@ -268,15 +269,15 @@ def contributions_tree(table: PlannedTable, measure: str, schema: Schema, *, key
 
 
 def contributors_tree(contributions: str) -> exp.Select:
-    """For each cell of kept contributions: how many there are, their total, the two largest different ones, how often the largest
-    occurs, and the sum of squares."""
+    """For each cell: the number of contributions, their total, the two largest distinct ones, how often the largest occurs, and the
+    sum of squares."""
     largest = exp.alias_(exp.Max(this=column(AMOUNT)), LARGEST)
     tops = exp.select(column(POSITION), largest).from_(contributions).group_by(column(POSITION))
     amount, times = column(AMOUNT, "held"), column(TIMES, "held")
     is_top = exp.EQ(this=amount, expression=column(LARGEST, "tops"))
     size = exp.cast(amount.copy(), "double")
     weighted = exp.Mul(this=size, expression=exp.cast(times, "double"))
-    # Sums of floats, under a cast: an engine that cuts returned sums of whole numbers in two leaves these alone.
+    # Float sums under a cast, so that an engine that splits integer sums in two leaves these alone.
     found = {
         CONTRIBUTORS: exp.cast(exp.Sum(this=times.copy()), "double"),
         TOTAL: exp.cast(exp.Sum(this=weighted), "double"),

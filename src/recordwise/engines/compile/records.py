@@ -1,7 +1,7 @@
-"""The record universe as trees: the view ``records`` that every query reads, and the one pass that checks it.
+"""The record universe as SQL trees: the view ``records`` that every query reads, and the checks that validate it.
 
-In the view a measure is a whole number of steps. How a stored number becomes one depends on how it is stored: integers and
-decimals by exact integer arithmetic, floats by T-LATTICE. Every check looks at one record alone, except that ids are unique.
+In the view a measure is a whole number of steps. Integers and decimals are converted by exact integer arithmetic, floats by
+T-LATTICE. Every check looks at one record alone, except the check that ids are unique.
 """
 
 from collections.abc import Iterator
@@ -19,7 +19,7 @@ from recordwise.policy.dates import WRITTEN
 SOURCE = "source"
 FLOAT_WHOLE_LIMIT = 2**53
 FLOAT_LATTICE_LIMIT = 2**50
-"""Beyond so many steps a float can no longer tell two neighbors of a fractional lattice apart (T-LATTICE)."""
+"""Beyond this many steps a float cannot separate two neighbors on a fractional lattice (T-LATTICE)."""
 NAN, INFINITE, NEGATIVE, BEYOND = "is not a number (NaN)", "is infinite", "is negative", "is beyond its public bound"
 OFF = "is off the lattice of step {}"
 FAULTS = {name: -LARGEST_BOUND_STEPS - code for code, name in enumerate((NAN, INFINITE, NEGATIVE, BEYOND, OFF), 1)}
@@ -27,7 +27,7 @@ FAULTS = {name: -LARGEST_BOUND_STEPS - code for code, name in enumerate((NAN, IN
 record at most one can be true."""
 FLOATS = ("float", "text", "number")
 MOST_DIGITS = 37
-"""Digits and scale of a decimal together; one more would overflow when the point is moved."""
+"""Digits plus scale of a decimal; one more would overflow when the point is moved."""
 
 READABLE = {
     "DOUBLE": r"^ *[+-]?(([0-9]+[.]?[0-9]*|[.][0-9]+)([eE][+-]?[0-9]+)?|[iI][nN][fF]([iI][nN][iI][tT][yY])?|[nN][aA][nN]) *\z",
@@ -40,10 +40,10 @@ READABLE = {
 
 @dataclass(frozen=True, slots=True)
 class Stored:
-    """How a source stores a column. ``other`` covers what only an id may be; ``text`` measures come from CSV.
+    """How a source stores a column. ``other`` covers types allowed only for ids; ``text`` measures come from CSV.
 
-    ``steps``: a measure that a server made a whole number of steps, or a negative code of ``FAULTS``. ``number``: a number of SAS,
-    which is a float whatever it means.
+    ``steps``: a measure that a server converted to a whole number of steps, or to a negative code of ``FAULTS``. ``number``: a SAS
+    number, which is always a float.
     """
 
     kind: Literal["integer", "wide", "decimal", "float", "text", "boolean", "date", "zoned", "steps", "number", "other"]
@@ -54,7 +54,7 @@ class Stored:
 
 @dataclass(frozen=True, slots=True)
 class Check:
-    """A condition that no record may meet."""
+    """A condition that no record may satisfy."""
 
     column: str
     problem: str
@@ -107,7 +107,7 @@ def named(tree: exp.Expr, name: str) -> exp.Expr:
 
 
 def checks(schema: Schema, stored: dict[str, Stored]) -> Iterator[Check]:
-    """Everything validation looks for, column by column."""
+    """Every check of the validation pass, column by column."""
     for identifier in [schema.unit, *([schema.firm] if schema.firm else [])]:
         yield Check(identifier, "is NULL", _is_null(column(identifier)))
     for measure in schema.held_measures():
@@ -121,7 +121,7 @@ def checks(schema: Schema, stored: dict[str, Stored]) -> Iterator[Check]:
 
 
 def _unread(given: Column, stored: Stored) -> exp.Expr | None:
-    """Where a stored value is none of the declared type; None where the storage cannot hold one."""
+    """Where a stored value does not have the declared type; None if the storage cannot hold such a value."""
     raw, value = column(given.name), _conditional_tree(given, stored)
     if _whole_float(given, stored):
         changed = exp.NEQ(this=_cast(value.copy(), "DOUBLE"), expression=raw)
@@ -148,7 +148,7 @@ def _measure_checks(measure: Measure, stored: Stored) -> Iterator[Check]:
         for problem, code in FAULTS.items():
             yield Check(name, problem.format(measure.step), exp.EQ(this=raw, expression=constant(code)))
         return
-    # A comparison with NULL is not true, so only floats need a test beside it: NaN is above every bound.
+    # A comparison with NULL is not true, so only floats need an additional test: NaN is above every bound.
     known: exp.Expr = exp.true()
     if stored.kind == "text":
         known, raw = _known(raw), _read_number(raw, stored)
@@ -168,7 +168,7 @@ def _measure_checks(measure: Measure, stored: Stored) -> Iterator[Check]:
     inside = _and(known, exp.not_(below.copy()), exp.not_(above.copy()))
     off = _off_lattice(measure, stored, raw)
     if off is not None:
-        # CASE keeps the arithmetic away from values it could overflow on; those are counted as beyond the bound.
+        # CASE keeps the arithmetic away from values that would overflow; those are counted as beyond the bound.
         yield Check(name, OFF.format(measure.step), exp.Case(ifs=[exp.If(this=inside, true=off)]))
 
 
@@ -176,13 +176,13 @@ def largest_steps(measure: Measure, stored: Stored) -> int:
     """The most steps a record may have: its public bound, or what a float can hold exactly (T-LATTICE)."""
     if stored.kind not in FLOATS:
         return measure.bound_steps
-    # A text just beyond 2^53 is read as 2^53 itself, so that point is left to stored floats.
+    # Text slightly beyond 2^53 is read as 2^53 itself, so that point is allowed only for stored floats.
     exact = (FLOAT_WHOLE_LIMIT - (stored.kind == "text")) // measure.step.numerator
     return min(measure.bound_steps, exact if measure.step.denominator == 1 else min(exact, FLOAT_LATTICE_LIMIT))
 
 
 def _limit_tree(limit: Fraction, stored: Stored) -> exp.Expr:
-    """The bound in the units of the stored column, rounded down to what the column can hold."""
+    """The bound in the units of the stored column, rounded down to a value the column can hold."""
     if stored.kind in FLOATS:
         return exp.Div(
             this=_cast(constant(limit.numerator), "DOUBLE"), expression=_cast(constant(limit.denominator), "DOUBLE")
@@ -197,7 +197,7 @@ def _limit_tree(limit: Fraction, stored: Stored) -> exp.Expr:
 
 
 def _off_lattice(measure: Measure, stored: Stored, raw: exp.Expr) -> exp.Expr | None:
-    """A value between two lattice points; None where the storage cannot hold one."""
+    """Whether a value lies between two lattice points; None if the storage cannot hold such a value."""
     step = measure.step
     if stored.kind in ("integer", "wide", "decimal"):
         up, down = step.denominator, step.numerator * 10**stored.scale
@@ -239,7 +239,7 @@ def _whole_tree(stored: Stored, raw: exp.Expr) -> exp.Expr:
 
 
 def _float_steps(step: Fraction, raw: exp.Expr) -> exp.Expr:
-    """The nearest whole number of steps; validation has shown that the float is the one nearest to it (T-LATTICE)."""
+    """The nearest whole number of steps; validation has shown that the float is the one nearest to that step (T-LATTICE)."""
     scaled = raw.copy()
     if step.denominator != 1:
         scaled = exp.Mul(this=scaled, expression=_cast(constant(step.denominator), "DOUBLE"))
@@ -266,7 +266,7 @@ def _whole_float(given: Column, stored: Stored) -> bool:
 
 
 def type_problem(name: str, role: str, stored: Stored) -> SourceError | None:
-    """Whether a column is stored in a way its role can use; checked before any record is read."""
+    """An error if a column is stored in a way its role cannot use; raised before any record is read."""
     usable = {
         "measure": ("integer", "wide", "decimal", "float", "text", "steps", "number"),
         "text": ("text",),

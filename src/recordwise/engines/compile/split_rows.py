@@ -1,4 +1,4 @@
-"""The unit-split table itself, as a tree. Only an external mechanism needs it: sums and counts come from the whole records."""
+"""The unit-split table itself, as a tree. Only an external mechanism needs it: sums and counts use the whole records."""
 
 from sqlglot import exp
 
@@ -20,13 +20,13 @@ from recordwise.plan.splitting import PIECE, Splitting
 
 
 def pieces_count_tree(splitting: Splitting, condition: Predicate | None, schema: Schema) -> exp.Expr:
-    """How many rows the split table will have."""
+    """The number of rows the split table will have."""
     select = exp.select(exp.alias_(exp.Sum(this=pieces_tree(splitting, schema)), "rows")).from_(RECORDS)
     return select if condition is None else select.where(predicate_tree(condition, schema))
 
 
 def split_rows_tree(splitting: Splitting, condition: Predicate | None, schema: Schema) -> exp.Expr:
-    """One row for each piece: ids and conditional columns copied, measures cut (T-SPLIT).
+    """One row for each piece: ids and conditional columns copied, measures divided (T-SPLIT).
 
     Piece i of a measure is max(0, min(T, x - (i-1) T)): the pieces add up to x, and where another measure needs more pieces
     they are zero. A negative value is cut by its absolute value, and each piece has its sign. A measure without a threshold stays
@@ -34,7 +34,7 @@ def split_rows_tree(splitting: Splitting, condition: Predicate | None, schema: S
     """
     names = [schema.unit, schema.firm or "", *schema.column_names(), *schema.measure_names()]
     if PIECE in {name.casefold() for name in names}:
-        raise PlanError(problems=(f"a column is called '{PIECE}', which the split table needs for itself",))
+        raise PlanError(problems=(f"the split table reserves the column name '{PIECE}'; rename that column",))
     numbered = exp.select(exp.Star(), exp.alias_(_piece_numbers(splitting, schema), PIECE)).from_(RECORDS)
     if condition is not None:
         numbered = numbered.where(predicate_tree(condition, schema))

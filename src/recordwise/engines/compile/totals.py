@@ -1,8 +1,8 @@
-"""From a plan to the statements an engine runs, as trees: one pass over the records for each base, then roll-ups at the keys.
+"""The statements that compute a plan's exact totals, as SQL trees.
 
-A base is a set of finest cells from which several tables can be rolled up: the fewer passes over the records, the better. Where
-keys are not public, the cells that hold records are rolled up the same way and met by no list. Records are counted at the points
-of a public grid by a float that guesses the point and whole numbers that decide (T-BIN).
+Tables that can be rolled up from the same finest cells share one pass over the records. The cells are then rolled up to each
+table and matched with its public keys, or, where keys are selected privately, kept for every cell that holds records. Records
+are counted at the points of a public grid by guessing the point in floats and deciding in whole numbers (T-BIN).
 """
 
 import math
@@ -36,13 +36,13 @@ from recordwise.plan.statistics import AdditiveTotal, CountBins, CountFirms, Cou
 
 @dataclass(frozen=True, slots=True)
 class Base:
-    """Finest cells of one pass over the records, and the tables that roll up from ALL of them (T-ROLLUP)."""
+    """The finest cells of one pass over the records, and the tables that roll up from ALL of them (T-ROLLUP)."""
 
     expressions: tuple[Expression, ...]
     tables: tuple[PlannedTable, ...]
 
     def additive(self) -> tuple[tuple[AdditiveTotal, Predicate | None], ...]:
-        """The sums the pass must make, each under the condition of its query."""
+        """The sums the pass must compute, each under the condition of its query."""
         wanted = [
             (total, table.condition)
             for table in self.tables
@@ -52,7 +52,7 @@ class Base:
         return tuple(dict.fromkeys(wanted))
 
     def firm_conditions(self) -> tuple[Predicate | None, ...]:
-        """The conditions under which firms are counted: these need the pairs of cell and firm."""
+        """The conditions under which firms are counted; these need the pairs of cell and firm."""
         counted = [table.condition for table in self.tables if CountFirms() in table.totals]
         return tuple(dict.fromkeys(counted))
 
@@ -92,7 +92,7 @@ class Names:
 
 
 def cells_tree(base: Base, schema: Schema) -> exp.Expr | None:
-    """The finest cells, in one pass. Conditions that differ between queries become filters of the sums."""
+    """The finest cells, in one pass. Conditions that differ between queries become filters on the sums."""
     wanted = base.additive()
     if not wanted:
         return None
@@ -145,13 +145,13 @@ def _contribution(total: SumSteps, schema: Schema) -> exp.Expr:
 
 
 def additive_columns(base: Base, table: PlannedTable) -> dict[str, str]:
-    """For each sum and count of a table the column of the finest cells that adds up to it."""
+    """For each sum and count of a table, the column of the finest cells that adds up to it."""
     additive = [total for total in table.totals if not isinstance(total, CountFirms)]
     return {total_name(table, total): f"a{base.additive().index((total, table.condition))}" for total in additive}
 
 
 def additive_tree(base: Base, table: PlannedTable, names: Names, keys: str) -> exp.Select | None:
-    """Rows (position in the keys, sums and counts) of a table from its kept cells; cells without records are left out."""
+    """Rows (position in the keys, sums and counts) of a table from its stored cells; cells without records are left out."""
     columns = additive_columns(base, table)
     if not columns:
         return None
@@ -161,7 +161,7 @@ def additive_tree(base: Base, table: PlannedTable, names: Names, keys: str) -> e
 
 
 def firm_counts_tree(base: Base, table: PlannedTable, names: Names, keys: str) -> exp.Select | None:
-    """Rows (position in the keys, number of firms) of a table from the kept pairs, if it counts firms."""
+    """Rows (position in the keys, number of firms) of a table from the stored pairs, if it counts firms."""
     if CountFirms() not in table.totals:
         return None
     pairs = names.firms[base.firm_conditions().index(table.condition)]
@@ -174,14 +174,14 @@ def _is_finest(base: Base, table: PlannedTable) -> bool:
 
 
 def _finest(base: Base, table: PlannedTable, source: str, columns: Mapping[str, str]) -> exp.Select:
-    """The finest cells as they are: one row each, nothing left to add up."""
+    """The finest cells unchanged: one row each, with nothing left to add up."""
     groups = [rolled_up(base, group.expression) for group in table.shape.groups]
     select = exp.select(*(exp.alias_(tree, f"k{i}") for i, tree in enumerate(groups)))
     return select.select(*(exp.alias_(column(each), name) for name, each in columns.items())).from_(source)
 
 
 def _rolled(base: Base, table: PlannedTable, source: str, totals: Mapping[str, exp.Expr]) -> exp.Select:
-    """All finest cells rolled up to a level, whether it has keys for them or not (T-ROLLUP)."""
+    """All finest cells rolled up to a level, whether or not they are among its keys (T-ROLLUP)."""
     groups = [rolled_up(base, group.expression) for group in table.shape.groups]
     select = exp.select(*(exp.alias_(tree, f"k{i}") for i, tree in enumerate(groups)))
     select = select.select(*(exp.alias_(tree, name) for name, tree in totals.items())).from_(source)
@@ -189,7 +189,7 @@ def _rolled(base: Base, table: PlannedTable, source: str, totals: Mapping[str, e
 
 
 def at_keys(table: PlannedTable, rolled: exp.Select, keys: str, totals: list[str]) -> exp.Select:
-    """The totals of the public cells, with each cell's place in the list."""
+    """The totals of the public cells, with each cell's position in the list."""
     if not table.shape.groups:
         return rolled.select(exp.alias_(constant(0), POSITION))
     matches = [
@@ -202,14 +202,14 @@ def at_keys(table: PlannedTable, rolled: exp.Select, keys: str, totals: list[str
 
 
 def rolled_from(base: Base, wanted: Expression) -> tuple[int, int | None]:
-    """The column of the finest cells a group comes from, and how many of its characters; None: all of it."""
+    """The finest-cell column that a group comes from, and how many of its characters (None for all of them)."""
     number = next(i for i, candidate in enumerate(base.expressions) if finer(candidate, wanted))
     whole = base.expressions[number] == wanted or not isinstance(wanted, Prefix)
     return number, None if whole else wanted.length  # type: ignore[union-attr]
 
 
 def rolled_up(base: Base, wanted: Expression) -> exp.Expr:
-    """The group of a level out of the finest cells."""
+    """The group of a level, computed from the finest cells."""
     number, length = rolled_from(base, wanted)
     source = column(f"g{number}")
     return source if length is None else prefix_tree(source, length)
@@ -220,7 +220,7 @@ LEAST, LARGEST = -(2**63), 2**63 - 1
 
 
 def grid_table(bins: CountBins, step: Fraction) -> pa.Table:
-    """For each guess, the point before and the point itself, in steps: nothing is below the first, all is within the last."""
+    """For each guess, the previous point and the point itself, in steps: no value is below the first or above the last."""
     points = bins.grid.steps(step)
     return pa.table(
         {
@@ -232,7 +232,7 @@ def grid_table(bins: CountBins, step: Fraction) -> pa.Table:
 
 
 def bins_tree(table: PlannedTable, bins: CountBins, schema: Schema, *, grid: str, keys: str) -> exp.Expr:
-    """Rows (position in the keys, bin, records held) of the non-empty bins of a table."""
+    """Rows (position in the keys, bin, number of records) of the non-empty bins of a table."""
     declared = schema.measure(bins.measure)
     step = declared.step if declared else Fraction(1)
     groups = [expression_tree(group.expression, schema) for group in table.shape.groups]
@@ -255,7 +255,7 @@ def bins_tree(table: PlannedTable, bins: CountBins, schema: Schema, *, grid: str
 
 
 def guess_tree(bins: CountBins, step: Fraction) -> exp.Expr:
-    """A grid position within one of the true one, from float64 arithmetic."""
+    """A grid position within one of the true position, from float64 arithmetic."""
     grid, amount = bins.grid, column(bins.measure)
     last = grid.size - 1
     low, high = grid.low / step, grid.high / step
@@ -267,10 +267,10 @@ def guess_tree(bins: CountBins, step: Fraction) -> exp.Expr:
     else:
         along = exp.Paren(this=exp.Sub(this=real, expression=_float(float(low))))
         scale = last / float(high - low)
-    # The smaller is taken first: Spark's CEIL is a 64-bit integer, and a value far above the grid would not fit it.
+    # Take the smaller value first: Spark's CEIL is a 64-bit integer, which a value far above the grid would overflow.
     place = exp.Ceil(this=least(_float(float(last)), exp.Mul(this=along, expression=_float(scale))))
     whole = exp.Cast(this=greatest(_float(0.0), place), to=exp.DataType.build("BIGINT"))
-    # Values up to the first point are settled without a logarithm, which has none of 0.
+    # Values up to the first point are handled without a logarithm, because 0 has none.
     return exp.Case(ifs=[exp.If(this=first, true=constant(0))], default=whole)
 
 
@@ -291,9 +291,9 @@ def _float(value: float) -> exp.Expr:
 
 
 def found_cells_tree(base: Base, table: PlannedTable, names: Names, counted: AdditiveTotal) -> exp.Expr:
-    """Every cell with at least one record that meets the query's own condition.
+    """Every cell with at least one record that satisfies the query's own condition.
 
-    A finest cell can be there for another query's sake alone; publishing it would tell of a record this query must not see.
+    A finest cell may exist only because of another query; publishing it would reveal a record that this query must not see.
     """
     groups = [rolled_up(base, group.expression) for group in table.shape.groups]
     pieces = exp.Sum(this=column(f"a{base.additive().index((counted, table.condition))}"))

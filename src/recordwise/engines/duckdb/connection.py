@@ -1,4 +1,4 @@
-"""A DuckDB connection that can read the given files and nothing else, and that says nothing about what it read."""
+"""A DuckDB connection that can read only the files it was given and whose errors reveal nothing about them."""
 
 import os
 import tempfile
@@ -16,10 +16,10 @@ BATCH_ROWS = 500_000
 
 
 class Connection:
-    """Runs trees. Every failure becomes an ``EngineError`` without text."""
+    """Runs SQL trees. Every failure becomes an ``EngineError`` without the engine's text."""
 
     def __init__(self, *, files: Sequence[Path], memory_limit: str, threads: int | None) -> None:
-        # Spilled pages hold records: a private directory that goes away with the connection.
+        # Spilled pages hold records, so they go to a private directory that is removed with the connection.
         self._spill = tempfile.TemporaryDirectory(prefix="recordwise-")
         settings: dict[str, str | bool | int | float | list[str]] = {
             "memory_limit": memory_limit,
@@ -56,14 +56,14 @@ class Connection:
             raise failure(error) from None
 
     def fetch(self, tree: exp.Expr) -> pa.Table:
-        """Run a query; its rows as Arrow."""
+        """Run a query and return its rows as Arrow."""
         try:
             return self.duckdb.sql(tree.sql(dialect="duckdb")).to_arrow_table()
         except duckdb.Error as error:
             raise failure(error) from None
 
     def fetch_numbers(self, tree: exp.Expr, *, rows: int) -> np.ndarray[tuple[int], np.dtype[np.uint64]] | None:
-        """One column of 64-bit numbers without NULL, batch by batch into one array; None if there are not so many rows."""
+        """One column of 64-bit numbers without NULLs, read in batches into one array; None if the number of rows differs."""
         numbers, taken = np.empty(rows, dtype=np.uint64), 0
         try:
             for batch in self.duckdb.sql(tree.sql(dialect="duckdb")).to_arrow_reader(BATCH_ROWS):
@@ -77,11 +77,11 @@ class Connection:
         return numbers if taken == rows else None
 
     def close(self) -> None:
-        """Forget everything, spilled pages too."""
+        """Close the connection and delete everything it holds, including spilled pages."""
         self.duckdb.close()
         self._spill.cleanup()
 
 
 def failure(error: Exception) -> EngineError:
-    """Its text can quote a record, so it is neither kept nor chained: raise this ``from None``."""
+    """An error without the engine's text, which can quote a record: neither keep nor chain it; raise this ``from None``."""
     return EngineError(engine="duckdb", kind=type(error).__name__)

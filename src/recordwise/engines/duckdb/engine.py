@@ -1,6 +1,6 @@
-"""DuckDB: one exact pass over the records, in bounded memory, locked to the files it was given.
+"""The DuckDB engine: one exact pass over the records, in bounded memory, on a connection locked to the files it was given.
 
-A source is bound to a connection as the view ``source``, which reads metadata and no record; cells are kept in the same connection.
+Binding a source creates the view ``source`` and finds out how each column is stored; it reads metadata and no record.
 """
 
 from dataclasses import dataclass, replace
@@ -102,7 +102,7 @@ def _parquet(connection: duckdb.DuckDBPyConnection, source: ParquetFiles) -> duc
 
 
 def _csv(connection: duckdb.DuckDBPyConnection, source: CsvFiles) -> duckdb.DuckDBPyRelation:
-    """Nothing is guessed: all fields are text under the names of the header, an empty field is NULL."""
+    """Read CSV without guessing: all fields are text under the names of the header, and an empty field is NULL."""
     return connection.read_csv(
         [str(path) for path in source.paths],  # type: ignore[arg-type]
         header=True,
@@ -116,9 +116,9 @@ def _csv(connection: duckdb.DuckDBPyConnection, source: CsvFiles) -> duckdb.Duck
 
 
 def _owned(table: pa.Table) -> pa.Table:
-    """The same rows in memory of our own: Arrow borrows that of numpy and pandas, and its owner can still write to it.
+    """The same rows in memory of our own: Arrow borrows memory from numpy and pandas, whose owner can still write to it.
 
-    Joining an array with an empty one copies it.
+    Concatenating an array with an empty one copies it.
     """
     columns = {
         name: pa.chunked_array([pa.concat_arrays([chunk, chunk.slice(0, 0)]) for chunk in column.chunks], column.type)
@@ -137,7 +137,7 @@ def _stored(kind: Any) -> Stored:
 
 @dataclass(frozen=True, slots=True)
 class DuckDBStore:
-    """A ``Store`` of one place: cells are temporary tables beside the view of the records."""
+    """A ``Store`` in one place: cells are temporary tables beside the view of the records."""
 
     connection: Connection
 
@@ -167,7 +167,7 @@ DEFAULT_MEMORY = "700MB"
 
 
 class DuckDB(Engine):
-    """A table of records behind DuckDB. Opening reads no record; the first thing that needs records validates them all."""
+    """A table of records read by DuckDB. Opening it reads no record; the first operation on records validates them all."""
 
     dialect = "duckdb"
 
@@ -187,7 +187,7 @@ class DuckDB(Engine):
             raise
 
     def _bound(self) -> dict[str, Stored]:
-        """How each column is stored, if its role can use it."""
+        """How each column is stored; raises an error if its role cannot use that."""
         stored = bind(self._connection, self._source, self.schema)
         check_types(self.schema, stored)
         return stored
@@ -234,7 +234,7 @@ class DuckDB(Engine):
         return problems
 
     def _prepare(self) -> None:
-        """The view every query reads; records that are elsewhere are copied first, once."""
+        """Create the view every query reads; records stored elsewhere are first copied, once."""
         if not self._prepared:
             if copied(self._source):
                 copy_records(self._connection, self._source, self.schema, self._stored)
@@ -249,5 +249,5 @@ class DuckDB(Engine):
             self._prepared = False
 
     def _release(self) -> None:
-        """Close the connection and remove what it spilled."""
+        """Close the connection and remove everything it spilled to disk."""
         self._connection.close()

@@ -1,11 +1,11 @@
-"""Whether ids are unique, exactly and without a table of groups: numbers that differ prove that what they were computed from
-differs.
+"""Checks exactly, without a table of groups, that ids are unique.
 
-Each id has a 64-bit number that equal ids share (``fingerprints_tree``). If all numbers are different, so are the ids. If two are
-equal, ids may be repeated or a hash may have met another by chance, and the engine counts them itself (T-UNIQUE).
+Each id has a 64-bit number that equal ids share (``fingerprints_tree``). If all the numbers differ, so do the ids. If two are
+equal, either an id is repeated or two hashes collided, and the engine counts the ids itself (T-UNIQUE).
 
-The leading half of a product with an odd constant is sorted instead of the numbers, which is much faster. Where two halves meet,
-the numbers themselves are compared; an unlucky constant costs time, not truth.
+Whether many 64-bit numbers all differ is decided by sorting the leading half of each number's product with an odd constant, which
+is much faster than sorting the numbers. Where two halves are equal the numbers themselves are compared, so an unlucky constant
+costs time but never changes the result.
 """
 
 from collections.abc import Iterator
@@ -21,7 +21,7 @@ SPREAD = np.uint64(0x9E3779B97F4A7C15)
 HALF = np.uint64(32)
 BLOCK = 1 << 18
 CLASSES, CLASS = 1 << 20, np.uint32(12)
-"""Halves fall into classes by their leading bits; only classes in which two halves meet are looked at closely."""
+"""Halves are grouped into classes by their leading bits; only classes with two equal halves are examined further."""
 
 
 def all_different(numbers: Numbers) -> bool:
@@ -39,12 +39,12 @@ def all_different(numbers: Numbers) -> bool:
 
 
 def _blocks(size: int) -> Iterator[slice]:
-    """Small enough for what is computed on the way to stay in the cache of the processor."""
+    """Blocks small enough that intermediate results stay in the processor cache."""
     return (slice(start, start + BLOCK) for start in range(0, size, BLOCK))
 
 
 FEWEST, MOST = 200_000, 12_000_000
-"""Below, a count is as fast; above, the numbers and two copies of their halves would take more than 192 MB."""
+"""Below this range a count is as fast; above it, the numbers and two copies of their halves would take more than 192 MB."""
 
 
 def repeated_ids(

@@ -1,1 +1,1 @@
-"""Records that live elsewhere (PostgreSQL, SAS files, data frames): their declared types, and one copy into DuckDB."""
+"""Records stored elsewhere (PostgreSQL, SAS files, data frames): their declared types, and one copy into DuckDB."""

@@ -1,7 +1,7 @@
-"""Records that are elsewhere come over once, in batches, into a table of our own connection; a large one spills to its folder.
+"""Copies records stored elsewhere once, in batches, into a table of our own connection; a large table spills to its folder.
 
-Validation and every total then read that one copy: they see the same records, whatever happens at the source meanwhile, and a
-source is never asked again.
+Validation and every total then read that copy, so they all see the same records no matter what happens at the source, and the
+source is not queried again.
 """
 
 from collections.abc import Callable, Iterator
@@ -86,7 +86,7 @@ def copy_records(connection: Connection, source: Any, schema: Schema, stored: di
 
 
 def _fill(connection: duckdb.DuckDBPyConnection, parts: Iterator[pa.Table]) -> None:
-    """The first part may be empty, so that a table without records has its columns."""
+    """Insert the parts. The first may be empty, so that a table without records still has its columns."""
     made = False
     for part in parts:
         connection.register(INCOMING, part)
@@ -97,7 +97,7 @@ def _fill(connection: duckdb.DuckDBPyConnection, parts: Iterator[pa.Table]) -> N
 
 
 def forget_copy(connection: Connection) -> None:
-    """Drop what was copied, all or part of it, and the view of it."""
+    """Drop the copy, complete or partial, and its view."""
     connection.duckdb.unregister(INCOMING)
     for name, kind in ((RECORDS, "VIEW"), (COLLAPSED, "TABLE"), (SOURCE, "TABLE")):
         connection.run(exp.Drop(tables=[exp.to_table(name)], kind=kind, exists=True))

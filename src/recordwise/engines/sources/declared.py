@@ -1,4 +1,4 @@
-"""Columns a source declares by itself: the types of a Parquet file or a typed frame, never the values in it."""
+"""Columns that a source declares itself: the types of a Parquet file or a typed frame, never the values in it."""
 
 from pathlib import Path
 from typing import Any
@@ -61,5 +61,5 @@ def parquet_schema(path: Path) -> Any:
         schema = pyarrow.parquet.read_schema(path)
         _ = schema.names, [str(field.type) for field in schema]
     except (pa.ArrowException, OSError, UnicodeDecodeError):
-        raise SourceError(source="the source", problem="a file of it is damaged or no Parquet file") from None
+        raise SourceError(source="the source", problem="one of its files is damaged or is not a Parquet file") from None
     return schema

@@ -1,4 +1,4 @@
-"""Optional parts: which source needs which, whether it is there, and the command that installs it."""
+"""Optional dependencies: which source needs which, whether it is installed, and the command that installs it."""
 
 from importlib import import_module
 from importlib.util import find_spec
@@ -13,7 +13,7 @@ NEEDS = {"postgres": "a PostgreSQL source", "stat": "a source of SAS, Stata or S
 
 
 def load_part(module: str, *, extra: str) -> Any:
-    """An optional module, imported when it is first needed."""
+    """Import an optional module when it is first needed."""
     try:
         return import_module(module)
     except ImportError:
@@ -21,7 +21,7 @@ def load_part(module: str, *, extra: str) -> Any:
 
 
 def missing_extra(given: Any, *, of_engine: str | None = None) -> ExtraError | None:
-    """What an engine, or a source as it was given, files that are not there yet included, needs and this installation lacks."""
+    """The extra that an engine or a source (even one whose files do not exist yet) needs and this installation lacks."""
     extra = of_engine or _extra_of(given)
     if extra is None or find_spec(MODULES[extra]) is not None:
         return None

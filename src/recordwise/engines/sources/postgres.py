@@ -1,10 +1,10 @@
-"""PostgreSQL through ADBC: the catalogue when a table is opened; every record once, in one snapshot, when it is first read.
+"""PostgreSQL through ADBC: reads the catalog when a table is opened, and every record once, in one snapshot, when first needed.
 
-Only the declared columns are asked for, and every measure as a whole number of steps, computed by the server. A value that is no
-whole number of steps within the bound becomes one of the negative codes of ``FAULTS``, so that the checks of every source count the
-same problems. The server's arithmetic never meets a value it could fail on: CASE tests before it computes.
+An error text from the server or its driver can quote a record or an address, so errors use our own words only.
 
-The text of an error of the server or its driver can quote a record or an address, so messages are in words of our own.
+The query selects only the declared columns, with every measure converted on the server to a whole number of steps. A value that
+is not a whole number of steps within the bound becomes one of the negative codes of ``FAULTS``, so that the checks count the same
+problems for every source. CASE tests each value before computing with it, so the server's arithmetic cannot fail.
 """
 
 from collections.abc import Iterator
@@ -26,13 +26,13 @@ INTEGERS = ("int2", "int4", "int8")
 FLOATS = ("float4", "float8")
 TEXTS = ("text", "varchar", "bpchar", "name", "enum")
 WRITTEN_IDS = ("uuid", "date", "timestamp")
-"""Ids that are compared as the text the server writes for them: one text for each value."""
+"""Ids that are compared by the text the server writes for them, which is unique for each value."""
 TINY = exp.Literal.number("8.673617379884035e-19")
-"""2^-60: less than half of the smallest step there can be, so its nearest whole number of steps is 0 (T-LATTICE)."""
+"""2^-60: less than half of the smallest possible step, so the nearest whole number of steps is 0 (T-LATTICE)."""
 
 
 def stored_as(schema: Schema, types: dict[str, str]) -> dict[str, Stored]:
-    """How the copy will hold each declared column that the table has."""
+    """How the copy will store each declared column that the table has."""
     found = {name: _stored(types[name]) for name in schema.column_names() if name in types}
     for measure in schema.held_measures():
         if measure.name in types:
@@ -49,8 +49,8 @@ def _measured(name: str, kind: str) -> Stored:
         return Stored("steps")
     raise SourceError(
         source=f"column '{name}'",
-        problem=f"it is declared measure and stored as {kind}",
-        advice="Name a view that casts it to numeric.",
+        problem=f"it is declared as measure but stored as {kind}",
+        advice="Use a view that casts it to numeric.",
     )
 
 
@@ -74,14 +74,14 @@ def select_tree(schema: Schema, types: dict[str, str], table: tuple[str, ...]) -
     for measure in schema.held_measures():
         trees[measure.name] = _steps_tree(measure, types[measure.name])
     for name in schema.column_names():
-        # Text drops the blanks that pad a CHAR and gives an ENUM its letters.
+        # A cast to text drops the blanks that pad a CHAR and converts an ENUM to its label.
         trees[name] = cast(column(name), "TEXT") if types[name] in TEXTS else column(name)
     select = exp.select(*(exp.alias_(tree, exp.to_identifier(name, quoted=True)) for name, tree in trees.items()))
     return select.from_(exp.table_(table[1], db=table[0], quoted=True))
 
 
 def _id_tree(name: str, kind: str) -> exp.Expr:
-    """An id such that two are equal in the copy iff they are on the server."""
+    """An id converted so that two ids are equal in the copy exactly when they are equal on the server."""
     if kind in INTEGERS or kind == "bool":
         return column(name)
     if kind == "numeric":
@@ -91,8 +91,8 @@ def _id_tree(name: str, kind: str) -> exp.Expr:
         return cast(column(name), "TEXT")
     raise SourceError(
         source=f"column '{name}'",
-        problem=f"it is stored as {kind}, which an id cannot be",
-        advice="Name a view that casts it to text or to a whole number.",
+        problem=f"it is stored as {kind}, which cannot be an id",
+        advice="Use a view that casts it to text or to a whole number.",
     )
 
 
@@ -112,7 +112,7 @@ def _exact_steps(measure: Measure, raw: exp.Expr, *, numeric: bool) -> exp.Expr:
     up = exp.Mul(this=cast(raw, "DECIMAL"), expression=cast(constant(step.denominator), "DECIMAL"))
     rest = exp.Mod(this=exp.Paren(this=up), expression=cast(constant(step.numerator), "DECIMAL"))
     tests = [
-        # A value far beyond the bound is reported before it is multiplied.
+        # A value far beyond the bound is detected before it is multiplied.
         *([(exp.EQ(this=raw, expression=_special("NaN", "DECIMAL")), NAN)] if numeric else []),
         *([(_written(raw, "Infinity", "-Infinity"), INFINITE)] if numeric else []),
         *_range_tests(measure, raw, ceiling),
@@ -124,13 +124,13 @@ def _exact_steps(measure: Measure, raw: exp.Expr, *, numeric: bool) -> exp.Expr:
 
 
 def _float_steps(measure: Measure, raw: exp.Expr) -> exp.Expr:
-    """Floats by T-LATTICE, in the server's double arithmetic, which is the same IEEE arithmetic."""
+    """Floats by T-LATTICE, in the server's double-precision arithmetic, which follows IEEE 754 as ours does."""
     step = measure.step
     limit = largest_steps(measure, Stored("float")) * step
     scaled = exp.Div(
         this=exp.Paren(this=exp.Mul(this=raw, expression=_double(step.denominator))), expression=_double(step.numerator)
     )
-    # PostgreSQL refuses a quotient that underflows.
+    # PostgreSQL raises an error for a quotient that underflows.
     steps = exp.Case(
         ifs=[exp.If(this=exp.LT(this=exp.Abs(this=raw.copy()), expression=TINY.copy()), true=_double(0))],
         default=exp.func("ROUND", scaled),
@@ -148,7 +148,7 @@ def _float_steps(measure: Measure, raw: exp.Expr) -> exp.Expr:
 
 
 def _case(raw: exp.Expr, tests: list[tuple[exp.Expr, str]], value: exp.Expr) -> exp.Expr:
-    """NULL, else the code of the first test that is true, else the value."""
+    """NULL, otherwise the code of the first test that is true, otherwise the value."""
     unknown = exp.If(this=exp.Is(this=raw.copy(), expression=exp.null()), true=exp.null())
     faults = [exp.If(this=test.copy(), true=constant(FAULTS[fault])) for test, fault in tests]
     return exp.Case(ifs=[unknown, *faults], default=value.copy())
@@ -167,7 +167,7 @@ def _negative(raw: exp.Expr) -> exp.Expr:
 
 
 def _written(raw: exp.Expr, *texts: str) -> exp.Expr:
-    """Older servers have no infinite decimals and refuse to read the word: the value is compared as text, and only if huge."""
+    """Compare as text, and only if the value is huge: older servers have no infinite decimals and cannot parse the word."""
     words = exp.In(this=cast(raw.copy(), "TEXT"), expressions=[exp.Literal.string(text) for text in texts])
     huge = exp.or_(_negative(raw), exp.GT(this=raw.copy(), expression=exp.Literal.number("1" + 40 * "0")))
     return exp.and_(huge, words)
@@ -216,7 +216,7 @@ UNREACHABLE = (NO_ANSWER, "no server answers there", "there is no such host")
 
 
 def postgres_columns(source: Postgres, schema: Schema) -> dict[str, Stored]:
-    """How the declared columns will be stored; asks the catalogue, reads no record."""
+    """How the declared columns will be stored, according to the catalog; reads no record."""
     with _snapshot(source) as cursor, _told(source, cursor):
         _, types = _described(source, cursor)
         check_present(schema.names(), list(types))
@@ -224,7 +224,7 @@ def postgres_columns(source: Postgres, schema: Schema) -> dict[str, Stored]:
 
 
 def postgres_parts(source: Postgres, schema: Schema, stored: dict[str, Stored]) -> Iterator[pa.Table]:
-    """The records, in parts of bounded size: one statement, so one snapshot, of a table that has the columns it was opened with."""
+    """The records in parts of bounded size, from one statement and so one snapshot, if the table's columns are unchanged."""
     with _snapshot(source) as cursor, _told(source, cursor):
         table, types = _described(source, cursor)
         if stored_as(schema, types) != stored:
@@ -234,14 +234,14 @@ def postgres_parts(source: Postgres, schema: Schema, stored: dict[str, Stored]) 
         reader = cursor.fetch_record_batch()
         yield reader.schema.empty_table()
         yield from (pa.Table.from_batches([batch]) for batch in reader)
-        # A stream that ended because the connection did would fail here.
+        # If the stream ended because the connection was lost, this fails.
         cursor.execute("SELECT 1")
         cursor.fetchall()
 
 
 @contextmanager
 def _snapshot(source: Postgres) -> Iterator[Any]:
-    """A read-only transaction that sees one state of the database; nothing is left behind."""
+    """A read-only transaction that sees one state of the database and leaves nothing behind."""
     driver = load_part(DRIVER, extra="postgres")
     try:
         connection = driver.connect(source.uri)
@@ -261,7 +261,7 @@ def _snapshot(source: Postgres) -> Iterator[Any]:
 
 @contextmanager
 def _told(source: Postgres, cursor: Any) -> Iterator[None]:
-    """Whatever the driver raises, in our words: whether the connection still lives decides which."""
+    """Replace whatever the driver raises with an error of our own, depending on whether the connection is still alive."""
     try:
         cursor.execute(SNAPSHOT)
         yield
@@ -286,10 +286,12 @@ def _refusal(text: str) -> str:
 
 
 def _described(source: Postgres, cursor: Any) -> tuple[tuple[str, str], dict[str, str]]:
-    """Schema and name of the table, and the type of each column."""
+    """The schema and name of the table, and the type of each column."""
     cursor.execute(SETTINGS)
     if cursor.fetchone()[0] == "SQL_ASCII":
-        raise SourceError(source=source.table, problem="its database has the encoding SQL_ASCII, so its text has none")
+        raise SourceError(
+            source=source.table, problem="its database encoding is SQL_ASCII, so the encoding of its text is unknown"
+        )
     quoted = ".".join('"' + name.replace('"', '""') + '"' for name in source.names())
     cursor.execute(FOUND, parameters=[quoted])
     found = cursor.fetchone()
@@ -297,7 +299,7 @@ def _described(source: Postgres, cursor: Any) -> tuple[tuple[str, str], dict[str
         raise SourceError(
             source=f"PostgreSQL table '{source.table}'",
             problem="there is no such table or view",
-            advice="Names are taken letter by letter; without a schema the search path of the user decides.",
+            advice="Names are case-sensitive; a name without a schema is looked up in the user's search path.",
         )
     cursor.execute(TYPES, parameters=[quoted])
     return (found[0], found[1]), dict(cursor.fetchall())

@@ -1,7 +1,7 @@
-"""Frames whose types follow from their values: of pandas, and plain mappings. The declared types are applied and none is guessed.
+"""Frames whose types depend on their values: pandas frames and plain mappings. Declared types are applied; none is guessed.
 
-One missing value makes a whole-number column of pandas a column of floats, and a column that holds nothing has no type at all. What
-is published and what is refused must not depend on that, so such frames need declared columns, and are read by them.
+One missing value turns a pandas integer column into floats, and a column of missing values has no type at all. What is published
+and what is refused must not depend on that, so such frames need declared columns and are read by them.
 """
 
 from collections.abc import Callable, Mapping
@@ -15,11 +15,11 @@ from recordwise.plan.key_columns import arrow_type
 from recordwise.plan.schema import Measure, Schema
 from recordwise.plan.sources import Frame
 
-MIXED = "holds values of several types, or one that no type of Arrow can hold"
+MIXED = "holds values of several types, or one that no Arrow type can hold"
 
 
 def is_untyped(given: Any) -> bool:
-    """Whether the types of a frame say something about its values."""
+    """Whether the types of a frame depend on its values."""
     return isinstance(given, Mapping) or _is_pandas(given)
 
 
@@ -28,7 +28,7 @@ def _is_pandas(given: Any) -> bool:
 
 
 def open_typed(given: Any, schema: Schema, opener: Callable[[Any], Any]) -> Any:
-    """A source with the declared types where its own are none; every other source as it is."""
+    """Apply the declared types to a source that has none of its own; return any other source unchanged."""
     if is_untyped(given):
         return Frame(_table(given, schema))
     opened = opener(given)
@@ -36,7 +36,7 @@ def open_typed(given: Any, schema: Schema, opener: Callable[[Any], Any]) -> Any:
 
 
 def _without_nulls(table: pa.Table, schema: Schema) -> pa.Table:
-    """A column of Arrow's type for nothing but NULL, which a table made of Python's values gets, in its declared type."""
+    """Give a column of Arrow's null type, as in a table made from Python values, its declared type."""
     for number, field in enumerate(table.schema):
         if pa.types.is_null(field.type) and field.name in schema.names():
             table = table.set_column(number, field.name, _declared(table.column(number), field.name, schema))
@@ -44,10 +44,10 @@ def _without_nulls(table: pa.Table, schema: Schema) -> pa.Table:
 
 
 def _table(given: Any, schema: Schema) -> pa.Table:
-    """The declared columns alone: other columns are not looked at."""
+    """The declared columns only; other columns are not read."""
     labels = [str(label) for label in (given if isinstance(given, Mapping) else given.columns)]
     if len(set(labels)) < len(labels):
-        raise SourceError(source="the frame", problem="it names a column twice")
+        raise SourceError(source="the frame", problem="two of its columns have the same name")
     wanted = {str(label): label for label in (given if isinstance(given, Mapping) else given.columns)}
     found = {name: _read(given[wanted[name]], name, schema) for name in schema.names() if name in wanted}
     if len({len(column) for column in found.values()}) > 1:
@@ -56,9 +56,9 @@ def _table(given: Any, schema: Schema) -> pa.Table:
 
 
 def _read(values: Any, name: str, schema: Schema) -> pa.Array:
-    """What Arrow says about a value it cannot hold quotes it, so only the column is told."""
+    """Convert a column; Arrow's error can quote the value it cannot hold, so ours names only the column."""
     try:
-        # NaN is how a column of floats says that there is nothing.
+        # NaN marks a missing value in a float column.
         array = values if isinstance(values, pa.ChunkedArray | pa.Array) else pa.array(values, from_pandas=True)
         array = pa.concat_arrays(array.chunks) if isinstance(array, pa.ChunkedArray) and array.num_chunks else array
     except Exception:
@@ -67,7 +67,7 @@ def _read(values: Any, name: str, schema: Schema) -> pa.Array:
 
 
 def _declared(array: Any, name: str, schema: Schema) -> Any:
-    """A column in a type that does not depend on its values, as far as its role says which; the engine refuses the others."""
+    """A column in a type that does not depend on its values, as far as its role determines it; the engine refuses others."""
     kind, measure, column = array.type, schema.measure(name), schema.column(name)
     if pa.types.is_null(kind):
         return array.cast(arrow_type(column.type) if column else pa.int64())
@@ -90,5 +90,5 @@ def _cast(array: Any, kind: pa.DataType, name: str, problem: str) -> Any:
 
 
 def _digits(measure: Measure) -> int | None:
-    """The decimal places of a measure's step; None where it has no end of them."""
+    """The decimal places of a measure's step; None if its decimal expansion does not end."""
     return next((digits for digits in range(MOST_DIGITS // 2) if (measure.step * 10**digits).denominator == 1), None)

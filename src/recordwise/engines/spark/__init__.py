@@ -1,4 +1,4 @@
-"""Spark: records stay on the executors, cells travel to the driver. Nothing here imports pyspark before it is needed."""
+"""The Spark engine: records stay on the executors and cells come to the driver. pyspark is imported only when it is needed."""
 
 from recordwise.engines.spark.engine import Spark
 from recordwise.plan.sources import SparkMaster

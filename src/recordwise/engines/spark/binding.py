@@ -1,4 +1,4 @@
-"""Binding a DataFrame: is every declared column there, and how is it stored? Reads metadata, no record."""
+"""Binds a DataFrame: checks that every declared column exists and how it is stored. Reads metadata and no record."""
 
 from typing import Any
 
@@ -8,7 +8,7 @@ from recordwise.errors import SourceError
 from recordwise.plan.schema import Schema
 
 MOST_DIGITS = 36
-"""Digits and scale of a decimal together; Spark would round the product that moves the point of a longer one."""
+"""Digits plus scale of a decimal; Spark would round the product that moves the point of a longer one."""
 _KINDS = {
     "tinyint": Stored("integer"),
     "smallint": Stored("integer"),
@@ -29,7 +29,7 @@ def wanted_columns(schema: Schema) -> list[str]:
 
 
 def bind(frame: Any, schema: Schema) -> dict[str, Stored]:
-    """How each column is stored, if its role can use it."""
+    """How each column is stored; raises an error if its role cannot use that."""
     kinds = {field.name: field.dataType for field in frame.schema.fields}
     _check_names(list(frame.columns), wanted_columns(schema))
     for name in wanted_columns(schema):
@@ -45,16 +45,14 @@ def _check_names(present: list[str], wanted: list[str]) -> None:
     for name in wanted:
         if folded.count(name.casefold()) > 1:
             raise SourceError(
-                source="the source", problem=f"it has no column {name} that another does not equal but for the case"
+                source="the source", problem=f"it has no column {name} that is unique when case is ignored"
             )
 
 
 def _check_order(name: str, kind: Any) -> None:
-    """A collation would make different texts one cell, or one firm."""
+    """Refuse a collation, which would merge different texts into one cell or one firm."""
     if kind.typeName() == "string" and kind.simpleString() != "string":
-        raise SourceError(
-            source=f"column '{name}'", problem="its text is compared by a collation", advice="Cast it to STRING."
-        )
+        raise SourceError(source=f"column '{name}'", problem="it has a collation", advice="Cast it to STRING.")
 
 
 def _stored(kind: Any) -> Stored:

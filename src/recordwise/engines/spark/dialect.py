@@ -1,4 +1,4 @@
-"""The plan's trees in Spark's words, where the emitter alone does not find them. Meaning the same as in DuckDB, value for value."""
+"""Rewrites the plan's trees for Spark where the emitter alone does not, so that every value is the same as in DuckDB."""
 
 from sqlglot import exp
 
@@ -20,12 +20,12 @@ BRACKETED = (exp.Func, exp.Case, exp.Column, exp.Literal)
 
 
 def spark_sql(tree: exp.Expr) -> str:
-    """The statement as Spark runs it."""
+    """The statement in Spark's SQL."""
     return _prefixed(tree.transform(_respelled)).sql(dialect="spark")
 
 
 def _prefixed(node: exp.Expr) -> exp.Expr:
-    """Operators as functions: Spark's parser takes a minute for the nested parentheses of a long policy, and seconds for this."""
+    """Operators as functions: Spark's parser takes a minute for a long policy in nested parentheses, and seconds for this form."""
     for name, value in list(node.args.items()):
         if isinstance(value, exp.Expression):
             node.set(name, _prefixed(value))
@@ -37,20 +37,20 @@ def _prefixed(node: exp.Expr) -> exp.Expr:
 
 
 def _stands_alone(node: exp.Expr) -> bool:
-    """Whether it needs no parentheses. AND and OR count as functions in sqlglot's classes, and do need theirs."""
+    """Whether an expression needs no parentheses. sqlglot classes AND and OR as functions, but they do need them."""
     return isinstance(node, BRACKETED) and not isinstance(node, exp.Binary)
 
 
 def _respelled(node: exp.Expr) -> exp.Expr:
     match node:
         case exp.TryCast():
-            # Without this mark the emitter writes a plain CAST, which fails where DuckDB's gives NULL.
+            # Without this flag the emitter writes a plain CAST, which fails where DuckDB's gives NULL.
             node.set("safe", True)
         case exp.DataType() if node.is_type("INT128"):
             return WIDE.copy()
         case exp.IsInf():
             return exp.EQ(this=exp.Abs(this=node.this), expression=INFINITY.copy())
         case exp.Round():
-            # Spark's ROUND goes through decimals. The nearest whole number of a lattice value is never a tie (T-LATTICE).
+            # Spark's ROUND uses decimals. Rounding a lattice value to the nearest whole number is never a tie (T-LATTICE).
             return exp.Anonymous(this="RINT", expressions=[node.this])
     return node

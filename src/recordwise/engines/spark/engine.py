@@ -1,4 +1,4 @@
-"""Spark: one exact pass over records that do not fit one machine. Cells come to the driver, records do not."""
+"""The Spark engine: one exact pass over records that do not fit on one machine. Cells come to the driver; records do not."""
 
 import uuid
 from contextlib import suppress
@@ -29,7 +29,7 @@ DEFAULT_MEMORY = "700MB"
 
 
 class Spark(Engine):
-    """A table of records behind Spark. Opening reads no record; the first thing that needs records validates them all."""
+    """A table of records read by Spark. Opening it reads no record; the first operation on records validates them all."""
 
     dialect = "spark"
 
@@ -50,7 +50,7 @@ class Spark(Engine):
             raise
 
     def _bound(self, opened: Any) -> Any:
-        """The views ``source`` and ``records`` in our own session. The way from another session leads over a global view."""
+        """Create the views ``source`` and ``records`` in our own session; a frame of another session is passed by a global view."""
         try:
             frame = frame_of(self._attached.session, self._attached.given, opened)
             stored = bind(frame, self.schema)
@@ -106,7 +106,7 @@ class Spark(Engine):
                 self._attached.session.catalog.dropTempView(name)
 
     def _release(self) -> None:
-        """Remove our view, forget the cells, and stop Spark if it was started here."""
+        """Remove our view, drop the cells, and stop Spark if it was started here."""
         with suppress(Exception):
             self._forget_collapsed()
         with suppress(Exception):
@@ -116,7 +116,7 @@ class Spark(Engine):
 
 
 def _session_of(opened: Any, spark: Any) -> Any:
-    """The session or master that was given, or the one a DataFrame belongs to."""
+    """The session or master that was given, or the session of the DataFrame."""
     if isinstance(opened, SparkFrame):
         own = opened.frame.sparkSession
         if spark is not None and spark is not own:
@@ -136,10 +136,10 @@ def _session_of(opened: Any, spark: Any) -> Any:
 
 
 def _check_repeatable(frame: Any) -> None:
-    """A DataFrame is computed again for each pass; what was validated must be what is summed."""
+    """Refuse a nondeterministic DataFrame: it is recomputed in each pass, and what is summed must be what was validated."""
     if not frame._jdf.queryExecution().analyzed().deterministic():
         raise SourceError(
             source="the DataFrame",
-            problem="it is not deterministic, so that each pass could see other records",
+            problem="it is not deterministic, so each pass could see different records",
             advice="Write it to Parquet and open that.",
         )

@@ -1,6 +1,6 @@
-"""Where Spark runs: a master to start a session on, or a session of the user. Either way our statements have a session of theirs.
+"""Where Spark runs: on a master to start, or in an existing session. Either way our statements run in a session of their own.
 
-Their session shares executors and catalog with the one given and changes none of its settings.
+That session shares executors and catalog with the given one and changes none of its settings.
 """
 
 from contextlib import suppress
@@ -12,9 +12,9 @@ from recordwise.errors import ParameterError, SourceError
 from recordwise.plan.sources import ANSI, SparkMaster
 
 FORCED = {
-    # Off, an integer that does not fit wraps around without a word.
+    # When this is off, integer overflow wraps around silently.
     ANSI: "true",
-    # Names and texts mean what they say: emp is not EMP, ${x} is no variable, \ escapes as the emitter writes it.
+    # Names and text are literal: emp is not EMP, ${x} is not a variable, \ escapes as the emitter writes it.
     "spark.sql.caseSensitive": "true",
     "spark.sql.variable.substitute": "false",
     "spark.sql.parser.escapedStringLiterals": "false",
@@ -27,11 +27,11 @@ FORCED = {
     "spark.sql.execution.arrow.maxRecordsPerBatch": "100000",
 }
 PROBE = "SELECT 2147483647 + 1"
-"""Must fail: it wraps where ANSI mode is off."""
+"""Must fail; where ANSI mode is off, it wraps around."""
 
 
 class Attached:
-    """A SparkSession of our own: strict, and stopped at the end if its Spark was started here."""
+    """A strict SparkSession of our own, stopped at the end if its Spark was started here."""
 
     def __init__(self, given: Any, *, dedicated: bool) -> None:
         self.given = given
@@ -48,7 +48,7 @@ class Attached:
 
 
 def attach(spark: Any) -> Attached:
-    """A session of our own on a master, or beside a session that is given."""
+    """A session of our own on a master, or beside an existing session."""
     sql = pyspark_sql()
     if isinstance(spark, str):
         return _started(SparkMaster(url=spark))
@@ -77,7 +77,7 @@ def _started(master: SparkMaster) -> Attached:
         raise ParameterError(
             parameter="spark",
             problem=f"asks for {master.url}, but this process already runs Spark on another master",
-            advice="Stop that session, or give it as spark=.",
+            advice="Stop that session, or pass it as spark=.",
         )
     check_java()
     builder = pyspark_sql().SparkSession.builder.master(master.url).appName("recordwise")
@@ -87,7 +87,7 @@ def _started(master: SparkMaster) -> Attached:
 
 
 def checked(session: Any) -> Any:
-    """A session whose own expressions cannot wrap: a DataFrame made in it brings them along."""
+    """A session whose own expressions cannot overflow silently, because a DataFrame made in it carries them along."""
     if not hasattr(session, "_jsparkSession"):
         raise SourceError(
             source="the Spark session",
@@ -95,12 +95,12 @@ def checked(session: Any) -> Any:
             advice="Run recordwise where the driver is, with a classic session.",
         )
     if session.conf.get(ANSI) != "true":
-        raise _no_ansi("its integers wrap around unnoticed: ANSI mode is off")
+        raise _no_ansi("ANSI mode is off, so integer overflow wraps around silently")
     return session
 
 
 def strict(given: Any) -> Any:
-    """A new session beside the given one, with every setting our statements rely on; refused where one cannot be had."""
+    """A new session beside the given one, with every setting our statements rely on; an error if one cannot be set."""
     session = given.newSession()
     for name, value in FORCED.items():
         with suppress(Exception):

@@ -1,4 +1,4 @@
-"""Whether pyspark and a Java that can run it are installed, checked before anything is started."""
+"""Checks, before anything is started, that pyspark and a suitable Java are installed."""
 
 import os
 import re
@@ -15,7 +15,7 @@ INSTALL = "pip install 'recordwise[spark]'"
 
 
 def pyspark_sql() -> Any:
-    """The module ``pyspark.sql``, imported late."""
+    """The module ``pyspark.sql``, imported only when needed."""
     try:
         import pyspark
         import pyspark.sql
@@ -32,26 +32,26 @@ def pyspark_sql() -> Any:
 
 
 def check_java() -> None:
-    """Refuse to start without a Java that Spark 4 runs on; asked only where a Java machine has to be started here."""
+    """Refuse to start without a Java version that Spark 4 supports; called only if a JVM has to be started here."""
     program = java_program()
     version = None if program is None else java_version(program)
     if version is None or version < OLDEST_JAVA:
         raise MissingPartError(
             needed_by="engine 'spark'",
             part=f"Java {OLDEST_JAVA} or newer",
-            found="no Java that runs" if version is None else f"Java {version}",
-            advice=f"Install a Java runtime, {OLDEST_JAVA} or 21 say, and put it on the PATH or name its folder in JAVA_HOME.",
+            found="no working Java" if version is None else f"Java {version}",
+            advice=f"Install a Java runtime (version {OLDEST_JAVA} or 21, for example) and put it on the PATH or set JAVA_HOME.",
         )
 
 
 def java_program() -> str | None:
-    """The java that Spark's own scripts would take."""
+    """The Java program that Spark's own scripts would use."""
     home = os.environ.get("JAVA_HOME")
     return str(Path(home) / "bin" / "java") if home else shutil.which("java")
 
 
 def java_version(program: str) -> int | None:
-    """Its major version: 17 of ``openjdk version "17.0.15"``, 8 of ``java version "1.8.0_402"``."""
+    """The major version: 17 for ``openjdk version "17.0.15"``, 8 for ``java version "1.8.0_402"``."""
     try:
         said = subprocess.run([program, "-version"], capture_output=True, text=True, timeout=60, check=False)
     except (OSError, subprocess.TimeoutExpired):

@@ -1,4 +1,4 @@
-"""Spark writes failures to its logs, and those can quote records. While a statement of ours runs, the driver writes nothing."""
+"""Silences Spark's logs on the driver while our statements run, because logged failures can quote records."""
 
 import logging
 import threading
@@ -12,14 +12,14 @@ QUIET = {
     "spark.ui.enabled": "false",
     "spark.ui.showConsoleProgress": "false",
 }
-"""For a Spark we start: no log on the driver, none on the executors, no page that shows plans."""
+"""For a Spark started here: no log on the driver or the executors, and no web page that shows plans."""
 OFF = "OFF"
 PYTHON_LOGS = ("SQLQueryContextLogger", "DataFrameQueryContextLogger")
-"""Loggers in Python that repeat the text of every failure of a statement."""
+"""Python loggers that repeat the text of every failed statement."""
 
 
 class _Silence:
-    """Logs belong to the process: the first statement to begin switches them off, the last to end lets them speak again."""
+    """Logs belong to the process: the first statement to start turns them off, the last to finish turns them back on."""
 
     def __init__(self) -> None:
         self._turn, self._running, self._off = threading.Lock(), 0, ExitStack()
@@ -48,9 +48,9 @@ _SILENCE = _Silence()
 
 @contextmanager
 def quietly(session: Any) -> Iterator[None]:
-    """Nothing is logged here, by Java or by Python, until the statement is over; then all is as its owner wants it.
+    """Suppress logging by Java and by Python until the statement is over, then restore it.
 
-    Executors follow where Spark was told to (spark.executor.syncLogLevel.enabled).
+    Executors follow if Spark is configured that way (spark.executor.syncLogLevel.enabled).
     """
     _SILENCE.begin(session)
     try:

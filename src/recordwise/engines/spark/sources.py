@@ -1,4 +1,4 @@
-"""Where Spark finds records: a DataFrame, a table, files that its executors can read, or a frame of this process."""
+"""The records Spark can read: a DataFrame, a table, files its executors can read, or a frame in this process."""
 
 from dataclasses import dataclass
 from pathlib import Path
@@ -17,12 +17,12 @@ CONDITIONAL = {"string": pa.string(), "boolean": pa.bool_(), **dict.fromkeys(WHO
 
 @dataclass(frozen=True, slots=True, eq=False)
 class SparkFrame:
-    """A DataFrame of Spark; it must give the same rows each time it is read."""
+    """A Spark DataFrame; it must give the same rows each time it is read."""
 
     frame: Any
 
     def arrow_schema(self) -> pa.Schema:
-        """Names and the types that can be conditional; anything else counts as binary."""
+        """Column names and the types that can be conditional; any other type is reported as binary."""
         fields = {each.name: each.dataType.simpleString() for each in self.frame.schema.fields}
         return pa.schema({name: CONDITIONAL.get(kind, pa.binary()) for name, kind in fields.items()})
 
@@ -45,7 +45,7 @@ SparkSource = SparkFrame | SparkTable | RemotePaths | ParquetFiles | CsvFiles | 
 
 
 def open_spark_source(given: Any) -> SparkSource:
-    """A source out of a DataFrame, a table's name, a path or several, or a frame in memory. Reads nothing."""
+    """A source from a DataFrame, a table name, one or more paths, or a frame in memory. Reads nothing."""
     if isinstance(given, SparkFrame | SparkTable | RemotePaths | ParquetFiles | CsvFiles | Frame):
         return given
     if is_spark_frame(given):
@@ -66,7 +66,7 @@ def open_spark_source(given: Any) -> SparkSource:
 
 
 def is_spark_frame(given: Any) -> bool:
-    """Recognized by its module, so that pyspark need not be installed."""
+    """Decided by the module name, so that pyspark need not be installed."""
     return type(given).__module__.startswith("pyspark.") and type(given).__name__ == "DataFrame"
 
 
@@ -95,7 +95,7 @@ def _check_csv(source: CsvFiles) -> None:
 
 
 def frame_of(session: Any, given: Any, source: SparkSource) -> Any:
-    """The DataFrame of a source; names are looked up in the session that was given, files are opened in ours."""
+    """The DataFrame of a source; names are looked up in the given session, files are opened in ours."""
     match source:
         case SparkFrame(frame):
             return frame
@@ -118,7 +118,7 @@ def _address(path: Path) -> str:
 
 
 def _csv(session: Any, source: CsvFiles) -> Any:
-    """Nothing is guessed: all fields are text under the names of the header, an empty field is NULL, a torn line fails."""
+    """Read CSV without guessing: all fields are text under the header's names, empty is NULL, and a malformed line fails."""
     quoted = ", ".join(f"`{name.replace('`', '``')}` STRING" for name in source.header())
     return session.read.csv(
         [path.as_uri() for path in source.paths],

@@ -1,8 +1,8 @@
-"""Sums that cannot wrap, out of 64-bit sums: every number is cut into a high and a low half, each half is summed, Arrow joins them.
+"""Exact sums from 64-bit sums: each number is split into a high and a low half, the halves are summed, and Arrow joins them.
 
-Two sums of BIGINT cost next to nothing beside one; a sum of DECIMAL(38, 0) takes about twice the time (docs/scale.md). A record
-has at most 2^62 steps, so no half is above 2^31 and four billion records of the largest size fit into a cell. More would not
-wrap either: in ANSI mode Spark fails.
+Two BIGINT sums cost little more than one; a DECIMAL(38, 0) sum takes about twice the time (docs/scale.md). A record has at most
+2^62 steps, so no half exceeds 2^31 and a cell can hold four billion records of the largest size. Beyond that, Spark in ANSI mode
+fails instead of wrapping around.
 """
 
 from collections.abc import Callable, Sequence
@@ -19,12 +19,12 @@ HIGH, LOW = "_high", "_low"
 
 
 def summed(tree: exp.Expr) -> list[str]:
-    """The names of the sums that a query returns."""
+    """The names of the sums a query returns."""
     return [each.alias for each in tree.expressions if _sum_in(each) is not None]
 
 
 def halved(tree: exp.Expr) -> exp.Expr:
-    """The same query with each sum it returns cut in two."""
+    """The same query with each returned sum split in two."""
     cut = tree.copy()
     cut.set("expressions", [part for each in cut.expressions for part in _parts(each)])
     return cut
@@ -37,7 +37,7 @@ def _parts(projection: exp.Expr) -> list[exp.Expr]:
 
 
 def _sum_in(projection: exp.Expr) -> exp.Sum | None:
-    """The sum that is returned, under a filter or not; a sum inside an expression is one of floats and stays."""
+    """The returned sum, with or without a filter; a sum inside an expression is a float sum and stays as it is."""
     value = projection.unalias()
     value = value.this if isinstance(value, exp.Filter) else value
     return value if isinstance(value, exp.Sum) else None
@@ -61,7 +61,7 @@ def _low_half(whole: exp.Expr) -> exp.Expr:
 
 
 def joined(table: pa.Table, sums: Sequence[str]) -> pa.Table:
-    """The halves put together again as 128-bit integers, under the names the sums had; no sum counts as 0."""
+    """The halves joined as 128-bit integers, under the original names of the sums; a missing sum counts as 0."""
     halves = {name + suffix for name in sums for suffix in (HIGH, LOW)}
     columns = {name: table.column(name) for name in table.column_names if name not in halves}
     columns |= {name: _joined(table.column(name + HIGH), table.column(name + LOW)) for name in sums}
@@ -69,7 +69,7 @@ def joined(table: pa.Table, sums: Sequence[str]) -> pa.Table:
 
 
 def _joined(high: pa.ChunkedArray, low: pa.ChunkedArray) -> pa.Array:
-    """high * 2^31 + low in two's complement: the low words carry into the high ones."""
+    """high * 2^31 + low in two's complement, carrying from the low words into the high ones."""
     upper, lower = (half.fill_null(0).to_numpy() for half in (high, low))
     shifted = upper.astype(np.uint64) << np.uint64(BITS)
     with np.errstate(over="ignore"):

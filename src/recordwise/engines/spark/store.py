@@ -1,4 +1,4 @@
-"""Records on the executors, cells in a DuckDB connection on the driver: a ``Store`` of two places."""
+"""A ``Store`` in two places: records on the executors, cells in a DuckDB connection on the driver."""
 
 from typing import Any
 
@@ -13,12 +13,12 @@ from recordwise.engines.spark.split_sums import halved, joined, summed
 from recordwise.errors import EngineError
 
 MOST_BROADCAST = 1_000_000
-"""A lent table of so many rows at most is sent whole to every executor; a larger one is joined by a shuffle."""
+"""A lent table of up to this many rows is broadcast to every executor; a larger one is joined with a shuffle."""
 
 
 class SparkStore:
-    """Statements over records run in Spark and bring back aggregates; roll-ups and public keys never leave the driver unless a
-    statement over records asks for them."""
+    """Statements over records run in Spark and return aggregates; roll-ups and public keys stay on the driver unless a statement
+    over records needs them."""
 
     def __init__(self, session: Any, cells: Connection) -> None:
         self.session = session
@@ -41,7 +41,7 @@ class SparkStore:
         self.lend(name, self.of_records(tree))
 
     def keep_pairs(self, name: str, tree: exp.Expr) -> None:
-        """Persisted, because every level of a code counts firms from them."""
+        """Persist the pairs, because every level of a code counts firms from them."""
         try:
             with quietly(self.session):
                 self._ship(tree)
@@ -57,7 +57,7 @@ class SparkStore:
         self.session.catalog.dropTempView(name)
 
     def _ship(self, tree: exp.Expr) -> None:
-        """Lent tables that a statement over records reads become views of Spark."""
+        """Make the lent tables that a statement over records reads into Spark views."""
         for name in {table.name for table in tree.find_all(exp.Table)} & self._lent.keys():
             table = self._lent[name]
             frame = self.session.createDataFrame(table)
@@ -74,8 +74,8 @@ class SparkStore:
 
 
 def failure(error: Exception) -> EngineError:
-    """Its text can quote a record, so it is neither kept nor chained: raise this ``from None``.
+    """An error without Spark's text, which can quote a record: neither keep nor chain it; raise this ``from None``.
 
-    The error class of Spark (ARITHMETIC_OVERFLOW, say) names a condition, not a value.
+    Spark's error class, such as ARITHMETIC_OVERFLOW, names a condition and not a value.
     """
     return EngineError(engine="spark", kind=type(error).__name__)

@@ -1,4 +1,4 @@
-"""Plans as TOML files: read, checked as a whole, every problem reported at once with its line."""
+"""Plans as TOML files. A file is checked as a whole, and every problem is reported at once with its line."""
 
 from recordwise.plan.file.node import Problem
 from recordwise.plan.file.read import PlanFile, load_plan

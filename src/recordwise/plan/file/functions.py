@@ -18,7 +18,7 @@ Value: TypeAlias = Function | Fraction
 
 
 def parse_function(text: str) -> Function:
-    """An increasing function of x; whatever is not in the grammar is refused."""
+    """Parse an increasing function of x; anything outside the grammar is refused."""
     if len(text) > LONGEST:
         raise _refused(f"has more than {LONGEST} characters")
     reader = _Reader(_tokens(text))
@@ -39,7 +39,7 @@ def _tokens(text: str) -> list[str]:
     while text[at:].strip():
         match = _TOKEN.match(text, at)
         if match is None:
-            raise _refused(f"holds '{text[at:].strip()[0]}', which is not part of a function")
+            raise _refused(f"contains '{text[at:].strip()[0]}', which is not allowed in a function")
         found.append(match[match.lastgroup or 0])
         at = match.end()
     return found
@@ -65,7 +65,7 @@ class _Reader:
         total = self._product(depth)
         while self.here in ("+", "-"):
             if self._take() == "-":
-                raise _refused("takes a difference, which need not be increasing")
+                raise _refused("contains a difference, which may not be increasing")
             total = _added(total, self._product(depth))
         return total
 
@@ -86,13 +86,13 @@ class _Reader:
         if isinstance(base, Function):
             return base**exponent
         if exponent.denominator != 1 or abs(exponent) > 100 or (base == 0 and exponent < 0):
-            raise _refused("takes a power of a number that is not a short fraction")
+            raise _refused("raises a number to a power that cannot be computed exactly")
         return base**exponent.numerator
 
     def _atom(self, depth: int) -> Value:
         token = self._take()
         if depth > DEEPEST:
-            raise _refused(f"is nested more than {DEEPEST} deep")
+            raise _refused(f"is nested more than {DEEPEST} levels deep")
         if token == "(":
             return self._closed(depth)
         if token == "x":
@@ -109,7 +109,7 @@ class _Reader:
     def _closed(self, depth: int) -> Value:
         inner = self.sum(depth + 1)
         if self._take() != ")":
-            raise _refused("has a parenthesis that is not closed")
+            raise _refused("has an unclosed parenthesis")
         return inner
 
 
@@ -117,7 +117,7 @@ def _number(token: str) -> Fraction:
     try:
         return read_fraction(token)
     except ValueError:
-        raise _refused("holds a number that is too long") from None
+        raise _refused("contains a number that is too long") from None
 
 
 def _added(left: Value, right: Value) -> Value:
@@ -128,7 +128,7 @@ def _added(left: Value, right: Value) -> Value:
 
 def _times(left: Value, right: Value) -> Value:
     if isinstance(left, Function) and isinstance(right, Function):
-        raise _refused("multiplies x with x; write a power")
+        raise _refused("multiplies x by x; write a power")
     return left * right  # type: ignore[operator]
 
 

@@ -1,4 +1,6 @@
-"""Keys of a plan file: public ones, written out, as a product of lists or in a CSV or Parquet file, or selected privately."""
+"""Reads the keys of a plan file: public keys (listed, as a product of lists, or from a CSV or Parquet file) or keys selected
+privately. Entries have the names they have in Python.
+"""
 
 from pathlib import Path
 from typing import Any
@@ -39,7 +41,7 @@ def read_select_from(node: Node, schema: Schema, domain: Any | None) -> SelectFr
 
 
 def _pieces(node: Node | None, schema: Schema) -> dict[str, Any] | None:
-    """Thresholds by the names of measures; empty where none are given, None where they have a problem."""
+    """Thresholds by measure; empty if none are given, None if they have a problem."""
     if node is None:
         return {}
     joint = read_joint(node, schema)
@@ -50,28 +52,28 @@ WAYS = ("product", "rows", "file")
 
 
 def named_keys(node: Node | None, folder: Path, schema: Schema) -> dict[str, KeyList | None]:
-    """The key lists that have a name; None stands for one with a problem."""
+    """The named key lists; None stands for one with a problem."""
     if node is None:
         return {}
     return {name: read_keys(each, folder, schema) for name, each in node.table().items()}
 
 
 def query_keys(node: Node, folder: Path, named: dict[str, KeyList | None], schema: Schema) -> list[KeyList] | None:
-    """The key lists of one query, by name or in place."""
+    """The key lists of one query, by name or inline."""
     found = []
     for each in node.items():
         if isinstance(each.value, str) and each.value not in named:
-            each.problem(f"there are no keys '{each.value}'{suggestion(each.value, named) if named else ''}")
+            each.problem(f"there are no keys named '{each.value}'{suggestion(each.value, named) if named else ''}")
         found.append(named.get(each.value) if isinstance(each.value, str) else read_keys(each, folder, schema))
     return None if None in found else [keys for keys in found if keys is not None]
 
 
 def read_keys(node: Node, folder: Path, schema: Schema) -> KeyList | None:
-    """``product`` of lists, ``rows`` column by column, a ``file``; ``select`` from the data, ``select_from`` one of the others."""
+    """A ``product`` of lists, ``rows`` column by column, a ``file``, ``select`` from the data, or ``select_from`` a domain."""
     entries = node.table(*WAYS, "select", "select_from")
     if len(entries) != 1:
         if isinstance(node.value, dict):
-            node.problem("must hold one of product, rows, file, select or select_from")
+            node.problem("must contain one of product, rows, file, select or select_from")
         return None
     (way, entry), *_ = entries.items()
     if way == "select":
@@ -82,12 +84,12 @@ def read_keys(node: Node, folder: Path, schema: Schema) -> KeyList | None:
 
 
 def _domain(node: Node, folder: Path) -> Any:
-    """A public domain: a product of lists stays one, so that it may be larger than any list."""
+    """A public domain. A product of lists is kept as a product, so that it may be too large to list."""
     entries = node.table(*WAYS, "rho", "threshold", "pieces")
     ways = [name for name in WAYS if name in entries]
     if len(ways) != 1:
         if isinstance(node.value, dict):
-            node.problem("must hold one of product, rows or file")
+            node.problem("must contain one of product, rows or file")
         return None
     way, entry = ways[0], entries[ways[0]]
     if way != "product":
@@ -96,7 +98,7 @@ def _domain(node: Node, folder: Path) -> Any:
 
 
 def read_listed(way: str, entry: Node, folder: Path) -> Keys | None:
-    """Public keys, one row one cell."""
+    """Public keys with one row per cell."""
     if way == "file":
         name = entry.text()
         return None if name is None else entry.attempt(lambda: Keys(read_table(folder / name)))
@@ -104,7 +106,7 @@ def read_listed(way: str, entry: Node, folder: Path) -> Keys | None:
     if values is None:
         return None
     if way == "rows" and len({len(each) for each in values.values()}) > 1:
-        entry.problem("lists columns of different lengths; one row is one cell")
+        entry.problem("lists columns of different lengths; each row is one cell")
         return None
     return entry.attempt(lambda: Keys.product(**values) if way == "product" else Keys.of(values))
 
@@ -118,7 +120,7 @@ def _lists(entry: Node) -> dict[str, list[Any]] | None:
 
 
 def read_table(path: Path) -> pa.Table:
-    """A key file. In CSV every field is text, so that '01' keeps its zero; the declared types are applied later."""
+    """Read a key file. In CSV every field is text, so that '01' keeps its zero; the declared types are applied later."""
     import pyarrow.csv
     import pyarrow.parquet
 

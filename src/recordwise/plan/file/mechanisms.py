@@ -1,4 +1,7 @@
-"""Mechanisms of a plan file: a kind and its parameters, named as in Python."""
+"""Reads the mechanisms of a plan file: a kind and its parameters, named as in Python.
+
+Functions are written as text, such as "(x / 50) ** 0.5 + log(x / 10 + 1)", and parsed by a small grammar; no code is evaluated.
+"""
 
 import re
 from collections.abc import Callable, Mapping
@@ -16,7 +19,7 @@ from recordwise.policy.constructors import By, by
 
 
 def named_mechanisms(node: Node | None, schema: Schema) -> dict[str, Any]:
-    """The mechanisms that have a name of their own; None stands for one with a problem."""
+    """The named mechanisms; None stands for one with a problem."""
     if node is None:
         return {}
     return {name: read_mechanism(each, schema, {}) for name, each in node.table().items()}
@@ -26,7 +29,7 @@ def read_mechanism(node: Node, schema: Schema, named: Mapping[str, Any]) -> Any 
     """A mechanism by name, or by kind and parameters."""
     if isinstance(node.value, str):
         if node.value not in named:
-            node.problem(f"there is no mechanism '{node.value}'{suggestion(node.value, named) if named else ''}")
+            node.problem(f"there is no mechanism named '{node.value}'{suggestion(node.value, named) if named else ''}")
         return named.get(node.value)
     if not isinstance(node.value, dict):
         node.problem("must be a mechanism: a table with a kind, or the name of one under [mechanisms]")
@@ -41,7 +44,7 @@ def read_mechanism(node: Node, schema: Schema, named: Mapping[str, Any]) -> Any 
         node.problem(f"'{chosen}' is for {answers_of(kind)}, whose entries name its parameters without a kind")
         return None
     entries = _entries(node, kind)
-    # An unknown parameter was noted already; building without it would only add a second, misleading complaint.
+    # An unknown parameter was already reported; building without it would only add a second, misleading problem.
     return None if len(entries) < len(node.value) - 1 else built(kind, node, entries, schema)
 
 
@@ -59,7 +62,7 @@ def needed_of(kind: Any) -> tuple[str, ...]:
 
 
 def _entries(node: Node, kind: Any) -> dict[str, Node]:
-    """The parameters given; plans written before ``level`` was renamed to ``confidence`` are still read."""
+    """The parameters given. Plans written before ``level`` was renamed to ``confidence`` are still read."""
     known = [each.name for each in kind.parameters]
     old = ["level"] if "confidence" in known and "confidence" not in node.value else []
     entries = node.table("kind", *known, *old, needed=needed_of(kind))
@@ -83,7 +86,7 @@ def _parameter(parameter: Parameter, node: Node, schema: Schema) -> Any | None:
 
 
 def read_function(node: Node) -> Any | None:
-    """A function of x as text."""
+    """A function of x given as text."""
     text = node.text()
     return None if text is None else node.attempt(lambda: parse_function(text))
 
@@ -94,7 +97,7 @@ def read_grid(node: Node) -> Grid | None:
     ways = [name for name in ("log", "linear") if name in entries]
     if len(ways) != 1:
         if isinstance(node.value, dict):
-            node.problem("must hold either log or linear, with the two ends of the grid")
+            node.problem("must contain either log or linear, with the two ends of the grid")
         return None
     ends = [each.number() for each in entries[ways[0]].items()]
     bits = entries["bits"].whole() if "bits" in entries else 10
@@ -107,7 +110,7 @@ def read_grid(node: Node) -> Grid | None:
 
 
 def read_thresholds(node: Node, schema: Schema) -> Any | None:
-    """One threshold; one for each group (``by``); or a table of them, one for each measure split jointly."""
+    """One threshold, one for each group (``by``), or a table with one for each measure that is split jointly."""
     if not isinstance(node.value, dict):
         return node.number()
     if "by" in node.value or "values" in node.value:
@@ -150,7 +153,7 @@ def read_by(node: Node, schema: Schema) -> By | None:
 
 
 def _group(node: Node, text: str, kind: str) -> str | int | bool | None:
-    """A group's value in the type of its column; TOML writes every key as text."""
+    """A group's value in the type of its column; TOML keys are always text."""
     if kind == "boolean" and text in ("true", "false"):
         return text == "true"
     if kind == "integer" and re.fullmatch("-?[1-9][0-9]*|0", text):

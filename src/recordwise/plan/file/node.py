@@ -1,8 +1,7 @@
-"""One entry of a plan file with the line it stands on: reads itself as what it should be, or notes a problem and goes on.
+"""An entry of a plan file with its line: it reads itself as the expected kind of value, or records a problem and continues.
 
-On which line each entry of a TOML text stands. The standard parser keeps no positions, so the text is walked once more.
-
-The walk assumes text that the standard parser has accepted: it only has to find where things are, not whether they are right.
+The standard TOML parser keeps no positions, so the text is scanned a second time to find the line of each entry. The scan assumes
+text that the parser has accepted: it only finds where entries are and does not check them.
 """
 
 import difflib
@@ -16,13 +15,13 @@ from recordwise.errors import ParameterError, PlanError, RecordwiseError
 from recordwise.exact.numbers import Number, rational
 
 Path: TypeAlias = tuple[str | int, ...]
-"""The way to an entry: names of tables and places in arrays."""
+"""The path to an entry: names of tables and indexes in arrays."""
 
 _ESCAPES = {"b": "\b", "t": "\t", "n": "\n", "f": "\f", "r": "\r", '"': '"', "\\": "\\"}
 
 
 def line_index(text: str) -> dict[Path, int]:
-    """The line, from 1, of every table, key and array item."""
+    """The line number, from 1, of every table, key and array item."""
     walk = _Walk(text.replace("\r\n", "\n"))
     walk.document()
     return walk.lines
@@ -48,7 +47,7 @@ class _Walk:
         self.lines.setdefault(path, bisect_right(self.starts, place))
 
     def _skip(self, blanks: str) -> bool:
-        """Go past blanks and comments; whether any text is left."""
+        """Skip blanks and comments; returns whether any text is left."""
         while self.at < len(self.text) and (self.text[self.at] in blanks or self.text[self.at] == "#"):
             if self.text[self.at] == "#":
                 end = self.text.find("\n", self.at)
@@ -58,7 +57,7 @@ class _Walk:
         return self.at < len(self.text)
 
     def _header(self) -> Path:
-        """``[a.b]`` or ``[[a.b]]``: names lead through the last item of an array of tables."""
+        """``[a.b]`` or ``[[a.b]]``: the path goes through the last item of an array of tables."""
         start, brackets = self.at, 2 if self.text.startswith("[[", self.at) else 1
         self.at += brackets
         names = self._key()
@@ -84,7 +83,7 @@ class _Walk:
         self._value((*here, *names))
 
     def _key(self) -> tuple[str, ...]:
-        """A dotted key, up to the sign that ends it."""
+        """A dotted key, up to the character that ends it."""
         names = []
         while True:
             self._skip(" \t")
@@ -145,7 +144,7 @@ class _Walk:
 
 
 def _unescaped(name: str) -> str:
-    """A quoted key without its escapes; unicode escapes only matter to who names a column by them."""
+    """A quoted key with its escapes resolved."""
     letters, at = [], 0
     while at < len(name):
         if name[at] != "\\":
@@ -164,7 +163,7 @@ KINDS = {dict: "a table", list: "a list", str: "text", bool: "true or false", in
 
 @dataclass(frozen=True, slots=True, order=True)
 class Problem:
-    """What is wrong, where: the line, the entry, a sentence."""
+    """A problem and where it is: the line, the entry, and a sentence."""
 
     line: int
     place: str
@@ -175,7 +174,7 @@ class Problem:
 
 
 class Problems:
-    """Everything found wrong so far."""
+    """All problems found so far."""
 
     def __init__(self, lines: dict[Path, int]) -> None:
         self._lines = lines
@@ -185,7 +184,7 @@ class Problems:
         self._found.add(Problem(self.line(path), place(path), text.rstrip(".")))
 
     def line(self, path: Path) -> int:
-        """The line of an entry, or of the nearest table that holds it."""
+        """The line of an entry, or of the nearest table that contains it."""
         return next(self._lines[path[:end]] for end in range(len(path), -1, -1) if path[:end] in self._lines)
 
     def listed(self) -> tuple[Problem, ...]:
@@ -193,7 +192,7 @@ class Problems:
 
 
 def place(path: Path) -> str:
-    """An entry as its owner would name it: queries[2].sum.emp, counting from 1."""
+    """An entry as a user would name it, such as queries[2].sum.emp, counting from 1."""
     text = ""
     for step in path:
         text += f"[{step + 1}]" if isinstance(step, int) else f"{'.' if text else ''}{step}"
@@ -202,7 +201,7 @@ def place(path: Path) -> str:
 
 @dataclass(frozen=True, slots=True)
 class Node:
-    """A value of the file and the way to it."""
+    """A value of the file and its path."""
 
     value: Any
     path: Path
@@ -212,7 +211,7 @@ class Node:
         self.problems.add(self.path, text)
 
     def attempt(self, make: Callable[[], T]) -> T | None:
-        """What ``make`` returns, or None with the refusal noted here."""
+        """The result of ``make``, or None with its error recorded as a problem here."""
         try:
             return make()
         except PlanError as error:
@@ -226,21 +225,21 @@ class Node:
         self.problem(f"must be {wanted}, not {KINDS.get(type(self.value), 'a date')}")
 
     def table(self, *known: str, needed: Iterable[str] = ()) -> dict[str, "Node"]:
-        """The entries of a table; without ``known`` any name may stand there."""
+        """The entries of a table; without ``known``, any name is allowed."""
         if not isinstance(self.value, dict):
             self._wrong("a table")
             return {}
         found = {name: Node(value, (*self.path, name), self.problems) for name, value in self.value.items()}
         for name in list(found) if known else ():
             if name not in known:
-                found.pop(name).problem(f"is not known here{suggestion(name, known)}")
+                found.pop(name).problem(f"is not recognized here{suggestion(name, known)}")
         for name in needed:
             if name not in self.value:
                 self.problem(f"'{name}' is missing")
         return found
 
     def items(self) -> list["Node"]:
-        """The items of a list; a single value counts as a list of one."""
+        """The items of a list; a single value counts as a list of one item."""
         if not isinstance(self.value, list):
             return [self]
         return [Node(value, (*self.path, number), self.problems) for number, value in enumerate(self.value)]
@@ -256,7 +255,7 @@ class Node:
         text = self.text()
         if text is None or text in known:
             return text
-        self.problem(f"must be one of {', '.join(known)}{suggestion(text, known)}")
+        self.problem(f"is not a valid choice{suggestion(text, known)}")
         return None
 
     def flag(self) -> bool | None:
@@ -272,7 +271,7 @@ class Node:
         return None
 
     def number(self) -> Number | None:
-        """An exact number: 0.1 is 1/10, and '1/3' may stand in quotes."""
+        """An exact number: 0.1 is 1/10, and a fraction such as '1/3' is written in quotes."""
         try:
             return rational(self.value, parameter="it")
         except ParameterError:
@@ -289,7 +288,7 @@ class Node:
 
 
 def suggestion(name: str, known: Iterable[str]) -> str:
-    """The known name that is nearest to a mistyped one."""
+    """The known name nearest to a misspelled one, or the list of known names."""
     folded = {each.casefold(): each for each in known}
     near = difflib.get_close_matches(name.casefold(), list(folded), n=1, cutoff=0.6)
-    return f": did you mean '{folded[near[0]]}'?" if near else f"; known are {', '.join(folded.values())}"
+    return f": did you mean '{folded[near[0]]}'?" if near else f"; choose from {', '.join(folded.values())}"

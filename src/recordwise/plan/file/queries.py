@@ -1,7 +1,6 @@
-"""Queries of a plan file: in the words of the builder (conditions, columns, prefixes of codes, levels with their shares), or as
-SQL.
+"""Reads the queries of a plan file, written with the builder's words or as SQL, including their groups, prefixes and levels.
 
-A part with a problem is left out and the rest is checked all the same, so that one look at the file finds everything.
+A part with a problem is left out and the rest is still checked, so that one run reports everything.
 """
 
 from collections.abc import Callable, Mapping
@@ -23,7 +22,7 @@ from recordwise.policy.dates import PARTS
 
 
 def read_levels(read: Query, node: Node) -> Query | None:
-    """Each axis: the levels it chooses from and their shares."""
+    """Each axis: its levels and their shares."""
     found: Query | None = read
     for axis in node.items():
         entries = axis.table("by", "share", needed=("by",))
@@ -52,13 +51,13 @@ def read_group(node: Node) -> list[Group] | None:
     entries = node.table("prefix", "length", "lengths", "as", needed=("prefix",))
     column = entries["prefix"].text() if "prefix" in entries else None
     if ("length" in entries) == ("lengths" in entries):
-        node.problem("must hold either length or lengths")
+        node.problem("must contain either length or lengths")
         return None
     given = entries.get("length") or entries["lengths"]
     lengths = [each.whole() for each in given.items()]
     name = entries["as"].text() if "as" in entries else None
     if name is not None and len(lengths) != 1:
-        entries["as"].problem("can name one prefix only")
+        entries["as"].problem("can name only a single prefix")
         return None
     if column is None or None in lengths or len(entries) < len(node.value):
         return None
@@ -80,7 +79,7 @@ def _read_part(node: Node) -> list[Group] | None:
 
 @dataclass(frozen=True, slots=True)
 class Shelf:
-    """What queries may refer to by name, and where files are looked for."""
+    """What queries may refer to by name, and the folder in which files are found."""
 
     schema: Schema
     mechanisms: dict[str, Any]
@@ -88,7 +87,7 @@ class Shelf:
     folder: Path
 
     def mechanism(self, node: Node) -> Any | None:
-        """A mechanism, by name or in place; None where it has a problem."""
+        """A mechanism, by name or inline; None if it has a problem."""
         return read_mechanism(node, self.schema, self.mechanisms)
 
     def built(self, kind: Any, node: Node, entries: Mapping[str, Node]) -> Any | None:
@@ -96,7 +95,7 @@ class Shelf:
         return built(kind, node, entries, self.schema)
 
     def named(self, node: Node) -> tuple[str | None, Any | None]:
-        """The name a statistic is published under, and its mechanism."""
+        """The published name of a statistic, and its mechanism."""
         if not isinstance(node.value, dict):
             return None, self.mechanism(node)
         rest = {name: value for name, value in node.value.items() if name != "as"}
@@ -110,18 +109,18 @@ class Shelf:
 
 @dataclass(slots=True)
 class Draft:
-    """A query as far as it could be read, with the entries its parts come from."""
+    """A query as far as it could be read, with the entries that its parts come from."""
 
     node: Node
     query: Query = field(default_factory=query)
     entries: dict[str, Node] = field(default_factory=dict)
     places: list[Node] = field(default_factory=list)
-    """One for each statistic."""
+    """One entry for each statistic."""
     broken: set[str] = field(default_factory=set)
     """The parts that were left out."""
 
     def add(self, part: str, changed: Query | None) -> None:
-        """Take a part in, or note that it is missing."""
+        """Add a part, or record that it is missing."""
         if changed is None:
             self.broken.add(part)
         else:
@@ -137,7 +136,7 @@ BUILDER = ("where", "group_by", "levels", "keys", *(kind.word for kind in KINDS)
 
 
 def read_draft(node: Node, shelf: Shelf) -> Draft:
-    """One query with everything in it that can be read."""
+    """Read one query, with every part that can be read."""
     draft = Draft(node)
     if isinstance(node.value, dict) and "sql" in node.value:
         draft.entries = node.table("sql", "mechanisms", "keys", needed=("mechanisms",))
@@ -164,7 +163,7 @@ def _from_sql(draft: Draft, shelf: Shelf) -> None:
 
 
 def _sql_mechanism(node: Node, shelf: Shelf) -> Any | None:
-    """A mechanism, the two of an average, or the grid and rho of a quantile."""
+    """A mechanism, the two mechanisms of an average, or the grid and rho of a quantile."""
     given = node.value if isinstance(node.value, dict) else {}
     own = next((kind for kind in KINDS if kind.sql_key in given), None)
     return shelf.mechanism(node) if own is None else own.read_sql_mechanism(node, shelf)
@@ -209,7 +208,7 @@ def _grouped(read: Query, node: Node) -> Query | None:
 
 
 def _wanted(kind: type[Statistic], node: Node | None) -> list[tuple[str, Node]]:
-    """The statistics of one kind: of which column, and the entry that says how."""
+    """The statistics of one kind, each as its column and the entry that describes it."""
     if node is None:
         return []
     if not kind.names_column:

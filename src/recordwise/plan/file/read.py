@@ -1,6 +1,6 @@
-"""A plan in a file: everything a release needs to know, checked as a whole before any record is read.
+"""Reads a plan file: everything a release needs, checked as a whole before any record is read.
 
-Does what could be read of a query fit the schema, its keys and its mechanisms? Each problem goes to the line it comes from.
+Each query is checked against the schema, its keys and its mechanisms, and each problem is reported at its line.
 """
 
 import tomllib
@@ -35,7 +35,7 @@ NO_KEYS = "no public keys"
 
 
 def checked(draft: Draft, shelf: Shelf) -> Query | None:
-    """The query if nothing is wrong with it; every problem is noted."""
+    """The query if it has no problem; every problem is recorded."""
     places = _places(draft, shelf)
     problems = [text for text in query_problems(draft.query, shelf.schema) if not _follows(text, draft, shelf)]
     for text in problems:
@@ -47,7 +47,7 @@ def checked(draft: Draft, shelf: Shelf) -> Query | None:
 
 
 def _follows(text: str, draft: Draft, shelf: Shelf) -> bool:
-    """Whether a problem only follows from a part that was left out or that is wrong by itself."""
+    """Whether a problem only follows from a part that was left out or is itself wrong."""
     if text.startswith(NO_KEYS):
         groups = {group for level in draft.query.tables() for group in level.groups}
         return bool(draft.broken & {"keys", *SHAPE}) or any(group_problems(each, shelf.schema) for each in groups)
@@ -55,7 +55,7 @@ def _follows(text: str, draft: Draft, shelf: Shelf) -> bool:
 
 
 def _places(draft: Draft, shelf: Shelf) -> dict[str, Node]:
-    """Which entry a problem of the plan belongs to."""
+    """The entries that a problem of the plan belongs to."""
     found: dict[str, Node] = {}
     statement = draft.entries.get("sql", draft.node)
     for statistic, place in zip(draft.query.statistics, draft.places):
@@ -74,7 +74,7 @@ def _places(draft: Draft, shelf: Shelf) -> dict[str, Node]:
 
 
 def _keys_fit(draft: Draft, shelf: Shelf) -> bool:
-    """Whether every table's keys survive the cast to the declared types and are a partition."""
+    """Whether every table's keys can be cast to the declared types and form a partition."""
     place, good = draft.entries.get("keys", draft.node), True
     for level in draft.query.tables():
         known = not any(group_problems(group, shelf.schema) for group in level.groups)
@@ -101,7 +101,7 @@ NEEDED = ("dataset", "source", "ledger", "tuned_on", "schema", "queries")
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class PlanFile:
-    """A plan read from TOML. Relative paths in it start at its own folder."""
+    """A plan read from TOML. Relative paths in it are relative to its own folder."""
 
     path: Path
     dataset: str
@@ -117,12 +117,12 @@ class PlanFile:
     engine: str = DUCKDB
     spark: SparkMaster | None = None
     formats: tuple[str, ...] = ("parquet", "csv")
-    """The output formats by name. What they mean is known to ``Release.save``."""
+    """The output formats by name; ``Release.save`` interprets them."""
     confidence: float = 0.95
     examples: dict[str, dict[str, Any]] = field(default_factory=dict)
-    """Made-up records, by name, at which the loss is shown."""
+    """Made-up records, by name, for which the loss is shown."""
     labels: dict[str, str] = field(default_factory=dict)
-    """Words for columns, and for values of them as "naics=21": report.html asks an establishment in these."""
+    """Labels for columns, and for values of them as "naics=21"; report.html uses them in its questions."""
 
     def _repr_html_(self) -> str:
         title = element(
@@ -156,7 +156,7 @@ def _text_of(file: Path) -> str:
     except OSError as error:
         raise PlanFileError(path=str(file), problems=(f"cannot be read ({error.strerror})",)) from None
     except UnicodeDecodeError:
-        raise PlanFileError(path=str(file), problems=("is not text in UTF-8",)) from None
+        raise PlanFileError(path=str(file), problems=("is not UTF-8 text",)) from None
 
 
 def _parsed(file: Path, text: str) -> Node:
@@ -169,7 +169,7 @@ def _parsed(file: Path, text: str) -> Node:
 
 
 def _syntax(message: str, text: str) -> Problem:
-    """The parser's own words, with the line at the front like every other problem."""
+    """The parser's own message, with the line first as in every other problem."""
     what, _, where = message.partition(" (at ")
     digits = where.removeprefix("line ").partition(",")[0]
     line = int(digits) if digits.isdecimal() else text.count("\n") + 1
@@ -210,7 +210,7 @@ def _plan(entries: dict[str, Node], schema: Schema, folder: Path) -> Plan | None
         return None
     queries = [checked(read_draft(each, shelf), shelf) for each in entries["queries"].items()]
     if not queries:
-        entries["queries"].problem("must hold at least one query")
+        entries["queries"].problem("must contain at least one query")
     known = tuple(each for each in queries if each is not None)
     if not known or len(known) < len(queries):
         return None
@@ -227,7 +227,7 @@ def _tuning(entries: dict[str, Node], root: Node) -> dict[str, Any]:
     reason = entries["accept_tuning"].text() if "accept_tuning" in entries else None
     if tuned == "confidential" and "accept_tuning" not in entries:
         entries["tuned_on"].problem(
-            'a plan tuned on the confidential table needs accept_tuning = "reason", which is printed'
+            'a plan tuned on the confidential table needs accept_tuning = "reason", which is published with the release'
         )
     return {"tuned_on": tuned, "accept_tuning": reason}
 
@@ -240,13 +240,13 @@ def _outputs(node: Node | None) -> dict[str, Any]:
     if "formats" in entries:
         read["formats"] = tuple(each.text() for each in entries["formats"].items())
     if "csv" in entries:
-        # Plan files of the first version have this flag instead.
+        # Plan files of the first version use this flag instead.
         if "formats" in entries:
-            entries["csv"].problem("formats says this already; leave csv out")
+            entries["csv"].problem("is replaced by formats, which is also given; remove csv")
         read["formats"] = ("parquet", "csv") if entries["csv"].flag() else ("parquet",)
     if "confidence" in entries and "level" in entries:
-        entries["level"].problem("is the old word for confidence, which is given as well")
-    # Plans written before the word was changed say level.
+        entries["level"].problem("is the old name of confidence, which is also given; remove level")
+    # Plans written before the rename say level.
     stated = entries.get("confidence", entries.get("level"))
     if stated is not None:
         read["confidence"] = stated.share()
@@ -287,7 +287,7 @@ def _examples(node: Node | None, schema: Schema) -> dict[str, dict[str, Any]]:
 
 
 def _group_of(node: Node, name: str, schema: Schema) -> Any:
-    """A value of a column, in its declared type: a policy would take another for none of its groups and show too small a loss."""
+    """A value of a column in its declared type. Another type would match none of the policy's groups and show too small a loss."""
     declared = schema.column(name)
     value = node.attempt(lambda: literal(node.value))
     if value is not None and declared is not None and not is_value(value, declared.type):
@@ -296,13 +296,13 @@ def _group_of(node: Node, name: str, schema: Schema) -> Any:
 
 
 def _labels(node: Node | None, schema: Schema) -> dict[str, str] | None:
-    """Words for measures and columns, or for one value of a column."""
+    """Labels for measures and columns, or for one value of a column."""
     known = (*schema.measure_names(), *schema.column_names())
     found: dict[str, str] = {}
     for name, each in (node.table() if node is not None else {}).items():
         words = each.text()
         if name.partition("=")[0] not in known:
-            each.problem(f"names '{name}', which is no measure or column of the schema")
+            each.problem(f"names '{name}', which is not a measure or column of the schema")
         elif words is not None:
             found[name] = words
     return found

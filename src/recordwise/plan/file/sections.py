@@ -1,8 +1,7 @@
-"""Where a plan file says its records are: files beside it, or a table of a PostgreSQL server.
+"""Reads the sections of a plan file other than queries: the source, the engine, the schema and the budget.
 
-The budget of a plan file: parts that add up to one policy function.
-The engine of a plan file: DuckDB unless it says Spark, and then where Spark runs.
-The roles of the columns, as the plan file declares them.
+The source is files beside the plan or a PostgreSQL table; the engine is DuckDB unless the plan says Spark; the budget is a list of
+parts that add up to one policy function.
 """
 
 from collections.abc import Callable
@@ -35,7 +34,7 @@ from recordwise.policy.policy import Policy
 
 
 def read_budget(node: Node, schema: Schema) -> Policy | None:
-    """The sum of the parts: a constant, a split, what one sum by a mechanism would cost, or one selection of keys."""
+    """The sum of the parts: a constant, a split, the cost of one sum by a mechanism, or one selection of keys."""
     parts = [_part(each, schema) for each in node.items()]
     if not parts:
         node.problem("must have at least one part")
@@ -55,7 +54,7 @@ def _part(node: Node, schema: Schema) -> Policy | None:
         found = read_select(entries["select"], schema)
         return None if found is None else node.attempt(lambda: found.policy(schema))
     if given not in ({"rho"}, {"rho", "at"}, {"rho", "at", "growth"}):
-        node.problem("must hold rho, rho and at (with or without growth), measure and mechanism, or select")
+        node.problem("must contain rho, rho and at (with or without growth), measure and mechanism, or select")
         return None
     rho = checked_positive(entries["rho"])
     if "at" not in entries:
@@ -85,12 +84,12 @@ def _of_mechanism(measure: Node, mechanism: Node, schema: Schema) -> Policy | No
 
 
 def read_engine(entries: dict[str, Node]) -> dict[str, Any]:
-    """``engine = "spark"`` with ``[spark]``: its master, and options of Spark's own."""
+    """``engine = "spark"`` with ``[spark]``: its master and any Spark options."""
     if "engine" not in entries and "spark" not in entries:
         return {}
     engine = entries["engine"].word(*ENGINES) if "engine" in entries else DUCKDB
     if engine == SPARK and "spark" not in entries:
-        entries["engine"].problem('needs a table [spark] with its master, "local[2]" or "spark://host:7077", say')
+        entries["engine"].problem('needs a table [spark] with a master such as "local[2]" or "spark://host:7077"')
     if engine != SPARK and "spark" in entries:
         entries["spark"].problem('needs engine = "spark"')
     master = read_master(entries["spark"]) if "spark" in entries else None
@@ -98,7 +97,7 @@ def read_engine(entries: dict[str, Node]) -> dict[str, Any]:
 
 
 def read_master(node: Node) -> SparkMaster | None:
-    """``[spark]`` with ``master`` and, where needed, ``options``."""
+    """``[spark]`` with ``master`` and optional ``options``."""
     entries = node.table("master", "options", needed=("master",))
     url = entries["master"].text() if "master" in entries else None
     given = entries["options"].table() if "options" in entries else {}
@@ -174,7 +173,7 @@ def read_column(name: str, node: Node) -> Column | None:
     return Column(name=name, type=kind, null=null)  # type: ignore[arg-type]
 
 
-NO_PASSWORD = "holds a password; take it out and use a password file, a service file or PGPASSWORD"
+NO_PASSWORD = "contains a password; remove it and use a password file, a service file or PGPASSWORD"
 
 
 def read_source(entries: dict[str, Node], folder: Path, *, by_spark: bool) -> PlanSource | None:
@@ -190,8 +189,8 @@ def read_source(entries: dict[str, Node], folder: Path, *, by_spark: bool) -> Pl
         table.problem("is for a source that starts with postgresql:// or is a file of DuckDB or SQLite")
     names = [each.text() for each in node.items()]
     if not by_spark and any("://" in name for name in names if name is not None):
-        # It can hold a password, so it is not taken for a path, which a message would repeat.
-        node.problem("is an address of a kind that is not known, or one among several sources")
+        # It can contain a password, so it is not treated as a path, which a message would repeat.
+        node.problem("is an unsupported address, or an address in a list of sources")
         return None
     if not names or None in names or table is not None:
         return None
@@ -219,7 +218,7 @@ def _database(node: Node, path: Path, table: Node | None) -> Database | None:
 def _server(node: Node, address: str, table: Node | None) -> Postgres | None:
     name = table.text() if table is not None else None
     if table is None:
-        node.problem('needs the name of a table beside it: table = "schema.table"')
+        node.problem('also needs the name of a table: table = "schema.table"')
     if _has_password(address):
         node.problem(NO_PASSWORD)
         return None
@@ -227,7 +226,7 @@ def _server(node: Node, address: str, table: Node | None) -> Postgres | None:
 
 
 def _has_password(address: str) -> bool:
-    """A plan file is passed around and kept; a password must not be in it."""
+    """Whether an address contains a password. A plan file is shared and archived, so it must not."""
     try:
         parts = urlsplit(address)
         return bool(parts.password) or any("password" in name for name in parse_qs(parts.query))

@@ -1,4 +1,4 @@
-"""Queries as a plan file: TOML that reads back to the same plan, with long lists of keys in files of their own."""
+"""Writes queries as a plan file: TOML that reads back as the same plan, with long key lists in files of their own."""
 
 import textwrap
 from collections.abc import Sequence
@@ -23,13 +23,13 @@ from recordwise.plan.sources import Csv, Database, Postgres
 from recordwise.plan.statistics import KINDS, Statistic
 
 MOST_LISTED = 40
-"""So many cells are written into the plan itself; longer lists get a file of their own."""
+"""Up to this many cells are listed in the plan itself; longer lists go to a separate file."""
 REASON = '# accept_tuning = "..."'
 
 
 @dataclass(frozen=True, slots=True, kw_only=True, eq=False)
 class PlanText:
-    """A plan as text, and the key lists it names."""
+    """The text of a plan, and the key lists it refers to."""
 
     text: str
     key_files: dict[str, pa.Table]
@@ -48,7 +48,7 @@ class PlanText:
         plan = Path(path)
         for each in (plan, *(plan.parent / name for name in self.key_files)):
             if each.exists():
-                raise ParameterError(parameter=str(each), problem="exists already", advice="Name a new file.")
+                raise ParameterError(parameter=str(each), problem="already exists", advice="Choose a new file.")
         plan.parent.mkdir(parents=True, exist_ok=True)
         for name, table in self.key_files.items():
             pq.write_table(table, plan.parent / name)
@@ -105,10 +105,10 @@ def plan_text(
 
 
 def toml_text(document: dict[str, Any], *, comment: str = "") -> str:
-    """A plan as TOML, below a comment; numbers are exact."""
+    """A plan as TOML below a comment, with exact numbers."""
     lines = [f"# {line}" for line in textwrap.wrap(comment, 110)]
     if document["tuned_on"] == "confidential" and "accept_tuning" not in document:
-        lines += ["# This plan is refused until it gives a reason, which is printed with the release:", REASON]
+        lines += ["# This plan is refused until it gives a reason, which is published with the release:", REASON]
     return "\n".join([*lines, tomli_w.dumps(toml_value({name: part for name, part in document.items() if part != {}}))])
 
 

@@ -1,1 +1,1 @@
-"""SQL text to the same query that the builder makes."""
+"""Converts SQL text to the same query that the builder makes."""

@@ -1,7 +1,7 @@
-"""The gate in front of the SQL parser: short plain text, one statement, no comments, no deep nesting.
+"""Screens SQL text before it is parsed: short plain text, one statement, no comments, no deep nesting.
 
-DuckDB's own parser must agree with ours. Ours repairs what it reads (an extra comma, a bracket never closed, a keyword in the wrong
-place), and what such text means is a guess, so text that only one of two parsers understands is refused. Nothing runs: the
+DuckDB's own parser must agree with ours. Ours repairs what it reads (an extra comma, an unclosed bracket, a misplaced keyword), and
+the meaning of such text is a guess, so text that only one of the two parsers accepts is refused. Nothing is executed: the
 connection has no table and reads no file.
 """
 
@@ -17,13 +17,13 @@ from recordwise.errors import SqlError
 
 @cache
 def _parser(process: int) -> duckdb.DuckDBPyConnection:
-    """One for each process, because a fork must not use its parent's."""
+    """One parser per process, because a fork must not use its parent's."""
     settings: dict[str, str | bool | int | float | list[str]] = {"threads": 1, "enable_external_access": False}
     return duckdb.connect(":memory:", config=settings)
 
 
 def one_select(text: str) -> bool:
-    """Whether the text is exactly one SELECT statement to DuckDB."""
+    """Whether DuckDB reads the text as exactly one SELECT statement."""
     try:
         found = _parser(os.getpid()).cursor().extract_statements(text)
     except duckdb.Error:
@@ -43,7 +43,7 @@ _PLAIN = _QUOTED | {TokenType.VAR, TokenType.NUMBER, TokenType.COMMA}
 
 
 def read_statement(text: str) -> exp.Expr:
-    """The tree of the one statement in the text. The parser only ever sees what passed the gate."""
+    """The tree of the one statement in the text. The parser sees only text that passed these checks."""
     _check_tokens(text, _tokens(text))
     try:
         trees = parse(text, read="duckdb")
@@ -53,7 +53,7 @@ def read_statement(text: str) -> exp.Expr:
     if len(statements) != 1:
         raise SqlError(construct=f"{len(statements)} statements in one text", advice="Give one SELECT.")
     if not one_select(text):
-        raise SqlError(construct="DuckDB's own parser does not take the text for one SELECT statement")
+        raise SqlError(construct="DuckDB's parser does not accept the text as one SELECT statement")
     return statements[0]
 
 
@@ -61,7 +61,7 @@ def _tokens(text: str) -> list[Token]:
     if not isinstance(text, str):
         raise SqlError(construct=f"a {type(text).__name__} in place of text")
     if len(text) > LONGEST_TEXT:
-        raise SqlError(construct=f"a text longer than {LONGEST_TEXT:,} characters")
+        raise SqlError(construct=f"text longer than {LONGEST_TEXT:,} characters")
     if "\x00" in text:
         raise SqlError(construct="a NUL character")
     try:
@@ -75,7 +75,7 @@ def _check_tokens(text: str, tokens: list[Token]) -> None:
         raise SqlError(construct="a comment", advice="Leave comments out of SQL text.")
     _check_outside_quotes(text, tokens)
     if tokens and tokens[0].token_type != TokenType.SELECT:
-        # The parser would take what it does not know for a command, and say so on the screen.
+        # The parser would treat what it does not know as a command, and print a warning.
         raise SqlError(construct=UNKNOWN, advice="Give one SELECT.")
     if any(token.token_type == TokenType.NOT and token.text == "!" for token in tokens):
         raise SqlError(construct="! in place of NOT", advice="Write NOT.")
@@ -88,7 +88,7 @@ def _check_tokens(text: str, tokens: list[Token]) -> None:
 
 
 def _deepest(tokens: list[Token]) -> int:
-    """How deep the parser could have to go: open brackets, and operators in a row (``NOT NOT NOT ...``)."""
+    """The nesting depth the parser could reach: open brackets, and consecutive operators (``NOT NOT NOT ...``)."""
     depth = run = deepest = 0
     for token in tokens:
         depth += (token.token_type in _OPENING) - (token.token_type in _CLOSING)
@@ -98,7 +98,7 @@ def _deepest(tokens: list[Token]) -> int:
 
 
 def _check_outside_quotes(text: str, tokens: list[Token]) -> None:
-    """Characters beyond ASCII may stand in quotes only: no look-alike letters, no blanks that are none."""
+    """Allow characters beyond ASCII only in quotes: no look-alike letters and no unusual blanks."""
     outside, end = [], 0
     for token in tokens:
         if token.token_type in _QUOTED:

@@ -1,4 +1,4 @@
-"""From the parser's tree to predicates and group expressions. What is not named here is refused by its name."""
+"""Converts the parser's tree to predicates and group expressions. Anything not handled here is refused by name."""
 
 from fractions import Fraction
 
@@ -27,7 +27,7 @@ ADVICE = (
 
 
 def parse_predicate(text: str) -> Predicate:
-    """A condition given as text, through the same gate as whole statements."""
+    """A condition given as text, screened in the same way as a whole statement."""
     try:
         statement = read_statement(f"SELECT 1 WHERE {text}")
     except SqlError as error:
@@ -39,25 +39,25 @@ def parse_predicate(text: str) -> Predicate:
     only(statement, "expressions", "where")
     where = statement.args.get("where")
     if where is None or statement.expressions != [exp.Literal.number(1)]:
-        raise SqlError(construct="a condition that is more than a condition")
+        raise SqlError(construct="text after the condition")
     return predicate(where.this)
 
 
 def refused(node: exp.Expr) -> SqlError:
-    """The refusal of a node, by name."""
+    """The error for an unsupported node, by name."""
     name = node.name if isinstance(node, exp.Anonymous) else type(node).key
     return SqlError(construct=f"{name.upper()[:40]} is not on the whitelist", advice=ADVICE)
 
 
 def only(node: exp.Expr, *allowed: str) -> None:
-    """Refuse a node that carries anything but the named parts: modifiers hide in there."""
+    """Refuse a node that has any parts other than the named ones, because modifiers can hide there."""
     for part, value in node.args.items():
         if value not in (None, False, []) and part not in allowed:
             raise SqlError(construct=f"{part.strip('_').upper()} in {type(node).key.upper()} is not on the whitelist")
 
 
 def predicate(node: exp.Expr) -> Predicate:
-    """A truth value out of the tree."""
+    """A predicate from the tree."""
     kind = type(node)
     if kind is exp.Paren:
         only(node, "this")
@@ -146,7 +146,9 @@ def _part(node: exp.Expr) -> DatePart:
 def _prefix(column: exp.Expr, length: exp.Expr) -> Prefix:
     number = literal(length)
     if type(column) is not exp.Column or not isinstance(number, Fraction) or number.denominator != 1:
-        raise SqlError(construct="a prefix of something other than a column, or of a length that is no whole number")
+        raise SqlError(
+            construct="a prefix of something other than a column, or a prefix length that is not a whole number"
+        )
     try:
         return Prefix(column_name(column), int(number))
     except ParameterError as error:
@@ -175,14 +177,14 @@ def literal(node: exp.Expr) -> Literal:
 
 
 def _number(text: str) -> Fraction:
-    """A number by its decimal digits; long or exponent forms are refused before they are expanded."""
+    """A number from its decimal digits; long or exponent forms are refused before they are expanded."""
     if len(text) > 60 or not text.replace(".", "", 1).isdigit() or not text.isascii():
         raise SqlError(construct="a number that is not written in plain decimal digits")
     return Fraction(text)
 
 
 def expression(node: exp.Expr) -> Expression:
-    """What GROUP BY may hold."""
+    """An expression that GROUP BY may contain."""
     if type(node) is exp.Case:
         return _case(node)
     return operand(node)
@@ -200,7 +202,7 @@ def _case(node: exp.Expr) -> Case:
 
 
 def aggregated_column(node: exp.Expr) -> str:
-    """The column an aggregate is about."""
+    """The column that an aggregate refers to."""
     if type(node) is not exp.Column:
-        raise SqlError(construct=f"an aggregate of {type(node).key.upper()}", advice="Aggregate a column as it is.")
+        raise SqlError(construct=f"an aggregate of {type(node).key.upper()}", advice="Aggregate a plain column.")
     return column_name(node)

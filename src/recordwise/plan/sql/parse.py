@@ -1,4 +1,7 @@
-"""SQL text to the same ``Query`` the builder makes: one SELECT from one table, GROUP BY and the aggregates that are statistics."""
+"""Converts SQL text to the ``Query`` the builder would make: one SELECT from one table, with GROUP BY and a few aggregates.
+
+Each aggregate becomes a statistic of the query.
+"""
 
 from collections.abc import Mapping
 
@@ -38,7 +41,7 @@ TABLE = "t"
 
 
 def parse_sql(text: str, *, mechanisms: Mapping[str, StatisticMechanism], keys: GivenKeys | None = None) -> Query:
-    """Read a statement. ``mechanisms`` names one for each statistic: by alias, by measure or firm column, or "*" for COUNT(*)."""
+    """Parse a statement. ``mechanisms`` gives one per statistic: by alias, by measure or firm column, or "*" for COUNT(*)."""
     statement = read_statement(text)
     if type(statement) is not exp.Select:
         raise refused(statement)
@@ -63,7 +66,7 @@ def _check_table(source: exp.Expr | None) -> None:
 
 
 def _named_expressions(items: list[exp.Expr]) -> list[Group]:
-    """The items of the SELECT list that are no aggregates, under the names they will be published by."""
+    """The items of the SELECT list that are not aggregates, under their published names."""
     named = []
     for item in items:
         inner, alias = _unaliased(item)

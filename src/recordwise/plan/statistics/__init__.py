@@ -1,4 +1,4 @@
-"""The statistics of a query: what each needs of an engine, what it costs, and how its noisy answers become columns."""
+"""The statistics of a query: what each needs from an engine, what it costs, and how its noisy answers become columns."""
 
 from recordwise.plan.statistics.average import Average, SumAndCount
 from recordwise.plan.statistics.base import Drawable, Statistic

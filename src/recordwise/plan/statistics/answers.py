@@ -1,4 +1,4 @@
-"""Noisy answers of a table and the columns they are published as."""
+"""The noisy answers of a table, and the columns they are published as."""
 
 from collections.abc import Sequence
 from dataclasses import dataclass, field
@@ -23,7 +23,7 @@ class NoisyColumn:
 
     alias: str
     value: Any
-    """Floats, or whole numbers where every value is one, as for a count."""
+    """Floats, or whole numbers if every value is whole, as for a count."""
     standard_error: FloatArray
     low: FloatArray
     high: FloatArray
@@ -37,7 +37,7 @@ class NoisyColumn:
     """What a reader must know before using the value as an unbiased estimate; saved with the column and in release.json."""
 
     def columns(self) -> dict[str, pa.Array]:
-        """The published columns, nothing suppressed; NULL where a number does not exist."""
+        """The published columns, with nothing suppressed; NULL where a number does not exist."""
         columns = {
             self.alias: _array(self.value),
             f"{self.alias}_sd": _array(self.standard_error),
@@ -71,7 +71,7 @@ def _relative(error: FloatArray, value: Any) -> pa.Array:
 
 @dataclass(frozen=True, slots=True)
 class Part:
-    """The cells served by one mechanism, and its noisy answers."""
+    """The cells for which one mechanism is used, and its noisy answers."""
 
     rows: Any
     mechanism: Any
@@ -105,7 +105,7 @@ class Answer:
         return full
 
     def side(self, confidence: float) -> Side:
-        """What a ratio of this confidence needs to know of one of its two answers."""
+        """What a ratio with this confidence needs to know about one of its two answers."""
         found = self.column("", (1 + confidence) / 2)
         value = np.asarray(found.value, np.float64)
         return Side(value=value, low=found.low, high=found.high, reach=self.reach(confidence))

@@ -74,7 +74,7 @@ class Average(Statistic):
         return (self.sum,) if self.count is None else (self.sum, self.count)
 
     def parts(self, drawn: Sequence[Drawable]) -> tuple[Drawable, ...]:
-        """The sum and the count to divide: those of ``drawn`` with the same mechanism, else its own; nothing without any count."""
+        """The sum and the count to divide: those of ``drawn`` with the same mechanism, otherwise its own; empty without a count."""
         sums = [s for s in drawn if isinstance(s, Sum) and s.measure == self.measure and s.mechanism == self.sum]
         counts = [s for s in drawn if isinstance(s, Count) and self.count in (None, s.mechanism)]
         if not counts and self.count is None:
@@ -86,7 +86,7 @@ class Average(Statistic):
     def missing(self, drawn: Sequence[Drawable], schema: Schema) -> list[str]:
         if self.parts(drawn):
             return []
-        return [f"'{self.alias}' needs a count: give count=, or ask for a count in the same query"]
+        return [f"'{self.alias}' needs a count; pass count=, or ask for a count in the same query"]
 
     def problems(self, schema: Schema) -> list[str]:
         if schema.measure(self.measure) is None:

@@ -1,4 +1,4 @@
-"""What the rest of the package knows about a statistic. A new one subclasses ``Drawable`` and joins ``KINDS``."""
+"""The interface between a statistic and the rest of the package. A new one subclasses ``Drawable`` and joins ``KINDS``."""
 
 from abc import ABC, abstractmethod
 from collections.abc import Iterable, Mapping, Sequence
@@ -30,31 +30,31 @@ COUNT, SUM, OTHER = "count", "sum", "other"
 
 
 class EntryReader(Protocol):
-    """What reading an entry of a plan file needs: the schema, and the mechanisms the file names."""
+    """What reading a plan-file entry needs: the schema, and the mechanisms named in the file."""
 
     @property
     def schema(self) -> Schema:
         """The schema of the plan."""
 
     def mechanism(self, node: "Node") -> Any | None:
-        """A mechanism, by name or in place; None where it has a problem, which is noted."""
+        """A mechanism, by name or inline; None if it has a problem, which is recorded."""
 
     def built(self, kind: Any, node: "Node", entries: "Mapping[str, Node]") -> Any | None:
         """A mechanism of a given kind, whose parameters are among the entries of a node."""
 
     def named(self, node: "Node") -> tuple[str | None, Any | None]:
-        """The name a statistic is published under (``as``), and its mechanism."""
+        """The published name of a statistic (``as``), and its mechanism."""
 
 
 @dataclass(slots=True)
 class NamedMechanisms:
-    """The mechanisms given with a SQL statement, and those that a statistic has used."""
+    """The mechanisms given with a SQL statement, and which of them have been used."""
 
     given: Mapping[str, Any]
     used: set[str] = field(default_factory=set)
 
     def take(self, alias: str | None, default: str) -> Any:
-        """The mechanism given under the alias of a statistic, or else under its column."""
+        """The mechanism given under the alias of a statistic, or otherwise under its column."""
         name = alias if alias in self.given else default
         if name is None or name not in self.given:
             raise SqlError(construct=f"no mechanism for '{(alias or default)[:40]}'", advice="Add it to mechanisms.")
@@ -64,10 +64,10 @@ class NamedMechanisms:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Statistic(ABC):
-    """A statistic of a query. What is asked for here and in ``Drawable`` is all that other modules know about it."""
+    """A statistic of a query. Other modules use only what is declared here and in ``Drawable``."""
 
     alias: str = ""
-    """The name it is published under."""
+    """The published name."""
 
     word: ClassVar[str]
     """Its key in a plan file."""
@@ -76,7 +76,7 @@ class Statistic(ABC):
     names_itself: ClassVar[bool] = False
     """Whether what follows the key is the name it is published under."""
     sql_key: ClassVar[str | None] = None
-    """The parameter by which a plan file's mechanism for SQL text is recognized as one of this statistic alone."""
+    """The parameter that identifies a plan file's mechanism for SQL text as belonging to this statistic."""
     contribution: ClassVar[str] = OTHER
     """``count``: a record changes it by 1 or not at all; ``sum``: by its value; ``other``: neither."""
     fitted: ClassVar[bool] = False
@@ -92,25 +92,25 @@ class Statistic(ABC):
 
     @abstractmethod
     def default_alias(self) -> str:
-        """The name it is published under unless another is given."""
+        """The published name unless another is given."""
 
     @property
     def of(self) -> str | None:
-        """The measure or id it is about."""
+        """The measure or id that the statistic uses."""
         return None
 
     @property
     def planned_as(self) -> str | None:
-        """What planning calls it: "count", or the name of a measure; None where planning offers no mechanisms for it."""
+        """Its name in planning: "count", or the name of a measure; None if planning offers no mechanisms for it."""
         return None
 
     @abstractmethod
     def mechanisms(self) -> tuple[Any, ...]:
-        """The mechanisms it was given."""
+        """The mechanisms given for it."""
 
     @abstractmethod
     def problems(self, schema: Schema) -> list[str]:
-        """Where it does not fit the schema, as sentences without a final period."""
+        """Problems with the schema, as sentences without a final period."""
 
     def among(self, asked: Sequence["Statistic"]) -> "Statistic":
         """The statistic as it joins a query that asks for others already."""
@@ -122,18 +122,18 @@ class Statistic(ABC):
 
     @abstractmethod
     def parts(self, drawn: Sequence["Drawable"]) -> tuple["Drawable", ...]:
-        """The drawn statistics it is read off: those of ``drawn`` that will do, or else its own."""
+        """The drawn statistics it is computed from: those of ``drawn`` that fit, otherwise its own."""
 
     @abstractmethod
     def column(self, answers: Sequence[Any], *, confidence: float) -> NoisyColumn:
-        """What is published, given the noisy answers of its parts."""
+        """The published column, computed from the noisy answers of its parts."""
 
     def confidence_of_parts(self, confidence: float) -> float:
         """The confidence at which its parts are estimated for an interval of ``confidence``."""
         return confidence
 
     def description(self) -> dict[str, Any]:
-        """The statistic as release.json and the ledger hold it; parameters and mechanisms are made JSON by the caller."""
+        """The statistic as in release.json and the ledger; the caller converts parameters and mechanisms to JSON."""
         return {"name": self.alias, "kind": type(self).__name__, "of": self.of}
 
     def entry(self) -> Any:
@@ -142,23 +142,23 @@ class Statistic(ABC):
 
     @classmethod
     def read_entry(cls, column: str, node: "Node", reader: EntryReader) -> "Statistic | None":
-        """The statistic of an entry in a plan file; None where it has a problem, which is noted at its line."""
+        """The statistic of a plan-file entry; None if it has a problem, which is recorded at its line."""
         return None
 
     @classmethod
     def read_sql_mechanism(cls, node: "Node", reader: EntryReader) -> Any | None:
-        """What a plan file gives for this statistic in SQL text; asked only where the entry holds ``sql_key``."""
+        """What a plan file gives for this statistic in SQL text; called only if the entry contains ``sql_key``."""
         return reader.mechanism(node)
 
     @classmethod
     def read_sql(cls, node: "exp.Expr", alias: str | None, mechanisms: NamedMechanisms) -> "Statistic | None":
-        """The statistic of a SQL aggregate; None where the aggregate is a different statistic."""
+        """The statistic of a SQL aggregate; None if the aggregate is a different statistic."""
         return None
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Drawable(Statistic):
-    """A statistic that noise is drawn for. The defaults are those of a total to which every record contributes at most 1."""
+    """A statistic that noise is drawn for. The defaults fit a total to which every record contributes at most 1."""
 
     mechanism: Any
 
@@ -182,7 +182,7 @@ class Drawable(Statistic):
         """The exact totals it needs of an engine: one, or the two parts of a signed sum, or none if it needs bins."""
 
     def bins(self) -> tuple[CountBins, ...]:
-        """The counts along a grid it needs of an engine."""
+        """The counts along a grid it needs from an engine."""
         return ()
 
     def step(self, schema: Schema) -> Fraction:
@@ -190,11 +190,11 @@ class Drawable(Statistic):
         return Fraction(1)
 
     def threshold(self, mechanism: Any, schema: Schema) -> Fraction | By | None:
-        """The threshold at which its mechanism splits records, if it does."""
+        """The threshold at which its mechanism splits records, if any."""
         return None
 
     def cost(self, mechanism: Any, schema: Schema, *, tight: bool) -> Policy:
-        """What it costs a record of a cell served by ``mechanism``."""
+        """Its cost to a record of a cell for which ``mechanism`` is used."""
         return count_policy(mechanism)
 
     def joint(self, mechanism: Any, schema: Schema) -> Joint:
@@ -255,7 +255,7 @@ def mechanism_problems(mechanisms: Iterable[Any], schema: Schema) -> list[str]:
 def published(
     asked: Sequence[Statistic], drawn: Sequence[Drawable], answers: Mapping[str, Any], *, confidence: float
 ) -> tuple[NoisyColumn, ...]:
-    """The statistics of a query, then what else was drawn for them, given the noisy answers by alias."""
+    """The statistics of a query, followed by the others drawn for them, given the noisy answers by alias."""
     return tuple(
         statistic.column([answers[part.alias] for part in statistic.parts(drawn)], confidence=confidence)
         for statistic in (*asked, *(each for each in drawn if each not in asked))

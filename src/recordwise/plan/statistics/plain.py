@@ -84,7 +84,7 @@ class CountDistinct(Drawable):
 
     def problems(self, schema: Schema) -> list[str]:
         if self.counted not in (schema.unit, schema.firm):
-            return [f"COUNT(DISTINCT {self.counted}) is available for the unit id and the firm id only"]
+            return [f"COUNT(DISTINCT {self.counted}) is available only for the unit id and the firm id"]
         return mechanism_problems([self.mechanism], schema)
 
     def joint(self, mechanism: Any, schema: Schema) -> Joint:
@@ -102,9 +102,7 @@ class CountDistinct(Drawable):
             return None
         only(node, "this", "big_int")
         if type(node.this) is not exp.Distinct or len(node.this.expressions) != 1:
-            raise SqlError(
-                construct="COUNT of something else", advice="Available are COUNT(*) and COUNT(DISTINCT column)."
-            )
+            raise SqlError(construct="COUNT of an expression", advice="Use COUNT(*) or COUNT(DISTINCT column).")
         only(node.this, "expressions")
         column = aggregated_column(node.this.expressions[0])
         return cls(alias=alias or "", counted=column, mechanism=mechanisms.take(alias, column))
@@ -145,11 +143,11 @@ class Sum(Drawable):
         if measure is None:
             return [f"'{self.measure}' is summed but is not a measure"]
         if clamp is not None and (clamp / measure.step).denominator != 1:
-            return [f"'{self.measure}' is clamped at a bound that is not a whole number of its step {measure.step}"]
+            return [f"'{self.measure}' is clamped at a bound that is not a multiple of its step {measure.step}"]
         return mechanism_problems([self.mechanism], schema)
 
     def _clamp(self) -> Fraction | None:
-        """A clamping mechanism names its bound ``to``: then the engine adds up clamped contributions."""
+        """The bound ``to`` of a clamping mechanism; the engine then adds up clamped contributions."""
         clamp = clamping_bound(self.mechanism)
         return None if clamp is None else Fraction(clamp)
 

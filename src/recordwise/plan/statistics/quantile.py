@@ -53,7 +53,7 @@ class Quantile(Drawable):
         problems = []
         measure = schema.measure(self.measure)
         if measure is None:
-            problems.append(f"a quantile of '{self.measure}' is asked for, which is not a measure")
+            problems.append(f"a quantile is requested of '{self.measure}', which is not a measure")
         elif self.mechanism.grid.steps(measure.step)[-1] < 1:
             problems.append(f"the grid of '{self.alias}' ends below one step of '{self.measure}'")
         if not 0 < self.p < 1:
@@ -61,7 +61,7 @@ class Quantile(Drawable):
         return problems
 
     def shares_tree(self, other: object) -> bool:
-        """Whether both can be read off the same noisy counts."""
+        """Whether both can be computed from the same noisy counts."""
         return isinstance(other, Quantile) and (self.measure, self.mechanism) == (other.measure, other.mechanism)
 
     def parts(self, drawn: Sequence[Drawable]) -> tuple[Drawable, ...]:
@@ -107,7 +107,7 @@ class Quantile(Drawable):
         asked: Sequence[Statistic],
         confidence: float,
     ) -> Any:
-        """The columns of all quantiles that are read off this tree, by alias: the tree of every cell would not fit in memory."""
+        """The columns of all quantiles computed from this tree, by alias: the trees of all cells would not fit in memory."""
         (bins,), (serving,), measure = self.bins(), served, schema.measure(self.measure)
         assert measure is not None
         shares = {each.alias: each.p for each in asked if isinstance(each, Quantile) and self.shares_tree(each)}
@@ -149,7 +149,7 @@ class Quantile(Drawable):
         column, p = found
         mechanism = mechanisms.take(alias, column)
         if not isinstance(mechanism, TreeQuantile):
-            raise SqlError(construct="a quantile without a grid", advice="Give TreeQuantile(grid=..., rho=...) for it.")
+            raise SqlError(construct="a quantile without a grid", advice="Give it TreeQuantile(grid=..., rho=...).")
         return cls(alias=alias or "", measure=column, p=p, mechanism=mechanism)
 
 
@@ -168,7 +168,7 @@ def _column_and_share(node: exp.Expr) -> tuple[str, Fraction] | None:
         only(order, "expressions")
         (ordered,) = order.expressions if len(order.expressions) == 1 else (order,)
         if type(ordered) is not exp.Ordered or ordered.args.get("desc"):
-            raise SqlError(construct="WITHIN GROUP of something else", advice="Write ORDER BY column.")
+            raise SqlError(construct="WITHIN GROUP of an expression", advice="Write ORDER BY column.")
         only(ordered, "this", "nulls_first")
         return aggregated_column(ordered.this), _share(node.this.this)
     return None
@@ -191,7 +191,7 @@ def draw_quantiles(
     *,
     confidence: float,
 ) -> dict[str, NoisyColumn]:
-    """Quantiles of every cell, by alias, all read off the same noisy trees; a cell without records is drawn like any other."""
+    """Quantiles of every cell, by alias, all computed from the same noisy trees; an empty cell is treated like any other."""
     found: dict[str, list[QuantileEstimates]] = {alias: [] for alias in shares}
     at_once = max(1, NODES_AT_ONCE // (2 * mechanism.grid.size))
     for first in range(0, cells, at_once):
@@ -211,8 +211,8 @@ def _places(parts: list[QuantileEstimates]) -> dict[str, IntArray]:
 
 
 def _drawn(alias: str, places: dict[str, IntArray], mechanism: TreeQuantile, measure: Measure) -> NoisyColumn:
-    """Grid positions as amounts. Values up to the first point may be 0. An upper end at the last point says nothing and is left
-    empty, unless the measure's public bound is no larger."""
+    """Grid positions as amounts. Values up to the first point may be 0. An upper end at the last point carries no information and
+    is left empty, unless the measure's public bound is no larger."""
     points = np.array([float(steps * measure.step) for steps in mechanism.grid.steps(measure.step)])
     below = np.concatenate([[0.0], points])
     above = np.concatenate([points[:-1], [points[-1] if measure.bound <= points[-1] else np.nan]])

@@ -11,9 +11,9 @@ from recordwise.exact.arithmetic import FloatArray
 STEEPEST = 0.25
 """Fieller's set is used where (reach/value)**2 of the denominator is below this."""
 ROUNDINGS = 2.0**-46
-"""Relative slack for the roundings of a ratio's ends."""
+"""Relative slack for the rounding of a ratio's ends."""
 DIGITS = 3
-"""Ends keep so many digits below the first digit of the interval's width."""
+"""Ends keep this many digits below the first digit of the interval's width."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -24,13 +24,13 @@ class Side:
     """Unbiased."""
     low: FloatArray
     high: FloatArray
-    """Holds the exact total with (1 + confidence)/2, ``confidence`` being that of the ratio."""
+    """The interval contains the exact total with probability (1 + confidence)/2, for the ``confidence`` of the ratio."""
     reach: FloatArray
     """``gaussian_reach`` where Gaussian noise was added on the total's own scale, NaN elsewhere."""
 
 
 def gaussian_reach(sigma: Fraction, step: Fraction, *, confidence: float) -> float:
-    """What Gaussian noise on a lattice stays within with ``confidence``, alone or mixed with another such noise (T-RATIO)."""
+    """The bound that Gaussian noise on a lattice, alone or mixed with another such noise, stays within (T-RATIO)."""
     return NormalDist().inv_cdf((1 + confidence) / 2) * float(sigma) + float(step) / 2
 
 
@@ -63,7 +63,7 @@ def _fieller(top: Side, bottom: Side, steepness: FloatArray, shared: FloatArray)
 
 
 def _corners(top: Side, bottom: Side, least: float) -> tuple[FloatArray, FloatArray]:
-    """Both intervals hold: the extreme quotients of their ends."""
+    """The extreme quotients of the ends of both intervals, assuming that both hold."""
     smallest, largest = np.maximum(bottom.low, least), np.maximum(bottom.high, least)
     low = top.low / np.where(top.low >= 0, largest, smallest)
     high = top.high / np.where(top.high >= 0, smallest, largest)
@@ -78,9 +78,9 @@ def outward(low: FloatArray, high: FloatArray, size: FloatArray) -> tuple[FloatA
 
 
 def _rounded(low: FloatArray, high: FloatArray) -> tuple[FloatArray, FloatArray]:
-    """Outward, to digits that mean something: at most a hundredth of the width wider at either end."""
+    """Round outward to meaningful digits: at most a hundredth of the width wider at either end."""
     places = DIGITS - 1 - np.floor(np.log10(high - low))
-    # Powers of ten with a whole exponent up to 22 are exact floats, so that the shortest decimals come out.
+    # Powers of ten with a whole exponent up to 22 are exact floats, so this produces the shortest decimals.
     fine = np.where(np.isfinite(places), np.clip(places, -22, 22), 0)
     up, down = 10.0 ** np.maximum(fine, 0), 10.0 ** np.maximum(-fine, 0)
     lower, upper = np.floor(low * up / down) / up * down, np.ceil(high * up / down) / up * down

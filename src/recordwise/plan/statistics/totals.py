@@ -1,4 +1,4 @@
-"""The exact numbers a statistic asks of an engine, cell by cell. An engine knows these and no mechanism."""
+"""The exact numbers that a statistic needs from an engine, cell by cell. An engine knows these and no mechanism."""
 
 from collections.abc import Mapping
 from dataclasses import dataclass
@@ -14,7 +14,7 @@ IntArray = np.ndarray[tuple[int, ...], np.dtype[np.int64]]
 
 @dataclass(frozen=True, slots=True)
 class CountUnits:
-    """The number of units, COUNT(*): ids are unique, so also COUNT(DISTINCT unit)."""
+    """The number of units, COUNT(*). Ids are unique, so this is also COUNT(DISTINCT unit)."""
 
 
 @dataclass(frozen=True, slots=True)

@@ -1,1 +1,1 @@
-"""Whether one policy is at least another for every possible record: proved, refuted with a record, or undecided."""
+"""Decides whether one policy is at least another for every possible record: proved, refuted with a record, or undecided."""

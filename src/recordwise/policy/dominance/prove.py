@@ -1,7 +1,7 @@
-"""Is a policy within a budget for EVERY possible record? Yes (certified), no (with a record that proves it), or undecided.
+"""Decides whether a policy is within a budget for EVERY possible record: yes (certified), no (with a witness), or undecided.
 
-The order of attack: cancel equal terms in the normal form; split the universe into regions where conditions are constant; cover
-each remaining term by budget terms through proved inequalities; bound what is left measure by measure with branch and bound, the
+The steps: cancel equal terms in the normal form; divide the universe into regions where conditions are constant; cover each
+remaining term by budget terms through proved inequalities; bound the rest measure by measure with branch and bound, and the
 unbounded end by growth. Undecided counts as a refusal. Proofs: docs/theory/dominance.md.
 """
 

@@ -96,7 +96,7 @@ def total(parts: list[Growth], shift: arb, start: arb) -> Growth | None:
 
 
 def function_growth(function: Function, start: arb) -> Growth | None:
-    """The envelope of a function of the closed language; None where the language has no gauge (a log of a log)."""
+    """The envelope of a function of the closed language; None if there is no gauge for it (a log of a log)."""
     match function:
         case Variable():
             return Growth(Fraction(1), Fraction(0), arb(1), arb(1))

@@ -1,1 +1,1 @@
-"""The loss of a record, computed: exactly for one record, outward-rounded in numpy for tables, and as SQL and JavaScript."""
+"""Computes the loss of a record: exactly for one record, rounded outward in numpy for tables, and as SQL and JavaScript."""

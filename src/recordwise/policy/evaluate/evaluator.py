@@ -14,17 +14,17 @@ from recordwise.policy.measure import FLOAT_SNAP, MOST_SCALED_STEPS, MOST_STEPS,
 
 T = TypeVar("T")
 Steps: TypeAlias = tuple[tuple[int, Fraction], ...]
-"""A step function of a whole number: (argument, value), both increasing; between two arguments the value of the larger holds.
+"""A step function of a whole number: (argument, value), both increasing; between two arguments the value of the larger applies.
 Values are rounded up to floats when the table is made, so that every evaluator reads the same number."""
 Knots: TypeAlias = tuple[tuple[Fraction, Fraction], ...]
 """Points (amount, value), both increasing, of a function that is straight between two of them and constant before the first."""
 
 
 class Evaluator(Arithmetic[T], Protocol[T]):
-    """Arithmetic, plus what only policies need."""
+    """Arithmetic, plus the operations that only policies need."""
 
     def pieces(self, value: T, measure: Measure, at: Fraction) -> T:
-        """Into how many pieces of at most ``at`` a value on the measure's lattice is cut; 0 for 0."""
+        """The number of pieces of at most ``at`` into which a value on the measure's lattice is split; 0 for 0."""
 
     def step_up(self, count: T, steps: Steps, beyond: T) -> T:
         """The step function at the next argument that is not below a whole ``count``; ``beyond`` past the last."""

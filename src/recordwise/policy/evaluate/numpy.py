@@ -141,7 +141,7 @@ class _Table:
 
     def losses(self) -> FloatArray:
         result = np.empty(self.rows)
-        # Values near the largest float may overflow on the way; what becomes of them is infinity, never less.
+        # Values near the largest float may overflow in between; the result is then infinity, never less.
         with np.errstate(over="ignore", invalid="ignore"):
             for start in range(0, self.rows, ROWS_AT_ONCE):
                 part = slice(start, start + ROWS_AT_ONCE)

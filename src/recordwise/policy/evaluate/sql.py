@@ -94,7 +94,7 @@ class SqlEvaluator:
         return case(exp.GT(this=test.copy(), expression=number(0.0)), then, number(0.0))
 
     def whole(self, name: str, argument: E) -> E:
-        """FLOOR or CEIL as a double. In Spark they give a 64-bit integer and fail beyond it, where every float is whole anyway."""
+        """FLOOR or CEIL as a double. In Spark they give a 64-bit integer and fail beyond it, where every float is already whole."""
         few = exp.LT(this=argument.copy(), expression=number(MOST_WITH_FRACTIONS))
         return case(few, exp.cast(call(name, argument), "double"), argument.copy())
 
@@ -112,7 +112,7 @@ class SqlEvaluator:
         return count if at == measure.step else self.whole("CEIL", self.divide(count, number(float(at / measure.step))))
 
     def step_up(self, count: E, steps: Steps, beyond: E) -> E:
-        """A balanced tree of comparisons, so that a long table costs a few tests a record."""
+        """A balanced tree of comparisons, so that a long table costs only a few tests per record."""
         if not steps:
             return beyond
         if len(steps) == 1:
@@ -155,7 +155,7 @@ SMALL_TERMS = 11
 
 
 class DuckDbEvaluator(SqlEvaluator):
-    """DuckDB has neither log1p nor expm1; asinh and sinh, which lose no digits near zero, say the same."""
+    """DuckDB has neither log1p nor expm1; asinh and sinh, which lose no digits near zero, are used instead."""
 
     def whole(self, name: str, argument: E) -> E:
         return call(name, argument)
@@ -177,12 +177,12 @@ EVALUATORS = {"duckdb": DuckDbEvaluator(), "spark": SqlEvaluator()}
 
 
 def terms_sql(terms: Terms, dialect: str = "duckdb") -> E:
-    """The sum of the terms as one tree over the record's columns, in functions the dialect has."""
+    """The sum of the terms as one tree over the record's columns, using functions of the dialect."""
     return _sum(terms, evaluator_of(dialect))
 
 
 def evaluator_of(dialect: str) -> SqlEvaluator:
-    """The formulas in functions a dialect has."""
+    """The evaluator for a dialect."""
     if dialect not in EVALUATORS:
         raise ParameterError(
             parameter="dialect", problem=f"must be one of {', '.join(EVALUATORS)}, not {shown(dialect)}"
@@ -294,7 +294,7 @@ def members_sql(column: ConditionColumn, values: tuple[Value, ...]) -> E:
 
 
 def _unreadable(value: Value) -> bool:
-    """A number no whole or decimal column can hold and no float is read as: it is never met."""
+    """A number that no integer or decimal column can hold and that no float is read as, so it never occurs."""
     return isinstance(value, Fraction) and value.denominator != 1 and not float_members([value])
 
 
@@ -345,4 +345,4 @@ def value_sql(value: Value) -> E:
 
 
 LARGEST_WHOLE = 2**63
-"""Below it an integer is written as one, and a column of integers is compared without rounding."""
+"""Below this, an integer is written as one, and an integer column is compared without rounding."""

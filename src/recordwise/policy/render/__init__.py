@@ -1,1 +1,1 @@
-"""A policy as people read it: LaTeX, plain text, sentences, and the picture a notebook shows."""
+"""A policy for people to read: LaTeX, plain text, sentences, and the chart shown in a notebook."""

@@ -1,6 +1,6 @@
 """HTML and SVG elements, logarithmic axes, and the small chart a notebook shows.
 
-Whatever is put into an element is escaped unless it is markup already, so no name can become markup.
+Content is escaped unless it is already markup, so no name can become markup.
 """
 
 import math
@@ -46,7 +46,7 @@ def ladder(values: Sequence[float]) -> list[float]:
 
 
 class Html(str):
-    """Text that is markup already."""
+    """Text that is already markup."""
 
     __slots__ = ()
 
@@ -54,12 +54,12 @@ class Html(str):
         return str(self)
 
     def __html__(self) -> str:
-        """What a template puts in without escaping it again."""
+        """Lets a template insert the text without escaping it again."""
         return str(self)
 
 
 def element(name: str, /, *children: object, **attributes: object) -> Html:
-    """An element; ``text_anchor`` is written text-anchor, ``class_`` class. None and False leave an attribute out, True is bare."""
+    """An element; ``text_anchor`` is written text-anchor, ``class_`` class. None and False omit an attribute, True is bare."""
     written = "".join(_attribute(key, value) for key, value in attributes.items())
     if name in VOID and not children:
         return Html(f"<{name}{written}>")

@@ -17,7 +17,7 @@ if TYPE_CHECKING:
 MOST_LINES = 4
 POINTS = 49
 DECADES = 6
-ENDS = ("next to nothing can be learned", "hardly any promise")
+ENDS = ("almost nothing can be learned", "hardly any protection")
 
 
 def policy_html(policy: "Policy") -> str:

@@ -1,9 +1,9 @@
-r"""The one problem behind every fit, and what a solver of it returns.
+r"""The problem behind every fit, and what a solver of it returns.
 
     minimize  1/2 sum_i d_i (x_i - a_i)^2 + 1/2 sum_q w_q (z_q - b_q)^2
     subject to  z = M x,  low <= x <= high,  floor <= z <= ceiling
 
-Cells measured directly give d and a; the other queries are the rows of M. NNLS has low = 0 and no other bound; a total that is
+Cells measured directly give d and a; the other queries are the rows of M. NNLS has low = 0 and no other bound; a total held
 held fixed has floor = ceiling. With multipliers y for z = M x the solution is x = clip(a + M'y/d), z = clip(b - y/w), and y is the
 root of the monotone, piecewise linear F(y) = M x(y) - z(y) (T-DUAL, docs/theory/postprocess.md).
 """
@@ -19,17 +19,17 @@ FloatArray: TypeAlias = NDArray[np.float64]
 IntArray: TypeAlias = NDArray[np.int64]
 
 LEVELS = ((1e-3, 1e-7), (1.0, 1.0))
-"""Proximal weights, relative to the curvature, of the first round and of all later ones: on held queries, and on cells."""
+"""Proximal weights on held queries and on cells, relative to the curvature, in the first round and in all later ones."""
 LOOSE_LEVELS = ((1e-3, 1e-5), (1e-2, 1e-4))
-"""The same where cells are not measured; smaller ones would leave too few digits."""
+"""The same if cells are not measured; smaller weights would leave too few digits."""
 INNER_TOLERANCE = 3e-14
 """Relative mismatch at which a Newton run stops; rounding seldom allows less."""
 OUTER_TOLERANCE = 1e-11
 """Relative mismatch left by the proximal term at which the rounds stop."""
 SMALL = 1e-12
-"""Below this, or once it no longer halves the mismatch, a full step that stayed on its linear piece is the last."""
+"""Below this, or once it no longer halves the mismatch, a full step that stayed on its linear piece is the last one."""
 NEAR = 1e-9
-"""Below this a step that does not halve the mismatch is the last, for the same reason."""
+"""Below this, a step that does not halve the mismatch is the last one, for the same reason."""
 MAX_STEPS = 500
 MAX_ROUNDS = 60
 
@@ -39,7 +39,7 @@ class Boxed:
     """The data of the problem; every array has one row per draw, or a single row that all draws share."""
 
     precision: FloatArray
-    """d; zero where a cell was not measured itself."""
+    """d; zero for a cell that was not measured directly."""
     target: FloatArray
     low: FloatArray
     high: FloatArray
@@ -58,12 +58,12 @@ class Boxed:
 
     @property
     def arrays(self) -> tuple[FloatArray, ...]:
-        """All parts in their order."""
+        """All parts, in order."""
         return tuple(getattr(self, name) for name in Boxed.__slots__)
 
     @property
     def held(self) -> FloatArray:
-        """1 for each query with a bound: there the dual function may be flat and needs a proximal term."""
+        """1 for each query with a bound, where the dual function may be flat and needs a proximal term."""
         return (np.isfinite(self.floor) | np.isfinite(self.ceiling)).astype(np.float64)
 
 
@@ -81,13 +81,13 @@ Solver: TypeAlias = Callable[[FloatArray], FloatArray]
 
 
 class System(Protocol):
-    """The rows of M as an operator, with a way to solve (M diag(response) M' + diag(diagonal)) step = right."""
+    """The rows of M as an operator, with a solver for (M diag(response) M' + diag(diagonal)) step = right."""
 
     @property
     def queries(self) -> int: ...
     @property
     def exact(self) -> bool:
-        """Whether its solver leaves nothing but rounding."""
+        """Whether its solver is exact up to rounding."""
 
     def sums(self, x: FloatArray, /) -> FloatArray: ...
     def spread(self, y: FloatArray, /) -> FloatArray: ...
@@ -104,9 +104,9 @@ def rows_of(array: FloatArray, chosen: IntArray | slice) -> FloatArray:
 
 
 def curvature(problem: Boxed, system: System) -> tuple[FloatArray, FloatArray]:
-    """The diagonals that proximal terms are measured by: of the primal Hessian per cell, of the dual one per query.
+    """The diagonals that scale the proximal terms: of the primal Hessian per cell, and of the dual Hessian per query.
 
-    Ones where no proximal term will be needed.
+    Ones if no proximal term is needed.
     """
     if np.all(problem.precision > 0) and not np.any(problem.held):
         return np.ones((1, problem.precision.shape[1])), np.ones((1, system.queries))

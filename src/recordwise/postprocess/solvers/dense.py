@@ -1,4 +1,4 @@
-"""The boxed problem with few queries beside the cells: dense Newton systems, compiled if numba is installed."""
+"""The boxed problem with few sum queries: dense Newton systems, compiled if numba is installed."""
 
 from dataclasses import dataclass, replace
 from functools import cached_property
@@ -43,7 +43,7 @@ class DenseSystem:
 
     @cached_property
     def rows(self) -> Any:
-        """The rows as a sparse matrix, where all draws share them."""
+        """The rows as a sparse matrix, if all draws share them."""
         shape = (self.queries, self.cells)
         return sparse.csc_array((self.data[0], self.query, self.start), shape=shape).tocsr()
 
@@ -57,7 +57,7 @@ class DenseSystem:
 
     @cached_property
     def pairs(self) -> tuple[IntArray, IntArray, Any]:
-        """Every two coefficients of one cell, and where their product goes in the Newton matrix."""
+        """Every pair of coefficients of a cell, and where their product goes in the Newton matrix."""
         degree = np.diff(self.start).astype(np.int64)
         left = np.repeat(np.arange(len(self.query)), degree[self.cell])
         within = np.arange(len(left)) - np.repeat(np.cumsum(degree[self.cell]) - degree[self.cell], degree[self.cell])
@@ -73,7 +73,7 @@ class DenseSystem:
 
     @cached_property
     def plain(self) -> bool:
-        """All coefficients are 0 or 1."""
+        """Whether all coefficients are 0 or 1."""
         return bool(np.all((self.data == 0.0) | (self.data == 1.0)))
 
     def powers(self, exponent: int, /) -> "DenseSystem":
@@ -97,7 +97,7 @@ class DenseSystem:
         return lambda right: np.asarray(np.linalg.solve(matrix, right[:, :, None])[:, :, 0])
 
     def _with(self, data: FloatArray) -> "DenseSystem":
-        """The same pattern with other coefficients; the gathered indices are shared, not built again."""
+        """The same pattern with other coefficients; the gathered indices are shared rather than rebuilt."""
         other = replace(self, data=data)
         shared = ("cell", "by_query", "by_cell", "pairs", "plain")
         other.__dict__.update({name: self.__dict__[name] for name in shared if name in self.__dict__})
@@ -110,7 +110,7 @@ def gather(place: NDArray[Any], size: int) -> Any:
 
 
 def solve_dense(problem: Boxed, system: DenseSystem) -> Solution:
-    """Solve by the compiled kernel; in numpy where numba is missing."""
+    """Solve with the compiled kernel, or in numpy if numba is not installed."""
     try:
         from recordwise.postprocess.solvers import kernel
     except ImportError:

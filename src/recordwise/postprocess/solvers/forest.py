@@ -1,7 +1,7 @@
-"""Sums of which any two are nested or disjoint, whatever shape they were given in: a forest, solved by elimination (T-ELIMINATION).
+"""Sums of which any two are nested or disjoint form a forest, which is solved by elimination (T-ELIMINATION).
 
-The tables of a release with one code at several levels are of this kind, their unpublished rests included: branches of different
-depth, which no grid describes.
+The tables of a release with one code at several levels are of this kind, including their unpublished remainders: their branches
+have different depths, so no grid describes them.
 """
 
 from typing import Any
@@ -13,12 +13,12 @@ from recordwise.postprocess.solvers.boxed import IntArray
 from recordwise.postprocess.solvers.tree import Level, TreeSystem
 
 MOST_LEVELS = 60
-"""Deeper nesting would be carried along level by level for nothing."""
+"""Deeper nesting is left to other solvers."""
 NONE = -1
 
 
 def forest_system(rows: Any) -> TreeSystem | None:
-    """The sums as levels of a forest; None where two of them cross, or count a cell otherwise than once."""
+    """The sums as levels of a forest; None if two of them cross, or if one counts a cell other than exactly once."""
     if not np.all(rows.data == 1.0) or rows.shape[0] == 0:
         return None
     chain, length = chains(rows)
@@ -41,7 +41,7 @@ def forest_system(rows: Any) -> TreeSystem | None:
 
 
 def chains(rows: Any) -> tuple[IntArray | None, IntArray]:
-    """For each cell the sums that count it, the widest first, padded with ``NONE``; and how many there are."""
+    """For each cell, the sums that count it, widest first and padded with ``NONE``, and how many there are."""
     sizes = np.diff(rows.indptr)
     row = np.repeat(np.arange(rows.shape[0]), sizes)
     order = np.lexsort((row, -sizes[row], rows.indices))
@@ -56,7 +56,7 @@ def chains(rows: Any) -> tuple[IntArray | None, IntArray]:
 
 
 def nested_chains(chain: IntArray, sums: int) -> bool:
-    """Whether every sum has the same next wider sum in all of its cells: then it lies inside it, and no two sums cross."""
+    """Whether every sum has the same next wider sum in all its cells, so that it lies inside it and no two sums cross."""
     wider = np.full(sums, NONE)
     above = np.concatenate([np.full((len(chain), 1), NONE), chain[:, :-1]], axis=1)
     inside = chain != NONE
@@ -74,6 +74,6 @@ def nodes_at(chain: IntArray, length: IntArray, depth: int) -> tuple[IntArray, I
 
 
 def level_of(codes: IntArray, places: IntArray, above: IntArray) -> Level:
-    """One level out of the nodes of the cells on it and on the next wider one."""
+    """One level, from the nodes of the cells at that level and at the next wider one."""
     nodes, cell = np.unique(codes, return_index=True)
     return Level(nodes=len(nodes), parent=above[cell], place=places[cell][:, None])

@@ -1,4 +1,4 @@
-"""Newton systems too large and too irregular to factor: conjugate gradients on the queries, one pass over the cells per step."""
+"""Newton systems too large and irregular to factor: conjugate gradients on the queries, with one pass over the cells per step."""
 
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass
@@ -12,7 +12,7 @@ from recordwise.postprocess.workload import Group
 
 Precondition: TypeAlias = Callable[[FloatArray], FloatArray]
 ACCURACY = 1e-2
-"""How far one Newton system is solved; Newton's method makes up for the rest."""
+"""The accuracy to which a Newton system is solved; Newton's method corrects the rest."""
 MOST_STEPS = 2000
 
 
@@ -63,7 +63,7 @@ class SparseRows:
 
 @dataclass(frozen=True, kw_only=True, eq=False)
 class WithExtras:
-    """An operator and below it a few more queries, given by the cells each of them sums."""
+    """An operator with a few more queries below it, each given by the cells it sums."""
 
     base: Operator
     member: FloatArray
@@ -157,13 +157,13 @@ def dot(left: FloatArray, right: FloatArray) -> float:
 
 @dataclass(frozen=True, kw_only=True, eq=False)
 class Cascade:
-    """Partitions, finest first, each with the finer one it is added up from."""
+    """Partitions, finest first, each with the finer one that it is summed from."""
 
     groups: tuple[Group, ...]
     place: tuple[IntArray, ...]
-    """Where the multipliers of each group stand; -1 for queries over a single cell, which are measured cells."""
+    """The positions of each group's multipliers; -1 for single-cell queries, which are measured cells."""
     source: tuple[tuple[int, IntArray] | None, ...]
-    """The group each one is added up from, with the parents of its queries; None: from the cells."""
+    """The group that each one is summed from, with the parents of its queries; None if it is summed from the cells."""
     queries: int
 
     @classmethod
@@ -231,7 +231,7 @@ class Cascade:
         return self
 
     def precondition(self, response: FloatArray, diagonal: FloatArray) -> Precondition:
-        """Each chain solved as if the others were not there."""
+        """Each chain solved as if the others did not exist."""
         whole, omega = self.group_sums(response), np.append(1.0 / diagonal, 0.0)
         solved = [self._eliminate(chain, whole[chain[0][0]], omega) for chain in self.chains]
 
@@ -246,7 +246,7 @@ class Cascade:
     def _eliminate(
         self, chain: list[tuple[int, IntArray]], bottom: FloatArray, omega: FloatArray
     ) -> list[tuple[FloatArray, FloatArray, FloatArray]]:
-        """Up the chain: for each level the inverse, its response, and omega."""
+        """Go up the chain, computing the inverse, its response, and omega for each level."""
         parts = []
         for k, parents in chain:
             own = omega[self.place[k]]
@@ -262,7 +262,7 @@ class Cascade:
         right: FloatArray,
         result: FloatArray,
     ) -> None:
-        """Up with the right-hand side, down with the multipliers."""
+        """Go up with the right-hand side, then down with the multipliers."""
         alpha, pulls = np.zeros(self.groups[chain[0][0]].size), []
         for (k, parents), (_, beta, omega) in zip(chain, parts):
             pulls.append(omega * (right[self.place[k]] - alpha))

@@ -1,7 +1,8 @@
-"""The compiled form of newton.py for problems with few queries: one draw after the other, no allocation inside the loops.
+"""The compiled form of newton.py for problems with few queries: one draw at a time, with no allocation inside the loops.
 
-Imported late, because numba takes half a second to load. A test holds the two forms to the same answer. Constants come in as
-arguments (``RULES`` of newton.py): a constant of another module would stay what it was when the kernel was first compiled.
+It is imported only when needed, because numba takes half a second to load. A test checks that both forms give the same answer.
+Constants are passed as arguments (``RULES`` of newton.py), because a constant of another module would keep the value it had when
+the kernel was first compiled.
 """
 
 from typing import Any
@@ -15,7 +16,7 @@ compiled: Any = numba.njit(cache=True, nogil=True, error_model="numpy", fastmath
 
 @compiled
 def evaluate(pattern, cells, queries, y, center, x, inside, slack, gap, size):
-    """Cells that answer the multipliers, and the mismatch of their sums; returns the largest relative one."""
+    """Compute the cells for the multipliers and the mismatch of their sums; returns the largest relative mismatch."""
     start, query, data = pattern
     ease, target, low, high = cells
     weight, answer, floor, ceiling, proximal = queries
@@ -43,7 +44,7 @@ def evaluate(pattern, cells, queries, y, center, x, inside, slack, gap, size):
 
 @compiled
 def assemble(pattern, ease, inside, counted, gram):
-    """Bring the upper triangle of M S D^-1 M' up to date: only cells that entered or left the interior are touched."""
+    """Update the upper triangle of M S D^-1 M'; only cells that entered or left the interior are processed."""
     start, query, data = pattern
     for i in range(len(inside)):
         if inside[i] != counted[i]:
@@ -58,7 +59,7 @@ def assemble(pattern, ease, inside, counted, gram):
 
 @compiled
 def jacobian(gram, weight, proximal, slack, matrix):
-    """The Newton matrix: the sums over cells plus what the queries themselves give way."""
+    """The Newton matrix: the sums over cells plus the response of the queries themselves."""
     matrix[:] = gram
     for q in range(len(weight)):
         matrix[q, q] += proximal[q] + (1.0 / weight[q] if slack[q] else 0.0)
@@ -66,8 +67,8 @@ def jacobian(gram, weight, proximal, slack, matrix):
 
 @compiled
 def descend(matrix, head, gap, move):
-    """The Newton step: eliminate the upper triangle in place and solve. The leading ``head`` queries share no cell, so that
-    their block is diagonal; where a table is sparse most of their rows are zero and are passed over."""
+    """The Newton step: eliminate the upper triangle in place and solve. The leading ``head`` queries share no cell, so their block
+    is diagonal; in a sparse table most of their rows are zero and are skipped."""
     n = len(matrix)
     for j in range(n):
         move[j] = -gap[j]
@@ -91,7 +92,7 @@ def descend(matrix, head, gap, move):
 
 @compiled
 def same(inside, counted):
-    """Whether the step stayed on the linear piece it was computed for; then it ended at the root but for rounding."""
+    """Whether the step stayed on the linear piece it was computed for, so that it ended at the root up to rounding."""
     changed = 0
     for i in range(len(inside)):
         changed += inside[i] != counted[i]
@@ -100,7 +101,7 @@ def same(inside, counted):
 
 @compiled
 def along(gap, move):
-    """The slope of the dual function in the direction of the step."""
+    """The slope of the dual function along the step."""
     slope = 0.0
     for q in range(len(gap)):
         slope += gap[q] * move[q]
@@ -145,7 +146,7 @@ def newton(pattern, cells, queries, head, rules, y, center, x, flags, work, matr
 
 @compiled
 def round_error(pattern, ease, target, measured, proximal, y, center, x, size):
-    """How much the proximal terms still bend the solution, relative to what they bend."""
+    """How much the proximal terms still distort the solution, in relative terms."""
     start, query, data = pattern
     error = 0.0
     for q in range(len(y)):
@@ -161,7 +162,7 @@ def round_error(pattern, ease, target, measured, proximal, y, center, x, size):
 
 @compiled
 def solve_draws(start, query, data, boxed, scale, held, head, rules, levels, rounds, x, y, iterations):
-    """Every draw in turn: proximal rounds of Newton runs until the proximal term no longer matters."""
+    """Solve every draw in turn: proximal rounds of Newton runs until the proximal term no longer matters."""
     outer_tolerance, max_rounds = rounds
     precision_, target_, low_, high_, weight_, answer_, floor_, ceiling_ = boxed
     draws, n = x.shape

@@ -1,6 +1,6 @@
 """Semismooth Newton on the dual of the boxed problem, in numpy, all draws at once.
 
-Where the dual is flat (totals held fixed, cells never measured) a proximal term makes it strictly convex; its center moves to the
+Where the dual is flat (totals held fixed, cells never measured), a proximal term makes it strictly convex; its center moves to the
 solution of the last round until the term no longer matters (the proximal method of multipliers).
 """
 
@@ -27,16 +27,16 @@ from recordwise.postprocess.solvers.boxed import (
 
 LINE_SEARCH = 20
 OVERSHOOT = 0.3
-"""A step is cut when the slope at its end is positive and above this share of the slope at its start."""
+"""A step is shortened if the slope at its end is positive and above this share of the slope at its start."""
 
 RULES = (INNER_TOLERANCE, SMALL, NEAR, OVERSHOOT, MAX_STEPS, LINE_SEARCH)
 ROUNDS = (OUTER_TOLERANCE, MAX_ROUNDS)
-"""What the compiled form is told."""
+"""Constants passed to the compiled form."""
 
 
 @dataclass(slots=True)
 class Point:
-    """Where the multipliers stand: the cells and the mismatch they imply."""
+    """The current multipliers, with the cells and the mismatch they imply."""
 
     y: FloatArray
     x: FloatArray
@@ -86,7 +86,7 @@ class Round:
 
 
 def solve_boxed(problem: Boxed, system: System) -> Solution:
-    """Solve every draw; rounds go on for the draws whose proximal term still matters."""
+    """Solve every draw; rounds continue for the draws whose proximal term still matters."""
     draws, levels = problem.draws, levels_of(problem)
     cells, queries = (np.broadcast_to(part, (draws, part.shape[1])) for part in curvature(problem, system))
     measured = np.broadcast_to(problem.precision > 0, cells.shape)
@@ -117,7 +117,7 @@ def solve_boxed(problem: Boxed, system: System) -> Solution:
 
 
 def round_error(stage: Round, point: Point, before: FloatArray, measured: NDArray[np.bool_]) -> FloatArray:
-    """How much the proximal terms still bend the solution, relative to what they bend."""
+    """How much the proximal terms still distort the solution, in relative terms."""
     dual = np.max(stage.proximal * np.abs(point.y - stage.center) / point.size, axis=1, initial=0.0)
     moved = np.where(measured, 0.0, stage.precision * np.abs(point.x - before))
     pull = stage.system.powers(1).spread(np.abs(point.y)) + np.sqrt(stage.precision)
@@ -125,7 +125,7 @@ def round_error(stage: Round, point: Point, before: FloatArray, measured: NDArra
 
 
 def newton(stage: Round) -> tuple[Point, IntArray]:
-    """Newton steps with a line search on the slope, for all draws that still move."""
+    """Newton steps with a line search on the slope, for all draws that have not converged."""
     point = stage.at(stage.center.copy())
     settled, last = np.zeros(len(point.y), dtype=np.bool_), np.full(len(point.y), np.inf)
     steps = np.zeros(len(point.y), dtype=np.int64)
@@ -145,13 +145,13 @@ def newton(stage: Round) -> tuple[Point, IntArray]:
 
 
 def same_piece(before: Point, after: Point) -> NDArray[np.bool_]:
-    """Whether a step stayed on the linear piece it was computed for; a full one then ended at the root but for rounding."""
+    """Whether a step stayed on the linear piece it was computed for; a full step then ended at the root up to rounding."""
     cells = np.all((before.response > 0) == (after.response > 0), axis=1)
     return np.asarray(cells & np.all(before.diagonal == after.diagonal, axis=1))
 
 
 def step(stage: Round, point: Point) -> tuple[Point, NDArray[np.bool_]]:
-    """One Newton step, and whether it was a full one; where it overshoots, regula falsi brings the slope along it near zero."""
+    """One Newton step, and whether it was a full one; if it overshoots, regula falsi brings the slope along it near zero."""
     move = -stage.system.solver(point.response, point.diagonal)(point.gap)
     slope = np.sum(point.gap * move, axis=1)
     length = np.ones(len(slope))

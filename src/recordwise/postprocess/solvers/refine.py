@@ -1,9 +1,9 @@
-r"""A second, slower way to the solution of a boxed problem, for the few draws the first one leaves above the tolerance (T-REFINE).
+r"""A second, slower solver of a boxed problem, for the few draws that the first one leaves above the tolerance (T-REFINE).
 
-With constant weights the proximal method of multipliers converges linearly, as slowly as the problem is badly conditioned: large
-multipliers are reached in small steps, and cells that nothing pulls at creep. Here the weights shrink from round to round, which
-makes it superlinear, and after each round the bounds that hold are taken as equations: once they are the right ones, the linear
-system that remains is solved to rounding.
+With constant weights the proximal method of multipliers converges linearly, at a rate set by the conditioning: large multipliers
+are reached in small steps, and cells with little pull on them move slowly. Here the weights shrink from round to round, which makes
+convergence superlinear, and after each round the active bounds are treated as equations: once they are the right ones, the
+remaining linear system is solved to rounding accuracy.
 """
 
 from collections.abc import Iterator
@@ -16,22 +16,22 @@ from recordwise.postprocess.solvers.dense import DenseSystem
 from recordwise.postprocess.solvers.newton import Round, newton
 
 GOOD = 1e-10
-"""A residual below this is left as it is."""
+"""A residual below this is accepted as it is."""
 DONE = 1e-13
 SHRINK = 0.3
-"""What proximal weights are multiplied by from one round to the next."""
+"""The factor by which proximal weights shrink from one round to the next."""
 LEAST = 1e-9
 ROUNDS = 40
 MOST_UNKNOWNS = 1500
-"""Cells and queries up to which the equations are solved densely."""
+"""The number of cells and queries up to which the equations are solved densely."""
 RANK = 1e-13
-"""Singular values below this share of the largest count as 0."""
+"""Singular values below this fraction of the largest count as 0."""
 PIECES = 20
-"""How often the set of bounds that hold may change while they are solved."""
+"""How often the set of active bounds may change during a solve."""
 
 
 def refine(problem: Boxed, system: DenseSystem, found: Solution) -> Solution:
-    """The solution itself, with the draws that need it solved again; never one with a larger residual."""
+    """The solution, with the draws that need it solved again; the residual never gets larger."""
     poor = np.flatnonzero(boxed_residual(problem, system, found.x, found.y) > GOOD)
     for draw in poor:
         chosen = np.array([draw])
@@ -42,7 +42,7 @@ def refine(problem: Boxed, system: DenseSystem, found: Solution) -> Solution:
 
 
 def _again(problem: Boxed, system: DenseSystem, x: FloatArray, y: FloatArray) -> tuple[FloatArray, FloatArray, int]:
-    """One draw; the center goes on from round to round, and the best point met is kept."""
+    """Solve one draw; the center continues from round to round, and the best point found is kept."""
     best, steps = (float(boxed_residual(problem, system, x, y)[0]), x, y), 0
     (_, held), (_, loose) = levels_of(problem)
     cells, queries = curvature(problem, system)
@@ -73,7 +73,7 @@ def _again(problem: Boxed, system: DenseSystem, x: FloatArray, y: FloatArray) ->
 def _polished(
     problem: Boxed, system: DenseSystem, x: FloatArray, y: FloatArray
 ) -> Iterator[tuple[FloatArray, FloatArray]]:
-    """Points at which the bounds that hold at a point hold exactly, and everything else is at its optimum; then on from there."""
+    """Points at which the active bounds hold exactly and everything else is optimal, continuing from one to the next."""
     if system.cells + system.queries > MOST_UNKNOWNS:
         return
     rows = system.rows.toarray()

@@ -19,7 +19,7 @@ from recordwise.postprocess.workload import Group, Workload, group_spread
 
 @dataclass(frozen=True, kw_only=True, eq=False)
 class BorderedSystem:
-    """``base`` and below it the extra queries; ``member`` is draws x extras x cells."""
+    """``base`` with the extra queries below it; ``member`` is draws x extras x cells."""
 
     base: System
     member: FloatArray
@@ -46,7 +46,7 @@ class BorderedSystem:
         return BorderedSystem(base=self.base.take(chosen), member=self.member[chosen])
 
     def solver(self, response: FloatArray, diagonal: FloatArray, /) -> Solver:
-        """Eliminate the base: as many of its solutions as there are extra queries, from one factorization a draw."""
+        """Eliminate the base: one of its solutions per extra query, from one factorization per draw."""
         split = self.base.queries
         parts = []
         for draw in range(len(response)):
@@ -69,16 +69,16 @@ class BorderedSystem:
 
 
 DENSE_WORK = 2e8
-"""Multiplications of one dense factorization up to which it is the fastest way."""
+"""The number of multiplications of a dense factorization up to which it is the fastest method."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True, eq=False)
 class Extra:
-    """One more query: the sum of some queries of a group, other ones in each draw."""
+    """An additional query: the sum of some queries of a group, which may differ between draws."""
 
     group: Group
     place: slice
-    """Where the answers of the group stand."""
+    """The positions of the group's answers."""
     chosen: FloatArray
     """1 for each query of the group that is summed, per draw."""
     answer: FloatArray
@@ -107,13 +107,13 @@ def rows_system(rows: Any, head: int = 0) -> System:
 
 
 def dense_pays(queries: int, head: int) -> bool:
-    """Whether a dense factorization is little work."""
+    """Whether a dense factorization is cheap."""
     rest = queries - head
     return bool(rest**3 / 3 + head * rest**2 <= DENSE_WORK)
 
 
 def operator_of(workload: Workload, parts: Parts) -> Operator:
-    """The sums for conjugate gradients: rolled up where all groups are partitions, sparse rows otherwise."""
+    """The sums for conjugate gradients: rolled up if all groups are partitions, sparse rows otherwise."""
     if any(group.labels is None for group in workload.groups):
         return SparseRows(rows=sum_rows(workload, parts))
     position = np.full(workload.queries, -1)
@@ -129,7 +129,7 @@ def solve_problem(problem: Boxed, system: System) -> Solution:
 
 
 def solve_again(problem: Boxed, system: System) -> Solution:
-    """The same for draws that were left above the tolerance: small problems go on until they are solved (T-REFINE)."""
+    """Solve again the draws left above the tolerance; small problems are continued until they are solved (T-REFINE)."""
     found = solve_problem(problem, system)
     return refine(problem, system, found) if isinstance(system, DenseSystem) else found
 
@@ -137,7 +137,7 @@ def solve_again(problem: Boxed, system: System) -> Solution:
 def solve_extended(
     measured: Measured, weights: FloatArray, extras: list[Extra], parts: Parts, base: System
 ) -> Solution:
-    """Nonnegative least squares with more queries, each the sum of some queries of a group, chosen draw by draw."""
+    """Nonnegative least squares with additional queries, each the sum of some queries of a group, chosen for each draw."""
     problem = parts.boxed(measured.answers, weights)
     if not extras:
         return solve_problem(problem, base)
@@ -174,7 +174,7 @@ def solve_extended(
 
 
 def extended_dense(base: DenseSystem, parts: Parts, extras: list[Extra]) -> DenseSystem:
-    """The sums and below them one row for each extra query, with coefficients by draw."""
+    """The sums with one row below them for each extra query, with coefficients by draw."""
     rows = base.rows
     pattern = np.stack([np.any(extra.member != 0, axis=0) for extra in extras])
     system = DenseSystem.of(sparse.vstack([rows, sparse.csr_array(pattern.astype(np.float64))]), parts.head)

@@ -2,7 +2,7 @@ r"""A tree crossed with margins: exact Newton systems by elimination from the le
 
 Every sum is (node of the tree) x (local query), the same m local queries at every node. A cell below leaf l sees the multipliers of
 all nodes above l added up, so the subtree of a node answers a shift lambda of its multipliers with X(lambda) = alpha + beta lambda,
-where beta is m x m. With A, B the sums of alpha, beta over the children and omega = 1/diagonal (0 where a sum was not asked) the
+where beta is m x m. With A, B the sums of alpha, beta over the children and omega = 1/diagonal (0 for sums not requested), the
 node itself has u = lambda + p = (I + omega B)^-1 (lambda + omega (r - A)), beta = (I + B omega)^-1 B and
 alpha = A + beta omega (r - A) (T-ELIMINATION).
 Cost: nodes x m^3, whatever the number of cells; a plain tree has m = 1.
@@ -28,11 +28,11 @@ from recordwise.postprocess.workload import Workload
 Back: TypeAlias = Callable[[FloatArray], FloatArray]
 """Applies (I + omega B)^-1, node by node."""
 LEAST_NODES = 16
-"""Nodes worth a thread of their own."""
+"""The smallest number of nodes worth a separate thread."""
 
 
 def eliminate(beta: FloatArray, omega: FloatArray) -> tuple[Back, FloatArray]:
-    """For every node the inverse as a function, and (I + B omega)^-1 B; ``beta`` is overwritten."""
+    """For every node, the inverse as a function, and (I + B omega)^-1 B; ``beta`` is overwritten."""
     if beta.shape[-1] == 1:
         inverse = 1.0 / (1.0 + beta[:, :, 0] * omega)
         return lambda vector: inverse * vector, beta * inverse[:, :, None]
@@ -52,7 +52,7 @@ def eliminate(beta: FloatArray, omega: FloatArray) -> tuple[Back, FloatArray]:
 
 
 def eliminate_numpy(beta: FloatArray, omega: FloatArray) -> tuple[Back, FloatArray]:
-    """The same by LAPACK."""
+    """The same using LAPACK."""
     matrix = beta * omega[:, None, :]
     every = np.arange(beta.shape[-1])
     matrix[:, every, every] += 1.0
@@ -66,7 +66,7 @@ def times(beta: FloatArray, vector: FloatArray) -> FloatArray:
 
 
 def each_part(work: Callable[[slice], None], nodes: int) -> None:
-    """Do the nodes in one piece per processor; the kernels let go of the interpreter."""
+    """Process the nodes in one part per processor; the kernels release the GIL."""
     workers = min(os.cpu_count() or 1, nodes // LEAST_NODES)
     if workers <= 1:
         work(slice(0, nodes))
@@ -77,41 +77,41 @@ def each_part(work: Callable[[slice], None], nodes: int) -> None:
 
 
 MOST_WORK = 4e11
-"""Multiplications of one elimination up to which it is worth while."""
+"""The number of multiplications up to which an elimination is worthwhile."""
 MOST_ENTRIES = 6e7
-"""Entries of all the m x m matrices together."""
+"""The largest total number of entries in all the m x m matrices."""
 
 
 @dataclass(frozen=True, kw_only=True, eq=False)
 class Level:
-    """The nodes of one level: their leaves, and where the multipliers of (node, local query) stand."""
+    """The nodes of one level: their leaves, and the positions of the multipliers of (node, local query)."""
 
     nodes: int
     parent: IntArray
     """The node one level up; for the coarsest level all zero."""
     place: IntArray
-    """Position in the list of multipliers, nodes x m; -1 where no such sum was asked."""
+    """Position in the list of multipliers, nodes x m; -1 if there is no such sum."""
 
     @cached_property
     def runs(self) -> tuple[IntArray, IntArray]:
-        """Nodes sorted by parent, and where each parent begins."""
+        """The nodes sorted by parent, and where each parent begins."""
         counts = np.bincount(self.parent)
         return np.argsort(self.parent, kind="stable"), np.concatenate([[0], np.cumsum(counts)[:-1]])
 
     def to_parents(self, values: NDArray[Any]) -> NDArray[Any]:
-        """Add the nodes' values (axis 1) up to their parents."""
+        """Sum the nodes' values (axis 1) to their parents."""
         order, first = self.runs
         return np.add.reduceat(values[:, order], first, axis=1)
 
     def read(self, values: FloatArray, absent: float) -> FloatArray:
-        """Values by multiplier, laid out by node and local query."""
+        """Values by multiplier, arranged by node and local query."""
         padded = np.concatenate([values, np.full((len(values), 1), absent)], axis=1)
         return padded[:, self.place]
 
 
 @dataclass(frozen=True, kw_only=True, eq=False)
 class TreeSystem:
-    """The sums of a workload by levels, the finest first; the last level is the root."""
+    """The sums of a workload by level, finest first; the last level is the root."""
 
     levels: tuple[Level, ...]
     grid: IntArray
@@ -122,7 +122,7 @@ class TreeSystem:
 
     @cached_property
     def products(self) -> Any:
-        """Takes the responses of local cells to the m x m matrix they make, written out as a row."""
+        """Maps the responses of local cells to the flattened m x m matrix they form."""
         m, cells = self.local.shape
         columns = sparse.csc_array(self.local)
         degree = np.diff(columns.indptr)
@@ -162,13 +162,13 @@ class TreeSystem:
         return True
 
     def solver(self, response: FloatArray, diagonal: FloatArray, /) -> Solver:
-        """One elimination for each draw, or one for all."""
+        """One elimination for each draw, or one for all draws."""
         draws = max(len(response), len(diagonal))
         factors = [self._factor(response[k % len(response)], diagonal[[k % len(diagonal)]]) for k in range(draws)]
         return lambda right: np.concatenate([self._solve(factors[k % draws], right[[k]]) for k in range(len(right))])
 
     def _factor(self, response: FloatArray, diagonal: FloatArray) -> list[tuple[Back, FloatArray, FloatArray]]:
-        """Up the tree: for each level the inverses, the responses of its subtrees, and omega."""
+        """Go up the tree, computing the inverses, the responses of the subtrees, and omega for each level."""
         m = self.local.shape[0]
         beta = np.ascontiguousarray((self.products @ response[self.grid].T).T).reshape(-1, m, m)
         parts = []
@@ -180,7 +180,7 @@ class TreeSystem:
         return parts
 
     def _solve(self, parts: list[tuple[Back, FloatArray, FloatArray]], right: FloatArray) -> FloatArray:
-        """Up with the right-hand side, down with the multipliers."""
+        """Go up with the right-hand side, then down with the multipliers."""
         m = self.local.shape[0]
         alpha, pulls = np.zeros((len(self.grid), m)), []
         for level, (_, beta, omega) in zip(self.levels, parts):
@@ -196,7 +196,7 @@ class TreeSystem:
 
 
 def tree_system(workload: Workload, parts: Parts) -> TreeSystem | None:
-    """The workload along its best dimension; None where it is no tree crossed with few margins."""
+    """The workload along its best dimension; None if it is not a tree crossed with a few margins."""
     if workload.shape is None:
         return None
     position = np.full(workload.queries, -1)
@@ -215,7 +215,7 @@ def margins_of(workload: Workload, used: list[int], along: int) -> list[tuple[tu
 
 
 def work_along(workload: Workload, used: list[int], along: int) -> float | None:
-    """Multiplications of an elimination along a dimension; None where that or the memory is too much."""
+    """The multiplications of an elimination along a dimension; None if it needs too much work or memory."""
     assert workload.shape is not None
     margins = margins_of(workload, used, along)
     local = sum(int(np.prod([workload.levels[level][1].max() + 1 for _, level in margin])) for margin in margins)
@@ -224,7 +224,7 @@ def work_along(workload: Workload, used: list[int], along: int) -> float | None:
 
 
 def along_dimension(workload: Workload, used: list[int], position: IntArray, along: int) -> TreeSystem:
-    """Lay the sums out by nodes of one dimension and local queries over the others."""
+    """Arrange the sums by nodes of one dimension and local queries over the others."""
     assert workload.shape is not None
     others = [d for d in range(len(workload.shape)) if d != along]
     grid = np.moveaxis(np.arange(workload.cells).reshape(workload.shape), along, 0).reshape(workload.shape[along], -1)
@@ -252,7 +252,7 @@ def along_dimension(workload: Workload, used: list[int], position: IntArray, alo
 
 
 def level_chain(workload: Workload, used: list[int], along: int) -> list[IntArray]:
-    """The codes of the leaves at each level that is asked for, finest first: the leaves themselves, ..., the root."""
+    """The codes of the leaves at each requested level, finest first: the leaves themselves, ..., the root."""
     assert workload.shape is not None
     leaves = np.arange(workload.shape[along])
     names = {workload.groups[k].kept.get(along) for k in used} - {None}
@@ -276,7 +276,7 @@ def level_of(
     codes: IntArray,
     above: IntArray,
 ) -> Level:
-    """One level: its parents, and the positions of its sums, found through one cell of each."""
+    """One level: its parents and the positions of its sums, each found through one cell."""
     nodes, leaf = np.unique(codes, return_index=True)
     place = np.full((len(nodes), local), -1)
     for k in used:

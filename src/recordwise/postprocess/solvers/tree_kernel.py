@@ -1,6 +1,6 @@
-"""The compiled elimination of tree.py: one node after the other, on the upper triangle, without LAPACK.
+"""The compiled elimination of tree.py: one node at a time, on the upper triangle, without LAPACK.
 
-Many small matrices are what threaded LAPACK is worst at: its threads wait for each other longer than they work.
+Threaded LAPACK is inefficient for many small matrices: its threads spend more time waiting for each other than working.
 """
 
 # mypy: disable-error-code="no-untyped-def"

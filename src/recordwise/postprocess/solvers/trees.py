@@ -1,4 +1,4 @@
-"""Trees of labels: reading and checking them, crossing them, and the coordinates ("digits") that their levels are made of."""
+"""Trees of labels: reading, checking and crossing them, and the coordinates ("digits") that make up their levels."""
 
 from collections.abc import Mapping, Sequence
 from typing import Any, TypeAlias
@@ -12,7 +12,7 @@ IntArray: TypeAlias = NDArray[np.int64]
 
 
 def joint_labels(parts: Sequence[IntArray], cells: int) -> tuple[IntArray, int]:
-    """One label for each combination that occurs, in lexicographic order, and how many there are."""
+    """One label for each combination that occurs, in lexicographic order, and the number of labels."""
     joint = np.zeros(cells, dtype=np.int64)
     for codes in parts:
         joint = joint * (int(codes.max()) + 1) + codes
@@ -25,9 +25,9 @@ def joint_labels(parts: Sequence[IntArray], cells: int) -> tuple[IntArray, int]:
 
 
 def tree_digits(trees: Mapping[str, Mapping[str, ArrayLike]]) -> dict[str, frozenset[str]]:
-    """For each level the digits it knows: a county knows its state's digit and its own, a state only its own.
+    """For each level, the digits that identify it: a county has its state's digit and its own, a state only its own.
 
-    Levels of one dimension must be nested; crossing levels are refused.
+    The levels of one dimension must be nested; crossing levels are refused.
     """
     known: dict[str, frozenset[str]] = {}
     for dimension, named in trees.items():
@@ -55,7 +55,7 @@ def nested(fine: IntArray, coarse: IntArray) -> bool:
 
 
 def check_levels(name: str, kept: Sequence[str], levels: Mapping[str, tuple[int, IntArray]]) -> None:
-    """Each group names existing levels, at most one of a dimension."""
+    """Each group names existing levels, at most one per dimension."""
     for level in kept:
         if level not in levels:
             raise ParameterError(parameter=f"group '{name}'", problem=f"names the level '{level}', which is in no tree")
@@ -86,10 +86,10 @@ def read_trees(
 
 
 def read_cells(cells: ArrayLike, shape: tuple[int, ...]) -> IntArray:
-    """The listed cells as leaf indices; outside the trees or listed twice is refused."""
+    """The listed cells as leaf indexes; a cell outside the trees or listed twice is refused."""
     listed = np.asarray(cells)
     if listed.ndim != 2 or listed.shape[1] != len(shape) or len(listed) == 0 or listed.dtype.kind not in "iu":
-        raise ParameterError(parameter="cells", problem=f"must be rows of {len(shape)} integer leaf indices")
+        raise ParameterError(parameter="cells", problem=f"must be rows of {len(shape)} integer leaf indexes")
     if np.any(listed < 0) or np.any(listed >= np.array(shape)):
         raise ParameterError(parameter="cells", problem="points outside the trees")
     if len(np.unique(np.ravel_multi_index(tuple(listed.T), shape))) < len(listed):

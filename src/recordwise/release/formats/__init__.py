@@ -1,4 +1,4 @@
-"""Output formats of a release: one module for each, and the registry that finds them by name."""
+"""Output formats of a release: one module for each, and a registry that finds them by name."""
 
 from recordwise.release.formats.format import Format
 from recordwise.release.formats.registry import DEFAULT_FORMATS, formats_named, known_formats

@@ -1,7 +1,7 @@
-"""CSV files that a spreadsheet can open safely: no text in them is run as a formula.
+"""CSV files that are safe to open in a spreadsheet: no text in them is run as a formula.
 
-A text that a spreadsheet would take for a formula gets an apostrophe in front, as does every text that begins with an apostrophe
-already, so that reading can remove it again. Names of columns are texts too; numbers stay as they are.
+Text that a spreadsheet would treat as a formula is prefixed with an apostrophe. So is text that already begins with one, so that
+reading can remove it again. Column names are treated in the same way; numbers are unchanged.
 """
 
 from collections.abc import Callable
@@ -14,7 +14,7 @@ import pyarrow.compute as pc
 from recordwise.release.tables import PRIVATE, publishable
 
 FORMULA = r"^['\t\r\n]|^[\s\p{Z}]*[=+\-@\x{ff1d}\x{ff0b}\x{ff0d}\x{ff20}]"
-"""Texts that a spreadsheet takes for a formula (also with full-width signs), and texts that begin with an apostrophe."""
+"""Text that a spreadsheet treats as a formula (also with full-width signs), and text that begins with an apostrophe."""
 
 
 class Csv:
@@ -36,13 +36,13 @@ class Csv:
             pyarrow.csv.write_csv(without_formulas(data), file)
 
     def privacy_label(self, path: Path) -> str:
-        """The comment above the header, if there is one. A header is quoted and cannot be taken for a comment."""
+        """The comment above the header, if any. A header is quoted and cannot be mistaken for a comment."""
         with path.open("rb") as file:
             first = file.readline().decode(errors="replace")
         return first.removeprefix("# ").removesuffix("\n") if first.startswith("# ") else PRIVATE
 
     def same(self, data: pa.Table, path: Path) -> bool:
-        """Whether a file holds exactly this table; texts may have the apostrophe or not."""
+        """Whether a file contains exactly this table; text may have the apostrophe or not."""
         import pyarrow.csv
 
         plain = data.replace_schema_metadata(None)
@@ -58,7 +58,7 @@ class Csv:
 
 
 def without_formulas(table: pa.Table) -> pa.Table:
-    """The table with an apostrophe before each text that a spreadsheet would run, and before each that begins with one."""
+    """The table with an apostrophe before text that a spreadsheet would run, and before text that begins with one."""
     return _each_text(table, lambda texts: pc.if_else(pc.match_substring_regex(texts, FORMULA), _quoted(texts), texts))
 
 

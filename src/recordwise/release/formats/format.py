@@ -1,4 +1,4 @@
-"""What an output format is: it writes one table to one file, and can tell later whether a file still holds that table."""
+"""The interface of an output format: it writes one table to one file, and checks later whether a file still matches a table."""
 
 from pathlib import Path
 from typing import Protocol, runtime_checkable
@@ -16,14 +16,14 @@ class Format(Protocol):
 
     @property
     def extension(self) -> str:
-        """The end of the file names, without the dot. No two formats share one."""
+        """The file extension, without the dot. No two formats share one."""
 
     @property
     def description(self) -> str:
         """What report.html says about the files."""
 
     def holds(self, kind: pa.DataType) -> bool:
-        """Whether a column of this type is unchanged after it was written and read again."""
+        """Whether a column of this type is unchanged after being written and read again."""
 
     def write(self, data: pa.Table, path: Path, *, privacy_label: str) -> None:
         """Write a table to a new file that carries the privacy label.
@@ -36,4 +36,4 @@ class Format(Protocol):
         """The privacy label of a file."""
 
     def same(self, data: pa.Table, path: Path) -> bool:
-        """Whether a file holds exactly this table, whatever its privacy label."""
+        """Whether a file contains exactly this table, whatever its privacy label."""

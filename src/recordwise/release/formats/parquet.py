@@ -1,4 +1,4 @@
-"""Parquet files. Every release has them: they keep all types, and ``load_release`` and ``verify`` read the tables from them."""
+"""Parquet files. Every release has them: they keep all types, and ``load_release`` and ``verify`` read tables from them."""
 
 from pathlib import Path
 
@@ -12,7 +12,7 @@ COMPRESSION = "zstd"
 
 
 class Parquet:
-    """Tables with their types and the metadata of their columns."""
+    """Tables with their types and their columns' metadata."""
 
     name = "parquet"
     extension = "parquet"
@@ -45,5 +45,5 @@ def read_parquet(path: Path) -> pa.Table:
 
 
 def read_tables(folder: Path) -> dict[str, pa.Table]:
-    """Every table of a release folder by name, as its Parquet file holds it."""
+    """Every table of a release folder by name, as stored in its Parquet file."""
     return {path.stem: read_parquet(path) for path in sorted(folder.glob(f"*.{Parquet.extension}"))}

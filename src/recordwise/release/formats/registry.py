@@ -1,6 +1,6 @@
-"""The output formats by name: those of recordwise, then those that installed packages add.
+"""The output formats by name: those of recordwise, then those added by installed packages.
 
-A package adds a format with an entry point of the group ``recordwise.formats`` that leads to an object with the members of
+A package adds a format with an entry point in the group ``recordwise.formats`` that refers to an object with the members of
 ``Format``.
 """
 
@@ -26,13 +26,13 @@ def known_formats() -> dict[str, Format]:
     """Every format by name.
 
     Raises:
-        ParameterError: An installed package registers something that is not a format, or a name or extension that is taken.
+        ParameterError: An installed package registers something that is not a format, or a name or extension already in use.
     """
     found = {each.name: each for each in OWN}
     for name, added in _added():
         taken = [*RESERVED, *(each.extension for each in found.values())]
         if name in found or added.extension in taken:
-            raise _bad(name, f"its name or its extension '.{added.extension}' is taken")
+            raise _bad(name, f"its name or its extension '.{added.extension}' is already in use")
         found[name] = added
     return found
 
@@ -57,7 +57,7 @@ def _bad(name: str, problem: str) -> ParameterError:
 
 
 def formats_named(names: Sequence[str]) -> tuple[Format, ...]:
-    """The formats of these names, in their order.
+    """The formats with these names, in the given order.
 
     Raises:
         ParameterError: A name is unknown or repeated, or Parquet is not among them.
@@ -68,7 +68,7 @@ def formats_named(names: Sequence[str]) -> tuple[Format, ...]:
             raise ParameterError(
                 parameter="formats",
                 problem=f"name an unknown format: {name!r}",
-                advice=f"Known are {', '.join(known)}.",
+                advice=f"Choose from {', '.join(known)}.",
             )
     if len(set(names)) < len(names):
         raise ParameterError(parameter="formats", problem="name a format twice")
@@ -85,7 +85,7 @@ def require_held(tables: Iterable[ReleasedTable], formats: Sequence[Format]) -> 
     """Refuse a format that would change a column.
 
     Raises:
-        ParameterError: A column has a type that a format does not hold.
+        ParameterError: A column has a type that a format cannot store.
     """
     for each in formats:
         for table in tables:
@@ -93,13 +93,13 @@ def require_held(tables: Iterable[ReleasedTable], formats: Sequence[Format]) -> 
                 if not each.holds(field.type):
                     raise ParameterError(
                         parameter="formats",
-                        problem=f"include {each.name!r}, which cannot hold column '{field.name}' of type {field.type}",
+                        problem=f"include {each.name!r}, which cannot store column '{field.name}' of type {field.type}",
                         advice="Leave that format out.",
                     )
 
 
 def privacy_labels(folder: Path, formats: Iterable[Format]) -> dict[str, str]:
-    """The privacy label of every file of a release by name, except the two in JSON."""
+    """The privacy label of every file of a release by name, except for the two JSON files."""
     found = {path.name: each.privacy_label(path) for each, path in files_of(folder, formats)}
     page = folder / "report.html"
     if page.exists():

@@ -1,6 +1,7 @@
-"""The loss of a record whose values might have been others, everything else about it known (T-VALUE).
+"""The loss of a change in a record's values when everything else about it is known (T-VALUE).
 
-It is what the band on the page is made of: "cannot tell 4,800 from 5,200 employees". One formula, run in balls and as JavaScript.
+The page's band is based on it: "cannot tell 4,800 from 5,200 employees". One formula is evaluated with error bounds in Python and
+as JavaScript on the page.
 """
 
 from collections import Counter
@@ -35,20 +36,20 @@ T = TypeVar("T")
 PRECISION = 192
 BALLS = BallEvaluator()
 BAND_LOSS = 0.8869
-"""The largest loss, rounded down, at which the best test with one false alarm in 20 is right at most half the time."""
+"""The largest loss, rounded down, at which the best test with a 5% false-positive rate is right at most half the time."""
 
 
 def has_band(parts: Sequence[Part]) -> bool:
-    """Whether a change of value has a loss of its own: no cell is changed by it, no key was selected with a delta, and every
-    statistic is known to the formula."""
+    """Whether a change of value has a loss of its own: it changes no cell, no key was selected with a delta, and the formula covers
+    every statistic."""
     plain = all(part.stays and not part.policy.delta_terms for part in parts)
     return bool(parts) and plain and not any(isinstance(atom, Maximum) for part in parts for _, atom in part.policy.rho)
 
 
 def change_upper(parts: Sequence[Part], record: Mapping[str, Any], other: Mapping[str, Any]) -> float:
-    """The loss of ``record`` in place of ``other``, equal to it but for the values of measures; rounded up (T-VALUE)."""
+    """The loss between ``record`` and ``other``, which differ only in the values of measures; rounded up (T-VALUE)."""
     if not has_band(parts):
-        raise GroupLossError(reason="another value may mean another cell, or keys were selected privately")
+        raise GroupLossError(reason="a different value may mean a different cell, or keys were selected privately")
     with working_precision(PRECISION):
         return arb_float_upper(sum((_part_ball(part, record, other) for part in parts), arb(0)))
 
@@ -66,7 +67,7 @@ def _part_ball(part: Part, record: Mapping[str, Any], other: Mapping[str, Any]) 
 
 
 def change_js(parts: Sequence[Part]) -> str:
-    """``(r, s) => loss`` as source that needs the helpers of a policy's JavaScript."""
+    """``(r, s) => loss`` as source code that needs the helpers of a policy's JavaScript."""
     times = Counter(
         _term_js(part, condition_js(where) if where != EVERY else "", atom, coefficient)
         for part in parts
@@ -143,7 +144,7 @@ def band(
 
 
 def _furthest(holds_at: Callable[[int], bool], most: int) -> int:
-    """The largest number up to ``most`` at which something holds that holds at 0 and, once it fails, never again."""
+    """The largest number up to ``most`` that satisfies a condition which holds at 0 and, once it fails, fails for good."""
     low, high = 0, most + 1
     while high - low > 1:
         middle = (low + high) // 2 if low else min(high - 1, max(1, high // 2**16))

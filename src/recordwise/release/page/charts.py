@@ -1,4 +1,4 @@
-"""The charts of one measure: what a record of each size loses and, on the same axis, how large the noise of a total is.
+"""The charts of one measure: the loss of a record of each size and, on the same axis, the size of a total's noise.
 
 The charts are SVG, drawn with the helpers that draw policies in notebooks; everything around them is in the templates.
 """
@@ -27,7 +27,7 @@ POINTS = 61
 MOST_LINES = 5
 MOST_DIGITS = 10**9
 SAME = 0.01
-"""Curves this close, relatively, cannot be told apart."""
+"""Curves this close, in relative terms, look the same."""
 LITTLE, MUCH = "almost nothing can be learned", "hardly any protection"
 EXACT, NOISY = "almost exact", "mostly noise"
 
@@ -53,7 +53,7 @@ class Figure:
 
 
 def _brief(value: float) -> float | int | None:
-    """Whole numbers without a point, for the room on the page; what is not finite is left out."""
+    """Whole numbers without a decimal point, to save space; numbers that are not finite are left out."""
     if not math.isfinite(value):
         return None
     return int(value) if value == int(value) and abs(value) < MOST_DIGITS else value
@@ -72,12 +72,12 @@ def figure_of(
 
 
 def sizes_up_to(measure: Measure, reach: float) -> tuple[float, ...]:
-    """Where the charts of a measure are drawn."""
+    """The sizes at which the charts of a measure are drawn."""
     return tuple(spread(float(measure.step), reach, POINTS))
 
 
 def noise_lines(parts: Sequence[Part], measure: Measure, sizes: Sequence[float]) -> tuple[Line, ...]:
-    """One line for each sum of the measure; those that coincide share a line, and of many only the first are drawn."""
+    """One line for each sum of the measure; lines that coincide are merged, and only the first few are drawn."""
     found: list[tuple[tuple[float, ...], dict[str, list[str]]]] = []
     summed = [part for part in parts if part.kind == SUM and part.measure == measure.name]
     for part in summed:
@@ -95,7 +95,7 @@ def noise_lines(parts: Sequence[Part], measure: Measure, sizes: Sequence[float])
 
 
 def _line_name(names: Mapping[str, Sequence[str]], every: int) -> str:
-    """What is on a line; which tables, where it is not all of them."""
+    """The name of a line, with its tables unless it stands for all of them."""
     told = []
     for name, tables in names.items():
         which = f" ({tables[0]})" if len(tables) == 1 else f" ({len(tables)} tables)"
@@ -104,7 +104,7 @@ def _line_name(names: Mapping[str, Sequence[str]], every: int) -> str:
 
 
 def extremes(part: Part) -> tuple[tuple[str, Any], ...]:
-    """The mechanism; where groups have their own, those of the least and of the most noise."""
+    """The mechanism or, if groups have their own, those with the least and the most noise."""
     if len(part.mechanisms) < 2:
         return tuple(("", mechanism) for mechanism in part.mechanisms)
     ordered = sorted(part.mechanisms, key=lambda each: float(each.noise_sigma))
@@ -116,7 +116,7 @@ def _relative(mechanism: Any, part: Part, sizes: Sequence[float]) -> tuple[float
 
 
 def variances(mechanism: Any, part: Part, sizes: Sequence[float]) -> list[float]:
-    """The variance of the noise at totals of these sizes; infinite where there is none."""
+    """The variance of the noise at totals of these sizes; infinite if it does not exist."""
     totals = np.asarray(sizes)
     given = totals_for(mechanism, totals)
     with np.errstate(all="ignore"):
@@ -125,7 +125,7 @@ def variances(mechanism: Any, part: Part, sizes: Sequence[float]) -> list[float]
 
 
 def draw(figure: Figure, number: int) -> Html:
-    """Both panels as SVG; ``in_words`` says the same to readers who cannot see them."""
+    """Both panels as SVG; ``in_words`` gives the same information to readers who cannot see them."""
     return element(
         "svg",
         *_panel(figure.across, LOSSES, "Privacy loss ρ of one record", 7),
@@ -169,7 +169,7 @@ def _noise_marks(figure: Figure) -> list[Html]:
 
 
 def _clipped(axis: LogAxis, *marks: Html) -> Html:
-    """A window: what leaves the axis is not drawn."""
+    """A clipping window: parts of a line outside the axes are not drawn."""
     top, height = axis.end - 6, axis.start - axis.end + 12
     return element("svg", *marks, x=0, y=top, width=WIDTH, height=height, viewBox=f"0 {top} {WIDTH} {height}")
 
@@ -202,7 +202,7 @@ def _sizes(across: LogAxis) -> list[Html]:
 
 
 def _ends() -> list[Html]:
-    """Both ends of each scale in words, where the lines are not."""
+    """Labels for both ends of each scale, placed away from the lines."""
     return [
         element("text", f"▲ {MUCH}", x=LEFT + 6, y=LOSSES.end + 14, class_="end"),
         element("text", f"{LITTLE} ▼", x=RIGHT - 4, y=LOSSES.start - 7, class_="end", text_anchor="end"),
@@ -212,7 +212,7 @@ def _ends() -> list[Html]:
 
 
 def in_words(figure: Figure) -> str:
-    """The charts in a sentence, for readers who cannot see them."""
+    """A description of the charts for readers who cannot see them."""
     ends = [
         f"{loss_text(figure.losses[at])} at {size_text(figure.sizes[at])}" for at in (0, len(figure.sizes) // 2, -1)
     ]

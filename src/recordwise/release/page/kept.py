@@ -1,7 +1,7 @@
-"""What the page needs beside the other files, as release.json keeps it, so that a release read back makes the same page.
+"""The part of release.json that exists for the page, so that a reloaded release makes the same page.
 
-Public facts of the plan: the policy of each statistic of each table, its noise in words, and the variance of its noise at the sizes
-the charts are drawn at.
+It contains public facts of the plan: the policy of each statistic of each table, a description of its noise, and the variance of
+its noise at the sizes at which the charts are drawn.
 """
 
 import math
@@ -25,7 +25,7 @@ from recordwise.release.page.view import Published, sizes_of
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class KeptNoise:
-    """The noise of a mechanism that is no longer there: its variance at the totals it was kept for, and between them."""
+    """The noise of a mechanism read back from a file: its variance at the saved totals, interpolated between them."""
 
     noise_sigma: float | None
     sizes: tuple[float, ...]
@@ -44,7 +44,7 @@ def page_json(release: Published, labels: Mapping[str, str]) -> dict[str, Any]:
     parts = []
     for part in release.parts:
         noises = []
-        # A measure that no loss depends on, as that of a clamped sum, has no charts.
+        # A measure that no loss depends on, such as that of a clamped sum, has no charts.
         for _, mechanism in extremes(part) if part.kind == SUM and part.measure in sizes else ():
             found = [_finite(value) for value in variances(mechanism, part, sizes[str(part.measure)])]
             noises.append({"sigma": _sigma(mechanism), "variances": _place(curves, found)})
@@ -67,7 +67,7 @@ def page_json(release: Published, labels: Mapping[str, str]) -> dict[str, Any]:
 
 
 def parts_of(kept: Mapping[str, Any]) -> tuple[Part, ...]:
-    """The parts as ``page_json`` wrote them; a KeyError, TypeError or ValueError where it did not."""
+    """The parts written by ``page_json``; raises KeyError, TypeError or ValueError for anything else."""
     policies = [Policy.from_json(form) for form in kept["policies"]]
     curves = [tuple(math.inf if value is None else float(value) for value in curve) for curve in kept["variances"]]
     return tuple(_part(each, policies, curves, kept["sizes"]) for each in kept["parts"])
@@ -97,7 +97,7 @@ def _part(form: Mapping[str, Any], policies: Sequence[Policy], curves: Sequence[
 
 
 def _place(listed: list[Any], value: Any) -> int:
-    """Where a value stands in a list, which takes it where it is new."""
+    """The index of a value in a list, to which it is added if it is new."""
     if value not in listed:
         listed.append(value)
     return listed.index(value)

@@ -79,7 +79,7 @@
   };
   const groupLoss = losses => Math.pow(losses.reduce((sum, loss) => sum + Math.sqrt(loss), 0), 2);
 
-  // The band of values that cannot be told from the record's own (T-VALUE).
+  // The band of values that cannot be distinguished from the record's own (T-VALUE).
   const furthest = (holds, most) => {
     let low = 0, high = most + 1;
     while (high - low > 1) {
@@ -105,7 +105,7 @@
 
   // What was typed.
   class Misread extends Error {}
-  // 1.000 is one here and a thousand elsewhere, 0,125 the other way round: neither is guessed.
+  // 1.000 means one in some countries and a thousand in others, and 0,125 the reverse: neither is guessed.
   const twofold = /^[+-]?[1-9]\d{0,2}\.\d{3}$/;
   const grouping = /^[+-]?[1-9]\d{0,2}([, \u00a0\u202f'’])\d{3}(\1\d{3})*(\.\d+)?$/;
   const typed = value => { const text = grouped(value, 9); return twofold.test(text) ? text + "0" : text; };
@@ -116,7 +116,7 @@
     if (!/^[+-]?(\d+\.?\d*|\.\d+)(e[+-]?\d+)?$/i.test(plain)) throw new Misread("Write a number such as 1200 or 1,200.5.");
     const value = Number(plain);
     if (value < 0 && field.kind === "amount" && !field.signed) throw new Misread("It cannot be below 0.");
-    if (field.bound && Math.abs(value) > field.bound) throw new Misread("It can be " + grouped(field.bound, 2) + " at most.");
+    if (field.bound && Math.abs(value) > field.bound) throw new Misread("It can be at most " + grouped(field.bound, 2) + ".");
     return value;
   };
   const day = text => {
@@ -198,7 +198,7 @@
       const here = +slider.value, size = sizes[here], x = place(across, size), line = find(".cursor", root);
       for (const end of ["x1", "x2"]) line.setAttribute(end, x);
       line.setAttribute("visibility", "visible");
-      const noises = drawn.noises.map(([name, shares]) => name + " " + (shares[here] === null ? "without variance" : grouped(100 * shares[here], shares[here] < 0.01 ? 2 : shares[here] < 0.1 ? 1 : 0) + " %"));
+      const noises = drawn.noises.map(([name, shares]) => name + " " + (shares[here] === null ? "without variance" : grouped(100 * shares[here], shares[here] < 0.01 ? 2 : shares[here] < 0.1 ? 1 : 0) + "%"));
       const told = "At " + grouped(size, 6) + " " + chart.field.label + ": loss " + figure(chart.losses[here]) +
         (noises.length ? "; noise of a total: " + noises.join(", ") : "") + ".";
       find(".readout", root).textContent = told;
@@ -236,7 +236,7 @@
     if (chart.moved || !(own > 0)) chart.follow(); else chart.goTo(place(across, own));
   };
 
-  // One loss for everybody.
+  // One loss for everyone.
   const scaled = (record, times) => ({
     ...record,
     ...Object.fromEntries(amounts.map(({name, step: [up, down]}) => [name, Math.round(record[name] * times * down / up) * up / down])),

@@ -1,4 +1,4 @@
-"""The page that is saved with a release: one file, no request to anywhere, nothing typed leaves the browser.
+"""The page saved with a release: one file that makes no requests; nothing typed into it leaves the browser.
 
 The markup is in ``templates/``, one file for each section, and is escaped by default.
 """
@@ -35,7 +35,7 @@ TITLES = {
     "spent": "How the privacy budget was spent",
     "terms": "What the words mean",
 }
-"""The sections in order, each with a template of its name."""
+"""The sections in order, each with a template of the same name."""
 FACTORS = {
     "a tenth of yours": 0.1,
     "yours": 1,
@@ -70,9 +70,9 @@ def page_html(release: Published, *, files: Mapping[str, str], labels: Mapping[s
     """The whole page.
 
     Args:
-        release: What is shown.
-        files: The files saved beside the page, with what they are.
-        labels: Words for columns and values.
+        release: The release to show.
+        files: The files saved beside the page, with descriptions.
+        labels: Labels for columns and values.
 
     Returns:
         A document that makes no request and runs only its own script.
@@ -98,7 +98,7 @@ def _script(view: View) -> str:
 
 
 def _hash(text: str) -> str:
-    """Only this very text may run."""
+    """A hash that allows only this exact text to run."""
     return f"'sha256-{base64.b64encode(hashlib.sha256(text.encode()).digest()).decode()}'"
 
 
@@ -112,7 +112,7 @@ def _environment() -> "jinja2.Environment":
 
 
 def _template(name: str) -> str:
-    """A template without the line breaks beside tags, which a browser could show as spaces; others become one space."""
+    """A template without line breaks beside tags, which a browser might show as spaces; other line breaks become one space."""
     text = package_files("recordwise.release.page").joinpath("templates", name).read_text(encoding="utf-8")
     beside = re.sub(r"(?<=[>}])\s*\n\s*(?=[<{])|(?<=>)\s*\n\s*|(?<=%})\s*\n\s*|\s*\n\s*(?=<|\{%)", "", text.strip())
     return re.sub(r"\s*\n\s*", " ", beside)
@@ -157,7 +157,7 @@ def _question(question: Question, start: Any) -> dict[str, Any]:
 
 
 def _typed(start: float) -> str:
-    """As the page would read it back: three decimals look like thousands and get a fourth."""
+    """A number as the page would read it back: three decimals would look like thousands, so they get a fourth."""
     text = f"{start:,}"
     return f"{text}0" if re.fullmatch(r"-?[1-9]\d{0,2}\.\d{3}", text) else text
 

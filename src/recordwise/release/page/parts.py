@@ -1,4 +1,4 @@
-"""What a release was made of: each statistic of each table with its policy and its noise. Public facts of the plan only."""
+"""The parts of a release: each statistic of each table with its policy and its noise. They contain public facts only."""
 
 from collections.abc import Sequence
 from dataclasses import dataclass
@@ -24,18 +24,18 @@ class Part:
     table: str
     statistic: str
     kind: str
-    """``count``: the record changes it by 1 or not at all; ``sum``: by its value; ``other``: no such rule is used."""
+    """``count``: the record changes it by 1 or not at all; ``sum``: by its value; ``other``: neither rule applies."""
     noise: str
-    """In words."""
+    """A description in words."""
     policy: Policy
     measure: str | None = None
     step: Fraction = Fraction(1)
     mechanisms: tuple[Any, ...] = ()
-    """Those that serve its cells, or what was kept of them: their variance tells how large the noise is at a total."""
+    """The mechanisms of its cells, or their saved form; their variance gives the size of the noise at a total."""
     stays: bool = True
     """Whether a record keeps its cell whatever its measures are."""
     cut_down: bool = False
-    """Whether large records were counted in part only."""
+    """Whether large records were only partly counted."""
 
 
 def plan_parts(plan: Plan, names: Sequence[str], firms: FirmPolicy) -> tuple[Part, ...]:
@@ -56,7 +56,7 @@ def plan_parts(plan: Plan, names: Sequence[str], firms: FirmPolicy) -> tuple[Par
 
 
 def external_part(name: str, policy: Policy) -> Part:
-    """A mechanism from elsewhere on split rows."""
+    """An external mechanism on split rows."""
     return Part(table=name, statistic=name, kind=OTHER, noise="an external mechanism", policy=policy)
 
 
@@ -78,7 +78,7 @@ def _part(plan: Plan, table: PlannedTable, name: str, statistic: Drawable, *, po
 
 
 def _looks_at_measures(plan: Plan, table: PlannedTable) -> bool:
-    """Whether a condition or a group of the table depends on a measure, so that another value may mean another cell."""
+    """Whether a condition or a group of the table depends on a measure, so that a different value may mean a different cell."""
     measures = set(plan.schema.measure_names())
     predicates = [] if table.condition is None else [table.condition]
     names: set[str] = set()

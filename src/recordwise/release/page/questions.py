@@ -1,6 +1,6 @@
-"""What the page asks an establishment: the measures and columns its loss depends on, in words it knows.
+"""The questions the page asks an establishment: the measures and columns its loss depends on, with readable labels.
 
-Also the record that the page starts with and the range of its charts. They are made up from the policy alone, never from the data.
+It also chooses the initial record of the page and the range of its charts, from the policy alone and never from the data.
 """
 
 import math
@@ -24,7 +24,7 @@ ANOTHER = "any other"
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Option:
-    """One entry of a list: what is shown, and the value a record has there; None where it is missing."""
+    """One entry of a list: its label, and the value it stands for (None if missing)."""
 
     label: str
     value: str | bool | float | None
@@ -32,7 +32,7 @@ class Option:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Question:
-    """One question."""
+    """One question of the page."""
 
     name: str
     label: str
@@ -48,7 +48,7 @@ class Question:
 
 
 def questions_of(policy: Policy, labels: Mapping[str, str], missing: Collection[str] = ()) -> tuple[Question, ...]:
-    """Measures first, then the columns that are no measures, each by name; those in ``missing`` may be unknown."""
+    """Measures first, then other columns, each by name; those in ``missing`` may be unknown."""
     measures = [
         Question(name=m.name, label=labels.get(m.name, m.name), kind=AMOUNT, step=m.step, signed=m.signed)
         for m in policy.inputs()
@@ -74,7 +74,7 @@ def _column_question(policy: Policy, name: str, labels: Mapping[str, str], *, mi
 
 
 def _rest(values: list[Value], *, missing: bool) -> list[Option]:
-    """What a record can be beside the listed values: something else, or missing."""
+    """Options beyond the listed values: something else, or missing."""
     rest = []
     if not all(isinstance(value, Truth) for value in values) or len(values) < 2:
         rest.append(Option(label=ANOTHER, value=_unlisted(values)))
@@ -84,7 +84,7 @@ def _rest(values: list[Value], *, missing: bool) -> list[Option]:
 
 
 def _unlisted(values: list[Value]) -> str | bool | float:
-    """A value of the same type that is none of them, nor are its first characters."""
+    """A value of the same type that differs from all of them, as do its prefixes."""
     if values and all(isinstance(value, Truth) for value in values):
         return not any(value.value for value in values if isinstance(value, Truth))
     numbers = [float(value) for value in values if isinstance(value, Fraction)]
@@ -101,7 +101,7 @@ def _plain(value: Value) -> str | bool | float:
 
 
 def _value_label(name: str, value: Value, labels: Mapping[str, str]) -> str:
-    """``labels`` may name a value too, as "naics=21"; its code stays beside the words."""
+    """``labels`` may also name a value, as in "naics=21"; its code is shown after the label."""
     plain = _plain(value)
     code = (
         f"{formula_text(plain)}"
@@ -158,11 +158,11 @@ def size_at_loss(policy: Policy, measure: Measure, record: Mapping[str, Any], lo
 
 
 SIZES = sorted({round(2 ** (power / 8)) for power in range(8 * 52)})
-"""Whole numbers, eight to a doubling."""
+"""Whole numbers, eight per doubling."""
 
 
 def losses_along(policy: Policy, record: Mapping[str, Any], name: str, sizes: Sequence[float]) -> list[float]:
-    """The losses of records that differ in one measure; without limit where the policy says nothing about their group."""
+    """The losses of records that differ in one measure; infinite where the policy does not cover their group."""
     columns: dict[str, Any] = {column: [value] * len(sizes) for column, value in record.items()}
     try:
         return [float(loss) for loss in policy.loss(columns | {name: list(sizes)})]
@@ -171,7 +171,7 @@ def losses_along(policy: Policy, record: Mapping[str, Any], name: str, sizes: Se
 
 
 def loss_or_infinity(policy: Policy, record: Mapping[str, Any]) -> float:
-    """The loss; without limit where the policy says nothing about the record's group."""
+    """The loss; infinite where the policy does not cover the record's group."""
     try:
         return float(policy.loss(dict(record)))
     except RecordError:

@@ -1,4 +1,4 @@
-"""The page's numbers as JavaScript: the policy, its parts, the budget and the loss of another value, the formulas Python runs."""
+"""The page's calculations as JavaScript: the policy, its parts, the budget and the loss of a change, as in Python."""
 
 import json
 from collections.abc import Sequence
@@ -41,7 +41,7 @@ def model_js(
 
 
 def _shared_tables(written: str, policies: Sequence[Policy]) -> str:
-    """Each step table once: a heavy-tailed law's has hundreds of entries, and stands in the sum, in its part and in the change."""
+    """Each step table once: that of a heavy-tailed law has hundreds of entries and occurs in the sum, its part and the change."""
     tables: dict[str, str] = {}
     for policy in policies:
         for terms in (policy.rho, policy.delta_terms):
@@ -58,13 +58,13 @@ def _shared_tables(written: str, policies: Sequence[Policy]) -> str:
 
 
 def script_json(value: Any) -> str:
-    """JSON that can stand in a script element: no text can end it."""
+    """JSON that is safe inside a script element: no text can close the element."""
     text = json.dumps(value, allow_nan=False, separators=(",", ":"))
     return text.replace("<", "\\u003c").replace(">", "\\u003e").replace("&", "\\u0026")
 
 
 def page_file(name: str) -> str:
-    """The script's fixed part or the style sheet, without what only its authors read: indentation and remarks."""
+    """The fixed part of the script or the style sheet, without indentation and comments."""
     text = files("recordwise.release.page").joinpath(name).read_text(encoding="utf-8")
     lines = (line.strip() for line in text.splitlines())
     return "\n".join(line for line in lines if line and not line.startswith("//")) + "\n"

@@ -1,4 +1,4 @@
-"""What the page says about a record. The words are here once: Python fills them for the first view, the script for every other."""
+"""The sentences of the page about a record, kept in one place: Python fills them in at first, the script after each change."""
 
 import math
 from collections.abc import Sequence
@@ -34,12 +34,12 @@ SENTENCES = {
     ),
 }
 LIMITLESS = 100.0
-"""Losses from which a factor would be a number without meaning."""
+"""Losses from which a factor would be meaningless."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Band:
-    """The values of a measure that cannot be told from the record's own, as text; ``high`` None: any larger number."""
+    """The values of a measure that cannot be distinguished from the record's own, as text; ``high`` is None if unlimited."""
 
     label: str
     low: str
@@ -47,7 +47,7 @@ class Band:
 
 
 def lead(rho: float, bands: Sequence[Band], own: float = 0.0) -> str:
-    """The first sentence: odds and bands; ``own`` is the delta of the record."""
+    """The first sentence: odds and bands; ``own`` is the record's delta."""
     if rho == 0:
         return SENTENCES["nothing"]
     if math.isinf(rho):

@@ -1,4 +1,4 @@
-"""How the budget was spent: the rule of each statistic in formulas and in words, and what ties the page to the ledger."""
+"""How the budget was spent: the rule of each statistic as a formula and in words, and the page's link to the ledger."""
 
 from collections.abc import Sequence
 from typing import Any
@@ -16,7 +16,7 @@ NO_PARTS = (
 
 
 def formulas(policy: Policy, parts: Sequence[Part]) -> list[dict[str, Any]]:
-    """The exact policy of each statistic, one line for each term; tables that share one are named together."""
+    """The exact policy of each statistic, one line per term; tables with the same policy are listed together."""
     if not parts:
         return [_formula("all statistics together", policy)]
     tables: dict[tuple[str, Policy], list[str]] = {}
@@ -31,7 +31,7 @@ def _formula(name: str, policy: Policy) -> dict[str, Any]:
 
 
 def in_words(policy: Policy) -> str:
-    """The paragraph; where there are too many groups to read, what to read instead."""
+    """The policy as a paragraph; if there are too many groups to list, it refers to policy.json."""
     words = policy.in_words()
     if len(words) <= LONGEST:
         return words
@@ -39,7 +39,7 @@ def in_words(policy: Policy) -> str:
 
 
 def ledger_entries(description: dict[str, Any], digest: str, head: Any) -> list[tuple[str, Any]]:
-    """What ties the page to the ledger."""
+    """The facts that link the page to the ledger."""
     reason = f"accepted because: {description.get('accept_tuning')}"
     tuned = {
         "public": "on public data",
@@ -54,7 +54,7 @@ def ledger_entries(description: dict[str, Any], digest: str, head: Any) -> list[
         "Guarantee": description.get("guarantee", ""),
         "Mechanisms and thresholds were chosen": chosen,
         "Digest of tables and policy": digest,
-        "Entry in the ledger": f"{head.length}, {head.digest}",
+        "Ledger entry": f"{head.length}, {head.digest}",
         "Ledger": description.get("ledger_storage", description.get("books", "")),
         "Made with": ", ".join(f"{name} {number}" for name, number in description.get("versions", {}).items()),
     }

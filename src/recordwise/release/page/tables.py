@@ -1,4 +1,4 @@
-"""The released tables on the page: rows to look through, their accuracy, and the files that hold all of them."""
+"""The released tables on the page: rows to browse, their accuracy, and the files with all rows."""
 
 import math
 from collections.abc import Callable, Mapping, Sequence
@@ -12,14 +12,14 @@ from recordwise.release.page.parts import Part
 from recordwise.release.tables import FITTED, ReleasedTable
 
 ROOM = 300_000
-"""About how many characters of table rows the page carries, all tables together; the files beside it hold every row."""
+"""The approximate number of characters of table rows on the page, all tables together; the files have every row."""
 FIRST_ROWS = 12
 CELL = 11
-"""About how long a number is."""
+"""The approximate length of a number."""
 
 
 def table_json(table: ReleasedTable, room: int, labels: Mapping[str, str]) -> dict[str, Any]:
-    """The first rows of a table, as many as fit: keys, then value, interval, cv and fitted value of each variable."""
+    """The first rows of a table, as many as fit: keys, then the value, interval, cv and fitted value of each variable."""
     shown = table.data.slice(0, rows_that_fit(table, room))
     headings = table.keys if table.variables else tuple(table.data.column_names)
     columns: list[list[Any]] = [_texts(shown.column(name)) for name in headings]
@@ -58,7 +58,7 @@ def _numbers(column: pa.ChunkedArray) -> list[float | None]:
 
 
 def _short(value: Any) -> float | int | None:
-    """Whole numbers as they are, others to six digits: what a reader of the page needs. The files hold every digit."""
+    """Whole numbers unchanged, others to six digits, which is enough for the page. The files have every digit."""
     if value is None or isinstance(value, int):
         return value
     number = float(value)
@@ -106,7 +106,7 @@ Accuracy = Mapping[str, Mapping[str, Mapping[str, float | None]]]
 
 
 def accuracy_rows(accuracy: Accuracy, notes: Mapping[str, Mapping[str, str]]) -> list[dict[str, str]]:
-    """How accurate each variable of each table is, from the noise and the released values alone."""
+    """The accuracy of each variable of each table, from the noise and the released values alone."""
     return [
         {
             "table": table,
@@ -129,7 +129,7 @@ CUT_DOWN = "of clamped records: biased downward, and the interval covers the sum
 
 
 def notes(description: Mapping[str, Any], parts: Sequence[Part]) -> dict[str, dict[str, str]]:
-    """Which variables are not unbiased, and why: as flagged in the files, and sums of records that were cut down."""
+    """Which variables are not unbiased, and why: those flagged in the files, and sums of clamped records."""
     found = {table: dict(flags) for table, flags in description.get("flags", {}).items()}
     for part in parts:
         if part.cut_down:
@@ -142,7 +142,7 @@ FIRST_CELLS = 8
 
 
 def table_preview(table: ReleasedTable) -> Html:
-    """The first cells for a notebook: each variable with its noise interval; a table of an external mechanism as it is."""
+    """The first cells for a notebook, each variable with its noise interval; an external mechanism's table is shown unchanged."""
     rows = table.data.slice(0, FIRST_CELLS).to_pylist()
     names = table.keys + table.variables if table.variables else tuple(table.data.column_names)
     shown = [[_cell(row, name, table) for name in names] for row in rows]

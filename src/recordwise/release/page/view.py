@@ -1,4 +1,4 @@
-"""Everything the page shows, worked out once from a release. It holds only what the other files of the release hold."""
+"""Everything the page shows, computed once from a release. It contains nothing that the other files of the release do not."""
 
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
@@ -22,7 +22,7 @@ from recordwise.release.tables import PRIVATE, ReleasedTable
 
 
 class Published(Protocol):
-    """What a release is to its page."""
+    """The attributes of a release that its page uses."""
 
     @property
     def tables(self) -> tuple[ReleasedTable, ...]: ...
@@ -45,7 +45,7 @@ class Published(Protocol):
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class View:
-    """Everything the page shows, worked out once."""
+    """Everything the page shows."""
 
     release: Published
     description: dict[str, Any]
@@ -98,7 +98,7 @@ def _reach(policy: Policy, description: dict[str, Any], measure: Measure, start:
 
 
 def sizes_of(release: Published) -> dict[str, tuple[float, ...]]:
-    """Where the charts of each measure are drawn, whatever words they have."""
+    """The sizes at which the charts of each measure are drawn, whatever its label."""
     policy, description = release.policy, release.to_json()
     start = start_record(policy, questions_of(policy, {}))
     return {
@@ -123,7 +123,7 @@ def bound_of(description: dict[str, Any], name: str) -> float:
 
 
 def payload(view: View) -> dict[str, Any]:
-    """What the script knows beside the formulas."""
+    """The data the script needs in addition to the formulas."""
     release = view.release
     bounds = {figure.measure.name: bound_of(view.description, figure.measure.name) for figure in view.figures}
     return {
@@ -163,7 +163,7 @@ def _ends(axis: LogAxis) -> list[float]:
 
 
 def why_no_band(parts: Sequence[Part]) -> str | None:
-    """Why the page cannot say which sizes are indistinguishable, where it cannot."""
+    """The reason, if any, why the page cannot say which sizes are indistinguishable."""
     if has_band(parts):
         return None
     if not parts:
