@@ -51,12 +51,24 @@ class Joint:
         return min(self.levels, MOST_TREE_LEVELS)
 
     def to_json(self) -> dict[str, Any]:
+        """The saved form."""
         points = [fraction_text(point) for point in self.points]
         found = {"kind": self.kind, "measure": self.measure, "points": points, "levels": self.levels}
         return {name: value for name, value in found.items() if value}
 
     @classmethod
     def from_json(cls, form: Any) -> "Joint":
+        """Read back what ``to_json`` wrote.
+
+        Args:
+            form: The saved form.
+
+        Returns:
+            The joint loss.
+
+        Raises:
+            UnknownFormError: If the form is not one that this version knows.
+        """
         match form:
             case {"kind": str(kind), **rest} if set(rest) <= {"measure", "points", "levels"}:
                 given: dict[Any, Any] = dict(rest)
@@ -85,19 +97,38 @@ class CellKey:
         return {column.name for condition, _ in self.cases for column in columns_of(condition)}
 
     def determines(self, column: ConditionColumn) -> bool:
-        """Whether records that agree here agree on ``column``."""
+        """Whether records that agree here agree on a column.
+
+        Args:
+            column: The column, or a prefix of one.
+
+        Returns:
+            True if they must agree on it.
+        """
         own = self.column
         if own is None or own.name != column.name:
             return False
         return own.length is None or (column.length is not None and column.length <= own.length)
 
     def to_json(self) -> Any:
+        """The saved form."""
         if self.column is not None:
             return {"column": self.column.to_json()}
         return {"cases": [[condition.to_json(), label] for condition, label in self.cases]}
 
     @classmethod
     def from_json(cls, form: Any) -> "CellKey":
+        """Read back what ``to_json`` wrote.
+
+        Args:
+            form: The saved form.
+
+        Returns:
+            The coordinate.
+
+        Raises:
+            UnknownFormError: If the form is not one that this version knows.
+        """
         match form:
             case {"column": column, **rest} if not rest:
                 return cls(column=column_from_json(column))
@@ -209,7 +240,17 @@ class FirmPolicy:
 
     @classmethod
     def from_json(cls, form: Any) -> "FirmPolicy":
-        """Read back what ``to_json`` wrote; an unknown form is refused."""
+        """Read back what ``to_json`` wrote; an unknown form is refused.
+
+        Args:
+            form: The saved form.
+
+        Returns:
+            The policy of firms.
+
+        Raises:
+            UnknownFormError: If the form is not one that this version knows.
+        """
         try:
             policies = [Policy.from_json(each) for each in form["policies"]]
             return cls(parts=tuple(_part(each, policies) for each in form["parts"]))

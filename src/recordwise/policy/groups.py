@@ -160,7 +160,14 @@ class GroupPair:
         return _sum_upper(arb(self.delta), arb(delta_at(self.rho, target)))
 
     def power(self, false_alarm: float) -> float:
-        """A bound on the power of a membership test: e^epsilon times its false-positive rate plus delta, at the best epsilon."""
+        """A bound on the power of a membership test: e^epsilon times its false-positive rate plus delta, at the best epsilon.
+
+        Args:
+            false_alarm: The false-positive rate of the test.
+
+        Returns:
+            The bound, at most 1.
+        """
         share = check_share(false_alarm, "false_alarm")
         reach = -math.log(share)
         found = (

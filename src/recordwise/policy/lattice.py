@@ -58,7 +58,14 @@ class LatticePart:
         return all(condition == EVERY and atom == One() for condition, atom in self.policy.rho)
 
     def shift(self, rho: float) -> Shift:
-        """The whole number of steps that a loss stands for, rounded up."""
+        """The whole number of steps that a loss stands for, rounded up.
+
+        Args:
+            rho: What one of the numbers costs the record.
+
+        Returns:
+            The shift of all of them.
+        """
         steps = math.ceil(float(self.sigma) * math.sqrt(2 * rho) * (1 - 1e-9))
         return Shift(float(self.sigma), steps, self.times)
 
@@ -86,6 +93,12 @@ class LatticePolicy:
 
         Args:
             record: A record as a mapping of scalars.
+
+        Returns:
+            The distribution, rounded up.
+
+        Raises:
+            ParameterError: If a table is given in place of one record.
         """
         if not is_record(record):
             raise ParameterError(parameter="record", problem="must be one record, not a table")
@@ -103,6 +116,9 @@ class LatticePolicy:
             record: A record as a mapping of scalars.
             delta: Where epsilon is stated.
             false_alarm: The false-positive rate of the test.
+
+        Returns:
+            The loss with its epsilon and power.
 
         Example:
             >>> from fractions import Fraction
@@ -143,7 +159,17 @@ class LatticePolicy:
 
     @classmethod
     def from_json(cls, form: Any) -> "LatticePolicy":
-        """Read back what ``to_json`` wrote; an unknown form is refused."""
+        """Read back what ``to_json`` wrote; an unknown form is refused.
+
+        Args:
+            form: The saved form.
+
+        Returns:
+            The policy.
+
+        Raises:
+            UnknownFormError: If the form is not one that this version knows.
+        """
         try:
             return cls(parts=tuple(_part(*row) for row in form))
         except (LookupError, TypeError, ValueError):

@@ -49,6 +49,7 @@ class Shift:
 
     @property
     def rho(self) -> float:
+        """The zCDP loss of the move."""
         return self.times * self.steps**2 / (2 * self.sigma**2)
 
 
@@ -70,8 +71,16 @@ class PrivacyLoss:
 
     @classmethod
     def of(cls, shifts: Iterable[Shift], *, smooth: float = 0.0, smooth_numbers: int = 0) -> "PrivacyLoss":
-        """The loss of several numbers drawn independently; ``smooth`` is the zCDP loss of ``smooth_numbers`` more, already
-        replaced by continuous noise."""
+        """The loss of several numbers drawn independently.
+
+        Args:
+            shifts: By how much each number moves with the record.
+            smooth: The zCDP loss of further numbers, already replaced by continuous noise.
+            smooth_numbers: How many those are.
+
+        Returns:
+            The pair of laws, rounded up.
+        """
         moved = [shift for shift in shifts if shift.steps]
         fine = [shift for shift in moved if shift.sigma >= FINE]
         coarse = tuple(sorted(shift for shift in moved if shift.sigma < FINE))
@@ -88,13 +97,27 @@ class PrivacyLoss:
         )
 
     def delta_at(self, epsilon: Any) -> FloatArray:
-        """The delta at each epsilon, rounded up; epsilons may be negative."""
+        """The delta at each epsilon, rounded up.
+
+        Args:
+            epsilon: One epsilon or several; they may be negative.
+
+        Returns:
+            An array of deltas, at most 1 each.
+        """
         wanted = np.atleast_1d(np.asarray(epsilon, np.float64))
         found = mixed_delta(wanted, np.full(wanted.shape, self.mu), self.losses, self.masses)
         return np.minimum(found * self.factor * (1 + RELATIVE) + self.slack, 1.0)
 
     def epsilon(self, delta: float) -> float:
-        """An epsilon for which (epsilon, delta)-DP holds, never above that of the zCDP loss."""
+        """An epsilon for which (epsilon, delta)-DP holds, never above that of the zCDP loss.
+
+        Args:
+            delta: Between 0 and 1.
+
+        Returns:
+            The epsilon, rounded up.
+        """
         share, known = check_share(delta, "delta"), zcdp_epsilon(self.rho, delta)
         if self.rho == 0 or self.rho > LARGEST_LOSS or float(self.delta_at(known)[0]) > share:
             return known
@@ -107,7 +130,14 @@ class PrivacyLoss:
         return high
 
     def power(self, false_alarm: float = 0.05) -> float:
-        """The largest power of a membership test at a false-positive rate: every epsilon bounds it, and the best one is taken."""
+        """The largest power of a membership test at a false-positive rate: every epsilon bounds it, and the best one is taken.
+
+        Args:
+            false_alarm: The false-positive rate of the test.
+
+        Returns:
+            A bound on the power, never above that of the zCDP loss.
+        """
         alpha = check_share(false_alarm, "false_alarm")
         known = power_zcdp(self.rho, alpha)
         if self.rho == 0 or self.rho > LARGEST_LOSS:
@@ -199,6 +229,9 @@ def epsilon_of(shifts: Sequence[Shift], delta: float) -> float:
     Args:
         shifts: By how much each number moves with the record.
         delta: Between 0 and 1.
+
+    Returns:
+        The epsilon.
 
     Example:
         >>> round(epsilon_of([Shift(0.7, 1)], 1e-5), 3)

@@ -7,6 +7,7 @@ from typing import Any, Protocol
 
 import numpy as np
 
+from recordwise.exact.text import digits_text
 from recordwise.policy.firms import FirmPolicy
 from recordwise.policy.lattice import RATIO, SMALLEST_MU, LatticePolicy, MeaningTable
 from recordwise.policy.measure import Measure
@@ -154,7 +155,7 @@ def _meaning(release: Published) -> MeaningTable | None:
 def _meaning_json(table: MeaningTable) -> dict[str, Any]:
     """The table in five digits, rounded up."""
     columns = {"epsilon": table.epsilon, "power": np.minimum(table.power, 1.0)}
-    found = {name: [float(f"{value * (1 + 5e-5):.5g}") for value in column] for name, column in columns.items()}
+    found = {name: [float(digits_text(value * (1 + 5e-5), 5)) for value in column] for name, column in columns.items()}
     return found | {"start": SMALLEST_MU, "ratio": RATIO, "weights": list(table.weights)}
 
 
