@@ -16,6 +16,7 @@ import pyarrow as pa
 
 import recordwise as rw
 from recordwise.errors import RecordwiseError
+from recordwise.mechanisms.external import ExternalMechanism
 from recordwise.plan import Case, Column, Field, Group, Keys, Measure, Plan, Prefix, Schema, prefix, query
 from recordwise.plan.external import SplitRows
 from recordwise.plan.predicates import And, Compare, In, IsNull, Not, Or
@@ -297,7 +298,10 @@ def _external(drawn: World, sessions: tuple[Any, Any], plan: Asked) -> Outcome:
     sizes = [
         session._engine.split_table(rows.splitting, condition=rows.condition).reveal().num_rows for session in sessions
     ]
-    policy = rows.policy(rho, drawn.schema)
+    external = ExternalMechanism(
+        name="external", rho=rho, epsilon=None, known_from="declared", column=None, prepare=lambda rows: rows, call=len
+    )
+    policy = rows.policy(external, drawn.schema)
     return Outcome(float(policy.loss(drawn.record)), float(rho * (sizes[1] - sizes[0]) ** 2))
 
 

@@ -143,7 +143,8 @@ class LatticePolicy:
             return None
         exact = [part for part in self.parts if part.fixed() and not part.smoothed()]
         smooth = [part for part in self.parts if part not in exact]
-        base = [part.shift(float(part.policy.loss({}))) for part in exact]
+        shifts = (part.shift(float(part.policy.loss({}))) for part in exact)
+        base = [shift for shift in shifts if shift.steps]
         weights = tuple(float_upper(part.weight()) if part in smooth else 0.0 for part in self.parts)
         found = MeaningTable.of(
             base,
