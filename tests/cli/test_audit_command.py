@@ -1,8 +1,10 @@
 """``recordwise audit``: what it prints, and how it ends."""
 
+from dataclasses import replace
 from fractions import Fraction
 
 import recordwise.session.publisher as publisher
+from recordwise.policy.firms import FirmPolicy
 
 FEW = ("--cells", "2000", "--runs", "1")
 
@@ -30,8 +32,12 @@ def test_an_audit_for_programs_holds_every_number(run_json):
 
 
 def test_an_audit_of_a_broken_library_ends_with_one_and_says_what_broke(run, monkeypatch):
-    exact = publisher.plan_policy
-    monkeypatch.setattr(publisher, "plan_policy", lambda plan, *, tight=True: exact(plan, tight=tight) * Fraction(1, 9))
+    exact = publisher.firm_policy
+
+    def a_ninth(plan):
+        return FirmPolicy(parts=tuple(replace(part, policy=part.policy * Fraction(1, 9)) for part in exact(plan).parts))
+
+    monkeypatch.setattr(publisher, "firm_policy", a_ninth)
     result = run("audit", "--mechanism", "count of firms", *FEW)
     assert result.exit_code == 1
     assert "BROKEN" in result.stdout
