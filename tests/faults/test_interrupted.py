@@ -24,7 +24,7 @@ tuned_on = "synthetic"
 schema = { unit = "id", measures = { emp = 1 }, columns = { county = "text" } }
 budget = [{ rho = 100 }, { rho = 100, at = { emp = 1 } }]
 queries = [
-  { group_by = ["county"], keys = { rows = { county = ["01", "02"] } }, count = { kind = "Gaussian", rho = 0.1 },
+  { group_by = ["county"], keys = { rows = { county = ["01", "02", "03"] } }, count = { kind = "Gaussian", rho = 0.1 },
     sum.emp = { kind = "UnitSplit", at = 20, rho = 0.5 } },
 ]
 """
