@@ -124,7 +124,7 @@ def test_unmatched_codes_are_a_look(written, run, tmp_path, terminal):
     assert "99" in told
     refused = run("release", tmp_path / "plan.toml", "--out", tmp_path / "out", "--yes")
     assert refused.exit_code == 2
-    assert "looked at" in refused.stderr
+    assert "records were viewed" in refused.stderr
 
 
 def test_the_owner_sees_the_most_frequent_cells_first(written):
