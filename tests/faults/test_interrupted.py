@@ -110,6 +110,23 @@ def test_an_interrupt_that_a_library_turns_into_an_error_of_its_own_is_still_an_
     assert "charged" not in kinds(folder)
 
 
+def test_an_interrupt_in_code_that_a_library_made_from_text_ends_with_130(folder) -> None:
+    """Python counts an interrupt that leaves such code as never handled, and would end ``-m`` by the signal (SciPy's imports)."""
+    script = (
+        "import signal; from contextlib import contextmanager; from recordwise.cli import main, screen\n"
+        "@contextmanager\n"
+        "def progress(steps, *, quiet=False):\n"
+        "    yield lambda doing: exec('signal.raise_signal(signal.SIGINT)')\n"
+        "screen.progress = progress\n"
+        "main()"
+    )
+    (folder / "from_text.py").write_text(script)
+    done = run(folder, "-m", "from_text")
+    assert done.returncode == 130, done.stderr
+    assert "interrupted. No partial files were left behind" in done.stderr
+    assert "charged" not in kinds(folder)
+
+
 @pytest.mark.parametrize("stage", STAGES)
 def test_a_release_killed_at_a_stage_of_the_command_can_be_made_again(folder, stage: str) -> None:
     done = run(folder, str(HERE / "cli_signals.py"), "SIGKILL", stage)

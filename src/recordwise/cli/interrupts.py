@@ -29,8 +29,19 @@ def run(command: Callable[[], object]) -> None:
     try:
         command()
     except SystemExit as ended:
+        if interrupts.seen:
+            _mark_handled()
         if not (interrupts.seen and ended.code):
             raise
         if ended.code != INTERRUPTED:
             print(f"recordwise: {STOPPED}", file=sys.stderr)
         sys.exit(INTERRUPTED)
+
+
+def _mark_handled() -> None:
+    """Let Python exit with the command's code.
+
+    Python takes an interrupt for unhandled once it has left code that a library compiled from text, even if it is caught further
+    out, and would then kill its own process by the signal. Running any such code to its end makes it forget that.
+    """
+    exec("")
