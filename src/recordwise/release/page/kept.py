@@ -44,7 +44,7 @@ def page_json(release: Published, labels: Mapping[str, str]) -> dict[str, Any]:
     parts = []
     for part in release.parts:
         noises = []
-        # A measure that no loss depends on, such as that of a clamped sum, has no charts.
+        # A measure that no loss depends on has no charts.
         for _, mechanism in extremes(part) if part.kind == SUM and part.measure in sizes else ():
             found = [_finite(value) for value in variances(mechanism, part, sizes[str(part.measure)])]
             noises.append({"sigma": _sigma(mechanism), "variances": _place(curves, found)})
