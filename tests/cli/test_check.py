@@ -50,7 +50,7 @@ def test_what_does_not_fit_the_source_is_told_at_once_and_no_record_is_read(fold
     result = run("check", folder / "plan.toml")
     assert result.exit_code == 2
     told = " ".join(result.stderr.split())
-    assert "column 'payqtr1' was refused: it is declared text and stored as integer" in told
+    assert "column 'payqtr1' was refused: it is declared as text but stored as integer" in told
 
 
 def test_the_expected_errors_are_those_of_the_noise_laws(folder, run_json):

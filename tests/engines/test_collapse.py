@@ -274,7 +274,7 @@ def test_a_plan_file_states_the_rules(tmp_path):
     with rw.Session.from_plan(file) as opened:
         assert opened.run(*file.plan.queries).tables[0].data.num_rows == 2
     (tmp_path / "bad.toml").write_text(PLAN.replace('x = "sum"\n', 'x = "average"\n'))
-    with pytest.raises(PlanFileError, match=r"line 11.*must be one of sum, max, min, same"):
+    with pytest.raises(PlanFileError, match=r"line 11.*is not a valid choice; choose from sum, max, min, same"):
         rw.load_plan(tmp_path / "bad.toml")
     (tmp_path / "bad.toml").write_text(PLAN.replace('c = "same"\n', ""))
     with pytest.raises(PlanFileError, match="no rule for 'c'"):

@@ -178,7 +178,7 @@ class Engine(ABC):
 
     def _ready(self, schema: Schema, names: Iterable[str] | None = None) -> None:
         if schema != self.schema:
-            raise PlanError(problems=("the plan was made for another schema",))
+            raise PlanError(problems=("the plan was made for a different schema",))
         wanted = frozenset(schema.declared_names() if names is None else names)
         if self._validated is None or not wanted <= self._checked:
             self.validate(wanted)

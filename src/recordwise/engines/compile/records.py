@@ -278,7 +278,9 @@ def type_problem(name: str, role: str, stored: Stored) -> SourceError | None:
         return None
     how = "a time with a time zone" if stored.kind == "zoned" else stored.kind
     advice = "Store the local day or time, without a zone." if stored.kind == "zoned" else ""
-    return SourceError(source=f"column '{name}'", problem=f"it is declared {role} and stored as {how}", advice=advice)
+    return SourceError(
+        source=f"column '{name}'", problem=f"it is declared as {role} but stored as {how}", advice=advice
+    )
 
 
 def _cast(tree: exp.Expr, to: str) -> exp.Expr:
