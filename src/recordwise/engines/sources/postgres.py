@@ -108,7 +108,7 @@ def _exact_steps(measure: Measure, raw: exp.Expr, *, numeric: bool) -> exp.Expr:
     limit = step * steps
     ceiling = constant(-(-limit.numerator // limit.denominator))
     if not numeric and step == 1:
-        return cast(_case(raw, _range_tests(measure, raw, ceiling), raw), "BIGINT")
+        return _case(raw, _range_tests(measure, raw, ceiling), raw)
     up = exp.Mul(this=cast(raw, "DECIMAL"), expression=cast(constant(step.denominator), "DECIMAL"))
     rest = exp.Mod(this=exp.Paren(this=up), expression=cast(constant(step.numerator), "DECIMAL"))
     tests = [
@@ -120,7 +120,7 @@ def _exact_steps(measure: Measure, raw: exp.Expr, *, numeric: bool) -> exp.Expr:
         (exp.NEQ(this=rest, expression=constant(0)), OFF),
     ]
     whole = exp.Anonymous(this="DIV", expressions=[up.copy(), cast(constant(step.numerator), "DECIMAL")])
-    return cast(_case(raw, tests, whole), "BIGINT")
+    return _case(raw, tests, whole)
 
 
 def _float_steps(measure: Measure, raw: exp.Expr) -> exp.Expr:
@@ -144,14 +144,17 @@ def _float_steps(measure: Measure, raw: exp.Expr) -> exp.Expr:
         *_range_tests(measure, raw, exp.Paren(this=beyond)),
         (exp.NEQ(this=nearest, expression=raw), OFF),
     ]
-    return cast(_case(raw, tests, steps), "BIGINT")
+    return _case(raw, tests, steps)
 
 
 def _case(raw: exp.Expr, tests: list[tuple[exp.Expr, str]], value: exp.Expr) -> exp.Expr:
-    """NULL, otherwise the code of the first test that is true, otherwise the value."""
+    """NULL, otherwise the code of the first test that is true, otherwise the value, all in 64 bits.
+
+    Each branch is cast by itself: one branch of doubles makes the whole CASE double, which would round all codes to one number.
+    """
     unknown = exp.If(this=exp.Is(this=raw.copy(), expression=exp.null()), true=exp.null())
-    faults = [exp.If(this=test.copy(), true=constant(FAULTS[fault])) for test, fault in tests]
-    return exp.Case(ifs=[unknown, *faults], default=value.copy())
+    faults = [exp.If(this=test.copy(), true=cast(constant(FAULTS[fault]), "BIGINT")) for test, fault in tests]
+    return exp.Case(ifs=[unknown, *faults], default=cast(value, "BIGINT"))
 
 
 def _range_tests(measure: Measure, raw: exp.Expr, limit: exp.Expr) -> list[tuple[exp.Expr, str]]:
