@@ -307,7 +307,7 @@ def test_a_view_of_a_database_file_and_one_that_is_written_to(tmp_path):
         DuckDB(rw.Database(tmp_path / "n.duckdb", table="t"), SCHEMA)
     with pytest.raises(SourceError, match="there is no such file"):
         DuckDB(rw.Database(tmp_path / "none.duckdb", table="t"), SCHEMA)
-    with pytest.raises(ParameterError, match="name of a table"):
+    with pytest.raises(ParameterError, match="must be a table name"):
         rw.Database(path, table="a.b.c")
 
 
@@ -402,7 +402,7 @@ def test_plan_files_name_every_kind_of_source(tmp_path, source, options):
         (
             'source = "t.csv"\ntable = "t"',
             "",
-            "table: is for a source that starts with postgresql:// or is a file of DuckDB",
+            "table: is only for a source that starts with postgresql:// or is a file of DuckDB",
         ),
     ],
 )

@@ -235,7 +235,7 @@ def test_ids_that_are_equal_numbers_are_equal_however_they_are_written(server):
     "kind, role, problem",
     [
         ("text", "measure", "declared as measure but stored as text"),
-        ("date", "text", "declared as text but stored as other"),
+        ("date", "text", "declared as text but stored as date"),
         ("numeric", "integer", "declared as integer but stored as other"),
         ("int4", "text", "declared as text but stored as integer"),
         ("json", "id", "which cannot be an id"),

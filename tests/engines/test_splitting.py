@@ -155,10 +155,10 @@ def test_conditions_see_the_unsplit_record(opens):
 @pytest.mark.parametrize(
     "at, problem",
     [
-        ({"pay": "0.75"}, "whole number of its step"),
+        ({"pay": "0.75"}, "not a multiple of its step"),
         ({"industry": 5}, "not a measure"),
         ({"emp": by("industry", {"mining": 5})}, "need a default"),
-        ({"emp": by(PolicyColumn("industry", 2), {"mi": Fraction(1, 2)}, default=5)}, "whole number of its step"),
+        ({"emp": by(PolicyColumn("industry", 2), {"mi": Fraction(1, 2)}, default=5)}, "not a multiple of its step"),
     ],
 )
 def test_thresholds_that_leave_the_lattice_are_refused(opens, at, problem):

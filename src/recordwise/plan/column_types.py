@@ -80,7 +80,7 @@ def _by_problems(at: By, schema: Schema) -> Iterator[str]:
     if at.column.part:
         yield f"thresholds differ by a part of '{name}'; thresholds by dates are not supported"
     elif not all(is_value(value, declared.type) for value, _ in at.values):
-        yield f"thresholds by '{name}' name a group that is no value of a column of type {declared.type}"
+        yield f"thresholds by '{name}' name a group that is not a value of type {declared.type}"
     elif length is not None and any(isinstance(value, str) and len(value) > length for value, _ in at.values):
         yield f"thresholds by the first {length} characters of '{name}' name a group longer than that"
 

@@ -64,7 +64,7 @@ def _cast(name: str, values: pa.Array, kind: str) -> pa.Array:
     }[kind]
     if not allowed:
         raise KeysError(
-            column=f"'{name}'", problem=f"holds {given} keys for a column of type {kind}", advice=_advice(kind, given)
+            column=f"'{name}'", problem=f"has {given} keys for a column of type {kind}", advice=_advice(kind, given)
         )
     try:
         return values.cast(arrow_type(kind), safe=True)

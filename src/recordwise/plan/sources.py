@@ -134,7 +134,7 @@ def check_table_name(name: Any) -> None:
     if not isinstance(name, str) or _TABLE_NAME.fullmatch(name) is None:
         raise ParameterError(
             parameter="table",
-            problem="must be the name of a table, or of a schema and a table with a dot between",
+            problem="must be a table name, or a schema name and a table name with a dot between",
             advice="A name with a dot or quotes in it stands in double quotes: 'public.\"a.b\"'.",
         )
 

@@ -30,7 +30,7 @@ def inferred_columns(source: Source | SparkSource, roles: set[str | None]) -> di
     else:
         kinds = {CsvFiles: "CSV", StatFiles: "SAS, Stata and SPSS", Postgres: "PostgreSQL", Database: "a database file"}
         kind = kinds.get(type(source), "a relation, a table's name or a path of Spark's")
-        kind = "a frame of pandas or a mapping, whose types follow from its values" if is_untyped(source) else kind
+        kind = "a pandas frame or a mapping, whose types follow from its values" if is_untyped(source) else kind
         raise ParameterError(parameter="columns", problem=f"must be declared for {kind}", advice=DECLARE)
     found = {}
     for field in schema:

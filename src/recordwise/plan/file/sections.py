@@ -186,7 +186,7 @@ def read_source(entries: dict[str, Node], folder: Path, *, by_spark: bool) -> Pl
     if isinstance(node.value, str) and node.value.lower().endswith(DATABASE_ENDINGS):
         return _database(node, folder / node.value, table)
     if table is not None:
-        table.problem("is for a source that starts with postgresql:// or is a file of DuckDB or SQLite")
+        table.problem("is only for a source that starts with postgresql:// or is a file of DuckDB or SQLite")
     names = [each.text() for each in node.items()]
     if not by_spark and any("://" in name for name in names if name is not None):
         # It can contain a password, so it is not treated as a path, which a message would repeat.
