@@ -45,6 +45,7 @@ def test_a_column_a_third_of_a_point_short_and_one_two_and_a_half_points_wide_ar
 
 def test_a_column_without_a_published_cell_is_left_out(monkeypatch):
     monkeypatch.setattr(run, "of_sums", lambda total, cells, seed: [replace(LINE, total=total)])
+    monkeypatch.setattr(run, "of_forms", lambda total, cells, seed: [replace(LINE, cells=0, held=0)])
     monkeypatch.setattr(run, "of_sizes", lambda size, cells, seed: [replace(LINE, cells=0, held=0)])
     done = run.reproduce(runs=2, seed=1, tell=quiet)
     assert [row["total"] for row in done.tables["coverage"]] == list(TOTALS)
