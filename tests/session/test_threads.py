@@ -183,10 +183,10 @@ def test_closing_waits_for_a_pass_and_later_runs_are_refused() -> None:
     passes = session._engine._passes
     original = type(passes).totals
 
-    def slow(each: Any, plan: Any) -> Any:
+    def slow(each: Any, plan: Any, tables: Any = None) -> Any:
         inside.set()
         assert not closing.wait(0.2)
-        return original(each, plan)
+        return original(each, plan, tables)
 
     def close() -> None:
         inside.wait(10)

@@ -156,7 +156,8 @@ def read_external(
         for parameter, given in declared.items():
             if given is not None:
                 raise ParameterError(
-                    parameter=parameter, problem="is not declared for an OpenDP measurement: its map says it"
+                    parameter=parameter,
+                    problem="is not declared for an OpenDP measurement: its privacy map determines it",
                 )
         return read_opendp(mechanism, name=name, column=column)
     if not callable(mechanism):

@@ -144,7 +144,7 @@ class SelectFrom(Selection):
         expected = self.domain.bound(groups, schema).size * float(self.law.noise.sf(self.threshold))
         if expected > MOST_EMPTY_CELLS:
             problems.append(
-                f"about {whole_text(expected)} empty cells would pass the threshold {self.threshold}; "
+                f"about {whole_text(expected)} empty cells would reach the threshold {self.threshold}; "
                 f"at most {MOST_EMPTY_CELLS:,} may: raise it"
             )
         return problems
