@@ -223,7 +223,7 @@ def test_a_threshold_that_is_not_defined_for_every_group_is_refused_before_readi
         selection_policy(rho="0.1", delta="1e-6", pieces={"emp": partial})
     with pytest.raises(PlanError, match="not a measure"):
         selection_policy(rho="0.1", delta="1e-6", pieces={"pay": 5})
-    with pytest.raises(PlanError, match="whole number of its step"):
+    with pytest.raises(PlanError, match="not a multiple of its step"):
         selection_policy(rho="0.1", delta="1e-6", pieces={"emp": "0.5"})
 
 
