@@ -71,14 +71,15 @@ def table(steps: list[Any], count: int, beyond: mpmath.mpf) -> mpmath.mpf:
     return next((number(level) for argument, level in steps if count <= argument), beyond)
 
 
-def atom_loss(atom: dict[str, Any], record: dict[str, Any]) -> mpmath.mpf:
+def atom_loss(atom: dict[str, Any], record: dict[str, Any]) -> mpmath.mpf | Fraction:
+    """A fraction where that is simple: 60 digits of a loss that is a float exactly may lie above it."""
     kind = atom["kind"]
     if kind == "one":
-        return mpmath.mpf(1)
+        return Fraction(1)
     if kind == "pieces":
-        return mpmath.mpf(pieces(atom, record) ** 2)
+        return Fraction(pieces(atom, record) ** 2)
     if kind == "piece count":
-        return mpmath.mpf(pieces(atom, record))
+        return Fraction(pieces(atom, record))
     if kind == "selection delta":
         return table(atom["steps"], pieces(atom, record), mpmath.mpf(1))
     if kind == "maximum":
@@ -88,9 +89,9 @@ def atom_loss(atom: dict[str, Any], record: dict[str, Any]) -> mpmath.mpf:
         return min(number(atom["row_rho"]) * pieces(atom, record) ** 2, epsilon * mpmath.tanh(epsilon / 2))
     size = amount(record, atom["measure"])
     if kind == "square":
-        return number(size) ** 2
+        return size**2
     if kind == "clamped square":
-        return number(min(size, Fraction(atom["to"]))) ** 2
+        return min(size, Fraction(atom["to"])) ** 2
     if kind == "laplace sum":
         return laplace(number(size) / number(atom["scale"]), number(atom["grid"]) / number(atom["scale"]))
     rise = function(atom["function"], number(size)) - function(atom["function"], mpmath.mpf(0))
@@ -127,5 +128,9 @@ def on_lines(size: Fraction, knots: list[tuple[Fraction, Fraction]], beyond: mpm
 
 def loss(terms: list[Any], record: dict[str, Any]) -> mpmath.mpf:
     """The sum of the terms ``[coefficient, condition, atom]`` of a saved policy."""
-    held = [(coefficient, atom) for coefficient, condition, atom in terms if holds(condition, record)]
-    return sum((number(coefficient) * atom_loss(atom, record) for coefficient, atom in held), mpmath.mpf(0))
+    held = [
+        (coefficient, atom_loss(atom, record)) for coefficient, condition, atom in terms if holds(condition, record)
+    ]
+    rational = sum((Fraction(each) * value for each, value in held if isinstance(value, Fraction)), Fraction(0))
+    rest = sum((number(each) * value for each, value in held if not isinstance(value, Fraction)), mpmath.mpf(0))
+    return number(rational) + rest

@@ -16,11 +16,13 @@ from recordwise.policy import (
     Measure,
     additive,
     additive_table,
+    certified_sum,
     compare,
     constant,
     gaussian_sum,
     gaussian_transform,
     laplace_transform,
+    maximum,
     split,
 )
 from recordwise.policy.atoms import CERTIFIED
@@ -154,6 +156,52 @@ def test_floats_near_lattice_points_never_count_fewer_steps_than_the_exact_rule(
         exact = [-(-measure.steps(Fraction(repr(value))) // int(at / measure.step)) for value in values]
         assert all(int(count) >= least for count, least in zip(found, exact))
         assert all(int(count) <= least + 1 for count, least in zip(found, exact) if least < 2**47)
+
+
+@pytest.mark.theorem("T-OUTWARD")
+@pytest.mark.parametrize(("step", "last"), [("0.01", 22), ("1/3", 5), ("0.7", 3), ("1", 4)])
+def test_a_record_on_the_last_knot_has_the_loss_of_the_knot_and_not_of_what_lies_beyond(step: str, last: int) -> None:
+    """Also beside a term that is no fraction and in a maximum; 0.22 and 5/3 lie on a knot but are no floats, nor Arb balls."""
+    measure = Measure("v", Fraction(step))
+    alone = certified_sum(measure, x * 1000, ((1, Fraction(1, 8)), (last, Fraction(1, 4))), less=0)
+    beside = alone + additive("w", log(x + 1), bound="pure")
+    value = float(measure.step * last)
+    for policy, exact in (
+        (alone, 0.25),
+        (beside, 0.25 + math.log(2)),
+        (maximum([beside, constant("0.1")]), 0.25 + math.log(2)),
+    ):
+        one, (many,) = policy.loss({"v": value, "w": 1}), policy.loss({"v": [value], "w": [1]})
+        assert one == pytest.approx(exact, rel=1e-15, abs=0)
+        assert math.nextafter(one, 0) <= many <= one * (1 + 1e-12)
+        past = value + 0.1 * float(measure.step)
+        assert min(policy.loss({"v": past, "w": 1}), *policy.loss({"v": [past], "w": [1]})) > 1
+
+
+@pytest.mark.theorem("T-OUTWARD")
+@pytest.mark.parametrize("step", ["1", "0.01", "1/3", "0.7", "1/1048576"])
+def test_losses_on_steep_lines_far_from_zero_are_not_below_the_exact_ones(step: str) -> None:
+    """The rounding of an amount of a million steps is many times what the record loses just after the first knot."""
+    rng, measure = Random(6), Measure("v", Fraction(step))
+    for bits in (20, 30, 40, 48, 55, 60):
+        first = rng.randrange(2**bits, 2 ** (bits + 1))
+        knots = ((first, Fraction(1, 2**90)), (first + 1000, Fraction(1, 7)), (first + 1003, Fraction(8, 7)))
+        policy = certified_sum(measure, x, knots, less=0)
+        counts = [first - 1, first, *(first + rng.randint(1, 1003) for _ in range(100)), first + 1003, first + 1004]
+        values = [float(measure.step * count) for count in counts]
+        for value, many in zip(values, policy.loss({"v": np.array(values)}).tolist()):
+            one = policy.loss({"v": value})
+            assert many >= math.nextafter(one, 0)
+            assert many <= one * (1 + 1e-12) or bits >= 48
+
+
+@pytest.mark.theorem("T-OUTWARD")
+def test_whole_numbers_that_no_float_is_near_are_not_charged_below_a_knot_they_have_passed() -> None:
+    knots = ((2**60 + 200, Fraction(1, 10)), (2**60 + 900, Fraction(3, 10)), (2**61 + 500, Fraction(2, 5)))
+    policy = certified_sum("v", x, knots, less=0)
+    values = [count + off for count, _ in knots for off in (-1, 0, 1, 2, 300)]
+    for value, many in zip(values, policy.loss({"v": np.array(values)}).tolist()):
+        assert many >= math.nextafter(policy.loss({"v": value}), 0)
 
 
 def test_the_snap_of_floats_lies_between_their_error_and_the_exact_snap() -> None:

@@ -11,7 +11,7 @@ from recordwise.errors import ParameterError, shown
 from recordwise.exact.functions import CONSTANT_BITS, Function
 from recordwise.exact.numbers import ball, constant_ball, fraction_text, moderate, working_precision
 from recordwise.policy.atoms import Atom, check_knots, check_steps, from_pure
-from recordwise.policy.evaluate.evaluator import BALLS, Evaluator, Knots, Steps, line_value
+from recordwise.policy.evaluate.evaluator import BALLS, Evaluator, Steps, line_value
 from recordwise.policy.measure import Measure
 
 T = TypeVar("T")
@@ -90,8 +90,9 @@ class AdditiveTable(Atom):
 class CertifiedSum(Atom):
     """Fat-tailed additive noise, by knots certified from the lattice law that is drawn (T-KNOTS).
 
-    ``knots`` maps numbers of steps of the measure to losses; between two of them the loss is on a straight line. Beyond the last it
-    is f(x) - f(0) less a constant (T-BEYOND), or the last loss where that is larger.
+    ``knots`` maps numbers of steps of the measure to losses; between two of them the loss is on a straight line, and an amount
+    between two steps has the loss of the larger. Beyond the last knot it is f(x) - f(0) less a constant (T-BEYOND), or the last
+    loss where that is larger.
     """
 
     kind = "certified sum"
@@ -114,10 +115,6 @@ class CertifiedSum(Atom):
     def measures(self) -> tuple[Measure, ...]:
         return (self.measure,)
 
-    def amounts(self) -> Knots:
-        """The knots in the measure's units."""
-        return tuple((self.measure.step * count, level) for count, level in self.knots)
-
     def epsilon(self, evaluator: Evaluator[T], columns: dict[str, T]) -> T:
         return self.function.increase(evaluator, columns[self.measure.name])
 
@@ -126,13 +123,13 @@ class CertifiedSum(Atom):
         last = evaluator.constant(constant_ball(self.knots[-1][1]))
         taken_off = evaluator.constant(constant_ball(-self.less))
         beyond = evaluator.maximum(last, evaluator.add(self.epsilon(evaluator, columns), taken_off))
-        return evaluator.if_positive(x, evaluator.on_lines(x, self.amounts(), beyond))
+        return evaluator.if_positive(x, evaluator.on_lines(x, self.measure, self.knots, beyond))
 
     def exactly(self, record: dict[str, Fraction]) -> Fraction | None:
-        amount, knots = record[self.measure.name], self.amounts()
-        if amount > knots[-1][0]:
+        count = self.measure.steps(record[self.measure.name])
+        if count > self.knots[-1][0]:
             return None
-        return line_value(amount, knots) if amount else Fraction(0)
+        return line_value(Fraction(count), self.knots) if count else Fraction(0)
 
     def to_json(self) -> dict[str, Any]:
         return {

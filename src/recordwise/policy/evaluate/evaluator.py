@@ -9,15 +9,15 @@ import numpy as np
 from flint import arb
 
 from recordwise.exact.arithmetic import Arithmetic, BallArithmetic, FloatArray, NumpyArithmetic, monotone
-from recordwise.exact.numbers import ball, midpoint
+from recordwise.exact.numbers import ball, float_lower, midpoint
 from recordwise.policy.measure import FLOAT_SNAP, MOST_SCALED_STEPS, MOST_STEPS, Measure
 
 T = TypeVar("T")
 Steps: TypeAlias = tuple[tuple[int, Fraction], ...]
 """A step function of a whole number: (argument, value), both increasing; between two arguments the value of the larger applies.
 Values are rounded up to floats when the table is made, so that every evaluator reads the same number."""
-Knots: TypeAlias = tuple[tuple[Fraction, Fraction], ...]
-"""Points (amount, value), both increasing, of a function that is straight between two of them and constant before the first."""
+Knots: TypeAlias = tuple[tuple[int, Fraction], ...]
+"""Points (steps, value), both increasing, of a function that is straight between two of them and constant before the first."""
 
 
 class Evaluator(Arithmetic[T], Protocol[T]):
@@ -29,8 +29,8 @@ class Evaluator(Arithmetic[T], Protocol[T]):
     def step_up(self, count: T, steps: Steps, beyond: T) -> T:
         """The step function at the next argument that is not below a whole ``count``; ``beyond`` past the last."""
 
-    def on_lines(self, value: T, knots: Knots, beyond: T) -> T:
-        """The function through the knots; ``beyond`` past the last."""
+    def on_lines(self, value: T, measure: Measure, knots: Knots, beyond: T) -> T:
+        """The function through the knots at the number of the measure's steps that ``pieces`` counts; ``beyond`` past the last."""
 
 
 class NumpyEvaluator(NumpyArithmetic):
@@ -62,9 +62,12 @@ class NumpyEvaluator(NumpyArithmetic):
         place = np.searchsorted(arguments, count, side="left")
         return np.where(place < len(steps), values[place], beyond)
 
-    def on_lines(self, value: FloatArray, knots: Knots, beyond: FloatArray) -> FloatArray:
-        amounts, levels = (np.array([float(knot[i]) for knot in knots]) for i in (0, 1))
-        return np.where(value <= amounts[-1], np.interp(value, amounts, levels), beyond)
+    def on_lines(self, value: FloatArray, measure: Measure, knots: Knots, beyond: FloatArray) -> FloatArray:
+        count = self.pieces(value, measure, measure.step)
+        # A knot of more steps than floats can tell apart is moved down, which never lowers the function (T-OUTWARD).
+        counts = np.array([float_lower(Fraction(steps)) for steps, _ in knots])
+        levels = np.array([float(level) for _, level in knots])
+        return np.where(count <= counts[-1], np.interp(count, counts, levels), beyond)
 
 
 class BallEvaluator(BallArithmetic):
@@ -82,20 +85,22 @@ class BallEvaluator(BallArithmetic):
         place = bisect_left([argument for argument, _ in steps], math.ceil(midpoint(count)))
         return ball(steps[place][1]) if place < len(steps) else beyond
 
-    def on_lines(self, value: arb, knots: Knots, beyond: arb) -> arb:
-        inside = monotone(value, lambda point: ball(line_value(midpoint(point), knots)))
-        if value <= ball(knots[-1][0]):
+    def on_lines(self, value: arb, measure: Measure, knots: Knots, beyond: arb) -> arb:
+        # Whole numbers are told apart exactly; a ball around 0.22 is not told from a knot at 0.22.
+        count = self.pieces(value, measure, measure.step)
+        inside = monotone(count, lambda point: ball(line_value(midpoint(point), knots)))
+        if count <= knots[-1][0]:
             return inside
-        return beyond if value > ball(knots[-1][0]) else inside.union(beyond)
+        return beyond if count > knots[-1][0] else inside.union(beyond)
 
 
-def line_value(amount: Fraction, knots: Knots) -> Fraction:
-    """The function through the knots at an amount, exactly; past the last knot its value."""
-    place = bisect_left(knots, amount, key=lambda knot: knot[0])
+def line_value(count: Fraction, knots: Knots) -> Fraction:
+    """The function through the knots at a count, exactly; past the last knot its value."""
+    place = bisect_left(knots, count, key=lambda knot: Fraction(knot[0]))
     if place == 0 or place == len(knots):
         return knots[min(place, len(knots) - 1)][1]
     (left, low), (right, high) = knots[place - 1], knots[place]
-    return low + (high - low) * (amount - left) / (right - left)
+    return low + (high - low) * (count - left) / (right - left)
 
 
 BALLS = BallEvaluator()

@@ -143,15 +143,15 @@ class JavaScriptEvaluator:
         table = json.dumps([[argument, float(level)] for argument, level in steps])
         return f"stepUp({count}, {table}, {beyond})"
 
-    def on_lines(self, value: str, knots: Knots, beyond: str) -> str:
-        return f"onLines({value}, {knots_js(knots)}, {beyond})"
+    def on_lines(self, value: str, measure: Measure, knots: Knots, beyond: str) -> str:
+        return f"onLines({self.pieces(value, measure, measure.step)}, {knots_js(knots)}, {beyond})"
 
 
 JAVASCRIPT = JavaScriptEvaluator()
 
 
 def knots_js(knots: Knots) -> str:
-    return json.dumps([[float(amount), float(level)] for amount, level in knots])
+    return json.dumps([[count, float(level)] for count, level in knots])
 
 
 def js_number(value: float) -> str:

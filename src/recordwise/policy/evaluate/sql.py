@@ -126,22 +126,33 @@ class SqlEvaluator:
     def _inside(self, count: E, steps: Steps) -> E:
         return self.step_up(count, steps[:-1], number(float(steps[-1][1])))
 
-    def on_lines(self, value: E, knots: Knots, beyond: E) -> E:
-        """The same tree, with a line at each of its leaves."""
-        past = exp.GT(this=value.copy(), expression=number(float(knots[-1][0])))
-        before = exp.LTE(this=value.copy(), expression=number(float(knots[0][0])))
-        return case(past, beyond, case(before, number(float(knots[0][1])), self._on_line(value, knots)))
+    def on_lines(self, value: E, measure: Measure, knots: Knots, beyond: E) -> E:
+        """The same tree, with a line at each of its leaves. Only there are steps counted, in a shorter way than ``pieces`` does."""
+        scaled = value.copy()
+        if measure.step != 1:
+            scaled = self.multiply(scaled, number(float(measure.step.denominator)))
+            scaled = self.divide(scaled, number(float(measure.step.numerator)))
+        # At most 2^62 steps where this is used, so that the whole number of Spark does not overflow.
+        count = exp.cast(call("CEIL", self.multiply(scaled, number(1 - FLOAT_SNAP))), "double")
+        line = self._on_line(value, count, measure, knots)
+        first = case(_up_to(value, measure, knots[0][0]), number(float(knots[0][1])), line)
+        return case(_up_to(value, measure, knots[-1][0]), first, beyond)
 
-    def _on_line(self, value: E, knots: Knots) -> E:
+    def _on_line(self, value: E, count: E, measure: Measure, knots: Knots) -> E:
         if len(knots) == 1:
             return number(float(knots[0][1]))
         if len(knots) == 2:
             (left, low), (right, high) = knots
-            away = _binary(exp.Sub, value.copy(), number(float(left)))
+            away = _binary(exp.Sub, count.copy(), number(float(left)))
             return self.add(number(float(low)), self.multiply(number(float((high - low) / (right - left))), away))
         middle = len(knots) // 2
-        test = exp.LTE(this=value.copy(), expression=number(float(knots[middle][0])))
-        return case(test, self._on_line(value, knots[: middle + 1]), self._on_line(value, knots[middle:]))
+        lower, upper = (self._on_line(value, count, measure, part) for part in (knots[: middle + 1], knots[middle:]))
+        return case(_up_to(value, measure, knots[middle][0]), lower, upper)
+
+
+def _up_to(value: E, measure: Measure, steps: int) -> E:
+    """Whether an amount is at most a number of steps; not for NaN, which every engine here sorts last."""
+    return exp.LTE(this=value.copy(), expression=number(float(measure.step * steps) * (1 + FLOAT_SNAP)))
 
 
 MOST_WITH_FRACTIONS = 2.0**52

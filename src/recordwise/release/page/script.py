@@ -50,7 +50,7 @@ def _shared_tables(written: str, policies: Sequence[Policy]) -> str:
                     text = json.dumps([[count, float(level)] for count, level in atom.steps])
                     tables.setdefault(text, f"T{len(tables)}")
                 elif isinstance(atom, CertifiedSum):
-                    tables.setdefault(knots_js(atom.amounts()), f"T{len(tables)}")
+                    tables.setdefault(knots_js(atom.knots), f"T{len(tables)}")
     for text, name in tables.items():
         written = written.replace(text, name)
     named = "".join(f"const {name} = {text.replace(' ', '')};\n" for text, name in tables.items())
