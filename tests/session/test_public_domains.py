@@ -105,7 +105,7 @@ def test_every_count_of_a_domain_is_kept_with_the_lattice_probability():
     held = np.flatnonzero(counts)
     plan, found = found_counts(keys, counts[held])
     moved = pa.table({"cell": held})
-    found = type(found)(table=found.table, cells=type(found.cells)(moved), totals=found.totals)
+    found = type(found)(table=found.table, cells=type(found.cells)(moved), exact=found.exact)
     chosen, exact, drawn = select_cells(plan, *opened(found), Seeded(21), confidence=0.95)
     kept = np.bincount(counts[chosen["cell"].to_numpy()], minlength=61)
     chances = np.array([law.keep_probability(count) for count in range(61)])
