@@ -131,7 +131,7 @@ def test_what_could_wrap_change_or_merge_records_is_refused(spark_session):
         SparkMaster(url="local[1]", options={ANSI: "false"})
     lax = spark_session.newSession()
     lax.conf.set(ANSI, "false")
-    with pytest.raises(SourceError, match="wrap around"):
+    with pytest.raises(SourceError, match="wraps around"):
         checked(lax)
 
 
