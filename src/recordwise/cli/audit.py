@@ -7,6 +7,7 @@ from typing import TYPE_CHECKING, Annotated, Any
 import typer
 
 from recordwise.cli.failing import AsJson, Debug, ends_well
+from recordwise.cli.plan_parts import Set, loaded
 
 if TYPE_CHECKING:
     from recordwise.audit.audit import Finding, Runs
@@ -27,6 +28,7 @@ def audit(
     cells: Annotated[
         int, typer.Option(min=2000, help="Number of cells with each record; as many again without it.")
     ] = 50_000,
+    given: Set = None,
     listed: Annotated[bool, typer.Option("--list", help="List the subjects and exit.")] = False,
     as_json: AsJson = False,
     debug: Debug = False,
@@ -39,7 +41,7 @@ def audit(
 
     spark = master if "spark" in engine_kind(engine).needs else None
     how = Runs(engine=engine, spark=spark, cells=cells, runs=runs)
-    named = chosen(plan, mechanism or [])
+    named = chosen(plan, mechanism or [], given)
     if listed:
         typer.echo("\n".join(name for name, _ in named))
         return
@@ -52,7 +54,7 @@ def audit(
         raise typer.Exit(BROKEN)
 
 
-def chosen(plan: Path | None, parts: list[str]) -> Named:
+def chosen(plan: Path | None, parts: list[str], given: list[str] | None = None) -> Named:
     """The subjects whose name contains one of the parts, ready to be built."""
     from recordwise.audit.subjects import every_subject
     from recordwise.errors import ParameterError
@@ -60,9 +62,8 @@ def chosen(plan: Path | None, parts: list[str]) -> Named:
     named: Named = list(every_subject().items())
     if plan is not None:
         from recordwise.audit.subjects import plan_subjects
-        from recordwise.plan.file.read import load_plan
 
-        named = [(each.name, lambda each=each: each) for each in plan_subjects(load_plan(plan).plan)]  # type: ignore[misc]
+        named = [(each.name, lambda each=each: each) for each in plan_subjects(loaded(plan, given).plan)]  # type: ignore[misc]
     kept = [(name, make) for name, make in named if not parts or any(part in name for part in parts)]
     if not kept:
         names = "; ".join(name for name, _ in named)

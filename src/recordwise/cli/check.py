@@ -6,6 +6,7 @@ from typing import TYPE_CHECKING, Annotated, Any
 import typer
 
 from recordwise.cli.failing import BUDGET_REFUSED, AsJson, Debug, ends_well
+from recordwise.cli.plan_parts import Set, loaded
 
 if TYPE_CHECKING:
     from recordwise.errors import BudgetError
@@ -19,6 +20,7 @@ DELTA = 1e-5
 def check(
     plan: Annotated[Path, typer.Argument(help="The plan, a TOML file.", show_default=False)],
     no_source: Annotated[bool, typer.Option("--no-source", help="Do not look at the source.")] = False,
+    given: Set = None,
     as_json: AsJson = False,
     debug: Debug = False,
 ) -> None:
@@ -26,12 +28,15 @@ def check(
     import json
 
     from recordwise.engines.sources.fitting import source_state
-    from recordwise.plan.file.read import load_plan
+    from recordwise.plan.file.parameters import hiding
     from recordwise.release.formats import formats_named
 
-    file = load_plan(plan)
+    file = loaded(plan, given)
     formats_named(file.formats)
-    source = "not looked at" if no_source else source_state(file.source, file.plan.schema, engine=file.engine)
+    source = "not looked at"
+    if not no_source:
+        with hiding(file.hidden):
+            source = source_state(file.source, file.plan.schema, engine=file.engine)
     found = examined(file) | {"source": source}
     if as_json:
         typer.echo(json.dumps(found, default=str))

@@ -7,6 +7,7 @@ import typer
 
 from recordwise.cli.failing import AsJson, Debug, ends_well, plain_float
 from recordwise.cli.plan_parts import (
+    Set,
     compared_mechanisms,
     drawn,
     goals_of,
@@ -73,6 +74,7 @@ def compare(
         bool, typer.Option("--realized", help="Also show the losses the records would actually incur in their cells.")
     ] = False,
     data: Data = "confidential",
+    given: Set = None,
     plot: Plot = None,
     as_json: AsJson = False,
     debug: Debug = False,
@@ -87,7 +89,7 @@ def compare(
     from recordwise.planning.compare import compare as compared
     from recordwise.session import Session
 
-    file = opened(plan_file, plot)
+    file = opened(plan_file, plot, given)
     usual = families(offset=offset or at_total or 100) if variance or relative_error else {}
     chosen = compared_mechanisms(file, query, measure, usual)
     with Session.from_plan(file, data=data) as session:
@@ -122,6 +124,7 @@ def sweep(
     rho: Annotated[list[str], typer.Option(help="A loss at the threshold; may be repeated.", show_default=False)],
     query: QueryNumber = 1,
     data: Data = "confidential",
+    given: Set = None,
     plot: Plot = None,
     as_json: AsJson = False,
     debug: Debug = False,
@@ -131,7 +134,7 @@ def sweep(
     from recordwise.planning.sweep import sweep as swept
     from recordwise.session import Session
 
-    file = opened(plan_file, plot)
+    file = opened(plan_file, plot, given)
     with Session.from_plan(file, data=data) as session:
         by = shape_of(file, query)
         found = swept(session, measure=measure, query=by, thresholds=threshold, rhos=rho, data=data)
@@ -168,6 +171,7 @@ def fitness(
     offset: Offset = None,
     firms: Firms = False,
     data: Data = "confidential",
+    given: Set = None,
     plot: Plot = None,
     as_json: AsJson = False,
     debug: Debug = False,
@@ -178,7 +182,7 @@ def fitness(
     from recordwise.planning.fitness import fitness as fitted
     from recordwise.session import Session
 
-    file = opened(plan_file, plot)
+    file = opened(plan_file, plot, given)
     goals = goals_of(file, query, measure, within, confidence, share, at_least)
     candidates = own_families(file, query, measure) | families(offset=offset or 100)
     with Session.from_plan(file, data=data) as session:
@@ -211,6 +215,7 @@ def recommend(
         str | None, typer.Option(help="Why a plan tuned on confidential records may be released.", show_default=False)
     ] = None,
     data: Data = "confidential",
+    given: Set = None,
     plot: Plot = None,
     as_json: AsJson = False,
     debug: Debug = False,
@@ -223,7 +228,7 @@ def recommend(
     from recordwise.planning.recommend import recommend as recommended
     from recordwise.session import Session
 
-    file = opened(plan_file, plot)
+    file = opened(plan_file, plot, given)
     goals = goals_of(file, query, measure, within, confidence, share, at_least)
     with Session.from_plan(file, data=data) as session:
         found = recommended(session, goals, rank_by=rank_by, data=data)
@@ -236,6 +241,6 @@ def recommend(
             screen.note(f"{name}: {why}")
         screen.paragraph(found.why())
     if out is not None:
-        saved = found.save_like(plan_file, out, query=query, accept_tuning=accept_tuning)
+        saved = found.save_like(plan_file, out, query=query, accept_tuning=accept_tuning, parameters=file.parameters)
         told(f"wrote {saved}; check it with: recordwise check {saved}", quiet=as_json)
     drawn(plot, lambda: quantile_rows(found), quiet=as_json)

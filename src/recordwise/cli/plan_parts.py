@@ -2,7 +2,7 @@
 
 from collections.abc import Callable
 from pathlib import Path
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING, Annotated, Any
 
 import typer
 
@@ -11,15 +11,40 @@ if TYPE_CHECKING:
     from recordwise.plan.query import Query
 
 
-def opened(path: Path, plots: list[Path] | None) -> "PlanFile":
-    """The plan, read and checked; an unsupported plot file is refused before records are read."""
+Set = Annotated[
+    list[str] | None,
+    typer.Option(
+        "--set", metavar="NAME=VALUE", help="The value of ${NAME} in the plan; may be repeated.", show_default=False
+    ),
+]
+
+
+def loaded(path: Path, given: list[str] | None) -> "PlanFile":
+    """The plan, read and checked with the given values of its parameters."""
     from recordwise.errors import ParameterError
     from recordwise.plan.file.read import load_plan
+
+    values: dict[str, str | int] = {}
+    for word in given or ():
+        name, equals, text = word.partition("=")
+        if not equals or not name:
+            raise ParameterError(
+                parameter="--set", problem="is not of the form NAME=VALUE", advice="Write --set year=2026."
+            )
+        if name in values:
+            raise ParameterError(parameter=f"--set {name}", problem="is given twice", advice="Give each name once.")
+        values[name] = text
+    return load_plan(path, parameters=values)
+
+
+def opened(path: Path, plots: list[Path] | None, given: list[str] | None) -> "PlanFile":
+    """The plan, read and checked; an unsupported plot file is refused before records are read."""
+    from recordwise.errors import ParameterError
 
     for each in plots or ():
         if each.suffix.lower() not in (".png", ".svg", ".pdf"):
             raise ParameterError(parameter="--plot", problem=f"{each.name} is not a .png, .svg or .pdf file")
-    return load_plan(path)
+    return loaded(path, given)
 
 
 def shape_of(file: "PlanFile", number: int) -> "Query":

@@ -7,6 +7,7 @@ from typing import TYPE_CHECKING, Annotated
 import typer
 
 from recordwise.cli.failing import BAD_INPUT, Debug, ends_well
+from recordwise.cli.plan_parts import Set, loaded
 
 if TYPE_CHECKING:
     from recordwise.plan.file.read import PlanFile
@@ -21,11 +22,11 @@ def preflight(
     show: Annotated[
         bool, typer.Option("--show", help="Show unmatched codes and losses: a look at the records.")
     ] = False,
+    given: Set = None,
     debug: Debug = False,
 ) -> None:
     """Count the records outside the published cells. Confidential: for the owner of the data only."""
     from recordwise.cli import screen
-    from recordwise.plan.file.read import load_plan
     from recordwise.session.session import Session
 
     if not screen.on_terminal():
@@ -34,7 +35,7 @@ def preflight(
             file=sys.stderr,
         )
         raise typer.Exit(BAD_INPUT)
-    file = load_plan(plan)
+    file = loaded(plan, given)
     with Session.from_plan(file) as session:
         passed = coverage_shown(file, session)
         if show:

@@ -8,6 +8,7 @@ from typing import TYPE_CHECKING, Annotated, Any
 import typer
 
 from recordwise.cli.failing import BAD_INPUT, BUDGET_REFUSED, AsJson, Debug, ends_well
+from recordwise.cli.plan_parts import Set, loaded
 
 if TYPE_CHECKING:
     from recordwise.plan.file.read import PlanFile
@@ -21,6 +22,7 @@ def release(
     plan: Annotated[Path, typer.Argument(help="The plan, a TOML file.", show_default=False)],
     out: Annotated[Path, typer.Option("--out", help="A new folder for the files.", show_default=False)],
     yes: Annotated[bool, typer.Option("--yes", "-y", help="Do not ask for confirmation.")] = False,
+    given: Set = None,
     as_json: AsJson = False,
     debug: Debug = False,
 ) -> None:
@@ -28,10 +30,9 @@ def release(
     import json
 
     from recordwise.cli.rescue import check_room
-    from recordwise.plan.file.read import load_plan
     from recordwise.release.formats import formats_named
 
-    file = load_plan(plan)
+    file = loaded(plan, given)
     formats_named(file.formats)
     check_folder(out)
     check_room(file.plan, out)

@@ -5,7 +5,7 @@ Everything is carried over, because a plan with a new ledger and no budget would
 
 import os
 import tomllib
-from collections.abc import Collection, Sequence
+from collections.abc import Collection, Mapping, Sequence
 from decimal import Decimal
 from pathlib import Path
 from typing import Any
@@ -34,9 +34,11 @@ def carried_plan(
     tuned_on: str,
     accept_tuning: str | None,
     comment: str,
+    parameters: Mapping[str, str | int] | None = None,
 ) -> PlanText:
     """The plan ``like``, for a file at ``path``, with ``queries`` replacing the measures' statistics in its query ``number``."""
-    file, raw = load_plan(like), tomllib.loads(Path(like).read_text(encoding="utf-8"), parse_float=Decimal)
+    file = load_plan(like, parameters=parameters)
+    raw = tomllib.loads(Path(like).read_text(encoding="utf-8"), parse_float=Decimal)
     moved = _moved(raw, file, Path(path).resolve().parent)
     asked = moved.pop("queries")
     if not 1 <= number <= len(asked):
@@ -85,7 +87,7 @@ def _moved(raw: dict[str, Any], file: PlanFile, folder: Path) -> dict[str, Any]:
         return name if start == folder or os.path.isabs(name) else os.path.relpath(start / name, folder)
 
     def source(name: str) -> str:
-        elsewhere = name.startswith(POSTGRES_SCHEMES) or engine_kind(file.engine).finds(name)
+        elsewhere = name.startswith((*POSTGRES_SCHEMES, "${env:")) or engine_kind(file.engine).finds(name)
         return name if elsewhere else renamed(name)
 
     named = raw["source"]

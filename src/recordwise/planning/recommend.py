@@ -120,7 +120,13 @@ class Recommendation:
         return self.plan(source=source, ledger=ledger, accept_tuning=accept_tuning).save(path)
 
     def save_like(
-        self, like: str | Path, path: str | Path, *, query: int = 1, accept_tuning: str | None = None
+        self,
+        like: str | Path,
+        path: str | Path,
+        *,
+        query: int = 1,
+        accept_tuning: str | None = None,
+        parameters: Mapping[str, str | int] | None = None,
     ) -> Path:
         """Write the plan ``like`` with the recommended mechanisms for its query of this number. Its table, ledger, budget,
         labels,
@@ -131,6 +137,7 @@ class Recommendation:
             path: The file to write.
             query: The number of the query, from 1.
             accept_tuning: The reason for a release tuned on confidential records.
+            parameters: The values with which ``like`` was read; the new plan has the same parameters.
 
         Returns:
             The file.
@@ -144,6 +151,7 @@ class Recommendation:
             tuned_on=self.fitness.data,
             accept_tuning=accept_tuning,
             comment=self._comment(),
+            parameters=parameters,
         ).save(path)
 
     def _comment(self) -> str:

@@ -17,6 +17,7 @@ from recordwise.noise.randomness import BitSource, bit_source
 from recordwise.plan.cost import check_policy, plan_policy, plan_warnings
 from recordwise.plan.describe import schema_json
 from recordwise.plan.external import SplitRows
+from recordwise.plan.file.parameters import hiding
 from recordwise.plan.file.read import PlanFile
 from recordwise.plan.given_keys import GivenKeys
 from recordwise.plan.plan import Plan
@@ -106,6 +107,7 @@ class Session:
         self.budget = None if budget is None else check_policy(budget, self.schema)
         self.tuned_on, self.accept_tuning = tuned_on, accept_tuning
         self._warned_unkept = self._closed = False
+        self._parameters: dict[str, str] = {}
         self.outside = read_outside(outside)
         self.dataset = dataset or (Path(str(source)).stem if isinstance(source, (str, Path)) else "table")
         self._engine = opened_engine(engine, opened, self.schema, memory_limit=memory_limit, needs={"spark": spark})
@@ -129,7 +131,13 @@ class Session:
         Returns:
             The session.
         """
-        kept = data in (None, "confidential")
+        with hiding(file.hidden):
+            session = cls._from_plan(file, kept=data in (None, "confidential"))
+        session._parameters = dict(file.parameters)
+        return session
+
+    @classmethod
+    def _from_plan(cls, file: PlanFile, *, kept: bool) -> "Session":
         schema = file.plan.schema
         return cls(
             file.source,
@@ -324,7 +332,12 @@ class Session:
 
     def _publisher(self) -> Publisher:
         """With everything that releases of this session have in common."""
-        stated = {"dataset": self.dataset, "tuned_on": self.tuned_on, "accept_tuning": self.accept_tuning}
+        stated: dict[str, Any] = {
+            "dataset": self.dataset,
+            "tuned_on": self.tuned_on,
+            "accept_tuning": self.accept_tuning,
+        }
+        stated |= {"parameters": self._parameters} if self._parameters else {}
         return Publisher(
             engine=self._engine,
             ledger=self._ledger,

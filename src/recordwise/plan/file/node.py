@@ -5,6 +5,7 @@ text that the parser has accepted: it only finds where entries are and does not 
 """
 
 import difflib
+import re
 from bisect import bisect_right
 from collections.abc import Callable, Iterable
 from dataclasses import dataclass
@@ -157,6 +158,13 @@ def _unescaped(name: str) -> str:
     return "".join(letters)
 
 
+class Substituted(str):
+    """A text with values of parameters in it. Where a number or a truth value is expected, it is read as one."""
+
+    template: str = ""
+    """The text as it is written in the file."""
+
+
 T = TypeVar("T")
 KINDS = {dict: "a table", list: "a list", str: "text", bool: "true or false", int: "a number", Decimal: "a number"}
 
@@ -261,12 +269,16 @@ class Node:
     def flag(self) -> bool | None:
         if isinstance(self.value, bool):
             return self.value
+        if isinstance(self.value, Substituted) and self.value in ("true", "false"):
+            return self.value == "true"
         self._wrong("true or false")
         return None
 
     def whole(self) -> int | None:
         if isinstance(self.value, int) and not isinstance(self.value, bool):
             return self.value
+        if isinstance(self.value, Substituted) and re.fullmatch(r"-?[0-9]{1,18}", self.value):
+            return int(self.value)
         self._wrong("a whole number")
         return None
 

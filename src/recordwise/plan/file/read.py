@@ -4,7 +4,8 @@ Each query is checked against the schema, its keys and its mechanisms, and each 
 """
 
 import tomllib
-from dataclasses import dataclass, field
+from collections.abc import Mapping
+from dataclasses import dataclass, field, replace
 from decimal import Decimal
 from fractions import Fraction
 from functools import partial
@@ -18,6 +19,7 @@ from recordwise.plan.cost import statistic_policy
 from recordwise.plan.file.keys import named_keys
 from recordwise.plan.file.mechanisms import named_mechanisms
 from recordwise.plan.file.node import Node, Problem, Problems, line_index
+from recordwise.plan.file.parameters import hiding, read_parameters
 from recordwise.plan.file.queries import Draft, Shelf, read_draft
 from recordwise.plan.file.sections import read_budget, read_engine, read_schema, read_source
 from recordwise.plan.keys import Keys
@@ -105,7 +107,7 @@ class PlanFile:
 
     path: Path
     dataset: str
-    source: PlanSource
+    source: PlanSource = field(repr=False)
     ledger: Path
     plan: Plan
     tuned_on: str
@@ -121,6 +123,10 @@ class PlanFile:
     confidence: float = 0.95
     examples: dict[str, dict[str, Any]] = field(default_factory=dict)
     """Made-up records, by name, for which the loss is shown."""
+    parameters: dict[str, str] = field(default_factory=dict)
+    """The values of ``${name}`` in the plan's texts; recorded with every release."""
+    hidden: dict[str, str] = field(default_factory=dict, repr=False, compare=False)
+    """The values of ``${env:NAME}``; recorded nowhere, and no message shows them."""
     labels: dict[str, str] = field(default_factory=dict)
     """Labels for columns, and for values of them as "naics=21"; report.html uses them in its questions."""
 
@@ -131,11 +137,12 @@ class PlanFile:
         return element("div", title, Html(self.plan._repr_html_()))
 
 
-def load_plan(path: str | Path) -> PlanFile:
+def load_plan(path: str | Path, *, parameters: Mapping[str, str | int] | None = None) -> PlanFile:
     """Read and check a plan file; every problem is reported at once, with its line.
 
     Args:
         path: The TOML file.
+        parameters: The values of ``${name}`` in its texts, such as ``{"year": 2026}``.
 
     Returns:
         The plan with its source, ledger, budget and outputs; nothing is opened yet.
@@ -143,11 +150,15 @@ def load_plan(path: str | Path) -> PlanFile:
     file = Path(path)
     text = _text_of(file)
     root = _parsed(file, text)
-    found = _read(file, root)
+    values = read_parameters(root.value, parameters or {}, root.problems)
+    root = replace(root, value=values.put_into(root.value))
+    values.check_used()
+    with hiding(values.hidden):
+        found = _read(file, root)
     problems = root.problems.listed()
     if problems or found is None:
         raise PlanFileError(path=str(path), problems=problems)
-    return found
+    return replace(found, parameters=values.used, hidden=values.hidden)
 
 
 def _text_of(file: Path) -> str:

@@ -4,6 +4,7 @@ The source is files beside the plan or a PostgreSQL table; the engine is DuckDB 
 parts that add up to one policy function.
 """
 
+import re
 from collections.abc import Callable
 from fractions import Fraction
 from functools import partial
@@ -173,7 +174,7 @@ def read_column(name: str, node: Node) -> Column | None:
     return Column(name=name, type=kind, null=null)  # type: ignore[arg-type]
 
 
-NO_PASSWORD = "contains a password; remove it and use a password file, a service file or PGPASSWORD"
+NO_PASSWORD = "contains a password; remove it and use ${env:NAME}, a password file, a service file or PGPASSWORD"
 
 
 def read_source(entries: dict[str, Node], folder: Path, *, by_spark: bool) -> PlanSource | None:
@@ -219,10 +220,15 @@ def _server(node: Node, address: str, table: Node | None) -> Postgres | None:
     name = table.text() if table is not None else None
     if table is None:
         node.problem('also needs the name of a table: table = "schema.table"')
-    if _has_password(address):
+    if _has_password(_written(address)):
         node.problem(NO_PASSWORD)
         return None
     return None if table is None or name is None else table.attempt(lambda: Postgres(address, table=name))
+
+
+def _written(address: str) -> str:
+    """What of an address is written in the plan itself, without values from the environment."""
+    return re.sub(r"\$\{env:[^{}]*\}", "", getattr(address, "template", address))
 
 
 def _has_password(address: str) -> bool:
