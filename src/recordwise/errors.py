@@ -243,8 +243,9 @@ class OutsideError(RecordwiseError):
     def __init__(self, *, share: float) -> None:
         self.share = share
         super().__init__(
-            f"more than {share:.3g} of the records of a table are outside its published cells. Nothing was spent. Run "
-            '`recordwise preflight PLAN` to see which table; correct the keys, or state outside = "accept" in the plan.'
+            f"more than {share:.3g} of the records of a table are outside its published cells. Nothing was spent. See which "
+            "table with `recordwise preflight PLAN` or session.owner.preflight(...); correct the keys, or state "
+            'outside = "accept".'
         )
 
 

@@ -141,12 +141,12 @@ def asked(keys):
 
 
 @pytest.mark.filterwarnings("ignore::recordwise.errors.UnkeptLedgerWarning")
-def test_a_session_makes_the_check_where_a_share_is_given(opens):
+def test_a_session_makes_the_check_unless_any_share_is_accepted(opens):
     import pyarrow as pa
 
     table = pa.table(TABLE | {"emp": [3] * 198 + [0, 0]})
     how = {"unit": "id", "measures": {"emp": 1}, "columns": {"county": "text"}, "tuned_on": "synthetic"}
-    with rw.Session(table, **how, outside="0.01", **opens.session_options()) as session:
+    with rw.Session(table, **how, **opens.session_options()) as session:
         # Records that the condition leaves out are not outside.
         release = session.run(asked(MOST), rw.query().count(rw.Gaussian(rho=1)), rng=rw.noise.Seeded(1))
         assert release.tables[0].data.num_rows == 2
@@ -156,7 +156,8 @@ def test_a_session_makes_the_check_where_a_share_is_given(opens):
         with pytest.raises(OutsideError):
             session.run(levels.count(rw.Gaussian(rho=1)))
         assert [event.kind for event in session.history()].count("charged") == 1
-    with rw.Session(table, **how, **opens.session_options()) as session:
+    with rw.Session(table, **how, outside="accept", **opens.session_options()) as session:
+        session.run(asked(["01"]))
         plain = session.run(asked(MOST), rw.query().count(rw.Gaussian(rho=1)), rng=rw.noise.Seeded(1))
     assert [each.data for each in plain.tables] == [each.data for each in release.tables]
     assert plain.policy == release.policy

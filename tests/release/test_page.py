@@ -93,7 +93,7 @@ def test_a_page_without_its_tables_is_below_100_kb(name: str) -> None:
 
 def test_a_table_of_many_cells_is_carried_in_part_and_the_page_says_so() -> None:
     counties = [f"{number:05}" for number in range(20_000)]
-    with opened() as session_of_many:
+    with opened(outside="accept") as session_of_many:
         asked = rw.query().group_by("county", keys=rw.Keys.product(county=counties)).count(rw.Gaussian(rho="0.1"))
         release = session_of_many.run(asked.sum("emp", rw.UnitSplit(at=50, rho="0.1")))
     page = page_html(release, files={})

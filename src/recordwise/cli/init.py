@@ -21,7 +21,7 @@ def init(
     import os
 
     from recordwise.cli import screen
-    from recordwise.engines.sources.columns import declared, looked_at
+    from recordwise.engines.sources.columns import csv_options, declared, looked_at
     from recordwise.errors import OutputError
     from recordwise.plan.file.first import first_plan
 
@@ -29,7 +29,8 @@ def init(
         raise OutputError(folder=str(out), problem="exists already", advice="Name a new file with --out.")
     found = looked_at(file) if look else declared(file)
     source = os.path.relpath(file.resolve(), out.resolve().parent)
-    text = first_plan({"source": source}, found, dataset=file.name.partition(".")[0], looked=look)
+    name = file.name.partition(".")[0]
+    text = first_plan({"source": source}, found, dataset=name, looked=look, csv=csv_options(file))
     out.parent.mkdir(parents=True, exist_ok=True)
     out.write_text(text, encoding="utf-8")
     if look:

@@ -6,7 +6,7 @@ import glob
 import io
 from collections.abc import Iterable, Iterator, Sequence
 from contextlib import contextmanager
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from pathlib import Path
 from typing import Any
 
@@ -16,6 +16,7 @@ from recordwise.errors import ParameterError, SourceError
 
 PARQUET_ENDINGS = (".parquet", ".pq")
 CSV_ENDINGS = {".csv": ",", ".tsv": "\t"}
+OTHER_DELIMITERS = (";", "\t", "|")
 COMPRESSED = (".gz", ".zst")
 ARROW_ENDINGS = (".arrow", ".feather", ".ipc")
 STAT_ENDINGS = (".sas7bdat", ".xpt", ".dta", ".sav", ".zsav", ".por")
@@ -81,8 +82,21 @@ class CsvFiles:
         except (UnicodeError, csv.Error, OSError, pa.ArrowException):
             # The decoder's error carries the bytes it read ahead, records among them.
             raise SourceError(
-                source="the CSV source", problem=f"a file does not start with a line of {self._words()} text"
+                source="the CSV source",
+                problem=f"a file does not start with a line of {self._words()} text with fields apart by {self.delimiter!r}",
+                advice="State its delimiter and encoding under [csv], or with rw.Csv(...).",
             ) from None
+
+    def guessed(self) -> "CsvFiles":
+        """With the delimiter that the header line is written with, as far as it shows; records are not read."""
+        tried = [replace(self, delimiter=each) for each in (self.delimiter, *OTHER_DELIMITERS)]
+        return max(tried, key=CsvFiles._fields)
+
+    def _fields(self) -> int:
+        try:
+            return len(self.header())
+        except SourceError:
+            return 0
 
     def _words(self) -> str:
         return self.encoding.upper() if self.encoding == UTF8 else self.encoding

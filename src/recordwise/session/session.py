@@ -59,8 +59,8 @@ class Session:
         tuned_on: What mechanisms, thresholds and keys were chosen with: "public", "synthetic", "past" or "confidential" data. A
             release needs it.
         accept_tuning: Why a release is made all the same after a look at confidential records; printed with the release.
-        outside: The share of the records that may be outside the published cells; a release is refused where there are more
-            ("accept": any share). Plan files state it, 0.01 unless they say otherwise.
+        outside: The share of the records that may be outside the published cells of a table; where there are more, a release is
+            refused before the charge. ``"accept"``: any share. Whether it is refused depends on the records (docs/limits.md).
 
     Raises:
         ParameterError: An argument is not valid.
@@ -95,7 +95,7 @@ class Session:
         memory_limit: str = "700MB",
         tuned_on: str | None = None,
         accept_tuning: str | None = None,
-        outside: Number | str = ACCEPT,
+        outside: Number | str = "0.01",
     ) -> None:
         check_tuned_on(tuned_on)
         opened: Any = opened_source(engine, source)
@@ -275,6 +275,7 @@ class Session:
             BudgetError: The budget does not cover the release.
             TuningError: ``tuned_on`` is not given, or a look at confidential records needs a reason.
             DataError: Records break the schema.
+            OutsideError: More than ``outside`` of the records are outside the published cells.
             DrawingError: Drawing noise failed after the charge, which stays.
 
         Example:

@@ -21,7 +21,7 @@ MOST_DIGITS = 6
 
 def declared(source: Any) -> list[Found]:
     """Every column by its name and, where the source has types, its type."""
-    opened = open_source(source)
+    opened = _opened(source)
     if isinstance(opened, CsvFiles):
         return [Found(name=name) for name in opened.header()]
     if isinstance(opened, ParquetFiles):
@@ -31,6 +31,17 @@ def declared(source: Any) -> list[Found]:
     if isinstance(opened, ArrowFiles):
         return [Found(name=field.name, kind=_kind(field.type)) for field in file_schema(opened.paths[0])]
     raise SourceError(source="the source", problem="a first plan is made from CSV, Parquet and Arrow files")
+
+
+def csv_options(source: Any) -> dict[str, str]:
+    """How a CSV file differs from what a plan takes for granted, by its header line; nothing for other files."""
+    opened, usual = _opened(source), open_source(source)
+    return {"delimiter": opened.delimiter} if isinstance(opened, CsvFiles) and opened != usual else {}
+
+
+def _opened(source: Any) -> Any:
+    opened = open_source(source)
+    return opened.guessed() if isinstance(opened, CsvFiles) else opened
 
 
 def _kind(kind: pa.DataType) -> str:
@@ -49,7 +60,7 @@ def _kind(kind: pa.DataType) -> str:
 
 def looked_at(source: Any) -> list[Found]:
     """The same with types and steps that the records suggest: a look at confidential records. No bound, no key, no threshold."""
-    opened, found = open_source(source), declared(source)
+    opened, found = _opened(source), declared(source)
     if isinstance(opened, CsvFiles):
         relation = duckdb.connect().read_csv(
             [str(path) for path in opened.paths],  # type: ignore[arg-type]

@@ -12,12 +12,12 @@ import tomli_w
 
 BLANK = ""
 UNIT = re.compile(
-    r"(?:^|_)(?:id|ident|identifier|unit|key|number|nr|no)$|^(?:estab|record|unit|plant|person)", re.IGNORECASE
+    r"(?:^|[\W_])(?:id|ident|identifier|unit|key|number|nr|no)$|^(?:estab|record|unit|plant|person)", re.IGNORECASE
 )
 FIRM = re.compile(r"firm|company|parent|enterprise|owner|employer|group_id|^ein$", re.IGNORECASE)
 CODE = re.compile(
-    r"(?:^|_)(?:code|class|type|kind|status|state|county|fips|zip|zcta|region|area|naics|sic|isic|nace|sector|industry|year|month"
-    r"|quarter|week|category|cat|level|size)\d*(?:_|$)",
+    r"(?:^|[\W_])(?:code|class|type|kind|status|state|county|fips|zip|zcta|region|area|naics|sic|isic|nace|sector|industry|year|month"
+    r"|quarter|week|category|cat|level|size)\d*(?:[\W_]|$)",
     re.IGNORECASE,
 )
 INTEGER, NUMBER, TEXT, TRUTH, DAY, UNKNOWN, OTHER = "integer", "number", "text", "boolean", "date", "", "other"
@@ -55,14 +55,22 @@ def roles_of(found: Sequence[Found]) -> Roles:
     return Roles(unit=unit, firm=firm, measures=tuple(measures), columns=tuple(columns))
 
 
-def first_plan(source: Mapping[str, Any], found: Sequence[Found], *, dataset: str, looked: bool) -> str:
+def first_plan(
+    source: Mapping[str, Any],
+    found: Sequence[Found],
+    *,
+    dataset: str,
+    looked: bool,
+    csv: Mapping[str, str] | None = None,
+) -> str:
     """The text of the plan; an empty pair of quotes or brackets is a blank to fill."""
     roles = roles_of(found)
-    grouped = next((each.name for each in roles.columns if each.kind in (TEXT, UNKNOWN)), None)
+    grouped = _grouped(roles)
     lines = [
         "# A first plan. Fill every blank: recordwise check names each one that is left.",
         *tomli_w.dumps({"dataset": dataset, **source, "ledger": f"{dataset}.ledger"}).splitlines(),
         *_tuning(looked),
+        *(["", *tomli_w.dumps({"csv": dict(csv)}).splitlines()] if csv else []),
         "",
         "[schema]",
         _entry("unit", roles.unit) + "  # identifies a record; one row is one unit, or see [schema.collapse]",
@@ -85,6 +93,12 @@ def first_plan(source: Mapping[str, Any], found: Sequence[Found], *, dataset: st
         *(_sum(each) for each in roles.measures[:3]),
     ]
     return "\n".join(lines) + "\n"
+
+
+def _grouped(roles: Roles) -> str | None:
+    """A column to group by: one that is named like a code, or else any other that may hold text."""
+    texts = [each.name for each in roles.columns if each.kind in (TEXT, UNKNOWN)]
+    return next(iter(sorted(texts, key=lambda name: CODE.search(name) is None)), None)
 
 
 def _tuning(looked: bool) -> list[str]:

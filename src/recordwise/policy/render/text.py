@@ -132,7 +132,7 @@ def condition_words(condition: Condition) -> str:
             return f"{column_words(column)} {is_word(column)} {'' if inside else 'not '}{joined}"
         case Compare(column, order, bound):
             name = {"<": "below", "<=": "at most", ">": "above", ">=": "at least"}[order]
-            return f"{column_words(column)} {is_word(column)} {name} {prose_text(bound)}"
+            return f"{column_words(column)} {is_word(column)} {name} {code_words(bound) if column.part else prose_text(bound)}"
         case _:
             raise TypeError(type(condition).__name__)
 
@@ -153,7 +153,12 @@ def is_word(column: ConditionColumn) -> str:
 def value_words(value: Value) -> str:
     if isinstance(value, Truth):
         return "true" if value.value else "false"
-    return prose_text(value) if isinstance(value, Fraction) else f"'{value}'"
+    return code_words(value) if isinstance(value, Fraction) else f"'{value}'"
+
+
+def code_words(value: Fraction) -> str:
+    """A number that names something, such as a year or the code of an area: its digits are not grouped."""
+    return str(value.numerator) if value.denominator == 1 else prose_text(value)
 
 
 SHOWN_TERMS = 4

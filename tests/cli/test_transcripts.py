@@ -1,0 +1,115 @@
+"""The transcripts run as they are printed: four tables from file to release, and what every command says."""
+
+import re
+import shlex
+import sys
+from pathlib import Path
+
+import pyarrow.feather
+import pyarrow.parquet as pq
+import pytest
+
+from recordwise.cli import screen
+from recordwise.ledger.ledger import Ledger
+from recordwise.release.verify import verify
+
+DOCS = Path(__file__).parents[2] / "docs"
+NAMES = ("establishments", "dairies", "zips", "utilities")
+BLOCKS = re.findall(r"^```(\w+)\n(.*?)^```", (DOCS / "transcripts.md").read_text(), flags=re.DOTALL | re.MULTILINE)
+
+
+@pytest.fixture(scope="module")
+def tables():
+    sys.path.insert(0, str(DOCS / "transcripts"))
+    try:
+        import tables
+    finally:
+        sys.path.remove(str(DOCS / "transcripts"))
+    return tables
+
+
+@pytest.fixture
+def entered(tmp_path, monkeypatch, run):
+    """Run a line of the page in a folder of its own; preflight is shown a terminal. Its words, and its exit code."""
+    monkeypatch.chdir(tmp_path)
+    monkeypatch.setenv("COLUMNS", "100")
+
+    def enter(line):
+        program, *words = shlex.split(line)
+        assert program == "recordwise"
+        with monkeypatch.context() as patch:
+            patch.setattr(screen, "on_terminal", lambda: words[0] == "preflight")
+            result = run(*words)
+        shown = result.stdout + (result.stderr if result.exit_code else "")
+        return shown.replace(f"{tmp_path}/", ""), result.exit_code
+
+    return enter
+
+
+def dataset(text):
+    return re.search(r'^dataset = "(\w+)"', text, flags=re.MULTILINE)[1]
+
+
+def plans():
+    """Every plan of the page, by its dataset."""
+    return {dataset(text): text for language, text in BLOCKS if language == "toml"}
+
+
+def words(text, *, drawn):
+    """What was said; the numbers of a release are drawn anew each time."""
+    bare = re.sub(r"\x1b\[[0-9;]*m|[─]+", " ", text).split()
+    return [re.sub(r"[\d.,]+(?:e[+-]?\d+)?%?$", "#", each) if drawn else each for each in bare]
+
+
+def test_every_command_says_what_is_printed(tables, entered, tmp_path):
+    tables.write(tmp_path, None)
+    ran = []
+    for language, text in BLOCKS:
+        if language == "toml":
+            (tmp_path / f"{dataset(text)}.toml").write_text(text)
+        elif language == "text":
+            assert (tmp_path / f"{dataset(text)}.toml").read_text() == text
+        else:
+            assert language == "console"
+            line, _, said = text.removeprefix("$ ").partition("\n")
+            shown, code = entered(line)
+            assert words(shown, drawn="release" in line) == words(said, drawn="release" in line), line
+            assert code == (2 if "was refused" in said else 0)
+            ran.append(line.split()[1])
+    assert [ran.count(each) for each in ("init", "check", "preflight", "release")] == [4, 5, 4, 4]
+    for name in NAMES:
+        assert verify(tmp_path / f"{name}.ledger", against=[tmp_path / "published" / name]) == []
+
+
+def test_exact_answers_of_the_utilities_are_those_of_their_collapsed_rows(tables, entered, tmp_path):
+    """With next to no noise the release of a state is its sum over units and months, by hand in pandas."""
+    tables.utilities(tmp_path, units=300)
+    plan = plans()["utilities"].replace("sigma = 0.3", "sigma = 0.000001").replace("rho = 0.1", "rho = 100_000")
+    (tmp_path / "utilities.toml").write_text(plan)
+    assert entered("recordwise release utilities.toml --out out --yes")[1] == 0
+    rows = pq.ParquetFile(tmp_path / "out" / "q1_state.parquet").read().to_pandas().set_index("state")
+    frame = pyarrow.feather.read_feather(str(tmp_path / "utilities.feather"))
+    units = frame.groupby("utility_id").agg({"state": "first", "kwh": "sum", "customers": "max", "profit": "sum"})
+    truth = units.groupby("state").agg({"kwh": "sum", "customers": "sum", "profit": "sum"}).loc[rows.index]
+    assert rows["sum_customers"].to_numpy() == pytest.approx(truth["customers"].to_numpy(), abs=20)
+    assert rows["sum_kwh"].to_numpy() == pytest.approx(truth["kwh"].to_numpy(), rel=1e-4)
+    assert rows["sum_profit"].to_numpy() == pytest.approx(truth["profit"].to_numpy(), rel=1e-3, abs=1e3)
+    assert (truth["profit"] < 0).any() or (units["profit"] < 0).any()
+    ratio = truth["kwh"] / truth["customers"]
+    assert rows["kwh_per_customer"].to_numpy() == pytest.approx(ratio.to_numpy(), rel=1e-3)
+
+
+@pytest.mark.slow
+def test_the_same_plans_release_the_real_tables(tables, entered, tmp_path):
+    """The public files themselves where they are (RECORDWISE_DATA, or beside the checkout); elsewhere their look-alikes."""
+    from experiments.frame.data import data_folder
+
+    tables.write(tmp_path, data_folder(tables.COUNTIES, tables.DAIRIES, tables.ZIPS))
+    for name, text in plans().items():
+        file = {"establishments": "establishments.parquet", "dairies": "dairies.csv.gz", "zips": "zips"}
+        assert entered(f"recordwise init {file.get(name, 'utilities.feather')} --out {name}.toml")[1] == 0
+        (tmp_path / f"{name}.toml").write_text(text)
+        for line in ("check {}.toml", "preflight {}.toml", "release {}.toml --out published/{} --yes"):
+            shown, code = entered("recordwise " + line.format(name, name))
+            assert code == 0, shown
+        assert not Ledger.existing(tmp_path / f"{name}.ledger").looked
