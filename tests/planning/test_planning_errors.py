@@ -143,5 +143,5 @@ def test_what_has_no_law_is_refused():
 
     with pytest.raises(ParameterError, match="Foreign has no method 'error_quantiles'"):
         error_quantiles(Foreign(), np.array([1.0]))
-    with pytest.raises(ParameterError, match="signed"):
+    with pytest.raises(ParameterError, match="positive and the negative part"):
         error_quantiles(rw.LogTransform(offset=1, sigma=1, signed=True), np.array([1.0]))

@@ -16,6 +16,9 @@ from recordwise.mechanisms.noisy import read_confidence
 from recordwise.mechanisms.value_laws import ValueLaw
 
 QUADRATURE = 1 << 14
+PAIRS = 1 << 13
+GOLDEN = (5**0.5 - 1) / 2
+"""Multiples of it, without their whole parts, are spread evenly, and independently enough of their own numbers."""
 
 
 class TransformAccuracy(Described):
@@ -42,21 +45,20 @@ class TransformAccuracy(Described):
     def error_quantiles(
         self, totals: FloatArray, *, confidence: float = 0.95, step: Number = 1, kept: FloatArray | None = None
     ) -> FloatArray:
-        """The bound on |value - total| that holds with probability ``confidence``, for each exact total."""
+        """The bound on |value - total| that holds with probability ``confidence``, for each exact total.
+
+        Of a signed sum ``kept`` has two rows, the positive and the negative part of each total: the errors of both add up.
+        """
         chance = read_confidence(confidence)
         if self.signed:
-            raise ParameterError(
-                parameter="mechanism",
-                problem="is signed: its error depends on the two parts of each total, which planning does not have",
-                advice="Plan a signed sum with Gaussian or fat-tailed noise.",
-            )
+            return self._signed_quantiles(_two_parts(kept), chance)
         return over_totals(lambda points: self._quantiles(points, chance, step), np.asarray(totals, np.float64))
 
     def smooth_error_quantiles(
         self, totals: FloatArray, *, confidence: float, step: Number = 1, kept: FloatArray | None = None
     ) -> FloatArray:
         """The same for a search that follows slopes."""
-        return self.error_quantiles(totals, confidence=confidence, step=step)
+        return self.error_quantiles(totals, confidence=confidence, step=step, kept=kept)
 
     def chances(
         self, totals: FloatArray, reach: FloatArray, *, step: Number = 1, kept: FloatArray | None = None
@@ -75,6 +77,8 @@ class TransformAccuracy(Described):
         kept: FloatArray | None = None,
     ) -> BoolArray:
         """Whether |value - total| <= ``reach`` with probability ``confidence``, cell by cell."""
+        if self.signed:
+            return np.asarray(self._signed_quantiles(_two_parts(kept), confidence) <= reach * (1 + ROUNDING))
         return np.asarray(self.chances(totals, reach, step=step) >= confidence - ROUNDING)
 
     def most_noise(
@@ -107,10 +111,38 @@ class TransformAccuracy(Described):
 
     def _sampled_errors(self, totals: FloatArray) -> Iterator[FloatArray]:
         """Errors at equally likely points of the noise."""
-        from scipy.special import ndtri
-
-        chances = (np.arange(QUADRATURE) + 0.5) / QUADRATURE
-        laplace = np.where(chances < 0.5, np.log(2 * chances), -np.log(2 - 2 * chances))
-        noise = np.asarray(ndtri(chances)) if self.sigma is not None else laplace
+        noise = self._noise_at((np.arange(QUADRATURE) + 0.5) / QUADRATURE)
         for total in totals:
             yield np.abs(self.values_under(float(total), noise) - total)
+
+    def _noise_at(self, chances: FloatArray) -> FloatArray:
+        """The quantiles of the noise, in units of its scale."""
+        from scipy.special import ndtri
+
+        if self.sigma is not None:
+            return np.asarray(ndtri(chances))
+        return np.where(chances < 0.5, np.log(2 * chances), -np.log(2 - 2 * chances))
+
+    def _signed_quantiles(self, parts: FloatArray, confidence: float) -> FloatArray:
+        """From equally likely pairs of noises: both parts of a total are drawn, each with noise of its own."""
+        pairs, places = np.unique(parts, axis=1, return_inverse=True)
+        numbers: FloatArray = np.arange(PAIRS, dtype=np.float64) + 0.5
+        above = self._noise_at(numbers / PAIRS)
+        below = self._noise_at(np.asarray(np.fmod(numbers * GOLDEN, 1), np.float64))
+        sides = zip(
+            (self.values_under(float(total), above) - total for total in pairs[0]),
+            (self.values_under(float(total), below) - total for total in pairs[1]),
+        )
+        place = min(int(np.ceil(confidence * PAIRS)), PAIRS - 1)
+        found = [np.partition(np.abs(one - other), place)[place] for one, other in sides]
+        return np.array(found)[places.ravel()]
+
+
+def _two_parts(kept: FloatArray | None) -> FloatArray:
+    if kept is None or np.ndim(kept) != 2:
+        raise ParameterError(
+            parameter="mechanism",
+            problem="is signed: its error depends on the positive and the negative part of each total",
+            advice="Pass both parts as kept, in two rows.",
+        )
+    return np.asarray(kept, np.float64)

@@ -9,7 +9,7 @@ import numpy as np
 from recordwise.errors import ParameterError
 from recordwise.exact.arithmetic import FloatArray
 from recordwise.exact.text import formula_text, share_text
-from recordwise.mechanisms.base import clamping_bound
+from recordwise.mechanisms.base import clamping_bound, has_two_parts
 from recordwise.mechanisms.calibration import decimal
 from recordwise.mechanisms.described import mechanism_text
 from recordwise.plan.query import Query
@@ -22,6 +22,9 @@ from recordwise.session import Session
 from recordwise.session.owner import OwnerView
 
 ROUNDS = 20
+SCALES = (1e-6, 1e3)
+"""How much less and more noise than given is tried for a transform of a signed measure."""
+SIGNED_ROUNDS = 22
 
 
 @dataclass(frozen=True, slots=True, kw_only=True, repr=False, eq=False)
@@ -198,6 +201,8 @@ def fit(table: GoalTable, name: str, mechanism: Any) -> Fitted:
     goal, kept = table.goal, table.kept.get(name)
     if clamping_bound(mechanism) is not None and kept is not None:
         return _fit_clamped(table, mechanism, kept)
+    if has_two_parts(mechanism) and kept is not None:
+        return _fit_signed(table, mechanism, kept)
     deciding = table.deciding()
     for _ in range(ROUNDS):
         found = _most_noise(table, mechanism, deciding)
@@ -207,6 +212,26 @@ def fit(table: GoalTable, name: str, mechanism: Any) -> Fitted:
         late = np.sort(table.totals[~met & (table.totals >= table.deciding())])
         deciding = float(late[-1]) if late.size else float(np.sort(table.totals[~met])[-1])
     raise InfeasibleError(f"{table.name}: no noise was found for {goal.words()}")
+
+
+def _fit_signed(table: GoalTable, mechanism: Any, parts: FloatArray) -> Fitted:
+    """No single total decides, because the errors of its parts do not cancel: noise is reduced until enough cells meet the goal."""
+
+    def misses(scale: float) -> int:
+        try:
+            return int((~_met(table, mechanism.with_noise_scale(decimal(scale)), parts)).sum())
+        except ParameterError:
+            return len(table.totals)
+
+    low, high = (float(mechanism.noise_scale) * width for width in SCALES)
+    if misses(low) > table.may_miss:
+        raise InfeasibleError(f"{table.name}: no noise was found for {table.goal.words()}")
+    for _ in range(SIGNED_ROUNDS):
+        middle = float(np.sqrt(low * high))
+        low, high = (middle, high) if misses(middle) <= table.may_miss else (low, middle)
+    found = mechanism.with_noise_scale(decimal(low))
+    met = _met(table, found, parts)
+    return Fitted(table=table, mechanism=found, deciding=table.deciding(), share_met=float(met.mean()))
 
 
 def _most_noise(table: GoalTable, mechanism: Any, total: float) -> Any:

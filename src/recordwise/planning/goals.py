@@ -131,7 +131,7 @@ def _table(goal: Goal, query: Query, exact: ExactTotals, view: OwnerView, number
         name=f"{goal.measure} by {groups}" if groups != "total" else f"{goal.measure} in total",
         step=step_of(goal.measure, view),
         totals=exact.total[counted],
-        kept={name: part[counted] for name, part in exact.kept.items()},
+        kept={name: part[..., counted] for name, part in exact.kept.items()},
         may_miss=int((1 - goal.share) * int(counted.sum())),
     )
 

@@ -1,4 +1,4 @@
-"""The exact totals of a plan's cells, and the totals that clamping mechanisms would keep, in one pass."""
+"""The exact totals of a plan's cells, what clamping mechanisms would keep of them, and the parts of signed ones, in one pass."""
 
 from collections.abc import Mapping
 from dataclasses import dataclass
@@ -7,7 +7,7 @@ from typing import Any
 import numpy as np
 
 from recordwise.exact.arithmetic import FloatArray
-from recordwise.mechanisms.base import clamping_bound
+from recordwise.mechanisms.base import clamping_bound, has_two_parts
 from recordwise.plan.query import Query
 from recordwise.planning.shapes import COUNT, with_statistic
 from recordwise.session.owner import FOR_OWNER, CellTotals, OwnerView
@@ -22,7 +22,8 @@ class ExactTotals:
     name: str
     total: FloatArray
     kept: dict[str, FloatArray]
-    """By the name of a clamping mechanism: the totals of what it keeps, below 0 where their sign is another."""
+    """By the name of a clamping mechanism: the totals of what it keeps, below 0 where their sign is another. By the name of a
+    transform of a signed measure: the positive and the negative part of each total, in two rows."""
 
 
 def totals_query(query: Query, measure: str, mechanisms: Mapping[str, Any]) -> Query:
@@ -31,7 +32,7 @@ def totals_query(query: Query, measure: str, mechanisms: Mapping[str, Any]) -> Q
     if measure == COUNT:
         return asked
     for number, mechanism in enumerate(mechanisms.values()):
-        if clamping_bound(mechanism) is not None:
+        if clamping_bound(mechanism) is not None or has_two_parts(mechanism):
             asked = asked.sum(measure, mechanism, alias=f"kept{number}")
     return asked
 
@@ -41,8 +42,8 @@ def read_totals(found: CellTotals, mechanisms: Mapping[str, Any]) -> ExactTotals
     total = found.totals[EXACT]
     sign = np.where(total < 0, -1.0, 1.0)
     kept = {
-        name: sign * found.totals[f"kept{number}"]
-        for number, name in enumerate(mechanisms)
+        name: found.totals[f"kept{number}"] * (1.0 if has_two_parts(mechanism) else sign)
+        for number, (name, mechanism) in enumerate(mechanisms.items())
         if f"kept{number}" in found.totals
     }
     return ExactTotals(name=found.name, total=np.abs(total), kept=kept)

@@ -66,7 +66,7 @@ class CellTotals:
     table: PlannedTable
     cells: pa.Table
     totals: dict[str, FloatArray]
-    """Keyed by the alias of the statistic, or ``selected_on`` where keys are selected."""
+    """Keyed by the alias of the statistic, or ``selected_on`` where keys are selected; a signed sum in two parts has two rows."""
 
     def __repr__(self) -> str:
         return "<CellTotals: CONFIDENTIAL>"
@@ -280,16 +280,20 @@ class OwnerView:
 
     def _cell_totals(self, plan: Plan, exact: TableTotals | FoundTotals) -> CellTotals:
         cells = exact.cells.reveal() if isinstance(exact, FoundTotals) else exact.cells
-        wanted: dict[str, tuple[Any, Fraction]] = {
-            each.alias: (total, each.step(plan.schema))
+        wanted: dict[str, tuple[tuple[Any, ...], Fraction]] = {
+            each.alias: (each.totals(plan.schema), each.step(plan.schema))
             for each in plan.queries[exact.table.query].draws()
-            for total in each.totals(plan.schema)
+            if each.totals(plan.schema)
         }
         selection = plan.selection(exact.table)
         if selection is not None:
-            wanted["selected_on"] = (selection.total(), Fraction(1))
+            wanted["selected_on"] = ((selection.total(),), Fraction(1))
         held = exact.exact.reveal().totals
-        totals = {alias: held[total].astype(np.float64) * float(step) for alias, (total, step) in wanted.items()}
+        rows = {alias: np.stack([held[total] for total in parts]) for alias, (parts, _) in wanted.items()}
+        totals = {
+            alias: (found if len(found) > 1 else found[0]).astype(np.float64) * float(wanted[alias][1])
+            for alias, found in rows.items()
+        }
         return CellTotals(name=table_name(plan, exact.table), table=exact.table, cells=cells, totals=totals)
 
     def _step(self, measure: str | None) -> Fraction:
