@@ -9,6 +9,7 @@ import pyarrow as pa
 import recordwise as rw
 from recordwise.noise import Seeded
 from recordwise.plan import Measure
+from recordwise.plan.schema import CollapseRule
 
 TOTALS = (0, 1, 100, 10_000, 10**7, 10**11)
 SIZES = (0, 1, 2, 5, 20, 100)
@@ -71,7 +72,7 @@ def of_sums(total: int, cells: int, seed: int) -> Iterator[Line]:
 
 
 def of_forms(total: int, cells: int, seed: int) -> Iterator[Line]:
-    """One record in every cell: sums of a signed and of a derived measure, combinations and ratios of them."""
+    """One record of two rows in every cell: sums of a signed and of a derived measure, combinations and ratios of them."""
     units = total // SHARE + 1
     roles = {
         "net": Measure.of("net", signed=True, bound=10**12),
@@ -79,8 +80,11 @@ def of_forms(total: int, cells: int, seed: int) -> Iterator[Line]:
         "value": 1,
         "rest": Measure.of("rest", derive=f"value - {SHARE} * units"),
     }
-    table = {"id": np.arange(cells), "cell": np.arange(cells)}
-    table |= {name: np.full(cells, each) for name, each in (("net", -total), ("units", units), ("value", total))}
+    rows = {"id": np.tile(np.arange(cells), 2), "cell": np.tile(np.arange(cells), 2)}
+    first = {"net": -total - 7, "units": units, "value": total}
+    second = {"net": 7, "units": units // 2, "value": 0}
+    rows |= {name: np.repeat([first[name], second[name]], cells) for name in first}
+    collapse: dict[str, CollapseRule] = {"net": "sum", "units": "max", "value": "sum", "cell": "same"}
     asked = (
         rw.query().group_by("cell", keys=rw.Keys.of({"cell": list(range(cells))})).sum("units", rw.Gaussian(sigma=10))
     )
@@ -91,7 +95,7 @@ def of_forms(total: int, cells: int, seed: int) -> Iterator[Line]:
         asked = asked.sum("rest", mechanism, alias=f"rest_{alias}")
         asked = asked.combine(f"rest_{alias} + {SHARE} * units", alias=f"made_{alias}")
         asked = asked.ratio(f"made_{alias}", "units", alias=f"ratio_{alias}")
-    with rw.Session(pa.table(table), unit="id", measures=roles, tuned_on="synthetic") as session:
+    with rw.Session(pa.table(rows), unit="id", measures=roles, collapse=collapse, tuned_on="synthetic") as session:
         found = session.run(asked, rng=Seeded(seed), confidence=LEVEL).table
     for name in SIGNED:
         yield _line(found, "signed sum", name, f"net_{_alias(name)}", -total, total, 1)

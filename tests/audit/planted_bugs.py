@@ -10,7 +10,9 @@ from typing import Any
 import numpy as np
 import pyarrow as pa
 import pytest
+from sqlglot import exp
 
+import recordwise.engines.compile.collapse as collapse
 import recordwise.engines.registry as registry
 import recordwise.engines.sources.declared as declared
 import recordwise.engines.sources.untyped as untyped
@@ -247,6 +249,10 @@ def racing_passes(patch: Patch) -> None:
     patch.setattr(Passes, "_coded", read_together)
 
 
+def added_instead_of_largest(patch: Patch) -> None:
+    patch.setitem(collapse._RULES, "max", exp.Sum)
+
+
 NARROW_IN = (
     "count",
     "count of firms",
@@ -273,6 +279,7 @@ NARROW_IN = (
     "negative values",
     "signed logarithm",
     "derived sum, combination and ratio",
+    "collapsed rows",
 )
 BUGS = (
     Bug("noise scale off by 10%", "mechanisms: the law handed to `noised`", narrow_noise, NARROW_IN, cells=CELLS),
@@ -345,6 +352,12 @@ BUGS = (
     ),
     Bug("duplicate keys", "`plan.keys`: repeated cells are kept", duplicate_keys, (REFUSALS,), sign="was accepted"),
     Bug("clamp forgotten", "`Sum._clamp`", unclamped, ("clamped",)),
+    Bug(
+        "rows of a unit added up",
+        "`engines.compile.collapse`: the sum of the rows where the largest is meant",
+        added_instead_of_largest,
+        ("collapsed rows",),
+    ),
     Bug(
         "whole budget for each level",
         "`drawing`: the share of a level ignored",

@@ -7,6 +7,7 @@ totals, and put into the loss of the mechanism that the drawing code picked for 
 from collections.abc import Iterator
 from contextlib import ExitStack, contextmanager
 from dataclasses import dataclass
+from datetime import date
 from fractions import Fraction
 from itertools import product
 from random import Random
@@ -17,12 +18,13 @@ import pyarrow as pa
 import recordwise as rw
 from recordwise.errors import RecordwiseError
 from recordwise.mechanisms.external import ExternalMechanism
-from recordwise.plan import Case, Column, Field, Group, Keys, Measure, Plan, Prefix, Schema, prefix, query
+from recordwise.plan import Case, Column, DatePart, Field, Group, Keys, Measure, Plan, Prefix, Schema, prefix, query
 from recordwise.plan.external import SplitRows
 from recordwise.plan.predicates import And, Compare, In, IsNull, Not, Or
 from recordwise.plan.results import FoundTotals, TableTotals
 from recordwise.policy import ConditionColumn as Named
 from recordwise.policy import by
+from recordwise.policy.dates import part_of
 from recordwise.release.draw import prepare_table
 
 CODES = ["21", "211", "2111", "44", "441", "4", "é1", "é1x", "1", "0", "true", ""]
@@ -38,6 +40,8 @@ HOW_STRANGE = 0.08
 FAR = [10**20, -(10**20), 10**40]
 WRITTEN = {True: ["true", "T", "1", "yes"], False: ["false", "f", "0", "N"]}
 STEP = Fraction(1, 2)
+DAYS = [date(2004, 12, 31), date(2005, 1, 1), date(2008, 12, 29), date(2020, 2, 29)]
+PARTS = ("year", "quarter", "month", "week", "isoyear")
 
 
 @dataclass(frozen=True)
@@ -65,18 +69,46 @@ def world(chance: Random) -> World:
         for number in range(chance.choice([0, 1, 1, 2])):
             nullable = "category" if chance.random() < 0.4 else "refuse"
             columns[f"{kind}{number}"] = Column(name=f"{kind}{number}", type=kind, null=nullable)
+    own = beside(chance)
+    if own.random() < 0.5:
+        columns["day"] = Column(name="day", type="date", null=own.choice(["category", "refuse"]))
     measures = {
-        "emp": 1,
+        "emp": Measure.of("emp", null=own.choice(["zero", "refuse"])),
         "pay": Measure.of("pay", step=STEP),
         "net": Measure.of("net", signed=True),
         "rest": Measure.of("rest", derive="pay - 45 * emp + net / 3"),
     }
-    schema = Schema.of(unit="id", measures=measures, columns=columns)
+    rules = {"emp": own.choice(["sum", "max", "min"]), "pay": "sum", "net": "sum", **dict.fromkeys(columns, "same")}
+    collapse = rules if own.random() < 0.5 else None
+    schema = Schema.of(unit="id", measures=measures, columns=columns, collapse=collapse)
     rows = [_row(chance, schema, number) for number in range(chance.randrange(6))]
     record = _row(chance, schema, 99)
-    as_text = {name for name, column in columns.items() if column.type != "text" and chance.random() < 0.3}
-    tables = [_table(each, schema, as_text) for each in (rows, [*rows, record])]
+    others = ("text", "date")
+    as_text = {name for name, column in columns.items() if column.type not in others and chance.random() < 0.3}
+    tables = [_table(laid_out(each, schema, own), schema, as_text) for each in (rows, [*rows, record])]
     return World(schema, record, *tables)
+
+
+def beside(chance: Random) -> Random:
+    """Chance for what is drawn beside a plan, so that the plan itself stays the one its seed stands for."""
+    return Random(str(chance.getstate()[1][:8]))
+
+
+def laid_out(records: list[dict[str, Any]], schema: Schema, own: Random) -> list[dict[str, Any]]:
+    """The rows of records: one for each, or several that must be made the one record again."""
+    if schema.collapse is None:
+        return records
+    further = {"sum": lambda value: 0, "max": lambda value: value // 2, "min": lambda value: value + 5}[
+        schema.rule("emp")
+    ]
+    rows = []
+    for record in records:
+        for _ in range(own.randrange(3)):
+            gain = own.choice([0, 7, -40])
+            rows.append(record | {"emp": further(record["emp"]), "pay": 0 * STEP, "net": gain})
+            record = record | {"net": record["net"] - gain}
+        rows.append(record)
+    return rows
 
 
 def _row(chance: Random, schema: Schema, number: int) -> dict[str, Any]:
@@ -84,6 +116,9 @@ def _row(chance: Random, schema: Schema, number: int) -> dict[str, Any]:
     row["pay"] = chance.choice([0, 1, 3, 100, 20_000]) * STEP
     row["net"] = chance.choice([0, 1, -1, 20, -1000, 5000])
     for column in schema.columns:
+        if column.type == "date":
+            row[column.name] = beside(chance).choice(DAYS if column.null == "refuse" else [*DAYS, None])
+            continue
         value = chance.choice(VALUES[column.type])
         row[column.name] = None if column.null == "category" and chance.random() < 0.2 else value
     return row
@@ -91,10 +126,12 @@ def _row(chance: Random, schema: Schema, number: int) -> dict[str, Any]:
 
 def _table(rows: list[dict[str, Any]], schema: Schema, as_text: set[str]) -> pa.Table:
     """As an owner could store it: truth values and whole numbers of some columns as text."""
-    kinds = {"text": pa.string(), "integer": pa.int64(), "boolean": pa.bool_()}
+    kinds = {"text": pa.string(), "integer": pa.int64(), "boolean": pa.bool_(), "date": pa.date32()}
     found: dict[str, pa.Array] = {
         name: pa.array([row[name] for row in rows], pa.int64()) for name in ("id", "emp", "net")
     }
+    if schema.measure("emp").null == "zero":
+        found["emp"] = pa.array([row["emp"] or None for row in rows], pa.int64())
     found["pay"] = pa.array([float(row["pay"]) for row in rows], pa.float64())
     for column in schema.columns:
         values = [row[column.name] for row in rows]
@@ -111,6 +148,11 @@ def _written(value: Any, place: int) -> str:
     return f"0{value}" if value >= 0 and place % 2 else str(value)
 
 
+def coded(schema: Schema) -> list[Column]:
+    """The columns that have literals; a date has parts only."""
+    return [column for column in schema.columns if column.type != "date"]
+
+
 def literal_for(chance: Random, kind: str) -> Any:
     """Mostly of the column's type; a plan with another must be refused."""
     return chance.choice(STRANGE[kind] if chance.random() < HOW_STRANGE else VALUES[kind])
@@ -118,9 +160,9 @@ def literal_for(chance: Random, kind: str) -> Any:
 
 def threshold(chance: Random, schema: Schema) -> Any:
     """One for all, or by a column or a prefix of one; now and then of a column that is none."""
-    if not schema.columns or chance.random() < 0.25:
+    if not coded(schema) or chance.random() < 0.25:
         return chance.choice([1, 20, 1000])
-    column = chance.choice(schema.columns)
+    column = chance.choice(coded(schema))
     wants_prefix = chance.random() < (0.4 if column.type == "text" else 0.02)
     name = "nowhere" if chance.random() < 0.02 else column.name
     groups = {}
@@ -145,12 +187,12 @@ def condition(chance: Random, schema: Schema, depth: int = 0) -> Any:
     if depth < 2 and kind < 0.3:
         parts = tuple(condition(chance, schema, depth + 1) for _ in range(2))
         return Not(parts[0]) if kind < 0.08 else (And if kind < 0.2 else Or)(parts)
-    if not schema.columns or kind < 0.45:
+    if not coded(schema) or kind < 0.45:
         number = chance.choice([0, 1, 3, 20, "2.5", 1000, *FAR])
         return Compare(
             Field(chance.choice(["emp", "pay", "net"])), chance.choice(["=", "<>", "<", "<=", ">", ">="]), number
         )
-    column = chance.choice(schema.columns)
+    column = chance.choice(coded(schema))
     operand = Field(column.name)
     if column.type == "text" and chance.random() < 0.3:
         operand = Prefix(column.name, chance.choice([1, 2]))
@@ -166,6 +208,13 @@ def condition(chance: Random, schema: Schema, depth: int = 0) -> Any:
 def asked(chance: Random, schema: Schema) -> Asked:
     """One plan."""
     where = condition(chance, schema) if chance.random() < 0.5 else None
+    own = beside(chance)
+    if schema.column("day") and own.random() < 0.3:
+        part = own.choice(PARTS)
+        dated = Compare(
+            DatePart("day", part), own.choice(["=", "<>", "<", ">="]), own.choice([1, 2, 12, 53, 2005, 2008])
+        )
+        where = dated if where is None else (And if own.random() < 0.5 else Or)((where, dated))
     if chance.random() < 0.15:
         at = {name: threshold(chance, schema) for name in chance.choice([["emp"], ["emp", "pay"], ["net", "rest"]])}
         return Asked(split=at, where=where)
@@ -194,11 +243,14 @@ def _mechanism(chance: Random, schema: Schema, measure: str) -> Any:
 
 
 def _grouped(chance: Random, schema: Schema, read: Any) -> Any:
-    choices = [Group(column.name, Field(column.name)) for column in schema.columns]
+    choices = [Group(column.name, Field(column.name)) for column in coded(schema)]
     texts = [column for column in schema.columns if column.type == "text"]
     choices += [Group(f"{column.name}_2", Prefix(column.name, 2)) for column in texts]
     choices.append(Group("class", Case(((condition(chance, schema), "small"),), "large")))
     groups = chance.sample(choices, chance.randrange(min(3, len(choices)) + 1))
+    own = beside(chance)
+    if schema.column("day") and own.random() < 0.3:
+        groups.append(Group("when", DatePart("day", own.choice(PARTS))))
     if texts and chance.random() < 0.25:
         column = texts[0]
         groups = [group for group in groups if not group.name.startswith(column.name)]
@@ -229,6 +281,9 @@ def _listed(chance: Random, group: Group, schema: Schema) -> list[Any]:
     """Every value, so that the record's own cell is among the keys; whole numbers now and then as text."""
     if isinstance(group.expression, Case):
         return ["small", "large"]
+    if isinstance(group.expression, DatePart):
+        parts = list(dict.fromkeys(int(part_of(day, group.expression.part)) for day in DAYS))
+        return [*parts, None] if schema.column("day").null == "category" else parts
     if isinstance(group.expression, Prefix):
         return _codes(schema.column(group.expression.column), group.expression.length)
     column = schema.column(group.name)
@@ -246,6 +301,8 @@ def opened(drawn: World, **how: Any) -> Iterator[tuple[Any, Any]]:
     measures = {measure.name: measure for measure in drawn.schema.measures}
     # Whether too many records are outside depends on the record itself (docs/limits.md): that refusal is not what is compared.
     stated = {"tuned_on": "public", "outside": "accept"}
+    if drawn.schema.collapse is not None:
+        stated["collapse"] = dict(drawn.schema.collapse)
     with ExitStack() as stack:
         yield tuple(
             stack.enter_context(rw.Session(table, unit="id", measures=measures, columns=columns, **stated, **how))

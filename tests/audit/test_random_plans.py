@@ -7,7 +7,9 @@ import numpy as np
 import pytest
 import random_plans
 from random_plans import asked, opened, outcome, world
+from sqlglot import exp
 
+import recordwise.engines.compile.collapse as collapse
 import recordwise.plan.column_types as column_types
 import recordwise.plan.cost as cost
 import recordwise.plan.plan as checking
@@ -66,6 +68,11 @@ def test_no_record_loses_more_than_its_policy_says_in_more_plans_on_spark(spark_
 def noticed(seed, at_most=400):
     """Whether a violation is found, and not too late."""
     return any(found is not None and found.broken for _, _, found in tried(at_most, seed=seed))
+
+
+def test_rows_of_a_unit_that_are_added_up_where_the_largest_counts_are_noticed(monkeypatch):
+    monkeypatch.setitem(collapse._RULES, "max", exp.Sum)
+    assert noticed("default")
 
 
 def accept_every_type(patch):

@@ -78,17 +78,12 @@ def test_csv_is_read_as_it_is_written(opens, tmp_path, name, options):
 
 
 @pytest.mark.parametrize("encoding", ["cp1252", "utf-16", "latin-1"])
-def test_other_encodings_and_zstandard_are_read_by_duckdb_and_refused_by_name_by_spark(tmp_path, encoding):
+def test_other_encodings_and_zstandard_are_read(opens, tmp_path, encoding):
     (tmp_path / "t.csv").write_bytes(csv_text().encode(encoding))
-    assert totals(DuckDB, rw.Csv(tmp_path / "t.csv", encoding=encoding)) == EXPECTED
+    assert totals(opens, rw.Csv(tmp_path / "t.csv", encoding=encoding)) == EXPECTED
     with pa.output_stream(str(tmp_path / "t.csv.zst"), compression="zstd") as packed:
-        packed.write(csv_text().encode(encoding))
-    source = rw.Csv(tmp_path / "t.csv.zst", encoding=encoding)
-    assert totals(DuckDB, source) == EXPECTED
-    from recordwise.engines.spark.sources import open_spark_source
-
-    with pytest.raises(SourceError, match="Spark does not read"):
-        open_spark_source(source)
+        packed.write(csv_text(";", ",").encode(encoding))
+    assert totals(opens, rw.Csv(tmp_path / "t.csv.zst", encoding=encoding, delimiter=";", decimal=",")) == EXPECTED
 
 
 @pytest.mark.parametrize("pay", ["1.234,56", "1.5", "1,234,5"])
@@ -221,26 +216,26 @@ def test_folders_that_are_no_plain_tables_are_refused(tmp_path):
             DuckDB(tmp_path / name, SCHEMA)
 
 
-def test_arrow_files_are_one_table(tmp_path):
+def test_arrow_files_are_one_table(opens, tmp_path):
     table = pa.table(ROWS)
     coded = table.set_column(3, "town", table["town"].dictionary_encode())
     with pa.ipc.new_file(str(tmp_path / "a.arrow"), coded.schema) as writer:
         writer.write_table(coded.slice(0, 2), max_chunksize=1)
     pyarrow.feather.write_feather(coded.slice(2), str(tmp_path / "b.feather"))
-    assert totals(DuckDB, [tmp_path / "a.arrow", tmp_path / "b.feather"]) == EXPECTED
+    assert totals(opens, [tmp_path / "a.arrow", tmp_path / "b.feather"]) == EXPECTED
     with rw.Session(tmp_path / "a.arrow", unit="id", measures={"emp": 1, "pay": "0.01"}) as session:
         assert session.schema.column("town").type == "text"
     pyarrow.feather.write_feather(pa.table({**ROWS, "emp": ["x"] * 3}), str(tmp_path / "c.feather"))
     with pytest.raises(SourceError, match="different columns"):
-        DuckDB([tmp_path / "a.arrow", tmp_path / "c.feather"], SCHEMA)
+        opens([tmp_path / "a.arrow", tmp_path / "c.feather"], SCHEMA)
     (tmp_path / "d.feather").write_bytes(b"FEA1 SECRET")
     with pytest.raises(SourceError, match="damaged") as refusal:
-        DuckDB(tmp_path / "d.feather", SCHEMA)
+        opens(tmp_path / "d.feather", SCHEMA)
     assert "SECRET" not in str(refusal.value)
 
 
 @pytest.mark.parametrize("ending", ["dta", "sav", "zsav"])
-def test_files_of_stata_and_spss(tmp_path, ending):
+def test_files_of_stata_and_spss(opens, tmp_path, ending):
     import pandas as pd
     import pyreadstat
 
@@ -252,16 +247,16 @@ def test_files_of_stata_and_spss(tmp_path, ending):
         pyreadstat.write_dta(frame, str(path))
     else:
         pyreadstat.write_sav(frame, str(path), compress=ending == "zsav")
-    assert totals(DuckDB, path) == EXPECTED
+    assert totals(opens, path) == EXPECTED
     dated = Schema.of(unit="id", columns={"opened": Column(name="opened", type="date", null="category")})
     years = query().group_by(
         rw.year("opened"), rw.quarter("opened"), keys={"opened_year": [1969, 2024], "opened_quarter": [1, 4]}
     )
-    assert totals(DuckDB, path, dated, (years.count(M),)) == [[[1, 1]]]
+    assert totals(opens, path, dated, (years.count(M),)) == [[[1, 1]]]
     with pytest.raises(SourceError, match="its format is that of a date"):
-        DuckDB(path, Schema.of(unit="id", measures={"opened": 1}))
+        opens(path, Schema.of(unit="id", measures={"opened": 1}))
     with pytest.raises(SourceError, match=r"no column empl \(did you mean emp\?\)|no column empl"):
-        DuckDB(path, Schema.of(unit="id", measures={"empl": 1}))
+        opens(path, Schema.of(unit="id", measures={"empl": 1}))
 
 
 def sqlite_file(path, rows=None, kind="TEXT"):
@@ -281,18 +276,18 @@ def duckdb_file(path):
 
 
 @pytest.mark.parametrize("make", [sqlite_file, duckdb_file])
-def test_a_table_of_a_database_file(tmp_path, make):
+def test_a_table_of_a_database_file(opens, tmp_path, make):
     path = make(tmp_path / "t.db")
     before = path.read_bytes()
-    assert totals(DuckDB, rw.Database(path, table='main."my firms"')) == EXPECTED
+    assert totals(opens, rw.Database(path, table='main."my firms"')) == EXPECTED
     assert path.read_bytes() == before
     with pytest.raises(SourceError, match="no such table"):
-        DuckDB(rw.Database(path, table="nothing"), SCHEMA)
+        opens(rw.Database(path, table="nothing"), SCHEMA)
     with pytest.raises(SourceError, match="Its columns: id, emp, pay, town, size"):
-        DuckDB(rw.Database(path, table='"my firms"'), Schema.of(unit="ident"))
+        opens(rw.Database(path, table='"my firms"'), Schema.of(unit="ident"))
     with pytest.raises(SourceError, match="needs the name of a table"):
         open_source(path)
-    with DuckDB(rw.Database(path, table='"my firms"'), SCHEMA) as engine:
+    with opens(rw.Database(path, table='"my firms"'), SCHEMA) as engine:
         engine.validate()
         os.utime(path)
         with pytest.raises(SourceError, match="changed"):
@@ -311,13 +306,13 @@ def test_a_view_of_a_database_file_and_one_that_is_written_to(tmp_path):
         rw.Database(path, table="a.b.c")
 
 
-def test_what_sqlite_holds_in_a_column_is_read_value_by_value(tmp_path):
+def test_what_sqlite_holds_in_a_column_is_read_value_by_value(opens, tmp_path):
     rows = [(1, 5, 0.1 + 0.2, "a", 1.0), (2, "7", "0.25", "a", "2")]
     path = sqlite_file(tmp_path / "odd.db", rows)
     schema = Schema.of(unit="id", measures={"emp": 1}, columns={"size": "integer"})
     asked = query().group_by("size", keys=[1, 2]).sum("emp", M)
-    assert totals(DuckDB, rw.Database(path, table="my firms"), schema, (asked,)) == [[[5, 7]]]
-    with DuckDB(rw.Database(path, table="my firms"), SCHEMA) as engine, pytest.raises(DataError) as refusal:
+    assert totals(opens, rw.Database(path, table="my firms"), schema, (asked,)) == [[[5, 7]]]
+    with opens(rw.Database(path, table="my firms"), SCHEMA) as engine, pytest.raises(DataError) as refusal:
         engine.validate()
     # 0.1 + 0.2 is not the float nearest to 0.3: its last digit came over.
     assert {(each.column, each.problem) for each in refusal.value.problems} == {
@@ -327,7 +322,7 @@ def test_what_sqlite_holds_in_a_column_is_read_value_by_value(tmp_path):
     with closing(sqlite3.connect(strange)) as made:
         made.execute('UPDATE "my firms" SET town = 17 WHERE id = 1')
         made.commit()
-    with DuckDB(rw.Database(strange, table="my firms"), SCHEMA) as engine, pytest.raises(DataError) as refusal:
+    with opens(rw.Database(strange, table="my firms"), SCHEMA) as engine, pytest.raises(DataError) as refusal:
         engine.validate()
     assert {each.column: each.count for each in refusal.value.problems} == {"emp": 1, "town": 1}
 
@@ -348,6 +343,24 @@ def test_anything_that_streams_arrow_is_a_source_and_a_list_of_keys(opens):
     assert totals(opens, pa.table(ROWS).to_batches()[0]) == EXPECTED
     keys = rw.Keys.of(Stream(pa.table({"town": ["a"]})))
     assert keys == rw.Keys.of(pa.table({"town": ["a"]}))
+
+
+def test_a_relation_of_duckdb_is_read_by_both_engines(opens):
+    with duckdb.connect() as connection:
+        connection.register("given", pa.table(ROWS))
+        assert totals(opens, connection.sql("SELECT * FROM given")) == EXPECTED
+
+
+def test_a_table_that_was_refused_is_read_again_once_it_is_corrected(opens, tmp_path):
+    """What is carried over to an engine is forgotten with its refusal."""
+    pyarrow.feather.write_feather(pa.table(ROWS | {"emp": [5, -7, 900]}), str(tmp_path / "t.feather"))
+    plan = Plan(schema=SCHEMA, queries=(query().sum("emp", M),))
+    with opens(tmp_path / "t.feather", SCHEMA) as engine:
+        with pytest.raises(DataError, match="is negative"):
+            engine.validate()
+        pyarrow.feather.write_feather(pa.table(ROWS), str(tmp_path / "t.feather"))
+        (found,) = engine.totals(plan)
+    assert [each.tolist() for each in found.exact.reveal().totals.values()] == [[912]]
 
 
 def test_a_missing_column_lists_those_there_are(opens, tmp_path):

@@ -1,5 +1,6 @@
 """The same release from DuckDB and from Spark: with the same noise, the same to the last digit of every table."""
 
+import datetime
 from typing import Any
 
 import pyarrow as pa
@@ -123,3 +124,51 @@ def test_both_engines_tell_the_owner_the_same_losses(rows, on_spark) -> None:
         assert here.owner.loss_summary(policy).counts.tolist() == on_spark.owner.loss_summary(policy).counts.tolist()
         realized = [opened.owner.realized_loss_summary(asked).counts.tolist() for opened in (here, on_spark)]
         assert realized[0] == realized[1]
+
+
+def monthly_rows() -> pa.Table:
+    """Plants with one to five rows each, some values missing, and profits of both signs."""
+    units = [unit for unit in range(90) for _ in range(1 + unit % 5)]
+    days = [datetime.date(1990 + unit % 30, 1 + unit % 12, 1 + unit % 28) for unit in units]
+    return pa.table(
+        {
+            "plant": units,
+            "state": [COUNTIES[unit % 3] for unit in units],
+            "opened": pa.array(days),
+            "kwh": pa.array([None if row % 7 == 0 else row * 3 for row in range(len(units))], pa.int64()),
+            "customers": [row % 50 for row in range(len(units))],
+            "profit": [(-1) ** row * row * 11 for row in range(len(units))],
+        }
+    )
+
+
+def plants(**how: Any) -> rw.Session:
+    measures = {
+        "kwh": Measure.of("kwh", null="zero"),
+        "customers": 1,
+        "profit": Measure.of("profit", signed=True, bound=10**6),
+        "margin": Measure.of("margin", derive="profit - 1/2 * kwh"),
+    }
+    rules = {"kwh": "sum", "customers": "max", "profit": "sum", "state": "same", "opened": "same"}
+    roles = {"measures": measures, "columns": {"state": "text", "opened": "date"}, "collapse": rules}
+    return rw.Session(monthly_rows(), unit="plant", tuned_on="synthetic", **roles, **how)
+
+
+def test_both_engines_publish_the_same_of_collapsed_rows_dates_and_missing_values(spark_session) -> None:
+    years = rw.Keys.product(state=COUNTIES, opened_quarter=[1, 2, 3, 4])
+    asked = (
+        rw.query()
+        .where("EXTRACT(YEAR FROM opened) >= 1995 AND kwh > 5")
+        .group_by("state", rw.quarter("opened"), keys=years)
+    )
+    asked = asked.count(rw.Gaussian(rho="0.1")).sum("kwh", rw.LogTransform(offset=10, sigma="0.5"))
+    asked = asked.sum("customers", rw.UnitSplit(at=20, rho="0.1")).sum("margin", rw.Gaussian(sigma=20))
+    asked = asked.sum("profit", rw.RootTransform(degree=2, offset=1, sigma=1, signed=True)).ratio("kwh", "customers")
+    releases = []
+    for how in ({}, {"engine": "spark", "spark": spark_session}):
+        with plants(**how) as session:
+            releases.append(session.run(asked, rng=Seeded(4)))
+    ours, theirs = releases
+    assert ours.digest == theirs.digest
+    assert [table.data.to_pydict() for table in ours.tables] == [table.data.to_pydict() for table in theirs.tables]
+    assert ours.policy == theirs.policy

@@ -113,6 +113,7 @@ def publish(layout: Layout, folder: Path, how: Runs, run: int) -> Published:
         firm=FIRM,
         measures={VALUE: subject.measure(), SECOND: 1, FORM: DERIVED},
         columns={CELL: "text", KIND: "text"},
+        collapse=subject.collapse(),
         engine=how.engine,
         spark=how.spark,
         ledger=folder / f"audit{run}.ledger",

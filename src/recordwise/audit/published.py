@@ -51,14 +51,17 @@ class Layout:
         pyarrow.parquet.write_table(self.table(), path)
 
     def table(self) -> pa.Table:
-        """One row per record; some are in cells outside the public keys, unless keys are found in the data."""
+        """Every record in its row or rows; some are in cells outside the public keys, unless keys are found in the data."""
         blocks = [self._block(record, self._cells_of(place)) for place, record in self._placed()]
         if self.subject.lists_every_cell:
             giant = list(self.subject.records.values())[-1]
             blocks.append(self._block(giant, [code(10**WIDTH - 1 - stray) for stray in range(STRAYS)]))
         rows = pa.concat_tables(blocks)
         numbers = pa.array(range(rows.num_rows), pa.int64())
-        return rows.append_column("id", numbers).append_column(FIRM, numbers)
+        records = rows.append_column("id", numbers).append_column(FIRM, numbers)
+        nothing = pa.repeat(pa.scalar(0, rows.schema.field(SECOND).type), rows.num_rows)
+        further = records.set_column(records.column_names.index(SECOND), SECOND, nothing)
+        return pa.concat_tables([records, *[further] * (self.subject.rows - 1)])
 
     def _placed(self) -> list[tuple[int, Record]]:
         """The group of cells that each record is in."""

@@ -22,6 +22,7 @@ from recordwise.plan.given_keys import KeyList
 from recordwise.plan.keys import Keys
 from recordwise.plan.plan import Plan
 from recordwise.plan.query import Query, query
+from recordwise.plan.schema import CollapseRule
 from recordwise.plan.schema import Measure as SchemaMeasure
 from recordwise.plan.sql.parse import parse_sql
 from recordwise.plan.statistics import Drawable, SumAndCount
@@ -60,10 +61,16 @@ class Subject:
     """The step of ``value``; the measure ``second`` has step 1, and ``form`` is derived from both."""
     signed: bool = False
     """Whether ``value`` may be negative."""
+    rows: int = 1
+    """How many rows each record has in the file: with several, the largest ``value`` counts and ``second`` is added up."""
 
     def measure(self) -> SchemaMeasure:
         """The measure ``value`` as the schema declares it."""
         return SchemaMeasure.of(VALUE, step=self.step, signed=self.signed)
+
+    def collapse(self) -> dict[str, CollapseRule] | None:
+        """What makes one record of its rows."""
+        return {VALUE: "max", SECOND: "sum", CELL: "same", KIND: "same", FIRM: "same"} if self.rows > 1 else None
 
     @property
     def lists_every_cell(self) -> bool:
@@ -175,6 +182,12 @@ def derived() -> Subject:
     return replace(found, records={"small": record(3, 4), "large": record(0, 8), "giant": record(10**8, 10**6)})
 
 
+def collapsed() -> Subject:
+    """Several rows for each record, which must cost no more than the one record they are made."""
+    text = f"COUNT(*) AS n, SUM({VALUE}) AS total, SUM({SECOND}) AS other"
+    return replace(several("collapsed rows", text, n=THIRD, total=SPLIT, other=SECOND_SPLIT), rows=3)
+
+
 def levels() -> Subject:
     """The same sum at two levels of a code, a quarter of the budget for the coarser."""
     return replace(several("two levels", "", answer=None), ask=two_levels)
@@ -232,6 +245,7 @@ CATALOGUE: dict[str, Callable[[], Subject]] = {
     ),
     "negative values": negative,
     "derived sum, combination and ratio": derived,
+    "collapsed rows": collapsed,
     "average": lambda: several("average", f"AVG({VALUE}) AS answer", answer=HALVES),
     "median": lambda: several("median", f"MEDIAN({VALUE}) AS answer", answer=TreeQuantile(grid=GRID, rho=1)),
     "count, sum, average and median": lambda: several(

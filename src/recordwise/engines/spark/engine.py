@@ -9,21 +9,24 @@ from sqlglot import exp
 
 from recordwise.engines.compile.collapse import COLLAPSED, collapsed_records_tree, collapsed_tree
 from recordwise.engines.compile.expressions import RECORDS
-from recordwise.engines.compile.records import SOURCE, checks, records_tree
+from recordwise.engines.compile.records import SOURCE, Stored, checks, records_tree
 from recordwise.engines.duckdb.connection import Connection
 from recordwise.engines.engine import Engine, watched_files
+from recordwise.engines.problems import check_types
 from recordwise.engines.sources.csv_text import torn
 from recordwise.engines.sources.untyped import open_typed
 from recordwise.engines.spark.binding import bind
+from recordwise.engines.spark.carried import carried_head, carried_records, is_carried
 from recordwise.engines.spark.dialect import spark_sql
 from recordwise.engines.spark.master import Attached, active_session, attach
-from recordwise.engines.spark.sources import SparkFrame, frame_of, open_spark_source
+from recordwise.engines.spark.sources import ReadHere, SparkFrame, frame_of, open_spark_source
 from recordwise.engines.spark.store import SparkStore, failure
 from recordwise.engines.spark.validation import validate, validate_collapsed
 from recordwise.engines.totals import Passes
 from recordwise.errors import EngineError, ParameterError, RecordwiseError, SourceError
-from recordwise.plan.files import CsvFiles, ParquetFiles
+from recordwise.plan.files import CsvFiles
 from recordwise.plan.schema import Schema
+from recordwise.plan.sources import Frame
 
 DEFAULT_MEMORY = "700MB"
 
@@ -39,11 +42,13 @@ class Spark(Engine):
         self._cells = Connection(files=(), memory_limit=memory_limit, threads=None)
         self._view = f"recordwise_{uuid.uuid4().hex}"
         self._collapsed: Any = None
+        self._carried, self._arrived = (opened if is_carried(opened) else None), False
         try:
             self._store = SparkStore(self._attached.session, self._cells)
             self._csv = opened if isinstance(opened, CsvFiles) else None
-            files = watched_files(opened) if isinstance(opened, ParquetFiles | CsvFiles) else ()
-            super().__init__(Passes(self._store, schema), files=files)
+            super().__init__(
+                Passes(self._store, schema), files=watched_files(opened) if isinstance(opened, ReadHere) else ()
+            )
             self._stored = self._bound(opened)
         except BaseException:
             self._release()
@@ -52,22 +57,51 @@ class Spark(Engine):
     def _bound(self, opened: Any) -> Any:
         """Create the views ``source`` and ``records`` in our own session; a frame of another session is passed by a global view."""
         try:
+            known = None
+            if self._carried is not None:
+                head, known = carried_head(opened, self.schema)
+                opened = Frame(head)
             frame = frame_of(self._attached.session, self._attached.given, opened)
-            stored = bind(frame, self.schema)
+            stored = bind(frame, self.schema) if known is None else known
+            check_types(self.schema, stored)
             if self._csv is not None and self._csv.decimal == ",":
                 stored = {name: replace(each, comma=True) for name, each in stored.items()}
             _check_repeatable(frame)
-            frame.createGlobalTempView(self._view)
-            self._attached.session.table(f"global_temp.{self._view}").createOrReplaceTempView(SOURCE)
-            if self.schema.collapse is None:
-                self._view_of(records_tree(self.schema, stored).expression, RECORDS)
+            self._look_at(frame, stored)
         except RecordwiseError:
             raise
         except Exception as error:
             raise failure(error) from None
         return stored
 
+    def _look_at(self, frame: Any, stored: dict[str, Stored]) -> None:
+        frame.createOrReplaceGlobalTempView(self._view)
+        self._attached.session.table(f"global_temp.{self._view}").createOrReplaceTempView(SOURCE)
+        if self.schema.collapse is None:
+            self._view_of(records_tree(self.schema, stored).expression, RECORDS)
+
+    def _carry(self) -> None:
+        """Take the records to Spark, once; a table that was refused is read again."""
+        if self._carried is None or self._arrived:
+            return
+        try:
+            table = carried_records(self._carried, self.schema, self._stored)
+            self._look_at(self._attached.session.createDataFrame(table), self._stored)
+        except RecordwiseError:
+            raise
+        except Exception as error:
+            raise failure(error) from None
+        self._arrived = True
+
     def _check_records(self, schema: Schema) -> None:
+        self._carry()
+        try:
+            self._check_rows(schema)
+        except RecordwiseError:
+            self._arrived = False
+            raise
+
+    def _check_rows(self, schema: Schema) -> None:
         """Twice: once for what a record says alone, once for the ids."""
         try:
             validate(self._store, list(checks(schema, self._stored)), schema)

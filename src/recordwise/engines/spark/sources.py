@@ -7,8 +7,8 @@ from typing import Any
 import pyarrow as pa
 
 from recordwise.errors import SourceError
-from recordwise.plan.files import UTF8, CsvFiles, ParquetFiles
-from recordwise.plan.sources import Frame, is_table_name, open_source
+from recordwise.plan.files import UTF8, ArrowFiles, CsvFiles, ParquetFiles, StatFiles
+from recordwise.plan.sources import Database, Frame, Relation, is_table_name, open_source
 
 WHOLE = ("tinyint", "smallint", "int", "bigint")
 DATES = {"date": pa.date32(), "timestamp_ntz": pa.timestamp("us")}
@@ -41,12 +41,13 @@ class RemotePaths:
     paths: tuple[str, ...]
 
 
-SparkSource = SparkFrame | SparkTable | RemotePaths | ParquetFiles | CsvFiles | Frame
+ReadHere = ParquetFiles | CsvFiles | ArrowFiles | StatFiles | Database | Relation | Frame
+SparkSource = SparkFrame | SparkTable | RemotePaths | ReadHere
 
 
 def open_spark_source(given: Any) -> SparkSource:
     """A source from a DataFrame, a table name, one or more paths, or a frame in memory. Reads nothing."""
-    if isinstance(given, SparkFrame | SparkTable | RemotePaths | ParquetFiles | CsvFiles | Frame):
+    if isinstance(given, SparkSource):
         return given
     if is_spark_frame(given):
         return SparkFrame(given)
@@ -58,9 +59,7 @@ def open_spark_source(given: Any) -> SparkSource:
     if isinstance(given, str) and is_table_name(given):
         return SparkTable(given)
     found = open_source(given)
-    if isinstance(found, CsvFiles):
-        _check_csv(found)
-    if isinstance(found, ParquetFiles | CsvFiles | Frame):
+    if isinstance(found, ReadHere):
         return found
     raise SourceError(source=f"a {type(given).__name__}", problem="Spark cannot read it", advice="Use engine='duckdb'.")
 
@@ -80,18 +79,7 @@ def _remote(text: str) -> bool:
 
 
 ENCODINGS = {UTF8: "UTF-8", "iso8859-1": "ISO-8859-1", "ascii": "US-ASCII"}
-
-
-def _check_csv(source: CsvFiles) -> None:
-    """Spark reads fewer encodings than Python knows, and no Zstandard without libraries of its own."""
-    if source.encoding not in ENCODINGS:
-        raise SourceError(
-            source="the CSV source", problem="Spark does not read its encoding", advice="Use engine='duckdb'."
-        )
-    if any(path.suffix.lower() == ".zst" for path in source.paths):
-        raise SourceError(
-            source="the CSV source", problem="Spark does not read .zst files", advice="Use engine='duckdb'."
-        )
+"""Those of the encodings that Python knows that Spark reads too."""
 
 
 def frame_of(session: Any, given: Any, source: SparkSource) -> Any:
@@ -109,7 +97,9 @@ def frame_of(session: Any, given: Any, source: SparkSource) -> Any:
         case CsvFiles():
             return _csv(session, source)
         case Frame(table):
-            return session.createDataFrame(_plain(table))
+            return session.createDataFrame(plain_types(table))
+        case _:
+            raise TypeError(type(source).__name__)
 
 
 def _address(path: Path) -> str:
@@ -137,7 +127,7 @@ def _csv(session: Any, source: CsvFiles) -> Any:
     )
 
 
-def _plain(table: pa.Table) -> pa.Table:
+def plain_types(table: pa.Table) -> pa.Table:
     """In types that Spark has: no dictionaries, no unsigned integers. A time without a zone is its day: Spark would give it one."""
     for number, field in enumerate(table.schema):
         if pa.types.is_date64(field.type) or (pa.types.is_timestamp(field.type) and field.type.tz is None):
