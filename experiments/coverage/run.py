@@ -18,7 +18,8 @@ SETTING = (
     "the share of the cells whose interval holds the exact number. Every published cell counts.",
     "Sums and their averages: one record in each cell, of the value stated (Clamped: of its clamped value). Counts, selected "
     "counts, quantiles and the other averages: so many records in each cell. Quantiles have a twentieth of the cells.",
-    "Signed sums: of the negative value, in records that are collapsed from two rows, as all of the following. Combinations and ratios: the value as rest + 40 units, and divided by the units, of "
+    "Signed sums: of the negative value, in records that are collapsed from two rows, as those of the next. "
+    "Combinations and ratios: the value as rest + 40 units, and divided by the units, of "
     "which there is one to each 40 of the value and one more; rest is derived, and the units have Gaussian noise of sigma 10.",
     f"Level {LEVEL:g}; counts with rho .05 (sigma 3.2), selection with rho .1 and delta .01, trees of 6 bits with rho .1.",
 )

@@ -93,6 +93,46 @@ def test_a_look_proposes_types_and_steps_and_marks_the_plan(files, run):
     assert result.exit_code == 0, result.output
 
 
+def test_stata_spss_and_tables_of_databases_have_a_first_plan_too(files, run):
+    import duckdb
+    import pandas as pd
+    import pyreadstat
+
+    frame = pd.DataFrame(
+        {"estab_id": [1.0], "county": ["01001"], "emp": [987_654.0], "opened": [pd.Timestamp("2024-12-31").date()]}
+    )
+    pyreadstat.write_dta(frame, str(files / "t.dta"))
+    pyreadstat.write_sav(frame, str(files / "t.sav"))
+    with duckdb.connect(str(files / "t.duckdb")) as made:
+        made.register("given", TABLE.drop_columns(["list"]))
+        made.execute("CREATE TABLE firms AS SELECT * FROM given")
+    wanted = {"county": "text", "opened": "date"}
+    for name in ("t.dta", "t.sav"):
+        assert run("init", files / name, "--out", files / f"{name}.toml").exit_code == 0
+        schema = tomllib.loads((files / f"{name}.toml").read_text())["schema"]
+        assert (schema["unit"], schema["columns"], schema["measures"]) == ("estab_id", wanted, {"emp": {"step": ""}})
+    result = run("init", files / "t.duckdb", "--table", "firms", "--out", files / "d.toml")
+    assert result.exit_code == 0, result.output
+    (files / "d.toml").write_text(filled((files / "d.toml").read_text()))
+    result = run("check", files / "d.toml")
+    assert result.exit_code == 0, result.output
+    for words in (("t.duckdb",), ("t.duckdb", "--table", "none")):
+        result = run("init", files / words[0], *words[1:], "--out", files / "none.toml")
+        assert result.exit_code == 2
+        assert "table" in result.stderr
+
+
+def test_the_delimiter_of_a_csv_file_is_found_in_its_header(files, run):
+    for name, text in {"s.csv": '"id";"county"\n1;01001\n', "p.csv": "id|county\n1|01001\n"}.items():
+        (files / name).write_text(text)
+        assert run("init", files / name, "--out", files / f"{name}.toml").exit_code == 0
+        found = tomllib.loads((files / f"{name}.toml").read_text())
+        assert found["csv"] == {"delimiter": text.strip('"id')[0]}
+        assert (found["schema"]["unit"], list(found["schema"]["columns"])) == ("id", ["county"])
+    assert run("init", files / "t.csv", "--out", files / "plain.toml").exit_code == 0
+    assert "csv" not in tomllib.loads((files / "plain.toml").read_text())
+
+
 def test_nothing_is_overwritten_and_other_files_are_refused(files, run):
     (files / "plan.toml").write_text("mine")
     result = run("init", files / "t.csv", "--out", files / "plan.toml")
@@ -103,6 +143,14 @@ def test_nothing_is_overwritten_and_other_files_are_refused(files, run):
         result = run("init", files / name, "--out", files / "new.toml")
         assert result.exit_code == 2
         assert not (files / "new.toml").exists()
+
+
+def test_a_code_that_is_stored_as_a_float_is_an_integer_column():
+    roles = roles_of(
+        [Found(name="id", kind="integer"), Found(name="year", kind="number"), Found(name="pay", kind="number")]
+    )
+    assert roles.columns == (Found(name="year", kind="integer"),)
+    assert [each.name for each in roles.measures] == ["pay"]
 
 
 def test_a_table_without_an_id_or_a_group_leaves_them_blank():

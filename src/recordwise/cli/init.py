@@ -12,7 +12,8 @@ WARNING = "types and steps were proposed from the records, so the plan says that
 
 @ends_well
 def init(
-    file: Annotated[Path, typer.Argument(help="A CSV, Parquet or Arrow file, or a folder.", show_default=False)],
+    file: Annotated[Path, typer.Argument(help="A file of records, or a folder of them.", show_default=False)],
+    table: Annotated[str | None, typer.Option("--table", help="The table, if FILE is a database.")] = None,
     out: Annotated[Path, typer.Option("--out", help="The plan to write.")] = Path("plan.toml"),
     look: Annotated[bool, typer.Option("--look", help="Read the records to propose types and steps.")] = False,
     debug: Debug = False,
@@ -24,13 +25,16 @@ def init(
     from recordwise.engines.sources.columns import csv_options, declared, looked_at
     from recordwise.errors import OutputError
     from recordwise.plan.file.first import first_plan
+    from recordwise.plan.sources import Database
 
     if os.path.lexists(out):
         raise OutputError(folder=str(out), problem="exists already", advice="Name a new file with --out.")
-    found = looked_at(file) if look else declared(file)
+    given = file if table is None else Database(file, table=table)
+    found = looked_at(given) if look else declared(given)
     source = os.path.relpath(file.resolve(), out.resolve().parent)
     name = file.name.partition(".")[0]
-    text = first_plan({"source": source}, found, dataset=name, looked=look, csv=csv_options(file))
+    named = {"source": source} if table is None else {"source": source, "table": table}
+    text = first_plan(named, found, dataset=name, looked=look, csv=csv_options(given))
     out.parent.mkdir(parents=True, exist_ok=True)
     out.write_text(text, encoding="utf-8")
     if look:

@@ -10,11 +10,13 @@ import pyarrow as pa
 
 from recordwise.engines.compile.records import READABLE
 from recordwise.engines.sources.arrow_files import file_schema
+from recordwise.engines.sources.database import table_types
 from recordwise.engines.sources.declared import parquet_schema
+from recordwise.engines.sources.stat import file_kinds
 from recordwise.errors import SourceError
-from recordwise.plan.file.first import DAY, INTEGER, NUMBER, OTHER, TEXT, TRUTH, Found
-from recordwise.plan.files import ArrowFiles, CsvFiles, ParquetFiles
-from recordwise.plan.sources import open_source
+from recordwise.plan.file.first import DAY, INTEGER, NUMBER, OTHER, TEXT, TRUTH, UNKNOWN, Found
+from recordwise.plan.files import ArrowFiles, CsvFiles, ParquetFiles, StatFiles
+from recordwise.plan.sources import Database, open_source
 
 MOST_DIGITS = 6
 
@@ -30,7 +32,12 @@ def declared(source: Any) -> list[Found]:
         return here + [Found(name=name, kind=TEXT) for name in opened.partitions() if name not in schema.names]
     if isinstance(opened, ArrowFiles):
         return [Found(name=field.name, kind=_kind(field.type)) for field in file_schema(opened.paths[0])]
-    raise SourceError(source="the source", problem="a first plan is made from CSV, Parquet and Arrow files")
+    if isinstance(opened, StatFiles):
+        words = {"text": TEXT, "number": NUMBER, "date": DAY}
+        return [Found(name=name, kind=words.get(kind, OTHER)) for name, kind in file_kinds(opened.paths[0]).items()]
+    if isinstance(opened, Database):
+        return [Found(name=name, kind=_kind(kind)) for name, kind in table_types(opened).items()]
+    raise SourceError(source="the source", problem="a first plan is made from files")
 
 
 def csv_options(source: Any) -> dict[str, str]:
@@ -46,6 +53,8 @@ def _opened(source: Any) -> Any:
 
 def _kind(kind: pa.DataType) -> str:
     kind = kind.value_type if pa.types.is_dictionary(kind) else kind
+    if pa.types.is_null(kind):
+        return UNKNOWN
     if pa.types.is_integer(kind):
         return INTEGER
     if pa.types.is_floating(kind) or pa.types.is_decimal(kind):

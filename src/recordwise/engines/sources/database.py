@@ -36,6 +36,16 @@ def database_head(source: Database, schema: Schema) -> pa.Table | dict[str, Stor
         return plain_table(_chosen(relation, schema).limit(0).to_arrow_table())
 
 
+def table_types(source: Database) -> dict[str, pa.DataType]:
+    """Every column of a table with its type, without a record; one of SQLite has none, which is NULL."""
+    if _is_sqlite(Path(source.path)):
+        with _sqlite(source) as connection:
+            return dict.fromkeys(_sqlite_columns(connection, source), pa.null())
+    with _duckdb(source) as relation:
+        found = relation.limit(0).to_arrow_table().schema
+        return dict(zip(found.names, found.types))
+
+
 def database_parts(source: Database, schema: Schema, _: dict[str, Stored]) -> Iterator[pa.Table]:
     """The records, in batches of one statement."""
     if _is_sqlite(Path(source.path)):
@@ -107,11 +117,15 @@ def _sqlite(source: Database) -> Iterator[sqlite3.Connection]:
 
 
 def _sqlite_names(connection: sqlite3.Connection, source: Database, schema: Schema) -> None:
+    check_present(schema.names(), _sqlite_columns(connection, source))
+
+
+def _sqlite_columns(connection: sqlite3.Connection, source: Database) -> list[str]:
     *schemas, table = source.names()
     found = [row[0] for row in connection.execute("SELECT name FROM pragma_table_xinfo(?)", (table,))]
     if not found or schemas not in ([], ["main"]):
         raise _refused(NO_TABLE)
-    check_present(schema.names(), found)
+    return found
 
 
 def _sqlite_parts(source: Database, schema: Schema) -> Iterator[pa.Table]:

@@ -151,8 +151,20 @@ def _days(numbers: pa.Array, epoch: np.datetime64, units: float) -> pa.Array:
     return pa.array(days.astype(np.int32), mask=numbers.is_null().to_numpy(zero_copy_only=False)).cast(pa.date32())
 
 
+def file_kinds(path: Path) -> dict[str, str]:
+    """Every variable of a file: text, a number, a date, or a time that is none; reads the head of the file, no record."""
+    head = _head(path)
+    kinds = {name: _kind(head, name, path) for name in head.column_names}
+    return {name: "date" if kind in CLOCKS else kind for name, kind in kinds.items()}
+
+
 def _head(path: Path) -> Any:
-    return _parsed(path, metadataonly=True)[1]
+    try:
+        return _parsed(path, metadataonly=True)[1]
+    except EngineError:
+        raise SourceError(
+            source="the source", problem=f"a file of it cannot be read: it is damaged, or no {path.suffix} file"
+        ) from None
 
 
 def _read(path: Path, **options: Any) -> dict[str, list[Any]] | None:

@@ -5,7 +5,7 @@ What only the owner can know, and what a plan must not learn from its table, sta
 
 import re
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from typing import Any
 
 import tomli_w
@@ -51,7 +51,8 @@ def roles_of(found: Sequence[Found]) -> Roles:
     firm = next(iter(firms), None)
     rest = [each for each in usable if each.name not in (unit, firm)]
     measures = [each for each in rest if each.kind in (INTEGER, NUMBER) and not CODE.search(each.name)]
-    columns = [each for each in rest if each not in measures and each.kind != NUMBER]
+    # Codes that are stored as floats are whole numbers, or the table is refused.
+    columns = [replace(each, kind=INTEGER) if each.kind == NUMBER else each for each in rest if each not in measures]
     return Roles(unit=unit, firm=firm, measures=tuple(measures), columns=tuple(columns))
 
 
