@@ -142,6 +142,11 @@ RECORDS = {
     "another delimiter": (written("t.csv", f"id;emp\n1;{SECRET}\n"), (CSV,), "no column"),
     "a header in quotes with another delimiter": (written("t.csv", f'"id";"emp"\n1;{SECRET}\n'), (CSV,), "delimiter"),
     "a gzipped file that is none": (written("t.csv.gz", TOWN), (('"t.parquet"', '"t.csv.gz"'),), "does not start with"),
+    "no header line": (
+        written("t.csv", f"1,{SECRET},0,{TOWN},1,2020-02-29\n"),
+        (CSV,),
+        "must hold the names of the columns",
+    ),
     "an empty CSV": (written("t.csv", ""), (CSV,), "no column"),
     "no Parquet": (written("t.parquet", TOWN), (), "Parquet"),
     "no Arrow": (written("t.feather", TOWN), (FEATHER,), "no Arrow file"),
@@ -258,3 +263,11 @@ def test_check_finds_what_needs_no_record(tmp_path, run, case):
     assert message in refused(run, tmp_path, "check", plan)
     result = run("check", plan, "--no-source")
     assert result.exit_code == 0, result.output
+
+
+def test_a_first_plan_takes_no_record_for_a_header(tmp_path, run):
+    for line in (f"1,{SECRET},0,{TOWN},1,2020-02-29", f"{TOWN},,x", f"{TOWN};2020-02-29"):
+        (tmp_path / "t.csv").write_text(f"{line}\n{line}\n")
+        told = refused(run, tmp_path, "init", tmp_path / "t.csv", "--out", tmp_path / "plan.toml")
+        assert "must hold the names of the columns" in told
+        assert not (tmp_path / "plan.toml").exists()

@@ -10,6 +10,7 @@ from recordwise.engines.compile.collapse import DIFFERS, differing_tree, same_na
 from recordwise.engines.compile.records import Check, Stored, type_problem
 from recordwise.errors import RecordError, SourceError
 from recordwise.plan.file.node import suggestion
+from recordwise.plan.files import NO_HEADER, look_like_values
 from recordwise.plan.schema import Schema
 
 MOST_NAMED = 40
@@ -21,6 +22,8 @@ def check_present(wanted: Iterable[str], present: Sequence[str]) -> None:
     missing = [name for name in wanted if name not in present]
     if not missing:
         return
+    if look_like_values(present):
+        raise SourceError(source="the source", problem=f"it has no column {', '.join(missing)}", advice=NO_HEADER)
     more = "" if len(present) <= MOST_NAMED else f" and {len(present) - MOST_NAMED} more"
     listed = ", ".join(present[:MOST_NAMED]) + more if present else "none"
     raise SourceError(

@@ -4,6 +4,7 @@ import codecs
 import csv
 import glob
 import io
+import re
 from collections.abc import Iterable, Iterator, Sequence
 from contextlib import contextmanager
 from dataclasses import dataclass, replace
@@ -180,6 +181,18 @@ class CsvOptions:
         except LookupError:
             raise ParameterError(parameter="encoding", problem="is not known", advice="Use utf-8 or cp1252.") from None
         object.__setattr__(self, "encoding", name)
+
+
+VALUE = re.compile(r"\s*([+-]?[\d.,]+|\d{1,4}[-/.]\d{1,2}[-/.]\d{1,4}.*)?\s*")
+NO_HEADER = (
+    "The first line must hold the names of the columns; some of its fields look like values, so they are not shown."
+)
+
+
+def look_like_values(names: Iterable[str]) -> bool:
+    """Whether the names of columns may be the values of a record: in a CSV file without a header line they are. An empty field, a
+    number or a date is hardly ever a name."""
+    return any(VALUE.fullmatch(name) for name in names)
 
 
 def compression(path: Path) -> str | None:

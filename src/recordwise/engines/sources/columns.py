@@ -15,7 +15,7 @@ from recordwise.engines.sources.declared import parquet_schema
 from recordwise.engines.sources.stat import file_kinds
 from recordwise.errors import SourceError
 from recordwise.plan.file.first import DAY, INTEGER, NUMBER, OTHER, TEXT, TRUTH, UNKNOWN, Found
-from recordwise.plan.files import ArrowFiles, CsvFiles, ParquetFiles, StatFiles
+from recordwise.plan.files import NO_HEADER, ArrowFiles, CsvFiles, ParquetFiles, StatFiles, look_like_values
 from recordwise.plan.sources import Database, open_source
 
 MOST_DIGITS = 6
@@ -25,7 +25,7 @@ def declared(source: Any) -> list[Found]:
     """Every column by its name and, where the source has types, its type."""
     opened = _opened(source)
     if isinstance(opened, CsvFiles):
-        return [Found(name=name) for name in opened.header()]
+        return [Found(name=name) for name in _names(opened)]
     if isinstance(opened, ParquetFiles):
         schema = parquet_schema(opened.paths[0])
         here = [Found(name=field.name, kind=_kind(field.type)) for field in schema]
@@ -38,6 +38,14 @@ def declared(source: Any) -> list[Found]:
     if isinstance(opened, Database):
         return [Found(name=name, kind=_kind(kind)) for name, kind in table_types(opened).items()]
     raise SourceError(source="the source", problem="a first plan is made from files")
+
+
+def _names(opened: CsvFiles) -> tuple[str, ...]:
+    """The header line, which goes into the plan: a record that stands in its place must not."""
+    names = opened.header()
+    if look_like_values(names):
+        raise SourceError(source="the CSV source", problem="it has no header line", advice=NO_HEADER)
+    return names
 
 
 def csv_options(source: Any) -> dict[str, str]:
