@@ -30,6 +30,8 @@ class Connection:
             "autoload_known_extensions": False,
             "python_enable_replacements": False,
             "default_collation": "",
+            # It decides checks by the least and largest value that a Parquet file states for a column, and NaN is in neither.
+            "disabled_optimizers": "statistics_propagation",
         }
         try:
             self.duckdb = duckdb.connect(":memory:", config=settings)
