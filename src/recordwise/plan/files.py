@@ -70,8 +70,11 @@ class CsvFiles:
         if len(headers) != 1:
             raise SourceError(source="the CSV source", problem="its files have different header lines")
         names = headers.pop()
+        if not names:
+            raise SourceError(source="the CSV source", problem="a file of it is empty: it has no header line")
         if len({name.casefold() for name in names}) < len(names):
-            raise SourceError(source="the CSV source", problem="its header line names a column twice")
+            advice = NO_HEADER if look_like_values(names) else ""
+            raise SourceError(source="the CSV source", problem="its header line names a column twice", advice=advice)
         return names
 
     def _header(self, path: Path) -> tuple[str, ...]:
@@ -95,7 +98,7 @@ class CsvFiles:
 
     def _fields(self) -> int:
         try:
-            return len(self.header())
+            return len(self._header(self.paths[0]))
         except SourceError:
             return 0
 
@@ -192,7 +195,7 @@ NO_HEADER = (
 def look_like_values(names: Iterable[str]) -> bool:
     """Whether the names of columns may be the values of a record: in a CSV file without a header line they are. An empty field, a
     number or a date is hardly ever a name."""
-    return any(VALUE.fullmatch(name) for name in names)
+    return any(VALUE.fullmatch(part) for name in names for part in re.split(r"[,;\t|]", name))
 
 
 def compression(path: Path) -> str | None:

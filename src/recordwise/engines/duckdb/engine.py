@@ -34,6 +34,7 @@ from recordwise.engines.problems import REPEATS, check_present, check_types, cou
 from recordwise.engines.sources.arrow_files import plain_table
 from recordwise.engines.sources.copy import copied, copy_records, forget_copy
 from recordwise.engines.sources.csv_text import torn
+from recordwise.engines.sources.declared import parquet_schema
 from recordwise.engines.sources.untyped import open_typed
 from recordwise.engines.totals import Passes
 from recordwise.errors import DataError, EngineError, RecordError, RecordwiseError
@@ -96,9 +97,14 @@ def _parquet(connection: duckdb.DuckDBPyConnection, source: ParquetFiles) -> duc
     """Nothing is guessed: what the names of folders hold is text."""
     files = exp.Array(expressions=[exp.Literal.string(str(path)) for path in source.paths]).sql(dialect="duckdb")
     named = "true" if source.partitions() else "false"
-    return connection.sql(
-        f"SELECT * FROM read_parquet({files}, hive_partitioning = {named}, hive_types_autocast = false)"
-    )
+    try:
+        return connection.sql(
+            f"SELECT * FROM read_parquet({files}, hive_partitioning = {named}, hive_types_autocast = false)"
+        )
+    except duckdb.Error:
+        for path in source.paths:
+            parquet_schema(path)
+        raise
 
 
 def _csv(connection: duckdb.DuckDBPyConnection, source: CsvFiles) -> duckdb.DuckDBPyRelation:
