@@ -31,10 +31,9 @@ from recordwise.engines.duckdb.connection import Connection, failure
 from recordwise.engines.duckdb.unique_ids import repeated_ids
 from recordwise.engines.engine import Engine, watched_files
 from recordwise.engines.problems import REPEATS, check_present, check_types, counted_problems, differing_units
-from recordwise.engines.sources.arrow_files import plain_table
+from recordwise.engines.sources.arrow_files import parquet_schema, plain_table
 from recordwise.engines.sources.copy import copied, copy_records, forget_copy
 from recordwise.engines.sources.csv_text import torn
-from recordwise.engines.sources.declared import parquet_schema
 from recordwise.engines.sources.untyped import open_typed
 from recordwise.engines.totals import Passes
 from recordwise.errors import DataError, EngineError, RecordError, RecordwiseError

@@ -9,9 +9,8 @@ import duckdb
 import pyarrow as pa
 
 from recordwise.engines.compile.records import READABLE
-from recordwise.engines.sources.arrow_files import file_schema
+from recordwise.engines.sources.arrow_files import file_schema, parquet_schema
 from recordwise.engines.sources.database import table_types
-from recordwise.engines.sources.declared import parquet_schema
 from recordwise.engines.sources.stat import file_kinds
 from recordwise.errors import SourceError
 from recordwise.plan.file.first import DAY, INTEGER, NUMBER, OTHER, TEXT, TRUTH, UNKNOWN, Found

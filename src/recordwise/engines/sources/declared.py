@@ -1,12 +1,11 @@
 """Columns that a source declares itself: the types of a Parquet file or a typed frame, never the values in it."""
 
-from pathlib import Path
 from typing import Any
 
-from recordwise.engines.sources.arrow_files import file_schema
+from recordwise.engines.sources.arrow_files import file_schema, parquet_schema
 from recordwise.engines.sources.untyped import is_untyped
 from recordwise.engines.spark.sources import SparkFrame, SparkSource
-from recordwise.errors import ParameterError, SourceError
+from recordwise.errors import ParameterError
 from recordwise.plan.files import ArrowFiles, CsvFiles, ParquetFiles, StatFiles
 from recordwise.plan.sources import Database, Frame, Postgres, Source
 
@@ -50,16 +49,3 @@ def inferred_columns(source: Source | SparkSource, roles: set[str | None]) -> di
         elif pa.types.is_date(kind) or (pa.types.is_timestamp(kind) and kind.tz is None):
             found[field.name] = "date"
     return found
-
-
-def parquet_schema(path: Path) -> Any:
-    """The names and types of a Parquet file; a damaged footer, or one with names that are no text, is refused."""
-    import pyarrow as pa
-    import pyarrow.parquet
-
-    try:
-        schema = pyarrow.parquet.read_schema(path)
-        _ = schema.names, [str(field.type) for field in schema]
-    except (pa.ArrowException, OSError, UnicodeDecodeError):
-        raise SourceError(source="the source", problem="one of its files is damaged or is not a Parquet file") from None
-    return schema
