@@ -42,8 +42,8 @@ def test_one_repeat_among_many_numbers_is_found_wherever_it_stands(kind, rows):
         assert not all_different(repeated)
 
 
-def repeats(ids, stored_as=None):
-    with DuckDB(pa.table({"id": ids}), Schema.of(unit="id")) as engine:
+def repeats(ids, opens=DuckDB):
+    with opens(pa.table({"id": ids}), Schema.of(unit="id")) as engine:
         try:
             engine.validate()
         except DataError as error:
@@ -63,28 +63,58 @@ IDS = {
 
 
 @pytest.mark.parametrize("name", IDS)
-def test_ids_of_every_type_are_told_apart_and_repeats_are_counted(name, monkeypatch):
-    monkeypatch.setattr(distinct, "FEWEST", 0)
+def test_ids_of_every_type_are_told_apart_and_repeats_are_counted(name):
     ids = IDS[name]
     assert repeats(ids) == {}
     assert repeats(pa.concat_arrays([ids, ids.take(pa.array([0, 1, 0]))])) == {REPEATS: 3}
 
 
-def test_zero_and_negative_zero_are_one_id(monkeypatch):
-    monkeypatch.setattr(distinct, "FEWEST", 0)
+NEIGHBORS = [-65, -64, -33, -32, -31, -2, -1, 0, 1, 2, 30, 31, 32, 33, 63, 64, 65]
+"""Either side of the ends of words, negative ones among them."""
+
+
+@pytest.mark.theorem("T-UNIQUE")
+@pytest.mark.parametrize("apart", [16, -1], ids=["by bits", "by numbers"])
+def test_whole_numbers_close_together_are_counted_exactly(apart, opens, monkeypatch):
+    monkeypatch.setattr(distinct, "MOST_APART", apart)
+    for kind in (pa.int8(), pa.int32(), pa.int64()):
+        assert repeats(pa.array(NEIGHBORS, kind), opens) == {}
+        assert repeats(pa.array([*NEIGHBORS, -32, 31, 31, None], kind), opens) == {"is NULL": 1, REPEATS: 3}
+        assert repeats(pa.array([None, *NEIGHBORS, None], kind), opens) == {"is NULL": 2}
+
+
+@pytest.mark.parametrize("least", [-(2**63), 2**63 - 100])
+def test_ids_at_the_ends_of_64_bits_are_counted_by_bits(least, opens):
+    ids = np.arange(100, dtype=np.int64) + np.int64(least)
+    assert repeats(pa.array(ids), opens) == {}
+    assert repeats(pa.array(np.append(ids, ids[[0, 99]])), opens) == {REPEATS: 2}
+
+
+def test_ids_are_counted_by_bits_only_where_they_are_close(monkeypatch):
+    counted = []
+    bits = distinct.bits_tree
+    monkeypatch.setattr(distinct, "bits_tree", lambda *given: counted.append(True) or bits(*given))
+    assert repeats(pa.array([1, 2, 10**9])) == {}
+    assert not counted
+    assert repeats(pa.array([10**9, 10**9 + 2, 10**9 + 40])) == {}
+    assert counted
+
+
+def test_zero_and_negative_zero_are_one_id():
     assert repeats(pa.array([0.0, -0.0])) == {REPEATS: 1}
 
 
-def test_ids_that_are_null_are_counted_apart_from_repeats(monkeypatch):
-    monkeypatch.setattr(distinct, "FEWEST", 0)
+def test_ids_that_are_null_are_counted_apart_from_repeats():
     assert repeats(pa.array([1, None, None, 1])) == {"is NULL": 2, REPEATS: 1}
+    assert repeats(pa.array([0, None, 10**9])) == {"is NULL": 1}
+    assert repeats(pa.array([0, None, 10**9, 0])) == {"is NULL": 1, REPEATS: 1}
+    assert repeats(pa.array(["a", None, None, "a"])) == {"is NULL": 2, REPEATS: 1}
 
 
 def test_hashes_that_meet_by_chance_refuse_nobody(monkeypatch):
     """A hash that is the same for all ids proves nothing, so they are counted."""
     from sqlglot import exp
 
-    monkeypatch.setattr(distinct, "FEWEST", 0)
     same = exp.select(exp.alias_(exp.cast(exp.Literal.number(7), "BIGINT"), "fingerprint")).from_("source")
     monkeypatch.setattr(distinct, "fingerprints_tree", lambda *_: same)
     assert repeats(pa.array(["a", "b", "c"])) == {}
@@ -92,11 +122,10 @@ def test_hashes_that_meet_by_chance_refuse_nobody(monkeypatch):
 
 
 def test_too_many_ids_to_hold_are_counted_by_the_engine(monkeypatch):
-    monkeypatch.setattr(distinct, "FEWEST", 0)
-    monkeypatch.setattr(distinct, "MOST", 3)
-    monkeypatch.setattr(distinct, "_proved_different", lambda *_: pytest.fail("held too many"))
-    assert repeats(pa.array([1, 2, 3, 4])) == {}
-    assert repeats(pa.array([1, 2, 3, 1])) == {REPEATS: 1}
+    monkeypatch.setattr(distinct, "MOST_HELD", 3)
+    monkeypatch.setattr(distinct, "all_different", lambda *_: pytest.fail("held too many"))
+    assert repeats(pa.array(["1", "2", "3", "4"])) == {}
+    assert repeats(pa.array(["1", "2", "3", "1"])) == {REPEATS: 1}
 
 
 def test_a_repeat_among_many_records_is_counted_exactly():
@@ -104,6 +133,7 @@ def test_a_repeat_among_many_records_is_counted_exactly():
     assert repeats(pa.array(ids)) == {}
     ids[299_999] = ids[0]
     assert repeats(pa.array(ids)) == {REPEATS: 1}
+    assert repeats(pa.array(ids * 1000)) == {REPEATS: 1}
     assert repeats(pa.array(ids).cast(pa.string())) == {REPEATS: 1}
 
 

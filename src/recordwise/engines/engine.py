@@ -11,12 +11,11 @@ from collections.abc import Iterable, Iterator, Sequence
 from contextlib import contextmanager
 from functools import partial
 from pathlib import Path
-from typing import Any, ClassVar, Self
+from typing import TYPE_CHECKING, Any, ClassVar, Self
 
 import pyarrow as pa
 from sqlglot import exp
 
-from recordwise.engines.owner import OwnerPasses
 from recordwise.engines.totals import Passes
 from recordwise.errors import EngineError, PlanError, RecordwiseError, SourceError
 from recordwise.plan.files import folder_files
@@ -27,6 +26,9 @@ from recordwise.plan.schema import Schema
 from recordwise.plan.sources import Database
 from recordwise.plan.splitting import Splitting
 from recordwise.plan.used import schema_of, used_schema
+
+if TYPE_CHECKING:
+    from recordwise.engines.owner import OwnerPasses
 
 Mark = tuple[int, int, int]
 
@@ -148,8 +150,10 @@ class Engine(ABC):
         with self._reading(plan.schema) as passes:
             return passes.summarize_beside_totals(plan, table, value, edges)
 
-    def owner_passes(self) -> OwnerPasses:
+    def owner_passes(self) -> "OwnerPasses":
         """The passes that answer the owner's questions while planning."""
+        from recordwise.engines.owner import OwnerPasses
+
         return OwnerPasses(partial(self._reading, self.schema))
 
     def __enter__(self) -> Self:

@@ -1,15 +1,13 @@
 """What validation counted, as problems with the names of columns and without a value; the same words on every engine."""
 
 from collections.abc import Callable, Iterable, Mapping, Sequence
-from typing import Any
 
 import pyarrow as pa
 from sqlglot import exp
 
 from recordwise.engines.compile.collapse import DIFFERS, differing_tree, same_names
-from recordwise.engines.compile.records import Check, Stored, type_problem
+from recordwise.engines.compile.records import BROKEN, SOURCE, Check, Stored, broken_tree, type_problem, validation_tree
 from recordwise.errors import RecordError, SourceError
-from recordwise.plan.file.node import suggestion
 from recordwise.plan.files import NO_HEADER, look_like_values
 from recordwise.plan.schema import Schema
 
@@ -24,6 +22,8 @@ def check_present(wanted: Iterable[str], present: Sequence[str]) -> None:
         return
     if look_like_values(present):
         raise SourceError(source="the source", problem=f"it has no column {', '.join(missing)}", advice=NO_HEADER)
+    from recordwise.plan.file.node import suggestion
+
     more = "" if len(present) <= MOST_NAMED else f" and {len(present) - MOST_NAMED} more"
     listed = ", ".join(present[:MOST_NAMED]) + more if present else "none"
     raise SourceError(
@@ -46,8 +46,19 @@ def check_types(schema: Schema, stored: Mapping[str, Stored]) -> None:
         raise SourceError(source="the source", problem=told, advice=advice)
 
 
-def counted_problems(found: Sequence[Check], counts: Mapping[str, Any], *, counted: str = "row") -> list[RecordError]:
-    """A problem for each check that something meets, with how many rows or units do."""
+def broken_rows(
+    fetch: Callable[[exp.Expr], pa.Table], found: list[Check], table: str = SOURCE, *, counted: str = "row"
+) -> list[RecordError]:
+    """A problem for each check that something meets, with how many rows or units do.
+
+    One count for all checks comes first: most tables have nothing else to count.
+    """
+    if not found:
+        return []
+    (met,) = fetch(broken_tree(found, table)).to_pylist()
+    if not met[BROKEN]:
+        return []
+    (counts,) = fetch(validation_tree(found, table)).to_pylist()
     return [
         RecordError(column=check.column, problem=check.problem, count=counts[f"c{number}"], counted=counted)
         for number, check in enumerate(found)

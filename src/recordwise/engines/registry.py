@@ -7,9 +7,6 @@ from typing import Any
 from recordwise.engines.duckdb.engine import DuckDB
 from recordwise.engines.engine import Engine
 from recordwise.engines.sources.untyped import is_untyped
-from recordwise.engines.spark.engine import Spark
-from recordwise.engines.spark.needs import check_java
-from recordwise.engines.spark.sources import open_spark_source
 from recordwise.errors import ParameterError
 from recordwise.plan.sources import DUCKDB, SPARK, found_by_spark, open_source
 
@@ -33,15 +30,33 @@ class EngineKind:
     """Whether a source of this name is found by the engine itself instead of being a file."""
 
 
+def _spark_source(source: Any) -> Any:
+    from recordwise.engines.spark.sources import open_spark_source
+
+    return open_spark_source(source)
+
+
+def _spark(*given: Any, **named: Any) -> Engine:
+    from recordwise.engines.spark.engine import Spark
+
+    return Spark(*given, **named)
+
+
+def _check_java() -> None:
+    from recordwise.engines.spark.needs import check_java
+
+    check_java()
+
+
 ENGINES = {
     kind.name: kind
     for kind in (
         EngineKind(name=DUCKDB, open_source=open_source, open=DuckDB),
         EngineKind(
             name=SPARK,
-            open_source=open_spark_source,
-            open=Spark,
-            check=check_java,
+            open_source=_spark_source,
+            open=_spark,
+            check=_check_java,
             needs=("spark",),
             extra=SPARK,
             finds=found_by_spark,

@@ -93,11 +93,11 @@ class CodedCells:
         places = self._places(table, keys) if table.shape.groups else np.zeros(self.cells, dtype=np.int64)
         if places is None:
             return None
-        inside = places >= 0
-        columns = {}
+        inside = np.flatnonzero(places >= 0)
+        at, columns = places[inside], {}
         for name, source in sources.items():
             columns[name] = np.zeros(count, dtype=np.int64)
-            np.add.at(columns[name], places[inside], self.sums[source][inside])
+            np.add.at(columns[name], at, self.sums[source][inside])
         return columns
 
     def _places(self, table: PlannedTable, keys: pa.Table) -> IntArray | None:

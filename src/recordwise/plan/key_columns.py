@@ -127,6 +127,10 @@ def ranked(values: pa.Array, places: IntArray) -> Ranked:
     return Ranked(different.dictionary.take(pa.array(order)), rank[different.indices.to_numpy()][places])
 
 
+MOST_GAPS = 8
+"""Rows are sorted by a look-up table where there are at most this many possible ones for each."""
+
+
 def sorted_distinct(columns: Sequence[Ranked]) -> IntArray:
     """The rows to take so that every distinct row appears once, in ascending order."""
     rows = len(columns[0].ranks)
@@ -137,4 +141,9 @@ def sorted_distinct(columns: Sequence[Ranked]) -> IntArray:
             # The distinct rows so far are at most as many as the rows, so the next product fits.
             code, size = np.unique(code, return_inverse=True)[1].astype(np.int64), rows
         code, size = code * count + column.ranks, size * count
-    return np.unique(code, return_index=True)[1]
+    if size > MOST_GAPS * rows:
+        return np.unique(code, return_index=True)[1]
+    # Few of the possible rows are missing: a look-up table of all of them is faster than sorting.
+    place = np.full(size, -1, dtype=np.int64)
+    place[code] = np.arange(rows)
+    return place[place >= 0]

@@ -11,7 +11,7 @@ from typing import Literal
 
 from sqlglot import exp
 
-from recordwise.engines.compile.expressions import RECORDS, column, constant, prefix_tree
+from recordwise.engines.compile.expressions import RECORDS, balanced, column, constant, prefix_tree
 from recordwise.errors import SourceError
 from recordwise.plan.schema import LARGEST_BOUND_STEPS, Column, Measure, Schema, policy_measure
 from recordwise.policy.dates import WRITTEN
@@ -323,30 +323,20 @@ def _and(*parts: exp.Expr) -> exp.Expr:
     return exp.and_(*(part.copy() for part in parts if not isinstance(part, exp.Boolean)))
 
 
-HELD, REPEATED, FINGERPRINT = "held", "repeated", "fingerprint"
+BROKEN = "broken"
+
+
+def broken_tree(found: list[Check], table: str = SOURCE) -> exp.Expr:
+    """One pass: how many records meet any of the conditions."""
+    met = balanced(exp.Or, [check.broken.copy() for check in found])
+    return exp.select(exp.alias_(_counted(met), BROKEN)).from_(table)
 
 
 def validation_tree(found: list[Check], table: str = SOURCE) -> exp.Expr:
-    """One pass: how many records there are, and how many meet each condition."""
-    select = exp.select(exp.alias_(exp.Count(this=exp.Star()), HELD)).from_(table)
-    for number, check in enumerate(found):
-        counted = exp.Filter(this=exp.Count(this=exp.Star()), expression=exp.Where(this=check.broken))
-        select = select.select(exp.alias_(counted, f"c{number}"))
-    return select
+    """One pass: how many records meet each condition."""
+    counts = [exp.alias_(_counted(check.broken), f"c{number}") for number, check in enumerate(found)]
+    return exp.select(*counts).from_(table)
 
 
-def repeated_tree(schema: Schema, table: str = SOURCE) -> exp.Expr:
-    """How many ids are not new, by a count that spills."""
-    different = exp.Count(this=exp.Distinct(expressions=[column(schema.unit)]))
-    known = exp.Count(this=column(schema.unit))
-    return exp.select(exp.alias_(exp.Sub(this=known, expression=different), REPEATED)).from_(table)
-
-
-def fingerprints_tree(schema: Schema, stored: Stored, table: str = SOURCE) -> exp.Expr:
-    """A 64-bit number for each id, the same for equal ids: the id itself where it is a whole number, else a hash of it."""
-    unit = column(schema.unit)
-    if stored.kind == "integer":
-        number: exp.Expr = exp.Cast(this=unit, to=exp.DataType.build("BIGINT"))
-    else:
-        number = exp.Anonymous(this="hash", expressions=[unit])
-    return exp.select(exp.alias_(number, FINGERPRINT)).from_(table)
+def _counted(condition: exp.Expr) -> exp.Expr:
+    return exp.Filter(this=exp.Count(this=exp.Star()), expression=exp.Where(this=condition))

@@ -64,19 +64,18 @@ class Connection:
         except duckdb.Error as error:
             raise failure(error) from None
 
-    def fetch_numbers(self, tree: exp.Expr, *, rows: int) -> np.ndarray[tuple[int], np.dtype[np.uint64]] | None:
-        """One column of 64-bit numbers without NULLs, read in batches into one array; None if the number of rows differs."""
-        numbers, taken = np.empty(rows, dtype=np.uint64), 0
+    def fetch_numbers(self, tree: exp.Expr, *, at_most: int) -> np.ndarray[tuple[int], np.dtype[np.uint64]] | None:
+        """One column of 64-bit numbers without NULLs, read in batches; None if there are more than ``at_most``."""
+        parts, taken = [np.empty(0, dtype=np.uint64)], 0
         try:
             for batch in self.duckdb.sql(tree.sql(dialect="duckdb")).to_arrow_reader(BATCH_ROWS):
-                part = batch.column(0).to_numpy().view(np.uint64)
-                if taken + len(part) > rows:
+                parts.append(batch.column(0).to_numpy().view(np.uint64))
+                taken += batch.num_rows
+                if taken > at_most:
                     return None
-                numbers[taken : taken + len(part)] = part
-                taken += len(part)
         except duckdb.Error as error:
             raise failure(error) from None
-        return numbers if taken == rows else None
+        return np.concatenate(parts)
 
     def close(self) -> None:
         """Close the connection and delete everything it holds, including spilled pages."""

@@ -18,19 +18,11 @@ from recordwise.engines.compile.collapse import (
     same_names,
 )
 from recordwise.engines.compile.expressions import RECORDS
-from recordwise.engines.compile.records import (
-    HELD,
-    MOST_DIGITS,
-    SOURCE,
-    Stored,
-    checks,
-    records_tree,
-    validation_tree,
-)
+from recordwise.engines.compile.records import MOST_DIGITS, SOURCE, Stored, checks, records_tree
 from recordwise.engines.duckdb.connection import Connection, failure
 from recordwise.engines.duckdb.unique_ids import repeated_ids
 from recordwise.engines.engine import Engine, watched_files
-from recordwise.engines.problems import REPEATS, check_present, check_types, counted_problems, differing_units
+from recordwise.engines.problems import REPEATS, broken_rows, check_present, check_types, differing_units
 from recordwise.engines.sources.arrow_files import parquet_schema, plain_table
 from recordwise.engines.sources.copy import copied, copy_records, forget_copy
 from recordwise.engines.sources.csv_text import torn
@@ -207,12 +199,9 @@ class DuckDB(Engine):
 
     def _check_rows(self, schema: Schema) -> None:
         self._prepare()
-        found = list(checks(schema, self._stored))
-        (counts,) = self._connection.fetch(validation_tree(found)).to_pylist()
-        problems = counted_problems(found, counts)
+        problems = broken_rows(self._connection.fetch, list(checks(schema, self._stored)))
         if schema.collapse is None:
-            # The first check counts the ids that are NULL.
-            repeated = self._repeated(SOURCE, records=counts[HELD], unknown=counts["c0"])
+            repeated = self._repeated(SOURCE)
             problems += [RecordError(column=schema.unit, problem=REPEATS, count=repeated)] if repeated else []
         elif not problems:
             problems = self._collapse(schema)
@@ -220,19 +209,16 @@ class DuckDB(Engine):
             self._forget()
             raise DataError(problems=tuple(problems))
 
-    def _repeated(self, table: str, *, records: int, unknown: int = 0) -> int:
-        unit = self._stored[self.schema.unit]
-        return repeated_ids(self._connection, self.schema, unit, records=records, unknown=unknown, table=table)
+    def _repeated(self, table: str) -> int:
+        return repeated_ids(self._connection, self.schema, self._stored[self.schema.unit], table=table)
 
     def _collapse(self, schema: Schema) -> list[RecordError]:
         """Make one record of the rows of each unit, kept for every later pass; what is wrong with the records."""
         for name, kind in ((RECORDS, "VIEW"), (COLLAPSED, "TABLE")):
             self._connection.run(exp.Drop(tables=[exp.to_table(name)], kind=kind, exists=True))
         self._passes.store.keep_cells(COLLAPSED, collapsed_tree(schema, self._stored))
-        found = list(collapse_checks(schema))
-        (counts,) = self._connection.fetch(validation_tree(found, COLLAPSED)).to_pylist()
-        problems = counted_problems(found, counts, counted="unit")
-        if same_names(schema) and self._repeated(COLLAPSED, records=counts[HELD]):
+        problems = broken_rows(self._connection.fetch, list(collapse_checks(schema)), COLLAPSED, counted="unit")
+        if same_names(schema) and self._repeated(COLLAPSED):
             problems += differing_units(self._passes.store.of_records, schema)
         if not problems:
             self._connection.run(collapsed_records_tree(schema))

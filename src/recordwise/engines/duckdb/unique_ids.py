@@ -1,7 +1,8 @@
-"""Checks exactly, without a table of groups, that ids are unique.
+"""Checks exactly that ids are unique, where it can without a table of groups.
 
-Each id has a 64-bit number that equal ids share (``fingerprints_tree``). If all the numbers differ, so do the ids. If two are
-equal, either an id is repeated or two hashes collided, and the engine counts the ids itself (T-UNIQUE).
+Whole numbers that are close together are counted by bits (``bits_tree``). Any other id has a 64-bit number that equal ids share
+(``fingerprints_tree``). If all the numbers differ, so do the ids. If two are equal, either an id is repeated or two hashes
+collided, and the engine counts the ids themselves (T-UNIQUE).
 
 Whether many 64-bit numbers all differ is decided by sorting the leading half of each number's product with an odd constant, which
 is much faster than sorting the numbers. Where two halves are equal the numbers themselves are compared, so an unlucky constant
@@ -11,8 +12,20 @@ costs time but never changes the result.
 from collections.abc import Iterator
 
 import numpy as np
+from sqlglot import exp
 
-from recordwise.engines.compile.records import REPEATED, SOURCE, Stored, fingerprints_tree, repeated_tree
+from recordwise.engines.compile.ids import (
+    DIFFERENT,
+    HELD,
+    KNOWN,
+    LEAST,
+    MOST,
+    bits_tree,
+    different_tree,
+    fingerprints_tree,
+    span_tree,
+)
+from recordwise.engines.compile.records import SOURCE, Stored
 from recordwise.engines.duckdb.connection import Connection
 from recordwise.plan.schema import Schema
 
@@ -43,20 +56,28 @@ def _blocks(size: int) -> Iterator[slice]:
     return (slice(start, start + BLOCK) for start in range(0, size, BLOCK))
 
 
-FEWEST, MOST = 200_000, 12_000_000
-"""Below this range a count is as fast; above it, the numbers and two copies of their halves would take more than 192 MB."""
+MOST_HELD = 12_000_000
+"""With more ids than this, the numbers and two copies of their halves would take more than 192 MB."""
+MOST_APART = 16
+"""Whole numbers are counted by bits where at most this many numbers lie between two of them, on average."""
 
 
-def repeated_ids(
-    connection: Connection, schema: Schema, stored: Stored, *, records: int, unknown: int, table: str = SOURCE
-) -> int:
-    """How many ids are not new; ``unknown`` ids are NULL and none of them."""
-    if not unknown and FEWEST <= records <= MOST and _proved_different(connection, schema, stored, records, table):
+def repeated_ids(connection: Connection, schema: Schema, stored: Stored, *, table: str = SOURCE) -> int:
+    """How many ids are not new. Ids that are NULL are none of them."""
+    if stored.kind == "integer" and _close(connection, schema, table):
+        return _repeats(connection, bits_tree(schema, table))
+    numbers = connection.fetch_numbers(fingerprints_tree(schema, stored, table), at_most=MOST_HELD)
+    if numbers is not None and all_different(numbers):
         return 0
-    (found,) = connection.fetch(repeated_tree(schema, table)).to_pylist()
-    return int(found[REPEATED])
+    return _repeats(connection, different_tree(schema, table))
 
 
-def _proved_different(connection: Connection, schema: Schema, stored: Stored, records: int, table: str) -> bool:
-    numbers = connection.fetch_numbers(fingerprints_tree(schema, stored, table), rows=records)
-    return numbers is not None and all_different(numbers)
+def _close(connection: Connection, schema: Schema, table: str) -> bool:
+    """Whether the ids lie close together. A file that misstates its own least and largest value costs time, not exactness."""
+    (span,) = connection.fetch(span_tree(schema, table)).to_pylist()
+    return span[LEAST] is not None and span[MOST] - span[LEAST] <= MOST_APART * span[HELD]
+
+
+def _repeats(connection: Connection, tree: exp.Expr) -> int:
+    (found,) = connection.fetch(tree).to_pylist()
+    return int(found[KNOWN]) - int(found[DIFFERENT])

@@ -104,7 +104,7 @@ class Spark(Engine):
     def _check_rows(self, schema: Schema) -> None:
         """Twice: once for what a record says alone, once for the ids."""
         try:
-            validate(self._store, list(checks(schema, self._stored)), schema)
+            validate(self._store, list(checks(schema, self._stored)), schema, self._stored[schema.unit])
         except EngineError:
             if self._csv is not None:
                 raise torn(self._csv) from None
@@ -117,7 +117,7 @@ class Spark(Engine):
         self._forget_collapsed()
         try:
             self._collapsed = self._view_of(collapsed_tree(schema, self._stored), COLLAPSED, persisted=True)
-            validate_collapsed(self._store, schema)
+            validate_collapsed(self._store, schema, self._stored[schema.unit])
             self._view_of(collapsed_records_tree(schema).expression, RECORDS)
         except RecordwiseError:
             self._forget_collapsed()

@@ -1,0 +1,71 @@
+"""The uniqueness of ids as SQL trees.
+
+Whole numbers are told apart by bits: 32 neighbors share a word, in which each sets a bit of its own. Ids that are close together
+then need few words, and the set bits are the different ids, counted exactly (T-UNIQUE).
+"""
+
+from sqlglot import exp
+
+from recordwise.engines.compile.expressions import column, constant
+from recordwise.engines.compile.records import SOURCE, Stored
+from recordwise.plan.schema import Schema
+
+KNOWN, DIFFERENT = "known", "different"
+LEAST, MOST, HELD = "least", "most", "held"
+FINGERPRINT = "fingerprint"
+WORD_BITS = 5
+
+
+def different_tree(schema: Schema, table: str = SOURCE, *, by: exp.Expr | None = None) -> exp.Expr:
+    """How many ids are not NULL, and how many different ones, by a group-by, which spills; or how many different values of ``by``.
+
+    A count of distinct values beside other counts would carry those along in Spark.
+    """
+    grouped = _known(schema, table).group_by(column(schema.unit) if by is None else by)
+    return _summed(exp.Count(this=exp.Star()), grouped)
+
+
+def bits_tree(schema: Schema, table: str = SOURCE) -> exp.Expr:
+    """How many ids are not NULL, and how many different ones; ids that are whole numbers."""
+    number = exp.cast(column(schema.unit), "BIGINT")
+    word = exp.BitwiseRightShift(this=number, expression=constant(WORD_BITS))
+    place = exp.cast(exp.Paren(this=exp.BitwiseAnd(this=number.copy(), expression=constant(2**WORD_BITS - 1))), "INT")
+    bit = exp.BitwiseLeftShift(this=exp.cast(constant(1), "BIGINT"), expression=place)
+    marked = exp.alias_(exp.BitwiseOrAgg(this=bit), "bits")
+    grouped = _known(schema, table).select(marked).group_by(word)
+    return _summed(_total(exp.BitwiseCount(this=column("bits"))), grouped)
+
+
+def _known(schema: Schema, table: str) -> exp.Select:
+    unknown = exp.Is(this=column(schema.unit), expression=exp.null())
+    return exp.select(exp.alias_(exp.Count(this=exp.Star()), KNOWN)).from_(table).where(exp.not_(unknown))
+
+
+def _summed(different: exp.Expr, grouped: exp.Select) -> exp.Expr:
+    return exp.select(exp.alias_(_total(column(KNOWN)), KNOWN), exp.alias_(different, DIFFERENT)).from_(
+        grouped.subquery("ids")
+    )
+
+
+def _total(tree: exp.Expr) -> exp.Expr:
+    return exp.Coalesce(this=exp.Sum(this=tree), expressions=[constant(0)])
+
+
+def span_tree(schema: Schema, table: str = SOURCE) -> exp.Expr:
+    """The least and the largest id, and how many records there are."""
+    unit = column(schema.unit)
+    return exp.select(
+        exp.alias_(exp.Min(this=unit), LEAST),
+        exp.alias_(exp.Max(this=unit.copy()), MOST),
+        exp.alias_(exp.Count(this=exp.Star()), HELD),
+    ).from_(table)
+
+
+def fingerprints_tree(schema: Schema, stored: Stored, table: str = SOURCE) -> exp.Expr:
+    """A 64-bit number for each id, the same for equal ids: the id itself where it is a whole number, else a hash of it."""
+    unit = column(schema.unit)
+    if stored.kind == "integer":
+        number: exp.Expr = exp.Coalesce(this=exp.cast(unit, "BIGINT"), expressions=[constant(0)])
+    else:
+        number = exp.Anonymous(this="hash", expressions=[unit])
+    return exp.select(exp.alias_(number, FINGERPRINT)).from_(table)
