@@ -145,7 +145,13 @@ def ball(value: Fraction | int) -> arb:
 
 def constant_ball(value: Fraction) -> arb:
     """The same for a formula that any number system may evaluate, without setting a precision of its own."""
-    with working_precision():
+    return _constant_ball(value, bits_in_force())
+
+
+@lru_cache(maxsize=4096)
+def _constant_ball(value: Fraction, bits: int) -> arb:
+    """Kept, because a formula is evaluated at thousands of points with the same few constants."""
+    with working_precision(bits):
         return ball(value)
 
 

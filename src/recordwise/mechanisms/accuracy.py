@@ -12,7 +12,7 @@ from typing import TypeAlias
 
 import numpy as np
 
-from recordwise.exact.arithmetic import FloatArray
+from recordwise.exact.arithmetic import FloatArray, normal_cdf
 from recordwise.exact.numbers import Number
 from recordwise.mechanisms.described import Described
 from recordwise.mechanisms.noisy import read_confidence
@@ -99,10 +99,8 @@ def smallest(inside: Callable[[FloatArray], FloatArray], confidence: float, star
 
 def lattice_cdf(k: FloatArray, sigma: float) -> FloatArray:
     """P(Z <= k) of the discrete Gaussian in float64; beyond a thousand steps per sigma, the normal law with a half-step shift."""
-    from scipy.special import ndtr
-
     if sigma > MOST_SUMMED:
-        return np.asarray(ndtr((k + 0.5) / sigma))
+        return normal_cdf((k + 0.5) / sigma)
     reach = int(np.ceil(10 * sigma)) + 1
     below = np.cumsum(np.exp(-0.5 * (np.arange(-reach, reach + 1) / sigma) ** 2))
     place = np.clip(k, -reach - 1, reach).astype(np.int64) + reach

@@ -11,7 +11,7 @@ from typing import Any, Protocol, TypeAlias
 
 import numpy as np
 
-from recordwise.exact.arithmetic import FloatArray, NumpyArithmetic
+from recordwise.exact.arithmetic import FloatArray, NumpyArithmetic, normal_cdf
 from recordwise.exact.functions import Function
 
 Intervals: TypeAlias = list[tuple[FloatArray, FloatArray]]
@@ -160,9 +160,7 @@ def _hermite(degree: int, s2: float) -> Polynomial:
 
 
 def _normal(z: Any) -> FloatArray:
-    from scipy.special import ndtr
-
-    return np.asarray(ndtr(z))
+    return normal_cdf(np.asarray(z, np.float64))
 
 
 def _laplace(z: Any) -> FloatArray:

@@ -11,10 +11,11 @@ from fractions import Fraction
 from functools import lru_cache
 from typing import Generic, NoReturn, TypeVar
 
+import numpy as np
 from flint import acb, arb, arb_series
 
 from recordwise.errors import ParameterError
-from recordwise.exact.arithmetic import BallArithmetic
+from recordwise.exact.arithmetic import BallArithmetic, NumpyArithmetic
 from recordwise.exact.functions import Function
 from recordwise.exact.numbers import ball, bits_in_force, working_length, working_precision
 from recordwise.noise.growth import log_slope_limit, log_slope_lower
@@ -288,9 +289,9 @@ def absolute_moment(exponent: Function, power: int) -> arb:
         return 2 * drop(exponent, 0, 1).exp() * tail_sum(exponent, 1, moment=power) / normalizer(exponent)
 
 
-def last_at_least(exponent: Function, probability: arb, *, first: int = 0) -> int:
+def last_at_least(exponent: Function, probability: arb) -> int:
     """The largest m >= 0 with P(Z >= m) >= probability, for a probability of at most a half: Newton on the log of the tail."""
-    low, high, guess = first, -1, first + 1
+    low, high, guess = 0, -1, near(exponent, float(probability.mid()))
     wanted = probability.log()
     while high - low != 1:
         gap = log_tail(exponent, guess) - wanted
@@ -298,6 +299,17 @@ def last_at_least(exponent: Function, probability: arb, *, first: int = 0) -> in
         jump = guess + math.floor(float((gap * tail_sum(exponent, guess)).mid()))
         guess = max(low + 1, jump) if high < 0 else min(max(low + 1, jump), high - 1)
     return low
+
+
+def near(exponent: Function, probability: float) -> int:
+    """About the largest m >= 1 with P(Z >= m) >= probability, by floats; saves exact sums and certifies nothing."""
+    points = np.concatenate([np.arange(64.0), np.geomspace(64, 2.0**60, 3500)])
+    with np.errstate(all="ignore"):
+        weights = np.exp(-exponent.increase(NumpyArithmetic(), points))
+    between = np.append((weights[1:] + weights[:-1]) / 2 * np.diff(points), 0.0)
+    tails = np.cumsum(between[::-1])[::-1] + weights / 2
+    above = np.flatnonzero(tails >= probability * (2 * tails[0] - weights[0]))
+    return max(1, int(points[above[-1]])) if probability > 0 and len(above) else 1
 
 
 def surely_positive(value: arb) -> bool:

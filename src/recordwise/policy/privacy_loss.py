@@ -13,7 +13,7 @@ from typing import Any
 
 import numpy as np
 
-from recordwise.exact.arithmetic import FloatArray
+from recordwise.exact.arithmetic import FloatArray, normal_cdf
 from recordwise.policy.conversions import check_share
 from recordwise.policy.conversions import epsilon as zcdp_epsilon
 from recordwise.policy.meaning import power_zcdp
@@ -154,14 +154,12 @@ class PrivacyLoss:
 
 def mixed_delta(epsilon: FloatArray, mu: FloatArray, losses: FloatArray, masses: FloatArray) -> FloatArray:
     """The mean over the losses of the delta of two unit normals ``mu`` apart, at what they leave of each epsilon."""
-    from scipy.special import ndtr
-
     over, apart = epsilon[:, None] - losses[None, :], np.maximum(mu, TOGETHER)[:, None]
-    low = ndtr(-apart / 2 - over / apart)
+    low = normal_cdf(-apart / 2 - over / apart)
     # Far out the second term is a product of a huge and a tiny number.
     with np.errstate(over="ignore"):
         second = np.where(low > 0, np.exp(np.minimum(over, LARGEST_LOG)) * low, 0.0)
-    return np.asarray(np.maximum(ndtr(apart / 2 - over / apart) - second, 0.0) @ masses)
+    return np.asarray(np.maximum(normal_cdf(apart / 2 - over / apart) - second, 0.0) @ masses)
 
 
 def borrowed(sigma: float) -> float:

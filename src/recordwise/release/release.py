@@ -15,13 +15,9 @@ from recordwise.ledger.chain import Head
 from recordwise.policy.firms import FirmPolicy
 from recordwise.policy.lattice import LatticePolicy
 from recordwise.policy.policy import Policy
-from recordwise.policy.render.html import Html, element
 from recordwise.release.formats.format import Format
 from recordwise.release.formats.registry import DEFAULT_FORMATS, formats_named, require_held
-from recordwise.release.page.kept import page_json
-from recordwise.release.page.page import page_html
 from recordwise.release.page.parts import Part
-from recordwise.release.page.tables import table_preview
 from recordwise.release.staging import new_folder
 from recordwise.release.tables import NOT_PRIVATE, PRIVATE, ReleasedTable
 
@@ -167,26 +163,33 @@ class Release:
             ParameterError: A format is unknown, or cannot hold a column.
             OutputError: The folder already exists or could not be written.
         """
+        from recordwise.release.page.kept import page_json
+        from recordwise.release.page.page import page_html
+
         words = self.labels if labels is None else labels
         chosen = formats_named(formats)
         require_held(self.tables, chosen)
         with new_folder(folder) as staging:
             with ThreadPoolExecutor() as pool:
+                # Arrow writes the tables while Python makes the page.
                 jobs = [pool.submit(self._write, table, each, staging) for table in self.tables for each in chosen]
+                write_json(self._policies(), staging / "policy.json")
+                write_json(self.to_json() | {"page": page_json(self, words)}, staging / "release.json")
+                page = page_html(self, files=self._files(chosen), labels=words)
+                (staging / "report.html").write_text(page, encoding="utf-8")
             for job in jobs:
                 job.result()
-            policies = {
-                "mark": self.privacy_label,
-                "tight": self.policy.to_json(),
-                "paper": self.paper_policy.to_json(),
-                **({} if self.firms is None else {"firms": self.firms.to_json()}),
-                **({} if self.lattice is None else {"lattice": self.lattice.to_json()}),
-            }
-            write_json(policies, staging / "policy.json")
-            write_json(self.to_json() | {"page": page_json(self, words)}, staging / "release.json")
-            page = page_html(self, files=self._files(chosen), labels=words)
-            (staging / "report.html").write_text(page, encoding="utf-8")
         return Path(folder)
+
+    def _policies(self) -> dict[str, Any]:
+        """The content of policy.json."""
+        return {
+            "mark": self.privacy_label,
+            "tight": self.policy.to_json(),
+            "paper": self.paper_policy.to_json(),
+            **({} if self.firms is None else {"firms": self.firms.to_json()}),
+            **({} if self.lattice is None else {"lattice": self.lattice.to_json()}),
+        }
 
     def _write(self, table: ReleasedTable, each: Format, folder: Path) -> None:
         each.write(table.data, folder / f"{table.name}.{each.extension}", privacy_label=self.privacy_label)
@@ -215,6 +218,9 @@ class Release:
         return f"<Release of {', '.join(table.name for table in self.tables)}: {self.privacy_label}>"
 
     def _repr_html_(self) -> str:
+        from recordwise.policy.render.html import Html, element
+        from recordwise.release.page.tables import table_preview
+
         heading = element("p", element("b", f"recordwise release ({self.privacy_label})"))
         return element("div", heading, *map(table_preview, self.tables), Html(self.policy._repr_html_()))
 

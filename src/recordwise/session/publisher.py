@@ -4,18 +4,16 @@ from collections.abc import Callable, Iterator
 from contextlib import contextmanager
 from dataclasses import dataclass, replace
 from fractions import Fraction
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 import pyarrow as pa
 
 from recordwise.engines.engine import Engine
 from recordwise.errors import EngineError, RecordwiseError
 from recordwise.ledger.ledger import Charge, Ledger
-from recordwise.mechanisms.external import ExternalMechanism
 from recordwise.noise.randomness import BitSource, is_private
 from recordwise.plan.cost import plan_policy
 from recordwise.plan.describe import plan_json, query_names, safe_name, schema_json, table_name, versions
-from recordwise.plan.external import SplitRows
 from recordwise.plan.firms import firm_policy
 from recordwise.plan.lattice import lattice_policy
 from recordwise.plan.plan import Plan
@@ -26,13 +24,16 @@ from recordwise.plan.used import schema_of, used_schema
 from recordwise.policy.firms import FirmPart, FirmPolicy
 from recordwise.policy.policy import Policy
 from recordwise.release.draw import PreparedTable, dry_run, prepare_table
-from recordwise.release.external import external_table
 from recordwise.release.page.parts import Part, external_part, plan_parts
 from recordwise.release.publish import publish_table
 from recordwise.release.release import Release
 from recordwise.release.select import dry_run_selection
 from recordwise.release.tables import NOT_PRIVATE, PRIVATE, ReleasedTable, digest_of
 from recordwise.session.coverage import check_coverage, coverage, covered_tables, without_counts
+
+if TYPE_CHECKING:
+    from recordwise.mechanisms.external import ExternalMechanism
+    from recordwise.plan.external import SplitRows
 
 Progress = Callable[[str], None]
 
@@ -86,8 +87,10 @@ class Publisher:
         check_coverage(coverage(plan, found), self.outside)
         return without_counts(plan, found)
 
-    def run_external(self, external: ExternalMechanism, asked: SplitRows, *, private: bool) -> Release:
+    def run_external(self, external: "ExternalMechanism", asked: "SplitRows", *, private: bool) -> Release:
         """Publish what an external mechanism says about the split rows."""
+        from recordwise.release.external import external_table
+
         policy, name = asked.policy(external, self.schema), external.name
         # It sees all rows at once, so that the units of a firm are never told apart by cell.
         firms = FirmPolicy(parts=(FirmPart(policy=policy),))

@@ -3,7 +3,7 @@
 import warnings
 from collections.abc import Mapping, Sequence
 from pathlib import Path
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 from recordwise.engines.engine import Engine
 from recordwise.engines.registry import opened_engine, opened_source
@@ -12,26 +12,24 @@ from recordwise.errors import UnkeptLedgerWarning
 from recordwise.exact.numbers import Number
 from recordwise.ledger.chain import Event
 from recordwise.ledger.ledger import UNKEPT, Ledger
-from recordwise.mechanisms.external import read_external
 from recordwise.noise.randomness import BitSource, bit_source
 from recordwise.plan.cost import check_policy, plan_policy, plan_warnings
 from recordwise.plan.describe import schema_json
-from recordwise.plan.external import SplitRows
-from recordwise.plan.file.parameters import hiding
-from recordwise.plan.file.read import PlanFile
 from recordwise.plan.given_keys import GivenKeys
 from recordwise.plan.plan import Plan
 from recordwise.plan.query import Query
 from recordwise.plan.schema import CollapseRule, Measure, Schema
-from recordwise.plan.sql.parse import parse_sql
 from recordwise.plan.statistics import StatisticMechanism
 from recordwise.plan.tuning import check_tuned_on, check_tuning
 from recordwise.policy.constructors import By
 from recordwise.policy.policy import Policy
 from recordwise.release.release import Release
 from recordwise.session.coverage import ACCEPT, read_outside
-from recordwise.session.owner import Owner
 from recordwise.session.publisher import Progress, Publisher
+
+if TYPE_CHECKING:
+    from recordwise.plan.file.read import PlanFile
+    from recordwise.session.owner import Owner
 
 
 class Session:
@@ -120,7 +118,7 @@ class Session:
             raise
 
     @classmethod
-    def from_plan(cls, file: PlanFile, *, data: str | None = None) -> "Session":
+    def from_plan(cls, file: "PlanFile", *, data: str | None = None) -> "Session":
         """Open the table described by a plan file; only names and types are read.
 
         Args:
@@ -131,13 +129,15 @@ class Session:
         Returns:
             The session.
         """
+        from recordwise.plan.file.parameters import hiding
+
         with hiding(file.hidden):
             session = cls._from_plan(file, kept=data in (None, "confidential"))
         session._parameters = dict(file.parameters)
         return session
 
     @classmethod
-    def _from_plan(cls, file: PlanFile, *, kept: bool) -> "Session":
+    def _from_plan(cls, file: "PlanFile", *, kept: bool) -> "Session":
         schema = file.plan.schema
         return cls(
             file.source,
@@ -223,8 +223,10 @@ class Session:
         return self._ledger.history()
 
     @property
-    def owner(self) -> Owner:
+    def owner(self) -> "Owner":
         """CONFIDENTIAL: what only the owner of the table may see. Every look at confidential records is noted in the ledger."""
+        from recordwise.session.owner import Owner
+
         return Owner(self._engine, self.schema, self._ledger.look, self._ledger.preflight)
 
     def sql(
@@ -251,6 +253,8 @@ class Session:
         Raises:
             SqlError: The statement contains something that is not supported, or a mechanism is missing.
         """
+        from recordwise.plan.sql.parse import parse_sql
+
         return self.run(parse_sql(text, mechanisms=mechanisms, keys=keys), rng=rng, confidence=confidence)
 
     def run(
@@ -326,6 +330,9 @@ class Session:
         Returns:
             The release.
         """
+        from recordwise.mechanisms.external import read_external
+        from recordwise.plan.external import SplitRows
+
         self._check_terms()
         external = read_external(mechanism, name=name, rho=rho, epsilon=epsilon, column=column)
         asked = SplitRows.of(split, where, column, self.schema)

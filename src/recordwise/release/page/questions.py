@@ -9,6 +9,8 @@ from dataclasses import dataclass
 from fractions import Fraction
 from typing import Any
 
+import numpy as np
+
 from recordwise.errors import RecordError
 from recordwise.exact.text import formula_text
 from recordwise.policy.cases import example_date, tests_of
@@ -164,8 +166,10 @@ SIZES = sorted({round(2 ** (power / 8)) for power in range(8 * 52)})
 def losses_along(policy: Policy, record: Mapping[str, Any], name: str, sizes: Sequence[float]) -> list[float]:
     """The losses of records that differ in one measure; infinite where the policy does not cover their group."""
     columns: dict[str, Any] = {column: [value] * len(sizes) for column, value in record.items()}
+    amounts = {each.name for each in policy.inputs()} & record.keys()
+    columns |= {column: np.full(len(sizes), float(record[column])) for column in amounts}
     try:
-        return [float(loss) for loss in policy.loss(columns | {name: list(sizes)})]
+        return [float(loss) for loss in policy.loss(columns | {name: np.asarray(sizes, np.float64)})]
     except RecordError:
         return [math.inf] * len(sizes)
 
