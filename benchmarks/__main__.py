@@ -1,18 +1,24 @@
-"""Run the benchmarks of this folder."""
+"""Run the benchmarks of this folder, and print what has a goal beside it (``goals.toml``)."""
 
 import importlib
 import pkgutil
 import sys
 from pathlib import Path
 
+from benchmarks.goals import table
+
+HELPERS = {"__main__", "goals"}
+LONG = {"large"}
+"""Asked for by name, as is a package: a hundred million rows take minutes and gigabytes of disk."""
+
 
 def run(names: list[str]) -> None:
     modules = pkgutil.iter_modules([str(Path(__file__).parent)])
-    # A package, as the comparison with other libraries, is asked for by name.
-    found = [module.name for module in modules if module.name != "__main__" and not module.ispkg]
+    found = [module.name for module in modules if module.name not in HELPERS | LONG and not module.ispkg]
     for name in names or found:
         print(f"== {name}", flush=True)
         importlib.import_module(f"benchmarks.{name}").main()
+    print(f"== goals\n{table()}", flush=True)
 
 
 if __name__ == "__main__":

@@ -60,8 +60,8 @@ def measure(peer: str, records: Path, keys: Path) -> dict[str, float]:
     return {name: min(run[name] for run in runs) for name in ("seconds", "processor")}
 
 
-def write_data(folder: Path, rows: int) -> tuple[Path, Path]:
-    """Records and public keys, made by recordwise in its own environment so that none is favored."""
+def write_data(folder: Path, rows: int, *, python: Path | None = None) -> tuple[Path, Path]:
+    """Records and public keys, made by recordwise, in its own environment unless another ``python`` is given."""
     records, keys = folder / "records.parquet", folder / "keys.parquet"
     script = f"""
 import pyarrow as pa, pyarrow.parquet as pq, recordwise as rw
@@ -73,7 +73,7 @@ table = rw.Keys.product(county=sorted(set(pairs["county"].to_pylist())), naics3=
 text = pa.schema([("county", pa.string()), ("naics3", pa.string())])
 pq.write_table(table.cast(text), {str(keys)!r}, store_schema=False)
 """
-    subprocess.run([environment("recordwise"), "-c", script], check=True)
+    subprocess.run([python or environment("recordwise"), "-c", script], check=True)
     return records, keys
 
 
