@@ -23,7 +23,11 @@ PEERS = Path(__file__).parent / "peers"
 IMPORT = "import recordwise"
 FIRST = """
 import sys, tempfile
-sys.modules["pandas"] = None
+class Hidden:
+    def find_spec(self, name, path=None, target=None):
+        if name == "pandas":
+            raise ImportError(name)
+sys.meta_path.insert(0, Hidden())
 import recordwise as rw
 table = {"id": [1, 2, 3], "county": ["001", "001", "003"], "emp": [4, 20, 900]}
 asked = rw.query().group_by("county", keys=["001", "003"]).sum("emp", rw.UnitSplit(at=50, rho="0.1"))

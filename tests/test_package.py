@@ -12,6 +12,7 @@ from pathlib import Path
 import pytest
 
 from benchmarks import rooms
+from benchmarks.startup import FIRST
 
 ROOT = Path(__file__).resolve().parents[1]
 SOURCE = ROOT / "src"
@@ -46,6 +47,20 @@ def test_importing_loads_no_room_and_no_library() -> None:
     loaded = set(json.loads(run(code)))
     assert {name for name in loaded if name.startswith("recordwise")} == {"recordwise"}
     assert not {name.partition(".")[0] for name in loaded} & {"numpy", "scipy", "flint", "jinja2", "cryptography"}
+
+
+def test_a_first_small_release_loads_nothing_it_does_not_use() -> None:
+    """A person waits for imports: the noise of a few cells needs no compiled kernel, and a release that is not saved no page."""
+    loaded = set(json.loads(run(f"{FIRST}\nimport json\nprint(json.dumps(sorted(sys.modules)))")))
+    assert {"recordwise.session.session", "duckdb", "flint"} <= loaded
+    assert not {name.partition(".")[0] for name in loaded} & {"scipy", "numba", "jinja2", "pyspark", "matplotlib"}
+    unused = (
+        "recordwise.engines.spark.engine",
+        "recordwise.engines.owner",
+        "recordwise.plan.file.",
+        "recordwise.release.page.page",
+    )
+    assert [name for name in loaded if name.startswith(unused)] == []
 
 
 def test_the_package_is_typed() -> None:

@@ -1,12 +1,13 @@
 """Keys are a partition after the cast to the declared type, or they are refused."""
 
+import numpy as np
 import pandas as pd
 import polars as pl
 import pyarrow as pa
 import pytest
 
 from recordwise.errors import KeysError
-from recordwise.plan import Column, Field, Group, Keys, Prefix, Schema
+from recordwise.plan import Column, Field, Group, Keys, Prefix, Schema, key_columns
 
 SCHEMA = Schema.of(
     unit="id",
@@ -129,3 +130,17 @@ def test_rows_of_many_columns_are_told_apart_beyond_64_bits():
     columns["c7"][-1] = 7
     with pytest.raises(KeysError, match="1 cell more than once"):
         Keys.of(columns).cells(groups, schema)
+
+
+@pytest.mark.parametrize("gaps", [8, 0], ids=["by a look-up table", "by sorting"])
+def test_cells_are_sorted_and_different_either_way(gaps, monkeypatch):
+    monkeypatch.setattr(key_columns, "MOST_GAPS", gaps)
+    rng = np.random.default_rng(4)
+    rows = sorted({(f"{a:02d}", int(b)) for a, b in rng.integers(0, 30, (700, 2))})
+    order = rng.permutation(len(rows))
+    given = {"text": [rows[i][0] for i in order], "number": [rows[i][1] for i in order]}
+    groups = (Group("text", Field("text")), Group("number", Field("number")))
+    table = Keys.of(given).cells(groups, SCHEMA)
+    assert list(zip(table["text"].to_pylist(), table["number"].to_pylist())) == rows
+    shorter = Keys.of(given).cells((Group("text", Prefix("text", 1)), groups[1]), SCHEMA)
+    assert list(zip(*shorter.to_pydict().values())) == sorted({(text[0], number) for text, number in rows})
