@@ -301,6 +301,7 @@ def last_at_least(exponent: Function, probability: arb) -> int:
     return low
 
 
+@lru_cache(maxsize=256)
 def near(exponent: Function, probability: float) -> int:
     """About the largest m >= 1 with P(Z >= m) >= probability, by floats; saves exact sums and certifies nothing."""
     points = np.concatenate([np.arange(64.0), np.geomspace(64, 2.0**60, 3500)])
