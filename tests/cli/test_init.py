@@ -122,6 +122,22 @@ def test_stata_spss_and_tables_of_databases_have_a_first_plan_too(files, run):
         assert "table" in result.stderr
 
 
+@pytest.mark.parametrize("look", [(), ("--look",)])
+def test_a_csv_file_in_another_encoding_says_so_in_its_plan(files, run, look):
+    (files / "w.csv").write_bytes("Loan No;Région;amount\n1;Île;5\n".encode("cp1252"))
+    refused = run("init", files / "w.csv", *look, "--out", files / "w.toml")
+    assert refused.exit_code == 2
+    assert "--encoding NAME" in refused.stderr
+    result = run("init", files / "w.csv", "--encoding", "cp1252", *look, "--out", files / "w.toml")
+    assert result.exit_code == 0, result.output
+    found = tomllib.loads((files / "w.toml").read_text())
+    assert found["csv"] == {"delimiter": ";", "encoding": "cp1252"}
+    assert found["schema"]["unit"] == "Loan No"
+    assert "Île" not in (files / "w.toml").read_text()
+    measures = {"amount": {"step": 1}} if look else None
+    assert found["schema"].get("measures") == measures
+
+
 def test_the_delimiter_of_a_csv_file_is_found_in_its_header(files, run):
     for name, text in {"s.csv": '"id";"county"\n1;01001\n', "p.csv": "id|county\n1|01001\n"}.items():
         (files / name).write_text(text)

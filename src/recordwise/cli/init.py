@@ -14,6 +14,9 @@ WARNING = "types and steps were proposed from the records, so the plan says that
 def init(
     file: Annotated[Path, typer.Argument(help="A file of records, or a folder of them.", show_default=False)],
     table: Annotated[str | None, typer.Option("--table", help="The table, if FILE is a database.")] = None,
+    encoding: Annotated[
+        str | None, typer.Option("--encoding", help="Of a CSV file that is not UTF-8: cp1252, say.")
+    ] = None,
     out: Annotated[Path, typer.Option("--out", help="The plan to write.")] = Path("plan.toml"),
     look: Annotated[bool, typer.Option("--look", help="Read the records to propose types and steps.")] = False,
     debug: Debug = False,
@@ -25,11 +28,12 @@ def init(
     from recordwise.engines.sources.columns import csv_options, declared, looked_at
     from recordwise.errors import OutputError
     from recordwise.plan.file.first import first_plan
-    from recordwise.plan.sources import Database
+    from recordwise.plan.sources import Csv, Database
 
     if os.path.lexists(out):
         raise OutputError(folder=str(out), problem="exists already", advice="Name a new file with --out.")
-    given = file if table is None else Database(file, table=table)
+    given: Path | Database | Csv = file if table is None else Database(file, table=table)
+    given = given if encoding is None else Csv(file, encoding=encoding)
     found = looked_at(given) if look else declared(given)
     source = os.path.relpath(file.resolve(), out.resolve().parent)
     name = file.name.partition(".")[0]

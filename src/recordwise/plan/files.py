@@ -87,8 +87,8 @@ class CsvFiles:
             # The decoder's error carries the bytes it read ahead, records among them.
             raise SourceError(
                 source="the CSV source",
-                problem=f"a file does not start with a line of {self._words()} text with fields apart by {self.delimiter!r}",
-                advice="State its delimiter and encoding under [csv], or with rw.Csv(...).",
+                problem=f"a file does not start with a line of {self._words()} text, with fields separated by {self.delimiter!r}",
+                advice="State its delimiter and encoding under [csv], with rw.Csv(...), or with init --encoding NAME.",
             ) from None
 
     def guessed(self) -> "CsvFiles":

@@ -10,11 +10,13 @@ import pyarrow as pa
 
 from recordwise.engines.compile.records import READABLE
 from recordwise.engines.sources.arrow_files import file_schema, parquet_schema
+from recordwise.engines.sources.csv_text import text_parts
 from recordwise.engines.sources.database import table_types
 from recordwise.engines.sources.stat import file_kinds
 from recordwise.errors import SourceError
 from recordwise.plan.file.first import DAY, INTEGER, NUMBER, OTHER, TEXT, TRUTH, UNKNOWN, Found
-from recordwise.plan.files import NO_HEADER, ArrowFiles, CsvFiles, ParquetFiles, StatFiles, look_like_values
+from recordwise.plan.files import NO_HEADER, UTF8, ArrowFiles, CsvFiles, ParquetFiles, StatFiles, look_like_values
+from recordwise.plan.schema import Schema
 from recordwise.plan.sources import Database, open_source
 
 MOST_DIGITS = 6
@@ -50,7 +52,10 @@ def _names(opened: CsvFiles) -> tuple[str, ...]:
 def csv_options(source: Any) -> dict[str, str]:
     """How a CSV file differs from what a plan takes for granted, by its header line; nothing for other files."""
     opened, usual = _opened(source), open_source(source)
-    return {"delimiter": opened.delimiter} if isinstance(opened, CsvFiles) and opened != usual else {}
+    if not isinstance(opened, CsvFiles) or not isinstance(usual, CsvFiles):
+        return {}
+    found = {"delimiter": opened.delimiter} if opened.delimiter != usual.delimiter else {}
+    return found | ({"encoding": opened.encoding} if opened.encoding != UTF8 else {})
 
 
 def _opened(source: Any) -> Any:
@@ -77,7 +82,11 @@ def _kind(kind: pa.DataType) -> str:
 def looked_at(source: Any) -> list[Found]:
     """The same with types and steps that the records suggest: a look at confidential records. No bound, no key, no threshold."""
     opened, found = _opened(source), declared(source)
-    if isinstance(opened, CsvFiles):
+    if isinstance(opened, CsvFiles) and opened.encoding != UTF8:
+        unit, *others = opened.header()
+        read = text_parts(opened, Schema.of(unit=unit, columns=dict.fromkeys(others, "text")), {})
+        relation = duckdb.connect().from_arrow(pa.concat_tables(read))
+    elif isinstance(opened, CsvFiles):
         relation = duckdb.connect().read_csv(
             [str(path) for path in opened.paths],  # type: ignore[arg-type]
             header=True,
