@@ -363,6 +363,13 @@ def test_a_table_that_was_refused_is_read_again_once_it_is_corrected(opens, tmp_
     assert [each.tolist() for each in found.exact.reveal().totals.values()] == [[912]]
 
 
+def test_a_file_whose_name_looks_like_a_glob_is_that_file(tmp_path):
+    for name in ("t[1].csv", "t1.csv"):
+        (tmp_path / name).write_text(csv_text())
+    assert open_source(tmp_path / "t[1].csv").paths == (tmp_path / "t[1].csv",)
+    assert open_source(str(tmp_path / "t[123].csv")).paths == (tmp_path / "t1.csv",)
+
+
 def test_a_missing_column_lists_those_there_are(opens, tmp_path):
     pq.write_table(pa.table(ROWS), tmp_path / "t.parquet")
     (tmp_path / "t.csv").write_text(csv_text())

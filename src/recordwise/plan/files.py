@@ -234,8 +234,9 @@ def files_of(paths: Sequence[Path], options: CsvOptions | None = None) -> AnyFil
 
 
 def laid_out(pattern: str) -> list[Path]:
-    """The files of a path or a glob, so that the engine is allowed these and no others."""
-    found = sorted(glob.glob(pattern, recursive=True)) if glob.has_magic(pattern) else [pattern]
+    """The files of a path or a glob, so that the engine is allowed these and no others. A file of that very name comes first."""
+    literal = not glob.has_magic(pattern) or Path(pattern).exists()
+    found = [pattern] if literal else sorted(glob.glob(pattern, recursive=True))
     paths = [Path(each).resolve() for each in found]
     whole_folder = len(paths) == 1 and paths[0].is_dir()
     if not paths or not (whole_folder or all(path.is_file() for path in paths)):
