@@ -43,7 +43,7 @@ def test_every_block_of_a_page_runs_in_order(page, least, tmp_path, monkeypatch,
 
 
 def test_the_complete_example_of_the_reference_is_a_plan_that_its_budget_covers(tmp_path, run):
-    ((_, text),) = blocks("plan-file.md")
+    _, text = blocks("plan-file.md")[0]
     (tmp_path / "plan.toml").write_text(text)
     file = load_plan(tmp_path / "plan.toml")
     assert len(file.plan.tables()) == 4
