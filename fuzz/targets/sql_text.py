@@ -17,15 +17,23 @@ from recordwise.engines import DuckDB
 from recordwise.errors import SqlError
 from recordwise.mechanisms import Gaussian
 from recordwise.plan import Case, Column, DatePart, Keys, Measure, Plan, Prefix, Query, Schema, parse_sql
+from recordwise.plan.schema import CollapseRule
 from recordwise.plan.sql.parse import aggregate
 from recordwise.plan.statistics import Average, Combination, CountUnits, Ratio, SumSteps
 from recordwise.policy.dates import part_of
 
 COUNTIES, CODES = ["01", "1", "02", "a'b", "é", "A", "a"], ["111", "1121", "221", "31", "3"]
+COLLAPSE: dict[str, CollapseRule] = {"emp": "sum", "pay": "max", "net": "sum", "firm": "same", "county": "same"}
+COLLAPSE |= {"naics": "same", "size": "same", "open": "same", "day": "same"}
 SCHEMA = Schema.of(
     unit="id",
     firm="firm",
-    measures={"emp": 1, "pay": "0.25", "net": Measure.of("net", signed=True)},
+    measures={
+        "emp": Measure.of("emp", bound=10**12, null="zero"),
+        "pay": Measure.of("pay", step="0.25", bound=10**12),
+        "net": Measure.of("net", signed=True, bound=10**12),
+        "rest": Measure.of("rest", derive="net - 45 * emp + 1/3 * pay"),
+    },
     columns={
         "county": Column(name="county"),
         "naics": Column(name="naics", null="category"),
@@ -33,6 +41,7 @@ SCHEMA = Schema.of(
         "open": Column(name="open", type="boolean"),
         "day": Column(name="day", type="date", null="category"),
     },
+    collapse=COLLAPSE,
 )
 PARTS = ("YEAR", "QUARTER", "MONTH", "WEEK", "ISOYEAR")
 DAYS = [
@@ -48,7 +57,7 @@ DAYS = [
 ]
 ROWS = 60
 NOISE = Gaussian(sigma=10)
-MECHANISMS = dict.fromkeys(("*", "emp", "pay", "net", "firm", "id"), NOISE)
+MECHANISMS = dict.fromkeys(("*", "emp", "pay", "net", "rest", "firm", "id"), NOISE)
 LARGEST = 5_000
 """Cells beyond which a comparison is left out."""
 WORDS = [word.encode() for word in (
@@ -57,7 +66,7 @@ WORDS = [word.encode() for word in (
     "SUM(emp)", "SUM(pay)", "COUNT(DISTINCT firm)", "AVG(emp)", "CASE WHEN ", " THEN 'a' ELSE 'b' END",
     "LEFT(naics, 2)", "county", "naics", "EXTRACT(YEAR FROM day)", "EXTRACT(WEEK FROM day)", "EXTRACT(", " FROM day)", "day",
     "size", "open", "emp", "pay", "'01'", "TRUE", "2.5", "<>", ">=", "::int", "FILTER (WHERE open)", "OVER ()",
-    "DISTINCT ", "ILIKE ", " COLLATE NOCASE", "SUM(net)", " + 2 * SUM(emp) AS c", " / SUM(emp) AS r", "-",
+    "DISTINCT ", "ILIKE ", " COLLATE NOCASE", "SUM(net)", "SUM(rest)", "rest", " + 2 * SUM(emp) AS c", " / SUM(emp) AS r", "-",
 )]  # fmt: skip
 
 
@@ -79,13 +88,29 @@ def records() -> pa.Table:
     )
 
 
+def laid_out(table: pa.Table) -> pa.Table:
+    """The same records in one to three rows each, some with a missing value: collapsed, they are what they were."""
+    rng, rows = Random("rows"), []
+    for record in table.to_pylist():
+        for _ in range(rng.randrange(3)):
+            some, gain = rng.randint(0, record["emp"]), rng.choice((0, 9, -70))
+            rows.append(record | {"emp": some or None, "net": gain, "pay": rng.choice((0, record["pay"]))})
+            record = record | {"emp": record["emp"] - some, "net": record["net"] - gain}
+        rows.append(record | {"emp": record["emp"] or None})
+    rng.shuffle(rows)
+    return pa.Table.from_pylist(rows, schema=table.schema)
+
+
 class SqlText:
+    """Each record comes in several rows, and DuckDB is asked about the record they are."""
+
     def __init__(self) -> None:
         self._table = records()
-        self._engine = DuckDB(self._table, SCHEMA, threads=1)
+        self._engine = DuckDB(laid_out(self._table), SCHEMA, threads=1)
         self._plain = duckdb.connect(":memory:", config={"threads": 1, "enable_external_access": False})
         self._plain.register("t_view", self._table)
-        self._plain.execute("CREATE TABLE t AS SELECT * FROM t_view")
+        # In twelfths, which are whole numbers: a third is none in decimal digits.
+        self._plain.execute("CREATE TABLE t AS SELECT *, (12 * net - 540 * emp + 4 * pay) AS rest FROM t_view")
 
     def seeds(self) -> list[bytes]:
         return [self.fresh(Random(f"seed {number}")) for number in range(60)]
@@ -199,7 +224,8 @@ class SqlText:
         if isinstance(total, SumSteps):
             measure = SCHEMA.measure(total.measure)
             assert measure is not None
-            values = [value * measure.step for value in values]
+            scale = 12 if total.measure == "rest" else 1
+            values = [value * measure.step * scale for value in values]
         return values
 
 
@@ -297,6 +323,7 @@ def statement(rng: Random) -> str:
             "SUM(emp)",
             "SUM(pay) AS p",
             "SUM(net) AS d",
+            "SUM(rest) AS q",
             "COUNT(DISTINCT firm)",
             "COUNT(DISTINCT id)",
         ],
