@@ -14,20 +14,23 @@ def loaded_after(code: str) -> set[str]:
     return set(done.stdout.split())
 
 
-def test_neither_the_import_nor_a_small_draw_loads_numba():
-    assert "numba" not in loaded_after("import recordwise.noise")
-    assert "numba" not in loaded_after(
-        "from recordwise.noise import DiscreteGaussian\nDiscreteGaussian(3).sample(1000)"
+COMPILERS = {"numba", "llvmlite"}
+
+
+def test_neither_the_import_nor_a_small_draw_loads_a_compiler():
+    assert not COMPILERS & loaded_after("import recordwise.noise")
+    assert not COMPILERS & loaded_after(
+        "from recordwise.noise import DiscreteGaussian\nDiscreteGaussian(3).sample(100_000)"
     )
 
 
-def test_a_big_draw_loads_numba():
-    assert "numba" in loaded_after(
-        "from recordwise.noise import DiscreteGaussian\nDiscreteGaussian(3).sample(5_000_000)"
-    )
+def test_a_big_draw_loads_machine_code_and_not_numba():
+    loaded = loaded_after("from recordwise.noise import DiscreteGaussian\nDiscreteGaussian(3).sample(2_000_000)")
+    assert "recordwise.noise.kernel" in loaded
+    assert COMPILERS & loaded == {"llvmlite"}
 
 
-def test_without_numba_a_big_draw_still_comes_out():
-    code = "import sys\nsys.modules['numba'] = None\nfrom recordwise.noise import DiscreteGaussian, Seeded\n"
+def test_without_llvm_a_big_draw_still_comes_out():
+    code = "import sys\nsys.modules['llvmlite'] = None\nfrom recordwise.noise import DiscreteGaussian, Seeded\n"
     code += "assert abs(DiscreteGaussian(3).sample(5_000_000, Seeded(1)).var() / 9 - 1) < 0.01"
     assert "recordwise.noise.kernel" not in loaded_after(code)

@@ -6,6 +6,7 @@ The numpy version works in 64-bit integers. It is the reference for the compiled
 import sys
 from collections.abc import Callable
 from dataclasses import dataclass, replace
+from functools import lru_cache
 from typing import TypeAlias
 
 import numpy as np
@@ -14,10 +15,38 @@ from flint import arb
 from recordwise.exact.numbers import ball, bits_in_force
 from recordwise.noise.probabilities import tail_sum
 from recordwise.noise.randomness import BitSource, LazyUniform, WordArray
-from recordwise.noise.table import UNIFORM_BITS, IntArray, Table, table_for
+from recordwise.noise.table import SLOT_BITS, UNIFORM_BITS, IntArray, Table, table_for
 
 SLOT_MASK = np.uint64(1023)
 COIN_MASK = np.uint64((1 << 22) - 1)
+LOW_HALF = np.uint64((1 << 32) - 1)
+
+
+@dataclass(frozen=True, slots=True, kw_only=True, eq=False)
+class _Picks:
+    """What the attempts read of a table, in one array each: first for the slots' own rows, then for the other rows they name."""
+
+    bounds: WordArray
+    """Per slot ``threshold << 10``: the low half of a first word is below it exactly if its coin is below the threshold."""
+    rows: WordArray
+    accept: WordArray
+    """``accept << 32``: a first word is below it exactly if its uniform is below what the row accepts at once."""
+    starts: IntArray
+    down: WordArray
+    """By how many bits the second word without its sign is shifted down to an offset in the block."""
+
+
+@lru_cache(maxsize=256)
+def _picks(table: Table) -> _Picks:
+    rows = np.concatenate([np.arange(len(table.slots), dtype=np.uint64), table.slots & SLOT_MASK])
+    quick = table.quick[rows]
+    return _Picks(
+        bounds=(table.slots & ~SLOT_MASK).astype(np.uint32),
+        rows=rows,
+        accept=quick & ~LOW_HALF,
+        starts=table.starts[rows],
+        down=np.uint64(63) - (quick & np.uint64(63)),
+    )
 
 
 def attempt(table: Table, words: WordArray, out: IntArray) -> tuple[int, IntArray]:
@@ -25,20 +54,40 @@ def attempt(table: Table, words: WordArray, out: IntArray) -> tuple[int, IntArra
 
     Returns how many were written and, for each that is still undecided, the pair (attempt, position in ``out``).
     """
-    a, b = words[0::2], words[1::2]
-    row = pick_row(table, a)
-    quick = table.quick[row]
-    shift = quick & np.uint64(63)
-    offset = table.starts[row] + ((b >> np.uint64(1)) >> (np.uint64(63) - shift)).astype(np.int64)
-    uniform = a >> np.uint64(32)
-    kept, open_ = uniform < quick >> np.uint64(32), np.zeros(len(a), dtype=np.bool_)
+    picks, a, b = _picks(table), words[0::2], words[1::2]
+    pick = _pick(picks, a)
+    kept = a < picks.accept.take(pick)
     slow = np.flatnonzero(~kept)
-    kept[slow], open_[slow] = _by_lines(table, row[slow], shift[slow], b[slow], uniform[slow].astype(np.int64))
+    kept[slow], open_ = _by_lines(table, picks.rows[pick[slow]], a[slow], b[slow])
     places = np.flatnonzero(kept)[: len(out)]
-    negative = -(b[places] & np.uint64(table.side.signed)).astype(np.int64)
-    out[: len(places)] = (offset[places] ^ negative) - negative
-    undecided = np.flatnonzero(open_[places])
-    return len(places), np.stack([places[undecided], undecided], axis=1)
+    out[: len(places)] = _signed_offsets(picks, pick, b, signed=table.side.signed).take(places)
+    undecided = slow[open_]
+    positions = np.searchsorted(places, undecided)
+    written = positions < len(places)
+    return len(places), np.stack([undecided[written], positions[written]], axis=1)
+
+
+def _pick(picks: _Picks, a: WordArray) -> IntArray:
+    """Per attempt its slot, and 1024 more where the coin picks the other row."""
+    low = a.astype(np.uint32)
+    slot = (low & np.uint32(SLOT_MASK)).astype(np.int64)
+    pick = (low >= picks.bounds.take(slot)).astype(np.int64)
+    pick <<= SLOT_BITS
+    pick += slot
+    return pick
+
+
+def _signed_offsets(picks: _Picks, pick: IntArray, b: WordArray, *, signed: bool) -> IntArray:
+    inside = b >> np.uint64(1)
+    inside >>= picks.down.take(pick)
+    offset = picks.starts.take(pick)
+    offset += inside.view(np.int64)
+    if signed:
+        negative = (b & np.uint64(1)).view(np.int64)
+        np.negative(negative, out=negative)
+        offset ^= negative
+        offset -= negative
+    return offset
 
 
 def pick_row(table: Table, a: WordArray) -> WordArray:
@@ -49,9 +98,9 @@ def pick_row(table: Table, a: WordArray) -> WordArray:
     return np.where(coin < entry >> np.uint64(10), slot, entry & SLOT_MASK)
 
 
-def _by_lines(
-    table: Table, row: WordArray, shift: WordArray, b: WordArray, uniform: IntArray
-) -> tuple[IntArray, IntArray]:
+def _by_lines(table: Table, row: WordArray, a: WordArray, b: WordArray) -> tuple[IntArray, IntArray]:
+    """Whether each attempt is kept, and whether that is still open."""
+    uniform, shift = (a >> np.uint64(32)).astype(np.int64), table.quick[row] & np.uint64(63)
     cut = np.uint64(32) - np.minimum(shift, np.uint64(32))
     place = ((b >> np.uint64(32)) >> cut) << cut
     lower, lower_fall, upper, upper_fall = table.lines[row].T
@@ -63,8 +112,8 @@ def _by_lines(
 Attempt: TypeAlias = Callable[[Table, WordArray, IntArray], tuple[int, IntArray]]
 CHUNK = 1 << 15
 """Attempts per request for random words: half a megabyte, small enough to stay in the cache."""
-WORTH_COMPILING = 1 << 22
-"""Loading numba and its cached machine code takes about as long as this many draws with numpy."""
+WORTH_COMPILING = 1 << 20
+"""Loading LLVM takes a few times as long as this many draws with numpy, and is done once in a process."""
 INT64_END = 1 << 63
 
 
