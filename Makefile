@@ -11,10 +11,11 @@ demo: $(READY)
 	$(BIN)/python -m recordwise demo
 
 test: lint
-	$(BIN)/python -m pytest -n $(JOBS)
+	$(BIN)/python -m pytest -n $(JOBS) --dist worksteal
 
+# All long runs, or those of one folder or file of tests/: make test-slow PART=policy
 test-slow: $(READY)
-	$(BIN)/python -m pytest -n $(JOBS) -m slow --timeout 3600
+	$(BIN)/python -m pytest -n $(JOBS) --dist worksteal -m slow --timeout 3600 $(addprefix tests/,$(PART))
 
 lint: $(READY)
 	$(BIN)/ruff check .

@@ -5,6 +5,7 @@ import time
 from collections.abc import Callable
 
 import numpy as np
+from scipy import sparse
 from scipy.optimize import nnls as textbook
 
 from recordwise.postprocess import Fit, Workload, max_fit, nnls, ols, reweighted_fit, sequential_fit
@@ -82,6 +83,60 @@ def large_tables() -> list[tuple[int, float, float, int, float]]:
     return rows
 
 
+NESTED_LEVELS = (0.35, 0.26, 0.19, 0.13, 0.067)
+"""The tables of one code at five lengths, as shares of all published cells."""
+
+
+def nested_tables(published: int, *, complete: bool) -> tuple[Workload, np.ndarray]:
+    """Five nested tables; without complete keys every coarser cell has an unpublished remainder, which half of them need."""
+    rng = np.random.default_rng(2)
+    sizes = [max(1, int(share * published)) for share in NESTED_LEVELS]
+    cells = sizes[0] if complete else sum(sizes)
+    starts, owner = np.cumsum([0, *sizes]), np.arange(cells)
+    rows, columns = [], []
+    for level, size in enumerate(sizes):
+        inside = np.flatnonzero(owner < starts[level + 1])
+        place = owner[inside] if level == 0 else np.where(owner[inside] >= starts[level], owner[inside], 0)
+        if level:
+            finer = owner[inside] < starts[level]
+            up = (owner[inside][finer] - starts[level - 1]) * size // sizes[level - 1] + starts[level]
+            place[finer], owner[inside[finer]] = up, up
+        rows.append(place)
+        columns.append(inside)
+    matrix = sparse.csr_array(
+        (np.ones(sum(map(len, rows))), (np.concatenate(rows), np.concatenate(columns))), shape=(starts[-1], cells)
+    )
+    table = np.where(rng.random(cells) < 0.5, np.floor(rng.pareto(1.0, size=cells) * 5), 0.0)
+    exact = matrix @ table
+    names = {f"length {6 - level}": size for level, size in enumerate(sizes)}
+    return Workload.matrix(matrix, names), exact + rng.normal(scale=math.sqrt(20), size=len(exact))
+
+
+def nested_goals(sizes: tuple[int, ...] = (100_000, 1_000_000)) -> None:
+    """Incomplete keys against complete ones, and the fits whose systems are not trees."""
+    limits = {100_000: 60, 1_000_000: 600}
+    for published in sizes:
+        seconds = {}
+        for complete in (True, False):
+            workload, answers = nested_tables(published, complete=complete)
+            seconds[complete] = timed(lambda w=workload, a=answers: nnls(w, a, 20.0, noise="gaussian"))
+        print(
+            f"nnls of incomplete keys over complete ones, {published:,} published cells: "
+            f"{seconds[False] / seconds[True]:.2f} x (goal 2); {seconds[True]:.1f} s and {seconds[False]:.1f} s",
+            flush=True,
+        )
+        for name in ("reweighted_fit", "sequential_fit"):
+            workload, answers = nested_tables(published, complete=False)
+            start = time.perf_counter()
+            fit = METHODS[name](workload, answers, 20.0, noise="gaussian")
+            taken = time.perf_counter() - start
+            print(
+                f"{name}, {published:,} published cells, incomplete keys: {taken:.1f} s (goal {limits[published]} s), "
+                f"KKT {float(fit.kkt):.0e}",
+                flush=True,
+            )
+
+
 def main() -> None:
     seconds = small_tables()
     print(f"postprocess: {DRAWS} draws of 216 cells, Sum, rows, columns and cells")
@@ -101,6 +156,7 @@ def main() -> None:
         )
         print(f"  {cells:9,} cells: {taken:6.1f} s, KKT {kkt:.1e}, {steps} Newton steps, peak {peak:,.0f} MB{growth}")
         before = (cells, taken)
+    nested_goals()
 
 
 if __name__ == "__main__":

@@ -10,6 +10,19 @@ import small_release
 from engine_choice import Choice, local_spark
 
 
+@pytest.hookimpl(trylast=True)
+def pytest_collection_modifyitems(items: list[pytest.Item]) -> None:
+    """Tests that need Spark come first. Workers are dealt runs of tests, so one of them starts Spark, once, and it stays warm."""
+    items.sort(key=lambda item: not needs_spark(item))
+
+
+def needs_spark(item: pytest.Item) -> bool:
+    chosen = item.callspec.params.values() if hasattr(item, "callspec") else ()
+    return "spark_session" in getattr(item, "fixturenames", ()) or any(
+        isinstance(value, str) and value == "spark" for value in chosen
+    )
+
+
 @pytest.fixture(scope="session")
 def spark_session():
     """One Spark for the whole test process, started when a test first asks for it."""

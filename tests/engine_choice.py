@@ -53,6 +53,8 @@ def local_spark() -> Any:
 
     settings = {
         "spark.driver.memory": "1g",
+        # Thousands of small statements: most of what the second compiler of Java would optimize runs once.
+        "spark.driver.extraJavaOptions": "-XX:TieredStopAtLevel=1 -XX:+UseSerialGC",
         "spark.driver.host": "127.0.0.1",
         "spark.driver.bindAddress": "127.0.0.1",
         "spark.sql.shuffle.partitions": "2",

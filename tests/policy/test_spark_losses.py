@@ -2,6 +2,7 @@
 
 import math
 from fractions import Fraction
+from itertools import islice
 from random import Random
 
 import numpy as np
@@ -39,8 +40,8 @@ def computed(session, table, trees):
 def test_spark_computes_the_losses_numpy_computes(ours) -> None:
     rng = Random(700)
     table = arrow_records([random_record(rng) for _ in range(RECORDS)])
-    drawn = [random_policy(rng, measures=DERIVED) for _ in range(20 * POLICIES)]
-    policies = [policy for policy in drawn if len(policy.to_sql("spark")) < LONGEST][:POLICIES]
+    drawn = (random_policy(rng, measures=DERIVED) for _ in range(20 * POLICIES))
+    policies = list(islice((policy for policy in drawn if len(policy.to_sql("spark")) < LONGEST), POLICIES))
     assert len(policies) == POLICIES
     for policy in policies:
         rho, delta = computed(ours, table, [terms_sql(each, "spark") for each in (policy.rho, policy.delta_terms)])

@@ -195,7 +195,9 @@ class Parts:
             single.append(place.start + alone)
             cell.append(where)
             coefficient.append(factor)
-            sums.append(place.start + np.setdiff1d(np.arange(group.size), alone))
+            several = np.ones(group.size, dtype=np.bool_)
+            several[alone] = False
+            sums.append(place.start + np.flatnonzero(several))
             disjoint.append(len(sums[-1]) if group.disjoint else 0)
         first = int(np.argmax(disjoint))
         order = [first, *(k for k in range(len(sums)) if k != first)]
@@ -217,7 +219,7 @@ class Parts:
     @cached_property
     def order(self) -> IntArray | None:
         """The single-cell query of each cell, if every cell has exactly one."""
-        if len(self.cell) != self.cells or len(np.unique(self.cell)) != self.cells:
+        if len(self.cell) != self.cells or np.any(np.bincount(self.cell, minlength=self.cells) != 1):
             return None
         return np.argsort(self.cell)
 

@@ -95,6 +95,10 @@ class SqlEvaluator:
 
     def whole(self, name: str, argument: E) -> E:
         """FLOOR or CEIL as a double. In Spark they give a 64-bit integer and fail beyond it, where every float is already whole."""
+        if name == "CEIL":
+            # Not below its argument, which the comparison therefore replaces only where the argument was cut; NaN sorts last.
+            cut = call("LEAST", argument, number(MOST_WITH_FRACTIONS))
+            return call("GREATEST", exp.cast(call(name, cut), "double"), argument.copy())
         few = exp.LT(this=argument.copy(), expression=number(MOST_WITH_FRACTIONS))
         return case(few, exp.cast(call(name, argument), "double"), argument.copy())
 

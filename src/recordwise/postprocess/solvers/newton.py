@@ -85,12 +85,14 @@ class Round:
         )
 
 
-def solve_boxed(problem: Boxed, system: System) -> Solution:
-    """Solve every draw; rounds continue for the draws whose proximal term still matters."""
+def solve_boxed(problem: Boxed, system: System, start: Solution | None = None) -> Solution:
+    """Solve every draw, from a start or from zero; rounds continue for the draws whose proximal term still matters."""
     draws, levels = problem.draws, levels_of(problem)
     cells, queries = (np.broadcast_to(part, (draws, part.shape[1])) for part in curvature(problem, system))
     measured = np.broadcast_to(problem.precision > 0, cells.shape)
     y, x = np.zeros((draws, system.queries)), np.zeros(cells.shape)
+    if start is not None:
+        y, x = start.y.copy(), start.x.copy()
     iterations, left = np.zeros(draws, dtype=np.int64), np.arange(draws)
     for turn in range(MAX_ROUNDS):
         later = min(turn, 1)

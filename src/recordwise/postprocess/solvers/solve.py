@@ -12,8 +12,9 @@ from recordwise.postprocess.solvers.dense import DenseSystem, solve_dense
 from recordwise.postprocess.solvers.forest import forest_system
 from recordwise.postprocess.solvers.iterative import Cascade, IterativeSystem, Operator, SparseRows, WithExtras
 from recordwise.postprocess.solvers.newton import solve_boxed
+from recordwise.postprocess.solvers.prices import by_prices
 from recordwise.postprocess.solvers.refine import refine
-from recordwise.postprocess.solvers.tree import tree_system
+from recordwise.postprocess.solvers.tree import TreeSystem, tree_system
 from recordwise.postprocess.workload import Group, Workload, group_spread
 
 
@@ -125,7 +126,9 @@ def operator_of(workload: Workload, parts: Parts) -> Operator:
 
 def solve_problem(problem: Boxed, system: System) -> Solution:
     """Solve the boxed problem of every draw."""
-    return solve_dense(problem, system) if isinstance(system, DenseSystem) else solve_boxed(problem, system)
+    if isinstance(system, DenseSystem):
+        return solve_dense(problem, system)
+    return solve_boxed(problem, system, by_prices(problem, system) if isinstance(system, TreeSystem) else None)
 
 
 def solve_again(problem: Boxed, system: System) -> Solution:

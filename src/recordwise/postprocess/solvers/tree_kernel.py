@@ -66,3 +66,17 @@ def back(root, factor, cross, vector):
             work[i] = value / factor[n, i, i]
         for i in range(m):
             vector[n, i] -= root[n, i] * work[i]
+
+
+@compiled
+def scan_corners(first, price, bend, jump, base, amount, ray):
+    """For prices.py: the amount at every corner of a polyline and its last slope, from the changes of slope and the jumps."""
+    for n in range(base.size):
+        slope, value = 0.0, base[n]
+        for i in range(first[n], first[n + 1]):
+            if i > first[n]:
+                value += slope * (price[i] - price[i - 1])
+            amount[i] = value
+            value += jump[i]
+            slope += bend[i]
+        ray[n] = slope

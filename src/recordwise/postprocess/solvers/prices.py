@@ -1,0 +1,289 @@
+r"""A boxed problem whose sums form a forest, solved in one pass up and one pass down (T-PRICES, docs/theory/postprocess.md).
+
+The best amount below a node is a rising polyline in the price paid for it. The polyline of a cell has a corner where the cell
+leaves zero; those of children add up at equal prices; an answer b of weight w moves a corner to price + w (amount - b). The root is
+asked at price 0; on the way down every node reads its amount at the price inside its parent. A cell that was not measured takes any
+amount at price 0: a vertical piece, which children share in proportion. Newton steps that start here remove the rounding.
+"""
+
+from dataclasses import dataclass
+
+import numpy as np
+from numpy.typing import NDArray
+
+from recordwise.postprocess.solvers.boxed import Boxed, FloatArray, IntArray, Solution
+from recordwise.postprocess.solvers.tree import Level, TreeSystem
+
+
+@dataclass(frozen=True, slots=True, kw_only=True, eq=False)
+class Curves:
+    """The polyline of every node of a level; corners stand node by node, by rising price."""
+
+    first: IntArray
+    """Where the corners of each node begin, and where the last ones end."""
+    price: FloatArray
+    amount: FloatArray
+    ray: FloatArray
+    """The slope beyond a node's last corner; infinite where any amount is taken at its price."""
+
+    @property
+    def node(self) -> IntArray:
+        return np.repeat(np.arange(len(self.ray)), np.diff(self.first))
+
+    @property
+    def last(self) -> IntArray:
+        return self.first[1:] - 1
+
+    def answered(self, weight: FloatArray, answer: FloatArray) -> "Curves":
+        """As the parents see them: with the answers of the nodes, of weight 0 where a node has none."""
+        node = self.node
+        price = self.price + weight[node] * (self.amount - answer[node])
+        with np.errstate(divide="ignore", invalid="ignore"):
+            ray = np.where(np.isinf(self.ray), 1.0 / weight, self.ray / (1.0 + weight * self.ray))
+        return Curves(first=self.first, price=price, amount=self.amount, ray=ray)
+
+    def held(self, where: NDArray[np.bool_], amount: FloatArray) -> "Curves":
+        """The same, with one corner and no slope for the nodes that are held at an amount."""
+        if not np.any(where):
+            return self
+        kept = ~where[self.node]
+        kept[self.first[:-1]] = True
+        price, amounts = self.price.copy(), self.amount.copy()
+        price[self.first[:-1][where]], amounts[self.first[:-1][where]] = 0.0, amount[where]
+        counts = np.where(where, 1, np.diff(self.first))
+        first = np.concatenate([[0], np.cumsum(counts)])
+        return Curves(first=first, price=price[kept], amount=amounts[kept], ray=np.where(where, 0.0, self.ray))
+
+
+@dataclass(frozen=True, slots=True, kw_only=True, eq=False)
+class Asked:
+    """What is asked of each node: a price, and how much of a vertical piece at that price."""
+
+    price: FloatArray
+    share: FloatArray
+    """The part taken of a vertical piece with an end."""
+    excess: FloatArray
+    """The amount taken of one without an end."""
+
+
+def by_prices(problem: Boxed, system: TreeSystem) -> Solution | None:
+    """The solution of every draw up to rounding; None for bounds that polylines here do not describe."""
+    sums = np.isinf(problem.floor) & np.isinf(problem.ceiling) | (problem.floor == problem.ceiling)
+    if system.local.shape[0] != 1 or not np.all(np.isfinite(problem.low)) or not np.all(sums):
+        return None
+    found = [_one_draw(problem.take(np.array([draw])), system) for draw in range(problem.draws)]
+    return Solution(
+        x=np.stack([x for x, _ in found]),
+        y=np.stack([y for _, y in found]),
+        iterations=np.zeros(len(found), dtype=np.int64),
+    )
+
+
+def _one_draw(problem: Boxed, system: TreeSystem) -> tuple[FloatArray, FloatArray]:
+    precision, target, low, high, *sums = (part[0] for part in problem.arrays)
+    cells = cell_curves(*(np.broadcast_to(part, (system.grid.size,)) for part in (precision, target, low, high)))
+    parent = np.empty(system.grid.size, dtype=np.int64)
+    parent[system.grid.ravel()] = np.repeat(np.arange(len(system.grid)), system.grid.shape[1])
+    way, seen = [], cells
+    for level in system.levels:
+        if level.nodes == len(parent) and np.all(level.place < 0):
+            parent = level.parent[parent]
+            continue
+        inner = joined(seen, parent, level.nodes)
+        outer, held = _with_answers(inner, level, sums)
+        way.append((level.place[:, 0], parent, seen, inner, outer, held))
+        seen, parent = outer.held(~np.isnan(held), held), level.parent
+    y = np.zeros(system.queries + 1)
+    asked = Asked(price=np.zeros(len(seen.ray)), share=np.zeros(len(seen.ray)), excess=np.zeros(len(seen.ray)))
+    for place, parent, below, inner, outer, held in reversed(way):
+        taken = inside(inner, outer, asked)
+        if not np.all(np.isnan(held)):
+            taken = _chosen(~np.isnan(held), inside_held(inner, held), taken)
+        y[place] = taken.price - asked.price
+        asked = handed_down(below, parent, taken)
+    return amounts(cells, asked), y[:-1]
+
+
+def _chosen(where: NDArray[np.bool_], one: "Asked", other: "Asked") -> "Asked":
+    return Asked(**{name: np.where(where, getattr(one, name), getattr(other, name)) for name in Asked.__slots__})
+
+
+def _with_answers(inner: Curves, level: Level, sums: list[FloatArray]) -> tuple[Curves, FloatArray]:
+    """The curves as the next level sees them, and the amounts at which nodes are held (NaN for the others)."""
+    weight, answer, floor, ceiling = sums
+    place = level.place[:, 0]
+    own, fixed = place >= 0, (floor == ceiling)[place] & (place >= 0)
+    free = own & ~fixed
+    outer = inner.answered(np.where(free, weight[place], 0.0), np.where(free, answer[place], 0.0))
+    return outer, np.where(fixed, floor[place], np.nan)
+
+
+def cell_curves(precision: FloatArray, target: FloatArray, low: FloatArray, high: FloatArray) -> Curves:
+    """A cell stays at its lower bound, rises with the price once that is worth it, and ends at its upper bound."""
+    two = np.isfinite(high) & (high > low)
+    first = np.concatenate([[0], np.cumsum(1 + two)])
+    price, amount = np.empty(first[-1]), np.empty(first[-1])
+    price[first[:-1]], amount[first[:-1]] = precision * (low - target), low
+    price[first[1:][two] - 1], amount[first[1:][two] - 1] = precision[two] * (high - target)[two], high[two]
+    with np.errstate(divide="ignore"):
+        ray = np.where(np.isfinite(high), 0.0, 1.0 / precision)
+    return Curves(first=first, price=price, amount=amount, ray=ray)
+
+
+def joined(children: Curves, parent: IntArray, nodes: int) -> Curves:
+    """The curves of the parents: amounts of children at equal prices add up."""
+    slope, jump = pieces(children)
+    before = np.concatenate([[0.0], slope[:-1]])
+    before[children.first[:-1]] = 0.0
+    owner = parent[children.node]
+    endless = np.isinf(children.ray)
+    cutoff = np.full(nodes, np.inf)
+    np.minimum.at(cutoff, parent[endless], children.price[children.last[endless]])
+    order = np.lexsort((children.price, owner))
+    order = order[children.price[order] <= cutoff[owner[order]]]
+    price, place = children.price[order], owner[order]
+    # Corners at one price are one: a vertical piece is shared as a whole.
+    new = np.flatnonzero((np.diff(price, prepend=np.nan) != 0.0) | (np.diff(place, prepend=-1) != 0))
+    bend, jumps = (np.add.reduceat(values[order], new) for values in (slope - before, jump))
+    price, first = price[new], np.searchsorted(place[new], np.arange(nodes + 1))
+    base = np.bincount(parent, weights=children.amount[children.first[:-1]], minlength=nodes).astype(np.float64)
+    amount, ray = scanned(first, price, bend, jumps, base)
+    ray[np.isfinite(cutoff)] = np.inf
+    copies = 1 + (jumps > 0)
+    amount, price = np.repeat(amount, copies), np.repeat(price, copies)
+    ends = np.cumsum(copies)
+    amount[ends[jumps > 0] - 1] += jumps[jumps > 0]
+    return Curves(first=np.concatenate([[0], ends])[first], price=price, amount=amount, ray=ray)
+
+
+def pieces(curves: Curves) -> tuple[FloatArray, FloatArray]:
+    """After each corner, the slope of the piece that begins there, or its length if it is vertical."""
+    run = np.diff(curves.price, append=np.inf)
+    rise = np.diff(curves.amount, append=0.0)
+    vertical = run <= 0
+    slope = np.where(vertical, 0.0, rise / np.where(vertical, 1.0, run))
+    jump = np.where(vertical, rise, 0.0)
+    slope[curves.last], jump[curves.last] = np.where(np.isinf(curves.ray), 0.0, curves.ray), 0.0
+    return slope, jump
+
+
+def scanned(
+    first: IntArray, price: FloatArray, bend: FloatArray, jump: FloatArray, base: FloatArray
+) -> tuple[FloatArray, FloatArray]:
+    """The amount at every corner, and the last slope of every node, from the slopes that begin at the corners."""
+    try:
+        from recordwise.postprocess.solvers import tree_kernel
+    except ImportError:
+        return scanned_numpy(first, price, bend, jump, base)
+    amount, ray = np.empty_like(price), np.zeros(len(base))
+    tree_kernel.scan_corners(first, price, bend, jump, base, amount, ray)
+    return amount, ray
+
+
+def scanned_numpy(
+    first: IntArray, price: FloatArray, bend: FloatArray, jump: FloatArray, base: FloatArray
+) -> tuple[FloatArray, FloatArray]:
+    """The same by sums over all nodes, from which those of the earlier nodes are taken off."""
+    node = np.repeat(np.arange(len(base)), np.diff(first))
+    slope = _restarted(bend, first, node)
+    run = np.diff(price, append=0.0)
+    gained = _restarted(slope * run + jump, first, node)
+    amount = base[node] + gained - slope * run - jump
+    return amount, slope[first[1:] - 1]
+
+
+def _restarted(values: FloatArray, first: IntArray, node: IntArray) -> FloatArray:
+    """Running sums that begin anew at every node."""
+    total = np.cumsum(values)
+    return np.asarray(total - np.concatenate([[0.0], total])[first[:-1]][node])
+
+
+@dataclass(frozen=True, slots=True, kw_only=True, eq=False)
+class Spot:
+    """Where a price lies on the polyline of each node."""
+
+    below: IntArray
+    """The first corner at the price, or the one after it."""
+    at: IntArray
+    """The last corner not beyond the price, or the node's first."""
+    then: IntArray
+    """The corner after that, or the node's last."""
+    part: FloatArray
+    """How far between these two; 0 before the first corner and beyond the last."""
+    before: NDArray[np.bool_]
+    beyond: NDArray[np.bool_]
+
+    @classmethod
+    def of(cls, values: FloatArray, first: IntArray, wanted: FloatArray) -> "Spot":
+        """By prices or by amounts, of which each node has a rising run."""
+        start, last = first[:-1], first[1:] - 1
+        above = bisected(values, first, wanted, past_equal=True) - 1
+        at, before, beyond = np.maximum(above, start), above < start, above >= last
+        then = np.minimum(at + 1, last)
+        run = values[then] - values[at]
+        inside = ~before & ~beyond & (run > 0)
+        part = np.where(inside, (wanted - values[at]) / np.where(run > 0, run, 1.0), 0.0)
+        below = np.minimum(bisected(values, first, wanted, past_equal=False), last)
+        return cls(below=below, at=at, then=then, part=part, before=before, beyond=beyond)
+
+    def between(self, values: FloatArray) -> FloatArray:
+        return values[self.at] + self.part * (values[self.then] - values[self.at])
+
+
+def bisected(values: FloatArray, first: IntArray, wanted: FloatArray, *, past_equal: bool) -> IntArray:
+    """For each node the first of its corners whose value is above what is wanted, or not below it."""
+    low, high = first[:-1].copy(), first[1:].copy()
+    while np.any(left := low < high):
+        middle = np.where(left, (low + high) // 2, 0)
+        passed = left & ((values[middle] <= wanted) if past_equal else (values[middle] < wanted))
+        high = np.where(left & ~passed, middle, high)
+        low = np.where(passed, middle + 1, low)
+    return low
+
+
+def amounts(cells: Curves, asked: Asked) -> FloatArray:
+    """The amount of every cell at the price asked."""
+    spot = Spot.of(cells.price, cells.first, asked.price)
+    endless = np.isinf(cells.ray)
+    further = np.where(endless, 0.0, cells.ray) * (asked.price - cells.price[cells.last])
+    found = spot.between(cells.amount) + np.where(spot.beyond, further, 0.0)
+    low = cells.amount[spot.below]
+    found = np.where(spot.below < spot.at, low + asked.share * (cells.amount[spot.at] - low), found)
+    return np.where(endless & (asked.price == cells.price[cells.last]), found + asked.excess, found)
+
+
+def inside(inner: Curves, outer: Curves, asked: Asked) -> Asked:
+    """The prices inside the nodes, that is of their children, at the prices asked of them."""
+    spot = Spot.of(outer.price, outer.first, asked.price)
+    past = asked.price - outer.price[spot.at]
+    endless = np.isinf(inner.ray)
+    # Beyond the last corner the price inside rises by what the answer leaves of it; before the first, nothing is taken.
+    gained = np.where(np.isinf(outer.ray), 0.0, outer.ray) * past
+    with np.errstate(divide="ignore", invalid="ignore"):
+        rest = np.where(endless, 0.0, np.where(inner.ray > 0, gained / inner.ray, past))
+    price = spot.between(inner.price) + np.where(spot.before, past, np.where(spot.beyond, rest, 0.0))
+    upright = ~spot.beyond & (inner.price[spot.then] == inner.price[spot.at])
+    share = np.where(spot.below < spot.at, asked.share, np.where(upright, spot.part, 1.0))
+    excess = np.where(spot.beyond & endless, np.where(np.isinf(outer.ray), asked.excess, gained), 0.0)
+    return Asked(price=price, share=share, excess=excess)
+
+
+def inside_held(inner: Curves, amount: FloatArray) -> Asked:
+    """The prices inside nodes at which they take the amounts they are held at."""
+    spot = Spot.of(inner.amount, inner.first, amount)
+    past = np.where(spot.beyond, np.maximum(amount - inner.amount[inner.last], 0.0), 0.0)
+    endless = np.isinf(inner.ray)
+    with np.errstate(divide="ignore", invalid="ignore"):
+        rest = np.where(endless | (inner.ray == 0.0), 0.0, past / inner.ray)
+    upright = ~spot.beyond & ~spot.before & (inner.price[spot.then] == inner.price[spot.at])
+    share = np.where(upright, spot.part, np.where(spot.before, 0.0, 1.0))
+    return Asked(price=spot.between(inner.price) + rest, share=share, excess=np.where(endless, past, 0.0))
+
+
+def handed_down(children: Curves, parent: IntArray, taken: Asked) -> Asked:
+    """What is asked of the children; those that take any amount at the price share the excess equally."""
+    price = taken.price[parent]
+    endless = np.isinf(children.ray) & (children.price[children.last] == price)
+    takers = np.bincount(parent[endless], minlength=len(taken.price))
+    excess = np.where(endless, taken.excess[parent] / np.maximum(takers[parent], 1), 0.0)
+    return Asked(price=price, share=taken.share[parent], excess=excess)
