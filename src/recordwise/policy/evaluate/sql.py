@@ -44,6 +44,9 @@ def case(test: E, then: E, otherwise: E) -> E:
 class SqlEvaluator:
     """Formulas as trees of doubles. A tree repeats an argument it uses twice, so formulas that use it once are preferred."""
 
+    guarded = True
+    """Whether FLOOR and CEIL fail on large numbers."""
+
     def constant(self, value: arb) -> E:
         return number(float(value))
 
@@ -63,7 +66,7 @@ class SqlEvaluator:
         """LEAST would hide a NaN, which counts as larger than every number."""
         smaller = exp.LT(this=right, expression=left.copy())
         present = exp.LTE(this=left.copy(), expression=number(LARGEST_FLOAT))
-        return case(exp.Paren(this=exp.and_(smaller, present)), right.copy(), left)
+        return case(exp.Paren(this=exp.and_(smaller, present, copy=False)), right.copy(), left)
 
     def power(self, base: E, exponent: Fraction) -> E:
         if exponent == Fraction(1, 2):
@@ -94,26 +97,28 @@ class SqlEvaluator:
         return case(exp.GT(this=test.copy(), expression=number(0.0)), then, number(0.0))
 
     def whole(self, name: str, argument: E) -> E:
-        """FLOOR or CEIL as a double. In Spark they give a 64-bit integer and fail beyond it, where every float is already whole."""
-        if name == "CEIL":
-            # Not below its argument, which the comparison therefore replaces only where the argument was cut; NaN sorts last.
-            cut = call("LEAST", argument, number(MOST_WITH_FRACTIONS))
-            return call("GREATEST", exp.cast(call(name, cut), "double"), argument.copy())
-        few = exp.LT(this=argument.copy(), expression=number(MOST_WITH_FRACTIONS))
-        return case(few, exp.cast(call(name, argument), "double"), argument.copy())
+        """FLOOR or CEIL as a double, where it is known to be below 2^63: in Spark they give a 64-bit integer and fail beyond it."""
+        return exp.cast(call(name, argument), "double", copy=False)
+
+    def ceiling(self, argument: E) -> E:
+        """CEIL of any number; from 2^52 on every float is whole. It is not below its argument, so the larger of the two is the
+        argument only where it was cut; NaN sorts last."""
+        cut = call("LEAST", argument, number(MOST_WITH_FRACTIONS))
+        return call("GREATEST", self.whole("CEIL", cut), argument.copy())
 
     def pieces(self, value: E, measure: Measure, at: Fraction) -> E:
         steps: E = value
+        most, beyond = MOST_WITH_FRACTIONS, steps
         if measure.step != 1:
             scaled = self.multiply(value, number(float(measure.step.denominator)))
             steps = self.divide(scaled, number(float(measure.step.numerator)))
+            most, beyond = MOST_SCALED_STEPS, self.ceiling(self.multiply(steps.copy(), number(1 + 2 * FLOAT_SNAP)))
         below = self.whole("FLOOR", steps)
         above = exp.GT(this=steps.copy(), expression=self.multiply(below.copy(), number(1 + FLOAT_SNAP)))
         count = self.add(below, case(above, number(1.0), number(0.0)))
-        if measure.step != 1:
-            few = exp.LT(this=steps.copy(), expression=number(MOST_SCALED_STEPS))
-            count = case(few, count, self.whole("CEIL", self.multiply(steps.copy(), number(1 + 2 * FLOAT_SNAP))))
-        return count if at == measure.step else self.whole("CEIL", self.divide(count, number(float(at / measure.step))))
+        if self.guarded or measure.step != 1:
+            count = case(exp.LT(this=steps.copy(), expression=number(most)), count, beyond.copy())
+        return count if at == measure.step else self.ceiling(self.divide(count, number(float(at / measure.step))))
 
     def step_up(self, count: E, steps: Steps, beyond: E) -> E:
         """A balanced tree of comparisons, so that a long table costs only a few tests per record."""
@@ -137,7 +142,7 @@ class SqlEvaluator:
             scaled = self.multiply(scaled, number(float(measure.step.denominator)))
             scaled = self.divide(scaled, number(float(measure.step.numerator)))
         # At most 2^62 steps where this is used, so that the whole number of Spark does not overflow.
-        count = exp.cast(call("CEIL", self.multiply(scaled, number(1 - FLOAT_SNAP))), "double")
+        count = exp.cast(call("CEIL", self.multiply(scaled, number(1 - FLOAT_SNAP))), "double", copy=False)
         line = self._on_line(value, count, measure, knots)
         first = case(_up_to(value, measure, knots[0][0]), number(float(knots[0][1])), line)
         return case(_up_to(value, measure, knots[-1][0]), first, beyond)
@@ -172,8 +177,13 @@ SMALL_TERMS = 11
 class DuckDbEvaluator(SqlEvaluator):
     """DuckDB has neither log1p nor expm1; asinh and sinh, which lose no digits near zero, are used instead."""
 
+    guarded = False
+
     def whole(self, name: str, argument: E) -> E:
         return call(name, argument)
+
+    def ceiling(self, argument: E) -> E:
+        return call("CEIL", argument)
 
     def log1p(self, value: E) -> E:
         root = call("SQRT", self.add(number(1.0), value.copy()))

@@ -42,16 +42,14 @@ def forest_system(rows: Any) -> TreeSystem | None:
 
 def chains(rows: Any) -> tuple[IntArray | None, IntArray]:
     """For each cell, the sums that count it, widest first and padded with ``NONE``, and how many there are."""
-    sizes = np.diff(rows.indptr)
-    row = np.repeat(np.arange(rows.shape[0]), sizes)
-    order = np.lexsort((row, -sizes[row], rows.indices))
-    cell, sums = rows.indices[order], row[order]
-    length = np.bincount(cell, minlength=rows.shape[1])
+    widest = np.argsort(-np.diff(rows.indptr), kind="stable")
+    by_cell = sparse.csc_array(rows[widest])
+    by_cell.sort_indices()
+    length = np.diff(by_cell.indptr).astype(np.int64)
     if length.max() > MOST_LEVELS:
         return None, length
-    first = np.concatenate([[0], np.cumsum(length)[:-1]])
     chain = np.full((rows.shape[1], int(length.max())), NONE)
-    chain[cell, np.arange(len(cell)) - first[cell]] = sums
+    chain[np.arange(chain.shape[1]) < length[:, None]] = widest[by_cell.indices]
     return chain, length
 
 
@@ -70,10 +68,12 @@ def nodes_at(chain: IntArray, length: IntArray, depth: int) -> tuple[IntArray, I
     narrowest = np.where(length > 0, chain[np.arange(len(chain)), np.maximum(length, 1) - 1], NONE)
     own = np.where(deep, chain[:, depth - 1], NONE)
     name = np.where(deep, 2 * own, 2 * narrowest + 1)
-    return np.unique(name, return_inverse=True)[1].astype(np.int64), own
+    rank = np.cumsum(np.bincount(name + 1) > 0) - 1
+    return rank[name + 1], own
 
 
 def level_of(codes: IntArray, places: IntArray, above: IntArray) -> Level:
     """One level, from the nodes of the cells at that level and at the next wider one."""
-    nodes, cell = np.unique(codes, return_index=True)
-    return Level(nodes=len(nodes), parent=above[cell], place=places[cell][:, None])
+    cell = np.empty(int(codes.max()) + 1, dtype=np.int64)
+    cell[codes] = np.arange(len(codes))
+    return Level(nodes=len(cell), parent=above[cell], place=places[cell][:, None])
