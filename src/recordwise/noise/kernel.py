@@ -164,4 +164,4 @@ def address(array: WordArray | IntArray) -> int:
     """Where the elements of an array begin; machine code reads them one after the other."""
     if not array.flags.c_contiguous or array.itemsize != 8:
         raise ValueError("machine code reads contiguous arrays of 64-bit words")
-    return array.ctypes.data
+    return int(array.__array_interface__["data"][0])

@@ -4,13 +4,15 @@ The numpy version works in 64-bit integers. It is the reference for the compiled
 """
 
 import sys
+import threading
 from collections.abc import Callable
-from dataclasses import dataclass, replace
+from dataclasses import dataclass, fields, replace
 from functools import lru_cache
-from typing import TypeAlias
+from typing import Any, TypeAlias
 
 import numpy as np
 from flint import arb
+from numpy.typing import NDArray
 
 from recordwise.exact.numbers import ball, bits_in_force
 from recordwise.noise.probabilities import tail_sum
@@ -54,36 +56,75 @@ def attempt(table: Table, words: WordArray, out: IntArray) -> tuple[int, IntArra
 
     Returns how many were written and, for each that is still undecided, the pair (attempt, position in ``out``).
     """
-    picks, a, b = _picks(table), words[0::2], words[1::2]
-    pick = _pick(picks, a)
-    kept = a < picks.accept.take(pick)
+    picks, a, b, room = _picks(table), words[0::2], words[1::2], _room(len(words) // 2)
+    pick = _pick(picks, a, room)
+    kept = np.less(a, _taken(picks.accept, pick, room.word), out=room.kept)
     slow = np.flatnonzero(~kept)
     kept[slow], open_ = _by_lines(table, picks.rows[pick[slow]], a[slow], b[slow])
     places = np.flatnonzero(kept)[: len(out)]
-    out[: len(places)] = _signed_offsets(picks, pick, b, signed=table.side.signed).take(places)
+    offset = _signed_offsets(picks, pick, b, room, signed=table.side.signed)
+    _taken(offset, places, out[: len(places)])
     undecided = slow[open_]
     positions = np.searchsorted(places, undecided)
     written = positions < len(places)
     return len(places), np.stack([undecided[written], positions[written]], axis=1)
 
 
-def _pick(picks: _Picks, a: WordArray) -> IntArray:
+@dataclass(slots=True, kw_only=True)
+class _Room:
+    """Arrays that the attempts of a thread use again and again: fresh memory would cost as much as the attempts themselves."""
+
+    low: NDArray[np.uint32]
+    bound: NDArray[np.uint32]
+    slot: IntArray
+    pick: IntArray
+    offset: IntArray
+    word: WordArray
+    shift: WordArray
+    kept: NDArray[np.bool_]
+
+    @classmethod
+    def of(cls, size: int) -> "_Room":
+        kinds = {"low": np.uint32, "bound": np.uint32, "word": np.uint64, "shift": np.uint64, "kept": np.bool_}
+        return cls(**{each.name: np.empty(size, dtype=kinds.get(each.name, np.int64)) for each in fields(cls)})
+
+    def first(self, size: int) -> "_Room":
+        return _Room(**{each.name: getattr(self, each.name)[:size] for each in fields(self)})
+
+
+_own = threading.local()
+
+
+def _room(size: int) -> _Room:
+    found: _Room | None = getattr(_own, "room", None)
+    if found is None or len(found.low) < size:
+        found = _own.room = _Room.of(size)
+    return found if len(found.low) == size else found.first(size)
+
+
+def _taken(values: NDArray[Any], places: IntArray, out: NDArray[Any]) -> NDArray[Any]:
+    """The values at places that are known to exist; only without a check does numpy write them where they are wanted."""
+    return np.take(values, places, out=out, mode="clip")
+
+
+def _pick(picks: _Picks, a: WordArray, room: _Room) -> IntArray:
     """Per attempt its slot, and 1024 more where the coin picks the other row."""
-    low = a.astype(np.uint32)
-    slot = (low & np.uint32(SLOT_MASK)).astype(np.int64)
-    pick = (low >= picks.bounds.take(slot)).astype(np.int64)
-    pick <<= SLOT_BITS
-    pick += slot
-    return pick
+    np.copyto(room.low, a, casting="unsafe")
+    np.bitwise_and(room.low, np.uint32(SLOT_MASK), out=room.slot)
+    np.greater_equal(room.low, _taken(picks.bounds, room.slot, room.bound), out=room.kept)
+    np.copyto(room.pick, room.kept)
+    np.left_shift(room.pick, SLOT_BITS, out=room.pick)
+    np.add(room.pick, room.slot, out=room.pick)
+    return room.pick
 
 
-def _signed_offsets(picks: _Picks, pick: IntArray, b: WordArray, *, signed: bool) -> IntArray:
-    inside = b >> np.uint64(1)
-    inside >>= picks.down.take(pick)
-    offset = picks.starts.take(pick)
+def _signed_offsets(picks: _Picks, pick: IntArray, b: WordArray, room: _Room, *, signed: bool) -> IntArray:
+    inside = np.right_shift(b, np.uint64(1), out=room.word)
+    inside >>= _taken(picks.down, pick, room.shift)
+    offset: IntArray = _taken(picks.starts, pick, room.offset)
     offset += inside.view(np.int64)
     if signed:
-        negative = (b & np.uint64(1)).view(np.int64)
+        negative = np.bitwise_and(b, np.uint64(1), out=room.word).view(np.int64)
         np.negative(negative, out=negative)
         offset ^= negative
         offset -= negative
