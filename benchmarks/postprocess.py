@@ -8,6 +8,7 @@ import numpy as np
 from scipy import sparse
 from scipy.optimize import nnls as textbook
 
+from benchmarks.goals import record, table
 from recordwise.postprocess import Fit, Workload, max_fit, nnls, ols, reweighted_fit, sequential_fit
 
 DRAWS = 1000
@@ -127,41 +128,35 @@ def two_way(places: int, codes: int) -> tuple[Workload, np.ndarray]:
     return workload, exact + rng.normal(scale=math.sqrt(20), size=len(exact))
 
 
-LIMITS = {100_000: 60, 1_000_000: 600}
-"""Seconds that a fit may take at so many cells."""
+SIZES = (100_000, 1_000_000)
 OTHER_FITS = ("reweighted_fit", "sequential_fit")
 
 
-def against_limit(name: str, what: str, cells: int, problem: tuple[Workload, np.ndarray]) -> None:
-    """The seconds of one fit beside its goal."""
+def seconds_of(name: str, what: str, problem: tuple[Workload, np.ndarray]) -> float:
+    """The seconds of one fit."""
     start = time.perf_counter()
     fit = METHODS[name](*problem, 20.0, noise="gaussian")
     taken = time.perf_counter() - start
     print(
-        f"{name}, {cells:,} cells, {what}: {taken:.1f} s (goal {LIMITS[cells]} s); KKT {float(fit.kkt):.0e}", flush=True
+        f"  {name}, {problem[0].queries:,} published cells, {what}: {taken:.1f} s, KKT {float(fit.kkt):.0e}", flush=True
     )
+    return taken
 
 
 def two_way_goals() -> None:
-    for cells, shape in {100_000: (500, 200), 1_000_000: (2000, 500)}.items():
+    for cells, shape in zip(SIZES, [(500, 200), (2000, 500)]):
         for name in OTHER_FITS:
-            against_limit(name, "two-way hierarchy", cells, two_way(*shape))
+            record(f"{name}_{cells}", seconds_of(name, "two-way hierarchy", two_way(*shape)))
 
 
 def nested_goals() -> None:
     """Incomplete keys against complete ones, and the other fits of incomplete keys."""
-    for published in LIMITS:
-        seconds = {}
-        for complete in (True, False):
-            workload, answers = nested_tables(published, complete=complete)
-            seconds[complete] = timed(lambda w=workload, a=answers: nnls(w, a, 20.0, noise="gaussian"))
-        print(
-            f"nnls of incomplete keys over complete ones, {published:,} published cells: "
-            f"{seconds[False] / seconds[True]:.2f} x (goal 2); {seconds[True]:.1f} s and {seconds[False]:.1f} s",
-            flush=True,
-        )
+    for published in SIZES:
+        parts = [nested_tables(published, complete=complete) for complete in (True, False)]
+        complete, incomplete = (seconds_of("nnls", what, part) for what, part in zip(("complete", "incomplete"), parts))
+        record("nnls_incomplete", incomplete / complete)
         for name in OTHER_FITS:
-            against_limit(name, "nested, incomplete keys", published, nested_tables(published, complete=False))
+            seconds_of(name, "incomplete", parts[1])
 
 
 def main() -> None:
@@ -183,8 +178,10 @@ def main() -> None:
         )
         print(f"  {cells:9,} cells: {taken:6.1f} s, KKT {kkt:.1e}, {steps} Newton steps, peak {peak:,.0f} MB{growth}")
         before = (cells, taken)
+    print("postprocess: nested tables with complete and incomplete keys, and a two-way hierarchy")
     nested_goals()
     two_way_goals()
+    print(table(only_measured=True))
 
 
 if __name__ == "__main__":
