@@ -18,7 +18,9 @@ BATCH_ROWS = 500_000
 class Connection:
     """Runs SQL trees. Every failure becomes an ``EngineError`` without the engine's text."""
 
-    def __init__(self, *, files: Sequence[Path], memory_limit: str, threads: int | None) -> None:
+    def __init__(
+        self, *, files: Sequence[Path], memory_limit: str, threads: int | None, has_floats: bool = False
+    ) -> None:
         # Spilled pages hold records, so they go to a private directory that is removed with the connection.
         self._spill = tempfile.TemporaryDirectory(prefix="recordwise-")
         settings: dict[str, str | bool | int | float | list[str]] = {
@@ -30,9 +32,10 @@ class Connection:
             "autoload_known_extensions": False,
             "python_enable_replacements": False,
             "default_collation": "",
-            # It decides checks by the least and largest value that a Parquet file states for a column, and NaN is in neither.
-            "disabled_optimizers": "statistics_propagation",
         }
+        if has_floats:
+            # It decides checks by the least and largest value that a Parquet file states for a column, and NaN is in neither.
+            settings["disabled_optimizers"] = "statistics_propagation"
         try:
             self.duckdb = duckdb.connect(":memory:", config=settings)
             self._lock(files)

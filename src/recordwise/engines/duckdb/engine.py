@@ -28,7 +28,7 @@ from recordwise.engines.sources.copy import copied, copy_records, forget_copy
 from recordwise.engines.sources.csv_text import torn
 from recordwise.engines.sources.untyped import open_typed
 from recordwise.engines.totals import Passes
-from recordwise.errors import DataError, EngineError, RecordError, RecordwiseError
+from recordwise.errors import DataError, EngineError, RecordError, RecordwiseError, SourceError
 from recordwise.plan.files import CsvFiles, ParquetFiles
 from recordwise.plan.schema import Schema
 from recordwise.plan.sources import Frame, Source, open_source
@@ -96,6 +96,17 @@ def _parquet(connection: duckdb.DuckDBPyConnection, source: ParquetFiles) -> duc
         for path in source.paths:
             parquet_schema(path)
         raise
+
+
+def _has_floats(source: Source, schema: Schema) -> bool:
+    """Whether a declared column of Parquet files is a float, as far as can be told before they are bound."""
+    if not isinstance(source, ParquetFiles):
+        return False
+    try:
+        found = parquet_schema(source.paths[0])
+    except SourceError:
+        return True
+    return any(pa.types.is_floating(field.type) for field in found if field.name in schema.names())
 
 
 def _csv(connection: duckdb.DuckDBPyConnection, source: CsvFiles) -> duckdb.DuckDBPyRelation:
@@ -174,7 +185,8 @@ class DuckDB(Engine):
         self._source = open_typed(source, schema, open_source)
         watched = watched_files(self._source)
         read = watched if copied(self._source) is None else ()
-        self._connection = Connection(files=read, memory_limit=memory_limit, threads=threads)
+        floats = _has_floats(self._source, schema)
+        self._connection = Connection(files=read, memory_limit=memory_limit, threads=threads, has_floats=floats)
         super().__init__(Passes(DuckDBStore(self._connection), schema), files=watched)
         self._prepared = False
         try:
