@@ -12,7 +12,7 @@ from recordwise.errors import SourceError
 from recordwise.release.page.page import page_html
 from recordwise.release.page.script import model_js
 from recordwise.release.page.view import payload, view_of
-from report_releases import COUNTIES, INDUSTRIES, by_industry, five_levels, only_counts, private_keys
+from report_releases import COUNTIES, INDUSTRIES, by_industry, five_levels, only_counts, opened, private_keys
 
 
 def script(release: rw.Release) -> Any:
@@ -38,8 +38,13 @@ def as_typed(units: dict[str, Any], places: tuple[str, ...]) -> list[dict[str, A
     return [{"record": row, "place": {name: row[name] for name in places}} for row in rows]
 
 
+def pure_external() -> rw.Release:
+    with opened() as session:
+        return session.run_external(len, split={"emp": 50, "pay": 10**4}, epsilon="0.3")
+
+
 @pytest.mark.theorem("T-CELLS")
-@pytest.mark.parametrize("release", [by_industry, private_keys, five_levels, only_counts])
+@pytest.mark.parametrize("release", [by_industry, private_keys, five_levels, only_counts, pure_external])
 def test_a_firm_loses_on_the_page_what_it_loses_in_python(release: Any) -> None:
     made = release()
     context, rng = script(made), np.random.default_rng(6)
@@ -81,8 +86,6 @@ def page_numbers(release: rw.Release) -> Any:
 def all_gaussian() -> rw.Release:
     asked = rw.query().group_by("county", keys=rw.Keys.of({"county": COUNTIES})).count(rw.Gaussian(rho="0.05"))
     asked = asked.sum("emp", rw.Gaussian(sigma=40)).sum("pay", rw.LogTransform(offset=100, sigma="0.5"))
-    from report_releases import opened
-
     with opened() as session:
         return session.run(asked)
 

@@ -200,6 +200,28 @@ def test_no_number_of_rows_loses_more_of_laplace_noise_than_is_charged(epsilon: 
         assert truth > pure_to_zcdp(rows * epsilon / 2)
 
 
+@pytest.mark.theorem("T-CELLS")
+@pytest.mark.parametrize("epsilon", ["0.05", 1, 3])
+@pytest.mark.parametrize("emp", [[3, 4], [5, 5, 40], [50] * 10])
+def test_a_firm_loses_by_all_its_rows_at_once_and_never_more_than_is_stated(epsilon, emp) -> None:
+    """A count of rows with lattice Laplace noise of scale 1/epsilon, whose cells nobody knows."""
+    with session(records()) as opened:
+        released = opened.run_external(len, split={"emp": 5}, epsilon=epsilon)
+    units = {"emp": emp, "county": [str(place) for place in range(len(emp))]}
+    pieces = [-(-size // 5) for size in emp]
+    rows, one = sum(pieces), float(Fraction(epsilon))
+    stated = released.firms.loss(units).rho
+    assert stated == pytest.approx(min(rows**2 * pure_to_zcdp(one), pure_to_zcdp(rows * one)), rel=1e-9)
+    points = np.arange(-4000, 4001)
+    log_p = -one * np.abs(points) - np.log(np.sum(np.exp(-one * np.abs(points))))
+    log_q = log_p - one * (np.abs(points - rows) - np.abs(points))
+    truth = max(renyi(log_p, log_q, order) / order for order in (1.0, 1.001, 1.01, 1.5, 3.0, 20.0))
+    assert truth <= stated * ROUNDING
+    # As if the units were in tables of their own.
+    assert truth > sum(pure_to_zcdp(own * one) for own in pieces) or rows * one >= 6
+    assert stated <= sum(released.policy.loss(units) ** 0.5) ** 2 * ROUNDING
+
+
 @pytest.mark.theorem("T-EXTERNAL")
 @pytest.mark.parametrize("epsilon", [0.1, 1.0, 3.0])
 def test_one_row_of_randomized_response_loses_all_that_is_charged(epsilon: float) -> None:

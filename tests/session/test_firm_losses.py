@@ -23,7 +23,8 @@ def rows():
         "pay": np.round(chance.pareto(1.3, size) * 10) / 2,
         "county": chance.choice(["01", "02", "03", "99"], size),
         "naics": chance.choice(["1111", "1112", "2111", "2121"], size),
-        "firm": chance.integers(0, 40, size),
+        # Most firms have one unit, as in the real world, and are counted apart.
+        "firm": np.where(np.arange(size) < 100, 1000 + np.arange(size), chance.integers(0, 40, size)),
     }
 
 
@@ -74,6 +75,10 @@ PLANS = {
         query().sum("pay", rw.RootTransform(degree=2, offset=1, sigma=2)),
     ),
     "quantile": (BY_COUNTY.quantile("emp", p="0.5", grid=rw.Grid.log(1, 5000, bits=5), rho="0.1"),),
+    "two filters": (
+        BY_COUNTY.where("pay < 30 and naics = '1111'").sum("emp", rw.Gaussian(sigma=40)),
+        query().where("emp > 3").count(rw.Gaussian(rho="0.01")),
+    ),
     "average": (BY_COUNTY.avg("pay", sum=rw.Gaussian(sigma=40), count=rw.Gaussian(rho="0.01")),),
 }
 

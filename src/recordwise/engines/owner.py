@@ -4,8 +4,8 @@ Losses are computed where the records are, in one pass for any number of policie
 repr shows nothing but a warning. Engines offer these summaries once their records are validated. Never publish them.
 """
 
-from collections.abc import Callable, Sequence
-from contextlib import AbstractContextManager
+from collections.abc import Callable, Iterator, Sequence
+from contextlib import AbstractContextManager, contextmanager
 from dataclasses import dataclass
 from typing import Any, cast
 
@@ -14,16 +14,16 @@ import pyarrow as pa
 from sqlglot import exp
 
 from recordwise.engines.compile.expressions import column
-from recordwise.engines.compile.firms import FirmTable, firm_values_tree
+from recordwise.engines.compile.firms import TIMES, FirmTable, all_firms_tree, several_tree
 from recordwise.engines.compile.owner import (
-    BIN_EDGES,
     COUNT,
-    VALUE,
     bin_name,
-    binned_tree,
+    bin_tree,
     contributions_tree,
     contributors_tree,
+    grouped_bins_tree,
     histograms_tree,
+    increasing,
     many_beside_tree,
     many_binned_tree,
     value_counts_tree,
@@ -81,14 +81,14 @@ def read_summary(found: pa.Table, edges: Sequence[float]) -> LossSummary:
     return LossSummary(edges=tuple(edges), counts=counts)
 
 
-def read_summaries(found: pa.Table, count: int) -> tuple[LossSummary, ...]:
-    """Several histograms made in one pass."""
+def read_summaries(found: pa.Table, edges: Sequence[Sequence[float]]) -> tuple[LossSummary, ...]:
+    """Several histograms made in one pass, each with its edges."""
     records, summaries = found.column(COUNT).to_numpy(), []
-    for place in range(count):
+    for place, own in enumerate(edges):
         bins = found.column(bin_name(place))
-        counts = np.zeros(len(BIN_EDGES) + 1, dtype=np.int64)
+        counts = np.zeros(len(own) + 1, dtype=np.int64)
         counts[bins.drop_null().to_numpy()] = records[bins.is_valid().to_numpy()]
-        summaries.append(LossSummary(edges=BIN_EDGES, counts=counts))
+        summaries.append(LossSummary(edges=tuple(own), counts=counts))
     return tuple(summaries)
 
 
@@ -177,18 +177,27 @@ class OwnerPasses:
 
     def summarize_firms_by_cell(self, tables: Sequence[FirmTable], count: int, dialect: str) -> Sensitive[pa.Table]:
         """Histograms of what each firm loses together under each of several plans, rho first and then delta."""
-        with self.reading() as passes:
-            tree = firm_values_tree(tables, count, passes.schema, dialect=dialect)
-            return Sensitive(passes.store.of_records(many_binned_tree(tree, 2 * count)))
+        with self._firms(tables, count, dialect) as (passes, firms):
+            return Sensitive(passes.store.of_records(many_binned_tree(firms, 2 * count, TIMES)))
 
-    def summarize_firm_value(
-        self, tables: Sequence[FirmTable], edges: Sequence[float], dialect: str, *, delta: bool
+    def summarize_firms_of_plan(
+        self, tables: Sequence[FirmTable], edges: Sequence[Sequence[float]], dialect: str
     ) -> Sensitive[pa.Table]:
-        """One histogram of the rho, or of the delta, of each firm under one plan."""
+        """Histograms of the rho of each firm under one plan and, with a second list of edges, of its delta."""
+        bins = [bin_tree(column(value_name(place)), increasing(own)) for place, own in enumerate(edges)]
+        with self._firms(tables, 1, dialect) as (passes, firms):
+            return Sensitive(passes.store.of_records(grouped_bins_tree(firms, bins, TIMES)))
+
+    @contextmanager
+    def _firms(self, tables: Sequence[FirmTable], count: int, dialect: str) -> Iterator[tuple[Passes, exp.Select]]:
+        """A statement for the losses of all firms, while the firms of several units are kept."""
+        several = own_name("several")
         with self.reading() as passes:
-            found = firm_values_tree(tables, 1, passes.schema, dialect=dialect).subquery("firms")
-            value = exp.select(exp.alias_(column(value_name(int(delta))), VALUE)).from_(found)
-            return Sensitive(passes.store.of_records(binned_tree(value, edges)))
+            try:
+                passes.store.keep_pairs(several, several_tree(passes.schema))
+                yield passes, all_firms_tree(tables, count, passes.schema, several=several, dialect=dialect)
+            finally:
+                passes.store.drop(several)
 
     def summarize_many_beside_totals(
         self, plan: Plan, table: PlannedTable, values: Sequence[exp.Expr]

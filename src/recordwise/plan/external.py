@@ -19,6 +19,7 @@ from recordwise.plan.splitting import PIECE, Splitting, check_thresholds
 from recordwise.plan.sql.grammar import parse_predicate
 from recordwise.policy.constructors import By, pure_split
 from recordwise.policy.constructors import split as split_policy
+from recordwise.policy.firms import PURE, FirmPart, FirmPolicy, Joint
 from recordwise.policy.measure import Measure
 from recordwise.policy.policy import Policy
 
@@ -55,6 +56,11 @@ class SplitRows:
         else:
             whole = split_policy(external.rho or 0, thresholds)
         return check_policy(whole if self.condition is None else whole.where(policy_condition(self.condition)), schema)
+
+    def firms(self, external: ExternalMechanism, schema: Schema) -> FirmPolicy:
+        """What the units of a firm lose together: the mechanism sees all rows at once, so that cells do not matter (T-CELLS)."""
+        joint = Joint() if external.epsilon is None else Joint(kind=PURE)
+        return FirmPolicy(parts=(FirmPart(policy=self.policy(external, schema), joint=joint),))
 
     def to_json(self, external: ExternalMechanism) -> dict[str, Any]:
         """For the ledger and release.json."""

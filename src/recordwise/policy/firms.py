@@ -12,12 +12,13 @@ from recordwise.errors import ParameterError, UnknownFormError
 from recordwise.exact.numbers import fraction_text, read_fraction
 from recordwise.policy.atoms import SelectionDelta
 from recordwise.policy.conditions import EVERY, Condition, ConditionColumn, columns_of
+from recordwise.policy.conversions import pure_terms
 from recordwise.policy.evaluate.evaluator import Steps
 from recordwise.policy.evaluate.tables import Table
 from recordwise.policy.json import column_from_json, condition_from_json, policy_json_in_order
-from recordwise.policy.policy import Policy, composed
+from recordwise.policy.policy import Policy, Terms, composed
 
-ROOTS, SUMS, SIGNS, FIRM, NODES = "roots", "sums", "signs", "firm", "nodes"
+ROOTS, SUMS, SIGNS, FIRM, PURE, NODES = "roots", "sums", "signs", "firm", "pure", "nodes"
 MOST_TREE_LEVELS = 8
 """So many levels of a quantile's tree are counted node by node; a deeper level loses no more than the last of them."""
 
@@ -27,8 +28,8 @@ class Joint:
     """What else than (sum of roots)^2 bounds the loss of several records in one cell of a statistic.
 
     ``roots``: nothing. ``sums``: the policy at the sum of their values. ``signs``: the same for positive and negative values apart.
-    ``firm``: the loss of one of them. ``nodes``: a record changes one number at each of ``levels`` levels of a tree, which
-    ``points`` says.
+    ``firm``: the loss of one of them. ``pure``: eps*tanh(eps/2) at the sum eps of their pure losses. ``nodes``: a record changes
+    one number at each of ``levels`` levels of a tree, which ``points`` says.
     """
 
     kind: str = ROOTS
@@ -38,9 +39,9 @@ class Joint:
     levels: int = 0
 
     def __post_init__(self) -> None:
-        if self.kind not in (ROOTS, SUMS, SIGNS, FIRM, NODES):
+        if self.kind not in (ROOTS, SUMS, SIGNS, FIRM, PURE, NODES):
             raise UnknownFormError(what="joint loss", found=self.kind)
-        if (self.measure is None) != (self.kind in (ROOTS, FIRM)):
+        if (self.measure is None) != (self.kind in (ROOTS, FIRM, PURE)):
             raise UnknownFormError(what="joint loss", found=self.kind)
         if self.kind == NODES and (self.counted_levels < 1 or len(self.points) != (1 << self.counted_levels) - 1):
             raise UnknownFormError(what="joint loss", found="nodes")
@@ -153,6 +154,12 @@ class FirmPart:
         if self.joint.kind in (SUMS, SIGNS) and not self._determined():
             # At a sum of values the policy needs the group of its cell; where the cell does not tell it, roots remain.
             object.__setattr__(self, "joint", Joint())
+        if self.joint.kind == PURE:
+            self.pure()
+
+    def pure(self) -> Terms:
+        """The pure loss of a record; refused if the policy has none."""
+        return pure_terms(self.policy)
 
     def _determined(self) -> bool:
         return all(any(key.determines(column) for key in self.cells) for column in self.policy.columns())

@@ -11,7 +11,7 @@ from typing import Any
 import numpy as np
 import pyarrow as pa
 
-from recordwise.engines.compile.owner import CONTRIBUTORS, COUNT, LARGEST, SECOND, SQUARES, TIED, TOTAL
+from recordwise.engines.compile.owner import BIN_EDGES, CONTRIBUTORS, COUNT, LARGEST, SECOND, SQUARES, TIED, TOTAL
 from recordwise.engines.engine import Engine
 from recordwise.engines.owner import (
     DELTA_EDGES,
@@ -180,11 +180,10 @@ class Owner:
         plan = Plan(schema=self._schema, queries=(of, *more))
         tables, passes = firm_tables([plan]), self._engine.owner_passes()
         self._look()
-        found = passes.summarize_firm_value(tables, edges, self._engine.dialect, delta=False).reveal()
-        if not plan_policy(plan).delta_terms:
-            return read_summary(found, edges)
-        deltas = passes.summarize_firm_value(tables, DELTA_EDGES, self._engine.dialect, delta=True).reveal()
-        return replace(read_summary(found, edges), deltas=read_summary(deltas, DELTA_EDGES))
+        asked = (edges, DELTA_EDGES) if plan_policy(plan).delta_terms else (edges,)
+        found = passes.summarize_firms_of_plan(tables, asked, self._engine.dialect).reveal()
+        rho, *deltas = read_summaries(found, asked)
+        return replace(rho, deltas=deltas[0]) if deltas else rho
 
     def _joined(self, policy: Policy, bound: str, edges: Sequence[float]) -> LossSummary:
         if policy.delta_terms:
@@ -238,9 +237,8 @@ class OwnerView:
     def loss_bins(self, policies: Sequence[Policy], *, condition: Predicate | None = None) -> tuple[LossSummary, ...]:
         """How the losses of several policies are distributed over the records, in bins."""
         trees = [terms_sql(check_policy(policy, self.schema).rho, self._engine.dialect) for policy in policies]
-        return read_summaries(
-            self._engine.owner_passes().summarize_many(trees, condition=condition).reveal(), len(trees)
-        )
+        found = self._engine.owner_passes().summarize_many(trees, condition=condition).reveal()
+        return read_summaries(found, [BIN_EDGES] * len(trees))
 
     def firm_loss_bins(self, plans: Sequence[Sequence[Query]]) -> tuple[tuple[LossSummary, LossSummary], ...]:
         """What firms would lose together under each of several plans, rho and delta, all in one pass (T-CELLS)."""
@@ -248,7 +246,7 @@ class OwnerView:
         made = [Plan(schema=self.schema, queries=tuple(queries)) for queries in plans]
         passes = self._engine.owner_passes()
         found = passes.summarize_firms_by_cell(firm_tables(made), count, self._engine.dialect).reveal()
-        summaries = read_summaries(found, 2 * count)
+        summaries = read_summaries(found, [BIN_EDGES] * 2 * count)
         return tuple(zip(summaries[:count], summaries[count:]))
 
     def realized_bins(self, query: Query) -> dict[str, LossSummary]:
@@ -263,7 +261,7 @@ class OwnerView:
         (table,) = plan.tables()
         trees = realized_trees(plan, table, extra, self._engine.dialect)
         counted = self._engine.owner_passes().summarize_many_beside_totals(plan, table, list(trees.values())).reveal()
-        return dict(zip(trees, read_summaries(counted, len(trees))))
+        return dict(zip(trees, read_summaries(counted, [BIN_EDGES] * len(trees))))
 
     def lone_pieces(self, query: Query) -> FloatArray:
         """The pieces of each record that is alone in its selected key; only these records have a realized delta."""

@@ -21,7 +21,6 @@ from recordwise.plan.results import FoundTotals, TableTotals
 from recordwise.plan.schema import Schema
 from recordwise.plan.statistics import ExactTable
 from recordwise.plan.used import schema_of, used_schema
-from recordwise.policy.firms import FirmPart, FirmPolicy
 from recordwise.policy.policy import Policy
 from recordwise.release.draw import PreparedTable, dry_run, prepare_table
 from recordwise.release.page.parts import Part, external_part, plan_parts
@@ -91,9 +90,8 @@ class Publisher:
         """Publish what an external mechanism says about the split rows."""
         from recordwise.release.external import external_table
 
-        policy, name = asked.policy(external, self.schema), external.name
-        # It sees all rows at once, so that the units of a firm are never told apart by cell.
-        firms = FirmPolicy(parts=(FirmPart(policy=policy),))
+        firms, name = asked.firms(external, self.schema), external.name
+        policy = firms.policy()
         self.ledger.check(policy, query=name)
         with self._reading():
             rows = external.prepare(self.engine.split_table(asked.splitting, condition=asked.condition).reveal())

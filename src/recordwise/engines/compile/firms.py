@@ -1,10 +1,11 @@
 """What each firm loses together, in one statement: its units in each cell, the smallest bound there, added up (T-CELLS).
 
-Confidential, for the owner only.
+Most firms have one unit and lose what its policy says, so only the units of the others are grouped by cell; those of one unit are
+counted by the values that the policies look at. Confidential, for the owner only.
 """
 
 from collections.abc import Iterator, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 
 from sqlglot import exp
 
@@ -12,12 +13,15 @@ from recordwise.engines.compile.expressions import RECORDS, column, constant, ex
 from recordwise.engines.compile.owner import amounts_tree, bin_tree, float_tree, value_name
 from recordwise.errors import ParameterError
 from recordwise.plan.plan import PlannedTable
+from recordwise.plan.predicates import leaves, operand_name
 from recordwise.plan.schema import Schema
+from recordwise.plan.used import schema_of
 from recordwise.policy.evaluate.sql import evaluator_of, terms_sql
 from recordwise.policy.evaluate.sql import number as double
 from recordwise.policy.firms import FIRM, NODES, SIGNS, SUMS, FirmPart
 from recordwise.policy.policy import Policy
 
+Units = tuple[exp.Select, list[exp.Expr]]
 UNITS, CELLS, EACH = "units", "cells", "each_cell"
 ALMOST_SURE = 1 - 2.0**-50
 ROUNDING = 2.0**-50
@@ -32,22 +36,43 @@ class FirmTable:
     """One tuple for each plan; empty where the plan does not have the table."""
 
 
-def firm_values_tree(tables: Sequence[FirmTable], count: int, schema: Schema, *, dialect: str) -> exp.Select:
-    """One row for each firm with its rho under each of ``count`` plans, then its deltas, under the names of ``value_name``."""
+def several_tree(schema: Schema) -> exp.Select:
+    """The firms that have more than one unit."""
     if schema.firm is None:
         raise ParameterError(
             parameter="firm", problem="is not declared in the schema", advice="Declare the column: firm='firm_id'."
         )
-    branches = [branch for table in tables for branch in _table_branches(table, count, schema, dialect)]
-    if all(table.table.condition is not None for table in tables):
-        # A firm that no table is about loses nothing, and it counts.
-        nothing = [exp.alias_(float_tree(0.0), value_name(number)) for number in range(2 * count)]
-        every = exp.select(exp.alias_(column(schema.firm), FIRM_ID), *nothing).from_(RECORDS)
-        branches.append(every.distinct())
-    united: exp.Expr = branches[0]
-    for branch in branches[1:]:
-        united = exp.Union(this=united, expression=branch, distinct=False)
+    firm = column(schema.firm)
+    more = exp.GT(this=exp.Count(this=exp.Star()), expression=constant(1))
+    return exp.select(exp.alias_(firm, FIRM_ID)).from_(RECORDS).group_by(firm.copy()).having(more)
+
+
+def all_firms_tree(
+    tables: Sequence[FirmTable], count: int, schema: Schema, *, several: str, dialect: str
+) -> exp.Select:
+    """The rho of each firm under each of ``count`` plans, then its deltas, under the names of ``value_name``.
+
+    A row stands for the number of firms in ``TIMES``. ``several`` is the table that holds what ``several_tree`` finds.
+    """
     names = [value_name(number) for number in range(2 * count)]
+    joined = firm_values_tree(tables, count, schema, several=several, dialect=dialect).subquery("joined")
+    each = exp.select(*map(column, names), exp.alias_(constant(1), TIMES)).from_(joined)
+    alone = single_units_tree(tables, count, schema, several=several, dialect=dialect)
+    united = exp.Union(this=each, expression=alone, distinct=False).subquery("firms")
+    return exp.select(*map(column, [*names, TIMES])).from_(united)
+
+
+def firm_values_tree(
+    tables: Sequence[FirmTable], count: int, schema: Schema, *, several: str, dialect: str
+) -> exp.Select:
+    """One row for each firm of several units, with its losses."""
+    names = [value_name(number) for number in range(2 * count)]
+    # A firm that no table is about loses nothing, and it counts.
+    nothing = (exp.alias_(float_tree(0.0), name) for name in names)
+    united: exp.Expr = exp.select(column(FIRM_ID), *nothing).from_(several)
+    for table in tables:
+        for branch in _table_branches(table, count, schema, several, dialect):
+            united = exp.Union(this=united, expression=branch, distinct=False)
     sums: list[exp.Expr] = [exp.Sum(this=column(name)) for name in names[:count]]
     sums += [least(float_tree(1.0), exp.Sum(this=column(name))) for name in names[count:]]
     select = exp.select(*(exp.alias_(tree, name) for tree, name in zip(sums, names)))
@@ -56,18 +81,70 @@ def firm_values_tree(tables: Sequence[FirmTable], count: int, schema: Schema, *,
     )
 
 
-FIRM_ID = "firm_of_unit"
+def single_units_tree(
+    tables: Sequence[FirmTable], count: int, schema: Schema, *, several: str, dialect: str
+) -> exp.Select:
+    """What firms of one unit lose: a row for each combination of the values that policies and conditions look at."""
+    used = replace(_used_schema(tables, schema), firm=None)
+    names = [*used.column_names(), *used.measure_names()]
+    counted = exp.select(*map(column, names), exp.alias_(exp.Count(this=exp.Star()), TIMES)).from_(RECORDS)
+    counted = counted.where(exp.Not(this=_in_several(schema, several)))
+    if names:
+        counted = counted.group_by(*map(column, names))
+    amounts = amounts_tree(used).select(column(TIMES)).from_(counted.subquery(RECORDS))
+    for number, each in enumerate(tables):
+        if each.table.condition is not None:
+            amounts = amounts.select(
+                exp.alias_(predicate_tree(each.table.condition, schema), f"table_of_unit_{number}")
+            )
+    rho = [_added(_terms(tables, number, dialect, delta=False)) for number in range(count)]
+    delta = [_added(_terms(tables, number, dialect, delta=True)) for number in range(count)]
+    values = [*rho, *(least(float_tree(1.0), chance) for chance in delta)]
+    named = (exp.alias_(tree, value_name(number)) for number, tree in enumerate(values))
+    return exp.select(*named, column(TIMES)).from_(amounts.subquery(UNITS))
 
 
-def _table_branches(table: FirmTable, count: int, schema: Schema, dialect: str) -> Iterator[exp.Select]:
+def _terms(tables: Sequence[FirmTable], plan: int, dialect: str, *, delta: bool) -> list[exp.Expr]:
+    """The losses of one unit by the parts of a plan, each where its table is about the unit."""
+    found: list[exp.Expr] = []
+    for number, each in enumerate(tables):
+        for part in each.parts[plan]:
+            terms = part.policy.delta_terms if delta else part.policy.rho
+            loss = terms_sql(terms, dialect) if terms else None
+            if loss is not None and each.table.condition is not None:
+                loss = exp.Case(
+                    ifs=[exp.If(this=column(f"table_of_unit_{number}"), true=loss)], default=float_tree(0.0)
+                )
+            found += [] if loss is None else [loss]
+    return found
+
+
+def _used_schema(tables: Sequence[FirmTable], schema: Schema) -> Schema:
+    """The measures and columns that the policies of the parts and the conditions of the tables name."""
+    conditions = [each.table.condition for each in tables if each.table.condition is not None]
+    names = {operand_name(leaf.operand) for condition in conditions for leaf in leaves(condition)}
+    return schema_of(schema, names, *(part.policy for each in tables for plan in each.parts for part in plan))
+
+
+def _in_several(schema: Schema, several: str) -> exp.Expr:
+    """Whether the firm of a record has more than one unit."""
+    same = exp.EQ(this=column(FIRM_ID, several), expression=column(schema.firm or "", RECORDS))
+    return exp.Exists(this=exp.select(constant(1)).from_(several).where(same))
+
+
+FIRM_ID, TIMES = "firm_of_unit", "times_of_unit"
+
+
+def _table_branches(table: FirmTable, count: int, schema: Schema, several: str, dialect: str) -> Iterator[exp.Select]:
     """The parts whose units are joined by cell, in one branch, and each tree of a quantile in its own."""
-    cells = _Cells(table.table, schema, dialect)
+    units = units_tree(table.table, schema, several)
+    cells = _Cells(units, schema, dialect)
     rho: list[list[exp.Expr]] = [[] for _ in range(count)]
     delta: list[list[exp.Expr]] = [[] for _ in range(count)]
     for number, parts in enumerate(table.parts):
         for part in parts:
             if part.joint.kind == NODES:
-                yield _tree_branch(part, number, count, table.table, schema, dialect)
+                yield _tree_branch(part, number, count, units, schema, dialect)
                 continue
             rho[number].append(cells.loss(part))
             if part.tails():
@@ -79,8 +156,8 @@ def _table_branches(table: FirmTable, count: int, schema: Schema, dialect: str) 
 class _Cells:
     """The units of each firm in each cell of one table, and what several parts need to know about them."""
 
-    def __init__(self, table: PlannedTable, schema: Schema, dialect: str) -> None:
-        self.table, self.schema, self.dialect = table, schema, dialect
+    def __init__(self, units: Units, schema: Schema, dialect: str) -> None:
+        self.units, self.schema, self.dialect = units, schema, dialect
         self.wanted: dict[str, exp.Expr] = {}
         """Aggregates by the SQL text that makes them, so that each is computed once."""
 
@@ -133,7 +210,7 @@ class _Cells:
 
     def branch(self, rho: Sequence[Sequence[exp.Expr]], delta: Sequence[Sequence[exp.Expr]]) -> exp.Select:
         """The firm, its rho under each plan and its deltas in this table."""
-        inner, keys = units_tree(self.table, self.schema)
+        inner, keys = self.units
         firm = exp.alias_(column(self.schema.firm or "", UNITS), FIRM_ID)
         joined = exp.select(firm, *(exp.alias_(tree, f"a{i}") for i, tree in enumerate(self.wanted.values())))
         joined = joined.from_(inner.subquery(UNITS)).group_by(column(self.schema.firm or "", UNITS), *keys)
@@ -151,9 +228,10 @@ class _Cells:
         return select.group_by(column(FIRM_ID, EACH))
 
 
-def units_tree(table: PlannedTable, schema: Schema) -> tuple[exp.Select, list[exp.Expr]]:
-    """The records of a table with measures in their own units, and the coordinates of their cells."""
-    inner = amounts_tree(schema)
+def units_tree(table: PlannedTable, schema: Schema, several: str) -> Units:
+    """The records of a table that are units of firms with several, measures in their own units, and the coordinates of their
+    cells."""
+    inner = amounts_tree(schema).where(_in_several(schema, several))
     if table.condition is not None:
         inner = inner.where(predicate_tree(table.condition, schema))
     groups = [expression_tree(group.expression, schema) for group in table.shape.groups]
@@ -194,11 +272,9 @@ def _any_of(chance: exp.Expr) -> exp.Expr:
     return exp.Case(ifs=[exp.If(this=sure, true=float_tree(1.0))], default=smaller)
 
 
-def _tree_branch(
-    part: FirmPart, number: int, count: int, table: PlannedTable, schema: Schema, dialect: str
-) -> exp.Select:
+def _tree_branch(part: FirmPart, number: int, count: int, units: Units, schema: Schema, dialect: str) -> exp.Select:
     """The firm's rho by the tree of one quantile: one level's loss for each square of its units in a node."""
-    inner, keys = units_tree(table, schema)
+    inner, keys = units
     joint = part.joint
     levels = range(1, joint.counted_levels + 1)
     value = exp.cast(column(str(joint.measure), UNITS), "double")

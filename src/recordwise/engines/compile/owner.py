@@ -126,18 +126,26 @@ def _lemma5(ratio: Fraction, loss: exp.Expr) -> exp.Expr:
     )
 
 
-def many_binned_tree(valued: exp.Select, count: int) -> exp.Expr:
+def many_binned_tree(valued: exp.Select, count: int, times: str | None = None) -> exp.Expr:
     """The number of rows in each bin of each value, in one pass, with a hundred bins per factor of ten (``BIN_EDGES``).
 
     Bin i holds values above BIN_EDGES[i-1] and up to BIN_EDGES[i]. Each result row belongs to the one histogram whose bin column
-    is not NULL.
+    is not NULL. ``times`` names a column that says how many each row counts for.
     """
-    bins = [exp.alias_(_decade_bin(column(value_name(i))), bin_name(i)) for i in range(count)]
-    numbered = exp.select(*bins).from_(valued.subquery("valued", copy=False), copy=False)
-    names = [column(bin_name(i)) for i in range(count)]
-    counted = exp.select(*names, exp.alias_(exp.Count(this=exp.Star()), COUNT))
+    return grouped_bins_tree(valued, [_decade_bin(column(value_name(i))) for i in range(count)], times)
+
+
+def grouped_bins_tree(valued: exp.Select, bins: Sequence[exp.Expr], times: str | None = None) -> exp.Expr:
+    """The number of rows in each bin of several values, in one pass; see ``many_binned_tree``."""
+    names = [bin_name(i) for i in range(len(bins))]
+    numbered = exp.select(*(exp.alias_(tree, name) for tree, name in zip(bins, names)))
+    numbered = numbered.select(*([] if times is None else [column(times)]))
+    numbered = numbered.from_(valued.subquery("valued", copy=False), copy=False)
+    # Under a cast no engine cuts the sum in two.
+    number = exp.Count(this=exp.Star()) if times is None else exp.cast(exp.Sum(this=column(times)), "bigint")
+    counted = exp.select(*map(column, names), exp.alias_(number, COUNT))
     counted = counted.from_(numbered.subquery("numbered", copy=False), copy=False)
-    sets = exp.GroupingSets(expressions=[exp.Tuple(expressions=[name.copy()]) for name in names])
+    sets = exp.GroupingSets(expressions=[exp.Tuple(expressions=[column(name)]) for name in names])
     counted.set("group", exp.Group(grouping_sets=[sets]))
     return counted
 
@@ -153,7 +161,8 @@ def _decade_bin(value: exp.Expr) -> exp.Expr:
     return exp.Case(ifs=ifs, default=constant(len(BIN_EDGES)))
 
 
-def _increasing(edges: Sequence[float]) -> list[float]:
+def increasing(edges: Sequence[float]) -> list[float]:
+    """Edges of bins as floats; refused unless they increase."""
     ordered = [float(edge) for edge in edges]
     if not ordered or any(a >= b for a, b in pairwise(ordered)):
         raise ParameterError(parameter="edges", problem="must be increasing numbers")
@@ -162,7 +171,7 @@ def _increasing(edges: Sequence[float]) -> list[float]:
 
 def binned_tree(valued: exp.Select, edges: Sequence[float]) -> exp.Expr:
     """The number of rows of a selection of ``value`` in each bin."""
-    ordered = _increasing(edges)
+    ordered = increasing(edges)
     numbered = exp.select(exp.alias_(bin_tree(column(VALUE), ordered), BIN)).from_(valued.subquery("valued"))
     counted = exp.select(column(BIN), exp.alias_(exp.Count(this=exp.Star()), COUNT))
     return counted.from_(numbered.subquery("numbered")).group_by(column(BIN)).order_by(column(BIN))

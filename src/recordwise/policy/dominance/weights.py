@@ -5,6 +5,7 @@ is an upper bound (T-SHARES, docs/theory/dominance.md). The program works in flo
 fractions, and ``supremum`` certifies the bound they give.
 """
 
+from collections.abc import Iterable
 from dataclasses import dataclass
 from fractions import Fraction
 
@@ -22,6 +23,10 @@ MOST_MARGIN = 0.05
 FAR = 2**12
 """From so many of the longest pieces on, only growth matters."""
 FINEST_SHARE = 10**6
+ROUNDING = 1e-12
+EVENED = (0.0, 1e-6, 1e-3, 0.05, 0.5)
+"""How much of the suggested shares is replaced by equal ones, in turn: a part that gets nothing, because in floats it needs next to
+nothing, cannot keep very large records within the budget."""
 SUPPORT = 1e-9
 
 Net = dict[Atom, Fraction]
@@ -55,30 +60,48 @@ def bound_by_shares(problem: Comparison, gains: tuple[Term, ...], deadline: floa
     samples = {measure: sample(problem, measure) for measure in problem.measures}
     values = _Values(samples)
     if _plain(problem):
-        return _certified(problem, _shares(problem, gains, values, None, {}), deadline)
-    found = _Program(problem, gains, values).solve()
-    return _certified(problem, _shares(problem, gains, values, *found), deadline)
+        return _certified(problem, [_shares(problem, gains, values, None, {})], deadline)
+    program = _Program(problem, gains, values)
+    found, support = program.solve()
+    even = program.even()
+    mixed = (found + part * (even - found) for part in EVENED)
+    return _certified(problem, (_shares(problem, gains, values, each, support) for each in mixed), deadline)
 
 
 def _plain(problem: Comparison) -> bool:
-    """Whether nothing is to be shared out: one budget, and no cost with two parts."""
-    return len(problem.budgets) == 1 and all(len(term.parts) <= 1 for term in problem.budgets[0])
+    """Whether nothing is to be shared out: one budget, and no cost with two parts or with one that may be below its floor."""
+    return len(problem.budgets) == 1 and all(_one_part(problem, term) for term in problem.budgets[0])
 
 
-def _certified(problem: Comparison, shares: Shares, deadline: float) -> Separable:
-    slack = -sum(shares.levels.values(), shares.constant)
-    support = {measure: list(points) for measure, points in shares.support.items()}
-    if slack >= 0:
-        goals = {measure: level + slack / len(shares.levels) for measure, level in shares.levels.items()}
-        tops = _tops(problem, shares, goals, deadline, support)
-        if tops is not None and sum(tops.values(), shares.constant) <= 0:
-            return Separable(certain=True, reach=None, support={})
-    if len(shares.nets) == 1:
-        return Separable(certain=False, reach=None, support=support)
-    size = sum(map(abs, shares.levels.values()), abs(shares.constant))
-    goals = {measure: level + size / 8 for measure, level in shares.levels.items()}
-    tops = _tops(problem, shares, goals, deadline, support)
-    return Separable(certain=False, reach=None if tops is None else _reach(problem, shares, tops), support=support)
+def _one_part(problem: Comparison, term: Term) -> bool:
+    if len(term.parts) != 1:
+        return not term.parts
+    ((measure, atom),) = term.parts
+    return term.floor <= curve(measure, atom).bounds(problem.spans[measure][0])[0]
+
+
+def _certified(problem: Comparison, tries: Iterable[Shares], deadline: float) -> Separable:
+    """The first shares with a bound of at most 0; else the first that say how far an excess can be."""
+    reach: dict[Measure, int] | None = None
+    support: dict[Measure, list[int]] = {}
+    for shares in tries:
+        points = {measure: list(points) for measure, points in shares.support.items()}
+        support = support or points
+        slack = -sum(shares.levels.values(), shares.constant)
+        if slack >= 0:
+            goals = {measure: level + slack / len(shares.levels) for measure, level in shares.levels.items()}
+            tops = _tops(problem, shares, goals, deadline, points)
+            if tops is not None and sum(tops.values(), shares.constant) <= 0:
+                return Separable(certain=True, reach=None, support={})
+        if len(shares.nets) == 1 and _plain(problem):
+            return Separable(certain=False, reach=None, support=support)
+        size = sum(map(abs, shares.levels.values()), abs(shares.constant))
+        goals = {measure: level + size / 8 for measure, level in shares.levels.items()}
+        tops = _tops(problem, shares, goals, deadline, points)
+        reach = None if tops is None else _reach(problem, shares, tops)
+        if reach is not None:
+            break
+    return Separable(certain=False, reach=reach, support=support)
 
 
 def _tops(
@@ -164,7 +187,7 @@ class _Program:
         whole = np.zeros((1, self.width))
         whole[0, self.first_budget : self.first_top] = 1
         matrix, right = np.concatenate([rows, caps]), np.concatenate([limits, np.zeros(len(caps))])
-        best, margin = self._equal(), 0.0
+        best, margin = self.even(), 0.0
         if any(far for *_, far in origin):
             widest = np.zeros(self.width)
             widest[-1] = -1.0
@@ -181,12 +204,16 @@ class _Program:
             support[origin[row][0]].append(origin[row][1])
         return np.asarray(found.x), support
 
-    def _equal(self) -> FloatArray:
-        """Equal shares of equally weighted budgets."""
+    def even(self) -> FloatArray:
+        """Equal shares of equally weighted budgets, for the measures that a gain depends on."""
         shares = np.zeros(self.width)
         shares[self.first_budget : self.first_top] = 1 / len(self.problem.budgets)
+        needed = [bool(np.any(self.gains[part[0]] > 0)) for _, part in self.parts]
+        sharing = [
+            sum(own for own, (other, _) in zip(needed, self.parts) if other == row) for row in range(len(self.terms))
+        ]
         for column, (owner, _) in enumerate(self.parts):
-            shares[column] = 1 / (len(self.terms[owner][1].parts) * len(self.problem.budgets))
+            shares[column] = needed[column] / (max(1, sharing[owner]) * len(self.problem.budgets))
         return shares
 
     def _bounds(self, margin: tuple[float, float]) -> list[tuple[float | None, float | None]]:
@@ -268,7 +295,10 @@ def _weights(found: FloatArray) -> list[Fraction]:
 
 
 def _fraction(share: float) -> Fraction:
-    return Fraction(min(1.0, max(0.0, float(share)))).limit_denominator(FINEST_SHARE)
+    """A simple fraction near a share; a small share as it is, and none where it is a rounding error of the solver."""
+    exact = Fraction(min(1.0, float(share))) if share > ROUNDING else Fraction(0)
+    simple = exact.limit_denominator(FINEST_SHARE)
+    return simple if abs(simple - exact) * FINEST_SHARE <= exact else exact
 
 
 def _gain_net(gains: tuple[Term, ...], measure: Measure) -> Net:

@@ -11,7 +11,7 @@ from recordwise.policy.conditions import EVERY, Condition
 from recordwise.policy.constructors import constant
 from recordwise.policy.evaluate.evaluator import Steps
 from recordwise.policy.evaluate.tables import Coded, arrow_array, as_array, fetch, group_column, measure_column
-from recordwise.policy.firms import FIRM, NODES, SIGNS, SUMS, CellKey, FirmLoss, FirmPart
+from recordwise.policy.firms import FIRM, NODES, PURE, SIGNS, SUMS, CellKey, FirmLoss, FirmPart
 from recordwise.policy.policy import Policy
 
 IntArray = np.ndarray[tuple[int, ...], np.dtype[np.int64]]
@@ -103,6 +103,9 @@ def _known(part: FirmPart, columns: Columns, losses: FloatArray, first: IntArray
     joint = part.joint
     if joint.kind == FIRM:
         return losses_at(losses, cell)
+    if joint.kind == PURE:
+        epsilon = added(cell, np.broadcast_to(np.asarray(part.policy.epsilon_pure(columns), np.float64), len(cell)))
+        return np.asarray(epsilon * np.tanh(epsilon / 2), np.float64)
     if joint.kind in (SUMS, SIGNS):
         values = np.asarray(columns[str(joint.measure)], np.float64)
         parts = (values,) if joint.kind == SUMS else (np.maximum(values, 0.0), np.maximum(-values, 0.0))

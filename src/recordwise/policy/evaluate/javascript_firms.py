@@ -4,8 +4,8 @@ import json
 from collections.abc import Sequence
 
 from recordwise.policy.conditions import EVERY
-from recordwise.policy.evaluate.javascript import condition_js, js_number, js_text
-from recordwise.policy.firms import NODES, CellKey, FirmPart, FirmPolicy
+from recordwise.policy.evaluate.javascript import condition_js, js_number, js_text, terms_js
+from recordwise.policy.firms import NODES, PURE, CellKey, FirmPart, FirmPolicy
 
 PRELUDE = """const squareOf = x => x * x;
 const sumOf = values => values.reduce((total, each) => total + each, 0);
@@ -43,11 +43,16 @@ const atSum = (part, units, sign) => {
   const sum = sumOf(sign ? values.map(value => Math.max(sign * value, 0)) : values);
   return sum === 0 ? 0 : part.loss({...units[0].record, [measure]: sum});
 };
+const pureLoss = (part, units) => {
+  const epsilon = sumOf(units.map(unit => part.epsilon(unit.record)));
+  return epsilon * Math.tanh(epsilon / 2);
+};
 const KNOWN = {
   roots: () => Infinity,
   firm: (part, units) => Math.max(...units.map(unit => part.loss(unit.record))),
   sums: (part, units) => atSum(part, units, 0),
   signs: (part, units) => atSum(part, units, 1) + atSum(part, units, -1),
+  pure: pureLoss,
   nodes: nodeLoss,
 };
 const rootLoss = (part, units) => squareOf(sumOf(units.map(unit => Math.sqrt(part.loss(unit.record)))));
@@ -95,6 +100,7 @@ def _part_js(part: FirmPart, loss: str) -> str:
         "takes": "r => " + ("true" if part.condition == EVERY else condition_js(part.condition)),
         "cells": f"u => [{cells}]",
         "joint": _joint_js(part),
+        "epsilon": f"r => {terms_js(part.pure())}" if part.joint.kind == PURE else "null",
         "tails": json.dumps(tails) if tails else "null",
         "piece": js_number(float(part.piece_loss())) if tails else "1",
     }
