@@ -106,9 +106,42 @@ def subjects(count: int) -> list[Subject]:
             few,
         ),
         *fat_tailed_subjects(count),
+        quantile(),
+        *selection_subjects(),
         transformed("`RootTransform`, degree 4, Gaussian", root, lambda q: (q + 1) ** mpmath.mpf("0.25"), count),
         transformed("`LogTransform`, Gaussian", logarithm, lambda q: mpmath.log(q + 1), count),
         transformed("`LogTransform`, Laplace", laplace, lambda q: mpmath.log(q + 1), count),
+    ]
+
+
+def quantile() -> Subject:
+    """A record is counted in one node of each level, and the nodes have noise of their own: divergences add up."""
+    tree = rw.TreeQuantile(grid=rw.Grid.log(1, 10**6, bits=12), rho="0.2")
+    lost = truth.gaussian(float(tree.noise_sigma), 1)
+    return Subject(
+        "`TreeQuantile`", lambda _: float(tree.policy_of_count().loss({})), lambda _: tree.grid.bits * lost, [1]
+    )
+
+
+def selection_subjects() -> list[Subject]:
+    """The loss of a record whose keys are listed anyway, and the chance that a key is listed for its sake alone."""
+    select = rw.Keys.select(rho="0.1", delta="1e-6", pieces={"emp": 50})
+    schema = rw.plan.Schema.of(unit="id", measures={"emp": 1})
+    policy, sigma, least = select.policy(schema), float(select.law.sigma), select.law.threshold
+    pieces = list(range(1, 41))
+    return [
+        Subject(
+            "`Keys.select`, rho",
+            lambda count: float(policy.loss({"emp": 50 * count})),
+            lambda count: truth.gaussian(sigma, count),
+            pieces,
+        ),
+        Subject(
+            "`Keys.select`, delta",
+            lambda count: float(policy.delta({"emp": 50 * count})),
+            lambda count: truth.gaussian_tail(sigma, least - count),
+            pieces,
+        ),
     ]
 
 

@@ -45,6 +45,13 @@ def gaussian(sigma: float, shift: int) -> float:
     return max(divergence(float(a), moved) / float(a) for a in orders for moved in (shift, -shift))
 
 
+def gaussian_tail(sigma: float, least: int) -> float:
+    """The probability of at least ``least`` under weights exp(-k**2/(2 sigma**2)), smallest weights first."""
+    reach = int(40 * sigma) + abs(least) + 1
+    weights = np.exp(-(np.arange(-reach, reach + 1, dtype=np.float64) ** 2) / (2 * sigma**2))
+    return float(np.sort(weights[reach + least :]).sum() / np.sort(weights).sum())
+
+
 def _points(exponent: Exponent, shift: int) -> tuple[np.ndarray, np.ndarray, np.ndarray]:
     """Distances from 0 and from the shift, and how many integers a point stands for."""
     n = float(shift)

@@ -16,6 +16,9 @@ QUICK = [
     "count, `Gaussian`",
     "sum, `Gaussian`",
     "`Clamped`",
+    "`TreeQuantile`",
+    "`Keys.select`, rho",
+    "`Keys.select`, delta",
     "`GeneralizedGaussian`, shape 0.3",
     "`LogTransform`, Laplace",
 ]
