@@ -84,7 +84,11 @@ def random_point(rng: Random, problem: Comparison) -> dict[Measure, int]:
 @pytest.mark.theorem("T-SHARES")
 def test_shares_bound_the_comparison_everywhere(monkeypatch: pytest.MonkeyPatch) -> None:
     rng, found = Random(31), []
-    monkeypatch.setattr(weights, "_certified", lambda problem, shares, deadline: found.append((problem, shares)))
+
+    def kept(problem, tries, deadline):
+        found.extend((problem, shares) for shares in tries)
+
+    monkeypatch.setattr(weights, "_certified", kept)
     with working_precision(PRECISION):
         for _ in range(15):
             problem = random_comparison(rng)
