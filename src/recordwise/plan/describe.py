@@ -6,6 +6,7 @@ They contain public facts only.
 import platform
 from collections.abc import Sequence
 from fractions import Fraction
+from functools import cache
 from typing import TYPE_CHECKING, Any
 
 from recordwise.errors import ParameterError
@@ -161,10 +162,15 @@ def safe_name(text: str) -> str:
 
 def versions() -> dict[str, str]:
     """The versions of the software that made the release."""
+    names = ("recordwise", "duckdb", "numpy", "pyarrow", "python-flint", "sqlglot")
+    return {"python": platform.python_version(), **{name: _version(name) for name in names}}
+
+
+@cache
+def _version(name: str) -> str:
     from importlib.metadata import version
 
-    names = ("recordwise", "duckdb", "numpy", "pyarrow", "python-flint", "sqlglot")
-    return {"python": platform.python_version(), **{name: version(name) for name in names}}
+    return version(name)
 
 
 def query_html(query: "Query") -> Html:

@@ -4,12 +4,13 @@ Whole numbers that are close together are counted by bits (``bits_tree``). Any o
 (``fingerprints_tree``). If all the numbers differ, so do the ids. If two are equal, either an id is repeated or two hashes
 collided, and the engine counts the ids themselves (T-UNIQUE).
 
-Whether many 64-bit numbers all differ is decided by sorting the leading half of each number's product with an odd constant, which
-is much faster than sorting the numbers. Where two halves are equal the numbers themselves are compared, so an unlucky constant
+Whether many 64-bit numbers all differ is decided by sorting the leading half of each number's product with an odd constant, in two
+threads, which is much faster than sorting the numbers. Where two halves are equal the numbers themselves are compared, so an unlucky constant
 costs time but never changes the result.
 """
 
 from collections.abc import Iterator
+from concurrent.futures import ThreadPoolExecutor
 
 import numpy as np
 from sqlglot import exp
@@ -31,7 +32,9 @@ from recordwise.plan.schema import Schema
 
 Numbers = np.ndarray[tuple[int, ...], np.dtype[np.uint64]]
 SPREAD = np.uint64(0x9E3779B97F4A7C15)
+Halves = np.ndarray[tuple[int, ...], np.dtype[np.uint32]]
 HALF = np.uint64(32)
+TOP = np.uint32(1 << 31)
 BLOCK = 1 << 18
 CLASSES, CLASS = 1 << 20, np.uint32(12)
 """Halves are grouped into classes by their leading bits; only classes with two equal halves are examined further."""
@@ -41,14 +44,21 @@ def all_different(numbers: Numbers) -> bool:
     halves = np.empty(numbers.size, dtype=np.uint32)
     for part in _blocks(numbers.size):
         halves[part] = (numbers[part] * SPREAD) >> HALF
-    ordered = np.sort(halves)
-    met = ordered[1:][ordered[1:] == ordered[:-1]]
+    upper = halves >= TOP
+    with ThreadPoolExecutor(2) as pool:
+        met = np.concatenate(list(pool.map(_repeated, (halves[upper], halves[~upper]))))
     if not met.size:
         return True
     suspected = np.zeros(CLASSES, dtype=np.bool_)
     suspected[met >> CLASS] = True
     close = np.concatenate([numbers[part][suspected[halves[part] >> CLASS]] for part in _blocks(numbers.size)])
     return bool(np.unique(close).size == close.size)
+
+
+def _repeated(halves: Halves) -> Halves:
+    """The values that a part of the halves has more than once; the part is sorted in its place."""
+    halves.sort()
+    return halves[1:][halves[1:] == halves[:-1]]
 
 
 def _blocks(size: int) -> Iterator[slice]:
