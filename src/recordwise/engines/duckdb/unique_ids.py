@@ -5,8 +5,8 @@ Whole numbers that are close together are counted by bits (``bits_tree``). Any o
 collided, and the engine counts the ids themselves (T-UNIQUE).
 
 Whether many 64-bit numbers all differ is decided by sorting the leading half of each number's product with an odd constant, in two
-threads, which is much faster than sorting the numbers. Where two halves are equal the numbers themselves are compared, so an unlucky constant
-costs time but never changes the result.
+threads, which is much faster than sorting the numbers. Where two halves are equal the numbers themselves are compared, so an
+unlucky constant costs time but never changes the result.
 """
 
 from collections.abc import Iterator
@@ -58,7 +58,8 @@ def all_different(numbers: Numbers) -> bool:
 def _repeated(halves: Halves) -> Halves:
     """The values that a part of the halves has more than once; the part is sorted in its place."""
     halves.sort()
-    return halves[1:][halves[1:] == halves[:-1]]
+    again: Halves = halves[1:][halves[1:] == halves[:-1]]
+    return again
 
 
 def _blocks(size: int) -> Iterator[slice]:
