@@ -129,7 +129,7 @@ def in_process(kind: str, path: str, levels: tuple[int, ...]) -> dict[str, float
 
 
 def alternately(path: str) -> dict[tuple[str, int], dict[str, float]]:
-    """Every kind at all pairs, at one level and at five, in turns, so that a busy machine slows them all; the best of each counts."""
+    """Every kind at all pairs, at one level and at five, in turns, so that a busy machine slows all; the best of each counts."""
     kinds = [(kind, levels) for levels in ((), (3,), LEVELS) for kind in ("ours", "private", "plain")]
     rounds = [{(kind, len(levels)): in_process(kind, path, levels) for kind, levels in kinds} for _ in range(ROUNDS)]
     return {

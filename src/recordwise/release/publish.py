@@ -1,5 +1,7 @@
 """One published table: cells selected where they must be, noise added to every statistic, the columns in order."""
 
+from concurrent.futures import ThreadPoolExecutor
+
 import pyarrow as pa
 
 from recordwise.noise.randomness import BitSource
@@ -29,8 +31,9 @@ def publish_table(
         counts, prepared = (selected_on,), prepare_table(plan, table, cells, confidence=confidence)
     columns = {name: cells.column(name) for name in cells.column_names}
     drawn = counts + draw_table(prepared, exact, rng)
-    for variable in drawn:
-        columns |= variable.columns()
+    with ThreadPoolExecutor() as pool:
+        for found in pool.map(NoisyColumn.columns, drawn):
+            columns |= found
     return ReleasedTable(
         name=table_name(plan, table),
         keys=tuple(cells.column_names),

@@ -2,6 +2,7 @@
 
 from abc import ABC, abstractmethod
 from collections.abc import Iterable, Mapping, Sequence
+from concurrent.futures import ThreadPoolExecutor
 from dataclasses import dataclass, field
 from fractions import Fraction
 from typing import TYPE_CHECKING, Any, ClassVar, Protocol
@@ -255,8 +256,13 @@ def mechanism_problems(mechanisms: Iterable[Any], schema: Schema) -> list[str]:
 def published(
     asked: Sequence[Statistic], drawn: Sequence[Drawable], answers: Mapping[str, Any], *, confidence: float
 ) -> tuple[NoisyColumn, ...]:
-    """The statistics of a query, followed by the others drawn for them, given the noisy answers by alias."""
-    return tuple(
-        statistic.column([answers[part.alias] for part in statistic.parts(drawn)], confidence=confidence)
-        for statistic in (*asked, *(each for each in drawn if each not in asked))
-    )
+    """The statistics of a query, followed by the others drawn for them, given the noisy answers by alias.
+
+    All noise is drawn, so that they can be computed side by side.
+    """
+
+    def column(statistic: Statistic) -> NoisyColumn:
+        return statistic.column([answers[part.alias] for part in statistic.parts(drawn)], confidence=confidence)
+
+    with ThreadPoolExecutor() as pool:
+        return tuple(pool.map(column, (*asked, *(each for each in drawn if each not in asked))))
