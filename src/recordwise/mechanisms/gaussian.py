@@ -12,7 +12,7 @@ from recordwise.errors import ParameterError
 from recordwise.exact.arithmetic import FloatArray
 from recordwise.exact.numbers import Number, float_upper, positive, rational, sqrt_upper
 from recordwise.mechanisms.accuracy import AdditiveNoise, short
-from recordwise.mechanisms.base import Estimates, Fields, by_blocks
+from recordwise.mechanisms.base import Estimates, filled
 from recordwise.mechanisms.calibration import gaussian_variance, only_goal, solve
 from recordwise.mechanisms.described import GAUSSIAN_GOALS, Parameter
 from recordwise.mechanisms.noisy import (
@@ -130,13 +130,20 @@ def near_gaussian(sigma: Fraction, lattice: Fraction) -> bool:
 
 def additive_estimates(noisy: Noisy, variance: float, half_width: int, confidence: float) -> Estimates:
     """Estimates under symmetric noise that is the same for every cell (T-INTERVAL)."""
-    error = np.sqrt(variance)
 
-    def fields(points: IntArray) -> Fields:
-        value = to_floats(points, noisy.grid)
-        return value, value, error, np.asarray(variance), *lattice_ends(points, half_width, noisy.grid)
+    def fields(points: IntArray) -> tuple[FloatArray, ...]:
+        return to_floats(points, noisy.grid), *lattice_ends(points, half_width, noisy.grid)
 
-    return by_blocks(noisy.points, confidence, fields)
+    value, low, high = filled(noisy.points, 3, fields)
+    return Estimates(
+        value=value,
+        median_unbiased=value,
+        standard_error=np.broadcast_to(np.sqrt(variance), value.shape),
+        variance_unbiased=np.broadcast_to(np.float64(variance), value.shape),
+        low=low,
+        high=high,
+        confidence=confidence,
+    )
 
 
 @dataclass(frozen=True, slots=True, init=False, repr=False)
