@@ -78,13 +78,14 @@ def arrow_records(records: list[dict[str, Any]]) -> pa.Table:
 
 @pytest.mark.parametrize("seed", range(4))
 def test_duckdb_computes_the_losses_numpy_computes(seed: int) -> None:
+    """With 240 policies in all, a form that two policies in a hundred have is missed with probability 0.98**240 = 0.8 %."""
     connection = duckdb.connect()
     rng = Random(200 + seed)
     records = [random_record(rng) for _ in range(300)]
     table = arrow_records(records)
     connection.register("arrow_records", table)
     connection.execute("CREATE TABLE records AS SELECT * FROM arrow_records")
-    for number in range(POLICIES // 4):
+    for number in range(60):
         policy = random_policy(rng, measures=MEASURES if number % 3 else DERIVED)
         rho, delta = sql_losses(connection, policy)
         assert relative(policy.loss(table), rho) <= 1e-12

@@ -9,9 +9,9 @@ concavity is certified by rules on the expression (T-CONCAVE, docs/theory/functi
     polylog = 2 * log(x / 5 + 3) ** 2
 """
 
+from collections.abc import Callable, Hashable
 from dataclasses import dataclass
 from fractions import Fraction
-from functools import lru_cache
 from typing import Any, TypeVar
 
 from flint import arb
@@ -22,7 +22,6 @@ from recordwise.exact.numbers import (
     Number,
     ball,
     bits_in_force,
-    constant_ball,
     fraction_text,
     moderate,
     nonnegative,
@@ -41,9 +40,17 @@ MOST_SUMMANDS = 32
 LARGEST_POWER = 8
 
 
-@dataclass(frozen=True, slots=True)
+@dataclass(frozen=True)
 class Function:
     """An increasing function on [0, inf). Build it from ``x`` and ``log`` with ``+``, ``*``, ``/`` and ``**``."""
+
+    def _constant(self, name: Hashable, bits: int, make: Callable[[], arb]) -> arb:
+        """A constant of the formula at a precision, kept with the formula: it is evaluated at thousands of points."""
+        known: dict[Hashable, arb] = vars(self).setdefault("_constants", {})
+        if (name, bits) not in known:
+            with working_precision(bits):
+                known[name, bits] = make()
+        return known[name, bits]
 
     def value(self, arithmetic: Arithmetic[T], x: T) -> T:
         """f(x).
@@ -71,7 +78,8 @@ class Function:
 
     def at_zero(self) -> arb:
         """f(0) as a narrow ball."""
-        return _at_zero(self, max(CONSTANT_BITS, bits_in_force()))
+        bits = max(CONSTANT_BITS, bits_in_force())
+        return self._constant("at zero", bits, lambda: self.value(BallArithmetic(), arb(0)))
 
     def nested(self) -> int:
         """How deeply logarithms and powers are nested."""
@@ -179,15 +187,19 @@ class Sum(Function):
 
     def value(self, arithmetic: Arithmetic[T], x: T) -> T:
         total = self._weighted(arithmetic, [part.value(arithmetic, x) for _, part in self.terms])
-        return arithmetic.add(total, arithmetic.constant(constant_ball(self.shift))) if self.shift else total
+        return arithmetic.add(total, arithmetic.constant(self._ball(-1, self.shift))) if self.shift else total
+
+    def _ball(self, place: int, value: Fraction) -> arb:
+        """The weight at a place, or the shift at place -1."""
+        return self._constant(place, bits_in_force(), lambda: ball(value))
 
     def increase(self, arithmetic: Arithmetic[T], x: T) -> T:
         return self._weighted(arithmetic, [part.increase(arithmetic, x) for _, part in self.terms])
 
     def _weighted(self, arithmetic: Arithmetic[T], values: list[T]) -> T:
         weighted = [
-            value if weight == 1 else arithmetic.multiply(arithmetic.constant(constant_ball(weight)), value)
-            for (weight, _), value in zip(self.terms, values)
+            value if weight == 1 else arithmetic.multiply(arithmetic.constant(self._ball(place, weight)), value)
+            for place, ((weight, _), value) in enumerate(zip(self.terms, values))
         ]
         total = weighted[0]
         for value in weighted[1:]:
@@ -291,8 +303,7 @@ class Log(Function):
         return self.argument.nested() + 1
 
     def value(self, arithmetic: Arithmetic[T], x: T) -> T:
-        with working_precision():
-            start = self.argument.at_zero().log()
+        start = self._constant("start", bits_in_force(), lambda: self.argument.at_zero().log())
         return arithmetic.add(arithmetic.constant(start), self.increase(arithmetic, x))
 
     def increase(self, arithmetic: Arithmetic[T], x: T) -> T:
@@ -310,12 +321,6 @@ class Log(Function):
 
     def to_latex(self, argument: str) -> str:
         return rf"\ln\left({self.argument.to_latex(argument)}\right)"
-
-
-@lru_cache(maxsize=4096)
-def _at_zero(function: Function, bits: int) -> arb:
-    with working_precision(bits):
-        return function.value(BallArithmetic(), arb(0))
 
 
 def check_nesting(inner: Function) -> None:
