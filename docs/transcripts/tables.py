@@ -27,6 +27,8 @@ HERDS |= {"200 TO 499": (200, 499), "500 OR MORE": (500, 9999)}
 SIZES = {212: (1, 4), 220: (5, 9), 230: (10, 19), 241: (20, 49), 242: (50, 99), 251: (100, 249), 252: (250, 499)}
 SIZES |= {254: (500, 999), 260: (1000, 9999)}
 ALL_SIZES = 1
+LARGEST = 5_000_000
+"""Customers of a utility: within the bound that its plan states."""
 STATES = ["CO", "ID", "IA", "KS", "MN", "NE", "ND", "SD"]
 
 
@@ -86,7 +88,7 @@ def utilities(out: Path, units: int) -> None:
     """Made-up utilities with a row for each month, profits of both signs and dates: a Feather file."""
     rng = np.random.default_rng(5)
     unit, month = np.repeat(np.arange(units), 12), np.tile(np.arange(12), units)
-    size = np.floor(rng.pareto(1.1, units) * 800 + 50).astype(np.int64)[unit]
+    size = np.minimum(np.floor(rng.pareto(1.1, units) * 800 + 50), LARGEST).astype(np.int64)[unit]
     kwh = size * rng.integers(400, 1200, len(unit))
     opened = np.datetime64("1960-01-01") + rng.integers(0, 22_000, units)
     columns = {
