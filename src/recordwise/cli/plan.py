@@ -208,6 +208,10 @@ def recommend(
     at_least: AtLeast = "0",
     query: QueryNumber = 1,
     rank_by: Annotated[str, typer.Option(help="Rank by the median, p99 or maximum loss of the records.")] = "p99",
+    fitted: Annotated[
+        bool, typer.Option("--fitted", help="Goals are about NAME_best, the best linear fit of all levels.")
+    ] = False,
+    complete: Annotated[bool, typer.Option("--complete", help="The public keys list every existing cell.")] = False,
     out: Annotated[
         Path | None, typer.Option(help="Write the recommended plan to a new file.", show_default=False)
     ] = None,
@@ -231,7 +235,7 @@ def recommend(
     file = opened(plan_file, plot, given)
     goals = goals_of(file, query, measure, within, confidence, share, at_least)
     with Session.from_plan(file, data=data) as session:
-        found = recommended(session, goals, rank_by=rank_by, data=data)
+        found = recommended(session, goals, rank_by=rank_by, fitted=fitted, complete=complete, data=data)
     if not printed(found, as_json):
         screen.heading(f"Families that meet the goals, smallest {rank_by} loss first")
         for goal in goals:

@@ -30,6 +30,12 @@ def postprocess(
             show_default=False,
         ),
     ] = None,
+    draws: Annotated[
+        int | None,
+        typer.Option(
+            min=1, help="Draws for intervals without a formula. Default: 400, or 40 for large nonnegative fits."
+        ),
+    ] = None,
     formats: Annotated[
         list[str] | None,
         typer.Option("--format", help="An output format; repeat for several. Default: parquet and csv."),
@@ -37,7 +43,7 @@ def postprocess(
     as_json: AsJson = False,
     debug: Debug = False,
 ) -> None:
-    """Fit nonnegative, additive tables to a published release; columns NAME_fit are added beside the noisy ones."""
+    """Fit nonnegative, additive tables to a published release; columns NAME_fit and NAME_best are added beside the noisy ones."""
     import json
 
     from recordwise.cli.release import check_folder
@@ -50,7 +56,7 @@ def postprocess(
     release = load_release(folder)
     check_folder(out)
     fitted = release.consistent(
-        method=method, priority=priority, complete=complete, zero_counts=zero_counts, at_most=pairs
+        method=method, priority=priority, complete=complete, zero_counts=zero_counts, at_most=pairs, draws=draws
     )
     fitted.save(out, formats=chosen)
     found = fitted.description["consistent"]
@@ -80,11 +86,28 @@ def show(fitted: "Release", found: dict[str, Any], out: Path) -> None:
 
     screen.heading(f"Fitted tables in {out}")
     rows = [
-        [name, residual_text(fit["kkt"]), residual_text(fit["primal"]), "yes" if fit["converged"] else "no"]
+        [
+            name,
+            residual_text(fit["kkt"]),
+            residual_text(fit["primal"]),
+            "yes" if fit["converged"] else "no",
+            *(found["uncertainty"][name][which]["intervals"] for which in ("fit", "best")),
+        ]
         for name, fit in found["fits"].items()
     ]
-    screen.table(["variable", "KKT residual", "primal residual", "solved to 1e-8"], rows)
+    headers = [
+        "variable",
+        "KKT residual",
+        "primal residual",
+        "solved to 1e-8",
+        "NAME_fit interval",
+        "NAME_best interval",
+    ]
+    screen.table(headers, rows)
     tables = ", ".join(f"{table.name}.parquet" for table in fitted.tables)
     screen.paragraph(
-        f"{tables}: NAME_fit beside every count and sum. Nothing was spent; the noisy answers are unchanged."
+        f"{tables}: NAME_fit and NAME_best beside every count and sum, each with _sd, _low and _high. "
+        "Nothing was spent; the noisy answers are unchanged."
     )
+    for note in dict.fromkeys(each["note"] for each in found["uncertainty"].values() if "note" in each):
+        screen.note(note)

@@ -101,7 +101,7 @@ def firm_tables(plans: Sequence[Plan]) -> tuple[FirmTable, ...]:
     found: dict[tuple[Any, Any], tuple[PlannedTable, list[list[FirmPart]]]] = {}
     for number, plan in enumerate(plans):
         for table in plan.tables():
-            cells = (tuple(group.expression for group in table.shape.groups), table.condition)
+            cells = (tuple(group.expression for group in table.joined_by()), table.condition)
             _, parts = found.setdefault(cells, (table, [[] for _ in plans]))
             parts[number].extend(table_parts(plan, table))
     return tuple(FirmTable(table, tuple(map(tuple, parts))) for table, parts in found.values())

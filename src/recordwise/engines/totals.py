@@ -16,6 +16,7 @@ import pyarrow.compute as pc
 from sqlglot import exp
 
 from recordwise.engines.compile.owner import beside_tree, firm_histogram_tree, histogram_tree
+from recordwise.engines.compile.placed import rests_name
 from recordwise.engines.compile.split_rows import pieces_count_tree, split_rows_tree
 from recordwise.engines.compile.totals import (
     Base,
@@ -34,9 +35,11 @@ from recordwise.engines.compile.totals import (
 )
 from recordwise.engines.store import Store
 from recordwise.errors import PlanError
+from recordwise.plan.fields import Level
 from recordwise.plan.key_columns import arrow_type, cell_type, encoded
 from recordwise.plan.plan import Plan, PlannedTable
 from recordwise.plan.predicates import Predicate
+from recordwise.plan.rests import listed_cells, rest_keys
 from recordwise.plan.results import (
     POSITION,
     FoundTotals,
@@ -90,7 +93,11 @@ class CodedCells:
     def totals(self, table: PlannedTable, keys: pa.Table, sources: Mapping[str, str]) -> dict[str, IntArray] | None:
         """The totals at the public cells, 0 where there are no records; None where the look-up table would be too large."""
         count = keys.num_rows if table.shape.groups else 1
-        places = self._places(table, keys) if table.shape.groups else np.zeros(self.cells, dtype=np.int64)
+        listed = keys if table.rest is None else listed_cells(keys)
+        places = self._places(table.shape, listed)
+        if table.rest is not None and places is not None:
+            above, first = self._places(table.rest, rest_keys(keys, table.shape, table.rest)), listed.num_rows
+            places = None if above is None else np.where((places < 0) & (above >= 0), first + above, places)
         if places is None:
             return None
         inside = np.flatnonzero(places >= 0)
@@ -100,11 +107,13 @@ class CodedCells:
             np.add.at(columns[name], at, self.sums[source][inside])
         return columns
 
-    def _places(self, table: PlannedTable, keys: pa.Table) -> IntArray | None:
+    def _places(self, level: Level, keys: pa.Table) -> IntArray | None:
         """The row of each finest cell among the keys, or -1 if they do not list it."""
+        if not level.groups:
+            return np.zeros(self.cells, dtype=np.int64)
         ours, theirs, size = np.zeros(1, dtype=np.int64), np.zeros(1, dtype=np.int64), 1
         known = np.ones(1, dtype=bool)
-        for group, column in zip(table.shape.groups, keys.columns):
+        for group, column in zip(level.groups, keys.columns):
             listed = encoded(column)
             number, length = rolled_from(self.base, group.expression)
             values = self.values[number]
@@ -182,14 +191,21 @@ class Passes:
                 self.store.keep_pairs(name, firms_tree(base, condition, self.schema))
             yield names
         finally:
-            self.store.drop(names.cells, *names.firms, names.keys)
+            self.store.drop(names.cells, *names.firms, names.keys, rests_name(names.keys))
 
     def lend_keys(self, name: str, table: PlannedTable, cells: pa.Table) -> int:
         """Make the public cells a table of the store; returns how many there are."""
         held: int = cells.num_rows if table.shape.groups else 1
-        columns = [*(f"k{i}" for i in range(cells.num_columns)), POSITION]
-        self.store.lend(name, pa.table([*cells.columns, pa.array(np.arange(held))], columns))
+        listed = cells if table.rest is None else listed_cells(cells)
+        first = listed.num_rows if table.shape.groups else 1
+        self._lend(name, "k", listed, np.arange(first))
+        if table.rest is not None:
+            self._lend(rests_name(name), "p", rest_keys(cells, table.shape, table.rest), np.arange(first, held))
         return held
+
+    def _lend(self, name: str, letter: str, keys: pa.Table, positions: IntArray) -> None:
+        columns = [*(f"{letter}{i}" for i in range(keys.num_columns)), POSITION]
+        self.store.lend(name, pa.table([*keys.columns, pa.array(positions)], columns))
 
     def _coded(self, base: Base, names: Names) -> CodedCells | None:
         """The finest cells fetched to be rolled up in memory, if there are not too many."""

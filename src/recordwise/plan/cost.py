@@ -103,6 +103,7 @@ def plan_policy(plan: Plan, *, tight: bool = True) -> Policy:
 
 def query_policy(query: Query, schema: Schema, *, tight: bool = True) -> Policy:
     """The policy of one query, limited to the records that its condition selects."""
+    _check_rests(query, schema)
     total = composed(list(_parts(query, schema, tight)))
     total = total if query.condition is None else total.where(condition(query.condition))
     return check_policy(total, schema)
@@ -115,6 +116,21 @@ def _parts(query: Query, schema: Schema, tight: bool) -> Iterator[Policy]:
             yield selection.policy(schema)
         for statistic in query.draws():
             yield statistic_policy(statistic, level, schema, tight=tight)
+
+
+def _check_rests(query: Query, schema: Schema) -> None:
+    """A published rest has records of several finer cells, so their thresholds must be those of the coarser cell (T-REST)."""
+    pairs = [(level, above) for level in query.tables() if (above := query.rest_of(level)) is not None]
+    for level, above in pairs:
+        for statistic in query.draws():
+            at = statistic.threshold(statistic.mechanism, schema)
+            if isinstance(at, By) and cell_threshold(at, level.groups) != cell_threshold(at, above.groups):
+                raise PlanError(
+                    problems=(
+                        f"the thresholds of '{statistic.alias}' by '{at.column.name}' differ inside the published rests of "
+                        f"{' x '.join(above.names()) or 'the grand total'}; use one threshold there, or leave rest out",
+                    )
+                )
 
 
 def check_policy(policy: Policy, schema: Schema) -> Policy:

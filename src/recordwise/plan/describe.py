@@ -73,10 +73,19 @@ def _table_json(plan: Plan, exact: TableTotals | FoundTotals) -> dict[str, Any]:
     shape = exact.table.shape
     return {
         "name": table_name(plan, exact.table),
-        "by": [_group_json(group) for group in shape.groups],
+        "by": [group_json(group) for group in shape.groups],
         "share": fraction_text(shape.share),
+        **_rest_json(plan, exact.table),
         **_cells_json(plan, exact),
     }
+
+
+def _rest_json(plan: Plan, table: PlannedTable) -> dict[str, Any]:
+    """The table of which the rests are published."""
+    if table.rest is None:
+        return {}
+    above = next(each for each in plan.tables() if each.query == table.query and each.shape == table.rest)
+    return {"rest": table_name(plan, above)}
 
 
 def _cells_json(plan: Plan, exact: TableTotals | FoundTotals) -> dict[str, Any]:
@@ -92,7 +101,8 @@ def query_names(plan: Plan) -> str:
     return "; ".join(", ".join(statistic.alias for statistic in query.statistics) for query in plan.queries)
 
 
-def _group_json(group: Group) -> dict[str, Any]:
+def group_json(group: Group) -> dict[str, Any]:
+    """A group as release.json describes it."""
     expression = group.expression
     if isinstance(expression, Prefix):
         return {"name": group.name, "prefix_of": expression.column, "length": expression.length}

@@ -23,6 +23,9 @@ Literal: TypeAlias = Value
 
 LONGEST_PREFIX = 64
 
+ALL_OTHER = "all_other"
+"""The key column that is true for the published rest of a coarser cell: its records in no listed finer cell."""
+
 
 @dataclass(frozen=True, slots=True)
 class Field:

@@ -7,8 +7,9 @@ from recordwise.plan.cost import check_policy, statistic_policy
 from recordwise.plan.fields import Case, Field, Group, Prefix
 from recordwise.plan.plan import Plan, PlannedTable
 from recordwise.plan.predicates import Compare, Predicate, condition, leaves
+from recordwise.plan.statistics import Drawable
 from recordwise.policy.conditions import EVERY, ConditionColumn
-from recordwise.policy.firms import CellKey, FirmPart, FirmPolicy
+from recordwise.policy.firms import CellKey, FirmPart, FirmPolicy, Joint
 
 
 def firm_policy(plan: Plan) -> FirmPolicy:
@@ -21,7 +22,7 @@ def firm_policy(plan: Plan) -> FirmPolicy:
 def table_parts(plan: Plan, table: PlannedTable) -> Iterator[FirmPart]:
     """The selection of a table's keys, and its statistics."""
     where = EVERY if table.condition is None else condition(table.condition)
-    cells = tuple(cell_key(group) for group in table.shape.groups)
+    cells = tuple(cell_key(group) for group in table.joined_by())
     selection = plan.selection(table)
     if selection is not None:
         yield FirmPart(policy=selection.policy(plan.schema), condition=where, cells=cells)
@@ -30,8 +31,16 @@ def table_parts(plan: Plan, table: PlannedTable) -> Iterator[FirmPart]:
             policy=statistic_policy(statistic, table.shape, plan.schema, tight=True),
             condition=where,
             cells=cells,
-            joint=statistic.joint(shared(statistic.mechanism, table.shape.share), plan.schema),
+            joint=_joint(plan, table, statistic),
         )
+
+
+def _joint(plan: Plan, table: PlannedTable, statistic: Drawable) -> Joint:
+    """What the units of a firm in one cell lose together. A rest joins units of different unlisted cells, which conditions cannot
+    tell from those of listed ones: below one coarser cell all are then bounded as in any group."""
+    if table.rest is not None:
+        return Joint()
+    return statistic.joint(shared(statistic.mechanism, table.shape.share), plan.schema)
 
 
 def cell_key(group: Group) -> CellKey:

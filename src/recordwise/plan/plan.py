@@ -16,6 +16,7 @@ from recordwise.plan.keys import Keys
 from recordwise.plan.predicates import Compare, In, IsNull, Predicate, leaves, operand_name
 from recordwise.plan.published_names import name_problems
 from recordwise.plan.query import Query
+from recordwise.plan.rests import chain_problems, with_rests
 from recordwise.plan.schema import Schema
 from recordwise.plan.statistics import CountBins, Total
 from recordwise.policy.constructors import By
@@ -33,6 +34,7 @@ def query_problems(query: Query, schema: Schema) -> list[str]:
         problems += predicate_problems(query.condition, schema)
     for group in {group.name: group for level in query.tables() for group in level.groups}.values():
         problems += group_problems(group, schema)
+    problems += _rest_problems(query)
     for level in query.tables():
         problems += _level_problems(level, query)
         problems += _selection_problems(level, query, schema)
@@ -43,6 +45,15 @@ def _level_problems(level: Level, query: Query) -> Iterator[str]:
     yield from name_problems(level, query)
     if level.groups and not any(keys.covers(level.groups) for keys in query.key_lists):
         yield f"no public keys for {' x '.join(level.names())}"
+
+
+def _rest_problems(query: Query) -> Iterator[str]:
+    """A rest is that of public keys, and below one coarser cell."""
+    if query.rest is None:
+        return
+    yield from chain_problems(query.tables())
+    if any(query.selection_of(level) for level in query.tables()):
+        yield "rest = 'publish' needs public keys, and some keys are selected from the data"
 
 
 def _selection_problems(level: Level, query: Query, schema: Schema) -> Iterator[str]:
@@ -127,6 +138,12 @@ class PlannedTable:
     condition: Predicate | None
     totals: tuple[Total, ...]
     bins: tuple[CountBins, ...] = ()
+    rest: Level | None = None
+    """The coarser table of which the rests are published; None without them."""
+
+    def joined_by(self) -> tuple[Group, ...]:
+        """Groups of which two records with different values are surely in different cells of the table (T-REST)."""
+        return self.shape.groups if self.rest is None else self.rest.groups
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -164,6 +181,7 @@ class Plan:
                 condition=query.condition,
                 totals=self._totals(query, shape),
                 bins=self._bins(query),
+                rest=query.rest_of(shape),
             )
             for number, query in enumerate(self.queries)
             for at, shape in enumerate(query.tables())
@@ -183,11 +201,18 @@ class Plan:
         return self.queries[table.query].selection_of(table.shape)
 
     def cells(self, table: PlannedTable) -> pa.Table:
-        """The public cells of a table, cast, distinct and sorted; a grand total has one row without key values."""
-        groups = table.shape.groups
-        if not groups:
+        """The public cells of a table, cast, distinct and sorted; a grand total has one row without key values. Published rests
+        come last, marked by a column of their own."""
+        query = self.queries[table.query]
+        listed = self._listed(query, table.shape)
+        if table.rest is None:
+            return listed
+        return with_rests(listed, table.shape, table.rest, self._listed(query, table.rest))
+
+    def _listed(self, query: Query, level: Level) -> pa.Table:
+        if not level.groups:
             return pa.table({})
-        keys = self.queries[table.query].keys_of(table.shape)
+        keys = query.keys_of(level)
         if not isinstance(keys, Keys):
-            raise KeysError(column=" x ".join(table.shape.names()), problem="has no public keys")
-        return keys.cells(groups, self.schema)
+            raise KeysError(column=" x ".join(level.names()), problem="has no public keys")
+        return keys.cells(level.groups, self.schema)

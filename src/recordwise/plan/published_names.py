@@ -2,12 +2,13 @@
 
 from collections.abc import Iterator
 
-from recordwise.plan.fields import Level
+from recordwise.plan.fields import ALL_OTHER, Level
 from recordwise.plan.query import Query
 
 ENDINGS = (
     *("", "_sd", "_cv", "_low", "_high"),
-    *("_noisy", "_noisy_positive", "_noisy_negative", "_sigma", "_variance", "_fit"),
+    *("_noisy", "_noisy_positive", "_noisy_negative", "_sigma", "_variance"),
+    *("_fit", "_fit_sd", "_fit_low", "_fit_high", "_best", "_best_sd", "_best_low", "_best_high"),
 )
 """What may be published beside a variable. Not every variable has all of them, but the next mechanism might."""
 
@@ -15,6 +16,8 @@ ENDINGS = (
 def published_names(level: Level, query: Query) -> Iterator[tuple[str, str]]:
     """Every column of one table, with the key or variable it belongs to."""
     yield from ((name, name) for name in level.names())
+    if query.rest is not None:
+        yield ALL_OTHER, ALL_OTHER
     selection = query.selection_of(level)
     asked = [*query.statistics, *(each for each in query.draws() if each not in query.statistics)]
     for alias in [each.alias for each in asked] + ([selection.alias] if selection else []):

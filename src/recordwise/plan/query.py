@@ -13,6 +13,7 @@ from recordwise.plan.key_selection import SelectFrom, SelectKeys
 from recordwise.plan.keys import Keys
 from recordwise.plan.linear import parse_linear
 from recordwise.plan.predicates import Predicate, conjunction
+from recordwise.plan.rests import parent_of, read_rest
 from recordwise.plan.sql.grammar import parse_predicate
 from recordwise.plan.statistics import (
     Average,
@@ -46,6 +47,8 @@ class Query:
     axes: tuple[tuple[Choice, ...], ...] = ()
     key_lists: tuple[KeyList, ...] = ()
     statistics: tuple[Statistic, ...] = ()
+    rest: str | None = None
+    """``"publish"``: below each listed coarser cell, one more cell for its records in no listed finer one."""
 
     def where(self, condition: str | Predicate) -> "Query":
         """Keep the records for which the condition is true. If called more than once, all conditions must hold.
@@ -85,6 +88,7 @@ class Query:
         *choices: str | Expression | Group | tuple[Prefix, ...],
         share: Sequence[Number] | None = None,
         keys: GivenKeys | None = None,
+        rest: str | None = None,
     ) -> "Query":
         """Publish one table for each choice, such as a code and its prefixes.
 
@@ -92,11 +96,15 @@ class Query:
             choices: What each table is grouped by, in addition to the groups of the query.
             share: How the budget of every statistic is divided among the tables; equal shares by default.
             keys: The public cells of the tables.
+            rest: "publish" adds to every table but the coarsest one noisy "all other" cell below each listed coarser cell, for
+                its records in no listed finer cell (T-REST). The tables are then complete, so that fits of all levels together
+                are more accurate than each level alone.
 
         Returns:
             A new query.
         """
-        return replace(self, axes=(*self.axes, axis(flat(choices), share))).at(keys)
+        chosen = self.rest if rest is None else read_rest(rest)
+        return replace(self, axes=(*self.axes, axis(flat(choices), share)), rest=chosen).at(keys)
 
     def at(self, keys: GivenKeys | None) -> "Query":
         """Add public keys or a selection, or several; a table takes the first that has all its columns.
@@ -273,6 +281,17 @@ class Query:
         """
         keys = self.keys_of(level)
         return None if keys is None or isinstance(keys, Keys) else keys.shared(level.share)
+
+    def rest_of(self, level: Level) -> Level | None:
+        """The coarser table whose rests a table publishes; None without them.
+
+        Args:
+            level: One table of the query.
+
+        Returns:
+            The coarser table.
+        """
+        return None if self.rest is None else parent_of(level, self.tables())
 
     def tables(self) -> tuple[Level, ...]:
         """The tables this query publishes, one for each combination of levels."""

@@ -19,11 +19,15 @@ from recordwise.mechanisms.base import shared
 from recordwise.mechanisms.described import mechanism_text
 from recordwise.plan.query import Query
 from recordwise.planning.errors import error_quantiles, smooth_error_quantiles
+from recordwise.planning.fitted_shares import fitted_shares
 from recordwise.planning.goals import Goal, GoalTable, goal_tables, mechanism_for, read_goals
+from recordwise.planning.level_trees import goal_levels, with_shares
 from recordwise.planning.losses import LossPair, policy_losses
 from recordwise.planning.origin import figure, html_table, mark_of, read_origin
+from recordwise.planning.shapes import with_statistic
 from recordwise.policy.policy import Policy
 from recordwise.session import Session
+from recordwise.session.owner import OwnerView
 
 MOST_IDLE = 8
 """After this many rounds without improvement the best split so far is used: errors that stop growing cannot be made equal."""
@@ -55,6 +59,8 @@ class Allocation:
     shares: tuple[TableShare, ...]
     policy: Policy
     losses: LossPair
+    asked: tuple[Query, ...] = ()
+    """For goals about fitted errors: one query for each goal, with its levels."""
 
     @property
     def privacy_label(self) -> str:
@@ -67,8 +73,8 @@ class Allocation:
         return max(each.ratio for each in self.shares)
 
     def queries(self) -> tuple[Query, ...]:
-        """The queries to release, one for each table."""
-        return tuple(each.table.with_mechanism(each.mechanism) for each in self.shares)
+        """The queries to release, one for each table; for fitted errors one for each goal, so that its levels are fitted."""
+        return self.asked or tuple(each.table.with_mechanism(each.mechanism) for each in self.shares)
 
     def to_json(self) -> dict[str, Any]:
         """The numbers, for JSON."""
@@ -103,7 +109,15 @@ class Allocation:
         return html_table("One budget over several tables", *self.rows(), privacy_label=self.privacy_label)
 
 
-def allocate(session: Session, budget: Any, goals: Goal | Sequence[Goal], *, data: str = "confidential") -> Allocation:
+def allocate(
+    session: Session,
+    budget: Any,
+    goals: Goal | Sequence[Goal],
+    *,
+    fitted: bool = False,
+    complete: bool = False,
+    data: str = "confidential",
+) -> Allocation:
     """Split a budget over the tables of goals so that the worst error, relative to its goal, is as small as possible.
 
     ``budget`` is the mechanism that a single table would get on its own, or a mapping from measures to such mechanisms; each table
@@ -113,6 +127,9 @@ def allocate(session: Session, budget: Any, goals: Goal | Sequence[Goal], *, dat
         session: An open session; its records are read, and no budget is spent.
         budget: The mechanism a single table would get if it were alone, or one for each measure.
         goals: The goal of each table.
+        fitted: Whether goals are about the best linear fit of all levels of a goal's query (``NAME_best``) instead of the noisy
+            answers; for Gaussian noise, by an exact convex program (T-FITSHARES).
+        complete: Whether the keys list every cell, so that levels can be fitted without published rests.
         data: What the records are: "public", "synthetic", "past" or "confidential". A look at confidential records is noted in the
             ledger.
 
@@ -122,6 +139,8 @@ def allocate(session: Session, budget: Any, goals: Goal | Sequence[Goal], *, dat
     origin, wanted, view = read_origin(data), read_goals(goals), session.owner.view(data=data)
     tables = goal_tables(view, wanted, {BUDGET: budget})
     whole = [mechanism_for(budget, table.goal.measure) for table in tables]
+    if fitted:
+        return _for_fits(session, view, wanted, tables, whole, origin, complete=complete)
     shares = _exact_shares(_even_shares(tables, whole))
     parts = [shared(mechanism, share) for mechanism, share in zip(whole, shares)]
     policy = session.policy_of(*(table.with_mechanism(part) for table, part in zip(tables, parts)))
@@ -131,6 +150,36 @@ def allocate(session: Session, budget: Any, goals: Goal | Sequence[Goal], *, dat
         for table, share, part in zip(tables, shares, parts)
     )
     return Allocation(data=origin, shares=found, policy=policy, losses=losses)
+
+
+def _for_fits(
+    session: Session,
+    view: OwnerView,
+    goals: Sequence[Goal],
+    tables: Sequence[GoalTable],
+    whole: Sequence[Any],
+    origin: str,
+    *,
+    complete: bool,
+) -> Allocation:
+    """The split that makes fitted errors smallest, and one query for each goal."""
+    levels = goal_levels(view, goals, complete=complete)
+    ends = np.cumsum([0, *(each.tree.tables for each in levels)])
+    trees = [each.at(whole[start]) for each, start in zip(levels, ends)]
+    split = fitted_shares(trees)
+    shares = _exact_shares(split.shares)
+    asked = []
+    for each, start, end in zip(levels, ends, ends[1:]):
+        own = shares[start:end]
+        part = shared(whole[start], sum(own, Fraction(0)))
+        asked.append(with_statistic(with_shares(each.goal.query, own), each.goal.measure, part))
+    policy = session.policy_of(*asked)
+    found = tuple(
+        TableShare(table=table, share=share, mechanism=shared(mechanism, share), ratio=ratio)
+        for table, share, mechanism, ratio in zip(tables, shares, whole, split.ratios)
+    )
+    losses = policy_losses(view, {BUDGET: policy})[BUDGET]
+    return Allocation(data=origin, shares=found, policy=policy, losses=losses, asked=tuple(asked))
 
 
 def _even_shares(tables: Sequence[GoalTable], whole: Sequence[Any]) -> FloatArray:

@@ -48,10 +48,12 @@ class FamilyFitness:
     policy: Policy
     losses: LossPair
     firms: LossPair | None
+    asked: tuple[Query, ...] = ()
+    """For goals about fitted errors: the queries with their levels."""
 
     def queries(self) -> tuple[Query, ...]:
-        """The queries to release, one for each table."""
-        return tuple(each.table.with_mechanism(each.mechanism) for each in self.fitted)
+        """The queries to release, one for each table; for fitted errors one for each goal."""
+        return self.asked or tuple(each.table.with_mechanism(each.mechanism) for each in self.fitted)
 
 
 @dataclass(frozen=True, slots=True, kw_only=True, repr=False, eq=False)
@@ -173,16 +175,28 @@ def measured(
     origin: str,
     *,
     firms: bool,
+    levels: Mapping[str, tuple[Query, ...]] | None = None,
 ) -> Fitness:
-    """Fitted families with the losses of the records, all in one pass."""
-    asked = {name: [each.table.with_mechanism(each.mechanism) for each in fitted] for name, fitted in found.items()}
+    """Fitted families with the losses of the records, all in one pass; ``levels`` are queries instead of one for each table."""
+    joined = dict(levels or {})
+    asked = {
+        name: list(joined.get(name, ())) or [each.table.with_mechanism(each.mechanism) for each in fitted]
+        for name, fitted in found.items()
+    }
     policies = {name: session.policy_of(*queries) for name, queries in asked.items()}
     conditions = {goal.query.condition for goal in goals}
     condition = conditions.pop() if len(conditions) == 1 else None
     losses = policy_losses(view, policies, condition=condition) if policies else {}
     joint = firm_losses(view, asked) if firms and policies else {}
     families = tuple(
-        FamilyFitness(name=name, fitted=fitted, policy=policies[name], losses=losses[name], firms=joint.get(name))
+        FamilyFitness(
+            name=name,
+            fitted=fitted,
+            policy=policies[name],
+            losses=losses[name],
+            firms=joint.get(name),
+            asked=joined.get(name, ()),
+        )
         for name, fitted in found.items()
     )
     return Fitness(goals=goals, data=origin, families=families, infeasible=infeasible)

@@ -67,7 +67,7 @@ class Goal:
 
     def queries(self) -> tuple[Query, ...]:
         """One query for each table, so that each may have its own noise."""
-        return tuple(replace(self.query, groups=level.groups, axes=()) for level in self.query.tables())
+        return tuple(replace(self.query, groups=level.groups, axes=(), rest=None) for level in self.query.tables())
 
     def words(self) -> str:
         """The goal as a reader says it."""

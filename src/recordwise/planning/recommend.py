@@ -11,11 +11,14 @@ import numpy as np
 from recordwise.errors import ParameterError
 from recordwise.exact.arithmetic import FloatArray
 from recordwise.plan.file.write import PlanText, plan_text
+from recordwise.plan.query import Query
 from recordwise.plan.sources import Postgres
 from recordwise.planning.candidates import best_offset, families
 from recordwise.planning.carried import carried_plan
 from recordwise.planning.fitness import FamilyFitness, Fitness, Fitted, InfeasibleError, fit, measured
+from recordwise.planning.fitted_goals import fitted_family, level_splits
 from recordwise.planning.goals import Goal, GoalTable, goal_tables, mechanism_for, read_goals
+from recordwise.planning.level_trees import can_be_fitted
 from recordwise.planning.losses import Losses
 from recordwise.planning.origin import figure, html_table, read_origin
 from recordwise.planning.shapes import COUNT
@@ -198,6 +201,8 @@ def recommend(
     *,
     candidates: Mapping[str, Any] | None = None,
     rank_by: str = "p99",
+    fitted: bool = False,
+    complete: bool = False,
     data: str = "confidential",
 ) -> Recommendation:
     """Rank families by the loss at which they meet accuracy goals; the offsets of transforms are chosen for each table.
@@ -209,6 +214,9 @@ def recommend(
         goals: The accuracy goals.
         candidates: The families to choose from; those of ``families`` unless given.
         rank_by: "median", "p99" or "maximum" of the records' losses.
+        fitted: Whether goals are about the best linear fit of all levels of a goal's query (``NAME_best``). Families with
+            Gaussian noise then need less loss (T-FITSHARES); the others meet the goals with their noisy answers.
+        complete: Whether the keys list every cell, so that levels can be fitted without published rests.
         data: What the records are: "public", "synthetic", "past" or "confidential". A look at confidential records is noted in the
             ledger.
 
@@ -223,7 +231,13 @@ def recommend(
     sizes = {measure: _size(view, measure, rank_by) for measure in {goal.measure for goal in wanted}}
     found: dict[str, tuple[Fitted, ...]] = {}
     infeasible: dict[str, str] = {}
+    levels: dict[str, tuple[Query, ...]] = {}
+    splits = level_splits(view, wanted, complete=complete) if fitted else ()
     for name, family in chosen.items():
+        whole = [mechanism_for(family, goal.measure) for goal in wanted]
+        if splits and all(map(can_be_fitted, whole)):
+            found[name], levels[name] = fitted_family(splits, tables, whole)
+            continue
         try:
             found[name] = tuple(
                 _fitted(table, name, mechanism_for(family, table.goal.measure), sizes[table.goal.measure])
@@ -235,7 +249,7 @@ def recommend(
         raise ParameterError(
             parameter="goals", problem="cannot be met by any family", advice="; ".join(infeasible.values())
         )
-    fitness = measured(session, view, wanted, found, infeasible, origin, firms=False)
+    fitness = measured(session, view, wanted, found, infeasible, origin, firms=False, levels=levels)
     return Recommendation(fitness=fitness, rank_by=rank_by, session=session)
 
 

@@ -67,6 +67,10 @@ BANNER = 'class="not-private"'
 """Present only on the page of a seeded run; names and values are escaped and cannot produce it."""
 FITTED = "_fit"
 """The suffix of a column that was fitted to add up, beside the one that was drawn."""
+BEST = "_best"
+"""The suffix of the best linear unbiased estimate from all tables of a query."""
+ADDED = tuple(fit + end for fit in (FITTED, BEST) for end in ("", "_sd", "_low", "_high"))
+"""The suffixes of all columns that post-processing adds."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

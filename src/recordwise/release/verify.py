@@ -14,7 +14,7 @@ from recordwise.policy.policy import Policy
 from recordwise.release.formats import Format, known_formats
 from recordwise.release.formats.parquet import read_tables
 from recordwise.release.formats.registry import REQUIRED, files_of, privacy_labels
-from recordwise.release.tables import FITTED, digest_of
+from recordwise.release.tables import ADDED, FITTED, digest_of
 
 KINDS = ("opened", "looked", "preflight", "charged", "released", "failed")
 UNREADABLE = (OSError, ValueError, KeyError, TypeError, AttributeError, RecordwiseError)
@@ -147,7 +147,7 @@ def _wrong_tables(folder: Path, release: dict[str, Any], policies: dict[str, Any
     """Check the digest of the tables on disk, and the files in other formats beside them."""
     tables, formats = read_tables(folder), known_formats().values()
     problems = []
-    drawn = {name: without_fits(table) for name, table in tables.items()} if "consistent" in release else tables
+    drawn = {name: without_fits(table, release.get("consistent")) for name, table in tables.items()}
     policy = Policy.from_json(policies["tight"])
     if digest_of(drawn, policy) != entry.body["digest"]:
         problems.append("its tables are not those that were released")
@@ -163,11 +163,12 @@ def _wrong_tables(folder: Path, release: dict[str, Any], policies: dict[str, Any
     return problems
 
 
-def without_fits(table: pa.Table) -> pa.Table:
+def without_fits(table: pa.Table, fit: dict[str, Any] | None) -> pa.Table:
     """The columns that were drawn; fitted columns are computed from them afterward and prove nothing."""
+    # Fits of earlier versions added one column to each variable, and a variable might be called what another is added today.
+    ends = () if fit is None else ADDED if "uncertainty" in fit else (FITTED,)
     names = set(table.column_names)
-    fits = [name for name in table.column_names if name.endswith(FITTED) and name.removesuffix(FITTED) in names]
-    return table.drop_columns(fits)
+    return table.drop_columns(sorted({name + end for name in names for end in ends} & names))
 
 
 def _same(each: Format, path: Path, tables: dict[str, pa.Table]) -> bool:

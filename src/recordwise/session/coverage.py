@@ -68,7 +68,7 @@ def covered_tables(plan: Plan) -> tuple[PlannedTable, ...]:
     for table in public:
         whole = Level((), Fraction(1))
         wholes.setdefault(
-            table.condition, replace(table, level=-1 - len(wholes), shape=whole, totals=(COUNTED,), bins=())
+            table.condition, replace(table, level=-1 - len(wholes), shape=whole, totals=(COUNTED,), bins=(), rest=None)
         )
     return (*asked, *wholes.values())
 

@@ -32,6 +32,7 @@ from recordwise.plan.keys import Keys
 from recordwise.plan.plan import Plan, PlannedTable
 from recordwise.plan.predicates import Predicate
 from recordwise.plan.query import Query
+from recordwise.plan.rests import listed_cells
 from recordwise.plan.results import POSITION, FoundTotals, TableTotals
 from recordwise.plan.schema import Schema
 from recordwise.policy.evaluate.sql import terms_sql
@@ -136,12 +137,12 @@ class Owner:
         return {table_name(plan, table): self._unmatched(plan, table, at_most) for table in public_tables(plan)}
 
     def _unmatched(self, plan: Plan, table: PlannedTable, at_most: int) -> list[tuple[tuple[Any, ...], int]]:
-        query = replace(plan.queries[table.query], groups=table.shape.groups, axes=(), key_lists=(ANY_CELL,))
+        query = replace(plan.queries[table.query], groups=table.shape.groups, axes=(), key_lists=(ANY_CELL,), rest=None)
         found_plan = Plan(schema=self._schema, queries=(query,))
         (found,) = self._engine.totals(found_plan)
         assert isinstance(found, FoundTotals)
         cells, counts = found.cells.reveal(), found.exact.reveal().totals[ANY_CELL.total()]
-        listed = set(zip(*plan.cells(table).to_pydict().values()))
+        listed = set(zip(*listed_cells(plan.cells(table)).to_pydict().values()))
         rows = zip(zip(*cells.to_pydict().values()), counts.tolist())
         outside = sorted((row for row in rows if row[0] not in listed), key=lambda row: -row[1])
         return outside[:at_most]

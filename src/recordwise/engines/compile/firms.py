@@ -234,7 +234,7 @@ def units_tree(table: PlannedTable, schema: Schema, several: str) -> Units:
     inner = amounts_tree(schema).where(_in_several(schema, several))
     if table.condition is not None:
         inner = inner.where(predicate_tree(table.condition, schema))
-    groups = [expression_tree(group.expression, schema) for group in table.shape.groups]
+    groups = [expression_tree(group.expression, schema) for group in table.joined_by()]
     inner = inner.select(*(exp.alias_(tree, key_name(i)) for i, tree in enumerate(groups)))
     return inner, [column(key_name(i), UNITS) for i in range(len(groups))]
 

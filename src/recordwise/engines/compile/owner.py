@@ -21,6 +21,7 @@ from recordwise.engines.compile.expressions import (
     predicate_tree,
     size_tree,
 )
+from recordwise.engines.compile.placed import at_positions, key_columns
 from recordwise.engines.compile.totals import Base, Names, additive_tree, firm_counts_tree
 from recordwise.errors import ParameterError
 from recordwise.plan.plan import PlannedTable
@@ -233,17 +234,9 @@ def _located(table: PlannedTable, keys: str, schema: Schema) -> exp.Select:
     inner = amounts_tree(schema)
     if table.condition is not None:
         inner = inner.where(predicate_tree(table.condition, schema))
-    if not table.shape.groups:
-        return inner.select(exp.alias_(constant(0), POSITION))
-    groups = [expression_tree(group.expression, schema) for group in table.shape.groups]
-    inner = inner.select(*(exp.alias_(tree, f"k{i}") for i, tree in enumerate(groups)))
-    matches = [
-        exp.NullSafeEQ(this=column(f"k{i}", "amounts"), expression=column(f"k{i}", "keys")) for i in range(len(groups))
-    ]
+    inner = inner.select(*key_columns(table, lambda each: expression_tree(each, schema)))
     names = [*schema.column_names(), *([schema.firm] if schema.firm else []), *schema.measure_names()]
-    select = exp.select(*(column(name, "amounts") for name in names), column(POSITION, "keys"))
-    listed = exp.to_table(keys).as_("keys")
-    return select.from_(inner.subquery("amounts")).join(listed, on=exp.and_(*matches), join_type="inner")
+    return at_positions(inner, table, keys, names)
 
 
 CONTRIBUTORS, TOTAL, LARGEST, TIED, SECOND, SQUARES = "contributors", "total", "largest", "tied", "second", "squares"
@@ -263,18 +256,10 @@ def contributions_tree(table: PlannedTable, measure: str, schema: Schema, *, key
 
     Contributions are those of records, or of firms with all they have in a cell; negative ones without their sign.
     """
-    amounts = _amounts(table, measure, schema, by_firm=by_firm).subquery("amounts")
-    names = [f"k{i}" for i in range(len(table.shape.groups))]
-    place: exp.Expr = column(POSITION, "keys") if names else constant(0)
-    select = exp.select(
-        exp.alias_(place, POSITION), column(AMOUNT, "amounts"), exp.alias_(exp.Count(this=exp.Star()), TIMES)
-    )
-    select = select.from_(amounts)
-    if names:
-        same = [exp.NullSafeEQ(this=column(name, "amounts"), expression=column(name, "keys")) for name in names]
-        select = select.join(exp.to_table(keys).as_("keys"), on=exp.and_(*same), join_type="inner")
-        return select.group_by(place.copy(), column(AMOUNT, "amounts"))
-    return select.group_by(column(AMOUNT, "amounts"))
+    amounts = _amounts(table, measure, schema, keys=keys, by_firm=by_firm).subquery("amounts")
+    counted = exp.alias_(exp.Count(this=exp.Star()), TIMES)
+    select = exp.select(column(POSITION, "amounts"), column(AMOUNT, "amounts"), counted).from_(amounts)
+    return select.group_by(column(POSITION, "amounts"), column(AMOUNT, "amounts"))
 
 
 def contributors_tree(contributions: str) -> exp.Select:
@@ -305,14 +290,17 @@ def contributors_tree(contributions: str) -> exp.Select:
     return select.group_by(column(POSITION, "held"))
 
 
-def _amounts(table: PlannedTable, measure: str, schema: Schema, *, by_firm: bool) -> exp.Select:
-    """The contributions other than 0, without their sign, with the groups of their cells."""
+def _amounts(table: PlannedTable, measure: str, schema: Schema, *, keys: str, by_firm: bool) -> exp.Select:
+    """The contributions other than 0, without their sign, with the positions of their cells."""
     size = size_tree(measure, schema)
-    groups = [expression_tree(group.expression, schema) for group in table.shape.groups]
-    select = exp.select(*(exp.alias_(tree, f"k{i}") for i, tree in enumerate(groups))).from_(RECORDS)
+    used = [measure, *([schema.firm or ""] if by_firm else [])]
+    rows = exp.select(*key_columns(table, lambda each: expression_tree(each, schema)), *map(column, used)).from_(
+        RECORDS
+    )
     if table.condition is not None:
-        select = select.where(predicate_tree(table.condition, schema))
-    select = select.where(exp.GT(this=size, expression=constant(0)))
+        rows = rows.where(predicate_tree(table.condition, schema))
+    rows = rows.where(exp.GT(this=size, expression=constant(0)))
+    select = exp.select(column(POSITION)).from_(at_positions(rows, table, keys, used).subquery("located"))
     if not by_firm:
         return select.select(exp.alias_(size.copy(), AMOUNT))
     joint: exp.Expr = exp.Sum(this=column(measure))
@@ -320,4 +308,4 @@ def _amounts(table: PlannedTable, measure: str, schema: Schema, *, by_firm: bool
         # Under a function no engine cuts the sum in two, so it is one of floats.
         joint = exp.Abs(this=exp.Sum(this=_double(column(measure))))
     select = select.select(exp.alias_(joint, AMOUNT))
-    return select.group_by(*(tree.copy() for tree in groups), column(schema.firm or ""))
+    return select.group_by(column(POSITION), column(schema.firm or ""))

@@ -25,6 +25,7 @@ from recordwise.engines.compile.expressions import (
     predicate_tree,
     prefix_tree,
 )
+from recordwise.engines.compile.placed import at_positions, key_columns
 from recordwise.plan.fields import LONGEST_PREFIX, Expression, Prefix, finer
 from recordwise.plan.key_columns import arrow_type, cell_type
 from recordwise.plan.plan import PlannedTable
@@ -155,6 +156,9 @@ def additive_tree(base: Base, table: PlannedTable, names: Names, keys: str) -> e
     columns = additive_columns(base, table)
     if not columns:
         return None
+    if table.rest is not None:
+        added = {name: exp.Sum(this=column(source)) for name, source in columns.items()}
+        return _by_place(base, table, names.cells, added, list(dict.fromkeys(columns.values())), keys)
     rolled = _finest(base, table, names.cells, columns) if _is_finest(base, table) else None
     sums = {name: exp.Sum(this=column(source)) for name, source in columns.items()}
     return at_keys(table, rolled or _rolled(base, table, names.cells, sums), keys, list(sums))
@@ -166,6 +170,8 @@ def firm_counts_tree(base: Base, table: PlannedTable, names: Names, keys: str) -
         return None
     pairs = names.firms[base.firm_conditions().index(table.condition)]
     firms = {total_name(table, CountFirms()): exp.Count(this=exp.Distinct(expressions=[column(FIRM)]))}
+    if table.rest is not None:
+        return _by_place(base, table, pairs, firms, [FIRM], keys)
     return at_keys(table, _rolled(base, table, pairs, firms), keys, list(firms))
 
 
@@ -186,6 +192,15 @@ def _rolled(base: Base, table: PlannedTable, source: str, totals: Mapping[str, e
     select = exp.select(*(exp.alias_(tree, f"k{i}") for i, tree in enumerate(groups)))
     select = select.select(*(exp.alias_(tree, name) for name, tree in totals.items())).from_(source)
     return select.group_by(*(tree.copy() for tree in groups)) if groups else select
+
+
+def _by_place(
+    base: Base, table: PlannedTable, source: str, totals: Mapping[str, exp.Expr], used: list[str], keys: str
+) -> exp.Select:
+    """The totals of listed cells and of rests: a rest joins several finest cells, so they are placed before they are totaled."""
+    rows = exp.select(*key_columns(table, lambda each: rolled_up(base, each)), *map(column, used)).from_(source)
+    select = exp.select(column(POSITION), *(exp.alias_(tree, name) for name, tree in totals.items()))
+    return select.from_(at_positions(rows, table, keys, used).subquery("located")).group_by(column(POSITION))
 
 
 def at_keys(table: PlannedTable, rolled: exp.Select, keys: str, totals: list[str]) -> exp.Select:
@@ -236,13 +251,16 @@ def bins_tree(table: PlannedTable, bins: CountBins, schema: Schema, *, grid: str
     declared = schema.measure(bins.measure)
     step = declared.step if declared else Fraction(1)
     groups = [expression_tree(group.expression, schema) for group in table.shape.groups]
-    named = [exp.alias_(tree, f"k{i}") for i, tree in enumerate(groups)]
     guessed = exp.select(
-        *named, exp.alias_(column(bins.measure), "amount"), exp.alias_(guess_tree(bins, step), GUESS)
+        *key_columns(table, lambda each: expression_tree(each, schema)),
+        exp.alias_(column(bins.measure), "amount"),
+        exp.alias_(guess_tree(bins, step), GUESS),
     ).from_(RECORDS)
     if table.condition is not None:
         guessed = guessed.where(predicate_tree(table.condition, schema))
     ours = [column(f"k{i}", "guessed") for i in range(len(groups))]
+    if table.rest is not None:
+        guessed, ours = at_positions(guessed, table, keys, ["amount", GUESS]), [column(POSITION, "guessed")]
     placed = (
         exp.select(*ours, exp.alias_(_decided(), BIN), exp.alias_(exp.Count(this=exp.Star()), HELD))
         .from_(guessed.subquery("guessed"))
@@ -251,7 +269,7 @@ def bins_tree(table: PlannedTable, bins: CountBins, schema: Schema, *, grid: str
         )
         .group_by(*(tree.copy() for tree in ours), _decided())
     )
-    return at_keys(table, placed, keys, [BIN, HELD])
+    return placed if table.rest is not None else at_keys(table, placed, keys, [BIN, HELD])
 
 
 def guess_tree(bins: CountBins, step: Fraction) -> exp.Expr:

@@ -4,7 +4,7 @@ A part with a problem is left out and the rest is still checked, so that one run
 """
 
 from collections.abc import Callable, Mapping
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from functools import partial
 from pathlib import Path
 from typing import Any
@@ -15,6 +15,7 @@ from recordwise.plan.file.mechanisms import built, read_mechanism
 from recordwise.plan.file.node import Node
 from recordwise.plan.given_keys import KeyList
 from recordwise.plan.query import Query, query
+from recordwise.plan.rests import PUBLISH
 from recordwise.plan.schema import Schema
 from recordwise.plan.sql.parse import parse_sql
 from recordwise.plan.statistics import KINDS, Statistic
@@ -132,7 +133,7 @@ class Draft:
             self.places.append(place)
 
 
-BUILDER = ("where", "group_by", "levels", "keys", *(kind.word for kind in KINDS))
+BUILDER = ("where", "group_by", "levels", "keys", "rest", *(kind.word for kind in KINDS))
 
 
 def read_draft(node: Node, shelf: Shelf) -> Draft:
@@ -191,6 +192,8 @@ def _from_builder(draft: Draft, shelf: Shelf) -> None:
     for name, read in readers.items():
         if name in draft.entries:
             draft.add(name, read(draft.query, draft.entries[name]))
+    if "rest" in draft.entries and (rest := draft.entries["rest"].word(PUBLISH)) is not None:
+        draft.query = replace(draft.query, rest=rest)
     draft.query = draft.query.at(_keys(draft, shelf))
     for kind in KINDS:
         for column, each in _wanted(kind, draft.entries.get(kind.word)):

@@ -213,6 +213,8 @@ def query_form(query: Query, keys: Any) -> dict[str, Any]:
         form["levels"] = [_axis(axis) for axis in query.axes]
     if query.groups or query.axes:
         form["keys"] = keys
+    if query.rest is not None:
+        form["rest"] = query.rest
     for kind in KINDS:
         form |= _entries(kind, [each for each in query.statistics if type(each) is kind])
     if any(type(each) not in KINDS for each in query.statistics):

@@ -100,6 +100,11 @@ class Statistic(ABC):
         """The measure or id that the statistic uses."""
         return None
 
+    @classmethod
+    def adds_up(cls, of: str | None, *, firm: str | None) -> bool:
+        """Whether its exact values of finer cells add up to those of coarser ones."""
+        return True
+
     @property
     def planned_as(self) -> str | None:
         """Its name in planning: "count", or the name of a measure; None if planning offers no mechanisms for it."""

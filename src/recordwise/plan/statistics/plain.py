@@ -87,6 +87,10 @@ class CountDistinct(Drawable):
             return [f"COUNT(DISTINCT {self.counted}) is available only for the unit id and the firm id"]
         return mechanism_problems([self.mechanism], schema)
 
+    @classmethod
+    def adds_up(cls, of: str | None, *, firm: str | None) -> bool:
+        return of != firm
+
     def joint(self, mechanism: Any, schema: Schema) -> Joint:
         """A firm is one of the firms of a cell, however many of its units are there."""
         return Joint() if self.counted == schema.unit else Joint(kind=FIRM)

@@ -1,0 +1,115 @@
+"""The levels of a goal as one tree of cells, for goals about fitted errors, and the query that releases them with given shares."""
+
+from collections.abc import Sequence
+from dataclasses import dataclass, replace
+from fractions import Fraction
+from statistics import NormalDist
+from typing import Any
+
+import numpy as np
+
+from recordwise.errors import ParameterError
+from recordwise.mechanisms.base import clamping_bound, gaussian_sigma
+from recordwise.plan.describe import group_json
+from recordwise.plan.fields import Choice
+from recordwise.plan.query import Query
+from recordwise.plan.rests import chain_problems
+from recordwise.planning.fitted_shares import LevelTree
+from recordwise.planning.goals import Goal
+from recordwise.planning.totals import EXACT, totals_query
+from recordwise.postprocess.answer_tree import tree_of
+from recordwise.release.families import cell_rows, rest_rows
+from recordwise.release.tables import ReleasedTable
+from recordwise.session.owner import CellTotals, OwnerView
+
+
+@dataclass(frozen=True, slots=True, kw_only=True, eq=False)
+class GoalLevels:
+    """CONFIDENTIAL if the records are: the tree of a goal's levels, at a variance of 1."""
+
+    goal: Goal
+    tree: LevelTree
+
+    def at(self, mechanism: Any) -> LevelTree:
+        """The tree under this mechanism, which must have Gaussian noise."""
+        return replace(self.tree, variance=float(checked_sigma(mechanism)) ** 2)
+
+
+def checked_sigma(mechanism: Any) -> Fraction:
+    """The sigma of a mechanism; an error if its noise is not Gaussian and the same in every cell."""
+    sigma = None if clamping_bound(mechanism) is not None else gaussian_sigma(mechanism)
+    if sigma is None:
+        raise ParameterError(
+            parameter="fitted",
+            problem=f"needs Gaussian noise, and {type(mechanism).__name__} has another law or clamps",
+            advice="Use Gaussian or UnitSplit, or leave fitted out.",
+        )
+    return sigma
+
+
+def can_be_fitted(mechanism: Any) -> bool:
+    """Whether shares can be chosen for the fitted errors of a mechanism."""
+    try:
+        checked_sigma(mechanism)
+    except ParameterError:
+        return False
+    return True
+
+
+def goal_levels(view: OwnerView, goals: Sequence[Goal], *, complete: bool) -> list[GoalLevels]:
+    """The trees of all goals, read in as few passes as a release takes."""
+    for goal in goals:
+        _check(goal, complete=complete)
+    found = iter(view.cell_totals(*(totals_query(goal.query, goal.measure, {}) for goal in goals)))
+    return [_levels(goal, [next(found) for _ in goal.query.tables()]) for goal in goals]
+
+
+def _check(goal: Goal, *, complete: bool) -> None:
+    if len(goal.query.tables()) > 1 and goal.query.rest is None and not complete:
+        raise ParameterError(
+            parameter="fitted",
+            problem="needs complete levels: below keys that may miss cells a fit changes nothing",
+            advice="Give the query rest='publish', or say complete=True if the keys list every cell.",
+        )
+    for problem in chain_problems(goal.query.tables()) if len(goal.query.tables()) > 1 else ():
+        raise ParameterError(parameter="fitted", problem=problem.replace("rest = 'publish'", "it", 1))
+
+
+def _levels(goal: Goal, found: Sequence[CellTotals]) -> GoalLevels:
+    by = {each.name: [group_json(group) for group in each.table.shape.groups] for each in found}
+    tables = [
+        ReleasedTable(name=each.name, keys=tuple(each.cells.column_names), variables=(), data=each.cells)
+        for each in found
+    ]
+    order = sorted(range(len(found)), key=lambda n: (len(by[found[n].name]), tables[n].data.num_rows), reverse=True)
+    tree = tree_of(cell_rows([tables[n] for n in order], by, complete=True))
+    assert tree is not None
+    z = NormalDist().inv_cdf((1 + goal.confidence) / 2)
+    level, reach, may_miss = [], [], [0] * len(found)
+    for n in order:
+        total = np.abs(found[n].totals[EXACT])
+        counted = (total > 0) & (total >= float(goal.at_least)) & ~rest_rows(tables[n])
+        level.append(np.full(len(total), n))
+        reach.append(np.where(counted, float(goal.within) * total / z, np.inf))
+        may_miss[n] = int((1 - goal.share) * int(counted.sum()))
+    return GoalLevels(
+        goal=goal,
+        tree=LevelTree(
+            tree=tree,
+            level=np.concatenate(level),
+            variance=1.0,
+            reach=np.concatenate(reach),
+            may_miss=tuple(may_miss),
+        ),
+    )
+
+
+def with_shares(query: Query, shares: Sequence[Fraction]) -> Query:
+    """The query with its loss split over its levels in these proportions."""
+    whole = sum(shares, Fraction(0))
+    parts = iter(shares)
+    axes = [
+        tuple(Choice(choice.group, next(parts) / whole if len(axis) > 1 else Fraction(1)) for choice in axis)
+        for axis in query.axes
+    ]
+    return replace(query, axes=tuple(axes))

@@ -1,0 +1,168 @@
+"""Standard errors and intervals of fitted columns (T-FITVAR, docs/theory/fits.md).
+
+The best linear fit has an error that does not depend on the truth: normal where noise is Gaussian, otherwise as wide as draws of
+the public noise law, sent through the same fit, show. Fits whose weights depend on the data and nonnegative fits are drawn again at
+their own fitted values (a parametric bootstrap), which is approximate.
+"""
+
+from collections.abc import Callable, Iterator, Mapping
+from dataclasses import dataclass
+from statistics import NormalDist
+from typing import Any
+
+import numpy as np
+
+from recordwise.exact.arithmetic import FloatArray
+from recordwise.noise.randomness import BitSource
+from recordwise.plan.statistics import statistic_kind
+from recordwise.postprocess.answer_tree import Weights
+from recordwise.postprocess.crossing import CrossingWeights
+from recordwise.postprocess.order_statistics import Largest, rank_of
+from recordwise.release.families import Family
+from recordwise.release.fit_noise import AnswerNoise
+
+DRAWS = 400
+FEWER_DRAWS = 40
+LARGE = 20_000
+"""With more answers than this a nonnegative fit is repeated ``FEWER_DRAWS`` times unless told otherwise."""
+MOST_VALUES = 4_000_000
+"""The numbers that are drawn together."""
+REFITS = 3
+"""The number of refits with weights at the fitted totals, where the variance depends on them: bias below a thousandth."""
+
+RAW = "the noisy answer itself"
+FORMULA = "formula"
+DRAWN = "draws of the noise law"
+BOOTSTRAP = "parametric bootstrap, approximate"
+
+
+@dataclass(frozen=True, slots=True, kw_only=True, eq=False)
+class FittedColumn:
+    """A fitted value for each answer with its standard error and interval; NaN where there is none."""
+
+    value: FloatArray
+    sd: FloatArray
+    low: FloatArray
+    high: FloatArray
+    how: str
+    """Where the standard errors and intervals come from."""
+    draws: int = 0
+
+
+def best_fit(
+    family: Family,
+    statistic: Mapping[str, Any],
+    noise: AnswerNoise,
+    *,
+    confidence: float,
+    draws: int,
+    source: BitSource,
+) -> FittedColumn:
+    """The best linear unbiased estimate of every cell from all tables of its query."""
+    answers = family.column(statistic, "")
+    if family.undetermined or not adds_up(family, statistic):
+        sd, low, high = (family.column(statistic, end) for end in ("_sd", "_low", "_high"))
+        return FittedColumn(value=answers, sd=sd, low=low, high=high, how=RAW)
+    weights = linear(family, noise.variance(None))
+    value = weights.fit(answers)
+    for _ in range(REFITS if noise.varies else 0):
+        weights = linear(family, noise.variance(value))
+        value = weights.fit(answers)
+    if noise.normal and weights.fitted is not None:
+        sd = np.sqrt(weights.fitted)
+        reach = NormalDist().inv_cdf((1 + confidence) / 2) * sd
+        found = FittedColumn(value=value, sd=sd, low=value - reach, high=value + reach, how=FORMULA)
+    else:
+        drawn = _studentized if noise.varies else _linear_draws
+        found = drawn(weights, value, noise, confidence=confidence, draws=draws, source=source)
+    return _untouched(family, statistic, found)
+
+
+def adds_up(family: Family, statistic: Mapping[str, Any]) -> bool:
+    """Whether the exact numbers of finer cells add up to those of coarser ones: a firm may be in several cells."""
+    return statistic_kind(statistic["kind"]).adds_up(statistic["of"], firm=family.schema.get("firm"))
+
+
+def linear(family: Family, variances: FloatArray) -> Weights | CrossingWeights:
+    """The best linear fit of a family's answers with these variances."""
+    tree = family.tree
+    return CrossingWeights.of(family.rows, variances) if tree is None else tree.weights(variances)
+
+
+def _untouched(family: Family, statistic: Mapping[str, Any], found: FittedColumn) -> FittedColumn:
+    """An answer that no other one says anything about keeps the interval it was published with."""
+    if family.tree is None:
+        return found
+    alone = ~family.tree.connected()
+    ends = {name: family.column(statistic, f"_{name}") for name in ("sd", "low", "high")}
+    kept = {name: np.where(alone, raw, getattr(found, name)) for name, raw in ends.items()}
+    return FittedColumn(value=found.value, how=found.how, draws=found.draws, **kept)
+
+
+def _linear_draws(
+    weights: Any, value: FloatArray, noise: AnswerNoise, *, confidence: float, draws: int, source: BitSource
+) -> FittedColumn:
+    """The error of a linear fit is the fit of the noise alone."""
+    largest = Largest(len(value), draws=draws, rank=rank_of(draws, confidence))
+    squares = np.zeros(len(value))
+    for some in chunks(draws, len(value)):
+        error = weights.fit(noise.errors(value, some, source))
+        squares += np.sum(error**2, axis=0)
+        largest.add(np.abs(error))
+    sd = np.sqrt(squares / draws if weights.fitted is None else weights.fitted)
+    reach = largest.value()
+    how = DRAWN if noise.known else BOOTSTRAP
+    return FittedColumn(value=value, sd=sd, low=value - reach, high=value + reach, how=how, draws=draws)
+
+
+def _studentized(
+    weights: Any, value: FloatArray, noise: AnswerNoise, *, confidence: float, draws: int, source: BitSource
+) -> FittedColumn:
+    """Where noise grows with the total: errors in units of the standard error that the drawn total itself would be given."""
+    rank, base = rank_of(draws, (1 + confidence) / 2), np.maximum(value, 0.0)
+    above, below = (Largest(len(value), draws=draws, rank=rank) for _ in range(2))
+    own, squares = noise.variance(base), np.zeros(len(value))
+    for some in chunks(draws, len(value)):
+        error = weights.fit(noise.errors(base, some, source))
+        squares += np.sum(error**2, axis=0)
+        studentized = error / np.sqrt(noise.variance(base + error) / own)
+        above.add(studentized)
+        below.add(-studentized)
+    sd = np.sqrt(squares / draws if weights.fitted is None else weights.fitted)
+    return FittedColumn(
+        value=value, sd=sd, low=value - above.value(), high=value + below.value(), how=BOOTSTRAP, draws=draws
+    )
+
+
+def fit_again(
+    refit: Callable[[FloatArray], FloatArray],
+    fitted: FloatArray,
+    errors: Callable[[int], FloatArray],
+    *,
+    confidence: float,
+    draws: int,
+) -> tuple[FloatArray, FloatArray]:
+    """The standard error and the reach of a fit at its own fitted values: noise is drawn around them and fitted again."""
+    largest = Largest(len(fitted), draws=draws, rank=rank_of(draws, confidence))
+    squares = np.zeros(len(fitted))
+    for some in chunks(draws, len(fitted)):
+        error = refit(fitted + errors(some)) - fitted
+        squares += np.sum(error**2, axis=0)
+        largest.add(np.abs(error))
+    return np.sqrt(squares / draws), largest.value()
+
+
+def chunks(draws: int, answers: int) -> Iterator[int]:
+    """How many draws are made at a time."""
+    size = max(1, MOST_VALUES // max(answers, 1))
+    for start in range(0, draws, size):
+        yield min(size, draws - start)
+
+
+def draws_for(answers: int, confidence: float, asked: int | None) -> int:
+    """How often a nonnegative fit is repeated: as asked, or fewer times where a fit takes seconds."""
+    if asked is not None:
+        rank_of(asked, confidence)
+        return asked
+    least = int(np.ceil(2 * confidence / (1 - confidence))) + 2
+    return DRAWS if answers <= LARGE else max(FEWER_DRAWS, least)

@@ -1,0 +1,150 @@
+"""Shares chosen for fitted errors: against a fine grid of splits, and through allocate and recommend."""
+
+from fractions import Fraction
+
+import numpy as np
+import pyarrow as pa
+import pytest
+
+import recordwise as rw
+from recordwise.errors import ParameterError
+from recordwise.noise import Seeded
+from recordwise.planning import Goal, allocate, recommend
+from recordwise.planning.fitted_shares import LevelTree, _tangents, fitted_shares
+from recordwise.postprocess.answer_tree import AnswerTree
+
+
+def random_tree(seed, levels=3):
+    rng = np.random.default_rng(seed)
+    parent, level, above = [-1], [0], [0]
+    for depth in range(1, levels):
+        fresh = []
+        for node in above:
+            for _ in range(int(rng.integers(1, 5))):
+                fresh.append(len(parent))
+                parent.append(node)
+                level.append(depth)
+        above = fresh
+    return LevelTree(
+        tree=AnswerTree.of(np.array(parent)),
+        level=np.array(level),
+        variance=100.0,
+        reach=rng.uniform(1, 30, len(parent)),
+        may_miss=(0,) * levels,
+    )
+
+
+@pytest.mark.theorem("T-FITSHARES")
+@pytest.mark.parametrize("seed", range(6))
+def test_no_split_of_a_fine_grid_is_better_and_the_gap_is_closed(seed):
+    tree = random_tree(seed)
+    found = fitted_shares([tree])
+    assert found.gap <= 1e-4
+    assert found.shares.sum() == pytest.approx(1)
+    grid = np.linspace(0.005, 0.99, 60)
+    others = [np.array([a, b, 1 - a - b]) for a in grid for b in grid if a + b < 0.999]
+    assert found.worst**2 * (1 - 1e-4) <= min(float(tree.squared_ratios(each).max()) for each in others)
+
+
+@pytest.mark.theorem("T-FITSHARES")
+@pytest.mark.parametrize("seed", range(6))
+def test_slopes_are_those_of_the_variances(seed):
+    tree, shares = random_tree(seed), np.array([0.2, 0.5, 0.3])
+    values, slopes = _tangents([tree], [np.ones(len(tree.level), dtype=bool)], shares)
+    for number in range(3):
+        cell = int(np.argmax(np.where(tree.level == number, tree.squared_ratios(shares), -1)))
+        assert values[number] == tree.squared_ratios(shares)[cell]
+        for other in range(3):
+            step = np.where(np.arange(3) == other, 1e-6, 0.0)
+            slope = (tree.squared_ratios(shares + step)[cell] - tree.squared_ratios(shares - step)[cell]) / 2e-6
+            assert slopes[number, other] == pytest.approx(slope, rel=1e-5, abs=1e-9)
+
+
+def test_cells_that_may_miss_do_not_decide():
+    tree = random_tree(1)
+    hard = tree.reach.copy()
+    hard[-1] = 0.01
+    strict = LevelTree(tree=tree.tree, level=tree.level, variance=100.0, reach=hard, may_miss=(0, 0, 0))
+    loose = LevelTree(tree=tree.tree, level=tree.level, variance=100.0, reach=hard, may_miss=(0, 0, 1))
+    assert fitted_shares([loose]).worst < 0.1 * fitted_shares([strict]).worst
+
+
+@pytest.fixture(scope="module")
+def session():
+    rng = np.random.default_rng(5)
+    rows = 1500
+    table = pa.table(
+        {
+            "id": np.arange(rows),
+            "emp": np.minimum(np.floor(rng.pareto(1.2, rows) * 20 + 1), 5000).astype(int),
+            "county": rng.choice(["01", "02", "03"], rows),
+            "naics": rng.choice(["311", "312", "313", "321", "441", "442"], rows),
+        }
+    )
+    with rw.Session(table, unit="id", measures={"emp": 1}, tuned_on="synthetic", outside="accept") as opened:
+        yield opened
+
+
+def levels(**more):
+    keys = rw.Keys.product(county=["01", "02", "03"], naics=["311", "312", "321", "441"])
+    return rw.query().group_by("county").levels(rw.prefix("naics", [1, 2, 3]), keys=keys, **more)
+
+
+def test_a_split_for_fitted_errors_is_better_than_one_for_raw_errors_and_is_released_as_one_query(session):
+    goal = Goal("emp", levels(rest="publish"), within="0.05")
+    budget = rw.Gaussian(sigma=30)
+    raw = allocate(session, budget, goal, data="synthetic")
+    fitted = allocate(session, budget, goal, fitted=True, data="synthetic")
+    assert fitted.worst < raw.worst
+    assert sum(each.share for each in fitted.shares) == 1
+    (query,) = fitted.queries()
+    assert query.rest == "publish"
+    assert [level.share for level in query.tables()] == [each.share for each in fitted.shares]
+    release = session.run(query, rng=Seeded(2)).consistent(method="ols")
+    z, worst = 1.959964, 0.0
+    for table in release.tables:
+        total = exact(session, table)
+        sd = table.data.column("sum_emp_best_sd").to_numpy()
+        listed = ~np.array(table.data.column("all_other").to_pylist()) if "all_other" in table.keys else total > 0
+        counted = listed & (total > 0)
+        worst = max(worst, float(np.max(z * sd[counted] / (0.05 * total[counted]))))
+    assert worst == pytest.approx(fitted.worst, rel=1e-3)
+
+
+def exact(session, table):
+    """The exact totals of a released table, from the owner's view."""
+    asked = levels(rest="publish").sum("emp", rw.Gaussian(sigma=1), alias="exact")
+    view = session.owner.view(data="synthetic")
+    return next(each.totals["exact"] for each in view.cell_totals(asked) if each.name == table.name)
+
+
+def test_a_recommendation_for_fitted_errors_costs_less_and_meets_the_goals(session):
+    goal = Goal("emp", levels(rest="publish"), within="0.05")
+    family = {"Gaussian": rw.Gaussian(sigma=1), "log": rw.LogTransform(offset=10, sigma=1)}
+    raw = recommend(session, goal, candidates=family, data="synthetic")
+    fitted = recommend(session, goal, candidates=family, fitted=True, data="synthetic")
+    assert fitted.fitness["Gaussian"].losses.rho.maximum < 0.9 * raw.fitness["Gaussian"].losses.rho.maximum
+    assert all(each.share_met == 1 for each in fitted.fitness["Gaussian"].fitted)
+    assert fitted.fitness["log"].losses.rho.maximum == raw.fitness["log"].losses.rho.maximum
+    (query,) = fitted.fitness["Gaussian"].queries()
+    assert len(query.tables()) == 3
+    assert 'rest = "publish"' in fitted.plan(source="t.parquet", ledger="l.sqlite").text or fitted.best.name == "log"
+
+
+@pytest.mark.parametrize(
+    ("query", "budget", "told"),
+    [
+        (levels(), rw.Gaussian(sigma=3), "rest='publish'"),
+        (levels(rest="publish"), rw.LogTransform(offset=1, sigma=1), "needs Gaussian noise"),
+    ],
+)
+def test_fitted_goals_without_complete_levels_or_gaussian_noise_are_refused(session, query, budget, told):
+    with pytest.raises(ParameterError, match=told):
+        allocate(session, budget, Goal("emp", query, within="0.1"), fitted=True, data="synthetic")
+
+
+def test_complete_keys_need_no_rest(session):
+    goal = Goal("emp", levels(), within="0.05")
+    found = allocate(session, rw.Gaussian(sigma=30), goal, fitted=True, complete=True, data="synthetic")
+    assert found.worst < allocate(session, rw.Gaussian(sigma=30), goal, data="synthetic").worst
+    assert found.shares[0].share != Fraction(1, 3)
