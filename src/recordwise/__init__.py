@@ -32,6 +32,7 @@ if TYPE_CHECKING:
     from recordwise.plan.schema import Column, Measure
     from recordwise.plan.sources import Csv, Database, Postgres, SparkMaster
     from recordwise.plan.statistics import SumAndCount
+    from recordwise.plan.words import Publication, Words
     from recordwise.policy.constructors import by
     from recordwise.policy.policy import Policy
     from recordwise.release.files import load_release
@@ -84,6 +85,10 @@ HOMES = {
         "SparkMaster",
     ),
     "plan.statistics": ("SumAndCount",),
+    "plan.words": (
+        "Publication",
+        "Words",
+    ),
     "policy.constructors": ("by",),
     "policy.policy": ("Policy",),
     "release.files": ("load_release",),
@@ -111,6 +116,7 @@ __all__ = [
     "Policy",
     "Polylog",
     "Postgres",
+    "Publication",
     "Query",
     "Release",
     "RootTransform",
@@ -120,6 +126,7 @@ __all__ = [
     "Transform",
     "TreeQuantile",
     "UnitSplit",
+    "Words",
     "__version__",
     "audit",
     "by",

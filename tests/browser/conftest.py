@@ -70,7 +70,7 @@ def saved(chromium: Any, tmp_path_factory: pytest.TempPathFactory) -> dict[str, 
     made |= {name: make() for name, make in OTHERS.items()}
     found = {}
     for name, release in made.items():
-        release.save(folder / name, labels=HOSTILE_LABELS if name == "hostile" else LABELS)
+        release.described(labels=HOSTILE_LABELS if name == "hostile" else LABELS).save(folder / name)
         found[name] = Saved(
             release.policy, release.parts, (folder / name / "report.html").as_uri(), release.firms, release.lattice
         )

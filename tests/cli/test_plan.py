@@ -176,7 +176,7 @@ def test_a_recommended_plan_carries_everything_else_over(rich, folder, run):
     assert new.ledger.resolve() == old.ledger.resolve()
     assert new.budget == old.budget
     assert new.budget is not None
-    assert (new.dataset, new.labels, new.examples) == (old.dataset, old.labels, old.examples)
+    assert (new.dataset, new.words, new.examples) == (old.dataset, old.words, old.examples)
     assert (new.formats, new.confidence, new.plan.schema) == (old.formats, old.confidence, old.plan.schema)
     assert [Path(each).resolve() for each in new.source] == [Path(each).resolve() for each in old.source]
     first, second, third = old.plan.queries

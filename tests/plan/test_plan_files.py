@@ -211,8 +211,8 @@ def test_a_budget_may_hold_a_selection_and_its_delta(load):
 def test_labels_are_words_for_measures_columns_and_values(load):
     labels = {"emp": "employees", "naics": "industry", "naics=44": "Retail trade"}
     text = "".join(f'"{name}" = "{words}"\n' for name, words in labels.items())
-    assert load(f"{WHOLE}\n[labels]\n{text}").labels == labels
-    assert load(WHOLE).labels == {}
+    assert load(f"{WHOLE}\n[labels]\n{text}").words.labels == labels
+    assert load(WHOLE).words.labels == {}
 
 
 def test_a_notebook_shows_a_plan_file_with_its_queries_and_cost(load):

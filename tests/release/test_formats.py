@@ -13,6 +13,7 @@ import pytest
 import recordwise as rw
 from recordwise.errors import ParameterError
 from recordwise.noise import Seeded
+from recordwise.release.content import Content
 from recordwise.release.files import load_release
 from recordwise.release.formats import Format, formats_named, known_formats, registry
 from recordwise.release.formats.csv import Csv
@@ -31,15 +32,18 @@ def release(tmp_path_factory) -> rw.Release:
         return opened.run(question())
 
 
-def test_the_formats_of_recordwise_are_parquet_and_csv() -> None:
-    assert list(known_formats()) == ["parquet", "csv"]
+OWN = ["parquet", "csv", "xlsx", "sas", "sas8", "stata", "sdmx-csv", "cbp"]
+
+
+def test_the_formats_of_recordwise_are_known_by_name() -> None:
+    assert list(known_formats()) == OWN
     assert all(isinstance(each, Format) for each in known_formats().values())
 
 
 @pytest.mark.parametrize(
     "names, words",
     [
-        (("parquet", "xlsx"), "unknown format: 'xlsx'. Choose from parquet, csv"),
+        (("parquet", "ods"), "unknown format: 'ods'. Choose from parquet, csv, xlsx"),
         (("csv",), "must include 'parquet'"),
         ((), "must include 'parquet'"),
         (("parquet", "parquet"), "name a format twice"),
@@ -51,18 +55,27 @@ def test_formats_that_cannot_be_are_refused_before_a_file_is_written(names, word
     assert list(tmp_path.iterdir()) == []
 
 
+def without_first_row(content: Content) -> Content:
+    (described,) = content.tables
+    table = replace(described.table, data=described.data.slice(1))
+    return replace(content, tables=(replace(described, table=table),))
+
+
 @pytest.mark.parametrize("kind", [Parquet, Csv])
 @pytest.mark.parametrize("label", [PRIVATE, NOT_PRIVATE])
 def test_a_file_keeps_its_table_and_its_privacy_label(kind, label, release, tmp_path) -> None:
-    data, path = release["county_by_naics2"], tmp_path / f"t.{kind.extension}"
-    kind().write(data, path, privacy_label=label)
+    content, path = (
+        replace(release.content().only("county_by_naics2"), privacy_label=label),
+        tmp_path / f"t.{kind.extension}",
+    )
+    kind().write(content, path)
     assert kind().privacy_label(path) == label
-    assert kind().same(data, path)
-    assert not kind().same(data.slice(1), path)
+    assert kind().same(content, path)
+    assert not kind().same(without_first_row(content), path)
 
 
 def test_a_format_that_cannot_hold_a_column_is_refused(release, tmp_path, monkeypatch) -> None:
-    monkeypatch.setattr(Csv, "holds", lambda self, kind: str(kind) != "double")
+    monkeypatch.setattr(Csv, "problem", lambda self, content: "cannot store column 'n_sd' of type double")
     with pytest.raises(ParameterError, match="'csv', which cannot store column 'n_sd' of type double"):
         release.save(tmp_path / "out")
     assert list(tmp_path.iterdir()) == []

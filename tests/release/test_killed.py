@@ -19,7 +19,7 @@ from recordwise.policy import Policy
 from recordwise.release.verify import verify
 from small_release import generous, question, session, write_records
 
-FILES = {"policy.json", "release.json", "report.html"} | {
+FILES = {"datapackage.json", "policy.json", "release.json", "report.html"} | {
     f"county_by_naics{level}.{kind}" for level in (2, 3) for kind in ("csv", "parquet")
 }
 

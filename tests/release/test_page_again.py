@@ -42,15 +42,15 @@ def contents(folder: Path) -> dict[str, bytes]:
 @pytest.mark.parametrize("name", MADE)
 def test_every_file_is_the_same_byte_for_byte(name: str, tmp_path: Path) -> None:
     labels = releases.HOSTILE_LABELS if name == "hostile" else releases.LABELS
-    first = MADE[name]().save(tmp_path / "first", labels=labels)
+    first = MADE[name]().described(labels=labels).save(tmp_path / "first")
     assert contents(load_release(first).save(tmp_path / "again")) == contents(first)
     assert b'id="spending"' in (first / "report.html").read_bytes()
 
 
 def test_what_is_made_consistent_later_is_what_would_have_been_made_at_once(tmp_path: Path) -> None:
     release = several_queries()
-    at_once = release.consistent().save(tmp_path / "once", labels=releases.LABELS)
-    release.save(tmp_path / "drawn", labels=releases.LABELS)
+    at_once = release.consistent().described(labels=releases.LABELS).save(tmp_path / "once")
+    release.described(labels=releases.LABELS).save(tmp_path / "drawn")
     later = load_release(tmp_path / "drawn").consistent().save(tmp_path / "later")
     assert contents(later) == contents(at_once)
     page = (later / "report.html").read_text()
@@ -60,9 +60,12 @@ def test_what_is_made_consistent_later_is_what_would_have_been_made_at_once(tmp_
 
 def test_other_labels_replace_those_that_were_kept(tmp_path: Path) -> None:
     release = releases.only_counts()
-    first = release.save(tmp_path / "first", labels={"county": "district"})
+    first = release.described(labels={"county": "district"}).save(tmp_path / "first")
     assert "district" in (first / "report.html").read_text()
-    assert "district" not in (load_release(first).save(tmp_path / "again", labels={}) / "report.html").read_text()
+    assert (
+        "district"
+        not in (load_release(first).described(labels={}).save(tmp_path / "again") / "report.html").read_text()
+    )
 
 
 @pytest.mark.parametrize("name", ["release", "private-keys", "seeded", "external"])

@@ -8,6 +8,7 @@ from recordwise.cli.audit import audit
 from recordwise.cli.bench import bench
 from recordwise.cli.check import check
 from recordwise.cli.demo import demo
+from recordwise.cli.export import export
 from recordwise.cli.init import init
 from recordwise.cli.interrupts import run
 from recordwise.cli.ledger import ledger
@@ -26,7 +27,7 @@ app = typer.Typer(
     add_completion=False,
     context_settings={"help_option_names": ["-h", "--help"]},
 )
-for command in (init, check, preflight, release, postprocess, loss, demo, reproduce, audit, bench):
+for command in (init, check, preflight, release, postprocess, export, loss, demo, reproduce, audit, bench):
     app.command()(command)
 app.add_typer(ledger, name="ledger")
 app.add_typer(plan, name="plan")

@@ -51,7 +51,7 @@ def demo(
         with Session.from_plan(file) as session:
             done = session.run(*file.plan.queries, confidence=file.confidence, progress=tell)
         tell("writing files")
-        done.save(folder / "release", formats=file.formats, labels=file.labels)
+        done.save(folder / "release", formats=file.formats)
         accuracy = accuracy_by_size(folder / "establishments.parquet", done.table)
     found = {
         "folder": str(folder),

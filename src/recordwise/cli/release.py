@@ -30,12 +30,13 @@ def release(
     import json
 
     from recordwise.cli.rescue import check_room
-    from recordwise.release.formats import formats_named
+    from recordwise.release.formats.registry import formats_named, require_held
+    from recordwise.release.planned import planned_content
 
     file = loaded(plan, given)
-    formats_named(file.formats)
+    require_held(planned_content(file.plan, dataset=file.dataset, words=file.words), formats_named(file.formats))
     check_folder(out)
-    check_room(file.plan, out)
+    check_room(file.plan, out, formats=len(file.formats))
     if not yes:
         confirm(file)
     done = published(file, out, quiet=as_json)

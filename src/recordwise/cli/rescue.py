@@ -1,10 +1,11 @@
 """Saves a release elsewhere if it cannot be saved as requested, because the budget is already spent, and reports where."""
 
+import sys
 import tempfile
 from pathlib import Path
 from typing import TYPE_CHECKING
 
-from recordwise.errors import OutputError
+from recordwise.errors import OutputError, ParameterError
 
 if TYPE_CHECKING:
     from recordwise.plan.file.read import PlanFile
@@ -18,13 +19,14 @@ SMALLEST = 1_000_000
 MEGABYTE = 1_000_000
 
 
-def check_room(plan: "Plan", out: Path) -> None:
+def check_room(plan: "Plan", out: Path, *, formats: int = 2) -> None:
     """Refuse a disk too small for the tables before anything is spent. Selected keys are not counted; their number is unknown."""
     import shutil
 
     from recordwise.exact.text import whole_text
 
-    needed, free = SMALLEST + expected_bytes(plan), shutil.disk_usage(out.parent).free
+    needed = SMALLEST + expected_bytes(plan) * max(2, formats) // 2
+    free = shutil.disk_usage(out.parent).free
     if free < needed:
         raise OutputError(
             folder=str(out),
@@ -44,15 +46,30 @@ def expected_bytes(plan: "Plan") -> int:
     return total
 
 
+def writable(done: "Release", formats: tuple[str, ...]) -> tuple[str, ...]:
+    """The formats that can hold the release. Selected keys are known only now, so only now can one refuse them."""
+    from recordwise.release.formats.registry import formats_named, require_held
+
+    content, kept = done.content(), []
+    for each in formats_named(formats):
+        try:
+            require_held(content, (each,))
+            kept.append(each.name)
+        except ParameterError as error:
+            print(f"recordwise: {error} The release is saved without it.", file=sys.stderr)
+    return tuple(kept)
+
+
 def saved(done: "Release", file: "PlanFile", out: Path) -> None:
     """Save as requested; if that fails, save beside the ledger or in the temporary folder, and raise an error that says so."""
+    formats = writable(done, file.formats)
     try:
-        done.save(out, formats=file.formats, labels=file.labels)
+        done.save(out, formats=formats)
     except OutputError as error:
         for place in (file.ledger.resolve().parent, Path(tempfile.gettempdir())):
             folder = _unused(place / f"{out.name}-rescued")
             try:
-                done.save(folder, formats=file.formats, labels=file.labels)
+                done.save(folder, formats=formats)
             except OutputError:
                 continue
             raise OutputError(

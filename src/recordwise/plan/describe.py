@@ -61,6 +61,8 @@ def plan_json(plan: Plan, exact: Sequence[TableTotals | FoundTotals]) -> list[di
     for number, query in enumerate(plan.queries):
         described.append(
             {
+                **({"name": query.name} if query.name else {}),
+                **({"title": query.title} if query.title else {}),
                 "where": None if query.condition is None else predicate_json(query.condition),
                 "tables": [_table_json(plan, each) for each in exact if each.table.query == number],
                 "statistics": [parameter_json(statistic.description()) for statistic in query.statistics],
@@ -146,7 +148,7 @@ LONGEST_NAME = 80
 
 
 def table_name(plan: Plan, table: PlannedTable) -> str:
-    """A unique file name for a table: its groups, with the query's number where there are several."""
+    """A unique file name for a table: the query's name or number where it has one, and its groups where that leaves several."""
     taken: set[str] = set()
     for each in plan.tables():
         plain = name = _plain_name(plan, each)
@@ -161,7 +163,9 @@ def table_name(plan: Plan, table: PlannedTable) -> str:
 
 
 def _plain_name(plan: Plan, table: PlannedTable) -> str:
-    safe = safe_name("_by_".join(table.shape.names()) or "total")
+    query, safe = plan.queries[table.query], safe_name("_by_".join(table.shape.names()) or "total")
+    if query.name:
+        return query.name if len(query.tables()) == 1 else f"{query.name}_{safe}"
     return safe if len(plan.queries) == 1 else f"q{table.query + 1}_{safe}"
 
 

@@ -158,6 +158,8 @@ class Plan:
         for number, query in enumerate(self.queries, 1):
             prefix = f"query {number}: " if len(self.queries) > 1 else ""
             problems += [prefix + problem for problem in query_problems(query, self.schema)]
+        names = [query.name.casefold() for query in self.queries if query.name]
+        problems += [f"two queries have the name '{name}'" for name in dict.fromkeys(names) if names.count(name) > 1]
         if problems:
             raise PlanError(problems=tuple(problems))
         for query in self.queries:

@@ -1,5 +1,6 @@
 """The query builder. A query is a frozen value: every method returns a new one, and SQL text becomes the same value."""
 
+import re
 from collections.abc import Sequence
 from dataclasses import dataclass, replace
 
@@ -49,6 +50,25 @@ class Query:
     statistics: tuple[Statistic, ...] = ()
     rest: str | None = None
     """``"publish"``: below each listed coarser cell, one more cell for its records in no listed finer one."""
+    name: str = ""
+    """The name of its table in files, or the start of the names where it has several."""
+    title: str = ""
+    """What readers see above its tables."""
+
+    def named(self, name: str, *, title: str = "") -> "Query":
+        """Give the query a name, used in the names of files, and a title for readers.
+
+        Args:
+            name: Letters, digits, - and _; no two queries of a plan share one.
+            title: A title of its tables; what each is grouped by is added where there are several.
+
+        Returns:
+            A new query.
+
+        Raises:
+            ParameterError: The name is not one that a file can have everywhere.
+        """
+        return replace(self, name=checked_name(name), title=title)
 
     def where(self, condition: str | Predicate) -> "Query":
         """Keep the records for which the condition is true. If called more than once, all conditions must hold.
@@ -311,6 +331,18 @@ class Query:
 def _check_mechanism(mechanism: object) -> None:
     if not has_policy(mechanism):
         raise ParameterError(parameter="mechanism", problem=f"has no policy ({type(mechanism).__name__})")
+
+
+LONGEST_NAME = 60
+
+
+def checked_name(name: str) -> str:
+    """The name, if a file can have it on every system."""
+    if not re.fullmatch(rf"[A-Za-z0-9_-]{{1,{LONGEST_NAME}}}", name):
+        raise ParameterError(
+            parameter="name", problem=f"must be 1 to {LONGEST_NAME} letters, digits, - or _, not {name[:80]!r}"
+        )
+    return name
 
 
 def query() -> Query:

@@ -10,6 +10,7 @@ import pyarrow as pa
 
 from recordwise.errors import SourceError
 from recordwise.ledger.chain import Head
+from recordwise.plan.words import Publication, Words
 from recordwise.policy.firms import FirmPolicy
 from recordwise.policy.lattice import LatticePolicy
 from recordwise.policy.policy import Policy
@@ -20,7 +21,10 @@ from recordwise.release.page.kept import parts_of
 from recordwise.release.release import FORMAT, Release
 from recordwise.release.tables import PRIVATE, ReleasedTable, digest_of
 
-WRITTEN_ANEW = ("recordwise_release", "mark", "digest", "ledger", "flags", "accuracy", "page")
+WRITTEN_ANEW = (
+    *("recordwise_release", "mark", "digest", "ledger", "flags", "accuracy"),
+    *("page", "sha256", "units", "publication"),
+)
 """Entries that ``Release.to_json`` itself adds to the description."""
 UNREADABLE = (OSError, ValueError, LookupError, TypeError, AttributeError, pa.ArrowException)
 
@@ -34,11 +38,26 @@ def load_release(folder: str | Path) -> Release:
     Returns:
         The release.
     """
+    release = open_release(folder)
+    if "consistent" in release.description:
+        raise SourceError(source=f"'{folder}'", problem="it is already consistent", advice="Use the original release.")
+    return release
+
+
+def open_release(folder: str | Path) -> Release:
+    """The release a folder holds, also where it is already consistent; refused where it was changed since it was saved.
+
+    Args:
+        folder: A folder that ``Release.save`` wrote.
+
+    Returns:
+        The release, for its tables in other formats.
+    """
     place, formats = Path(folder), known_formats().values()
     try:
         stated, policies = (json.loads((place / name).read_text()) for name in ("release.json", "policy.json"))
         known, tables = stated["recordwise_release"] == FORMAT, read_tables(place)
-        release = _release(stated, policies, tables) if known else None
+        release = read_release(stated, policies, tables) if known else None
         said = {"release.json": stated["mark"], "policy.json": policies["mark"], **privacy_labels(place, formats)}
     except UNREADABLE:
         raise SourceError(source=f"'{folder}'", problem="it is not a release folder, or it is damaged") from None
@@ -46,9 +65,8 @@ def load_release(folder: str | Path) -> Release:
         raise SourceError(source=f"'{folder}'", problem="it was written by an incompatible version of recordwise")
     if set(said.values()) != {release.privacy_label}:
         raise SourceError(source=f"'{folder}'", problem=disagreement(said), advice="Use the original copy.")
-    if "consistent" in release.description:
-        raise SourceError(source=f"'{folder}'", problem="it is already consistent", advice="Use the original release.")
-    if digest_of({table.name: table.data for table in release.tables}, release.policy) != release.digest:
+    digest = release.description.get("consistent", {}).get("digest", release.digest)
+    if digest_of({table.name: table.data for table in release.tables}, release.policy) != digest:
         raise SourceError(source=f"'{folder}'", problem="its tables or its policy are not those that were released")
     if release.firms is not None and release.firms.policy() != release.policy:
         raise SourceError(source=f"'{folder}'", problem="what it says about firms does not add up to its policy")
@@ -70,7 +88,8 @@ def disagreement(said: Mapping[str, str]) -> str:
     return f"marked private: {', '.join(private) or 'no file'}; not marked private: {', '.join(other)}"
 
 
-def _release(stated: dict[str, Any], policies: dict[str, Any], tables: dict[str, pa.Table]) -> Release:
+def read_release(stated: dict[str, Any], policies: dict[str, Any], tables: dict[str, pa.Table]) -> Release:
+    """The release that release.json, policy.json and the tables of a folder make; nothing is checked."""
     # The first version saved nothing for the page.
     page = stated.get("page")
     return Release(
@@ -84,12 +103,22 @@ def _release(stated: dict[str, Any], policies: dict[str, Any], tables: dict[str,
         parts=() if page is None else parts_of(page),
         lattice=LatticePolicy.from_json(policies["lattice"]) if "lattice" in policies else None,
         firms=FirmPolicy.from_json(policies["firms"]) if "firms" in policies else None,
-        labels={} if page is None else {str(name): str(word) for name, word in page["labels"].items()},
+        words=_words(stated),
+    )
+
+
+def _words(stated: dict[str, Any]) -> Words:
+    """Those of a release of the first version are empty."""
+    labels, units = stated.get("page", {}).get("labels", {}), stated.get("units", {})
+    return Words(
+        labels={str(name): str(word) for name, word in labels.items()},
+        units={str(name): str(word) for name, word in units.items()},
+        publication=Publication.from_json(stated.get("publication", {})),
     )
 
 
 def _table(name: str, data: pa.Table, variables: list[str]) -> ReleasedTable:
-    """The keys are the columns before the first variable."""
-    first = min((data.column_names.index(each) for each in variables), default=data.num_columns)
+    """The keys are the columns before the first variable; what an external mechanism released has neither."""
+    first = min((data.column_names.index(each) for each in variables), default=0)
     keys = tuple(data.column_names[:first])
     return ReleasedTable(name=name, keys=keys, variables=tuple(variables), data=data.replace_schema_metadata(None))

@@ -3,7 +3,7 @@
 import json
 from collections.abc import Mapping, Sequence
 from concurrent.futures import ThreadPoolExecutor
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from pathlib import Path
 from typing import Any
 
@@ -12,11 +12,16 @@ import pyarrow as pa
 
 from recordwise.errors import ParameterError
 from recordwise.ledger.chain import Head
+from recordwise.plan.words import Publication, Words
 from recordwise.policy.firms import FirmPolicy
 from recordwise.policy.lattice import LatticePolicy
 from recordwise.policy.policy import Policy
+from recordwise.release.content import Content, content_of
+from recordwise.release.datapackage import NAME as DATA_PACKAGE
+from recordwise.release.datapackage import datapackage_json
+from recordwise.release.digests import file_digest
 from recordwise.release.formats.format import Format
-from recordwise.release.formats.registry import DEFAULT_FORMATS, formats_named, require_held
+from recordwise.release.formats.registry import DEFAULT_FORMATS, formats_named, require_held, written
 from recordwise.release.page.parts import Part
 from recordwise.release.staging import new_folder
 from recordwise.release.tables import NOT_PRIVATE, PRIVATE, ReleasedTable
@@ -47,8 +52,8 @@ class Release:
     """What the establishments of a firm lose together; None for a release saved before it was kept."""
     lattice: LatticePolicy | None = None
     """The noise as shifts on a lattice, where all of it is discrete Gaussian: for a sharper epsilon than that of the policy."""
-    labels: Mapping[str, str] = field(default_factory=dict)
-    """The labels of the page that this release was loaded from."""
+    words: Words = field(default_factory=Words)
+    """Labels, units and who publishes it, for every file."""
 
     @property
     def table(self) -> pa.Table:
@@ -150,44 +155,83 @@ class Release:
         """The label in every file: whether the release is private."""
         return PRIVATE if self.private else NOT_PRIVATE
 
-    def save(
+    def described(
         self,
-        folder: str | Path,
         *,
-        formats: Sequence[str] = DEFAULT_FORMATS,
         labels: Mapping[str, str] | None = None,
-    ) -> Path:
+        units: Mapping[str, str] | None = None,
+        publication: Publication | None = None,
+    ) -> "Release":
+        """The same release with other words in its files; what is not given stays.
+
+        Args:
+            labels: What readers call measures, columns, published names and values: ``{"emp": "employees", "naics=21": "Mining"}``.
+            units: The units of measures and published names: ``{"payann": "1,000 dollars"}``.
+            publication: Who publishes the release, when and under which terms.
+
+        Returns:
+            A new release.
+        """
+        given = {"labels": labels, "units": units, "publication": publication}
+        chosen: dict[str, Any] = {name: value for name, value in given.items() if value is not None}
+        return replace(self, words=replace(self.words, **chosen))
+
+    def content(self) -> Content:
+        """What the files say: the tables with their titles and data dictionaries, and the words around them."""
+        return content_of(self.description, self.tables, self.words, privacy_label=self.privacy_label, parts=self.parts)
+
+    def export(self, file: str | Path, *, format: str, table: str | None = None) -> Path:
+        """Write one table, or all of them where the format has one file for all, to a file of its own.
+
+        Args:
+            file: A file that does not exist yet.
+            format: The name of a format, such as ``"xlsx"``.
+            table: The name of a table; needed where the release has several and the format has a file for each.
+
+        Returns:
+            The file.
+
+        Raises:
+            ParameterError: The format or the table is unknown, or the format cannot hold the table.
+            OutputError: The file exists or cannot be written.
+        """
+        from recordwise.release.export import export
+
+        return export(self.content(), file, format=format, table=table)
+
+    def save(self, folder: str | Path, *, formats: Sequence[str] = DEFAULT_FORMATS) -> Path:
         """Write everything into a new folder, all or nothing.
 
         Args:
             folder: The name of a folder that does not exist yet.
             formats: The formats of the tables by name. Parquet is always among them: a release is loaded and verified from it.
-            labels: Labels for the questions of report.html: ``{"emp": "employees", "naics=21": "Mining"}``. By default those
-                of the folder that the release was loaded from.
 
         Returns:
             The folder.
 
         Raises:
-            ParameterError: A format is unknown, or cannot hold a column.
+            ParameterError: A format is unknown, or cannot hold a table.
             OutputError: The folder already exists or could not be written.
         """
         from recordwise.release.page.kept import page_json
         from recordwise.release.page.page import page_html
 
-        words = self.labels if labels is None else labels
-        chosen = formats_named(formats)
-        require_held(self.tables, chosen)
+        chosen, content = formats_named(formats), self.content()
+        require_held(content, chosen)
         with new_folder(folder) as staging:
+            files = list(written(content, chosen))
             with ThreadPoolExecutor() as pool:
                 # Arrow writes the tables while Python makes the page.
-                jobs = [pool.submit(self._write, table, each, staging) for table in self.tables for each in chosen]
+                jobs = [pool.submit(each.write, part, staging / name) for each, name, part in files]
                 write_json(self._policies(), staging / "policy.json")
-                write_json(self.to_json() | {"page": page_json(self, words)}, staging / "release.json")
-                page = page_html(self, files=self._files(chosen), labels=words)
+                page = page_html(self, files=self._files(chosen))
                 (staging / "report.html").write_text(page, encoding="utf-8")
+                kept = page_json(self, self.words.labels)
             for job in jobs:
                 job.result()
+            write_json(datapackage_json(content, {name for _, name, _ in files}), staging / DATA_PACKAGE)
+            digests = {path.name: file_digest(path) for path in sorted(staging.iterdir())}
+            write_json(self.to_json() | {"page": kept, "sha256": digests}, staging / "release.json")
         return Path(folder)
 
     def _policies(self) -> dict[str, Any]:
@@ -200,15 +244,13 @@ class Release:
             **({} if self.lattice is None else {"lattice": self.lattice.to_json()}),
         }
 
-    def _write(self, table: ReleasedTable, each: Format, folder: Path) -> None:
-        each.write(table.data, folder / f"{table.name}.{each.extension}", privacy_label=self.privacy_label)
-
     def _files(self, formats: Sequence[Format]) -> dict[str, str]:
         """The files beside the page, with descriptions; Parquet comes last."""
         ordered = sorted(formats, key=lambda each: each.name == "parquet")
-        found = {f"{table.name}.{each.extension}": each.description for table in self.tables for each in ordered}
+        found = {name: each.description for each, name, _ in written(self.content(), ordered)}
+        found[DATA_PACKAGE] = "the data dictionary, as a data package with a schema for each table"
         found["policy.json"] = "the privacy loss of every possible record, for the command recordwise loss"
-        found["release.json"] = "plan, mechanisms, budget and versions"
+        found["release.json"] = "plan, mechanisms, budget and versions, and the digest of every file"
         return found
 
     def to_json(self) -> dict[str, Any]:
@@ -219,9 +261,15 @@ class Release:
             "digest": self.digest,
             "ledger": {"length": self.head.length, "digest": self.head.digest},
             **self.description,
+            **self._said(),
             "flags": {table.name: table.flags() for table in self.tables},
             "accuracy": {table.name: accuracy(table) for table in self.tables},
         }
+
+    def _said(self) -> dict[str, Any]:
+        """Units and publication; labels are with what is kept for the page."""
+        said = {"units": dict(self.words.units), "publication": self.words.publication.to_json()}
+        return {name: found for name, found in said.items() if found}
 
     def __repr__(self) -> str:
         return f"<Release of {', '.join(table.name for table in self.tables)}: {self.privacy_label}>"

@@ -11,9 +11,12 @@ from recordwise.errors import RecordwiseError
 from recordwise.ledger.chain import Event
 from recordwise.ledger.ledger import Ledger, amount_bounds, within
 from recordwise.policy.policy import Policy
+from recordwise.release.content import Content
+from recordwise.release.digests import file_problems
+from recordwise.release.files import read_release
 from recordwise.release.formats import Format, known_formats
 from recordwise.release.formats.parquet import read_tables
-from recordwise.release.formats.registry import REQUIRED, files_of, privacy_labels
+from recordwise.release.formats.registry import REQUIRED, files_of, privacy_labels, written
 from recordwise.release.tables import ADDED, FITTED, digest_of
 
 KINDS = ("opened", "looked", "preflight", "charged", "released", "failed")
@@ -156,11 +159,12 @@ def _wrong_tables(folder: Path, release: dict[str, Any], policies: dict[str, Any
     labels = privacy_labels(folder, formats)
     wrong = [name for name, label in labels.items() if label != entry.body["mark"]]
     problems += [f"{name} carries a different privacy label than the ledger" for name in wrong]
-    others = [each for each in formats if each.name != REQUIRED]
-    for each, path in files_of(folder, others):
-        if not _same(each, path, tables):
+    content = read_release(release, policies, tables).content()
+    for each, path in files_of(folder, formats):
+        if each.name != REQUIRED and not _same(each, path, content):
             problems.append(f"{path.name} differs from the Parquet file beside it")
-    return problems
+    # Releases of earlier versions do not list their files. A problem that is already reported is not reported twice.
+    return problems or file_problems(folder, release.get("sha256", {}))
 
 
 def without_fits(table: pa.Table, fit: dict[str, Any] | None) -> pa.Table:
@@ -171,8 +175,10 @@ def without_fits(table: pa.Table, fit: dict[str, Any] | None) -> pa.Table:
     return table.drop_columns(sorted({name + end for name in names for end in ends} & names))
 
 
-def _same(each: Format, path: Path, tables: dict[str, pa.Table]) -> bool:
+def _same(each: Format, path: Path, content: Content) -> bool:
+    """Whether a file holds what it should; a file that this release would not have does not."""
     try:
-        return path.stem in tables and each.same(tables[path.stem], path)
+        parts = {name: part for _, name, part in written(content, (each,))}
+        return path.name in parts and each.same(parts[path.name], path)
     except UNREADABLE:
         return False

@@ -2,7 +2,8 @@
 
 from collections.abc import Callable, Iterator
 from contextlib import contextmanager
-from dataclasses import dataclass, replace
+from dataclasses import dataclass, field, replace
+from datetime import UTC, datetime
 from fractions import Fraction
 from typing import TYPE_CHECKING, Any
 
@@ -21,6 +22,7 @@ from recordwise.plan.results import FoundTotals, TableTotals
 from recordwise.plan.schema import Schema
 from recordwise.plan.statistics import ExactTable
 from recordwise.plan.used import schema_of, used_schema
+from recordwise.plan.words import Words
 from recordwise.policy.policy import Policy
 from recordwise.release.draw import PreparedTable, dry_run, prepare_table
 from recordwise.release.page.parts import Part, external_part, plan_parts
@@ -47,6 +49,8 @@ class Publisher:
     budget: Policy | None
     stated: dict[str, Any]
     """What the session says about itself in every release."""
+    words: Words = field(default_factory=Words)
+    """The words of every release."""
     outside: Fraction | None = None
     """The share of the records that may be outside the published cells; None: any."""
 
@@ -139,7 +143,12 @@ class Publisher:
             head=head,
             private=private,
             parts=parts,
+            words=replace(self.words, publication=self.words.publication.dated(_today())),
         )
+
+
+def _today() -> str:
+    return datetime.now(UTC).date().isoformat()
 
 
 def _prepared(plan: Plan, exact: TableTotals | FoundTotals, confidence: float) -> PreparedTable | None:

@@ -21,6 +21,7 @@ from recordwise.plan.query import Query
 from recordwise.plan.schema import CollapseRule, Measure, Schema
 from recordwise.plan.statistics import StatisticMechanism
 from recordwise.plan.tuning import check_tuned_on, check_tuning
+from recordwise.plan.words import Words
 from recordwise.policy.constructors import By
 from recordwise.policy.policy import Policy
 from recordwise.release.release import Release
@@ -59,6 +60,7 @@ class Session:
         accept_tuning: Why a release is made all the same after a look at confidential records; printed with the release.
         outside: The share of the records that may be outside the published cells of a table; where there are more, a release is
             refused before the charge. ``"accept"``: any share. Whether it is refused depends on the records (docs/limits.md).
+        words: Labels, units and who publishes, for the files of every release.
 
     Raises:
         ParameterError: An argument is not valid.
@@ -94,6 +96,7 @@ class Session:
         tuned_on: str | None = None,
         accept_tuning: str | None = None,
         outside: Number | str = "0.01",
+        words: Words | None = None,
     ) -> None:
         check_tuned_on(tuned_on)
         opened: Any = opened_source(engine, source)
@@ -106,7 +109,7 @@ class Session:
         self.tuned_on, self.accept_tuning = tuned_on, accept_tuning
         self._warned_unkept = self._closed = False
         self._parameters: dict[str, str] = {}
-        self.outside = read_outside(outside)
+        self.outside, self.words = read_outside(outside), words or Words()
         self.dataset = dataset or (Path(str(source)).stem if isinstance(source, (str, Path)) else "table")
         self._engine = opened_engine(engine, opened, self.schema, memory_limit=memory_limit, needs={"spark": spark})
         try:
@@ -155,6 +158,7 @@ class Session:
             tuned_on=file.tuned_on,
             accept_tuning=file.accept_tuning,
             outside=ACCEPT if file.outside is None else file.outside,
+            words=file.words,
         )
 
     def __repr__(self) -> str:
@@ -352,6 +356,7 @@ class Session:
             schema=self.schema,
             budget=self.budget,
             stated=stated,
+            words=self.words,
             outside=self.outside,
         )
 

@@ -3,27 +3,29 @@
 import json
 from pathlib import Path
 
-import pyarrow as pa
+from recordwise.release.content import Content
+from recordwise.release.formats.format import type_problem
 
 
 class JsonLines:
     name = "json_lines"
     extension = "jsonl"
     description = "the whole table, a JSON object for each cell"
+    whole = False
+    needs = ()
 
-    def holds(self, kind: pa.DataType) -> bool:
-        types = pa.types
-        return types.is_integer(kind) or types.is_floating(kind) or types.is_string(kind) or types.is_boolean(kind)
+    def problem(self, content: Content) -> str | None:
+        return type_problem(content)
 
-    def write(self, data: pa.Table, path: Path, *, privacy_label: str) -> None:
-        rows = [{"privacy_label": privacy_label}, *data.to_pylist()]
+    def write(self, content: Content, path: Path) -> None:
+        rows = [{"privacy_label": content.privacy_label}, *content.table.data.to_pylist()]
         path.write_text("".join(json.dumps(row) + "\n" for row in rows), encoding="utf-8")
 
     def privacy_label(self, path: Path) -> str:
         return str(_rows(path)[0]["privacy_label"])
 
-    def same(self, data: pa.Table, path: Path) -> bool:
-        return _rows(path)[1:] == data.to_pylist()
+    def same(self, content: Content, path: Path) -> bool:
+        return _rows(path)[1:] == content.table.data.to_pylist()
 
 
 def _rows(path: Path) -> list:

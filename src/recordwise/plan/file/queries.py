@@ -133,6 +133,7 @@ class Draft:
             self.places.append(place)
 
 
+NAMES = ("name", "title")
 BUILDER = ("where", "group_by", "levels", "keys", "rest", *(kind.word for kind in KINDS))
 
 
@@ -140,12 +141,20 @@ def read_draft(node: Node, shelf: Shelf) -> Draft:
     """Read one query, with every part that can be read."""
     draft = Draft(node)
     if isinstance(node.value, dict) and "sql" in node.value:
-        draft.entries = node.table("sql", "mechanisms", "keys", needed=("mechanisms",))
+        draft.entries = node.table("sql", "mechanisms", "keys", *NAMES, needed=("mechanisms",))
         _from_sql(draft, shelf)
     else:
-        draft.entries = node.table("sql", *BUILDER)
+        draft.entries = node.table("sql", *NAMES, *BUILDER)
         _from_builder(draft, shelf)
+    _name(draft)
     return draft
+
+
+def _name(draft: Draft) -> None:
+    given = {name: draft.entries[name].text() for name in NAMES if name in draft.entries}
+    if "name" in given:
+        draft.add("name", draft.entries["name"].attempt(lambda: draft.query.named(given["name"] or "?")))
+    draft.query = replace(draft.query, title=given.get("title") or "")
 
 
 def _from_sql(draft: Draft, shelf: Shelf) -> None:

@@ -22,12 +22,14 @@ from recordwise.plan.file.node import Node, Problem, Problems, line_index
 from recordwise.plan.file.parameters import hiding, read_parameters
 from recordwise.plan.file.queries import Draft, Shelf, read_draft
 from recordwise.plan.file.sections import read_budget, read_engine, read_schema, read_source
+from recordwise.plan.file.words import read_dataset, read_words
 from recordwise.plan.keys import Keys
 from recordwise.plan.plan import Plan, group_problems, predicate_problems, query_problems
 from recordwise.plan.query import Query
 from recordwise.plan.schema import Schema
 from recordwise.plan.sources import DUCKDB, SPARK, PlanSource, SparkMaster
 from recordwise.plan.tuning import TUNINGS
+from recordwise.plan.words import Publication, Words
 from recordwise.policy.literals import literal
 from recordwise.policy.policy import Policy
 from recordwise.policy.render.html import Html, element
@@ -97,7 +99,7 @@ def _mechanisms_serve(draft: Draft, shelf: Shelf) -> bool:
 
 
 TOP = ("dataset", "source", "table", "ledger", "tuned_on", "accept_tuning", "memory_limit", "engine", "outside")
-TABLES = ("schema", "budget", "mechanisms", "keys", "queries", "outputs", "examples", "labels", "spark", "csv")
+TABLES = ("schema", "budget", "mechanisms", "keys", "queries", "outputs", "examples", "labels", "units", "spark", "csv")
 NEEDED = ("dataset", "source", "ledger", "tuned_on", "schema", "queries")
 
 
@@ -127,8 +129,8 @@ class PlanFile:
     """The values of ``${name}`` in the plan's texts; recorded with every release."""
     hidden: dict[str, str] = field(default_factory=dict, repr=False, compare=False)
     """The values of ``${env:NAME}``; recorded nowhere, and no message shows them."""
-    labels: dict[str, str] = field(default_factory=dict)
-    """Labels for columns, and for values of them as "naics=21"; report.html uses them in its questions."""
+    words: Words = field(default_factory=Words)
+    """Labels, units and who publishes the release."""
 
     def _repr_html_(self) -> str:
         title = element(
@@ -190,8 +192,9 @@ def _syntax(message: str, text: str) -> Problem:
 def _read(file: Path, root: Node) -> PlanFile | None:
     entries = root.table(*TOP, *TABLES, needed=NEEDED)
     folder = file.resolve().parent
+    dataset, publication = read_dataset(entries.get("dataset"))
     read: dict[str, Any] = {
-        "dataset": entries["dataset"].text() if "dataset" in entries else None,
+        "dataset": dataset,
         **read_engine(entries),
         "ledger": _below(entries["ledger"], folder) if "ledger" in entries else None,
         **_tuning(entries, root),
@@ -208,8 +211,8 @@ def _read(file: Path, root: Node) -> PlanFile | None:
     if "budget" in entries:
         read["budget"] = read_budget(entries["budget"], schema)
     read["examples"] = _examples(entries.get("examples"), schema)
-    read["labels"] = _labels(entries.get("labels"), schema)
     read["plan"] = _plan(entries, schema, folder)
+    read["words"] = read_words(entries, schema, read["plan"], publication or Publication())
     complete = all(value is not None for name, value in read.items() if name not in ("accept_tuning", "outside"))
     return PlanFile(path=file, **read) if complete else None
 
@@ -304,16 +307,3 @@ def _group_of(node: Node, name: str, schema: Schema) -> Any:
     if value is not None and declared is not None and not is_value(value, declared.type):
         node.problem(f"is not a value of a column of type {declared.type}")
     return node.value
-
-
-def _labels(node: Node | None, schema: Schema) -> dict[str, str] | None:
-    """Labels for measures and columns, or for one value of a column."""
-    known = (*schema.measure_names(), *schema.column_names())
-    found: dict[str, str] = {}
-    for name, each in (node.table() if node is not None else {}).items():
-        words = each.text()
-        if name.partition("=")[0] not in known:
-            each.problem(f"names '{name}', which is not a measure or column of the schema")
-        elif words is not None:
-            found[name] = words
-    return found

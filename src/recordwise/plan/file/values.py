@@ -1,5 +1,6 @@
 """Values as the text of a plan file holds them: numbers, conditions, functions, thresholds and grids, all of them exact."""
 
+from datetime import date
 from decimal import Decimal
 from fractions import Fraction
 from typing import Any
@@ -68,6 +69,8 @@ def toml_value(value: Any) -> Any:
             return toml_value({value.spacing: [value.low, value.high], "bits": value.bits})
         case dict():
             return {str(getattr(name, "name", name)): toml_value(each) for name, each in value.items()}
+        case date():
+            return value
         case list() | tuple():
             return [toml_value(each) for each in value]
         case _:

@@ -204,7 +204,7 @@ def _used(query: Query, names: dict[str, KeyList]) -> list[str]:
 
 def query_form(query: Query, keys: Any) -> dict[str, Any]:
     """A query, with its keys as the plan names them. Its statistics are read back in the order of ``KINDS``."""
-    form: dict[str, Any] = {}
+    form: dict[str, Any] = {name: text for name, text in (("name", query.name), ("title", query.title)) if text}
     if query.condition is not None:
         form["where"] = predicate_text(query.condition)
     if query.groups:

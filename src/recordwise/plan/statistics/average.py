@@ -60,6 +60,7 @@ class Average(Statistic):
     count: Mechanism | None
 
     word: ClassVar[str] = "avg"
+    means: ClassVar[str] = "the average of {of}"
     sql_key: ClassVar[str | None] = "sum"
     derived: ClassVar[bool] = True
 

@@ -84,6 +84,8 @@ class Statistic(ABC):
     """Whether a consistent release fits it to the tables it adds up in."""
     counts_records: ClassVar[bool] = False
     """Whether a cell where it is 0 holds no record."""
+    means: ClassVar[str] = "a statistic of {of}"
+    """What it is, for the data dictionary; ``of`` is the label of what it is about."""
     derived: ClassVar[bool] = False
     """Whether it is computed from other noisy statistics instead of being drawn itself."""
 

@@ -33,6 +33,7 @@ class Combination(Statistic):
     terms: Linear
 
     word: ClassVar[str] = "combine"
+    means: ClassVar[str] = "a linear combination of other columns of the table"
     names_itself: ClassVar[bool] = True
     derived: ClassVar[bool] = True
 

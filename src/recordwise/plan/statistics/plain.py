@@ -33,6 +33,7 @@ class Count(Drawable):
     """COUNT(*)."""
 
     word: ClassVar[str] = "count"
+    means: ClassVar[str] = "the number of units in the cell"
     names_column: ClassVar[bool] = False
     contribution: ClassVar[str] = COUNT
     fitted: ClassVar[bool] = True
@@ -69,6 +70,7 @@ class CountDistinct(Drawable):
     counted: str
 
     word: ClassVar[str] = "count_distinct"
+    means: ClassVar[str] = "the number of distinct values of {of}"
     contribution: ClassVar[str] = COUNT
     fitted: ClassVar[bool] = True
 
@@ -119,6 +121,7 @@ class Sum(Drawable):
     measure: str
 
     word: ClassVar[str] = "sum"
+    means: ClassVar[str] = "the sum of {of}"
     contribution: ClassVar[str] = SUM
     fitted: ClassVar[bool] = True
 

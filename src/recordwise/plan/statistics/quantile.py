@@ -38,6 +38,7 @@ class Quantile(Drawable):
     mechanism: TreeQuantile
 
     word: ClassVar[str] = "quantile"
+    means: ClassVar[str] = "a quantile of {of}"
     sql_key: ClassVar[str | None] = "grid"
 
     def default_alias(self) -> str:

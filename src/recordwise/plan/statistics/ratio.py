@@ -39,6 +39,7 @@ class Ratio(Statistic):
     """Never negative: each record adds 0 or more to it."""
 
     word: ClassVar[str] = "ratio"
+    means: ClassVar[str] = "a ratio of other columns of the table"
     names_itself: ClassVar[bool] = True
     derived: ClassVar[bool] = True
 

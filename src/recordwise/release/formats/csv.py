@@ -11,29 +11,38 @@ from typing import Any
 import pyarrow as pa
 import pyarrow.compute as pc
 
-from recordwise.release.tables import PRIVATE, publishable
+from recordwise.release.content import Content
+from recordwise.release.formats.digits import meaningful
+from recordwise.release.formats.format import type_problem
+from recordwise.release.formats.pieces import csv_bytes, write_pieces
+from recordwise.release.tables import PRIVATE, ReleasedTable
 
 FORMULA = r"^['\t\r\n]|^[\s\p{Z}]*[=+\-@\x{ff1d}\x{ff0b}\x{ff0d}\x{ff20}]"
 """Text that a spreadsheet treats as a formula (also with full-width signs), and text that begins with an apostrophe."""
 
 
 class Csv:
-    """Text with a header line, below a comment with the privacy label unless the release is private."""
+    """Text with a header line, below a comment with the privacy label unless the release is private.
+
+    Numbers have the digits that mean something; the Parquet file beside it has all of them.
+    """
 
     name = "csv"
     extension = "csv"
     description = "the whole table, as text"
+    whole = False
+    needs = ()
 
-    def holds(self, kind: pa.DataType) -> bool:
-        return publishable(kind)
+    def problem(self, content: Content) -> str | None:
+        return type_problem(content)
 
-    def write(self, data: pa.Table, path: Path, *, privacy_label: str) -> None:
-        import pyarrow.csv
-
+    def write(self, content: Content, path: Path) -> None:
+        table = content.table.table
         with path.open("wb") as file:
-            if privacy_label != PRIVATE:
-                file.write(f"# {privacy_label}\n".encode())
-            pyarrow.csv.write_csv(without_formulas(data), file)
+            if not content.private:
+                file.write(f"# {content.privacy_label}\n".encode())
+            file.write(csv_bytes(without_formulas(table.data.slice(0, 0)), header=True))
+            write_pieces(table.data, file, lambda piece: _text(table, piece))
 
     def privacy_label(self, path: Path) -> str:
         """The comment above the header, if any. A header is quoted and cannot be mistaken for a comment."""
@@ -41,20 +50,31 @@ class Csv:
             first = file.readline().decode(errors="replace")
         return first.removeprefix("# ").removesuffix("\n") if first.startswith("# ") else PRIVATE
 
-    def same(self, data: pa.Table, path: Path) -> bool:
-        """Whether a file contains exactly this table; text may have the apostrophe or not."""
-        import pyarrow.csv
+    def same(self, content: Content, path: Path) -> bool:
+        """Whether a file contains exactly this table; text may have the apostrophe or not, and numbers all digits."""
+        table = content.table.table
+        plain = table.data.replace_schema_metadata(None)
+        found = read_csv(path, plain, skip=int(self.privacy_label(path) != PRIVATE))
+        short = meaningful(table, plain)
+        return any(each.equals(other) for each in (found, with_formulas(found)) for other in (short, plain))
 
-        plain = data.replace_schema_metadata(None)
-        names = plain.column_names + without_formulas(plain.slice(0, 0)).column_names
-        types = dict(zip(names, plain.schema.types * 2))
-        convert = pyarrow.csv.ConvertOptions(
-            column_types=types, strings_can_be_null=True, quoted_strings_can_be_null=False, null_values=[""]
-        )
-        read = pyarrow.csv.ReadOptions(skip_rows=int(self.privacy_label(path) != PRIVATE))
-        parse = pyarrow.csv.ParseOptions(newlines_in_values=True, ignore_empty_lines=False)
-        found = pyarrow.csv.read_csv(path, read_options=read, parse_options=parse, convert_options=convert)
-        return bool(found.equals(plain) or with_formulas(found).equals(plain))
+
+def _text(table: ReleasedTable, piece: pa.Table) -> pa.Buffer:
+    return csv_bytes(without_formulas(meaningful(table, piece)), header=False)
+
+
+def read_csv(path: Path, like: pa.Table, *, skip: int) -> pa.Table:
+    """A file as a table with the types of another."""
+    import pyarrow.csv
+
+    names = like.column_names + without_formulas(like.slice(0, 0)).column_names
+    types = dict(zip(names, like.schema.types * 2))
+    convert = pyarrow.csv.ConvertOptions(
+        column_types=types, strings_can_be_null=True, quoted_strings_can_be_null=False, null_values=[""]
+    )
+    parse = pyarrow.csv.ParseOptions(newlines_in_values=True, ignore_empty_lines=False)
+    read = pyarrow.csv.ReadOptions(skip_rows=skip)
+    return pyarrow.csv.read_csv(path, read_options=read, parse_options=parse, convert_options=convert)
 
 
 def without_formulas(table: pa.Table) -> pa.Table:

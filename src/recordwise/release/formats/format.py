@@ -1,9 +1,9 @@
-"""The interface of an output format: it writes one table to one file, and checks later whether a file still matches a table."""
+"""The interface of an output format: it writes tables to a file, and checks later whether a file still matches them."""
 
 from pathlib import Path
 from typing import Protocol, runtime_checkable
 
-import pyarrow as pa
+from recordwise.release.content import Content
 
 
 @runtime_checkable
@@ -22,11 +22,22 @@ class Format(Protocol):
     def description(self) -> str:
         """What report.html says about the files."""
 
-    def holds(self, kind: pa.DataType) -> bool:
-        """Whether a column of this type is unchanged after being written and read again."""
+    @property
+    def whole(self) -> bool:
+        """Whether one file holds all tables; otherwise each table has a file, and the content of a file has one table."""
 
-    def write(self, data: pa.Table, path: Path, *, privacy_label: str) -> None:
-        """Write a table to a new file that carries the privacy label.
+    @property
+    def needs(self) -> tuple[str, ...]:
+        """The optional packages it needs, by the names they are imported under."""
+
+    def problem(self, content: Content) -> str | None:
+        """Why this content cannot be written, as the end of a sentence about the format; None if it can.
+
+        Called with tables that have no rows before anything is spent, and with the real ones before a file is written.
+        """
+
+    def write(self, content: Content, path: Path) -> None:
+        """Write a new file that carries the privacy label.
 
         Raises:
             OSError: The file could not be written. The whole release is then discarded.
@@ -35,5 +46,21 @@ class Format(Protocol):
     def privacy_label(self, path: Path) -> str:
         """The privacy label of a file."""
 
-    def same(self, data: pa.Table, path: Path) -> bool:
-        """Whether a file contains exactly this table, whatever its privacy label."""
+    def same(self, content: Content, path: Path) -> bool:
+        """Whether a file contains exactly what ``write`` would write, whatever its privacy label."""
+
+
+def only_private(content: Content) -> str | None:
+    """The problem of a layout without a place for the privacy label."""
+    return None if content.private else "has no place for the label NOT PRIVATE"
+
+
+def type_problem(content: Content) -> str | None:
+    """Whether a table has a column that is neither numbers, text nor truth values."""
+    from recordwise.release.tables import publishable
+
+    for table in content.tables:
+        for field in table.data.schema:
+            if not publishable(field.type):
+                return f"cannot store column '{field.name}' of type {field.type}"
+    return None

@@ -4,7 +4,8 @@ from pathlib import Path
 
 import pyarrow as pa
 
-from recordwise.release.tables import publishable
+from recordwise.release.content import Content
+from recordwise.release.formats.format import type_problem
 
 METADATA = b"recordwise"
 """The key of the privacy label in a file's metadata."""
@@ -17,16 +18,18 @@ class Parquet:
     name = "parquet"
     extension = "parquet"
     description = "the whole table, with its types"
+    whole = False
+    needs = ()
 
-    def holds(self, kind: pa.DataType) -> bool:
-        return publishable(kind)
+    def problem(self, content: Content) -> str | None:
+        return type_problem(content)
 
-    def write(self, data: pa.Table, path: Path, *, privacy_label: str) -> None:
+    def write(self, content: Content, path: Path) -> None:
         import pyarrow.parquet
 
-        labeled = data.replace_schema_metadata({METADATA: privacy_label})
+        labeled = content.table.data.replace_schema_metadata({METADATA: content.privacy_label})
         # Noisy numbers hardly repeat, so a dictionary of them takes time and saves nothing.
-        texts = [field.name for field in data.schema if pa.types.is_string(field.type)]
+        texts = [field.name for field in labeled.schema if pa.types.is_string(field.type)]
         pyarrow.parquet.write_table(labeled, path, compression=COMPRESSION, use_dictionary=texts)
 
     def privacy_label(self, path: Path) -> str:
@@ -35,8 +38,8 @@ class Parquet:
         metadata: dict[bytes, bytes] = pyarrow.parquet.read_schema(path).metadata or {}
         return metadata.get(METADATA, b"").decode()
 
-    def same(self, data: pa.Table, path: Path) -> bool:
-        return bool(read_parquet(path).equals(data.replace_schema_metadata(None)))
+    def same(self, content: Content, path: Path) -> bool:
+        return bool(read_parquet(path).equals(content.table.data.replace_schema_metadata(None)))
 
 
 def read_parquet(path: Path) -> pa.Table:

@@ -4,18 +4,26 @@ A package adds a format with an entry point in the group ``recordwise.formats`` 
 ``Format``.
 """
 
+import json
 from collections.abc import Iterable, Iterator, Sequence
 from importlib.metadata import entry_points
+from importlib.util import find_spec
 from pathlib import Path
 
 from recordwise.errors import ParameterError
+from recordwise.release.content import Content
+from recordwise.release.datapackage import NAME as DATA_PACKAGE
+from recordwise.release.formats.cbp import Cbp
 from recordwise.release.formats.csv import Csv
 from recordwise.release.formats.format import Format
 from recordwise.release.formats.parquet import Parquet
-from recordwise.release.tables import BANNER, NOT_PRIVATE, PRIVATE, ReleasedTable
+from recordwise.release.formats.sdmx_csv import SdmxCsv
+from recordwise.release.formats.statistical import SAS, SAS8, STATA
+from recordwise.release.formats.xlsx import Xlsx
+from recordwise.release.tables import BANNER, NOT_PRIVATE, PRIVATE
 
 GROUP = "recordwise.formats"
-OWN: tuple[Format, ...] = (Parquet(), Csv())
+OWN: tuple[Format, ...] = (Parquet(), Csv(), Xlsx(), SAS, SAS8, STATA, SdmxCsv(), Cbp())
 DEFAULT_FORMATS = ("parquet", "csv")
 REQUIRED = "parquet"
 RESERVED = ("json", "html")
@@ -60,7 +68,7 @@ def formats_named(names: Sequence[str]) -> tuple[Format, ...]:
     """The formats with these names, in the given order.
 
     Raises:
-        ParameterError: A name is unknown or repeated, or Parquet is not among them.
+        ParameterError: A name is unknown or repeated, Parquet is not among them, or a package is missing.
     """
     known = known_formats()
     for name in names:
@@ -78,36 +86,73 @@ def formats_named(names: Sequence[str]) -> tuple[Format, ...]:
             problem=f"must include {REQUIRED!r}",
             advice="A release is loaded and verified from its Parquet files.",
         )
-    return tuple(known[name] for name in names)
+    chosen = tuple(known[name] for name in names)
+    require_packages(chosen)
+    return chosen
 
 
-def require_held(tables: Iterable[ReleasedTable], formats: Sequence[Format]) -> None:
-    """Refuse a format that would change a column.
+def require_packages(formats: Iterable[Format]) -> None:
+    """Refuse a format whose optional packages are not installed.
 
     Raises:
-        ParameterError: A column has a type that a format cannot store.
+        ParameterError: A package is missing.
     """
     for each in formats:
-        for table in tables:
-            for field in table.data.schema:
-                if not each.holds(field.type):
-                    raise ParameterError(
-                        parameter="formats",
-                        problem=f"include {each.name!r}, which cannot store column '{field.name}' of type {field.type}",
-                        advice="Leave that format out.",
-                    )
+        if not usable(each):
+            raise ParameterError(
+                parameter="formats",
+                problem=f"include {each.name!r}, which needs {' and '.join(each.needs)}",
+                advice="Install recordwise[formats], or leave that format out.",
+            )
+
+
+def usable(each: Format) -> bool:
+    """Whether the optional packages of a format are installed."""
+    return all(find_spec(name) is not None for name in each.needs)
+
+
+def require_held(content: Content, formats: Sequence[Format]) -> None:
+    """Refuse a format that cannot hold what it is given.
+
+    Raises:
+        ParameterError: A format says why it cannot.
+    """
+    for each, _, part in written(content, formats):
+        problem = each.problem(part)
+        if problem is not None:
+            raise ParameterError(
+                parameter="formats",
+                problem=f"include {each.name!r}, which {problem}",
+                advice="Leave that format out.",
+            )
+
+
+def written(content: Content, formats: Iterable[Format]) -> Iterator[tuple[Format, str, Content]]:
+    """Every file of the given formats: the format, its name, and what it holds."""
+    for each in formats:
+        if each.whole:
+            yield each, f"{content.file_name}.{each.extension}", content
+            continue
+        for table in content.tables:
+            yield each, f"{table.name}.{each.extension}", content.only(table.name)
 
 
 def privacy_labels(folder: Path, formats: Iterable[Format]) -> dict[str, str]:
-    """The privacy label of every file of a release by name, except for the two JSON files."""
+    """The privacy label of every file of a release by name, except for the two JSON files that every release has."""
     found = {path.name: each.privacy_label(path) for each, path in files_of(folder, formats)}
-    page = folder / "report.html"
+    page, package = folder / "report.html", folder / DATA_PACKAGE
     if page.exists():
         found[page.name] = NOT_PRIVATE if BANNER in page.read_text(encoding="utf-8") else PRIVATE
+    if package.exists():
+        found[package.name] = str(json.loads(package.read_text(encoding="utf-8"))["privacy_label"])
     return found
 
 
 def files_of(folder: Path, formats: Iterable[Format]) -> Iterator[tuple[Format, Path]]:
-    """Every table file of a folder, with the format it is in."""
-    for each in formats:
-        yield from ((each, path) for path in sorted(folder.glob(f"*.{each.extension}")))
+    """Every table file of a folder, with the format it is in; formats whose packages are missing are left out."""
+    known, paths = tuple(formats), sorted(folder.iterdir())
+    # An extension can end with that of another format, as sdmx.csv does: the longest one counts.
+    ordered = sorted(known, key=lambda each: len(each.extension), reverse=True)
+    kinds = [next((each for each in ordered if path.name.endswith(f".{each.extension}")), None) for path in paths]
+    for each in filter(usable, known):
+        yield from ((each, path) for path, kind in zip(paths, kinds) if kind is each)

@@ -334,9 +334,9 @@
   };
   const headOf = ({keys, variables}) => {
     const groups = make("tr", {}, ...keys.map(key => make("th", {scope: "col", rowspan: 2}, key))), names = make("tr");
-    for (const [name, accurate, fitted] of variables) {
+    for (const [, accurate, fitted, title] of variables) {
       const inner = ["value", ...(accurate ? [percent(data.level, 0) + " noise interval", "cv"] : []), ...(fitted ? ["made to add up"] : [])];
-      groups.append(make("th", {scope: "colgroup", colspan: inner.length}, name));
+      groups.append(make("th", {scope: "colgroup", colspan: inner.length}, title));
       names.append(...inner.map((each, at) => make("th", {scope: "col", class: at ? null : "first"}, each)));
     }
     return [groups, names];
@@ -346,7 +346,7 @@
     first = Math.max(0, Math.min(first, Math.floor((found.length - 1) / ROWS) * ROWS));
     find("#cells thead").replaceChildren(...headOf(shown));
     find("#cells tbody").replaceChildren(...found.slice(first, first + ROWS).map(row => rowOf(shown, row)));
-    find("#cells caption").textContent = "Table " + shown.name;
+    find("#cells caption").textContent = shown.title;
     say("#place", found.length ? "Rows " + grouped(first + 1, 0) + " to " + grouped(Math.min(first + ROWS, found.length), 0) + " of " + grouped(found.length, 0) : "No such cell here");
     find("#previous").disabled = first === 0;
     find("#next").disabled = first + ROWS >= found.length;

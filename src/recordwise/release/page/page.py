@@ -14,6 +14,7 @@ from typing import TYPE_CHECKING, Any
 
 from recordwise.exact.text import formula_text, share_text
 from recordwise.policy.render.html import Html
+from recordwise.release.dictionary import in_short
 from recordwise.release.page import charts, spending
 from recordwise.release.page.questions import CHOICE, Question, loss_or_infinity
 from recordwise.release.page.script import model_js, page_file, script_json
@@ -32,10 +33,21 @@ TITLES = {
     "same": "If everyone had the same loss",
     "firm": "A firm with several establishments",
     "tables": "The tables and their accuracy",
+    "columns": "What the columns mean",
     "spent": "How the privacy budget was spent",
     "terms": "What the words mean",
 }
 """The sections in order, each with a template of the same name."""
+ABOUT = {
+    "publisher": "Publisher",
+    "contact": "Contact",
+    "period": "Period",
+    "date": "Published",
+    "version": "Version",
+    "revision": "Changes since the previous version",
+    "license": "License",
+}
+"""What the page says about a publication, in this order."""
 FACTORS = {
     "a tenth of yours": 0.1,
     "yours": 1,
@@ -66,20 +78,19 @@ WORDS = {
 }
 
 
-def page_html(release: Published, *, files: Mapping[str, str], labels: Mapping[str, str] | None = None) -> str:
+def page_html(release: Published, *, files: Mapping[str, str]) -> str:
     """The whole page.
 
     Args:
         release: The release to show.
         files: The files saved beside the page, with descriptions.
-        labels: Labels for columns and values.
 
     Returns:
         A document that makes no request and runs only its own script.
     """
-    view = view_of(release, files, labels or {})
+    view = view_of(release, files)
     style, script = page_file("page.css"), _script(view)
-    context = _top(view) | _ask(view) | _sizes(view) | _tables(view) | _spent(view)
+    context = _top(view) | _ask(view) | _sizes(view) | _tables(view) | _dictionary(view) | _spent(view)
     context |= {
         "content_policy": f"{NO_REQUESTS}; style-src {_hash(style)}; script-src {_hash(script)}",
         "style": Html(style),
@@ -123,13 +134,27 @@ def _top(view: View) -> dict[str, Any]:
         set() if view.questions or places_of(view.release) else {"firm"}
     )
     return {
-        "title": view.description.get("dataset", "Release"),
+        "title": view.content.title,
+        "about": _about(view),
         "titles": TITLES,
         "shown": [name for name in TITLES if name not in absent],
         "version": view.description.get("versions", {}).get("recordwise", ""),
         "privacy_label": view.release.privacy_label,
         "private": view.release.privacy_label == PRIVATE,
     }
+
+
+def _about(view: View) -> list[tuple[str, str]]:
+    """Who publishes the release, when and under which terms."""
+    said = view.content.words.publication.to_json()
+    return [(heading, said[name]) for name, heading in ABOUT.items() if name in said]
+
+
+def _dictionary(view: View) -> dict[str, Any]:
+    tables = view.content.tables
+    variables = {name for table in tables for name in table.table.variables}
+    level = share_text(view.description.get("interval_level", 0.95))
+    return {"dictionary": in_short((entry for table in tables for entry in table.columns), variables, level)}
 
 
 def _ask(view: View) -> dict[str, Any]:
@@ -194,9 +219,9 @@ def _tables(view: View) -> dict[str, Any]:
     known = {table: found for table, found in view.description.get("accuracy", {}).items() if found}
     return {
         "level": f"{share_text(level)}",
-        "accuracy": accuracy_rows(known, notes(view.description, view.release.parts)),
+        "accuracy": accuracy_rows(known, notes(view.description, view.release.parts), view.content),
         "several_tables": len(known) > 1,
-        "names": [table["name"] for table in view.tables],
+        "names": [table["title"] for table in view.tables],
         "first": first_view(view.tables[0], level) if any(table["rows"] for table in view.tables) else None,
         "files": view.files,
     }

@@ -8,6 +8,8 @@ import pyarrow as pa
 
 from recordwise.exact.text import cell_text, digits_text, number_text, percent_text, share_text
 from recordwise.policy.render.html import Html, element, preview_table
+from recordwise.release.content import Content, DescribedTable
+from recordwise.release.dictionary import Entry
 from recordwise.release.page.parts import Part
 from recordwise.release.tables import FITTED, ReleasedTable
 
@@ -18,8 +20,9 @@ CELL = 11
 """The approximate length of a number."""
 
 
-def table_json(table: ReleasedTable, room: int, labels: Mapping[str, str]) -> dict[str, Any]:
+def table_json(described: DescribedTable, room: int) -> dict[str, Any]:
     """The first rows of a table, as many as fit: keys, then the value, interval, cv and fitted value of each variable."""
+    table, titles = described.table, {each.name: each for each in described.columns}
     shown = table.data.slice(0, rows_that_fit(table, room))
     headings = table.keys if table.variables else tuple(table.data.column_names)
     columns: list[list[Any]] = [_texts(shown.column(name)) for name in headings]
@@ -30,11 +33,12 @@ def table_json(table: ReleasedTable, room: int, labels: Mapping[str, str]) -> di
         columns += [_numbers(shown.column(each)) for each in ends] + (
             [_numbers(shown.column(f"{name}{FITTED}"))] if fitted else []
         )
-        variables.append([name, len(ends) == 4, fitted])
+        variables.append([name, len(ends) == 4, fitted, heading(titles[name])])
     rows = [list(row) for row in zip(*columns)] if columns else []
-    keys = [labels.get(name, name) for name in headings]
+    keys = [titles[name].title for name in headings]
     return {
         "name": table.name,
+        "title": described.title,
         "keys": keys,
         "texts": [pa.types.is_string(shown.column(name).type) for name in headings],
         "variables": variables,
@@ -42,6 +46,11 @@ def table_json(table: ReleasedTable, room: int, labels: Mapping[str, str]) -> di
         "all": table.data.num_rows,
         "flags": {name: why for name, why in table.flags().items() if name in table.variables},
     }
+
+
+def heading(entry: Entry) -> str:
+    """The title of a column with its unit."""
+    return f"{entry.title} ({entry.unit})" if entry.unit else entry.title
 
 
 def rows_that_fit(table: ReleasedTable, room: int) -> int:
@@ -71,9 +80,9 @@ def _short(value: Any) -> float | int | None:
 def first_view(table: dict[str, Any], level: float) -> dict[str, Any]:
     """The first rows of a table as the template shows them; the script pages through the rest."""
     return {
-        "name": table["name"],
+        "title": table["title"],
         "keys": table["keys"],
-        "groups": [_group(name, accurate, fitted, level) for name, accurate, fitted in table["variables"]],
+        "groups": [_group(title, accurate, fitted, level) for _, accurate, fitted, title in table["variables"]],
         "rows": [_row(table, row) for row in table["rows"][:FIRST_ROWS]],
     }
 
@@ -90,7 +99,7 @@ def _row(table: dict[str, Any], row: Sequence[Any]) -> dict[str, Any]:
     at = len(table["keys"])
     keys = ["(missing)" if value is None else value for value in row[:at]]
     cells = []
-    for _, accurate, fitted in table["variables"]:
+    for _, accurate, fitted, _ in table["variables"]:
         cells.append({"text": cell_text(row[at]), "kind": "first"})
         if accurate:
             cells.append({"text": f"{cell_text(row[at + 1])} to {cell_text(row[at + 2])}", "kind": "interval"})
@@ -105,12 +114,14 @@ def _row(table: dict[str, Any], row: Sequence[Any]) -> dict[str, Any]:
 Accuracy = Mapping[str, Mapping[str, Mapping[str, float | None]]]
 
 
-def accuracy_rows(accuracy: Accuracy, notes: Mapping[str, Mapping[str, str]]) -> list[dict[str, str]]:
+def accuracy_rows(accuracy: Accuracy, notes: Mapping[str, Mapping[str, str]], content: Content) -> list[dict[str, str]]:
     """The accuracy of each variable of each table, from the noise and the released values alone."""
+    titles = {(table.name, each.name): heading(each) for table in content.tables for each in table.columns}
+    tables = {table.name: table.title for table in content.tables}
     return [
         {
-            "table": table,
-            "statistic": name,
+            "table": tables.get(table, table),
+            "statistic": titles.get((table, name), name),
             "sd": _shown(found["median_sd"], number_text),
             "cv": _shown(found["median_cv"], percent_text),
             "share": _shown(found["share_cv_below_0.1"], "{:.1%}".format),

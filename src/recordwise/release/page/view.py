@@ -13,6 +13,7 @@ from recordwise.policy.lattice import RATIO, SMALLEST_MU, LatticePolicy, Meaning
 from recordwise.policy.measure import Measure
 from recordwise.policy.policy import Policy
 from recordwise.policy.render.html import LogAxis
+from recordwise.release.content import Content
 from recordwise.release.page.change import BAND_LOSS, has_band
 from recordwise.release.page.charts import LEFT, LOSSES, NOISES, RIGHT, Figure, figure_of, sizes_up_to
 from recordwise.release.page.parts import Part
@@ -42,6 +43,7 @@ class Published(Protocol):
     @property
     def privacy_label(self) -> str: ...
     def to_json(self) -> dict[str, Any]: ...
+    def content(self) -> Content: ...
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -57,11 +59,14 @@ class View:
     files: Mapping[str, str]
     budget: Policy | None
     labels: Mapping[str, str]
+    content: Content
     meaning: MeaningTable | None
     """Epsilon and power where all noise is discrete Gaussian on a lattice."""
 
 
-def view_of(release: Published, files: Mapping[str, str], labels: Mapping[str, str]) -> View:
+def view_of(release: Published, files: Mapping[str, str]) -> View:
+    content = release.content()
+    labels = content.words.labels
     description = release.to_json()
     declared = description.get("schema", {}).get("columns", ())
     missing = {column["name"] for column in declared if column["null"] == "category"}
@@ -75,10 +80,11 @@ def view_of(release: Published, files: Mapping[str, str], labels: Mapping[str, s
         questions=questions,
         start=start,
         figures=_figures(release, description, start, labels),
-        tables=tuple(table_json(table, room, labels) for table in release.tables),
+        tables=tuple(table_json(table, room) for table in content.tables),
         files=files,
         budget=None if budget is None else Policy.from_json(budget),
         labels=labels,
+        content=content,
         meaning=_meaning(release),
     )
 

@@ -1,0 +1,186 @@
+"""The data dictionary of a release: for each column of each table its name, title, unit, type, meaning, computation, missing codes.
+
+It is written from the plan and the words of the release alone: no entry depends on a value.
+"""
+
+from collections.abc import Collection, Iterable, Mapping, Sequence
+from dataclasses import asdict, dataclass
+from typing import Any
+
+import pyarrow as pa
+
+from recordwise.exact.text import share_text
+from recordwise.plan.statistics import statistic_kind
+from recordwise.plan.words import Words
+from recordwise.release.tables import ReleasedTable
+
+TYPES = {"text": "text", "whole": "whole number", "number": "number", "boolean": "true or false"}
+EMPTY = "empty: the number does not exist"
+NEVER = "never missing"
+ENDS: dict[str, tuple[str, str, str]] = {
+    "_sd": ("standard deviation of the noise in", "from the law of the noise", EMPTY),
+    "_cv": ("coefficient of variation of", "NAME_sd divided by the absolute value of NAME", "empty: NAME is 0"),
+    "_low": ("lower end of the LEVEL noise interval of", "from the law of the noise", EMPTY),
+    "_high": ("upper end of the LEVEL noise interval of", "from the law of the noise", EMPTY),
+    "_noisy": ("noisy answer on the scale on which noise was added to", "as drawn", NEVER),
+    "_noisy_positive": ("noisy answer to the positive part of", "as drawn", NEVER),
+    "_noisy_negative": ("noisy answer to the negative part of", "as drawn", NEVER),
+    "_sigma": ("scale of the noise on the scale on which it was added to", "a parameter of the mechanism", NEVER),
+    "_variance": ("unbiased estimate of the variance of", "from NAME_noisy and NAME_sigma", EMPTY),
+    "_fit": ("value, fitted so that tables add up, of", "by the fit that release.json describes", NEVER),
+    "_fit_sd": ("standard error of the fitted value of", "as release.json describes", EMPTY),
+    "_fit_low": ("lower end of the LEVEL interval of the fitted value of", "as release.json describes", EMPTY),
+    "_fit_high": ("upper end of the LEVEL interval of the fitted value of", "as release.json describes", EMPTY),
+    "_best": ("best linear unbiased estimate of", "from all tables of the query; it may be negative", NEVER),
+    "_best_sd": ("standard error of the best linear estimate of", "as release.json describes", EMPTY),
+    "_best_low": ("lower end of the LEVEL interval of the best linear estimate of", "as release.json describes", EMPTY),
+    "_best_high": (
+        "upper end of the LEVEL interval of the best linear estimate of",
+        "as release.json describes",
+        EMPTY,
+    ),
+}
+"""What may stand beside a variable: what it is, how it is computed, what a missing value means."""
+NO_UNIT = ("_cv", "_sigma", "_noisy", "_noisy_positive", "_noisy_negative")
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Entry:
+    """What the dictionary says about one column."""
+
+    name: str
+    title: str
+    unit: str
+    type: str
+    meaning: str
+    computed: str
+    missing: str
+
+    def to_json(self) -> dict[str, str]:
+        """The entry by name."""
+        return asdict(self)
+
+
+def type_name(kind: pa.DataType) -> str:
+    """The type of a column in words."""
+    if pa.types.is_string(kind):
+        return TYPES["text"]
+    if pa.types.is_boolean(kind):
+        return TYPES["boolean"]
+    return TYPES["whole"] if pa.types.is_integer(kind) else TYPES["number"]
+
+
+def query_of(description: Mapping[str, Any], table: str) -> Mapping[str, Any]:
+    """The query of release.json that a table belongs to; empty for the table of an external mechanism."""
+    for query in description.get("plan", ()):
+        if any(each.get("name") == table for each in query.get("tables", ())):
+            found: Mapping[str, Any] = query
+            return found
+    return {}
+
+
+def title_of(description: Mapping[str, Any], table: ReleasedTable, words: Words) -> str:
+    """The title of a table: that of its query, and what it is grouped by where that is not clear from it."""
+    query = query_of(description, table.name)
+    by = " and ".join(words.label(name) for name in table.keys)
+    if not query.get("title"):
+        return f"By {by}" if by else "Total" if query else table.name
+    if len(query["tables"]) == 1:
+        return str(query["title"])
+    return f"{query['title']}, by {by}" if by else f"{query['title']}, total"
+
+
+def dictionary_of(
+    description: Mapping[str, Any], table: ReleasedTable, words: Words, noises: Mapping[str, str]
+) -> tuple[Entry, ...]:
+    """An entry for each column of a table, in order.
+
+    Args:
+        description: The release, as in release.json.
+        table: The table.
+        words: Labels and units.
+        noises: For each variable that noise was drawn for, a description of the noise.
+
+    Returns:
+        The entries.
+    """
+    query, flags = query_of(description, table.name), table.flags()
+    level = share_text(description.get("interval_level", 0.95))
+    entries = {name: _key(description, query, name, words) for name in table.keys}
+    for name in table.variables:
+        entries[name] = _value(query, name, words, noises.get(name), flags.get(name))
+        title, unit = entries[name]["title"], entries[name]["unit"]
+        for end, parts in ENDS.items():
+            what, how, missing = (part.replace("NAME", name).replace("LEVEL", level) for part in parts)
+            note = f". {flags[name + end]}" if name + end in flags else ""
+            about = {"title": f"{title}, {end[1:].replace('_', ' ')}", "meaning": f"{what} {title}{note}"}
+            own = {"unit": "" if end in NO_UNIT else unit, "computed": how, "missing": missing}
+            entries.setdefault(name + end, about | own)
+    plain = {"unit": "", "meaning": "as the mechanism released it", "computed": "", "missing": "empty"}
+    return tuple(
+        Entry(name=field.name, type=type_name(field.type), **entries.get(field.name, plain | {"title": field.name}))
+        for field in table.data.schema
+    )
+
+
+def in_short(entries: Iterable[Entry], variables: Collection[str], level: str) -> list[Entry]:
+    """The entries of several tables without repetitions: each key and variable once, then each kind of column beside them.
+
+    Args:
+        entries: The entries of all tables.
+        variables: The variables of all tables.
+        level: The confidence of the intervals, as text.
+
+    Returns:
+        Entries in order; ``NAME_sd`` stands for the standard deviation of any variable NAME.
+    """
+    found: dict[str, Entry] = {}
+    for entry in entries:
+        end = next((end for end in ENDS for name in variables if entry.name == name + end), None)
+        if end is None:
+            found.setdefault(entry.name, entry)
+            continue
+        what, how, missing = (part.replace("LEVEL", level) for part in ENDS[end])
+        about = {"title": "", "unit": "", "type": entry.type, "meaning": f"{what} NAME"}
+        found.setdefault(f"NAME{end}", Entry(name=f"NAME{end}", computed=how, missing=missing, **about))
+    return sorted(found.values(), key=lambda each: each.name.startswith("NAME_"))
+
+
+def _key(description: Mapping[str, Any], query: Mapping[str, Any], name: str, words: Words) -> dict[str, str]:
+    by = _group(query, name)
+    source = str(by.get("column", by.get("prefix_of", by.get("of", name))))
+    declared = description.get("schema", {}).get("columns", ())
+    category = any(each["name"] == source and each.get("null") == "category" for each in declared)
+    meaning = "identifies the cell: the records counted in it have this value"
+    if "prefix_of" in by:
+        meaning += f" as the first {by['length']} characters of {words.label(source)}"
+    return {
+        "title": words.label(name, source),
+        "unit": "",
+        "meaning": meaning,
+        "computed": f"the {by['part']} of {source}" if "part" in by else "listed before the release was made",
+        "missing": "empty: the value is missing in the records of the cell" if category else NEVER,
+    }
+
+
+def _group(query: Mapping[str, Any], name: str) -> Mapping[str, Any]:
+    groups: Sequence[Mapping[str, Any]] = [by for table in query.get("tables", ()) for by in table.get("by", ())]
+    return next((by for by in groups if by.get("name") == name), {})
+
+
+def _value(query: Mapping[str, Any], name: str, words: Words, noise: str | None, flag: str | None) -> dict[str, str]:
+    stated = next((each for each in query.get("statistics", ()) if each["name"] == name), None)
+    of = None if stated is None else stated.get("of")
+    if stated is None:
+        meaning = "a statistic that others of the table are computed from"
+    else:
+        meaning = statistic_kind(stated["kind"]).means.format(of=words.label(of) if of else "")
+    estimate = flag or "an unbiased estimate"
+    how = "computed from other columns of the table" if noise is None else f"the exact number with {noise}"
+    return {
+        "title": words.label(name, of),
+        "unit": words.unit(name, of),
+        "meaning": meaning,
+        "computed": f"{how}; {estimate}",
+        "missing": EMPTY,
+    }

@@ -1,0 +1,86 @@
+"""Numbers to the digits that mean something: a value to a hundredth of the first digit of its noise, an error to four digits.
+
+Whole numbers are left alone. The ends of an interval are rounded outward. Parquet files keep every digit.
+"""
+
+from collections.abc import Callable
+from typing import Any
+
+import numpy as np
+import pyarrow as pa
+
+from recordwise.exact.arithmetic import FloatArray
+from recordwise.release.tables import ReleasedTable
+
+VALUE_DIGITS = 2
+"""Decimal digits after the first digit of the standard deviation."""
+NOISY_DIGITS = 4
+"""The same for noisy answers on another scale, from which values are computed again."""
+OWN_DIGITS = 4
+"""Significant digits of errors."""
+ALONE = 6
+"""Significant digits of a value without a standard deviation."""
+POWERS = 10.0 ** np.arange(23)
+"""The powers of ten that are exact."""
+LARGEST = 2.0**53
+ERRORS = ("_sd", "_cv", "_variance", "_fit_sd", "_best_sd")
+VALUES = {"": "_sd", "_low": "_sd", "_high": "_sd", "_fit": "_sd", "_noisy": "_sigma"}
+VALUES |= {"_noisy_positive": "_sigma", "_noisy_negative": "_sigma"}
+VALUES |= {f"_{fit}{end}": f"_{fit}_sd" for fit in ("fit", "best") for end in ("", "_low", "_high")}
+"""The columns of a variable, with the column whose size says which digits mean something; ``_sd`` where that is missing."""
+
+
+def meaningful(table: ReleasedTable, data: pa.Table) -> pa.Table:
+    """Rows of a table with their numbers rounded. Each row is rounded by itself, so that a table can be written in pieces."""
+    columns = dict(zip(data.column_names, data.columns))
+    for name in table.variables:
+        for end in ERRORS:
+            _put(columns, name + end, lambda values: rounded(values, np.abs(values), OWN_DIGITS - 1, np.rint))
+        for end, error in VALUES.items():
+            size = next((each for each in (name + error, f"{name}_sd") if each in data.column_names), None)
+            spread = None if size is None else _floats(data.column(size))
+            digits = NOISY_DIGITS if end.startswith("_noisy") else VALUE_DIGITS
+            _put(columns, name + end, _to(spread, digits, _direction(end)))
+    return pa.table(list(columns.values()), names=data.column_names)
+
+
+def _direction(end: str) -> Callable[..., Any]:
+    return np.floor if end.endswith("_low") else np.ceil if end.endswith("_high") else np.rint
+
+
+def _to(spread: FloatArray | None, digits: int, direction: Any) -> Callable[[FloatArray], FloatArray]:
+    def change(values: FloatArray) -> FloatArray:
+        alone = rounded(values, np.abs(values), ALONE - 1, direction)
+        if spread is None:
+            return alone
+        known = np.isfinite(spread) & (spread > 0)
+        return np.where(known, rounded(values, np.where(known, spread, 1.0), digits, direction), alone)
+
+    return change
+
+
+def rounded(values: FloatArray, sizes: FloatArray, digits: int, direction: Any) -> FloatArray:
+    """Values to ``digits`` decimal digits after the first digit of ``sizes``, but never to less than whole numbers."""
+    with np.errstate(all="ignore"):
+        first = np.floor(np.log10(sizes))
+        places = np.clip(digits - np.where(np.isfinite(first), first, 0.0), 0, len(POWERS) - 1).astype(np.int64)
+        scale = POWERS[places]
+        scaled = values * scale
+        near = np.rint(scaled)
+        # What is already a decimal of so many digits stays that decimal, whichever way others are rounded.
+        whole = np.where(np.abs(scaled - near) <= 4 * np.spacing(np.abs(scaled)), near, direction(scaled))
+        return np.asarray(np.where(np.abs(scaled) < LARGEST, whole / scale, values))
+
+
+def _floats(column: pa.ChunkedArray) -> FloatArray:
+    return np.asarray(column.to_numpy(), np.float64)
+
+
+def _put(columns: dict[str, Any], name: str, change: Callable[[FloatArray], FloatArray]) -> None:
+    """Replace a column of floating-point numbers; NULL stays NULL, and other columns stay as they are."""
+    column = columns.get(name)
+    if column is None or not pa.types.is_floating(column.type):
+        return
+    changed = change(_floats(column))
+    missing = column.is_null().to_numpy() if column.null_count else None
+    columns[name] = pa.chunked_array([pa.array(changed, mask=missing)])

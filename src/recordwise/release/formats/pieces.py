@@ -1,0 +1,48 @@
+"""Writes text files piece by piece: pieces are made ahead on several threads, few at a time, and written in order."""
+
+from collections import deque
+from collections.abc import Callable, Iterable, Iterator
+from concurrent.futures import Future, ThreadPoolExecutor
+from itertools import chain
+from pathlib import Path
+from typing import IO, Any
+
+import pyarrow as pa
+
+ROWS = 50_000
+"""Rows of a table in one piece."""
+THREADS = 4
+AHEAD = 6
+
+
+def slices(data: pa.Table, rows: int = ROWS) -> Iterator[pa.Table]:
+    """A table as consecutive pieces."""
+    return (data.slice(start, rows) for start in range(0, data.num_rows, rows))
+
+
+def write_pieces(data: pa.Table, file: IO[bytes], made: Callable[[pa.Table], Any], rows: int = ROWS) -> None:
+    """Write what ``made`` returns for each piece of a table."""
+    waiting: deque[Future[Any]] = deque()
+    with ThreadPoolExecutor(THREADS) as pool:
+        for piece in slices(data, rows):
+            waiting.append(pool.submit(made, piece))
+            if len(waiting) > AHEAD:
+                file.write(waiting.popleft().result())
+        while waiting:
+            file.write(waiting.popleft().result())
+
+
+def csv_bytes(data: pa.Table, *, header: bool) -> pa.Buffer:
+    """A table as the text of a CSV file."""
+    import pyarrow.csv
+
+    sink = pa.BufferOutputStream()
+    pyarrow.csv.write_csv(data, sink, pyarrow.csv.WriteOptions(include_header=header))
+    return sink.getvalue()
+
+
+def same_bytes(path: Path, header: Any, pieces: Iterable[Any]) -> bool:
+    """Whether a file holds exactly a header and these pieces."""
+    with path.open("rb") as file:
+        wanted = map(bytes, chain((header,), pieces))
+        return all(file.read(len(part)) == part for part in wanted) and not file.read(1)

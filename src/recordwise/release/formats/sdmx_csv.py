@@ -1,0 +1,122 @@
+"""SDMX-CSV 2.0: an observation on each line, for the systems in which statistical offices exchange data.
+
+Dimensions are the keys of the table, the statistic (INDICATOR) and the period where the publication states one. OBS_STATUS is A for
+a reliable value, U for one of low reliability and Q for one that is withheld; STATUS has the words of the release. Everything in
+the files is published, so CONF_STATUS is F. The layout has no place for a privacy label, so it is for private releases only.
+"""
+
+from pathlib import Path
+
+import pyarrow as pa
+import pyarrow.compute as pc
+
+from recordwise.plan.describe import safe_name
+from recordwise.release.content import Content, DescribedTable
+from recordwise.release.formats.csv import FORMULA
+from recordwise.release.formats.digits import meaningful
+from recordwise.release.formats.format import only_private, type_problem
+from recordwise.release.formats.pieces import csv_bytes, same_bytes, slices, write_pieces
+from recordwise.release.status import status_words
+from recordwise.release.tables import PRIVATE, ReleasedTable
+
+OWN = ("STRUCTURE", "STRUCTURE_ID", "ACTION", "INDICATOR", "TIME_PERIOD", "OBS_VALUE", "OBS_STATUS", "CONF_STATUS")
+RELIABLE, LOW, WITHHELD = "A", "U", "Q"
+FREE, INFORMATION, UNKNOWN = "F", "I", "_U"
+
+
+class SdmxCsv:
+    """One file for each table, in long form."""
+
+    name = "sdmx-csv"
+    extension = "sdmx.csv"
+    description = "the whole table as SDMX-CSV 2.0, an observation on each line"
+    whole = False
+    needs = ()
+
+    def problem(self, content: Content) -> str | None:
+        problem = only_private(content) or type_problem(content)
+        for table in content.tables:
+            if problem is None and not table.table.variables:
+                problem = f"has no place for '{table.name}', whose columns are not known"
+            for name in table.table.keys:
+                column = table.data.column(name)
+                if problem is None and pa.types.is_string(column.type) and _runs(column):
+                    problem = f"cannot store column '{name}': a spreadsheet would run some of its values as formulas"
+        return problem
+
+    def write(self, content: Content, path: Path) -> None:
+        table = content.table
+        with path.open("wb") as file:
+            file.write(csv_bytes(_lines(content, table, table.data.slice(0, 0)).slice(0, 0), header=True))
+            write_pieces(table.data, file, lambda piece: csv_bytes(_lines(content, table, piece), header=False))
+
+    def privacy_label(self, path: Path) -> str:
+        return PRIVATE
+
+    def same(self, content: Content, path: Path) -> bool:
+        table = content.table
+        header = csv_bytes(_lines(content, table, table.data.slice(0, 0)).slice(0, 0), header=True)
+        pieces = (csv_bytes(_lines(content, table, piece), header=False) for piece in slices(table.data))
+        return same_bytes(path, header, pieces)
+
+
+def _runs(column: pa.ChunkedArray) -> bool:
+    return bool(pc.any(pc.match_substring_regex(column, FORMULA)).as_py())
+
+
+def identifier(name: str) -> str:
+    """A name as SDMX allows it: capital letters, digits and _, beginning with a letter."""
+    plain = "".join(letter if letter.isascii() and letter.isalnum() else "_" for letter in name).upper()
+    return plain if plain[:1].isalpha() else f"X{plain}"
+
+
+def _lines(content: Content, table: DescribedTable, piece: pa.Table) -> pa.Table:
+    """The observations of some cells, one variable after the other."""
+    found = [_of_variable(content, table, piece, name) for name in table.table.variables]
+    return pa.concat_tables(found)
+
+
+def _of_variable(content: Content, table: DescribedTable, piece: pa.Table, variable: str) -> pa.Table:
+    said, rows = content.words.publication, piece.num_rows
+    part = ReleasedTable(name=table.name, keys=table.table.keys, variables=(variable,), data=piece)
+    short, words = meaningful(part, piece), status_words(content, table, piece, variable)
+    agency = identifier(safe_name(said.publisher) or "RECORDWISE")
+    value = short.column(variable).cast(pa.float64())
+    columns = {
+        "STRUCTURE": _same("dataflow", rows),
+        "STRUCTURE_ID": _same(f"{agency}:{identifier(table.name)}({said.version or '1.0'})", rows),
+        "ACTION": _same(INFORMATION, rows),
+    }
+    for name, own in zip(table.table.keys, _dimensions(table.table.keys)):
+        columns[own] = pc.fill_null(pc.cast(piece.column(name), pa.string()), UNKNOWN)
+    columns["INDICATOR"] = _same(identifier(variable), rows)
+    if said.period:
+        columns["TIME_PERIOD"] = _same(said.period, rows)
+    columns["OBS_VALUE"] = value
+    columns["OBS_STATUS"] = _codes(value, words, content.rules.names()[0])
+    columns["CONF_STATUS"] = _same(FREE, rows)
+    unit = next(each.unit for each in table.columns if each.name == variable)
+    sd = f"{variable}_sd"
+    spread = short.column(sd).cast(pa.float64()) if sd in short.column_names else pa.nulls(rows, pa.float64())
+    return pa.table(columns | {"STATUS": words, "UNIT_MEASURE": _same(unit, rows), "SD": spread})
+
+
+def _dimensions(keys: tuple[str, ...]) -> list[str]:
+    """Names of the dimensions, different from each other and from the columns that every file has."""
+    taken, found = {*OWN, "STATUS", "UNIT_MEASURE", "SD"}, []
+    for key in keys:
+        name = identifier(key)
+        while name in taken:
+            name += "_"
+        taken.add(name)
+        found.append(name)
+    return found
+
+
+def _codes(value: pa.ChunkedArray, words: pa.Array, best: str) -> pa.Array:
+    known = pc.if_else(pc.or_(pc.equal(words, best), pc.equal(words, "")), RELIABLE, LOW)
+    return pc.if_else(pc.is_null(value), WITHHELD, known)
+
+
+def _same(text: str, rows: int) -> pa.Array:
+    return pa.array([text], pa.string()).take(pa.array([0] * rows, pa.int64()))

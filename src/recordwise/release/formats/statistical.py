@@ -1,0 +1,142 @@
+"""Files for statistical packages: SAS transport files (XPORT, versions 5 and 8) and Stata, written by pyreadstat.
+
+Columns get the titles of the dictionary as labels. Truth values become 0 and 1. XPORT 5 has names of 8 characters, so longer ones
+are shortened; the label of such a column starts with its name.
+"""
+
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+import pyarrow as pa
+
+from recordwise.release.content import Content
+from recordwise.release.formats.format import type_problem
+from recordwise.release.tables import NOT_PRIVATE, PRIVATE
+
+START = "NOT PRIVATE"
+
+
+class Statistical:
+    """A format of pyreadstat: a name, an extension, and what the files can hold."""
+
+    whole = False
+    needs = ("pyreadstat", "pandas")
+
+    def __init__(self, name: str, extension: str, description: str, *, longest: int, label: int, text: int) -> None:
+        self.name, self.extension, self.description = name, extension, description
+        self._longest, self._label, self._text = longest, label, text
+
+    def problem(self, content: Content) -> str | None:
+        problem = type_problem(content)
+        if problem is not None:
+            return problem
+        for table in content.tables:
+            for field, column in zip(table.data.schema, table.data.columns):
+                if pa.types.is_string(field.type) and _longest(column) > self._text:
+                    return f"cannot store column '{field.name}': its text is longer than {self._text} bytes"
+        return None
+
+    def write(self, content: Content, path: Path) -> None:
+        table = content.table
+        names = short_names(table.data.column_names, self._longest)
+        labels = [
+            cut(entry.title if name == entry.name else f"{entry.name}: {entry.title}", self._label)
+            for name, entry in zip(names, table.columns)
+        ]
+        frame = _frame(table.data, names)
+        said = content.privacy_label if not content.private else table.title
+        self._write(frame, str(path), labels, said)
+
+    def _write(self, frame: Any, path: str, labels: list[str], said: str) -> None:
+        import pyreadstat
+
+        match self.name:
+            case "stata":
+                pyreadstat.write_dta(frame, path, file_label=cut(said, 80), column_labels=labels, version=15)
+            case _:
+                version = 5 if self._longest == 8 else 8
+                name = "TABLE"
+                pyreadstat.write_xport(
+                    frame,
+                    path,
+                    file_label=cut(said, 40),
+                    column_labels=labels,
+                    table_name=name,
+                    file_format_version=version,
+                )
+
+    def privacy_label(self, path: Path) -> str:
+        _, found = self._read(path, only_metadata=True)
+        return NOT_PRIVATE if (found.file_label or "").startswith(START) else PRIVATE
+
+    def _read(self, path: Path, *, only_metadata: bool) -> tuple[Any, Any]:
+        import pyreadstat
+
+        read = pyreadstat.read_dta if self.name == "stata" else pyreadstat.read_xport
+        found: tuple[Any, Any] = read(str(path), metadataonly=only_metadata)
+        return found
+
+    def same(self, content: Content, path: Path) -> bool:
+        """Whether the file has these columns with these values; these files do not tell missing text from empty text."""
+        data = content.table.data
+        found, _ = self._read(path, only_metadata=False)
+        names = short_names(data.column_names, self._longest)
+        if list(found.columns) != names or len(found) != data.num_rows:
+            return False
+        wanted = _frame(data, names)
+        return all(_equal(wanted[name].to_numpy(), found[name].to_numpy()) for name in names)
+
+
+def _frame(data: pa.Table, names: list[str]) -> Any:
+    """A pandas frame of floats and text, which is all that these files hold."""
+    import pandas
+
+    columns: dict[str, Any] = {}
+    for name, column in zip(names, data.columns):
+        if pa.types.is_string(column.type):
+            columns[name] = np.array(column.fill_null("").to_pylist(), dtype=object)
+        else:
+            numbers = np.asarray(column.cast(pa.float64()).to_numpy(), np.float64)
+            columns[name] = np.where(np.isfinite(numbers), numbers, np.nan)
+    return pandas.DataFrame(columns)
+
+
+def _equal(wanted: Any, found: Any) -> bool:
+    if wanted.dtype.kind == "f":
+        return bool(np.array_equal(wanted, np.asarray(found, np.float64), equal_nan=True))
+    return [str(text).rstrip(" ") for text in wanted] == [str(text).rstrip(" ") for text in found]
+
+
+def _longest(column: pa.ChunkedArray) -> int:
+    import pyarrow.compute as pc
+
+    return int(pc.max(pc.binary_length(column)).as_py() or 0)
+
+
+def cut(text: str, most: int) -> str:
+    """The start of a text, of at most so many bytes."""
+    return text.encode()[:most].decode(errors="ignore")
+
+
+def short_names(names: list[str], longest: int) -> list[str]:
+    """Names that these files allow: letters, digits and _, short enough, different whatever the case."""
+    taken: set[str] = set()
+    found = []
+    for name in names:
+        plain = "".join(letter if letter.isascii() and (letter.isalnum() or letter == "_") else "_" for letter in name)
+        plain = plain if plain[:1].isalpha() or plain[:1] == "_" else f"_{plain}"
+        short, number = plain[:longest], 1
+        while short.casefold() in taken:
+            number += 1
+            short = f"{plain[: longest - len(str(number))]}{number}"
+        taken.add(short.casefold())
+        found.append(short)
+    return found
+
+
+SAS = Statistical(
+    "sas", "xpt", "the whole table, for SAS (XPORT 5, names of 8 characters)", longest=8, label=40, text=200
+)
+SAS8 = Statistical("sas8", "v8xpt", "the whole table, for SAS (XPORT 8)", longest=32, label=256, text=32767)
+STATA = Statistical("stata", "dta", "the whole table, for Stata", longest=32, label=80, text=2045)

@@ -1,0 +1,201 @@
+"""Excel workbooks that follow the guidance for accessible statistics: a cover, contents, notes, the dictionary, a sheet a table.
+
+Each sheet starts in A1 with its title and a sentence about it, has one table with one header row, and no merged or empty cells
+between. Codes and all other text are text, never formulas. Rows are written one after another in constant memory.
+"""
+
+from collections.abc import Iterator, Sequence
+from datetime import UTC, datetime
+from pathlib import Path
+from typing import Any
+
+from recordwise.release.content import Content, DescribedTable
+from recordwise.release.formats.digits import meaningful
+from recordwise.release.formats.format import type_problem
+from recordwise.release.formats.pieces import slices
+from recordwise.release.tables import NOT_PRIVATE, PRIVATE
+
+MOST_ROWS = 1_048_576
+LONGEST_NAME = 31
+ABOVE = 3
+"""Rows above the header of a table: its title, what it is, and how to get back to the contents."""
+OPTIONS = {"constant_memory": True, "strings_to_formulas": False, "strings_to_urls": False, "strings_to_numbers": False}
+FIRST = ("Cover", "Contents", "Notes", "Dictionary")
+FORBIDDEN = str.maketrans("[]:*?/\\'", "________")
+
+
+class Xlsx:
+    """One workbook for all tables of a release."""
+
+    name = "xlsx"
+    extension = "xlsx"
+    description = "all tables in one workbook, with notes and the data dictionary"
+    whole = True
+    needs = ("xlsxwriter",)
+
+    def problem(self, content: Content) -> str | None:
+        return type_problem(content)
+
+    def write(self, content: Content, path: Path) -> None:
+        import xlsxwriter
+
+        with xlsxwriter.Workbook(str(path), OPTIONS) as book:
+            # The time of writing would make two equal workbooks differ.
+            made = datetime.fromisoformat(content.words.publication.date or "2000-01-01").replace(tzinfo=UTC)
+            about = {"title": content.title, "author": content.words.publication.publisher, "created": made}
+            book.set_properties(about | {"comments": content.privacy_label})
+            _Writer(book, content).write_all()
+
+    def privacy_label(self, path: Path) -> str:
+        from recordwise.release.formats.xlsx_reader import label_of
+
+        return NOT_PRIVATE if label_of(path) == NOT_PRIVATE else PRIVATE
+
+    def same(self, content: Content, path: Path) -> bool:
+        """Whether each sheet of a table holds its rows; what the other sheets say is not compared."""
+        from recordwise.release.formats.xlsx_reader import same_sheet
+
+        place = len(FIRST)
+        for each in content.tables:
+            short = meaningful(each.table, each.data)
+            for start, count in parts_of(each):
+                place += 1
+                if not same_sheet(path, place, short.slice(start, count), skip=ABOVE):
+                    return False
+        return True
+
+
+def parts_of(table: DescribedTable) -> Iterator[tuple[int, int]]:
+    """The first row and the number of rows of each sheet of a table."""
+    room = MOST_ROWS - ABOVE - 1
+    starts = range(0, max(1, table.data.num_rows), room)
+    return ((start, min(room, table.data.num_rows - start)) for start in starts)
+
+
+def sheet_names(wanted: Sequence[str]) -> list[str]:
+    """Names of sheets: without the signs that Excel refuses, short enough, and different from each other."""
+    taken, names = {name.casefold() for name in FIRST}, []
+    for name in wanted:
+        plain = name.translate(FORBIDDEN) or "table"
+        found, number = plain[:LONGEST_NAME], 1
+        while found.casefold() in taken:
+            number += 1
+            end = f"_{number}"
+            found = plain[: LONGEST_NAME - len(end)] + end
+        taken.add(found.casefold())
+        names.append(found)
+    return names
+
+
+class _Writer:
+    """Writes the sheets of one workbook, each from its first row to its last."""
+
+    def __init__(self, book: Any, content: Content) -> None:
+        self.book, self.content = book, content
+        self.heading = book.add_format({"bold": True, "font_size": 15})
+        self.head = book.add_format({"bold": True, "text_wrap": True, "valign": "top"})
+        self.wrapped = book.add_format({"text_wrap": True, "valign": "top"})
+        self.text = book.add_format({"num_format": "@"})
+        parts = [(each, *part) for each in content.tables for part in parts_of(each)]
+        self.sheets = list(zip(sheet_names([each.name for each, _, _ in parts]), parts))
+
+    def write_all(self) -> None:
+        self._cover()
+        self._contents()
+        self._notes()
+        self._dictionary()
+        for name, (table, start, count) in self.sheets:
+            self._table(name, table, start, count)
+
+    def _lines(self, name: str, title: str, lines: Sequence[str]) -> None:
+        sheet = self.book.add_worksheet(name)
+        sheet.set_column(0, 0, 100)
+        sheet.write_string(0, 0, title, self.heading)
+        for row, line in enumerate(lines, 1):
+            sheet.write_string(row, 0, line, self.wrapped)
+
+    def _cover(self) -> None:
+        said, content = self.content.words.publication, self.content
+        named = {
+            "Publisher": said.publisher,
+            "Contact": said.contact,
+            "Period": said.period,
+            "Published": said.date,
+            "Version": said.version,
+            "Changes since the previous version": said.revision,
+            "License": said.license,
+        }
+        lines = [f"{heading}: {text}" for heading, text in named.items() if text]
+        label = [] if content.private else [content.privacy_label]
+        more = ["Sheets: contents, notes, a data dictionary, then one table on each sheet.", content.notes[0]]
+        self._lines(FIRST[0], content.title, [*label, *lines, *more])
+
+    def _contents(self) -> None:
+        rows = [[name, table.title] for name, (table, _, _) in self.sheets]
+        about = "This sheet has one table: the sheets of the workbook."
+        sheet = self._listed(FIRST[1], "Contents", about, ["Sheet", "Title"], len(rows))
+        for at, (name, title) in enumerate(rows, ABOVE + 1):
+            sheet.write_url(at, 0, f"internal:'{name}'!A1", string=name)
+            sheet.write_string(at, 1, title, self.wrapped)
+
+    def _notes(self) -> None:
+        labels = sorted(self.content.words.labels.items())
+        values = [f"{name} is {label}" for name, label in labels]
+        said = [] if self.content.private else [self.content.privacy_label]
+        self._lines(FIRST[2], "Notes", [*said, *self.content.notes, *values])
+
+    def _dictionary(self) -> None:
+        names = ["Table", "Column", "Title", "Unit", "Type", "Meaning", "How computed", "Missing"]
+        rows = [[table.name, *entry.to_json().values()] for table in self.content.tables for entry in table.columns]
+        about = "This sheet has one table: what each column of each table means."
+        sheet = self._listed(FIRST[3], "Data dictionary", about, names, len(rows))
+        for at, row in enumerate(rows, ABOVE + 1):
+            for column, text in enumerate(row):
+                sheet.write_string(at, column, text or "none", self.wrapped)
+
+    def _table(self, name: str, table: DescribedTable, start: int, count: int) -> None:
+        label = "" if self.content.private else f" {self.content.privacy_label}."
+        about = f"This sheet has one table. Empty cells: see the dictionary.{label}"
+        names = table.data.column_names
+        sheet = self._listed(name, table.title, about, names, count)
+        at = ABOVE + 1
+        for piece in slices(table.data.slice(start, count), 5_000):
+            columns = [column.to_pylist() for column in meaningful(table.table, piece).columns]
+            for row in zip(*columns):
+                for column, value in enumerate(row):
+                    self._cell(sheet, at, column, value)
+                at += 1
+
+    def _cell(self, sheet: Any, row: int, column: int, value: Any) -> None:
+        if isinstance(value, str):
+            sheet.write_string(row, column, value, self.text)
+        elif isinstance(value, bool):
+            sheet.write_boolean(row, column, value)
+        elif value is not None and abs(value) < float("inf"):
+            sheet.write_number(row, column, value)
+
+    def _listed(self, name: str, title: str, about: str, names: Sequence[str], rows: int) -> Any:
+        """A sheet with its title, what it is, a way back and the header row of a table that is marked as one."""
+        sheet = self.book.add_worksheet(name)
+        sheet.set_column(0, len(names) - 1, 22)
+        sheet.freeze_panes(ABOVE + 1, 0)
+        sheet.write_string(0, 0, title, self.heading)
+        sheet.write_string(1, 0, about)
+        sheet.write_url(2, 0, f"internal:'{FIRST[1]}'!A1", string="Contents")
+        if rows:
+            self._mark(sheet, names, rows)
+        for column, each in enumerate(names):
+            sheet.write_string(ABOVE, column, each, self.head)
+        return sheet
+
+    def _mark(self, sheet: Any, names: Sequence[str], rows: int) -> None:
+        """Mark an area as a table, for screen readers. The writer refuses that in constant memory only because it would write the
+        header cells as well; those are written again by the caller."""
+        plain = "".join(letter if letter.isalnum() or letter == "_" else "_" for letter in sheet.get_name())
+        columns = [{"header": each} for each in names]
+        sheet.constant_memory = False
+        sheet.add_table(
+            *(ABOVE, 0, ABOVE + rows, len(names) - 1),
+            {"columns": columns, "autofilter": False, "style": None, "name": f"rw_{plain}"},
+        )
+        sheet.constant_memory = True
