@@ -163,6 +163,33 @@ def test_maxima_of_budgets_help_where_no_single_one_is_enough() -> None:
     assert budget.dominates(both * Fraction(51, 100)).answer == "no"
 
 
+def test_one_measure_is_decided_where_each_of_two_budgets_is_needed_somewhere() -> None:
+    """The constant up to 50, the square beyond: no mean of the two is enough, and at 51 the square must be 16."""
+    square, pieces = gaussian_sum("emp", sigma=1) * 2, split(4, {"emp": 50})
+    assert maximum([constant(4), square * Fraction(16, 51**2)]).dominates(pieces)
+    verdict = maximum([constant(4), square * Fraction(16, 51**2) * Fraction(999, 1000)]).dominates(pieces)
+    assert verdict.witness == {"emp": 51}
+
+
+@pytest.mark.theorem("T-SHARES")
+def test_what_a_condition_makes_of_a_joint_budget_is_counted() -> None:
+    """From 50 employees on the budget is at least 100, whatever the other measure."""
+    slow = gaussian_transform("net", log(x / 7 + 1), sigma=7, grid="0.001")
+    budget = split(1, {"emp": 5, "net": 1000})
+    assert budget.dominates((slow + constant(2)).where(compare("emp", ">=", 50)))
+    assert budget.dominates((slow + constant(2)).where(compare("emp", ">=", 5))).answer == "no"
+
+
+@pytest.mark.theorem("T-SHARES")
+def test_a_part_that_needs_next_to_nothing_of_a_budget_still_gets_some() -> None:
+    """The linear program gives payroll no share of the first budget, and without one very large payrolls are not covered."""
+    budget = split(790, {"net": 7, "pay": 1200}) + split(5134, {"emp": 5, "net": 30}) + split(790, {"net": 1000})
+    policy = split("0.07", {"emp": 5, "net": 30, "pay": 50}) + split("0.01", {"emp": 20, "pay": 1200, "quarter": 300})
+    policy += split("1.3", {"emp": 50, "net": 1000, "pay": 50, "quarter": 125}) + gaussian_sum("net", sigma=50)
+    assert (budget + split(16, {"quarter": 300})).dominates(policy)
+    assert (budget + split(5, {"quarter": 300})).dominates(policy).answer == "no"
+
+
 @pytest.mark.theorem("T-REGIONS")
 def test_joint_thresholds_by_group_are_compared_in_each_group() -> None:
     at = {"emp": by("state", {"06": 10, "36": 40}, default=20), "pay": 100}
