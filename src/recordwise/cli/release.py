@@ -88,14 +88,13 @@ def confirm(file: "PlanFile") -> None:
 
 def published(file: "PlanFile", out: Path, *, quiet: bool) -> "Release":
     from recordwise.cli import screen
-    from recordwise.cli.rescue import saved
+    from recordwise.cli.rescue import saved, with_basic
     from recordwise.session import Session
 
     with screen.progress(STEPS, quiet=quiet) as tell, Session.from_plan(file) as session:
         done = session.run(*file.plan.queries, confidence=file.confidence, progress=tell)
         tell("writing files")
-        saved(done, file, out)
-    return done
+        return saved(with_basic(done, file), file, out)
 
 
 def told(done: "Release", out: Path) -> dict[str, Any]:

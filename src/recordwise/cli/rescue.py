@@ -5,7 +5,7 @@ import tempfile
 from pathlib import Path
 from typing import TYPE_CHECKING
 
-from recordwise.errors import OutputError, ParameterError
+from recordwise.errors import OutputError, ParameterError, RecordwiseError
 
 if TYPE_CHECKING:
     from recordwise.plan.file.read import PlanFile
@@ -60,11 +60,24 @@ def writable(done: "Release", formats: tuple[str, ...]) -> tuple[str, ...]:
     return tuple(kept)
 
 
-def saved(done: "Release", file: "PlanFile", out: Path) -> None:
+def with_basic(done: "Release", file: "PlanFile") -> "Release":
+    """The release with the basic tables that the plan asks for. The charge stands, so a failure leaves the research tables."""
+    if file.basic is None:
+        return done
+    asked = file.basic
+    try:
+        return done.basic(fit=asked.fit, complete=asked.complete, units=asked.units, rules=asked.rules)
+    except RecordwiseError as error:
+        print(f"recordwise: {error} The release is saved without basic tables.", file=sys.stderr)
+        return done
+
+
+def saved(done: "Release", file: "PlanFile", out: Path) -> "Release":
     """Save as requested; if that fails, save beside the ledger or in the temporary folder, and raise an error that says so."""
     formats = writable(done, file.formats)
     try:
         done.save(out, formats=formats)
+        return done
     except OutputError as error:
         for place in (file.ledger.resolve().parent, Path(tempfile.gettempdir())):
             folder = _unused(place / f"{out.name}-rescued")

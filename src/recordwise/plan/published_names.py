@@ -8,7 +8,7 @@ from recordwise.plan.query import Query
 ENDINGS = (
     *("", "_sd", "_cv", "_low", "_high"),
     *("_noisy", "_noisy_positive", "_noisy_negative", "_sigma", "_variance"),
-    *("_fit", "_fit_sd", "_fit_low", "_fit_high", "_best", "_best_sd", "_best_low", "_best_high"),
+    *("_fit", "_fit_sd", "_fit_low", "_fit_high", "_best", "_best_sd", "_best_low", "_best_high", "_status"),
 )
 """What may be published beside a variable. Not every variable has all of them, but the next mechanism might."""
 

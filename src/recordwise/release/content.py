@@ -115,6 +115,7 @@ def content_of(
         tables=tuple(described),
         words=words,
         privacy_label=privacy_label,
+        rules=StatusRules.from_json(description["basic"]["status"]) if "basic" in description else StatusRules(),
         notes=tuple(_notes(description)),
     )
 

@@ -12,7 +12,7 @@ import pyarrow as pa
 from recordwise.exact.text import share_text
 from recordwise.plan.statistics import statistic_kind
 from recordwise.plan.words import Words
-from recordwise.release.tables import ReleasedTable
+from recordwise.release.tables import BASIC, ReleasedTable
 
 TYPES = {"text": "text", "whole": "whole number", "number": "number", "boolean": "true or false"}
 EMPTY = "empty: the number does not exist"
@@ -70,8 +70,14 @@ def type_name(kind: pa.DataType) -> str:
     return TYPES["whole"] if pa.types.is_integer(kind) else TYPES["number"]
 
 
+def research_name(description: Mapping[str, Any], table: str) -> str:
+    """The table that a basic table is made of; any other table itself."""
+    return table.removesuffix(BASIC) if table in description.get("basic", {}).get("tables", {}) else table
+
+
 def query_of(description: Mapping[str, Any], table: str) -> Mapping[str, Any]:
     """The query of release.json that a table belongs to; empty for the table of an external mechanism."""
+    table = research_name(description, table)
     for query in description.get("plan", ()):
         if any(each.get("name") == table for each in query.get("tables", ())):
             found: Mapping[str, Any] = query
@@ -81,13 +87,14 @@ def query_of(description: Mapping[str, Any], table: str) -> Mapping[str, Any]:
 
 def title_of(description: Mapping[str, Any], table: ReleasedTable, words: Words) -> str:
     """The title of a table: that of its query, and what it is grouped by where that is not clear from it."""
-    query = query_of(description, table.name)
+    query, basic = query_of(description, table.name), table.name in description.get("basic", {}).get("tables", {})
+    kind = " (basic)" if basic else " (research)" if "basic" in description else ""
     by = " and ".join(words.label(name) for name in table.keys)
     if not query.get("title"):
-        return f"By {by}" if by else "Total" if query else table.name
+        return (f"By {by}" if by else "Total" if query else table.name) + kind
     if len(query["tables"]) == 1:
-        return str(query["title"])
-    return f"{query['title']}, by {by}" if by else f"{query['title']}, total"
+        return f"{query['title']}{kind}"
+    return f"{query['title']}, by {by}{kind}" if by else f"{query['title']}, total{kind}"
 
 
 def dictionary_of(
@@ -104,6 +111,8 @@ def dictionary_of(
     Returns:
         The entries.
     """
+    if table.name in description.get("basic", {}).get("tables", {}):
+        return _basic(description, table, words)
     query, flags = query_of(description, table.name), table.flags()
     level = share_text(description.get("interval_level", 0.95))
     entries = {name: _key(description, query, name, words) for name in table.keys}
@@ -144,6 +153,33 @@ def in_short(entries: Iterable[Entry], variables: Collection[str], level: str) -
         about = {"title": "", "unit": "", "type": entry.type, "meaning": f"{what} NAME"}
         found.setdefault(f"NAME{end}", Entry(name=f"NAME{end}", computed=how, missing=missing, **about))
     return sorted(found.values(), key=lambda each: each.name.startswith("NAME_"))
+
+
+def _basic(description: Mapping[str, Any], table: ReleasedTable, words: Words) -> tuple[Entry, ...]:
+    """The entries of a basic table: keys, values to publish, statuses."""
+    query, said = query_of(description, table.name), description["basic"]
+    entries = {name: _key(description, query, name, words) for name in table.keys}
+    limits = ", ".join(f"{name} up to {limit:g}" for name, limit in said["status"]["limits"].items())
+    withheld = " or ".join(said["status"]["withheld"])
+    for name in table.variables:
+        value = _value(query, name, words, None, None)
+        computed = f"made of the research table: the fitted value, rounded to a multiple of {said['rounded_to'][name]}"
+        if f"q{_number(description, query)}:{name}" not in said["largest_change"]:
+            computed = "the value of the research table, rounded to the digits that mean something"
+        missing = f"empty: withheld because it is {withheld}; the research table has it" if withheld else EMPTY
+        entries[name] = value | {"computed": computed, "missing": missing}
+        entries[f"{name}_status"] = {
+            "title": f"{value['title']}, status",
+            "unit": "",
+            "meaning": "how reliable the value is",
+            "computed": f"from the relative error sd / max(value, 2 sd): {limits}, otherwise {said['status']['otherwise']}",
+            "missing": NEVER,
+        }
+    return tuple(Entry(name=each.name, type=type_name(each.type), **entries[each.name]) for each in table.data.schema)
+
+
+def _number(description: Mapping[str, Any], query: Mapping[str, Any]) -> int:
+    return 1 + next(at for at, each in enumerate(description["plan"]) if each is query)
 
 
 def _key(description: Mapping[str, Any], query: Mapping[str, Any], name: str, words: Words) -> dict[str, str]:

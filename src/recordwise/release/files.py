@@ -68,6 +68,9 @@ def open_release(folder: str | Path) -> Release:
     digest = release.description.get("consistent", {}).get("digest", release.digest)
     if digest_of({table.name: table.data for table in release.tables}, release.policy) != digest:
         raise SourceError(source=f"'{folder}'", problem="its tables or its policy are not those that were released")
+    basic = {table.name: table.data for table in release.basic_tables}
+    if basic and digest_of(basic, release.policy) != release.description["basic"]["digest"]:
+        raise SourceError(source=f"'{folder}'", problem="its basic tables are not those that were saved")
     if release.firms is not None and release.firms.policy() != release.policy:
         raise SourceError(source=f"'{folder}'", problem="what it says about firms does not add up to its policy")
     if release.lattice is not None and release.lattice.policy() != release.policy:
@@ -103,8 +106,15 @@ def read_release(stated: dict[str, Any], policies: dict[str, Any], tables: dict[
         parts=() if page is None else parts_of(page),
         lattice=LatticePolicy.from_json(policies["lattice"]) if "lattice" in policies else None,
         firms=FirmPolicy.from_json(policies["firms"]) if "firms" in policies else None,
+        basic_tables=tuple(_table(name, tables[name], list(each)) for name, each in _basic(stated).items()),
         words=_words(stated),
     )
+
+
+def _basic(stated: dict[str, Any]) -> dict[str, Any]:
+    """The variables of each basic table."""
+    found: dict[str, Any] = stated.get("basic", {}).get("tables", {})
+    return found
 
 
 def _words(stated: dict[str, Any]) -> Words:

@@ -11,7 +11,9 @@ import numpy as np
 import pyarrow as pa
 
 from recordwise.errors import ParameterError
+from recordwise.exact.numbers import Number
 from recordwise.ledger.chain import Head
+from recordwise.plan.status import StatusRules
 from recordwise.plan.words import Publication, Words
 from recordwise.policy.firms import FirmPolicy
 from recordwise.policy.lattice import LatticePolicy
@@ -52,6 +54,8 @@ class Release:
     """What the establishments of a firm lose together; None for a release saved before it was kept."""
     lattice: LatticePolicy | None = None
     """The noise as shifts on a lattice, where all of it is discrete Gaussian: for a sharper epsilon than that of the policy."""
+    basic_tables: tuple[ReleasedTable, ...] = ()
+    """For readers who need one number: the value to publish and its status, made of the research tables in ``tables``."""
     words: Words = field(default_factory=Words)
     """Labels, units and who publishes it, for every file."""
 
@@ -150,6 +154,36 @@ class Release:
             draws=draws,
         )
 
+    def basic(
+        self,
+        *,
+        fit: str = "nnls",
+        complete: bool = False,
+        units: Mapping[str, Number] | None = None,
+        rules: StatusRules | None = None,
+    ) -> "Release":
+        """The same release with a basic table beside each table: the value to publish, and its status. Nothing is spent.
+
+        Counts and sums are fitted (unless the release is consistent already) and rounded to whole multiples of a public unit, so
+        that all tables of a query add up exactly. Other statistics are rounded to the digits that mean something. The status
+        follows from released values alone. A basic table is named after its research table, ``NAME_basic``.
+
+        Args:
+            fit: The method of the fit, as for ``consistent``. Measures that may be negative are fitted by least squares.
+            complete: Whether the keys list every cell that can hold records.
+            units: For a measure or a published name, the unit that values are rounded to; 1 unless given.
+            rules: How the status follows from the relative error, and which values are withheld.
+
+        Returns:
+            A new release.
+
+        Raises:
+            ParameterError: The tables cannot be fitted, or a unit is for nothing that is published.
+        """
+        from recordwise.release.basic import with_basic
+
+        return with_basic(self, fit=fit, complete=complete, units=units, rules=rules)
+
     @property
     def privacy_label(self) -> str:
         """The label in every file: whether the release is private."""
@@ -178,7 +212,13 @@ class Release:
 
     def content(self) -> Content:
         """What the files say: the tables with their titles and data dictionaries, and the words around them."""
-        return content_of(self.description, self.tables, self.words, privacy_label=self.privacy_label, parts=self.parts)
+        return content_of(
+            self.description,
+            (*self.tables, *self.basic_tables),
+            self.words,
+            privacy_label=self.privacy_label,
+            parts=self.parts,
+        )
 
     def export(self, file: str | Path, *, format: str, table: str | None = None) -> Path:
         """Write one table, or all of them where the format has one file for all, to a file of its own.

@@ -65,6 +65,8 @@ NOT_PRIVATE = "NOT PRIVATE: drawn from a seeded generator, for tests and simulat
 FLAG = b"recordwise_flag"
 BANNER = 'class="not-private"'
 """Present only on the page of a seeded run; names and values are escaped and cannot produce it."""
+BASIC = "_basic"
+"""The end of the name of a basic table, beside the research table it is made of."""
 FITTED = "_fit"
 """The suffix of a column that was fitted to add up, beside the one that was drawn."""
 BEST = "_best"

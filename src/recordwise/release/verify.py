@@ -148,7 +148,9 @@ def _wrong_words(release: dict[str, Any], policies: dict[str, Any], entry: Event
 
 def _wrong_tables(folder: Path, release: dict[str, Any], policies: dict[str, Any], entry: Event) -> list[str]:
     """Check the digest of the tables on disk, and the files in other formats beside them."""
-    tables, formats = read_tables(folder), known_formats().values()
+    stored, formats = read_tables(folder), known_formats().values()
+    basic = {name: stored[name] for name in release.get("basic", {}).get("tables", {}) if name in stored}
+    tables = {name: table for name, table in stored.items() if name not in basic}
     problems = []
     drawn = {name: without_fits(table, release.get("consistent")) for name, table in tables.items()}
     policy = Policy.from_json(policies["tight"])
@@ -156,10 +158,12 @@ def _wrong_tables(folder: Path, release: dict[str, Any], policies: dict[str, Any
         problems.append("its tables are not those that were released")
     elif "consistent" in release and digest_of(tables, policy) != release["consistent"]["digest"]:
         problems.append("its fitted columns are not those release.json was written with")
+    if basic and digest_of(basic, policy) != release["basic"]["digest"]:
+        problems.append("its basic tables are not those release.json was written with")
     labels = privacy_labels(folder, formats)
     wrong = [name for name, label in labels.items() if label != entry.body["mark"]]
     problems += [f"{name} carries a different privacy label than the ledger" for name in wrong]
-    content = read_release(release, policies, tables).content()
+    content = read_release(release, policies, stored).content()
     for each, path in files_of(folder, formats):
         if each.name != REQUIRED and not _same(each, path, content):
             problems.append(f"{path.name} differs from the Parquet file beside it")

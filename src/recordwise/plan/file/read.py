@@ -16,6 +16,7 @@ from typing import Any
 from recordwise.errors import PlanFileError
 from recordwise.plan.column_types import is_value
 from recordwise.plan.cost import statistic_policy
+from recordwise.plan.file.basic import BasicOutputs, read_basic
 from recordwise.plan.file.keys import named_keys
 from recordwise.plan.file.mechanisms import named_mechanisms
 from recordwise.plan.file.node import Node, Problem, Problems, line_index
@@ -122,6 +123,8 @@ class PlanFile:
     spark: SparkMaster | None = None
     formats: tuple[str, ...] = ("parquet", "csv")
     """The output formats by name; ``Release.save`` interprets them."""
+    basic: BasicOutputs | None = None
+    """How basic tables are made beside the research tables; None if they are not."""
     confidence: float = 0.95
     examples: dict[str, dict[str, Any]] = field(default_factory=dict)
     """Made-up records, by name, for which the loss is shown."""
@@ -213,7 +216,9 @@ def _read(file: Path, root: Node) -> PlanFile | None:
     read["examples"] = _examples(entries.get("examples"), schema)
     read["plan"] = _plan(entries, schema, folder)
     read["words"] = read_words(entries, schema, read["plan"], publication or Publication())
-    complete = all(value is not None for name, value in read.items() if name not in ("accept_tuning", "outside"))
+    complete = all(
+        value is not None for name, value in read.items() if name not in ("accept_tuning", "outside", "basic")
+    )
     return PlanFile(path=file, **read) if complete else None
 
 
@@ -249,8 +254,8 @@ def _tuning(entries: dict[str, Node], root: Node) -> dict[str, Any]:
 def _outputs(node: Node | None) -> dict[str, Any]:
     if node is None:
         return {}
-    entries = node.table("formats", "csv", "confidence", "level")
-    read: dict[str, Any] = {}
+    entries = node.table("formats", "csv", "confidence", "level", "tables", "basic", "round", "status")
+    read: dict[str, Any] = read_basic(entries)
     if "formats" in entries:
         read["formats"] = tuple(each.text() for each in entries["formats"].items())
     if "csv" in entries:

@@ -1,0 +1,131 @@
+"""Basic tables: the value to publish, rounded so that levels add up, and its status. They are computed from released numbers alone.
+
+The value of a count or a sum is the fitted one: nonnegative and whole, or by least squares if the measure may be negative. What a
+basic table withholds stays in the research table beside it.
+"""
+
+from collections.abc import Mapping
+from dataclasses import replace
+from fractions import Fraction
+from typing import Any
+
+import numpy as np
+import pyarrow as pa
+
+from recordwise.errors import ParameterError
+from recordwise.exact.numbers import Number, positive
+from recordwise.plan.status import StatusRules
+from recordwise.release.dictionary import query_of
+from recordwise.release.edit_rules import is_fitted
+from recordwise.release.families import family_of, nests, parents
+from recordwise.release.formats.digits import meaningful
+from recordwise.release.release import Release
+from recordwise.release.rounding import Nesting, round_tables
+from recordwise.release.status import STATUS, has_status, signed_variables, statuses
+from recordwise.release.tables import BASIC, FITTED, ReleasedTable, digest_of
+
+
+def with_basic(
+    release: Release,
+    *,
+    fit: str = "nnls",
+    complete: bool = False,
+    units: Mapping[str, Number] | None = None,
+    rules: StatusRules | None = None,
+) -> Release:
+    """A release with a basic table beside each table; see ``Release.basic``."""
+    if release.basic_tables:
+        raise ParameterError(parameter="release", problem="already has basic tables")
+    fitted = release if "consistent" in release.description else release.consistent(method=fit, complete=complete)
+    chosen, chosen_rules = _units(fitted, units or {}), rules or StatusRules()
+    values: dict[str, dict[str, Any]] = {table.name: {} for table in fitted.tables}
+    largest: dict[str, float] = {}
+    for number, query in enumerate(fitted.description["plan"], 1):
+        for name, tables, change in _rounded(fitted, query, chosen):
+            largest[f"q{number}:{name}"] = change
+            for table, column in tables.items():
+                values[table][name] = column
+    made = tuple(_table(fitted, table, values[table.name], chosen, chosen_rules) for table in fitted.tables)
+    note = {
+        "tables": {table.name: list(table.variables) for table in made},
+        "rounded_to": {name: str(unit) for name, unit in chosen.items()},
+        "largest_change": largest,
+        "status": chosen_rules.to_json(),
+        "digest": digest_of({table.name: table.data for table in made}, fitted.policy),
+    }
+    return replace(fitted, basic_tables=made, description={**fitted.description, "basic": note})
+
+
+def _units(release: Release, given: Mapping[str, Number]) -> dict[str, Fraction]:
+    """The unit that each variable is rounded to: its own, or that of its measure, or 1."""
+    found, known = {}, set()
+    for table in release.tables:
+        stated = {each["name"]: each.get("of") for each in query_of(release.description, table.name)["statistics"]}
+        for name in table.variables:
+            of = stated.get(name)
+            known |= {name, *([of] if of else [])}
+            unit = given.get(name, given.get(of, 1) if of else 1)
+            found[name] = positive(unit, parameter=f"the unit of '{name}'")
+    for name in given:
+        if name not in known:
+            raise ParameterError(
+                parameter="units",
+                problem=f"name '{name}', which is neither a measure nor published",
+                advice=f"Known: {', '.join(sorted(known))}.",
+            )
+    return found
+
+
+def _rounded(
+    release: Release, query: Mapping[str, Any], units: Mapping[str, Fraction]
+) -> list[tuple[str, dict[str, pa.Array], float]]:
+    """Each fitted variable of a query: its rounded column by table, and the largest change in units."""
+    complete = bool(release.description["consistent"]["complete"])
+    family = family_of(release, query, complete=complete)
+    by = {table["name"]: table["by"] for table in query["tables"]}
+    nesting = _nesting(family.tables, by)
+    rests = not complete or any(table.get("rest") for table in query["tables"])
+    found = []
+    for name in [str(each["name"]) for each in query["statistics"] if is_fitted(each)]:
+        unit = units[name]
+        fits = [table.data.column(name + FITTED).to_numpy() / float(unit) for table in family.tables]
+        whole = round_tables(fits, nesting, rests=rests)
+        change = max(float(np.max(np.abs(new - old), initial=0.0)) for new, old in zip(whole, fits))
+        found.append((name, {t.name: _column(each, unit) for t, each in zip(family.tables, whole)}, change))
+    return found
+
+
+def _column(whole: Any, unit: Fraction) -> pa.Array:
+    """Whole multiples of the unit: whole numbers if the unit is whole."""
+    return pa.array(whole * int(unit) if unit.denominator == 1 else whole * unit.numerator / unit.denominator)
+
+
+def _nesting(tables: tuple[ReleasedTable, ...], by: Mapping[str, Any]) -> Nesting:
+    above: dict[int, dict[int, Any]] = {}
+    for k, finer in enumerate(tables):
+        above[k] = {
+            j: parents(coarser, by[coarser.name], finer, by[finer.name])
+            for j, coarser in enumerate(tables)
+            if j != k and by[coarser.name] != by[finer.name] and nests(by[coarser.name], by[finer.name])
+        }
+    return Nesting(sizes=tuple(table.data.num_rows for table in tables), above=above)
+
+
+def _table(
+    release: Release,
+    table: ReleasedTable,
+    values: Mapping[str, pa.Array],
+    units: Mapping[str, Fraction],
+    rules: StatusRules,
+) -> ReleasedTable:
+    """Keys, and for each variable its value and its status."""
+    signed, short = signed_variables(release.description, table), meaningful(table, table.data)
+    columns = {name: table.data.column(name) for name in table.keys}
+    variables = tuple(name for name in table.variables if has_status(table, name))
+    for name in variables:
+        status = statuses(table, name, rules, signed=name in signed)
+        value = values.get(name, short.column(name).combine_chunks())
+        withheld = np.isin(np.array(status.to_pylist(), dtype=object), list(rules.withheld)) if rules.withheld else None
+        columns[name] = value if withheld is None else pa.array(value.to_numpy(zero_copy_only=False), mask=withheld)
+        columns[name + STATUS] = status
+    return ReleasedTable(name=table.name + BASIC, keys=table.keys, variables=variables, data=pa.table(columns))

@@ -1,0 +1,89 @@
+"""``recordwise export``, and releases with basic tables and other formats from the command line."""
+
+import json
+
+import openpyxl
+import pandas
+import pytest
+
+BASIC = """
+[outputs]
+formats = ["parquet", "csv", "xlsx"]
+tables = ["research", "basic"]
+
+[outputs.round]
+emp = 5
+
+[outputs.status]
+good = 0.2
+otherwise = "poor"
+withhold = ["poor"]
+"""
+
+
+@pytest.fixture
+def released(folder, run):
+    plan = folder / "plan.toml"
+    plan.write_text(plan.read_text() + BASIC)
+    done = run("release", plan, "--out", folder / "out", "--yes")
+    assert done.exit_code == 0, done.output
+    return folder / "out"
+
+
+def test_a_plan_with_basic_tables_is_released_verified_and_exported(released, folder, run):
+    stated = json.loads((released / "release.json").read_text())
+    (name, *_), rules = stated["basic"]["tables"], stated["basic"]["status"]
+    assert rules == {"limits": {"good": 0.2}, "otherwise": "poor", "withheld": ["poor"]}
+    basic = pandas.read_csv(released / f"{name}.csv")
+    assert set(basic["sum_emp_status"]) <= {"good", "poor"}
+    assert (basic["sum_emp"].isna() == (basic["sum_emp_status"] == "poor")).all()
+    assert (basic["sum_emp"].dropna() % 5 == 0).all()
+    assert run("ledger", "verify", folder / "small.ledger", "--against", released).exit_code == 0
+    done = run("export", released, "--format", "xlsx", "--out", folder / "all.xlsx", "--json")
+    assert done.exit_code == 0
+    assert json.loads(done.stdout)["privacy_label"] == "private"
+    assert openpyxl.load_workbook(folder / "all.xlsx").sheetnames[:2] == ["Cover", "Contents"]
+    assert run("export", released, "--format", "csv", "--table", name, "--out", folder / "t.csv").exit_code == 0
+    assert (folder / "t.csv").read_bytes() == (released / f"{name}.csv").read_bytes()
+
+
+@pytest.mark.parametrize(
+    "more, words",
+    [
+        (("--format", "csv"), "must be given: csv has a file for each table"),
+        (("--format", "ods"), "is unknown: 'ods'"),
+        (("--format", "csv", "--table", "x"), "is not in the release: 'x'"),
+    ],
+)
+def test_what_cannot_be_exported_is_said_and_nothing_is_written(released, folder, run, more, words):
+    done = run("export", released, *more, "--out", folder / "file")
+    assert done.exit_code == 2
+    assert words in done.output
+    assert not (folder / "file").exists()
+
+
+@pytest.mark.parametrize(
+    "text, words",
+    [
+        ('[outputs]\ntables = ["basic"]\n', "must include research"),
+        ("[outputs.round]\nemp = 5\n", 'add tables = ["research", "basic"]'),
+        ('[outputs]\ntables = ["research", "basic"]\n[outputs.status]\na = 0.3\nb = 0.2\n', "positive and increase"),
+    ],
+)
+def test_outputs_that_cannot_be_are_refused_before_anything_is_spent(folder, run, text, words):
+    plan = folder / "plan.toml"
+    plan.write_text(plan.read_text() + text)
+    done = run("release", plan, "--out", folder / "out", "--yes")
+    assert done.exit_code == 2
+    assert words in done.output
+    assert not (folder / "small.ledger").exists()
+
+
+def test_a_format_that_has_no_place_for_the_keys_is_refused_before_anything_is_spent(folder, run):
+    plan = folder / "plan.toml"
+    text = plan.read_text().replace("length = 3 }", 'length = 3, as = "industry" }')
+    plan.write_text(text + '[outputs]\nformats = ["parquet", "cbp"]\n')
+    done = run("release", plan, "--out", folder / "out", "--yes")
+    assert done.exit_code == 2
+    assert "knows no other keys than state, county and naics" in done.output
+    assert not (folder / "small.ledger").exists()
