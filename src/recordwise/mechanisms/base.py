@@ -238,6 +238,11 @@ def has_two_parts(mechanism: Any) -> bool:
     return bool(getattr(mechanism, "signed", False))
 
 
+def summed_as(mechanism: Any) -> tuple[bool, Fraction | None]:
+    """How an engine adds up what the mechanism releases: whether in two parts, and the bound to which contributions are clamped."""
+    return has_two_parts(mechanism), clamping_bound(mechanism)
+
+
 def totals_for(mechanism: Any, totals: Any) -> FloatArray:
     """Totals as ``variance`` takes them: where it takes two parts, with nothing in the negative one."""
     given = np.asarray(totals, np.float64)

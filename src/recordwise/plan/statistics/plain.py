@@ -7,7 +7,7 @@ from typing import TYPE_CHECKING, Any, ClassVar
 from sqlglot import exp
 
 from recordwise.errors import SqlError
-from recordwise.mechanisms.base import clamping_bound, has_two_parts, loss_of_sum, threshold_of
+from recordwise.mechanisms.base import clamping_bound, loss_of_sum, summed_as, threshold_of
 from recordwise.plan.schema import Schema, policy_measure
 from recordwise.plan.sql.grammar import aggregated_column, only
 from recordwise.plan.statistics.base import (
@@ -137,26 +137,21 @@ class Sum(Drawable):
         return self.measure
 
     def totals(self, schema: Schema) -> tuple[Total, ...]:
-        measure, clamp = schema.measure(self.measure), self._clamp()
-        if has_two_parts(self.mechanism):
+        measure, (in_two_parts, clamp) = schema.measure(self.measure), summed_as(self.mechanism)
+        if in_two_parts:
             return (SumSteps(self.measure, part="positive"), SumSteps(self.measure, part="negative"))
         if measure is None or clamp is None:
             return (SumSteps(self.measure),)
         # No record exceeds the bound, and a constant beyond 64 bits would change the type of the sum.
-        return (SumSteps(self.measure, min(int(clamp / measure.step), measure.bound_steps)),)
+        return (SumSteps(self.measure, min(int(Fraction(clamp) / measure.step), measure.bound_steps)),)
 
     def problems(self, schema: Schema) -> list[str]:
-        measure, clamp = schema.measure(self.measure), self._clamp()
+        measure, clamp = schema.measure(self.measure), clamping_bound(self.mechanism)
         if measure is None:
             return [f"'{self.measure}' is summed but is not a measure"]
-        if clamp is not None and (clamp / measure.step).denominator != 1:
+        if clamp is not None and (Fraction(clamp) / measure.step).denominator != 1:
             return [f"'{self.measure}' is clamped at a bound that is not a multiple of its step {measure.step}"]
         return mechanism_problems([self.mechanism], schema)
-
-    def _clamp(self) -> Fraction | None:
-        """The bound ``to`` of a clamping mechanism; the engine then adds up clamped contributions."""
-        clamp = clamping_bound(self.mechanism)
-        return None if clamp is None else Fraction(clamp)
 
     def step(self, schema: Schema) -> Fraction:
         measure = schema.measure(self.measure)
