@@ -2,6 +2,7 @@
 
 from collections.abc import Iterator, Mapping
 from dataclasses import dataclass
+from typing import Literal
 
 import numpy as np
 import pyarrow as pa
@@ -9,7 +10,6 @@ import pyarrow as pa
 import recordwise as rw
 from recordwise.noise import Seeded
 from recordwise.plan import Measure
-from recordwise.plan.schema import CollapseRule
 
 TOTALS = (0, 1, 100, 10_000, 10**7, 10**11)
 SIZES = (0, 1, 2, 5, 20, 100)
@@ -84,7 +84,12 @@ def of_forms(total: int, cells: int, seed: int) -> Iterator[Line]:
     first = {"net": -total - 7, "units": units, "value": total}
     second = {"net": 7, "units": units // 2, "value": 0}
     rows |= {name: np.repeat([first[name], second[name]], cells) for name in first}
-    collapse: dict[str, CollapseRule] = {"net": "sum", "units": "max", "value": "sum", "cell": "same"}
+    collapse: dict[str, Literal["sum", "max", "min", "same"]] = {
+        "net": "sum",
+        "units": "max",
+        "value": "sum",
+        "cell": "same",
+    }
     asked = (
         rw.query().group_by("cell", keys=rw.Keys.of({"cell": list(range(cells))})).sum("units", rw.Gaussian(sigma=10))
     )

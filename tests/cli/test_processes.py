@@ -89,7 +89,7 @@ def test_help_loads_neither_engine_nor_arrow(tmp_path):
 def test_an_unexpected_failure_quotes_nothing(tmp_path, run, monkeypatch):
     import recordwise.plan.file.read
 
-    def broken(_):
+    def broken(*_given, **_named):
         raise KeyError("a secret")
 
     monkeypatch.setattr(recordwise.plan.file.read, "load_plan", broken)

@@ -17,6 +17,7 @@ def test_a_release_writes_every_file_and_one_charge(released):
     assert sorted(path.name for path in (released / "out").iterdir()) == [
         "county_by_naics3.csv",
         "county_by_naics3.parquet",
+        "datapackage.json",
         "policy.json",
         "release.json",
         "report.html",
@@ -48,7 +49,10 @@ def test_a_format_nobody_knows_is_refused_before_anything_is_spent(folder, run):
     for words in (["check"], ["release", "--out", folder / "out", "--yes"]):
         result = run(*words, folder / "plan.toml")
         assert result.exit_code == 2
-        assert "unknown format: 'json_lines'. Choose from parquet, csv." in result.stderr
+        assert (
+            "unknown format: 'json_lines'. Choose from parquet, csv, xlsx, sas, sas8, stata, sdmx-csv, cbp."
+            in result.stderr
+        )
     assert not (folder / "small.ledger").exists()
 
 

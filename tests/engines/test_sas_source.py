@@ -16,7 +16,7 @@ from hypothesis import strategies as st
 import recordwise as rw
 from recordwise.engines import DuckDB
 from recordwise.engines.sources import stat
-from recordwise.errors import EngineError, ParameterError, SourceError
+from recordwise.errors import ParameterError, SourceError
 from recordwise.noise import Seeded
 from recordwise.plan import Column, Plan, Schema
 from recordwise.plan.files import StatFiles
@@ -205,7 +205,7 @@ def test_a_damaged_file_is_told_without_its_text_and_nothing_is_charged(write, t
     ) as opened:
         whole = path.read_bytes()
         path.write_bytes(b"")
-        with pytest.raises(EngineError, match="withheld") as caught:
+        with pytest.raises(SourceError, match="damaged") as caught:
             opened.run(question())
         assert caught.value.__cause__ is None
         assert caught.value.__suppress_context__

@@ -23,7 +23,7 @@ def problems(tmp_path):
 
 
 ONE = [
-    ("[schema]", 'labels.empl = "employees"\n[schema]', "is not a measure or column"),
+    ("[schema]", 'labels.empl = "employees"\n[schema]', "is not a measure, a column or a published name"),
     ("[schema]", "labels.emp = 7\n[schema]", "must be text"),
     ('dataset = "establishments"', "dataset = 7", "must be text, not a number"),
     ('dataset = "establishments"', 'dataset = ""', "must not be empty"),

@@ -105,7 +105,7 @@ def audit(subject: Subject, how: Runs, *, tell: Callable[[str], None] = lambda _
 
 
 def publish(layout: Layout, folder: Path, how: Runs, run: int) -> Published:
-    """One whole release, from a file of records to output files, read back alternately from Parquet and CSV."""
+    """One whole release, from a file of records to output files, read back from Parquet: every other format rounds its numbers."""
     subject, out = layout.subject, folder / f"release{run}"
     with Session(
         folder / "records.parquet",
@@ -122,7 +122,7 @@ def publish(layout: Layout, folder: Path, how: Runs, run: int) -> Published:
     ) as session:
         release = session.run(subject.ask(subject.keys_of(layout.codes())))
         release.save(out)
-        published = read_published(out, layout, csv=bool(run % 2))
+        published = read_published(out, layout)
         damage = (
             ()
             if session.spent() == published.policy

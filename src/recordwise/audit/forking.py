@@ -44,7 +44,7 @@ def audit_forks(folder: Path, *, command: Sequence[str] = (sys.executable, "-m",
     subprocess.run([*command, str(folder)], check=True)
     asked = layout()
     first, second = (
-        sample_of(asked, [read_published(folder / f"release{number}", asked, csv=False)], 0)["cell.answer"]
+        sample_of(asked, [read_published(folder / f"release{number}", asked)], 0)["cell.answer"]
         for number in range(CHILDREN)
     )
     problems = ("two forked processes drew the same noise",) if repeated(first, second, log_alarms=LOG_ALARMS) else ()

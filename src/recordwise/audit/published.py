@@ -100,12 +100,14 @@ class Published:
     problems: tuple[str, ...]
 
 
-def read_published(folder: Path, layout: Layout, *, csv: bool) -> Published:
-    """Read the files of a release back, tables from Parquet or from CSV."""
+def read_published(folder: Path, layout: Layout) -> Published:
+    """Read the files of a release back, tables from Parquet, which holds every digit."""
+    import pyarrow.parquet
+
     features: dict[str, FloatArray] = {}
     problems: list[str] = []
-    for path in sorted(folder.glob("*.csv" if csv else "*.parquet")):
-        table = _table(path)
+    for path in sorted(folder.glob("*.parquet")):
+        table = pyarrow.parquet.read_table(path, partitioning=None)
         cells = pc.utf8_slice_codeunits(table.column(0), 0, WIDTH).cast(pa.int64()).to_numpy()
         problems += [f"{path.stem}: {problem}" for problem in row_problems(cells, layout)]
         known = (cells >= 0) & (cells < layout.count)
@@ -117,17 +119,6 @@ def read_published(folder: Path, layout: Layout, *, csv: bool) -> Published:
             features[f"{path.stem} is there"] = np.where(np.isin(np.arange(layout.count), cells), 0.0, np.nan)
     policy = json.loads((folder / "policy.json").read_text(encoding="utf-8"))["tight"]
     return Published(features=features, policy=Policy.from_json(policy), problems=tuple(dict.fromkeys(problems)))
-
-
-def _table(path: Path) -> pa.Table:
-    import pyarrow.csv
-    import pyarrow.parquet
-
-    if path.suffix == ".parquet":
-        return pyarrow.parquet.read_table(path, partitioning=None)
-    with path.open(encoding="utf-8") as lines:
-        first = lines.readline().split(",")[0].strip().strip('"')
-    return pyarrow.csv.read_csv(path, convert_options=pyarrow.csv.ConvertOptions(column_types={first: pa.string()}))
 
 
 def row_problems(cells: np.ndarray[Any, np.dtype[np.int64]], layout: Layout) -> list[str]:

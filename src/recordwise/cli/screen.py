@@ -25,12 +25,21 @@ def paragraph(text: str, *, indent: int = 0) -> None:
     """Print a wrapped paragraph."""
     for line in text.splitlines():
         pad = " " * indent
-        typer.echo(textwrap.fill(line, _width(), initial_indent=pad, subsequent_indent=pad, break_long_words=False))
+        typer.echo(
+            textwrap.fill(
+                line,
+                _width(),
+                initial_indent=pad,
+                subsequent_indent=pad,
+                break_long_words=False,
+                break_on_hyphens=False,
+            )
+        )
 
 
 def note(text: str) -> None:
     """Print a warning."""
-    for number, line in enumerate(textwrap.wrap(text, _width() - 2, break_long_words=False)):
+    for number, line in enumerate(textwrap.wrap(text, _width() - 2, break_long_words=False, break_on_hyphens=False)):
         typer.secho(("! " if number == 0 else "  ") + line, fg="yellow" if on_terminal() else None)
 
 

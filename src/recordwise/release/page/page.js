@@ -357,10 +357,10 @@
   const guarded = text => /^['\t\r\n]|^\s*[=+\-@\uff1d\uff0b\uff0d\uff20]/.test(text) ? "'" + text : text;
   const quoted = value => value === null ? "" : /[",\n\r]/.test(String(value)) ? '"' + String(value).replace(/"/g, '""') + '"' : String(value);
   const csv = () => {
-    const {keys, variables, texts} = table();
+    const {names: columns, variables, texts} = table();
     const names = variables.flatMap(([name, accurate, fitted]) => [name, ...(accurate ? ["_low", "_high", "_cv"].map(end => name + end) : []), ...(fitted ? [name + "_fit"] : [])]);
     const rows = rowsFound().map(row => row.map((value, at) => texts[at] && value !== null ? guarded(value) : value));
-    return (data.mark ? "# " + data.mark + "\n" : "") + [[...keys, ...names].map(guarded), ...rows].map(row => row.map(quoted).join(",")).join("\n") + "\n";
+    return (data.mark ? "# " + data.mark + "\n" : "") + [[...columns, ...names].map(guarded), ...rows].map(row => row.map(quoted).join(",")).join("\n") + "\n";
   };
   if (find("#which")) {
     find("#which").addEventListener("change", () => { first = 0; browse(); });

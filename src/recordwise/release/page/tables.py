@@ -40,6 +40,7 @@ def table_json(described: DescribedTable, room: int) -> dict[str, Any]:
         "name": table.name,
         "title": described.title,
         "keys": keys,
+        "names": list(headings),
         "texts": [pa.types.is_string(shown.column(name).type) for name in headings],
         "variables": variables,
         "rows": rows,
