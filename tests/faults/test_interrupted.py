@@ -179,6 +179,30 @@ def test_a_release_interrupted_at_forty_random_moments_keeps_true_books(folder) 
     assert 130 in interrupted_at_random(folder, 40)
 
 
+def test_an_interrupt_in_a_callback_of_python_is_not_lost() -> None:
+    code = (
+        "import os, signal, sys, time\n"
+        "from recordwise.cli.failing import ends_well\n"
+        "from recordwise.cli.interrupts import run\n"
+        "class Last:\n"
+        "    def __del__(self):\n"
+        "        os.kill(os.getpid(), signal.SIGINT)\n"
+        "        time.sleep(1)\n"
+        "@ends_well\n"
+        "def command():\n"
+        "    Last()\n"
+        "    time.sleep(30)\n"
+        "import typer\n"
+        "app = typer.Typer()\n"
+        "app.command()(command)\n"
+        "run(app)\n"
+    )
+    done = subprocess.run([sys.executable, "-c", code], capture_output=True, text=True, timeout=25)
+    assert done.returncode == 130
+    assert "ignored" not in done.stderr
+    assert "Traceback" not in done.stderr
+
+
 def test_an_interrupted_command_that_prints_json_says_nothing_on_standard_output(folder) -> None:
     words = [str(HERE / "cli_signals.py"), "SIGINT", "drawing noise", "release", "plan.toml", "--out", "out"]
     done = subprocess.run(

@@ -1,11 +1,19 @@
 """Remembers that the user interrupted the command, because libraries turn an interrupt into errors of their own."""
 
+import os
 import signal
 import sys
+import threading
 from collections.abc import Callable
 from types import FrameType
+from typing import TYPE_CHECKING
+
+if TYPE_CHECKING:
+    from sys import UnraisableHookArgs
 
 INTERRUPTED = 130
+AGAIN = 0.01
+"""Seconds until a lost interrupt is repeated: the callback has ended by then."""
 STOPPED = "interrupted. No partial files were left behind; what the ledger shows as charged stays spent."
 
 
@@ -18,9 +26,20 @@ class Interrupts:
         if signal.getsignal(signal.SIGINT) is signal.default_int_handler:
             signal.signal(signal.SIGINT, self)
 
+            sys.unraisablehook = self.lost
+
     def __call__(self, number: int, frame: FrameType | None) -> None:
         self.seen = True
         raise KeyboardInterrupt
+
+    def lost(self, failure: "UnraisableHookArgs") -> None:
+        """Repeat an interrupt that came while Python ran a callback, where it would be printed and forgotten."""
+        if not issubclass(failure.exc_type, KeyboardInterrupt):
+            sys.__unraisablehook__(failure)
+            return
+        again = threading.Timer(AGAIN, os.kill, (os.getpid(), signal.SIGINT))
+        again.daemon = True
+        again.start()
 
 
 def run(command: Callable[[], object]) -> None:
