@@ -41,7 +41,6 @@ from recordwise.noise import ConcaveLaw, DiscreteGaussian, LatticeLaw, Secure
 from recordwise.noise import randomness as bits
 from recordwise.plan.key_selection import SelectKeys
 from recordwise.plan.results import Sensitive, TableTotals
-from recordwise.plan.statistics import Sum
 from recordwise.policy import Measure, Policy, selection
 from recordwise.policy.firms import FirmPolicy
 
@@ -181,7 +180,7 @@ def duplicate_keys(patch: Patch) -> None:
 
 
 def unclamped(patch: Patch) -> None:
-    patch.setattr(Sum, "_clamp", lambda statistic: None)
+    patch.setattr(plain, "summed_as", lambda mechanism: (False, None))
 
 
 def negligent_mark(patch: Patch) -> None:
@@ -351,7 +350,7 @@ BUGS = (
         ("count", "gaussian"),
     ),
     Bug("duplicate keys", "`plan.keys`: repeated cells are kept", duplicate_keys, (REFUSALS,), sign="was accepted"),
-    Bug("clamp forgotten", "`Sum._clamp`", unclamped, ("clamped",)),
+    Bug("clamp forgotten", "`plan.statistics.plain.summed_as`", unclamped, ("clamped",)),
     Bug(
         "rows of a unit added up",
         "`engines.compile.collapse`: the sum of the rows where the largest is meant",
