@@ -22,7 +22,17 @@ from recordwise.mechanisms.certified_loss import (
     certified_loss,
     certified_losses,
 )
-from recordwise.mechanisms.certified_table import COARSE, KEPT, ROOM, Noise, _knots, certificate, less_beyond
+from recordwise.mechanisms.certified_table import (
+    COARSE,
+    KEPT,
+    ROOM,
+    TILTS,
+    Noise,
+    _holds_beyond,
+    _knots,
+    certificate,
+    less_beyond,
+)
 from recordwise.noise import GeneralizedGaussian, Polylog
 from recordwise.policy.evaluate.evaluator import line_value
 from reference_loss import function as formula
@@ -102,6 +112,22 @@ def test_what_is_taken_off_beyond_a_shift_is_saved_at_every_shift_from_there_on(
 def test_near_the_noise_nothing_is_taken_off() -> None:
     law = GeneralizedGaussian(1000, HALF)
     assert less_beyond(Nodes.of(law, law.exponent, ratio=1.004), law.exponent, 100) is None
+
+
+@pytest.mark.theorem("T-BEYOND")
+def test_a_constant_is_taken_off_only_if_no_order_needs_more_than_what_is_left() -> None:
+    """Constants of the orders as the statement has them, falling from the first on; its inequalities for all orders by hand."""
+    rng, answers = np.random.default_rng(5), []
+    for _ in range(400):
+        saved = rng.uniform(0.1, 3) - np.cumsum(rng.exponential(rng.choice([1e-4, 1e-2, 1.0]), len(TILTS)))
+        epsilon = float(rng.choice([0.5, 3.0, 12.0]))
+        needed = [(epsilon - later) / (1 + tilt) for tilt, later in zip(TILTS, saved[1:])] + [epsilon / (1 + TILTS[-1])]
+        answers.append((bool(saved[0] > 0), _holds_beyond(saved, epsilon)))
+        if answers[-1][1]:
+            assert max(needed) <= (epsilon - saved[0]) * (1 + 1e-12)
+            assert epsilon / 2 >= saved[0] > 0
+    assert answers.count((True, True)) > 20
+    assert answers.count((True, False)) > 20
 
 
 @pytest.mark.theorem("T-CERTIFIED")
