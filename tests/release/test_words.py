@@ -2,6 +2,7 @@
 
 import json
 
+import pyarrow as pa
 import pytest
 
 import recordwise as rw
@@ -156,3 +157,15 @@ def test_two_queries_of_one_name_and_bad_publications_are_refused() -> None:
         rw.Publication(date="2026-13-01")
     with pytest.raises(ParameterError, match="must be 1 to 60 letters"):
         rw.query().named("a b")
+
+
+def test_two_sums_of_one_measure_are_told_apart_by_their_titles(tmp_path) -> None:
+    records = pa.table({"id": [1, 2], "emp": [4, 9]})
+    split, slow = rw.UnitSplit(at=50, rho="0.1"), rw.Gaussian(sigma=20)
+    with rw.Session(records, unit="id", measures={"emp": 1}, tuned_on="synthetic") as opened:
+        release = opened.run(rw.query().sum("emp", split).sum("emp", slow, alias="emp_slow"))
+    folder = release.described(labels={"emp": "employees"}).save(tmp_path / "out")
+    (table,) = json.loads((folder / "datapackage.json").read_text())["resources"]
+    titles = [each["title"] for each in table["schema"]["fields"]]
+    assert {"employees, sum_emp", "employees, emp_slow"} <= set(titles)
+    assert len(set(titles)) == len(titles)

@@ -3,6 +3,7 @@
 It is written from the plan and the words of the release alone: no entry depends on a value.
 """
 
+from collections import Counter
 from collections.abc import Collection, Iterable, Mapping, Sequence
 from dataclasses import asdict, dataclass
 from typing import Any
@@ -116,9 +117,12 @@ def dictionary_of(
     query, flags = query_of(description, table.name), table.flags()
     level = share_text(description.get("interval_level", 0.95))
     entries = {name: _key(description, query, name, words) for name in table.keys}
-    for name in table.variables:
-        entries[name] = _value(query, name, words, noises.get(name), flags.get(name))
-        title, unit = entries[name]["title"], entries[name]["unit"]
+    values = {name: _value(query, name, words, noises.get(name), flags.get(name)) for name in table.variables}
+    shared = Counter(value["title"] for value in values.values())
+    for name, value in values.items():
+        # Two sums of one measure have one label: their names tell them apart.
+        title, unit = value["title"] + (f", {name}" if shared[value["title"]] > 1 else ""), value["unit"]
+        entries[name] = value | {"title": title}
         for end, parts in ENDS.items():
             what, how, missing = (part.replace("NAME", name).replace("LEVEL", level) for part in parts)
             note = f". {flags[name + end]}" if name + end in flags else ""
