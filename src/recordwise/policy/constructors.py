@@ -32,7 +32,7 @@ from recordwise.policy.conversions import pure_to_zcdp
 from recordwise.policy.evaluate.evaluator import Steps
 from recordwise.policy.literals import Value, literal
 from recordwise.policy.measure import Measure
-from recordwise.policy.policy import Policy, Terms, policy_of
+from recordwise.policy.policy import Policy, Terms, composed, policy_of
 
 MeasureName: TypeAlias = Measure | str
 
@@ -151,13 +151,13 @@ def _in_pieces(
     exact = moderate(nonnegative(rho, parameter="rho"), parameter="rho")
     if not sorted_items(at):
         raise ParameterError(parameter="at", problem="must name at least one measure")
-    total = Policy({}, {}, near_gaussian)
+    parts = [Policy({}, {}, near_gaussian)]
     for condition, thresholds in threshold_cases(at):
         if isinstance(thresholds, str):
-            total += policy_of(Outside(thresholds), Fraction(1), near_gaussian=near_gaussian, condition=condition)
+            parts.append(policy_of(Outside(thresholds), Fraction(1), near_gaussian=near_gaussian, condition=condition))
         else:
-            total += policy_of(kind(thresholds), exact, near_gaussian=near_gaussian, condition=condition)
-    return total
+            parts.append(policy_of(kind(thresholds), exact, near_gaussian=near_gaussian, condition=condition))
+    return composed(parts)
 
 
 def pure_split(at: Mapping[MeasureName, Number | By], *, epsilon: Number, rho: Number | None = None) -> Policy:
@@ -179,13 +179,13 @@ def pure_split(at: Mapping[MeasureName, Number | By], *, epsilon: Number, rho: N
     row_rho = Fraction(pure_to_zcdp(float_upper(exact))) if rho is None else positive(rho, parameter="rho")
     if not sorted_items(at):
         raise ParameterError(parameter="at", problem="must name at least one measure")
-    total = Policy({}, {}, near_gaussian=False)
+    parts = [Policy({}, {}, near_gaussian=False)]
     for condition, thresholds in threshold_cases(at):
         if isinstance(thresholds, str):
-            total += policy_of(Outside(thresholds), Fraction(1), condition=condition)
+            parts.append(policy_of(Outside(thresholds), Fraction(1), condition=condition))
         else:
-            total += policy_of(PurePieces(thresholds, exact, row_rho), Fraction(1), condition=condition)
-    return total
+            parts.append(policy_of(PurePieces(thresholds, exact, row_rho), Fraction(1), condition=condition))
+    return composed(parts)
 
 
 def sorted_items(at: Mapping[MeasureName, Any]) -> list[tuple[MeasureName, Any]]:
@@ -373,13 +373,13 @@ def selection(sigma: Number, at: Mapping[MeasureName, Number | By], deltas: Step
         The policy.
     """
     weight = gaussian_factor(positive(sigma, parameter="sigma"))
-    total = Policy({}, {}, near_gaussian=False)
+    parts = [Policy({}, {}, near_gaussian=False)]
     for condition, thresholds in threshold_cases(at):
         if isinstance(thresholds, str):
-            total += policy_of(Outside(thresholds), Fraction(1), condition=condition)
+            parts.append(policy_of(Outside(thresholds), Fraction(1), condition=condition))
             continue
-        total += policy_of(Pieces(thresholds) if thresholds else One(), weight, condition=condition)
+        parts.append(policy_of(Pieces(thresholds) if thresholds else One(), weight, condition=condition))
         if deltas:
             chance: Terms = {(condition, SelectionDelta(thresholds, deltas)): Fraction(1)}
-            total += Policy({}, chance, near_gaussian=False)
-    return total
+            parts.append(Policy({}, chance, near_gaussian=False))
+    return composed(parts)

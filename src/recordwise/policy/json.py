@@ -152,15 +152,15 @@ def _checked(what: str, build: Callable[[], V]) -> V:
 
 
 def _terms(rows: list[Any], depth: int) -> Terms:
-    terms: Terms = {}
+    terms: list[Terms] = []
     for row in rows:
         match row:
             case [str(coefficient), condition, dict(atom)]:
                 key = (condition_from_json(condition), atom_from_json(atom, depth))
-                terms = merge(terms, {key: _coefficient(coefficient)} if key[0] != NONE else {})
+                terms.append({key: _coefficient(coefficient)} if key[0] != NONE else {})
             case _:
                 raise UnknownFormError(what="policy term", found=row)
-    return terms
+    return merge(*terms)
 
 
 def _coefficient(text: str) -> Fraction:

@@ -387,12 +387,8 @@ def scaled(terms: Terms, factor: Fraction) -> Terms:
 
 def guarded(terms: Terms, condition: Condition) -> Terms:
     """The terms, each also restricted to a condition."""
-    result: dict[Key, Fraction] = {}
-    for (old, atom), coefficient in terms.items():
-        narrowed = both(old, condition)
-        if narrowed != NONE:
-            result = dict(merge(result, {(narrowed, atom): coefficient}))
-    return result
+    narrowed = [{(both(old, condition), atom): coefficient} for (old, atom), coefficient in terms.items()]
+    return {key: coefficient for key, coefficient in merge(*narrowed).items() if key[0] != NONE}
 
 
 def guard_columns(condition: Condition, atom: Atom) -> set[ConditionColumn]:

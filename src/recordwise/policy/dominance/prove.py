@@ -16,7 +16,7 @@ from typing import Any
 from recordwise.errors import ParameterError, RecordError
 from recordwise.exact.numbers import Number, ball, nonnegative, working_precision
 from recordwise.policy.atoms import Outside
-from recordwise.policy.conditions import holds
+from recordwise.policy.conditions import AllOf, Among, Condition, holds
 from recordwise.policy.dominance.comparison import DoubtError, Sum, comparison
 from recordwise.policy.dominance.cover import cover
 from recordwise.policy.dominance.decide import IN_TIME, decide
@@ -109,7 +109,7 @@ def find_excess(spent: Terms, limit: Terms, bounds: Mapping[str, Fraction], dead
     parts = regions({**gains, **costs}, measures, bounds)
     if parts is None:
         raise DoubtError("the conditions have too many combinations of groups")
-    question = _Question(gains, costs, measures)
+    question = _Question(gains, costs, measures, Anchored.of(gains), Anchored.of(costs))
     doubts: list[DoubtError] = []
     found = list(parts)
     for region in found:
@@ -151,15 +151,17 @@ class _Question:
     gains: Terms
     costs: Terms
     measures: list[Measure]
+    anchored_gains: "Anchored"
+    anchored_costs: "Anchored"
     settled: set[tuple[object, ...]] = field(default_factory=set)
 
     def excess_in(self, region: Region, deadline: float) -> dict[str, Any] | None:
         """A record in the region that exceeds the budget; None if there provably is none."""
-        budgets = list(alternatives(self.costs, region.groups))
+        budgets = list(alternatives(self.anchored_costs.terms(region.groups), region.groups))
         if any(isinstance(atom, Outside) for budget in budgets for atom in budget):
             return None
         doubts: list[DoubtError] = []
-        for gain in alternatives(self.gains, region.groups):
+        for gain in alternatives(self.anchored_gains.terms(region.groups), region.groups):
             # Regions that differ only in conditions that do not matter ask the same question again.
             key = (_frozen(gain), *map(_frozen, budgets), *sorted(region.ranges.items()))
             if not gain or key in self.settled:
@@ -217,6 +219,43 @@ class _Question:
         except RecordError:
             return False
         return bool(more > less * ball(1 + margin))
+
+
+@dataclass(frozen=True, slots=True)
+class Anchored:
+    """Terms by a value that a column must hold for them to apply, so that a region asks only for those that may."""
+
+    anywhere: Terms
+    by_value: dict[str, dict[Cell, Terms]]
+
+    @classmethod
+    def of(cls, terms: Terms) -> "Anchored":
+        """The terms, each under the values of its first list of whole values."""
+        anywhere: dict[Key, Fraction] = {}
+        by_value: dict[str, dict[Cell, dict[Key, Fraction]]] = {}
+        for key, coefficient in terms.items():
+            anchor = _anchor(key[0])
+            if anchor is None:
+                anywhere[key] = coefficient
+                continue
+            held = by_value.setdefault(anchor.column.name, {})
+            for value in anchor.values:
+                held.setdefault(value, {})[key] = coefficient
+        return cls(anywhere, {name: dict(held) for name, held in by_value.items()})
+
+    def terms(self, groups: dict[str, Cell | None]) -> Terms:
+        """All terms that apply in a region, and perhaps others."""
+        found = dict(self.anywhere)
+        for name, held in self.by_value.items():
+            value = groups[name]
+            found |= held.get(value, {}) if value is not None else {}
+        return found
+
+
+def _anchor(condition: Condition) -> Among | None:
+    parts = condition.parts if isinstance(condition, AllOf) else (condition,)
+    listed = (part for part in parts if isinstance(part, Among) and part.inside)
+    return next((part for part in listed if part.column.length is None and not part.column.part), None)
 
 
 def _frozen(terms: Sum) -> frozenset[tuple[object, Fraction]]:

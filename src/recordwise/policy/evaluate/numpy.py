@@ -11,13 +11,14 @@ from recordwise.errors import RecordError
 from recordwise.exact.arithmetic import FloatArray
 from recordwise.exact.numbers import arb_float_upper, ball, float_upper, working_precision
 from recordwise.policy.atoms import Atom, One, Outside, SelectionDelta
-from recordwise.policy.conditions import EVERY, AllOf, AnyOf, Condition, columns_of, compared, holds
+from recordwise.policy.conditions import EVERY, AllOf, Among, AnyOf, Condition, columns_of, compared, holds
 from recordwise.policy.evaluate.evaluator import BALLS, NumpyEvaluator
 from recordwise.policy.evaluate.tables import (
     NEGATIVE,
     NOT_NUMBERS,
     BoolArray,
     GroupColumn,
+    IntArray,
     Record,
     Table,
     amount_of,
@@ -165,7 +166,7 @@ def terms_array(terms: Terms, groups: dict[str, GroupColumn], amounts: dict[str,
         if condition == EVERY:
             total += factor * atom_array(atom, groups, amounts, rows)
             continue
-        inside = np.flatnonzero(holds_array(condition, groups))
+        inside = rows_where(condition, groups)
         if inside.size:
             narrow = {measure.name: amounts[measure.name][inside] for measure in atom.measures()}
             seen = {column.name for column in guard_columns(EVERY, atom)}
@@ -196,6 +197,13 @@ def _not_vanished(value: FloatArray, atom: Atom, amounts: dict[str, FloatArray])
         return value
     present = np.logical_or.reduce([amounts[measure.name] > 0 for measure in atom.measures()])
     return np.where(present & (value < SMALLEST), SMALLEST, value)
+
+
+def rows_where(condition: Condition, groups: dict[str, GroupColumn]) -> IntArray:
+    """The rows of a block where the condition holds."""
+    if isinstance(condition, Among) and condition.inside:
+        return groups[condition.column.name].rows_among(condition)
+    return np.flatnonzero(holds_array(condition, groups))
 
 
 def holds_array(condition: Condition, groups: dict[str, GroupColumn]) -> BoolArray:

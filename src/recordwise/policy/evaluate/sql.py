@@ -168,6 +168,7 @@ MOST_WITH_FRACTIONS = 2.0**52
 """From here on a float has no fraction."""
 FEW_NODES = 80
 """A tree this small is squared by repeating it: engines compute a repeated part once, and a product is faster than POWER."""
+FEW_PARTS = 8
 LARGEST_FLOAT = sys.float_info.max
 SMALL = 0.1
 SMALL_TERMS = 11
@@ -216,13 +217,11 @@ def evaluator_of(dialect: str) -> SqlEvaluator:
 
 
 def _sum(terms: Terms, evaluator: SqlEvaluator) -> E:
-    total: E | None = None
+    values = []
     for (condition, atom), coefficient in terms.items():
         value = evaluator.multiply(number(float_upper(coefficient)), atom_sql(atom, evaluator))
-        if condition != EVERY:
-            value = case(condition_sql(condition), value, number(0.0))
-        total = value if total is None else evaluator.add(total, value)
-    return number(0.0) if total is None else total
+        values.append(value if condition == EVERY else case(condition_sql(condition), value, number(0.0)))
+    return _added(values, evaluator) if values else number(0.0)
 
 
 def atom_sql(atom: Atom, evaluator: SqlEvaluator) -> E:
@@ -249,10 +248,14 @@ def size_sql(measure: Measure, evaluator: SqlEvaluator) -> E:
 
 
 def _added(parts: list[E], evaluator: SqlEvaluator) -> E:
-    total = parts[0]
-    for part in parts[1:]:
-        total = evaluator.add(total, part)
-    return total
+    """The sum as a tree of little depth: thousands of terms must not exhaust the stack of a parser."""
+    if len(parts) <= FEW_PARTS:
+        total = parts[0]
+        for part in parts[1:]:
+            total = evaluator.add(total, part)
+        return total
+    middle = len(parts) // 2
+    return evaluator.add(_added(parts[:middle], evaluator), _added(parts[middle:], evaluator))
 
 
 def _size(value: E) -> E:

@@ -16,12 +16,13 @@ import numpy as np
 from recordwise.errors import ParameterError, RecordError, UnknownFormError
 from recordwise.exact.arithmetic import FloatArray
 from recordwise.exact.numbers import float_upper, rational
-from recordwise.policy.conditions import Among, Compare, Condition, Null, holds
+from recordwise.policy.conditions import Among, Compare, Condition, ConditionColumn, Null, cell, holds
 from recordwise.policy.dates import day_of
 from recordwise.policy.literals import Cell, Truth, Value, float_comparison, float_members
 from recordwise.policy.measure import FLOAT_SNAP, LINEAR_ERROR, MOST_SCALED_STEPS, MOST_STEPS, Measure
 
 AnyArray: TypeAlias = np.ndarray[tuple[int, ...], np.dtype[Any]]
+IntArray: TypeAlias = np.ndarray[tuple[int, ...], np.dtype[np.int64]]
 LARGEST_WHOLE_FLOAT = 2.0**53
 Record: TypeAlias = Mapping[str, str | bool | int | float | Fraction | Decimal | date | None]
 """One record: a scalar for each column."""
@@ -228,18 +229,37 @@ class Coded:
     values: list[Cell | None]
     decided: dict[Condition, BoolArray] = field(default_factory=dict)
     """Answers for each distinct value, shared by all parts of the column."""
+    shown: dict[ConditionColumn, dict[Cell | None, list[int]]] = field(default_factory=dict)
+    """The indices of the values that show the same, as a whole, by a prefix or by a part; shared by all parts of the column."""
+    sorted: list[tuple[IntArray, IntArray]] = field(default_factory=list)
+    """The rows in the order of their indices, and where each index begins among them; made once asked for."""
 
     def __len__(self) -> int:
         return len(self.places)
 
     def __getitem__(self, rows: Any) -> "Coded":
-        return Coded(self.places[rows], self.values, self.decided)
+        return Coded(self.places[rows], self.values, self.decided, self.shown)
 
     def test(self, condition: Condition, name: str) -> BoolArray:
         if condition not in self.decided:
             answers = (holds(condition, {name: value}) for value in self.values)
             self.decided[condition] = np.fromiter(answers, np.bool_, len(self.values))
         return self.decided[condition][self.places]
+
+    def rows_among(self, condition: Among) -> IntArray:
+        """The rows that hold one of the values; other rows are not looked at again for each of thousands of conditions."""
+        if condition.column not in self.shown:
+            found: dict[Cell | None, list[int]] = {}
+            for place, value in enumerate(self.values):
+                found.setdefault(cell({condition.column.name: value}, condition.column), []).append(place)
+            self.shown[condition.column] = found
+        if not self.sorted:
+            starts = np.concatenate([[0], np.cumsum(np.bincount(self.places, minlength=len(self.values)))])
+            self.sorted.append((np.argsort(self.places, kind="stable"), starts))
+        order, starts = self.sorted[0]
+        found = self.shown[condition.column]
+        codes = [code for value in condition.values for code in found.get(value, ())]
+        return np.concatenate([order[:0], *(order[starts[code] : starts[code + 1]] for code in codes)])
 
     def numeric(self) -> bool:
         return all(value is None or isinstance(value, Fraction) for value in self.values)
@@ -284,6 +304,10 @@ class Numbers:
         whole = -int(-bound // 1)
         order = order if whole == bound else {"<=": "<", ">": ">="}.get(order, order)
         return ORDERS[order](self.values, whole)
+
+    def rows_among(self, condition: Among) -> IntArray:
+        """The rows that hold one of the values."""
+        return np.flatnonzero(self.test(condition, condition.column.name))
 
     def numeric(self) -> bool:
         return True
