@@ -4,6 +4,7 @@ import hashlib
 import json
 import math
 import shutil
+import tracemalloc
 import zipfile
 from dataclasses import replace
 
@@ -17,12 +18,13 @@ import pytest
 import recordwise as rw
 from recordwise.errors import OutputError, ParameterError
 from recordwise.noise import Seeded
+from recordwise.release.content import content_of
 from recordwise.release.files import load_release, open_release
 from recordwise.release.formats import known_formats, xlsx
 from recordwise.release.formats.digits import meaningful, rounded
 from recordwise.release.formats.statistical import short_names
 from recordwise.release.status import relative_error
-from recordwise.release.tables import NOT_PRIVATE, PRIVATE
+from recordwise.release.tables import NOT_PRIVATE, PRIVATE, ReleasedTable
 from recordwise.release.verify import verify
 from small_release import generous, records, session
 
@@ -119,7 +121,7 @@ def test_a_workbook_has_its_sheets_tables_and_text(saved) -> None:
     assert book.sheetnames == ["Cover", "Contents", "Notes", "Dictionary", "county_industry"]
     sheet = book["county_industry"]
     assert list(sheet.tables) == ["rw_county_industry"]
-    assert sheet.tables["rw_county_industry"].ref.startswith("A4:")
+    assert sheet.tables["rw_county_industry"].ref == sheet.dimensions.replace("A1:", "A4:")
     assert sheet.merged_cells.ranges == set()
     rows = list(sheet.iter_rows(min_row=4, values_only=True))
     wanted = table_of(release)
@@ -232,3 +234,17 @@ def test_two_equal_workbooks_are_equal_bytes(saved, tmp_path) -> None:
     again = release.export(tmp_path / "again.xlsx", format="xlsx")
     assert again.read_bytes() == (folder / "small.xlsx").read_bytes()
     assert zipfile.ZipFile(again).testzip() is None
+
+
+def test_a_workbook_is_written_in_memory_that_does_not_grow_with_its_rows(tmp_path) -> None:
+    """Ten times as many rows may take a little more for the text of a piece, and not ten times as much."""
+    peaks = []
+    for rows in (5_000, 50_000):
+        data = pa.table({"code": [f"{each:05}" for each in range(rows)], "n": range(rows), "n_sd": [2.0] * rows})
+        table = ReleasedTable(name="t", keys=("code",), variables=("n",), data=data)
+        content = content_of({}, [table], rw.Words(), privacy_label=PRIVATE)
+        tracemalloc.start()
+        known_formats()["xlsx"].write(content, tmp_path / f"{rows}.xlsx")
+        peaks.append(tracemalloc.get_traced_memory()[1])
+        tracemalloc.stop()
+    assert peaks[1] < 1.5 * peaks[0]

@@ -36,7 +36,7 @@ def meaningful(table: ReleasedTable, data: pa.Table) -> pa.Table:
     for name in table.variables:
         for end in ERRORS:
             _put(columns, name + end, lambda values: rounded(values, np.abs(values), OWN_DIGITS - 1, np.rint))
-        for end, error in VALUES.items():
+        for end, error in ((end, error) for end, error in VALUES.items() if name + end in columns):
             size = next((each for each in (name + error, f"{name}_sd") if each in data.column_names), None)
             spread = None if size is None else _floats(data.column(size))
             digits = NOISY_DIGITS if end.startswith("_noisy") else VALUE_DIGITS
@@ -50,10 +50,12 @@ def _direction(end: str) -> Callable[..., Any]:
 
 def _to(spread: FloatArray | None, digits: int, direction: Any) -> Callable[[FloatArray], FloatArray]:
     def change(values: FloatArray) -> FloatArray:
+        known = np.zeros(len(values), np.bool_) if spread is None else np.isfinite(spread) & (spread > 0)
+        if spread is not None and known.all():
+            return rounded(values, spread, digits, direction)
         alone = rounded(values, np.abs(values), ALONE - 1, direction)
-        if spread is None:
+        if spread is None or not known.any():
             return alone
-        known = np.isfinite(spread) & (spread > 0)
         return np.where(known, rounded(values, np.where(known, spread, 1.0), digits, direction), alone)
 
     return change
@@ -61,15 +63,25 @@ def _to(spread: FloatArray | None, digits: int, direction: Any) -> Callable[[Flo
 
 def rounded(values: FloatArray, sizes: FloatArray, digits: int, direction: Any) -> FloatArray:
     """Values to ``digits`` decimal digits after the first digit of ``sizes``, but never to less than whole numbers."""
+    scale = _scale(sizes, digits)
+    with np.errstate(all="ignore"):
+        scaled = values * scale
+        found = np.rint(scaled)
+        if direction is not np.rint:
+            # What is already a decimal of so many digits stays that decimal, whichever way others are rounded.
+            near = np.abs(scaled - found) <= 4 * np.spacing(np.abs(scaled))
+            found = np.where(near, found, direction(scaled))
+        return np.asarray(np.where(np.abs(scaled) < LARGEST, found / scale, values))
+
+
+def _scale(sizes: FloatArray, digits: int) -> FloatArray:
+    """The power of ten for each size; one for all of them where they are equal, as the noise of one mechanism is."""
+    if len(sizes) and sizes[0] == sizes.min() == sizes.max():
+        sizes = sizes[:1]
     with np.errstate(all="ignore"):
         first = np.floor(np.log10(sizes))
         places = np.clip(digits - np.where(np.isfinite(first), first, 0.0), 0, len(POWERS) - 1).astype(np.int64)
-        scale = POWERS[places]
-        scaled = values * scale
-        near = np.rint(scaled)
-        # What is already a decimal of so many digits stays that decimal, whichever way others are rounded.
-        whole = np.where(np.abs(scaled - near) <= 4 * np.spacing(np.abs(scaled)), near, direction(scaled))
-        return np.asarray(np.where(np.abs(scaled) < LARGEST, whole / scale, values))
+    return np.asarray(POWERS[places])
 
 
 def _floats(column: pa.ChunkedArray) -> FloatArray:

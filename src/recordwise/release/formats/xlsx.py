@@ -190,12 +190,14 @@ class _Writer:
 
     def _mark(self, sheet: Any, names: Sequence[str], rows: int) -> None:
         """Mark an area as a table, for screen readers. The writer refuses that in constant memory only because it would write the
-        header cells as well; those are written again by the caller."""
+        header cells as well; those are written again by the caller. It also keeps every cell of the area in memory, so the table
+        is added with one row and extended afterward."""
+        from xlsxwriter.utility import xl_range
+
         plain = "".join(letter if letter.isalnum() or letter == "_" else "_" for letter in sheet.get_name())
-        columns = [{"header": each} for each in names]
+        columns, last = [{"header": each} for each in names], len(names) - 1
         sheet.constant_memory = False
-        sheet.add_table(
-            *(ABOVE, 0, ABOVE + rows, len(names) - 1),
-            {"columns": columns, "autofilter": False, "style": None, "name": f"rw_{plain}"},
-        )
+        options = {"columns": columns, "autofilter": False, "style": None, "name": f"rw_{plain}"}
+        sheet.add_table(ABOVE, 0, ABOVE + 1, last, options)
         sheet.constant_memory = True
+        sheet.tables[-1]["range"] = xl_range(ABOVE, 0, ABOVE + rows, last)
