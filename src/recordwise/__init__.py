@@ -35,6 +35,7 @@ if TYPE_CHECKING:
     from recordwise.plan.words import Publication, Words
     from recordwise.policy.constructors import by
     from recordwise.policy.policy import Policy
+    from recordwise.policy.series import Series
     from recordwise.release.files import load_release
     from recordwise.release.release import Release
     from recordwise.session import Session
@@ -91,6 +92,7 @@ HOMES = {
     ),
     "policy.constructors": ("by",),
     "policy.policy": ("Policy",),
+    "policy.series": ("Series",),
     "release.files": ("load_release",),
     "release.release": ("Release",),
     "session": ("Session",),
@@ -120,6 +122,7 @@ __all__ = [
     "Query",
     "Release",
     "RootTransform",
+    "Series",
     "Session",
     "SparkMaster",
     "SumAndCount",

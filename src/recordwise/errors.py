@@ -25,6 +25,7 @@ messages are built from parameters, names and counts, which are also attributes 
     │   └── ServerError (RuntimeError)        a database server failed
     ├── while the budget is charged and noise is drawn
     │   ├── BudgetError                       the budget does not cover a query
+    │   ├── AlreadyReleasedError              the same release was charged before
     │   ├── LedgerError                       the ledger is damaged, belongs to another dataset, or cannot be written
     │   ├── DrawingError (RuntimeError)       drawing noise failed after the charge
     │   ├── ExtremeDrawError (OverflowError)  a draw does not fit 64 bits
@@ -147,6 +148,31 @@ class LedgerError(RecordwiseError):
         self.problem = problem
         self.advice = advice
         super().__init__(f"ledger {path} {problem}." + (f" {advice}" if advice else ""))
+
+
+RELEASED, UNFINISHED, WASTED = "released", "unfinished", "wasted"
+STATES = {
+    RELEASED: "was already released (charge {charge}, {date})",
+    UNFINISHED: "was charged and drawn before (charge {charge}, {date}), and its folder was not finished",
+    WASTED: "was charged before (charge {charge}, {date}), and what was drawn did not reach the disk",
+}
+WAYS_ON = {
+    RELEASED: "To publish the period again, state a revision, or pay for a second release with --again.",
+    UNFINISHED: "Finish it with --resume: that draws nothing and costs nothing.",
+    WASTED: "The charge stays spent. Only --again draws the release anew and pays for it again.",
+}
+
+
+class AlreadyReleasedError(RecordwiseError):
+    """The same queries, keys, sizes and mechanisms were charged before, for the same period and revision. Nothing was charged."""
+
+    def __init__(self, *, ledger: str, charge: int, date: str, state: str) -> None:
+        self.ledger = ledger
+        self.charge = charge
+        self.date = date
+        self.state = state
+        what = STATES[state].format(charge=charge, date=date)
+        super().__init__(f"this release {what}, according to {ledger}. Nothing was charged now. {WAYS_ON[state]}")
 
 
 class DrawingError(RecordwiseError, RuntimeError):

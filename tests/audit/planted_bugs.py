@@ -42,11 +42,12 @@ from recordwise.noise import randomness as bits
 from recordwise.plan.key_selection import SelectKeys
 from recordwise.plan.results import Sensitive, TableTotals
 from recordwise.policy import Measure, Policy, selection
+from recordwise.policy import series as histories
 from recordwise.policy.firms import FirmPolicy
 
 Patch = pytest.MonkeyPatch
 NARROWER = Fraction(9, 10)
-REFUSALS, FORKS, THREADS = "refusals", "forked processes", "threads"
+REFUSALS, FORKS, THREADS, SERIES = "refusals", "forked processes", "threads", "two periods"
 
 
 @dataclass(frozen=True)
@@ -280,6 +281,23 @@ NARROW_IN = (
     "derived sum, combination and ratio",
     "collapsed rows",
 )
+
+
+def charged_to_the_first_record(patch: Patch) -> None:
+    patch.setattr(histories, "record_at", lambda history, period, policy: history[min(history)])
+
+
+def resumed_by_drawing(patch: Patch) -> None:
+    def run(self: publisher.Publisher, plan: Any) -> Any:
+        return self.run(plan, rng=Secure(), confidence=0.95, tell=lambda _: None)
+
+    patch.setattr(publisher.Publisher, "resume", run)
+
+
+def forgotten_release(patch: Patch) -> None:
+    patch.setattr(Ledger, "charge_of", lambda ledger, release: None)
+
+
 BUGS = (
     Bug("noise scale off by 10%", "mechanisms: the law handed to `noised`", narrow_noise, NARROW_IN, cells=CELLS),
     Bug(
@@ -398,5 +416,26 @@ BUGS = (
         racing_passes,
         (THREADS,),
         sign="answer to another thread's query",
+    ),
+    Bug(
+        "a period charged to the wrong record",
+        "`policy.series.record_at`: the record of the first period for every period",
+        charged_to_the_first_record,
+        (SERIES,),
+        sign="lost more than the ledger says",
+    ),
+    Bug(
+        "a resumed release drawn again",
+        "`Publisher.resume`: the plan is run a second time",
+        resumed_by_drawing,
+        (SERIES,),
+        sign="drawn again",
+    ),
+    Bug(
+        "a retry that pays twice",
+        "`Ledger.charge_of`: the digest of a release is not looked up",
+        forgotten_release,
+        (SERIES,),
+        sign="a retry paid twice",
     ),
 )

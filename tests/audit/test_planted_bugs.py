@@ -5,12 +5,13 @@ import sys
 from pathlib import Path
 
 import pytest
-from planted_bugs import BUGS, FORKS, REFUSALS, THREADS, Bug
+from planted_bugs import BUGS, FORKS, REFUSALS, SERIES, THREADS, Bug
 
 from recordwise.audit import Finding, Runs, audit
 from recordwise.audit.checks import audit_refusals, audit_threads
 from recordwise.audit.forking import audit_forks
 from recordwise.audit.subjects import every_subject
+from recordwise.audit.two_periods import audit_two_periods
 
 PAGE = Path(__file__).parents[2] / "docs" / "audit.md"
 FORKING = f"""
@@ -34,6 +35,8 @@ def findings(name: str, folder: Path, how: Runs, *, planted: bool) -> list[Findi
         return audit_refusals(folder, how)
     if name == THREADS:
         return [audit_threads(folder, how)]
+    if name == SERIES:
+        return [audit_two_periods(folder, how)]
     if name == FORKS:
         command = [sys.executable, "-c", FORKING] if planted else [sys.executable, "-m", "recordwise.audit.forking"]
         return [audit_forks(folder, command=command)]

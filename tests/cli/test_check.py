@@ -104,7 +104,7 @@ def test_a_plan_beyond_its_budget_ends_with_3_and_a_witness(folder, run, run_jso
 
 def test_what_the_ledger_holds_already_counts(released, run):
     assert run("check", released / "plan.toml").exit_code == 0
-    run("release", released / "plan.toml", "--out", released / "second", "--yes")
+    run("release", released / "plan.toml", "--out", released / "second", "--yes", "--again")
     assert (released / "second").exists()
     assert run("check", released / "plan.toml").exit_code == 3
 

@@ -25,7 +25,7 @@ def test_books_in_order_are_said_to_be(released, run, run_json):
 
 
 def test_several_folders_may_follow(released, run):
-    run("release", released / "plan.toml", "--out", released / "second", "--yes")
+    run("release", released / "plan.toml", "--out", released / "second", "--yes", "--again")
     result = run("ledger", "verify", released / "small.ledger", "--against", released / "out", released / "second")
     assert "agrees with 2 releases" in result.stdout
     result = run("ledger", "verify", released / "small.ledger", "--against", released / "out", released / "nowhere")
@@ -44,7 +44,7 @@ def test_a_changed_entry_is_found(released, run):
 
 def test_a_restored_old_copy_is_found_by_the_release(released, run):
     shutil.copy(released / "small.ledger", released / "old.ledger")
-    run("release", released / "plan.toml", "--out", released / "second", "--yes")
+    run("release", released / "plan.toml", "--out", released / "second", "--yes", "--again")
     result = run("ledger", "verify", released / "old.ledger", "--against", released / "second")
     assert result.exit_code == 2
     assert "some were removed" in result.stderr

@@ -88,9 +88,9 @@ def test_a_place_that_cannot_be_written_is_refused_before_anything_is_spent(fold
 
 
 def test_beyond_the_budget_nothing_is_spent_and_the_code_is_3(released, run):
-    assert run("release", released / "plan.toml", "--out", released / "second", "--yes").exit_code == 0
+    assert run("release", released / "plan.toml", "--out", released / "second", "--yes", "--again").exit_code == 0
     before = events(released)
-    result = run("release", released / "plan.toml", "--out", released / "third", "--yes")
+    result = run("release", released / "plan.toml", "--out", released / "third", "--yes", "--again")
     assert result.exit_code == 3
     assert "does not cover" in result.stderr
     assert "Nothing was spent" in result.stderr

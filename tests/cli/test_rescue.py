@@ -32,11 +32,30 @@ def failing(monkeypatch, refused) -> None:
     monkeypatch.setattr(Release, "save", saving)
 
 
+def keeping_fails(monkeypatch) -> None:
+    def keep(release, where):
+        raise OutputError(folder=str(where), problem="could not be written: No space left on device")
+
+    monkeypatch.setattr(Release, "keep", keep)
+
+
+def test_a_release_whose_folder_fails_is_kept_and_finished_by_resume(folder, run, monkeypatch) -> None:
+    with monkeypatch.context() as patched:
+        failing(patched, lambda where: True)
+        done = run("release", folder / "plan.toml", "--out", folder / "out", "--yes")
+    assert done.exit_code == 2
+    assert "what was drawn is kept beside the ledger" in done.stderr
+    done = run("release", folder / "plan.toml", "--out", folder / "elsewhere", "--yes", "--resume")
+    assert done.exit_code == 0, done.stderr
+    assert verify(folder / "small.ledger", against=[folder / "elsewhere"]) == []
+
+
 def test_a_release_is_saved_among_temporary_files_when_the_ledgers_folder_fails_too(
     folder, run, monkeypatch, tmp_path_factory
 ) -> None:
     elsewhere = tmp_path_factory.mktemp("temporary")
     monkeypatch.setattr(tempfile, "gettempdir", lambda: str(elsewhere))
+    keeping_fails(monkeypatch)
     failing(monkeypatch, lambda where: where.parent == folder)
     done = run("release", folder / "plan.toml", "--out", folder / "out", "--yes")
     assert done.exit_code == 2
@@ -46,6 +65,7 @@ def test_a_release_is_saved_among_temporary_files_when_the_ledgers_folder_fails_
 
 def test_a_release_that_no_folder_takes_is_told_to_be_lost(folder, run, monkeypatch) -> None:
     failing(monkeypatch, lambda where: True)
+    keeping_fails(monkeypatch)
     done = run("release", folder / "plan.toml", "--out", folder / "out", "--yes")
     assert done.exit_code == 2
     assert "The charge stands and the release is lost" in done.stderr

@@ -3,6 +3,7 @@
 import json
 import os
 import random
+import re
 import signal
 import subprocess
 import sys
@@ -12,6 +13,7 @@ from pathlib import Path
 
 import pytest
 
+from recordwise.cli.failing import ALREADY
 from recordwise.ledger.ledger import Ledger
 from recordwise.release.verify import verify
 from small_release import write_records
@@ -55,16 +57,16 @@ def interruptible() -> Iterator[None]:
     signal.signal(signal.SIGINT, before)
 
 
-def command(*words: str) -> list[str]:
-    return [sys.executable, *words, "release", "plan.toml", "--out", "out", "--yes"]
+def command(*words: str, more: tuple[str, ...] = ()) -> list[str]:
+    return [sys.executable, *words, "release", "plan.toml", "--out", "out", "--yes", *more]
 
 
 def environment() -> dict[str, str]:
     return os.environ | {"PYTHONPATH": os.pathsep.join(sys.path)}
 
 
-def run(folder: Path, *words: str) -> subprocess.CompletedProcess[str]:
-    return subprocess.run(command(*words), cwd=folder, env=environment(), capture_output=True, text=True)
+def run(folder: Path, *words: str, more: tuple[str, ...] = ()) -> subprocess.CompletedProcess[str]:
+    return subprocess.run(command(*words, more=more), cwd=folder, env=environment(), capture_output=True, text=True)
 
 
 def kinds(folder: Path) -> list[str]:
@@ -79,13 +81,20 @@ def left_over(folder: Path) -> set[str]:
     return names - {"records.parquet", "plan.toml", "small.ledger", "small.ledger-wal", "small.ledger-shm"}
 
 
+def is_kept(folder: Path) -> bool:
+    """Whether drawn tables, and nothing else, wait beside the ledger."""
+    names = left_over(folder)
+    assert all(re.fullmatch(r"small\.ledger\.unfinished-\d+", name) for name in names), names
+    return bool(names)
+
+
 @pytest.mark.parametrize("stage", STAGES)
 def test_an_interrupted_release_ends_with_130_leaves_no_file_and_is_in_the_books(folder, stage: str) -> None:
     done = run(folder, str(HERE / "cli_signals.py"), "SIGINT", stage)
     assert done.returncode == 130, done.stderr
     assert "interrupted. No partial files were left behind" in done.stderr
     assert "Traceback" not in done.stderr + done.stdout
-    assert left_over(folder) == set()
+    assert is_kept(folder) == (stage == "writing files")
     assert kinds(folder) == ["opened", *BOOKED[stage]]
     assert verify(folder / "small.ledger") == []
 
@@ -131,19 +140,22 @@ def test_an_interrupt_in_code_that_a_library_made_from_text_ends_with_130(folder
 def test_a_release_killed_at_a_stage_of_the_command_can_be_made_again(folder, stage: str) -> None:
     done = run(folder, str(HERE / "cli_signals.py"), "SIGKILL", stage)
     assert done.returncode == -signal.SIGKILL
-    assert left_over(folder) == set()
+    kept = is_kept(folder)
+    assert kept == (stage == "writing files")
     charged = [kind for kind in BOOKED[stage] if kind != "failed"]
     assert kinds(folder) == ["opened", *charged]
-    again = run(folder, "-m", "recordwise")
+    if charged:
+        assert run(folder, "-m", "recordwise").returncode == ALREADY
+    again = run(folder, "-m", "recordwise", more=("--resume" if kept else "--again",))
     assert again.returncode == 0, again.stderr
-    assert kinds(folder) == ["opened", *charged, "charged", "released"]
+    assert kinds(folder) == ["opened", *charged, *([] if kept else ["charged", "released"])]
     assert verify(folder / "small.ledger", against=[folder / "out"]) == []
 
 
 def interrupted_after(folder: Path, seconds: float) -> int:
     """Send the signal some time after the command said it began to read."""
     process = subprocess.Popen(
-        command("-m", "recordwise"), cwd=folder, env=environment(), stderr=subprocess.PIPE, text=True
+        command("-m", "recordwise", more=("--again",)), cwd=folder, env=environment(), stderr=subprocess.PIPE, text=True
     )
     assert process.stderr is not None
     process.stderr.readline()
@@ -162,7 +174,7 @@ def interrupted_at_random(folder: Path, moments: int) -> list[int]:
         saved = (folder / "out").exists()
         # The last: Python itself ends so when the signal comes while it shuts down, all work done.
         assert codes[-1] in ((0, 130, -signal.SIGINT) if saved else (130,))
-        assert not [name for name in left_over(folder) if name != "out"]
+        assert all(name == "out" or name.startswith("small.ledger.unfinished-") for name in left_over(folder))
         if saved:
             assert verify(folder / "small.ledger", against=[folder / "out"]) == []
             (folder / "out").rename(folder.parent / f"kept-{len(codes)}")
@@ -211,7 +223,7 @@ def test_an_interrupted_command_that_prints_json_says_nothing_on_standard_output
     assert (done.returncode, done.stdout) == (130, "")
 
 
-def test_a_folder_taken_while_the_release_was_made_saves_it_beside_the_ledger(folder) -> None:
+def test_a_folder_taken_while_the_release_was_made_leaves_it_to_be_resumed(folder) -> None:
     script = (
         "import os, sys; from contextlib import contextmanager; from recordwise.cli import main, screen\n"
         "@contextmanager\n"
@@ -224,8 +236,16 @@ def test_a_folder_taken_while_the_release_was_made_saves_it_beside_the_ledger(fo
     done = run(folder, "-c", script)
     assert done.returncode == 2
     assert "out already exists" in done.stderr
-    assert f"the complete release was saved in {folder / 'out-rescued'} instead" in done.stderr
+    assert "kept beside the ledger: run the same command with --resume" in done.stderr
     assert list((folder / "out").iterdir()) == []
     assert kinds(folder) == ["opened", "charged", "released"]
-    assert verify(folder / "small.ledger", against=[folder / "out-rescued"]) == []
-    assert json.loads((folder / "out-rescued" / "release.json").read_text())["mark"] == "private"
+    (folder / "out").rmdir()
+    done = subprocess.run(
+        [sys.executable, "-m", "recordwise", "release", "plan.toml", "--out", "out", "--yes", "--resume"],
+        cwd=folder,
+        env=environment(),
+    )
+    assert done.returncode == 0
+    assert kinds(folder) == ["opened", "charged", "released"]
+    assert verify(folder / "small.ledger", against=[folder / "out"]) == []
+    assert json.loads((folder / "out" / "release.json").read_text())["mark"] == "private"

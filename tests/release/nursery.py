@@ -1,8 +1,8 @@
 """A process that has imported everything and forks one child for each release it is told to make, to be killed in it.
 
 Each line read is a job in JSON: ``out`` names the folder; the child is killed after so many seconds (``after``), or at the so
-many-th thing it does to a file of the working folder (``event``), or not at all. Each line written says how the child ended, how
-long it lived, and how many such things it did.
+many-th thing it does to a file of the working folder (``event``), or not at all; with ``words`` it runs the command line. Each line
+written says how the child ended, how long it lived, and how many such things it did.
 
     python nursery.py WORKING_FOLDER
 """
@@ -22,6 +22,19 @@ WATCHED = ("open", "os.rename", "os.mkdir", "os.rmdir", "os.remove", "os.listdir
 def release(work: Path, out: str) -> None:
     with session(work / "records.parquet", work / "small.ledger", generous()) as opened:
         opened.run(question()).save(work / out)
+
+
+def command(words: list[str]) -> None:
+    """Run the command line, and end with its exit code."""
+    from recordwise.cli import app
+
+    # What it prints must not mix with what this process answers.
+    os.dup2(os.open(os.devnull, os.O_WRONLY), 1)
+    try:
+        app(words)
+    except SystemExit as ended:
+        os._exit(int(ended.code or 0))
+    os._exit(0)
 
 
 def watch(work: Path, event: int | None, report: int) -> None:
@@ -47,6 +60,8 @@ def run(work: Path, job: dict) -> dict:
     if not child:
         watch(work, job.get("event"), report)
         try:
+            if "words" in job:
+                command(job["words"])
             release(work, job["out"])
         except BaseException as error:
             print(repr(error), file=sys.stderr)

@@ -6,6 +6,7 @@ import typer
 
 from recordwise.cli.audit import audit
 from recordwise.cli.bench import bench
+from recordwise.cli.change import change
 from recordwise.cli.check import check
 from recordwise.cli.demo import demo
 from recordwise.cli.export import export
@@ -21,13 +22,14 @@ from recordwise.cli.reproduce import reproduce
 
 app = typer.Typer(
     name="recordwise",
-    epilog="Exit codes: 0 success, 1 audit failed or unexpected error, 2 bad input or disk, 3 budget exceeded, 130 interrupted.",
+    epilog="Exit codes: 0 success, 1 audit failed or unexpected error, 2 bad input or disk, 3 budget exceeded, "
+    "4 released before, 130 interrupted.",
     no_args_is_help=True,
     pretty_exceptions_enable=False,
     add_completion=False,
     context_settings={"help_option_names": ["-h", "--help"]},
 )
-for command in (init, check, preflight, release, postprocess, export, loss, demo, reproduce, audit, bench):
+for command in (init, check, preflight, release, postprocess, export, change, loss, demo, reproduce, audit, bench):
     app.command()(command)
 app.add_typer(ledger, name="ledger")
 app.add_typer(plan, name="plan")

@@ -94,7 +94,9 @@ def budget_refusal(file: "PlanFile", policy: "Policy") -> "BudgetError | None":
     from recordwise.plan.describe import schema_json
 
     path = file.ledger if file.ledger.exists() else None
-    ledger = Ledger(path, dataset=file.dataset, schema=schema_json(file.plan.schema), budget=file.budget)
+    ledger = Ledger(
+        path, dataset=file.dataset, schema=schema_json(file.plan.schema), budget=file.budget, series=file.series
+    )
     try:
         ledger.check(policy, query="the plan")
     except BudgetError as error:

@@ -9,10 +9,12 @@ from typing import Annotated, Any, NoReturn, ParamSpec, TypeVar
 import typer
 
 from recordwise.cli.interrupts import INTERRUPTED, STOPPED
-from recordwise.errors import BudgetError, PlanFileError, RecordwiseError
+from recordwise.errors import AlreadyReleasedError, BudgetError, PlanFileError, RecordwiseError
 
 BAD_INPUT = 2
 BUDGET_REFUSED = 3
+ALREADY = 4
+"""The same release was charged before; nothing was charged."""
 UNEXPECTED = 1
 
 Debug = Annotated[bool, typer.Option("--debug", help="Show the full traceback of an error.")]
@@ -61,6 +63,8 @@ def _stop(error: Exception, *, as_json: bool) -> NoReturn:
 def exit_code(error: Exception) -> int:
     if isinstance(error, BudgetError):
         return BUDGET_REFUSED
+    if isinstance(error, AlreadyReleasedError):
+        return ALREADY
     return BAD_INPUT if isinstance(error, (RecordwiseError, OSError)) else UNEXPECTED
 
 
@@ -77,6 +81,8 @@ def error_json(error: Exception) -> dict[str, Any]:
     told: dict[str, Any] = {"error": type(error).__name__, "message": message(error)}
     if isinstance(error, PlanFileError):
         told["problems"] = problems_json(error)
+    if isinstance(error, AlreadyReleasedError):
+        told |= {"state": error.state, "charge": error.charge, "date": error.date}
     return told
 
 

@@ -6,9 +6,11 @@ from typing import TYPE_CHECKING, Annotated, Any
 import typer
 
 from recordwise.cli.failing import BAD_INPUT, AsJson, Debug, ends_well
+from recordwise.cli.plan_parts import Set, loaded
 
 if TYPE_CHECKING:
     from recordwise.ledger.chain import Event
+    from recordwise.ledger.periods import PeriodState
 
 ledger = typer.Typer(help="Show and verify the ledger of a dataset.", no_args_is_help=True)
 LedgerPath = Annotated[Path, typer.Argument(help="The ledger.", show_default=False)]
@@ -16,21 +18,36 @@ LedgerPath = Annotated[Path, typer.Argument(help="The ledger.", show_default=Fal
 
 @ledger.command("show")
 @ends_well
-def show(file: LedgerPath, as_json: AsJson = False, debug: Debug = False) -> None:
-    """Show every entry, what was spent, and the budget."""
+def show(
+    file: LedgerPath,
+    plan: Annotated[
+        Path | None, typer.Option("--plan", help="A plan whose examples are priced in each period.", show_default=False)
+    ] = None,
+    given: Set = None,
+    as_json: AsJson = False,
+    debug: Debug = False,
+) -> None:
+    """Show every entry, what was spent, the budget, and for the examples of a plan what each period cost and what is left."""
     import json
 
+    from recordwise.cli.history_lookup import total_words
     from recordwise.ledger.ledger import Ledger
+    from recordwise.ledger.periods import periods_of, series_name
 
     opened = Ledger.existing(file)
     events, spent, budget = opened.history(), opened.spent(), opened.budget
     opened.close()
+    periods, series = periods_of(events), series_name(events)
+    examples = {} if plan is None else loaded(plan, given).examples
     dataset = next(event.body["dataset"] for event in reversed(events) if event.kind == "opened")
     if as_json:
         told = {
             "dataset": dataset,
             "budget": None if budget is None else budget.to_json(),
             "spent": spent.to_json(),
+            "series": series,
+            "periods": [_period_json(each) for each in periods],
+            "examples": {name: _example(record, periods) for name, record in examples.items()},
             "events": [{"sequence": e.sequence, "time": e.time, "kind": e.kind, **_body(e)} for e in events],
         }
         typer.echo(json.dumps(told))
@@ -39,13 +56,63 @@ def show(file: LedgerPath, as_json: AsJson = False, debug: Debug = False) -> Non
     from recordwise.ledger.ledger import FIXED_IN_ADVANCE
     from recordwise.policy.render.text import policy_lines
 
-    screen.heading(f"Ledger of '{dataset}'")
+    screen.heading(f"Ledger of '{series or dataset}'")
     screen.table(["entry", "time", "event", ""], [_row(event) for event in events])
-    for title, policy in (("Spent", spent), ("Budget", budget)):
+    sums = [("Spent", spent), ("Budget", budget)]
+    if series is not None:
+        sums = [
+            pair
+            for each in periods
+            for pair in (
+                (f"Spent in {each.name}", each.spent),
+                (f"Budget of {each.name}, {each.declared_words()}", each.budget),
+            )
+        ]
+    for title, policy in sums:
         screen.heading(title)
         lines = [f"none declared: the {FIXED_IN_ADVANCE}"] if policy is None else policy_lines(policy)
         for number, line in enumerate(lines):
             typer.echo(("  " if number == 0 else "  + ") + line)
+    for name, record in examples.items():
+        screen.heading(f"{name}, the same in every period")
+        _show_example(_example(record, periods))
+    if series is not None:
+        screen.paragraph(f"\nThe total over the periods holds {total_words(periods)}.")
+
+
+def _period_json(period: "PeriodState") -> dict[str, Any]:
+    return {
+        "period": period.name,
+        "charges": period.charges,
+        "spent": period.spent.to_json(),
+        "budget": None if period.budget is None else period.budget.to_json(),
+        "budget_declared": period.declared_words(),
+    }
+
+
+def _example(record: dict[str, Any], periods: "tuple[PeriodState, ...]") -> list[dict[str, Any]]:
+    """What each period cost a record that is the same in all of them, and what is left; None where a name is missing."""
+    from recordwise.cli.history_lookup import left
+    from recordwise.policy.series import needed_names
+
+    rows: list[dict[str, Any]] = []
+    for each in periods:
+        known = not set(needed_names(each.spent)) - set(record)
+        cost = float(each.spent.loss(record)) if known else None
+        rows.append({"period": each.name, "loss": cost, "left": left(each, record) if known else None})
+    return rows
+
+
+def _show_example(rows: list[dict[str, Any]]) -> None:
+    from recordwise.cli import screen
+    from recordwise.exact.text import digits_text
+
+    def text(value: float | None) -> str:
+        return "" if value is None else digits_text(value, 4)
+
+    losses = [row["loss"] for row in rows if row["loss"] is not None]
+    shown = [[row["period"], text(row["loss"]), text(row["left"])] for row in rows]
+    screen.table(["period", "loss", "left"], [*shown, ["all periods", text(sum(losses)), ""]])
 
 
 def _row(event: "Event") -> list[str]:
@@ -53,13 +120,13 @@ def _row(event: "Event") -> list[str]:
     body = event.body
     match event.kind:
         case "opened":
-            what = f"for '{body.get('dataset')}'"
+            what = f"for '{body.get('dataset')}'" + (f", period {body['period']}" if "period" in body else "")
         case "looked":
             what = "confidential records were viewed; a later release needs accept_tuning"
         case "preflight":
             what = f"records were held against the keys of plan {str(body.get('plan'))[:12]}"
         case "charged":
-            what = str(body.get("query"))
+            what = str(body.get("query")) + _version(body)
         case "released":
             what = f"charge {body.get('charge')}, digest {str(body.get('digest'))[:12]}"
         case _:
@@ -67,9 +134,15 @@ def _row(event: "Event") -> list[str]:
     return [str(event.sequence), event.time[:19].replace("T", " "), event.kind, what]
 
 
+def _version(body: dict[str, Any]) -> str:
+    """The period of a charge, and its revision."""
+    revision = f", revision {body['revision']}" if body.get("revision") else ""
+    return f" ({body['period']}{revision})" if "period" in body else ""
+
+
 def _body(event: "Event") -> dict[str, Any]:
     """The content of an event, without the running sum, which is shown once."""
-    return {name: value for name, value in event.body.items() if name not in ("spent", "details", "schema")}
+    return {name: value for name, value in event.body.items() if name not in ("spent", "details", "schema", "declared")}
 
 
 @ledger.command("verify")

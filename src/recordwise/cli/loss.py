@@ -6,18 +6,26 @@ from typing import TYPE_CHECKING, Annotated, Any
 import typer
 
 from recordwise.cli.failing import AsJson, Debug, ends_well, plain_float
+from recordwise.cli.history_lookup import is_ledger, looked_up_history, read_periods
+from recordwise.cli.history_lookup import show as show_history
 
 if TYPE_CHECKING:
     from recordwise.policy.policy import Policy
 
 Values = Annotated[
-    list[str] | None, typer.Argument(help="The record: emp=1000 payann=52000 naics=441110", show_default=False)
+    list[str] | None,
+    typer.Argument(
+        help="The record: emp=1000 naics=441110; with a ledger also emp@2025=4 emp@2026=5.", show_default=False
+    ),
 ]
 
 
 @ends_well
 def loss(
-    policy: Annotated[Path, typer.Argument(help="policy.json of a release, or a policy alone.", show_default=False)],
+    policy: Annotated[
+        Path,
+        typer.Argument(help="policy.json of a release, a policy alone, or the ledger of a series.", show_default=False),
+    ],
     values: Values = None,
     delta: Annotated[float, typer.Option(parser=plain_float, help="The delta at which epsilon is stated.")] = 1e-5,
     paper: Annotated[
@@ -40,6 +48,9 @@ def loss(
     from recordwise.cli.lookup import looked_up, read_lattice, read_policy, read_privacy_label, read_record, show
     from recordwise.release.tables import PRIVATE
 
+    if is_ledger(policy):
+        _history(policy, values or [], delta, firm, as_json=as_json)
+        return
     which = "paper" if paper else "tight"
     known = read_policy(policy, which)
     if firm is None:
@@ -55,6 +66,20 @@ def loss(
             f"{label}. The numbers below would apply to tables drawn from the secure source; these tables carry no guarantee."
         )
     (show if firm is None else show_firm)(found)
+
+
+def _history(path: Path, values: list[str], delta: float, firm: Path | None, *, as_json: bool) -> None:
+    import json
+
+    from recordwise.errors import ParameterError
+
+    if firm is not None:
+        raise ParameterError(parameter="--firm", problem="needs policy.json of a release, not a ledger")
+    found = looked_up_history(*read_periods(path), values, delta)
+    if as_json:
+        typer.echo(json.dumps(found))
+    else:
+        show_history(found)
 
 
 def _firm(

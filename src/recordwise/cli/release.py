@@ -22,46 +22,57 @@ def release(
     plan: Annotated[Path, typer.Argument(help="The plan, a TOML file.", show_default=False)],
     out: Annotated[Path, typer.Option("--out", help="A new folder for the files.", show_default=False)],
     yes: Annotated[bool, typer.Option("--yes", "-y", help="Do not ask for confirmation.")] = False,
+    resume: Annotated[
+        bool, typer.Option("--resume", help="Finish the release if it was charged and drawn before; otherwise make it.")
+    ] = False,
+    again: Annotated[
+        bool, typer.Option("--again", help="Make the release although it was charged before, and pay again.")
+    ] = False,
     given: Set = None,
     as_json: AsJson = False,
     debug: Debug = False,
 ) -> None:
-    """Run a plan: charge the ledger, draw noise, write the files. A charge is never refunded."""
+    """Run a plan: charge the ledger, draw noise, write the files. A charge is never refunded, and none is made twice by mistake."""
     import json
 
     from recordwise.cli.rescue import check_room
+    from recordwise.errors import ParameterError
     from recordwise.release.formats.registry import formats_named, require_held
     from recordwise.release.planned import planned_content
 
+    if resume and again:
+        raise ParameterError(
+            parameter="--resume", problem="draws nothing and --again draws anew", advice="Give one of them."
+        )
     file = loaded(plan, given)
     require_held(planned_content(file.plan, dataset=file.dataset, words=file.words), formats_named(file.formats))
-    check_folder(out)
-    check_room(file.plan, out, formats=len(file.formats))
-    if not yes:
-        confirm(file)
-    done = published(file, out, quiet=as_json)
+    done = resumed(file, out) if resume else None
+    if done is None:
+        check_folder(out)
+        check_room(file.plan, out, formats=len(file.formats))
+        if not yes:
+            confirm(file)
+        done = published(file, out, quiet=as_json, again=again)
     if as_json:
         typer.echo(json.dumps(told(done, out)))
     else:
         show(file, done, out)
 
 
-def check_folder(out: Path) -> None:
+def check_folder(out: Path, *, state: str = "Nothing was spent.") -> None:
     """Refuse a folder that cannot be written, before anything is spent."""
     import tempfile
 
     from recordwise.errors import OutputError
 
     if os.path.lexists(out):
-        raise OutputError(folder=str(out), problem="already exists", advice="Nothing was spent. Choose a new folder.")
+        raise OutputError(folder=str(out), problem="already exists", advice=f"{state} Choose a new folder.")
     try:
         out.parent.mkdir(parents=True, exist_ok=True)
         with tempfile.TemporaryDirectory(prefix=f".{out.name}.", dir=out.parent):
             pass
     except OSError as error:
-        raise OutputError(
-            folder=str(out), problem=f"cannot be written ({error.strerror})", advice="Nothing was spent."
-        ) from None
+        raise OutputError(folder=str(out), problem=f"cannot be written ({error.strerror})", advice=state) from None
 
 
 def confirm(file: "PlanFile") -> None:
@@ -86,15 +97,48 @@ def confirm(file: "PlanFile") -> None:
     typer.confirm(f"Charge this to {file.ledger.name} and publish? This cannot be undone.", abort=True)
 
 
-def published(file: "PlanFile", out: Path, *, quiet: bool) -> "Release":
+def published(file: "PlanFile", out: Path, *, quiet: bool, again: bool) -> "Release":
+    """The release, drawn and saved. Its tables wait beside the ledger until the folder is complete."""
     from recordwise.cli import screen
     from recordwise.cli.rescue import saved, with_basic
     from recordwise.session import Session
 
+    queries = file.plan.queries
     with screen.progress(STEPS, quiet=quiet) as tell, Session.from_plan(file) as session:
-        done = session.run(*file.plan.queries, confidence=file.confidence, progress=tell)
+        done = session.run(*queries, confidence=file.confidence, progress=tell, once=not again, keep=True)
         tell("writing files")
-        return saved(with_basic(done, file), file, out)
+        done = saved(with_basic(done, file), file, out, kept=session.unfinished.waiting(*queries))
+        session.unfinished.saved(*queries)
+    return done
+
+
+def resumed(file: "PlanFile", out: Path) -> "Release | None":
+    """The release that was charged and drawn before, saved; None if it was never charged."""
+    from recordwise.cli.rescue import saved, with_basic
+    from recordwise.session import Session
+
+    queries = file.plan.queries
+    with Session.from_plan(file) as session:
+        done = session.unfinished.resume(*queries)
+        if done is None:
+            return None
+        if not is_complete(out, done):
+            check_folder(out, state="The release is kept beside the ledger.")
+            done = saved(with_basic(done, file), file, out, kept=session.unfinished.waiting(*queries))
+        session.unfinished.saved(*queries)
+    return done
+
+
+def is_complete(out: Path, done: "Release") -> bool:
+    """Whether the folder already holds this release: the process ended after the folder had been made."""
+    from recordwise.errors import SourceError
+    from recordwise.release.files import open_release
+
+    try:
+        found = open_release(out)
+    except SourceError:
+        return False
+    return (found.digest, found.head) == (done.digest, done.head)
 
 
 def told(done: "Release", out: Path) -> dict[str, Any]:

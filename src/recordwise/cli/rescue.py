@@ -17,6 +17,10 @@ BYTES_A_VALUE = 40
 COLUMNS_A_VARIABLE = 6
 SMALLEST = 1_000_000
 MEGABYTE = 1_000_000
+KEPT = (
+    "The charge stands, and what was drawn is kept beside the ledger: run the same command with --resume and a folder that can be "
+    "written. That costs nothing."
+)
 
 
 def check_room(plan: "Plan", out: Path, *, formats: int = 2) -> None:
@@ -25,7 +29,8 @@ def check_room(plan: "Plan", out: Path, *, formats: int = 2) -> None:
 
     from recordwise.exact.text import whole_text
 
-    needed = SMALLEST + expected_bytes(plan) * max(2, formats) // 2
+    # The tables also wait beside the ledger, usually on the same disk, until their folder is complete.
+    needed = SMALLEST + expected_bytes(plan) * (max(2, formats) + 1) // 2
     free = shutil.disk_usage(out.parent).free
     if free < needed:
         raise OutputError(
@@ -72,13 +77,17 @@ def with_basic(done: "Release", file: "PlanFile") -> "Release":
         return done
 
 
-def saved(done: "Release", file: "PlanFile", out: Path) -> "Release":
-    """Save as requested; if that fails, save beside the ledger or in the temporary folder, and raise an error that says so."""
+def saved(done: "Release", file: "PlanFile", out: Path, *, kept: bool) -> "Release":
+    """Save as requested. If that fails, what was drawn is ``kept`` beside the ledger, or else saved there or in the temporary
+    folder; the error says so.
+    """
     formats = writable(done, file.formats)
     try:
         done.save(out, formats=formats)
         return done
     except OutputError as error:
+        if kept:
+            raise OutputError(folder=error.folder, problem=error.problem, advice=KEPT) from None
         for place in (file.ledger.resolve().parent, Path(tempfile.gettempdir())):
             folder = _unused(place / f"{out.name}-rescued")
             try:

@@ -14,7 +14,7 @@ import threading
 import weakref
 from collections.abc import Iterator
 from contextlib import contextmanager, suppress
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from datetime import UTC, datetime
 from pathlib import Path
 from typing import Any
@@ -56,6 +56,35 @@ class Head:
 
 
 START = Head(length=0, digest=GENESIS)
+PLACES = """SELECT sequence, kind, json_extract(body, '$.period'), json_extract(body, '$.release'), json_extract(body, '$.charge')
+    FROM (SELECT sequence, kind, CASE WHEN json_valid(body) THEN body ELSE '{}' END AS body FROM events WHERE sequence > ?)
+    WHERE kind IN ('opened', 'charged', 'released', 'failed') ORDER BY sequence"""
+
+
+@dataclass(slots=True)
+class Places:
+    """Where events are in the chain, as far as it was searched. A ledger of one period only has the period None."""
+
+    searched: int = 0
+    opened: dict[str | None, int] = field(default_factory=dict)
+    """The latest terms of each period."""
+    charged: dict[str | None, int] = field(default_factory=dict)
+    """The latest charge of each period."""
+    releases: dict[str, int] = field(default_factory=dict)
+    """The latest charge for each digest of what is released."""
+    closed: dict[int, int] = field(default_factory=dict)
+    """What became of a charge: the event that closed it."""
+
+    def add(self, sequence: int, kind: str, period: str | None, release: str | None, charge: int | None) -> None:
+        self.searched = sequence
+        if kind == "opened":
+            self.opened[period] = sequence
+        elif kind == "charged":
+            self.charged[period] = sequence
+            if release is not None:
+                self.releases[release] = sequence
+        elif charge is not None:
+            self.closed.setdefault(charge, sequence)
 
 
 class Chain:
@@ -68,6 +97,7 @@ class Chain:
         self._process = os.getpid()
         self._checked = START
         self._searched: dict[str, tuple[int, Event | None]] = {}
+        self._places = Places()
         self._identity: FileIdentity | None = None
         with self._guarded(NOTHING_DRAWN):
             # Absolute, so that a change of the working folder does not matter and SQLite cannot interpret the name.
@@ -132,6 +162,7 @@ class Chain:
                 # Anything checked or found in here may be rolled back.
                 self._checked = checked
                 self._searched.clear()
+                self._places = Places()
                 # When the disk is full, SQLite rolls back by itself.
                 if self._connection.in_transaction:
                     self._connection.execute("ROLLBACK")
@@ -196,6 +227,19 @@ class Chain:
             found = self._one(statement, kind, searched) or known
         self._searched[kind] = (length, found)
         return found
+
+    def places(self) -> Places:
+        """Where events are; rows searched before are not searched again."""
+        with self._guarded(""):
+            for row in self._connection.execute(PLACES, (self._places.searched,)).fetchall():
+                self._places.add(*row)
+        return self._places
+
+    def event(self, sequence: int | None) -> Event | None:
+        """One event by its number."""
+        if sequence is None:
+            return None
+        return self._one(f"SELECT {COLUMNS} FROM events WHERE sequence = ?", sequence)
 
     def _one(self, statement: str, *values: str | int) -> Event | None:
         with self._guarded(""):

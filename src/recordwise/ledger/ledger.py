@@ -1,7 +1,8 @@
-"""The budget of one dataset and everything charged to it, committed before noise is drawn.
+"""The budget of one dataset, or of each period of a series, and everything charged to it, committed before noise is drawn.
 
 A ledger is one file of chained events (``ledger/chain.py``) for one dataset and one budget, bound to them by its first charge.
-Its schema may grow by new names; a name that was charged keeps its meaning. The transaction that writes a charge has exclusive
+A ledger of a series has such terms for each of its periods; what its periods charge adds up for a unit's history. A schema may
+grow by new names; a name that was charged keeps its meaning within its period. The transaction that writes a charge has exclusive
 access to the file and compares it with what is spent at that moment, so many processes never overspend together. A crash may waste
 budget but never exceeds it. Every release carries the head of the chain, so that restoring an older copy of a ledger is detected.
 """
@@ -14,63 +15,36 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
-from recordwise.errors import BudgetError, DrawingError, LedgerError, RecordError, RecordwiseError, UnknownFormError
+from recordwise.errors import (
+    RELEASED,
+    UNFINISHED,
+    WASTED,
+    AlreadyReleasedError,
+    BudgetError,
+    DrawingError,
+    LedgerError,
+    RecordError,
+    RecordwiseError,
+    UnknownFormError,
+)
 from recordwise.ledger.chain import ADVICE, Chain, Event, Head, canonical
+from recordwise.ledger.periods import periods_of
+from recordwise.ledger.schemas import amount_bounds, changed_names, grown
 from recordwise.policy.dominance.prove import completed
 from recordwise.policy.policy import Policy
 from recordwise.policy.restated import restates
+from recordwise.policy.series import Series
 
-PARTS = ("measures", "columns")
-
-
-def changed_names(known: Any, wanted: Any) -> list[str]:
-    """The names that have a different meaning in the second schema; both in JSON as written by ``plan.describe.schema_json``.
-
-    Names that differ only in case are the same name. A schema may leave out names and the firm.
-    """
-    if not known or not wanted:
-        return []
-    try:
-        before, after = _meanings(known), _meanings(wanted)
-    except (AttributeError, KeyError, TypeError):
-        return ["everything (it is not a valid schema)"]
-    changed = [name for name in before if name in after and before[name] != after[name]]
-    for role in ("unit", "firm"):
-        first, second = known.get(role), wanted.get(role)
-        if first != second and (role == "unit" or None not in (first, second)):
-            changed.append(f"the {role}")
-    if known.get("rows") != wanted.get("rows"):
-        changed.append("the rows of a unit")
-    return sorted(changed)
-
-
-def grown(known: Any, wanted: Any) -> Any:
-    """Both schemas combined, the names of the first one first; for schemas in which ``changed_names`` finds nothing."""
-    if not known or not wanted:
-        return known or wanted
-    before = _meanings(known)
-    new = {part: [each for each in wanted.get(part, []) if each["name"].casefold() not in before] for part in PARTS}
-    merged = {part: [*known.get(part, []), *new[part]] for part in PARTS if part in known or new[part]}
-    firm = {"firm": known.get("firm") or wanted.get("firm")} if "firm" in known or "firm" in wanted else {}
-    return known | firm | merged
-
-
-def within(smaller: Any, larger: Any) -> bool:
-    """Whether a larger schema has every name of a smaller one, with the same meaning."""
-    return not smaller or (not changed_names(larger, smaller) and grown(larger, smaller) == larger)
-
-
-def _meanings(schema: dict[str, Any]) -> dict[str, Any]:
-    """The meaning of each name: an id, a measure with its step and bound, or a column with its type and its rule for NULL."""
-    roles = {schema[role].casefold(): (role, schema[role]) for role in ("unit", "firm") if schema.get(role)}
-    return roles | {each["name"].casefold(): (part, each) for part in PARTS for each in schema.get(part, [])}
-
-
-FORMAT = 1
+FORMAT, OF_SERIES = 1, 2
+"""The format of a ledger, and that of a ledger of a series, which earlier versions cannot read."""
 ADMISSION_SECONDS = 60.0
 """How long proving that the budget covers a charge may take before it is refused as undecided; most proofs take milliseconds."""
 FIXED_IN_ADVANCE = "guarantee holds only if this list of queries was fixed in advance"
 WITHIN_BUDGET = "the sum of all charges is at most the budget, for every possible record"
+WITHIN_PERIOD = (
+    "in each period the sum of all charges is at most the budget of the period, for every possible record; over the periods the "
+    "losses of a unit add up"
+)
 IN_A_FILE = "kept in a file"
 IN_MEMORY = "in memory only: lost when the process ends, so this release cannot be verified"
 UNKEPT = (
@@ -78,6 +52,7 @@ UNKEPT = (
     "same budget again. Pass ledger='FILE' to keep it."
 )
 CHARGE_STANDS = "The charge stands and nothing was published."
+ONE_SERIES = "A ledger belongs to one series. Use its own, or start a new file."
 ONE_DATASET = (
     "A ledger belongs to one dataset and budget, and the names of its schema keep their meaning. "
     "Use its own, or start a new file."
@@ -90,24 +65,34 @@ class Charge:
 
     sequence: int
     head: Head
+    time: str = ""
 
 
 class Ledger:
-    """The budget of one dataset. Without a path it is kept in memory and lost when the process ends."""
+    """The budget of one dataset, or of one period of a series. Without a path it is in memory and lost when the process ends."""
 
     def __init__(
-        self, path: str | Path | None, *, dataset: str, schema: Any = None, budget: Policy | None = None
+        self,
+        path: str | Path | None,
+        *,
+        dataset: str,
+        schema: Any = None,
+        budget: Policy | None = None,
+        series: Series | None = None,
     ) -> None:
         self.budget = budget
+        self.series = series
         self._summed: tuple[str, Policy] | None = None
         self._chain = Chain(path, writable=True)
         self._identity = {
-            "format": FORMAT,
+            "format": FORMAT if series is None else OF_SERIES,
             "dataset": dataset,
             "schema": schema,
             "budget": None if budget is None else budget.to_json(),
-            "guarantee": FIXED_IN_ADVANCE if budget is None else WITHIN_BUDGET,
+            "guarantee": FIXED_IN_ADVANCE if budget is None else WITHIN_BUDGET if series is None else WITHIN_PERIOD,
         }
+        if series is not None:
+            self._identity |= {"series": series.name, "period": series.period, "declared": series.declared()}
         try:
             with self._chain.transaction():
                 self._chain.lay_out()
@@ -138,6 +123,8 @@ class Ledger:
         check_format(opened.body)
         budget = opened.body.get("budget")
         ledger.budget = None if budget is None else Policy.from_json(budget)
+        name, period = opened.body.get("series"), opened.body.get("period")
+        ledger.series = None if period is None else Series(name=str(name), period=str(period))
         return ledger
 
     @property
@@ -155,10 +142,26 @@ class Ledger:
         kept = IN_A_FILE if self.kept else IN_MEMORY
         return {"guarantee": self._identity["guarantee"], "budget": self._identity["budget"], "ledger_storage": kept}
 
+    @property
+    def period(self) -> str | None:
+        """The period that is charged; None if the ledger is not one of a series."""
+        return None if self.series is None else self.series.period
+
+    def _opened(self) -> Event | None:
+        """The latest terms of the period."""
+        return self._chain.event(self._chain.places().opened.get(self.period))
+
+    def _charged(self) -> Event | None:
+        """The latest charge of the period, which states its running sum."""
+        last = self._chain.last("charged")
+        if last is None or last.body.get("period") == self.period:
+            return last
+        return self._chain.event(self._chain.places().charged.get(self.period))
+
     def _keep_budget(self) -> None:
         """A budget that this version computes otherwise from the same mechanisms is the one the ledger was opened with."""
-        known = self._chain.latest("opened")
-        if self.budget is None or known is None or self._chain.latest("charged") is None:
+        known = self._opened()
+        if self.budget is None or known is None or self._charged() is None:
             return
         check_format(known.body)
         kept = Policy.from_json(known.body["budget"]) if known.body.get("budget") else self.budget
@@ -169,10 +172,11 @@ class Ledger:
     def _terms(self, schema: Any) -> dict[str, Any]:
         """The dataset, budget and schema to charge; an error if something was charged on other terms. Only a charge is binding."""
         wanted: dict[str, Any] = json.loads(canonical(self._identity | {"schema": schema}))
-        known = self._chain.latest("opened")
+        known = self._opened()
         if known is not None:
             check_format(known.body)
-        if self._chain.latest("charged") is None:
+        self._check_series()
+        if self._charged() is None:
             return wanted
         if known is None:
             raise LedgerError(path=self.path, problem="is damaged: its first entry is missing", advice=ADVICE)
@@ -184,39 +188,88 @@ class Ledger:
             raise LedgerError(path=self.path, problem=problem, advice=ONE_DATASET)
         return known.body | {"schema": grown(known.body.get("schema"), wanted["schema"])}
 
+    def _check_series(self) -> None:
+        """Refuse the ledger of another series, once it was charged. One that had no periods goes on as their first."""
+        charged = self._chain.last("charged")
+        if charged is None:
+            return
+        places = self._chain.places()
+        named = [place for period, place in places.opened.items() if period is not None and period in places.charged]
+        if self.series is None and named:
+            raise LedgerError(
+                path=self.path, problem="is the ledger of a series", advice="State the series and the period: [series]."
+            )
+        first = self._chain.event(min(named)) if named else None
+        if self.series is not None and first is not None and first.body.get("series") != self.series.name:
+            raise LedgerError(path=self.path, problem="is the ledger of another series", advice=ONE_SERIES)
+
     def _bind(self, schema: Any) -> None:
         """Record the terms unless the ledger already states them; call this in a transaction."""
-        terms, known = self._terms(schema), self._chain.latest("opened")
+        terms, known = self._terms(schema), self._opened()
         if known is None or known.body != terms:
             self._chain.append("opened", terms)
 
-    def charge(self, policy: Policy, *, query: str, details: Any = None, schema: Any = None) -> Charge:
+    def charge(
+        self,
+        policy: Policy,
+        *,
+        query: str,
+        details: Any = None,
+        schema: Any = None,
+        release: str | None = None,
+        once: bool = False,
+    ) -> Charge:
         """Commit a charge if the budget covers it for every possible record; otherwise nothing is written.
 
-        ``schema`` is the part of the ledger's schema that the charge is stated in, if not all of it.
+        ``schema`` is the part of the ledger's schema that the charge is stated in, if not all of it; ``release`` the digest of what
+        will be released, which is charged only ``once`` if so requested.
         """
         # A long check or proof runs before the file is locked, and again only if another charge was made in the meantime.
         self._chain.check_chain()
         known = self.spent()
         after = self._admitted(known, policy, query)
         with self._chain.transaction(state="Nothing was drawn; unless this charge was committed, nothing was spent."):
+            if once and release is not None and self.charge_of(release) is not None:
+                raise self.already(release)
             if (spent := self.spent()) != known:
                 after = self._admitted(spent, policy, query)
             stated = self._identity["schema"] if schema is None else schema
             self._bind(stated)
             body = {"query": query, "policy": policy.to_json(), "spent": after.to_json(), "details": details}
-            body |= {"schema": stated}
+            body |= {"schema": stated} | ({} if release is None else {"release": release})
+            if self.series is not None:
+                body |= {"period": self.series.period, "revision": self.series.revision}
             event = self._chain.append("charged", body)
         self._summed = (event.digest, after)
-        return Charge(sequence=event.sequence, head=Head(length=event.sequence, digest=event.digest))
+        return as_charge(event)
+
+    def charge_of(self, release: str) -> Charge | None:
+        """The latest charge for a digest of what is released."""
+        event = self._chain.event(self._chain.places().releases.get(release))
+        return None if event is None else as_charge(event)
+
+    def closing(self, charge: Charge) -> Event | None:
+        """What became of a charge: it was released, or failed; None while it is open."""
+        return self._chain.event(self._chain.places().closed.get(charge.sequence))
+
+    def already(self, release: str, *, kept: bool = False) -> AlreadyReleasedError:
+        """The refusal of what was charged before; ``kept`` says that its tables are on the disk, not yet published."""
+        charge = self.charge_of(release)
+        assert charge is not None
+        closed = self.closing(charge)
+        failed = closed is None or closed.kind == "failed"
+        state = UNFINISHED if kept else WASTED if failed else RELEASED
+        return AlreadyReleasedError(ledger=self.path, charge=charge.sequence, date=charge.time[:10], state=state)
 
     @contextmanager
-    def charging(self, policy: Policy, *, query: str, details: Any, schema: Any) -> Iterator[Charge]:
+    def charging(
+        self, policy: Policy, *, query: str, details: Any, schema: Any, release: str | None = None, once: bool = False
+    ) -> Iterator[Charge]:
         """Charge, then let the caller draw. The budget is spent from here on; a failure is noted if the file still accepts it.
 
         Of exceptions that are not ours only the type is passed on: their text may quote records.
         """
-        charge = self.charge(policy, query=query, details=details, schema=schema)
+        charge = self.charge(policy, query=query, details=details, schema=schema, release=release, once=once)
         try:
             yield charge
         except BaseException as error:
@@ -293,13 +346,17 @@ class Ledger:
         self._chain.settle()
 
     def spent(self) -> Policy:
-        """The sum of everything charged."""
-        last = self._chain.last("charged")
+        """The sum of everything charged, in this period of a series."""
+        last = self._charged()
         if last is None:
             return Policy()
         if self._summed is None or self._summed[0] != last.digest:
             self._summed = (last.digest, Policy.from_json(last.body["spent"]))
         return self._summed[1]
+
+    def spent_by_period(self) -> dict[str, Policy]:
+        """The sum of everything charged in each period; of a ledger without periods, by its dataset."""
+        return {each.name: each.spent for each in periods_of(self.history())}
 
     def history(self) -> list[Event]:
         """Every event, oldest first."""
@@ -315,14 +372,13 @@ class Ledger:
 
 def check_format(opened: dict[str, Any]) -> None:
     """Refuse a ledger format that this version does not know, rather than guess."""
-    if opened.get("format") != FORMAT:
+    if opened.get("format") not in (FORMAT, OF_SERIES):
         raise UnknownFormError(what="ledger format", found=opened.get("format"))
 
 
-def amount_bounds(schema: Any) -> dict[str, str]:
-    """The bound of every measure of a schema, in JSON as ``describing.schema_json`` writes it: no record is larger."""
-    measures = schema.get("measures", []) if isinstance(schema, dict) else []
-    return {measure["name"]: measure["bound"] for measure in measures if {"name", "bound"} <= set(measure)}
+def as_charge(event: Event) -> Charge:
+    """A committed charge out of its event."""
+    return Charge(sequence=event.sequence, head=Head(length=event.sequence, digest=event.digest), time=event.time)
 
 
 def _at(policy: Policy, part: str, record: dict[str, Any]) -> float:

@@ -4,7 +4,6 @@ They contain public facts only.
 """
 
 import platform
-from collections.abc import Sequence
 from fractions import Fraction
 from functools import cache
 from typing import TYPE_CHECKING, Any
@@ -16,7 +15,6 @@ from recordwise.plan.fields import Case, DatePart, Group, Literal, Prefix
 from recordwise.plan.linear import linear_text
 from recordwise.plan.plan import Plan, PlannedTable
 from recordwise.plan.predicates import And, Compare, In, IsNull, Not, Operand, Or, Predicate, condition
-from recordwise.plan.results import FoundTotals, TableTotals
 from recordwise.plan.schema import Measure, Schema
 from recordwise.plan.statistics import Statistic
 from recordwise.policy.literals import plain_value
@@ -55,30 +53,30 @@ def _measure_json(measure: Measure) -> dict[str, Any]:
     return form if measure.null == "refuse" else form | {"null": measure.null}
 
 
-def plan_json(plan: Plan, exact: Sequence[TableTotals | FoundTotals]) -> list[dict[str, Any]]:
+def plan_json(plan: Plan) -> list[dict[str, Any]]:
     """Each query: its condition, tables, number of public cells and statistics with their mechanisms."""
-    described = []
+    described, tables = [], plan.tables()
     for number, query in enumerate(plan.queries):
         described.append(
             {
                 **({"name": query.name} if query.name else {}),
                 **({"title": query.title} if query.title else {}),
                 "where": None if query.condition is None else predicate_json(query.condition),
-                "tables": [_table_json(plan, each) for each in exact if each.table.query == number],
+                "tables": [_table_json(plan, each) for each in tables if each.query == number],
                 "statistics": [parameter_json(statistic.description()) for statistic in query.statistics],
             }
         )
     return described
 
 
-def _table_json(plan: Plan, exact: TableTotals | FoundTotals) -> dict[str, Any]:
-    shape = exact.table.shape
+def _table_json(plan: Plan, table: PlannedTable) -> dict[str, Any]:
+    shape = table.shape
     return {
-        "name": table_name(plan, exact.table),
+        "name": table_name(plan, table),
         "by": [group_json(group) for group in shape.groups],
         "share": fraction_text(shape.share),
-        **_rest_json(plan, exact.table),
-        **_cells_json(plan, exact),
+        **_rest_json(plan, table),
+        **_cells_json(plan, table),
     }
 
 
@@ -90,12 +88,12 @@ def _rest_json(plan: Plan, table: PlannedTable) -> dict[str, Any]:
     return {"rest": table_name(plan, above)}
 
 
-def _cells_json(plan: Plan, exact: TableTotals | FoundTotals) -> dict[str, Any]:
-    """The number of public cells, or how cells are selected; how many were found is confidential."""
-    if isinstance(exact, TableTotals):
-        return {"public_cells": exact.cells.num_rows if exact.table.shape.groups else 1}
-    selection = plan.selection(exact.table)
-    return {"keys": selection.to_json() if selection else None}
+def _cells_json(plan: Plan, table: PlannedTable) -> dict[str, Any]:
+    """The number of public cells, or how cells are selected; how many are found is confidential."""
+    selection = plan.selection(table)
+    if selection is not None:
+        return {"keys": selection.to_json()}
+    return {"public_cells": plan.cells(table).num_rows if table.shape.groups else 1}
 
 
 def query_names(plan: Plan) -> str:

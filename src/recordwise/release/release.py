@@ -5,7 +5,7 @@ from collections.abc import Mapping, Sequence
 from concurrent.futures import ThreadPoolExecutor
 from dataclasses import dataclass, field, replace
 from pathlib import Path
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 import numpy as np
 import pyarrow as pa
@@ -23,10 +23,13 @@ from recordwise.release.datapackage import NAME as DATA_PACKAGE
 from recordwise.release.datapackage import datapackage_json
 from recordwise.release.digests import file_digest
 from recordwise.release.formats.format import Format
-from recordwise.release.formats.registry import DEFAULT_FORMATS, formats_named, require_held, written
+from recordwise.release.formats.registry import DEFAULT_FORMATS, REQUIRED, formats_named, require_held, written
 from recordwise.release.page.parts import Part
 from recordwise.release.staging import new_folder
 from recordwise.release.tables import NOT_PRIVATE, PRIVATE, ReleasedTable
+
+if TYPE_CHECKING:
+    from recordwise.release.differences import Change
 
 FORMAT = 1
 
@@ -184,6 +187,28 @@ class Release:
 
         return with_basic(self, fit=fit, complete=complete, units=units, rules=rules)
 
+    def change(self, previous: "Release", *, crosswalk: Mapping[str, Any] | None = None) -> "Change":
+        """The change from an earlier release to this one: for every cell and variable of tables that both have, the difference
+        and the percentage change with sd and interval. Post-processing: nothing is read and nothing is spent.
+
+        A column ``listed`` says whether a cell is listed in both releases, ``only now`` or ``only before``: that follows from the
+        public keys. The confidence of each variable's intervals is stated (``Change.confidence``).
+
+        Args:
+            previous: The earlier release. Both must be private.
+            crosswalk: For key columns whose codes were split or merged, pairs of an earlier and a later code. Counts and sums are
+                added up to what both releases have in common; other variables are left out.
+
+        Returns:
+            The tables of changes.
+
+        Raises:
+            ParameterError: A release is not private, both are the same, or they have no table in common.
+        """
+        from recordwise.release.differences import change
+
+        return change(self, previous, crosswalk)
+
     @property
     def privacy_label(self) -> str:
         """The label in every file: whether the release is private."""
@@ -273,6 +298,16 @@ class Release:
             digests = {path.name: file_digest(path) for path in sorted(staging.iterdir())}
             write_json(self.to_json() | {"page": kept, "sha256": digests}, staging / "release.json")
         return Path(folder)
+
+    def keep(self, folder: Path) -> None:
+        """Write what ``load_release`` needs into a new folder that only its owner can read, until the release is saved."""
+        from recordwise.release.page.kept import page_json
+
+        with new_folder(folder, owner_only=True) as staging:
+            for each, name, part in written(self.content(), formats_named((REQUIRED,))):
+                each.write(part, staging / name)
+            write_json(self._policies(), staging / "policy.json")
+            write_json(self.to_json() | {"page": page_json(self, self.words.labels)}, staging / "release.json")
 
     def _policies(self) -> dict[str, Any]:
         """The content of policy.json."""

@@ -13,6 +13,9 @@ from pathlib import Path
 
 from recordwise.errors import OutputError
 
+OWNER_ONLY, EVERYONE = 0o700, 0o777
+"""Modes of new folders, before the process's own mask."""
+
 
 def require_new(folder: str | Path) -> Path:
     """Refuse a name that is already in use. Call this before spending budget on a result that could not be saved."""
@@ -25,17 +28,23 @@ def require_new(folder: str | Path) -> Path:
 
 
 @contextmanager
-def new_folder(folder: str | Path) -> Iterator[Path]:
-    """A folder to write into, which becomes ``folder`` if the block succeeds and is removed if it fails."""
+def new_folder(folder: str | Path, *, owner_only: bool = False) -> Iterator[Path]:
+    """A folder to write into, which becomes ``folder`` if the block succeeds and is removed if it fails.
+
+    With ``owner_only`` nobody else may read the folder or its files, from the first byte on.
+    """
     target = require_new(folder)
     try:
         target.parent.mkdir(parents=True, exist_ok=True)
         remove_stale(target)
-        staging, lock = _locked(target)
+        staging, lock = _locked(target, mode=OWNER_ONLY if owner_only else EVERYONE)
     except OSError as error:
         raise _failure(target, error) from None
     try:
         yield staging
+        if owner_only:
+            for file in staging.iterdir():
+                file.chmod(0o600)
         _flush_all(staging)
         os.rename(staging, target)
     except OSError as error:
@@ -58,14 +67,14 @@ def remove_stale(target: Path) -> None:
                 os.close(lock)
 
 
-def _locked(target: Path) -> tuple[Path, int]:
+def _locked(target: Path, *, mode: int) -> tuple[Path, int]:
     """A hidden folder locked by this process. If another process removes it before it is locked, a new one is made."""
     number = 0
     while True:
         number += 1
         staging = target.parent / f".{target.name}.staging-{os.getpid()}-{number}"
         with suppress(FileExistsError):
-            staging.mkdir()
+            staging.mkdir(mode=mode)
             if (lock := _taken(staging)) is not None:
                 return staging, lock
 

@@ -9,7 +9,9 @@ import pyarrow as pa
 
 from recordwise.errors import RecordwiseError
 from recordwise.ledger.chain import Event
-from recordwise.ledger.ledger import Ledger, amount_bounds, within
+from recordwise.ledger.ledger import Ledger
+from recordwise.ledger.periods import terms_before
+from recordwise.ledger.schemas import amount_bounds, within
 from recordwise.policy.policy import Policy
 from recordwise.release.content import Content
 from recordwise.release.digests import file_problems
@@ -35,7 +37,7 @@ def verify(path: str | Path, *, against: Sequence[str | Path] = ()) -> list[str]
         return [str(error)]
     if problems:
         return problems
-    problems = wrong_order(events) + wrong_terms(events) + wrong_sums(events, ledger.budget)
+    problems = wrong_order(events) + wrong_terms(events) + wrong_sums(events)
     for folder in against:
         problems += [f"{folder}: {problem}" for problem in folder_problems(Path(folder), events)]
     return problems
@@ -57,18 +59,32 @@ def wrong_order(events: list[Event]) -> list[str]:
 
 
 def wrong_terms(events: list[Event]) -> list[str]:
-    """After the first charge, dataset and budget stay the same and the schema only grows; each charge is stated in it."""
+    """After the first charge of a period, its dataset and budget stay the same and its schema only grows; each charge is stated
+    in the terms of its own period.
+    """
     problems: list[str] = []
-    known: dict[str, Any] = {}
-    charged = False
+    terms: dict[Any, dict[str, Any]] = {}
+    charged: set[Any] = set()
     for event in events:
-        if event.kind == "opened" and charged and not _continues(known, event.body):
+        period = event.body.get("period")
+        known = terms.get(period)
+        if event.kind == "opened" and period in charged and not _continues(known or {}, event.body):
             problems.append(f"event {event.sequence} changes the terms of earlier charges")
         elif event.kind == "opened":
-            known = event.body
-        elif event.kind == "charged" and not within(event.body.get("schema"), known.get("schema")):
+            terms[period] = event.body
+        elif event.kind == "charged" and known is None:
+            problems.append(f"event {event.sequence} charges a period without terms")
+        elif (
+            event.kind == "charged" and known is not None and not within(event.body.get("schema"), known.get("schema"))
+        ):
             problems.append(f"event {event.sequence} is stated in a schema other than that of the terms")
-        charged |= event.kind == "charged"
+        if event.kind == "charged":
+            charged.add(period)
+    names = {
+        event.body.get("series") for event in events if event.kind == "opened" and event.body.get("period") in charged
+    }
+    if len(names - {None}) > 1:
+        problems.append("its periods belong to different series")
     return problems
 
 
@@ -77,31 +93,38 @@ def _continues(known: dict[str, Any], terms: dict[str, Any]) -> bool:
 
 
 def terms_at(events: list[Event], sequence: int) -> dict[str, Any]:
-    """The terms in force at an event."""
-    return [event.body for event in events[:sequence] if event.kind == "opened"][-1]
+    """The terms in force at a charge: the latest of its period."""
+    found = terms_before(events, sequence, period=events[sequence - 1].body.get("period"))
+    return {} if found is None else found.body
 
 
-def wrong_sums(events: list[Event], budget: Policy | None) -> list[str]:
-    """Each charge states the running sum, and the last sum is within the budget for every possible record."""
+def wrong_sums(events: list[Event]) -> list[str]:
+    """Each charge states the running sum of its period, and the last sum is within its budget for every possible record."""
     problems: list[str] = []
-    spent = Policy()
+    spent: dict[Any, Policy] = {}
+    last: dict[Any, int] = {}
     for event in events:
         if event.kind != "charged":
             continue
+        period = event.body.get("period")
         try:
-            spent = spent + Policy.from_json(event.body["policy"])
-            if Policy.from_json(event.body["spent"]) != spent:
+            spent[period] = spent.get(period, Policy()) + Policy.from_json(event.body["policy"])
+            if Policy.from_json(event.body["spent"]) != spent[period]:
                 problems.append(f"event {event.sequence} states a sum that differs from that of the charges")
         except (RecordwiseError, KeyError):
             return [*problems, f"event {event.sequence} holds a policy that cannot be read"]
-    if budget is not None and not _within_budget(spent, budget, terms_at(events, len(events)).get("schema")):
-        problems.append("the charges exceed the budget")
+        last[period] = event.sequence
+    for period, sequence in last.items():
+        terms = terms_at(events, sequence)
+        if terms.get("budget") is not None and not _within_budget(spent[period], terms["budget"], terms.get("schema")):
+            of = "" if period is None else f" of period {period}"
+            problems.append(f"the charges{of} exceed the budget")
     return problems
 
 
-def _within_budget(spent: Policy, budget: Policy, schema: Any) -> bool:
+def _within_budget(spent: Policy, budget: Any, schema: Any) -> bool:
     try:
-        return bool(budget.dominates(spent, bounds=amount_bounds(schema), seconds=60.0))
+        return bool(Policy.from_json(budget).dominates(spent, bounds=amount_bounds(schema), seconds=60.0))
     except (RecordwiseError, TypeError):
         return False
 
@@ -141,9 +164,15 @@ def _wrong_words(release: dict[str, Any], policies: dict[str, Any], entry: Event
         "release.json describes a different plan": (release["plan"], charged["details"]),
         # Ledgers of earlier versions state the schema once instead of with each charge.
         "release.json names a different schema": (release["schema"], charged.get("schema", opened["schema"])),
+        "release.json names a different period": (_version(release.get("series", {})), _version(charged)),
         **{f"release.json names a different {each}": (release[each], opened[each]) for each in ("dataset", "budget")},
     }
     return [f"{problem} than the ledger" for problem, (found, known) in pairs.items() if found != known]
+
+
+def _version(form: dict[str, Any]) -> tuple[Any, Any]:
+    """The period and the revision that a release or a charge states."""
+    return form.get("period"), form.get("revision")
 
 
 def _wrong_tables(folder: Path, release: dict[str, Any], policies: dict[str, Any], entry: Event) -> list[str]:

@@ -6,7 +6,7 @@ Each method reads the records once, for any number of policies or mechanisms; on
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, replace
 from fractions import Fraction
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 import numpy as np
 import pyarrow as pa
@@ -39,6 +39,9 @@ from recordwise.policy.evaluate.sql import terms_sql
 from recordwise.policy.policy import Policy
 from recordwise.release.tables import digest_of
 from recordwise.session.coverage import Coverage, coverage, covered_tables, public_tables
+
+if TYPE_CHECKING:
+    from recordwise.session.histories import HistoryLosses
 
 ANY_CELL = SelectKeys.of(rho=1, delta="1e-6", pieces=None)
 """Finds every cell that holds records; nothing is drawn with it."""
@@ -95,9 +98,14 @@ class Owner:
     """
 
     def __init__(
-        self, engine: Engine, schema: Schema, look: Callable[[], None], note: Callable[[str], None] = lambda _: None
+        self,
+        engine: Engine,
+        schema: Schema,
+        look: Callable[[], None],
+        note: Callable[[str], None] = lambda _: None,
+        policies: Callable[[], Mapping[str, Policy]] = dict,
     ) -> None:
-        self._engine, self._schema, self._look, self._note = engine, schema, look, note
+        self._engine, self._schema, self._look, self._note, self._policies = engine, schema, look, note, policies
 
     def __repr__(self) -> str:
         return "<Owner: CONFIDENTIAL>"
@@ -146,6 +154,20 @@ class Owner:
         rows = zip(zip(*cells.to_pydict().values()), counts.tolist())
         outside = sorted((row for row in rows if row[0] not in listed), key=lambda row: -row[1])
         return outside[:at_most]
+
+    def history_losses(self, records: Mapping[str, Any]) -> "HistoryLosses":
+        """What the units of a series lost over all its charged periods: a look at confidential records.
+
+        Args:
+            records: The records of each charged period, by its name: frames with the unit and the columns its policy depends on.
+
+        Returns:
+            The losses of all units, by period and in all.
+        """
+        from recordwise.session.histories import history_losses
+
+        self._look()
+        return history_losses(self._policies(), records, self._schema.unit)
 
     def loss_summary(self, policy: Policy, *, edges: Sequence[float] = EDGES) -> LossSummary:
         """How the losses of a policy are distributed over the records, computed inside the engine.

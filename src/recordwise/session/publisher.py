@@ -16,6 +16,7 @@ from recordwise.noise.randomness import BitSource, is_private
 from recordwise.plan.cost import plan_policy
 from recordwise.plan.describe import plan_json, query_names, safe_name, schema_json, table_name, versions
 from recordwise.plan.firms import firm_policy
+from recordwise.plan.identity import release_identity
 from recordwise.plan.lattice import lattice_policy
 from recordwise.plan.plan import Plan
 from recordwise.plan.results import FoundTotals, TableTotals
@@ -24,13 +25,15 @@ from recordwise.plan.statistics import ExactTable
 from recordwise.plan.used import schema_of, used_schema
 from recordwise.plan.words import Words
 from recordwise.policy.policy import Policy
+from recordwise.release import unfinished
 from recordwise.release.draw import PreparedTable, dry_run, prepare_table
 from recordwise.release.page.parts import Part, external_part, plan_parts
 from recordwise.release.publish import publish_table
 from recordwise.release.release import Release
 from recordwise.release.select import dry_run_selection
-from recordwise.release.tables import NOT_PRIVATE, PRIVATE, ReleasedTable, digest_of
+from recordwise.release.tables import ReleasedTable, digest_of
 from recordwise.session.coverage import check_coverage, coverage, covered_tables, without_counts
+from recordwise.session.in_series import revised, series_stated
 
 if TYPE_CHECKING:
     from recordwise.mechanisms.external import ExternalMechanism
@@ -54,11 +57,21 @@ class Publisher:
     outside: Fraction | None = None
     """The share of the records that may be outside the published cells; None: any."""
 
-    def run(self, plan: Plan, *, rng: BitSource, confidence: float, tell: Progress) -> Release:
-        """Publish the queries of a plan; nothing is charged before everything that can be refused was tried."""
+    def run(
+        self, plan: Plan, *, rng: BitSource, confidence: float, tell: Progress, once: bool = False, keep: bool = False
+    ) -> Release:
+        """Publish the queries of a plan; nothing is charged before everything that can be refused was tried.
+
+        ``once`` refuses what the ledger has charged before; ``keep`` leaves the drawn tables beside the ledger until ``saved``.
+        """
         firms = firm_policy(plan)
         policy, paper, name = firms.policy(), plan_policy(plan, tight=False), query_names(plan)
         lattice = lattice_policy(plan, firms)
+        described = plan_json(plan)
+        identity = release_identity(plan, described, policy, self.ledger.series)
+        if once:
+            self._require_new(plan, identity)
+        revises = revised(self.ledger)
         self.ledger.check(policy, query=name)
         for table in plan.tables():
             dry_run(plan, table, confidence=confidence)
@@ -67,10 +80,11 @@ class Publisher:
             names = used_schema(plan, policy, paper, self.budget)
             exact = self._covered(plan, names.declared_names())
             prepared = [_prepared(plan, each, confidence) for each in exact]
-        described = plan_json(plan, exact)
         tell("charging the ledger")
         used = schema_json(names)
-        with self.ledger.charging(policy, query=name, details=described, schema=used) as charge:
+        with self.ledger.charging(
+            policy, query=name, details=described, schema=used, release=identity, once=once
+        ) as charge:
             tell("drawing noise")
             tables = tuple(
                 publish_table(plan, each.table, *_opened(each), ready, rng, confidence=confidence)
@@ -78,9 +92,50 @@ class Publisher:
             )
             tell("recording the release")
             stated = {"plan": described, "interval_level": confidence, "schema": used}
+            stated |= series_stated(self.ledger, charge, revises)
             parts = plan_parts(plan, [table_name(plan, table) for table in plan.tables()], firms)
-            release = self._recorded(tables, policy, paper, stated, charge, private=is_private(rng), parts=parts)
-            return replace(release, firms=firms, lattice=lattice)
+            drawn = self._drawn(tables, policy, paper, stated, charge, private=is_private(rng), parts=parts)
+            drawn = replace(drawn, firms=firms, lattice=lattice)
+            if not (keep and self.ledger.kept and unfinished.keep(drawn, self.ledger, charge)):
+                return self._recorded(drawn, charge)
+        # On the disk, the release can be finished whatever happens, so that from here on nothing counts as failed.
+        return self._recorded(drawn, charge)
+
+    def resume(self, plan: Plan) -> Release | None:
+        """The release of a plan that was charged and drawn but not saved; None if it was never charged.
+
+        Raises:
+            AlreadyReleasedError: It was saved, or what was drawn did not reach the disk.
+        """
+        identity = self.identity(plan)
+        charge = self.ledger.charge_of(identity)
+        if charge is None:
+            return None
+        if not self.waiting(plan):
+            raise self.ledger.already(identity)
+        release = unfinished.taken_up(self.ledger, charge)
+        self.ledger.settle()
+        return release
+
+    def waiting(self, plan: Plan) -> bool:
+        """Whether the tables of the latest release of a plan are kept beside the ledger."""
+        charge = self.ledger.charge_of(self.identity(plan))
+        return charge is not None and self.ledger.kept and unfinished.place_of(self.ledger, charge).is_dir()
+
+    def saved(self, plan: Plan) -> None:
+        """The folder of the latest release of a plan is complete: remove the tables kept for it."""
+        charge = self.ledger.charge_of(self.identity(plan))
+        if charge is not None and self.ledger.kept:
+            unfinished.forget(self.ledger, charge)
+
+    def identity(self, plan: Plan) -> str:
+        """The digest of what a plan releases."""
+        return release_identity(plan, plan_json(plan), firm_policy(plan).policy(), self.ledger.series)
+
+    def _require_new(self, plan: Plan, identity: str) -> None:
+        charge = self.ledger.charge_of(identity)
+        if charge is not None:
+            raise self.ledger.already(identity, kept=self.waiting(plan))
 
     def _covered(self, plan: Plan, names: tuple[str, ...]) -> tuple[TableTotals | FoundTotals, ...]:
         """The exact totals, if the published cells hold the records; the same pass counts them."""
@@ -106,8 +161,9 @@ class Publisher:
             data = external_table(external.run(rows), name)
             table = ReleasedTable(name=safe_name(name), keys=(), variables=(), data=data)
             stated, parts = {"plan": described, "schema": used}, (external_part(table.name, policy),)
-            release = self._recorded((table,), policy, policy, stated, charge, private=private, parts=parts)
-            return replace(release, firms=firms)
+            stated |= series_stated(self.ledger, charge, ())
+            drawn = self._drawn((table,), policy, policy, stated, charge, private=private, parts=parts)
+            return self._recorded(replace(drawn, firms=firms), charge)
 
     @contextmanager
     def _reading(self) -> Iterator[None]:
@@ -119,7 +175,13 @@ class Publisher:
         except Exception as error:
             raise EngineError(engine=self.engine.dialect, kind=type(error).__name__) from None
 
-    def _recorded(
+    def _recorded(self, drawn: Release, charge: Charge) -> Release:
+        """The release with the head of the ledger that recorded it."""
+        head = self.ledger.released(charge, digest=drawn.digest, privacy_label=drawn.privacy_label)
+        self.ledger.settle()
+        return replace(drawn, head=head)
+
+    def _drawn(
         self,
         tables: tuple[ReleasedTable, ...],
         policy: Policy,
@@ -130,9 +192,8 @@ class Publisher:
         private: bool,
         parts: tuple[Part, ...],
     ) -> Release:
+        """The release with the head of the ledger at its charge."""
         digest = digest_of({table.name: table.data for table in tables}, policy)
-        head = self.ledger.released(charge, digest=digest, privacy_label=PRIVATE if private else NOT_PRIVATE)
-        self.ledger.settle()
         looked = {"looked_at_records": self.ledger.looked}
         return Release(
             tables=tables,
@@ -140,7 +201,7 @@ class Publisher:
             paper_policy=paper,
             description={**self.stated, **self.ledger.stated(), **looked, "versions": versions(), **stated},
             digest=digest,
-            head=head,
+            head=charge.head,
             private=private,
             parts=parts,
             words=replace(self.words, publication=self.words.publication.dated(_today())),

@@ -2,13 +2,14 @@
 
 import warnings
 from collections.abc import Mapping, Sequence
+from dataclasses import replace
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 from recordwise.engines.engine import Engine
 from recordwise.engines.registry import opened_engine, opened_source
 from recordwise.engines.sources.declared import inferred_columns
-from recordwise.errors import UnkeptLedgerWarning
+from recordwise.errors import ParameterError, UnkeptLedgerWarning
 from recordwise.exact.numbers import Number
 from recordwise.ledger.chain import Event
 from recordwise.ledger.ledger import UNKEPT, Ledger
@@ -24,9 +25,11 @@ from recordwise.plan.tuning import check_tuned_on, check_tuning
 from recordwise.plan.words import Words
 from recordwise.policy.constructors import By
 from recordwise.policy.policy import Policy
+from recordwise.policy.series import Series
 from recordwise.release.release import Release
-from recordwise.session.coverage import ACCEPT, read_outside
+from recordwise.session.coverage import read_outside
 from recordwise.session.publisher import Progress, Publisher
+from recordwise.session.unfinished import Unfinished, plan_arguments
 
 if TYPE_CHECKING:
     from recordwise.plan.file.read import PlanFile
@@ -52,7 +55,8 @@ class Session:
         engine: "duckdb", "spark", or an engine that is already open.
         spark: For Spark: a SparkSession, or a master such as "local[2]".
         ledger: The file that records everything spent. Without it the ledger is in memory only, with a warning.
-        budget: The most that all releases together may cost each record.
+        budget: The most that all releases together may cost each record; in a series, those of each period.
+        series: The series and the period that are published; the ledger then has a budget for each period.
         dataset: The name used in the ledger and in releases; by default that of the source.
         memory_limit: The memory that DuckDB may use.
         tuned_on: What mechanisms, thresholds and keys were chosen with: "public", "synthetic", "past" or "confidential" data. A
@@ -97,6 +101,7 @@ class Session:
         accept_tuning: str | None = None,
         outside: Number | str = "0.01",
         words: Words | None = None,
+        series: Series | None = None,
     ) -> None:
         check_tuned_on(tuned_on)
         opened: Any = opened_source(engine, source)
@@ -105,6 +110,11 @@ class Session:
             # Types that the source declares are taken for the columns that have a rule.
             declared = {name: kind for name, kind in declared.items() if name in collapse}
         self.schema = Schema.of(unit=unit, measures=measures, columns=declared, firm=firm, collapse=collapse)
+        if series is not None and budget is not None and series.budget() not in (None, budget):
+            raise ParameterError(parameter="budget", problem="is stated by the series too, and differs")
+        if series is not None and budget is not None and series.budget() is None:
+            series = replace(series, every_period=budget)
+        budget = budget if series is None else series.budget()
         self.budget = None if budget is None else check_policy(budget, self.schema)
         self.tuned_on, self.accept_tuning = tuned_on, accept_tuning
         self._warned_unkept = self._closed = False
@@ -113,7 +123,9 @@ class Session:
         self.dataset = dataset or (Path(str(source)).stem if isinstance(source, (str, Path)) else "table")
         self._engine = opened_engine(engine, opened, self.schema, memory_limit=memory_limit, needs={"spark": spark})
         try:
-            self._ledger = Ledger(ledger, dataset=self.dataset, schema=schema_json(self.schema), budget=budget)
+            self._ledger = Ledger(
+                ledger, dataset=self.dataset, schema=schema_json(self.schema), budget=budget, series=series
+            )
             if self._ledger.budget != budget:
                 self.budget = self._ledger.budget
         except BaseException:
@@ -135,31 +147,9 @@ class Session:
         from recordwise.plan.file.parameters import hiding
 
         with hiding(file.hidden):
-            session = cls._from_plan(file, kept=data in (None, "confidential"))
+            session = cls(file.source, **plan_arguments(file, kept=data in (None, "confidential")))
         session._parameters = dict(file.parameters)
         return session
-
-    @classmethod
-    def _from_plan(cls, file: "PlanFile", *, kept: bool) -> "Session":
-        schema = file.plan.schema
-        return cls(
-            file.source,
-            unit=schema.unit,
-            measures={measure.name: measure for measure in schema.measures},
-            columns={column.name: column for column in schema.columns},
-            firm=schema.firm,
-            collapse=None if schema.collapse is None else dict(schema.collapse),
-            ledger=file.ledger if kept else None,
-            budget=file.budget if kept else None,
-            dataset=file.dataset,
-            memory_limit=file.memory_limit,
-            engine=file.engine,
-            spark=file.spark,
-            tuned_on=file.tuned_on,
-            accept_tuning=file.accept_tuning,
-            outside=ACCEPT if file.outside is None else file.outside,
-            words=file.words,
-        )
 
     def __repr__(self) -> str:
         if self._closed:
@@ -231,7 +221,7 @@ class Session:
         """CONFIDENTIAL: what only the owner of the table may see. Every look at confidential records is noted in the ledger."""
         from recordwise.session.owner import Owner
 
-        return Owner(self._engine, self.schema, self._ledger.look, self._ledger.preflight)
+        return Owner(self._engine, self.schema, self._ledger.look, self._ledger.preflight, self._ledger.spent_by_period)
 
     def sql(
         self,
@@ -262,7 +252,13 @@ class Session:
         return self.run(parse_sql(text, mechanisms=mechanisms, keys=keys), rng=rng, confidence=confidence)
 
     def run(
-        self, *queries: Query, rng: BitSource | None = None, confidence: float = 0.95, progress: Progress | None = None
+        self,
+        *queries: Query,
+        rng: BitSource | None = None,
+        confidence: float = 0.95,
+        progress: Progress | None = None,
+        once: bool = False,
+        keep: bool = False,
     ) -> Release:
         """Publish: check the budget, read exact totals, charge the ledger, draw noise, record the release.
 
@@ -274,6 +270,9 @@ class Session:
             rng: A source of random bits. The default is secure; ``rw.noise.Seeded`` makes a release that is NOT private.
             confidence: The confidence of the published intervals.
             progress: Called with a short description at the start of each step.
+            once: Refuse what the ledger has charged before: the same queries, keys and mechanisms for the same period.
+            keep: Leave the drawn tables beside the ledger, for their owner only, so that a crash does not waste the charge
+                (``unfinished``).
 
         Returns:
             The release: its tables, its policy, and what is needed to verify it.
@@ -281,6 +280,7 @@ class Session:
         Raises:
             PlanError: A query does not fit the schema.
             BudgetError: The budget does not cover the release.
+            AlreadyReleasedError: With ``once``: it was charged before. Nothing is charged.
             TuningError: ``tuned_on`` is not given, or a look at confidential records needs a reason.
             DataError: Records break the schema.
             OutsideError: More than ``outside`` of the records are outside the published cells.
@@ -299,8 +299,18 @@ class Session:
         """
         self._check_terms()
         return self._publisher().run(
-            self._plan(queries), rng=bit_source(rng), confidence=confidence, tell=progress or (lambda _: None)
+            self._plan(queries),
+            rng=bit_source(rng),
+            confidence=confidence,
+            tell=progress or (lambda _: None),
+            once=once,
+            keep=keep,
         )
+
+    @property
+    def unfinished(self) -> Unfinished:
+        """Releases that were drawn with ``keep`` and wait to be saved: resume them, or say that they are saved."""
+        return Unfinished(self._publisher(), self._plan)
 
     def run_external(
         self,

@@ -22,7 +22,7 @@ from recordwise.plan.file.mechanisms import named_mechanisms
 from recordwise.plan.file.node import Node, Problem, Problems, line_index
 from recordwise.plan.file.parameters import hiding, read_parameters
 from recordwise.plan.file.queries import Draft, Shelf, read_draft
-from recordwise.plan.file.sections import read_budget, read_engine, read_schema, read_source
+from recordwise.plan.file.sections import ENDLESS, read_budget, read_engine, read_schema, read_series, read_source
 from recordwise.plan.file.words import read_dataset, read_words
 from recordwise.plan.keys import Keys
 from recordwise.plan.plan import Plan, group_problems, predicate_problems, query_problems
@@ -34,6 +34,7 @@ from recordwise.plan.words import Publication, Words
 from recordwise.policy.literals import literal
 from recordwise.policy.policy import Policy
 from recordwise.policy.render.html import Html, element
+from recordwise.policy.series import Series
 
 SHAPE = {"group_by", "levels"}
 NO_KEYS = "no public keys"
@@ -100,7 +101,20 @@ def _mechanisms_serve(draft: Draft, shelf: Shelf) -> bool:
 
 
 TOP = ("dataset", "source", "table", "ledger", "tuned_on", "accept_tuning", "memory_limit", "engine", "outside")
-TABLES = ("schema", "budget", "mechanisms", "keys", "queries", "outputs", "examples", "labels", "units", "spark", "csv")
+TABLES = (
+    "schema",
+    "series",
+    "budget",
+    "mechanisms",
+    "keys",
+    "queries",
+    "outputs",
+    "examples",
+    "labels",
+    "units",
+    "spark",
+    "csv",
+)
 NEEDED = ("dataset", "source", "ledger", "tuned_on", "schema", "queries")
 
 
@@ -115,6 +129,8 @@ class PlanFile:
     plan: Plan
     tuned_on: str
     budget: Policy | None = None
+    """The budget of the period that is published, or of the dataset."""
+    series: Series | None = None
     accept_tuning: str | None = None
     outside: Fraction | None = Fraction(1, 100)
     """The share of the records that may be outside the published cells; None where the plan accepts any."""
@@ -211,15 +227,31 @@ def _read(file: Path, root: Node) -> PlanFile | None:
     schema = read_schema(entries["schema"]) if "schema" in entries else None
     if schema is None:
         return None
-    if "budget" in entries:
-        read["budget"] = read_budget(entries["budget"], schema)
+    read |= _budgets(entries, schema)
     read["examples"] = _examples(entries.get("examples"), schema)
     read["plan"] = _plan(entries, schema, folder)
     read["words"] = read_words(entries, schema, read["plan"], publication or Publication())
-    complete = all(
-        value is not None for name, value in read.items() if name not in ("accept_tuning", "outside", "basic")
-    )
+    complete = all(value is not None for name, value in read.items() if name not in MAY_BE_MISSING)
     return PlanFile(path=file, **read) if complete else None
+
+
+MAY_BE_MISSING = ("accept_tuning", "outside", "basic")
+
+
+def _budgets(entries: dict[str, Node], schema: Schema) -> dict[str, Any]:
+    """The budget, and the series with the budgets of all its periods."""
+    listed = "series" in entries
+    budgets = read_budget(entries["budget"], schema, in_series=listed) if "budget" in entries else {}
+    if budgets is None:
+        return {"budget": None}
+    if not listed:
+        return {"budget": budgets[ENDLESS]} if ENDLESS in budgets else {}
+    series = read_series(entries["series"], budgets)
+    if series is None:
+        return {"series": None}
+    budget = series.budget()
+    read: dict[str, Any] = {"series": series} | ({} if budget is None else {"budget": budget})
+    return read
 
 
 def _plan(entries: dict[str, Node], schema: Schema, folder: Path) -> Plan | None:

@@ -32,23 +32,57 @@ from recordwise.plan.sources import (
 )
 from recordwise.policy.constructors import constant, pieces, split
 from recordwise.policy.policy import Policy
+from recordwise.policy.series import Series
+
+ENDLESS = None
+"""The period of a part of the budget that holds in every period."""
+Budgets = dict[str | None, Policy]
 
 
-def read_budget(node: Node, schema: Schema) -> Policy | None:
-    """The sum of the parts: a constant, a split, the cost of one sum by a mechanism, or one selection of keys."""
-    parts = [_part(each, schema) for each in node.items()]
+def read_budget(node: Node, schema: Schema, *, in_series: bool = False) -> Budgets | None:
+    """The sum of the parts, by period: a constant, a split, the cost of one sum by a mechanism, or one selection of keys.
+
+    Parts without a period hold in every period.
+    """
+    parts = [(_period(each, in_series), _part(each, schema)) for each in node.items()]
     if not parts:
         node.problem("must have at least one part")
-    if not parts or None in parts:
+    if not parts or any(part is None for _, part in parts):
         return None
-    return sum((part for part in parts if part is not None), Policy())
+    found: Budgets = {}
+    for period, part in parts:
+        found[period] = found.get(period, Policy()) + (part or Policy())
+    return found
+
+
+def _period(node: Node, in_series: bool) -> str | None:
+    entries = node.table() if isinstance(node.value, dict) else {}
+    if "period" not in entries:
+        return ENDLESS
+    if not in_series:
+        entries["period"].problem("needs a table [series]")
+    return entries["period"].text()
+
+
+def read_series(node: Node, budgets: Budgets) -> Series | None:
+    """``[series]``: its name, the period that is published, and the number of its revision."""
+    entries = node.table("name", "period", "revision", needed=("name", "period"))
+    name = entries["name"].text() if "name" in entries else None
+    period = entries["period"].text() if "period" in entries else None
+    revision = entries["revision"].whole() if "revision" in entries else 0
+    if name is None or period is None or revision is None:
+        return None
+    more = {each: part for each, part in budgets.items() if each is not None}
+    return node.attempt(
+        lambda: Series(name=name, period=period, revision=revision, every_period=budgets.get(ENDLESS), more=more)
+    )
 
 
 def _part(node: Node, schema: Schema) -> Policy | None:
-    entries = node.table("rho", "at", "growth", "measure", "mechanism", "select")
+    entries = node.table("rho", "at", "growth", "measure", "mechanism", "select", "period")
     if not isinstance(node.value, dict) or len(entries) < len(node.value):
         return None
-    given = set(entries)
+    given = set(entries) - {"period"}
     if given == {"measure", "mechanism"}:
         return _of_mechanism(entries["measure"], entries["mechanism"], schema)
     if given == {"select"}:

@@ -252,6 +252,13 @@
     }
   };
 
+  // What the periods of a series add up to, for an establishment that stays the same.
+  const addUp = record => {
+    const losses = model.periods.map(loss => { try { return loss(record); } catch { return NaN; } });
+    losses.push(losses.reduce((sum, loss) => sum + loss, 0));
+    all("#years-table .own").forEach((cell, at) => { cell.textContent = isNaN(losses[at]) ? "?" : figure(losses[at]); });
+  };
+
   // How the budget was spent.
   const spend = (record, rho) => {
     const shares = model.parts.map(part => { try { return part(record); } catch { return Infinity; } });
@@ -385,6 +392,7 @@
     charts.forEach(chart => redraw(chart, record, loss.rho));
     if (find("#same-told")) compare(record, loss.rho);
     spend(record, loss.rho);
+    addUp(record);
   };
   const form = find("#question");
   if (form) {

@@ -35,6 +35,7 @@ TITLES = {
     "tables": "The tables and their accuracy",
     "columns": "What the columns mean",
     "spent": "How the privacy budget was spent",
+    "years": "Over the published periods",
     "terms": "What the words mean",
 }
 """The sections in order, each with a template of the same name."""
@@ -92,6 +93,8 @@ def page_html(release: Published, *, files: Mapping[str, str]) -> str:
     style, script = page_file("page.css"), _script(view)
     context = _top(view) | _ask(view) | _sizes(view) | _tables(view) | _dictionary(view) | _spent(view)
     context |= {
+        "periods": view.periods,
+        "series": view.description.get("series", {}),
         "content_policy": f"{NO_REQUESTS}; style-src {_hash(style)}; script-src {_hash(script)}",
         "style": Html(style),
         "script": Html(script),
@@ -104,7 +107,8 @@ def page_html(release: Published, *, files: Mapping[str, str]) -> str:
 
 def _script(view: View) -> str:
     release = view.release
-    model = model_js(release.policy, release.parts, view.budget, release.firms)
+    periods = [period.policy for period in view.periods]
+    model = model_js(release.policy, release.parts, view.budget, release.firms, periods)
     return f"const model = {model};\nconst data = {script_json(payload(view))};\n{page_file('page.js')}"
 
 
@@ -133,6 +137,7 @@ def _top(view: View) -> dict[str, Any]:
     absent = (set() if view.figures else {"sizes", "same"}) | (
         set() if view.questions or places_of(view.release) else {"firm"}
     )
+    absent |= set() if view.periods else {"years"}
     return {
         "title": view.content.title,
         "about": _about(view),

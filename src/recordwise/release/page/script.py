@@ -21,8 +21,12 @@ def model_js(
     parts: Sequence[Part],
     budget: Policy | None,
     firms: FirmPolicy | None = None,
+    periods: Sequence[Policy] = (),
 ) -> str:
-    """``{loss, parts, budget, change, firm}``; ``change`` is null where a band has no meaning, ``firm`` without known cells."""
+    """``{loss, parts, budget, change, firm, periods}``.
+
+    ``change`` is null where a band has no meaning, ``firm`` where no cells are known.
+    """
     policies = [part.policy for part in parts] + [part.policy for part in (firms.parts if firms else ())]
     texts = [terms_js(each.rho) for each in policies]
     distinct = list(dict.fromkeys(texts))
@@ -33,11 +37,12 @@ def model_js(
         f"budget: {'null' if budget is None else f'r => {terms_js(budget.rho)}'}",
         f"change: {change_js(parts) if has_band(parts) else 'null'}",
         f"firm: {'null' if firms is None else firm_js(firms, [f'shares[{at}]' for at in places[len(parts) :]])}",
+        f"periods: [{','.join(f'r => {terms_js(each.rho)}' for each in periods)}]",
     ]
     shares = ", ".join(f"r => {text}" for text in distinct)
     written = f"const shares = [{shares}];\nreturn {{\n" + ",\n".join(members) + "\n};"
     prelude = prelude_of(written) if firms is None else f"{prelude_of(written)}\n{FIRMS_PRELUDE}"
-    return f"(() => {{\n{prelude}\n{_shared_tables(written, [policy, *policies])}\n}})()"
+    return f"(() => {{\n{prelude}\n{_shared_tables(written, [policy, *policies, *periods])}\n}})()"
 
 
 def _shared_tables(written: str, policies: Sequence[Policy]) -> str:

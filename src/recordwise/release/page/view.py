@@ -47,6 +47,15 @@ class Published(Protocol):
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
+class Period:
+    """One published period of a series: everything charged for it, and when its budget was declared."""
+
+    name: str
+    policy: Policy
+    budget: str
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
 class View:
     """Everything the page shows."""
 
@@ -62,6 +71,8 @@ class View:
     content: Content
     meaning: MeaningTable | None
     """Epsilon and power where all noise is discrete Gaussian on a lattice."""
+    periods: tuple[Period, ...] = ()
+    """The periods of the series so far, with this one; empty outside a series."""
 
 
 def view_of(release: Published, files: Mapping[str, str]) -> View:
@@ -86,6 +97,15 @@ def view_of(release: Published, files: Mapping[str, str]) -> View:
         labels=labels,
         content=content,
         meaning=_meaning(release),
+        periods=_periods(description),
+    )
+
+
+def _periods(description: Mapping[str, Any]) -> tuple[Period, ...]:
+    stated = description.get("series", {}).get("periods", ())
+    return tuple(
+        Period(name=each["period"], policy=Policy.from_json(each["policy"]), budget=each["budget_declared"])
+        for each in stated
     )
 
 

@@ -1,0 +1,84 @@
+"""The periods of a ledger, as its events state them: what each cost, its budget, and when that was declared."""
+
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass
+from typing import Any
+
+from recordwise.ledger.chain import Event
+from recordwise.policy.policy import Policy
+from recordwise.policy.series import declared_budget
+
+AT_THE_START = "declared at the start of the series"
+ONE_PERIOD = "declared with the ledger"
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class PeriodState:
+    """What a ledger says about one period."""
+
+    name: str
+    """The period; the dataset in a ledger without periods."""
+    spent: Policy
+    budget: Policy | None
+    charges: int
+    declared: str
+    """The day on which the terms of the period were recorded."""
+    at_start: bool
+    """Whether the budget was declared before the first charge of the series, so that it belongs to an unconditional total."""
+
+    def declared_words(self) -> str:
+        """When the budget was declared."""
+        if self.budget is None:
+            return "no budget"
+        return AT_THE_START if self.at_start else f"declared on {self.declared}"
+
+
+def series_name(events: Sequence[Event]) -> str | None:
+    """The name of the series; None for a ledger without periods."""
+    names = [event.body.get("series") for event in events if event.kind == "opened"]
+    known = [name for name in names if name is not None]
+    return str(known[-1]) if known else None
+
+
+def periods_of(events: Sequence[Event]) -> tuple[PeriodState, ...]:
+    """Every period that was charged, in the order of the first charges. A ledger without periods is a series of one."""
+    charges: dict[str | None, list[Event]] = {}
+    for event in events:
+        if event.kind == "charged":
+            charges.setdefault(event.body.get("period"), []).append(event)
+    first = min((listed[0].sequence for listed in charges.values()), default=0)
+    start = terms_before(events, first)
+    return tuple(_state(events, period, listed, start) for period, listed in charges.items())
+
+
+def terms_before(events: Sequence[Event], sequence: int, *, period: Any = ...) -> Event | None:
+    """The terms in force at an event: the latest, or the latest of a period."""
+    found = [
+        event
+        for event in events
+        if event.kind == "opened"
+        and event.sequence <= sequence
+        and (period is ... or event.body.get("period") == period)
+    ]
+    return found[-1] if found else None
+
+
+def _state(events: Sequence[Event], period: str | None, charges: list[Event], start: Event | None) -> PeriodState:
+    opened = terms_before(events, charges[0].sequence, period=period)
+    terms: Mapping[str, Any] = {} if opened is None else opened.body
+    form = terms.get("budget")
+    budget = None if form is None else Policy.from_json(form)
+    return PeriodState(
+        name=str(terms.get("dataset", "")) if period is None else period,
+        spent=Policy.from_json(charges[-1].body["spent"]),
+        budget=budget,
+        charges=len(charges),
+        declared="" if opened is None else opened.time[:10],
+        at_start=budget is not None and (period is None or _from_the_start(start, period, budget)),
+    )
+
+
+def _from_the_start(start: Event | None, period: str, budget: Policy) -> bool:
+    """Whether the first terms of the series already stated this budget for the period."""
+    declared = {} if start is None else start.body.get("declared") or {}
+    return declared_budget(declared, period) == budget
