@@ -45,7 +45,14 @@ class Series:
             raise ParameterError(parameter="revision", problem="must be 0, 1, 2, ...")
 
     def budget(self, period: str | None = None) -> Policy | None:
-        """The budget of a period, by default of this one; None if none is declared for it."""
+        """The budget of a period.
+
+        Args:
+            period: The name of the period; by default that of this release.
+
+        Returns:
+            The budget of every period plus what was added for this one, or None if none is declared for it.
+        """
         parts = [self.every_period, self.more.get(self.period if period is None else period)]
         known = [part for part in parts if part is not None]
         return sum(known, Policy()) if known else None

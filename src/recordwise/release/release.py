@@ -300,7 +300,14 @@ class Release:
         return Path(folder)
 
     def keep(self, folder: Path) -> None:
-        """Write what ``load_release`` needs into a new folder that only its owner can read, until the release is saved."""
+        """Write what ``load_release`` needs into a new folder that only its owner can read, until the release is saved.
+
+        Args:
+            folder: The folder, which must not exist yet.
+
+        Raises:
+            OutputError: The folder exists or cannot be written.
+        """
         from recordwise.release.page.kept import page_json
 
         with new_folder(folder, owner_only=True) as staging:
