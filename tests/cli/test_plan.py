@@ -192,7 +192,7 @@ def test_the_budget_holds_over_the_plan_and_what_was_recommended_from_it(folder,
     assert run("release", folder / "plan.toml", "--out", folder / "a", "--yes").exit_code == 0
     assert run("plan", "recommend", folder / "plan.toml", *GOAL, "--data", "synthetic", "--out", out).exit_code == 0
     spent = run("release", out, "--out", folder / "b", "--yes")
-    refused = run("release", out, "--out", folder / "c", "--yes")
+    refused = run("release", out, "--out", folder / "c", "--yes", "--again")
     assert spent.exit_code == 3 or refused.exit_code == 3
     assert "does not cover" in spent.stderr + refused.stderr
     assert [path.name for path in folder.rglob("*.ledger")] == ["small.ledger"]

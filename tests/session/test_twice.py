@@ -53,8 +53,9 @@ def test_what_is_charged_makes_a_release_another_one_and_a_title_does_not(place)
     with on(place) as opened:
         publisher = opened._publisher()
         plans = [opened._plan([query]) for query in (asked(), asked("0.2"), asked(counties=COUNTIES[:3]))]
+        plans.append(opened._plan([asked(counties=[*COUNTIES[:2], "99"])]))
         found = [publisher.identity(plan) for plan in plans]
-        assert len(set(found)) == 3
+        assert len(set(found)) == 4
     periods = [
         rw.Series(name="s", period="1"),
         rw.Series(name="s", period="2"),
@@ -63,7 +64,7 @@ def test_what_is_charged_makes_a_release_another_one_and_a_title_does_not(place)
     for number, series in enumerate(periods):
         with on(place.with_name(f"{number}.ledger"), series=series, dataset="other title") as opened:
             found.append(opened._publisher().identity(plans[0]))
-    assert len(set(found)) == 6
+    assert len(set(found)) == 7
     with on(place.with_name("title.ledger"), dataset="another title") as opened:
         assert opened._publisher().identity(plans[0]) == found[0]
 
@@ -106,6 +107,25 @@ def test_a_release_that_was_kept_and_not_recorded_is_recorded_when_it_is_finishe
         release.save(tmp_path / "out")
     assert kinds(place) == ["charged", "released"]
     assert verify(place, against=[tmp_path / "out"]) == []
+
+
+def test_tables_of_another_charge_are_not_recorded_for_one_that_waits(place, tmp_path, monkeypatch) -> None:
+    from recordwise.ledger.ledger import Ledger
+
+    def broken(self, charge, **more):
+        raise LedgerError(path="x", problem="cannot be written")
+
+    with monkeypatch.context() as patched, on(place) as opened:
+        patched.setattr(Ledger, "released", broken)
+        for _ in range(2):
+            with pytest.raises(LedgerError):
+                opened.run(asked(), keep=True)
+    first, second = waiting(place)
+    shutil.rmtree(second)
+    shutil.copytree(first, second)
+    with on(place) as opened, pytest.raises(LedgerError, match="did not record the tables"):
+        opened.unfinished.resume(asked())
+    assert kinds(place) == ["charged", "charged"]
 
 
 def test_a_charge_without_tables_is_wasted_and_only_a_second_one_pays_for_a_release(place, monkeypatch) -> None:
