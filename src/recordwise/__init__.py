@@ -22,6 +22,7 @@ if TYPE_CHECKING:
     from recordwise.mechanisms.polylog import Polylog
     from recordwise.mechanisms.quantile import Grid, TreeQuantile
     from recordwise.mechanisms.root_transform import RootTransform
+    from recordwise.mechanisms.sized import Sized
     from recordwise.mechanisms.transform import Transform
     from recordwise.mechanisms.unit_split import UnitSplit
     from recordwise.plan.domains import Domain
@@ -30,6 +31,7 @@ if TYPE_CHECKING:
     from recordwise.plan.keys import Keys
     from recordwise.plan.query import Query, query
     from recordwise.plan.schema import Column, Measure
+    from recordwise.plan.sizes import FromRelease
     from recordwise.plan.sources import Csv, Database, Postgres, SparkMaster
     from recordwise.plan.statistics import SumAndCount
     from recordwise.plan.words import Publication, Words
@@ -56,6 +58,7 @@ HOMES = {
     ),
     "mechanisms.root_transform": ("RootTransform",),
     "mechanisms.transform": ("Transform",),
+    "mechanisms.sized": ("Sized",),
     "mechanisms.unit_split": ("UnitSplit",),
     "plan.domains": ("Domain",),
     "plan.fields": (
@@ -79,6 +82,7 @@ HOMES = {
         "Column",
         "Measure",
     ),
+    "plan.sizes": ("FromRelease",),
     "plan.sources": (
         "Csv",
         "Database",
@@ -108,6 +112,7 @@ __all__ = [
     "Csv",
     "Database",
     "Domain",
+    "FromRelease",
     "Gaussian",
     "GeneralizedGaussian",
     "Grid",
@@ -124,6 +129,7 @@ __all__ = [
     "RootTransform",
     "Series",
     "Session",
+    "Sized",
     "SparkMaster",
     "SumAndCount",
     "Transform",

@@ -203,6 +203,43 @@ def whole_budget_for_each_level(patch: Patch) -> None:
     patch.setattr(drawing, "cell_mechanisms", without_share)
 
 
+def lowest_band_for_all(patch: Patch) -> None:
+    """Every cell is drawn as if its size were the floor, and charged by its own band."""
+    exact = analysis._served_by_band
+
+    def at_the_floor(statistic: Any, *given: Any) -> Any:
+        drawn = statistic.mechanism.at_size(statistic.mechanism.floor)
+        return tuple(replace(each, mechanism=drawn) for each in exact(statistic, *given))
+
+    patch.setattr(analysis, "_served_by_band", at_the_floor)
+
+
+def band_edge_off_by_one(patch: Patch) -> None:
+    """A cell is charged by the policy of the band above its own."""
+    exact = analysis.in_band
+    patch.setattr(analysis, "in_band", lambda table, bands: exact(table, [band - 1 for band in bands if band]))
+
+
+def size_from_the_records(patch: Patch) -> None:
+    """The noise of a cell follows its exact total instead of its public size."""
+    exact = publisher._prepared
+
+    def by_totals(plan: Any, found: Any, confidence: float) -> Any:
+        prepared = exact(plan, found, confidence)
+        (each,) = prepared.drawn
+        sized, totals = each.statistic.mechanism, next(iter(found.exact.reveal().totals.values()))
+        band = np.searchsorted([float(edge) for edge in sized.edges(1e6)], np.abs(totals), side="right") - 1
+        band = np.maximum(band, 0)
+        served = [
+            analysis.CellMechanism(sized.at_size(edge), analysis.Run(None, np.flatnonzero(band == number)))
+            for number, edge in enumerate(sized.edges(1e6))
+            if np.any(band == number)
+        ]
+        return replace(prepared, drawn=(replace(each, served=tuple(served)),))
+
+    patch.setattr(publisher, "_prepared", by_totals)
+
+
 def any_type_for_a_group(patch: Patch) -> None:
     patch.setattr(column_types, "is_value", lambda value, kind: True)
     patch.setattr(column_types, "fits", lambda value, kind: True)
@@ -280,6 +317,7 @@ NARROW_IN = (
     "signed logarithm",
     "derived sum, combination and ratio",
     "collapsed rows",
+    "sized",
 )
 
 
@@ -382,6 +420,9 @@ BUGS = (
         ("two levels",),
         cells=20_000,
     ),
+    Bug("lowest band for all cells", "`plan.cost._served_by_band`", lowest_band_for_all, ("sized",)),
+    Bug("band edge off by one", "`plan.cost.in_band`: the policy of the band above", band_edge_off_by_one, ("sized",)),
+    Bug("size read off the records", "`session.publisher._prepared`", size_from_the_records, ("sized",)),
     Bug(
         "negligent privacy label",
         "`session.publisher.is_private`: a source of noise is asked what it is",

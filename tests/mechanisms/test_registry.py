@@ -24,6 +24,7 @@ MECHANISMS = [
     rw.Additive((x / 50) ** 0.5 + log(x / 10 + 1)),
     rw.RootTransform(degree="5/2", offset=10, laplace_scale="0.3"),
     rw.LogTransform(offset=2000, sigma="0.5", signed=True),
+    rw.Sized(rw.Gaussian(sigma="0.05"), floor=100, low=rw.GeneralizedGaussian(shape="0.5", scale="0.1"), low_below=400),
     rw.Transform(2 * x**0.5, (x / 2) ** 2, offset=40, sigma=4),
 ]
 
@@ -53,7 +54,7 @@ def test_a_repr_is_what_one_would_write():
 
 
 @pytest.mark.parametrize(
-    "mechanism", [each for each in MECHANISMS if not isinstance(each, rw.Gaussian | rw.UnitSplit)], ids=repr
+    "mechanism", [each for each in MECHANISMS if not isinstance(each, rw.Gaussian | rw.UnitSplit | rw.Sized)], ids=repr
 )
 def test_noise_set_anew_keeps_the_shape(mechanism):
     """Only the noise parameters differ, and they meet the goal."""

@@ -15,6 +15,7 @@ import pyarrow.compute as pc
 
 from recordwise.audit.subjects import CELL, FIRM, KIND, SECOND, VALUE, Record, Subject
 from recordwise.exact.arithmetic import FloatArray
+from recordwise.policy.json import bands_from_json
 from recordwise.policy.policy import Policy
 
 WIDTH = 7
@@ -117,8 +118,9 @@ def read_published(folder: Path, layout: Layout) -> Published:
             features[f"{path.stem}.{name}"] = full
         if known.sum() < layout.count:
             features[f"{path.stem} is there"] = np.where(np.isin(np.arange(layout.count), cells), 0.0, np.nan)
-    policy = json.loads((folder / "policy.json").read_text(encoding="utf-8"))["tight"]
-    return Published(features=features, policy=Policy.from_json(policy), problems=tuple(dict.fromkeys(problems)))
+    policies = json.loads((folder / "policy.json").read_text(encoding="utf-8"))
+    policy = Policy.from_json(policies["tight"], bands_from_json(policies.get("bands")))
+    return Published(features=features, policy=policy, problems=tuple(dict.fromkeys(problems)))
 
 
 def row_problems(cells: np.ndarray[Any, np.dtype[np.int64]], layout: Layout) -> list[str]:

@@ -15,6 +15,7 @@ from recordwise.mechanisms.base import clamping_bound, has_two_parts
 from recordwise.mechanisms.gaussian import Gaussian
 from recordwise.mechanisms.quantile import Grid, TreeQuantile
 from recordwise.mechanisms.registry import audit_examples
+from recordwise.mechanisms.sized import Sized
 from recordwise.mechanisms.unit_split import UnitSplit
 from recordwise.plan.cost import possible_mechanisms
 from recordwise.plan.fields import prefix
@@ -188,6 +189,23 @@ def collapsed() -> Subject:
     return replace(several("collapsed rows", text, n=THIRD, total=SPLIT, other=SECOND_SPLIT), rows=3)
 
 
+FLOOR, SIZE, LARGER = 100, 300.0, 900.0
+
+
+def sized() -> Subject:
+    """A sum whose noise follows a public size: that of most cells is in the second of four bands."""
+    mechanism = Sized(Gaussian(sigma="0.2"), floor=FLOOR)
+    found = sum_subject("sized", mechanism.at_size(Fraction(2 * FLOOR)))
+    ask = statement(f"SELECT {CELL}, SUM({VALUE}) AS answer {BY_CELL}", answer=mechanism)
+    return replace(found, ask=ask, keys_of=sized_keys)
+
+
+def sized_keys(cells: Sequence[str]) -> KeyList:
+    """Every cell with its size; the last one is larger, so that there are bands above that of the others."""
+    sizes = [SIZE] * (len(cells) - 1) + [LARGER]
+    return Keys.of({CELL: list(cells), "size": sizes}, size="size", sized_on="public: made up for the audit")
+
+
 def levels() -> Subject:
     """The same sum at two levels of a code, a quarter of the budget for the coarser."""
     return replace(several("two levels", "", answer=None), ask=two_levels)
@@ -257,6 +275,7 @@ CATALOGUE: dict[str, Callable[[], Subject]] = {
         middle=TreeQuantile(grid=GRID, rho="0.33"),
     ),
     "two levels": levels,
+    "sized": sized,
     "found keys, alone": alone,
     "found keys, beside others": beside_others,
     "keys of a domain": lambda: selected("keys of a domain", "domain", domain_keys),

@@ -128,7 +128,7 @@ def losses(examples: dict[str, dict[str, Any]], plan: Any) -> list[dict[str, Any
 
     (query,) = plan.queries
     (level,) = query.tables()
-    policies = {each.alias: statistic_policy(each, level, plan.schema, tight=True) for each in query.statistics}
+    policies = {each.alias: statistic_policy(query, each, level, plan.schema, tight=True) for each in query.statistics}
     whole = plan_policy(plan)
     return [
         {

@@ -22,11 +22,12 @@ def read_firm_policy(path: Path, which: str) -> "FirmPolicy | None":
     import json
 
     from recordwise.policy.firms import FirmPolicy
+    from recordwise.policy.json import bands_from_json
 
     form = json.loads(path.read_text(encoding="utf-8"))
     if which != "tight" or not isinstance(form, dict) or "firms" not in form:
         return None
-    return FirmPolicy.from_json(form["firms"])
+    return FirmPolicy.from_json(form["firms"], bands_from_json(form.get("bands")))
 
 
 def read_units(path: Path, policy: "Policy", cells: tuple[str, ...]) -> dict[str, list[Any]]:

@@ -3,7 +3,7 @@
 from collections.abc import Iterator
 from fractions import Fraction
 
-from recordwise.policy.conditions import AllOf, Among, AnyOf, Compare, Condition
+from recordwise.policy.conditions import AllOf, Among, AnyOf, Compare, Condition, InBand
 from recordwise.policy.policy import Maximum, Policy
 
 
@@ -25,5 +25,13 @@ def _beside(condition: Condition, name: str) -> Iterator[str | bool | Fraction]:
             yield from (value if isinstance(value, (str, Fraction)) else bool(value.value) for value in values)
         case Compare(column, _, bound) if column.name == name:
             yield bound
+        case InBand(table, _):
+            for column, held in zip(table.columns, table.values):
+                listed = (value for value in held[:FEW] if value is not None and column.name == name)
+                yield from (value if isinstance(value, (str, Fraction)) else bool(value.value) for value in listed)
         case _:
             return
+
+
+FEW = 20
+"""So many values of a table of bands are enough to tell its type."""

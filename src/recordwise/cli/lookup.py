@@ -16,13 +16,16 @@ def read_policy(path: Path, which: str) -> "Policy":
     import json
 
     from recordwise.errors import UnknownFormError
+    from recordwise.policy.json import bands_from_json
     from recordwise.policy.policy import Policy
 
     try:
         form = json.loads(path.read_text(encoding="utf-8"))
     except (ValueError, RecursionError):
         raise UnknownFormError(what="policy file", found=path.name) from None
-    return Policy.from_json(form[which] if isinstance(form, dict) and which in form else form)
+    if not isinstance(form, dict) or which not in form:
+        return Policy.from_json(form)
+    return Policy.from_json(form[which], bands_from_json(form.get("bands")))
 
 
 def read_privacy_label(path: Path) -> str | None:
@@ -102,11 +105,12 @@ def read_lattice(path: Path, which: str) -> "LatticePolicy | None":
     """The noise of a release on its lattice, where all of it is discrete Gaussian; None for the bounds of the papers."""
     import json
 
+    from recordwise.policy.json import bands_from_json
     from recordwise.policy.lattice import LatticePolicy
 
     form = json.loads(path.read_text(encoding="utf-8"))
     known = which == "tight" and isinstance(form, dict) and "lattice" in form
-    return LatticePolicy.from_json(form["lattice"]) if known else None
+    return LatticePolicy.from_json(form["lattice"], bands_from_json(form.get("bands"))) if known else None
 
 
 def looked_up(

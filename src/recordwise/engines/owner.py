@@ -142,7 +142,7 @@ def _realized(plan: Plan, table: PlannedTable, statistic: Drawable, dialect: str
         step = statistic.step(plan.schema)
         realized: exp.Expr = mechanisms[0].realized_sql(statistic.of, total, step=step, dialect=dialect)
         return realized
-    policy = statistic_policy(statistic, table.shape, plan.schema, tight=True)
+    policy = statistic_policy(plan.queries[table.query], statistic, table.shape, plan.schema, tight=True)
     return exp.Paren(this=terms_sql(policy.rho, dialect))
 
 
@@ -172,7 +172,7 @@ class OwnerPasses:
 
     def summarize_many(self, values: Sequence[exp.Expr], *, condition: Predicate | None = None) -> Sensitive[pa.Table]:
         """Histograms of several numbers of each record."""
-        with self.reading() as passes:
+        with self.reading() as passes, passes.banded(values):
             return Sensitive(passes.store.of_records(histograms_tree(values, passes.schema, condition)))
 
     def summarize_firms_by_cell(self, tables: Sequence[FirmTable], count: int, dialect: str) -> Sensitive[pa.Table]:
@@ -195,7 +195,9 @@ class OwnerPasses:
         with self.reading() as passes:
             try:
                 passes.store.keep_pairs(several, several_tree(passes.schema))
-                yield passes, all_firms_tree(tables, count, passes.schema, several=several, dialect=dialect)
+                firms = all_firms_tree(tables, count, passes.schema, several=several, dialect=dialect)
+                with passes.banded([firms]):
+                    yield passes, firms
             finally:
                 passes.store.drop(several)
 
@@ -204,7 +206,7 @@ class OwnerPasses:
     ) -> Sensitive[pa.Table]:
         """Histograms over the records of public cells, of values that may use their cell's ``total0``, ``total1``..."""
         (base,) = bases_of((table,))
-        with self.reading() as passes, passes.filled(base) as names:
+        with self.reading() as passes, passes.filled(base) as names, passes.banded(values):
             passes.lend_keys(names.keys, table, plan.cells(table))
             tree = many_beside_tree(values, base, table, names, names.keys, passes.schema)
             return Sensitive(passes.store.of_records(tree))

@@ -15,7 +15,7 @@ import pyarrow as pa
 import pyarrow.compute as pc
 from sqlglot import exp
 
-from recordwise.engines.compile.owner import beside_tree, firm_histogram_tree, histogram_tree
+from recordwise.engines.compile.owner import band_table_rows, beside_tree, firm_histogram_tree, histogram_tree
 from recordwise.engines.compile.placed import rests_name
 from recordwise.engines.compile.split_rows import pieces_count_tree, split_rows_tree
 from recordwise.engines.compile.totals import (
@@ -55,6 +55,7 @@ from recordwise.plan.schema import Schema
 from recordwise.plan.splitting import Splitting
 from recordwise.plan.statistics import BinCounts, CountBins, ExactTable
 from recordwise.plan.statistics.totals import IntArray
+from recordwise.policy.evaluate.sql import bands_in
 
 MOST_CELLS = 1_000_000
 """With more finest cells than this (about 100 MB), they are rolled up in the engine instead of in memory."""
@@ -165,16 +166,18 @@ class Passes:
         return Sensitive(self.store.of_records(split_rows_tree(splitting, condition, self.schema)))
 
     def summarize(self, value: exp.Expr, edges: Sequence[float], condition: Predicate | None) -> Sensitive[pa.Table]:
-        return Sensitive(self.store.of_records(histogram_tree(value, edges, self.schema, condition)))
+        with self.banded([value]):
+            return Sensitive(self.store.of_records(histogram_tree(value, edges, self.schema, condition)))
 
     def summarize_firms(self, value: exp.Expr, edges: Sequence[float], bound: str) -> Sensitive[pa.Table]:
-        return Sensitive(self.store.of_records(firm_histogram_tree(value, edges, self.schema, bound=bound)))
+        with self.banded([value]):
+            return Sensitive(self.store.of_records(firm_histogram_tree(value, edges, self.schema, bound=bound)))
 
     def summarize_beside_totals(
         self, plan: Plan, table: PlannedTable, value: exp.Expr, edges: Sequence[float]
     ) -> Sensitive[pa.Table]:
         (base,) = bases_of((table,))
-        with self.filled(base) as names:
+        with self.filled(base) as names, self.banded([value]):
             self.lend_keys(names.keys, table, plan.cells(table))
             tree = beside_tree(value, edges, base, table, names, names.keys, self.schema)
             return Sensitive(self.store.of_records(tree))
@@ -192,6 +195,17 @@ class Passes:
             yield names
         finally:
             self.store.drop(names.cells, *names.firms, names.keys, rests_name(names.keys))
+
+    @contextmanager
+    def banded(self, values: Sequence[exp.Expr]) -> Iterator[None]:
+        """The band tables that expressions use, lent to the store under their keys."""
+        tables = bands_in(values)
+        try:
+            for table in tables:
+                self.store.lend(table.key, band_table_rows(table))
+            yield
+        finally:
+            self.store.drop(*(table.key for table in tables))
 
     def lend_keys(self, name: str, table: PlannedTable, cells: pa.Table) -> int:
         """Make the public cells a table of the store; returns how many there are."""

@@ -56,8 +56,9 @@ class Head:
 
 
 START = Head(length=0, digest=GENESIS)
-PLACES = """SELECT sequence, kind, json_extract(body, '$.period'), json_extract(body, '$.release'), json_extract(body, '$.charge')
-    FROM (SELECT sequence, kind, CASE WHEN json_valid(body) THEN body ELSE '{}' END AS body FROM events WHERE sequence > ?)
+PLACES = """SELECT sequence, kind, json_extract(body, '$.period'), json_extract(body, '$.release'), json_extract(body, '$.charge'),
+        CASE WHEN coalesce(json_type(body, '$.bands'), json_type(body, '$.budget_bands')) IS NULL THEN NULL ELSE digest END
+    FROM (SELECT sequence, kind, CASE WHEN json_valid(body) THEN body ELSE '{}' END AS body, digest FROM events WHERE sequence > ?)
     WHERE kind IN ('opened', 'charged', 'released', 'failed') ORDER BY sequence"""
 
 
@@ -74,9 +75,21 @@ class Places:
     """The latest charge for each digest of what is released."""
     closed: dict[int, int] = field(default_factory=dict)
     """What became of a charge: the event that closed it."""
+    banded: list[tuple[int, str]] = field(default_factory=list)
+    """The events that note band tables, with their digests."""
 
-    def add(self, sequence: int, kind: str, period: str | None, release: str | None, charge: int | None) -> None:
+    def add(
+        self,
+        sequence: int,
+        kind: str,
+        period: str | None,
+        release: str | None,
+        charge: int | None,
+        banded: str | None,
+    ) -> None:
         self.searched = sequence
+        if banded is not None:
+            self.banded.append((sequence, banded))
         if kind == "opened":
             self.opened[period] = sequence
         elif kind == "charged":

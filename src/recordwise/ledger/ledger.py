@@ -27,6 +27,7 @@ from recordwise.errors import (
     RecordwiseError,
     UnknownFormError,
 )
+from recordwise.ledger.bands import NotedBands, bands_of_budget, noted_bands
 from recordwise.ledger.chain import ADVICE, Chain, Event, Head, canonical
 from recordwise.ledger.periods import periods_of
 from recordwise.ledger.schemas import amount_bounds, changed_names, grown
@@ -84,12 +85,14 @@ class Ledger:
         self.series = series
         self._summed: tuple[str, Policy] | None = None
         self._chain = Chain(path, writable=True)
+        self._bands = NotedBands(self._chain)
         self._identity = {
             "format": FORMAT if series is None else OF_SERIES,
             "dataset": dataset,
             "schema": schema,
             "budget": None if budget is None else budget.to_json(),
             "guarantee": FIXED_IN_ADVANCE if budget is None else WITHIN_BUDGET if series is None else WITHIN_PERIOD,
+            **bands_of_budget(budget, series),
         }
         if series is not None:
             self._identity |= {"series": series.name, "period": series.period, "declared": series.declared()}
@@ -113,6 +116,7 @@ class Ledger:
         ledger = cls.__new__(cls)
         ledger._summed = None
         ledger._chain = Chain(path, writable=False)
+        ledger._bands = NotedBands(ledger._chain)
         first = None
         if "events" in ledger._chain.tables():
             ledger._chain.check_layout()
@@ -122,7 +126,7 @@ class Ledger:
             raise LedgerError(path=str(path), problem="is not a recordwise ledger")
         check_format(opened.body)
         budget = opened.body.get("budget")
-        ledger.budget = None if budget is None else Policy.from_json(budget)
+        ledger.budget = None if budget is None else Policy.from_json(budget, noted_bands([opened]))
         name, period = opened.body.get("series"), opened.body.get("period")
         ledger.series = None if period is None else Series(name=str(name), period=str(period))
         return ledger
@@ -140,7 +144,9 @@ class Ledger:
     def stated(self) -> dict[str, Any]:
         """What a release says of the ledger that was charged."""
         kept = IN_A_FILE if self.kept else IN_MEMORY
-        return {"guarantee": self._identity["guarantee"], "budget": self._identity["budget"], "ledger_storage": kept}
+        bands = {"budget_bands": self._identity["budget_bands"]} if "budget_bands" in self._identity else {}
+        stated = {"guarantee": self._identity["guarantee"], "budget": self._identity["budget"]}
+        return {**stated, **bands, "ledger_storage": kept}
 
     @property
     def period(self) -> str | None:
@@ -164,10 +170,11 @@ class Ledger:
         if self.budget is None or known is None or self._charged() is None:
             return
         check_format(known.body)
-        kept = Policy.from_json(known.body["budget"]) if known.body.get("budget") else self.budget
+        bands = noted_bands([known])
+        kept = Policy.from_json(known.body["budget"], bands) if known.body.get("budget") else self.budget
         if kept != self.budget and restates(kept, self.budget):
             self.budget = kept
-            self._identity["budget"] = kept.to_json()
+            self._identity |= {"budget": kept.to_json(), **bands_of_budget(kept, self.series)}
 
     def _terms(self, schema: Any) -> dict[str, Any]:
         """The dataset, budget and schema to charge; an error if something was charged on other terms. Only a charge is binding."""
@@ -236,7 +243,7 @@ class Ledger:
             stated = self._identity["schema"] if schema is None else schema
             self._bind(stated)
             body = {"query": query, "policy": policy.to_json(), "spent": after.to_json(), "details": details}
-            body |= {"schema": stated} | ({} if release is None else {"release": release})
+            body |= {"schema": stated, **self._bands.new(policy)} | ({} if release is None else {"release": release})
             if self.series is not None:
                 body |= {"period": self.series.period, "revision": self.series.revision}
             event = self._chain.append("charged", body)
@@ -351,7 +358,7 @@ class Ledger:
         if last is None:
             return Policy()
         if self._summed is None or self._summed[0] != last.digest:
-            self._summed = (last.digest, Policy.from_json(last.body["spent"]))
+            self._summed = (last.digest, Policy.from_json(last.body["spent"], self._bands.tables()))
         return self._summed[1]
 
     def spent_by_period(self) -> dict[str, Policy]:

@@ -4,7 +4,9 @@ from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from typing import Any
 
+from recordwise.ledger.bands import noted_bands
 from recordwise.ledger.chain import Event
+from recordwise.policy.json import Bands
 from recordwise.policy.policy import Policy
 from recordwise.policy.series import declared_budget
 
@@ -48,7 +50,8 @@ def periods_of(events: Sequence[Event]) -> tuple[PeriodState, ...]:
             charges.setdefault(event.body.get("period"), []).append(event)
     first = min((listed[0].sequence for listed in charges.values()), default=0)
     start = terms_before(events, first)
-    return tuple(_state(events, period, listed, start) for period, listed in charges.items())
+    bands = noted_bands(events)
+    return tuple(_state(events, period, listed, start, bands) for period, listed in charges.items())
 
 
 def terms_before(events: Sequence[Event], sequence: int, *, period: Any = ...) -> Event | None:
@@ -63,22 +66,24 @@ def terms_before(events: Sequence[Event], sequence: int, *, period: Any = ...) -
     return found[-1] if found else None
 
 
-def _state(events: Sequence[Event], period: str | None, charges: list[Event], start: Event | None) -> PeriodState:
+def _state(
+    events: Sequence[Event], period: str | None, charges: list[Event], start: Event | None, bands: Bands
+) -> PeriodState:
     opened = terms_before(events, charges[0].sequence, period=period)
     terms: Mapping[str, Any] = {} if opened is None else opened.body
     form = terms.get("budget")
-    budget = None if form is None else Policy.from_json(form)
+    budget = None if form is None else Policy.from_json(form, bands)
     return PeriodState(
         name=str(terms.get("dataset", "")) if period is None else period,
-        spent=Policy.from_json(charges[-1].body["spent"]),
+        spent=Policy.from_json(charges[-1].body["spent"], bands),
         budget=budget,
         charges=len(charges),
         declared="" if opened is None else opened.time[:10],
-        at_start=budget is not None and (period is None or _from_the_start(start, period, budget)),
+        at_start=budget is not None and (period is None or _from_the_start(start, period, budget, bands)),
     )
 
 
-def _from_the_start(start: Event | None, period: str, budget: Policy) -> bool:
+def _from_the_start(start: Event | None, period: str, budget: Policy, bands: Bands) -> bool:
     """Whether the first terms of the series already stated this budget for the period."""
     declared = {} if start is None else start.body.get("declared") or {}
-    return declared_budget(declared, period) == budget
+    return declared_budget(declared, period, bands) == budget

@@ -9,6 +9,7 @@ from recordwise.mechanisms.log_transform import LogTransform
 from recordwise.mechanisms.noisy import Noisy
 from recordwise.mechanisms.polylog import Polylog
 from recordwise.mechanisms.root_transform import RootTransform
+from recordwise.mechanisms.sized import Sized
 from recordwise.mechanisms.transform import Transform
 from recordwise.mechanisms.unit_split import UnitSplit
 
@@ -23,6 +24,7 @@ __all__ = [
     "Noisy",
     "Polylog",
     "RootTransform",
+    "Sized",
     "Transform",
     "UnitSplit",
 ]

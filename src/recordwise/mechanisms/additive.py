@@ -98,6 +98,10 @@ class Additive(FatTailedNoise):
             )
         return scaled
 
+    def resized(self, size: Fraction) -> "Additive":
+        """The same law stretched by a size."""
+        return Additive(self.f, scale=size, lattice=self.coarse_lattice)
+
     def with_scale_times(self, factor: Fraction) -> "Additive":
         """The same law stretched by a factor."""
         return Additive(self.f, scale=factor, lattice=self.coarse_lattice)

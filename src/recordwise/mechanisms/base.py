@@ -90,6 +90,7 @@ class Mechanism(Protocol):
     A mechanism may offer more; the functions below give the default where it does not:
 
     - ``shared(share)``: the same mechanism at a share of its loss, for queries with levels (`shared`);
+    - ``resized(size)``: the mechanism whose parameters are those of this one, which are then shares, times a size (`resized`);
     - ``policy_of_count()``: the policy where every record contributes 1 (`count_policy`);
     - ``threshold(measure)`` and ``resolved(at)``: the splitting threshold, which may differ by group (`threshold_of`);
     - ``signed``: whether it takes a positive and a negative part of each total (`has_two_parts`);
@@ -201,6 +202,18 @@ def shared(mechanism: Any, share: Fraction) -> Any:
             problems=(f"{type(mechanism).__name__} cannot be shared among levels; give each level its own query",)
         )
     return mechanism.shared(share)
+
+
+def is_sized(mechanism: Any) -> bool:
+    """Whether its noise follows the public sizes of cells: ``at_size(size)`` and ``edges(largest)`` say how (T-SIZE)."""
+    return hasattr(mechanism, "at_size")
+
+
+def resized(mechanism: Any, size: Fraction) -> Any:
+    """The mechanism whose parameters are those of the given one, which are shares, times a size."""
+    if not hasattr(mechanism, "resized"):
+        raise PlanError(problems=(f"{type(mechanism).__name__} cannot be in shares of a size",))
+    return mechanism.resized(size)
 
 
 def threshold_of(mechanism: Any, measure: Measure) -> Fraction | By | None:

@@ -7,7 +7,7 @@ from fractions import Fraction
 from typing import Any, Protocol
 
 from recordwise.errors import ChoiceError, ParameterError
-from recordwise.exact.numbers import Number, nonnegative, positive
+from recordwise.exact.numbers import Number, arb_float_upper, ball, nonnegative, positive, working_precision
 from recordwise.mechanisms.noisy import read_confidence, read_step
 from recordwise.noise.laws import DiscreteGaussian
 
@@ -171,3 +171,11 @@ def decimal(value: float, *, up: bool = False) -> Fraction:
     """A short decimal near a float: below it, or with ``up`` above it."""
     rounding = "ROUND_CEILING" if up else "ROUND_FLOOR"
     return Fraction(Context(prec=DIGITS + 2, rounding=rounding).create_decimal(Decimal(value)))
+
+
+def power_upper(base: Fraction, exponent: Fraction) -> Fraction:
+    """base**exponent: exact for a whole exponent, otherwise rounded up to a short decimal."""
+    if exponent.denominator == 1:
+        return base**exponent.numerator
+    with working_precision(128):
+        return decimal(arb_float_upper(ball(base) ** ball(exponent)), up=True)

@@ -15,7 +15,7 @@ from recordwise.exact.text import formula_text
 from recordwise.policy.constructors import By
 from recordwise.policy.literals import value_json
 
-Reading: TypeAlias = Literal["number", "probability", "flag", "function", "thresholds", "word", "grid"]
+Reading: TypeAlias = Literal["number", "probability", "flag", "function", "thresholds", "word", "grid", "mechanism"]
 Role: TypeAlias = Literal["shape", "noise", "goal"]
 Answers: TypeAlias = Literal["totals", "quantiles"]
 

@@ -64,6 +64,10 @@ class FatTailedNoise(AdditiveNoise):
         lattice = self.lattice(step)
         return self.law_on(lattice), lattice
 
+    def resized(self, size: Fraction) -> Any:
+        """The same law with a scale that is a share of a size."""
+        return self.recalibrated(scale=self.width * size)
+
     def with_scale_times(self, factor: Fraction) -> Any:
         """The same law with its scale multiplied and shortened to six digits."""
         return self.recalibrated(scale=short(self.width * factor, up=False))

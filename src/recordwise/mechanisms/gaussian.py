@@ -230,6 +230,12 @@ class Gaussian(GaussianNoise):
             return Gaussian(rho=part * self.rho, at=self.at)
         return Gaussian(sigma=sqrt_upper(self.noise_sigma**2 / part))
 
+    def resized(self, size: Fraction) -> "Gaussian":
+        """The same in shares of a size: the noise of ``size`` units is that of one."""
+        if self.rho is not None:
+            return Gaussian(rho=self.rho, at=(self.at or 1) * size)
+        return Gaussian(sigma=self.noise_sigma * size)
+
     def policy_of_count(self) -> Policy:
         """The loss of a count: the same for every record."""
         sigma = self.noise_sigma

@@ -6,8 +6,8 @@ from typing import ClassVar
 
 from recordwise.errors import ParameterError
 from recordwise.exact.functions import Function, x
-from recordwise.exact.numbers import Number, arb_float_upper, ball, positive, working_precision
-from recordwise.mechanisms.calibration import decimal
+from recordwise.exact.numbers import Number, positive
+from recordwise.mechanisms.calibration import power_upper
 from recordwise.mechanisms.described import SCALE_AND_GOALS, Parameter
 from recordwise.mechanisms.fat_tailed import FatTailedNoise, read_lattice
 from recordwise.mechanisms.fat_tailed_calibration import fat_tailed_scale
@@ -88,7 +88,7 @@ class GeneralizedGaussian(FatTailedNoise):
     def shared(self, share: Fraction) -> "GeneralizedGaussian":
         """The same at a share of the pure loss, for one of several levels: the scale grows by share**(-1/shape), rounded up."""
         return GeneralizedGaussian(
-            shape=self.shape, scale=self.scale * _power_upper(1 / share, 1 / self.shape), lattice=self.coarse_lattice
+            shape=self.shape, scale=self.scale * power_upper(1 / share, 1 / self.shape), lattice=self.coarse_lattice
         )
 
     @property
@@ -97,11 +97,3 @@ class GeneralizedGaussian(FatTailedNoise):
 
     def law_on(self, lattice: Fraction) -> LatticeLaw:
         return GeneralizedGaussianLaw(scale=self.scale / lattice, shape=self.shape)
-
-
-def _power_upper(base: Fraction, exponent: Fraction) -> Fraction:
-    """base**exponent: exact for a whole exponent, otherwise rounded up to a short decimal."""
-    if exponent.denominator == 1:
-        return base**exponent.numerator
-    with working_precision(128):
-        return decimal(arb_float_upper(ball(base) ** ball(exponent)), up=True)

@@ -101,6 +101,10 @@ class LogTransform(TransformedNoise):
     def value_law(self) -> ValueLaw:
         return ValueLaw.of_log(self)
 
+    def resized(self, size: Fraction) -> "LogTransform":
+        """The same with an offset that is a share of a size; noise on the scale of logarithms is relative already."""
+        return self.with_offset(self.offset * size)
+
     def with_offset(self, offset: Fraction) -> "LogTransform":
         """The same noise at another offset."""
         return LogTransform(offset=offset, sigma=self.sigma, laplace_scale=self.laplace_scale, signed=self.signed)

@@ -21,10 +21,11 @@ from recordwise.mechanisms.log_transform import LogTransform
 from recordwise.mechanisms.polylog import Polylog
 from recordwise.mechanisms.quantile import Grid, TreeQuantile
 from recordwise.mechanisms.root_transform import RootTransform
+from recordwise.mechanisms.sized import Sized
 from recordwise.mechanisms.transform import Transform
 from recordwise.mechanisms.unit_split import UnitSplit
+from recordwise.policy.condition_columns import column_from_json
 from recordwise.policy.constructors import By, by
-from recordwise.policy.json import column_from_json
 
 GROUP = "recordwise.mechanisms"
 BUILT_IN: Mapping[str, Any] = {
@@ -39,6 +40,7 @@ BUILT_IN: Mapping[str, Any] = {
         LogTransform,
         Additive,
         Transform,
+        Sized,
         TreeQuantile,
     )
 }
@@ -100,6 +102,8 @@ def _read(parameter: Parameter, form: Any) -> Any:
         return functions.from_json(form)
     if parameter.read == "thresholds":
         return _thresholds(form)
+    if parameter.read == "mechanism":
+        return mechanism_from_json(form)
     return Grid.from_json(form) if parameter.read == "grid" else form
 
 

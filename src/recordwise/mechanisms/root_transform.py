@@ -7,6 +7,7 @@ from typing import ClassVar
 from recordwise.errors import ParameterError
 from recordwise.exact.functions import LARGEST_POWER, Function, x
 from recordwise.exact.numbers import Number, nonnegative, rational
+from recordwise.mechanisms.calibration import power_upper
 from recordwise.mechanisms.described import TRANSFORM_NOISE, Parameter
 from recordwise.mechanisms.function_inverse import FunctionInverse, check_smooth
 from recordwise.mechanisms.inverses import Inverse, PolynomialInverse
@@ -108,6 +109,13 @@ class RootTransform(TransformedNoise):
 
     def value_law(self) -> ValueLaw | None:
         return ValueLaw.of_root(self, self.degree)
+
+    def resized(self, size: Fraction) -> "RootTransform":
+        """The same with an offset that is a share of a size, and noise that is a share of its root, rounded up."""
+        noise = {"sigma": self.sigma, "laplace_scale": self.laplace_scale}
+        root = power_upper(size, 1 / Fraction(self.degree))
+        given = {name: each * root for name, each in noise.items() if each is not None}
+        return self.with_offset(self.offset * size).with_noise(**given)
 
     def with_offset(self, offset: Fraction) -> "RootTransform":
         """The same root and noise at another offset."""

@@ -102,6 +102,12 @@ class UnitSplit(GaussianNoise):
     def audit_examples(cls) -> dict[str, "UnitSplit"]:
         return {"unit split": cls(at=50, rho="0.1")}
 
+    def resized(self, size: Fraction) -> "UnitSplit":
+        """The same with a threshold that is a share of a size."""
+        if not isinstance(self.at, Fraction):
+            raise ParameterError(parameter="at", problem="differs by group or measure, so it is no share of a size")
+        return UnitSplit(at=self.at * size, rho=self.rho)
+
     def shared(self, share: Number) -> "UnitSplit":
         """The same thresholds at a share of the loss."""
         return UnitSplit(at=self.at, rho=read_share(share) * self.rho)

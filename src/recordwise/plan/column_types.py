@@ -10,7 +10,7 @@ from typing import Any
 
 from recordwise.plan.fields import LONGEST_PREFIX
 from recordwise.plan.schema import Schema
-from recordwise.policy.conditions import AllOf, Among, AnyOf, Compare, Condition, ConditionColumn, Null
+from recordwise.policy.conditions import AllOf, Among, AnyOf, Compare, Condition, ConditionColumn, InBand, Null
 from recordwise.policy.constructors import By
 from recordwise.policy.literals import Truth, Value
 from recordwise.policy.measure import Measure
@@ -111,6 +111,9 @@ def condition_problems(condition: Condition, schema: Schema) -> Iterator[str]:
             yield from _column_problems(column, (bound,), schema)
         case Null(column, _):
             yield from _column_problems(column, (), schema)
+        case InBand(table, _):
+            for column, held in zip(table.columns, table.values):
+                yield from _column_problems(column, [value for value in held if value is not None], schema)
 
 
 def _column_problems(column: ConditionColumn, values: Iterable[Value], schema: Schema) -> Iterator[str]:

@@ -13,16 +13,18 @@ import numpy as np
 import pyarrow as pa
 
 from recordwise.errors import PlanError
-from recordwise.mechanisms.base import shared
+from recordwise.mechanisms.base import is_sized, shared
 from recordwise.plan.column_types import policy_problems
 from recordwise.plan.fields import Field, Group, Level, Prefix
 from recordwise.plan.key_columns import encoded
-from recordwise.plan.plan import Plan, PlannedTable
+from recordwise.plan.keys import Keys
+from recordwise.plan.plan import Plan, PlannedTable, size_names
 from recordwise.plan.predicates import condition
 from recordwise.plan.query import Query
 from recordwise.plan.schema import Schema
 from recordwise.plan.statistics import Drawable
-from recordwise.policy.conditions import ConditionColumn
+from recordwise.policy.bands import BandTable
+from recordwise.policy.conditions import ConditionColumn, in_band
 from recordwise.policy.constructors import By
 from recordwise.policy.literals import Value, literal
 from recordwise.policy.policy import Policy, composed
@@ -115,7 +117,7 @@ def _parts(query: Query, schema: Schema, tight: bool) -> Iterator[Policy]:
         if selection := query.selection_of(level):
             yield selection.policy(schema)
         for statistic in query.draws():
-            yield statistic_policy(statistic, level, schema, tight=tight)
+            yield statistic_policy(query, statistic, level, schema, tight=tight)
 
 
 def _check_rests(query: Query, schema: Schema) -> None:
@@ -141,9 +143,35 @@ def check_policy(policy: Policy, schema: Schema) -> Policy:
     return policy
 
 
-def statistic_policy(statistic: Drawable, level: Level, schema: Schema, *, tight: bool) -> Policy:
-    """The cost of one statistic of one table to a record of that table."""
+def statistic_policy(query: Query, statistic: Drawable, level: Level, schema: Schema, *, tight: bool) -> Policy:
+    """The cost of one statistic of one table to a record of that table: one term for each band where noise is sized (T-SIZE)."""
+    bands = band_table(query, statistic, level, schema)
+    if bands is None:
+        return _unsized_policy(statistic, shared(statistic.mechanism, level.share), level, schema, tight=tight)
+    return composed(
+        [
+            _unsized_policy(statistic, mechanism, level, schema, tight=tight).where(in_band(bands, [band]))
+            for band, mechanism in enumerate(band_mechanisms(statistic, level, bands, schema))
+        ]
+    )
+
+
+def band_table(query: Query, statistic: Drawable, level: Level, schema: Schema) -> BandTable | None:
+    """The bands of the cells of a table, if the statistic's noise is sized and its sizes are known."""
+    sized, keys = statistic.mechanism, query.keys_of(level)
+    if not is_sized(sized) or not isinstance(keys, Keys):
+        return None
+    return keys.bands(level.groups, schema, size_names(statistic), sized.edges)
+
+
+def band_mechanisms(statistic: Drawable, level: Level, bands: BandTable, schema: Schema) -> tuple[Any, ...]:
+    """The mechanism of each band, with the level's share."""
     mechanism = shared(statistic.mechanism, level.share)
+    served = [mechanism.at_size(edge) for edge in bands.edges]
+    return tuple(at_one_threshold(each, statistic.threshold(each, schema)) for each in served)
+
+
+def _unsized_policy(statistic: Drawable, mechanism: Any, level: Level, schema: Schema, *, tight: bool) -> Policy:
     at = statistic.threshold(mechanism, schema)
     if tight and isinstance(at, By):
         mechanism = mechanism.resolved(cell_threshold(at, level.groups))
@@ -161,6 +189,9 @@ class CellMechanism:
 def cell_mechanisms(plan: Plan, table: PlannedTable, statistic: Drawable, cells: pa.Table) -> tuple[CellMechanism, ...]:
     """The mechanism for each cell: with the level's share, and group thresholds resolved as in the policy (T-CELL)."""
     mechanism, groups = shared(statistic.mechanism, table.shape.share), table.shape.groups
+    bands = band_table(plan.queries[table.query], statistic, table.shape, plan.schema)
+    if bands is not None:
+        return _served_by_band(statistic, table.shape, bands, cells, plan.schema)
     every = cells_by_threshold(Fraction(1), groups, cells)
     at = statistic.threshold(mechanism, plan.schema)
     if not isinstance(at, By):
@@ -173,7 +204,22 @@ def cell_mechanisms(plan: Plan, table: PlannedTable, statistic: Drawable, cells:
     return tuple(CellMechanism(mechanism.resolved(run.at), run) for run in runs)
 
 
-def at_one_threshold(mechanism: Any, at: Fraction | None) -> Any:
+def _served_by_band(
+    statistic: Drawable, level: Level, bands: BandTable, cells: pa.Table, schema: Schema
+) -> tuple[CellMechanism, ...]:
+    """The mechanism of the band of each cell, by the table that the policy names, so that the two cannot differ."""
+    numbers = []
+    for at, group in enumerate(level.groups):
+        coded = encoded(cells.column(group.name))
+        values = [None if value is None else literal(value) for value in coded.dictionary.to_pylist()]
+        numbers.append(bands.numbered(at, values)[coded.indices.to_numpy()])
+    of_cell = bands.bands_at(numbers)
+    served = enumerate(band_mechanisms(statistic, level, bands, schema))
+    found = (CellMechanism(mechanism, Run(None, np.flatnonzero(of_cell == band))) for band, mechanism in served)
+    return tuple(each for each in found if len(each.run.rows))
+
+
+def at_one_threshold(mechanism: Any, at: Fraction | By | None) -> Any:
     """The mechanism where one threshold applies to all cells; for joint splitting, that of the measure being summed."""
     return mechanism if at is None else mechanism.resolved(at)
 
@@ -181,6 +227,9 @@ def at_one_threshold(mechanism: Any, at: Fraction | None) -> Any:
 def possible_mechanisms(plan: Plan, table: PlannedTable, statistic: Drawable) -> tuple[Any, ...]:
     """Every mechanism that any cell of a table may be given."""
     mechanism = shared(statistic.mechanism, table.shape.share)
+    bands = band_table(plan.queries[table.query], statistic, table.shape, plan.schema)
+    if bands is not None:
+        return band_mechanisms(statistic, table.shape, bands, plan.schema)
     at = statistic.threshold(mechanism, plan.schema)
     if not isinstance(at, By):
         return (at_one_threshold(mechanism, at),)

@@ -11,7 +11,9 @@ from typing import TYPE_CHECKING, Any
 from recordwise.errors import ParameterError
 from recordwise.exact.numbers import fraction_text
 from recordwise.mechanisms.described import mechanism_text, parameter_json
+from recordwise.plan.cost import band_table
 from recordwise.plan.fields import Case, DatePart, Group, Literal, Prefix
+from recordwise.plan.keys import Keys
 from recordwise.plan.linear import linear_text
 from recordwise.plan.plan import Plan, PlannedTable
 from recordwise.plan.predicates import And, Compare, In, IsNull, Not, Operand, Or, Predicate, condition
@@ -77,6 +79,7 @@ def _table_json(plan: Plan, table: PlannedTable) -> dict[str, Any]:
         "share": fraction_text(shape.share),
         **_rest_json(plan, table),
         **_cells_json(plan, table),
+        **_sized_json(plan, table),
     }
 
 
@@ -94,6 +97,17 @@ def _cells_json(plan: Plan, table: PlannedTable) -> dict[str, Any]:
     if selection is not None:
         return {"keys": selection.to_json()}
     return {"public_cells": plan.cells(table).num_rows if table.shape.groups else 1}
+
+
+def _sized_json(plan: Plan, table: PlannedTable) -> dict[str, Any]:
+    """The bands of the cells for each statistic whose noise is sized, and where the sizes are from (T-SIZE)."""
+    query = plan.queries[table.query]
+    found = {each.alias: band_table(query, each, table.shape, plan.schema) for each in query.draws()}
+    bands = {alias: {"bands": each.digest, "edges": len(each.edges)} for alias, each in found.items() if each}
+    keys = query.keys_of(table.shape)
+    if not bands or not isinstance(keys, Keys) or keys.sizes is None:
+        return {}
+    return {"sized": bands, "sized_on": list(keys.sizes.sized_on), "sizes": keys.sizes.digest()}
 
 
 def query_names(plan: Plan) -> str:

@@ -28,7 +28,7 @@ def table_parts(plan: Plan, table: PlannedTable) -> Iterator[FirmPart]:
         yield FirmPart(policy=selection.policy(plan.schema), condition=where, cells=cells)
     for statistic in plan.queries[table.query].draws():
         yield FirmPart(
-            policy=statistic_policy(statistic, table.shape, plan.schema, tight=True),
+            policy=statistic_policy(plan.queries[table.query], statistic, table.shape, plan.schema, tight=True),
             condition=where,
             cells=cells,
             joint=_joint(plan, table, statistic),

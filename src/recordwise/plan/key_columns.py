@@ -110,11 +110,15 @@ class Ranked:
         return self.values.take(pa.array(self.ranks[rows]))
 
 
+def plain_column(column: pa.ChunkedArray) -> pa.Array:
+    """A column as one array of its values."""
+    plain = pa.concat_arrays(column.chunks) if column.num_chunks else pa.array([], column.type)
+    return plain.dictionary_decode() if pa.types.is_dictionary(plain.type) else plain
+
+
 def encoded(column: pa.ChunkedArray) -> pa.Array:
     """A column as a dictionary of its different values, NULL among them; a dictionary that was given is not trusted."""
-    plain = pa.concat_arrays(column.chunks) if column.num_chunks else pa.array([], column.type)
-    if pa.types.is_dictionary(plain.type):
-        plain = plain.dictionary_decode()
+    plain = plain_column(column)
     return plain if pa.types.is_null(plain.type) else plain.dictionary_encode(null_encoding="encode")
 
 
@@ -134,6 +138,18 @@ MOST_GAPS = 8
 def sorted_distinct(columns: Sequence[Ranked]) -> IntArray:
     """The rows to take so that every distinct row appears once, in ascending order."""
     rows = len(columns[0].ranks)
+    code, size = row_codes(columns)
+    if size > MOST_GAPS * rows:
+        return np.unique(code, return_index=True)[1]
+    # Few of the possible rows are missing: a look-up table of all of them is faster than sorting.
+    place = np.full(size, -1, dtype=np.int64)
+    place[code] = np.arange(rows)
+    return place[place >= 0]
+
+
+def row_codes(columns: Sequence[Ranked]) -> tuple[IntArray, int]:
+    """A number for each row, in the order of the rows, and how many numbers there can be."""
+    rows = len(columns[0].ranks)
     code, size = np.zeros(rows, dtype=np.int64), 1
     for column in columns:
         count = len(column.values)
@@ -141,9 +157,4 @@ def sorted_distinct(columns: Sequence[Ranked]) -> IntArray:
             # The distinct rows so far are at most as many as the rows, so the next product fits.
             code, size = np.unique(code, return_inverse=True)[1].astype(np.int64), rows
         code, size = code * count + column.ranks, size * count
-    if size > MOST_GAPS * rows:
-        return np.unique(code, return_index=True)[1]
-    # Few of the possible rows are missing: a look-up table of all of them is faster than sorting.
-    place = np.full(size, -1, dtype=np.int64)
-    place[code] = np.arange(rows)
-    return place[place >= 0]
+    return code, size

@@ -6,25 +6,41 @@ whole numbers: each column by the rank of its value, all columns as the digits o
 """
 
 import math
-from collections.abc import Iterable
-from dataclasses import dataclass
-from typing import TYPE_CHECKING, Any
+from collections.abc import Callable, Iterable
+from dataclasses import dataclass, field, replace
+from fractions import Fraction
+from typing import TYPE_CHECKING, Any, TypeAlias
 
 import numpy as np
 import pyarrow as pa
 import pyarrow.compute as pc
 
 from recordwise.errors import KeysError
-from recordwise.exact.numbers import Number
-from recordwise.plan.fields import Group, Prefix
+from recordwise.exact.arithmetic import FloatArray
+from recordwise.exact.numbers import Number, float_upper
+from recordwise.plan.fields import DatePart, Field, Group, Prefix
 from recordwise.plan.frames import as_array, as_arrow
-from recordwise.plan.key_columns import Ranked, cast_keys, cell_type, encoded, ranked, sorted_distinct
+from recordwise.plan.key_columns import (
+    Ranked,
+    cast_keys,
+    cell_type,
+    encoded,
+    plain_column,
+    ranked,
+    row_codes,
+    sorted_distinct,
+)
 from recordwise.plan.schema import Schema
+from recordwise.plan.sizes import Given, Sizes, read_sizes
+from recordwise.policy.bands import BandTable
+from recordwise.policy.condition_columns import ConditionColumn
 
 if TYPE_CHECKING:
     from recordwise.plan.key_selection import PiecesAt, SelectFrom, SelectKeys
 
 MOST_CELLS = 20_000_000
+Edges: TypeAlias = Callable[[float], tuple[Fraction, ...]]
+"""The edges of bands, given the largest size."""
 
 
 @dataclass(frozen=True, slots=True, eq=False)
@@ -40,6 +56,9 @@ class Keys:
     """
 
     table: pa.Table
+    sizes: Sizes | None = None
+    """The public sizes of the cells, if noise may be scaled by them (T-SIZE)."""
+    _bands: dict[Any, BandTable] = field(default_factory=dict)
 
     def __post_init__(self) -> None:
         if self.table.num_columns == 0:
@@ -53,19 +72,132 @@ class Keys:
         object.__setattr__(self, "table", pa.table(columns))
 
     @classmethod
-    def of(cls, frame: Any) -> "Keys":
-        """Keys from a list with one row for each cell.
+    def of(cls, frame: Any, *, size: Given | None = None, sized_on: str | None = None) -> "Keys":
+        """Keys from a list with one row for each cell, and what is publicly known about the size of each.
 
         Args:
             frame: An Arrow, pandas or Polars frame, or a mapping of columns.
+            size: For ``Sized`` mechanisms: the column of the frame with the size of each cell, for all statistics, or a mapping
+                from each statistic ("count", or the name of a measure) to its column. Instead of a column, ``FromRelease``
+                names one of an earlier private release.
+            sized_on: Where the column is from: ``"public: SOURCE"``. Sizes must not depend on the records.
 
         Returns:
             The keys.
 
         Raises:
-            KeysError: The list has no column, names a column twice, or contains values of an unsupported type.
+            KeysError: The list has no column, names a column twice, contains values of an unsupported type, or sizes whose source
+                is not stated.
         """
-        return cls(as_arrow(frame))
+        table, sizes = read_sizes(as_arrow(frame), size, sized_on)
+        return cls(table, sizes)
+
+    def sized(self, frame: Any, *, size: Given, sized_on: str | None = None) -> "Keys":
+        """The same keys with sizes from another list, matched by the columns of the keys; cells it does not list have none.
+
+        Args:
+            frame: A list with the columns of the keys and one or more columns of sizes.
+            size: As ``of`` takes it.
+            sized_on: As ``of`` takes it.
+
+        Returns:
+            The keys.
+
+        Raises:
+            KeysError: The list lacks a column of the keys, or lists a cell twice.
+        """
+        table, sizes = read_sizes(as_arrow(frame), size, sized_on)
+        assert sizes is not None
+        columns = {name: self.matched(table, each) for name, each in sizes.columns.items()}
+        return Keys(self.table, replace(sizes, columns=columns))
+
+    def matched(self, table: pa.Table, values: FloatArray) -> FloatArray:
+        """Numbers of another list of cells at the cells of these keys; 0 where it does not list one.
+
+        Args:
+            table: The other list, with at least the columns of the keys.
+            values: A number for each of its rows.
+
+        Returns:
+            A number for each cell of the keys.
+
+        Raises:
+            KeysError: The list lacks a column of the keys, or lists a cell twice.
+        """
+        ours, theirs = np.zeros(self.table.num_rows, np.int64), np.zeros(table.num_rows, np.int64)
+        known = np.ones(table.num_rows, np.bool_)
+        for name in self.table.column_names:
+            if name not in table.column_names:
+                raise KeysError(column=f"'{name}'", problem="is a column of the keys, but not of the list with sizes")
+            own = self.table.column(name).chunk(0)
+            distinct = own.dictionary if pa.types.is_dictionary(own.type) else own
+            places = own.indices.to_numpy() if pa.types.is_dictionary(own.type) else np.arange(len(own))
+            other = plain_column(table.column(name)).cast(distinct.type)
+            rank = pc.index_in(other, value_set=distinct).fill_null(-1).to_numpy().astype(np.int64)
+            known &= rank >= 0
+            ours = ours * (len(distinct) + 1) + places
+            theirs = theirs * (len(distinct) + 1) + rank
+        listed, first, counts = np.unique(theirs[known], return_index=True, return_counts=True)
+        if np.any(counts > 1):
+            raise KeysError(column="the list with sizes", problem="lists a cell twice")
+        if not len(listed):
+            return np.zeros(len(ours))
+        at = np.minimum(np.searchsorted(listed, ours), len(listed) - 1)
+        return np.where(listed[at] == ours, values[known][first][at], 0.0)
+
+    def bands(
+        self, groups: tuple[Group, ...], schema: Schema, names: tuple[str | None, ...], edges: Edges
+    ) -> BandTable | None:
+        """The bands of the cells of one table by the sizes of a statistic; None if its sizes are not known yet.
+
+        The size of a cell of a coarser level is the sum of the sizes of the cells listed in it.
+
+        Args:
+            groups: The groups of the table.
+            schema: The schema of the plan.
+            names: The names of the statistic, by which its sizes are found.
+            edges: The edges of the bands, given the largest size.
+
+        Returns:
+            The table of bands.
+        """
+        given = None if self.sizes is None else self.sizes.of(*names)
+        if given is None:
+            return None
+        made = (groups, id(given), edges(float(np.inf))[0])
+        if made not in self._bands:
+            cells, sizes = self._sized_cells(groups, schema, given)
+            limits = edges(float(sizes.max()))
+            found = np.maximum(np.searchsorted([float_upper(each) for each in limits], sizes, side="right") - 1, 0)
+            columns = [_condition_column(group) for group in groups]
+            coded = [encoded(cells.column(group.name)) for group in groups]
+            values = [(each.dictionary.to_pylist(), each.indices.to_numpy()) for each in coded]
+            table = BandTable.of(columns, limits, values, found)
+            self._bands[made] = self.sizes.raised.get(table.digest, table) if self.sizes is not None else table
+        return self._bands[made]
+
+    def sizes_at(self, groups: tuple[Group, ...], schema: Schema, names: tuple[str | None, ...]) -> FloatArray | None:
+        """The sizes of the cells of one table, in the order of ``cells``; None if a statistic of these names has none.
+
+        Args:
+            groups: The groups of the table.
+            schema: The schema of the plan.
+            names: The names of the statistic.
+
+        Returns:
+            A size for each cell.
+        """
+        given = None if self.sizes is None else self.sizes.of(*names)
+        return None if given is None else self._sized_cells(groups, schema, given)[1]
+
+    def _sized_cells(self, groups: tuple[Group, ...], schema: Schema, sizes: FloatArray) -> tuple[pa.Table, FloatArray]:
+        cells = self.cells(groups, schema)
+        columns = [_at_level(group, str(self._origin(group)), self._column(group), schema) for group in groups]
+        place = np.unique(row_codes(columns)[0], return_inverse=True)[1]
+        return cells, np.asarray(np.bincount(place, weights=sizes, minlength=cells.num_rows), np.float64)
+
+    def _column(self, group: Group) -> pa.Array:
+        return self.table.column(str(self._origin(group))).chunk(0)
 
     @classmethod
     def product(cls, **columns: Iterable[Any]) -> "Keys":
@@ -125,7 +257,10 @@ class Keys:
         return f"<Keys: {self.table.num_rows:,} cell{'s' * (self.table.num_rows != 1)} of {' x '.join(self.table.column_names)}>"
 
     def __eq__(self, other: object) -> bool:
-        return isinstance(other, Keys) and bool(self.table.equals(other.table))
+        if not isinstance(other, Keys) or (self.sizes is None) != (other.sizes is None):
+            return False
+        same = self.sizes is None or other.sizes is None or self.sizes.digest() == other.sizes.digest()
+        return same and bool(self.table.equals(other.table))
 
     def __hash__(self) -> int:
         return hash((self.table.num_rows, *self.table.column_names))
@@ -191,6 +326,20 @@ class Keys:
             for group, origin in origins.items()
         )
         return shortened or set(origins.values()) != set(self.table.column_names)
+
+
+def _condition_column(group: Group) -> ConditionColumn:
+    """What a policy sees of a group."""
+    value = group.expression
+    if isinstance(value, Prefix):
+        return ConditionColumn(value.column, value.length)
+    if isinstance(value, DatePart):
+        return ConditionColumn(value.column, part=value.part)
+    if not isinstance(value, Field):
+        raise KeysError(
+            column=f"'{group.name}'", problem="is a CASE, by which cells have no size", advice="Group by columns."
+        )
+    return ConditionColumn(value.name)
 
 
 def _at_level(group: Group, origin: str, given: pa.Array, schema: Schema) -> Ranked:

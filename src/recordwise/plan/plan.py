@@ -9,8 +9,10 @@ from dataclasses import dataclass
 import pyarrow as pa
 
 from recordwise.errors import KeysError, PlanError
+from recordwise.mechanisms.base import is_sized
 from recordwise.plan.column_types import DERIVED, derived_problem, fits, is_value, kind_of, part_problems
 from recordwise.plan.fields import Case, DatePart, Field, Group, Level, Prefix
+from recordwise.plan.given_keys import KeyList
 from recordwise.plan.key_selection import SelectFrom, SelectKeys
 from recordwise.plan.keys import Keys
 from recordwise.plan.predicates import Compare, In, IsNull, Predicate, leaves, operand_name
@@ -18,7 +20,7 @@ from recordwise.plan.published_names import name_problems
 from recordwise.plan.query import Query
 from recordwise.plan.rests import chain_problems, with_rests
 from recordwise.plan.schema import Schema
-from recordwise.plan.statistics import CountBins, Total
+from recordwise.plan.statistics import CountBins, Drawable, Total
 from recordwise.policy.constructors import By
 
 OF_A_DATE = "year, quarter, month, week or isoyear"
@@ -45,6 +47,25 @@ def _level_problems(level: Level, query: Query) -> Iterator[str]:
     yield from name_problems(level, query)
     if level.groups and not any(keys.covers(level.groups) for keys in query.key_lists):
         yield f"no public keys for {' x '.join(level.names())}"
+        return
+    keys = query.keys_of(level)
+    for statistic in query.draws():
+        if is_sized(statistic.mechanism) and not _has_sizes(keys, statistic):
+            yield (
+                f"the noise of '{statistic.alias}' is sized, but the keys of {' x '.join(level.names()) or 'the grand total'} "
+                "give no size for it; use Keys.of(frame, size=..., sized_on=...)"
+            )
+
+
+def _has_sizes(keys: KeyList | None, statistic: Drawable) -> bool:
+    """Whether sizes are given for a statistic, by any of its names."""
+    names = size_names(statistic)
+    return isinstance(keys, Keys) and keys.sizes is not None and keys.sizes.asked(*names)
+
+
+def size_names(statistic: Drawable) -> tuple[str | None, ...]:
+    """The names under which the sizes of a statistic may be given."""
+    return (statistic.alias, statistic.planned_as, statistic.of, statistic.word)
 
 
 def _rest_problems(query: Query) -> Iterator[str]:

@@ -15,10 +15,11 @@ from recordwise.mechanisms.noisy import read_confidence
 from recordwise.plan.plan import Plan
 from recordwise.plan.query import Query
 from recordwise.planning.disclosure import Disclosure, MultiplicativeNoise, PercentRule, disclosure
-from recordwise.planning.errors import ask, error_quantiles
+from recordwise.planning.errors import ask
 from recordwise.planning.losses import Losses, LossPair, firm_losses, policy_losses, realized_losses
 from recordwise.planning.origin import figure, html_table, mark_of, read_origin
 from recordwise.planning.shapes import COUNT, bare, check_measure, named, step_of, with_statistic
+from recordwise.planning.sized import by_cell, sizes_of
 from recordwise.planning.totals import exact_totals
 from recordwise.session import Session
 from recordwise.session.owner import FOR_OWNER, OwnerView, one_table
@@ -190,7 +191,7 @@ def compare(
     losses = policy_losses(view, policies, condition=shape.condition)
     joint = firm_losses(view, {name: (each,) for name, each in asked.items()}) if firms else {}
     real = realized_losses(view, shape, measure, chosen) if realized else {}
-    exact = exact_totals(view, shape, measure, chosen)
+    exact, sizes = exact_totals(view, shape, measure, chosen), sizes_of(shape, measure, view.schema)
     found = [
         Candidate(
             name=name,
@@ -198,7 +199,15 @@ def compare(
             losses=losses[name],
             firms=joint.get(name),
             realized=real.get(name),
-            errors=error_quantiles(each, exact.total, confidence=confidence, step=step, kept=exact.kept.get(name)),
+            errors=by_cell(
+                "error_quantiles",
+                each,
+                exact.total,
+                sizes=sizes,
+                confidence=confidence,
+                step=step,
+                kept=exact.kept.get(name),
+            ),
         )
         for name, each in chosen.items()
     ]

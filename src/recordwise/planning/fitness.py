@@ -9,7 +9,7 @@ import numpy as np
 from recordwise.errors import ParameterError
 from recordwise.exact.arithmetic import FloatArray
 from recordwise.exact.text import formula_text, share_text
-from recordwise.mechanisms.base import clamping_bound, has_two_parts
+from recordwise.mechanisms.base import clamping_bound, has_two_parts, is_sized
 from recordwise.mechanisms.calibration import decimal
 from recordwise.mechanisms.described import mechanism_text
 from recordwise.plan.query import Query
@@ -17,6 +17,7 @@ from recordwise.planning.errors import ask
 from recordwise.planning.goals import Goal, GoalTable, goal_tables, mechanism_for, read_goals
 from recordwise.planning.losses import LossPair, firm_losses, policy_losses
 from recordwise.planning.origin import figure, html_table, mark_of, read_origin
+from recordwise.planning.sized import most_sized
 from recordwise.policy.policy import Policy
 from recordwise.session import Session
 from recordwise.session.owner import OwnerView
@@ -213,6 +214,8 @@ def fit(table: GoalTable, name: str, mechanism: Any) -> Fitted:
     one decides instead.
     """
     goal, kept = table.goal, table.kept.get(name)
+    if is_sized(mechanism):
+        return _fit_sized(table, mechanism)
     if clamping_bound(mechanism) is not None and kept is not None:
         return _fit_clamped(table, mechanism, kept)
     if has_two_parts(mechanism) and kept is not None:
@@ -245,6 +248,26 @@ def _fit_signed(table: GoalTable, mechanism: Any, parts: FloatArray) -> Fitted:
         low, high = (middle, high) if misses(middle) <= table.may_miss else (low, middle)
     found = mechanism.with_noise_scale(decimal(low))
     met = _met(table, found, parts)
+    return Fitted(table=table, mechanism=found, deciding=table.deciding(), share_met=float(met.mean()))
+
+
+def _fit_sized(table: GoalTable, mechanism: Any) -> Fitted:
+    """Sizes are not totals, so no single cell decides: the noise is reduced until enough cells meet the goal."""
+    if table.sizes is None:
+        raise InfeasibleError(f"{table.name}: the keys give no sizes")
+    goal = table.goal
+    try:
+        found, met = most_sized(
+            mechanism,
+            table.totals,
+            table.sizes,
+            within=float(goal.within),
+            confidence=goal.confidence,
+            step=table.step,
+            may_miss=table.may_miss,
+        )
+    except ParameterError as error:
+        raise InfeasibleError(f"{table.name}: {error}") from None
     return Fitted(table=table, mechanism=found, deciding=table.deciding(), share_met=float(met.mean()))
 
 

@@ -14,6 +14,7 @@ from recordwise.exact.text import digits_text, prose_text, share_text
 from recordwise.mechanisms.noisy import read_confidence
 from recordwise.plan.query import Query
 from recordwise.planning.shapes import bare, check_measure, step_of, with_statistic
+from recordwise.planning.sized import sizes_of
 from recordwise.planning.totals import ExactTotals, read_totals, totals_query
 from recordwise.session.owner import OwnerView
 
@@ -87,6 +88,8 @@ class GoalTable:
     step: Number
     totals: FloatArray
     kept: dict[str, FloatArray]
+    sizes: FloatArray | None
+    """The public sizes of the counted cells, if the keys have any."""
     may_miss: int
     """How many of the cells need not meet the goal."""
 
@@ -117,6 +120,7 @@ def goal_tables(view: OwnerView, goals: Sequence[Goal], families: Mapping[str, A
 
 
 def _table(goal: Goal, query: Query, exact: ExactTotals, view: OwnerView, number: int) -> GoalTable:
+    sizes = sizes_of(query, goal.measure, view.schema)
     counted = (exact.total > 0) & (exact.total >= float(goal.at_least))
     groups = " x ".join(query.tables()[0].names()) or "total"
     if not counted.any():
@@ -132,6 +136,7 @@ def _table(goal: Goal, query: Query, exact: ExactTotals, view: OwnerView, number
         step=step_of(goal.measure, view),
         totals=exact.total[counted],
         kept={name: part[..., counted] for name, part in exact.kept.items()},
+        sizes=None if sizes is None else sizes[counted],
         may_miss=int((1 - goal.share) * int(counted.sum())),
     )
 

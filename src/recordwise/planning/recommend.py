@@ -11,6 +11,7 @@ import numpy as np
 from recordwise.errors import ParameterError
 from recordwise.exact.arithmetic import FloatArray
 from recordwise.plan.file.write import PlanText, plan_text
+from recordwise.plan.keys import Keys
 from recordwise.plan.query import Query
 from recordwise.plan.sources import Postgres
 from recordwise.planning.candidates import best_offset, families
@@ -22,6 +23,7 @@ from recordwise.planning.level_trees import can_be_fitted
 from recordwise.planning.losses import Losses
 from recordwise.planning.origin import figure, html_table, read_origin
 from recordwise.planning.shapes import COUNT
+from recordwise.planning.sized import sized_families
 from recordwise.policy.measure import Measure
 from recordwise.session import Session
 from recordwise.session.owner import OwnerView
@@ -226,7 +228,7 @@ def recommend(
     if rank_by not in RANKS:
         raise ParameterError(parameter="rank_by", problem=f"must be one of {', '.join(RANKS)}")
     origin, wanted, view = read_origin(data), read_goals(goals), session.owner.view(data=data)
-    chosen = families() if candidates is None else dict(candidates)
+    chosen = {**families(), **_sized(wanted)} if candidates is None else dict(candidates)
     tables = goal_tables(view, wanted, chosen)
     sizes = {measure: _size(view, measure, rank_by) for measure in {goal.measure for goal in wanted}}
     found: dict[str, tuple[Fitted, ...]] = {}
@@ -251,6 +253,14 @@ def recommend(
         )
     fitness = measured(session, view, wanted, found, infeasible, origin, firms=False, levels=levels)
     return Recommendation(fitness=fitness, rank_by=rank_by, session=session)
+
+
+def _sized(goals: Sequence[Goal]) -> Mapping[str, Any]:
+    """Sized families, where the keys of every table of every goal have sizes."""
+    keys = [query.keys_of(level) for goal in goals for query in goal.queries() for level in query.tables()]
+    if not all(isinstance(each, Keys) and each.sizes is not None for each in keys):
+        return {}
+    return sized_families(max(goal.at_least for goal in goals))
 
 
 def _size(view: OwnerView, measure: str, rank_by: str) -> float:

@@ -8,47 +8,19 @@ complement are a partition of all records.
 import json
 from collections.abc import Iterable
 from dataclasses import dataclass
-from datetime import date
 from fractions import Fraction
 from typing import Any
 
-from recordwise.errors import ParameterError, RecordError, UnknownFormError
+from recordwise.errors import ParameterError, UnknownFormError
 from recordwise.exact.numbers import Number, fraction_text, moderate, rational
-from recordwise.policy.dates import check_part, day_of, part_of
+from recordwise.policy.bands import BandTable
+from recordwise.policy.condition_columns import ConditionColumn as ConditionColumn
+from recordwise.policy.condition_columns import cell as cell
 from recordwise.policy.literals import Cell, Value, literal, value_json, value_key
 
 ORDERINGS = {"<": ">=", ">=": "<", ">": "<=", "<=": ">"}
-LONGEST_PREFIX = 1000
-NO_DATE = "must contain dates without a time zone or NULL, because the policy looks at a part of it"
 MOST_NESTED = 8
 """How deep "and" and "or" may alternate."""
-
-
-@dataclass(frozen=True, slots=True, order=True)
-class ConditionColumn:
-    """A column of the record, the first characters of a text column (``length``), or a part of a date (``part``)."""
-
-    name: str
-    length: int | None = None
-    part: str = ""
-
-    def __post_init__(self) -> None:
-        if not isinstance(self.name, str) or not self.name:
-            raise ParameterError(parameter="column", problem="needs a name")
-        if self.length is not None and (type(self.length) is not int or not 1 <= self.length <= LONGEST_PREFIX):
-            raise ParameterError(
-                parameter="length", problem=f"of a prefix must be a whole number from 1 to {LONGEST_PREFIX}"
-            )
-        if self.part:
-            check_part(self.part)
-            if self.length is not None:
-                raise ParameterError(parameter="length", problem="is for text, part is for dates: give one of them")
-
-    def to_json(self) -> Any:
-        """The saved form."""
-        if self.part:
-            return {"part": self.part, "of": self.name}
-        return self.name if self.length is None else [self.name, self.length]
 
 
 class Condition:
@@ -114,6 +86,18 @@ class Null(Condition):
 
 
 @dataclass(frozen=True, slots=True)
+class InBand(Condition):
+    """The record's cell is in one of the bands of a public table; every record is in exactly one band (T-SIZE)."""
+
+    table: BandTable
+    bands: tuple[int, ...]
+
+    def to_json(self) -> Any:
+        """The saved form: the table by its digest."""
+        return {"bands": list(self.bands), "of": self.table.digest}
+
+
+@dataclass(frozen=True, slots=True)
 class AllOf(Condition):
     """Every part holds; without parts, every record."""
 
@@ -172,6 +156,22 @@ def compare(column: ConditionColumn | str, order: str, bound: Number) -> Conditi
     return Compare(name, order, moderate(rational(bound, parameter="bound"), parameter="bound"))
 
 
+def in_band(table: BandTable, bands: Iterable[int]) -> Condition:
+    """Membership of a record's cell in bands of a public table, in canonical form.
+
+    Args:
+        table: The bands of the cells.
+        bands: The numbers of the bands, from 0.
+
+    Returns:
+        The condition.
+    """
+    wanted = tuple(sorted(set(bands)))
+    if wanted and not 0 <= wanted[0] <= wanted[-1] < len(table.edges):
+        raise ParameterError(parameter="bands", problem=f"must be whole numbers from 0 to {len(table.edges) - 1}")
+    return NONE if not wanted else EVERY if len(wanted) == len(table.edges) else InBand(table, wanted)
+
+
 def both(*parts: Condition) -> Condition:
     """The canonical conjunction.
 
@@ -224,6 +224,8 @@ def complement(condition: Condition) -> Condition:
             return AnyOf(tuple(sorted(parts, key=condition_key)))
         case Null(column, inside):
             return Null(column, not inside)
+        case InBand(table, bands):
+            return in_band(table, set(range(len(table.edges))) - set(bands))
         case AllOf(parts):
             return either(*(complement(part) for part in parts))
         case AnyOf(parts):
@@ -267,15 +269,19 @@ def _intersect_memberships(parts: list[Condition]) -> list[Condition]:
     """Two lists for the same column are one list: their intersection, less what is excluded."""
     allowed: dict[ConditionColumn, set[Value]] = {}
     excluded: dict[ConditionColumn, set[Value]] = {}
+    banded: dict[BandTable, set[int]] = {}
     rest: list[Condition] = []
     for part in parts:
         match part:
+            case InBand(table, bands):
+                banded[table] = banded.get(table, set(bands)) & set(bands)
             case Among(column, values, True):
                 allowed[column] = allowed[column] & set(values) if column in allowed else set(values)
             case Among(column, values, False):
                 excluded[column] = excluded.get(column, set()) | set(values)
             case _:
                 rest.append(part)
+    rest += [in_band(table, bands) for table, bands in banded.items()]
     for column, wanted in allowed.items():
         rest.append(among(column, wanted - excluded.pop(column, set())))
     return rest + [among(column, unwanted, inside=False) for column, unwanted in excluded.items()]
@@ -292,8 +298,22 @@ def columns_of(condition: Condition) -> set[ConditionColumn]:
             return {column for part in parts for column in columns_of(part)}
         case Among(column=column) | Compare(column=column) | Null(column=column):
             return {column}
+        case InBand(table, _):
+            return set(table.columns)
         case _:
             raise UnknownFormError(what="condition", found=type(condition).__name__)
+
+
+def band_tables(conditions: Iterable[Condition]) -> dict[str, BandTable]:
+    """The tables whose bands conditions look at, by digest."""
+    found: dict[str, BandTable] = {}
+    for condition in conditions:
+        match condition:
+            case AllOf(parts) | AnyOf(parts):
+                found |= band_tables(parts)
+            case InBand(table, _):
+                found[table.digest] = table
+    return found
 
 
 def holds(condition: Condition, record: dict[str, Cell | None]) -> bool:
@@ -305,6 +325,9 @@ def holds(condition: Condition, record: dict[str, Cell | None]) -> bool:
             return any(holds(part, record) for part in parts)
         case Null(column, inside):
             return (record[column.name] is None) == inside
+        case InBand(table, bands):
+            held = record.get(table.key)
+            return (table.band_of(record) if held is None else held) in bands
         case Among(column, values, inside):
             value = cell(record, column)
             return value is not None and (value in values) == inside
@@ -326,18 +349,3 @@ def compared(condition: Condition) -> set[str]:
             return set() if column.part else {column.name}
         case _:
             return set()
-
-
-def cell(record: dict[str, Cell | None], column: ConditionColumn) -> Cell | None:
-    """What a record shows in a column, a prefix or a part of a date."""
-    value = record[column.name]
-    if column.part:
-        return None if value is None else part_of(_day(value, column.name), column.part)
-    return value[: column.length] if column.length and isinstance(value, str) else value
-
-
-def _day(value: Cell, name: str) -> date:
-    day = day_of(value)
-    if day is None:
-        raise RecordError(column=name, problem=NO_DATE)
-    return day

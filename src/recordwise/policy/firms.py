@@ -11,11 +11,12 @@ from typing import Any
 from recordwise.errors import ParameterError, UnknownFormError
 from recordwise.exact.numbers import fraction_text, read_fraction
 from recordwise.policy.atoms import SelectionDelta
+from recordwise.policy.condition_columns import column_from_json
 from recordwise.policy.conditions import EVERY, Condition, ConditionColumn, columns_of
 from recordwise.policy.conversions import pure_terms
 from recordwise.policy.evaluate.evaluator import Steps
 from recordwise.policy.evaluate.tables import Table
-from recordwise.policy.json import column_from_json, condition_from_json, policy_json_in_order
+from recordwise.policy.json import Bands, condition_from_json, policy_json_in_order
 from recordwise.policy.policy import Policy, Terms, composed
 
 ROOTS, SUMS, SIGNS, FIRM, PURE, NODES = "roots", "sums", "signs", "firm", "pure", "nodes"
@@ -246,11 +247,12 @@ class FirmPolicy:
         return {"parts": parts, "policies": policies}
 
     @classmethod
-    def from_json(cls, form: Any) -> "FirmPolicy":
+    def from_json(cls, form: Any, bands: Bands | None = None) -> "FirmPolicy":
         """Read back what ``to_json`` wrote; an unknown form is refused.
 
         Args:
             form: The saved form.
+            bands: The band tables that it names, by digest.
 
         Returns:
             The policy of firms.
@@ -259,7 +261,7 @@ class FirmPolicy:
             UnknownFormError: If the form is not one that this version knows.
         """
         try:
-            policies = [Policy.from_json(each) for each in form["policies"]]
+            policies = [Policy.from_json(each, bands) for each in form["policies"]]
             return cls(parts=tuple(_part(each, policies) for each in form["parts"]))
         except (LookupError, TypeError, ValueError, AttributeError):
             raise UnknownFormError(what="loss of firms", found=type(form).__name__) from None

@@ -1,10 +1,10 @@
 """The saved form of a policy: JSON with a version number. A form that this version does not know is refused rather than guessed."""
 
 import json
-from collections.abc import Callable
+from collections.abc import Callable, Mapping
 from dataclasses import fields
 from fractions import Fraction
-from typing import Any, TypeVar
+from typing import Any, TypeAlias, TypeVar
 
 from recordwise.errors import ParameterError, UnknownFormError
 from recordwise.exact.functions import from_json as function_from_json
@@ -21,6 +21,7 @@ from recordwise.policy.atoms import (
     Square,
     Thresholds,
 )
+from recordwise.policy.bands import BandTable
 from recordwise.policy.concave_atoms import (
     Additive,
     AdditiveTable,
@@ -29,41 +30,38 @@ from recordwise.policy.concave_atoms import (
     LaplaceSum,
     LaplaceTransform,
 )
+from recordwise.policy.condition_columns import column_from_json
 from recordwise.policy.conditions import (
     MOST_NESTED,
     NONE,
     Condition,
-    ConditionColumn,
     Null,
     among,
     both,
     compare,
     either,
+    in_band,
 )
 from recordwise.policy.evaluate.evaluator import Steps
 from recordwise.policy.literals import Value, literal
 from recordwise.policy.measure import Measure
 from recordwise.policy.policy import MOST_NESTED_MAXIMA, Maximum, Policy, Terms, merge
 
-
-def column_from_json(form: Any) -> ConditionColumn:
-    match form:
-        case str(name):
-            return ConditionColumn(name)
-        case [str(name), int(length)]:
-            return ConditionColumn(name, length)
-        case {"part": str(part), "of": str(name), **rest} if not rest and part:
-            return ConditionColumn(name, part=part)
-        case _:
-            raise UnknownFormError(what="column", found=form)
+Bands: TypeAlias = Mapping[str, BandTable]
+"""Band tables by their digests, by which conditions name them."""
 
 
-def condition_from_json(form: Any) -> Condition:
-    """Read back what ``to_json`` wrote; an unknown form is refused."""
-    return _from_json(form, MOST_NESTED)
+def condition_from_json(form: Any, bands: Bands | None = None) -> Condition:
+    """Read back what ``to_json`` wrote; an unknown form is refused, and so is a band of a table that is not at hand."""
+    return _from_json(form, MOST_NESTED, bands or {})
 
 
-def _from_json(form: Any, depth: int) -> Condition:
+def bands_from_json(forms: Any) -> Bands:
+    """Band tables as they are saved beside policies."""
+    return {table.digest: table for table in map(BandTable.from_json, forms or ())}
+
+
+def _from_json(form: Any, depth: int, tables: Bands) -> Condition:
     if depth < 0:
         raise UnknownFormError(what="condition", found="too deeply nested")
     match form:
@@ -77,10 +75,14 @@ def _from_json(form: Any, depth: int) -> Condition:
             return Null(column_from_json(column))
         case {"not null": column, **rest} if not rest:
             return Null(column_from_json(column), inside=False)
+        case {"bands": [*bands], "of": str(digest), **rest} if not rest and all(type(band) is int for band in bands):
+            if digest not in tables:
+                raise UnknownFormError(what="band table, which is saved beside the policy", found=digest[:12])
+            return in_band(tables[digest], bands)
         case {"all": [*parts], **rest} if not rest:
-            return both(*(_from_json(part, depth - 1) for part in parts))
+            return both(*(_from_json(part, depth - 1, tables) for part in parts))
         case {"any": [*parts], **rest} if not rest:
-            return either(*(_from_json(part, depth - 1) for part in parts))
+            return either(*(_from_json(part, depth - 1, tables) for part in parts))
         case _:
             raise UnknownFormError(what="condition", found=form)
 
@@ -125,12 +127,12 @@ def _rows(terms: Terms) -> list[Any]:
     ]
 
 
-def policy_from_json(form: Any) -> Policy:
+def policy_from_json(form: Any, bands: Bands | None = None) -> Policy:
     """Read a saved policy; malformed or unknown forms raise UnknownFormError."""
-    return _policy(form, MOST_NESTED_MAXIMA)
+    return _policy(form, MOST_NESTED_MAXIMA, bands or {})
 
 
-def _policy(form: Any, depth: int) -> Policy:
+def _policy(form: Any, depth: int, bands: Bands) -> Policy:
     version = form.get("recordwise_policy") if isinstance(form, dict) else None
     if type(version) is not int or version != VERSION:
         raise UnknownFormError(what="policy version", found=version)
@@ -138,7 +140,7 @@ def _policy(form: Any, depth: int) -> Policy:
         case {"recordwise_policy": _, "rho": [*rho], "delta": [*delta], "near_gaussian": bool(gaussian), **rest} if (
             not rest
         ):
-            return _checked("policy", lambda: Policy(_terms(rho, depth), _terms(delta, depth), gaussian))
+            return _checked("policy", lambda: Policy(_terms(rho, depth, bands), _terms(delta, depth, bands), gaussian))
         case _:
             raise UnknownFormError(what="policy fields", found=", ".join(sorted(map(str, form))))
 
@@ -151,12 +153,12 @@ def _checked(what: str, build: Callable[[], V]) -> V:
         raise UnknownFormError(what=f"{what} ({error})", found=error.parameter) from None
 
 
-def _terms(rows: list[Any], depth: int) -> Terms:
+def _terms(rows: list[Any], depth: int, bands: Bands) -> Terms:
     terms: list[Terms] = []
     for row in rows:
         match row:
             case [str(coefficient), condition, dict(atom)]:
-                key = (condition_from_json(condition), atom_from_json(atom, depth))
+                key = (condition_from_json(condition, bands), atom_from_json(atom, depth, bands))
                 terms.append({key: _coefficient(coefficient)} if key[0] != NONE else {})
             case _:
                 raise UnknownFormError(what="policy term", found=row)
@@ -201,10 +203,10 @@ def _text(value: Any) -> str:
     return value
 
 
-def _policies(rows: Any, depth: int) -> tuple[Policy, ...]:
+def _policies(rows: Any, depth: int, bands: Bands) -> tuple[Policy, ...]:
     if not isinstance(rows, list) or not rows or depth <= 0:
         raise UnknownFormError(what="maximum", found=rows if depth > 0 else "too deeply nested")
-    return tuple(_policy(row, depth - 1) for row in rows)
+    return tuple(_policy(row, depth - 1, bands) for row in rows)
 
 
 READERS: dict[str, Callable[[Any], Any]] = {
@@ -244,7 +246,7 @@ KINDS: dict[str, tuple[type[Atom], frozenset[str]]] = {
 }
 
 
-def atom_from_json(form: dict[str, Any], depth: int) -> Atom:
+def atom_from_json(form: dict[str, Any], depth: int, bands: Bands) -> Atom:
     """One atom, checked like one built in code."""
     name = form.get("kind")
     given = {field: value for field, value in form.items() if field != "kind"}
@@ -252,7 +254,7 @@ def atom_from_json(form: dict[str, Any], depth: int) -> Atom:
     if kind is None or set(given) != expected:
         raise UnknownFormError(what="policy node", found=name)
     if kind is Maximum:
-        return _checked("maximum", lambda: Maximum(_policies(given["policies"], depth)))
+        return _checked("maximum", lambda: Maximum(_policies(given["policies"], depth, bands)))
     return _checked(
         f"policy node '{name}'",
         lambda: kind(**{field: READERS[field](value) for field, value in given.items()}),

@@ -15,6 +15,7 @@ from recordwise.exact.numbers import float_upper, fraction_text, read_fraction
 from recordwise.policy.atoms import One
 from recordwise.policy.conditions import EVERY
 from recordwise.policy.evaluate.tables import Record, is_record
+from recordwise.policy.json import Bands
 from recordwise.policy.meaning import Meaning
 from recordwise.policy.policy import Policy, composed
 from recordwise.policy.privacy_loss import (
@@ -159,11 +160,12 @@ class LatticePolicy:
         return [[fraction_text(part.sigma), part.times, part.varies, part.policy.to_json()] for part in self.parts]
 
     @classmethod
-    def from_json(cls, form: Any) -> "LatticePolicy":
+    def from_json(cls, form: Any, bands: Bands | None = None) -> "LatticePolicy":
         """Read back what ``to_json`` wrote; an unknown form is refused.
 
         Args:
             form: The saved form.
+            bands: The band tables that it names, by digest.
 
         Returns:
             The policy.
@@ -172,14 +174,14 @@ class LatticePolicy:
             UnknownFormError: If the form is not one that this version knows.
         """
         try:
-            return cls(parts=tuple(_part(*row) for row in form))
+            return cls(parts=tuple(_part(*row, bands=bands) for row in form))
         except (LookupError, TypeError, ValueError):
             raise UnknownFormError(what="lattice noise", found=type(form).__name__) from None
 
 
-def _part(sigma: str, times: int, varies: bool, policy: Any) -> LatticePart:
+def _part(sigma: str, times: int, varies: bool, policy: Any, *, bands: Bands | None) -> LatticePart:
     found = LatticePart(
-        sigma=read_fraction(sigma), times=int(times), varies=bool(varies), policy=Policy.from_json(policy)
+        sigma=read_fraction(sigma), times=int(times), varies=bool(varies), policy=Policy.from_json(policy, bands)
     )
     if found.sigma <= (COARSEST if found.varies else 0) or found.times < 1 or found.policy.delta_terms:
         raise ValueError("no lattice noise")

@@ -9,24 +9,26 @@ from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass, field
 from fractions import Fraction
 from functools import cached_property
-from itertools import chain
-from typing import TYPE_CHECKING, Any, ClassVar, TypeAlias, TypeVar, overload
+from typing import TYPE_CHECKING, Any, ClassVar, TypeVar, overload
 
 from recordwise.errors import ParameterError
 from recordwise.exact.arithmetic import FloatArray
 from recordwise.exact.numbers import Number, nonnegative
-from recordwise.policy.atoms import Atom, Outside
-from recordwise.policy.conditions import EVERY, NONE, Condition, ConditionColumn, both, columns_of
+from recordwise.policy.atoms import Atom
+from recordwise.policy.bands import BandTable
+from recordwise.policy.conditions import EVERY, NONE, Condition, ConditionColumn, band_tables, columns_of
 from recordwise.policy.evaluate.evaluator import Evaluator
 from recordwise.policy.evaluate.tables import Record, Table
 from recordwise.policy.measure import Measure, check_one_measure_a_name
+from recordwise.policy.terms import Key as Key
+from recordwise.policy.terms import Terms as Terms
+from recordwise.policy.terms import guarded, scaled
+from recordwise.policy.terms import merge as merge
 
 if TYPE_CHECKING:
     from recordwise.policy.dominance.prove import Verdict
 
 T = TypeVar("T")
-Key: TypeAlias = tuple[Condition, Atom]
-Terms: TypeAlias = Mapping[Key, Fraction]
 
 
 @dataclass(frozen=True, eq=False)
@@ -126,6 +128,10 @@ class Policy:
         return {
             column for terms in self._parts() for condition, atom in terms for column in guard_columns(condition, atom)
         }
+
+    def bands(self) -> dict[str, BandTable]:
+        """The public tables of bands that its conditions look at, by digest; the saved form names them, and no more."""
+        return {digest: table for terms in self._parts() for digest, table in terms_bands(terms).items()}
 
     def _parts(self) -> tuple[Terms, Terms]:
         return (self.rho, self.delta_terms)
@@ -231,18 +237,19 @@ class Policy:
         return policy_json(self)
 
     @staticmethod
-    def from_json(form: Any) -> "Policy":
+    def from_json(form: Any, bands: Mapping[str, BandTable] | None = None) -> "Policy":
         """Read a policy back from its saved form; a form this version does not know raises ``UnknownFormError``.
 
         Args:
             form: The saved form, as read from JSON.
+            bands: The band tables that it names, by digest (``Policy.bands``).
 
         Returns:
             The policy.
         """
         from recordwise.policy.json import policy_from_json
 
-        return policy_from_json(form)
+        return policy_from_json(form, bands)
 
     def to_sql(self, dialect: str = "duckdb") -> str:
         """The loss as a SQL expression over the record's own columns.
@@ -370,27 +377,15 @@ def composed(policies: Sequence[Policy]) -> Policy:
     return Policy(rho, delta, all(each.near_gaussian for each in policies))
 
 
-def merge(*parts: Terms) -> Terms:
-    """Add the coefficients of equal terms. "No guarantee" plus "no guarantee" is "no guarantee"."""
-    merged: dict[Key, Fraction] = {}
-    for key, coefficient in chain.from_iterable(part.items() for part in parts):
-        merged[key] = Fraction(1) if isinstance(key[1], Outside) else merged.get(key, Fraction(0)) + coefficient
-    return merged
-
-
-def scaled(terms: Terms, factor: Fraction) -> Terms:
-    """The terms times a constant; "no guarantee" is unchanged."""
-    if not factor:
-        return {}
-    return {key: Fraction(1) if isinstance(key[1], Outside) else factor * c for key, c in terms.items()}
-
-
-def guarded(terms: Terms, condition: Condition) -> Terms:
-    """The terms, each also restricted to a condition."""
-    narrowed = [{(both(old, condition), atom): coefficient} for (old, atom), coefficient in terms.items()]
-    return {key: coefficient for key, coefficient in merge(*narrowed).items() if key[0] != NONE}
-
-
 def guard_columns(condition: Condition, atom: Atom) -> set[ConditionColumn]:
     inner = (policy.columns() for policy in atom.policies) if isinstance(atom, Maximum) else ()
     return columns_of(condition).union(*inner)
+
+
+def terms_bands(terms: Terms) -> dict[str, BandTable]:
+    """The band tables of all conditions, those inside maxima too."""
+    found = band_tables(condition for condition, _ in terms)
+    for _, atom in terms:
+        for policy in atom.policies if isinstance(atom, Maximum) else ():
+            found |= policy.bands()
+    return found

@@ -10,6 +10,7 @@ from dataclasses import dataclass, field
 from typing import Any
 
 from recordwise.errors import ParameterError
+from recordwise.policy.bands import BandTable
 from recordwise.policy.policy import Policy
 
 AT = "@"
@@ -63,10 +64,10 @@ class Series:
         return {"every": every, "periods": {name: self.more[name].to_json() for name in sorted(self.more)}}
 
 
-def declared_budget(declared: Mapping[str, Any], period: str) -> Policy | None:
-    """The budget of a period as a ledger states it (``Series.declared``)."""
+def declared_budget(declared: Mapping[str, Any], period: str, bands: Mapping[str, BandTable]) -> Policy | None:
+    """The budget of a period as a ledger states it (``Series.declared``), and the band tables it names."""
     forms = [declared.get("every"), declared.get("periods", {}).get(period)]
-    parts = [Policy.from_json(form) for form in forms if form is not None]
+    parts = [Policy.from_json(form, bands) for form in forms if form is not None]
     return sum(parts, Policy()) if parts else None
 
 

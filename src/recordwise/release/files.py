@@ -12,6 +12,7 @@ from recordwise.errors import SourceError
 from recordwise.ledger.chain import Head
 from recordwise.plan.words import Publication, Words
 from recordwise.policy.firms import FirmPolicy
+from recordwise.policy.json import bands_from_json
 from recordwise.policy.lattice import LatticePolicy
 from recordwise.policy.policy import Policy
 from recordwise.release.formats import known_formats
@@ -94,18 +95,18 @@ def disagreement(said: Mapping[str, str]) -> str:
 def read_release(stated: dict[str, Any], policies: dict[str, Any], tables: dict[str, pa.Table]) -> Release:
     """The release that release.json, policy.json and the tables of a folder make; nothing is checked."""
     # The first version saved nothing for the page.
-    page = stated.get("page")
+    page, bands = stated.get("page"), bands_from_json(policies.get("bands"))
     return Release(
         tables=tuple(_table(name, tables[name], list(stated["accuracy"][name])) for name in stated["accuracy"]),
-        policy=Policy.from_json(policies["tight"]),
-        paper_policy=Policy.from_json(policies["paper"]),
+        policy=Policy.from_json(policies["tight"], bands),
+        paper_policy=Policy.from_json(policies["paper"], bands),
         description={name: value for name, value in stated.items() if name not in WRITTEN_ANEW},
         digest=str(stated["digest"]),
         head=Head(length=int(stated["ledger"]["length"]), digest=str(stated["ledger"]["digest"])),
         private=stated["mark"] == PRIVATE,
-        parts=() if page is None else parts_of(page),
-        lattice=LatticePolicy.from_json(policies["lattice"]) if "lattice" in policies else None,
-        firms=FirmPolicy.from_json(policies["firms"]) if "firms" in policies else None,
+        parts=() if page is None else parts_of(page, bands),
+        lattice=LatticePolicy.from_json(policies["lattice"], bands) if "lattice" in policies else None,
+        firms=FirmPolicy.from_json(policies["firms"], bands) if "firms" in policies else None,
         basic_tables=tuple(_table(name, tables[name], list(each)) for name, each in _basic(stated).items()),
         words=_words(stated),
     )

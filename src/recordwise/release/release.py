@@ -1,7 +1,7 @@
 """The result of a run: published tables with their accuracy, the policy, and the files they are saved as."""
 
 import json
-from collections.abc import Mapping, Sequence
+from collections.abc import Iterable, Mapping, Sequence
 from concurrent.futures import ThreadPoolExecutor
 from dataclasses import dataclass, field, replace
 from pathlib import Path
@@ -15,6 +15,7 @@ from recordwise.exact.numbers import Number
 from recordwise.ledger.chain import Head
 from recordwise.plan.status import StatusRules
 from recordwise.plan.words import Publication, Words
+from recordwise.policy.bands import BandTable
 from recordwise.policy.firms import FirmPolicy
 from recordwise.policy.lattice import LatticePolicy
 from recordwise.policy.policy import Policy
@@ -322,6 +323,7 @@ class Release:
             "mark": self.privacy_label,
             "tight": self.policy.to_json(),
             "paper": self.paper_policy.to_json(),
+            **bands_json(self.policy.bands().values()),
             **({} if self.firms is None else {"firms": self.firms.to_json()}),
             **({} if self.lattice is None else {"lattice": self.lattice.to_json()}),
         }
@@ -362,6 +364,12 @@ class Release:
 
         heading = element("p", element("b", f"recordwise release ({self.privacy_label})"))
         return element("div", heading, *map(table_preview, self.tables), Html(self.policy._repr_html_()))
+
+
+def bands_json(tables: Iterable[BandTable]) -> dict[str, Any]:
+    """The band tables that policies name, saved beside them; nothing where there are none."""
+    forms = [table.to_json() for table in tables]
+    return {"bands": forms} if forms else {}
 
 
 def accuracy(table: ReleasedTable) -> dict[str, dict[str, float | None]]:

@@ -8,10 +8,13 @@ from typing import Any
 import pyarrow as pa
 
 from recordwise.errors import RecordwiseError
+from recordwise.ledger.bands import noted_bands
 from recordwise.ledger.chain import Event
 from recordwise.ledger.ledger import Ledger
 from recordwise.ledger.periods import terms_before
 from recordwise.ledger.schemas import amount_bounds, within
+from recordwise.policy.bands import BandTable
+from recordwise.policy.json import Bands, bands_from_json
 from recordwise.policy.policy import Policy
 from recordwise.release.content import Content
 from recordwise.release.digests import file_problems
@@ -103,28 +106,31 @@ def wrong_sums(events: list[Event]) -> list[str]:
     problems: list[str] = []
     spent: dict[Any, Policy] = {}
     last: dict[Any, int] = {}
+    bands: dict[str, BandTable] = {}
     for event in events:
-        if event.kind != "charged":
-            continue
-        period = event.body.get("period")
         try:
-            spent[period] = spent.get(period, Policy()) + Policy.from_json(event.body["policy"])
-            if Policy.from_json(event.body["spent"]) != spent[period]:
+            bands |= noted_bands([event])
+            if event.kind != "charged":
+                continue
+            period = event.body.get("period")
+            spent[period] = spent.get(period, Policy()) + Policy.from_json(event.body["policy"], bands)
+            if Policy.from_json(event.body["spent"], bands) != spent[period]:
                 problems.append(f"event {event.sequence} states a sum that differs from that of the charges")
         except (RecordwiseError, KeyError):
             return [*problems, f"event {event.sequence} holds a policy that cannot be read"]
         last[period] = event.sequence
     for period, sequence in last.items():
         terms = terms_at(events, sequence)
-        if terms.get("budget") is not None and not _within_budget(spent[period], terms["budget"], terms.get("schema")):
+        if terms.get("budget") is not None and not _within_budget(spent[period], terms, bands):
             of = "" if period is None else f" of period {period}"
             problems.append(f"the charges{of} exceed the budget")
     return problems
 
 
-def _within_budget(spent: Policy, budget: Any, schema: Any) -> bool:
+def _within_budget(spent: Policy, terms: dict[str, Any], bands: Bands) -> bool:
     try:
-        return bool(Policy.from_json(budget).dominates(spent, bounds=amount_bounds(schema), seconds=60.0))
+        budget, bounds = Policy.from_json(terms["budget"], bands), amount_bounds(terms.get("schema"))
+        return bool(budget.dominates(spent, bounds=bounds, seconds=60.0))
     except (RecordwiseError, TypeError):
         return False
 
@@ -182,7 +188,7 @@ def _wrong_tables(folder: Path, release: dict[str, Any], policies: dict[str, Any
     tables = {name: table for name, table in stored.items() if name not in basic}
     problems = []
     drawn = {name: without_fits(table, release.get("consistent")) for name, table in tables.items()}
-    policy = Policy.from_json(policies["tight"])
+    policy = Policy.from_json(policies["tight"], bands_from_json(policies.get("bands")))
     if digest_of(drawn, policy) != entry.body["digest"]:
         problems.append("its tables are not those that were released")
     elif "consistent" in release and digest_of(tables, policy) != release["consistent"]["digest"]:

@@ -4,6 +4,7 @@ from collections.abc import Sequence
 from typing import Any
 
 from recordwise.errors import ParameterError
+from recordwise.ledger.bands import band_forms
 from recordwise.ledger.chain import Event
 from recordwise.ledger.ledger import Charge, Ledger
 from recordwise.ledger.periods import periods_of
@@ -51,6 +52,7 @@ def series_stated(ledger: Ledger, charge: Charge, revises: Sequence[dict[str, An
     series = ledger.series
     if series is None:
         return {}
+    known = periods_of(ledger.history())
     periods = [
         {
             "period": each.name,
@@ -58,7 +60,7 @@ def series_stated(ledger: Ledger, charge: Charge, revises: Sequence[dict[str, An
             "budget": None if each.budget is None else each.budget.to_json(),
             "budget_declared": each.declared_words(),
         }
-        for each in periods_of(ledger.history())
+        for each in known
     ]
     stated = {
         "name": series.name,
@@ -68,4 +70,6 @@ def series_stated(ledger: Ledger, charge: Charge, revises: Sequence[dict[str, An
         "revises": list(revises),
         "periods": periods,
     }
+    if forms := band_forms(policy for each in known for policy in (each.spent, each.budget)):
+        stated["bands"] = forms
     return {"series": stated}

@@ -34,6 +34,7 @@ from recordwise.release.select import dry_run_selection
 from recordwise.release.tables import ReleasedTable, digest_of
 from recordwise.session.coverage import check_coverage, coverage, covered_tables, without_counts
 from recordwise.session.in_series import revised, series_stated
+from recordwise.session.sizes import promise, raised, with_sizes
 
 if TYPE_CHECKING:
     from recordwise.mechanisms.external import ExternalMechanism
@@ -64,13 +65,16 @@ class Publisher:
 
         ``once`` refuses what the ledger has charged before; ``keep`` leaves the drawn tables beside the ledger until ``saved``.
         """
-        firms = firm_policy(plan)
-        policy, paper, name = firms.policy(), plan_policy(plan, tight=False), query_names(plan)
-        lattice = lattice_policy(plan, firms)
-        described = plan_json(plan)
-        identity = release_identity(plan, described, policy, self.ledger.series)
+        plan = with_sizes(plan)
+        firms, described = firm_policy(plan), plan_json(plan)
+        # Bands are raised by what is left of the budget, which is no part of what a release is about.
+        identity = release_identity(plan, described, firms.policy(), self.ledger.series)
         if once:
             self._require_new(plan, identity)
+        if (fitting := raised(plan, self.ledger)) is not plan:
+            plan, firms, described = fitting, firm_policy(fitting), plan_json(fitting)
+        policy, paper, name = firms.policy(), plan_policy(plan, tight=False), query_names(plan)
+        lattice = lattice_policy(plan, firms)
         revises = revised(self.ledger)
         self.ledger.check(policy, query=name)
         for table in plan.tables():
@@ -91,7 +95,7 @@ class Publisher:
                 for each, ready in zip(exact, prepared)
             )
             tell("recording the release")
-            stated = {"plan": described, "interval_level": confidence, "schema": used}
+            stated = {"plan": described, "interval_level": confidence, "schema": used, **promise(plan, self.ledger)}
             stated |= series_stated(self.ledger, charge, revises)
             parts = plan_parts(plan, [table_name(plan, table) for table in plan.tables()], firms)
             drawn = self._drawn(tables, policy, paper, stated, charge, private=is_private(rng), parts=parts)
@@ -130,6 +134,7 @@ class Publisher:
 
     def identity(self, plan: Plan) -> str:
         """The digest of what a plan releases."""
+        plan = with_sizes(plan)
         return release_identity(plan, plan_json(plan), firm_policy(plan).policy(), self.ledger.series)
 
     def _require_new(self, plan: Plan, identity: str) -> None:

@@ -16,7 +16,7 @@ from recordwise.plan.plan import PlannedTable
 from recordwise.plan.predicates import leaves, operand_name
 from recordwise.plan.schema import Schema
 from recordwise.plan.used import schema_of
-from recordwise.policy.evaluate.sql import evaluator_of, terms_sql
+from recordwise.policy.evaluate.sql import band_sql, evaluator_of, terms_sql
 from recordwise.policy.evaluate.sql import number as double
 from recordwise.policy.firms import FIRM, NODES, SIGNS, SUMS, FirmPart
 from recordwise.policy.policy import Policy
@@ -91,7 +91,7 @@ def single_units_tree(
     counted = counted.where(exp.Not(this=_in_several(schema, several)))
     if names:
         counted = counted.group_by(*map(column, names))
-    amounts = amounts_tree(used).select(column(TIMES)).from_(counted.subquery(RECORDS))
+    amounts = amounts_tree(used, _bands(tables)).select(column(TIMES)).from_(counted.subquery(RECORDS))
     for number, each in enumerate(tables):
         if each.table.condition is not None:
             amounts = amounts.select(
@@ -102,6 +102,12 @@ def single_units_tree(
     values = [*rho, *(least(float_tree(1.0), chance) for chance in delta)]
     named = (exp.alias_(tree, value_name(number)) for number, tree in enumerate(values))
     return exp.select(*named, column(TIMES)).from_(amounts.subquery(UNITS))
+
+
+def _bands(tables: Sequence[FirmTable]) -> list[exp.Expr]:
+    """The bands that the policies of tables look at, as the columns that the records are joined with."""
+    policies = (part.policy for each in tables for plan in each.parts for part in plan)
+    return [band_sql(table) for policy in policies for table in policy.bands().values()]
 
 
 def _terms(tables: Sequence[FirmTable], plan: int, dialect: str, *, delta: bool) -> list[exp.Expr]:
@@ -137,7 +143,7 @@ FIRM_ID, TIMES = "firm_of_unit", "times_of_unit"
 
 def _table_branches(table: FirmTable, count: int, schema: Schema, several: str, dialect: str) -> Iterator[exp.Select]:
     """The parts whose units are joined by cell, in one branch, and each tree of a quantile in its own."""
-    units = units_tree(table.table, schema, several)
+    units = units_tree(table.table, schema, several, _bands([table]))
     cells = _Cells(units, schema, dialect)
     rho: list[list[exp.Expr]] = [[] for _ in range(count)]
     delta: list[list[exp.Expr]] = [[] for _ in range(count)]
@@ -198,6 +204,7 @@ class _Cells:
     def _renamed(self, tree: exp.Expr, names: dict[str, exp.Expr], part: FirmPart) -> exp.Expr:
         """A formula over a record's columns as one over a cell's: the group of a cell is that of any record in it."""
         groups = {each.name: self.aggregate(exp.Min(this=column(each.name))) for each in part.policy.columns()}
+        groups |= {each.key: self.aggregate(exp.Min(this=band_sql(each))) for each in part.policy.bands().values()}
         known = groups | names
         return tree.transform(lambda node: known[node.name].copy() if isinstance(node, exp.Column) else node)
 
@@ -228,10 +235,10 @@ class _Cells:
         return select.group_by(column(FIRM_ID, EACH))
 
 
-def units_tree(table: PlannedTable, schema: Schema, several: str) -> Units:
+def units_tree(table: PlannedTable, schema: Schema, several: str, bands: Sequence[exp.Expr] = ()) -> Units:
     """The records of a table that are units of firms with several, measures in their own units, and the coordinates of their
     cells."""
-    inner = amounts_tree(schema).where(_in_several(schema, several))
+    inner = amounts_tree(schema, bands).where(_in_several(schema, several))
     if table.condition is not None:
         inner = inner.where(predicate_tree(table.condition, schema))
     groups = [expression_tree(group.expression, schema) for group in table.joined_by()]

@@ -11,6 +11,7 @@ from collections.abc import Sequence
 from fractions import Fraction
 from itertools import pairwise
 
+import pyarrow as pa
 from sqlglot import exp
 
 from recordwise.engines.compile.expressions import (
@@ -28,7 +29,12 @@ from recordwise.plan.plan import PlannedTable
 from recordwise.plan.predicates import Predicate
 from recordwise.plan.results import POSITION
 from recordwise.plan.schema import Schema
+from recordwise.policy.bands import BandTable
+from recordwise.policy.evaluate.sql import bands_in, column_sql
+from recordwise.policy.literals import Truth, Value
 
+BAND, BAND_KEY = "band_number", "band_key"
+"""Names that no column of the records should have."""
 BIN, COUNT, VALUE = "bin", "records", "value"
 FIRM_BOUNDS = ("tight", "simple", "advanced")
 LARGEST_LOG = 600.0
@@ -41,8 +47,8 @@ BIN_EDGES = tuple(
 """Bin edges when several histograms are made in one pass."""
 
 
-def amounts_tree(schema: Schema) -> exp.Select:
-    """The records with measures in their own units, as floats. Expressions read this view."""
+def amounts_tree(schema: Schema, values: Sequence[exp.Expr] = ()) -> exp.Select:
+    """The records with measures in their own units, as floats, and with the bands that ``values`` use. Expressions read this."""
     select = exp.select(*(column(name) for name in schema.column_names()))
     if schema.firm:
         select = select.select(column(schema.firm))
@@ -53,14 +59,51 @@ def amounts_tree(schema: Schema) -> exp.Select:
         if measure.step.denominator != 1:
             steps = exp.Div(this=steps, expression=_double(constant(measure.step.denominator)))
         select = select.select(exp.alias_(steps, exp.to_identifier(measure.name, quoted=True)))
-    return select.from_(RECORDS)
+    return _with_bands(select.from_(RECORDS), bands_in(values))
+
+
+def _with_bands(select: exp.Select, tables: Sequence[BandTable]) -> exp.Select:
+    """A selection of records with a column for the band of its cell in each table; the lowest where it is not listed."""
+    for number, table in enumerate(tables):
+        lent = f"b{number}"
+        matches = [
+            exp.NullSafeEQ(this=_own_column(tree), expression=column(f"{BAND_KEY}{i}", lent))
+            for i, tree in enumerate(map(column_sql, table.columns))
+        ]
+        band = exp.Coalesce(this=column(BAND, lent), expressions=[constant(0)])
+        select = select.select(exp.alias_(band, exp.to_identifier(table.key, quoted=True)))
+        select = select.join(exp.to_table(table.key).as_(lent), on=exp.and_(*matches), join_type="left")
+    return select
+
+
+def _own_column(tree: exp.Expr) -> exp.Expr:
+    """An expression of the records' columns, named as theirs."""
+    found: exp.Expr = tree.copy()
+    for node in found.find_all(exp.Column):
+        node.set("table", exp.to_identifier(RECORDS))
+    return found
+
+
+def band_table_rows(table: BandTable) -> pa.Table:
+    """The cells and bands of a table, as ``amounts_tree`` joins them."""
+    columns = {
+        f"{BAND_KEY}{at}": pa.array([None if value is None else _arrow_value(value) for value in held]).take(
+            pa.array(numbers)
+        )
+        for at, (held, numbers) in enumerate(zip(table.values, table.numbers_of_cells()))
+    }
+    return pa.table({**columns, BAND: pa.array(table.bands)})
+
+
+def _arrow_value(value: Value) -> str | bool | int:
+    return value.value if isinstance(value, Truth) else value if isinstance(value, str) else int(value)
 
 
 def histogram_tree(
     value: exp.Expr, edges: Sequence[float], schema: Schema, condition: Predicate | None = None
 ) -> exp.Expr:
     """How many records fall into each bin; bin i holds edges[i-1] < value <= edges[i]."""
-    inner = amounts_tree(schema)
+    inner = amounts_tree(schema, [value])
     if condition is not None:
         inner = inner.where(predicate_tree(condition, schema))
     valued = exp.select(exp.alias_(value.copy(), VALUE)).from_(inner.subquery("amounts"))
@@ -69,7 +112,7 @@ def histogram_tree(
 
 def histograms_tree(values: Sequence[exp.Expr], schema: Schema, condition: Predicate | None = None) -> exp.Expr:
     """Several histograms in one pass; see ``many_binned_tree``."""
-    inner = amounts_tree(schema)
+    inner = amounts_tree(schema, values)
     if condition is not None:
         inner = inner.where(predicate_tree(condition, schema))
     return many_binned_tree(named_values(values).from_(inner.subquery("amounts"), copy=False), len(values))
@@ -96,7 +139,7 @@ def firm_histogram_tree(value: exp.Expr, edges: Sequence[float], schema: Schema,
     if bound not in FIRM_BOUNDS:
         raise ParameterError(parameter="bound", problem=f"must be one of {', '.join(FIRM_BOUNDS)}")
     firm, loss = column(schema.firm), column(VALUE)
-    valued = exp.select(firm, exp.alias_(value.copy(), VALUE)).from_(amounts_tree(schema).subquery("amounts"))
+    valued = exp.select(firm, exp.alias_(value.copy(), VALUE)).from_(amounts_tree(schema, [value]).subquery("amounts"))
     if bound == "advanced":
         order = exp.Order(expressions=[exp.Ordered(this=value.copy(), desc=True, nulls_first=False)])
         rank = exp.Window(this=exp.RowNumber(), partition_by=[firm.copy()], order=order)
@@ -210,32 +253,42 @@ def beside_tree(
     value: exp.Expr, edges: Sequence[float], base: Base, table: PlannedTable, names: Names, keys: str, schema: Schema
 ) -> exp.Expr:
     """A histogram over the records of public cells; ``value`` may use ``total0``, ``total1``... of the record's cell."""
-    return binned_tree(_joined(exp.select(exp.alias_(value.copy(), VALUE)), base, table, names, keys, schema), edges)
+    valued = exp.select(exp.alias_(value.copy(), VALUE))
+    return binned_tree(_joined(valued, [value], base, table, names, keys, schema), edges)
 
 
 def many_beside_tree(
     values: Sequence[exp.Expr], base: Base, table: PlannedTable, names: Names, keys: str, schema: Schema
 ) -> exp.Expr:
     """Several such histograms in one pass over the records."""
-    return many_binned_tree(_joined(named_values(values), base, table, names, keys, schema), len(values))
+    return many_binned_tree(_joined(named_values(values), values, base, table, names, keys, schema), len(values))
 
 
-def _joined(select: exp.Select, base: Base, table: PlannedTable, names: Names, keys: str, schema: Schema) -> exp.Select:
+def _joined(
+    select: exp.Select,
+    values: Sequence[exp.Expr],
+    base: Base,
+    table: PlannedTable,
+    names: Names,
+    keys: str,
+    schema: Schema,
+) -> exp.Select:
     totals = additive_tree(base, table, names, keys) or firm_counts_tree(base, table, names, keys)
     assert totals is not None
     cell_totals = totals.subquery("cell")
     same = exp.EQ(this=column(POSITION, "located"), expression=column(POSITION, "cell"))
-    located = _located(table, keys, schema).subquery("located")
+    located = _located(table, keys, schema, values).subquery("located")
     return select.from_(located, copy=False).join(cell_totals, on=same, join_type="inner", copy=False)
 
 
-def _located(table: PlannedTable, keys: str, schema: Schema) -> exp.Select:
+def _located(table: PlannedTable, keys: str, schema: Schema, values: Sequence[exp.Expr] = ()) -> exp.Select:
     """Every selected record with the position of its cell among the public keys; records of other cells are left out."""
-    inner = amounts_tree(schema)
+    inner = amounts_tree(schema, values)
     if table.condition is not None:
         inner = inner.where(predicate_tree(table.condition, schema))
     inner = inner.select(*key_columns(table, lambda each: expression_tree(each, schema)))
     names = [*schema.column_names(), *([schema.firm] if schema.firm else []), *schema.measure_names()]
+    names += [each.key for each in bands_in(values)]
     return at_positions(inner, table, keys, names)
 
 

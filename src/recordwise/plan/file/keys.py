@@ -14,6 +14,7 @@ from recordwise.plan.given_keys import KeyList
 from recordwise.plan.key_selection import SelectFrom, SelectKeys
 from recordwise.plan.keys import Keys
 from recordwise.plan.schema import Schema
+from recordwise.plan.sizes import FromRelease
 
 
 def read_select(node: Node, schema: Schema) -> SelectKeys | None:
@@ -70,17 +71,21 @@ def query_keys(node: Node, folder: Path, named: dict[str, KeyList | None], schem
 
 def read_keys(node: Node, folder: Path, schema: Schema) -> KeyList | None:
     """A ``product`` of lists, ``rows`` column by column, a ``file``, ``select`` from the data, or ``select_from`` a domain."""
-    entries = node.table(*WAYS, "select", "select_from")
+    entries = node.table(*WAYS, "select", "select_from", "size", "sized_on")
+    size, sized_on = entries.pop("size", None), entries.pop("sized_on", None)
     if len(entries) != 1:
         if isinstance(node.value, dict):
             node.problem("must contain one of product, rows, file, select or select_from")
         return None
     (way, entry), *_ = entries.items()
+    if (size or sized_on) and way.startswith("select"):
+        node.problem("has sizes, but its keys are selected: noise can be sized only at public keys")
+        return None
     if way == "select":
         return read_select(entry, schema)
     if way == "select_from":
         return read_select_from(entry, schema, _domain(entry, folder))
-    return read_listed(way, entry, folder)
+    return read_listed(way, entry, folder, size, sized_on)
 
 
 def _domain(node: Node, folder: Path) -> Any:
@@ -97,18 +102,42 @@ def _domain(node: Node, folder: Path) -> Any:
     return _lists(entry)
 
 
-def read_listed(way: str, entry: Node, folder: Path) -> Keys | None:
-    """Public keys with one row per cell."""
+def read_listed(
+    way: str, entry: Node, folder: Path, size: Node | None = None, sized_on: Node | None = None
+) -> Keys | None:
+    """Public keys with one row per cell, and their sizes."""
+    given = None if size is None else read_size(size, folder)
+    source = None if sized_on is None else sized_on.text()
+    if (size is not None and given is None) or (sized_on is not None and source is None):
+        return None
     if way == "file":
         name = entry.text()
-        return None if name is None else entry.attempt(lambda: Keys(read_table(folder / name)))
+        if name is None:
+            return None
+        return entry.attempt(lambda: Keys.of(read_table(folder / name), size=given, sized_on=source))
     values = _lists(entry)
     if values is None:
         return None
     if way == "rows" and len({len(each) for each in values.values()}) > 1:
         entry.problem("lists columns of different lengths; each row is one cell")
         return None
-    return entry.attempt(lambda: Keys.product(**values) if way == "product" else Keys.of(values))
+    if way == "rows":
+        return entry.attempt(lambda: Keys.of(values, size=given, sized_on=source))
+    if given is None and source is None:
+        return entry.attempt(lambda: Keys.product(**values))
+    return entry.attempt(lambda: Keys.of(Keys.product(**values).table, size=given, sized_on=source))
+
+
+def read_size(node: Node, folder: Path) -> Any | None:
+    """A column of the list, ``{ release = "FOLDER", column = "sum_emp" }``, or either of them for each statistic."""
+    if isinstance(node.value, str):
+        return node.value
+    if isinstance(node.value, dict) and "release" in node.value:
+        entries = node.table("release", "column", needed=("release", "column"))
+        release, column = (entries[name].text() if name in entries else None for name in ("release", "column"))
+        return None if release is None or column is None else FromRelease(release=str(folder / release), column=column)
+    found = {name: read_size(each, folder) for name, each in node.table().items()}
+    return found if found and None not in found.values() else None
 
 
 def _lists(entry: Node) -> dict[str, list[Any]] | None:

@@ -81,6 +81,7 @@ def _parameter(parameter: Parameter, node: Node, schema: Schema) -> Any | None:
         "thresholds": lambda: read_thresholds(node, schema),
         "word": lambda: node.word(*parameter.choices),
         "grid": lambda: read_grid(node),
+        "mechanism": lambda: read_mechanism(node, schema, {}),
     }
     return readers[parameter.read]()
 

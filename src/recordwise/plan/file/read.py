@@ -95,7 +95,7 @@ def _mechanisms_serve(draft: Draft, shelf: Shelf) -> bool:
     good, draws = True, draft.query.draws()
     for statistic, place in zip(draft.query.statistics, draft.places):
         for part, level in product(statistic.parts(draws), draft.query.tables()):
-            policy = place.attempt(partial(statistic_policy, part, level, shelf.schema, tight=True))
+            policy = place.attempt(partial(statistic_policy, draft.query, part, level, shelf.schema, tight=True))
             good = policy is not None and good
     return good
 

@@ -19,6 +19,7 @@ from recordwise.plan.keys import Keys
 from recordwise.plan.linear import linear_text
 from recordwise.plan.query import Query
 from recordwise.plan.schema import Measure, Schema
+from recordwise.plan.sizes import EVERY_STATISTIC, PUBLIC, Sizes
 from recordwise.plan.sources import Csv, Database, Postgres
 from recordwise.plan.statistics import KINDS, Statistic
 
@@ -99,7 +100,9 @@ def plan_text(
         "queries": [query_form(query, _used(query, names)) for query in queries],
     }
     files = {
-        _key_file(name): _plain(kept.table) for name, keys in names.items() if (kept := _in_a_file(keys)) is not None
+        _key_file(name): _with_sizes(_plain(kept.table), kept.sizes)
+        for name, keys in names.items()
+        if (kept := _in_a_file(keys)) is not None
     }
     return PlanText(text=toml_text(document, comment=comment), key_files=files)
 
@@ -151,7 +154,7 @@ def _in_a_file(keys: KeyList) -> Keys | None:
     listed = keys.domain.listed if isinstance(keys, SelectFrom) and isinstance(keys.domain, ListedDomain) else keys
     if not isinstance(listed, Keys):
         return None
-    plain = all(_in_text(column) for column in listed.table.columns)
+    plain = all(_in_text(column) for column in listed.table.columns) and not _columns_of(listed.sizes)
     return None if plain and listed.table.num_rows <= MOST_LISTED else listed
 
 
@@ -177,10 +180,40 @@ def _keys(name: str, keys: KeyList) -> dict[str, Any]:
     return {"select_from": {**_domain(name, keys), "rho": keys.rho, "threshold": keys.threshold, **pieces}}
 
 
+def _columns_of(sizes: Sizes | None) -> dict[str, str]:
+    """The columns of a key file that hold the sizes of each statistic; a statistic without a name is every one."""
+    return {} if sizes is None else {name: f"size_{name}" if name else "size" for name in sizes.columns}
+
+
+def _with_sizes(table: pa.Table, sizes: Sizes | None) -> pa.Table:
+    for name, column in _columns_of(sizes).items():
+        assert sizes is not None
+        table = table.append_column(column, pa.array(sizes.columns[name]))
+    return table
+
+
+def _sizes(sizes: Sizes | None) -> dict[str, Any]:
+    """What a plan file says about the sizes of a list of keys."""
+    if sizes is None:
+        return {}
+    waiting = {name: {"release": each.release, "column": each.column} for name, each in sizes.waiting.items()}
+    found: dict[str, Any] = {**_columns_of(sizes), **waiting}
+    every = found.get(EVERY_STATISTIC)
+    if every is not None and len(found) > 1:
+        raise ParameterError(
+            parameter="size", problem="is given for all statistics and for single ones", advice="Name each statistic."
+        )
+    public = [each for each in sizes.sized_on if each.startswith(PUBLIC)]
+    return {"size": found if every is None else every} | ({"sized_on": public[0]} if public else {})
+
+
 def _listed(name: str, keys: Keys) -> dict[str, Any]:
     if _in_a_file(keys) is not None:
-        return {"file": _key_file(name)}
-    return {"rows": {column: keys.table.column(column).to_pylist() for column in keys.table.column_names}}
+        return {"file": _key_file(name), **_sizes(keys.sizes)}
+    return {
+        **_sizes(keys.sizes),
+        "rows": {column: keys.table.column(column).to_pylist() for column in keys.table.column_names},
+    }
 
 
 def _domain(name: str, keys: SelectFrom) -> dict[str, Any]:

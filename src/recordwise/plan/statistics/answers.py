@@ -99,9 +99,12 @@ class Answer:
         if len(found) == 1:
             return found[0][1]
         full: dict[str, Any] = {}
-        for rows, columns in found:
-            for name, column in columns.items():
-                full.setdefault(name, np.empty(self.cells, dtype=column.dtype))[rows] = column
+        for name in found[0][1]:
+            # Noise on whole numbers in some cells and on a finer lattice in others: all are floats.
+            kind = np.result_type(*(columns[name].dtype for _, columns in found))
+            full[name] = np.empty(self.cells, dtype=kind)
+            for rows, columns in found:
+                full[name][rows] = columns[name]
         return full
 
     def side(self, confidence: float) -> Side:

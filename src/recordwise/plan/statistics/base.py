@@ -10,7 +10,7 @@ from typing import TYPE_CHECKING, Any, ClassVar, Protocol
 import numpy as np
 
 from recordwise.errors import SqlError
-from recordwise.mechanisms.base import count_policy, noise_steps
+from recordwise.mechanisms.base import count_policy, has_policy, noise_steps
 from recordwise.mechanisms.described import given_parameters
 from recordwise.noise.randomness import BitSource, Seeded
 from recordwise.plan.column_types import threshold_problems
@@ -252,7 +252,9 @@ class Drawable(Statistic):
 
 def mechanism_entry(mechanism: Any) -> dict[str, Any]:
     """A mechanism as a plan file writes it; values are made TOML by the caller."""
-    return {"kind": type(mechanism).__name__, **given_parameters(mechanism)}
+    given = given_parameters(mechanism)
+    inner = {name: mechanism_entry(value) for name, value in given.items() if has_policy(value)}
+    return {"kind": type(mechanism).__name__, **given, **inner}
 
 
 def mechanism_problems(mechanisms: Iterable[Any], schema: Schema) -> list[str]:

@@ -11,12 +11,13 @@ from recordwise.exact.numbers import ball
 from recordwise.policy.dominance.comparison import DoubtError
 from recordwise.policy.evaluate.numpy import canonical_record, exact_sum, terms_ball
 from recordwise.policy.measure import Measure
-from recordwise.policy.policy import Terms
+from recordwise.policy.policy import Terms, guard_columns, terms_bands
 
 UNKNOWN = (
     "a counterexample was found only with derived measures that do not fit the measures they come from; "
     "state the budget in the same derived measures"
 )
+UNREAL = "a counterexample was found only with bands that no record is known to be in together; state the budget in the same bands"
 DOUBLINGS = range(0, 25, 4)
 
 
@@ -28,6 +29,10 @@ def held_witness(
     Raises:
         DoubtError: None of the records tried exceeds.
     """
+    if witness is not None and (keys := {t.key for terms in (spent, limit) for t in terms_bands(terms).values()}):
+        witness = {name: value for name, value in witness.items() if name not in keys}
+        if not _exceeds(spent, limit, dict.fromkeys(_needed(spent, limit), 0) | witness):
+            raise DoubtError(UNREAL)
     measures = {measure for terms in (spent, limit) for _, atom in terms for measure in atom.measures()}
     derived = sorted(measure for measure in measures if measure.derived)
     if witness is None or not derived:
@@ -38,6 +43,13 @@ def held_witness(
         if _exceeds(spent, limit, record):
             return record
     raise DoubtError(UNKNOWN)
+
+
+def _needed(spent: Terms, limit: Terms) -> set[str]:
+    """The columns that cancelled terms look at, and the inputs of measures."""
+    parts = [key for terms in (spent, limit) for key in terms]
+    names = {column.name for condition, atom in parts for column in guard_columns(condition, atom)}
+    return names | {base.name for _, atom in parts for measure in atom.measures() for base in measure.inputs()}
 
 
 def _tried(

@@ -14,12 +14,13 @@ from typing import TypeAlias
 
 from recordwise.errors import ParameterError, RecordError
 from recordwise.exact.numbers import arb_float_upper, ball, working_precision
-from recordwise.policy.conditions import AllOf, Among, AnyOf, Compare, Condition, ConditionColumn
+from recordwise.policy.conditions import AllOf, Among, AnyOf, Compare, Condition, ConditionColumn, InBand
 from recordwise.policy.dates import day_of, representatives
+from recordwise.policy.dominance.bands import combinations
 from recordwise.policy.evaluate.numpy import PRECISION, compared_names, terms_ball
 from recordwise.policy.literals import Cell, Truth, Value
 from recordwise.policy.measure import Measure
-from recordwise.policy.policy import Maximum, Policy, Terms
+from recordwise.policy.policy import Maximum, Policy, Terms, terms_bands
 
 Range: TypeAlias = tuple[int, int | None]
 """Lattice steps from the first to the last, both included; None: unbounded."""
@@ -57,13 +58,14 @@ Side: TypeAlias = list[Region]
 
 
 def axes(terms: Terms, measures: Mapping[str, Measure]) -> list[Side]:
-    """What a record can show, independently of one another: here one axis for each column that a condition looks at.
+    """What a record can show: one axis for each column that a condition looks at, and one for the bands of cells.
 
-    An axis lists parts of regions. Conditions on something other than a single column (the band of a cell in a public table, say)
-    add an axis of their own, with one part for each combination that occurs.
+    An axis lists parts of regions. A column that a condition looks at and that bands are read from too is combined freely with
+    them, which lists more than can occur.
     """
     tests, held = _tests(terms), compared_names(terms)
-    sides: list[Side] = []
+    tables = list(terms_bands(terms).values())
+    sides: list[Side] = [[Region(shown, {}) for shown in combinations(tables)]] if tables else []
     for name in sorted({column.name for column, _ in tests}):
         own = [test for test in tests if test[0].name == name]
         options = _options(own, measures.get(name), held=name in held)
@@ -109,6 +111,8 @@ def _condition_tests(condition: Condition) -> set[Test]:
             return {(column, value) for value in values}
         case Compare(column, _, bound):
             return {(column, bound)}
+        case InBand():
+            return set()
         case _:
             return {(getattr(condition, "column"), None)}  # noqa: B009
 

@@ -1,6 +1,8 @@
 """Policies as JavaScript, for the page where an establishment looks up its own loss. Nothing typed there leaves the browser."""
 
+import base64
 import json
+from collections.abc import Iterable
 from fractions import Fraction
 from typing import TYPE_CHECKING
 
@@ -9,7 +11,8 @@ from flint import arb
 from recordwise.exact.arithmetic import REMAINDER_TERMS
 from recordwise.exact.numbers import float_upper
 from recordwise.policy.atoms import Atom
-from recordwise.policy.conditions import EVERY, AllOf, Among, AnyOf, Compare, Condition, ConditionColumn, Null
+from recordwise.policy.bands import GAPS, BandTable
+from recordwise.policy.conditions import EVERY, AllOf, Among, AnyOf, Compare, Condition, ConditionColumn, InBand, Null
 from recordwise.policy.dates import WRITTEN
 from recordwise.policy.evaluate.evaluator import Knots, Steps
 from recordwise.policy.literals import Truth, Value, float_comparison, float_members
@@ -91,9 +94,55 @@ const part = (r, name, what) => {{
 """What a policy needs beside ``PRELUDE`` if it looks at parts of dates."""
 
 
-def prelude_of(written: str) -> str:
-    """The helpers that the text of a policy uses."""
-    return PRELUDE + (DATES if "part(r, " in written else "")
+BANDS = f"""
+const banded = (columns, values, packed, gaps) => {{
+  const read = text => Uint8Array.from(atob(text), letter => letter.charCodeAt(0));
+  const cells = read(packed), long = read(gaps), places = new Float64Array(cells.length);
+  const known = values.map(list => new Map(list.map((value, number) => [value, number])));
+  let place = -1, next = 0;
+  for (let i = 0; i < cells.length; i++) {{
+    let gap = cells[i] % {GAPS};
+    if (gap === {GAPS - 1}) {{
+      let scale = 1;
+      do {{ gap += (long[next] & 127) * scale; scale *= 128; }} while (long[next++] > 127);
+    }}
+    places[i] = place += gap + 1;
+  }}
+  return r => {{
+    let wanted = 0;
+    for (let i = 0; i < columns.length; i++) {{
+      const number = known[i].get(columns[i](r));
+      if (number === undefined) return 0;
+      wanted = wanted * values[i].length + number;
+    }}
+    let low = 0, high = places.length;
+    while (low < high) {{ const middle = (low + high) >> 1; if (places[middle] < wanted) low = middle + 1; else high = middle; }}
+    return places[low] === wanted ? Math.floor(cells[low] / {GAPS}) : 0;
+  }};
+}};"""
+"""What a policy needs beside ``PRELUDE`` if it looks at bands: a byte for each cell, as ``BandTable.packed`` makes them."""
+
+
+def prelude_of(written: str, bands: Iterable[BandTable] = ()) -> str:
+    """The helpers that the text of a policy uses, and the tables of its bands."""
+    tables = "\n".join(map(band_table_js, bands))
+    return PRELUDE + (DATES if "part(r, " in written + tables else "") + (f"{BANDS}\n{tables}" if tables else "")
+
+
+def band_table_js(table: BandTable) -> str:
+    """A function from a record to the band of its cell."""
+    columns = ", ".join(f"r => {column_js(column)}" for column in table.columns)
+    values = ", ".join(f"[{', '.join(map(_value_js, held))}]" for held in table.values)
+    packed, gaps = (base64.b64encode(each).decode() for each in table.packed())
+    return f'const {table.key} = banded([{columns}], [{values}], "{packed}", "{gaps}");'
+
+
+def _value_js(value: Value | None) -> str:
+    if value is None:
+        return "null"
+    if isinstance(value, Truth):
+        return str(value.value).lower()
+    return js_text(value) if isinstance(value, str) else js_number(float(value))
 
 
 class JavaScriptEvaluator:
@@ -161,7 +210,7 @@ def js_number(value: float) -> str:
 def policy_javascript(policy: "Policy") -> str:
     """``r => ({rho, delta})`` as self-contained source."""
     written = f"return r => ({{rho: {terms_js(policy.rho)}, delta: {terms_js(policy.delta_terms)}}});"
-    return f"(() => {{\n{prelude_of(written)}\n{written}\n}})()"
+    return f"(() => {{\n{prelude_of(written, policy.bands().values())}\n{written}\n}})()"
 
 
 def terms_js(terms: Terms) -> str:
@@ -210,6 +259,8 @@ def condition_js(condition: Condition) -> str:
             return "(" + " || ".join(condition_js(part) for part in parts) + ")" if parts else "false"
         case Null(column, inside):
             return f"({column_js(column)} {'===' if inside else '!=='} null)"
+        case InBand(table, bands):
+            return f"{json.dumps(bands)}.includes({table.key}(r))"
         case Among(column, values, inside):
             listed = f"[{', '.join(values_js(values))}].includes({column_js(column)})"
             return listed if inside else f"({column_js(column)} !== null && !{listed})"

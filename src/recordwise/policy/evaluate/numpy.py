@@ -11,7 +11,7 @@ from recordwise.errors import RecordError
 from recordwise.exact.arithmetic import FloatArray
 from recordwise.exact.numbers import arb_float_upper, ball, float_upper, working_precision
 from recordwise.policy.atoms import Atom, One, Outside, SelectionDelta
-from recordwise.policy.conditions import EVERY, AllOf, Among, AnyOf, Condition, columns_of, compared, holds
+from recordwise.policy.conditions import EVERY, AllOf, Among, AnyOf, Condition, InBand, columns_of, compared, holds
 from recordwise.policy.evaluate.evaluator import BALLS, NumpyEvaluator
 from recordwise.policy.evaluate.tables import (
     NEGATIVE,
@@ -19,9 +19,11 @@ from recordwise.policy.evaluate.tables import (
     BoolArray,
     GroupColumn,
     IntArray,
+    Numbers,
     Record,
     Table,
     amount_of,
+    band_column,
     cell_of,
     check_amounts,
     group_column,
@@ -30,7 +32,7 @@ from recordwise.policy.evaluate.tables import (
     size_upper,
 )
 from recordwise.policy.literals import Cell
-from recordwise.policy.policy import Maximum, Terms, guard_columns
+from recordwise.policy.policy import Maximum, Terms, guard_columns, terms_bands
 
 ROWS_AT_ONCE = 1 << 15
 """Few enough rows that every intermediate column stays in the processor's cache."""
@@ -130,6 +132,8 @@ class _Table:
             if not self.groups[name].numeric():
                 raise RecordError(column=name, problem=NOT_NUMBERS)
         self.rows = self._count_rows(records)
+        # The band of a record is a column like any other, read off those of its cell once.
+        self.groups |= {table.key: band_column(table, self.groups) for table in terms_bands(terms).values()}
 
     def _count_rows(self, records: Any) -> int:
         sizes = {name: len(column) for name, column in self.amounts.items()}
@@ -170,6 +174,7 @@ def terms_array(terms: Terms, groups: dict[str, GroupColumn], amounts: dict[str,
         if inside.size:
             narrow = {measure.name: amounts[measure.name][inside] for measure in atom.measures()}
             seen = {column.name for column in guard_columns(EVERY, atom)}
+            seen |= {table.key for table in terms_bands({(EVERY, atom): coefficient}).values()}
             coded = {name: groups[name][inside] for name in seen}
             total[inside] += factor * atom_array(atom, coded, narrow, len(inside))
     return total
@@ -212,5 +217,9 @@ def holds_array(condition: Condition, groups: dict[str, GroupColumn]) -> BoolArr
         parts = [holds_array(part, groups) for part in condition.parts]
         combine = np.logical_and if isinstance(condition, AllOf) else np.logical_or
         return np.asarray(combine.reduce(parts), np.bool_)
+    if isinstance(condition, InBand):
+        held = groups[condition.table.key]
+        assert isinstance(held, Numbers)
+        return np.isin(held.values, condition.bands)
     (column,) = columns_of(condition)
     return groups[column.name].test(condition, column.name)

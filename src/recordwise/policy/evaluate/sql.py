@@ -4,6 +4,7 @@ The dialects do not agree on what 0.1 is, so every constant is written as a doub
 """
 
 import sys
+from collections.abc import Iterable
 from fractions import Fraction
 
 from flint import arb
@@ -12,7 +13,8 @@ from sqlglot import exp
 from recordwise.errors import ParameterError, shown
 from recordwise.exact.numbers import float_upper
 from recordwise.policy.atoms import Atom
-from recordwise.policy.conditions import EVERY, AllOf, Among, AnyOf, Compare, Condition, ConditionColumn, Null
+from recordwise.policy.bands import BandTable
+from recordwise.policy.conditions import EVERY, AllOf, Among, AnyOf, Compare, Condition, ConditionColumn, InBand, Null
 from recordwise.policy.evaluate.evaluator import Knots, Steps
 from recordwise.policy.literals import Truth, Value, float_comparison, float_members
 from recordwise.policy.measure import FLOAT_SNAP, LINEAR_ERROR, MOST_SCALED_STEPS, MOST_STEPS, Measure
@@ -294,6 +296,9 @@ def condition_sql(condition: Condition) -> E:
         case Null(column, inside):
             test = exp.Is(this=column_sql(column), expression=exp.null())
             return exp.Paren(this=test if inside else exp.not_(test))
+        case InBand(table, bands):
+            literals = [exp.Literal.number(band) for band in bands]
+            return exp.Paren(this=exp.In(this=band_sql(table), expressions=literals))
         case Among(column, values, inside):
             listed = members_sql(column, values)
             return _never_null(listed if inside else exp.not_(listed))
@@ -306,6 +311,22 @@ def condition_sql(condition: Condition) -> E:
             return _never_null(ORDERS[order](this=left, expression=number(near)))
         case _:
             raise TypeError(type(condition).__name__)
+
+
+def band_sql(table: BandTable) -> E:
+    """The band of a record, as a column that whoever runs the expression joins to the records; its node carries the table."""
+    node = _identifier(table.key)
+    node.meta[BAND_TABLE] = table
+    return node
+
+
+BAND_TABLE = "band table"
+
+
+def bands_in(trees: Iterable[exp.Expr]) -> list[BandTable]:
+    """The band tables whose columns expressions use, each once."""
+    found = (node.meta[BAND_TABLE] for tree in trees for node in tree.find_all(exp.Column) if BAND_TABLE in node.meta)
+    return list({table.digest: table for table in found}.values())
 
 
 def members_sql(column: ConditionColumn, values: tuple[Value, ...]) -> E:

@@ -16,6 +16,7 @@ import numpy as np
 from recordwise.errors import ParameterError, RecordError, UnknownFormError
 from recordwise.exact.arithmetic import FloatArray
 from recordwise.exact.numbers import float_upper, rational
+from recordwise.policy.bands import BandTable
 from recordwise.policy.conditions import Among, Compare, Condition, ConditionColumn, Null, cell, holds
 from recordwise.policy.dates import day_of
 from recordwise.policy.literals import Cell, Truth, Value, float_comparison, float_members
@@ -331,6 +332,24 @@ def group_column(records: Any, name: str) -> GroupColumn:
     if array.dtype.kind in "iuf":
         return _numbers(array, np.isnan(array) if array.dtype.kind == "f" else np.zeros(len(array), np.bool_), name)
     return _coded(array.tolist(), name)
+
+
+def band_column(table: BandTable, groups: Mapping[str, GroupColumn]) -> Numbers:
+    """The band of every row, from the columns of its cell."""
+    numbers = [_numbered(table, at, groups[column.name]) for at, column in enumerate(table.columns)]
+    bands = table.bands_at(numbers)
+    return Numbers(bands, np.zeros(len(bands), np.bool_))
+
+
+def _numbered(table: BandTable, at: int, held: GroupColumn) -> IntArray:
+    """The number that the table gives to what each row shows in one of its columns; -1 where it lists no such value."""
+    column = table.columns[at]
+    if isinstance(held, Coded):
+        shown = [cell({column.name: value}, column) for value in held.values]
+        return table.numbered(at, shown)[held.places]
+    different, places = np.unique(held.values, return_inverse=True)
+    listed = table.numbered(at, [Fraction(repr(value)) for value in different.tolist()])[places]
+    return np.where(held.missing, table.numbered(at, [None])[0], listed)
 
 
 def _numbers(values: AnyArray, missing: BoolArray, name: str) -> Numbers:

@@ -16,6 +16,7 @@ from recordwise.policy.atoms import (
     Square,
     Thresholds,
 )
+from recordwise.policy.bands import BandTable
 from recordwise.policy.concave_atoms import (
     Additive,
     AdditiveTable,
@@ -25,7 +26,7 @@ from recordwise.policy.concave_atoms import (
     LaplaceTransform,
     Transformed,
 )
-from recordwise.policy.conditions import EVERY, AllOf, Among, AnyOf, Compare, Condition, ConditionColumn, Null
+from recordwise.policy.conditions import EVERY, AllOf, Among, AnyOf, Compare, Condition, ConditionColumn, InBand, Null
 from recordwise.policy.literals import Truth, Value
 from recordwise.policy.measure import Measure
 from recordwise.policy.policy import Maximum, Terms
@@ -138,6 +139,10 @@ def condition_latex(condition: Condition) -> str:
             return r"\left(" + r" \vee ".join(condition_latex(part) for part in parts) + r"\right)"
         case Null(column, inside):
             return rf"{column_latex(column)} \text{{ is {'' if inside else 'not '}missing}}"
+        case InBand(table, bands):
+            cells = ", ".join(column_latex(column) for column in table.columns)
+            listed = r" \cup ".join(_band_latex(table, band) for band in bands)
+            return rf"s({cells}) \in {listed}"
         case Among(column, values, inside) if len(values) == 1:
             symbol = "=" if inside else r"\neq"
             return f"{column_latex(column)} {symbol} {value_latex(values[0])}"
@@ -150,6 +155,13 @@ def condition_latex(condition: Condition) -> str:
             return rf"{column_latex(column)} {symbol} {latex_number(bound)}"
         case _:
             raise TypeError(type(condition).__name__)
+
+
+def _band_latex(table: BandTable, band: int) -> str:
+    """The sizes in a band; the lowest begins at 0 and the highest has no end."""
+    low = latex_number(table.edges[band]) if band else "0"
+    end = r"\infty" if band + 1 == len(table.edges) else latex_number(table.edges[band + 1])
+    return f"[{low}, {end})"
 
 
 def column_latex(column: ConditionColumn) -> str:

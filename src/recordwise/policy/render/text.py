@@ -17,6 +17,7 @@ from recordwise.policy.atoms import (
     Square,
     Thresholds,
 )
+from recordwise.policy.bands import BandTable
 from recordwise.policy.concave_atoms import (
     Additive,
     AdditiveTable,
@@ -25,7 +26,7 @@ from recordwise.policy.concave_atoms import (
     LaplaceSum,
     LaplaceTransform,
 )
-from recordwise.policy.conditions import EVERY, AllOf, Among, AnyOf, Compare, Condition, ConditionColumn, Null
+from recordwise.policy.conditions import EVERY, AllOf, Among, AnyOf, Compare, Condition, ConditionColumn, InBand, Null
 from recordwise.policy.literals import Truth, Value
 from recordwise.policy.measure import Measure
 from recordwise.policy.policy import Maximum, Terms
@@ -126,6 +127,9 @@ def condition_words(condition: Condition) -> str:
             return "(" + " or ".join(condition_words(part) for part in parts) + ")" if parts else "nothing holds"
         case Null(column, inside):
             return f"{column_words(column)} {is_word(column)} {'missing' if inside else 'present'}"
+        case InBand(table, bands):
+            cells = " and ".join(column_words(column) for column in table.columns)
+            return f"the public size of the cell ({cells}) is {_bands_words(table, bands)}"
         case Among(column, values, inside):
             listed = ", ".join(value_words(value) for value in values)
             joined = listed if len(values) == 1 else f"one of {listed}"
@@ -135,6 +139,18 @@ def condition_words(condition: Condition) -> str:
             return f"{column_words(column)} {is_word(column)} {name} {code_words(bound) if column.part else prose_text(bound)}"
         case _:
             raise TypeError(type(condition).__name__)
+
+
+def _bands_words(table: BandTable, bands: tuple[int, ...]) -> str:
+    return " or ".join(_band_words(table, band) for band in bands)
+
+
+def _band_words(table: BandTable, band: int) -> str:
+    """The sizes in a band; the lowest holds all that are smaller or not known, the highest all that are larger."""
+    if band + 1 == len(table.edges):
+        return f"at least {prose_text(table.edges[band])}" if band else "anything"
+    end = prose_text(table.edges[band + 1])
+    return f"below {end} or not listed" if not band else f"from {prose_text(table.edges[band])} to below {end}"
 
 
 PART_WORDS = {"week": "ISO week", "isoyear": "ISO year"}

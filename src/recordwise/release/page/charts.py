@@ -11,7 +11,7 @@ from typing import Any
 import numpy as np
 
 from recordwise.exact.text import digits_text, loss_text, number_text, prose_text, share_text, size_text
-from recordwise.mechanisms.base import totals_for
+from recordwise.mechanisms.base import gaussian_sigma, totals_for
 from recordwise.plan.statistics.base import SUM
 from recordwise.policy.measure import Measure
 from recordwise.policy.policy import Policy
@@ -107,7 +107,10 @@ def extremes(part: Part) -> tuple[tuple[str, Any], ...]:
     """The mechanism or, if groups have their own, those with the least and the most noise."""
     if len(part.mechanisms) < 2:
         return tuple(("", mechanism) for mechanism in part.mechanisms)
-    ordered = sorted(part.mechanisms, key=lambda each: float(each.noise_sigma))
+    sigmas = [gaussian_sigma(each) for each in part.mechanisms]
+    # Without a sigma to compare they are in the order of their bands, from the smallest cells to the largest.
+    known = None not in sigmas
+    ordered = sorted(part.mechanisms, key=gaussian_sigma) if known else list(part.mechanisms)  # type: ignore[arg-type]
     return ((", group with least noise", ordered[0]), (", group with most noise", ordered[-1]))
 
 

@@ -16,7 +16,7 @@ from recordwise.exact.arithmetic import FloatArray
 from recordwise.exact.numbers import fraction_text
 from recordwise.mechanisms.base import gaussian_sigma
 from recordwise.plan.statistics.base import SUM
-from recordwise.policy.json import policy_json_in_order
+from recordwise.policy.json import Bands, policy_json_in_order
 from recordwise.policy.policy import Policy
 from recordwise.release.page.charts import extremes, variances
 from recordwise.release.page.parts import Part
@@ -66,9 +66,9 @@ def page_json(release: Published, labels: Mapping[str, str]) -> dict[str, Any]:
     return {"labels": dict(labels), "parts": parts, "policies": policies, "sizes": shown, "variances": curves}
 
 
-def parts_of(kept: Mapping[str, Any]) -> tuple[Part, ...]:
+def parts_of(kept: Mapping[str, Any], bands: Bands | None = None) -> tuple[Part, ...]:
     """The parts written by ``page_json``; raises KeyError, TypeError or ValueError for anything else."""
-    policies = [Policy.from_json(form) for form in kept["policies"]]
+    policies = [Policy.from_json(form, bands) for form in kept["policies"]]
     curves = [tuple(math.inf if value is None else float(value) for value in curve) for curve in kept["variances"]]
     return tuple(_part(each, policies, curves, kept["sizes"]) for each in kept["parts"])
 

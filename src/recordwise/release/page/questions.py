@@ -4,7 +4,7 @@ It also chooses the initial record of the page and the range of its charts, from
 """
 
 import math
-from collections.abc import Collection, Mapping, Sequence
+from collections.abc import Collection, Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from fractions import Fraction
 from typing import Any
@@ -13,6 +13,7 @@ import numpy as np
 
 from recordwise.errors import RecordError
 from recordwise.exact.text import formula_text
+from recordwise.policy.bands import BandTable
 from recordwise.policy.cases import example_date, tests_of
 from recordwise.policy.conditions import Among, Compare
 from recordwise.policy.literals import Truth, Value
@@ -68,11 +69,20 @@ def _column_question(policy: Policy, name: str, labels: Mapping[str, str], *, mi
     if any(isinstance(test, Compare) for test in tests):
         return Question(name=name, label=label, kind=NUMBER)
     values = dict.fromkeys(value for test in tests if isinstance(test, Among) for value in test.values)
+    if any(column.name == name for table in policy.bands().values() for column in table.columns):
+        numbers = [value for table in policy.bands().values() for value in _held(table, name)]
+        return Question(name=name, label=label, kind=NUMBER if all(isinstance(v, Fraction) for v in numbers) else TEXT)
     lengths = {test.column.length for test in tests if isinstance(test, Among)}
     if len(lengths) > 1:
         return Question(name=name, label=label, kind=TEXT)
     options = [Option(label=_value_label(name, value, labels), value=_plain(value)) for value in values]
     return Question(name=name, label=label, kind=CHOICE, options=(*options, *_rest(list(values), missing=missing)))
+
+
+def _held(table: BandTable, name: str) -> Iterator[Value]:
+    """The values of a column that a table of bands lists."""
+    for column, values in zip(table.columns, table.values):
+        yield from (value for value in values if value is not None and column.name == name)
 
 
 def _rest(values: list[Value], *, missing: bool) -> list[Option]:

@@ -41,7 +41,10 @@ def model_js(
     ]
     shares = ", ".join(f"r => {text}" for text in distinct)
     written = f"const shares = [{shares}];\nreturn {{\n" + ",\n".join(members) + "\n};"
-    prelude = prelude_of(written) if firms is None else f"{prelude_of(written)}\n{FIRMS_PRELUDE}"
+    bands = {
+        digest: each for own in (policy, *policies, *periods, budget or policy) for digest, each in own.bands().items()
+    }
+    prelude = prelude_of(written, bands.values()) + ("" if firms is None else f"\n{FIRMS_PRELUDE}")
     return f"(() => {{\n{prelude}\n{_shared_tables(written, [policy, *policies, *periods])}\n}})()"
 
 

@@ -9,6 +9,7 @@ import numpy as np
 
 from recordwise.exact.text import digits_text
 from recordwise.policy.firms import FirmPolicy
+from recordwise.policy.json import bands_from_json
 from recordwise.policy.lattice import RATIO, SMALLEST_MU, LatticePolicy, MeaningTable
 from recordwise.policy.measure import Measure
 from recordwise.policy.policy import Policy
@@ -85,6 +86,7 @@ def view_of(release: Published, files: Mapping[str, str]) -> View:
     start = start_record(release.policy, questions)
     room = ROOM // max(1, len(release.tables))
     budget = description.get("budget")
+    bands = {**release.policy.bands(), **bands_from_json(description.get("budget_bands"))}
     return View(
         release=release,
         description=description,
@@ -93,7 +95,7 @@ def view_of(release: Published, files: Mapping[str, str]) -> View:
         figures=_figures(release, description, start, labels),
         tables=tuple(table_json(table, room) for table in content.tables),
         files=files,
-        budget=None if budget is None else Policy.from_json(budget),
+        budget=None if budget is None else Policy.from_json(budget, bands),
         labels=labels,
         content=content,
         meaning=_meaning(release),
@@ -102,10 +104,11 @@ def view_of(release: Published, files: Mapping[str, str]) -> View:
 
 
 def _periods(description: Mapping[str, Any]) -> tuple[Period, ...]:
-    stated = description.get("series", {}).get("periods", ())
+    stated = description.get("series", {})
+    bands = bands_from_json(stated.get("bands"))
     return tuple(
-        Period(name=each["period"], policy=Policy.from_json(each["policy"]), budget=each["budget_declared"])
-        for each in stated
+        Period(name=each["period"], policy=Policy.from_json(each["policy"], bands), budget=each["budget_declared"])
+        for each in stated.get("periods", ())
     )
 
 

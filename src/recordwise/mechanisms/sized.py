@@ -1,0 +1,197 @@
+"""Noise in proportion to the public size of a cell."""
+
+from dataclasses import dataclass
+from fractions import Fraction
+from typing import Any, ClassVar
+
+from recordwise.errors import ParameterError
+from recordwise.exact.arithmetic import FloatArray
+from recordwise.exact.numbers import Number, moderate, positive
+from recordwise.mechanisms.base import (
+    Estimates,
+    clamping_bound,
+    count_policy,
+    has_policy,
+    has_two_parts,
+    loss_of_sum,
+    resized,
+    shared,
+    transformed_scale,
+)
+from recordwise.mechanisms.described import Described, Parameter
+from recordwise.mechanisms.noisy import Noisy
+from recordwise.noise.randomness import BitSource
+from recordwise.policy.bands import MOST_BANDS
+from recordwise.policy.measure import Measure
+from recordwise.policy.policy import Policy, maximum
+
+
+@dataclass(frozen=True, slots=True, init=False, repr=False)
+class Sized(Described):
+    """A mechanism whose parameters are shares of the public size of a cell: ``Sized(Gaussian(sigma="0.05"), floor=100)``.
+
+    Sizes come with the keys (``Keys.of(frame, size=..., sized_on=...)``). They fall into bands, each twice as wide as the one
+    below; a cell of a band is served with the band's least size, the lowest one with ``floor``, so that every cell has about the
+    same relative error. Theorem T-SIZE (docs/theory/sized.md): a record pays for its share of its own cell, by the policy of the
+    cell's band. Where no sizes are known, the policy is the largest of any band.
+
+    Args:
+        mechanism: The mechanism; its noise, thresholds and offsets are shares of the size.
+        floor: The smallest size, in the units of the statistic. A smaller or unknown size counts as the floor.
+        low: Another mechanism for the lowest bands, also in shares of the size: fat-tailed noise bounds the loss
+            of a record that is large in a cell that was small.
+        low_below: The size below which ``low`` is used; by default it is used in the lowest band alone.
+
+    Example:
+        >>> from recordwise.mechanisms import Gaussian
+        >>> Sized(Gaussian(sigma="0.05"), floor=100).at_size(Fraction(400))
+        Gaussian(sigma=20)
+    """
+
+    parameters: ClassVar[tuple[Parameter, ...]] = (
+        Parameter("mechanism", "mechanism whose parameters are shares of the size", read="mechanism", needed=True),
+        Parameter("floor", "smallest size, in the units of the statistic", needed=True),
+        Parameter("low", "mechanism of the lowest bands, in shares of the size", read="mechanism"),
+        Parameter("low_below", "size below which low is used, in the units of the statistic"),
+    )
+    words: ClassVar[str] = "noise in proportion to the public size of the cell"
+
+    mechanism: Any
+    floor: Fraction
+    low: Any | None
+    low_below: Fraction | None
+
+    def __init__(
+        self, mechanism: Any, *, floor: Number, low: Any | None = None, low_below: Number | None = None
+    ) -> None:
+        least = moderate(positive(floor, parameter="floor"), parameter="floor")
+        below = None if low_below is None else positive(low_below, parameter="low_below")
+        for name, each in (("mechanism", mechanism), ("low", low)):
+            if each is not None:
+                _check(name, each)
+        if low is None and below is not None:
+            raise ParameterError(parameter="low_below", problem="needs low, the mechanism that is used below it")
+        if low is not None and (
+            has_two_parts(low) != has_two_parts(mechanism)
+            or (transformed_scale(low) is None) != (transformed_scale(mechanism) is None)
+        ):
+            raise ParameterError(
+                parameter="low", problem="must answer on the same scale as the mechanism, and be signed if that is"
+            )
+        object.__setattr__(self, "mechanism", mechanism)
+        object.__setattr__(self, "floor", least)
+        object.__setattr__(self, "low", low)
+        object.__setattr__(self, "low_below", below)
+        self.at_size(least)
+
+    def at_size(self, size: Fraction) -> Any:
+        """The mechanism of the cells of a band.
+
+        Args:
+            size: The least size of the band.
+
+        Returns:
+            The mechanism, in the units of the statistic.
+        """
+        low = self.low is not None and size < (2 * self.floor if self.low_below is None else self.low_below)
+        return resized(self.low if low else self.mechanism, size)
+
+    def edges(self, largest: float) -> tuple[Fraction, ...]:
+        """The least size of each band: the floor and its doubles, up to the largest size.
+
+        Args:
+            largest: The largest size of a cell.
+
+        Returns:
+            The edges, increasing.
+        """
+        edges = [self.floor]
+        while len(edges) < MOST_BANDS and edges[-1] * 2 <= largest:
+            edges.append(edges[-1] * 2)
+        return tuple(edges)
+
+    @property
+    def _floored(self) -> Any:
+        return self.at_size(self.floor)
+
+    @property
+    def signed(self) -> bool:
+        """Whether it takes a positive and a negative part of each total."""
+        return has_two_parts(self.mechanism)
+
+    @property
+    def loss_of_sum(self) -> bool:
+        """Whether the policy at the sum of several contributions bounds what they lose together."""
+        return loss_of_sum(self.mechanism) and (self.low is None or loss_of_sum(self.low))
+
+    def recalibrated(self, **goals: Any) -> "Sized":
+        """The same with the noise that meets a goal in a cell whose size is the total of the goal; without one, at the floor."""
+        total = goals.get("at_total")
+        size = self.floor if total is None else self.edges(float(positive(total, parameter="at_total")))[-1]
+
+        def at(inner: Any) -> Any:
+            return inner.resized(size).recalibrated(**goals).resized(1 / size)
+
+        low = None if self.low is None else at(self.low)
+        return Sized(at(self.mechanism), floor=self.floor, low=low, low_below=self.low_below)
+
+    def shared(self, share: Fraction) -> "Sized":
+        """The same at a share of the loss, for one of several levels."""
+        low = None if self.low is None else shared(self.low, share)
+        return Sized(shared(self.mechanism, share), floor=self.floor, low=low, low_below=self.low_below)
+
+    def policy(self, measure: Measure | str, *, tight: bool = True) -> Policy:
+        """The loss where no size is known: the largest of any band, which is that of the floor unless ``low`` serves it."""
+        return maximum([each.policy(measure, tight=tight) for each in self._costliest()])
+
+    def policy_of_count(self) -> Policy:
+        """The loss of a count where no size is known."""
+        return maximum([count_policy(each) for each in self._costliest()])
+
+    def _costliest(self) -> list[Any]:
+        """The mechanisms at the least size each is used at, where it costs most."""
+        if self.low is None:
+            return [self._floored]
+        edge = self.floor
+        while edge < (2 * self.floor if self.low_below is None else self.low_below):
+            edge *= 2
+        return [self._floored, self.at_size(edge)]
+
+    def release(self, totals: Any, *, step: Number = 1, rng: BitSource | None = None) -> Noisy:
+        """Noise of cells at the floor; cells of other bands are drawn by the mechanism of their own band."""
+        noisy: Noisy = self._floored.release(totals, step=step, rng=rng)
+        return noisy
+
+    def estimate(self, noisy: Noisy, *, confidence: float = 0.95) -> Estimates:
+        """Estimates of cells at the floor."""
+        found: Estimates = self._floored.estimate(noisy, confidence=confidence)
+        return found
+
+    def loss_at_shift(self, shift: Number, *, step: Number = 1) -> float:
+        """The largest loss at a change of the total: that at the floor."""
+        return float(self._floored.loss_at_shift(shift, step=step))
+
+    def realized_loss(self, total_without: Number, contribution: Number, *, step: Number = 1) -> float:
+        """The loss of a contribution to a cell at the floor."""
+        return float(self._floored.realized_loss(total_without, contribution, step=step))
+
+    def variance(self, total: Any, *, step: Number = 1) -> FloatArray:
+        """The variance at the floor."""
+        found: FloatArray = self._floored.variance(total, step=step)
+        return found
+
+    def bias(self, total: Any, *, step: Number = 1) -> FloatArray:
+        """The bias at the floor."""
+        found: FloatArray = self._floored.bias(total, step=step)
+        return found
+
+
+def _check(name: str, mechanism: Any) -> None:
+    if not has_policy(mechanism) or not hasattr(mechanism, "resized"):
+        raise ParameterError(
+            parameter=name,
+            problem=f"cannot be in shares of a size ({type(mechanism).__name__})",
+            advice="Use Gaussian, UnitSplit, GeneralizedGaussian, Polylog, Additive, LogTransform or RootTransform.",
+        )
+    if clamping_bound(mechanism) is not None:
+        raise ParameterError(parameter=name, problem="clamps records, which one bound for all cells must do")

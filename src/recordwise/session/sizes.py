@@ -1,0 +1,165 @@
+"""The sizes that noise is scaled by, before a release: those of earlier releases are read, and bands are raised to fit a budget.
+
+A release sized by our own earlier output is admitted only if earlier losses and its own are within the budget for every record; the
+band of a cell is raised until they are (T-SIZE). Nothing here sees a record.
+"""
+
+from dataclasses import replace
+from typing import Any
+
+import numpy as np
+
+from recordwise.errors import BudgetError, KeysError
+from recordwise.ledger.ledger import Ledger
+from recordwise.plan.cost import plan_policy
+from recordwise.plan.describe import query_names
+from recordwise.plan.given_keys import KeyList
+from recordwise.plan.keys import Keys
+from recordwise.plan.plan import Plan
+from recordwise.plan.sizes import RELEASE, FromRelease, Sizes, as_sizes
+from recordwise.policy.bands import MOST_BANDS, BandTable
+from recordwise.policy.policy import Policy
+from recordwise.release.files import load_release
+
+MOST_RAISES = 400
+FROM_ELSEWHERE = (
+    "noise is scaled by sizes from elsewhere, fixed before the records were read; the losses hold unconditionally"
+)
+WITHIN_BUDGET = (
+    "noise is scaled by sizes from an earlier release of the same records; the unconditional promise is the budget, which was "
+    "fixed before the first charge and covers all charges for every record"
+)
+AT_THE_FLOOR = (
+    "noise is scaled by sizes from an earlier release of the same records, and no budget was declared; the only unconditional "
+    "promise is the sum of all charges with every cell at its floor, or in the costliest band where the lowest has noise of its own"
+)
+
+
+def with_sizes(plan: Plan) -> Plan:
+    """The plan with the sizes of earlier releases read and verified.
+
+    Raises:
+        KeysError: A release cannot be read, was changed, is not private, or has no such column at these keys.
+    """
+    waiting = {id(keys): keys for query in plan.queries for keys in query.key_lists if _waits(keys)}
+    if not waiting:
+        return plan
+    read: dict[int, KeyList] = {own: _read(keys) for own, keys in waiting.items() if isinstance(keys, Keys)}
+    queries = [
+        replace(query, key_lists=tuple(read.get(id(keys), keys) for keys in query.key_lists)) for query in plan.queries
+    ]
+    return replace(plan, queries=tuple(queries))
+
+
+def _waits(keys: KeyList) -> bool:
+    return isinstance(keys, Keys) and keys.sizes is not None and bool(keys.sizes.waiting)
+
+
+def _read(keys: Keys) -> Keys:
+    sizes = keys.sizes
+    assert sizes is not None
+    for name, given in sizes.waiting.items():
+        sizes = sizes.joined(name, *_sizes(keys, given))
+    return Keys(keys.table, sizes)
+
+
+def _sizes(keys: Keys, given: FromRelease) -> tuple[Any, str]:
+    """The published column at the cells of the keys, and the digest of the release."""
+    release = load_release(given.release)
+    if not release.private:
+        raise KeysError(
+            column=f"the release '{given.release}'",
+            problem="is NOT PRIVATE, so its numbers may tell the totals: it cannot be a size",
+            advice="Use a private release or a public table.",
+        )
+    wanted = set(keys.table.column_names)
+    fitting = [each for each in release.tables if set(each.keys) == wanted and given.column in each.data.column_names]
+    if len(fitting) != 1:
+        raise KeysError(
+            column=f"the release '{given.release}'",
+            problem=f"has no single table by {' x '.join(sorted(wanted))} with a column '{given.column}'",
+        )
+    data = fitting[0].data
+    return keys.matched(data, as_sizes(given.column, data.column(given.column))), f"{RELEASE}{release.digest}"
+
+
+def raised(plan: Plan, ledger: Ledger) -> Plan:
+    """The plan with the bands of cells raised where the budget does not cover its charge, if its sizes are from a release."""
+    if ledger.budget is None or not _own_sizes(plan):
+        return plan
+    for _ in range(MOST_RAISES):
+        policy = plan_policy(plan)
+        try:
+            ledger.check(policy, query=query_names(plan))
+        except BudgetError as refusal:
+            found = _raised_at(plan, policy, refusal.witness)
+            if found is None:
+                raise
+            plan = found
+        else:
+            return plan
+    return plan
+
+
+def _own_sizes(plan: Plan) -> bool:
+    """Whether some sizes are from an earlier release of ours."""
+    return any(source.startswith(RELEASE) for sizes in _all_sizes(plan) for source in sizes.sized_on)
+
+
+def _all_sizes(plan: Plan) -> list[Sizes]:
+    lists = [keys for query in plan.queries for keys in query.key_lists if isinstance(keys, Keys)]
+    return [keys.sizes for keys in lists if keys.sizes is not None]
+
+
+def _raised_at(plan: Plan, policy: Policy, witness: dict[str, Any] | None) -> Plan | None:
+    """The plan with all cells one band up that are in the same band as the witness; None where nothing can be raised."""
+    if witness is None:
+        return None
+    changes: dict[str, BandTable] = {}
+    for digest, table in policy.bands().items():
+        band = table.band_of(_canonical(witness, table))
+        if band + 1 < MOST_BANDS:
+            changes[digest] = _one_up(table, band)
+    if not changes:
+        return None
+    queries = []
+    for query in plan.queries:
+        lists = tuple(_changed(keys, changes) for keys in query.key_lists)
+        queries.append(replace(query, key_lists=lists))
+    return replace(plan, queries=tuple(queries))
+
+
+def _canonical(witness: dict[str, Any], table: BandTable) -> dict[str, Any]:
+    from recordwise.policy.evaluate.tables import cell_of
+
+    return {column.name: cell_of(witness, column.name) for column in table.columns}
+
+
+def _one_up(table: BandTable, band: int) -> BandTable:
+    """The cells of a band in the next one. The lowest band is also that of cells that are not listed: its edge is raised."""
+    if band == 0:
+        higher = table.edges[1:] or (table.edges[0] * 2,)
+        return BandTable(table.columns, higher, table.values, table.places, np.maximum(table.bands - 1, 0))
+    edges = table.edges if band + 1 < len(table.edges) else (*table.edges, table.edges[-1] * 2)
+    return BandTable(
+        table.columns, edges, table.values, table.places, np.where(table.bands == band, band + 1, table.bands)
+    )
+
+
+def _changed(keys: KeyList, changes: dict[str, BandTable]) -> KeyList:
+    if not isinstance(keys, Keys) or keys.sizes is None:
+        return keys
+    # A table that was raised before is raised further; the one it replaces is that of the sizes.
+    raised = {first: changes.get(now.digest, now) for first, now in keys.sizes.raised.items()}
+    known = {now.digest for now in keys.sizes.raised.values()}
+    raised |= {digest: table for digest, table in changes.items() if digest not in known}
+    return Keys(keys.table, replace(keys.sizes, raised=raised))
+
+
+def promise(plan: Plan, ledger: Ledger) -> dict[str, str]:
+    """What a release with sized noise promises over time; empty where no noise is sized."""
+    if not plan_policy(plan).bands():
+        return {}
+    if not _own_sizes(plan):
+        return {"sized_noise": FROM_ELSEWHERE}
+    return {"sized_noise": AT_THE_FLOOR if ledger.budget is None else WITHIN_BUDGET}

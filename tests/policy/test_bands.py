@@ -1,0 +1,202 @@
+"""Bands of public cells in policies: the same band in every evaluator, and dominance over the bands that occur (T-SIZE)."""
+
+import json
+from fractions import Fraction
+from typing import Any
+
+import duckdb
+import numpy as np
+import pyarrow as pa
+import pytest
+import quickjs
+from hypothesis import given, settings
+from hypothesis import strategies as st
+
+from recordwise.engines.compile.owner import BAND, BAND_KEY, band_table_rows
+from recordwise.errors import UnknownFormError
+from recordwise.policy import ConditionColumn, Policy, among, constant, gaussian_sum
+from recordwise.policy.bands import BandTable, unpacked
+from recordwise.policy.conditions import EVERY, NONE, both, complement, either, in_band
+from recordwise.policy.literals import literal
+
+ATOB = """var atob = text => {
+  const letters = "ABCDEFGHIJKLMNOPQRSTUVWXYZabcdefghijklmnopqrstuvwxyz0123456789+/";
+  let out = "", held = 0, bits = 0;
+  for (const letter of text) {
+    if (letter === "=") break;
+    held = (held << 6 | letters.indexOf(letter)) & 0xffff; bits += 6;
+    if (bits >= 8) { bits -= 8; out += String.fromCharCode(held >> bits & 255); }
+  }
+  return out;
+};"""
+"""What every browser has and the interpreter of these tests has not."""
+EDGES = (Fraction(100), Fraction(200), Fraction(400))
+
+
+def table_of(
+    cells: dict[tuple[Any, ...], int], *columns: ConditionColumn, edges: tuple[Fraction, ...] = EDGES
+) -> BandTable:
+    coded = []
+    for at in range(len(columns)):
+        values = list(dict.fromkeys(cell[at] for cell in cells))
+        coded.append((values, np.array([values.index(cell[at]) for cell in cells], np.int64)))
+    return BandTable.of(columns, edges, coded, np.array(list(cells.values()), np.int64))
+
+
+COUNTY, SECTOR = ConditionColumn("county"), ConditionColumn("naics", 2)
+BANDS = table_of({("001", "11"): 0, ("001", "44"): 2, ("003", "44"): 1, (None, "11"): 2}, COUNTY, SECTOR)
+
+
+def sized(table: BandTable, kappa: Fraction = Fraction(1, 10)) -> Policy:
+    parts = [
+        gaussian_sum("emp", sigma=kappa * edge).where(in_band(table, [band])) for band, edge in enumerate(table.edges)
+    ]
+    return sum(parts, Policy())
+
+
+RECORDS = {
+    "emp": [10, 10, 10, 10, 10, 7],
+    "county": ["001", "001", "003", None, "005", "001"],
+    "naics": ["1121", "44", "4451", "11", "44", "99"],
+}
+SIGMAS = [10, 40, 20, 40, 10, 10]
+"""Unlisted cells are in the lowest band."""
+
+
+def expected() -> list[float]:
+    return [emp**2 / (2 * sigma**2) for emp, sigma in zip(RECORDS["emp"], SIGMAS)]
+
+
+def test_a_record_pays_by_the_band_of_its_cell_and_by_the_lowest_one_where_it_is_not_listed() -> None:
+    policy = sized(BANDS)
+    one_by_one = [policy.loss({name: RECORDS[name][row] for name in RECORDS}) for row in range(6)]
+    assert np.allclose(one_by_one, expected(), rtol=1e-14)
+    assert np.allclose(policy.loss(RECORDS), expected(), rtol=1e-14)
+    assert np.allclose(policy.loss(pa.table(RECORDS)), expected(), rtol=1e-14)
+
+
+def test_javascript_and_sql_find_the_same_band() -> None:
+    policy = sized(BANDS)
+    context = quickjs.Context()
+    context.eval(ATOB)
+    context.eval(f"var f = {policy.to_javascript()}")
+    records = [{name: RECORDS[name][row] for name in RECORDS} for row in range(6)]
+    assert np.allclose([context.eval(f"f({json.dumps(each)}).rho") for each in records], expected(), rtol=1e-12)
+    connection = duckdb.connect()
+    connection.register("lent", band_table_rows(BANDS))
+    connection.register("records", pa.table(RECORDS))
+    found = connection.sql(
+        f"""SELECT {policy.to_sql()} FROM (SELECT records.*, COALESCE({BAND}, 0) AS {BANDS.key} FROM records LEFT JOIN lent
+        ON county IS NOT DISTINCT FROM {BAND_KEY}0 AND naics[1:2] IS NOT DISTINCT FROM {BAND_KEY}1)"""
+    ).fetchall()
+    assert sorted(loss for (loss,) in found) == pytest.approx(sorted(expected()), rel=1e-12)
+
+
+def test_numbers_and_truth_values_are_told_apart_in_cells() -> None:
+    table = table_of({(1, True): 1, (2, False): 2}, ConditionColumn("year"), ConditionColumn("open"))
+    policy = sized(table)
+    held = {"emp": [10, 10, 10], "year": [1, 2, 1], "open": [True, False, False]}
+    assert np.allclose(policy.loss(held), [100 / 800, 100 / 3200, 100 / 200])
+    assert policy.loss({"emp": 10, "year": 1, "open": True}) == 0.125
+
+
+def test_bands_are_a_partition() -> None:
+    low, high = in_band(BANDS, [0]), in_band(BANDS, [1, 2])
+    assert complement(low) == high
+    assert both(low, high) == NONE
+    assert either(low, high) == EVERY
+    assert both(high, in_band(BANDS, [0, 1])) == in_band(BANDS, [1])
+    assert in_band(BANDS, range(3)) == EVERY
+    assert in_band(BANDS, []) == NONE
+
+
+def test_formulas_and_words_name_the_sizes_of_a_band() -> None:
+    text, latex = sized(BANDS).in_words(), sized(BANDS).to_latex()
+    assert "below 200 or not listed" in text
+    assert "from 200 to below 400" in text
+    assert "at least 400" in text
+    assert r"s(\mathrm{county}, \mathrm{naics}_{1..2}) \in [200, 400)" in latex
+
+
+def test_a_saved_policy_names_its_table_and_is_not_read_without_it() -> None:
+    policy = sized(BANDS)
+    form = json.loads(json.dumps(policy.to_json()))
+    assert BANDS.digest in json.dumps(form)
+    assert "001" not in json.dumps(form)
+    assert Policy.from_json(form, policy.bands()) == policy
+    with pytest.raises(UnknownFormError, match="band table"):
+        Policy.from_json(form)
+
+
+@settings(max_examples=60, deadline=None)
+@given(
+    st.dictionaries(st.tuples(st.integers(0, 400), st.integers(-3, 400)), st.integers(0, 2), min_size=1, max_size=60)
+)
+def test_tables_survive_packing(cells: dict[tuple[int, int], int]) -> None:
+    table = table_of(cells, ConditionColumn("a"), ConditionColumn("b"))
+    read = BandTable.from_json(json.loads(json.dumps(table.to_json())))
+    assert read == table
+    assert np.array_equal(read.places, table.places)
+    assert np.array_equal(read.bands, table.bands)
+    assert all(table.band_of({"a": literal(a), "b": literal(b)}) == band for (a, b), band in cells.items())
+
+
+def test_long_gaps_are_packed_in_several_bytes() -> None:
+    places, bands = np.array([0, 6, 7, 15, 40_000, 40_001, 9_000_000_000]), np.array([0, 1, 2, 0, 1, 2, 0])
+    wide = tuple(tuple(map(Fraction, range(100_000))) for _ in range(2))
+    table = BandTable((ConditionColumn("a"), ConditionColumn("b")), EDGES, wide, places, bands)
+    found_bands, found_places = unpacked(*table.packed())
+    assert np.array_equal(found_places, places)
+    assert np.array_equal(found_bands, bands)
+
+
+@pytest.mark.parametrize("change", ["cells", "edges", "values"])
+def test_a_changed_table_is_refused(change: str) -> None:
+    form = BANDS.to_json()
+    other = table_of(
+        {("001", "11"): 1, ("001", "44"): 2}, COUNTY, SECTOR, edges=(Fraction(1), Fraction(2), Fraction(3))
+    )
+    form[change] = other.to_json()[change]
+    with pytest.raises(UnknownFormError):
+        BandTable.from_json(form)
+
+
+def test_a_budget_in_the_same_bands_covers_and_a_smaller_one_does_not() -> None:
+    policy = sized(BANDS)
+    assert (2 * policy).dominates(2 * policy)
+    assert (policy * 2).dominates(policy)
+    verdict = policy.dominates(policy * 2)
+    assert verdict.answer == "no"
+    assert verdict.witness is not None
+    # The witness is a record: its own columns, not a band that somebody claims, decide.
+    record = {"county": None, "naics": None} | verdict.witness
+    assert (2 * policy).loss(record) > policy.loss(record)
+
+
+FINE = table_of({("001", "1111"): 0, ("001", "4411"): 2, ("003", "4421"): 1}, COUNTY, ConditionColumn("naics", 4))
+COARSE = table_of({("001", "11"): 1, ("001", "44"): 2, ("003", "44"): 1}, COUNTY, SECTOR)
+
+
+def test_only_combinations_of_bands_that_occur_are_compared() -> None:
+    """No cell is in band 2 of the fine table and in band 0 of the coarse one: a budget need not cover that."""
+    never = both(in_band(FINE, [2]), in_band(COARSE, [0, 1]))
+    assert constant(1).dominates(constant(1) + constant(1).where(never))
+    occurs = both(in_band(FINE, [2]), in_band(COARSE, [2]))
+    refused = constant(1).dominates(constant(1) + constant(1).where(occurs))
+    assert refused.answer == "no"
+    assert refused.witness is not None
+    assert (refused.witness["county"], refused.witness["naics"]) == ("001", "4411")
+
+
+def test_a_record_that_only_the_coarse_table_lists_is_a_combination_too() -> None:
+    beside = both(in_band(FINE, [0]), in_band(COARSE, [2]))
+    refused = constant(1).dominates(constant(1) + constant(1).where(beside))
+    assert refused.answer == "no"
+    assert refused.witness is not None
+    assert str(refused.witness["naics"]).startswith("44")
+
+
+def test_bands_combine_with_conditions_on_their_own_columns() -> None:
+    policy = sized(BANDS).where(among("county", ["001"]))
+    assert sized(BANDS).dominates(policy)
+    assert not policy.dominates(sized(BANDS))
