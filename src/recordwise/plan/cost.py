@@ -15,7 +15,7 @@ import pyarrow as pa
 from recordwise.errors import PlanError
 from recordwise.mechanisms.base import is_sized, shared
 from recordwise.plan.column_types import policy_problems
-from recordwise.plan.fields import Field, Group, Level, Prefix
+from recordwise.plan.fields import ALL_OTHER, Field, Group, Level, Prefix
 from recordwise.plan.key_columns import encoded
 from recordwise.plan.keys import Keys
 from recordwise.plan.plan import Plan, PlannedTable, size_names
@@ -214,6 +214,9 @@ def _served_by_band(
         values = [None if value is None else literal(value) for value in coded.dictionary.to_pylist()]
         numbers.append(bands.numbered(at, values)[coded.indices.to_numpy()])
     of_cell = bands.bands_at(numbers)
+    if ALL_OTHER in cells.column_names:
+        # A rest has the key of its coarser cell, which may be listed; its records are in no listed cell, and so in the lowest band.
+        of_cell = np.where(cells.column(ALL_OTHER).to_numpy(zero_copy_only=False), 0, of_cell)
     served = enumerate(band_mechanisms(statistic, level, bands, schema))
     found = (CellMechanism(mechanism, Run(None, np.flatnonzero(of_cell == band))) for band, mechanism in served)
     return tuple(each for each in found if len(each.run.rows))

@@ -9,6 +9,7 @@ import numpy as np
 from recordwise.errors import ParameterError
 from recordwise.exact.arithmetic import FloatArray
 from recordwise.exact.numbers import Number, float_upper
+from recordwise.exact.text import formula_text
 from recordwise.mechanisms.base import is_sized
 from recordwise.mechanisms.gaussian import Gaussian
 from recordwise.mechanisms.generalized_gaussian import GeneralizedGaussian
@@ -126,6 +127,7 @@ def sized_families(at_least: Fraction) -> Mapping[str, Sized]:
     for part in FLOORS:
         floor = two_digits(float(around * part))
         share = Gaussian(sigma="0.05")
-        found[f"sized, floor {float(floor):g}"] = Sized(share, floor=floor)
-        found[f"sized, floor {float(floor):g}, fat-tailed below"] = Sized(share, floor=floor, low=FAT_TAILED)
+        name = f"sized, floor {formula_text(floor)}"
+        found[name] = Sized(share, floor=floor)
+        found[f"{name}, fat-tailed below"] = Sized(share, floor=floor, low=FAT_TAILED)
     return found

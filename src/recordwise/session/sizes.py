@@ -11,14 +11,13 @@ import numpy as np
 
 from recordwise.errors import BudgetError, KeysError
 from recordwise.ledger.ledger import Ledger
-from recordwise.plan.cost import plan_policy
+from recordwise.plan.cost import band_table, plan_policy
 from recordwise.plan.describe import query_names
 from recordwise.plan.given_keys import KeyList
 from recordwise.plan.keys import Keys
 from recordwise.plan.plan import Plan
 from recordwise.plan.sizes import RELEASE, FromRelease, Sizes, as_sizes
 from recordwise.policy.bands import MOST_BANDS, BandTable
-from recordwise.policy.policy import Policy
 from recordwise.release.files import load_release
 
 MOST_RAISES = 400
@@ -28,6 +27,10 @@ FROM_ELSEWHERE = (
 WITHIN_BUDGET = (
     "noise is scaled by sizes from an earlier release of the same records; the unconditional promise is the budget, which was "
     "fixed before the first charge and covers all charges for every record"
+)
+WITHIN_BUDGETS = (
+    "noise is scaled by sizes from an earlier release of the series; the unconditional promise is the sum of the budgets of its "
+    "periods, if all of them were declared before the first charge of the series"
 )
 AT_THE_FLOOR = (
     "noise is scaled by sizes from an earlier release of the same records, and no budget was declared; the only unconditional "
@@ -92,7 +95,7 @@ def raised(plan: Plan, ledger: Ledger) -> Plan:
         try:
             ledger.check(policy, query=query_names(plan))
         except BudgetError as refusal:
-            found = _raised_at(plan, policy, refusal.witness)
+            found = _raised_at(plan, refusal.witness)
             if found is None:
                 raise
             plan = found
@@ -111,13 +114,14 @@ def _all_sizes(plan: Plan) -> list[Sizes]:
     return [keys.sizes for keys in lists if keys.sizes is not None]
 
 
-def _raised_at(plan: Plan, policy: Policy, witness: dict[str, Any] | None) -> Plan | None:
+def _raised_at(plan: Plan, witness: dict[str, Any] | None) -> Plan | None:
     """The plan with all cells one band up that are in the same band as the witness; None where nothing can be raised."""
     if witness is None:
         return None
     changes: dict[str, BandTable] = {}
-    for digest, table in policy.bands().items():
-        band = table.band_of(_canonical(witness, table))
+    for digest, table in _tables(plan).items():
+        # The policy of a table with one band only does not look at the columns of its cells.
+        band = table.band_of(_canonical(witness, table)) if len(table.edges) > 1 else 0
         if band + 1 < MOST_BANDS:
             changes[digest] = _one_up(table, band)
     if not changes:
@@ -127,6 +131,17 @@ def _raised_at(plan: Plan, policy: Policy, witness: dict[str, Any] | None) -> Pl
         lists = tuple(_changed(keys, changes) for keys in query.key_lists)
         queries.append(replace(query, key_lists=lists))
     return replace(plan, queries=tuple(queries))
+
+
+def _tables(plan: Plan) -> dict[str, BandTable]:
+    """The band tables of all statistics, also of those whose cells are all in one band."""
+    found = (
+        band_table(query, statistic, level, plan.schema)
+        for query in plan.queries
+        for level in query.tables()
+        for statistic in query.draws()
+    )
+    return {table.digest: table for table in found if table is not None}
 
 
 def _canonical(witness: dict[str, Any], table: BandTable) -> dict[str, Any]:
@@ -158,8 +173,9 @@ def _changed(keys: KeyList, changes: dict[str, BandTable]) -> KeyList:
 
 def promise(plan: Plan, ledger: Ledger) -> dict[str, str]:
     """What a release with sized noise promises over time; empty where no noise is sized."""
-    if not plan_policy(plan).bands():
+    if not _tables(plan):
         return {}
     if not _own_sizes(plan):
         return {"sized_noise": FROM_ELSEWHERE}
-    return {"sized_noise": AT_THE_FLOOR if ledger.budget is None else WITHIN_BUDGET}
+    within = WITHIN_BUDGET if ledger.series is None else WITHIN_BUDGETS
+    return {"sized_noise": AT_THE_FLOOR if ledger.budget is None else within}
