@@ -159,7 +159,7 @@ def statistic_policy(query: Query, statistic: Drawable, level: Level, schema: Sc
 def band_table(query: Query, statistic: Drawable, level: Level, schema: Schema) -> BandTable | None:
     """The bands of the cells of a table, if the statistic's noise is sized and its sizes are known."""
     sized, keys = statistic.mechanism, query.keys_of(level)
-    if not is_sized(sized) or not isinstance(keys, Keys):
+    if not isinstance(keys, Keys) or keys.sizes is None or not is_sized(sized):
         return None
     return keys.bands(level.groups, schema, size_names(statistic), sized.edges)
 

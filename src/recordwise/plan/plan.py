@@ -37,20 +37,21 @@ def query_problems(query: Query, schema: Schema) -> list[str]:
     for group in {group.name: group for level in query.tables() for group in level.groups}.values():
         problems += group_problems(group, schema)
     problems += _rest_problems(query)
+    sized = [each for each in query.draws() if is_sized(each.mechanism)]
     for level in query.tables():
-        problems += _level_problems(level, query)
+        problems += _level_problems(level, query, sized)
         problems += _selection_problems(level, query, schema)
     return list(dict.fromkeys(problems))
 
 
-def _level_problems(level: Level, query: Query) -> Iterator[str]:
+def _level_problems(level: Level, query: Query, sized: list[Drawable]) -> Iterator[str]:
     yield from name_problems(level, query)
     if level.groups and not any(keys.covers(level.groups) for keys in query.key_lists):
         yield f"no public keys for {' x '.join(level.names())}"
         return
     keys = query.keys_of(level)
-    for statistic in query.draws():
-        if is_sized(statistic.mechanism) and not _has_sizes(keys, statistic):
+    for statistic in sized:
+        if not _has_sizes(keys, statistic):
             yield (
                 f"the noise of '{statistic.alias}' is sized, but the keys of {' x '.join(level.names()) or 'the grand total'} "
                 "give no size for it; use Keys.of(frame, size=..., sized_on=...)"

@@ -116,7 +116,7 @@ def wrong_sums(events: list[Event]) -> list[str]:
             spent[period] = spent.get(period, Policy()) + Policy.from_json(event.body["policy"], bands)
             if Policy.from_json(event.body["spent"], bands) != spent[period]:
                 problems.append(f"event {event.sequence} states a sum that differs from that of the charges")
-        except (RecordwiseError, KeyError):
+        except (RecordwiseError, KeyError, TypeError):
             return [*problems, f"event {event.sequence} holds a policy that cannot be read"]
         last[period] = event.sequence
     for period, sequence in last.items():

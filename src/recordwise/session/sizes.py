@@ -173,7 +173,7 @@ def _changed(keys: KeyList, changes: dict[str, BandTable]) -> KeyList:
 
 def promise(plan: Plan, ledger: Ledger) -> dict[str, str]:
     """What a release with sized noise promises over time; empty where no noise is sized."""
-    if not _tables(plan):
+    if not _all_sizes(plan) or not _tables(plan):
         return {}
     if not _own_sizes(plan):
         return {"sized_noise": FROM_ELSEWHERE}
