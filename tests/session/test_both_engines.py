@@ -61,6 +61,13 @@ def signed_and_derived_sums_and_their_ratios() -> Any:
     return asked.combine("rest + 40 * emp", alias="total").ratio("total", "emp", alias="mean")
 
 
+def noise_by_public_sizes() -> Any:
+    sizes = [40 * 3**number for number in range(len(COUNTIES))]
+    sized = rw.Keys.of({"county": COUNTIES, "size": sizes}, size="size", sized_on="public: a census")
+    asked = rw.query().group_by("county", keys=sized).count(rw.Sized(rw.Gaussian(sigma="0.1"), floor=50))
+    return asked.sum("pay", rw.Sized(rw.LogTransform(offset="0.2", sigma="0.5"), floor=50))
+
+
 QUESTIONS = [
     levels_and_sums,
     signed_and_derived_sums_and_their_ratios,
@@ -69,6 +76,7 @@ QUESTIONS = [
     keys_selected_on_pieces,
     keys_selected_from_a_domain,
     groups_by_size,
+    noise_by_public_sizes,
 ]
 
 

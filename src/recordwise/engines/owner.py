@@ -32,14 +32,16 @@ from recordwise.engines.compile.owner import (
 from recordwise.engines.compile.totals import bases_of
 from recordwise.engines.totals import Passes, own_name
 from recordwise.errors import ParameterError
-from recordwise.plan.cost import possible_mechanisms, statistic_policy
+from recordwise.plan.cost import band_table, possible_mechanisms, statistic_policy
 from recordwise.plan.firms import table_parts
 from recordwise.plan.plan import Plan, PlannedTable
 from recordwise.plan.predicates import Predicate
 from recordwise.plan.results import Sensitive, total_name
 from recordwise.plan.statistics import Drawable
 from recordwise.plan.statistics.base import SUM
-from recordwise.policy.evaluate.sql import terms_sql
+from recordwise.policy.bands import BandTable
+from recordwise.policy.conditions import in_band
+from recordwise.policy.evaluate.sql import condition_sql, terms_sql
 from recordwise.policy.firms import FirmPart
 from recordwise.policy.policy import Policy
 
@@ -136,14 +138,24 @@ def realized_trees(plan: Plan, table: PlannedTable, extra: Policy, dialect: str)
 
 
 def _realized(plan: Plan, table: PlannedTable, statistic: Drawable, dialect: str) -> exp.Expr:
-    mechanisms = possible_mechanisms(plan, table, statistic)
+    query, mechanisms = plan.queries[table.query], possible_mechanisms(plan, table, statistic)
     if statistic.contribution == SUM and hasattr(mechanisms[0], "realized_sql"):
         total = _own_total(plan, table, statistic)
         step = statistic.step(plan.schema)
-        realized: exp.Expr = mechanisms[0].realized_sql(statistic.of, total, step=step, dialect=dialect)
-        return realized
-    policy = statistic_policy(plan.queries[table.query], statistic, table.shape, plan.schema, tight=True)
+        first, *others = (
+            each.realized_sql(statistic.of, total.copy(), step=step, dialect=dialect) for each in mechanisms
+        )
+        return _by_band(first, others, band_table(query, statistic, table.shape, plan.schema))
+    policy = statistic_policy(query, statistic, table.shape, plan.schema, tight=True)
     return exp.Paren(this=terms_sql(policy.rho, dialect))
+
+
+def _by_band(first: exp.Expr, others: Sequence[exp.Expr], bands: BandTable | None) -> exp.Expr:
+    """The loss by the mechanism of the band of the record's cell; mechanisms of one table differ only where noise is sized."""
+    if bands is None or not others:
+        return first
+    ifs = [exp.If(this=condition_sql(in_band(bands, [band])), true=tree) for band, tree in enumerate(others, start=1)]
+    return exp.Paren(this=exp.Case(ifs=ifs, default=first))
 
 
 def _own_total(plan: Plan, table: PlannedTable, statistic: Drawable) -> exp.Expr:

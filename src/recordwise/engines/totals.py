@@ -15,7 +15,8 @@ import pyarrow as pa
 import pyarrow.compute as pc
 from sqlglot import exp
 
-from recordwise.engines.compile.owner import band_table_rows, beside_tree, firm_histogram_tree, histogram_tree
+from recordwise.engines.compile.bands import lent_bands
+from recordwise.engines.compile.owner import beside_tree, firm_histogram_tree, histogram_tree
 from recordwise.engines.compile.placed import rests_name
 from recordwise.engines.compile.split_rows import pieces_count_tree, split_rows_tree
 from recordwise.engines.compile.totals import (
@@ -199,13 +200,13 @@ class Passes:
     @contextmanager
     def banded(self, values: Sequence[exp.Expr]) -> Iterator[None]:
         """The band tables that expressions use, lent to the store under their keys."""
-        tables = bands_in(values)
+        lent = {name: rows for table in bands_in(values) for name, rows in lent_bands(table).items()}
         try:
-            for table in tables:
-                self.store.lend(table.key, band_table_rows(table))
+            for name, rows in lent.items():
+                self.store.lend(name, rows)
             yield
         finally:
-            self.store.drop(*(table.key for table in tables))
+            self.store.drop(*lent)
 
     def lend_keys(self, name: str, table: PlannedTable, cells: pa.Table) -> int:
         """Make the public cells a table of the store; returns how many there are."""

@@ -87,7 +87,10 @@ def _by_problems(at: By, schema: Schema) -> Iterator[str]:
 
 def policy_problems(policy: Policy, schema: Schema) -> list[str]:
     """Conditions of a policy that do not fit the columns they name."""
-    found = (problem for terms in (policy.rho, policy.delta_terms) for problem in _terms_problems(terms, schema))
+    found = [problem for terms in (policy.rho, policy.delta_terms) for problem in _terms_problems(terms, schema)]
+    for table in policy.bands().values():
+        for column, held in zip(table.columns, table.values):
+            found += _column_problems(column, [value for value in held if value is not None], schema)
     return list(dict.fromkeys(found))
 
 
@@ -111,9 +114,9 @@ def condition_problems(condition: Condition, schema: Schema) -> Iterator[str]:
             yield from _column_problems(column, (bound,), schema)
         case Null(column, _):
             yield from _column_problems(column, (), schema)
-        case InBand(table, _):
-            for column, held in zip(table.columns, table.values):
-                yield from _column_problems(column, [value for value in held if value is not None], schema)
+        case InBand():
+            # A table of bands is in many conditions, and checked once for all of them.
+            return
 
 
 def _column_problems(column: ConditionColumn, values: Iterable[Value], schema: Schema) -> Iterator[str]:

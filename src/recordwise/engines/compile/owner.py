@@ -11,9 +11,9 @@ from collections.abc import Sequence
 from fractions import Fraction
 from itertools import pairwise
 
-import pyarrow as pa
 from sqlglot import exp
 
+from recordwise.engines.compile.bands import ALIKE, counted, with_bands
 from recordwise.engines.compile.expressions import (
     RECORDS,
     column,
@@ -29,12 +29,8 @@ from recordwise.plan.plan import PlannedTable
 from recordwise.plan.predicates import Predicate
 from recordwise.plan.results import POSITION
 from recordwise.plan.schema import Schema
-from recordwise.policy.bands import BandTable
-from recordwise.policy.evaluate.sql import bands_in, column_sql
-from recordwise.policy.literals import Truth, Value
+from recordwise.policy.evaluate.sql import bands_in
 
-BAND, BAND_KEY = "band_number", "band_key"
-"""Names that no column of the records should have."""
 BIN, COUNT, VALUE = "bin", "records", "value"
 FIRM_BOUNDS = ("tight", "simple", "advanced")
 LARGEST_LOG = 600.0
@@ -59,63 +55,29 @@ def amounts_tree(schema: Schema, values: Sequence[exp.Expr] = ()) -> exp.Select:
         if measure.step.denominator != 1:
             steps = exp.Div(this=steps, expression=_double(constant(measure.step.denominator)))
         select = select.select(exp.alias_(steps, exp.to_identifier(measure.name, quoted=True)))
-    return _with_bands(select.from_(RECORDS), bands_in(values))
-
-
-def _with_bands(select: exp.Select, tables: Sequence[BandTable]) -> exp.Select:
-    """A selection of records with a column for the band of its cell in each table; the lowest where it is not listed."""
-    for number, table in enumerate(tables):
-        lent = f"b{number}"
-        matches = [
-            exp.NullSafeEQ(this=_own_column(tree), expression=column(f"{BAND_KEY}{i}", lent))
-            for i, tree in enumerate(map(column_sql, table.columns))
-        ]
-        band = exp.Coalesce(this=column(BAND, lent), expressions=[constant(0)])
-        select = select.select(exp.alias_(band, exp.to_identifier(table.key, quoted=True)))
-        select = select.join(exp.to_table(table.key).as_(lent), on=exp.and_(*matches), join_type="left")
-    return select
-
-
-def _own_column(tree: exp.Expr) -> exp.Expr:
-    """An expression of the records' columns, named as theirs."""
-    found: exp.Expr = tree.copy()
-    for node in found.find_all(exp.Column):
-        node.set("table", exp.to_identifier(RECORDS))
-    return found
-
-
-def band_table_rows(table: BandTable) -> pa.Table:
-    """The cells and bands of a table, as ``amounts_tree`` joins them."""
-    columns = {
-        f"{BAND_KEY}{at}": pa.array([None if value is None else _arrow_value(value) for value in held]).take(
-            pa.array(numbers)
-        )
-        for at, (held, numbers) in enumerate(zip(table.values, table.numbers_of_cells()))
-    }
-    return pa.table({**columns, BAND: pa.array(table.bands)})
-
-
-def _arrow_value(value: Value) -> str | bool | int:
-    return value.value if isinstance(value, Truth) else value if isinstance(value, str) else int(value)
+    return with_bands(select.from_(RECORDS), bands_in(values))
 
 
 def histogram_tree(
     value: exp.Expr, edges: Sequence[float], schema: Schema, condition: Predicate | None = None
 ) -> exp.Expr:
     """How many records fall into each bin; bin i holds edges[i-1] < value <= edges[i]."""
-    inner = amounts_tree(schema, [value])
-    if condition is not None:
-        inner = inner.where(predicate_tree(condition, schema))
-    valued = exp.select(exp.alias_(value.copy(), VALUE)).from_(inner.subquery("amounts"))
-    return binned_tree(valued, edges)
+    inner = counted(_selected(schema, [value], condition), [value], schema)
+    valued = exp.select(exp.alias_(value.copy(), VALUE), column(ALIKE)).from_(inner.subquery("amounts"))
+    return binned_tree(valued, edges, ALIKE)
+
+
+def _selected(schema: Schema, values: Sequence[exp.Expr], condition: Predicate | None) -> exp.Select:
+    """The records of a condition as ``amounts_tree`` has them."""
+    inner = amounts_tree(schema, values)
+    return inner if condition is None else inner.where(predicate_tree(condition, schema))
 
 
 def histograms_tree(values: Sequence[exp.Expr], schema: Schema, condition: Predicate | None = None) -> exp.Expr:
     """Several histograms in one pass; see ``many_binned_tree``."""
-    inner = amounts_tree(schema, values)
-    if condition is not None:
-        inner = inner.where(predicate_tree(condition, schema))
-    return many_binned_tree(named_values(values).from_(inner.subquery("amounts"), copy=False), len(values))
+    inner = counted(_selected(schema, values, condition), values, schema)
+    valued = named_values(values).select(column(ALIKE)).from_(inner.subquery("amounts"), copy=False)
+    return many_binned_tree(valued, len(values), ALIKE)
 
 
 def named_values(values: Sequence[exp.Expr]) -> exp.Select:
@@ -185,13 +147,11 @@ def grouped_bins_tree(valued: exp.Select, bins: Sequence[exp.Expr], times: str |
     numbered = exp.select(*(exp.alias_(tree, name) for tree, name in zip(bins, names)))
     numbered = numbered.select(*([] if times is None else [column(times)]))
     numbered = numbered.from_(valued.subquery("valued", copy=False), copy=False)
-    # Under a cast no engine cuts the sum in two.
-    number = exp.Count(this=exp.Star()) if times is None else exp.cast(exp.Sum(this=column(times)), "bigint")
-    counted = exp.select(*map(column, names), exp.alias_(number, COUNT))
-    counted = counted.from_(numbered.subquery("numbered", copy=False), copy=False)
+    rows = exp.select(*map(column, names), exp.alias_(_row_count(times), COUNT))
+    rows = rows.from_(numbered.subquery("numbered", copy=False), copy=False)
     sets = exp.GroupingSets(expressions=[exp.Tuple(expressions=[column(name)]) for name in names])
-    counted.set("group", exp.Group(grouping_sets=[sets]))
-    return counted
+    rows.set("group", exp.Group(grouping_sets=[sets]))
+    return rows
 
 
 def _decade_bin(value: exp.Expr) -> exp.Expr:
@@ -213,12 +173,18 @@ def increasing(edges: Sequence[float]) -> list[float]:
     return ordered
 
 
-def binned_tree(valued: exp.Select, edges: Sequence[float]) -> exp.Expr:
-    """The number of rows of a selection of ``value`` in each bin."""
+def binned_tree(valued: exp.Select, edges: Sequence[float], times: str | None = None) -> exp.Expr:
+    """The number of rows of a selection of ``value`` in each bin; ``times`` names a column that says how many each counts for."""
     ordered = increasing(edges)
     numbered = exp.select(exp.alias_(bin_tree(column(VALUE), ordered), BIN)).from_(valued.subquery("valued"))
-    counted = exp.select(column(BIN), exp.alias_(exp.Count(this=exp.Star()), COUNT))
-    return counted.from_(numbered.subquery("numbered")).group_by(column(BIN)).order_by(column(BIN))
+    numbered = numbered.select(*([] if times is None else [column(times)]))
+    rows = exp.select(column(BIN), exp.alias_(_row_count(times), COUNT)).from_(numbered.subquery("numbered"))
+    return rows.group_by(column(BIN)).order_by(column(BIN))
+
+
+def _row_count(times: str | None) -> exp.Expr:
+    """Under a cast no engine cuts the sum in two."""
+    return exp.Count(this=exp.Star()) if times is None else exp.cast(exp.Sum(this=column(times)), "bigint")
 
 
 def bin_tree(value: exp.Expr, edges: Sequence[float]) -> exp.Expr:

@@ -1,0 +1,81 @@
+"""The band of a record's cell where noise is sized (T-SIZE), as a column joined to the records, and records that count alike."""
+
+from collections.abc import Sequence
+
+import numpy as np
+import pyarrow as pa
+from sqlglot import exp
+
+from recordwise.engines.compile.expressions import RECORDS, column, constant
+from recordwise.plan.schema import Schema
+from recordwise.policy.bands import BandTable
+from recordwise.policy.evaluate.sql import bands_in, column_sql
+from recordwise.policy.literals import Truth, Value
+
+BAND, BAND_KEY, PLACE, ALIKE = "band_number", "band_key", "band_place", "records_alike"
+"""Names that no column of the records should have."""
+
+
+def with_bands(select: exp.Select, tables: Sequence[BandTable]) -> exp.Select:
+    """A selection of records with a column for the band of its cell in each table; the lowest where it is not listed.
+
+    Each value of a key is joined to its digit of the cell's place, and the place to the band: two short joins of texts and one of
+    whole numbers cost half of a join by all texts.
+    """
+    for number, table in enumerate(tables):
+        digits = [f"b{number}d{at}" for at in range(len(table.columns))]
+        for at, (own, digit) in enumerate(zip(table.columns, digits)):
+            same = exp.NullSafeEQ(this=_own_column(column_sql(own)), expression=column(BAND_KEY, digit))
+            select = select.join(exp.to_table(_digits_name(table, at)).as_(digit), on=same, join_type="left")
+        place: exp.Expr = column(PLACE, digits[0])
+        for digit in digits[1:]:
+            place = exp.Add(this=place, expression=column(PLACE, digit))
+        lent = f"b{number}"
+        listed = exp.EQ(this=column(PLACE, lent), expression=place)
+        band = exp.Coalesce(this=column(BAND, lent), expressions=[constant(0)])
+        select = select.select(exp.alias_(band, exp.to_identifier(table.key, quoted=True)))
+        select = select.join(exp.to_table(table.key).as_(lent), on=listed, join_type="left")
+    return select
+
+
+def _digits_name(table: BandTable, at: int) -> str:
+    return f"{table.key}_{at}"
+
+
+def _own_column(tree: exp.Expr) -> exp.Expr:
+    """An expression of the records' columns, named as theirs."""
+    found: exp.Expr = tree.copy()
+    for node in found.find_all(exp.Column):
+        node.set("table", exp.to_identifier(RECORDS))
+    return found
+
+
+def lent_bands(table: BandTable) -> dict[str, pa.Table]:
+    """What ``with_bands`` joins, by name: the values of each column with their digits, and the band of each listed place."""
+    found, radix = {table.key: pa.table({PLACE: table.places, BAND: table.bands})}, 1
+    for at, held in reversed(list(enumerate(table.values))):
+        values = pa.array([None if value is None else _arrow_value(value) for value in held])
+        digits = np.arange(len(held), dtype=np.int64) * radix
+        found[_digits_name(table, at)] = pa.table({BAND_KEY: values, PLACE: digits})
+        radix *= max(1, len(held))
+    return found
+
+
+def _arrow_value(value: Value) -> str | bool | int:
+    return value.value if isinstance(value, Truth) else value if isinstance(value, str) else int(value)
+
+
+def counted(records: exp.Select, values: Sequence[exp.Expr], schema: Schema) -> exp.Select:
+    """Records that ``values`` cannot tell apart once, with how many there are; all of them where most differ.
+
+    One measure and the band of a cell have far fewer different values than there are records, and counting them is cheaper than
+    computing a loss and its bin for each record. Several measures or columns together rarely repeat.
+    """
+    names = {node.name for value in values for node in value.find_all(exp.Column)}
+    bands = {table.key for table in bands_in(values)}
+    measures = {name.casefold() for name in schema.measure_names()}
+    inputs = [column(name) for name in sorted(names)]
+    if not inputs or len(names - bands) > 1 or not all(name.casefold() in measures for name in names - bands):
+        return exp.select("*", exp.alias_(constant(1), ALIKE)).from_(records.subquery("each_record"))
+    alike = exp.select(*inputs, exp.alias_(exp.Count(this=exp.Star()), ALIKE)).from_(records.subquery("each_record"))
+    return alike.group_by(*(each.copy() for each in inputs))
