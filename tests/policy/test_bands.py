@@ -11,8 +11,9 @@ import pytest
 import quickjs
 from hypothesis import given, settings
 from hypothesis import strategies as st
+from sqlglot import exp
 
-from recordwise.engines.compile.owner import BAND, BAND_KEY, band_table_rows
+from recordwise.engines.compile.bands import lent_bands, with_bands
 from recordwise.errors import UnknownFormError
 from recordwise.policy import ConditionColumn, Policy, among, constant, gaussian_sum
 from recordwise.policy.bands import BandTable, unpacked
@@ -83,12 +84,11 @@ def test_javascript_and_sql_find_the_same_band() -> None:
     records = [{name: RECORDS[name][row] for name in RECORDS} for row in range(6)]
     assert np.allclose([context.eval(f"f({json.dumps(each)}).rho") for each in records], expected(), rtol=1e-12)
     connection = duckdb.connect()
-    connection.register("lent", band_table_rows(BANDS))
     connection.register("records", pa.table(RECORDS))
-    found = connection.sql(
-        f"""SELECT {policy.to_sql()} FROM (SELECT records.*, COALESCE({BAND}, 0) AS {BANDS.key} FROM records LEFT JOIN lent
-        ON county IS NOT DISTINCT FROM {BAND_KEY}0 AND naics[1:2] IS NOT DISTINCT FROM {BAND_KEY}1)"""
-    ).fetchall()
+    for name, rows in lent_bands(BANDS).items():
+        connection.register(name, rows)
+    banded = with_bands(exp.select("records.*").from_("records"), [BANDS]).sql("duckdb")
+    found = connection.sql(f"SELECT {policy.to_sql()} FROM ({banded})").fetchall()
     assert sorted(loss for (loss,) in found) == pytest.approx(sorted(expected()), rel=1e-12)
 
 
