@@ -163,6 +163,53 @@ def test_a_session_makes_the_check_unless_any_share_is_accepted(opens):
     assert plain.policy == release.policy
 
 
+TREE = {
+    "id": range(10),
+    "area": ["a"] * 9 + ["b"],
+    # Listed at every level; in the rest of 3 at two digits, and so in no cell of three; in the rest of 31 at three.
+    "code": ["311"] * 4 + ["321"] * 3 + ["312"] * 2 + ["311"],
+}
+LISTED = {"area": ["a"], "code": ["311"]}
+
+
+@pytest.mark.filterwarnings("ignore::recordwise.errors.UnkeptLedgerWarning")
+def test_a_record_in_the_rest_of_a_coarser_table_is_not_outside_a_finer_one(opens):
+    import pyarrow as pa
+
+    how = {"unit": "id", "columns": {"area": "text", "code": "text"}, "tuned_on": "synthetic"}
+    tree = rw.query().group_by("area", keys=LISTED).levels(rw.prefix("code", [1, 2, 3]), keys=LISTED, rest="publish")
+    tree = tree.count(rw.Gaussian(rho=1))
+    with rw.Session(pa.table(TREE), **how, outside="0.1", **opens.session_options()) as session:
+        assert len(session.run(tree).tables) == 3
+        found = session.owner.preflight(tree)
+    # Only the record of area b is in no cell of any table.
+    assert [(each.records, each.outside, each.in_rests) for each in found] == [(10, 1, 0), (10, 1, 3), (10, 1, 5)]
+    with (
+        rw.Session(pa.table(TREE), **how, outside="0.09", **opens.session_options()) as session,
+        pytest.raises(OutsideError),
+    ):
+        session.run(tree)
+
+
+RESTS = """\
+[[queries]]
+keys = "counties"
+levels = { by = [{ prefix = "county", lengths = [1, 2] }] }
+rest = "publish"
+count = { kind = "Gaussian", rho = 1 }
+"""
+
+
+def test_preflight_says_how_many_records_are_in_a_rest(written, run, terminal):
+    plan = written(["01"])
+    text = plan.read_text().split("[[queries]]")[0]
+    plan.write_text(text + RESTS)
+    told = " ".join(run("preflight", plan).stdout.split())
+    assert "in an all other cell" in told
+    assert "101" in told
+    assert "in an all other cell" not in run("preflight", written(ALL)).stdout
+
+
 @pytest.mark.parametrize("outside", ["often", 1, "-0.1"])
 def test_a_share_that_is_none_is_refused(outside, written):
     with pytest.raises(ParameterError):

@@ -52,10 +52,11 @@ def coverage_shown(file: "PlanFile", session: "Session") -> bool:
 
     found = session.owner.preflight(*file.plan.queries)
     screen.heading("CONFIDENTIAL: records and published cells")
-    rows = [
-        [each.name, f"{each.records:,}", f"{each.outside:,}", f"{each.cells:,}", f"{each.empty:,}"] for each in found
-    ]
-    screen.table(["table", "records", "outside", "cells", "empty cells"], rows)
+    columns = {"records": "records", "outside": "outside", "cells": "cells", "empty cells": "empty"}
+    if any(query.rest for query in file.plan.queries):
+        columns["in an all other cell"] = "in_rests"
+    rows = [[each.name, *(f"{getattr(each, value):,}" for value in columns.values())] for each in found]
+    screen.table(["table", *columns], rows)
     failed = file.outside is not None and too_many_outside(found, file.outside)
     if failed:
         screen.note(

@@ -3,6 +3,7 @@
 The numbers are CONFIDENTIAL. A release learns from them only whether too many records are outside (docs/limits.md).
 """
 
+from collections.abc import Mapping
 from dataclasses import dataclass, replace
 from fractions import Fraction
 
@@ -11,7 +12,7 @@ import numpy as np
 from recordwise.errors import OutsideError, ParameterError
 from recordwise.exact.numbers import Number, rational
 from recordwise.plan.describe import table_name
-from recordwise.plan.fields import Level
+from recordwise.plan.fields import ALL_OTHER, Level
 from recordwise.plan.plan import Plan, PlannedTable
 from recordwise.plan.predicates import Predicate
 from recordwise.plan.results import FoundTotals, TableTotals
@@ -24,12 +25,17 @@ COUNTED = CountUnits()
 
 @dataclass(frozen=True, slots=True, kw_only=True, repr=False)
 class Coverage:
-    """CONFIDENTIAL: the records that a table is about, those in its public cells, and how many of the cells hold none."""
+    """CONFIDENTIAL: the records that a table is about, those in its public cells, and how many of the cells hold none.
+
+    A record in the published rest of a coarser table is in no cell of a finer one, on purpose: it counts as inside.
+    """
 
     name: str
     table: PlannedTable
     records: int
     inside: int
+    in_rests: int
+    """Those in an "all other" cell, of this table or of a coarser one (T-REST)."""
     cells: int
     empty: int
 
@@ -89,22 +95,44 @@ def coverage(plan: Plan, found: Found) -> tuple[Coverage, ...]:
     """CONFIDENTIAL: what the counts of ``covered_tables`` say."""
     asked, wholes = found[: len(plan.tables())], found[len(plan.tables()) :]
     records = {each.table.condition: int(_counts(each).sum()) for each in wholes}
-    public = {(table.query, table.level) for table in public_tables(plan)}
-    covered = []
-    for each in asked:
-        if (each.table.query, each.table.level) in public:
-            counts = _counts(each)
-            covered.append(
-                Coverage(
-                    name=table_name(plan, each.table),
-                    table=each.table,
-                    records=records[each.table.condition],
-                    inside=int(counts.sum()),
-                    cells=len(counts),
-                    empty=int((counts == 0).sum()),
-                )
-            )
-    return tuple(covered)
+    public = {_place(table) for table in public_tables(plan)}
+    held = {_place(each.table): each for each in asked if _place(each.table) in public}
+    return tuple(_covered(plan, each, held, records[each.table.condition]) for each in held.values())
+
+
+def _place(table: PlannedTable) -> tuple[int, int]:
+    return table.query, table.level
+
+
+Held = Mapping[tuple[int, int], TableTotals | FoundTotals]
+
+
+def _covered(plan: Plan, found: TableTotals | FoundTotals, held: Held, records: int) -> Coverage:
+    counts, above = _counts(found), _in_coarser_rests(found, held)
+    return Coverage(
+        name=table_name(plan, found.table),
+        table=found.table,
+        records=records,
+        inside=int(counts.sum()) + above,
+        in_rests=_in_own_rests(found) + above,
+        cells=len(counts),
+        empty=int((counts == 0).sum()),
+    )
+
+
+def _in_own_rests(found: TableTotals | FoundTotals) -> int:
+    """The records in the "all other" cells of a table."""
+    if found.table.rest is None:
+        return 0
+    assert isinstance(found, TableTotals)
+    return int(_counts(found)[found.cells.column(ALL_OTHER).to_numpy()].sum())
+
+
+def _in_coarser_rests(found: TableTotals | FoundTotals, held: Held) -> int:
+    """The records in the rests of all coarser tables; each is in one of them only, as a rest lies in a listed cell (T-REST)."""
+    own = found.table
+    above = [each for each in held.values() if each.table.query == own.query and each.table.shape == own.rest]
+    return sum(_in_own_rests(each) + _in_coarser_rests(each, held) for each in above)
 
 
 def _counts(found: TableTotals | FoundTotals) -> np.ndarray[tuple[int, ...], np.dtype[np.int64]]:
