@@ -227,3 +227,8 @@ def show_expected(expected: list[dict[str, Any]]) -> None:
         )
     totals = [f"{total:,}" for total in expected[0]["totals"]]
     screen.table(["table", "cells", "variable", "mechanism", *totals], rows)
+    if any(each["ratio"] is not None for each in expected):
+        screen.paragraph(
+            "Ratios and averages: at those totals of the denominator, and at a ratio that fits the thresholds or offsets of the "
+            "mechanisms."
+        )

@@ -14,13 +14,14 @@ from recordwise.plan.statistics.answers import NoisyColumn
 from recordwise.plan.statistics.base import (
     Drawable,
     EntryReader,
+    Form,
     NamedMechanisms,
     Statistic,
     mechanism_entry,
     mechanism_problems,
 )
 from recordwise.plan.statistics.plain import Count, Sum
-from recordwise.plan.statistics.ratio import plain_ratio
+from recordwise.plan.statistics.ratio import ONE, plain_ratio
 
 if TYPE_CHECKING:
     from recordwise.plan.file.node import Node
@@ -83,6 +84,10 @@ class Average(Statistic):
         own_sum = Sum(alias=f"{self.alias}_sum", measure=self.measure, mechanism=self.sum)
         count = counts[0] if counts else Count(alias=f"{self.alias}_count", mechanism=self.count)
         return (sums[0] if sums else own_sum), count
+
+    def forms(self, drawn: Sequence[Drawable]) -> tuple[Form, Form]:
+        of_sum, of_count = self.parts(drawn)
+        return ((of_sum, ONE),), ((of_count, ONE),)
 
     def missing(self, drawn: Sequence[Drawable], schema: Schema) -> list[str]:
         if self.parts(drawn):

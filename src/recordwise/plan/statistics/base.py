@@ -5,7 +5,7 @@ from collections.abc import Iterable, Mapping, Sequence
 from concurrent.futures import ThreadPoolExecutor
 from dataclasses import dataclass, field
 from fractions import Fraction
-from typing import TYPE_CHECKING, Any, ClassVar, Protocol
+from typing import TYPE_CHECKING, Any, ClassVar, Protocol, TypeAlias
 
 import numpy as np
 
@@ -132,6 +132,10 @@ class Statistic(ABC):
     def parts(self, drawn: Sequence["Drawable"]) -> tuple["Drawable", ...]:
         """The drawn statistics it is computed from: those of ``drawn`` that fit, otherwise its own."""
 
+    def forms(self, drawn: Sequence["Drawable"]) -> tuple["Form", "Form"]:
+        """What it is computed as: a linear form of its parts, divided by another; the second is empty where nothing is divided."""
+        return tuple((part, Fraction(1)) for part in self.parts(drawn)), ()
+
     @abstractmethod
     def column(self, answers: Sequence[Any], *, confidence: float) -> NoisyColumn:
         """The published column, computed from the noisy answers of its parts."""
@@ -248,6 +252,10 @@ class Drawable(Statistic):
         (answer,) = answers
         column: NoisyColumn = answer.column(self.alias, confidence)
         return column
+
+
+Form: TypeAlias = tuple[tuple[Drawable, Fraction], ...]
+"""Drawn statistics with their coefficients."""
 
 
 def mechanism_entry(mechanism: Any) -> dict[str, Any]:

@@ -14,7 +14,7 @@ from recordwise.plan.linear import Linear, linear, linear_text, parse_linear
 from recordwise.plan.schema import Schema, policy_measure
 from recordwise.plan.sql.grammar import aggregated_column, only
 from recordwise.plan.statistics.answers import Answer, NoisyColumn
-from recordwise.plan.statistics.base import COUNT, SUM, Drawable, EntryReader, NamedMechanisms, Statistic
+from recordwise.plan.statistics.base import COUNT, SUM, Drawable, EntryReader, Form, NamedMechanisms, Statistic
 from recordwise.plan.statistics.plain import Count, Sum
 from recordwise.plan.statistics.ratios import Side, outward
 from recordwise.policy.measure import Measure, common_step
@@ -52,6 +52,9 @@ class Combination(Statistic):
     def parts(self, drawn: Sequence[Drawable]) -> tuple[Drawable, ...]:
         """The statistics it combines, in the order of its terms; nothing where one is not there."""
         return drawn_parts(self.terms, drawn)
+
+    def forms(self, drawn: Sequence[Drawable]) -> tuple[Form, Form]:
+        return drawn_form(self.terms, drawn), ()
 
     def column(self, answers: Sequence[Any], *, confidence: float) -> NoisyColumn:
         return Combined.of(self.terms, answers).column(self.alias, confidence)
@@ -142,6 +145,11 @@ def form_problems(alias: str, terms: Linear, drawn: Sequence[Drawable]) -> list[
 def drawn_parts(terms: Linear, drawn: Sequence[Drawable]) -> tuple[Drawable, ...]:
     found = [candidates(name, drawn) for name, _ in terms]
     return tuple(each[0] for each in found) if all(len(each) == 1 for each in found) else ()
+
+
+def drawn_form(terms: Linear, drawn: Sequence[Drawable]) -> Form:
+    """The same with the coefficients."""
+    return tuple((part, share) for part, (_, share) in zip(drawn_parts(terms, drawn), terms))
 
 
 def is_nonnegative(terms: Linear, drawn: Sequence[Drawable], schema: Schema) -> bool:

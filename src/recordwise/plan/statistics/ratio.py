@@ -13,11 +13,12 @@ from recordwise.plan.linear import Linear, linear, linear_text, parse_linear
 from recordwise.plan.schema import Schema
 from recordwise.plan.sql.grammar import only
 from recordwise.plan.statistics.answers import NOT_UNBIASED, Answer, NoisyColumn
-from recordwise.plan.statistics.base import Drawable, EntryReader, NamedMechanisms, Statistic
+from recordwise.plan.statistics.base import Drawable, EntryReader, Form, NamedMechanisms, Statistic
 from recordwise.plan.statistics.combination import (
     Combination,
     Combined,
     aggregate_name,
+    drawn_form,
     drawn_parts,
     form_problems,
     is_nonnegative,
@@ -74,6 +75,9 @@ class Ratio(Statistic):
 
     def parts(self, drawn: Sequence[Drawable]) -> tuple[Drawable, ...]:
         return drawn_parts(self.top + self.bottom, drawn)
+
+    def forms(self, drawn: Sequence[Drawable]) -> tuple[Form, Form]:
+        return drawn_form(self.top, drawn), drawn_form(self.bottom, drawn)
 
     def confidence_of_parts(self, confidence: float) -> float:
         return 1 - (1 - confidence) / (2 * max(len(self.top), len(self.bottom)))
