@@ -122,6 +122,84 @@ def test_stata_spss_and_tables_of_databases_have_a_first_plan_too(files, run):
         assert "table" in result.stderr
 
 
+LOOKED = pa.table(
+    {
+        "estab_id": [1.0, 2.0, 3.0],
+        "county": ["01001", "01003", "01003"],
+        "emp": [5.0, 7.0, 987_654.0],
+        "pay": [0.25, None, 31_337.75],
+    }
+)
+
+
+def stored_as_stata(folder):
+    import pyreadstat
+
+    pyreadstat.write_dta(LOOKED.to_pandas(), str(folder / "t.dta"))
+    return folder / "t.dta"
+
+
+def stored_as_feather(folder):
+    import pyarrow.feather
+
+    pyarrow.feather.write_feather(LOOKED, folder / "t.feather")
+    return folder / "t.feather"
+
+
+def stored_in_duckdb(folder):
+    import duckdb
+
+    with duckdb.connect(str(folder / "t.duckdb")) as made:
+        made.register("given", LOOKED)
+        made.execute("CREATE TABLE firms AS SELECT * FROM given")
+    return folder / "t.duckdb", "--table", "firms"
+
+
+def stored_in_sqlite(folder):
+    import sqlite3
+
+    with sqlite3.connect(folder / "t.sqlite") as made:
+        made.execute("CREATE TABLE firms (estab_id INTEGER, county TEXT, emp REAL, pay REAL)")
+        made.executemany("INSERT INTO firms VALUES (?, ?, ?, ?)", list(zip(*LOOKED.to_pydict().values())))
+    made.close()
+    return folder / "t.sqlite", "--table", "firms"
+
+
+@pytest.mark.parametrize("stored", [stored_as_stata, stored_as_feather, stored_in_duckdb, stored_in_sqlite])
+def test_records_of_other_files_and_databases_can_be_looked_at(files, run, stored):
+    named = stored(files)
+    result = run("init", *(named if isinstance(named, tuple) else (named,)), "--look", "--out", files / "plan.toml")
+    assert result.exit_code == 0, result.output
+    text = (files / "plan.toml").read_text()
+    found = tomllib.loads(text)
+    assert found["tuned_on"] == "confidential"
+    assert (found["schema"]["unit"], found["schema"]["columns"]) == ("estab_id", {"county": "text"})
+    assert found["schema"]["measures"] == {"emp": {"step": 1}, "pay": {"step": 0.01}}
+    assert not [value for value in VALUES if value in text]
+    (files / "plan.toml").write_text(filled(text))
+    result = run("check", files / "plan.toml")
+    assert result.exit_code == 0, result.output
+
+
+@pytest.mark.parametrize("look", [(), ("--look",)])
+@pytest.mark.parametrize(
+    "named, told",
+    [
+        (("db.establishments",), "write one without rows to Parquet"),
+        (("s3a://bucket/estab",), "write one without rows to Parquet"),
+        (("postgresql://host/db",), "needs the name of a table"),
+        (("postgresql://me:S3CRET@host/db", "--table", "t"), "it contains a password"),
+        (("postgresql://host/db?password=S3CRET", "--table", "t"), "it contains a password"),
+    ],
+)
+def test_what_has_no_first_plan_is_said_and_no_password_is_written(files, run, look, named, told):
+    result = run("init", *named, *look, "--out", files / "plan.toml")
+    assert result.exit_code == 2
+    assert told in " ".join(result.stderr.split())
+    assert "S3CRET" not in result.output
+    assert not (files / "plan.toml").exists()
+
+
 @pytest.mark.parametrize("look", [(), ("--look",)])
 def test_a_csv_file_in_another_encoding_says_so_in_its_plan(files, run, look):
     (files / "w.csv").write_bytes("Loan No;Région;amount\n1;Île;5\n".encode("cp1252"))

@@ -12,6 +12,7 @@ from postgres_server import GUARDED, PASSWORD
 import recordwise as rw
 from exact_totals import exact_totals
 from recordwise.engines import DuckDB
+from recordwise.engines.sources.columns import declared, looked_at
 from recordwise.engines.sources.postgres import _snapshot, postgres_columns, postgres_parts
 from recordwise.errors import DataError, ParameterError, ServerError, SourceError
 from recordwise.noise import Seeded
@@ -292,3 +293,18 @@ def test_a_million_rows_come_over_in_bounded_memory(server):
 def test_columns_must_be_declared(server):
     with pytest.raises(ParameterError, match="must be declared for PostgreSQL"):
         rw.Session(Postgres(server.uri(), table="t"), unit="id")
+
+
+def test_a_first_plan_has_the_types_of_the_catalog_and_a_look_adds_steps(server):
+    server.run(
+        "CREATE TABLE looked (estab_id int8, county char(5), emp float8, pay numeric, open bool, opened date, note json)",
+        "INSERT INTO looked VALUES (1, '01001', 987654, 0.25, true, '2024-12-31', '{}'), (2, NULL, 3, NULL, NULL, NULL, NULL)",
+    )
+    source = Postgres(server.uri(), table="looked")
+    kinds = {"estab_id": "integer", "county": "text", "emp": "number", "pay": "number", "open": "boolean"}
+    kinds |= {"opened": "date", "note": "other"}
+    assert {each.name: (each.kind, each.step) for each in declared(source)} == {
+        name: (kinds[name], "") for name in kinds
+    }
+    steps = {each.name: each.step for each in looked_at(source) if each.step}
+    assert steps == {"emp": "1", "pay": "0.01"}

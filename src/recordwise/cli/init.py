@@ -1,7 +1,7 @@
 """``recordwise init FILE``: a first plan with blanks, from the names and declared types of a table."""
 
 from pathlib import Path
-from typing import Annotated
+from typing import Annotated, Any
 
 import typer
 
@@ -12,8 +12,13 @@ WARNING = "types and steps were proposed from the records, so the plan says that
 
 @ends_well
 def init(
-    file: Annotated[Path, typer.Argument(help="A file of records, or a folder of them.", show_default=False)],
-    table: Annotated[str | None, typer.Option("--table", help="The table, if FILE is a database.")] = None,
+    file: Annotated[
+        str,
+        typer.Argument(help="A file of records, a folder of them, or a PostgreSQL address.", show_default=False),
+    ],
+    table: Annotated[
+        str | None, typer.Option("--table", help="The table, if FILE is a database or an address.")
+    ] = None,
     encoding: Annotated[
         str | None, typer.Option("--encoding", help="Of a CSV file that is not UTF-8: cp1252, say.")
     ] = None,
@@ -28,19 +33,44 @@ def init(
     from recordwise.engines.sources.columns import csv_options, declared, looked_at
     from recordwise.errors import OutputError
     from recordwise.plan.file.first import first_plan
-    from recordwise.plan.sources import Csv, Database
 
     if os.path.lexists(out):
         raise OutputError(folder=str(out), problem="exists already", advice="Name a new file with --out.")
-    given: Path | Database | Csv = file if table is None else Database(file, table=table)
-    given = given if encoding is None else Csv(file, encoding=encoding)
+    given = named(file, table, encoding)
     found = looked_at(given) if look else declared(given)
-    source = os.path.relpath(file.resolve(), out.resolve().parent)
-    name = file.name.partition(".")[0]
-    named = {"source": source} if table is None else {"source": source, "table": table}
-    text = first_plan(named, found, dataset=name, looked=look, csv=csv_options(given))
+    address = "://" in file
+    source = {"source": file if address else os.path.relpath(Path(file).resolve(), out.resolve().parent)}
+    source |= {} if table is None else {"table": table}
+    dataset = table.rpartition(".")[2].strip('"') if address and table else Path(file).name.partition(".")[0]
+    text = first_plan(source, found, dataset=dataset, looked=look, csv=csv_options(given))
     out.parent.mkdir(parents=True, exist_ok=True)
     out.write_text(text, encoding="utf-8")
     if look:
         screen.note(WARNING)
     screen.paragraph(f"Wrote {out}. Fill its blanks, then run: recordwise check {out}")
+
+
+def named(file: str, table: str | None, encoding: str | None) -> Any:
+    """The source that the arguments name. A password would stand in the plan, so an address with one is refused."""
+    import re
+
+    from recordwise.errors import SourceError
+    from recordwise.plan.sources import POSTGRES_SCHEMES, Csv, Database, Postgres, found_by_spark
+
+    if file.startswith(POSTGRES_SCHEMES) and table is not None:
+        if re.search(r"://[^/@]*:[^/@]*@|[?&]password=", file):
+            raise SourceError(
+                source="a PostgreSQL address",
+                problem="it contains a password, which the plan would contain too",
+                advice="Leave it out, and use a password file or the environment variable PGPASSWORD.",
+            )
+        return Postgres(file, table=table)
+    if table is not None:
+        return Database(file, table=table)
+    if found_by_spark(file) and not file.startswith(POSTGRES_SCHEMES) and not Path(file).exists():
+        raise SourceError(
+            source=f"'{file}'" if "://" not in file else "an address",
+            problem="there is no such file",
+            advice="Of a table that only Spark can find, write one without rows to Parquet (table.limit(0)) and name that.",
+        )
+    return file if encoding is None else Csv(file, encoding=encoding)

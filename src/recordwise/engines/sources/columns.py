@@ -8,18 +8,21 @@ from typing import Any
 import duckdb
 import pyarrow as pa
 
-from recordwise.engines.compile.records import READABLE
+from recordwise.engines.compile.records import READABLE, SOURCE
 from recordwise.engines.sources.arrow_files import file_schema, parquet_schema
-from recordwise.engines.sources.csv_text import text_parts
+from recordwise.engines.sources.copy import KINDS, fill
 from recordwise.engines.sources.database import table_types
+from recordwise.engines.sources.postgres import catalog, numbers_of
 from recordwise.engines.sources.stat import file_kinds
 from recordwise.errors import SourceError
 from recordwise.plan.file.first import DAY, INTEGER, NUMBER, OTHER, TEXT, TRUTH, UNKNOWN, Found
 from recordwise.plan.files import NO_HEADER, UTF8, ArrowFiles, CsvFiles, ParquetFiles, StatFiles, look_like_values
 from recordwise.plan.schema import Schema
-from recordwise.plan.sources import Database, open_source
+from recordwise.plan.sources import Database, Postgres, open_source
 
 MOST_DIGITS = 6
+WORDS = {"text": TEXT, "number": NUMBER, "steps": NUMBER, "date": DAY, "integer": INTEGER, "boolean": TRUTH}
+"""How sources that say what they store call it."""
 
 
 def declared(source: Any) -> list[Found]:
@@ -34,11 +37,12 @@ def declared(source: Any) -> list[Found]:
     if isinstance(opened, ArrowFiles):
         return [Found(name=field.name, kind=_kind(field.type)) for field in file_schema(opened.paths[0])]
     if isinstance(opened, StatFiles):
-        words = {"text": TEXT, "number": NUMBER, "date": DAY}
-        return [Found(name=name, kind=words.get(kind, OTHER)) for name, kind in file_kinds(opened.paths[0]).items()]
+        return [Found(name=name, kind=WORDS.get(kind, OTHER)) for name, kind in file_kinds(opened.paths[0]).items()]
     if isinstance(opened, Database):
         return [Found(name=name, kind=_kind(kind)) for name, kind in table_types(opened).items()]
-    raise SourceError(source="the source", problem="a first plan is made from files")
+    if isinstance(opened, Postgres):
+        return [Found(name=name, kind=WORDS.get(stored, OTHER)) for name, stored in catalog(opened).items()]
+    raise SourceError(source="the source", problem="a first plan is made from files, databases and PostgreSQL")
 
 
 def _names(opened: CsvFiles) -> tuple[str, ...]:
@@ -82,27 +86,39 @@ def _kind(kind: pa.DataType) -> str:
 def looked_at(source: Any) -> list[Found]:
     """The same with types and steps that the records suggest: a look at confidential records. No bound, no key, no threshold."""
     opened, found = _opened(source), declared(source)
-    if isinstance(opened, CsvFiles) and opened.encoding != UTF8:
-        unit, *others = opened.header()
-        read = text_parts(opened, Schema.of(unit=unit, columns=dict.fromkeys(others, "text")), {})
-        relation = duckdb.connect().from_arrow(pa.concat_tables(read))
-    elif isinstance(opened, CsvFiles):
-        relation = duckdb.connect().read_csv(
+    open_ended = [each.name for each in found if each.kind in (NUMBER, UNKNOWN)]
+    if not open_ended:
+        return found
+    try:
+        relation = _records(opened, open_ended)
+        return [_suggested(relation, each) for each in found]
+    except duckdb.Error:
+        # Its text can quote a record.
+        raise SourceError(source="the source", problem="its records cannot be read", read=True) from None
+
+
+def _records(opened: Any, names: list[str]) -> duckdb.DuckDBPyRelation:
+    """The columns that a look needs: files that DuckDB reads stay where they are, others are copied into memory."""
+    connection = duckdb.connect()
+    if isinstance(opened, ParquetFiles):
+        return connection.read_parquet([str(path) for path in opened.paths])
+    if isinstance(opened, CsvFiles) and opened.encoding == UTF8:
+        return connection.read_csv(
             [str(path) for path in opened.paths],  # type: ignore[arg-type]
             header=True,
             delimiter=opened.delimiter,
             columns=dict.fromkeys(opened.header(), "VARCHAR"),
             auto_detect=False,
         )
-    elif isinstance(opened, ParquetFiles):
-        relation = duckdb.connect().read_parquet([str(path) for path in opened.paths])
+    if isinstance(opened, Postgres):
+        fill(connection, numbers_of(opened, names))
     else:
-        raise SourceError(source="the source", problem="only CSV and Parquet files can be looked at")
-    try:
-        return [_suggested(relation, each) for each in found]
-    except duckdb.Error:
-        # Its text can quote a record.
-        raise SourceError(source="the source", problem="its records cannot be read", read=True) from None
+        # Only names count here, except in SQLite, where an integer column may hold numbers and text alike.
+        schema = Schema.of(unit=names[0], columns=dict.fromkeys(names[1:], "integer"))
+        how = KINDS[type(opened)]
+        stored = how.columns(opened, schema)
+        fill(connection, how.parts(opened, schema, {} if isinstance(stored, pa.Table) else stored))
+    return connection.table(SOURCE)
 
 
 def _suggested(relation: duckdb.DuckDBPyRelation, found: Found) -> Found:
@@ -112,8 +128,9 @@ def _suggested(relation: duckdb.DuckDBPyRelation, found: Found) -> Found:
     if found.kind:
         return found
     shapes = {INTEGER: "BIGINT", TRUTH: "BOOLEAN", DAY: "DATE", NUMBER: "DOUBLE"}
-    counts = ", ".join(f"COUNT(*) FILTER (regexp_matches({name}, '{READABLE[each]}'))" for each in shapes.values())
-    zeros = f"COUNT(*) FILTER (regexp_matches({name}, '^[+-]?0[0-9]'))"
+    text = f"CAST({name} AS VARCHAR)"
+    counts = ", ".join(f"COUNT(*) FILTER (regexp_matches({text}, '{READABLE[each]}'))" for each in shapes.values())
+    zeros = f"COUNT(*) FILTER (regexp_matches({text}, '^[+-]?0[0-9]'))"
     known, leading, *fitting = relation.aggregate(f"COUNT({name}), {zeros}, {counts}").fetchall()[0]
     # A code with leading zeros is text: as a number it would lose them.
     kind = next((kind for kind, count in zip(shapes, fitting) if known and not leading and count == known), TEXT)

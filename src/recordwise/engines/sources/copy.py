@@ -76,7 +76,7 @@ def copy_records(connection: Connection, source: Any, schema: Schema, stored: di
     how = copied(source)
     assert how is not None
     try:
-        _fill(connection.duckdb, how.parts(source, schema, stored))
+        fill(connection.duckdb, how.parts(source, schema, stored))
     except duckdb.Error as error:
         forget_copy(connection)
         raise failure(error) from None
@@ -85,7 +85,7 @@ def copy_records(connection: Connection, source: Any, schema: Schema, stored: di
         raise
 
 
-def _fill(connection: duckdb.DuckDBPyConnection, parts: Iterator[pa.Table]) -> None:
+def fill(connection: duckdb.DuckDBPyConnection, parts: Iterator[pa.Table]) -> None:
     """Insert the parts. The first may be empty, so that a table without records still has its columns."""
     made = False
     for part in parts:

@@ -242,6 +242,24 @@ def postgres_parts(source: Postgres, schema: Schema, stored: dict[str, Stored]) 
         cursor.fetchall()
 
 
+def catalog(source: Postgres) -> dict[str, str]:
+    """Every column of a table and what it holds: text, integer, number, boolean, date or something else; reads no record."""
+    with _snapshot(source) as cursor, _told(source, cursor):
+        _, types = _described(source, cursor)
+    return {name: "number" if kind in (*FLOATS, "numeric") else _stored(kind).kind for name, kind in types.items()}
+
+
+def numbers_of(source: Postgres, names: list[str]) -> Iterator[pa.Table]:
+    """The values of columns of numbers as floats, for a look at them."""
+    with _snapshot(source) as cursor, _told(source, cursor):
+        (schema, table), _ = _described(source, cursor)
+        floats = (exp.alias_(cast(column(name), "DOUBLE"), exp.to_identifier(name, quoted=True)) for name in names)
+        cursor.execute(exp.select(*floats).from_(exp.table_(table, db=schema, quoted=True)).sql(dialect="postgres"))
+        reader = cursor.fetch_record_batch()
+        yield reader.schema.empty_table()
+        yield from (pa.Table.from_batches([batch]) for batch in reader)
+
+
 @contextmanager
 def _snapshot(source: Postgres) -> Iterator[Any]:
     """A read-only transaction that sees one state of the database and leaves nothing behind."""
