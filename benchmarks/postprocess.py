@@ -3,6 +3,7 @@
 import math
 import time
 from collections.abc import Callable
+from typing import Any
 
 import numpy as np
 from scipy import sparse
@@ -128,6 +129,44 @@ def two_way(places: int, codes: int) -> tuple[Workload, np.ndarray]:
     return workload, exact + rng.normal(scale=math.sqrt(20), size=len(exact))
 
 
+def incomplete_two_way(places: int, codes: int) -> tuple[Workload, np.ndarray]:
+    """The same with seven in ten of the finest cells listed, and an unpublished remainder for every coarser cell."""
+    rng = np.random.default_rng(4)
+    listed = np.flatnonzero(rng.random(places * codes) < 0.7)
+    place, code = listed // codes, listed % codes
+    state, sector = place // 25, code // 20
+    keys = [place * codes + sector, state * codes + code, state * codes + sector]
+    finer = [sparse.eye_array(len(listed), format="csr"), *map(_membership, keys)]
+    last, above = finer[3], [_above(finer[3], each) for each in finer[1:3]]
+    rows = sparse.block_array(
+        [
+            [finer[0], None, None, None],
+            [finer[1], sparse.eye_array(finer[1].shape[0]), None, None],
+            [finer[2], None, sparse.eye_array(finer[2].shape[0]), None],
+            [last, *above, sparse.eye_array(last.shape[0])],
+        ],
+        format="csr",
+    )
+    names = ("county industry", "county sector", "state industry", "state sector")
+    workload = Workload.matrix(sparse.csr_array(rows), {name: each.shape[0] for name, each in zip(names, finer)})
+    table = np.where(rng.random(workload.cells) < 0.5, np.floor(rng.pareto(1.0, size=workload.cells) * 5), 0.0)
+    exact = workload.answer(table)
+    return workload, exact + rng.normal(scale=math.sqrt(20), size=len(exact))
+
+
+def _membership(keys: np.ndarray) -> Any:
+    """Which cell of a coarser table each finest cell is in."""
+    codes, which = np.unique(keys, return_inverse=True)
+    return sparse.csr_array((np.ones(len(keys)), (which, np.arange(len(keys)))), shape=(len(codes), len(keys)))
+
+
+def _above(coarse: Any, fine: Any) -> Any:
+    """Which cell of a coarser table each cell of a finer one is in."""
+    shared = (coarse @ fine.T).tocsr()
+    shared.data[:] = 1.0
+    return shared
+
+
 SIZES = (100_000, 1_000_000)
 OTHER_FITS = ("reweighted_fit", "sequential_fit")
 
@@ -147,6 +186,11 @@ def two_way_goals() -> None:
     for cells, shape in zip(SIZES, [(500, 200), (2000, 500)]):
         for name in OTHER_FITS:
             record(f"{name}_{cells}", seconds_of(name, "two-way hierarchy", two_way(*shape)))
+
+
+def crossing_fits() -> None:
+    for name in ("nnls", *OTHER_FITS):
+        seconds_of(name, "two-way hierarchy, incomplete", incomplete_two_way(60, 100))
 
 
 def nested_goals() -> None:
@@ -181,6 +225,7 @@ def main() -> None:
     print("postprocess: nested tables with complete and incomplete keys, and a two-way hierarchy")
     nested_goals()
     two_way_goals()
+    crossing_fits()
     print(table(only_measured=True))
 
 

@@ -6,9 +6,11 @@ import pytest
 from postprocess.oracles import dense
 from recordwise.postprocess import Workload, max_fit, nnls, ols, reweighted_fit, sequential_fit
 from recordwise.postprocess.measured import Parts, sum_rows
+from recordwise.postprocess.solvers import factored
 from recordwise.postprocess.solvers import solve as choice
 from recordwise.postprocess.solvers import tree as tree_module
 from recordwise.postprocess.solvers.dense import DenseSystem
+from recordwise.postprocess.solvers.factored import FactoredSystem
 from recordwise.postprocess.solvers.iterative import IterativeSystem
 from recordwise.postprocess.solvers.tree import TreeSystem, eliminate, eliminate_numpy
 
@@ -45,6 +47,12 @@ ROWS = Workload.matrix(
         [np.random.default_rng(1).random((12, 8)) * (np.random.default_rng(2).random((12, 8)) < 0.4) + 0.01, np.eye(8)]
     )
 )
+COARSER = dense(CROSSED)[: CROSSED.queries - CROSSED.cells]
+INCOMPLETE = Workload.matrix(
+    np.vstack([np.eye(CROSSED.cells, CROSSED.cells + len(COARSER)), np.hstack([COARSER, np.eye(len(COARSER))])]),
+    {"cells": CROSSED.cells} | {group.name: group.size for group in CROSSED.groups[:-1]},
+)
+"""The same tables with incomplete keys: every coarser cell has a remainder of its own."""
 
 
 @pytest.fixture
@@ -61,13 +69,19 @@ def answers_of(workload, seed, draws=3):
 
 @pytest.mark.parametrize(
     ("workload", "kind"),
-    [(MARGINS, TreeSystem), (PLAIN, TreeSystem), (CROSSED, IterativeSystem), (ROWS, IterativeSystem)],
+    [
+        (MARGINS, TreeSystem),
+        (PLAIN, TreeSystem),
+        (CROSSED, IterativeSystem),
+        (INCOMPLETE, FactoredSystem),
+        (ROWS, FactoredSystem),
+    ],
 )
 def test_each_family_gets_its_own_system(no_dense, workload, kind):
     assert isinstance(choice.system_of(workload, Parts.of(workload)), kind)
 
 
-@pytest.mark.parametrize("workload", [MARGINS, PLAIN, CROSSED, ROWS])
+@pytest.mark.parametrize("workload", [MARGINS, PLAIN, CROSSED, INCOMPLETE, ROWS])
 def test_operators_count_what_the_matrix_counts(no_dense, workload):
     rng = np.random.default_rng(3)
     parts = Parts.of(workload)
@@ -80,8 +94,8 @@ def test_operators_count_what_the_matrix_counts(no_dense, workload):
 
 
 @pytest.mark.theorem("T-ELIMINATION")
-@pytest.mark.parametrize("workload", [MARGINS, PLAIN])
-def test_elimination_along_a_tree_solves_the_newton_system(no_dense, workload):
+@pytest.mark.parametrize("workload", [MARGINS, PLAIN, INCOMPLETE, ROWS])
+def test_elimination_solves_the_newton_system(no_dense, workload):
     rng = np.random.default_rng(4)
     parts = Parts.of(workload)
     tree, plain = choice.system_of(workload, parts), DenseSystem.of(sum_rows(workload, parts), parts.head)
@@ -102,7 +116,7 @@ def test_the_compiled_and_the_numpy_elimination_agree():
     assert np.allclose(back(vector), plain_back(vector), atol=1e-12)
 
 
-@pytest.mark.parametrize("workload", [MARGINS, PLAIN, CROSSED])
+@pytest.mark.parametrize("workload", [MARGINS, PLAIN, CROSSED, INCOMPLETE])
 @pytest.mark.parametrize("method", [ols, nnls, max_fit, sequential_fit, reweighted_fit])
 def test_large_methods_find_the_same_table(monkeypatch, workload, method):
     answers = answers_of(workload, 6)
@@ -123,7 +137,10 @@ def test_conjugate_gradients_alone_solve_a_tree_too(monkeypatch):
     assert np.max(np.abs(small.x - large.x)) < 1e-9
 
 
-def test_weighted_rows_are_solved_by_conjugate_gradients(no_dense):
+@pytest.mark.parametrize("most", ["MOST_PER_SUM", "MOST_ENTRIES"])
+def test_rows_too_dense_to_factor_are_solved_by_conjugate_gradients(no_dense, monkeypatch, most):
+    monkeypatch.setattr(factored, most, 0)
+    assert isinstance(choice.system_of(ROWS, Parts.of(ROWS)), IterativeSystem)
     answers = answers_of(ROWS, 8)
     large = nnls(ROWS, answers, 2.0)
     assert np.all(large.kkt < 1e-10)

@@ -9,6 +9,7 @@ from scipy import sparse
 from recordwise.postprocess.measured import Measured, Parts, sum_rows
 from recordwise.postprocess.solvers.boxed import Boxed, FloatArray, IntArray, Solution, Solver, System
 from recordwise.postprocess.solvers.dense import DenseSystem, solve_dense
+from recordwise.postprocess.solvers.factored import factored_system
 from recordwise.postprocess.solvers.forest import forest_system
 from recordwise.postprocess.solvers.iterative import Cascade, IterativeSystem, Operator, SparseRows, WithExtras
 from recordwise.postprocess.solvers.newton import solve_boxed
@@ -96,15 +97,18 @@ def system_of(workload: Workload, parts: Parts) -> System:
     """The sums of a workload as an operator with the best linear solver for it."""
     if dense_pays(len(parts.sums), parts.head):
         return DenseSystem.of(sum_rows(workload, parts), parts.head)
-    tree = tree_system(workload, parts) or forest_system(sum_rows(workload, parts))
-    return tree if tree is not None else IterativeSystem(operator=operator_of(workload, parts))
+    rows = sum_rows(workload, parts)
+    found: System | None = tree_system(workload, parts) or forest_system(rows)
+    if found is None and any(group.labels is None for group in workload.groups):
+        found = factored_system(rows)
+    return found or IterativeSystem(operator=operator_of(workload, parts))
 
 
 def rows_system(rows: Any, head: int = 0) -> System:
     """Any sparse rows as a system; the leading ``head`` rows share no cell."""
     if dense_pays(rows.shape[0], head):
         return DenseSystem.of(rows, head)
-    return forest_system(rows) or IterativeSystem(operator=SparseRows(rows=rows))
+    return forest_system(rows) or factored_system(rows) or IterativeSystem(operator=SparseRows(rows=rows))
 
 
 def dense_pays(queries: int, head: int) -> bool:

@@ -1,0 +1,88 @@
+"""Sums that cross, but of which few share a cell: their Newton systems are sparse and are factored as such.
+
+The tables of two codes with incomplete keys are of this kind. Which sums share a cell is known in advance, so the order in which
+they are eliminated with little fill is found once.
+"""
+
+from dataclasses import dataclass
+from functools import cached_property
+from typing import Any
+
+import numpy as np
+from scipy import sparse
+from scipy.sparse.linalg import splu
+
+from recordwise.postprocess.solvers.boxed import FloatArray, IntArray, Solver
+
+MOST_ENTRIES = 5_000_000
+"""With more pairs of sums that share a cell, conjugate gradients are left to do it."""
+MOST_PER_SUM = 100
+"""The same for one sum, on average: denser systems fill up while they are factored."""
+SYMMETRIC: dict[str, Any] = {"diag_pivot_thresh": 0.0, "options": {"SymmetricMode": True}}
+
+
+def factored_system(rows: Any) -> "FactoredSystem | None":
+    """Sparse rows, if few of them share a cell; None otherwise."""
+    by_cell = np.diff(sparse.csc_array(rows).indptr).astype(np.float64)
+    if np.sum(by_cell**2) > 10 * MOST_ENTRIES:
+        return None
+    shared = (abs(rows) @ abs(rows).T).tocsc()
+    if shared.nnz > min(MOST_ENTRIES, MOST_PER_SUM * rows.shape[0]):
+        return None
+    found = splu(sparse.csc_array(shared + sparse.eye_array(rows.shape[0])), permc_spec="MMD_AT_PLUS_A", **SYMMETRIC)
+    return FactoredSystem(rows=rows, order=np.argsort(found.perm_c))
+
+
+@dataclass(frozen=True, kw_only=True, eq=False)
+class FactoredSystem:
+    """Sparse rows, with the order in which they are eliminated."""
+
+    rows: Any
+    order: IntArray
+    exact: bool = True
+
+    @cached_property
+    def columns(self) -> Any:
+        return self.rows.T.tocsr()
+
+    @cached_property
+    def ordered(self) -> Any:
+        return sparse.csr_array(self.rows[self.order])
+
+    @property
+    def queries(self) -> int:
+        return int(self.rows.shape[0])
+
+    def sums(self, x: FloatArray, /) -> FloatArray:
+        return np.ascontiguousarray((self.rows @ x.T).T)
+
+    def spread(self, y: FloatArray, /) -> FloatArray:
+        return np.ascontiguousarray((self.columns @ y.T).T)
+
+    def powers(self, exponent: int, /) -> "FactoredSystem":
+        return FactoredSystem(rows=abs(self.rows).power(exponent), order=self.order)
+
+    def take(self, chosen: IntArray, /) -> "FactoredSystem":
+        return self
+
+    def solver(self, response: FloatArray, diagonal: FloatArray, /) -> Solver:
+        """One factorization for each different system; rounding is removed by a second solution, for the residual."""
+        count = max(len(response), len(diagonal))
+        systems = [self._factored(response[k % len(response)], diagonal[k % len(diagonal)]) for k in range(count)]
+
+        def solve(right: FloatArray) -> FloatArray:
+            result = np.empty_like(right)
+            for k, row in enumerate(right[:, self.order]):
+                matrix, factors = systems[k % count]
+                found = factors.solve(row)
+                result[k, self.order] = found + factors.solve(row - matrix @ found)
+            return result
+
+        return solve
+
+    def _factored(self, response: FloatArray, diagonal: FloatArray) -> tuple[Any, Any]:
+        """Cells that are at a bound do not respond, and connect nothing."""
+        rows = self.ordered[:, np.flatnonzero(response)]
+        matrix = rows @ sparse.diags_array(response[response != 0]) @ rows.T
+        matrix = sparse.csc_array(matrix + sparse.diags_array(diagonal[self.order]))
+        return matrix, splu(matrix, permc_spec="NATURAL", **SYMMETRIC)
