@@ -13,6 +13,7 @@ from typer.testing import CliRunner
 
 import recordwise as rw
 from report_releases import HOSTILE_LABELS, LABELS, OTHERS, by_industry, hostile_release, private_keys
+from small_release import generous, records, session
 
 ARGUMENTS = [
     "--no-sandbox",
@@ -41,6 +42,7 @@ class Saved:
     address: str
     firms: Any
     lattice: Any
+    release: Any = None
 
 
 @pytest.fixture(scope="session")
@@ -67,14 +69,30 @@ def saved(chromium: Any, tmp_path_factory: pytest.TempPathFactory) -> dict[str, 
     """The demo's own release by the command line, thresholds by industry, and private keys."""
     folder = tmp_path_factory.mktemp("pages")
     made = {"industry": by_industry(), "private": private_keys(), "hostile": hostile_release()}
-    made |= {name: make() for name, make in OTHERS.items()}
+    made |= {name: make() for name, make in OTHERS.items()} | {"years": two_years(folder / "years.ledger")}
     found = {}
     for name, release in made.items():
         release.described(labels=HOSTILE_LABELS if name == "hostile" else LABELS).save(folder / name)
         found[name] = Saved(
-            release.policy, release.parts, (folder / name / "report.html").as_uri(), release.firms, release.lattice
+            release.policy,
+            release.parts,
+            (folder / name / "report.html").as_uri(),
+            release.firms,
+            release.lattice,
+            release,
         )
     return found | {"demo": demo_page(folder / "demo")}
+
+
+def two_years(ledger: Path) -> rw.Release:
+    """A second year, with a county that is new, and the year before."""
+    releases = []
+    for period, counties in (("2025", ["01", "02", "03"]), ("2026", ["01", "02", "03", "04"])):
+        with session(records(500), ledger, generous(), series=rw.Series(name="yearly", period=period)) as opened:
+            asked = rw.query().group_by("county", keys=rw.Keys.product(county=counties)).count(rw.Gaussian(rho="0.1"))
+            releases.append(opened.run(asked.sum("emp", rw.UnitSplit(at=50, rho="0.1"))))
+    first, second = releases
+    return second.with_history(first)
 
 
 def demo_page(folder: Path) -> Saved:

@@ -131,3 +131,19 @@ def test_change_compares_two_years_and_writes_every_cell(yearly, release, run, r
     assert run("change", *folders, "--crosswalk", "county").exit_code == 2
     assert run("change", folders[0], yearly).exit_code == 2
     assert run("change", folders[0], folders[0]).exit_code == 2
+
+
+def test_the_page_shows_earlier_periods_that_the_plan_names_and_a_missing_one_is_told_before_the_charge(
+    yearly, release, run
+) -> None:
+    release(2025)
+    plan = yearly / "plan.toml"
+    plan.write_text(plan.read_text().replace('period = "${year}"\n', 'period = "${year}"\nearlier = ["out2025"]\n'))
+    release(2026)
+    assert "history-chart" in (yearly / "out2026" / "report.html").read_text()
+    assert verify(yearly / "small.ledger", against=[yearly / "out2025", yearly / "out2026"]) == []
+    plan.write_text(plan.read_text().replace('["out2025"]', '["out2025", "nowhere"]'))
+    refused = run("release", plan, "--set", "year=2027", "--out", yearly / "out2027", "--yes")
+    assert refused.exit_code == 2
+    assert "nowhere" in refused.stderr
+    assert "2027" not in run("ledger", "show", yearly / "small.ledger").stdout

@@ -2,6 +2,7 @@
 
 import os
 import sys
+from collections.abc import Sequence
 from pathlib import Path
 from typing import TYPE_CHECKING, Annotated, Any
 
@@ -37,6 +38,7 @@ def release(
 
     from recordwise.cli.rescue import check_room
     from recordwise.errors import ParameterError
+    from recordwise.release.files import open_release
     from recordwise.release.formats.registry import formats_named, require_held
     from recordwise.release.planned import planned_content
 
@@ -45,14 +47,15 @@ def release(
             parameter="--resume", problem="draws nothing and --again draws anew", advice="Give one of them."
         )
     file = loaded(plan, given)
+    before = [open_release(folder) for folder in file.earlier]
     require_held(planned_content(file.plan, dataset=file.dataset, words=file.words), formats_named(file.formats))
-    done = resumed(file, out) if resume else None
+    done = resumed(file, out, before) if resume else None
     if done is None:
         check_folder(out)
         check_room(file.plan, out, formats=len(file.formats))
         if not yes:
             confirm(file)
-        done = published(file, out, quiet=as_json, again=again)
+        done = published(file, out, before, quiet=as_json, again=again)
     if as_json:
         typer.echo(json.dumps(told(done, out)))
     else:
@@ -97,24 +100,24 @@ def confirm(file: "PlanFile") -> None:
     typer.confirm(f"Charge this to {file.ledger.name} and publish? This cannot be undone.", abort=True)
 
 
-def published(file: "PlanFile", out: Path, *, quiet: bool, again: bool) -> "Release":
+def published(file: "PlanFile", out: Path, before: Sequence["Release"], *, quiet: bool, again: bool) -> "Release":
     """The release, drawn and saved. Its tables wait beside the ledger until the folder is complete."""
     from recordwise.cli import screen
-    from recordwise.cli.rescue import saved, with_basic
+    from recordwise.cli.rescue import saved, with_basic, with_history
     from recordwise.session import Session
 
     queries = file.plan.queries
     with screen.progress(STEPS, quiet=quiet) as tell, Session.from_plan(file) as session:
         done = session.run(*queries, confidence=file.confidence, progress=tell, once=not again, keep=True)
         tell("writing files")
-        done = saved(with_basic(done, file), file, out, kept=session.unfinished.waiting(*queries))
+        done = saved(with_history(with_basic(done, file), before), file, out, kept=session.unfinished.waiting(*queries))
         session.unfinished.saved(*queries)
     return done
 
 
-def resumed(file: "PlanFile", out: Path) -> "Release | None":
+def resumed(file: "PlanFile", out: Path, before: Sequence["Release"]) -> "Release | None":
     """The release that was charged and drawn before, saved; None if it was never charged."""
-    from recordwise.cli.rescue import saved, with_basic
+    from recordwise.cli.rescue import saved, with_basic, with_history
     from recordwise.session import Session
 
     queries = file.plan.queries
@@ -124,7 +127,9 @@ def resumed(file: "PlanFile", out: Path) -> "Release | None":
             return None
         if not is_complete(out, done):
             check_folder(out, state="The release is kept beside the ledger.")
-            done = saved(with_basic(done, file), file, out, kept=session.unfinished.waiting(*queries))
+            done = saved(
+                with_history(with_basic(done, file), before), file, out, kept=session.unfinished.waiting(*queries)
+            )
         session.unfinished.saved(*queries)
     return done
 
@@ -142,7 +147,7 @@ def is_complete(out: Path, done: "Release") -> bool:
 
 
 def told(done: "Release", out: Path) -> dict[str, Any]:
-    from recordwise.release.release import accuracy
+    from recordwise.release.tables import accuracy
 
     return {
         "folder": str(out),
@@ -156,7 +161,7 @@ def told(done: "Release", out: Path) -> dict[str, Any]:
 def show(file: "PlanFile", done: "Release", out: Path) -> None:
     from recordwise.cli import screen
     from recordwise.exact.text import figure, share_text
-    from recordwise.release.release import accuracy
+    from recordwise.release.tables import accuracy
 
     screen.heading(f"Published in {out}")
     rows = []

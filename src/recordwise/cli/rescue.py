@@ -2,6 +2,7 @@
 
 import sys
 import tempfile
+from collections.abc import Sequence
 from pathlib import Path
 from typing import TYPE_CHECKING
 
@@ -74,6 +75,15 @@ def with_basic(done: "Release", file: "PlanFile") -> "Release":
         return done.basic(fit=asked.fit, complete=asked.complete, units=asked.units, rules=asked.rules)
     except RecordwiseError as error:
         print(f"recordwise: {error} The release is saved without basic tables.", file=sys.stderr)
+        return done
+
+
+def with_history(done: "Release", before: Sequence["Release"]) -> "Release":
+    """The release whose page shows the cells of earlier periods, too. A failure leaves it without them."""
+    try:
+        return done.with_history(*before)
+    except RecordwiseError as error:
+        print(f"recordwise: {error} The page is saved without earlier periods.", file=sys.stderr)
         return done
 
 

@@ -18,6 +18,7 @@ from recordwise.policy.policy import Policy
 from recordwise.release.formats import known_formats
 from recordwise.release.formats.parquet import read_tables
 from recordwise.release.formats.registry import privacy_labels
+from recordwise.release.page.history import History
 from recordwise.release.page.kept import parts_of
 from recordwise.release.release import FORMAT, Release
 from recordwise.release.tables import PRIVATE, ReleasedTable, digest_of
@@ -109,6 +110,7 @@ def read_release(stated: dict[str, Any], policies: dict[str, Any], tables: dict[
         firms=FirmPolicy.from_json(policies["firms"], bands) if "firms" in policies else None,
         basic_tables=tuple(_table(name, tables[name], list(each)) for name, each in _basic(stated).items()),
         words=_words(stated),
+        history=History.from_json(page["history"]) if page is not None and "history" in page else None,
     )
 
 

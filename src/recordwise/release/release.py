@@ -7,7 +7,6 @@ from dataclasses import dataclass, field, replace
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
-import numpy as np
 import pyarrow as pa
 
 from recordwise.errors import ParameterError
@@ -25,9 +24,10 @@ from recordwise.release.datapackage import datapackage_json
 from recordwise.release.digests import file_digest
 from recordwise.release.formats.format import Format
 from recordwise.release.formats.registry import DEFAULT_FORMATS, REQUIRED, formats_named, require_held, written
+from recordwise.release.page.history import History, history_of
 from recordwise.release.page.parts import Part
 from recordwise.release.staging import new_folder
-from recordwise.release.tables import NOT_PRIVATE, PRIVATE, ReleasedTable
+from recordwise.release.tables import NOT_PRIVATE, PRIVATE, ReleasedTable, accuracy
 
 if TYPE_CHECKING:
     from recordwise.release.differences import Change
@@ -62,6 +62,8 @@ class Release:
     """For readers who need one number: the value to publish and its status, made of the research tables in ``tables``."""
     words: Words = field(default_factory=Words)
     """Labels, units and who publishes it, for every file."""
+    history: History | None = None
+    """What earlier periods published about the same cells, for the page."""
 
     @property
     def table(self) -> pa.Table:
@@ -236,6 +238,20 @@ class Release:
         chosen: dict[str, Any] = {name: value for name, value in given.items() if value is not None}
         return replace(self, words=replace(self.words, **chosen))
 
+    def with_history(self, *earlier: "Release") -> "Release":
+        """The same release, whose page shows each cell over the periods. Nothing is read or spent.
+
+        Args:
+            earlier: One private release of each earlier period, oldest first.
+
+        Returns:
+            A new release.
+
+        Raises:
+            ParameterError: A release is not private, or names no period or that of another.
+        """
+        return replace(self, history=history_of(self, earlier) if earlier else None)
+
     def content(self) -> Content:
         """What the files say: the tables with their titles and data dictionaries, and the words around them."""
         return content_of(
@@ -370,23 +386,6 @@ def bands_json(tables: Iterable[BandTable]) -> dict[str, Any]:
     """The band tables that policies name, saved beside them; nothing where there are none."""
     forms = [table.to_json() for table in tables]
     return {"bands": forms} if forms else {}
-
-
-def accuracy(table: ReleasedTable) -> dict[str, dict[str, float | None]]:
-    """The accuracy of each variable, from the noise laws and the released values alone; null if it is not finite."""
-    found = {}
-    for name in table.variables:
-        sd, cv = (table.data.column(f"{name}{end}").drop_null().to_numpy() for end in ("_sd", "_cv"))
-        found[name] = {
-            "median_sd": _finite(np.median(sd)) if len(sd) else None,
-            "median_cv": _finite(np.median(cv)) if len(cv) else None,
-            "share_cv_below_0.1": float(np.mean(cv < 0.1)) if len(cv) else None,
-        }
-    return found
-
-
-def _finite(value: Any) -> float | None:
-    return float(value) if np.isfinite(value) else None
 
 
 def write_json(content: dict[str, Any], path: Path) -> None:

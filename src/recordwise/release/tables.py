@@ -101,3 +101,20 @@ def flagged(table: pa.Table, flags: Mapping[str, str]) -> pa.Table:
         field.with_metadata({FLAG: flags[field.name]}) if field.name in flags else field for field in table.schema
     ]
     return table.cast(pa.schema(fields))
+
+
+def accuracy(table: ReleasedTable) -> dict[str, dict[str, float | None]]:
+    """The accuracy of each variable, from the noise laws and the released values alone; null if it is not finite."""
+    found = {}
+    for name in table.variables:
+        sd, cv = (table.data.column(f"{name}{end}").drop_null().to_numpy() for end in ("_sd", "_cv"))
+        found[name] = {
+            "median_sd": _finite(np.median(sd)) if len(sd) else None,
+            "median_cv": _finite(np.median(cv)) if len(cv) else None,
+            "share_cv_below_0.1": float(np.mean(cv < 0.1)) if len(cv) else None,
+        }
+    return found
+
+
+def _finite(value: float) -> float | None:
+    return float(value) if np.isfinite(value) else None

@@ -131,6 +131,8 @@ class PlanFile:
     budget: Policy | None = None
     """The budget of the period that is published, or of the dataset."""
     series: Series | None = None
+    earlier: tuple[Path, ...] = ()
+    """The folders of earlier periods, oldest first, whose cells the page shows beside those of this period."""
     accept_tuning: str | None = None
     outside: Fraction | None = Fraction(1, 100)
     """The share of the records that may be outside the published cells; None where the plan accepts any."""
@@ -228,6 +230,7 @@ def _read(file: Path, root: Node) -> PlanFile | None:
     if schema is None:
         return None
     read |= _budgets(entries, schema)
+    read["earlier"] = _earlier(entries.get("series"), folder)
     read["examples"] = _examples(entries.get("examples"), schema)
     read["plan"] = _plan(entries, schema, folder)
     read["words"] = read_words(entries, schema, read["plan"], publication or Publication())
@@ -252,6 +255,14 @@ def _budgets(entries: dict[str, Node], schema: Schema) -> dict[str, Any]:
     budget = series.budget()
     read: dict[str, Any] = {"series": series} | ({} if budget is None else {"budget": budget})
     return read
+
+
+def _earlier(node: Node | None, folder: Path) -> tuple[Path, ...]:
+    entries = node.value if node is not None and isinstance(node.value, dict) else {}
+    if node is None or "earlier" not in entries:
+        return ()
+    listed = [_below(each, folder) for each in Node(entries["earlier"], (*node.path, "earlier"), node.problems).items()]
+    return tuple(each for each in listed if each is not None)
 
 
 def _plan(entries: dict[str, Node], schema: Schema, folder: Path) -> Plan | None:

@@ -66,7 +66,7 @@ def _period(node: Node, in_series: bool) -> str | None:
 
 def read_series(node: Node, budgets: Budgets) -> Series | None:
     """``[series]``: its name, the period that is published, and the number of its revision."""
-    entries = node.table("name", "period", "revision", needed=("name", "period"))
+    entries = node.table("name", "period", "revision", "earlier", needed=("name", "period"))
     name = entries["name"].text() if "name" in entries else None
     period = entries["period"].text() if "period" in entries else None
     revision = entries["revision"].whole() if "revision" in entries else 0

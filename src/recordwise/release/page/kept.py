@@ -63,7 +63,8 @@ def page_json(release: Published, labels: Mapping[str, str]) -> dict[str, Any]:
             }
         )
     shown = {name: list(points) for name, points in sizes.items()}
-    return {"labels": dict(labels), "parts": parts, "policies": policies, "sizes": shown, "variances": curves}
+    kept = {"labels": dict(labels), "parts": parts, "policies": policies, "sizes": shown, "variances": curves}
+    return kept if release.history is None else kept | {"history": release.history.to_json()}
 
 
 def parts_of(kept: Mapping[str, Any], bands: Bands | None = None) -> tuple[Part, ...]:

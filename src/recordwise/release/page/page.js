@@ -318,70 +318,6 @@
     find("#add").addEventListener("click", () => { addMember(data.start); together(); find("tr:last-child input, tr:last-child select", members).focus(); });
   }
 
-  // The tables.
-  const ROWS = 12;
-  let first = 0;
-  const table = () => data.tables[+find("#which").value];
-  const rowsFound = () => {
-    const {rows, keys} = table(), wanted = find("#find").value.trim().toLowerCase();
-    return wanted ? rows.filter(row => row.slice(0, keys.length).some(key => String(key ?? "").toLowerCase().includes(wanted))) : rows;
-  };
-  const cellText = value => value === null ? "" : grouped(value, Math.abs(value) >= 100 ? 0 : Math.abs(value) >= 10 ? 1 : Math.abs(value) >= 0.1 ? 2 : 4);
-  const cvText = value => value === null ? "" : value < 0.1 ? percent(value, 1) : value < 10 ? percent(value, 0) : "> 1000%";
-  const rowOf = ({keys, variables}, row) => {
-    const made = make("tr", {}, ...row.slice(0, keys.length).map(key => make("th", {scope: "row"}, key ?? "(missing)")));
-    let at = keys.length;
-    for (const [, accurate, fitted] of variables) {
-      made.append(make("td", {class: "first"}, cellText(row[at])));
-      if (accurate) made.append(make("td", {class: "interval"}, cellText(row[at + 1]) + " to " + cellText(row[at + 2])), make("td", {}, cvText(row[at + 3])));
-      at += accurate ? 4 : 1;
-      if (fitted) made.append(make("td", {}, cellText(row[at++])));
-    }
-    return made;
-  };
-  const headOf = ({keys, variables}) => {
-    const groups = make("tr", {}, ...keys.map(key => make("th", {scope: "col", rowspan: 2}, key))), names = make("tr");
-    for (const [, accurate, fitted, title] of variables) {
-      const inner = ["value", ...(accurate ? [percent(data.level, 0) + " noise interval", "cv"] : []), ...(fitted ? ["made to add up"] : [])];
-      groups.append(make("th", {scope: "colgroup", colspan: inner.length}, title));
-      names.append(...inner.map((each, at) => make("th", {scope: "col", class: at ? null : "first"}, each)));
-    }
-    return [groups, names];
-  };
-  const browse = () => {
-    const shown = table(), found = rowsFound();
-    first = Math.max(0, Math.min(first, Math.floor((found.length - 1) / ROWS) * ROWS));
-    find("#cells thead").replaceChildren(...headOf(shown));
-    find("#cells tbody").replaceChildren(...found.slice(first, first + ROWS).map(row => rowOf(shown, row)));
-    find("#cells caption").textContent = shown.title;
-    say("#place", found.length ? "Rows " + grouped(first + 1, 0) + " to " + grouped(Math.min(first + ROWS, found.length), 0) + " of " + grouped(found.length, 0) : "No such cell here");
-    find("#previous").disabled = first === 0;
-    find("#next").disabled = first + ROWS >= found.length;
-    const flags = Object.entries(shown.flags).map(([name, why]) => name + ": " + why + ".").join(" ");
-    say("#limit", (shown.rows.length < shown.all ? "The page shows the first " + grouped(shown.rows.length, 0) + " of " + grouped(shown.all, 0) + " cells, numbers to six digits; the files beside it hold all of them. " : "Numbers are shown to six digits at most; the files hold all. ") + flags);
-  };
-  // As in the CSV files beside the page: no text begins as a spreadsheet's formula, and what is not private says so above.
-  const guarded = text => /^['\t\r\n]|^\s*[=+\-@\uff1d\uff0b\uff0d\uff20]/.test(text) ? "'" + text : text;
-  const quoted = value => value === null ? "" : /[",\n\r]/.test(String(value)) ? '"' + String(value).replace(/"/g, '""') + '"' : String(value);
-  const csv = () => {
-    const {names: columns, variables, texts} = table();
-    const names = variables.flatMap(([name, accurate, fitted]) => [name, ...(accurate ? ["_low", "_high", "_cv"].map(end => name + end) : []), ...(fitted ? [name + "_fit"] : [])]);
-    const rows = rowsFound().map(row => row.map((value, at) => texts[at] && value !== null ? guarded(value) : value));
-    return (data.mark ? "# " + data.mark + "\n" : "") + [[...columns, ...names].map(guarded), ...rows].map(row => row.map(quoted).join(",")).join("\n") + "\n";
-  };
-  if (find("#which")) {
-    find("#which").addEventListener("change", () => { first = 0; browse(); });
-    find("#find").addEventListener("input", () => { first = 0; browse(); });
-    find("#previous").addEventListener("click", () => { first -= ROWS; browse(); });
-    find("#next").addEventListener("click", () => { first += ROWS; browse(); });
-    find("#save").addEventListener("click", () => {
-      const address = URL.createObjectURL(new Blob([csv()], {type: "text/csv"}));
-      make("a", {href: address, download: table().name + "-rows.csv"}).click();
-      setTimeout(() => URL.revokeObjectURL(address), 1000);
-    });
-    browse();
-  }
-
   const controls = data.fields.map((_, at) => find("#q" + at));
   const update = () => {
     const record = readAll(controls);
@@ -401,5 +337,5 @@
   }
   update();
   together();
-  window.recordwise = {...model, lookedUp, power, epsilon, factor, groupLoss, band, leadText, csv, fields: data.fields};
+  window.recordwise = {...model, lookedUp, power, epsilon, factor, groupLoss, band, leadText, fields: data.fields, words: {find, all, make, say, grouped, percent}};
 })();

@@ -16,6 +16,7 @@ from recordwise.exact.text import formula_text, share_text
 from recordwise.policy.render.html import Html
 from recordwise.release.dictionary import in_short
 from recordwise.release.page import charts, spending
+from recordwise.release.page.cells import packed_cells
 from recordwise.release.page.questions import CHOICE, Question, loss_or_infinity
 from recordwise.release.page.script import model_js, page_file, script_json
 from recordwise.release.page.sentences import SENTENCES, lead
@@ -109,7 +110,9 @@ def _script(view: View) -> str:
     release = view.release
     periods = [period.policy for period in view.periods]
     model = model_js(release.policy, release.parts, view.budget, release.firms, periods)
-    return f"const model = {model};\nconst data = {script_json(payload(view))};\n{page_file('page.js')}"
+    names = ["page.js", "tables.js"] + (["history.js"] if any(table.history for table in view.tables) else [])
+    written = "".join(map(page_file, names))
+    return f"const model = {model};\nconst data = {script_json(payload(view))};\n{written}"
 
 
 def _hash(text: str) -> str:
@@ -226,8 +229,10 @@ def _tables(view: View) -> dict[str, Any]:
         "level": f"{share_text(level)}",
         "accuracy": accuracy_rows(known, notes(view.description, view.release.parts), view.content),
         "several_tables": len(known) > 1,
-        "names": [table["title"] for table in view.tables],
-        "first": first_view(view.tables[0], level) if any(table["rows"] for table in view.tables) else None,
+        "names": [table.described.title for table in view.tables],
+        "first": first_view(view.tables[0], level) if any(table.data.num_rows for table in view.tables) else None,
+        "packed": Html(packed_cells(view.tables)) if view.tables else "",
+        "has_history": any(table.history for table in view.tables),
         "files": view.files,
     }
 

@@ -1,115 +1,78 @@
 """The released tables on the page: rows to browse, their accuracy, and the files with all rows."""
 
-import math
 from collections.abc import Callable, Mapping, Sequence
 from typing import Any
 
-import pyarrow as pa
-
-from recordwise.exact.text import cell_text, digits_text, number_text, percent_text, share_text
+from recordwise.exact.text import cell_text, number_text, percent_text, share_text
 from recordwise.policy.render.html import Html, element, preview_table
-from recordwise.release.content import Content, DescribedTable
-from recordwise.release.dictionary import Entry
+from recordwise.release.content import Content
+from recordwise.release.page.cells import PageTable, PageVariable, heading
 from recordwise.release.page.parts import Part
-from recordwise.release.tables import FITTED, ReleasedTable
+from recordwise.release.tables import ReleasedTable
 
-ROOM = 300_000
-"""The approximate number of characters of table rows on the page, all tables together; the files have every row."""
-FIRST_ROWS = 12
-CELL = 11
-"""The approximate length of a number."""
-
-
-def table_json(described: DescribedTable, room: int) -> dict[str, Any]:
-    """The first rows of a table, as many as fit: keys, then the value, interval, cv and fitted value of each variable."""
-    table, titles = described.table, {each.name: each for each in described.columns}
-    shown = table.data.slice(0, rows_that_fit(table, room))
-    headings = table.keys if table.variables else tuple(table.data.column_names)
-    columns: list[list[Any]] = [_texts(shown.column(name)) for name in headings]
-    variables = []
-    for name in table.variables:
-        ends = [each for each in (name, f"{name}_low", f"{name}_high", f"{name}_cv") if each in shown.column_names]
-        fitted = f"{name}{FITTED}" in shown.column_names
-        columns += [_numbers(shown.column(each)) for each in ends] + (
-            [_numbers(shown.column(f"{name}{FITTED}"))] if fitted else []
-        )
-        variables.append([name, len(ends) == 4, fitted, heading(titles[name])])
-    rows = [list(row) for row in zip(*columns)] if columns else []
-    keys = [titles[name].title for name in headings]
-    return {
-        "name": table.name,
-        "title": described.title,
-        "keys": keys,
-        "names": list(headings),
-        "texts": [pa.types.is_string(shown.column(name).type) for name in headings],
-        "variables": variables,
-        "rows": rows,
-        "all": table.data.num_rows,
-        "flags": {name: why for name, why in table.flags().items() if name in table.variables},
-    }
+FIRST_CELLS = 8
+"""Rows shown in a notebook."""
+NO_INTERVAL = "\N{EN DASH}"
+"""Stands for an interval that is not known; the page says why."""
 
 
-def heading(entry: Entry) -> str:
-    """The title of a column with its unit."""
-    return f"{entry.title} ({entry.unit})" if entry.unit else entry.title
-
-
-def rows_that_fit(table: ReleasedTable, room: int) -> int:
-    width = CELL * (len(table.keys) + 5 * len(table.variables)) or CELL
-    return min(int(table.data.num_rows), max(FIRST_ROWS, room // width))
-
-
-def _texts(column: pa.ChunkedArray) -> list[str | None]:
-    return [None if value is None else str(value) for value in column.to_pylist()]
-
-
-def _numbers(column: pa.ChunkedArray) -> list[float | None]:
-    return [_short(value) for value in column.to_pylist()]
-
-
-def _short(value: Any) -> float | int | None:
-    """Whole numbers unchanged, others to six digits, which is enough for the page. The files have every digit."""
-    if value is None or isinstance(value, int):
-        return value
-    number = float(value)
-    if not math.isfinite(number):
-        return None
-    rounded = float(digits_text(number, 6))
-    return int(rounded) if rounded == int(rounded) and abs(rounded) < 2**53 else rounded
-
-
-def first_view(table: dict[str, Any], level: float) -> dict[str, Any]:
+def first_view(table: PageTable, level: float) -> dict[str, Any]:
     """The first rows of a table as the template shows them; the script pages through the rest."""
+    titles = {each.name: each.title for each in table.described.columns}
     return {
-        "title": table["title"],
-        "keys": table["keys"],
-        "groups": [_group(title, accurate, fitted, level) for _, accurate, fitted, title in table["variables"]],
-        "rows": [_row(table, row) for row in table["rows"][:FIRST_ROWS]],
+        "title": table.described.title,
+        "keys": [titles[name] for name in table.keys],
+        "groups": [_group(each, level) for each in table.variables],
+        "rows": [_row(table, row) for row in table.first_rows()],
     }
 
 
-def _group(name: str, accurate: bool, fitted: bool, level: float) -> dict[str, Any]:
+def _group(variable: PageVariable, level: float) -> dict[str, Any]:
     """The columns of one variable."""
     columns = ["value"]
-    columns += [f"{share_text(level)} noise interval", "cv"] if accurate else []
-    columns += ["made to add up"] if fitted else []
-    return {"name": name, "columns": columns}
+    columns += [f"{share_text(level)} noise interval", "cv"] if variable.accurate else []
+    columns += ["made to add up"] if variable.fitted else []
+    columns += ["status"] if variable.status else []
+    return {"name": variable.title, "columns": columns}
 
 
-def _row(table: dict[str, Any], row: Sequence[Any]) -> dict[str, Any]:
-    at = len(table["keys"])
-    keys = ["(missing)" if value is None else value for value in row[:at]]
+def _row(table: PageTable, row: Sequence[Any]) -> dict[str, Any]:
+    at = len(table.keys)
+    keys = [_key(value, labels) for value, labels in zip(row, table.labels)]
     cells = []
-    for _, accurate, fitted, _ in table["variables"]:
+    for variable in table.variables:
         cells.append({"text": cell_text(row[at]), "kind": "first"})
-        if accurate:
-            cells.append({"text": f"{cell_text(row[at + 1])} to {cell_text(row[at + 2])}", "kind": "interval"})
-            cells.append({"text": "" if row[at + 3] is None else percent_text(row[at + 3]), "kind": ""})
-        at += 4 if accurate else 1
-        if fitted:
+        at += 1
+        if variable.accurate:
+            cells.append({"text": interval_text(row[at], row[at + 1]), "kind": "interval"})
+            cells.append({"text": _cv_text(row[at - 1], row[at + 2]), "kind": ""})
+            at += 3
+        if variable.fitted:
             cells.append({"text": cell_text(row[at]), "kind": ""})
             at += 1
+        if variable.status:
+            cells.append({"text": row[at], "kind": "status"})
+            at += 1
     return {"keys": keys, "cells": cells}
+
+
+def _key(value: str | None, labels: Mapping[str, str]) -> str:
+    if value is None:
+        return "(missing)"
+    return f"{value} {labels[value]}" if value in labels else value
+
+
+def _cv_text(value: float | None, sd: float | None) -> str:
+    return "" if not value or sd is None else percent_text(sd / abs(value))
+
+
+def interval_text(low: float | None, high: float | None) -> str:
+    """An interval in words; one without an end is said to have none."""
+    if low is None and high is None:
+        return NO_INTERVAL
+    if low is None or high is None:
+        return f"at most {cell_text(high)}" if low is None else f"at least {cell_text(low)}"
+    return f"{cell_text(low)} to {cell_text(high)}"
 
 
 Accuracy = Mapping[str, Mapping[str, Mapping[str, float | None]]]
@@ -147,10 +110,6 @@ def notes(description: Mapping[str, Any], parts: Sequence[Part]) -> dict[str, di
         if part.cut_down:
             found.setdefault(part.table, {}).setdefault(part.statistic, CUT_DOWN)
     return found
-
-
-FIRST_CELLS = 8
-"""Rows shown in a notebook."""
 
 
 def table_preview(table: ReleasedTable) -> Html:

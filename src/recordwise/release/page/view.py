@@ -15,12 +15,13 @@ from recordwise.policy.measure import Measure
 from recordwise.policy.policy import Policy
 from recordwise.policy.render.html import LogAxis
 from recordwise.release.content import Content
+from recordwise.release.page.cells import PageTable, page_tables
 from recordwise.release.page.change import BAND_LOSS, has_band
 from recordwise.release.page.charts import LEFT, LOSSES, NOISES, RIGHT, Figure, figure_of, sizes_up_to
+from recordwise.release.page.history import History
 from recordwise.release.page.parts import Part
 from recordwise.release.page.questions import Question, questions_of, reach_of, start_record
 from recordwise.release.page.sentences import DELTA, SENTENCES
-from recordwise.release.page.tables import ROOM, table_json
 from recordwise.release.tables import PRIVATE, ReleasedTable
 
 
@@ -37,6 +38,8 @@ class Published(Protocol):
     def lattice(self) -> LatticePolicy | None: ...
     @property
     def firms(self) -> FirmPolicy | None: ...
+    @property
+    def history(self) -> History | None: ...
     @property
     def digest(self) -> str: ...
     @property
@@ -65,7 +68,7 @@ class View:
     questions: tuple[Question, ...]
     start: dict[str, Any]
     figures: tuple[Figure, ...]
-    tables: tuple[dict[str, Any], ...]
+    tables: tuple[PageTable, ...]
     files: Mapping[str, str]
     budget: Policy | None
     labels: Mapping[str, str]
@@ -84,7 +87,6 @@ def view_of(release: Published, files: Mapping[str, str]) -> View:
     missing = {column["name"] for column in declared if column["null"] == "category"}
     questions = questions_of(release.policy, labels, missing)
     start = start_record(release.policy, questions)
-    room = ROOM // max(1, len(release.tables))
     budget = description.get("budget")
     bands = {**release.policy.bands(), **bands_from_json(description.get("budget_bands"))}
     return View(
@@ -93,7 +95,7 @@ def view_of(release: Published, files: Mapping[str, str]) -> View:
         questions=questions,
         start=start,
         figures=_figures(release, description, start, labels),
-        tables=tuple(table_json(table, room) for table in content.tables),
+        tables=page_tables(content, release.history),
         files=files,
         budget=None if budget is None else Policy.from_json(budget, bands),
         labels=labels,
@@ -161,8 +163,10 @@ def payload(view: View) -> dict[str, Any]:
         "start": view.start,
         "figures": [figure.to_json() for figure in view.figures],
         "axes": {"left": LEFT, "right": RIGHT, "loss": _ends(LOSSES), "noise": _ends(NOISES)},
-        "tables": list(view.tables),
+        "statuses": list(view.content.rules.names()),
+        "tables": [table.to_json(table.first_rows()) for table in view.tables],
         "level": view.description.get("interval_level", 0.95),
+        "period": view.description.get("series", {}).get("period") or view.content.words.publication.period,
         "sentences": SENTENCES,
         "delta": DELTA,
         "bandLoss": BAND_LOSS,

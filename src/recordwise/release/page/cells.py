@@ -1,0 +1,218 @@
+"""The cells on the page: the largest first, and all of them as long as the page stays within its size.
+
+The first rows are in the page as they are read; all others follow compressed, column by column: keys by number, numbers as digits
+and a power of ten. The script of the page reads them back.
+"""
+
+import base64
+import json
+import zlib
+from collections.abc import Sequence
+from dataclasses import dataclass
+from typing import Any
+
+import numpy as np
+import pyarrow as pa
+import pyarrow.compute as pc
+
+from recordwise.release.content import Content, DescribedTable
+from recordwise.release.dictionary import Entry
+from recordwise.release.page.history import History
+from recordwise.release.page.packing import Digits, packed_codes, packed_numbers
+from recordwise.release.status import STATUS, has_status, status_words
+from recordwise.release.tables import FITTED, ReleasedTable
+
+ROOM = 4_500_000
+"""The approximate number of characters for the cells of all tables; with everything else the page stays below 5 MB."""
+NUMBER, CODE = 4.5, 0.7
+"""The approximate number of characters that a number or a key takes, and a status."""
+FIRST_ROWS = 12
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class PageVariable:
+    """A variable of a table and the columns that the page shows of it."""
+
+    name: str
+    title: str
+    columns: tuple[str, ...]
+    """The value, the ends of its interval and its sd where there are any, and the fitted value where there is one."""
+    accurate: bool
+    fitted: bool
+    status: bool
+    """Whether the status of its values is known."""
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class PageTable:
+    """A table as the page shows it, its largest cells first."""
+
+    described: DescribedTable
+    keys: tuple[str, ...]
+    variables: tuple[PageVariable, ...]
+    data: pa.Table
+    """The cells that fit."""
+    labels: tuple[dict[str, str], ...]
+    """What readers call the values of each key."""
+    status: dict[str, list[str]]
+    statuses: tuple[str, ...]
+    """The possible statuses."""
+    history: tuple[str, ...] = ()
+    """The earlier periods whose values follow those of this one."""
+    past: tuple[Digits, ...] = ()
+
+    def to_json(self, rows: Sequence[Sequence[Any]]) -> dict[str, Any]:
+        """What the script knows before it has read the compressed cells."""
+        titles = {each.name: each.title for each in self.described.columns}
+        table = self.described.table
+        return {
+            "name": table.name,
+            "title": self.described.title,
+            "keys": [titles[name] for name in self.keys],
+            "names": list(self.keys),
+            "texts": [pa.types.is_string(self.data.column(name).type) for name in self.keys],
+            "variables": [[each.name, each.accurate, each.fitted, each.title, each.status] for each in self.variables],
+            "rows": rows,
+            "held": self.data.num_rows,
+            "all": table.data.num_rows,
+            "gaps": any(self._has_gap(each) for each in self.variables),
+            "flags": {name: why for name, why in table.flags().items() if name in table.variables},
+            "periods": list(self.history),
+        }
+
+    def _has_gap(self, variable: PageVariable) -> bool:
+        return variable.accurate and any(self.data.column(name).null_count for name in variable.columns[1:3])
+
+    def first_rows(self) -> list[list[Any]]:
+        """The first rows as lists: keys, then the columns of each variable and its status."""
+        shown = self.data.slice(0, FIRST_ROWS)
+        columns: list[list[Any]] = [_texts(shown.column(name)) for name in self.keys]
+        for variable in self.variables:
+            columns += [packed_numbers(shown.column(name)).values() for name in variable.columns]
+            columns += [self.status[variable.name][:FIRST_ROWS]] if variable.status else []
+        return [list(row) for row in zip(*columns)] if columns else []
+
+    def packed(self) -> tuple[dict[str, Any], bytes]:
+        """What the compressed cells say about themselves, and their bytes."""
+        keys, parts = [], list[bytes]()
+        for name, labels in zip(self.keys, self.labels):
+            found = pc.dictionary_encode(self.data.column(name).combine_chunks(), null_encoding="encode")
+            values = _texts(found.dictionary)
+            keys.append({"values": values, "labels": [labels.get(value or "") for value in values] if labels else None})
+            parts.append(packed_codes(found.indices.to_numpy(zero_copy_only=False), 4))
+        for variable in self.variables:
+            parts += [packed_numbers(self.data.column(name)).planes() for name in variable.columns]
+            if variable.status:
+                places = {name: at for at, name in enumerate(self.statuses)}
+                codes = np.array([places[word] for word in self.status[variable.name]], dtype=np.uint8)
+                parts.append(packed_codes(codes, 1))
+        parts += [column.planes() for column in self.past]
+        return {"rows": self.data.num_rows, "keys": keys}, b"".join(parts)
+
+
+def page_tables(content: Content, history: History | None = None, room: int = ROOM) -> tuple[PageTable, ...]:
+    """The tables with as many of their largest cells as the page holds."""
+    tables = _tables(content, history, room)
+    if all(each.data.num_rows == each.described.data.num_rows for each in tables):
+        return tables
+    # The characters that a cell takes depend on its numbers: what has room beyond the estimate is filled.
+    more = _tables(content, history, int(0.97 * room * room / max(1, len(packed_cells(tables)))))
+    return more if len(packed_cells(more)) <= room else tables
+
+
+def _tables(content: Content, history: History | None, room: int) -> tuple[PageTable, ...]:
+    held = rows_held(content.tables, history, room)
+    return tuple(_table(content, each, count, history) for each, count in zip(content.tables, held))
+
+
+def rows_held(tables: Sequence[DescribedTable], history: History | None, room: int = ROOM) -> list[int]:
+    """How many cells of each table fit by estimate: all, or the same number of each table that has more."""
+    sizes = np.array([_size(each.table, history) for each in tables], dtype=np.int64)
+    widths = np.array([_width(each.table, history) for each in tables])
+    if float(sizes @ widths) <= room:
+        return [int(size) for size in sizes]
+    low, high = FIRST_ROWS, int(sizes.max())
+    while high - low > 1:
+        middle = (low + high) // 2
+        low, high = (middle, high) if float(np.minimum(sizes, middle) @ widths) <= room else (low, middle)
+    return [int(size) for size in np.minimum(sizes, low)]
+
+
+def _size(table: ReleasedTable, history: History | None) -> int:
+    """A page shows the cells whose history it has."""
+    known = None if history is None else history.rows(table)
+    return int(table.data.num_rows) if known is None else min(int(table.data.num_rows), known)
+
+
+def _width(table: ReleasedTable, history: History | None) -> float:
+    names = _key_names(table)
+    numbers = sum(len(_columns(table, name)) for name in table.variables)
+    past = 0 if history is None else history.columns(table)
+    return NUMBER * (len(names) + numbers + past) + CODE * len(table.variables)
+
+
+def largest_first(table: ReleasedTable, count: int) -> pa.Table:
+    """The cells with the largest published values of the first variable; what has no variable stays as it is."""
+    if not table.variables:
+        return table.data.slice(0, count)
+    order = pc.array_sort_indices(table.data.column(table.variables[0]).combine_chunks(), order="descending")
+    return table.data.take(order.slice(0, count))
+
+
+def packed_cells(tables: Sequence[PageTable]) -> str:
+    """The cells of all tables, compressed, as letters that any document may hold."""
+    heads, bodies = zip(*(table.packed() for table in tables))
+    head = json.dumps(heads, ensure_ascii=False, separators=(",", ":")).encode()
+    raw = len(head).to_bytes(4, "little") + head + b"".join(bodies)
+    return base64.b64encode(zlib.compress(raw, 6)).decode()
+
+
+def _table(content: Content, described: DescribedTable, count: int, history: History | None) -> PageTable:
+    table, titles = described.table, {each.name: each for each in described.columns}
+    data, keys = largest_first(table, count), _key_names(table)
+    status = {
+        name: status_words(content, described, data, name).to_pylist()
+        for name in table.variables
+        if has_status(table, name) or name + STATUS in data.column_names
+    }
+    variables = tuple(
+        PageVariable(
+            name=name,
+            title=heading(titles[name]),
+            columns=_columns(table, name),
+            accurate=f"{name}_cv" in table.data.column_names,
+            fitted=f"{name}{FITTED}" in table.data.column_names,
+            status=name in status,
+        )
+        for name in table.variables
+    )
+    return PageTable(
+        described=described,
+        keys=keys,
+        variables=variables,
+        data=data,
+        labels=tuple(content.words.values(name) for name in keys),
+        status=status,
+        statuses=content.rules.names(),
+        history=() if history is None else history.shown(table),
+        past=() if history is None else history.past(table, data.num_rows),
+    )
+
+
+def heading(entry: Entry) -> str:
+    """The title of a column with its unit."""
+    return f"{entry.title} ({entry.unit})" if entry.unit else entry.title
+
+
+def _key_names(table: ReleasedTable) -> tuple[str, ...]:
+    return table.keys if table.variables else tuple(table.data.column_names)
+
+
+def _columns(table: ReleasedTable, name: str) -> tuple[str, ...]:
+    accuracy = [f"{name}_low", f"{name}_high", f"{name}_sd"] if f"{name}_cv" in table.data.column_names else []
+    fitted = [f"{name}{FITTED}"] if f"{name}{FITTED}" in table.data.column_names else []
+    return (name, *accuracy, *fitted)
+
+
+def _texts(column: pa.Array | pa.ChunkedArray) -> list[str | None]:
+    return [None if value is None else str(value) for value in column.to_pylist()]
