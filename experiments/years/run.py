@@ -13,8 +13,7 @@ import pyarrow.parquet as pq
 import recordwise as rw
 from experiments.frame import COLORS, Claim, Picture, Reproduction, Tell, new_figure, tidy
 from experiments.years.panel import COUNTIES, first_year, next_year, table_of
-from recordwise.ledger.periods import periods_of
-from recordwise.policy.series import history_losses
+from recordwise.policy import Policy, history_losses
 
 RUNS = 20_000
 """Establishments in the first year."""
@@ -84,8 +83,9 @@ def published(establishments: int, seed: int, tell: Tell, folder: Path) -> Serie
         file = rw.load_plan(folder / "plan.toml", parameters={"year": year})
         with rw.Session.from_plan(file) as session:
             releases[year] = session.run(*file.plan.queries, once=True)
-            policies = {each.name: each.spent for each in periods_of(session.history())}
         units = next_year(units, chance)
+    stated = releases[YEARS[-1]].description["series"]["periods"]
+    policies = {each["period"]: Policy.from_json(each["policy"]) for each in stated}
     return Series(tables=tables, releases=releases, policies=policies)
 
 

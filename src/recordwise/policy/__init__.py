@@ -35,6 +35,7 @@ from recordwise.policy.meaning import Meaning, expected_log_odds, log_odds_tail,
 from recordwise.policy.measure import Measure
 from recordwise.policy.policy import Policy, maximum
 from recordwise.policy.privacy_loss import PrivacyLoss, Shift, epsilon_of
+from recordwise.policy.series import Series, history_losses
 
 __all__ = [
     "By",
@@ -53,6 +54,7 @@ __all__ = [
     "Null",
     "Policy",
     "PrivacyLoss",
+    "Series",
     "Shift",
     "Verdict",
     "additive",
@@ -79,6 +81,7 @@ __all__ = [
     "group_loss",
     "group_loss_by_cell",
     "group_pair",
+    "history_losses",
     "laplace_sum",
     "laplace_transform",
     "log_odds_tail",
