@@ -133,6 +133,22 @@ def test_change_compares_two_years_and_writes_every_cell(yearly, release, run, r
     assert run("change", folders[0], folders[0]).exit_code == 2
 
 
+def test_changes_of_releases_made_to_add_up_are_those_of_the_drawn_numbers_and_hold_no_formula(
+    yearly, release, run, run_json
+) -> None:
+    plan = yearly / "plan.toml"
+    plan.write_text(plan.read_text().replace("06037", "=1+1"))
+    for year in (2025, 2026):
+        release(year)
+        run("postprocess", yearly / f"out{year}", "--out", yearly / f"fit{year}")
+    run_json("change", yearly / "out2025", yearly / "out2026", "--out", yearly / "drawn")
+    run_json("change", yearly / "fit2025", yearly / "fit2026", "--out", yearly / "fitted")
+    (first,), (second,) = ((yearly / name).iterdir() for name in ("drawn", "fitted"))
+    assert first.read_text() == second.read_text()
+    assert '"\'=1+1"' in first.read_text()
+    assert '"=1+1"' not in first.read_text()
+
+
 def test_the_page_shows_earlier_periods_that_the_plan_names_and_a_missing_one_is_told_before_the_charge(
     yearly, release, run
 ) -> None:

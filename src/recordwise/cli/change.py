@@ -35,14 +35,14 @@ def change(
     import json
 
     from recordwise.cli.release import check_folder
-    from recordwise.release.files import load_release
+    from recordwise.release.files import open_release
 
     if out is not None:
         check_folder(out, state="Nothing was written.")
     pairs = dict(_pairs(each) for each in crosswalk or ())
     if ledger is not None and not _verified(ledger, [before, now]):
         raise typer.Exit(BAD_INPUT)
-    found = load_release(now).change(load_release(before), crosswalk=pairs)
+    found = open_release(now).change(open_release(before), crosswalk=pairs)
     if out is not None:
         save(found, out)
     if as_json:
@@ -88,14 +88,14 @@ def _verified(ledger: Path, folders: list[Path]) -> bool:
 
 
 def save(found: "Change", out: Path) -> None:
-    """One CSV file for each table."""
-    from pyarrow import csv
-
+    """One CSV file for each table; no text in it is run as a formula."""
+    from recordwise.release.formats.csv import without_formulas
+    from recordwise.release.formats.pieces import csv_bytes
     from recordwise.release.staging import new_folder
 
     with new_folder(out) as staging:
         for name, table in found.tables.items():
-            csv.write_csv(table, staging / f"{name}.csv")
+            (staging / f"{name}.csv").write_bytes(csv_bytes(without_formulas(table), header=True))
 
 
 def show(found: "Change", out: Path | None) -> None:

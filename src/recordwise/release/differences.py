@@ -21,7 +21,9 @@ from recordwise.mechanisms.registry import mechanism_from_json
 from recordwise.plan.statistics import statistic_kind
 from recordwise.plan.statistics.base import COUNT, SUM
 from recordwise.plan.statistics.ratios import STEEPEST, Side, outward, ratio_interval
+from recordwise.plan.status import StatusRules
 from recordwise.release.crosswalk import LEAST, PARTS, Crosswalk, merged, read_crosswalk
+from recordwise.release.status import STATUS, named, relative_error
 
 if TYPE_CHECKING:
     from recordwise.release.release import Release
@@ -88,7 +90,7 @@ def change(now: "Release", before: "Release", crosswalk: Mapping[str, Any] | Non
     _check(now, before)
     pairs = read_crosswalk(crosswalk or {})
     level = min(float(each.description.get("interval_level", 0.95)) for each in (now, before))
-    known = {table.name: table for table in before.tables}
+    known, rules = {table.name: table for table in before.tables}, now.content().rules
     tables: dict[str, pa.Table] = {}
     confidence: dict[str, float] = {}
     for table in now.tables:
@@ -96,7 +98,7 @@ def change(now: "Release", before: "Release", crosswalk: Mapping[str, Any] | Non
         if earlier is None or earlier.keys != table.keys:
             continue
         found = _variables(now, before, table, earlier)
-        columns, levels = _changed(table, earlier, found, pairs, level)
+        columns, levels = _changed(table, earlier, found, pairs, level, rules)
         tables[table.name] = columns
         confidence |= {f"{table.name}.{name}": each for name, each in levels.items()}
     if not tables:
@@ -164,7 +166,12 @@ def _signed(release: "Release", name: str | None) -> bool:
 
 
 def _changed(
-    now: "ReleasedTable", before: "ReleasedTable", variables: Sequence[Variable], pairs: Crosswalk, level: float
+    now: "ReleasedTable",
+    before: "ReleasedTable",
+    variables: Sequence[Variable],
+    pairs: Crosswalk,
+    level: float,
+    rules: StatusRules,
 ) -> tuple[pa.Table, dict[str, float]]:
     keys = now.keys
     used = pairs.of(keys)
@@ -178,7 +185,7 @@ def _changed(
     levels = {}
     for each in kept:
         first, second = _numbers(ours, each.name, rows), _numbers(theirs, each.name, earlier_rows)
-        columns |= _differences(each, first, second, level)
+        columns |= _differences(each, first, second, level, rules)
         levels[each.name] = level if each.gaussian else max(0.0, 2 * level - 1)
     return pa.table(columns), levels
 
@@ -211,8 +218,12 @@ def _numbers(table: pa.Table, name: str, rows: Any) -> Numbers:
     return Numbers(**found, parts=parts, least_sd=taken(LEAST) if added else found["sd"])
 
 
-def _differences(variable: Variable, now: Numbers, before: Numbers, level: float) -> dict[str, pa.Array]:
-    """Both values, their difference and the percentage change, each with sd and interval; NULL where a cell is listed once."""
+def _differences(
+    variable: Variable, now: Numbers, before: Numbers, level: float, rules: StatusRules
+) -> dict[str, pa.Array]:
+    """Both values, their difference with its status and the percentage change, each with sd and interval; NULL where a cell is
+    listed once.
+    """
     with np.errstate(all="ignore"):
         difference, sd = now.value - before.value, np.hypot(now.sd, before.sd)
         reaches = [_reach(variable, each, level) for each in (now, before)]
@@ -232,7 +243,9 @@ def _differences(variable: Variable, now: Numbers, before: Numbers, level: float
         }
         if variable.nonnegative:
             columns |= _percentages(variable, now, before, reaches, level)
-    return {each: pa.array(column, mask=~np.isfinite(column)) for each, column in columns.items()}
+    found = {each: pa.array(column, mask=~np.isfinite(column)) for each, column in columns.items()}
+    status = named(relative_error(difference, sd, signed=True), rules)
+    return found | {f"{name}_change{STATUS}": pc.if_else(pa.array(np.isfinite(difference)), status, None)}
 
 
 def _percentages(
