@@ -13,7 +13,7 @@ import pyarrow.parquet as pq
 import recordwise as rw
 from experiments.frame import COLORS, Claim, Picture, Reproduction, Tell, new_figure, tidy
 from experiments.years.panel import COUNTIES, first_year, next_year, table_of
-from recordwise.policy import Policy, history_losses
+from recordwise.policy import history_losses
 
 RUNS = 20_000
 """Establishments in the first year."""
@@ -48,17 +48,31 @@ at = {{ emp = 50 }}
 rows = {{ county = [{", ".join(f'"{code}"' for code in COUNTIES)}] }}
 
 [[queries]]
+name = "counties"
 group_by = ["county"]
 keys = "counties"
 count = {{ kind = "Gaussian", rho = 0.05, as = "n" }}
 sum.emp = {{ kind = "UnitSplit", at = 50, rho = 0.1, as = "emp" }}
 """
+SIZED = f"""
+[keys.sized]
+rows = {{ county = [{", ".join(f'"{code}"' for code in COUNTIES)}] }}
+size = {{ release = "released_${{before}}", column = "emp" }}
+
+[[queries]]
+name = "sized"
+group_by = ["county"]
+keys = "sized"
+sum.emp = {{ kind = "Sized", floor = 5000, mechanism = {{ kind = "Gaussian", sigma = 0.02 }}, as = "emp_sized" }}
+"""
+"""What the plan also publishes from its second year on: noise of 2 % of what was published the year before."""
 SETTING = (
     "Every year 9 % of the establishments enter, 8 % leave and 1 % move to another county; log employment grows with sd .25, with "
     "heavier tails below 20 employees. 60 counties of very different sizes.",
     "One plan with the parameter year: counts with rho .05, employment split at 50 with rho .1, every year; drawn from the secure "
     "source, so that numbers differ from run to run.",
-    "Noise is the same every year; it is not sized by the year before.",
+    "From the second year on employment is also published with noise of 2 % of the employment published the year before, or of "
+    "5,000 where that is more: the sizes are those of the release of the year before.",
 )
 
 
@@ -74,18 +88,21 @@ class Series:
 def published(establishments: int, seed: int, tell: Tell, folder: Path) -> Series:
     """Five releases of one plan, into one ledger."""
     chance = np.random.default_rng(seed)
-    (folder / "plan.toml").write_text(PLAN)
+    (folder / "first.toml").write_text(PLAN)
+    (folder / "plan.toml").write_text(PLAN + SIZED)
     units, tables, releases = first_year(establishments, chance), {}, {}
     for year in YEARS:
         tell(f"year {year}")
         tables[year] = table_of(units)
         pq.write_table(tables[year], folder / f"estabs_{year}.parquet")
-        file = rw.load_plan(folder / "plan.toml", parameters={"year": year})
+        first = year == YEARS[0]
+        parameters = {"year": year} | ({} if first else {"before": year - 1})
+        file = rw.load_plan(folder / ("first.toml" if first else "plan.toml"), parameters=parameters)
         with rw.Session.from_plan(file) as session:
             releases[year] = session.run(*file.plan.queries, once=True)
+        releases[year].save(folder / f"released_{year}")
         units = next_year(units, chance)
-    stated = releases[YEARS[-1]].description["series"]["periods"]
-    policies = {each["period"]: Policy.from_json(each["policy"]) for each in stated}
+    policies = {str(year): release.policy for year, release in releases.items()}
     return Series(tables=tables, releases=releases, policies=policies)
 
 
@@ -95,9 +112,31 @@ def losses_by_unit(series: Series) -> dict[int, Any]:
     found = {}
     for year, table in series.tables.items():
         losses = np.zeros(most)
-        losses[table.column("id").to_numpy()] = series.policies[str(year)].loss({"emp": table.column("emp").to_numpy()})
+        losses[table.column("id").to_numpy()] = series.policies[str(year)].loss(record_of(table))
         found[year] = losses
     return found
+
+
+def record_of(table: pa.Table) -> dict[str, Any]:
+    """What losses depend on."""
+    county = table.column("county").to_numpy(zero_copy_only=False).astype(str)
+    return {"emp": table.column("emp").to_numpy(), "county": county}
+
+
+def sized_rows(series: Series) -> list[dict[str, object]]:
+    """One noise for all counties beside noise sized by the year before: losses of the records and errors of the counties."""
+    rows: list[dict[str, object]] = []
+    for year in YEARS[1:]:
+        release, table = series.releases[year], series.tables[year]
+        exact, record = truth_of(table, "emp"), record_of(table)
+        for name, published in (("emp", release["counties"]), ("emp_sized", release["sized"])):
+            (part,) = (each for each in release.parts if each.statistic == name)
+            losses = part.policy.loss(record)
+            error = np.array(published.column(f"{name}_sd").to_pylist()) / np.maximum(exact, 1)
+            shown = [*np.quantile(losses, (0.5, 0.99)), losses.max(), *np.quantile(error, (0.5, 0.9))]
+            names = ("median_loss", "p99_loss", "largest_loss", "median_sd_share", "p90_sd_share")
+            rows.append({"year": year, "variable": name} | {key: float(f"{x:.3g}") for key, x in zip(names, shown)})
+    return rows
 
 
 def loss_rows(losses: Mapping[int, Any]) -> list[dict[str, object]]:
@@ -127,9 +166,9 @@ def error_rows(series: Series) -> tuple[list[dict[str, object]], dict[str, list[
     rows: list[dict[str, object]] = []
     held: dict[str, list[int]] = {"level": [0, 0], "change": [0, 0], "percent": [0, 0]}
     for year, release in series.releases.items():
-        now = release.table.to_pydict()
+        now = release["counties"].to_pydict()
         earlier = series.releases.get(year - 1)
-        changes = None if earlier is None else release.change(earlier)["county"].to_pydict()
+        changes = None if earlier is None else release.change(earlier)["counties"].to_pydict()
         for name in ("n", "emp"):
             exact = truth_of(series.tables[year], name)
             _count(held["level"], now[f"{name}_low"], now[f"{name}_high"], exact)
@@ -186,10 +225,11 @@ def _adds_up(series: Series, losses: Mapping[int, Any]) -> Claim:
     ids = np.argsort(total)[-HISTORIES:]
     histories: dict[int, dict[str, dict[str, Any]]] = {int(each): {} for each in ids}
     for year, table in series.tables.items():
-        known = dict(zip(table.column("id").to_pylist(), table.column("emp").to_pylist()))
+        columns = [table.column(name).to_pylist() for name in ("emp", "county")]
+        known = dict(zip(table.column("id").to_pylist(), zip(*columns)))
         for each, history in histories.items():
             if each in known:
-                history[str(year)] = {"emp": known[each]}
+                history[str(year)] = dict(zip(("emp", "county"), known[each]))
     off = max(
         abs(sum(history_losses(series.policies, history).values()) / total[each] - 1)
         for each, history in histories.items()
@@ -206,7 +246,7 @@ def _adds_up(series: Series, losses: Mapping[int, Any]) -> Claim:
 def picture(series: Series) -> Picture:
     """One county over the years, with its intervals and the exact numbers."""
     place = int(np.argsort(truth_of(series.tables[YEARS[0]], "emp"))[len(COUNTIES) // 2])
-    rows = [series.releases[year].table.to_pylist()[place] for year in YEARS]
+    rows = [series.releases[year]["counties"].to_pylist()[place] for year in YEARS]
     exact = [truth_of(series.tables[year], "emp")[place] for year in YEARS]
     figure, ((axes,),) = new_figure()
     middle = [(row["emp_low"] + row["emp_high"]) / 2 for row in rows]
@@ -236,7 +276,7 @@ def reproduce(*, runs: int, seed: int, tell: Tell) -> Reproduction:
         runs=runs,
         seed=seed,
         claims=claims(series, losses, held),
-        tables={"losses": loss_rows(losses), "errors": errors},
+        tables={"losses": loss_rows(losses), "errors": errors, "sized": sized_rows(series)},
         pictures=(picture(series),),
-        shown=("losses", "errors"),
+        shown=("losses", "errors", "sized"),
     )

@@ -16,6 +16,8 @@ def test_five_small_years_agree_with_every_claim() -> None:
     assert all(later["p99_so_far"] > earlier["p99_so_far"] for earlier, later in pairwise(losses))
     assert losses[0]["median"] == losses[0]["median_so_far"]
     assert len(done.tables["errors"]) == 2 * len(run.YEARS)
+    sized = done.tables["sized"]
+    assert [row["variable"] for row in sized] == ["emp", "emp_sized"] * (len(run.YEARS) - 1)
 
 
 def test_intervals_that_are_too_narrow_do_not_agree() -> None:
