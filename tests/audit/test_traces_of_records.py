@@ -4,8 +4,9 @@ import copy
 import dataclasses
 import json
 import pickle
+import re
 import traceback
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
 from fractions import Fraction
 from pathlib import Path
 from typing import Any
@@ -25,6 +26,7 @@ from recordwise.noise import Seeded
 from recordwise.plan import Plan, Schema
 from recordwise.plan.results import Sensitive
 from recordwise.policy import Measure, group_loss, group_loss_by_cell
+from recordwise.release.formats import known_formats
 from small_release import keys, question, records
 from small_release import session as opened
 
@@ -115,9 +117,20 @@ def test_totals_of_an_engine_tell_nothing_when_printed_and_cannot_be_taken_apart
         dataclasses.asdict(found)
 
 
-def folder_of(table: pa.Table, folder: Path, *, asked: Any = None, seed: int = 11, **how: Any) -> Path:
+def folder_of(
+    table: pa.Table,
+    folder: Path,
+    *,
+    asked: Any = None,
+    seed: int = 11,
+    formats: Sequence[str] = ("parquet", "csv"),
+    basic: bool = False,
+    **how: Any,
+) -> Path:
     with opened(table, **how) as session:
-        return session.run(asked if asked is not None else question(), rng=Seeded(seed)).save(folder)
+        release = session.run(asked if asked is not None else question(), rng=Seeded(seed))
+    # Some formats refuse what is not private; here the seed is what makes two releases comparable.
+    return (dataclasses.replace(release, private=True).basic() if basic else release).save(folder, formats=formats)
 
 
 def contents(folder: Path) -> dict[str, bytes]:
@@ -154,6 +167,46 @@ def test_the_order_of_the_records_changes_not_a_byte_of_any_file(tmp_path: Path)
     table = records()
     shuffled = table.take(pa.array(np.random.default_rng(1).permutation(table.num_rows)))
     assert contents(folder_of(table, tmp_path / "a")) == contents(folder_of(shuffled, tmp_path / "b"))
+
+
+ANY = [name for name in known_formats() if name != "cbp"]
+PATTERNS = (
+    rw.query()
+    .group_by("county", "naics", keys=keys())
+    .count(rw.Gaussian(rho="0.1"), alias="est")
+    .sum("emp", rw.UnitSplit(at=50, rho="0.1"), alias="emp")
+)
+
+
+@pytest.mark.parametrize("formats, asked", [(ANY, None), (["parquet", "cbp"], PATTERNS)], ids=["any", "cbp"])
+def test_no_file_of_any_format_tells_of_records_that_no_cell_holds_or_of_their_order(
+    formats: Sequence[str], asked: Any, tmp_path: Path
+) -> None:
+    """Research and basic tables; the times of writing that some programs put into files are taken off."""
+    inside = records()
+    outside = inside.slice(0, 7).set_column(inside.column_names.index("county"), "county", pa.array(["99"] * 7))
+    outside = outside.set_column(0, "id", pa.array(range(9000, 9007)))
+    together = pa.concat_tables([inside, outside])
+    shuffled = together.take(pa.array(np.random.default_rng(1).permutation(together.num_rows)))
+    first, second = (
+        folder_of(table, tmp_path / name, asked=asked, formats=formats, basic=True, outside="accept")
+        for name, table in (("a", inside), ("b", shuffled))
+    )
+    found, other = contents(first), contents(second)
+    assert set(known_formats()) == {*ANY, "cbp"}
+    assert len({Path(name).suffix for name in found}) >= 4
+    assert {name for name in found if untimed(name, found[name]) != untimed(name, other[name])} == set()
+    assert described(first) == described(second)
+
+
+SAS = rb"\d\d[A-Z]{3}\d\d:\d\d:\d\d:\d\d"
+TIMES = {".xpt": SAS, ".v8xpt": SAS, ".dta": rb"\d\d [A-Z][a-z]{2} \d{4} \d\d:\d\d"}
+"""The times of writing that SAS and Stata files hold."""
+
+
+def untimed(name: str, content: bytes) -> bytes:
+    pattern = TIMES.get(Path(name).suffix)
+    return content if pattern is None else re.sub(pattern, b"", content)
 
 
 @pytest.mark.parametrize("left", [0, 1, 250, 499])
