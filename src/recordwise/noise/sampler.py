@@ -181,35 +181,42 @@ def draw(table: Table, size: int, source: BitSource) -> Draws:
     """``size`` offsets from the first magnitude of the table, with signs if it has them, in the order they were made."""
     values = np.empty(size, dtype=np.int64)
     extremes: dict[int, int] = {}
-    words = np.empty(2 * min(CHUNK, size + size // 16 + 16), dtype=np.uint64)
+    words = np.empty(2 * _attempts_for(size), dtype=np.uint64)
     attempt, done = attempt_for(size), 0
     while done < size:
-        source.fill(words)
-        count, undecided = attempt(table, words, values[done:])
+        fresh = words[: 2 * _attempts_for(size - done)]
+        source.fill(fresh)
+        count, undecided = attempt(table, fresh, values[done:])
         if len(undecided):
-            count, large = _settle(table, words, values[done : done + count], undecided, source)
+            count, large = _settle(table, fresh, values[done : done + count], undecided, source)
             extremes |= {done + place: value for place, value in large.items()}
         done += count
     return Draws(values=values, extremes=extremes)
+
+
+def _attempts_for(size: int) -> int:
+    """A few more attempts than draws, as some are rejected; no more at once than stay in the cache."""
+    return min(CHUNK, size + size // 16 + 16)
 
 
 def _settle(
     table: Table, words: WordArray, values: IntArray, undecided: IntArray, source: BitSource
 ) -> tuple[int, dict[int, int]]:
     """Decide the open attempts in place and close the gaps of rejected ones, so that order reveals nothing about values."""
-    kept, large = np.ones(len(values), dtype=np.bool_), {}
+    rejected: list[int] = []
+    large: dict[int, int] = {}
     for attempt, place in undecided.tolist():
         value = decide(table, words[2 * attempt : 2 * attempt + 2], int(values[place]), source)
         if value is None:
-            kept[place] = False
+            rejected.append(place)
         elif abs(value) < INT64_END:
             values[place] = value
         else:
             values[place] = 0
-            large[int(kept[:place].sum())] = value
-    count = int(kept.sum())
-    values[:count] = values[kept]
-    return count, large
+            large[place - len(rejected)] = value
+    for number, (gap, after) in enumerate(zip(rejected, [*rejected[1:], len(values)])):
+        values[gap - number : after - number - 1] = values[gap + 1 : after]
+    return len(values) - len(rejected), large
 
 
 def decide(table: Table, pair: WordArray, offset: int, source: BitSource) -> int | None:

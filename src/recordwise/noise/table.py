@@ -19,7 +19,7 @@ from flint import arb
 from recordwise.errors import ParameterError
 from recordwise.exact.arithmetic import BallArithmetic
 from recordwise.exact.functions import Function
-from recordwise.exact.numbers import arb_float_lower, ball, working_precision
+from recordwise.exact.numbers import arb_float_lower, ball, bits_in_force, working_precision
 from recordwise.noise.probabilities import Weights
 from recordwise.noise.randomness import WordArray
 
@@ -259,9 +259,16 @@ class Table:
 
     def acceptance(self, row: int, offset: int) -> arb:
         """The probability with which an attempt at this offset is kept: exp(-f) over the envelope, at the precision in force."""
-        block = self.blocks[row]
-        share = self.scale * (self.side.copies(block.start) << block.shift) / self.weights[row]
-        return ball(share) * self.side.relative(self.side.first + offset)
+        share, relative = _envelope_of(self, row, bits_in_force())
+        return share * relative.at(self.side.first + offset)
+
+
+@lru_cache(maxsize=1 << 14)
+def _envelope_of(table: Table, row: int, bits: int) -> tuple[arb, Weights]:
+    """At a precision, which is in force: the weight of a magnitude of a block over the envelope of its row, and all weights."""
+    block = table.blocks[row]
+    share = table.scale * (table.side.copies(block.start) << block.shift) / table.weights[row]
+    return ball(share), Weights(table.side.exponent, reference=table.side.first)
 
 
 @lru_cache(maxsize=256)
