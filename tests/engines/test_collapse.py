@@ -120,7 +120,8 @@ SMALL = Schema.of(
 
 
 def refusal(opens, columns, schema=SMALL):
-    with opens(pa.table(columns), schema) as engine, pytest.raises(DataError) as found:
+    source = pa.table(columns) if isinstance(columns, dict) else columns
+    with opens(source, schema) as engine, pytest.raises(DataError) as found:
         engine.validate()
     return {(each.column, each.problem): each.count for each in found.value.problems}, str(found.value)
 
@@ -177,6 +178,30 @@ def test_units_whose_rows_differ_are_counted_by_column_missing_values_among_them
 def test_every_row_is_validated_before_rows_are_joined(opens, columns, problem):
     problems, _ = refusal(opens, {"id": [1, 2], "x": [1.0, 2.0], "c": ["a", "a"]} | columns)
     assert problems == {problem: 1}
+
+
+def test_a_row_on_which_the_joining_pass_itself_fails_is_told_by_its_check(opens, tmp_path):
+    """A text that is no number cannot be added up, and 1e300 is beyond all whole numbers; each is one row of the third unit."""
+    path = tmp_path / "rows.csv"
+    path.write_text("id,x,c\n1,5,a\n1,6,a\n2,7,a\n3,much,a\n3,1,a\n")
+    problems, message = refusal(opens, str(path))
+    assert len(problems) == 1
+    assert {(column, count) for (column, _), count in problems.items()} == {("x", 1)}
+    assert "much" not in message
+    problems, _ = refusal(opens, {"id": [1, 2, 3], "x": [1.0, 2.0, 1e300], "c": ["a"] * 3})
+    assert problems == {("x", "is beyond its public bound"): 1}
+
+
+def test_rows_may_have_columns_of_any_name(opens):
+    """The pass that joins rows marks broken ones in a column of its own."""
+    schema = Schema.of(
+        unit="Broken", measures={"broken_": 1}, columns={"c": "text"}, collapse={"broken_": "sum", "c": "same"}
+    )
+    source = pa.table({"Broken": [1, 1, 2], "broken_": [3, 4, 5], "c": ["a", "a", "b"]})
+    asked = query().group_by("c", keys={"c": ["a", "b"]}).count(M).sum("broken_", M)
+    assert totals(opens, source, schema, asked) == [[[1, 1], [7, 5]]]
+    problems, _ = refusal(opens, {"Broken": [1, 1, 2], "broken_": [3, -4, 5], "c": ["a", "a", "b"]}, schema)
+    assert problems == {("broken_", "is negative"): 1}
 
 
 def test_columns_that_no_query_uses_may_differ_between_rows(opens):

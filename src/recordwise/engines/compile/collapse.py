@@ -4,12 +4,22 @@ Rows are grouped by the unit and by every column whose rule is ``same``. If each
 the units that are there more than once are those whose rows differ.
 """
 
-from collections.abc import Iterator
+from collections.abc import Iterator, Sequence
 
 from sqlglot import exp
 
 from recordwise.engines.compile.expressions import RECORDS, column, constant
-from recordwise.engines.compile.records import BEYOND, SOURCE, Check, Stored, named, rows_select, with_derived
+from recordwise.engines.compile.records import (
+    BEYOND,
+    BROKEN,
+    SOURCE,
+    Check,
+    Stored,
+    any_broken,
+    named,
+    rows_select,
+    with_derived,
+)
 from recordwise.plan.schema import Schema
 
 COLLAPSED = "collapsed"
@@ -18,8 +28,12 @@ FOUND = "found"
 _RULES: dict[str, type[exp.Expr]] = {"sum": exp.Sum, "max": exp.Max, "min": exp.Min}
 
 
-def collapsed_tree(schema: Schema, stored: dict[str, Stored]) -> exp.Select:
-    """One row for each unit, if the rows of every unit agree where they must. A sum has 128 bits until its bound is checked."""
+def collapsed_tree(schema: Schema, stored: dict[str, Stored], found: Sequence[Check] = ()) -> exp.Select:
+    """One row for each unit, if the rows of every unit agree where they must. A sum has 128 bits until its bound is checked.
+
+    With checks of rows it also says, in the column of ``broken_name``, whether a row of the unit meets one of them.
+    """
+    rows, broken = rows_select(schema, stored), column(broken_name(schema))
     grouped = [column(name) for name in (schema.unit, *same_names(schema))]
     select = exp.select(*grouped)
     for name, rule in schema.collapse or ():
@@ -27,9 +41,22 @@ def collapsed_tree(schema: Schema, stored: dict[str, Stored]) -> exp.Select:
             value = column(name)
             value = exp.Cast(this=value, to=exp.DataType.build("INT128")) if rule == "sum" else value
             select = select.select(named(_RULES[rule](this=value), name))
-    return select.from_(rows_select(schema, stored).from_(SOURCE).subquery("rows")).group_by(
-        *(tree.copy() for tree in grouped)
-    )
+    if found:
+        rows = rows.select(named(any_broken(found), broken_name(schema)))
+        select = select.select(named(exp.LogicalOr(this=broken), broken_name(schema)))
+    return select.from_(rows.from_(SOURCE).subquery("rows")).group_by(*(tree.copy() for tree in grouped))
+
+
+def broken_name(schema: Schema) -> str:
+    """A name that no column has."""
+    taken = {name.casefold() for name in schema.names()}
+    return next(name for name in (f"broken{'_' * count}" for count in range(len(taken) + 1)) if name not in taken)
+
+
+def any_unit_broken_tree(schema: Schema) -> exp.Expr:
+    """How many units have a row that meets a check."""
+    met = exp.alias_(exp.Count(this=exp.Star()), BROKEN)
+    return exp.select(met).from_(COLLAPSED).where(column(broken_name(schema)))
 
 
 def collapsed_records_tree(schema: Schema) -> exp.Expr:

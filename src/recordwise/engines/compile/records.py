@@ -4,7 +4,7 @@ In the view a measure is a whole number of steps. Integers and decimals are conv
 T-LATTICE. Every check looks at one record alone, except the check that ids are unique.
 """
 
-from collections.abc import Iterator
+from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
 from fractions import Fraction
 from typing import Literal
@@ -328,8 +328,12 @@ BROKEN = "broken"
 
 def broken_tree(found: list[Check], table: str = SOURCE) -> exp.Expr:
     """One pass: how many records meet any of the conditions."""
-    met = balanced(exp.Or, [check.broken.copy() for check in found])
-    return exp.select(exp.alias_(_counted(met), BROKEN)).from_(table)
+    return exp.select(exp.alias_(_counted(any_broken(found)), BROKEN)).from_(table)
+
+
+def any_broken(found: Sequence[Check]) -> exp.Expr:
+    """Whether a record meets any of the conditions."""
+    return balanced(exp.Or, [check.broken.copy() for check in found])
 
 
 def validation_tree(found: list[Check], table: str = SOURCE) -> exp.Expr:

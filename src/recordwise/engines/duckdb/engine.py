@@ -12,13 +12,14 @@ from sqlglot import exp
 
 from recordwise.engines.compile.collapse import (
     COLLAPSED,
+    any_unit_broken_tree,
     collapse_checks,
     collapsed_records_tree,
     collapsed_tree,
     same_names,
 )
 from recordwise.engines.compile.expressions import RECORDS
-from recordwise.engines.compile.records import MOST_DIGITS, SOURCE, Stored, checks, records_tree
+from recordwise.engines.compile.records import BROKEN, MOST_DIGITS, SOURCE, Check, Stored, checks, records_tree
 from recordwise.engines.duckdb.connection import Connection, failure
 from recordwise.engines.duckdb.unique_ids import repeated_ids
 from recordwise.engines.engine import Engine, watched_files
@@ -211,12 +212,13 @@ class DuckDB(Engine):
 
     def _check_rows(self, schema: Schema) -> None:
         self._prepare()
-        problems = broken_rows(self._connection.fetch, list(checks(schema, self._stored)))
+        found = list(checks(schema, self._stored))
         if schema.collapse is None:
+            problems = broken_rows(self._connection.fetch, found)
             repeated = self._repeated(SOURCE)
             problems += [RecordError(column=schema.unit, problem=REPEATS, count=repeated)] if repeated else []
-        elif not problems:
-            problems = self._collapse(schema)
+        else:
+            problems = self._collapse(schema, found)
         if problems:
             self._forget()
             raise DataError(problems=tuple(problems))
@@ -224,11 +226,24 @@ class DuckDB(Engine):
     def _repeated(self, table: str) -> int:
         return repeated_ids(self._connection, self.schema, self._stored[self.schema.unit], table=table)
 
-    def _collapse(self, schema: Schema) -> list[RecordError]:
-        """Make one record of the rows of each unit, kept for every later pass; what is wrong with the records."""
+    def _collapse(self, schema: Schema, found: list[Check]) -> list[RecordError]:
+        """Make one record of the rows of each unit, kept for every later pass; what is wrong with rows or records.
+
+        The pass that joins rows also says whether one is broken. What it made of broken rows is never read, and if it fails on
+        one, the rows are counted by themselves.
+        """
         for name, kind in ((RECORDS, "VIEW"), (COLLAPSED, "TABLE")):
             self._connection.run(exp.Drop(tables=[exp.to_table(name)], kind=kind, exists=True))
-        self._passes.store.keep_cells(COLLAPSED, collapsed_tree(schema, self._stored))
+        try:
+            self._passes.store.keep_cells(COLLAPSED, collapsed_tree(schema, self._stored, found))
+            (met,) = self._connection.fetch(any_unit_broken_tree(schema)).to_pylist() if found else ({BROKEN: 0},)
+        except EngineError:
+            problems = broken_rows(self._connection.fetch, found)
+            if problems:
+                return problems
+            raise
+        if met[BROKEN]:
+            return broken_rows(self._connection.fetch, found)
         problems = broken_rows(self._connection.fetch, list(collapse_checks(schema)), COLLAPSED, counted="unit")
         if same_names(schema) and self._repeated(COLLAPSED):
             problems += differing_units(self._passes.store.of_records, schema)
