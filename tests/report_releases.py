@@ -96,7 +96,26 @@ def cut_down() -> rw.Release:
         return session.run(asked, rng=Seeded(3))
 
 
-OTHERS = {"counts": only_counts, "external": external, "consistent": made_to_add_up, "clamped": cut_down}
+def by_sizes() -> rw.Release:
+    """Noise in proportion to public sizes of cells; one cell is not listed in the table of sizes."""
+    frame = {"county": ["01", "01", "02", "03"], "industry": ["Mining", "Retail", "Mining", "Farming"]}
+    frame |= {"last": [90.0, 450.0, 3000.0, None], "pay_last": [90_000.0, 100.0, 7.0, 2e6]}
+    listed = rw.Keys.of(frame, size={"emp": "last", "pay": "pay_last"}, sized_on="public: last year")
+    asked = rw.query().group_by("county", "industry", keys=listed)
+    asked = asked.sum("emp", rw.Sized(rw.Gaussian(sigma="0.1"), floor=100))
+    low = rw.GeneralizedGaussian(shape="0.5", scale="0.05")
+    asked = asked.sum("pay", rw.Sized(rw.Gaussian(sigma="0.1"), floor=10_000, low=low))
+    with opened(outside="accept") as session:
+        return session.run(asked)
+
+
+OTHERS = {
+    "counts": only_counts,
+    "external": external,
+    "consistent": made_to_add_up,
+    "clamped": cut_down,
+    "sized": by_sizes,
+}
 HOSTILE = "</script><img src=x onerror=alert(1)>\"'&<b>`${1}"
 HOSTILE_LABELS = {HOSTILE: HOSTILE, f"m{HOSTILE}": HOSTILE, f"{HOSTILE}={HOSTILE}": HOSTILE}
 

@@ -125,6 +125,45 @@ def test_the_loss_of_another_value_is_the_one_of_python(visit: Any, saved: Any) 
     assert relative(found, [change_upper(saved["industry"].parts, r, s) for r, s in pairs]) <= 1e-9
 
 
+SIZED_CELLS = [
+    ("01", "Mining"),
+    ("01", "Retail"),
+    ("02", "Mining"),
+    ("03", "Farming"),
+    ("04", "Retail"),
+    ("01", "retail"),
+]
+
+
+def test_the_page_looks_the_public_size_of_a_cell_up_from_county_and_industry(visit: Any, saved: Any) -> None:
+    page, policy = visit("sized"), saved["sized"].policy
+    records = random_records(np.random.default_rng(14), 300)
+    for number, record in enumerate(records):
+        record["county"], record["industry"] = SIZED_CELLS[number % len(SIZED_CELLS)]
+    found = page.evaluate("records => records.map(r => window.recordwise.loss(r).rho)", records)
+    assert relative(found, [policy.loss(record) for record in records]) <= 1e-9
+    sizes = {}
+    for county, industry in SIZED_CELLS:
+        for place, text in enumerate(("500", "20000", county, industry)):
+            page.fill(f"#q{place}", text)
+        shown = numbers(page)
+        rho = policy.loss({"emp": 500, "pay": 20_000, "county": county, "industry": industry})
+        assert read(shown["privacy loss ρ"]) == pytest.approx(rho, rel=1e-3)
+        (emp,) = (
+            value for name, value in shown.items() if name.startswith("public size of your cell (employees by county")
+        )
+        (pay,) = (
+            value for name, value in shown.items() if name.startswith("public size of your cell (dollars of payroll")
+        )
+        sizes[county, industry] = (emp, pay)
+    below = "below 200 or not listed"
+    assert sizes["01", "Mining"] == (below, "from 80,000 to below 160,000")
+    assert sizes["01", "Retail"] == ("from 400 to below 800", "below 20,000 or not listed")
+    assert sizes["02", "Mining"] == ("at least 1,600", "below 20,000 or not listed")
+    assert sizes["03", "Farming"] == (below, "at least 1,280,000")
+    assert sizes["04", "Retail"] == sizes["01", "retail"] == (below, "below 20,000 or not listed")
+
+
 def test_powers_and_epsilons_are_those_of_python(visit: Any) -> None:
     losses = [1e-6, 0.01, 0.1, 0.5, 1.0, 5.0, 40.0, 1e4]
     page = visit("demo")

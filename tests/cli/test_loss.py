@@ -10,6 +10,7 @@ import recordwise as rw
 from recordwise.policy import Measure, constant, selection
 from recordwise.policy.meaning import power_beside_delta
 from recordwise.release.tables import NOT_PRIVATE, PRIVATE
+from report_releases import by_sizes
 
 
 @pytest.fixture
@@ -38,6 +39,27 @@ def test_the_answer_is_told_in_sentences(released, run):
     assert "A membership test with a 5% false-positive rate detects your record" in plain
     assert "changes the odds by a factor of" in plain
     assert "with probability at most 5%" in plain
+
+
+def test_the_public_size_of_a_cell_is_looked_up_from_its_columns(tmp_path, run, run_json):
+    path = by_sizes().save(tmp_path / "out") / "policy.json"
+    cell = ("county=01", "industry=Retail")
+    found = run_json("loss", path, "emp=50", "pay=0", *cell)
+    assert found["loss"] == pytest.approx(50**2 / (2 * 40**2))
+    assert found["public_sizes"] == {
+        "emp by county and industry": "from 400 to below 800",
+        "pay by county and industry": "below 20,000 or not listed",
+    }
+    assert (
+        "size of its cell  from 400 to below 800 (emp by county and industry)"
+        in run("loss", path, "emp=50", "pay=0", *cell).stdout
+    )
+    other = run_json("loss", path, "emp=50", "pay=0", "county=99", "industry=Retail")
+    assert other["loss"] == pytest.approx(50**2 / (2 * 10**2))
+    assert other["public_sizes"]["emp by county and industry"] == "below 200 or not listed"
+    refused = run("loss", path, "emp=50", "pay=0", "county=01")
+    assert refused.exit_code == 2
+    assert "lacks industry" in refused.output
 
 
 def test_a_policy_alone_is_read_too(saved, run_json):

@@ -136,7 +136,16 @@ def looked_up(
         "delta": delta + own,
         "power_of_a_5_percent_test": told.power,
         "sentence": told.sentence(),
+        **_sizes(policy, record),
     }
+
+
+def _sizes(policy: "Policy", record: dict[str, Any]) -> dict[str, Any]:
+    """The public sizes of the record's cells, where the loss depends on them."""
+    from recordwise.policy.render.bands import sizes_of_cells
+
+    sizes = {size.about: size.found(record) for size in sizes_of_cells(policy)}
+    return {"public_sizes": sizes} if sizes else {}
 
 
 def show(found: dict[str, Any]) -> None:
@@ -148,6 +157,8 @@ def show(found: dict[str, Any]) -> None:
     typer.echo(f"  loss (zCDP rho)   {digits_text(found['loss'], 4)}")
     at = f"at delta {digits_text(found['delta'], 3)}, from {found['epsilon_from']}"
     typer.echo(f"  epsilon           {digits_text(found['epsilon'], 4)} {at}")
+    for about, size in found.get("public_sizes", {}).items():
+        typer.echo(f"  size of its cell  {size} ({about})")
     typer.echo("")
     for sentence in sentences(found):
         screen.paragraph(sentence)

@@ -4,7 +4,7 @@ from fractions import Fraction
 from typing import TYPE_CHECKING
 
 from recordwise.exact.functions import Function, Log, Power, Sum
-from recordwise.exact.text import digits_text, formula_text, prose_text
+from recordwise.exact.text import digits_text, formula_text, prose_text, whole_text
 from recordwise.policy.atoms import (
     Atom,
     ClampedSquare,
@@ -142,15 +142,19 @@ def condition_words(condition: Condition) -> str:
 
 
 def _bands_words(table: BandTable, bands: tuple[int, ...]) -> str:
-    return " or ".join(_band_words(table, band) for band in bands)
+    return " or ".join(band_words(table, band) for band in bands)
 
 
-def _band_words(table: BandTable, band: int) -> str:
+def band_words(table: BandTable, band: int) -> str:
     """The sizes in a band; the lowest holds all that are smaller or not known, the highest all that are larger."""
     if band + 1 == len(table.edges):
-        return f"at least {prose_text(table.edges[band])}" if band else "anything"
-    end = prose_text(table.edges[band + 1])
-    return f"below {end} or not listed" if not band else f"from {prose_text(table.edges[band])} to below {end}"
+        return f"at least {_edge_words(table.edges[band])}" if band else "anything"
+    end = _edge_words(table.edges[band + 1])
+    return f"below {end} or not listed" if not band else f"from {_edge_words(table.edges[band])} to below {end}"
+
+
+def _edge_words(edge: Fraction) -> str:
+    return whole_text(float(edge)) if edge.denominator == 1 else prose_text(edge)
 
 
 PART_WORDS = {"week": "ISO week", "isoyear": "ISO year"}

@@ -109,7 +109,7 @@ def page_html(release: Published, *, files: Mapping[str, str]) -> str:
 def _script(view: View) -> str:
     release = view.release
     periods = [period.policy for period in view.periods]
-    model = model_js(release.policy, release.parts, view.budget, release.firms, periods)
+    model = model_js(release.policy, release.parts, view.budget, release.firms, periods, view.labels)
     names = ["page.js", "tables.js"] + (["history.js"] if any(table.history for table in view.tables) else [])
     written = "".join(map(page_file, names))
     return f"const model = {model};\nconst data = {script_json(payload(view))};\n{written}"

@@ -1,7 +1,7 @@
 """The page's calculations as JavaScript: the policy, its parts, the budget and the loss of a change, as in Python."""
 
 import json
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from importlib.resources import files
 from typing import Any
 
@@ -12,6 +12,7 @@ from recordwise.policy.evaluate.javascript_firms import PRELUDE as FIRMS_PRELUDE
 from recordwise.policy.evaluate.javascript_firms import firm_js
 from recordwise.policy.firms import FirmPolicy
 from recordwise.policy.policy import Policy
+from recordwise.policy.render.bands import SizeOfCell, sizes_of_cells
 from recordwise.release.page.change import change_js, has_band
 from recordwise.release.page.parts import Part
 
@@ -22,8 +23,9 @@ def model_js(
     budget: Policy | None,
     firms: FirmPolicy | None = None,
     periods: Sequence[Policy] = (),
+    labels: Mapping[str, str] | None = None,
 ) -> str:
-    """``{loss, parts, budget, change, firm, periods}``.
+    """``{loss, parts, budget, change, firm, periods, sizes}``.
 
     ``change`` is null where a band has no meaning, ``firm`` where no cells are known.
     """
@@ -38,6 +40,7 @@ def model_js(
         f"change: {change_js(parts) if has_band(parts) else 'null'}",
         f"firm: {'null' if firms is None else firm_js(firms, [f'shares[{at}]' for at in places[len(parts) :]])}",
         f"periods: [{','.join(f'r => {terms_js(each.rho)}' for each in periods)}]",
+        f"sizes: [{', '.join(_size_js(each) for each in sizes_of_cells(policy, labels))}]",
     ]
     shares = ", ".join(f"r => {text}" for text in distinct)
     written = f"const shares = [{shares}];\nreturn {{\n" + ",\n".join(members) + "\n};"
@@ -46,6 +49,11 @@ def model_js(
     }
     prelude = prelude_of(written, bands.values()) + ("" if firms is None else f"\n{FIRMS_PRELUDE}")
     return f"(() => {{\n{prelude}\n{_shared_tables(written, [policy, *policies, *periods])}\n}})()"
+
+
+def _size_js(size: SizeOfCell) -> str:
+    """What the size of a cell is about, and its words for a record."""
+    return f"[{script_json(size.about)}, r => {script_json(size.words)}[{size.table.key}(r)]]"
 
 
 def _shared_tables(written: str, policies: Sequence[Policy]) -> str:
