@@ -209,6 +209,11 @@ def is_sized(mechanism: Any) -> bool:
     return hasattr(mechanism, "at_size")
 
 
+def inside(mechanism: Any) -> tuple[Any, ...]:
+    """The mechanisms that draw: those of a sized one, or the mechanism itself."""
+    return tuple(mechanism.inside()) if is_sized(mechanism) else (mechanism,)
+
+
 def resized(mechanism: Any, size: Fraction) -> Any:
     """The mechanism whose parameters are those of the given one, which are shares, times a size."""
     if not hasattr(mechanism, "resized"):

@@ -96,6 +96,10 @@ class Sized(Described):
         low = self.low is not None and size < (2 * self.floor if self.low_below is None else self.low_below)
         return resized(self.low if low else self.mechanism, size)
 
+    def inside(self) -> tuple[Any, ...]:
+        """The mechanism and, if there is one, that of the lowest bands; their parameters are shares."""
+        return (self.mechanism,) if self.low is None else (self.mechanism, self.low)
+
     def edges(self, largest: float) -> tuple[Fraction, ...]:
         """The least size of each band: the floor and its doubles, up to the largest size.
 

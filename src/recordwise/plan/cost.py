@@ -4,7 +4,7 @@ The cells of one table are a partition (T-KEYS), so a record pays only for its o
 differ by group and a cell may hold several groups, the largest threshold possible in the cell applies (T-CELL).
 """
 
-from collections.abc import Iterable, Iterator
+from collections.abc import Iterable, Iterator, Sequence
 from dataclasses import dataclass
 from fractions import Fraction
 from typing import Any
@@ -23,7 +23,7 @@ from recordwise.plan.predicates import condition
 from recordwise.plan.query import Query
 from recordwise.plan.schema import Schema
 from recordwise.plan.statistics import Drawable
-from recordwise.policy.bands import BandTable
+from recordwise.policy.bands import BandTable, IntArray
 from recordwise.policy.conditions import ConditionColumn, in_band
 from recordwise.policy.constructors import By
 from recordwise.policy.literals import Value, literal
@@ -208,18 +208,24 @@ def _served_by_band(
     statistic: Drawable, level: Level, bands: BandTable, cells: pa.Table, schema: Schema
 ) -> tuple[CellMechanism, ...]:
     """The mechanism of the band of each cell, by the table that the policy names, so that the two cannot differ."""
+    of_cell = bands_of_cells(bands, level.names(), cells)
+    served = enumerate(band_mechanisms(statistic, level, bands, schema))
+    found = (CellMechanism(mechanism, Run(None, np.flatnonzero(of_cell == band))) for band, mechanism in served)
+    return tuple(each for each in found if len(each.run.rows))
+
+
+def bands_of_cells(bands: BandTable, names: Sequence[str], cells: pa.Table) -> IntArray:
+    """The band of each public cell, by the columns of its key in the order of the table of bands."""
     numbers = []
-    for at, group in enumerate(level.groups):
-        coded = encoded(cells.column(group.name))
+    for at, name in enumerate(names):
+        coded = encoded(cells.column(name))
         values = [None if value is None else literal(value) for value in coded.dictionary.to_pylist()]
         numbers.append(bands.numbered(at, values)[coded.indices.to_numpy()])
     of_cell = bands.bands_at(numbers)
     if ALL_OTHER in cells.column_names:
         # A rest has the key of its coarser cell, which may be listed; its records are in no listed cell, and so in the lowest band.
         of_cell = np.where(cells.column(ALL_OTHER).to_numpy(zero_copy_only=False), 0, of_cell)
-    served = enumerate(band_mechanisms(statistic, level, bands, schema))
-    found = (CellMechanism(mechanism, Run(None, np.flatnonzero(of_cell == band))) for band, mechanism in served)
-    return tuple(each for each in found if len(each.run.rows))
+    return of_cell
 
 
 def at_one_threshold(mechanism: Any, at: Fraction | By | None) -> Any:

@@ -103,7 +103,11 @@ def _sized_json(plan: Plan, table: PlannedTable) -> dict[str, Any]:
     """The bands of the cells for each statistic whose noise is sized, and where the sizes are from (T-SIZE)."""
     query = plan.queries[table.query]
     found = {each.alias: band_table(query, each, table.shape, plan.schema) for each in query.draws()}
-    bands = {alias: {"bands": each.digest, "edges": len(each.edges)} for alias, each in found.items() if each}
+    bands = {
+        alias: {"bands": each.digest, "edges": [fraction_text(edge) for edge in each.edges]}
+        for alias, each in found.items()
+        if each
+    }
     keys = query.keys_of(table.shape)
     if not bands or not isinstance(keys, Keys) or keys.sizes is None:
         return {}

@@ -16,7 +16,7 @@ import pyarrow.compute as pc
 
 from recordwise.errors import ParameterError
 from recordwise.exact.arithmetic import FloatArray
-from recordwise.mechanisms.base import gaussian_sigma
+from recordwise.mechanisms.base import gaussian_sigma, inside
 from recordwise.mechanisms.registry import mechanism_from_json
 from recordwise.plan.statistics import statistic_kind
 from recordwise.plan.statistics.base import COUNT, SUM
@@ -148,7 +148,7 @@ def _statistic(release: "Release", table: "ReleasedTable", name: str) -> Mapping
 def _gaussian(statistic: Mapping[str, Any]) -> bool:
     form = statistic.get("mechanism")
     mechanism = None if form is None else mechanism_from_json(form)
-    return mechanism is not None and gaussian_sigma(mechanism) is not None
+    return mechanism is not None and all(gaussian_sigma(each) is not None for each in inside(mechanism))
 
 
 def _measure(release: "Release", name: str | None) -> Mapping[str, Any]:

@@ -5,8 +5,9 @@ cell gets one unpublished cell for that remainder, unless the keys are declared 
 of this is read from the release's own description, so it also works on saved files.
 """
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass
+from fractions import Fraction
 from functools import cached_property
 from typing import Any, TypeAlias
 
@@ -17,7 +18,10 @@ from scipy import sparse
 
 from recordwise.errors import ParameterError
 from recordwise.exact.arithmetic import FloatArray
+from recordwise.exact.numbers import read_fraction
+from recordwise.plan.cost import bands_of_cells
 from recordwise.plan.fields import ALL_OTHER
+from recordwise.policy.bands import BandTable
 from recordwise.postprocess.answer_tree import AnswerTree, tree_of
 from recordwise.release.release import Release
 from recordwise.release.tables import ReleasedTable
@@ -88,6 +92,9 @@ class Family:
     shares: dict[str, str]
     statistics: tuple[Mapping[str, Any], ...]
     schema: Mapping[str, Any]
+    sized: Mapping[str, Mapping[str, Any]]
+    """For each table the bands of the statistics whose noise is sized."""
+    bands: Mapping[str, BandTable]
 
     @property
     def own(self) -> int:
@@ -115,6 +122,21 @@ class Family:
         return np.concatenate(
             [table.data.column(name).to_numpy(zero_copy_only=False).astype(np.float64) for table in self.tables]
         )
+
+    def by_size(self, name: str) -> Iterator[tuple[IntArray, Fraction, Fraction]]:
+        """The answers of a statistic whose noise is sized that share a table and a band, with the table's share and the size."""
+        start = 0
+        for table in self.tables:
+            count, stated = self.sizes[table.name], self.sized[table.name][name]
+            bands: IntArray = np.zeros(count, np.int64)
+            if stated["bands"] in self.bands:
+                found, names = self.bands[stated["bands"]], [each for each in table.keys if each != ALL_OTHER]
+                bands = bands_of_cells(found, names, table.data)
+            for band, edge in enumerate(stated["edges"]):
+                rows = np.flatnonzero(bands == band) + start
+                if len(rows):
+                    yield rows, Fraction(self.shares[table.name]), read_fraction(edge)
+            start += count
 
     def by_table(self, answers: FloatArray) -> list[FloatArray]:
         """A number for each answer, divided by table."""
@@ -144,6 +166,8 @@ def family_of(release: Release, query: Mapping[str, Any], *, complete: bool) -> 
         shares={table["name"]: str(table["share"]) for table in query["tables"]},
         statistics=tuple(query["statistics"]),
         schema=release.description.get("schema", {}),
+        sized={table["name"]: table.get("sized", {}) for table in query["tables"]},
+        bands=release.policy.bands(),
     )
 
 

@@ -5,16 +5,17 @@ Draws come from a public seed and cost nothing: they simulate the law, they do n
 
 import hashlib
 import math
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from fractions import Fraction
+from itertools import pairwise
 from typing import Any, TypeAlias
 
 import numpy as np
 
 from recordwise.errors import ParameterError
 from recordwise.exact.arithmetic import FloatArray
-from recordwise.mechanisms.base import has_two_parts, shared
+from recordwise.mechanisms.base import has_two_parts, inside, is_sized, shared
 from recordwise.mechanisms.registry import mechanism_from_json
 from recordwise.noise import Seeded
 from recordwise.noise.laws import discrete_gaussian
@@ -33,9 +34,12 @@ def noise_of(family: Family, statistic: Mapping[str, Any]) -> "AnswerNoise":
     raw = family.column(statistic, "_sd") ** 2
     mechanism = mechanism_from_json(statistic["mechanism"])
     step = _step(family, statistic)
-    sizes = list(family.sizes.values())
+    ends = np.cumsum([0, *family.sizes.values()])
+    parted = [slice(start, end) for start, end in pairwise(ends.tolist())]
     if mechanism is None or has_two_parts(mechanism):
-        return FixedNoise(raw, tuple((size, NORMAL) for size in sizes), known=False)
+        return FixedNoise(raw, tuple((rows, NORMAL) for rows in parted), known=False)
+    if is_sized(mechanism):
+        return _sized_noise(family, statistic, mechanism, raw, step)
     if getattr(mechanism, "variance_varies", False):
         scale = family.column(statistic, "_sigma")
         parts = [
@@ -43,12 +47,30 @@ def noise_of(family: Family, statistic: Mapping[str, Any]) -> "AnswerNoise":
             for each in np.unique(scale)
         ]
         return VaryingNoise(raw, tuple(parts), step)
-    laws = [_law(mechanism, Fraction(family.shares[name]), step) for name in family.sizes]
-    gaussian = hasattr(type(mechanism), "noise_sigma")
+    served = [shared(mechanism, Fraction(family.shares[name])) for name in family.sizes]
+    return _fixed(raw, list(zip(parted, served)), step)
+
+
+def _sized_noise(
+    family: Family, statistic: Mapping[str, Any], mechanism: Any, raw: FloatArray, step: Fraction
+) -> "AnswerNoise":
+    """Noise that follows public sizes: each cell has that of its band (T-SIZE)."""
+    served = [
+        (rows, shared(mechanism, share).at_size(size)) for rows, share, size in family.by_size(str(statistic["name"]))
+    ]
+    if any(getattr(each, "variance_varies", False) for each in inside(mechanism)):
+        return VaryingNoise(raw, tuple(served), step)
+    return _fixed(raw, served, step)
+
+
+def _fixed(raw: FloatArray, served: Sequence[tuple[Any, Any]], step: Fraction) -> "FixedNoise":
+    """Noise whose law does not depend on the total, from the mechanism of each part of the answers."""
+    laws = [_law(mechanism, step) for _, mechanism in served]
+    gaussian = all(hasattr(type(mechanism), "noise_sigma") for _, mechanism in served)
     fine = bool(np.all(raw >= (LEAST_STEPS * float(step)) ** 2))
     return FixedNoise(
         raw,
-        tuple((size, law or NORMAL) for size, law in zip(sizes, laws)),
+        tuple((rows, law or NORMAL) for (rows, _), law in zip(served, laws)),
         known=gaussian or None not in laws,
         normal=gaussian and fine,
     )
@@ -59,10 +81,10 @@ def _step(family: Family, statistic: Mapping[str, Any]) -> Fraction:
     return Fraction(declared.get(statistic["of"], 1))
 
 
-def _law(mechanism: Any, share: Fraction, step: Fraction) -> Any:
-    """The lattice law of one table; None where cells have laws of their own or the mechanism does not say."""
+def _law(mechanism: Any, step: Fraction) -> Any:
+    """The lattice law of a mechanism; None where cells have laws of their own or the mechanism does not say."""
     try:
-        return shared(mechanism, share).drawn_law(step)[0]
+        return mechanism.drawn_law(step)[0]
     except (AttributeError, ParameterError):
         return None
 
@@ -72,8 +94,8 @@ class FixedNoise:
     """Noise whose law does not depend on the total. Where cells of a table differ, they differ by a factor only."""
 
     raw: FloatArray
-    laws: tuple[tuple[int, Any], ...]
-    """For each table its number of cells and its law."""
+    laws: tuple[tuple[Any, Any], ...]
+    """The answers that have a law in common, and the law."""
     known: bool
     """Whether the law is that of the noise; otherwise it is a normal law of the same variance."""
     normal: bool = False
@@ -88,13 +110,11 @@ class FixedNoise:
     def errors(self, totals: FloatArray, draws: int, source: BitSource) -> FloatArray:
         """Draws of the answers' errors, a row for each draw."""
         found = np.empty((draws, len(self.raw)))
-        start = 0
-        for size, law in self.laws:
-            part = slice(start, start + size)
+        for rows, law in self.laws:
+            size = len(self.raw[rows])
             # Values beyond 64 bits are cut: they are the same order statistic.
             values = law.draw(draws * size, source).values.astype(np.float64).reshape(draws, size)
-            found[:, part] = values * (np.sqrt(self.raw[part]) / math.sqrt(law.variance))
-            start += size
+            found[:, rows] = values * (np.sqrt(self.raw[rows]) / math.sqrt(law.variance))
         return found
 
 
