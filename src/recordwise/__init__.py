@@ -28,6 +28,7 @@ if TYPE_CHECKING:
     from recordwise.plan.domains import Domain
     from recordwise.plan.fields import isoyear, month, prefix, quarter, week, year
     from recordwise.plan.file.read import PlanFile, load_plan
+    from recordwise.plan.hierarchies import Hierarchy
     from recordwise.plan.keys import Keys
     from recordwise.plan.query import Query, query
     from recordwise.plan.schema import Column, Measure
@@ -73,6 +74,7 @@ HOMES = {
         "PlanFile",
         "load_plan",
     ),
+    "plan.hierarchies": ("Hierarchy",),
     "plan.keys": ("Keys",),
     "plan.query": (
         "Query",
@@ -116,6 +118,7 @@ __all__ = [
     "Gaussian",
     "GeneralizedGaussian",
     "Grid",
+    "Hierarchy",
     "Keys",
     "LogTransform",
     "Measure",

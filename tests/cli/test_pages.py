@@ -20,7 +20,9 @@ def blocks(page):
     return re.findall(r"^```(\w+)\n(.*?)^```", (DOCS / page).read_text(), flags=re.DOTALL | re.MULTILINE)
 
 
-@pytest.mark.parametrize(("page", "least"), [("tutorial.md", 8), ("howto-keys-levels-thresholds.md", 5)])
+@pytest.mark.parametrize(
+    ("page", "least"), [("tutorial.md", 8), ("howto-keys-levels-thresholds.md", 5), ("howto-hierarchies.md", 4)]
+)
 def test_every_block_of_a_page_runs_in_order(page, least, tmp_path, monkeypatch, run):
     monkeypatch.chdir(tmp_path)
     found = blocks(page)

@@ -64,6 +64,7 @@ def examined(file: "PlanFile") -> dict[str, Any]:
         "expected_error": expected_errors(file.plan),
         "budget": "none" if file.budget is None else "covers the plan" if refusal is None else "refused",
         "refusal": None if refusal is None else str(refusal),
+        "hierarchies": [each.about() for each in file.plan.schema.hierarchies],
         "warnings": warnings(file),
     }
 
@@ -148,6 +149,12 @@ def warnings(file: "PlanFile") -> list[str]:
         )
     elif looked_at(file):
         found.append(looked_warning(file.accept_tuning))
+    for each in file.plan.schema.hierarchies:
+        if not each.is_public:
+            found.append(
+                f"the hierarchy {each.name} is not from a public source; the reason given will be published with the release: "
+                f"{file.accept_tuning}"
+            )
     missing = missing_extra(file.source, of_engine=engine_kind(file.engine).extra)
     if missing is not None:
         # The command comes first, so that it is not broken across lines.
@@ -167,6 +174,8 @@ def show(file: "PlanFile", found: dict[str, Any]) -> None:
         f"{file.path}: no problem found. Dataset '{file.dataset}'; no record was read and nothing was spent."
     )
     screen.paragraph(f"The source: {found['source']}.")
+    for each in found["hierarchies"]:
+        screen.paragraph(_list_words(each))
     screen.heading("Privacy loss of a record")
     for number, line in enumerate(found["formula"]):
         typer.echo(("  loss = " if number == 0 else "       + ") + line)
@@ -181,6 +190,15 @@ def show(file: "PlanFile", found: dict[str, Any]) -> None:
         screen.note(found["refusal"])
     for warning in found["warnings"]:
         screen.note(warning)
+
+
+def _list_words(hierarchy: dict[str, Any]) -> str:
+    """What is said about a public list of codes."""
+    apart = "".join(f" {one} and {two} do not nest." for one, two in hierarchy.get("not_nested", ()))
+    return (
+        f"The hierarchy {hierarchy['name']}: {hierarchy['codes']:,} codes in the levels {', '.join(hierarchy['levels'])}; "
+        f"source: {hierarchy['source']}; SHA-256 {hierarchy['digest']}.{apart}"
+    )
 
 
 def show_losses(examples: list[dict[str, Any]]) -> None:

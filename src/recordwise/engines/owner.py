@@ -13,6 +13,7 @@ import numpy as np
 import pyarrow as pa
 from sqlglot import exp
 
+from recordwise.engines.compile.bases import bases_of
 from recordwise.engines.compile.expressions import column
 from recordwise.engines.compile.firms import TIMES, FirmTable, all_firms_tree, several_tree
 from recordwise.engines.compile.owner import (
@@ -29,7 +30,6 @@ from recordwise.engines.compile.owner import (
     value_counts_tree,
     value_name,
 )
-from recordwise.engines.compile.totals import bases_of
 from recordwise.engines.totals import Passes, own_name
 from recordwise.errors import ParameterError
 from recordwise.plan.cost import band_table, possible_mechanisms, statistic_policy
@@ -217,7 +217,7 @@ class OwnerPasses:
         self, plan: Plan, table: PlannedTable, values: Sequence[exp.Expr]
     ) -> Sensitive[pa.Table]:
         """Histograms over the records of public cells, of values that may use their cell's ``total0``, ``total1``..."""
-        (base,) = bases_of((table,))
+        (base,) = bases_of((table,), plan.schema)
         with self.reading() as passes, passes.filled(base) as names, passes.banded(values):
             passes.lend_keys(names.keys, table, plan.cells(table))
             tree = many_beside_tree(values, base, table, names, names.keys, passes.schema)

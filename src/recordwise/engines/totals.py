@@ -16,15 +16,14 @@ import pyarrow.compute as pc
 from sqlglot import exp
 
 from recordwise.engines.compile.bands import lent_bands
+from recordwise.engines.compile.bases import Base, bases_of
 from recordwise.engines.compile.owner import beside_tree, firm_histogram_tree, histogram_tree
 from recordwise.engines.compile.placed import rests_name
 from recordwise.engines.compile.split_rows import pieces_count_tree, split_rows_tree
 from recordwise.engines.compile.totals import (
-    Base,
     Names,
     additive_columns,
     additive_tree,
-    bases_of,
     bins_tree,
     cells_tree,
     firm_counts_tree,
@@ -153,7 +152,7 @@ class Passes:
         """The totals of the plan's tables, or of ``tables`` in their place."""
         asked = plan.tables() if tables is None else tables
         found: dict[tuple[int, int], TableTotals | FoundTotals] = {}
-        for base in bases_of(asked):
+        for base in bases_of(asked, self.schema):
             with self.filled(base) as names:
                 coded = self._coded(base, names)
                 for table in base.tables:
@@ -177,7 +176,7 @@ class Passes:
     def summarize_beside_totals(
         self, plan: Plan, table: PlannedTable, value: exp.Expr, edges: Sequence[float]
     ) -> Sensitive[pa.Table]:
-        (base,) = bases_of((table,))
+        (base,) = bases_of((table,), self.schema)
         with self.filled(base) as names, self.banded([value]):
             self.lend_keys(names.keys, table, plan.cells(table))
             tree = beside_tree(value, edges, base, table, names, names.keys, self.schema)

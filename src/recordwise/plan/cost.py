@@ -4,7 +4,7 @@ The cells of one table are a partition (T-KEYS), so a record pays only for its o
 differ by group and a cell may hold several groups, the largest threshold possible in the cell applies (T-CELL).
 """
 
-from collections.abc import Iterable, Iterator, Sequence
+from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
 from fractions import Fraction
 from typing import Any
@@ -16,21 +16,23 @@ from recordwise.errors import PlanError
 from recordwise.mechanisms.base import is_sized, shared
 from recordwise.plan.column_types import policy_problems
 from recordwise.plan.fields import ALL_OTHER, Field, Group, Level, Prefix
+from recordwise.plan.held_columns import held_condition, in_held_columns
+from recordwise.plan.hierarchies import Hierarchy
 from recordwise.plan.key_columns import encoded
 from recordwise.plan.keys import Keys
 from recordwise.plan.plan import Plan, PlannedTable, size_names
-from recordwise.plan.predicates import condition
+from recordwise.plan.predicates import Predicate, condition
 from recordwise.plan.query import Query
 from recordwise.plan.schema import Schema
 from recordwise.plan.statistics import Drawable
 from recordwise.policy.bands import BandTable, IntArray
-from recordwise.policy.conditions import ConditionColumn, in_band
+from recordwise.policy.conditions import EVERY, Condition, ConditionColumn, in_band
 from recordwise.policy.constructors import By
 from recordwise.policy.literals import Value, literal
 from recordwise.policy.policy import Policy, composed
 
 
-def cell_threshold(at: By, groups: Iterable[Group]) -> Fraction | By:
+def cell_threshold(at: By, groups: Sequence[Group], hierarchies: Sequence[Hierarchy] = ()) -> Fraction | By:
     """T_cell as a function of the cell: the record's own threshold if the cell determines it, otherwise the largest possible."""
     name, length = at.column.name, at.column.length
     lengths = [
@@ -42,7 +44,10 @@ def cell_threshold(at: By, groups: Iterable[Group]) -> Fraction | By:
     if None in lengths or (length is not None and any(each >= length for each in lengths if each)):
         return at
     if not lengths:
-        return max(_possible(at, "", None))
+        level = _level_of(at, groups, hierarchies)
+        if level is None:
+            return max(_possible(at, "", None))
+        return at if level[0].determines(level[1], name) else _by_level(at, *level)
     known = max(each for each in lengths if each)
     prefixes = sorted({value[:known] for value, _ in at.values if isinstance(value, str)})
     return By(ConditionColumn(name, known), tuple((p, max(_possible(at, p, known))) for p in prefixes), at.default)
@@ -54,9 +59,29 @@ def _possible(at: By, prefix: str, known: int | None) -> list[Fraction]:
     return listed if at.default is None else [*listed, at.default]
 
 
-def is_raised(at: By, groups: Iterable[Group]) -> bool:
+def _level_of(at: By, groups: Sequence[Group], hierarchies: Sequence[Hierarchy]) -> tuple[Hierarchy, str] | None:
+    """The group that is another level of the hierarchy which thresholds differ by; the finest of several."""
+    fields = [group.expression.name for group in groups if isinstance(group.expression, Field)]
+    found = [
+        (each, name) for each in hierarchies for name in fields if at.column.name in each.levels and name in each.levels
+    ]
+    return max(found, key=lambda each: len(each[0].above(each[1], each[1])[0]), default=None)
+
+
+def _by_level(at: By, hierarchy: Hierarchy, level: str) -> By:
+    """For each value of a level, the largest threshold of the codes below it; none if one of them has none."""
+    chosen: dict[Value | None, Fraction | None] = dict(at.values)
+    found: dict[Any, list[Fraction | None]] = {}
+    columns = (hierarchy.codes.column(name).to_pylist() for name in (level, at.column.name))
+    for value, own in sorted(set(zip(*columns))):
+        found.setdefault(value, []).append(chosen.get(_literal(own, at.column), at.default))
+    known = [(literal(value), [t for t in some if t is not None]) for value, some in found.items() if None not in some]
+    return By(ConditionColumn(level), tuple((value, max(some)) for value, some in known), at.default)
+
+
+def is_raised(at: By, groups: Sequence[Group], hierarchies: Sequence[Hierarchy] = ()) -> bool:
     """Whether some group gets the noise of another group's larger threshold."""
-    return cell_threshold(at, groups) != at
+    return cell_threshold(at, groups, hierarchies) != at
 
 
 @dataclass(frozen=True, slots=True)
@@ -67,11 +92,15 @@ class Run:
     rows: np.ndarray[tuple[int, ...], np.dtype[np.int64]]
 
 
-def cells_by_threshold(at: Fraction | By, groups: tuple[Group, ...], cells: pa.Table) -> tuple[Run, ...]:
+def cells_by_threshold(
+    at: Fraction | By, groups: tuple[Group, ...], cells: pa.Table, hierarchies: Sequence[Hierarchy] = ()
+) -> tuple[Run, ...]:
     """The threshold of each public cell."""
     count = cells.num_rows if groups else 1
     if not isinstance(at, By):
         return (Run(at, np.arange(count)),)
+    if not any(_origin(each) == at.column.name for each in groups) and (level := _level_of(at, groups, hierarchies)):
+        at = _by_level(at, *level)
     group = next(each for each in groups if _origin(each) == at.column.name and _long_enough(each, at.column))
     chosen: dict[Value | None, Fraction | None] = dict(at.values)
     coded = encoded(cells.column(group.name))
@@ -107,8 +136,13 @@ def query_policy(query: Query, schema: Schema, *, tight: bool = True) -> Policy:
     """The policy of one query, limited to the records that its condition selects."""
     _check_rests(query, schema)
     total = composed(list(_parts(query, schema, tight)))
-    total = total if query.condition is None else total.where(condition(query.condition))
+    total = total if query.condition is None else total.where(records_of(query.condition, schema))
     return check_policy(total, schema)
+
+
+def records_of(predicate: Predicate | None, schema: Schema) -> Condition:
+    """The records that a condition of a query selects, by the columns that they hold."""
+    return EVERY if predicate is None else held_condition(condition(predicate), schema)
 
 
 def _parts(query: Query, schema: Schema, tight: bool) -> Iterator[Policy]:
@@ -136,11 +170,12 @@ def _check_rests(query: Query, schema: Schema) -> None:
 
 
 def check_policy(policy: Policy, schema: Schema) -> Policy:
-    """The policy itself, or an error if a condition does not fit the schema and so would not match what an engine selects."""
+    """The policy in columns that records hold, or an error if a condition does not fit the schema and so would not match what an
+    engine selects."""
     problems = policy_problems(policy, schema)
     if problems:
         raise PlanError(problems=tuple(problems))
-    return policy
+    return in_held_columns(policy, schema)
 
 
 def statistic_policy(query: Query, statistic: Drawable, level: Level, schema: Schema, *, tight: bool) -> Policy:
@@ -148,12 +183,11 @@ def statistic_policy(query: Query, statistic: Drawable, level: Level, schema: Sc
     bands = band_table(query, statistic, level, schema)
     if bands is None:
         return _unsized_policy(statistic, shared(statistic.mechanism, level.share), level, schema, tight=tight)
-    return composed(
-        [
-            _unsized_policy(statistic, mechanism, level, schema, tight=tight).where(in_band(bands, [band]))
-            for band, mechanism in enumerate(band_mechanisms(statistic, level, bands, schema))
-        ]
-    )
+    parts = [
+        _unsized_policy(statistic, mechanism, level, schema, tight=tight).where(in_band(bands, [band]))
+        for band, mechanism in enumerate(band_mechanisms(statistic, level, bands, schema))
+    ]
+    return in_held_columns(composed(parts), schema)
 
 
 def band_table(query: Query, statistic: Drawable, level: Level, schema: Schema) -> BandTable | None:
@@ -174,8 +208,8 @@ def band_mechanisms(statistic: Drawable, level: Level, bands: BandTable, schema:
 def _unsized_policy(statistic: Drawable, mechanism: Any, level: Level, schema: Schema, *, tight: bool) -> Policy:
     at = statistic.threshold(mechanism, schema)
     if tight and isinstance(at, By):
-        mechanism = mechanism.resolved(cell_threshold(at, level.groups))
-    return statistic.cost(mechanism, schema, tight=tight)
+        mechanism = mechanism.resolved(cell_threshold(at, level.groups, schema.hierarchies))
+    return in_held_columns(statistic.cost(mechanism, schema, tight=tight), schema)
 
 
 @dataclass(frozen=True, slots=True)
@@ -196,7 +230,8 @@ def cell_mechanisms(plan: Plan, table: PlannedTable, statistic: Drawable, cells:
     at = statistic.threshold(mechanism, plan.schema)
     if not isinstance(at, By):
         return tuple(CellMechanism(at_one_threshold(mechanism, at), run) for run in every)
-    runs = cells_by_threshold(cell_threshold(at, groups), groups, cells)
+    listed = plan.schema.hierarchies
+    runs = cells_by_threshold(cell_threshold(at, groups, listed), groups, cells, listed)
     if any(run.at is None for run in runs):
         raise PlanError(
             problems=(f"public cells of {statistic.alias} have no threshold by '{at.column.name}'; give a default",)
@@ -242,7 +277,7 @@ def possible_mechanisms(plan: Plan, table: PlannedTable, statistic: Drawable) ->
     at = statistic.threshold(mechanism, plan.schema)
     if not isinstance(at, By):
         return (at_one_threshold(mechanism, at),)
-    of_cell = cell_threshold(at, table.shape.groups)
+    of_cell = cell_threshold(at, table.shape.groups, plan.schema.hierarchies)
     if not isinstance(of_cell, By):
         return (mechanism.resolved(of_cell),)
     thresholds = [number for _, number in of_cell.values] + ([of_cell.default] if of_cell.default else [])
@@ -256,7 +291,7 @@ def plan_warnings(plan: Plan) -> tuple[str, ...]:
         for level in query.tables():
             for statistic in query.draws():
                 at = statistic.threshold(statistic.mechanism, plan.schema)
-                if isinstance(at, By) and is_raised(at, level.groups):
+                if isinstance(at, By) and is_raised(at, level.groups, plan.schema.hierarchies):
                     where = " x ".join(level.names()) or "the grand total"
                     found.append(
                         f"{statistic.alias} by {where}: cells can mix groups of '{at.column.name}', so their noise is set by the "

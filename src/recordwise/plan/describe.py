@@ -12,7 +12,7 @@ from recordwise.errors import ParameterError
 from recordwise.exact.numbers import fraction_text
 from recordwise.mechanisms.described import mechanism_text, parameter_json
 from recordwise.plan.cost import band_table
-from recordwise.plan.fields import Case, DatePart, Group, Literal, Prefix
+from recordwise.plan.fields import Case, DatePart, Field, Group, Literal, Prefix
 from recordwise.plan.keys import Keys
 from recordwise.plan.linear import linear_text
 from recordwise.plan.plan import Plan, PlannedTable
@@ -75,7 +75,7 @@ def _table_json(plan: Plan, table: PlannedTable) -> dict[str, Any]:
     shape = table.shape
     return {
         "name": table_name(plan, table),
-        "by": [group_json(group) for group in shape.groups],
+        "by": [group_json(group, plan.schema) for group in shape.groups],
         "share": fraction_text(shape.share),
         **_rest_json(plan, table),
         **_cells_json(plan, table),
@@ -119,9 +119,11 @@ def query_names(plan: Plan) -> str:
     return "; ".join(", ".join(statistic.alias for statistic in query.statistics) for query in plan.queries)
 
 
-def group_json(group: Group) -> dict[str, Any]:
+def group_json(group: Group, schema: Schema) -> dict[str, Any]:
     """A group as release.json describes it."""
     expression = group.expression
+    if isinstance(expression, Field) and expression.name in schema.coarser_names():
+        return {"name": group.name, **_level_json(expression.name, schema)}
     if isinstance(expression, Prefix):
         return {"name": group.name, "prefix_of": expression.column, "length": expression.length}
     if isinstance(expression, DatePart):
@@ -130,6 +132,14 @@ def group_json(group: Group) -> dict[str, Any]:
         branches = [{"when": predicate_json(test), "then": literal_json(label)} for test, label in expression.branches]
         return {"name": group.name, "case": branches, "else": literal_json(expression.default)}
     return {"name": group.name, "column": expression.name}
+
+
+def _level_json(level: str, schema: Schema) -> dict[str, Any]:
+    """A coarser level: the list of codes it is from, and the other levels that determine it."""
+    hierarchy = schema.hierarchy(level)
+    assert hierarchy is not None
+    below = [each for each in hierarchy.levels if each != level and hierarchy.determines(each, level)]
+    return {"level": level, "hierarchy": hierarchy.name, "digest": hierarchy.digest, "determined_by": below}
 
 
 def predicate_json(predicate: Predicate) -> Any:

@@ -3,12 +3,14 @@
 from collections.abc import Iterator
 
 from recordwise.mechanisms.base import shared
-from recordwise.plan.cost import check_policy, statistic_policy
+from recordwise.plan.cost import check_policy, records_of, statistic_policy
 from recordwise.plan.fields import Case, Field, Group, Prefix
+from recordwise.plan.held_columns import in_held_columns
 from recordwise.plan.plan import Plan, PlannedTable
-from recordwise.plan.predicates import Compare, Predicate, condition, leaves
+from recordwise.plan.predicates import Compare, Predicate, leaves
+from recordwise.plan.schema import Schema
 from recordwise.plan.statistics import Drawable
-from recordwise.policy.conditions import EVERY, ConditionColumn
+from recordwise.policy.conditions import ConditionColumn
 from recordwise.policy.firms import CellKey, FirmPart, FirmPolicy, Joint
 
 
@@ -21,11 +23,12 @@ def firm_policy(plan: Plan) -> FirmPolicy:
 
 def table_parts(plan: Plan, table: PlannedTable) -> Iterator[FirmPart]:
     """The selection of a table's keys, and its statistics."""
-    where = EVERY if table.condition is None else condition(table.condition)
-    cells = tuple(cell_key(group) for group in table.joined_by())
+    where = records_of(table.condition, plan.schema)
+    cells = tuple(cell_key(group, plan.schema) for group in table.joined_by())
     selection = plan.selection(table)
     if selection is not None:
-        yield FirmPart(policy=selection.policy(plan.schema), condition=where, cells=cells)
+        policy = in_held_columns(selection.policy(plan.schema), plan.schema)
+        yield FirmPart(policy=policy, condition=where, cells=cells)
     for statistic in plan.queries[table.query].draws():
         yield FirmPart(
             policy=statistic_policy(plan.queries[table.query], statistic, table.shape, plan.schema, tight=True),
@@ -43,11 +46,11 @@ def _joint(plan: Plan, table: PlannedTable, statistic: Drawable) -> Joint:
     return statistic.joint(shared(statistic.mechanism, table.shape.share), plan.schema)
 
 
-def cell_key(group: Group) -> CellKey:
+def cell_key(group: Group, schema: Schema) -> CellKey:
     """A group as the coordinate of a cell; a label that several branches of a CASE have is one coordinate.
 
     What the language of conditions does not say exactly (a part of a date, a CASE by the order of texts) goes by the name of the
-    group, as a column of its own.
+    group, as a column of its own. So does a coarser level of a hierarchy.
     """
     expression = group.expression
     if isinstance(expression, Field):
@@ -59,7 +62,7 @@ def cell_key(group: Group) -> CellKey:
     numbers = {expression.default: -1}
     for _, label in expression.branches:
         numbers.setdefault(label, len(numbers))
-    return CellKey(cases=tuple((condition(test), numbers[label]) for test, label in expression.branches))
+    return CellKey(cases=tuple((records_of(test, schema), numbers[label]) for test, label in expression.branches))
 
 
 def _by_order_of_texts(predicate: Predicate) -> bool:

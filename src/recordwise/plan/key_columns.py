@@ -24,7 +24,7 @@ def cell_type(expression: Expression, schema: Schema) -> tuple[str, bool]:
     if column is None:
         raise KeysError(column=f"'{name}'", problem="is not a conditional column of the schema")
     kind = "integer" if isinstance(expression, DatePart) else column.type
-    return kind, column.null == "category"
+    return kind, column.null == "category" and name not in schema.coarser_names()
 
 
 def cast_keys(name: str, values: pa.Array, kind: str, nullable: bool) -> pa.Array:
@@ -158,3 +158,27 @@ def row_codes(columns: Sequence[Ranked]) -> tuple[IntArray, int]:
             code, size = np.unique(code, return_inverse=True)[1].astype(np.int64), rows
         code, size = code * count + column.ranks, size * count
     return code, size
+
+
+MOST_CELLS = 20_000_000
+
+
+def check_size(rows: int) -> None:
+    """Refuse an empty list of cells, and one of more cells than a query may publish."""
+    if rows == 0:
+        raise KeysError(column="the list", problem="is empty")
+    if rows > MOST_CELLS:
+        raise KeysError(
+            column="the list",
+            problem=f"has {rows:,} cells, more than the {MOST_CELLS:,} one query may publish",
+            advice="Use coarser levels, fewer columns, or Keys.select_from for a sparse domain.",
+        )
+
+
+def check_key_type(name: str, kind: pa.DataType) -> None:
+    """A key is text, a number, a truth value or NULL; whether it fits its column is checked once the schema is known."""
+    kind = kind.value_type if pa.types.is_dictionary(kind) else kind
+    text = pa.types.is_string(kind) or pa.types.is_large_string(kind) or pa.types.is_string_view(kind)
+    number = pa.types.is_integer(kind) or pa.types.is_floating(kind)
+    if not (text or number or pa.types.is_boolean(kind) or pa.types.is_null(kind)):
+        raise KeysError(column=f"'{name}'", problem=f"has {kind} values, which cannot be keys")

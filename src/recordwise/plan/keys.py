@@ -24,6 +24,8 @@ from recordwise.plan.key_columns import (
     Ranked,
     cast_keys,
     cell_type,
+    check_key_type,
+    check_size,
     encoded,
     plain_column,
     ranked,
@@ -38,7 +40,6 @@ from recordwise.policy.condition_columns import ConditionColumn
 if TYPE_CHECKING:
     from recordwise.plan.key_selection import PiecesAt, SelectFrom, SelectKeys
 
-MOST_CELLS = 20_000_000
 Edges: TypeAlias = Callable[[float], tuple[Fraction, ...]]
 """The edges of bands, given the largest size."""
 
@@ -65,9 +66,9 @@ class Keys:
             raise KeysError(column="the list", problem="has no column")
         if len(set(self.table.column_names)) < self.table.num_columns:
             raise KeysError(column="the list", problem="names a column twice")
-        _check_size(self.table.num_rows)
+        check_size(self.table.num_rows)
         for name, column in zip(self.table.column_names, self.table.columns):
-            _check_type(name, column.type)
+            check_key_type(name, column.type)
         columns = {name: encoded(self.table.column(name)) for name in self.table.column_names}
         object.__setattr__(self, "table", pa.table(columns))
 
@@ -211,12 +212,34 @@ class Keys:
         """
         arrays = {name: as_array(name, values) for name, values in columns.items()}
         repeat, tile, table = math.prod(len(array) for array in arrays.values()), 1, {}
-        _check_size(repeat)
+        check_size(repeat)
         for name, array in arrays.items():
             repeat //= len(array)
             table[name] = array.take(pa.array(np.tile(np.repeat(np.arange(len(array)), repeat), tile)))
             tile *= len(array)
         return cls(pa.table(table))
+
+    @staticmethod
+    def crossed(*lists: "Keys") -> "Keys":
+        """Every combination of the cells of several lists, such as places and industries of two hierarchies.
+
+        Args:
+            lists: The lists; no two have a column in common.
+
+        Returns:
+            The keys.
+
+        Raises:
+            KeysError: Two lists have a column in common, or there are too many combinations.
+
+        Example:
+            >>> import recordwise as rw
+            >>> rw.Keys.crossed(rw.Keys.of({"county": ["001", "003"]}), rw.Keys.of({"sector": ["11", "31-33"]}))
+            <Keys: 4 cells of county x sector>
+        """
+        from recordwise.plan.key_products import crossed
+
+        return crossed(lists)
 
     @staticmethod
     def select(*, rho: Number, delta: Number, pieces: "PiecesAt | None" = None) -> "SelectKeys":
@@ -366,23 +389,3 @@ def _doubled(names: list[str], doubled: int) -> KeysError:
         problem=f"lists {doubled:,} cell{'s' if doubled > 1 else ''} more than once after casting to the declared type",
         advice="A record in such a cell would be counted twice; remove the duplicates.",
     )
-
-
-def _check_size(rows: int) -> None:
-    if rows == 0:
-        raise KeysError(column="the list", problem="is empty")
-    if rows > MOST_CELLS:
-        raise KeysError(
-            column="the list",
-            problem=f"has {rows:,} cells, more than the {MOST_CELLS:,} one query may publish",
-            advice="Use coarser levels, fewer columns, or Keys.select_from for a sparse domain.",
-        )
-
-
-def _check_type(name: str, kind: pa.DataType) -> None:
-    """A key is text, a number, a truth value or NULL; whether it fits its column is checked once the schema is known."""
-    kind = kind.value_type if pa.types.is_dictionary(kind) else kind
-    text = pa.types.is_string(kind) or pa.types.is_large_string(kind) or pa.types.is_string_view(kind)
-    number = pa.types.is_integer(kind) or pa.types.is_floating(kind)
-    if not (text or number or pa.types.is_boolean(kind) or pa.types.is_null(kind)):
-        raise KeysError(column=f"'{name}'", problem=f"has {kind} values, which cannot be keys")

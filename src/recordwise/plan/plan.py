@@ -3,7 +3,7 @@
 All problems are collected, so that a plan can be corrected in one go.
 """
 
-from collections.abc import Iterator, Mapping
+from collections.abc import Iterable, Iterator, Mapping
 from dataclasses import dataclass
 
 import pyarrow as pa
@@ -11,8 +11,9 @@ import pyarrow as pa
 from recordwise.errors import KeysError, PlanError
 from recordwise.mechanisms.base import is_sized
 from recordwise.plan.column_types import DERIVED, derived_problem, fits, is_value, kind_of, part_problems
-from recordwise.plan.fields import Case, DatePart, Field, Group, Level, Prefix
+from recordwise.plan.fields import Case, DatePart, Field, Group, Level, Literal, Prefix
 from recordwise.plan.given_keys import KeyList
+from recordwise.plan.key_products import query_with_levels
 from recordwise.plan.key_selection import SelectFrom, SelectKeys
 from recordwise.plan.keys import Keys
 from recordwise.plan.predicates import Compare, In, IsNull, Predicate, leaves, operand_name
@@ -22,6 +23,7 @@ from recordwise.plan.rests import chain_problems, with_rests
 from recordwise.plan.schema import Schema
 from recordwise.plan.statistics import CountBins, Drawable, Total
 from recordwise.policy.constructors import By
+from recordwise.policy.literals import literal, plain_value
 
 OF_A_DATE = "year, quarter, month, week or isoyear"
 
@@ -36,8 +38,12 @@ def query_problems(query: Query, schema: Schema) -> list[str]:
         problems += predicate_problems(query.condition, schema)
     for group in {group.name: group for level in query.tables() for group in level.groups}.values():
         problems += group_problems(group, schema)
-    problems += _rest_problems(query)
+    problems += _rest_problems(query, schema)
     sized = [each for each in query.draws() if is_sized(each.mechanism)]
+    levels = {name for level in query.tables() for name in level.names()} & set(schema.coarser_names()) if sized else ()
+    problems += [
+        f"the noise of '{sized[0].alias}' is sized, which tables by the level '{name}' cannot be" for name in levels
+    ]
     for level in query.tables():
         problems += _level_problems(level, query, sized)
         problems += _selection_problems(level, query, schema)
@@ -69,11 +75,14 @@ def size_names(statistic: Drawable) -> tuple[str | None, ...]:
     return (statistic.alias, statistic.planned_as, statistic.of, statistic.word)
 
 
-def _rest_problems(query: Query) -> Iterator[str]:
+def _rest_problems(query: Query, schema: Schema) -> Iterator[str]:
     """A rest is that of public keys, and below one coarser cell."""
     if query.rest is None:
         return
     yield from chain_problems(query.tables())
+    levels = [name for level in query.tables() for name in level.names() if name in schema.coarser_names()]
+    if levels:
+        yield f"rest = 'publish' is for codes and their prefixes, and '{levels[0]}' is a level of a hierarchy"
     if any(query.selection_of(level) for level in query.tables()):
         yield "rest = 'publish' needs public keys, and some keys are selected from the data"
 
@@ -85,6 +94,8 @@ def _selection_problems(level: Level, query: Query, schema: Schema) -> Iterator[
         return
     if not any(group_problems(group, schema) for group in level.groups):
         yield from selection.problems(level.groups, schema)
+    for name in set(level.names()) & set(schema.coarser_names()) if isinstance(selection, SelectKeys) else ():
+        yield f"the keys of '{name}' are selected, but all its values are in a public hierarchy; use those or select_from"
     for statistic in query.draws():
         at = getattr(statistic.mechanism, "at", None)
         thresholds = list(at.values()) if isinstance(at, Mapping) else [at]
@@ -97,7 +108,7 @@ def group_problems(group: Group, schema: Schema) -> list[str]:
     """The problems of a group: its name, its column, its labels."""
     value, problems = group.expression, []
     own = value.name if isinstance(value, Field) else None
-    taken = {schema.unit, schema.firm, *schema.measure_names(), *schema.column_names()}
+    taken = {schema.unit, schema.firm, *schema.measure_names(), *schema.column_names(), *schema.coarser_names()}
     if isinstance(value, Prefix | DatePart):
         own = value.column
     if group.name in taken and group.name != own:
@@ -144,10 +155,22 @@ def _leaf_problems(leaf: Compare | In | IsNull, schema: Schema) -> Iterator[str]
     elif not isinstance(leaf, IsNull):
         kind = "integer" if kind == "date" else kind
         literals = leaf.literals if isinstance(leaf, In) else (leaf.literal,)
-        if any(not fits(literal, kind) for literal in literals):
+        if any(not fits(each, kind) for each in literals):
             yield f"'{name}' is compared with a constant that is not of type {kind}"
+        elif isinstance(leaf.operand, Field):
+            yield from _unknown_values(name, leaf, literals, schema)
         if kind == "boolean" and isinstance(leaf, Compare) and leaf.operator not in ("=", "<>"):
             yield f"'{name}' is boolean and cannot be ordered"
+
+
+def _unknown_values(name: str, leaf: Compare | In, literals: Iterable[Literal], schema: Schema) -> Iterator[str]:
+    """A coarser level has the values of a public list, so that any other is a mistake."""
+    hierarchy = schema.hierarchy(name) if name in schema.coarser_names() else None
+    if hierarchy is None or getattr(leaf, "operator", "=") not in ("=", "<>"):
+        return
+    known = set(map(literal, hierarchy.above(name, name)[0].to_pylist()))
+    for unknown in (each for each in literals if each not in known):
+        yield f"'{name}' is compared with {plain_value(unknown)!r}, which the hierarchy '{hierarchy.name}' does not have"
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -176,6 +199,7 @@ class Plan:
     queries: tuple[Query, ...]
 
     def __post_init__(self) -> None:
+        object.__setattr__(self, "queries", tuple(query_with_levels(query, self.schema) for query in self.queries))
         problems = [] if self.queries else ["the plan has no query"]
         for number, query in enumerate(self.queries, 1):
             prefix = f"query {number}: " if len(self.queries) > 1 else ""

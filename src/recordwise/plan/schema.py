@@ -1,6 +1,6 @@
 """The roles of a table's columns, in which the guarantee, the checks and every query are stated. It describes no values."""
 
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, replace
 from fractions import Fraction
 from functools import lru_cache
@@ -8,6 +8,7 @@ from typing import Literal
 
 from recordwise.errors import ParameterError
 from recordwise.exact.numbers import Number, positive
+from recordwise.plan.hierarchies import Hierarchy
 from recordwise.plan.linear import Linear, parse_linear
 from recordwise.policy import measure as policy
 
@@ -133,8 +134,11 @@ class Schema:
     firm: str | None = None
     collapse: tuple[tuple[str, CollapseRule], ...] | None = None
     """Where a unit has several rows: what they become in its one record, column by column. None: one row is one record."""
+    hierarchies: tuple[Hierarchy, ...] = ()
+    """Public lists of codes, whose coarser levels can be used like columns that records do not hold."""
 
     def __post_init__(self) -> None:
+        object.__setattr__(self, "hierarchies", tuple(self._fitted(each) for each in self.hierarchies))
         object.__setattr__(self, "measures", tuple(self._worked_out(each) for each in self.measures))
         names = self.declared_names()
         if any(not name or not isinstance(name, str) or "\x00" in name for name in names):
@@ -148,6 +152,29 @@ class Schema:
                 advice="Predicates and CASE may use a measure directly, so do not also declare it as a column.",
             )
         self._check_collapse()
+
+    def _fitted(self, hierarchy: Hierarchy) -> Hierarchy:
+        """A hierarchy of a column that records hold, in its type."""
+        about, held = f"hierarchy '{hierarchy.name}'", {name.casefold() for name in self._held_or_derived()}
+        own = next((each for each in self.columns if each.name == hierarchy.finest), None)
+        if own is None:
+            raise ParameterError(
+                parameter=about,
+                problem=f"has the finest level '{hierarchy.finest}', which is not a declared column of the records",
+                advice="Declare it as a column, or name the level after the column that holds the codes.",
+            )
+        for level in hierarchy.coarser:
+            if level.casefold() in held:
+                raise ParameterError(
+                    parameter=about,
+                    problem=f"has the level '{level}', which is also a column of the records",
+                    advice="Rename the level, or leave the column out of the schema.",
+                )
+        return hierarchy.as_held(own.type)
+
+    def _held_or_derived(self) -> tuple[str, ...]:
+        columns = tuple(each.name for each in self.columns)
+        return (self.unit, *((self.firm,) if self.firm else ()), *self.measure_names(), *columns)
 
     def _check_collapse(self) -> None:
         if self.collapse is None:
@@ -180,6 +207,7 @@ class Schema:
         columns: Mapping[str, "ColumnType | Column"] | None = None,
         firm: str | None = None,
         collapse: Mapping[str, CollapseRule] | None = None,
+        hierarchies: Sequence[Hierarchy] = (),
     ) -> "Schema":
         """The short form: a measure by its step and a column by its type."""
         return cls(
@@ -188,6 +216,7 @@ class Schema:
             columns=tuple(_column(name, given) for name, given in (columns or {}).items()),
             firm=firm,
             collapse=None if collapse is None else tuple(collapse.items()),
+            hierarchies=tuple(hierarchies),
         )
 
     def _worked_out(self, measure: Measure) -> Measure:
@@ -219,8 +248,8 @@ class Schema:
         return (self.unit, *((self.firm,) if self.firm else ()), *held, *self.column_names())
 
     def declared_names(self) -> tuple[str, ...]:
-        """Every name that is declared, those of derived measures too."""
-        return (self.unit, *((self.firm,) if self.firm else ()), *self.measure_names(), *self.column_names())
+        """Every name that is declared, those of derived measures and of the coarser levels of hierarchies too."""
+        return (*self._held_or_derived(), *self.coarser_names())
 
     def held_measures(self) -> tuple[Measure, ...]:
         """The measures that records hold."""
@@ -232,6 +261,14 @@ class Schema:
     def column_names(self) -> tuple[str, ...]:
         return tuple(column.name for column in self.columns)
 
+    def coarser_names(self) -> tuple[str, ...]:
+        """The coarser levels of hierarchies, which no record holds."""
+        return tuple(level for each in self.hierarchies for level in each.coarser)
+
+    def hierarchy(self, name: str) -> Hierarchy | None:
+        """The hierarchy that a column or a coarser level belongs to."""
+        return next((each for each in self.hierarchies if name in each.levels), None)
+
     def rule(self, name: str) -> CollapseRule | None:
         """What becomes of a column where a unit has several rows."""
         return dict(self.collapse or ()).get(name)
@@ -240,7 +277,10 @@ class Schema:
         return next((measure for measure in self.measures if measure.name == name), None)
 
     def column(self, name: str) -> Column | None:
-        return next((column for column in self.columns if column.name == name), None)
+        """A conditional column, or a coarser level as one that is NULL where a code is not listed."""
+        found = next((column for column in self.columns if column.name == name), None)
+        listed = None if found is not None else self.hierarchy(name)
+        return found if listed is None else Column(name=name, type=listed.type_of(name), null="category")
 
 
 def _measure(name: str, given: "Number | Measure") -> Measure:

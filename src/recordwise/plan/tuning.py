@@ -1,6 +1,9 @@
 """What the parameters of a plan were chosen with, and when that needs a reason before anything is published."""
 
+from collections.abc import Sequence
+
 from recordwise.errors import ParameterError, TuningError
+from recordwise.plan.hierarchies import Hierarchy
 
 TUNINGS = ("public", "synthetic", "past", "confidential")
 """The data with which the parameters of a plan may have been chosen, most sensitive last."""
@@ -21,12 +24,16 @@ def check_tuned_on(tuned_on: str | None) -> None:
         raise ParameterError(parameter="tuned_on", problem=f"must be one of {', '.join(TUNINGS)}")
 
 
-def check_tuning(tuned_on: str | None, accept_tuning: str | None, *, looked: bool) -> None:
+def check_tuning(
+    tuned_on: str | None, accept_tuning: str | None, *, looked: bool, hierarchies: Sequence[Hierarchy] = ()
+) -> None:
     """Check that a release states what the plan was tuned on, and gives a reason if that was the confidential table."""
     if tuned_on is None:
         raise TuningError(problem="tuned_on is not stated", advice=SAY_TUNING)
     tuned = "this plan was tuned on the confidential table" if tuned_on == "confidential" else None
-    problem = tuned or (LOOKED if looked else None)
+    private = [each.name for each in hierarchies if not each.is_public]
+    listed = f"the source of the hierarchy '{private[0]}' does not begin with 'public'" if private else None
+    problem = tuned or listed or (LOOKED if looked else None)
     if problem and not (isinstance(accept_tuning, str) and accept_tuning.strip()):
         stated = f"{problem}, so its parameters may themselves reveal something about records"
         raise TuningError(problem=stated, advice=ACCEPT_TUNING)

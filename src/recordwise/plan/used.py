@@ -22,6 +22,7 @@ def schema_of(schema: Schema, names: set[str], *policies: Policy | None) -> Sche
     for policy in filter(None, policies):
         measures = (*policy.measures(), *policy.inputs())
         names = names | {column.name for column in policy.columns()} | {each.name for each in measures}
+    names = names | {each.finest for each in schema.hierarchies if not names.isdisjoint(each.levels)}
     names = names | {base for each in schema.measures if each.name in names for base, _ in each.derive}
     used = {schema.firm, *names}
     return replace(
@@ -29,6 +30,7 @@ def schema_of(schema: Schema, names: set[str], *policies: Policy | None) -> Sche
         collapse=None if schema.collapse is None else tuple(each for each in schema.collapse if each[0] in used),
         measures=tuple(each for each in schema.measures if each.name in names),
         columns=tuple(each for each in schema.columns if each.name in names),
+        hierarchies=tuple(each for each in schema.hierarchies if each.finest in names),
     )
 
 

@@ -93,6 +93,17 @@ class Words:
     units: Mapping[str, str] = field(default_factory=dict)
     publication: Publication = field(default_factory=Publication)
 
+    def with_labels(self, labels: Mapping[str, str]) -> "Words":
+        """With these labels for what has none.
+
+        Args:
+            labels: The labels by name.
+
+        Returns:
+            The words.
+        """
+        return replace(self, labels={**labels, **self.labels}) if labels else self
+
     def label(self, name: str, of: str | None = None) -> str:
         """What readers call a published name, or otherwise the measure it is about; itself if they call it nothing else.
 

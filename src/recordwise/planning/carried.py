@@ -47,7 +47,8 @@ def carried_plan(
     kept = _remaining(old, file.plan.queries[number - 1], measures)
     tuned, reason = _tuning(file, tuned_on, accept_tuning)
     document = {name: moved[name] for name in WRITTEN_FIRST if name in moved}
-    document |= {"tuned_on": tuned} | ({"accept_tuning": reason} if reason and tuned == "confidential" else {})
+    needed = tuned == "confidential" or any(not each.is_public for each in file.plan.schema.hierarchies)
+    document |= {"tuned_on": tuned} | ({"accept_tuning": reason} if reason and needed else {})
     document |= {name: part for name, part in moved.items() if name not in (*WRITTEN_FIRST, *TUNING)}
     new = [query_form(query, old.get("keys")) for query in queries]
     document["queries"] = [*asked[: number - 1], *kept, *new, *asked[number:]]
@@ -96,7 +97,7 @@ def _moved(raw: dict[str, Any], file: PlanFile, folder: Path) -> dict[str, Any]:
         raw
         | {"source": source(named) if isinstance(named, str) else [source(each) for each in named]}
         | {"ledger": renamed(raw["ledger"])}
-        | ({"keys": _with_files(raw["keys"], renamed)} if "keys" in raw else {})
+        | {name: _with_files(raw[name], renamed) for name in ("keys", "hierarchies") if name in raw}
         | {"queries": [each | _query_keys(each, renamed) for each in queries]}
     )
 

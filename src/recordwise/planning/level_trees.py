@@ -14,6 +14,7 @@ from recordwise.plan.describe import group_json
 from recordwise.plan.fields import Choice
 from recordwise.plan.query import Query
 from recordwise.plan.rests import chain_problems
+from recordwise.plan.schema import Schema
 from recordwise.planning.fitted_shares import LevelTree
 from recordwise.planning.goals import Goal
 from recordwise.planning.totals import EXACT, totals_query
@@ -61,7 +62,7 @@ def goal_levels(view: OwnerView, goals: Sequence[Goal], *, complete: bool) -> li
     for goal in goals:
         _check(goal, complete=complete)
     found = iter(view.cell_totals(*(totals_query(goal.query, goal.measure, {}) for goal in goals)))
-    return [_levels(goal, [next(found) for _ in goal.query.tables()]) for goal in goals]
+    return [_levels(goal, [next(found) for _ in goal.query.tables()], view.schema) for goal in goals]
 
 
 def _check(goal: Goal, *, complete: bool) -> None:
@@ -75,8 +76,8 @@ def _check(goal: Goal, *, complete: bool) -> None:
         raise ParameterError(parameter="fitted", problem=problem.replace("rest = 'publish'", "it", 1))
 
 
-def _levels(goal: Goal, found: Sequence[CellTotals]) -> GoalLevels:
-    by = {each.name: [group_json(group) for group in each.table.shape.groups] for each in found}
+def _levels(goal: Goal, found: Sequence[CellTotals], schema: Schema) -> GoalLevels:
+    by = {each.name: [group_json(group, schema) for group in each.table.shape.groups] for each in found}
     tables = [
         ReleasedTable(name=each.name, keys=tuple(each.cells.column_names), variables=(), data=each.cells)
         for each in found

@@ -4,7 +4,7 @@ The value of a count or a sum is the fitted one: nonnegative and whole, or by le
 basic table withholds stays in the research table beside it.
 """
 
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from dataclasses import replace
 from fractions import Fraction
 from typing import Any
@@ -15,10 +15,12 @@ import pyarrow as pa
 from recordwise.errors import ParameterError
 from recordwise.exact.numbers import Number, positive
 from recordwise.plan.status import StatusRules
+from recordwise.release.code_lists import CodeLists
 from recordwise.release.dictionary import query_of
 from recordwise.release.edit_rules import is_fitted
-from recordwise.release.families import family_of, nests, parents
+from recordwise.release.families import family_of, nests, own_statistic, parents
 from recordwise.release.formats.digits import meaningful
+from recordwise.release.joint import joint_queries, names_of
 from recordwise.release.release import Release
 from recordwise.release.rounding import Nesting, round_tables
 from recordwise.release.status import STATUS, has_status, signed_variables, statuses
@@ -40,20 +42,23 @@ def with_basic(
     chosen, chosen_rules = _units(fitted, units or {}), rules or StatusRules()
     values: dict[str, dict[str, Any]] = {table.name: {} for table in fitted.tables}
     largest: dict[str, float] = {}
-    for number, query in enumerate(fitted.description["plan"], 1):
-        for name, tables, change in _rounded(fitted, query, chosen):
-            largest[f"q{number}:{name}"] = change
+    note = fitted.description["consistent"]
+    plan, how = fitted.description["plan"], {name: note[name] for name in ("at_most", "zero_counts")}
+    for query in joint_queries(plan, **how):
+        for statistic, tables, change in _rounded(fitted, query, chosen):
+            for number, name in zip(query["numbers"], names_of(statistic)):
+                largest[f"q{number}:{name}"] = change
             for table, column in tables.items():
-                values[table][name] = column
+                values[table][str(own_statistic(statistic, table)["name"])] = column
     made = tuple(_table(fitted, table, values[table.name], chosen, chosen_rules) for table in fitted.tables)
-    note = {
+    about = {
         "tables": {table.name: list(table.variables) for table in made},
         "rounded_to": {name: str(unit) for name, unit in chosen.items()},
         "largest_change": largest,
         "status": chosen_rules.to_json(),
         "digest": digest_of({table.name: table.data for table in made}, fitted.policy),
     }
-    return replace(fitted, basic_tables=made, description={**fitted.description, "basic": note})
+    return replace(fitted, basic_tables=made, description={**fitted.description, "basic": about})
 
 
 def _units(release: Release, given: Mapping[str, Number]) -> dict[str, Fraction]:
@@ -78,21 +83,31 @@ def _units(release: Release, given: Mapping[str, Number]) -> dict[str, Fraction]
 
 def _rounded(
     release: Release, query: Mapping[str, Any], units: Mapping[str, Fraction]
-) -> list[tuple[str, dict[str, pa.Array], float]]:
+) -> list[tuple[Mapping[str, Any], dict[str, pa.Array], float]]:
     """Each fitted variable of a query: its rounded column by table, and the largest change in units."""
     complete = bool(release.description["consistent"]["complete"])
     family = family_of(release, query, complete=complete)
     by = {table["name"]: table["by"] for table in query["tables"]}
-    nesting = _nesting(family.tables, by)
-    rests = not complete or any(table.get("rest") for table in query["tables"])
+    nesting = _nesting(family.tables, by, CodeLists.of(release.description))
     found = []
-    for name in [str(each["name"]) for each in query["statistics"] if is_fitted(each)]:
-        unit = units[name]
-        fits = [table.data.column(name + FITTED).to_numpy() / float(unit) for table in family.tables]
-        whole = round_tables(fits, nesting, rests=rests)
+    for statistic in [each for each in query["statistics"] if is_fitted(each)]:
+        unit = _common_unit([units[name] for name in names_of(statistic)], statistic)
+        fits = [column / float(unit) for column in family.by_table(family.column(statistic, FITTED))]
+        whole = round_tables(fits, nesting, rests=family.remainders)
         change = max(float(np.max(np.abs(new - old), initial=0.0)) for new, old in zip(whole, fits))
-        found.append((name, {t.name: _column(each, unit) for t, each in zip(family.tables, whole)}, change))
+        found.append((statistic, {t.name: _column(each, unit) for t, each in zip(family.tables, whole)}, change))
     return found
+
+
+def _common_unit(units: Sequence[Fraction], statistic: Mapping[str, Any]) -> Fraction:
+    """The unit of a variable in all queries that publish it, so that their tables can add up."""
+    if len(set(units)) > 1:
+        raise ParameterError(
+            parameter="units",
+            problem=f"differ for {' and '.join(names_of(statistic))}, which are fitted together",
+            advice="Give the unit of the measure.",
+        )
+    return units[0]
 
 
 def _column(whole: Any, unit: Fraction) -> pa.Array:
@@ -100,13 +115,15 @@ def _column(whole: Any, unit: Fraction) -> pa.Array:
     return pa.array(whole * int(unit) if unit.denominator == 1 else whole * unit.numerator / unit.denominator)
 
 
-def _nesting(tables: tuple[ReleasedTable, ...], by: Mapping[str, Any]) -> Nesting:
+def _nesting(tables: tuple[ReleasedTable, ...], by: Mapping[str, Any], lists: CodeLists) -> Nesting:
     above: dict[int, dict[int, Any]] = {}
     for k, finer in enumerate(tables):
         above[k] = {
-            j: parents(coarser, by[coarser.name], finer, by[finer.name])
+            j: parents(coarser, by[coarser.name], finer, by[finer.name], lists)
             for j, coarser in enumerate(tables)
-            if j != k and by[coarser.name] != by[finer.name] and nests(by[coarser.name], by[finer.name])
+            if j != k
+            and nests(by[coarser.name], by[finer.name])
+            and (k < j or not nests(by[finer.name], by[coarser.name]))
         }
     return Nesting(sizes=tuple(table.data.num_rows for table in tables), above=above)
 

@@ -24,10 +24,11 @@ from recordwise.postprocess.reweighted import reweighted_fit
 from recordwise.postprocess.sequential import sequential_fit
 from recordwise.postprocess.workload import Workload
 from recordwise.release.edit_rules import Rules, chain_to, is_fitted, read_rules
-from recordwise.release.families import Family, family_of
+from recordwise.release.families import Family, family_of, own_statistic
 from recordwise.release.fit_noise import AnswerNoise, noise_of, public_seed
 from recordwise.release.fit_spread import BOOTSTRAP, REFITS, FittedColumn, best_fit, draws_for, fit_again
 from recordwise.release.fitted_words import columns_json, flags_of, spread_json
+from recordwise.release.joint import joint_queries, names_of
 from recordwise.release.release import Release
 from recordwise.release.tables import BEST, FITTED, ReleasedTable, digest_of, flagged
 
@@ -80,37 +81,47 @@ def consistent(
     columns: dict[str, dict[str, FloatArray]] = {table.name: {} for table in release.tables}
     flags: dict[str, dict[str, str]] = {table.name: {} for table in release.tables}
     fits: dict[str, Fitted] = {}
-    for number, (query, rules) in enumerate(zip(plan, read_rules(below, plan)), 1):
+    rules = read_rules(below, plan)
+    queries = joint_queries(plan, at_most=below, zero_counts=zero_counts)
+    for query in queries:
         family = family_of(release, query, complete=complete)
         setting = Setting(
             method=method,
             order=_order(family, priority),
             zero_counts=zero_counts,
-            rules=rules,
+            rules=rules[query["numbers"][0] - 1],
             confidence=float(release.description.get("interval_level", 0.95)),
             draws=draws,
-            digest=f"{release.digest}:q{number}",
+            digest=f"{release.digest}:q{query['numbers'][0]}",
         )
         for found in _fits(family, setting):
-            fits[f"q{number}:{found.name}"] = found
+            statistic = next(each for each in family.statistics if each["name"] == found.name)
+            fits |= {f"q{number}:{name}": found for number, name in zip(query["numbers"], names_of(statistic))}
+            for table, own in _own_names(family, statistic):
+                flags[table] |= flags_of(own, biased=found.biased, best=found.best)
             for end, column in ((FITTED, found.fit), (BEST, found.best)):
-                for name, values in _named(found.name + end, column):
-                    for table, part in zip(family.tables, family.by_table(values)):
-                        columns[table.name][name] = part
-            for table in family.tables:
-                flags[table.name] |= flags_of(found.name, biased=found.biased, best=found.best)
+                for name, values in _named(end, column):
+                    for (table, own), part in zip(_own_names(family, statistic), family.by_table(values)):
+                        columns[table][own + name] = part
+    together = [[table["name"] for table in query["tables"]] for query in queries if len(query["numbers"]) > 1]
     note = {"method": method, "complete": complete, "zero_counts": zero_counts, "at_most": below}
     tables = tuple(_with_columns(table, columns[table.name], flags[table.name]) for table in release.tables)
     # The ledger records what was drawn; this digest shows whether the fitted columns are still those of the fit.
     digest = digest_of({table.name: table.data for table in tables}, release.policy)
     fit = {
         **note,
+        **({"fitted_together": together} if together else {}),
         "fits": {name: found.residuals for name, found in fits.items()},
         "uncertainty": {name: spread_json(found.fit, found.best) for name, found in fits.items()},
         "columns": columns_json(method),
         "digest": digest,
     }
     return replace(release, tables=tables, description={**release.description, "consistent": fit})
+
+
+def _own_names(family: Family, statistic: Mapping[str, Any]) -> Iterator[tuple[str, str]]:
+    """Each table, and the name under which it publishes a statistic."""
+    yield from ((table.name, str(own_statistic(statistic, table.name)["name"])) for table in family.tables)
 
 
 def _named(name: str, column: FittedColumn) -> Iterator[tuple[str, FloatArray]]:

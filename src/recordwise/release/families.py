@@ -23,20 +23,25 @@ from recordwise.plan.cost import bands_of_cells
 from recordwise.plan.fields import ALL_OTHER
 from recordwise.policy.bands import BandTable
 from recordwise.postprocess.answer_tree import AnswerTree, tree_of
+from recordwise.release.code_lists import CodeLists
 from recordwise.release.release import Release
 from recordwise.release.tables import ReleasedTable
 
 IntArray: TypeAlias = np.ndarray[tuple[int, ...], np.dtype[np.int64]]
+BoolArray: TypeAlias = np.ndarray[tuple[int, ...], np.dtype[np.bool_]]
 Groups: TypeAlias = Sequence[Mapping[str, Any]]
 """The ``by`` of a table in release.json: for each group, its name and its column or prefix."""
 SEPARATOR = "\x1f"
 OUTSIDE = -1
+NO_LISTS = CodeLists()
 
 
 def source_of(group: Mapping[str, Any], finer: Groups) -> str | None:
     """The column of the finer table that determines a group; None if there is none."""
     for candidate in finer:
         if candidate == group:
+            return str(candidate["name"])
+        if _level(candidate) in group.get("determined_by", ()) and _same_list(candidate, group):
             return str(candidate["name"])
         if "prefix_of" not in group:
             continue
@@ -47,19 +52,37 @@ def source_of(group: Mapping[str, Any], finer: Groups) -> str | None:
     return None
 
 
+def _level(group: Mapping[str, Any]) -> str | None:
+    """The level of a hierarchy that a group may be: a coarser one, or the column that records hold."""
+    found = group.get("level", group.get("column"))
+    return None if found is None else str(found)
+
+
+def _same_list(candidate: Mapping[str, Any], group: Mapping[str, Any]) -> bool:
+    return bool(candidate.get("hierarchy", group["hierarchy"]) == group["hierarchy"])
+
+
 def nests(coarser: Groups, finer: Groups) -> bool:
     """Whether every cell of the finer table lies in one cell of the coarser."""
     return all(source_of(group, finer) is not None for group in coarser)
 
 
-def parents(coarser: ReleasedTable, coarser_by: Groups, finer: ReleasedTable, finer_by: Groups) -> IntArray:
+def finest_of(shapes: Sequence[Groups]) -> int | None:
+    """The table in which all are nested; None if there is none."""
+    order = sorted(range(len(shapes)), key=lambda at: len(shapes[at]), reverse=True)
+    return next((at for at in order if all(nests(other, shapes[at]) for other in shapes)), None)
+
+
+def parents(
+    coarser: ReleasedTable, coarser_by: Groups, finer: ReleasedTable, finer_by: Groups, lists: CodeLists = NO_LISTS
+) -> IntArray:
     """For each row of the finer table, its row in the coarser one; ``OUTSIDE`` if that cell is not published."""
     if not coarser_by:
         return np.zeros(finer.data.num_rows, dtype=np.int64)
     derived = []
     for group in coarser_by:
-        column = finer.data.column(source_of(group, finer_by) or "")
-        derived.append(pc.utf8_slice_codeunits(column, 0, group["length"]) if "prefix_of" in group else column)
+        name = source_of(group, finer_by) or ""
+        derived.append(_raised(group, _named(name, finer_by), finer.data.column(name), lists))
     # No finer cell lies in an "all other" cell, whose key may look like that of a listed one.
     listed = np.flatnonzero(~rest_rows(coarser))
     own = [coarser.data.column(str(group["name"])).take(pa.array(listed)) for group in coarser_by]
@@ -67,7 +90,37 @@ def parents(coarser: ReleasedTable, coarser_by: Groups, finer: ReleasedTable, fi
     return np.where(found == OUTSIDE, OUTSIDE, listed[found] if len(listed) else OUTSIDE)
 
 
-def rest_rows(table: ReleasedTable) -> np.ndarray[tuple[int, ...], np.dtype[np.bool_]]:
+def _named(name: str, groups: Groups) -> Mapping[str, Any]:
+    return next(group for group in groups if group["name"] == name)
+
+
+def _raised(group: Mapping[str, Any], source: Mapping[str, Any], column: pa.ChunkedArray, lists: CodeLists) -> Any:
+    """The values of a group, from the column that determines it."""
+    if "prefix_of" in group:
+        return pc.utf8_slice_codeunits(column, 0, group["length"])
+    return column if "level" not in group or source == group else lists.above(group, str(_level(source)), column)
+
+
+def complete_rows(
+    coarser: ReleasedTable, coarser_by: Groups, finer: ReleasedTable, finer_by: Groups, lists: CodeLists
+) -> BoolArray:
+    """The cells of which a finer table lists everything that a public list of codes has below them: no record of theirs can be
+    elsewhere, since a record whose code is not listed is in no cell of any level (T-HIERARCHY)."""
+    wanted = np.ones(coarser.data.num_rows)
+    for own in finer_by:
+        above = [group for group in coarser_by if source_of(group, [own]) is not None]
+        if own in above:
+            continue
+        if len(above) != 1 or "level" not in above[0]:
+            return np.zeros(len(wanted), dtype=bool)
+        column = coarser.data.column(str(above[0]["name"]))
+        wanted *= lists.count_below(above[0], str(_level(own)), column)
+    up = parents(coarser, coarser_by, finer, finer_by, lists)
+    listed = np.bincount(up[up != OUTSIDE], minlength=len(wanted))
+    return np.asarray((listed == wanted) & ~rest_rows(coarser), bool)
+
+
+def rest_rows(table: ReleasedTable) -> BoolArray:
     """Which rows are the published rest of a coarser cell."""
     if ALL_OTHER not in table.keys:
         return np.zeros(table.data.num_rows, dtype=bool)
@@ -78,6 +131,12 @@ def _joined(columns: Sequence[pa.ChunkedArray]) -> pa.ChunkedArray:
     """One text for each cell; a NULL key has a text of its own."""
     texts = [pc.fill_null(pc.cast(column, pa.string()), "\x00") for column in columns]
     return texts[0] if len(texts) == 1 else pc.binary_join_element_wise(*texts, SEPARATOR)
+
+
+def own_statistic(statistic: Mapping[str, Any], table: str) -> Mapping[str, Any]:
+    """What a table publishes of a statistic; where queries are joined, its column and mechanism are those of its own query."""
+    found: Mapping[str, Any] = statistic.get("own", {}).get(table, statistic)
+    return found
 
 
 @dataclass(frozen=True, kw_only=True, eq=False)
@@ -116,12 +175,15 @@ class Family:
         """The answers as a tree; None if tables cross."""
         return tree_of(self.rows)
 
+    @property
+    def remainders(self) -> bool:
+        """Whether a coarser cell may hold records of no cell of the finest table."""
+        return bool(self.rows.shape[1] > self.own)
+
     def column(self, statistic: Mapping[str, Any], end: str) -> FloatArray:
         """A published column of a statistic, table by table; NaN for NULL."""
-        name = f"{statistic['name']}{end}"
-        return np.concatenate(
-            [table.data.column(name).to_numpy(zero_copy_only=False).astype(np.float64) for table in self.tables]
-        )
+        parts = [table.data.column(f"{own_statistic(statistic, table.name)['name']}{end}") for table in self.tables]
+        return np.concatenate([part.to_numpy(zero_copy_only=False).astype(np.float64) for part in parts])
 
     def by_size(self, name: str) -> Iterator[tuple[IntArray, Fraction, Fraction]]:
         """The answers of a statistic whose noise is sized that share a table and a band, with the table's share and the size."""
@@ -153,15 +215,15 @@ def family_of(release: Release, query: Mapping[str, Any], *, complete: bool) -> 
     tables = sorted(
         (t for t in release.tables if t.name in by), key=lambda t: (len(by[t.name]), t.data.num_rows), reverse=True
     )
-    finest = next((t for t in tables if all(nests(by[other.name], by[t.name]) for other in tables)), None)
-    if finest is None:
+    at = finest_of([by[table.name] for table in tables])
+    if at is None:
         names = ", ".join(table.name for table in tables)
         raise ParameterError(parameter="release", problem=f"has no table in which all of these are nested: {names}")
-    ordered = (finest, *(table for table in tables if table is not finest))
+    ordered = (tables[at], *(table for table in tables if table is not tables[at]))
     rests = any(table.get("rest") for table in query["tables"])
     return Family(
         tables=ordered,
-        rows=cell_rows(ordered, by, complete=complete or rests),
+        rows=cell_rows(ordered, by, complete=complete or rests, lists=CodeLists.of(release.description)),
         sizes={table.name: table.data.num_rows for table in ordered},
         shares={table["name"]: str(table["share"]) for table in query["tables"]},
         statistics=tuple(query["statistics"]),
@@ -171,25 +233,41 @@ def family_of(release: Release, query: Mapping[str, Any], *, complete: bool) -> 
     )
 
 
-def cell_rows(tables: Sequence[ReleasedTable], by: Mapping[str, Any], *, complete: bool) -> Any:
+def cell_rows(
+    tables: Sequence[ReleasedTable], by: Mapping[str, Any], *, complete: bool, lists: CodeLists = NO_LISTS
+) -> Any:
     """The incidence of published cells and fitted cells: the finest table's cells first, then what every other table has of its
     own: "all other" cells if its remainders are known, a remainder for each cell otherwise."""
     finest, *others = tables
     owners = [(finest, np.arange(finest.data.num_rows))]
     for table in others:
-        own = np.flatnonzero(rest_rows(table)) if complete else np.arange(table.data.num_rows)
+        known = ~rest_rows(table) if complete else _tiled(table, tables, by, lists)
+        own = np.flatnonzero(~known)
         owners += [(table, own)] if len(own) else []
-    grid = [[_block(table, owner, own, by) for owner, own in owners] for table in tables]
+    grid = [[_block(table, owner, own, by, lists) for owner, own in owners] for table in tables]
     return sparse.csr_array(sparse.block_array(grid, format="csr"))
 
 
-def _block(table: ReleasedTable, owner: ReleasedTable, own: IntArray, by: Mapping[str, Any]) -> Any:
+def _tiled(table: ReleasedTable, tables: Sequence[ReleasedTable], by: Mapping[str, Any], lists: CodeLists) -> BoolArray:
+    """The cells of a table that the cells of another one make up completely, whatever those are made of."""
+    found, after = np.zeros(table.data.num_rows, dtype=bool), False
+    for other in tables:
+        after = after or other is table
+        if other is table or not nests(by[table.name], by[other.name]):
+            continue
+        # Of two tables of which each determines the other, only the later one may lean on the other.
+        if not (after and nests(by[other.name], by[table.name])):
+            found |= complete_rows(table, by[table.name], other, by[other.name], lists)
+    return found
+
+
+def _block(table: ReleasedTable, owner: ReleasedTable, own: IntArray, by: Mapping[str, Any], lists: CodeLists) -> Any:
     """Which rows of ``table`` contain the cells ``own`` of ``owner``."""
     shape = (table.data.num_rows, len(own))
     if owner is table:
         return sparse.csr_array((np.ones(len(own)), (own, np.arange(len(own)))), shape=shape)
     if not nests(by[table.name], by[owner.name]) or by[table.name] == by[owner.name]:
         return sparse.csr_array(shape)
-    up = parents(table, by[table.name], owner, by[owner.name])[own]
+    up = parents(table, by[table.name], owner, by[owner.name], lists)[own]
     inside = np.flatnonzero(up != OUTSIDE)
     return sparse.csr_array((np.ones(len(inside)), (up[inside], inside)), shape=shape)

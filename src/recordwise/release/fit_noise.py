@@ -4,9 +4,10 @@ Draws come from a public seed and cost nothing: they simulate the law, they do n
 """
 
 import hashlib
+import json
 import math
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from fractions import Fraction
 from itertools import pairwise
 from typing import Any, TypeAlias
@@ -30,7 +31,24 @@ LEAST_STEPS = 1.0
 
 
 def noise_of(family: Family, statistic: Mapping[str, Any]) -> "AnswerNoise":
-    """The noise of a described statistic in every table of its query."""
+    """The noise of a described statistic in every table; where queries are joined, that of each by its own mechanism."""
+    if "own" not in statistic:
+        return _noise(family, statistic)
+    ends = np.cumsum([0, *family.sizes.values()])
+    places = {table.name: np.arange(start, stop) for table, start, stop in zip(family.tables, ends, ends[1:])}
+    queries: dict[str, list[str]] = {}
+    for name, own in statistic["own"].items():
+        queries.setdefault(json.dumps(own, sort_keys=True), []).append(name)
+    parts = []
+    for own, names in queries.items():
+        tables = tuple(table for table in family.tables if table.name in names)
+        some = replace(family, tables=tables, sizes={table.name: table.data.num_rows for table in tables})
+        parts.append((np.concatenate([places[table.name] for table in tables]), _noise(some, json.loads(own))))
+    return JoinedNoise(tuple(parts))
+
+
+def _noise(family: Family, statistic: Mapping[str, Any]) -> "OwnNoise":
+    """The noise of a statistic of one query."""
     raw = family.column(statistic, "_sd") ** 2
     mechanism = mechanism_from_json(statistic["mechanism"])
     step = _step(family, statistic)
@@ -53,7 +71,7 @@ def noise_of(family: Family, statistic: Mapping[str, Any]) -> "AnswerNoise":
 
 def _sized_noise(
     family: Family, statistic: Mapping[str, Any], mechanism: Any, raw: FloatArray, step: Fraction
-) -> "AnswerNoise":
+) -> "OwnNoise":
     """Noise that follows public sizes: each cell has that of its band (T-SIZE)."""
     served = [
         (rows, shared(mechanism, share).at_size(size)) for rows, share, size in family.by_size(str(statistic["name"]))
@@ -150,7 +168,47 @@ class VaryingNoise:
         return found
 
 
-AnswerNoise: TypeAlias = FixedNoise | VaryingNoise
+OwnNoise: TypeAlias = FixedNoise | VaryingNoise
+
+
+@dataclass(frozen=True, slots=True)
+class JoinedNoise:
+    """The noise of one statistic in tables of several queries: the answers of each, and their noise."""
+
+    parts: tuple[tuple[Any, OwnNoise], ...]
+
+    @property
+    def normal(self) -> bool:
+        """Whether linear fits have normal errors."""
+        return all(noise.normal for _, noise in self.parts)
+
+    @property
+    def known(self) -> bool:
+        """Whether every law is that of the noise."""
+        return all(noise.known for _, noise in self.parts)
+
+    @property
+    def varies(self) -> bool:
+        """Whether a variance depends on the total."""
+        return any(noise.varies for _, noise in self.parts)
+
+    def variance(self, totals: FloatArray | None) -> FloatArray:
+        """The variance of each answer as published, or at these totals (last axis)."""
+        sizes = sum(len(rows) for rows, _ in self.parts)
+        spread = np.empty(sizes) if totals is None else np.empty_like(totals)
+        for rows, noise in self.parts:
+            spread[..., rows] = noise.variance(None if totals is None else totals[..., rows])
+        return spread
+
+    def errors(self, totals: FloatArray, draws: int, source: BitSource) -> FloatArray:
+        """Draws of the answers' errors at these totals, a row for each draw."""
+        found = np.empty((draws, len(totals)))
+        for rows, noise in self.parts:
+            found[:, rows] = noise.errors(totals[rows], draws, source)
+        return found
+
+
+AnswerNoise: TypeAlias = OwnNoise | JoinedNoise
 """The noise of all answers of one statistic."""
 
 

@@ -96,6 +96,7 @@ class Publisher:
             )
             tell("recording the release")
             stated = {"plan": described, "interval_level": confidence, "schema": used, **promise(plan, self.ledger)}
+            stated |= {"hierarchies": [each.to_json() for each in names.hierarchies]} if names.hierarchies else {}
             stated |= series_stated(self.ledger, charge, revises)
             parts = plan_parts(plan, [table_name(plan, table) for table in plan.tables()], firms)
             drawn = self._drawn(tables, policy, paper, stated, charge, private=is_private(rng), parts=parts)

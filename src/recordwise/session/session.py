@@ -17,6 +17,7 @@ from recordwise.noise.randomness import BitSource, bit_source
 from recordwise.plan.cost import check_policy, plan_policy, plan_warnings
 from recordwise.plan.describe import schema_json
 from recordwise.plan.given_keys import GivenKeys
+from recordwise.plan.hierarchies import Hierarchy, hierarchy_words
 from recordwise.plan.plan import Plan
 from recordwise.plan.query import Query
 from recordwise.plan.schema import CollapseRule, Measure, Schema
@@ -52,6 +53,7 @@ class Session:
         firm: The column that identifies the firm of a record.
         collapse: Where a unit has several rows: "sum", "max", "min" or "same" for each measure and column, which make them one
             record before anything else.
+        hierarchies: Public lists of codes, whose coarser levels can be used like columns that the records do not have.
         engine: "duckdb", "spark", or an engine that is already open.
         spark: For Spark: a SparkSession, or a master such as "local[2]".
         ledger: The file that records everything spent. Without it the ledger is in memory only, with a warning.
@@ -91,6 +93,7 @@ class Session:
         columns: Mapping[str, Any] | None = None,
         firm: str | None = None,
         collapse: Mapping[str, CollapseRule] | None = None,
+        hierarchies: Sequence[Hierarchy] = (),
         engine: "str | Engine" = "duckdb",
         spark: Any = None,
         ledger: str | Path | None = None,
@@ -109,7 +112,8 @@ class Session:
         if columns is None and collapse is not None:
             # Types that the source declares are taken for the columns that have a rule.
             declared = {name: kind for name, kind in declared.items() if name in collapse}
-        self.schema = Schema.of(unit=unit, measures=measures, columns=declared, firm=firm, collapse=collapse)
+        schema = Schema.of(unit=unit, measures=measures, columns=declared, firm=firm, collapse=collapse)
+        self.schema = replace(schema, hierarchies=tuple(hierarchies))
         if series is not None and budget is not None and series.budget() not in (None, budget):
             raise ParameterError(parameter="budget", problem="is stated by the series too, and differs")
         if series is not None and budget is not None and series.budget() is None:
@@ -119,7 +123,7 @@ class Session:
         self.tuned_on, self.accept_tuning = tuned_on, accept_tuning
         self._warned_unkept = self._closed = False
         self._parameters: dict[str, str] = {}
-        self.outside, self.words = read_outside(outside), words or Words()
+        self.outside, self.words = read_outside(outside), hierarchy_words(words or Words(), self.schema.hierarchies)
         self.dataset = dataset or (Path(str(source)).stem if isinstance(source, (str, Path)) else "table")
         self._engine = opened_engine(engine, opened, self.schema, memory_limit=memory_limit, needs={"spark": spark})
         try:
@@ -372,7 +376,8 @@ class Session:
 
     def _check_terms(self) -> None:
         """Whether a release may be made at all; that a ledger is not kept is said once in a session."""
-        check_tuning(self.tuned_on, self.accept_tuning, looked=self._ledger.looked)
+        listed = self.schema.hierarchies
+        check_tuning(self.tuned_on, self.accept_tuning, looked=self._ledger.looked, hierarchies=listed)
         if not self._ledger.kept and not self._warned_unkept:
             self._warned_unkept = True
             warnings.warn(UNKEPT, UnkeptLedgerWarning, stacklevel=3)

@@ -62,6 +62,7 @@ def plan_arguments(file: "PlanFile", *, kept: bool) -> dict[str, Any]:
         "columns": {column.name: column for column in schema.columns},
         "firm": schema.firm,
         "collapse": None if schema.collapse is None else dict(schema.collapse),
+        "hierarchies": schema.hierarchies,
         "ledger": file.ledger if kept else None,
         "budget": file.budget if kept else None,
         "series": file.series if kept else None,

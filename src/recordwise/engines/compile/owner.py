@@ -14,6 +14,7 @@ from itertools import pairwise
 from sqlglot import exp
 
 from recordwise.engines.compile.bands import ALIKE, counted, with_bands
+from recordwise.engines.compile.bases import Base
 from recordwise.engines.compile.expressions import (
     RECORDS,
     column,
@@ -23,7 +24,7 @@ from recordwise.engines.compile.expressions import (
     size_tree,
 )
 from recordwise.engines.compile.placed import at_positions, key_columns
-from recordwise.engines.compile.totals import Base, Names, additive_tree, firm_counts_tree
+from recordwise.engines.compile.totals import Names, additive_tree, firm_counts_tree
 from recordwise.errors import ParameterError
 from recordwise.plan.plan import PlannedTable
 from recordwise.plan.predicates import Predicate

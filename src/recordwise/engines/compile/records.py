@@ -12,6 +12,7 @@ from typing import Literal
 from sqlglot import exp
 
 from recordwise.engines.compile.expressions import RECORDS, balanced, column, constant, prefix_tree
+from recordwise.engines.compile.levels import with_levels
 from recordwise.errors import SourceError
 from recordwise.plan.schema import LARGEST_BOUND_STEPS, Column, Measure, Schema, policy_measure
 from recordwise.policy.dates import WRITTEN
@@ -82,7 +83,11 @@ def rows_select(schema: Schema, stored: dict[str, Stored]) -> exp.Select:
 
 
 def with_derived(records: exp.Select, schema: Schema, name: str) -> exp.Select:
-    """Records with their derived measures beside those they hold; as they are where nothing is derived."""
+    """Records with what they do not hold beside it: derived measures, and the coarser levels of hierarchies."""
+    return with_levels(_with_measures(records, schema, name), schema)
+
+
+def _with_measures(records: exp.Select, schema: Schema, name: str) -> exp.Select:
     if not any(measure.derive for measure in schema.measures):
         return records
     select = exp.select(exp.Star())

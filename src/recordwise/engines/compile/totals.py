@@ -13,6 +13,7 @@ from fractions import Fraction
 import pyarrow as pa
 from sqlglot import exp
 
+from recordwise.engines.compile.bases import Base
 from recordwise.engines.compile.expressions import (
     RECORDS,
     balanced,
@@ -26,59 +27,13 @@ from recordwise.engines.compile.expressions import (
     prefix_tree,
 )
 from recordwise.engines.compile.placed import at_positions, key_columns
-from recordwise.plan.fields import LONGEST_PREFIX, Expression, Prefix, finer
+from recordwise.plan.fields import Expression, Prefix, finer
 from recordwise.plan.key_columns import arrow_type, cell_type
 from recordwise.plan.plan import PlannedTable
 from recordwise.plan.predicates import Predicate
 from recordwise.plan.results import BIN, HELD, POSITION, total_name
 from recordwise.plan.schema import LARGEST_BOUND_STEPS, Schema
 from recordwise.plan.statistics import AdditiveTotal, CountBins, CountFirms, CountUnits, SumSteps
-
-
-@dataclass(frozen=True, slots=True)
-class Base:
-    """The finest cells of one pass over the records, and the tables that roll up from ALL of them (T-ROLLUP)."""
-
-    expressions: tuple[Expression, ...]
-    tables: tuple[PlannedTable, ...]
-
-    def additive(self) -> tuple[tuple[AdditiveTotal, Predicate | None], ...]:
-        """The sums the pass must compute, each under the condition of its query."""
-        wanted = [
-            (total, table.condition)
-            for table in self.tables
-            for total in table.totals
-            if not isinstance(total, CountFirms)
-        ]
-        return tuple(dict.fromkeys(wanted))
-
-    def firm_conditions(self) -> tuple[Predicate | None, ...]:
-        """The conditions under which firms are counted; these need the pairs of cell and firm."""
-        counted = [table.condition for table in self.tables if CountFirms() in table.totals]
-        return tuple(dict.fromkeys(counted))
-
-
-def bases_of(tables: tuple[PlannedTable, ...]) -> tuple[Base, ...]:
-    """Group tables under the finest of them, greedily from fine to coarse."""
-    members: dict[tuple[Expression, ...], list[PlannedTable]] = {}
-    for table in sorted(tables, key=_fineness, reverse=True):
-        wanted = tuple(dict.fromkeys(group.expression for group in table.shape.groups))
-        home = next((base for base in members if _derivable(wanted, base)), wanted)
-        members.setdefault(home, []).append(table)
-    return tuple(Base(expressions, tuple(group)) for expressions, group in members.items())
-
-
-def _fineness(table: PlannedTable) -> tuple[int, int]:
-    lengths = [
-        group.expression.length if isinstance(group.expression, Prefix) else LONGEST_PREFIX + 1
-        for group in table.shape.groups
-    ]
-    return len(lengths), sum(lengths)
-
-
-def _derivable(wanted: tuple[Expression, ...], base: tuple[Expression, ...]) -> bool:
-    return all(any(finer(candidate, each) for candidate in base) for each in wanted)
-
 
 FIRM = "firm"
 
@@ -176,7 +131,8 @@ def firm_counts_tree(base: Base, table: PlannedTable, names: Names, keys: str) -
 
 
 def _is_finest(base: Base, table: PlannedTable) -> bool:
-    return bool(table.shape.groups) and {group.expression for group in table.shape.groups} == set(base.expressions)
+    own = set(base.expressions[: base.own])
+    return bool(table.shape.groups) and {group.expression for group in table.shape.groups} == own
 
 
 def _finest(base: Base, table: PlannedTable, source: str, columns: Mapping[str, str]) -> exp.Select:

@@ -19,6 +19,7 @@ from recordwise.engines.compile.collapse import (
     same_names,
 )
 from recordwise.engines.compile.expressions import RECORDS
+from recordwise.engines.compile.levels import code_lists
 from recordwise.engines.compile.records import BROKEN, MOST_DIGITS, SOURCE, Check, Stored, checks, records_tree
 from recordwise.engines.duckdb.connection import Connection, failure
 from recordwise.engines.duckdb.unique_ids import repeated_ids
@@ -256,6 +257,8 @@ class DuckDB(Engine):
         if not self._prepared:
             if copied(self._source):
                 copy_records(self._connection, self._source, self.schema, self._stored)
+            for name, codes in code_lists(self.schema):
+                self._connection.duckdb.register(name, codes)
             if self.schema.collapse is None:
                 self._connection.run(records_tree(self.schema, self._stored))
         self._prepared = True

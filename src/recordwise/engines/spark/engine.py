@@ -9,6 +9,7 @@ from sqlglot import exp
 
 from recordwise.engines.compile.collapse import COLLAPSED, collapsed_records_tree, collapsed_tree
 from recordwise.engines.compile.expressions import RECORDS
+from recordwise.engines.compile.levels import code_lists
 from recordwise.engines.compile.records import SOURCE, Stored, checks, records_tree
 from recordwise.engines.duckdb.connection import Connection
 from recordwise.engines.engine import Engine, watched_files
@@ -77,6 +78,8 @@ class Spark(Engine):
     def _look_at(self, frame: Any, stored: dict[str, Stored]) -> None:
         frame.createOrReplaceGlobalTempView(self._view)
         self._attached.session.table(f"global_temp.{self._view}").createOrReplaceTempView(SOURCE)
+        for name, codes in code_lists(self.schema):
+            self._attached.session.createDataFrame(codes).hint("broadcast").createOrReplaceTempView(name)
         if self.schema.collapse is None:
             self._view_of(records_tree(self.schema, stored).expression, RECORDS)
 

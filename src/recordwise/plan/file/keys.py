@@ -5,12 +5,11 @@ privately. Entries have the names they have in Python.
 from pathlib import Path
 from typing import Any
 
-import pyarrow as pa
-
-from recordwise.errors import KeysError
+from recordwise.plan.code_files import read_code_file
 from recordwise.plan.file.mechanisms import read_joint
 from recordwise.plan.file.node import Node, suggestion
 from recordwise.plan.given_keys import KeyList
+from recordwise.plan.key_products import crossed
 from recordwise.plan.key_selection import SelectFrom, SelectKeys
 from recordwise.plan.keys import Keys
 from recordwise.plan.schema import Schema
@@ -84,11 +83,11 @@ def read_keys(node: Node, folder: Path, schema: Schema) -> KeyList | None:
     if way == "select":
         return read_select(entry, schema)
     if way == "select_from":
-        return read_select_from(entry, schema, _domain(entry, folder))
-    return read_listed(way, entry, folder, size, sized_on)
+        return read_select_from(entry, schema, _domain(entry, folder, schema))
+    return read_listed(way, entry, folder, schema, size, sized_on)
 
 
-def _domain(node: Node, folder: Path) -> Any:
+def _domain(node: Node, folder: Path, schema: Schema) -> Any:
     """A public domain. A product of lists is kept as a product, so that it may be too large to list."""
     entries = node.table(*WAYS, "rho", "threshold", "pieces")
     ways = [name for name in WAYS if name in entries]
@@ -98,34 +97,44 @@ def _domain(node: Node, folder: Path) -> Any:
         return None
     way, entry = ways[0], entries[ways[0]]
     if way != "product":
-        return read_listed(way, entry, folder)
-    return _lists(entry)
+        return read_listed(way, entry, folder, schema)
+    parts = _product(entry, folder, schema)
+    return None if parts is None else {name: values for part in parts for name, values in _columns(part).items()}
+
+
+def _columns(part: Keys | dict[str, list[Any]]) -> dict[str, list[Any]]:
+    """The lists that a part of a product has; of a level of a hierarchy its own values."""
+    if not isinstance(part, Keys):
+        return part
+    level = part.table.column_names[-1]
+    return {level: part.table.column(level).to_pylist()}
 
 
 def read_listed(
-    way: str, entry: Node, folder: Path, size: Node | None = None, sized_on: Node | None = None
+    way: str, entry: Node, folder: Path, schema: Schema, size: Node | None = None, sized_on: Node | None = None
 ) -> Keys | None:
     """Public keys with one row per cell, and their sizes."""
     given = None if size is None else read_size(size, folder)
     source = None if sized_on is None else sized_on.text()
     if (size is not None and given is None) or (sized_on is not None and source is None):
         return None
+    if way == "product":
+        made = _crossed(entry, folder, schema)
+        if made is None or (given is None and source is None):
+            return made
+        return entry.attempt(lambda: Keys.of(made.table, size=given, sized_on=source))
     if way == "file":
         name = entry.text()
         if name is None:
             return None
-        return entry.attempt(lambda: Keys.of(read_table(folder / name), size=given, sized_on=source))
+        return entry.attempt(lambda: Keys.of(read_code_file(folder / name), size=given, sized_on=source))
     values = _lists(entry)
     if values is None:
         return None
     if way == "rows" and len({len(each) for each in values.values()}) > 1:
         entry.problem("lists columns of different lengths; each row is one cell")
         return None
-    if way == "rows":
-        return entry.attempt(lambda: Keys.of(values, size=given, sized_on=source))
-    if given is None and source is None:
-        return entry.attempt(lambda: Keys.product(**values))
-    return entry.attempt(lambda: Keys.of(Keys.product(**values).table, size=given, sized_on=source))
+    return entry.attempt(lambda: Keys.of(values, size=given, sized_on=source))
 
 
 def read_size(node: Node, folder: Path) -> Any | None:
@@ -140,27 +149,50 @@ def read_size(node: Node, folder: Path) -> Any | None:
     return found if found and None not in found.values() else None
 
 
+def _crossed(entry: Node, folder: Path, schema: Schema) -> Keys | None:
+    parts = _product(entry, folder, schema)
+    if parts is None:
+        return None
+    made = entry.attempt(lambda: [part if isinstance(part, Keys) else Keys.product(**part) for part in parts])
+    return None if made is None else entry.attempt(lambda: crossed(made))
+
+
+def _product(entry: Node, folder: Path, schema: Schema) -> list[Keys | dict[str, list[Any]]] | None:
+    """The parts of a product: the lists of its columns, and the levels of hierarchies by the name of the hierarchy."""
+    parts = {name: _part(name, each, folder, schema) for name, each in entry.table().items()}
+    if not parts:
+        entry.problem("must be a table of lists, one for each column")
+    if not parts or None in parts.values():
+        return None
+    return [part if isinstance(part, Keys) else {name: part} for name, part in parts.items() if part is not None]
+
+
+def _part(name: str, node: Node, folder: Path, schema: Schema) -> Keys | list[Any] | None:
+    """A list of values, a level of a hierarchy by name, or a column of a file."""
+    if isinstance(node.value, list):
+        return node.value
+    if isinstance(node.value, str):
+        known = {each.name: each for each in schema.hierarchies}
+        if name not in known:
+            node.problem(f"is text: give a list, or a level of a hierarchy by its name{suggestion(name, known)}")
+            return None
+        return node.attempt(lambda: known[name].keys(node.value))
+    entries = node.table("file", "column", needed=("file", "column"))
+    file, column = (entries[each].text() if each in entries else None for each in ("file", "column"))
+    if file is None or column is None:
+        return None
+    table = node.attempt(lambda: read_code_file(folder / file))
+    if table is None:
+        return None
+    if column not in table.column_names:
+        entries["column"].problem(f"'{column}' is not a column of {file}{suggestion(column, table.column_names)}")
+        return None
+    return list(dict.fromkeys(table.column(column).to_pylist()))
+
+
 def _lists(entry: Node) -> dict[str, list[Any]] | None:
     lists = entry.table()
     if not lists or any(not isinstance(each.value, list) for each in lists.values()):
         entry.problem("must be a table of lists, one for each column")
         return None
     return {name: each.value for name, each in lists.items()}
-
-
-def read_table(path: Path) -> pa.Table:
-    """Read a key file. In CSV every field is text, so that '01' keeps its zero; the declared types are applied later."""
-    import pyarrow.csv
-    import pyarrow.parquet
-
-    try:
-        if path.suffix.lower() in (".parquet", ".pq"):
-            return pyarrow.parquet.read_table(path)
-        with pyarrow.csv.open_csv(path) as opened:
-            names = opened.schema.names
-        as_text = pyarrow.csv.ConvertOptions(column_types=dict.fromkeys(names, pa.string()))
-        return pyarrow.csv.read_csv(path, convert_options=as_text)
-    except FileNotFoundError:
-        raise KeysError(column=f"the file {path.name}", problem="does not exist") from None
-    except (OSError, pa.ArrowInvalid, pa.ArrowTypeError):
-        raise KeysError(column=f"the file {path.name}", problem="cannot be read as CSV or Parquet") from None

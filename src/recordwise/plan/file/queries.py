@@ -14,6 +14,7 @@ from recordwise.plan.file.keys import query_keys
 from recordwise.plan.file.mechanisms import built, read_mechanism
 from recordwise.plan.file.node import Node
 from recordwise.plan.given_keys import KeyList
+from recordwise.plan.key_products import query_with_levels
 from recordwise.plan.query import Query, query
 from recordwise.plan.rests import PUBLISH
 from recordwise.plan.schema import Schema
@@ -147,6 +148,8 @@ def read_draft(node: Node, shelf: Shelf) -> Draft:
         draft.entries = node.table("sql", *NAMES, *BUILDER)
         _from_builder(draft, shelf)
     _name(draft)
+    place = draft.entries.get("keys", node)
+    draft.add("keys", place.attempt(lambda: query_with_levels(draft.query, shelf.schema)))
     return draft
 
 

@@ -17,6 +17,7 @@ from recordwise.errors import PlanFileError
 from recordwise.plan.column_types import is_value
 from recordwise.plan.cost import statistic_policy
 from recordwise.plan.file.basic import BasicOutputs, read_basic
+from recordwise.plan.file.hierarchies import read_hierarchies
 from recordwise.plan.file.keys import named_keys
 from recordwise.plan.file.mechanisms import named_mechanisms
 from recordwise.plan.file.node import Node, Problem, Problems, line_index
@@ -107,6 +108,7 @@ TABLES = (
     "budget",
     "mechanisms",
     "keys",
+    "hierarchies",
     "queries",
     "outputs",
     "examples",
@@ -226,8 +228,10 @@ def _read(file: Path, root: Node) -> PlanFile | None:
         read["memory_limit"] = _memory(entries["memory_limit"])
     if "outside" in entries:
         read["outside"] = _outside(entries["outside"])
-    schema = read_schema(entries["schema"]) if "schema" in entries else None
-    if schema is None:
+    accepted = read.get("accept_tuning") is not None
+    hierarchies = read_hierarchies(entries.get("hierarchies"), folder, accepted=accepted)
+    schema = read_schema(entries["schema"], hierarchies or ()) if "schema" in entries else None
+    if schema is None or hierarchies is None:
         return None
     read |= _budgets(entries, schema)
     read["earlier"] = _earlier(entries.get("series"), folder)

@@ -6,6 +6,7 @@ parts that add up to one policy function.
 
 import re
 from collections.abc import Callable
+from dataclasses import replace
 from fractions import Fraction
 from functools import partial
 from pathlib import Path
@@ -17,6 +18,7 @@ from recordwise.plan.file.keys import read_select
 from recordwise.plan.file.mechanisms import checked_positive, read_joint, read_mechanism
 from recordwise.plan.file.node import Node, suggestion
 from recordwise.plan.files import DATABASE_ENDINGS
+from recordwise.plan.hierarchies import Hierarchy
 from recordwise.plan.schema import COLUMN_TYPES, Column, Measure, Schema, policy_measure
 from recordwise.plan.sources import (
     DUCKDB,
@@ -146,7 +148,7 @@ def read_master(node: Node) -> SparkMaster | None:
 NO_UNIT = "(no unit)"
 
 
-def read_schema(node: Node) -> Schema | None:
+def read_schema(node: Node, hierarchies: tuple[Hierarchy, ...] = ()) -> Schema | None:
     """Unit, firm, measures and columns. What has a problem, noted, keeps its place by name, so that the rest can be checked."""
     entries = node.table("unit", "firm", "measures", "columns", "collapse", needed=("unit",))
     unit = entries["unit"].text() if "unit" in entries else None
@@ -158,9 +160,10 @@ def read_schema(node: Node) -> Schema | None:
         read_column(name, each) or Column(name=name) for name, each in _table(entries.get("columns")).items()
     )
     collapse = _read_collapse(entries.get("collapse"))
-    return node.attempt(
+    made = node.attempt(
         lambda: Schema(unit=unit or NO_UNIT, measures=measures, columns=columns, firm=firm, collapse=collapse)
     )
+    return None if made is None else node.attempt(lambda: replace(made, hierarchies=hierarchies))
 
 
 def _read_collapse(node: Node | None) -> Any:

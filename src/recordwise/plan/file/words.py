@@ -37,7 +37,7 @@ def read_words(entries: dict[str, Node], schema: Schema, plan: Plan | None, publ
     if not {"labels", "units"} & entries.keys():
         return Words(publication=publication)
     measures = {*schema.measure_names(), *(() if plan is None else published(plan))}
-    columns = {*schema.column_names(), *(() if plan is None else groups(plan))}
+    columns = {*schema.column_names(), *schema.coarser_names(), *(() if plan is None else groups(plan))}
     labels = _texts(entries.get("labels"), None if plan is None else measures | columns, values=True)
     units = _texts(entries.get("units"), None if plan is None else measures, values=False)
     return None if labels is None or units is None else Words(labels=labels, units=units, publication=publication)

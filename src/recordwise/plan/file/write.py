@@ -14,6 +14,7 @@ from recordwise.plan.domains import ListedDomain, ProductDomain
 from recordwise.plan.fields import Choice, DatePart, Field, Group, Prefix
 from recordwise.plan.file.values import predicate_text, toml_value
 from recordwise.plan.given_keys import KeyList
+from recordwise.plan.hierarchies import Hierarchy
 from recordwise.plan.key_selection import SelectFrom, SelectKeys
 from recordwise.plan.keys import Keys
 from recordwise.plan.linear import linear_text
@@ -89,13 +90,15 @@ def plan_text(
             if not any(keys is other or keys == other for other in lists):
                 lists.append(keys)
     names = {f"keys{number}": keys for number, keys in enumerate(lists, 1)}
+    needed = tuned_on == "confidential" or any(not each.is_public for each in schema.hierarchies)
     document = {
         "dataset": dataset,
         **_source(source),
         "ledger": ledger,
         "tuned_on": tuned_on,
-        **({} if accept_tuning is None or tuned_on != "confidential" else {"accept_tuning": accept_tuning}),
+        **({} if accept_tuning is None or not needed else {"accept_tuning": accept_tuning}),
         "schema": _schema(schema),
+        "hierarchies": {each.name: _hierarchy(each) for each in schema.hierarchies},
         "keys": {name: _keys(name, keys) for name, keys in names.items()},
         "queries": [query_form(query, _used(query, names)) for query in queries],
     }
@@ -104,7 +107,17 @@ def plan_text(
         for name, keys in names.items()
         if (kept := _in_a_file(keys)) is not None
     }
+    files |= {_code_file(each): each.codes for each in schema.hierarchies}
     return PlanText(text=toml_text(document, comment=comment), key_files=files)
+
+
+def _code_file(hierarchy: Hierarchy) -> str:
+    return f"codes_{hierarchy.name}.parquet"
+
+
+def _hierarchy(hierarchy: Hierarchy) -> dict[str, Any]:
+    titles = {"titles": dict(hierarchy.titles)} if hierarchy.titles else {}
+    return {"file": _code_file(hierarchy), "levels": hierarchy.levels, "source": hierarchy.source, **titles}
 
 
 def toml_text(document: dict[str, Any], *, comment: str = "") -> str:

@@ -30,6 +30,7 @@ from recordwise.policy.conditions import EVERY, AllOf, Among, AnyOf, Compare, Co
 from recordwise.policy.literals import Truth, Value
 from recordwise.policy.measure import Measure
 from recordwise.policy.policy import Maximum, Terms
+from recordwise.policy.render.text import LONG_LIST, MOST_LISTED
 
 if TYPE_CHECKING:
     from recordwise.policy.policy import Policy
@@ -147,7 +148,8 @@ def condition_latex(condition: Condition) -> str:
             symbol = "=" if inside else r"\neq"
             return f"{column_latex(column)} {symbol} {value_latex(values[0])}"
         case Among(column, values, inside):
-            listed = ", ".join(value_latex(value) for value in values)
+            shown = values[: MOST_LISTED if len(values) > LONG_LIST else None]
+            listed = ", ".join(value_latex(value) for value in shown) + (r", \dots" if len(shown) < len(values) else "")
             symbol = r"\in" if inside else r"\notin"
             return rf"{column_latex(column)} {symbol} \{{{listed}\}}"
         case Compare(column, order, bound):

@@ -119,6 +119,10 @@ def atom_words(atom: Atom, coefficient: Fraction) -> str:
             raise TypeError(type(atom).__name__)
 
 
+LONG_LIST, MOST_LISTED = 40, 10
+"""Of a list of more values than the first number, so many are shown; policy.json has them all."""
+
+
 def condition_words(condition: Condition) -> str:
     match condition:
         case AllOf(parts):
@@ -131,7 +135,10 @@ def condition_words(condition: Condition) -> str:
             cells = " and ".join(column_words(column) for column in table.columns)
             return f"the public size of the cell ({cells}) is {_bands_words(table, bands)}"
         case Among(column, values, inside):
-            listed = ", ".join(value_words(value) for value in values)
+            listed = ", ".join(
+                value_words(value) for value in values[: MOST_LISTED if len(values) > LONG_LIST else None]
+            )
+            listed += f" and {len(values) - MOST_LISTED:,} more" if len(values) > LONG_LIST else ""
             joined = listed if len(values) == 1 else f"one of {listed}"
             return f"{column_words(column)} {is_word(column)} {'' if inside else 'not '}{joined}"
         case Compare(column, order, bound):

@@ -53,9 +53,17 @@ def ledger_entries(description: dict[str, Any], digest: str, head: Any) -> list[
     told = {
         "Guarantee": description.get("guarantee", ""),
         "Mechanisms and thresholds were chosen": chosen,
+        **{f"List of codes '{each['name']}'": _list_words(each) for each in description.get("hierarchies", ())},
         "Digest of tables and policy": digest,
         "Ledger entry": f"{head.length}, {head.digest}",
         "Ledger": description.get("ledger_storage", description.get("books", "")),
         "Made with": ", ".join(f"{name} {number}" for name, number in description.get("versions", {}).items()),
     }
     return list(told.items())
+
+
+def _list_words(hierarchy: dict[str, Any]) -> str:
+    """Where a public list of codes is from, and which of its levels do not nest."""
+    crossing = [" and ".join(pair) for pair in hierarchy.get("not_nested", ())]
+    apart = f"; not nested: {', '.join(crossing)}" if crossing else ""
+    return f"{hierarchy['source']}; levels {', '.join(hierarchy['levels'])}{apart}; SHA-256 {hierarchy['digest']}"
