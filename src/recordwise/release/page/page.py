@@ -16,7 +16,6 @@ from recordwise.exact.text import formula_text, share_text
 from recordwise.policy.render.html import Html
 from recordwise.release.dictionary import in_short
 from recordwise.release.page import charts, spending
-from recordwise.release.page.cells import packed_cells
 from recordwise.release.page.questions import CHOICE, Question, loss_or_infinity
 from recordwise.release.page.script import model_js, page_file, script_json
 from recordwise.release.page.sentences import SENTENCES, lead
@@ -231,7 +230,7 @@ def _tables(view: View) -> dict[str, Any]:
         "several_tables": len(known) > 1,
         "names": [table.described.title for table in view.tables],
         "first": first_view(view.tables[0], level) if any(table.data.num_rows for table in view.tables) else None,
-        "packed": Html(packed_cells(view.tables)) if view.tables else "",
+        "packed": Html(view.packed),
         "has_history": any(table.history for table in view.tables),
         "files": view.files,
     }

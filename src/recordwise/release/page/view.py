@@ -15,7 +15,7 @@ from recordwise.policy.measure import Measure
 from recordwise.policy.policy import Policy
 from recordwise.policy.render.html import LogAxis
 from recordwise.release.content import Content
-from recordwise.release.page.cells import PageTable, page_tables
+from recordwise.release.page.cells import PageTable, page_cells
 from recordwise.release.page.change import BAND_LOSS, has_band
 from recordwise.release.page.charts import LEFT, LOSSES, NOISES, RIGHT, Figure, figure_of, sizes_up_to
 from recordwise.release.page.history import History
@@ -69,6 +69,8 @@ class View:
     start: dict[str, Any]
     figures: tuple[Figure, ...]
     tables: tuple[PageTable, ...]
+    packed: str
+    """Their cells, compressed."""
     files: Mapping[str, str]
     budget: Policy | None
     labels: Mapping[str, str]
@@ -89,13 +91,15 @@ def view_of(release: Published, files: Mapping[str, str]) -> View:
     start = start_record(release.policy, questions)
     budget = description.get("budget")
     bands = {**release.policy.bands(), **bands_from_json(description.get("budget_bands"))}
+    tables, packed = page_cells(content, release.history)
     return View(
         release=release,
         description=description,
         questions=questions,
         start=start,
         figures=_figures(release, description, start, labels),
-        tables=page_tables(content, release.history),
+        tables=tables,
+        packed=packed,
         files=files,
         budget=None if budget is None else Policy.from_json(budget, bands),
         labels=labels,
