@@ -47,7 +47,7 @@ audit-deps: $(READY)
 	$(BIN)/python -m supply
 
 docs: $(READY)
-	$(BIN)/mkdocs build --strict
+	$(BIN)/zensical build --strict
 
 $(READY): requirements.lock pyproject.toml
 	$(PYTHON) -c "import sys; assert (3, 11) <= sys.version_info < (3, 15), 'recordwise needs Python 3.11 to 3.14; choose one with make PYTHON=python3.12'"

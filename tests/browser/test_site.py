@@ -1,0 +1,127 @@
+"""The documentation site: built offline, every page in its navigation, every link whole, searched without a network."""
+
+import functools
+import re
+import shutil
+import subprocess
+import sys
+import threading
+from collections.abc import Iterator
+from html.parser import HTMLParser
+from http.server import SimpleHTTPRequestHandler, ThreadingHTTPServer
+from pathlib import Path
+from typing import Any
+
+import pytest
+import yaml
+
+ROOT = Path(__file__).parents[2]
+WIDTHS = {"desk": 1280, "phone": 360}
+
+
+class Quiet(SimpleHTTPRequestHandler):
+    def log_message(self, *args: Any) -> None:
+        """Say nothing."""
+
+
+class Links(HTMLParser):
+    """Where the elements of a page point to, and which of them can be pointed to."""
+
+    def __init__(self, text: str) -> None:
+        super().__init__()
+        self.targets: list[str] = []
+        self.ids: set[str] = set()
+        self.feed(text)
+
+    def handle_starttag(self, tag: str, attrs: list[tuple[str, str | None]]) -> None:
+        known = dict(attrs)
+        self.targets += [value for name in ("href", "src") if (value := known.get(name))]
+        if known.get("id"):
+            self.ids.add(str(known["id"]))
+
+
+@pytest.fixture(scope="module")
+def site(tmp_path_factory: pytest.TempPathFactory) -> Path:
+    """The site, built from a copy, so that nothing is left in the checkout."""
+    folder = tmp_path_factory.mktemp("site")
+    shutil.copytree(ROOT / "docs", folder / "docs", ignore=shutil.ignore_patterns("__pycache__"))
+    shutil.copy(ROOT / "mkdocs.yml", folder)
+    words = [sys.executable, "-m", "zensical", "build", "--strict"]
+    done = subprocess.run(words, cwd=folder, capture_output=True, text=True, check=False)
+    assert done.returncode == 0, done.stdout + done.stderr
+    return folder / "site"
+
+
+@pytest.fixture(scope="module")
+def address(site: Path) -> Iterator[str]:
+    server = ThreadingHTTPServer(("127.0.0.1", 0), functools.partial(Quiet, directory=str(site)))
+    thread = threading.Thread(target=server.serve_forever, daemon=True)
+    thread.start()
+    yield f"http://127.0.0.1:{server.server_port}"
+    server.shutdown()
+    server.server_close()
+    thread.join()
+
+
+def listed(nav: Any) -> list[str]:
+    """The pages of a navigation."""
+    if isinstance(nav, str):
+        return [nav]
+    return [page for part in (nav.values() if isinstance(nav, dict) else nav) for page in listed(part)]
+
+
+def test_every_page_has_its_place_in_the_navigation() -> None:
+    nav = yaml.safe_load((ROOT / "mkdocs.yml").read_text())["nav"]
+    pages = {path.relative_to(ROOT / "docs").as_posix() for path in (ROOT / "docs").rglob("*.md")}
+    inside = {page for page in pages if page.startswith(("gallery/", "transcripts/"))}
+    assert sorted(listed(nav)) == sorted(pages - inside)
+
+
+def test_every_link_of_the_site_leads_somewhere_and_none_is_loaded_from_elsewhere(site: Path) -> None:
+    pages = {path: Links(path.read_text(encoding="utf-8")) for path in site.rglob("*.html")}
+    assert len(pages) > 40
+    broken = []
+    for page, links in pages.items():
+        if page.name == "404.html":
+            continue
+        for target in links.targets:
+            if re.match(r"[a-z]+:", target):
+                continue
+            path, _, place = target.partition("#")
+            found = (page.parent / path.partition("?")[0]).resolve() if path else page
+            found = found / "index.html" if found.is_dir() else found
+            known = pages.get(found)
+            if not found.exists() or (place and known is not None and place not in known.ids):
+                broken.append((page.name, target))
+    assert broken == []
+
+
+@pytest.mark.parametrize("scheme", ["light", "dark"])
+@pytest.mark.parametrize("width", WIDTHS.values(), ids=WIDTHS)
+@pytest.mark.parametrize("name", ["index", "plan-file"])
+def test_a_page_fits_its_window_asks_nobody_else_and_axe_finds_nothing_serious(
+    name: str, width: int, scheme: str, chromium: Any, address: str
+) -> None:
+    from axe_playwright_python.sync_playwright import Axe
+
+    context = chromium.new_context(viewport={"width": width, "height": 900}, color_scheme=scheme)
+    page = context.new_page()
+    asked: list[str] = []
+    page.on("request", lambda request: asked.append(request.url))
+    page.goto(f"{address}/{name}.html")
+    assert page.evaluate("document.documentElement.scrollWidth") <= width
+    found = Axe().run(page).response["violations"]
+    context.close()
+    assert [url for url in asked if not url.startswith(address)] == []
+    assert [(each["id"], each["nodes"][0]["html"]) for each in found if each["impact"] in ("serious", "critical")] == []
+
+
+def test_the_search_finds_pages_without_a_network(chromium: Any, address: str) -> None:
+    context = chromium.new_context()
+    page = context.new_page()
+    page.goto(f"{address}/index.html")
+    page.wait_for_load_state("networkidle")
+    page.keyboard.press("/")
+    page.keyboard.type("unit splitting", delay=20)
+    page.get_by_text(re.compile(r"^\s*[1-9]\d* results?")).first.wait_for(timeout=60_000)
+    context.close()
