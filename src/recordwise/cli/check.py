@@ -1,5 +1,7 @@
 """``recordwise check PLAN``: reports what a plan would cost and how accurate it would be, before any record is read."""
 
+from collections.abc import Iterator
+from contextlib import contextmanager
 from pathlib import Path
 from typing import TYPE_CHECKING, Annotated, Any
 
@@ -10,6 +12,7 @@ from recordwise.cli.plan_parts import Set, loaded
 
 if TYPE_CHECKING:
     from recordwise.errors import BudgetError
+    from recordwise.ledger.ledger import Ledger
     from recordwise.plan.file.read import PlanFile
     from recordwise.policy.policy import Policy
 
@@ -52,6 +55,7 @@ def examined(file: "PlanFile") -> dict[str, Any]:
     from recordwise.plan.cost import plan_policy
     from recordwise.policy.render.text import policy_lines
 
+    file = with_known_sizes(file)
     policy, paper = plan_policy(file.plan), plan_policy(file.plan, tight=False)
     refusal = budget_refusal(file, policy)
     return {
@@ -88,9 +92,40 @@ def losses(file: "PlanFile", policy: "Policy", paper: "Policy") -> list[dict[str
     return rows
 
 
+def with_known_sizes(file: "PlanFile") -> "PlanFile":
+    """The plan as it would be drawn: sizes of earlier releases are read, and bands raised until the budget covers them."""
+    from dataclasses import replace
+
+    from recordwise.errors import BudgetError
+    from recordwise.session.sizes import raised, with_sizes
+
+    plan = with_sizes(file.plan)
+    if plan is file.plan:
+        return file
+    with opened_ledger(file) as ledger:
+        try:
+            plan = raised(plan, ledger)
+        except BudgetError:
+            # It cannot be covered whatever the bands; that is said about the plan as it stands.
+            return replace(file, plan=plan)
+    return replace(file, plan=plan)
+
+
 def budget_refusal(file: "PlanFile", policy: "Policy") -> "BudgetError | None":
     """The error that a charge to the ledger would raise, if any, taking earlier charges into account."""
     from recordwise.errors import BudgetError
+
+    with opened_ledger(file) as ledger:
+        try:
+            ledger.check(policy, query="the plan")
+        except BudgetError as error:
+            return error
+    return None
+
+
+@contextmanager
+def opened_ledger(file: "PlanFile") -> Iterator["Ledger"]:
+    """The ledger of a plan, or one in memory where it does not exist yet."""
     from recordwise.ledger.ledger import Ledger
     from recordwise.plan.describe import schema_json
 
@@ -99,12 +134,9 @@ def budget_refusal(file: "PlanFile", policy: "Policy") -> "BudgetError | None":
         path, dataset=file.dataset, schema=schema_json(file.plan.schema), budget=file.budget, series=file.series
     )
     try:
-        ledger.check(policy, query="the plan")
-    except BudgetError as error:
-        return error
+        yield ledger
     finally:
         ledger.close()
-    return None
 
 
 def looked_at(file: "PlanFile") -> bool:

@@ -75,11 +75,12 @@ def look_shown(file: "PlanFile", session: "Session") -> None:
     from recordwise.cli import screen
     from recordwise.exact.text import formula_text, share_text
     from recordwise.plan.cost import plan_policy
+    from recordwise.session.sizes import with_sizes
 
     for name, rows in session.owner.unmatched(*file.plan.queries).items():
         screen.heading(f"CONFIDENTIAL: most frequent cells of {name} that no key names")
         screen.table(["cell", "records"], [[", ".join(map(str, cell)), f"{count:,}"] for cell, count in rows])
-    summary = session.owner.loss_summary(plan_policy(file.plan))
+    summary = session.owner.loss_summary(plan_policy(with_sizes(file.plan)))
     screen.heading("CONFIDENTIAL: records by their loss")
     screen.table(
         ["loss above", "share of the records"],

@@ -72,7 +72,8 @@ class Sizes:
 
     def digest(self) -> str:
         """The fingerprint of all sizes and of where they are from."""
-        made = hashlib.sha256(json.dumps([sorted(self.columns), list(self.sized_on)]).encode())
+        waiting = sorted([name, each.release, each.column] for name, each in self.waiting.items())
+        made = hashlib.sha256(json.dumps([sorted(self.columns), list(self.sized_on), waiting]).encode())
         for name in sorted(self.columns):
             made.update(np.ascontiguousarray(self.columns[name], "<f8").tobytes())
         return made.hexdigest()

@@ -18,13 +18,13 @@ from recordwise.exact.text import share_text
 from recordwise.mechanisms.base import shared
 from recordwise.mechanisms.described import mechanism_text
 from recordwise.plan.query import Query
-from recordwise.planning.errors import error_quantiles, smooth_error_quantiles
 from recordwise.planning.fitted_shares import fitted_shares
 from recordwise.planning.goals import Goal, GoalTable, goal_tables, mechanism_for, read_goals
 from recordwise.planning.level_trees import goal_levels, with_shares
 from recordwise.planning.losses import LossPair, policy_losses
 from recordwise.planning.origin import figure, html_table, mark_of, read_origin
 from recordwise.planning.shapes import with_statistic
+from recordwise.planning.sized import by_cell
 from recordwise.policy.policy import Policy
 from recordwise.session import Session
 from recordwise.session.owner import OwnerView
@@ -146,7 +146,7 @@ def allocate(
     policy = session.policy_of(*(table.with_mechanism(part) for table, part in zip(tables, parts)))
     losses = policy_losses(view, {BUDGET: policy})[BUDGET]
     found = tuple(
-        TableShare(table=table, share=share, mechanism=part, ratio=ratio(table, part, as_drawn=error_quantiles))
+        TableShare(table=table, share=share, mechanism=part, ratio=ratio(table, part))
         for table, share, part in zip(tables, shares, parts)
     )
     return Allocation(data=origin, shares=found, policy=policy, losses=losses)
@@ -189,7 +189,7 @@ def _even_shares(tables: Sequence[GoalTable], whole: Sequence[Any]) -> FloatArra
     best, before, idle = (np.inf, shares), None, 0
     while idle < MOST_IDLE:
         parts = [shared(each, _fraction(share)) for each, share in zip(whole, shares)]
-        ratios = np.array([ratio(table, part, as_drawn=smooth_error_quantiles) for table, part in zip(tables, parts)])
+        ratios = np.array([ratio(table, part, smooth=True) for table, part in zip(tables, parts)])
         idle = 0 if ratios.max() < best[0] * (1 - EVEN) else idle + 1
         best = min(best, (float(ratios.max()), shares), key=lambda each: each[0])
         if ratios.max() <= ratios.min() * (1 + EVEN):
@@ -224,10 +224,16 @@ def _rescaled(shares: FloatArray, ratios: FloatArray, exponents: FloatArray) -> 
     return np.asarray(found / found.sum())
 
 
-def ratio(table: GoalTable, mechanism: Any, *, as_drawn: Any) -> float:
+def ratio(table: GoalTable, mechanism: Any, *, smooth: bool = False) -> float:
     """Error divided by goal in the deciding cell: all cells except those that may miss are at most as bad."""
-    errors = as_drawn(
-        mechanism, table.totals, confidence=table.goal.confidence, step=table.step, kept=table.kept.get(BUDGET)
+    errors = by_cell(
+        "smooth_error_quantiles" if smooth else "error_quantiles",
+        mechanism,
+        table.totals,
+        sizes=table.sizes,
+        confidence=table.goal.confidence,
+        step=table.step,
+        kept=table.kept.get(BUDGET),
     )
     ratios = errors / (float(table.goal.within) * table.totals)
     place = len(ratios) - 1 - table.may_miss

@@ -38,11 +38,3 @@ def error_quantiles(
     """
     found: FloatArray = ask(mechanism, "error_quantiles")(totals, confidence=confidence, step=step, kept=kept)
     return found
-
-
-def smooth_error_quantiles(
-    mechanism: Any, totals: FloatArray, *, confidence: float, step: Number = 1, kept: FloatArray | None = None
-) -> FloatArray:
-    """The same for a search that follows slopes."""
-    found: FloatArray = ask(mechanism, "smooth_error_quantiles")(totals, confidence=confidence, step=step, kept=kept)
-    return found

@@ -177,10 +177,13 @@ def increasing(edges: Sequence[float]) -> list[float]:
 def binned_tree(valued: exp.Select, edges: Sequence[float], times: str | None = None) -> exp.Expr:
     """The number of rows of a selection of ``value`` in each bin; ``times`` names a column that says how many each counts for."""
     ordered = increasing(edges)
-    numbered = exp.select(exp.alias_(bin_tree(column(VALUE), ordered), BIN)).from_(valued.subquery("valued"))
-    numbered = numbered.select(*([] if times is None else [column(times)]))
-    rows = exp.select(column(BIN), exp.alias_(_row_count(times), COUNT)).from_(numbered.subquery("numbered"))
-    return rows.group_by(column(BIN)).order_by(column(BIN))
+    # Nothing is copied on the way: the tree of comparisons has hundreds of nodes.
+    counted_as = [] if times is None else [column(times)]
+    numbered = exp.select(exp.alias_(bin_tree(column(VALUE), ordered), BIN, copy=False), *counted_as, copy=False)
+    numbered = numbered.from_(valued.subquery("valued", copy=False), copy=False)
+    rows = exp.select(column(BIN), exp.alias_(_row_count(times), COUNT))
+    rows = rows.from_(numbered.subquery("numbered", copy=False), copy=False)
+    return rows.group_by(column(BIN), copy=False).order_by(column(BIN), copy=False)
 
 
 def _row_count(times: str | None) -> exp.Expr:

@@ -209,7 +209,11 @@ def _sizes(sizes: Sizes | None) -> dict[str, Any]:
     """What a plan file says about the sizes of a list of keys."""
     if sizes is None:
         return {}
-    waiting = {name: {"release": each.release, "column": each.column} for name, each in sizes.waiting.items()}
+    # A path in a plan is relative to the plan, one in Python to the working folder.
+    waiting = {
+        name: {"release": str(Path(each.release).absolute()), "column": each.column}
+        for name, each in sizes.waiting.items()
+    }
     found: dict[str, Any] = {**_columns_of(sizes), **waiting}
     every = found.get(EVERY_STATISTIC)
     if every is not None and len(found) > 1:
