@@ -30,6 +30,8 @@ def test_a_choice_says_what_was_given(given: tuple[str, ...], words: str) -> Non
 
 def test_a_question_ends_a_message_without_a_period() -> None:
     assert str(errors.ParameterError(parameter="'emd'", problem="is unknown: did you mean 'emp'?")).endswith("'emp'?")
+    told = str(errors.SourceError(source="the source", problem="it has no column emd: did you mean 'emp'?"))
+    assert told == "the source was refused: it has no column emd: did you mean 'emp'? No record was read."
 
 
 @pytest.mark.parametrize(

@@ -251,7 +251,8 @@ class SourceError(RecordwiseError, ValueError):
         self.problem = problem
         self.advice = advice
         state = "Nothing was spent." if read else "No record was read."
-        super().__init__(f"{source} was refused: {problem}. {state}" + (f" {advice}" if advice else ""))
+        end = "" if problem.endswith("?") else "."
+        super().__init__(f"{source} was refused: {problem}{end} {state}" + (f" {advice}" if advice else ""))
 
 
 class DataError(RecordwiseError, ValueError):

@@ -24,11 +24,12 @@ def check_present(wanted: Iterable[str], present: Sequence[str]) -> None:
         raise SourceError(source="the source", problem=f"it has no column {', '.join(missing)}", advice=NO_HEADER)
     from recordwise.plan.file.node import suggestion
 
+    near = suggestion(missing[0], present)
     more = "" if len(present) <= MOST_NAMED else f" and {len(present) - MOST_NAMED} more"
     listed = ", ".join(present[:MOST_NAMED]) + more if present else "none"
     raise SourceError(
         source="the source",
-        problem=f"it has no column {', '.join(missing)}{suggestion(missing[0], present)}",
+        problem=f"it has no column {', '.join(missing)}{near if near.endswith('?') else ''}",
         advice=f"Its columns: {listed}.",
     )
 
