@@ -2,6 +2,7 @@
 
 import numpy as np
 import pytest
+from scipy import sparse
 
 from postprocess.oracles import dense
 from recordwise.postprocess import Workload, max_fit, nnls, ols, reweighted_fit, sequential_fit
@@ -13,6 +14,7 @@ from recordwise.postprocess.solvers.dense import DenseSystem
 from recordwise.postprocess.solvers.factored import FactoredSystem
 from recordwise.postprocess.solvers.iterative import IterativeSystem
 from recordwise.postprocess.solvers.tree import TreeSystem, eliminate, eliminate_numpy
+from recordwise.postprocess.solvers.tree_kernel import fill
 
 PLACE = {"nation": np.zeros(9), "state": [2, 0, 0, 1, 1, 1, 0, 2, 3], "county": np.arange(9)}
 MARGINS = Workload.hierarchy(
@@ -137,7 +139,19 @@ def test_conjugate_gradients_alone_solve_a_tree_too(monkeypatch):
     assert np.max(np.abs(small.x - large.x)) < 1e-9
 
 
-@pytest.mark.parametrize("most", ["MOST_PER_SUM", "MOST_ENTRIES"])
+def test_the_fill_of_an_order_is_that_of_its_factor():
+    """Without cancellation, a Cholesky factor has a number wherever elimination connects two sums."""
+    rng = np.random.default_rng(11)
+    for size in (1, 2, 9, 40):
+        below = np.tril((rng.random((size, size)) < 3 / size) * rng.uniform(0.5, 1, (size, size)), -1)
+        matrix = sparse.csr_array(below + below.T + 2 * size * np.eye(size))
+        factor = np.linalg.cholesky(matrix.toarray())
+        count = int(np.sum(np.tril(factor, -1) != 0))
+        assert fill(matrix.indptr, matrix.indices, 10**6) == count
+        assert fill(matrix.indptr, matrix.indices, count - 1) == count
+
+
+@pytest.mark.parametrize("most", ["MOST_FILL", "MOST_ENTRIES"])
 def test_rows_too_dense_to_factor_are_solved_by_conjugate_gradients(no_dense, monkeypatch, most):
     monkeypatch.setattr(factored, most, 0)
     assert isinstance(choice.system_of(ROWS, Parts.of(ROWS)), IterativeSystem)

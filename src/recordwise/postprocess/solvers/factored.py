@@ -1,7 +1,7 @@
 """Sums that cross, but of which few share a cell: their Newton systems are sparse and are factored as such.
 
-The tables of two codes with incomplete keys are of this kind. Which sums share a cell is known in advance, so the order in which
-they are eliminated with little fill is found once.
+The tables of two codes with incomplete keys are of this kind. Which sums share a cell is known in advance, and so is how much of a
+system fills up while it is eliminated.
 """
 
 from dataclasses import dataclass
@@ -16,8 +16,8 @@ from recordwise.postprocess.solvers.boxed import FloatArray, IntArray, Solver
 
 MOST_ENTRIES = 5_000_000
 """With more pairs of sums that share a cell, conjugate gradients are left to do it."""
-MOST_PER_SUM = 100
-"""The same for one sum, on average: denser systems fill up while they are factored."""
+MOST_FILL = 10_000_000
+"""The same for the numbers of a factor (80 MB)."""
 SYMMETRIC: dict[str, Any] = {"diag_pivot_thresh": 0.0, "options": {"SymmetricMode": True}}
 
 
@@ -26,11 +26,21 @@ def factored_system(rows: Any) -> "FactoredSystem | None":
     by_cell = np.diff(sparse.csc_array(rows).indptr).astype(np.float64)
     if np.sum(by_cell**2) > 10 * MOST_ENTRIES:
         return None
-    shared = (abs(rows) @ abs(rows).T).tocsc()
-    if shared.nnz > min(MOST_ENTRIES, MOST_PER_SUM * rows.shape[0]):
+    shared = sparse.csr_array(abs(rows) @ abs(rows).T)
+    # Sums that share a cell with few others are eliminated first: the finest ones, then those they are part of.
+    order = np.argsort(np.diff(shared.indptr), kind="stable")
+    if shared.nnz > MOST_ENTRIES or filled(sparse.csr_array(shared[order][:, order])) > MOST_FILL:
         return None
-    found = splu(sparse.csc_array(shared + sparse.eye_array(rows.shape[0])), permc_spec="MMD_AT_PLUS_A", **SYMMETRIC)
-    return FactoredSystem(rows=rows, order=np.argsort(found.perm_c))
+    return FactoredSystem(rows=rows, order=order)
+
+
+def filled(pattern: Any) -> int:
+    """How many numbers the factor of a system has; too many where nothing can count them."""
+    try:
+        from recordwise.postprocess.solvers.tree_kernel import fill
+    except ImportError:
+        return MOST_FILL + 1
+    return int(fill(pattern.indptr, pattern.indices, MOST_FILL))
 
 
 @dataclass(frozen=True, kw_only=True, eq=False)

@@ -80,3 +80,26 @@ def scan_corners(first, price, bend, jump, base, amount, ray):
             value += jump[i]
             slope += bend[i]
         ray[n] = slope
+
+
+@compiled
+def fill(starts, neighbors, limit):
+    """How many numbers the factor of a symmetric system has below its diagonal, in its order; ``limit + 1`` if more than that.
+
+    Row by row along the elimination tree: what is eliminated connects those of its neighbors that are left.
+    """
+    size = len(starts) - 1
+    parent, seen, count = np.full(size, -1), np.full(size, -1), 0
+    for row in range(size):
+        seen[row] = row
+        for place in range(starts[row], starts[row + 1]):
+            node = neighbors[place]
+            while node < row and seen[node] != row:
+                if parent[node] == -1:
+                    parent[node] = row
+                seen[node] = row
+                count += 1
+                node = parent[node]
+        if count > limit:
+            return limit + 1
+    return count
