@@ -85,5 +85,5 @@ def test_a_format_that_has_no_place_for_the_keys_is_refused_before_anything_is_s
     plan.write_text(text + '[outputs]\nformats = ["parquet", "cbp"]\n')
     done = run("release", plan, "--out", folder / "out", "--yes")
     assert done.exit_code == 2
-    assert "knows no other keys than state, county and naics" in done.output
+    assert "knows no other keys than nation, state, county and naics" in done.output
     assert not (folder / "small.ledger").exists()

@@ -190,6 +190,25 @@ def test_the_layout_of_county_business_patterns(saved) -> None:
     assert found["EMP_NF"].tolist() == ["G" if e <= 0.165 else "J" if e <= 0.333 else "S" for e in errors]
 
 
+@pytest.mark.parametrize(
+    "place, codes",
+    [
+        ({"nation": "US", "total": "00"}, ("00", "000", "------")),
+        ({"state": "01", "sector": "31-33"}, ("01", "000", "31----")),
+        ({"county": "01001", "naics3": "113"}, ("01", "001", "113///")),
+    ],
+)
+def test_levels_of_hierarchies_have_their_codes_in_that_layout(place, codes, tmp_path) -> None:
+    data = pa.table({name: [value] for name, value in place.items()} | {"emp": [7], "emp_sd": [1.0]})
+    table = ReleasedTable(name="t", keys=tuple(place), variables=("emp",), data=data)
+    content = content_of({"dataset": "d"}, [table], rw.Words(), privacy_label=PRIVATE)
+    kind = known_formats()["cbp"]
+    assert kind.problem(content) is None
+    kind.write(content, tmp_path / "t.csv")
+    found = pandas.read_csv(tmp_path / "t.csv", dtype=str)
+    assert tuple(found.iloc[0, :3]) == codes
+
+
 def test_the_relative_error_does_not_make_a_negative_cell_look_precise() -> None:
     values, sd = np.array([-9.0, 100.0, 10.0, 0.0]), np.array([3.0, 3.0, 10.0, 0.0])
     assert relative_error(values, sd).tolist() == [0.5, 0.03, 0.5, 0.0]

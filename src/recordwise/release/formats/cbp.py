@@ -1,8 +1,9 @@
 """The layout of the county business patterns files, which economists already read.
 
-Columns are FIPSTATE, FIPSCTY, NAICS, then for EMP, QP1 and AP a noise flag and the value, and EST. Values are whole numbers. The
-flag is mapped from the status of the value: G for the first status (reliable), J for those between, S for the last (unreliable); a
-withheld value is 0 with the flag S. The layout has no place for a privacy label, so it is for private releases only.
+Keys are a nation, a state or a county, and an industry or a sector, or 00 as the total of all. Columns are FIPSTATE, FIPSCTY,
+NAICS, then for EMP, QP1 and AP a noise flag and the value, and EST. Values are whole numbers. The flag is mapped from the status of
+the value: G for the first status (reliable), J for those between, S for the last (unreliable); a withheld value is 0 with the flag
+S. The layout has no place for a privacy label, so it is for private releases only.
 """
 
 from pathlib import Path
@@ -17,14 +18,19 @@ from recordwise.release.formats.pieces import csv_bytes, same_bytes, slices, wri
 from recordwise.release.status import status_words, value_column
 from recordwise.release.tables import PRIVATE
 
-KEYS = {"state": ("fipstate", "state", "st"), "county": ("fipscty", "county", "cty"), "naics": ("naics",)}
+KEYS = {
+    "nation": ("nation", "country"),
+    "state": ("fipstate", "state", "st"),
+    "county": ("fipscty", "county", "cty"),
+    "naics": ("naics", "sector", "industry", "total"),
+}
 MEASURES = {
     "EMP": ("emp", "sum_emp"),
     "QP1": ("qp1", "payqtr1", "sum_qp1", "sum_payqtr1"),
     "AP": ("ap", "payann", "sum_ap", "sum_payann"),
 }
 COUNTS = ("est", "count", "estabs", "establishments")
-NATION, WHOLE_STATE = "00", "000"
+NATION, WHOLE_STATE, TOTAL = "00", "000", "00"
 GOOD, MIDDLE, BAD = "G", "J", "S"
 WIDTH = 6
 
@@ -43,7 +49,7 @@ class Cbp:
         for table in content.tables:
             places = _places(table)
             if problem is None and set(places.values()) != set(table.table.keys):
-                problem = f"knows no other keys than state, county and naics, and '{table.name}' has some"
+                problem = f"knows no other keys than nation, state, county and naics, and '{table.name}' has some"
             if problem is None and not any(_variable(table, names) for names in (*MEASURES.values(), COUNTS)):
                 problem = f"finds no emp, payqtr1, payann or count in '{table.name}'"
         return problem
@@ -110,6 +116,7 @@ def _texts(piece: pa.Table, name: str | None, default: str) -> pa.Array:
 def _naics(piece: pa.Table, places: dict[str, str]) -> pa.Array:
     """Six characters: 11----, 113///, 113310, and ------ for the total; a range such as 31-33 by its first sector."""
     code = pc.replace_substring_regex(_texts(piece, places.get("naics"), ""), r"^(\d\d)-\d\d$", r"\1")
+    code = pc.if_else(pc.equal(code, TOTAL), "", code)
     sector = pc.less_equal(pc.utf8_length(code), 2)
     return pc.if_else(sector, pc.utf8_rpad(code, WIDTH, "-"), pc.utf8_rpad(code, WIDTH, "/"))
 
