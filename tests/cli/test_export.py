@@ -81,7 +81,7 @@ def test_outputs_that_cannot_be_are_refused_before_anything_is_spent(folder, run
 
 def test_a_format_that_has_no_place_for_the_keys_is_refused_before_anything_is_spent(folder, run):
     plan = folder / "plan.toml"
-    text = plan.read_text().replace("length = 3 }", 'length = 3, as = "industry" }')
+    text = plan.read_text().replace("length = 3 }", 'length = 3, as = "activity" }')
     plan.write_text(text + '[outputs]\nformats = ["parquet", "cbp"]\n')
     done = run("release", plan, "--out", folder / "out", "--yes")
     assert done.exit_code == 2
