@@ -1,5 +1,6 @@
 """Fits with uncertainty where noise follows public sizes: every cell is weighted by the noise of its band (T-SIZE, T-FITVAR)."""
 
+from fractions import Fraction
 from functools import cache
 
 import numpy as np
@@ -7,10 +8,12 @@ import pyarrow as pa
 import pytest
 
 import recordwise as rw
+from recordwise.mechanisms.base import shared
 from recordwise.noise import Seeded
 from recordwise.release.families import family_of
 from recordwise.release.fit_noise import noise_of
 from recordwise.release.fit_spread import BOOTSTRAP, DRAWN, FORMULA
+from recordwise.release.tables import ReleasedTable
 
 COUNTIES = ["001", "002", "003"]
 CODES = ["311", "312", "441", "442"]
@@ -110,8 +113,28 @@ def test_draws_have_the_spread_of_the_band_of_each_cell(name: str) -> None:
     found = np.std(noise.errors(totals, 20_000, Seeded(5)), axis=0)
     assert noise.known
     assert found == pytest.approx(np.sqrt(noise.variance(totals)), rel=0.15)
-    if name != "log":
-        assert np.sqrt(noise.variance(None)) == pytest.approx(family.column(statistic, "_sd"))
+    by_hand = [
+        float(shared(NOISES[name], Fraction(family.shares[table.name])).at_size(edge).variance(np.array([2_000.0]))[0])
+        for table in family.tables
+        for edge in edges_of(table)
+    ]
+    assert noise.variance(totals) == pytest.approx(by_hand, rel=1e-6)
+    if name == "low":
+        assert len({type(law) for _, law in noise.laws}) == 2
+
+
+def edges_of(table: ReleasedTable) -> list[Fraction]:
+    """The least size of the band of each cell of a table, by hand: sizes add up, and a rest has the floor."""
+    listed = list(zip(*sizes().values()))
+    found = []
+    for row in table.data.to_pylist():
+        code = row.get("naics1", row.get("naics3"))
+        own = [size for county, naics, size in listed if county == row["county"] and naics.startswith(code or "")]
+        edge = Fraction(100)
+        while not row.get("all_other") and 2 * edge <= sum(own):
+            edge *= 2
+        found.append(edge)
+    return found
 
 
 @pytest.mark.slow
