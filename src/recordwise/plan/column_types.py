@@ -10,6 +10,7 @@ from typing import Any
 
 from recordwise.plan.fields import LONGEST_PREFIX
 from recordwise.plan.schema import Schema
+from recordwise.policy.bands import BandTable
 from recordwise.policy.conditions import AllOf, Among, AnyOf, Compare, Condition, ConditionColumn, InBand, Null
 from recordwise.policy.constructors import By
 from recordwise.policy.literals import Truth, Value
@@ -87,36 +88,38 @@ def _by_problems(at: By, schema: Schema) -> Iterator[str]:
 
 def policy_problems(policy: Policy, schema: Schema) -> list[str]:
     """Conditions of a policy that do not fit the columns they name."""
-    found = [problem for terms in (policy.rho, policy.delta_terms) for problem in _terms_problems(terms, schema)]
-    for table in policy.bands().values():
+    tables: dict[str, BandTable] = {}
+    parts = (policy.rho, policy.delta_terms)
+    found = [problem for terms in parts for problem in _terms_problems(terms, schema, tables)]
+    for table in tables.values():
         for column, held in zip(table.columns, table.values):
             found += _column_problems(column, [value for value in held if value is not None], schema)
     return list(dict.fromkeys(found))
 
 
-def _terms_problems(terms: Terms, schema: Schema) -> Iterator[str]:
+def _terms_problems(terms: Terms, schema: Schema, tables: dict[str, BandTable]) -> Iterator[str]:
     for condition in dict.fromkeys(condition for condition, _ in terms):
-        yield from condition_problems(condition, schema)
+        yield from condition_problems(condition, schema, tables)
     for atom in (atom for _, atom in terms if isinstance(atom, Maximum)):
         for policy in atom.policies:
             yield from policy_problems(policy, schema)
 
 
-def condition_problems(condition: Condition, schema: Schema) -> Iterator[str]:
-    """Unknown columns, prefixes of columns that are not text, and constants of the wrong type."""
+def condition_problems(condition: Condition, schema: Schema, tables: dict[str, BandTable]) -> Iterator[str]:
+    """Unknown columns, prefixes of columns that are not text, and constants of the wrong type. Tables of bands, which are in many
+    conditions, are collected, to be checked once."""
     match condition:
         case AllOf(parts) | AnyOf(parts):
             for part in parts:
-                yield from condition_problems(part, schema)
+                yield from condition_problems(part, schema, tables)
         case Among(column, values, _):
             yield from _column_problems(column, values, schema)
         case Compare(column, _, bound):
             yield from _column_problems(column, (bound,), schema)
         case Null(column, _):
             yield from _column_problems(column, (), schema)
-        case InBand():
-            # A table of bands is in many conditions, and checked once for all of them.
-            return
+        case InBand(table, _):
+            tables[table.digest] = table
 
 
 def _column_problems(column: ConditionColumn, values: Iterable[Value], schema: Schema) -> Iterator[str]:

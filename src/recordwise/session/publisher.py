@@ -68,12 +68,13 @@ class Publisher:
         plan = with_sizes(plan)
         firms, described = firm_policy(plan), plan_json(plan)
         # Bands are raised by what is left of the budget, which is no part of what a release is about.
-        identity = release_identity(plan, described, firms.policy(), self.ledger.series)
+        identity = release_identity(plan, described, policy := firms.policy(), self.ledger.series)
         if once:
             self._require_new(plan, identity)
         if (fitting := raised(plan, self.ledger)) is not plan:
             plan, firms, described = fitting, firm_policy(fitting), plan_json(fitting)
-        policy, paper, name = firms.policy(), plan_policy(plan, tight=False), query_names(plan)
+            policy = firms.policy()
+        paper, name = plan_policy(plan, tight=False), query_names(plan)
         lattice = lattice_policy(plan, firms)
         revises = revised(self.ledger)
         self.ledger.check(policy, query=name)
