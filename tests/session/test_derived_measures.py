@@ -12,7 +12,7 @@ from scipy.stats import binom
 from typer.testing import CliRunner
 
 import recordwise as rw
-from divergences import ROUNDING, zcdp
+from divergences import ROUNDING, log_pmf, zcdp
 from recordwise.cli import app
 from recordwise.errors import BudgetError, PlanError, PlanFileError, SqlError
 from recordwise.mechanisms import fat_tailed
@@ -68,7 +68,7 @@ def drawn_loss(asked, record):
         for shift in np.ravel(points - before)[np.ravel(points != before)]:
             reach = int(12 * law.variance**0.5 + abs(shift)) if np.isfinite(law.variance) else 50_000
             window = np.arange(-min(reach, 50_000), min(reach, 50_000) + 1)
-            total += zcdp(np.asarray(law.log_pmf(window - shift)), np.asarray(law.log_pmf(window)))
+            total += zcdp(log_pmf(law, window - shift), log_pmf(law, window))
     return total, policy
 
 

@@ -10,7 +10,7 @@ import pytest
 
 import recordwise as rw
 import small_release
-from divergences import ORDERS, ROUNDING, renyi
+from divergences import ORDERS, ROUNDING, log_pmf, renyi
 from recordwise.mechanisms import fat_tailed, quantile
 from recordwise.mechanisms import gaussian as gaussian_noise
 from recordwise.mechanisms import transformed as transforming
@@ -99,7 +99,7 @@ def divergences(there, gone):
                 # The same at every order that makes a times the shift a whole number.
                 found += float(shift**2 / (2 * law.sigma**2))
                 continue
-            p, q = (np.asarray(law.log_pmf(window - at)) for at in (shift, 0))
+            p, q = (log_pmf(law, window - at) for at in (shift, 0))
             found += [[renyi(*pair, order) / order for order in ORDERS] for pair in ((p, q), (q, p))]
     return found.max()
 

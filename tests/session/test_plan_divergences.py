@@ -9,7 +9,7 @@ import pytest
 
 import recordwise as rw
 import small_release
-from divergences import ROUNDING, zcdp
+from divergences import ROUNDING, log_pmf, zcdp
 from recordwise.mechanisms import fat_tailed
 from recordwise.mechanisms import gaussian as gaussian_noise
 from recordwise.mechanisms import transformed as transforming
@@ -55,7 +55,7 @@ def lost(*queries, record=RECORD):
     window, total, moved = np.arange(-REACH, REACH + 1), 0.0, 0
     for (points, law), (before, _) in zip(there, gone):
         for shift in (points - before)[points != before]:
-            total += zcdp(np.asarray(law.log_pmf(window - shift)), np.asarray(law.log_pmf(window)))
+            total += zcdp(log_pmf(law, window - shift), log_pmf(law, window))
             moved += 1
     return total, moved, policy.loss({name: value for name, value in record.items() if name != "id"})
 

@@ -146,8 +146,10 @@ class TransformedNoise(TransformAccuracy):
         from recordwise.policy.evaluate.sql import evaluator_of, number
 
         sql, grid = evaluator_of(dialect), self.grid(step)
-        whole = sql.multiply(exp.cast(total, "double"), number(float(step)))
-        amount: exp.Expression = exp.Abs(this=exp.cast(exp.column(exp.to_identifier(measure, quoted=True)), "double"))
+        whole = sql.multiply(exp.cast(total, exp.DType.DOUBLE), number(float(step)))
+        amount: exp.Expression = exp.Abs(
+            this=exp.cast(exp.column(exp.to_identifier(measure, quoted=True)), exp.DType.DOUBLE)
+        )
         without = exp.Greatest(
             this=exp.Paren(this=exp.Sub(this=whole.copy(), expression=amount.copy())),
             expressions=[number(0.0)],

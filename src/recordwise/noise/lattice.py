@@ -249,7 +249,9 @@ class LatticeLaw:
         exponent = self.exponent
         with working_precision(probabilities.BITS + probabilities.GUARD):
             total = probabilities.normalizer(exponent).log()
-            return [probabilities.drop(exponent, 0, abs(i)) - total for i in listed(k)]
+            sizes = [abs(i) for i in listed(k)]
+            known = {size: probabilities.drop(exponent, 0, size) - total for size in set(sizes)}
+            return [known[size] for size in sizes]
 
     def _log_tails(self, starts: list[int]) -> list[arb]:
         known = probabilities.log_tails(self.exponent, [i if i >= 1 else 1 - i for i in starts])

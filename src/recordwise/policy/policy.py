@@ -262,7 +262,7 @@ class Policy:
         """
         from recordwise.policy.evaluate.sql import terms_sql
 
-        return terms_sql(self.rho, dialect).sql(dialect=dialect)
+        return terms_sql(self.rho, dialect).sql(dialect=dialect, copy=False)
 
     def delta_to_sql(self, dialect: str = "duckdb") -> str:
         """The delta as a SQL expression.
@@ -275,7 +275,7 @@ class Policy:
         """
         from recordwise.policy.evaluate.sql import terms_sql
 
-        return terms_sql(self.delta_terms, dialect).sql(dialect=dialect)
+        return terms_sql(self.delta_terms, dialect).sql(dialect=dialect, copy=False)
 
     def to_javascript(self) -> str:
         """An arrow function from a record object to ``{rho, delta}``, self-contained."""

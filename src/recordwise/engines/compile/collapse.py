@@ -39,7 +39,7 @@ def collapsed_tree(schema: Schema, stored: dict[str, Stored], found: Sequence[Ch
     for name, rule in schema.collapse or ():
         if rule in _RULES:
             value = column(name)
-            value = exp.Cast(this=value, to=exp.DataType.build("INT128")) if rule == "sum" else value
+            value = exp.Cast(this=value, to=exp.DataType(this=exp.DType.INT128)) if rule == "sum" else value
             select = select.select(named(_RULES[rule](this=value), name))
     if found:
         rows = rows.select(named(any_broken(found), broken_name(schema)))
@@ -70,7 +70,7 @@ def collapsed_records_tree(schema: Schema) -> exp.Expr:
 def _narrow(name: str, rule: str) -> exp.Expr:
     if rule != "sum":
         return column(name)
-    return named(exp.Cast(this=column(name), to=exp.DataType.build("BIGINT")), name)
+    return named(exp.Cast(this=column(name), to=exp.DataType(this=exp.DType.BIGINT)), name)
 
 
 def same_names(schema: Schema) -> tuple[str, ...]:

@@ -190,7 +190,7 @@ class _Cells:
     def at_sums(self, part: FirmPart) -> exp.Expr:
         """The policy at the sum of the values, or at the sums of the positive and of the negative ones."""
         name = str(part.joint.measure)
-        value: exp.Expr = exp.cast(column(name), "double")
+        value: exp.Expr = exp.cast(column(name), exp.DType.DOUBLE)
         zero = float_tree(0.0)
         values = [value] if part.joint.kind == SUMS else [_above(zero, value), _above(zero, exp.Neg(this=value))]
         losses: list[exp.Expr] = []
@@ -212,7 +212,7 @@ class _Cells:
         """The chance that a key is listed because of a firm's pieces in it."""
         sql, weight = evaluator_of(self.dialect), float(part.piece_loss())
         pieces = exp.Div(this=self.roots(part.policy), expression=float_tree(weight**0.5))
-        whole = exp.cast(exp.Anonymous(this="ROUND", expressions=[pieces]), "double")
+        whole = exp.cast(exp.Anonymous(this="ROUND", expressions=[pieces]), exp.DType.DOUBLE)
         return sql.step_up(whole, part.tails(), double(1.0))
 
     def branch(self, rho: Sequence[Sequence[exp.Expr]], delta: Sequence[Sequence[exp.Expr]]) -> exp.Select:
@@ -284,7 +284,7 @@ def _tree_branch(part: FirmPart, number: int, count: int, units: Units, schema: 
     inner, keys = units
     joint = part.joint
     levels = range(1, joint.counted_levels + 1)
-    value = exp.cast(column(str(joint.measure), UNITS), "double")
+    value = exp.cast(column(str(joint.measure), UNITS), exp.DType.DOUBLE)
     points = [float(point) for point in joint.points]
     nodes = [
         bin_tree(value, points[(1 << joint.counted_levels - level) - 1 :: 1 << joint.counted_levels - level])
@@ -298,7 +298,7 @@ def _tree_branch(part: FirmPart, number: int, count: int, units: Units, schema: 
         inner.subquery(UNITS)
     )
     fixed = [column(FIRM_ID), *(column(f"k{i}") for i in range(len(keys)))]
-    held = exp.cast(exp.Count(this=exp.Star()), "double")
+    held = exp.cast(exp.Count(this=exp.Star()), exp.DType.DOUBLE)
     of_last = exp.Case(
         ifs=[exp.If(this=exp.Not(this=exp.Is(this=column(f"n{levels[-1]}"), expression=exp.null())), true=constant(1))],
         default=constant(0),

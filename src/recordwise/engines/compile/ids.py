@@ -27,10 +27,12 @@ def different_tree(schema: Schema, table: str = SOURCE, *, by: exp.Expr | None =
 
 def bits_tree(schema: Schema, table: str = SOURCE) -> exp.Expr:
     """How many ids are not NULL, and how many different ones; ids that are whole numbers."""
-    number = exp.cast(column(schema.unit), "BIGINT")
+    number = exp.cast(column(schema.unit), exp.DType.BIGINT)
     word = exp.BitwiseRightShift(this=number, expression=constant(WORD_BITS))
-    place = exp.cast(exp.Paren(this=exp.BitwiseAnd(this=number.copy(), expression=constant(2**WORD_BITS - 1))), "INT")
-    bit = exp.BitwiseLeftShift(this=exp.cast(constant(1), "BIGINT"), expression=place)
+    place = exp.cast(
+        exp.Paren(this=exp.BitwiseAnd(this=number.copy(), expression=constant(2**WORD_BITS - 1))), exp.DType.INT
+    )
+    bit = exp.BitwiseLeftShift(this=exp.cast(constant(1), exp.DType.BIGINT), expression=place)
     marked = exp.alias_(exp.BitwiseOrAgg(this=bit), "bits")
     grouped = _known(schema, table).select(marked).group_by(word)
     return _summed(_total(exp.BitwiseCount(this=column("bits"))), grouped)
@@ -65,7 +67,7 @@ def fingerprints_tree(schema: Schema, stored: Stored, table: str = SOURCE) -> ex
     """A 64-bit number for each id, the same for equal ids: the id itself where it is a whole number, else a hash of it."""
     unit = column(schema.unit)
     if stored.kind == "integer":
-        number: exp.Expr = exp.Coalesce(this=exp.cast(unit, "BIGINT"), expressions=[constant(0)])
+        number: exp.Expr = exp.Coalesce(this=exp.cast(unit, exp.DType.BIGINT), expressions=[constant(0)])
     else:
         number = exp.Anonymous(this="hash", expressions=[unit])
     return exp.select(exp.alias_(number, FINGERPRINT)).from_(table)

@@ -159,7 +159,7 @@ def _decade_bin(value: exp.Expr) -> exp.Expr:
     """The bin from a logarithm, which is cheaper than a tree of comparisons; edges are exact to the last digit or two."""
     log = exp.Anonymous(this="LOG10", expressions=[value.copy()])
     place = exp.Anonymous(this="CEIL", expressions=[exp.Mul(this=float_tree(float(PER_DECADE)), expression=log)])
-    shifted = exp.Sub(this=exp.cast(place, "bigint"), expression=constant(PER_DECADE * LEAST_DECADE))
+    shifted = exp.Sub(this=exp.cast(place, exp.DType.BIGINT), expression=constant(PER_DECADE * LEAST_DECADE))
     least = exp.LTE(this=value.copy(), expression=float_tree(10.0**LEAST_DECADE))
     most = exp.LTE(this=value.copy(), expression=float_tree(10.0**MOST_DECADE))
     ifs = [exp.If(this=least, true=constant(0)), exp.If(this=most, true=shifted)]
@@ -216,7 +216,7 @@ def float_tree(value: float) -> exp.Expr:
 
 
 def _double(tree: exp.Expr) -> exp.Expr:
-    return exp.Cast(this=tree, to=exp.DataType.build("DOUBLE"))
+    return exp.Cast(this=tree, to=exp.DataType(this=exp.DType.DOUBLE))
 
 
 def beside_tree(
@@ -292,18 +292,18 @@ def contributors_tree(contributions: str) -> exp.Select:
     tops = exp.select(column(POSITION), largest).from_(contributions).group_by(column(POSITION))
     amount, times = column(AMOUNT, "held"), column(TIMES, "held")
     is_top = exp.EQ(this=amount, expression=column(LARGEST, "tops"))
-    size = exp.cast(amount.copy(), "double")
-    weighted = exp.Mul(this=size, expression=exp.cast(times, "double"))
+    size = exp.cast(amount.copy(), exp.DType.DOUBLE)
+    weighted = exp.Mul(this=size, expression=exp.cast(times, exp.DType.DOUBLE))
     # Float sums under a cast, so that an engine that splits integer sums in two leaves these alone.
     found = {
-        CONTRIBUTORS: exp.cast(exp.Sum(this=times.copy()), "double"),
-        TOTAL: exp.cast(exp.Sum(this=weighted), "double"),
+        CONTRIBUTORS: exp.cast(exp.Sum(this=times.copy()), exp.DType.DOUBLE),
+        TOTAL: exp.cast(exp.Sum(this=weighted), exp.DType.DOUBLE),
         LARGEST: exp.Max(this=column(LARGEST, "tops")),
         TIED: exp.Max(this=exp.Case(ifs=[exp.If(this=is_top, true=times.copy())])),
         SECOND: exp.Max(
             this=exp.Case(ifs=[exp.If(this=exp.Not(this=exp.Paren(this=is_top.copy())), true=amount.copy())])
         ),
-        SQUARES: exp.cast(exp.Sum(this=exp.Mul(this=weighted.copy(), expression=size.copy())), "double"),
+        SQUARES: exp.cast(exp.Sum(this=exp.Mul(this=weighted.copy(), expression=size.copy())), exp.DType.DOUBLE),
     }
     same = exp.EQ(this=column(POSITION, "held"), expression=column(POSITION, "tops"))
     select = exp.select(column(POSITION, "held"), *(exp.alias_(tree, name) for name, tree in found.items()))

@@ -289,7 +289,7 @@ def type_problem(name: str, role: str, stored: Stored) -> SourceError | None:
 
 
 def _cast(tree: exp.Expr, to: str) -> exp.Expr:
-    return exp.Cast(this=tree, to=exp.DataType.build(to))
+    return exp.Cast(this=tree, to=exp.DataType(this=exp.DType[to]))
 
 
 def _read_number(text: exp.Expr, stored: Stored) -> exp.Expr:
@@ -313,7 +313,7 @@ def _read(text: exp.Expr, to: str, *, first: int | None = None) -> exp.Expr:
 
 
 def _try(tree: exp.Expr, to: str) -> exp.Expr:
-    return exp.TryCast(this=tree.copy(), to=exp.DataType.build(to))
+    return exp.TryCast(this=tree.copy(), to=exp.DataType(this=exp.DType[to]))
 
 
 def _is_null(tree: exp.Expr) -> exp.Expr:

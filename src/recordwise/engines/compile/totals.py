@@ -234,7 +234,7 @@ def guess_tree(bins: CountBins, step: Fraction) -> exp.Expr:
     last = grid.size - 1
     low, high = grid.low / step, grid.high / step
     first = exp.LTE(this=amount, expression=constant(grid.steps(step)[0]))
-    real = exp.Cast(this=amount.copy(), to=exp.DataType.build("DOUBLE"))
+    real = exp.Cast(this=amount.copy(), to=exp.DataType(this=exp.DType.DOUBLE))
     if grid.spacing == "log":
         along: exp.Expr = exp.Ln(this=exp.Div(this=real, expression=_float(float(low))))
         scale = last / math.log(float(high / low))
@@ -243,7 +243,7 @@ def guess_tree(bins: CountBins, step: Fraction) -> exp.Expr:
         scale = last / float(high - low)
     # Take the smaller value first: Spark's CEIL is a 64-bit integer, which a value far above the grid would overflow.
     place = exp.Ceil(this=least(_float(float(last)), exp.Mul(this=along, expression=_float(scale))))
-    whole = exp.Cast(this=greatest(_float(0.0), place), to=exp.DataType.build("BIGINT"))
+    whole = exp.Cast(this=greatest(_float(0.0), place), to=exp.DataType(this=exp.DType.BIGINT))
     # Values up to the first point are handled without a logarithm, because 0 has none.
     return exp.Case(ifs=[exp.If(this=first, true=constant(0))], default=whole)
 

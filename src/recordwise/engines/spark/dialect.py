@@ -3,7 +3,7 @@
 from sqlglot import exp
 
 WIDE = exp.DataType.build("DECIMAL(38, 0)")
-INFINITY = exp.Cast(this=exp.Literal.string("Infinity"), to=exp.DataType.build("DOUBLE"))
+INFINITY = exp.Cast(this=exp.Literal.string("Infinity"), to=exp.DataType(this=exp.DType.DOUBLE))
 
 
 OPERATORS: dict[type[exp.Expr], str] = {
@@ -46,7 +46,7 @@ def _respelled(node: exp.Expr) -> exp.Expr:
         case exp.TryCast():
             # Without this flag the emitter writes a plain CAST, which fails where DuckDB's gives NULL.
             node.set("safe", True)
-        case exp.DataType() if node.is_type("INT128"):
+        case exp.DataType() if node.this == exp.DType.INT128:
             return WIDE.copy()
         case exp.IsInf():
             return exp.EQ(this=exp.Abs(this=node.this), expression=INFINITY.copy())

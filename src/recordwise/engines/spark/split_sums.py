@@ -47,7 +47,7 @@ def _half(projection: exp.Expr, suffix: str, cut: Callable[[exp.Expr], exp.Expr]
     copy = projection.copy()
     total = _sum_in(copy)
     assert total is not None
-    total.set("this", cut(exp.Cast(this=total.this, to=exp.DataType.build("BIGINT"))))
+    total.set("this", cut(exp.Cast(this=total.this, to=exp.DataType(this=exp.DType.BIGINT))))
     copy.set("alias", exp.to_identifier(copy.alias + suffix))
     return copy
 
@@ -57,7 +57,9 @@ def _high_half(whole: exp.Expr) -> exp.Expr:
 
 
 def _low_half(whole: exp.Expr) -> exp.Expr:
-    return exp.BitwiseAnd(this=whole, expression=exp.Cast(this=constant(2**BITS - 1), to=exp.DataType.build("BIGINT")))
+    return exp.BitwiseAnd(
+        this=whole, expression=exp.Cast(this=constant(2**BITS - 1), to=exp.DataType(this=exp.DType.BIGINT))
+    )
 
 
 def joined(table: pa.Table, sums: Sequence[str]) -> pa.Table:

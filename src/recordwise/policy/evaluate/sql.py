@@ -26,7 +26,7 @@ E = exp.Expression
 def number(value: float) -> E:
     """A double literal in every dialect: the exponent keeps it from being read as a decimal."""
     if value == float("inf"):
-        return exp.cast(exp.Literal.string("Infinity"), "double")
+        return exp.cast(exp.Literal.string("Infinity"), exp.DType.DOUBLE)
     text = repr(float(value))
     return exp.Literal.number(text if "e" in text else text + "e0")
 
@@ -100,7 +100,7 @@ class SqlEvaluator:
 
     def whole(self, name: str, argument: E) -> E:
         """FLOOR or CEIL as a double, where it is known to be below 2^63: in Spark they give a 64-bit integer and fail beyond it."""
-        return exp.cast(call(name, argument), "double", copy=False)
+        return exp.cast(call(name, argument), exp.DType.DOUBLE, copy=False)
 
     def ceiling(self, argument: E) -> E:
         """CEIL of any number; from 2^52 on every float is whole. It is not below its argument, so the larger of the two is the
@@ -144,7 +144,7 @@ class SqlEvaluator:
             scaled = self.multiply(scaled, number(float(measure.step.denominator)))
             scaled = self.divide(scaled, number(float(measure.step.numerator)))
         # At most 2^62 steps where this is used, so that the whole number of Spark does not overflow.
-        count = exp.cast(call("CEIL", self.multiply(scaled, number(1 - FLOAT_SNAP))), "double", copy=False)
+        count = exp.cast(call("CEIL", self.multiply(scaled, number(1 - FLOAT_SNAP))), exp.DType.DOUBLE, copy=False)
         line = self._on_line(value, count, measure, knots)
         first = case(_up_to(value, measure, knots[0][0]), number(float(knots[0][1])), line)
         return case(_up_to(value, measure, knots[-1][0]), first, beyond)
@@ -272,7 +272,9 @@ def _beyond(value: E, start: float, share: float) -> E:
 def _steps_sql(measure: Measure, evaluator: SqlEvaluator) -> E:
     """A measure that records hold, in steps, with its sign; NaN where it is missing."""
     held: E = call(
-        "COALESCE", exp.cast(_identifier(measure.name), "double"), exp.cast(exp.Literal.string("NaN"), "double")
+        "COALESCE",
+        exp.cast(_identifier(measure.name), exp.DType.DOUBLE),
+        exp.cast(exp.Literal.string("NaN"), exp.DType.DOUBLE),
     )
     if measure.step == 1:
         return held
@@ -282,8 +284,8 @@ def _steps_sql(measure: Measure, evaluator: SqlEvaluator) -> E:
 
 def amount_sql(name: str) -> E:
     """The size of a measure. A NULL becomes NaN, which no later operation hides, as GREATEST would hide a NULL."""
-    size = call("ABS", exp.cast(_identifier(name), "double"))
-    return call("COALESCE", size, exp.cast(exp.Literal.string("NaN"), "double"))
+    size = call("ABS", exp.cast(_identifier(name), exp.DType.DOUBLE))
+    return call("COALESCE", size, exp.cast(exp.Literal.string("NaN"), exp.DType.DOUBLE))
 
 
 def condition_sql(condition: Condition) -> E:
@@ -307,7 +309,7 @@ def condition_sql(condition: Condition) -> E:
             return _never_null(ORDERS[order](this=column_sql(column), expression=whole_bound))
         case Compare(column, order, bound):
             order, near = float_comparison(order, bound)
-            left = exp.cast(column_sql(column), "double")
+            left = exp.cast(column_sql(column), exp.DType.DOUBLE)
             return _never_null(ORDERS[order](this=left, expression=number(near)))
         case _:
             raise TypeError(type(condition).__name__)
