@@ -1,5 +1,6 @@
 """Fixtures for every folder: the engines, by one parameter."""
 
+import gc
 import subprocess
 import sys
 from pathlib import Path
@@ -8,6 +9,17 @@ import pytest
 
 import small_release
 from engine_choice import Choice, local_spark
+
+
+gc.disable()
+"""Nothing is thrown away while tests are collected, and a million objects are looked through 28 times: a third of the time."""
+
+
+def pytest_collection_finish() -> None:
+    """The tests themselves stay until the end: the collector need not look at them again."""
+    gc.collect()
+    gc.freeze()
+    gc.enable()
 
 
 @pytest.hookimpl(trylast=True)
