@@ -1,15 +1,18 @@
 """Fixtures for every folder: the engines, by one parameter."""
 
 import gc
+import os
 import subprocess
 import sys
 from pathlib import Path
 
 import pytest
 
+# Before numpy is imported: with a worker on each core, threads of its linear algebra would only wait for each other.
+os.environ.setdefault("OPENBLAS_NUM_THREADS", "1")
+
 import small_release
 from engine_choice import Choice, local_spark
-
 
 gc.disable()
 """Nothing is thrown away while tests are collected, and a million objects are looked through 28 times: a third of the time."""

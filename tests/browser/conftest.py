@@ -3,6 +3,7 @@
 import os
 import shutil
 from collections.abc import Iterator
+from contextlib import contextmanager
 from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Any
@@ -21,6 +22,7 @@ ARGUMENTS = [
     "--disable-background-networking",
     "--disable-component-update",
     "--no-pings",
+    # A process and a software graphics card for each page cost more than the pages themselves.
 ]
 
 
@@ -104,8 +106,8 @@ def demo_page(folder: Path) -> Saved:
     return Saved(release.policy, (), (folder / "release" / "report.html").as_uri(), release.firms, release.lattice)
 
 
-@pytest.fixture
-def visit(chromium: Any, saved: dict[str, Saved]) -> Iterator[Any]:
+@contextmanager
+def visitor(chromium: Any, saved: dict[str, Saved]) -> Iterator[Any]:
     """Opens a page in a window of its own; at the end it must have asked for nothing and complained about nothing."""
     opened: list[tuple[Any, Watched]] = []
 
@@ -125,3 +127,16 @@ def visit(chromium: Any, saved: dict[str, Saved]) -> Iterator[Any]:
         assert watched.complaints == []
         assert all(address.startswith(("file://", "blob:")) for address in watched.requests)
         assert sum(address.startswith("file://") for address in watched.requests) == 1
+
+
+@pytest.fixture
+def visit(chromium: Any, saved: dict[str, Saved]) -> Iterator[Any]:
+    with visitor(chromium, saved) as open_page:
+        yield open_page
+
+
+@pytest.fixture(scope="module")
+def demo(chromium: Any, saved: dict[str, Saved]) -> Iterator[Any]:
+    """The page of the demo, for tests that leave it as they found it."""
+    with visitor(chromium, saved) as open_page:
+        yield open_page("demo")

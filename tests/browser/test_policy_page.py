@@ -216,8 +216,8 @@ def test_private_keys_show_the_pair_of_a_record_and_of_a_firm(visit: Any, saved:
         ("1.000", "Write 1000 or 1.0000"),
     ],
 )
-def test_a_number_that_cannot_be_read_is_marked_and_told(text: str, problem: str, visit: Any) -> None:
-    page = visit("demo")
+def test_a_number_that_cannot_be_read_is_marked_and_told(text: str, problem: str, demo: Any) -> None:
+    page = demo
     page.fill("#q0", text)
     assert page.get_attribute("#q0", "aria-invalid") == "true"
     assert problem in page.inner_text("#q0-hint")

@@ -66,21 +66,26 @@ def pmf(law: LatticeLaw, depth: float = 46.0) -> tuple[NDArray[np.int64], Floats
 
 
 def divergences(law: LatticeLaw, shift: int, orders: Floats) -> Floats:
-    """The larger of D_a(P||Q) and D_a(Q||P) for each order, P the law and Q the same shifted, added up integer by integer.
+    """D_a(P||Q) for each order, P the law and Q the same shifted, added up integer by integer.
 
+    It is D_a(Q||P) too: the law is symmetric, so counting from the shift down instead of from 0 up turns one into the other.
     The support reaches to where the largest order puts its weight: under Gaussian noise that is (a-1) shifts away.
     """
     reach = reach_of(law)
     beyond = int(orders[-1] * shift) if law.inflection else 0
-    k = np.arange(-reach - beyond, reach + shift + beyond + 1)
-    normalizer = logsumexp(log_weights(law, np.arange(-reach, reach + 1)))
-    p, q = log_weights(law, k) - normalizer, log_weights(law, k - shift) - normalizer
-    return np.array([max(_divergence(p, q, a), _divergence(q, p, a)) for a in orders])
+    weights = log_weights(law, np.arange(-reach - shift - beyond, reach + shift + beyond + 1))
+    middle = reach + shift + beyond
+    normalizer = logsumexp(weights[middle - reach : middle + reach + 1])
+    p, q = weights[shift:] - normalizer, weights[: len(weights) - shift] - normalizer
+    share, ratio = np.exp(p), p - q
+    return np.array([_divergence(p, share, ratio, a) for a in orders])
 
 
-def _divergence(p: Floats, q: Floats, order: float) -> float:
+def _divergence(p: Floats, share: Floats, ratio: Floats, order: float) -> float:
     """ln sum p exp((a-1) ln(p/q)) over a - 1; near order 1 as a sum of small differences, so that little is lost."""
-    exponents = (order - 1) * (p - q)
+    exponents = (order - 1) * ratio
     if exponents.max() < 30:
-        return float(np.log1p(np.sum(np.exp(p) * np.expm1(exponents))) / (order - 1))
-    return float(logsumexp(p + exponents) / (order - 1))
+        return float(np.log1p(np.sum(share * np.expm1(exponents))) / (order - 1))
+    exponents += p
+    largest = exponents.max()
+    return float((np.log(np.sum(np.exp(exponents - largest))) + largest) / (order - 1))

@@ -187,19 +187,26 @@ class Sum(Function):
 
     def value(self, arithmetic: Arithmetic[T], x: T) -> T:
         total = self._weighted(arithmetic, [part.value(arithmetic, x) for _, part in self.terms])
-        return arithmetic.add(total, arithmetic.constant(self._ball(-1, self.shift))) if self.shift else total
+        shift = self._balls()[-1]
+        return total if shift is None else arithmetic.add(total, arithmetic.constant(shift))
 
-    def _ball(self, place: int, value: Fraction) -> arb:
-        """The weight at a place, or the shift at place -1."""
-        return self._constant(place, bits_in_force(), lambda: ball(value))
+    def _balls(self) -> tuple[arb | None, ...]:
+        """The weights, with None for 1, and last the shift, with None for 0, at the precision in force; kept with the formula."""
+        known: dict[int, tuple[arb | None, ...]] = vars(self).setdefault("_known_balls", {})
+        bits = bits_in_force()
+        if bits not in known:
+            with working_precision(bits):
+                weights = [None if weight == 1 else ball(weight) for weight, _ in self.terms]
+                known[bits] = (*weights, ball(self.shift) if self.shift else None)
+        return known[bits]
 
     def increase(self, arithmetic: Arithmetic[T], x: T) -> T:
         return self._weighted(arithmetic, [part.increase(arithmetic, x) for _, part in self.terms])
 
     def _weighted(self, arithmetic: Arithmetic[T], values: list[T]) -> T:
         weighted = [
-            value if weight == 1 else arithmetic.multiply(arithmetic.constant(self._ball(place, weight)), value)
-            for place, ((weight, _), value) in enumerate(zip(self.terms, values))
+            value if weight is None else arithmetic.multiply(arithmetic.constant(weight), value)
+            for weight, value in zip(self._balls(), values)
         ]
         total = weighted[0]
         for value in weighted[1:]:

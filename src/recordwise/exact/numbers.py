@@ -139,8 +139,8 @@ def working_length(terms: int) -> Iterator[None]:
 
 def ball(value: Fraction | int) -> arb:
     """The fraction as an Arb ball at the precision in force."""
-    value = Fraction(value)
-    return arb(fmpq(value.numerator, value.denominator))
+    exact = value if type(value) is Fraction else Fraction(value)
+    return arb(fmpq(exact.numerator, exact.denominator))
 
 
 def constant_ball(value: Fraction) -> arb:
