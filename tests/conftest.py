@@ -10,6 +10,8 @@ import pytest
 
 # Before numpy is imported: with a worker on each core, threads of its linear algebra would only wait for each other.
 os.environ.setdefault("OPENBLAS_NUM_THREADS", "1")
+# A hundred commands that tests start find the package compiled, instead of compiling it each.
+os.environ.pop("PYTHONDONTWRITEBYTECODE", None)
 
 import small_release
 from engine_choice import Choice, local_spark

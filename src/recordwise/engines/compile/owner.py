@@ -188,7 +188,7 @@ def binned_tree(valued: exp.Select, edges: Sequence[float], times: str | None = 
 
 def _row_count(times: str | None) -> exp.Expr:
     """Under a cast no engine cuts the sum in two."""
-    return exp.Count(this=exp.Star()) if times is None else exp.cast(exp.Sum(this=column(times)), "bigint")
+    return exp.Count(this=exp.Star()) if times is None else exp.cast(exp.Sum(this=column(times)), exp.DType.BIGINT)
 
 
 def bin_tree(value: exp.Expr, edges: Sequence[float]) -> exp.Expr:
