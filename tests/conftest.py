@@ -27,6 +27,11 @@ def pytest_collection_finish() -> None:
     gc.enable()
 
 
+def pytest_unconfigure() -> None:
+    """What is not looked at would be reported as leaked when Python ends."""
+    gc.unfreeze()
+
+
 @pytest.hookimpl(trylast=True)
 def pytest_collection_modifyitems(items: list[pytest.Item]) -> None:
     """Tests that need Spark come first. Workers are dealt runs of tests, so one of them starts Spark, once, and it stays warm."""

@@ -12,7 +12,9 @@ from collections.abc import Iterator
 from pathlib import Path
 
 import pytest
+from typer.testing import CliRunner
 
+from recordwise.cli import app
 from recordwise.cli.failing import ALREADY
 from recordwise.ledger.ledger import Ledger
 from recordwise.release.verify import verify
@@ -137,17 +139,19 @@ def test_an_interrupt_in_code_that_a_library_made_from_text_ends_with_130(folder
 
 
 @pytest.mark.parametrize("stage", STAGES)
-def test_a_release_killed_at_a_stage_of_the_command_can_be_made_again(folder, stage: str) -> None:
+def test_a_release_killed_at_a_stage_of_the_command_can_be_made_again(folder, stage: str, monkeypatch) -> None:
     done = run(folder, str(HERE / "cli_signals.py"), "SIGKILL", stage)
     assert done.returncode == -signal.SIGKILL
     kept = is_kept(folder)
     assert kept == (stage == "writing files")
     charged = [kind for kind in BOOKED[stage] if kind != "failed"]
     assert kinds(folder) == ["opened", *charged]
+    monkeypatch.chdir(folder)
+    same = ["release", "plan.toml", "--out", "out", "--yes"]
     if charged:
-        assert run(folder, "-m", "recordwise").returncode == ALREADY
-    again = run(folder, "-m", "recordwise", more=("--resume" if kept else "--again",))
-    assert again.returncode == 0, again.stderr
+        assert CliRunner().invoke(app, same).exit_code == ALREADY
+    again = CliRunner().invoke(app, [*same, "--resume" if kept else "--again"])
+    assert again.exit_code == 0, again.stderr
     assert kinds(folder) == ["opened", *charged, *([] if kept else ["charged", "released"])]
     assert verify(folder / "small.ledger", against=[folder / "out"]) == []
 

@@ -12,6 +12,7 @@ concavity is certified by rules on the expression (T-CONCAVE, docs/theory/functi
 from collections.abc import Callable, Hashable
 from dataclasses import dataclass
 from fractions import Fraction
+from functools import reduce
 from typing import Any, TypeVar
 
 from flint import arb
@@ -204,14 +205,11 @@ class Sum(Function):
         return self._weighted(arithmetic, [part.increase(arithmetic, x) for _, part in self.terms])
 
     def _weighted(self, arithmetic: Arithmetic[T], values: list[T]) -> T:
-        weighted = [
+        weighted = (
             value if weight is None else arithmetic.multiply(arithmetic.constant(weight), value)
             for weight, value in zip(self._balls(), values)
-        ]
-        total = weighted[0]
-        for value in weighted[1:]:
-            total = arithmetic.add(total, value)
-        return total
+        )
+        return reduce(arithmetic.add, weighted)
 
     def concave(self) -> str:
         reasons = [part.concave() for _, part in self.terms]
