@@ -1,6 +1,7 @@
 """A small table of establishments with a plan beside it, and a way to run a command on them."""
 
 import json
+import shutil
 
 import pytest
 from typer.testing import CliRunner
@@ -78,9 +79,20 @@ def run_json(run):
     return invoked
 
 
-@pytest.fixture
-def released(folder, run):
-    """The folder after one release into folder/out."""
-    result = run("release", folder / "plan.toml", "--out", folder / "out", "--yes")
+@pytest.fixture(scope="session")
+def released_once(records, tmp_path_factory):
+    """A folder with the table, its plan and one release; it is only read."""
+    folder = tmp_path_factory.mktemp("released")
+    (folder / "establishments.parquet").symlink_to(records)
+    (folder / "plan.toml").write_text(PLAN)
+    words = ["release", str(folder / "plan.toml"), "--out", str(folder / "out"), "--yes"]
+    result = CliRunner().invoke(app, words)
     assert result.exit_code == 0, result.stderr
+    return folder
+
+
+@pytest.fixture
+def released(folder, released_once):
+    """The folder after one release into folder/out."""
+    shutil.copytree(released_once, folder, symlinks=True, dirs_exist_ok=True, ignore=shutil.ignore_patterns("establ*"))
     return folder

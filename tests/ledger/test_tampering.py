@@ -18,14 +18,21 @@ from recordwise.release.verify import verify
 from small_release import generous, keys, question, records, session
 
 
-@pytest.fixture
-def books(tmp_path: Path) -> Path:
-    """A ledger with three releases, saved as folders a, b and c."""
-    path = tmp_path / "small.ledger"
-    with session(records(), path, generous()) as opened:
+@pytest.fixture(scope="module")
+def original(tmp_path_factory) -> Path:
+    """A folder with a ledger and its three releases, saved as folders a, b and c; it is only read."""
+    folder = tmp_path_factory.mktemp("original")
+    with session(records(), folder / "small.ledger", generous()) as opened:
         for name in "abc":
-            opened.run(question()).save(tmp_path / name)
-    return path
+            opened.run(question()).save(folder / name)
+    return folder
+
+
+@pytest.fixture
+def books(original: Path, tmp_path: Path) -> Path:
+    """A copy of that ledger, beside copies of its releases."""
+    shutil.copytree(original, tmp_path, dirs_exist_ok=True)
+    return tmp_path / "small.ledger"
 
 
 def folders(books: Path) -> list[Path]:
