@@ -227,7 +227,7 @@ def _best(family: Family, statistic: Mapping[str, Any], noise: AnswerNoise, sett
         statistic,
         noise,
         confidence=setting.confidence,
-        draws=draws_for(0, setting.confidence, setting.draws),
+        draws=draws_for(len(family.rows.indptr) if family.tree is None else 0, setting.confidence, setting.draws),
         source=public_seed(setting.digest, str(statistic["name"]), "best"),
     )
 
