@@ -165,6 +165,19 @@ def test_the_deviation_and_value_of_a_combination_are_those_of_its_parts():
     assert pa.types.is_integer(whole.schema.field("made").type)
 
 
+def test_intervals_that_are_added_share_the_chance_to_miss():
+    """Each of two misses half as often as their sum may; all Gaussian noises together count once."""
+    alike = {"cells": 5, "confidence": 0.9}
+    for name, added in (("log", ("sum_emp", "count")), ("fat", ("sum_rest", "sum_emp", "sum_emp"))):
+        mechanisms, form, _ = FORMS[name]
+        found = combined(mechanisms, form, **alike).to_pydict()
+        parts = combined(mechanisms, form, **(alike | {"confidence": 0.95})).to_pydict()
+        low, high = (np.sum([parts[each + end] for each in added], axis=0) for end in ("_low", "_high"))
+        # Ends are rounded outward to a few digits.
+        assert np.all(np.abs(found["made_low"] - low) <= 0.02 * (high - low))
+        assert np.all(np.abs(found["made_high"] - high) <= 0.02 * (high - low))
+
+
 def three_noises(shares, sigmas, confidence, reach):
     """P(|sum of shares times lattice noises| <= root of the sum of squared reaches), from the convolution of the laws."""
     chances, points = np.ones(1), np.zeros(1)
