@@ -78,8 +78,8 @@ def least_upward_error(epsilon, cell_error):
     here = sparse.eye_array((rows - 1) * width, rows * width)
     there = sparse.eye_array((rows - 1) * width, rows * width, k=width)
     factor = math.exp(epsilon)
-    errors = sparse.block_diag([(answers - t)[None] ** 2 for t in range(rows)])
-    masses = sparse.block_diag([np.ones((1, width))] * rows)
+    errors = sparse.block_diag([sparse.coo_array((answers - t)[None] ** 2) for t in range(rows)])
+    masses = sparse.block_diag([sparse.coo_array(np.ones((1, width)))] * rows)
     found = optimize.linprog(
         np.concatenate([answers, np.zeros((rows - 1) * width)]),
         A_ub=sparse.vstack([here - factor * there, there - factor * here, errors]),
