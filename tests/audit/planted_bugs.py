@@ -126,8 +126,8 @@ def smaller_policy(patch: Patch) -> None:
 def forgotten_statistic(patch: Patch) -> None:
     exact = analysis.statistic_policy
 
-    def first_is_free(statistic: Any, level: Any, schema: Any, *, tight: bool) -> Policy:
-        return Policy() if statistic.alias == "n" else exact(statistic, level, schema, tight=tight)
+    def first_is_free(query: Any, statistic: Any, level: Any, schema: Any, *, tight: bool) -> Policy:
+        return Policy() if statistic.alias == "n" else exact(query, statistic, level, schema, tight=tight)
 
     patch.setattr(analysis, "statistic_policy", first_is_free)
     patch.setattr(firms, "statistic_policy", first_is_free)

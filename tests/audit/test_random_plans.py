@@ -88,10 +88,10 @@ def test_a_check_of_types_that_is_missing_is_noticed(monkeypatch):
     assert noticed("planted")
 
 
-def looked_up_by_python(at, groups, cells):
+def looked_up_by_python(at, groups, cells, hierarchies=()):
     """The bug that was there: thresholds looked up by Python's equality, to which True is 1."""
     if not isinstance(at, By):
-        return right(at, groups, cells)
+        return right(at, groups, cells, hierarchies)
     group = next(each for each in groups if cost._origin(each) == at.column.name)
     chosen = {plain_value(value): number for value, number in at.values}
     values = [value[: at.column.length] if isinstance(value, str) else value for value in cells[group.name].to_pylist()]
