@@ -11,7 +11,8 @@ import recordwise as rw
 from experiments.frame import Claim, Reproduction, Tell, data_note
 from experiments.sized.tables import CHANGES, COUNTIES, Data, generated, real
 
-RUNS = 1_000_000
+RUNS, FEWEST = 1_000_000, 20_000
+"""Records, and the fewest that fill some cells."""
 STEPS = 4
 FLOORS = (50, 100, 200)
 LOW = rw.GeneralizedGaussian(shape="0.5", scale="0.02")
@@ -111,6 +112,7 @@ def claims(data: Data, rows: list[dict[str, object]]) -> list[Claim]:
 def reproduce(*, runs: int, seed: int, tell: Tell) -> Reproduction:
     tables: dict[str, list[dict[str, object]]] = {}
     found: list[Claim] = []
+    runs = max(runs, FEWEST)
     for name, make in (("generated", generated), ("real", real)):
         tell(f"making {name} tables")
         data = make(runs, seed)

@@ -15,8 +15,8 @@ from experiments.frame import COLORS, Claim, Picture, Reproduction, Tell, new_fi
 from experiments.years.panel import COUNTIES, first_year, next_year, table_of
 from recordwise.policy import history_losses
 
-RUNS = 20_000
-"""Establishments in the first year."""
+RUNS, FEWEST = 20_000, 1_000
+"""Establishments in the first year, and the fewest that fill the counties."""
 YEARS = tuple(range(2022, 2027))
 STEPS = len(YEARS) + 1
 LEVEL = 0.95
@@ -262,6 +262,7 @@ def picture(series: Series) -> Picture:
 
 
 def reproduce(*, runs: int, seed: int, tell: Tell) -> Reproduction:
+    runs = max(runs, FEWEST)
     with tempfile.TemporaryDirectory(prefix="recordwise-years-") as folder:
         series = published(runs, seed, tell, Path(folder))
     tell("losses and errors")
