@@ -41,6 +41,19 @@ def test_a_budget_is_spent_to_the_last_fraction_and_not_beyond() -> None:
     assert ledger.spent() == constant("0.3")
 
 
+def test_a_ledger_that_is_opened_again_knows_what_was_spent(tmp_path) -> None:
+    for spent in ("0.1", "0.2"):
+        ledger = Ledger(tmp_path / "l.ledger", dataset="d", budget=constant("0.25"))
+        ledger.charge(constant("0.1"), query="q")
+        assert ledger.spent() == constant(spent)
+        ledger.close()
+    ledger = Ledger(tmp_path / "l.ledger", dataset="d", budget=constant("0.25"))
+    assert ledger.spent() == constant("0.2")
+    with pytest.raises(BudgetError):
+        ledger.charge(constant("0.1"), query="q")
+    ledger.close()
+
+
 def test_a_refusal_names_a_witness_that_exceeds_and_what_is_left_and_writes_nothing() -> None:
     budget = gaussian_sum("emp", sigma=10)
     ledger = memory(budget)
