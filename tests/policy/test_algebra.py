@@ -54,6 +54,17 @@ def test_composition_is_associative_and_commutative_as_values_not_only_as_number
     assert ((a + b) + c).to_json() == (c + (b + a)).to_json()
 
 
+def test_a_query_asked_twice_costs_twice():
+    for policy in (
+        constant("1/3"),
+        gaussian_sum("emp", sigma=7),
+        split(2, {"emp": 50}),
+        split(1, {"emp": 50}) + constant(1),
+    ):
+        assert policy + policy == policy * 2
+        assert (policy + policy).loss({"emp": 120}) == 2 * policy.loss({"emp": 120})
+
+
 def test_the_loss_of_a_sum_is_the_sum_of_the_losses() -> None:
     rng = Random(1)
     for _ in range(100):

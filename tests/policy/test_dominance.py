@@ -318,6 +318,17 @@ def test_a_gain_whose_growth_is_not_known_is_not_taken_for_none() -> None:
     assert not constant(1).dominates(unknown)
 
 
+def test_every_part_of_a_maximum_that_is_spent_must_be_covered():
+    """Whichever comes first: a small constant is covered, and a sum or a part for some groups only is not."""
+    covered = constant(1)
+    for other in (gaussian_sum("emp", sigma=1), constant(3), split(2, {"emp": 10})):
+        for parts in ((covered, other), (other, covered)):
+            assert constant(2).dominates(maximum(parts)).answer == "no"
+            both = maximum(parts) + gaussian_sum("pay", sigma=5)
+            assert (constant(2) + gaussian_sum("pay", sigma=5)).dominates(both).answer == "no"
+    assert constant(2).dominates(maximum([covered, constant("3/2")]))
+
+
 def test_more_combinations_of_maxima_than_are_tried_are_undecided_not_covered() -> None:
     """Seven maxima of two constants: of 128 combinations only those tried last, with the first maximum at its top, exceed."""
     maxima = [maximum([constant(Fraction(1, 10 + k)), constant(Fraction(9, 10 + k))]) for k in range(7)]
