@@ -43,6 +43,9 @@ def test_the_difference_has_the_values_and_the_variances_of_both(pair) -> None:
     assert row["emp_change_low"] < row["emp_change"] < row["emp_change_high"]
     assert row["emp_change_high"] - row["emp_change_low"] == pytest.approx(2 * (1.96 * row["emp_change_sd"]), rel=0.05)
     assert row["emp_percent"] == pytest.approx(100 * (second["emp"] / first["emp"] - 1))
+    assert row["emp_percent_low"] < row["emp_percent"] < row["emp_percent_high"]
+    for end in ("emp_percent_low", "emp_percent_high", "emp_change_low", "emp_change_high"):
+        assert row[end] == float(f"{row[end]:.6g}")
     error = row["emp_change_sd"] / max(abs(row["emp_change"]), 2 * row["emp_change_sd"])
     wanted = "reliable" if error <= 0.165 else "use with caution" if error <= 0.333 else "unreliable"
     assert row["emp_change_status"] == wanted

@@ -254,6 +254,7 @@ def _percentages(
     """The change in percent of the earlier total, given that the exact earlier total is at least one step (T-RATIO)."""
     sides = [_side(variable, each, reach, level) for each, reach in zip((now, before), reaches)]
     low, high = ratio_interval(*sides, least=variable.step)
+    low, high = outward(100 * (low - 1), 100 * (high - 1), 100 * (1 + np.abs(low) + np.abs(high)))
     ratio = np.where(before.value > 0, now.value / before.value, np.nan)
     steady = (before.value > 0) & ((sides[1].high - sides[1].low) ** 2 / 4 < STEEPEST * before.value**2)
     spread = np.where(steady, np.hypot(now.sd, ratio * before.sd) / before.value, np.nan)
@@ -261,8 +262,8 @@ def _percentages(
     return {
         name: 100 * (ratio - 1),
         f"{name}_sd": 100 * spread,
-        f"{name}_low": 100 * (low - 1),
-        f"{name}_high": 100 * (high - 1),
+        f"{name}_low": low,
+        f"{name}_high": high,
     }
 
 
