@@ -38,7 +38,7 @@ fuzz: $(READY)
 load: $(READY)
 	$(BIN)/python -m load
 
-# Plants some four hundred deliberate bugs, one at a time, to see whether the tests notice. For one area or bug: python -m mutants noise
+# Plants some five hundred deliberate bugs, one at a time, to see whether the tests notice. For one area or bug: python -m mutants noise
 mutants: $(READY)
 	$(BIN)/python -m mutants --jobs $(JOBS)
 
