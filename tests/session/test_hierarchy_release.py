@@ -86,6 +86,12 @@ def test_a_record_whose_code_is_not_listed_is_outside(tmp_path):
                 opened.run(by_nation)
 
 
+def sum_below(finest, keys, cell):
+    """The sum of the finest cells that lie in a cell."""
+    wanted = dict(zip(keys, cell)).items()
+    return sum(part for at, part in finest.items() if wanted <= levels_of(dict(zip(("county", "naics"), at))).items())
+
+
 def test_all_levels_of_all_queries_about_a_measure_add_up(release):
     fitted = release.consistent(method="ols")
     assert [len(some) for some in fitted.description["consistent"]["fitted_together"]] == [10]
@@ -94,13 +100,7 @@ def test_all_levels_of_all_queries_about_a_measure_add_up(release):
     for name, table in tables.items():
         column = "sum_emp_fit" if name.startswith("all") else "employees_fit"
         for cell, value in cells(table, column).items():
-            wanted = dict(zip(table.keys, cell))
-            below = [
-                part
-                for (county, naics), part in finest.items()
-                if wanted.items() <= levels_of({"county": county, "naics": naics}).items()
-            ]
-            assert value == pytest.approx(sum(below), abs=1e-6)
+            assert value == pytest.approx(sum_below(finest, table.keys, cell), abs=1e-6)
 
 
 def test_a_fit_of_all_queries_is_closer_than_each_alone(release):
@@ -150,13 +150,7 @@ def test_basic_tables_of_all_queries_add_up_exactly(release):
     for name, table in tables.items():
         column = "sum_emp" if name.startswith("all") else "employees"
         for cell, value in cells(table, column).items():
-            wanted = dict(zip(table.keys, cell))
-            below = [
-                part
-                for (county, naics), part in finest.items()
-                if wanted.items() <= levels_of({"county": county, "naics": naics}).items()
-            ]
-            assert value == sum(below)
+            assert value == sum_below(finest, table.keys, cell)
 
 
 def test_a_release_says_which_lists_it_is_by_and_is_fitted_again_from_its_files(release, tmp_path):
