@@ -219,6 +219,7 @@ def check_amounts(column: AnyArray, measure: Measure) -> None:
 
 BoolArray: TypeAlias = np.ndarray[tuple[int, ...], np.dtype[np.bool_]]
 ORDERS: dict[str, Callable[[AnyArray, Any], Any]] = {"<": lt, "<=": le, ">": gt, ">=": ge}
+FEW = 8  # Distinct values of a column up to which every condition looks at every row; beyond, the rows are sorted once.
 NOT_NUMBERS = "must contain numbers or NULL, because the policy compares it with a number"
 
 
@@ -249,6 +250,8 @@ class Coded:
 
     def rows_among(self, condition: Among) -> IntArray:
         """The rows that hold one of the values; other rows are not looked at again for each of thousands of conditions."""
+        if len(self.values) <= FEW:
+            return np.flatnonzero(self.test(condition, condition.column.name))
         if condition.column not in self.shown:
             found: dict[Cell | None, list[int]] = {}
             for place, value in enumerate(self.values):
@@ -256,7 +259,8 @@ class Coded:
             self.shown[condition.column] = found
         if not self.sorted:
             starts = np.concatenate([[0], np.cumsum(np.bincount(self.places, minlength=len(self.values)))])
-            self.sorted.append((np.argsort(self.places, kind="stable"), starts))
+            narrow = np.uint16 if len(self.values) <= 2**16 else np.int32  # 16 bits are sorted by counting
+            self.sorted.append((np.argsort(self.places.astype(narrow), kind="stable"), starts))
         order, starts = self.sorted[0]
         found = self.shown[condition.column]
         codes = [code for value in condition.values for code in found.get(value, ())]
