@@ -73,6 +73,8 @@ def test_basic_tables_are_saved_described_verified_and_read_back(tmp_path) -> No
     folder = made.save(tmp_path / "out", formats=["parquet", "csv", "xlsx", "sdmx-csv"])
     assert verify(ledger, against=[folder]) == []
     stated = json.loads((folder / "release.json").read_text())["basic"]
+    assert set(stated["moved_more"].values()) == {0}
+    assert max(stated["largest_change"].values()) < 1
     assert stated["rounded_to"] == {"n": "1", "sum_emp": "1", "sum_pay": "100"}
     again = open_release(folder)
     assert [table.name for table in again.basic_tables] == ["county_by_naics2_basic", "county_by_naics3_basic"]

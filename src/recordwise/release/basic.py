@@ -13,6 +13,7 @@ import numpy as np
 import pyarrow as pa
 
 from recordwise.errors import ParameterError
+from recordwise.exact.arithmetic import FloatArray
 from recordwise.exact.numbers import Number, positive
 from recordwise.plan.status import StatusRules
 from recordwise.release.code_lists import CodeLists
@@ -42,12 +43,14 @@ def with_basic(
     chosen, chosen_rules = _units(fitted, units or {}), rules or StatusRules()
     values: dict[str, dict[str, Any]] = {table.name: {} for table in fitted.tables}
     largest: dict[str, float] = {}
+    more: dict[str, int] = {}
     note = fitted.description["consistent"]
     plan, how = fitted.description["plan"], {name: note[name] for name in ("at_most", "zero_counts")}
     for query in joint_queries(plan, **how):
-        for statistic, tables, change in _rounded(fitted, query, chosen):
+        for statistic, tables, changes in _rounded(fitted, query, chosen):
             for number, name in zip(query["numbers"], names_of(statistic)):
-                largest[f"q{number}:{name}"] = change
+                largest[f"q{number}:{name}"] = float(np.max(changes, initial=0.0))
+                more[f"q{number}:{name}"] = int(np.sum(changes >= 1))
             for table, column in tables.items():
                 values[table][str(own_statistic(statistic, table)["name"])] = column
     made = tuple(_table(fitted, table, values[table.name], chosen, chosen_rules) for table in fitted.tables)
@@ -55,6 +58,7 @@ def with_basic(
         "tables": {table.name: list(table.variables) for table in made},
         "rounded_to": {name: str(unit) for name, unit in chosen.items()},
         "largest_change": largest,
+        "moved_more": more,
         "status": chosen_rules.to_json(),
         "digest": digest_of({table.name: table.data for table in made}, fitted.policy),
     }
@@ -83,8 +87,8 @@ def _units(release: Release, given: Mapping[str, Number]) -> dict[str, Fraction]
 
 def _rounded(
     release: Release, query: Mapping[str, Any], units: Mapping[str, Fraction]
-) -> list[tuple[Mapping[str, Any], dict[str, pa.Array], float]]:
-    """Each fitted variable of a query: its rounded column by table, and the largest change in units."""
+) -> list[tuple[Mapping[str, Any], dict[str, pa.Array], FloatArray]]:
+    """Each fitted variable of a query: its rounded column by table, and by how many units each number changed."""
     complete = bool(release.description["consistent"]["complete"])
     family = family_of(release, query, complete=complete)
     by = {table["name"]: table["by"] for table in query["tables"]}
@@ -94,8 +98,8 @@ def _rounded(
         unit = _common_unit([units[name] for name in names_of(statistic)], statistic)
         fits = [column / float(unit) for column in family.by_table(family.column(statistic, FITTED))]
         whole = round_tables(fits, nesting, rests=family.remainders)
-        change = max(float(np.max(np.abs(new - old), initial=0.0)) for new, old in zip(whole, fits))
-        found.append((statistic, {t.name: _column(each, unit) for t, each in zip(family.tables, whole)}, change))
+        changes = np.concatenate([np.abs(new - old) for new, old in zip(whole, fits)])
+        found.append((statistic, {t.name: _column(each, unit) for t, each in zip(family.tables, whole)}, changes))
     return found
 
 
