@@ -130,7 +130,7 @@ class _Stage:
 
         def within(k: int, *, own: bool) -> IntArray:
             if own and k in chain:
-                return np.arange(self.nesting.sizes[k]) + starts[chain.index(k)]
+                return np.arange(self.nesting.sizes[k]) + int(starts[chain.index(k)])
             at, cell = self.place(k, chain)
             return np.asarray(np.where(at == OUTSIDE, ROOT, cell + starts[at]), np.int64)
 
