@@ -1,7 +1,7 @@
 """Two families of sets that cross, rounded together: each family consists of sets of which any two are nested or apart.
 
 Every rounded item flows from the smallest set of the first family that holds it to the smallest of the second, and every set passes
-on the sum of its items. Whole numbers within whole bounds exist wherever fractions within them do (T-ROUND), and a maximum flow
+on the sum of its items. Whole numbers within whole bounds exist wherever fractions within them do (T-CONTROLLED), and a maximum flow
 finds them. Items that lie near the middle between two whole numbers are changed first.
 """
 
