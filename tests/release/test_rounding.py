@@ -72,7 +72,7 @@ def check_sums(whole: list[np.ndarray], nesting: Nesting) -> None:
             assert np.array_equal(np.bincount(up, weights=whole[k], minlength=len(whole[j])), whole[j])
 
 
-@pytest.mark.theorem("T-CONTROLLED")
+@pytest.mark.theorem("T-STRIPS")
 @pytest.mark.parametrize("levels", [(2, 2), (3, 2), (2, 3)])
 @pytest.mark.parametrize("seed", range(8))
 def test_two_hierarchies_of_which_one_has_two_levels_are_rounded_up_or_down(levels, seed) -> None:
@@ -87,7 +87,7 @@ def test_two_hierarchies_of_which_one_has_two_levels_are_rounded_up_or_down(leve
     assert np.abs(whole[0] - fits[0]).mean() < 1.5 * alone
 
 
-@pytest.mark.theorem("T-CONTROLLED")
+@pytest.mark.theorem("T-STRIPS")
 def test_five_cells_of_one_half_in_a_ring_cannot_all_be_rounded_up_or_down_but_add_up() -> None:
     cells = np.zeros((3, 3))
     cells[[0, 1, 2, 2, 0], [0, 1, 1, 2, 2]] = 0.5

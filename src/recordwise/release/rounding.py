@@ -3,7 +3,7 @@
 The cells that all tables are sums of are rounded, and every published number is the sum of rounded cells, so levels add up exactly.
 Tables are divided into strips: chains of tables, each nested in the next. Along one strip, totals are handed down from the coarsest
 table by largest remainders; two strips that cross are rounded together by a network flow. Either way every number is the fitted one
-rounded up or down. With three strips or more that is not always possible (T-CONTROLLED): they are rounded one after the other, from
+rounded up or down. With three strips or more that is not always possible (T-STRIPS): they are rounded one after the other, from
 the coarsest to the finest, each within the one before it. Nothing here loops over cells.
 """
 
@@ -13,7 +13,8 @@ from dataclasses import dataclass
 import numpy as np
 
 from recordwise.exact.arithmetic import FloatArray
-from recordwise.release.rounding_flow import ROOT, IntArray, Sets, added, balanced, bounds, nearly_whole
+from recordwise.postprocess.records import nearly_whole
+from recordwise.release.rounding_flow import ROOT, IntArray, Sets, added, balanced, bounds
 
 OUTSIDE = ROOT
 

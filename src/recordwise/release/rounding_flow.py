@@ -1,7 +1,7 @@
 """Two families of sets that cross, rounded together: each family consists of sets of which any two are nested or apart.
 
 Every rounded item flows from the smallest set of the first family that holds it to the smallest of the second, and every set passes
-on the sum of its items. Whole numbers within whole bounds exist wherever fractions within them do (T-CONTROLLED), and a maximum flow
+on the sum of its items. Whole numbers within whole bounds exist wherever fractions within them do (T-ROUND), and a maximum flow
 finds them. Items that lie near the middle between two whole numbers are changed first.
 """
 
@@ -13,10 +13,9 @@ from scipy import sparse
 from scipy.sparse.csgraph import maximum_flow
 
 from recordwise.exact.arithmetic import FloatArray
+from recordwise.postprocess.records import bounds_of
 
 IntArray = NDArray[np.int64]
-NEAR, RELATIVE = 1e-6, 1e-10
-"""A value this close to a whole number counts as whole: fitted sums are exact only up to rounding."""
 ROOT = -1
 """The place of what lies in no set of a family."""
 PHASES = ((0, 0.0), (0, 0.5), (0, 1.0), (1, 3.0), (2, 5.0), (4, 9.0), (8, 17.0))
@@ -55,14 +54,8 @@ class Sets:
 
 def bounds(values: FloatArray) -> tuple[IntArray, IntArray]:
     """Each value rounded down and up; a value that is nearly whole is only rounded to that."""
-    near, rounded = nearly_whole(values), np.rint(values)
-    low, high = np.where(near, rounded, np.floor(values)), np.where(near, rounded, np.ceil(values))
+    low, high = bounds_of(values)
     return low.astype(np.int64), high.astype(np.int64)
-
-
-def nearly_whole(values: FloatArray) -> NDArray[np.bool_]:
-    """Which values are whole numbers up to the rounding of their computation."""
-    return np.asarray(np.abs(values - np.rint(values)) <= NEAR + RELATIVE * np.abs(values))
 
 
 def added(values: IntArray, place: IntArray, size: int) -> IntArray:
