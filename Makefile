@@ -5,7 +5,7 @@ BIN := $(VENV)/bin
 READY := $(VENV)/.ready
 JOBS ?= 2
 
-.PHONY: demo test test-slow bench bench-peers docs lint lock clean fuzz load mutants audit-deps
+.PHONY: demo test test-slow test-all bench bench-peers docs lint lock clean fuzz load mutants audit-deps
 
 demo: $(READY)
 	$(BIN)/python -m recordwise demo
@@ -16,6 +16,10 @@ test: lint
 # All long runs, or those of one folder or file of tests/: make test-slow PART=policy
 test-slow: $(READY)
 	$(BIN)/python -m pytest -n $(JOBS) --dist worksteal -m slow --timeout 3600 $(addprefix tests/,$(PART))
+
+# The suite, or PART of it, on every supported Python with the newest and the oldest dependencies; interpreters that are not here are named.
+test-all: $(READY)
+	$(BIN)/python -m supply.matrix $(addprefix tests/,$(PART))
 
 lint: $(READY)
 	$(BIN)/ruff check .

@@ -46,7 +46,7 @@ def main() -> None:
             opened,
             families(),
             measure="emp",
-            by=cells,
+            query=cells,
             variance=VARIANCE,
             at_total=AT_TOTAL,
             firms=True,
@@ -73,7 +73,7 @@ def main() -> None:
         grid = sweep(
             opened,
             measure="emp",
-            by=cells,
+            query=cells,
             thresholds=[2, 5, 10, 20, 50, 100, 500],
             rhos=["0.01", "0.1", 1, 10],
             data="synthetic",

@@ -14,6 +14,7 @@ from recordwise.cli.init import init
 from recordwise.cli.interrupts import run
 from recordwise.cli.ledger import ledger
 from recordwise.cli.loss import loss
+from recordwise.cli.manual import document
 from recordwise.cli.plan import plan
 from recordwise.cli.postprocess import postprocess
 from recordwise.cli.preflight import preflight
@@ -26,11 +27,12 @@ app = typer.Typer(
     "4 released before, 130 interrupted.",
     no_args_is_help=True,
     pretty_exceptions_enable=False,
-    add_completion=False,
     context_settings={"help_option_names": ["-h", "--help"]},
 )
 for command in (init, check, preflight, release, postprocess, export, change, loss, demo, reproduce, audit, bench):
     app.command()(command)
+for group, name in ((app, ""), (ledger, "ledger"), (plan, "plan")):
+    document(group, name)
 app.add_typer(ledger, name="ledger")
 app.add_typer(plan, name="plan")
 

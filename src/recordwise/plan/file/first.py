@@ -92,6 +92,7 @@ def first_plan(
         *([f"group_by = [{_text(grouped)}]", 'keys = "cells"'] if grouped else []),
         'count = { kind = "Gaussian", rho = 0.1 }  # the same loss for every record',
         *(_sum(each) for each in roles.measures[:3]),
+        *(_perhaps_sum(each) for each in _untyped(roles, grouped)[:3]),
     ]
     return "\n".join(lines) + "\n"
 
@@ -100,6 +101,15 @@ def _grouped(roles: Roles) -> str | None:
     """A column to group by: one that is named like a code, or else any other that may hold text."""
     texts = [each.name for each in roles.columns if each.kind in (TEXT, UNKNOWN)]
     return next(iter(sorted(texts, key=lambda name: CODE.search(name) is None)), None)
+
+
+def _untyped(roles: Roles, grouped: str | None) -> list[Found]:
+    """Columns of a file without types that may be numbers to sum: neither grouped by nor named like a code."""
+    return [
+        each
+        for each in roles.columns
+        if each.kind == UNKNOWN and each.name != grouped and CODE.search(each.name) is None
+    ]
 
 
 def _tuning(looked: bool) -> list[str]:
@@ -150,3 +160,9 @@ def _keys(grouped: str | None) -> list[str]:
 def _sum(found: Found) -> str:
     """The loss of a record is one up to the threshold and grows with its square beyond."""
     return f'{_dotted("sum", found.name)} = {{ kind = "UnitSplit", at = "", rho = 0.1 }}  # at: the size of a usual large record'
+
+
+def _perhaps_sum(found: Found) -> str:
+    """The same as a comment, for a column that the owner may declare as a measure."""
+    entry = _sum(found).partition("  #")[0]
+    return f"# {entry}  # if it is summed: {_dotted('measures', found.name)} = {{ step = 1 }} above"

@@ -1,0 +1,182 @@
+"""What is built: the wheel and what it says about itself; in the slow tests, installed where nothing else is."""
+
+import json
+import os
+import shlex
+import shutil
+import subprocess
+import sys
+import tomllib
+import zipfile
+from email import message_from_string
+from pathlib import Path
+
+import pytest
+
+import stranger
+from supply import matrix
+from supply.lock import entries
+from supply.sbom import normal
+from supply.sizes import sizes
+
+ROOT = stranger.ROOT
+PROJECT = tomllib.loads((ROOT / "pyproject.toml").read_text())["project"]
+BILL = json.loads((ROOT / "supply" / "recordwise.cdx.json").read_text())
+MOST = 480
+"""MB of a plain install; 616 with the compilers of the extra `fast`."""
+
+
+def built(target: str, folder: Path) -> Path:
+    words = [sys.executable, "-m", "hatchling", "build", "--target", target, "--directory", str(folder)]
+    subprocess.run(words, cwd=ROOT, check=True, capture_output=True)
+    (found,) = folder.iterdir()
+    return found
+
+
+@pytest.fixture(scope="module")
+def wheel(tmp_path_factory: pytest.TempPathFactory) -> Path:
+    return built("wheel", tmp_path_factory.mktemp("wheel"))
+
+
+@pytest.fixture
+def alone(monkeypatch: pytest.MonkeyPatch) -> None:
+    """Without the checkout on the path, as for a stranger."""
+    monkeypatch.delenv("PYTHONPATH", raising=False)
+
+
+def unavailable(missing: str) -> None:
+    """Say what was not tried; where everything is required, that is a failure."""
+    if os.environ.get("RECORDWISE_REQUIRE_ALL"):
+        pytest.fail(missing)
+    pytest.skip(missing)
+
+
+def installed(folder: Path, *words: str) -> Path:
+    """A new environment with what pip installs for these words; said, and skipped, where nothing can be installed."""
+    subprocess.run([sys.executable, "-m", "venv", folder], check=True)
+    pip = [folder / "bin" / "python", "-m", "pip", "install", "--quiet", "--disable-pip-version-check", *words]
+    done = subprocess.run(pip, capture_output=True, text=True, check=False)
+    if done.returncode:
+        unavailable(f"pip cannot install {' '.join(words)} here: what is built was NOT tried. {done.stderr[-500:]}")
+    return folder / "bin"
+
+
+def test_the_wheel_carries_its_license_its_types_its_pages_and_its_bill_of_materials(wheel: Path) -> None:
+    with zipfile.ZipFile(wheel) as opened:
+        names, inside = set(opened.namelist()), f"recordwise-{PROJECT['version']}.dist-info"
+        said = message_from_string(opened.read(f"{inside}/METADATA").decode())
+        bill = json.loads(opened.read(f"{inside}/sboms/recordwise.cdx.json"))
+    assert {f"{inside}/licenses/LICENSE", "recordwise/py.typed", "recordwise/cli/demo_plan.toml"} <= names
+    assert {name.partition("/")[0] for name in names} == {"recordwise", inside}
+    source = ROOT / "src"
+    ours = {
+        str(path.relative_to(source))
+        for path in source.rglob("*")
+        if path.is_file() and "__pycache__" not in path.parts
+    }
+    assert {name for name in names if name.startswith("recordwise/")} == ours
+    assert (said["Name"], said["Version"]) == (PROJECT["name"], PROJECT["version"])
+    assert set(said.get_all("Provides-Extra", [])) == set(PROJECT["optional-dependencies"])
+    assert bill == BILL
+
+
+def test_the_bill_lists_this_version_and_everything_that_it_needs_as_locked() -> None:
+    assert (BILL["bomFormat"], BILL["specVersion"]) == ("CycloneDX", "1.6")
+    assert BILL["metadata"]["component"]["version"] == PROJECT["version"], "run: python -m supply.sbom"
+    listed = {each["name"]: each["version"] for each in BILL["components"]}
+    lock = {normal(name): line for name, line in entries((ROOT / "requirements.lock").read_text()).items()}
+    stale = {name for name, version in listed.items() if f"=={version} " not in lock[name]}
+    assert stale == set(), "run: python -m supply.sbom"
+    direct = {normal(each.partition(">")[0]) for each in PROJECT["dependencies"]}
+    assert direct <= listed.keys()
+    refs = {each["bom-ref"] for each in (BILL["metadata"]["component"], *BILL["components"])}
+    edges = {each["ref"]: set(each["dependsOn"]) for each in BILL["dependencies"]}
+    assert edges.keys() == refs
+    assert set().union(*edges.values()) <= refs
+
+
+def test_the_matrix_runs_the_versions_of_the_classifiers_and_names_what_is_not_here(monkeypatch, capsys) -> None:
+    assert matrix.versions() == ["3.11", "3.12", "3.13", "3.14"]
+    assert all("==" in each for each in matrix.oldest())
+    ran: list[tuple[str, str]] = []
+    monkeypatch.setattr(matrix, "interpreter", lambda wanted: None if wanted == "3.13" else f"/{wanted}")
+    monkeypatch.setattr(matrix, "run", lambda python, kind, tests: ran.append((python, kind)) or True)
+    assert matrix.main(["--python", "3.11", "--python", "3.13"]) == matrix.MISSING
+    assert ran == [("/3.11", "newest"), ("/3.11", "oldest")]
+    assert capsys.readouterr().out.count("NOT RUN") == 1
+    monkeypatch.setattr(matrix, "run", lambda python, kind, tests: kind == "newest")
+    assert matrix.main(["--python", "3.11"]) == matrix.FAILED
+
+
+def path_of_a_stranger(bin_: Path, folder: Path) -> None:
+    """Run the README's commands with the installed program; the first one is the installation itself."""
+    (folder / "shops.csv").write_text(stranger.SHOPS)
+    for line in stranger.commands()[1:]:
+        program, *words = shlex.split(line)
+        done = subprocess.run([bin_ / program, *words], cwd=folder, capture_output=True, text=True, check=False)
+        assert done.returncode == 0, (line, done.stderr)
+        if words[0] == "init":
+            stranger.fill(folder / "plan.toml")
+    assert (folder / "published" / "report.html").exists()
+
+
+@pytest.mark.slow
+@pytest.mark.usefixtures("alone")
+def test_a_stranger_installs_the_wheel_and_publishes_their_own_csv(wheel: Path, tmp_path: Path) -> None:
+    bin_ = installed(tmp_path / "env", str(wheel))
+    (packages,) = (tmp_path / "env" / "lib").glob("*/site-packages")
+    found = sizes(str(packages))
+    assert {normal(name) for name in found} - {"pip", "setuptools"} == {
+        "recordwise",
+        *(each["name"] for each in BILL["components"]),
+    }
+    assert sum(found.values()) / 1e6 < MOST
+    version = subprocess.run([bin_ / "recordwise", "--version"], capture_output=True, text=True, check=True)
+    assert version.stdout == f"recordwise {PROJECT['version']}\n"
+    path_of_a_stranger(bin_, tmp_path)
+    words = [bin_ / "recordwise", "demo", "--establishments", "2000", "--out", "demo"]
+    assert subprocess.run(words, cwd=tmp_path, capture_output=True, check=False).returncode == 0
+    # What the compilers speed up works without them.
+    words = [bin_ / "recordwise", "postprocess", "published", "--out", "fitted"]
+    done = subprocess.run(words, cwd=tmp_path, capture_output=True, text=True, check=False)
+    assert done.returncode == 0, done.stderr
+
+
+@pytest.mark.slow
+@pytest.mark.usefixtures("alone")
+def test_the_source_archive_installs_too(tmp_path: Path) -> None:
+    bin_ = installed(tmp_path / "env", str(built("sdist", tmp_path / "dist")))
+    assert subprocess.run([bin_ / "recordwise", "--version"], check=False).returncode == 0
+
+
+@pytest.mark.slow
+@pytest.mark.usefixtures("alone")
+def test_a_folder_of_wheels_installs_without_a_network(wheel: Path, tmp_path: Path) -> None:
+    """docs/install.md, "Without a network": what is downloaded outside is all that the inside needs."""
+    house = tmp_path / "wheelhouse"
+    words = [sys.executable, "-m", "pip", "download", "--quiet", "--dest", house, str(wheel)]
+    if subprocess.run(words, capture_output=True, check=False).returncode:
+        unavailable("pip cannot download here: the folder of wheels was NOT tried")
+    bin_ = installed(tmp_path / "env", "--no-index", "--find-links", str(house), "recordwise")
+    path_of_a_stranger(bin_, tmp_path)
+
+
+@pytest.mark.slow
+@pytest.mark.usefixtures("alone")
+def test_jupyter_runs_the_first_notebook(wheel: Path, tmp_path: Path) -> None:
+    bin_ = installed(tmp_path / "env", str(wheel), "nbclient", "ipykernel")
+    shutil.copy(ROOT / "docs" / "notebooks" / "first-release.ipynb", tmp_path)
+    done = subprocess.run([bin_ / "jupyter", "execute", "first-release.ipynb"], cwd=tmp_path, check=False)
+    assert done.returncode == 0
+    assert (tmp_path / "published" / "report.html").exists()
+
+
+@pytest.mark.slow
+def test_the_container_builds_and_says_its_version() -> None:
+    tool = next((each for each in ("podman", "docker") if shutil.which(each)), None)
+    if tool is None or subprocess.run([tool, "info"], capture_output=True, check=False).returncode:
+        pytest.skip("neither podman nor docker runs here: the container file was NOT built")
+    subprocess.run([tool, "build", "--file", "Containerfile", "--tag", "recordwise-test", "."], cwd=ROOT, check=True)
+    words = [tool, "run", "--rm", "--network", "none", "recordwise-test", "--version"]
+    done = subprocess.run(words, capture_output=True, text=True, check=True)
+    assert done.stdout.strip() == f"recordwise {PROJECT['version']}"
