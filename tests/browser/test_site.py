@@ -98,7 +98,7 @@ def test_every_link_of_the_site_leads_somewhere_and_none_is_loaded_from_elsewher
 
 @pytest.mark.parametrize("scheme", ["light", "dark"])
 @pytest.mark.parametrize("width", WIDTHS.values(), ids=WIDTHS)
-@pytest.mark.parametrize("name", ["index", "plan-file"])
+@pytest.mark.parametrize("name", ["index", "install", "plan-file", "notebooks/choosing-a-mechanism"])
 def test_a_page_fits_its_window_asks_nobody_else_and_axe_finds_nothing_serious(
     name: str, width: int, scheme: str, chromium: Any, address: str
 ) -> None:
