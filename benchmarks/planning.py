@@ -55,7 +55,8 @@ def measure(path: str) -> None:
     import recordwise as rw
     from recordwise.planning import compare
     from recordwise.planning.losses import policy_losses
-    from recordwise.planning.totals import exact_totals
+    from recordwise.planning.totals import plan_totals
+    from recordwise.planning.whole import same_for_all, scope_of
     from recordwise.synthetic import public_keys
 
     mechanisms = twenty()
@@ -69,10 +70,12 @@ def measure(path: str) -> None:
         first = time.perf_counter() - started
         policies = {name: session.policy_of(by.sum("emp", each)) for name, each in mechanisms.items()}
         view = session.owner.view()
+        scope = scope_of(by, session.schema, measure="emp")
+        choices = {name: same_for_all(each) for name, each in mechanisms.items()}
         parts: dict[str, Callable[[], object]] = {
             "compare, 20 mechanisms": lambda: compare(session, mechanisms, measure="emp", query=by, data="synthetic"),
             "  exact losses of all records": lambda: policy_losses(view, policies),
-            "  totals of the cells": lambda: exact_totals(view, by, "emp", mechanisms),
+            "  totals of the cells": lambda: plan_totals(view, scope, choices),
             "  contributors, for the older rules": lambda: view.contributors(
                 by.sum("emp", rw.Gaussian(sigma=1)), "emp"
             ),

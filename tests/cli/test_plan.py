@@ -12,24 +12,25 @@ from recordwise.planning import Goal, recommend
 from recordwise.session import Session
 
 GOAL = ("--measure", "emp", "--within", "0.2", "--share", "0.9")
+EMP = ("--statistic", "emp", "--within", "0.2", "--share", "0.9")
 
 
 def test_compare_shows_the_plans_own_mechanism_and_the_older_rules(folder, run):
-    result = run("plan", "compare", folder / "plan.toml", "--measure", "emp", "--data", "synthetic")
+    result = run("plan", "compare", folder / "plan.toml", "--statistic", "emp", "--data", "synthetic")
     assert result.exit_code == 0, result.output
-    assert "sum_emp" in result.stdout
+    assert "today's plan" in result.stdout
     assert "10%-rule would withhold" in result.stdout
     assert "CONFIDENTIAL" not in result.stdout
 
 
 def test_results_are_confidential_unless_the_records_are_said_not_to_be(folder, run, run_json):
-    assert "CONFIDENTIAL" in run("plan", "compare", folder / "plan.toml", "--measure", "emp").stdout
-    assert "CONFIDENTIAL" in run_json("plan", "compare", folder / "plan.toml", "--measure", "emp")["privacy_label"]
+    assert "CONFIDENTIAL" in run("plan", "compare", folder / "plan.toml", "--statistic", "emp").stdout
+    assert "CONFIDENTIAL" in run_json("plan", "compare", folder / "plan.toml", "--statistic", "emp")["privacy_label"]
 
 
 def test_compare_at_equal_error_adds_the_usual_families(folder, run_json):
     words = ("--variance", "400", "--at-total", "500", "--firms", "--realized", "--data", "synthetic")
-    found = run_json("plan", "compare", folder / "plan.toml", "--measure", "emp", *words)
+    found = run_json("plan", "compare", folder / "plan.toml", "--statistic", "emp", *words)
     assert len(found["mechanisms"]) == 8
     assert {"losses", "firm_losses", "realized_losses", "share_above", "relative_error"} <= set(found["mechanisms"][0])
     assert found["instead"]["cells"] == 4
@@ -39,16 +40,78 @@ def test_compare_at_equal_error_adds_the_usual_families(folder, run_json):
 def test_sweep_draws_and_lists_every_point(folder, run, ending):
     pytest.importorskip("matplotlib", reason="the plots extra is not installed: no figure is drawn here")
     words = ("--threshold", "5", "--threshold", "50", "--rho", "0.1", "--rho", "1", "--plot", folder / f"s.{ending}")
-    result = run("plan", "sweep", folder / "plan.toml", "--measure", "emp", *words)
+    result = run("plan", "sweep", folder / "plan.toml", "--statistic", "emp", *words)
     assert result.exit_code == 0, result.output
     assert len([line for line in result.stdout.splitlines() if line.strip().startswith(("5 ", "50 "))]) == 4
     assert (folder / f"s.{ending}").stat().st_size > 5000
 
 
+LEVELS = """
+[[queries]]
+name = "ladder"
+group_by = "county"
+levels = { by = [{ prefix = "naics", length = 2 }, { prefix = "naics", length = 4 }], share = [0.5, 0.5] }
+keys = "areas"
+count = { kind = "Gaussian", rho = 0.1 }
+sum.emp = { kind = "UnitSplit", at = 20, rho = 0.5, as = "emp" }
+"""
+
+
+@pytest.fixture
+def levels(folder):
+    """A plan with a second query of two levels."""
+    (folder / "plan.toml").write_text((folder / "plan.toml").read_text() + LEVELS)
+    return folder / "plan.toml"
+
+
+def test_compare_takes_the_whole_plan_with_its_levels_and_statistics(levels, run, run_json):
+    """It refused a query of several levels."""
+    found = run_json("plan", "compare", levels, "--data", "synthetic")
+    names = [each["name"] for each in found["tables"]]
+    assert len(names) == 3 + 2 * 2
+    assert "emp by county x naics4" in names
+    assert [each["name"] for each in found["mechanisms"]] == ["today's plan"]
+    shown = run("plan", "compare", levels, "--data", "synthetic").stdout
+    assert "errors of the cells, table by table" in shown
+    one = run_json("plan", "compare", levels, "--table", "ladder_county_by_naics4", "--data", "synthetic")
+    assert [each["name"] for each in one["tables"]] == ["count by county x naics4", "emp by county x naics4"]
+    assert one["mechanisms"][0]["losses"]["maximum"] < found["mechanisms"][0]["losses"]["maximum"]
+    emp = run_json("plan", "compare", levels, "--table", "2", "--statistic", "emp", "--data", "synthetic")
+    assert [each["name"] for each in emp["tables"]] == ["emp by county x naics2", "emp by county x naics4"]
+
+
+def test_compare_at_equal_error_takes_a_total_for_each_measure(levels, run_json):
+    words = ("--relative-error", "0.1", "--at-total", "count=50", "--at-total", "emp=500", "--at-total", "payann=20000")
+    found = run_json("plan", "compare", levels, *words, "--data", "synthetic")
+    assert len(found["mechanisms"]) == 8
+
+
+def test_sweep_takes_thresholds_for_each_measure(levels, run_json):
+    words = ("--threshold", "emp=20", "--threshold", "emp=50", "--threshold", "payann=1000", "--rho", "1")
+    points = run_json("plan", "sweep", levels, *words, "--data", "synthetic")["points"]
+    assert [(each["measure"], each["at"]) for each in points] == [("emp", 20), ("emp", 50), ("payann", 1000)]
+
+
+def test_fitness_takes_the_whole_plan(levels, run_json):
+    words = ("--within", "0.3", "--share", "0.8", "--at-least", "payann=100", "--data", "synthetic")
+    found = run_json("plan", "fitness", levels, *words)
+    assert all(len(each["tables"]) == 7 for each in found["families"])
+
+
+def test_allocate_splits_each_query_over_its_levels(levels, run, run_json):
+    words = ("plan", "allocate", levels, "--within", "0.2", "--data", "synthetic")
+    found = run_json(*words)
+    ladder = {each["table"]: each for each in found["tables"]}
+    assert ladder["emp by county x naics2"]["share"] == ladder["count by county x naics2"]["share"]
+    assert ladder["emp by county x naics2"]["share"] + ladder["emp by county x naics4"]["share"] == 1
+    shown = run(*words).stdout
+    assert "times its goal" in shown
+
+
 def test_fitness_lists_every_family_and_what_it_needs(folder, run_json):
-    found = run_json("plan", "fitness", folder / "plan.toml", *GOAL, "--data", "synthetic")
+    found = run_json("plan", "fitness", folder / "plan.toml", *EMP, "--data", "synthetic")
     names = {each["name"] for each in found["families"]}
-    assert "sum_emp (of the plan)" in names
+    assert "as in the plan" in names
     assert len(names) + len(found["infeasible"]) == 8
     assert all(table["share_met"] >= 0.9 for each in found["families"] for table in each["tables"])
 
@@ -79,13 +142,21 @@ def test_a_plan_recommended_from_confidential_records_is_not_accepted_without_a_
 @pytest.mark.parametrize(
     ("words", "told"),
     [
-        (("compare", "--measure", "employees"), "has no mechanism in query 1"),
-        (("compare", "--measure", "emp", "--query", "9"), "a number from 1 to 1"),
-        (("compare", "--measure", "emp", "--data", "mine"), "must be one of"),
-        (("compare", "--measure", "emp", "--variance", "400"), "at_total is required"),
-        (("compare", "--measure", "emp", "--plot", "a.gif"), "is not a .png"),
-        (("sweep", "--measure", "emp", "--threshold", "x", "--rho", "1"), "thresholds must be a finite number"),
-        (("fitness", "--measure", "emp", "--within", "-1"), "within must be above 0"),
+        (("compare", "--statistic", "employees"), "'employees' is not a statistic of the plan"),
+        (("compare", "--table", "9"), "'9' is not a table of the plan"),
+        (("compare", "--data", "mine"), "must be one of"),
+        (("compare", "--statistic", "emp", "--variance", "400"), "at_total is required"),
+        (("compare", "--variance", "emp=400", "--variance", "5"), "all of the form NAME=NUMBER"),
+        (("compare", "--variance", "4", "--variance", "5"), "--variance is given twice"),
+        (("compare", "--variance", "emp=400", "--at-total", "500"), "has no number for 'count'"),
+        (("compare", "--realized"), "one statistic of one table"),
+        (("compare", "--plot", "a.gif"), "is not a .png"),
+        (("sweep", "--threshold", "5", "--rho", "1"), "must be given for each of emp, payann"),
+        (("sweep", "--statistic", "emp", "--threshold", "x", "--rho", "1"), "thresholds must be a finite number"),
+        (("sweep", "--statistic", "count", "--threshold", "5", "--rho", "1"), "a count has no thresholds"),
+        (("fitness", "--statistic", "emp", "--within", "-1"), "within must be above 0"),
+        (("fitness", "--within", "emp=0.1"), "has no number for 'count'"),
+        (("allocate", "--within", "0"), "within must be above 0"),
         (("recommend", "--measure", "emp", "--within", "0.1", "--rank-by", "mean"), "rank_by must be one of"),
     ],
 )
@@ -100,7 +171,7 @@ def test_bad_input_ends_with_a_sentence(folder, run, words, told):
 
 
 def test_a_look_at_records_that_are_not_confidential_touches_no_ledger(folder, run):
-    words = ("plan", "compare", folder / "plan.toml", "--measure", "emp", "--data", "synthetic")
+    words = ("plan", "compare", folder / "plan.toml", "--statistic", "emp", "--data", "synthetic")
     assert run(*words).exit_code == 0
     assert not (folder / "small.ledger").exists()
 
@@ -108,10 +179,11 @@ def test_a_look_at_records_that_are_not_confidential_touches_no_ledger(folder, r
 @pytest.mark.parametrize(
     "words",
     [
-        ("compare", "--measure", "emp"),
-        ("sweep", "--measure", "emp", "--threshold", "20", "--rho", "1"),
+        ("compare",),
+        ("sweep", "--statistic", "emp", "--threshold", "20", "--rho", "1"),
         ("recommend", *GOAL),
-        ("fitness", *GOAL),
+        ("fitness", *EMP),
+        ("allocate", *EMP),
     ],
 )
 def test_a_look_at_confidential_records_is_noted_and_a_release_then_needs_a_reason(folder, run, words):

@@ -176,8 +176,8 @@ def test_bad_arguments_are_refused(session):
         compare(session, MECHANISMS, **asked, variance=400, relative_error="0.1", at_total=5)
     lists = [rw.Keys.product(county=["01"]), rw.Keys.product(naics=["111"])]
     levels = rw.query().levels("county", "naics", keys=lists)
-    with pytest.raises(ParameterError, match="several levels"):
-        compare(session, {"g": rw.Gaussian(sigma=9)}, measure="emp", query=levels)
+    with pytest.raises(ParameterError, match="one statistic of one table"):
+        compare(session, {"g": rw.Gaussian(sigma=9)}, measure="emp", query=levels, realized=True)
 
 
 def test_comparing_costs_nothing(session):

@@ -14,7 +14,7 @@ from recordwise.planning.fitted_shares import LevelTree, _tangents, fitted_share
 from recordwise.postprocess.answer_tree import AnswerTree
 
 
-def random_tree(seed, levels=3):
+def random_tree(seed, levels=3, *, sized=False):
     rng = np.random.default_rng(seed)
     parent, level, above = [-1], [0], [0]
     for depth in range(1, levels):
@@ -28,16 +28,17 @@ def random_tree(seed, levels=3):
     return LevelTree(
         tree=AnswerTree.of(np.array(parent)),
         level=np.array(level),
-        variance=100.0,
+        variance=np.full(len(parent), 100.0) if not sized else 100.0 * 4.0 ** rng.integers(0, 4, len(parent)),
         reach=rng.uniform(1, 30, len(parent)),
         may_miss=(0,) * levels,
     )
 
 
 @pytest.mark.theorem("T-FITSHARES")
-@pytest.mark.parametrize("seed", range(6))
-def test_no_split_of_a_fine_grid_is_better_and_the_gap_is_closed(seed):
-    tree = random_tree(seed)
+@pytest.mark.parametrize("sized", [False, True])
+@pytest.mark.parametrize("seed", range(4))
+def test_no_split_of_a_fine_grid_is_better_and_the_gap_is_closed(seed, sized):
+    tree = random_tree(seed, sized=sized)
     found = fitted_shares([tree])
     assert found.gap <= 1e-4
     assert found.shares.sum() == pytest.approx(1)
@@ -47,9 +48,10 @@ def test_no_split_of_a_fine_grid_is_better_and_the_gap_is_closed(seed):
 
 
 @pytest.mark.theorem("T-FITSHARES")
+@pytest.mark.parametrize("sized", [False, True])
 @pytest.mark.parametrize("seed", range(6))
-def test_slopes_are_those_of_the_variances(seed):
-    tree, shares = random_tree(seed), np.array([0.2, 0.5, 0.3])
+def test_slopes_are_those_of_the_variances(seed, sized):
+    tree, shares = random_tree(seed, sized=sized), np.array([0.2, 0.5, 0.3])
     values, slopes = _tangents([tree], [np.ones(len(tree.level), dtype=bool)], shares)
     for number in range(3):
         cell = int(np.argmax(np.where(tree.level == number, tree.squared_ratios(shares), -1)))
@@ -64,8 +66,8 @@ def test_cells_that_may_miss_do_not_decide():
     tree = random_tree(1)
     hard = tree.reach.copy()
     hard[-1] = 0.01
-    strict = LevelTree(tree=tree.tree, level=tree.level, variance=100.0, reach=hard, may_miss=(0, 0, 0))
-    loose = LevelTree(tree=tree.tree, level=tree.level, variance=100.0, reach=hard, may_miss=(0, 0, 1))
+    strict = LevelTree(tree=tree.tree, level=tree.level, variance=tree.variance, reach=hard, may_miss=(0, 0, 0))
+    loose = LevelTree(tree=tree.tree, level=tree.level, variance=tree.variance, reach=hard, may_miss=(0, 0, 1))
     assert fitted_shares([loose]).worst < 0.1 * fitted_shares([strict]).worst
 
 

@@ -6,11 +6,67 @@ from typing import TYPE_CHECKING, Annotated, Any
 
 import typer
 
+from recordwise.cli.failing import plain_float
+
 if TYPE_CHECKING:
     from recordwise.plan.file.read import PlanFile
     from recordwise.plan.query import Query
 
 
+PlanPath = Annotated[Path, typer.Argument(help="A plan file: its table, its keys and its queries.", show_default=False)]
+Tables = Annotated[
+    list[str] | None,
+    typer.Option(
+        "--table",
+        metavar="NAME",
+        help="A table that is meant, by its name or by the number or name of its query; may be repeated. All unless given.",
+        show_default=False,
+    ),
+]
+Statistics = Annotated[
+    list[str] | None,
+    typer.Option(
+        "--statistic",
+        metavar="NAME",
+        help='A statistic that is meant, by its published name, its measure or "count"; may be repeated. All unless given.',
+        show_default=False,
+    ),
+]
+Data = Annotated[
+    str,
+    typer.Option(
+        "--data", help="Origin of the records: confidential, past, synthetic or public. Results are labeled with it."
+    ),
+]
+Plot = Annotated[
+    list[Path] | None,
+    typer.Option("--plot", help="Draw into a .png, .svg or .pdf file; may be repeated.", show_default=False),
+]
+Confidence = Annotated[
+    float, typer.Option(parser=plain_float, help="Probability with which an error stays below the stated one.")
+]
+Offset = Annotated[
+    str | None,
+    typer.Option(
+        help="The offset of the usual transforms; by default 100, or --at-total where that is given.",
+        show_default=False,
+    ),
+]
+Firms = Annotated[bool, typer.Option("--firms", help="Also show the joint losses of firms.")]
+Within = Annotated[
+    list[str],
+    typer.Option(metavar="[NAME=]NUMBER", help="The largest relative error allowed, such as 0.1.", show_default=False),
+]
+Share = Annotated[str, typer.Option(help="The share of the cells of each table that must meet it.")]
+AtLeast = Annotated[
+    list[str] | None,
+    typer.Option(
+        metavar="[NAME=]NUMBER",
+        help="Cells with a smaller total do not count: for all statistics, or for one by its measure or name; may be repeated.",
+        show_default=False,
+    ),
+]
+Complete = Annotated[bool, typer.Option("--complete", help="The public keys list every existing cell.")]
 Set = Annotated[
     list[str] | None,
     typer.Option(
@@ -55,35 +111,6 @@ def shape_of(file: "PlanFile", number: int) -> "Query":
     return file.plan.queries[number - 1]
 
 
-def compared_mechanisms(file: "PlanFile", number: int, measure: str, usual: dict[str, Any]) -> dict[str, Any]:
-    """The plan's own mechanisms for a measure, by the names of their statistics, and at equal error the usual families too."""
-    from recordwise.errors import ParameterError
-
-    own = own_mechanisms(file, number, measure)
-    if not own and not usual:
-        raise ParameterError(
-            parameter="--measure",
-            problem=f"'{measure}' has no mechanism in query {number}",
-            advice="Give --variance or --relative-error to compare the usual families.",
-        )
-    return own if measure == "count" else own | usual
-
-
-def own_mechanisms(file: "PlanFile", number: int, measure: str) -> dict[str, Any]:
-    found: dict[str, Any] = {}
-    for statistic in shape_of(file, number).draws():
-        if statistic.planned_as == measure:
-            found[statistic.alias] = statistic.mechanism
-    return found
-
-
-def own_families(file: "PlanFile", number: int, measures: list[str]) -> dict[str, Any]:
-    """The plan's own mechanisms as families, if a single measure is requested; their noise is recalibrated."""
-    if len(measures) != 1:
-        return {}
-    return {f"{name} (of the plan)": each for name, each in own_mechanisms(file, number, measures[0]).items()}
-
-
 def goals_of(
     file: "PlanFile", number: int, measures: list[str], within: str, confidence: float, share: str, at_least: str
 ) -> list[Any]:
@@ -91,6 +118,37 @@ def goals_of(
 
     by = shape_of(file, number)
     return [Goal(each, by, within=within, confidence=confidence, share=share, at_least=at_least) for each in measures]
+
+
+def by_measure(words: list[str] | None, option: str) -> Any:
+    """One number for all statistics, or a mapping from measures or published names (NAME=NUMBER)."""
+    found = lists_by_measure(words or [], option)
+    if isinstance(found, dict):
+        return {name: _single(each, f"{option} {name}=") for name, each in found.items()}
+    return _single(found, option) if found else None
+
+
+def lists_by_measure(words: list[str], option: str) -> Any:
+    """Numbers for all statistics, or a mapping from measures or published names to numbers."""
+    from recordwise.errors import ParameterError
+
+    named = [word.partition("=") for word in words]
+    if not any(equals for _, equals, _ in named):
+        return words
+    if not all(equals and name for name, equals, _ in named):
+        raise ParameterError(parameter=option, problem="must be numbers, or all of the form NAME=NUMBER")
+    found: dict[str, list[str]] = {}
+    for name, _, number in named:
+        found.setdefault(name, []).append(number)
+    return found
+
+
+def _single(numbers: list[str], option: str) -> str:
+    from recordwise.errors import ParameterError
+
+    if len(numbers) > 1:
+        raise ParameterError(parameter=option, problem="is given twice", advice="Give it once, or NAME=NUMBER.")
+    return numbers[0]
 
 
 def printed(found: Any, as_json: bool) -> bool:

@@ -6,11 +6,12 @@ Use public, synthetic or past records. Results computed from confidential record
 from recordwise.plan.file.write import PlanText, plan_text
 from recordwise.planning.allocation import Allocation, allocate
 from recordwise.planning.candidates import families
-from recordwise.planning.compare import Candidate, Comparison, compare
+from recordwise.planning.compare import compare
+from recordwise.planning.comparison import Candidate, ComparedTable, Comparison
 from recordwise.planning.disclosure import Disclosure, MultiplicativeNoise, PercentRule
 from recordwise.planning.errors import error_quantiles
 from recordwise.planning.fitness import FamilyFitness, Fitness, Fitted, fitness
-from recordwise.planning.goals import Goal
+from recordwise.planning.goals import Goal, plan_goals
 from recordwise.planning.losses import Losses, LossPair
 from recordwise.planning.recommend import Recommendation, recommend
 from recordwise.planning.sweep import Sweep, SweepPoint, sweep
@@ -18,6 +19,7 @@ from recordwise.planning.sweep import Sweep, SweepPoint, sweep
 __all__ = [
     "Allocation",
     "Candidate",
+    "ComparedTable",
     "Comparison",
     "Disclosure",
     "FamilyFitness",
@@ -37,6 +39,7 @@ __all__ = [
     "error_quantiles",
     "families",
     "fitness",
+    "plan_goals",
     "plan_text",
     "recommend",
     "sweep",

@@ -20,11 +20,15 @@ from recordwise.mechanisms.described import mechanism_text
 from recordwise.plan.query import Query
 from recordwise.planning.fitted_shares import fitted_shares
 from recordwise.planning.goals import Goal, GoalTable, goal_tables, mechanism_for, read_goals
+from recordwise.planning.level_ratios import FittedRatios, RawRatios
+from recordwise.planning.level_shares import best_split, level_shares
 from recordwise.planning.level_trees import goal_levels, with_shares
 from recordwise.planning.losses import LossPair, policy_losses
 from recordwise.planning.origin import figure, html_table, mark_of, read_origin
 from recordwise.planning.shapes import with_statistic
 from recordwise.planning.sized import by_cell
+from recordwise.planning.targets import TargetTable, target_tables, targets_in
+from recordwise.planning.whole import PlanLike, describes_plan
 from recordwise.policy.policy import Policy
 from recordwise.session import Session
 from recordwise.session.owner import OwnerView
@@ -36,6 +40,8 @@ EVEN = 1e-3
 LONGEST_STEP = 1.0
 """The largest step in the logarithm of a share, before shares are rescaled to add up to 1."""
 LEAST_EXPONENT, MOST_EXPONENT = 0.1, 4.0
+ROUNDS = 3
+"""How often the levels of a plan are split anew, at the errors of the split found before."""
 BUDGET = "budget"
 
 
@@ -43,7 +49,7 @@ BUDGET = "budget"
 class TableShare:
     """The share of one table, and how the table compares with its goal."""
 
-    table: GoalTable
+    table: GoalTable | TargetTable
     share: Fraction
     mechanism: Any
     """The budget's mechanism at this share."""
@@ -60,7 +66,7 @@ class Allocation:
     policy: Policy
     losses: LossPair
     asked: tuple[Query, ...] = ()
-    """For goals about fitted errors: one query for each goal, with its levels."""
+    """The queries with their levels, where they are kept: those of a plan, or for fitted errors one for each goal."""
 
     @property
     def privacy_label(self) -> str:
@@ -74,7 +80,10 @@ class Allocation:
 
     def queries(self) -> tuple[Query, ...]:
         """The queries to release, one for each table; for fitted errors one for each goal, so that its levels are fitted."""
-        return self.asked or tuple(each.table.with_mechanism(each.mechanism) for each in self.shares)
+        single = (
+            each.table.with_mechanism(each.mechanism) for each in self.shares if isinstance(each.table, GoalTable)
+        )
+        return self.asked or tuple(single)
 
     def to_json(self) -> dict[str, Any]:
         """The numbers, for JSON."""
@@ -121,11 +130,13 @@ def allocate(
     """Split a budget over the tables of goals so that the worst error, relative to its goal, is as small as possible.
 
     ``budget`` is the mechanism that a single table would get on its own, or a mapping from measures to such mechanisms; each table
-    gets the mechanism at its share of the loss.
+    gets the mechanism at its share of the loss. Or it is a plan: then every statistic keeps its loss, and each query splits it
+    anew over its levels, in one way for all its statistics.
 
     Args:
         session: An open session; its records are read, and no budget is spent.
-        budget: The mechanism a single table would get if it were alone, or one for each measure.
+        budget: The mechanism a single table would get if it were alone, one for each measure, or a plan (a query, several, a
+            ``Plan`` or a plan file) whose statistics the goals are about (``plan_goals``).
         goals: The goal of each table.
         fitted: Whether goals are about the best linear fit of all levels of a goal's query (``NAME_best``) instead of the noisy
             answers; for Gaussian noise, by an exact convex program (T-FITSHARES).
@@ -137,8 +148,10 @@ def allocate(
         The shares, the error of each table, and the losses of the records.
     """
     origin, wanted, view = read_origin(data), read_goals(goals), session.owner.view(data=data)
+    if describes_plan(budget):
+        return _within_plan(session, view, budget, wanted, origin, fitted=fitted, complete=complete)
     tables = goal_tables(view, wanted, {BUDGET: budget})
-    whole = [mechanism_for(budget, table.goal.measure) for table in tables]
+    whole = [mechanism_for(budget, table.goal) for table in tables]
     if fitted:
         return _for_fits(session, view, wanted, tables, whole, origin, complete=complete)
     shares = _exact_shares(_even_shares(tables, whole))
@@ -150,6 +163,49 @@ def allocate(
         for table, share, part in zip(tables, shares, parts)
     )
     return Allocation(data=origin, shares=found, policy=policy, losses=losses)
+
+
+def _within_plan(
+    session: Session,
+    view: OwnerView,
+    plan: PlanLike,
+    goals: Sequence[Goal],
+    origin: str,
+    *,
+    fitted: bool,
+    complete: bool,
+) -> Allocation:
+    """Every query of a plan with the split over its levels at which its worst table is as good as possible."""
+    scope, targets = targets_in(plan, goals, view.schema)
+    tables = target_tables(view, scope, targets, {BUDGET: lambda asked: asked.statistic.mechanism})
+    queries, ratios = list(scope.plan.queries), dict[TargetTable, float]()
+    for number, query in enumerate(queries):
+        own = [each for each in tables if each.asked.query == number]
+        if not own:
+            continue
+        use = FittedRatios if fitted and len(query.tables()) > 1 else RawRatios
+        errors = use(view, scope, own, complete=complete)
+        for _ in range(ROUNDS):
+            at = level_shares(queries[number])
+            found = errors.at(queries[number])
+            worst = errors.nearby(found, at)
+            queries[number] = best_split(queries[number], worst)
+        ratios |= dict(zip(own, errors.at(queries[number])))
+    policy = session.policy_of(*queries)
+    shares = tuple(_table_share(each, queries[each.asked.query], ratio) for each, ratio in ratios.items())
+    return Allocation(
+        data=origin,
+        shares=shares,
+        policy=policy,
+        losses=policy_losses(view, {BUDGET: policy})[BUDGET],
+        asked=tuple(queries),
+    )
+
+
+def _table_share(table: TargetTable, query: Query, ratio: float) -> TableShare:
+    share = query.tables()[table.totals.number].share
+    mechanism = shared(table.asked.statistic.mechanism, share)
+    return TableShare(table=table, share=share, mechanism=mechanism, ratio=ratio)
 
 
 def _for_fits(

@@ -1,152 +1,39 @@
-"""Compares mechanisms on one table: what every record would lose, and how large the error of every cell would be."""
+"""Compares mechanisms on a plan: what every record would lose, and how large the error of every cell would be."""
 
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass
 from typing import Any
 
 import numpy as np
 
 from recordwise.errors import ParameterError
-from recordwise.exact.arithmetic import FloatArray
 from recordwise.exact.numbers import Number
-from recordwise.exact.text import formula_text, share_text
-from recordwise.mechanisms.described import mechanism_text
 from recordwise.mechanisms.noisy import read_confidence
 from recordwise.plan.plan import Plan
-from recordwise.plan.query import Query
+from recordwise.planning.comparison import Candidate, ComparedTable, Comparison
 from recordwise.planning.disclosure import Disclosure, MultiplicativeNoise, PercentRule, disclosure
-from recordwise.planning.errors import ask
-from recordwise.planning.losses import Losses, LossPair, firm_losses, policy_losses, realized_losses
-from recordwise.planning.origin import figure, html_table, mark_of, read_origin
-from recordwise.planning.shapes import COUNT, bare, check_measure, named, step_of, with_statistic
-from recordwise.planning.sized import by_cell, sizes_of
-from recordwise.planning.totals import exact_totals
+from recordwise.planning.errors import ask, cell_errors
+from recordwise.planning.losses import LossPair, firm_losses, policy_losses, realized_losses
+from recordwise.planning.origin import read_origin
+from recordwise.planning.shapes import COUNT, bare, check_measure, named, step_of
+from recordwise.planning.totals import PlanTotals, plan_totals
+from recordwise.planning.whole import TODAY, Asked, Choice, PlanLike, Scope, at_level, part_name, scope_of
 from recordwise.session import Session
-from recordwise.session.owner import FOR_OWNER, OwnerView, one_table
+from recordwise.session.owner import FOR_OWNER, OwnerView
 
 ABOVE = (1.0, 10.0)
 
 
-@dataclass(frozen=True, slots=True, kw_only=True, repr=False, eq=False)
-class Candidate:
-    """One mechanism of a comparison."""
-
-    name: str
-    mechanism: Any
-    losses: LossPair
-    """Policy losses of the records."""
-    firms: LossPair | None
-    """What firms lose together, by cell (T-CELLS); upper ends of bins."""
-    realized: LossPair | None
-    """What the records would actually lose given the rest of their cells; upper ends of bins."""
-    errors: FloatArray
-    """The bound that the error of each cell stays below, with the confidence of the comparison."""
-
-
-@dataclass(frozen=True, slots=True, kw_only=True, repr=False, eq=False)
-class Comparison:
-    """Mechanisms compared on one table; confidential if its records are."""
-
-    measure: str
-    data: str
-    confidence: float
-    above: tuple[float, ...]
-    totals: FloatArray
-    """The exact total of each cell."""
-    candidates: tuple[Candidate, ...]
-    rules: Disclosure | None
-    """What suppression or multiplicative noise would do instead; None for counts."""
-
-    @property
-    def privacy_label(self) -> str:
-        """What the records are that it was computed from."""
-        return mark_of(self.data)
-
-    def __getitem__(self, name: str) -> Candidate:
-        return next(each for each in self.candidates if each.name == name)
-
-    def relative_errors(self, name: str) -> FloatArray:
-        """The error of each cell with a total above 0, as a share of that total.
-
-        Args:
-            name: The name of a mechanism.
-
-        Returns:
-            A share for each cell.
-        """
-        held = self.totals > 0
-        return np.asarray(self[name].errors[held] / self.totals[held])
-
-    def curves(self) -> dict[str, tuple[FloatArray, FloatArray]]:
-        """For each mechanism, losses and the share of the records with at most each loss."""
-        return {each.name: each.losses.rho.curve() for each in self.candidates}
-
-    def to_json(self) -> dict[str, Any]:
-        """The numbers, for JSON."""
-        return {
-            "privacy_label": self.privacy_label,
-            "measure": self.measure,
-            "confidence": self.confidence,
-            "cells": len(self.totals),
-            "mechanisms": [self._candidate_json(each) for each in self.candidates],
-            "instead": None if self.rules is None else self.rules.to_json(),
-        }
-
-    def _candidate_json(self, each: Candidate) -> dict[str, Any]:
-        relative = self.relative_errors(each.name)
-        found = {"name": each.name, "mechanism": mechanism_text(each.mechanism), "losses": each.losses.rho.to_json()}
-        found["share_above"] = {f"{formula_text(loss)}": each.losses.rho.share_above(loss) for loss in self.above}
-        found["relative_error"] = {
-            "median": float(np.median(relative)) if len(relative) else None,
-            "p90": float(np.quantile(relative, 0.9)) if len(relative) else None,
-        }
-        parts: dict[str, Losses | None] = {
-            "delta": each.losses.delta,
-            "firm_losses": each.firms.rho if each.firms else None,
-            "firm_delta": each.firms.delta if each.firms else None,
-            "realized_losses": each.realized.rho if each.realized else None,
-            "realized_delta": each.realized.delta if each.realized else None,
-        }
-        return found | {name: part.to_json() for name, part in parts.items() if part is not None}
-
-    def rows(self) -> tuple[list[str], list[list[str]]]:
-        """A table for a reader: headers and rows."""
-        above = [f"above {formula_text(loss)}" for loss in self.above]
-        more = [
-            name
-            for name, held in (("firm p99", "firms"), ("realized p99", "realized"))
-            if getattr(self.candidates[0], held)
-        ]
-        headers = ["mechanism", "median", "p99", "maximum", *above, *more, "median error", "p90 error"]
-        return headers, [self._row(each) for each in self.candidates]
-
-    def _row(self, each: Candidate) -> list[str]:
-        rho, relative = each.losses.rho, self.relative_errors(each.name)
-        numbers = [figure(rho.quantile(0.5)), figure(rho.quantile(0.99)), figure(rho.maximum)]
-        numbers += [f"{share_text(rho.share_above(loss), 2)}" for loss in self.above]
-        numbers += [figure(each.firms.rho.quantile(0.99))] if each.firms else []
-        numbers += [figure(each.realized.rho.quantile(0.99))] if each.realized else []
-        errors = [np.median(relative), np.quantile(relative, 0.9)] if len(relative) else [np.nan, np.nan]
-        return [each.name, *numbers, *(f"{share_text(error, 1)}" for error in errors)]
-
-    def __repr__(self) -> str:
-        return f"<Comparison of {len(self.candidates)} mechanisms for '{self.measure}': {self.privacy_label}>"
-
-    def _repr_html_(self) -> str:
-        notes = "" if self.rules is None else self.rules.sentences()
-        title = f"Losses of the records and {share_text(self.confidence)} errors of the cells: {self.measure}"
-        return html_table(title, *self.rows(), privacy_label=self.privacy_label, notes=notes)
-
-
 def compare(
     session: Session,
-    mechanisms: Mapping[str, Any],
+    mechanisms: Mapping[str, Any] | None = None,
     *,
-    measure: str,
-    query: Query,
-    variance: Number | None = None,
-    relative_error: Number | None = None,
-    at_total: Number | None = None,
+    query: PlanLike,
+    measure: str | None = None,
+    tables: Sequence[str] = (),
+    statistics: Sequence[str] = (),
+    variance: Number | Mapping[str, Number] | None = None,
+    relative_error: Number | Mapping[str, Number] | None = None,
+    at_total: Number | Mapping[str, Number] | None = None,
     confidence: float = 0.95,
     above: Sequence[float] = ABOVE,
     firms: bool = False,
@@ -155,25 +42,31 @@ def compare(
     noise: MultiplicativeNoise | None = None,
     data: str = "confidential",
 ) -> Comparison:
-    """Compare what mechanisms would cost the records of a table and how large its errors would be, as given or at equal error.
+    """Compare what mechanisms would cost the records and how large errors would be, in all tables of a plan, as given or at equal
+    error.
 
-    ``variance`` (of a transform: at ``at_total``) or ``relative_error`` with ``at_total`` sets the noise of all alike. ``measure``
-    may be "count". ``firms`` adds the joint losses of firms, ``realized`` what the records would really lose in their cells.
-    Costs no budget; the result is confidential unless ``data`` says otherwise.
+    The plan is compared as it stands, and with each of ``mechanisms`` for every count and sum in it. With ``measure`` the tables
+    alone are taken from it, and the measure is summed in each. ``variance`` (of a transform: at ``at_total``) or
+    ``relative_error`` with ``at_total`` sets the noise of all alike. Costs no budget; the result is confidential unless ``data``
+    says otherwise.
 
     Args:
         session: An open session; its records are read, and no budget is spent.
-        mechanisms: The mechanisms to compare, by name.
-        measure: The measure that is summed, or "count".
-        query: The tables to compare them on.
-        variance: Sets the noise of all mechanisms to this variance; for a transform, the variance at ``at_total``.
+        mechanisms: The mechanisms to compare, by name; each may be a mapping from measures or published names to mechanisms. A
+            statistic that it does not name keeps its mechanism.
+        query: The tables to compare them on: a query, several, or a plan, with its levels and statistics.
+        measure: A measure to sum in all the tables, or "count", instead of the statistics of the plan.
+        tables: The tables that are meant, by name or by the number or name of their query; all unless given.
+        statistics: The statistics that are meant, by published name or measure; all unless given.
+        variance: Sets the noise of all mechanisms to this variance; for a transform, the variance at ``at_total``. One number, or
+            one for each measure.
         relative_error: Sets the noise of all mechanisms to this relative error at ``at_total``.
-        at_total: The total at which the goal is stated.
+        at_total: The total at which the goal is stated: one number, or one for each measure.
         confidence: The confidence of the errors.
         above: Losses for which the share of records above them is counted.
         firms: Whether the joint losses of firms are computed too.
-        realized: Whether the losses that records really incurred are computed too.
-        rule: A p% rule to compare with.
+        realized: Whether the losses that records really incurred are computed too; for one statistic of one table.
+        rule: A p% rule to compare with, in the table of each measure with the most cells.
         noise: Multiplicative noise to compare with.
         data: What the records are: "public", "synthetic", "past" or "confidential". A look at confidential records is noted in the
             ledger.
@@ -181,74 +74,163 @@ def compare(
     Returns:
         Losses and errors of each mechanism.
     """
-    origin, view, shape = read_origin(data), session.owner.view(data=data), bare(query)
-    check_measure(measure, view)
-    one_table(Plan(schema=view.schema, queries=(with_statistic(shape, measure, FOR_OWNER),)))
-    step = step_of(measure, view)
-    chosen = at_equal_error(named(mechanisms), variance, relative_error, at_total, read_confidence(confidence), step)
-    asked = {name: with_statistic(shape, measure, each) for name, each in chosen.items()}
-    policies = {name: session.policy_of(each) for name, each in asked.items()}
-    losses = policy_losses(view, policies, condition=shape.condition)
-    joint = firm_losses(view, {name: (each,) for name, each in asked.items()}) if firms else {}
-    real = realized_losses(view, shape, measure, chosen) if realized else {}
-    exact, sizes = exact_totals(view, shape, measure, chosen), sizes_of(shape, measure, view.schema)
+    origin, view = read_origin(data), session.owner.view(data=data)
+    if measure is not None:
+        check_measure(measure, view)
+    scope = scope_of(query, view.schema, measure=measure, tables=tables, statistics=statistics)
+    goals = EqualError(variance, relative_error, at_total, read_confidence(confidence))
+    choices = _choices(scope, mechanisms, goals, view)
+    asked = {name: scope.queries(choice) for name, choice in choices.items()}
+    policies = {name: session.policy_of(*queries) for name, queries in asked.items()}
+    conditions = {each.condition for queries in asked.values() for each in queries}
+    losses = policy_losses(view, policies, condition=conditions.pop() if len(conditions) == 1 else None)
+    joint = firm_losses(view, asked) if firms else {}
+    real = _realized(view, scope, choices) if realized else {}
+    totals = plan_totals(view, scope, choices)
+    compared, ends = [], np.cumsum([0, *(len(each.total) for each in totals)])
+    rules = _rules(view, scope, totals, rule or PercentRule(), noise or MultiplicativeNoise())
+    for each, start, end in zip(totals, ends, ends[1:]):
+        compared.append(
+            ComparedTable(
+                name=part_name(each.asked.statistic.alias, each.level),
+                statistic=each.asked.statistic.alias,
+                measure=str(each.asked.measure),
+                cells=slice(int(start), int(end)),
+                rules=rules.get((*each.asked.place, each.number)),
+            )
+        )
     found = [
         Candidate(
             name=name,
-            mechanism=each,
+            mechanism=_only([choice(each) for each in scope.asked()]),
             losses=losses[name],
             firms=joint.get(name),
             realized=real.get(name),
-            errors=by_cell(
-                "error_quantiles",
-                each,
-                exact.total,
-                sizes=sizes,
-                confidence=confidence,
-                step=step,
-                kept=exact.kept.get(name),
+            errors=np.concatenate(
+                [cell_errors(scope, each, choice, name, view.schema, confidence=confidence) for each in totals]
             ),
         )
-        for name, each in chosen.items()
+        for name, choice in choices.items()
     ]
     return Comparison(
-        measure=measure,
         data=origin,
         confidence=confidence,
         above=tuple(float(loss) for loss in above),
-        totals=exact.total,
+        totals=np.concatenate([each.total for each in totals]),
+        tables=tuple(compared),
         candidates=tuple(found),
-        rules=_rules(view, shape, measure, rule or PercentRule(), noise or MultiplicativeNoise()),
     )
 
 
-def at_equal_error(
-    mechanisms: dict[str, Any],
-    variance: Number | None,
-    relative_error: Number | None,
-    at_total: Number | None,
-    confidence: float,
-    step: Number,
-) -> dict[str, Any]:
-    """The mechanisms as given, or all with the noise that meets one goal."""
-    if variance is not None and relative_error is not None:
-        raise ParameterError(parameter="variance, relative_error", problem="are mutually exclusive")
-    if variance is None and relative_error is None:
-        if at_total is not None:
+def _only(mechanisms: Sequence[Any]) -> Any:
+    """The mechanism, where a candidate is one mechanism for everything."""
+    return mechanisms[0] if all(each == mechanisms[0] for each in mechanisms) else None
+
+
+def _choices(
+    scope: Scope, mechanisms: Mapping[str, Any] | None, goals: "EqualError", view: OwnerView
+) -> dict[str, Choice]:
+    """The plan as it stands, where it has mechanisms, and each candidate, at equal error if that is asked for."""
+    found: dict[str, Choice] = {}
+    if all(each.statistic.mechanism is not FOR_OWNER for each in scope.asked()):
+        found[TODAY] = _fixed({each.place: each.statistic.mechanism for each in scope.asked()})
+    for name, given in _read(mechanisms or {}).items():
+        chosen = {each.place: mechanism_of(given, each) for each in scope.asked()}
+        found[name] = _fixed(
+            {
+                each.place: goals.met_by(chosen[each.place], str(each.measure), step_of(str(each.measure), view))
+                for each in scope.asked()
+            }
+        )
+    if not found:
+        raise ParameterError(parameter="mechanisms", problem="must name at least one mechanism")
+    return found
+
+
+def _read(mechanisms: Mapping[str, Any]) -> dict[str, Any]:
+    """Mechanisms by name, or by name and then by measure."""
+    for name, each in mechanisms.items():
+        named({f"{name}" if not isinstance(each, Mapping) else f"{name}.{of}": own for of, own in _parts(each).items()})
+    return dict(mechanisms)
+
+
+def _parts(given: Any) -> dict[Any, Any]:
+    return dict(given) if isinstance(given, Mapping) else {"": given}
+
+
+def mechanism_of(given: Any, asked: Asked) -> Any:
+    """The mechanism of a candidate for a statistic: by its published name or its measure, otherwise the one it has."""
+    if not isinstance(given, Mapping):
+        return given
+    own = given.get(asked.statistic.alias, given.get(asked.measure, asked.statistic.mechanism))
+    if own is FOR_OWNER:
+        raise ParameterError(parameter="mechanisms", problem=f"has no mechanism for '{asked.measure}'")
+    return own
+
+
+def _fixed(chosen: Mapping[tuple[int, str], Any]) -> Choice:
+    return lambda asked: chosen[asked.place]
+
+
+class EqualError:
+    """One goal that all mechanisms of a comparison are set to; none if they are compared as given."""
+
+    def __init__(self, variance: Any, relative_error: Any, at_total: Any, confidence: float) -> None:
+        if variance is not None and relative_error is not None:
+            raise ParameterError(parameter="variance, relative_error", problem="are mutually exclusive")
+        if variance is None and relative_error is None and at_total is not None:
             raise ParameterError(parameter="at_total", problem="requires variance or relative_error")
-        return mechanisms
-    goals: dict[str, Any] = {"at_total": at_total}
-    if variance is not None:
-        goals["variance"] = variance
-    else:
-        goals |= {"relative_error": relative_error, "confidence": confidence, "step": step}
-    return {name: ask(each, "recalibrated")(**goals) for name, each in mechanisms.items()}
+        self._variance, self._relative, self._total, self._confidence = variance, relative_error, at_total, confidence
+
+    def met_by(self, mechanism: Any, measure: str, step: Number) -> Any:
+        """The mechanism with the noise that meets the goal."""
+        if self._variance is None and self._relative is None:
+            return mechanism
+        goals: dict[str, Any] = {"at_total": _for_measure(self._total, measure, "at_total")}
+        if self._variance is not None:
+            goals["variance"] = _for_measure(self._variance, measure, "variance")
+        else:
+            error = _for_measure(self._relative, measure, "relative_error")
+            goals |= {"relative_error": error, "confidence": self._confidence, "step": step}
+        return ask(mechanism, "recalibrated")(**goals)
+
+
+def _for_measure(given: Any, measure: str, parameter: str) -> Any:
+    """One number for all measures, or the one of this measure."""
+    if not isinstance(given, Mapping):
+        return given
+    if measure not in given:
+        raise ParameterError(parameter=parameter, problem=f"has no number for '{measure}'")
+    return given[measure]
+
+
+def _realized(view: OwnerView, scope: Scope, choices: Mapping[str, Choice]) -> dict[str, LossPair]:
+    """Realized losses, which are those of one statistic in one table."""
+    if len(scope.drawn) != 1 or len(scope.drawn[0].levels) != 1:
+        raise ParameterError(
+            parameter="realized",
+            problem="is for one statistic of one table",
+            advice="Choose one with tables and statistics.",
+        )
+    (asked,) = scope.asked()
+    query = scope.plan.queries[asked.query]
+    level = query.tables()[asked.levels[0]]
+    chosen = {name: choice(asked) for name, choice in choices.items()}
+    return realized_losses(view, bare(at_level(query, level)), str(asked.measure), chosen)
 
 
 def _rules(
-    view: OwnerView, shape: Query, measure: str, rule: PercentRule, noise: MultiplicativeNoise
-) -> Disclosure | None:
-    """Both rules for a sum; None for a count, which has no contributions to withhold or distort."""
-    if measure == COUNT:
-        return None
-    return disclosure(view.contributors(shape.sum(measure, FOR_OWNER), measure), rule, noise)
+    view: OwnerView, scope: Scope, totals: Sequence[PlanTotals], rule: PercentRule, noise: MultiplicativeNoise
+) -> dict[tuple[int, str, int], Disclosure]:
+    """Both rules in the table of each measure with the most cells; a count has no contributions to withhold or distort."""
+    found = {}
+    for measure in dict.fromkeys(each.asked.measure for each in totals):
+        if measure in (None, COUNT):
+            continue
+        widest = max((each for each in totals if each.asked.measure == measure), key=lambda each: len(each.total))
+        query = at_level(bare(scope.plan.queries[widest.asked.query]), widest.level).sum(str(measure), FOR_OWNER)
+        held = Plan(schema=view.schema, queries=(query,))
+        found[(*widest.asked.place, widest.number)] = disclosure(
+            view.contributors(held.queries[0], str(measure)), rule, noise
+        )
+    return found

@@ -1,10 +1,17 @@
 """The size of a cell's error: each mechanism computes it from the law it draws from."""
 
+from dataclasses import replace
 from typing import Any
+
+import numpy as np
 
 from recordwise.errors import ParameterError
 from recordwise.exact.arithmetic import FloatArray
 from recordwise.exact.numbers import Number
+from recordwise.plan.cost import cell_mechanisms
+from recordwise.plan.schema import Schema
+from recordwise.planning.totals import PlanTotals
+from recordwise.planning.whole import Choice, Scope
 
 
 def ask(mechanism: Any, ability: str) -> Any:
@@ -37,4 +44,25 @@ def error_quantiles(
         A number for each total.
     """
     found: FloatArray = ask(mechanism, "error_quantiles")(totals, confidence=confidence, step=step, kept=kept)
+    return found
+
+
+def cell_errors(
+    scope: Scope, totals: PlanTotals, choice: Choice, name: str, schema: Schema, *, confidence: float
+) -> FloatArray:
+    """The bound on the error of each cell of a table, each by the mechanism it would really be served with: that of its level's
+    share, its band and its threshold."""
+    return by_served("error_quantiles", scope, totals, choice, name, schema, confidence=confidence)
+
+
+def by_served(
+    ability: str, scope: Scope, totals: PlanTotals, choice: Choice, name: str, schema: Schema, **given: Any
+) -> FloatArray:
+    """What the mechanism of each cell says of its total: ``error_quantiles``, or another ability that planning asks for."""
+    statistic = replace(totals.asked.statistic, mechanism=choice(totals.asked))
+    kept, step = totals.kept.get(name), statistic.step(schema)
+    found = np.zeros(len(totals.total))
+    for each in cell_mechanisms(scope.plan, totals.table, statistic, totals.cells):
+        own = {} if kept is None else {"kept": kept[..., each.run.rows]}
+        found[each.run.rows] = ask(each.mechanism, ability)(totals.total[each.run.rows], step=step, **own, **given)
     return found

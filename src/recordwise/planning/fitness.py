@@ -161,7 +161,7 @@ def fitness(
     infeasible: dict[str, str] = {}
     for name, family in families.items():
         try:
-            found[name] = tuple(fit(table, name, mechanism_for(family, table.goal.measure)) for table in tables)
+            found[name] = tuple(fit(table, name, mechanism_for(family, table.goal)) for table in tables)
         except InfeasibleError as error:
             infeasible[name] = str(error)
     return measured(session, view, wanted, found, infeasible, origin, firms=firms)

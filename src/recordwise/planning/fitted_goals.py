@@ -7,9 +7,9 @@ from typing import Any
 
 import numpy as np
 
-from recordwise.mechanisms.base import shared
-from recordwise.mechanisms.calibration import decimal
+from recordwise.mechanisms.base import is_sized, shared
 from recordwise.plan.query import Query
+from recordwise.planning.amounts import with_amount
 from recordwise.planning.fitness import Fitted
 from recordwise.planning.fitted_shares import fitted_shares
 from recordwise.planning.goals import Goal, GoalTable
@@ -26,24 +26,34 @@ ROUNDING = 1e-9
 class LevelSplit:
     """CONFIDENTIAL if the records are: the best split of one goal, the same for every sigma because that scales all errors."""
 
-    levels: GoalLevels
     shares: tuple[Fraction, ...]
     worst: float
     """The largest fitted error relative to its goal, at these shares and a sigma of 1 for the whole loss."""
 
 
-def level_splits(view: OwnerView, goals: Sequence[Goal], *, complete: bool) -> tuple[LevelSplit, ...]:
-    """The best split of every goal."""
-    return tuple(_split(each) for each in goal_levels(view, goals, complete=complete))
+class LevelSplits:
+    """CONFIDENTIAL if the records are: the best split of each goal, found once for all mechanisms whose noise is in proportion."""
+
+    def __init__(self, view: OwnerView, goals: Sequence[Goal], *, complete: bool) -> None:
+        self.levels = goal_levels(view, goals, complete=complete)
+        self._found: dict[Any, LevelSplit] = {}
+
+    def of(self, number: int, mechanism: Any) -> LevelSplit:
+        """The split of a goal for a mechanism."""
+        kind = (number, mechanism.floor if is_sized(mechanism) else None)
+        if kind not in self._found:
+            self._found[kind] = _split(self.levels[number], with_amount(mechanism, 1.0))
+        return self._found[kind]
 
 
-def _split(levels: GoalLevels) -> LevelSplit:
-    found = fitted_shares([levels.tree])
+def _split(levels: GoalLevels, mechanism: Any) -> LevelSplit:
+    tree = levels.at(mechanism)
+    found = fitted_shares([tree])
     shares = [max(Fraction(int(share * UNITS), UNITS), Fraction(1, UNITS)) for share in found.shares]
     shares[int(np.argmax(found.shares))] += 1 - sum(shares)
-    squared = levels.tree.squared_ratios(np.array([float(share) for share in shares]))
+    squared = tree.squared_ratios(np.array([float(share) for share in shares]))
     worst = [np.sort(squared[_counted(levels, n)])[::-1][missed] for n, missed in enumerate(levels.tree.may_miss)]
-    return LevelSplit(levels=levels, shares=tuple(shares), worst=float(np.sqrt(max(worst))))
+    return LevelSplit(shares=tuple(shares), worst=float(np.sqrt(max(worst))))
 
 
 def _counted(levels: GoalLevels, number: int) -> Any:
@@ -51,18 +61,19 @@ def _counted(levels: GoalLevels, number: int) -> Any:
 
 
 def fitted_family(
-    splits: Sequence[LevelSplit], tables: Sequence[GoalTable], whole: Sequence[Any]
+    splits: LevelSplits, tables: Sequence[GoalTable], whole: Sequence[Any]
 ) -> tuple[tuple[Fitted, ...], tuple[Query, ...]]:
     """A Gaussian family with the most noise whose fitted levels meet the goals, table by table and as one query for each goal."""
     found: list[Fitted] = []
     asked: list[Query] = []
-    for split, mechanism in zip(splits, whole):
-        goal = split.levels.goal
-        fitting = mechanism.with_sigma(decimal(1 / split.worst))
-        squared = split.levels.at(fitting).squared_ratios(np.array([float(share) for share in split.shares]))
+    for at, mechanism in enumerate(whole):
+        split, levels = splits.of(at, mechanism), splits.levels[at]
+        goal = levels.goal
+        fitting = with_amount(mechanism, 1 / split.worst)
+        squared = levels.at(fitting).squared_ratios(np.array([float(share) for share in split.shares]))
         asked.append(with_statistic(with_shares(goal.query, split.shares), goal.measure, fitting))
         for number, share in enumerate(split.shares):
-            own = squared[_counted(split.levels, number)]
+            own = squared[_counted(levels, number)]
             table = tables[len(found)]
             found.append(
                 Fitted(

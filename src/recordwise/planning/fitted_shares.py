@@ -1,8 +1,9 @@
 """The split of a loss over levels that makes the fitted errors smallest: an exact convex program for Gaussian noise (T-FITSHARES).
 
-With a share w of the loss a level has the variance sigma^2/w. The variance of a fitted cell is a convex function of the shares,
-and so is the largest of them relative to its goal. It is minimized by cutting planes: every cut is a tangent and lies below the
-function, so that the least value of all cuts bounds the best from below and shows how far the split found can be from it.
+With a share w of the loss a level has the variances sigma^2/w, of one sigma for all its cells or, where noise is sized, of their
+own. The variance of a fitted cell is a convex function of the shares, and so is the largest of them relative to its goal. It is
+minimized by cutting planes: every cut is a tangent and lies below the function, so that the least value of all cuts bounds the
+best from below and shows how far the split found can be from it.
 """
 
 from collections.abc import Sequence
@@ -29,7 +30,7 @@ class LevelTree:
     tree: AnswerTree
     level: Any
     """The number of each cell's table."""
-    variance: float
+    variance: FloatArray
     reach: FloatArray
     """The standard error that just meets the goal of each cell; infinite where there is none."""
     may_miss: tuple[int, ...]
@@ -131,13 +132,13 @@ def _tangents(trees: Sequence[LevelTree], must: Sequence[Any], shares: FloatArra
         squared = np.where(own, weights.fitted / tree.reach**2, -np.inf)
         cells = [int(np.argmax(np.where(tree.level == number, squared, -np.inf))) for number in range(tree.tables)]
         unit = np.zeros((tree.tables, len(squared)))
-        unit[np.arange(tree.tables), cells] = tree.variance / part[tree.level[cells]]
+        unit[np.arange(tree.tables), cells] = tree.variance[cells] / part[tree.level[cells]]
         # The fit of a cell's own variance is its covariance with every fitted cell.
         powers = weights.fit(unit) ** 2
         for number, cell in enumerate(cells):
             slope = np.zeros(len(shares))
-            added = np.bincount(tree.level, weights=powers[number], minlength=tree.tables)
-            slope[start : start + tree.tables] = -added / tree.variance / tree.reach[cell] ** 2
+            added = np.bincount(tree.level, weights=powers[number] / tree.variance, minlength=tree.tables)
+            slope[start : start + tree.tables] = -added / tree.reach[cell] ** 2
             values.append(squared[cell])
             gradients.append(slope)
         start += tree.tables

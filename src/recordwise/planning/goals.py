@@ -1,7 +1,7 @@
 """Accuracy goals for tables, and the cell of a table that decides whether a goal is met."""
 
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass, replace
+from dataclasses import dataclass
 from fractions import Fraction
 from typing import Any
 
@@ -16,6 +16,8 @@ from recordwise.plan.query import Query
 from recordwise.planning.shapes import bare, check_measure, step_of, with_statistic
 from recordwise.planning.sized import sizes_of
 from recordwise.planning.totals import ExactTotals, read_totals, totals_query
+from recordwise.planning.whole import Asked, PlanLike, Scope, at_level, part_name, scope_of
+from recordwise.session import Session
 from recordwise.session.owner import OwnerView
 
 
@@ -33,6 +35,8 @@ class Goal:
         confidence: The probability with which a cell stays within it.
         share: The share of the cells that must meet the goal.
         at_least: Totals below this do not count.
+        statistic: The published name, where the plan has several statistics of the measure.
+        levels: The numbers of the query's tables that the goal is about, from 0; all of them unless given.
     """
 
     measure: str
@@ -41,6 +45,8 @@ class Goal:
     confidence: float
     share: Fraction
     at_least: Fraction
+    statistic: str | None
+    levels: tuple[int, ...]
 
     def __init__(
         self,
@@ -51,31 +57,37 @@ class Goal:
         confidence: float = 0.95,
         share: Number = 1,
         at_least: Number = 0,
+        statistic: str | None = None,
+        levels: Sequence[int] | None = None,
     ) -> None:
         part = positive(share, parameter="share")
         if part > 1:
             raise ParameterError(parameter="share", problem="must be at most 1")
+        shape = bare(query)
         values = {
             "measure": measure,
-            "query": bare(query),
+            "query": shape,
             "within": positive(within, parameter="within"),
             "confidence": read_confidence(confidence),
             "share": part,
             "at_least": nonnegative(at_least, parameter="at_least"),
+            "statistic": statistic,
+            "levels": tuple(range(len(shape.tables()))) if levels is None else tuple(levels),
         }
         for name, value in values.items():
             object.__setattr__(self, name, value)
 
     def queries(self) -> tuple[Query, ...]:
         """One query for each table, so that each may have its own noise."""
-        return tuple(replace(self.query, groups=level.groups, axes=(), rest=None) for level in self.query.tables())
+        tables = self.query.tables()
+        return tuple(at_level(self.query, tables[number]) for number in self.levels)
 
     def words(self) -> str:
         """The goal as a reader says it."""
         which = "every cell" if self.share == 1 else f"{share_text(float(self.share))} of the cells"
         least = f" of at least {prose_text(self.at_least)}" if self.at_least else ""
         error = f"error at most {digits_text(float(self.within), 3)} of the total"
-        return f"{self.measure}: {error} with {share_text(self.confidence)} in {which}{least}"
+        return f"{self.statistic or self.measure}: {error} with {share_text(self.confidence)} in {which}{least}"
 
 
 @dataclass(frozen=True, slots=True, kw_only=True, repr=False, eq=False)
@@ -101,6 +113,68 @@ class GoalTable:
         return with_statistic(self.query, self.goal.measure, mechanism)
 
 
+def plan_goals(
+    session: Session,
+    query: PlanLike,
+    *,
+    within: Number | Mapping[str, Number],
+    confidence: float = 0.95,
+    share: Number = 1,
+    at_least: Number | Mapping[str, Number] = 0,
+    tables: Sequence[str] = (),
+    statistics: Sequence[str] = (),
+) -> tuple[Goal, ...]:
+    """One goal for every count and sum of a plan, in all its tables or in those named.
+
+    Args:
+        session: A session on the table of the plan; its records are not read.
+        query: The plan: a query, several, a ``Plan`` or a plan file that was loaded.
+        within: The largest relative error: one number, or one for each measure or published name.
+        confidence: The probability with which a cell stays within it.
+        share: The share of the cells of each table that must meet the goal.
+        at_least: Totals below this do not count: one number, or one for each measure or published name.
+        tables: The tables that are meant, by name or by the number or name of their query; all unless given.
+        statistics: The statistics that are meant, by published name or measure; all unless given.
+
+    Returns:
+        The goals, for ``fitness``, ``allocate`` and ``recommend``.
+    """
+    return goals_in(
+        scope_of(query, session.schema, tables=tables, statistics=statistics),
+        within=within,
+        confidence=confidence,
+        share=share,
+        at_least=at_least,
+    )
+
+
+def goals_in(scope: Scope, *, within: Any, confidence: float, share: Number, at_least: Any) -> tuple[Goal, ...]:
+    """The goals of the statistics that are meant."""
+    return tuple(
+        Goal(
+            str(each.measure),
+            scope.plan.queries[each.query],
+            within=_own(within, each, None, "within"),
+            confidence=confidence,
+            share=share,
+            at_least=_own(at_least, each, 0, "at_least"),
+            statistic=each.statistic.alias,
+            levels=each.levels,
+        )
+        for each in scope.asked()
+    )
+
+
+def _own(given: Any, asked: Asked, default: Number | None, parameter: str) -> Any:
+    """The number of one statistic, by its published name or its measure."""
+    if not isinstance(given, Mapping):
+        return given
+    found = given.get(asked.statistic.alias, given.get(asked.measure, default))
+    if found is None:
+        raise ParameterError(parameter=parameter, problem=f"has no number for '{asked.statistic.alias}'")
+    return found
+
+
 def read_goals(goals: Goal | Sequence[Goal]) -> tuple[Goal, ...]:
     found = (goals,) if isinstance(goals, Goal) else tuple(goals)
     if not found or not all(isinstance(each, Goal) for each in found):
@@ -113,7 +187,7 @@ def goal_tables(view: OwnerView, goals: Sequence[Goal], families: Mapping[str, A
     for goal in goals:
         check_measure(goal.measure, view)
     pairs = [(goal, query) for goal in goals for query in goal.queries()]
-    wanted = [{name: mechanism_for(each, goal.measure) for name, each in families.items()} for goal, _ in pairs]
+    wanted = [{name: mechanism_for(each, goal) for name, each in families.items()} for goal, _ in pairs]
     found = view.cell_totals(*(totals_query(query, goal.measure, m) for (goal, query), m in zip(pairs, wanted)))
     read = [read_totals(each, mechanisms) for each, mechanisms in zip(found, wanted)]
     return tuple(_table(goal, query, each, view, len(pairs)) for (goal, query), each in zip(pairs, read))
@@ -132,7 +206,7 @@ def _table(goal: Goal, query: Query, exact: ExactTotals, view: OwnerView, number
     return GoalTable(
         goal=goal,
         query=query,
-        name=f"{goal.measure} by {groups}" if groups != "total" else f"{goal.measure} in total",
+        name=part_name(goal.statistic or goal.measure, query.tables()[0]),
         step=step_of(goal.measure, view),
         totals=exact.total[counted],
         kept={name: part[..., counted] for name, part in exact.kept.items()},
@@ -141,10 +215,11 @@ def _table(goal: Goal, query: Query, exact: ExactTotals, view: OwnerView, number
     )
 
 
-def mechanism_for(family: Any, measure: str) -> Any:
-    """The mechanism of a family for one measure: the family itself, or its entry if measures have their own."""
+def mechanism_for(family: Any, goal: Goal) -> Any:
+    """The mechanism of a family for one goal: the family itself, or its entry if statistics or measures have their own."""
     if not isinstance(family, Mapping):
         return family
-    if measure not in family:
-        raise ParameterError(parameter="families", problem=f"has no mechanism for '{measure}'")
-    return family[measure]
+    found = family.get(goal.statistic, family.get(goal.measure))
+    if found is None:
+        raise ParameterError(parameter="families", problem=f"has no mechanism for '{goal.statistic or goal.measure}'")
+    return found

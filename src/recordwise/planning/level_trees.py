@@ -9,7 +9,8 @@ from typing import Any
 import numpy as np
 
 from recordwise.errors import ParameterError
-from recordwise.mechanisms.base import clamping_bound, gaussian_sigma
+from recordwise.exact.arithmetic import FloatArray
+from recordwise.mechanisms.base import clamping_bound, gaussian_sigma, inside
 from recordwise.plan.describe import group_json
 from recordwise.plan.fields import Choice
 from recordwise.plan.query import Query
@@ -17,7 +18,9 @@ from recordwise.plan.rests import chain_problems
 from recordwise.plan.schema import Schema
 from recordwise.planning.fitted_shares import LevelTree
 from recordwise.planning.goals import Goal
+from recordwise.planning.sized import by_band, sizes_of
 from recordwise.planning.totals import EXACT, totals_query
+from recordwise.planning.whole import at_level
 from recordwise.postprocess.answer_tree import tree_of
 from recordwise.release.families import cell_rows, rest_rows
 from recordwise.release.tables import ReleasedTable
@@ -30,14 +33,19 @@ class GoalLevels:
 
     goal: Goal
     tree: LevelTree
+    sizes: FloatArray | None
+    """The public sizes of the cells, if the keys have any; 0 for published rests."""
 
     def at(self, mechanism: Any) -> LevelTree:
-        """The tree under this mechanism, which must have Gaussian noise."""
-        return replace(self.tree, variance=float(checked_sigma(mechanism)) ** 2)
+        """The tree under this mechanism, which must have Gaussian noise, of one sigma or in proportion to sizes."""
+        variance = np.zeros(len(self.tree.level))
+        for each, rows in by_band(mechanism, self.sizes):
+            variance[rows] = float(checked_sigma(each)) ** 2
+        return replace(self.tree, variance=variance)
 
 
 def checked_sigma(mechanism: Any) -> Fraction:
-    """The sigma of a mechanism; an error if its noise is not Gaussian and the same in every cell."""
+    """The sigma of a mechanism; an error if its noise is not Gaussian."""
     sigma = None if clamping_bound(mechanism) is not None else gaussian_sigma(mechanism)
     if sigma is None:
         raise ParameterError(
@@ -51,7 +59,8 @@ def checked_sigma(mechanism: Any) -> Fraction:
 def can_be_fitted(mechanism: Any) -> bool:
     """Whether shares can be chosen for the fitted errors of a mechanism."""
     try:
-        checked_sigma(mechanism)
+        for each in inside(mechanism):
+            checked_sigma(each)
     except ParameterError:
         return False
     return True
@@ -86,11 +95,13 @@ def _levels(goal: Goal, found: Sequence[CellTotals], schema: Schema) -> GoalLeve
     tree = tree_of(cell_rows([tables[n] for n in order], by, complete=True))
     assert tree is not None
     z = NormalDist().inv_cdf((1 + goal.confidence) / 2)
-    level, reach, may_miss = [], [], [0] * len(found)
+    level, reach, sizes, may_miss = [], [], [], [0] * len(found)
     for n in order:
         total = np.abs(found[n].totals[EXACT])
         counted = (total > 0) & (total >= float(goal.at_least)) & ~rest_rows(tables[n])
+        counted &= n in goal.levels
         level.append(np.full(len(total), n))
+        sizes.append(_sizes(goal, n, schema, len(total)))
         reach.append(np.where(counted, float(goal.within) * total / z, np.inf))
         may_miss[n] = int((1 - goal.share) * int(counted.sum()))
     return GoalLevels(
@@ -98,11 +109,18 @@ def _levels(goal: Goal, found: Sequence[CellTotals], schema: Schema) -> GoalLeve
         tree=LevelTree(
             tree=tree,
             level=np.concatenate(level),
-            variance=1.0,
+            variance=np.ones(sum(map(len, level))),
             reach=np.concatenate(reach),
             may_miss=tuple(may_miss),
         ),
+        sizes=None if any(each is None for each in sizes) else np.concatenate(sizes),
     )
+
+
+def _sizes(goal: Goal, level: int, schema: Schema, cells: int) -> Any:
+    """The sizes of the cells of one table; published rests, which come last, are in the lowest band."""
+    listed = sizes_of(at_level(goal.query, goal.query.tables()[level]), goal.measure, schema)
+    return None if listed is None else np.append(listed, np.zeros(cells - len(listed)))
 
 
 def with_shares(query: Query, shares: Sequence[Fraction]) -> Query:

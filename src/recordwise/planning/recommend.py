@@ -17,7 +17,7 @@ from recordwise.plan.sources import Postgres
 from recordwise.planning.candidates import best_offset, families
 from recordwise.planning.carried import carried_plan
 from recordwise.planning.fitness import FamilyFitness, Fitness, Fitted, InfeasibleError, fit, measured
-from recordwise.planning.fitted_goals import fitted_family, level_splits
+from recordwise.planning.fitted_goals import LevelSplits, fitted_family
 from recordwise.planning.goals import Goal, GoalTable, goal_tables, mechanism_for, read_goals
 from recordwise.planning.level_trees import can_be_fitted
 from recordwise.planning.losses import Losses
@@ -234,16 +234,15 @@ def recommend(
     found: dict[str, tuple[Fitted, ...]] = {}
     infeasible: dict[str, str] = {}
     levels: dict[str, tuple[Query, ...]] = {}
-    splits = level_splits(view, wanted, complete=complete) if fitted else ()
+    splits = LevelSplits(view, wanted, complete=complete) if fitted else None
     for name, family in chosen.items():
-        whole = [mechanism_for(family, goal.measure) for goal in wanted]
+        whole = [mechanism_for(family, goal) for goal in wanted]
         if splits and all(map(can_be_fitted, whole)):
             found[name], levels[name] = fitted_family(splits, tables, whole)
             continue
         try:
             found[name] = tuple(
-                _fitted(table, name, mechanism_for(family, table.goal.measure), sizes[table.goal.measure])
-                for table in tables
+                _fitted(table, name, mechanism_for(family, table.goal), sizes[table.goal.measure]) for table in tables
             )
         except InfeasibleError as error:
             infeasible[name] = str(error)

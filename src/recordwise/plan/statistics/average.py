@@ -1,7 +1,7 @@
 """Averages: the ratio of a noisy sum to a noisy count, each reused from the query where it is already there (T-AVG)."""
 
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from typing import TYPE_CHECKING, Any, ClassVar
 
 from sqlglot import exp
@@ -12,6 +12,7 @@ from recordwise.plan.schema import Schema
 from recordwise.plan.sql.grammar import aggregated_column, only
 from recordwise.plan.statistics.answers import NoisyColumn
 from recordwise.plan.statistics.base import (
+    Chosen,
     Drawable,
     EntryReader,
     Form,
@@ -84,6 +85,11 @@ class Average(Statistic):
         own_sum = Sum(alias=f"{self.alias}_sum", measure=self.measure, mechanism=self.sum)
         count = counts[0] if counts else Count(alias=f"{self.alias}_count", mechanism=self.count)
         return (sums[0] if sums else own_sum), count
+
+    def with_mechanisms(self, chosen: Chosen, drawn: Sequence[Drawable]) -> Statistic:
+        of_sum, of_count = self.parts(drawn)
+        count = None if self.count is None else chosen(of_count)
+        return replace(self, sum=chosen(of_sum), count=count)
 
     def forms(self, drawn: Sequence[Drawable]) -> tuple[Form, Form]:
         of_sum, of_count = self.parts(drawn)

@@ -1,9 +1,9 @@
 """The interface between a statistic and the rest of the package. A new one subclasses ``Drawable`` and joins ``KINDS``."""
 
 from abc import ABC, abstractmethod
-from collections.abc import Iterable, Mapping, Sequence
+from collections.abc import Callable, Iterable, Mapping, Sequence
 from concurrent.futures import ThreadPoolExecutor
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from fractions import Fraction
 from typing import TYPE_CHECKING, Any, ClassVar, Protocol, TypeAlias
 
@@ -120,6 +120,10 @@ class Statistic(ABC):
     def problems(self, schema: Schema) -> list[str]:
         """Problems with the schema, as sentences without a final period."""
 
+    def with_mechanisms(self, chosen: "Chosen", drawn: Sequence["Drawable"]) -> "Statistic":
+        """The same statistic where what it is computed from has the chosen mechanisms; ``drawn`` is what its query draws now."""
+        return self
+
     def among(self, asked: Sequence["Statistic"]) -> "Statistic":
         """The statistic as it joins a query that asks for others already."""
         return self
@@ -176,6 +180,9 @@ class Drawable(Statistic):
 
     def mechanisms(self) -> tuple[Any, ...]:
         return (self.mechanism,)
+
+    def with_mechanisms(self, chosen: "Chosen", drawn: Sequence["Drawable"]) -> "Statistic":
+        return replace(self, mechanism=chosen(self))
 
     def description(self) -> dict[str, Any]:
         return Statistic.description(self) | {"mechanism": self.mechanism}
@@ -254,6 +261,8 @@ class Drawable(Statistic):
         return column
 
 
+Chosen: TypeAlias = Callable[[Drawable], Any]
+"""The mechanism of each drawn statistic."""
 Form: TypeAlias = tuple[tuple[Drawable, Fraction], ...]
 """Drawn statistics with their coefficients."""
 
