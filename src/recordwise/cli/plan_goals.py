@@ -126,6 +126,7 @@ def allocate(
     Mechanisms and losses stay as they are. An error / goal of at most 1 meets the goal.
     """
     from recordwise.cli import screen
+    from recordwise.exact.text import figure
     from recordwise.planning.allocation import allocate as allocated
     from recordwise.session import Session
 
@@ -146,7 +147,7 @@ def allocate(
         screen.heading("The loss of each query, split over its levels")
         _say(goals)
         screen.table(*found.rows())
-        screen.paragraph(f"The largest error is {found.worst:.3g} times its goal.")
+        screen.paragraph(f"The largest error is {figure(found.worst)} times its goal.")
 
 
 Measures = Annotated[
