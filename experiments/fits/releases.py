@@ -24,6 +24,8 @@ SIZES: Mapping[str, int] = {
     "4421": 50,
 }
 """The total of each finest cell: one record, none if 0."""
+LAST_YEAR = dict(zip(SIZES, (0, 20, 9, 130, 700, 30, 14_000, 0, 60, 2, 0, 45)))
+"""What is publicly known about the size of each finest cell."""
 UNLISTED = ("3112", "3121", "4413")
 """Codes that incomplete keys leave out."""
 LENGTHS = (2, 3, 4)
@@ -33,8 +35,19 @@ NOISES: Mapping[str, object] = {
     "GeneralizedGaussian": rw.GeneralizedGaussian(scale=3, shape="0.5"),
     "LogTransform": rw.LogTransform(offset=20, sigma="0.15"),
     "RootTransform": rw.RootTransform(degree=2, sigma="0.5"),
+    "Gaussian, sized": rw.Sized(rw.Gaussian(sigma="0.1"), floor=50),
+    "Gaussian, sized, fat-tailed below": rw.Sized(
+        rw.Gaussian(sigma="0.1"), floor=50, low=rw.GeneralizedGaussian(scale="0.02", shape="0.5"), low_below=200
+    ),
+    "LogTransform, sized": rw.Sized(rw.LogTransform(offset="0.2", sigma="0.15"), floor=50),
 }
-LINEAR = ("Gaussian", "Gaussian, 2 steps", "GeneralizedGaussian")
+LINEAR = (
+    "Gaussian",
+    "Gaussian, 2 steps",
+    "GeneralizedGaussian",
+    "Gaussian, sized",
+    "Gaussian, sized, fat-tailed below",
+)
 """Noise under which a linear fit has an error that does not depend on the truth."""
 KEYS = ("complete", "incomplete", "rest published")
 
@@ -108,7 +121,15 @@ def _released(keys: str, level: float, counties: int, seed: int) -> rw.Release:
             "naics": np.tile(codes, counties),
         }
     )
-    cells = rw.Keys.product(county=places, naics=listed(keys))
+    cells = rw.Keys.product(county=places, naics=listed(keys)).sized(
+        {
+            "county": np.repeat(places, len(LAST_YEAR)),
+            "naics": np.tile(list(LAST_YEAR), counties),
+            "last": np.tile(list(LAST_YEAR.values()), counties),
+        },
+        size="last",
+        sized_on="public: made up",
+    )
     rest = "publish" if keys == "rest published" else None
     asked = rw.query().group_by("county").levels(rw.prefix("naics", list(LENGTHS)), keys=cells, rest=rest)
     for noise, mechanism in NOISES.items():

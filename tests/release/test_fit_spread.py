@@ -169,7 +169,7 @@ def test_linear_intervals_hold_as_often_as_they_say_and_the_others_are_near():
     """120 counties of 19 cells; the seed is fixed."""
     found = [line for line in lines("rest published", 0.9, 120, 11, draws=60) if line.size == run.ALL]
     by_column = {(line.noise, line.column): line for line in found}
-    for noise in ("Gaussian", "GeneralizedGaussian"):
+    for noise in ("Gaussian", "GeneralizedGaussian", "Gaussian, sized", "Gaussian, sized, fat-tailed below"):
         line = by_column[noise, "best"]
         assert abs(line.coverage - 0.9) < slack(line.cells, 0.9)
         assert line.rmse < by_column[noise, "raw"].rmse

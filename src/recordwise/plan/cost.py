@@ -14,18 +14,18 @@ import pyarrow as pa
 
 from recordwise.errors import PlanError
 from recordwise.mechanisms.base import is_sized, shared
+from recordwise.plan.cell_bands import bands_of_cells, cell_bands, codes_of, key_columns, sized_keys
 from recordwise.plan.column_types import policy_problems
-from recordwise.plan.fields import ALL_OTHER, Field, Group, Level, Prefix
+from recordwise.plan.fields import Field, Group, Level, Prefix
 from recordwise.plan.held_columns import held_condition, in_held_columns
 from recordwise.plan.hierarchies import Hierarchy
 from recordwise.plan.key_columns import encoded
-from recordwise.plan.keys import Keys
 from recordwise.plan.plan import Plan, PlannedTable, size_names
 from recordwise.plan.predicates import Predicate, condition
 from recordwise.plan.query import Query
 from recordwise.plan.schema import Schema
 from recordwise.plan.statistics import Drawable
-from recordwise.policy.bands import BandTable, IntArray
+from recordwise.policy.bands import BandTable
 from recordwise.policy.conditions import EVERY, Condition, ConditionColumn, in_band
 from recordwise.policy.constructors import By
 from recordwise.policy.literals import Value, literal
@@ -192,10 +192,11 @@ def statistic_policy(query: Query, statistic: Drawable, level: Level, schema: Sc
 
 def band_table(query: Query, statistic: Drawable, level: Level, schema: Schema) -> BandTable | None:
     """The bands of the cells of a table, if the statistic's noise is sized and its sizes are known."""
-    sized, keys = statistic.mechanism, query.keys_of(level)
-    if not isinstance(keys, Keys) or keys.sizes is None or not is_sized(sized):
+    if not is_sized(statistic.mechanism):
         return None
-    return keys.bands(level.groups, schema, size_names(statistic), sized.edges)
+    names = size_names(statistic)
+    keys = sized_keys(query, level, names)
+    return None if keys is None else cell_bands(keys, level.groups, schema, names, statistic.mechanism.edges)
 
 
 def band_mechanisms(statistic: Drawable, level: Level, bands: BandTable, schema: Schema) -> tuple[Any, ...]:
@@ -243,24 +244,11 @@ def _served_by_band(
     statistic: Drawable, level: Level, bands: BandTable, cells: pa.Table, schema: Schema
 ) -> tuple[CellMechanism, ...]:
     """The mechanism of the band of each cell, by the table that the policy names, so that the two cannot differ."""
-    of_cell = bands_of_cells(bands, level.names(), cells)
+    count = cells.num_rows if level.groups else 1
+    of_cell = bands_of_cells(bands, key_columns(level.groups, schema), codes_of(schema), cells, count)
     served = enumerate(band_mechanisms(statistic, level, bands, schema))
     found = (CellMechanism(mechanism, Run(None, np.flatnonzero(of_cell == band))) for band, mechanism in served)
     return tuple(each for each in found if len(each.run.rows))
-
-
-def bands_of_cells(bands: BandTable, names: Sequence[str], cells: pa.Table) -> IntArray:
-    """The band of each public cell, by the columns of its key in the order of the table of bands."""
-    numbers = []
-    for at, name in enumerate(names):
-        coded = encoded(cells.column(name))
-        values = [None if value is None else literal(value) for value in coded.dictionary.to_pylist()]
-        numbers.append(bands.numbered(at, values)[coded.indices.to_numpy()])
-    of_cell = bands.bands_at(numbers)
-    if ALL_OTHER in cells.column_names:
-        # A rest has the key of its coarser cell, which may be listed; its records are in no listed cell, and so in the lowest band.
-        of_cell = np.where(cells.column(ALL_OTHER).to_numpy(zero_copy_only=False), 0, of_cell)
-    return of_cell
 
 
 def at_one_threshold(mechanism: Any, at: Fraction | By | None) -> Any:

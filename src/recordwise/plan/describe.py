@@ -11,11 +11,11 @@ from typing import TYPE_CHECKING, Any
 from recordwise.errors import ParameterError
 from recordwise.exact.numbers import fraction_text
 from recordwise.mechanisms.described import mechanism_text, parameter_json
+from recordwise.plan.cell_bands import sized_keys
 from recordwise.plan.cost import band_table
 from recordwise.plan.fields import Case, DatePart, Field, Group, Literal, Prefix
-from recordwise.plan.keys import Keys
 from recordwise.plan.linear import linear_text
-from recordwise.plan.plan import Plan, PlannedTable
+from recordwise.plan.plan import Plan, PlannedTable, size_names
 from recordwise.plan.predicates import And, Compare, In, IsNull, Not, Operand, Or, Predicate, condition
 from recordwise.plan.schema import Measure, Schema
 from recordwise.plan.statistics import Statistic
@@ -108,10 +108,11 @@ def _sized_json(plan: Plan, table: PlannedTable) -> dict[str, Any]:
         for alias, each in found.items()
         if each
     }
-    keys = query.keys_of(table.shape)
-    if not bands or not isinstance(keys, Keys) or keys.sizes is None:
+    lists = [sized_keys(query, table.shape, size_names(each)) for each in query.draws() if found[each.alias]]
+    sizes = next((keys.sizes for keys in lists if keys is not None), None)
+    if not bands or sizes is None:
         return {}
-    return {"sized": bands, "sized_on": list(keys.sizes.sized_on), "sizes": keys.sizes.digest()}
+    return {"sized": bands, "sized_on": list(sizes.sized_on), "sizes": sizes.digest()}
 
 
 def query_names(plan: Plan) -> str:

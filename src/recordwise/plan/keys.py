@@ -6,10 +6,9 @@ whole numbers: each column by the rank of its value, all columns as the digits o
 """
 
 import math
-from collections.abc import Callable, Iterable
+from collections.abc import Iterable
 from dataclasses import dataclass, field, replace
-from fractions import Fraction
-from typing import TYPE_CHECKING, Any, TypeAlias
+from typing import TYPE_CHECKING, Any
 
 import numpy as np
 import pyarrow as pa
@@ -17,8 +16,8 @@ import pyarrow.compute as pc
 
 from recordwise.errors import KeysError
 from recordwise.exact.arithmetic import FloatArray
-from recordwise.exact.numbers import Number, float_upper
-from recordwise.plan.fields import DatePart, Field, Group, Prefix
+from recordwise.exact.numbers import Number
+from recordwise.plan.fields import Group, Prefix
 from recordwise.plan.frames import as_array, as_arrow
 from recordwise.plan.key_columns import (
     Ranked,
@@ -29,19 +28,14 @@ from recordwise.plan.key_columns import (
     encoded,
     plain_column,
     ranked,
-    row_codes,
     sorted_distinct,
 )
 from recordwise.plan.schema import Schema
 from recordwise.plan.sizes import Given, Sizes, read_sizes
 from recordwise.policy.bands import BandTable
-from recordwise.policy.condition_columns import ConditionColumn
 
 if TYPE_CHECKING:
     from recordwise.plan.key_selection import PiecesAt, SelectFrom, SelectKeys
-
-Edges: TypeAlias = Callable[[float], tuple[Fraction, ...]]
-"""The edges of bands, given the largest size."""
 
 
 @dataclass(frozen=True, slots=True, eq=False)
@@ -59,7 +53,8 @@ class Keys:
     table: pa.Table
     sizes: Sizes | None = None
     """The public sizes of the cells, if noise may be scaled by them (T-SIZE)."""
-    _bands: dict[Any, BandTable] = field(default_factory=dict)
+    made_bands: dict[Any, BandTable] = field(default_factory=dict)
+    """The bands of the cells of each table, made once."""
 
     def __post_init__(self) -> None:
         if self.table.num_columns == 0:
@@ -97,8 +92,8 @@ class Keys:
         """The same keys with sizes from another list, matched by the columns of the keys; cells it does not list have none.
 
         Args:
-            frame: A list with the columns of the keys and one or more columns of sizes.
-            size: As ``of`` takes it.
+            frame: A list with one or more columns of sizes, and columns of the keys that tell all cells apart.
+            size: As ``of`` takes it. Sizes that the keys have for other statistics are kept.
             sized_on: As ``of`` takes it.
 
         Returns:
@@ -110,7 +105,8 @@ class Keys:
         table, sizes = read_sizes(as_arrow(frame), size, sized_on)
         assert sizes is not None
         columns = {name: self.matched(table, each) for name, each in sizes.columns.items()}
-        return Keys(self.table, replace(sizes, columns=columns))
+        found = replace(sizes, columns=columns)
+        return Keys(self.table, found if self.sizes is None else self.sizes.with_others(found))
 
     def matched(self, table: pa.Table, values: FloatArray) -> FloatArray:
         """Numbers of another list of cells at the cells of these keys; 0 where it does not list one.
@@ -127,9 +123,7 @@ class Keys:
         """
         ours, theirs = np.zeros(self.table.num_rows, np.int64), np.zeros(table.num_rows, np.int64)
         known = np.ones(table.num_rows, np.bool_)
-        for name in self.table.column_names:
-            if name not in table.column_names:
-                raise KeysError(column=f"'{name}'", problem="is a column of the keys, but not of the list with sizes")
+        for name in self._matching(table):
             own = self.table.column(name).chunk(0)
             distinct = own.dictionary if pa.types.is_dictionary(own.type) else own
             places = own.indices.to_numpy() if pa.types.is_dictionary(own.type) else np.arange(len(own))
@@ -146,59 +140,26 @@ class Keys:
         at = np.minimum(np.searchsorted(listed, ours), len(listed) - 1)
         return np.where(listed[at] == ours, values[known][first][at], 0.0)
 
-    def bands(
-        self, groups: tuple[Group, ...], schema: Schema, names: tuple[str | None, ...], edges: Edges
-    ) -> BandTable | None:
-        """The bands of the cells of one table by the sizes of a statistic; None if its sizes are not known yet.
+    def _matching(self, table: pa.Table) -> list[str]:
+        """The columns by which another list is matched: all of the keys, or those it has where they tell all cells apart."""
+        shared = [name for name in self.table.column_names if name in table.column_names]
+        missing = [name for name in self.table.column_names if name not in shared]
+        if missing and (not shared or not self.told_apart(shared)):
+            problem = "is a column of the keys, but not of the list with sizes"
+            raise KeysError(column=f"'{missing[0]}'", problem=problem)
+        return shared
 
-        The size of a cell of a coarser level is the sum of the sizes of the cells listed in it.
-
-        Args:
-            groups: The groups of the table.
-            schema: The schema of the plan.
-            names: The names of the statistic, by which its sizes are found.
-            edges: The edges of the bands, given the largest size.
-
-        Returns:
-            The table of bands.
-        """
-        given = None if self.sizes is None else self.sizes.of(*names)
-        if given is None:
-            return None
-        made = (groups, id(given), edges(float(np.inf))[0])
-        if made not in self._bands:
-            cells, sizes = self._sized_cells(groups, schema, given)
-            limits = edges(float(sizes.max()))
-            found = np.maximum(np.searchsorted([float_upper(each) for each in limits], sizes, side="right") - 1, 0)
-            columns = [_condition_column(group) for group in groups]
-            coded = [encoded(cells.column(group.name)) for group in groups]
-            values = [(each.dictionary.to_pylist(), each.indices.to_numpy()) for each in coded]
-            table = BandTable.of(columns, limits, values, found)
-            self._bands[made] = self.sizes.raised.get(table.digest, table) if self.sizes is not None else table
-        return self._bands[made]
-
-    def sizes_at(self, groups: tuple[Group, ...], schema: Schema, names: tuple[str | None, ...]) -> FloatArray | None:
-        """The sizes of the cells of one table, in the order of ``cells``; None if a statistic of these names has none.
+    def told_apart(self, names: Iterable[str]) -> bool:
+        """Whether no two cells have the same values in these columns, as where all others are coarser levels of them.
 
         Args:
-            groups: The groups of the table.
-            schema: The schema of the plan.
-            names: The names of the statistic.
+            names: Columns of the keys.
 
         Returns:
-            A size for each cell.
+            True or false.
         """
-        given = None if self.sizes is None else self.sizes.of(*names)
-        return None if given is None else self._sized_cells(groups, schema, given)[1]
-
-    def _sized_cells(self, groups: tuple[Group, ...], schema: Schema, sizes: FloatArray) -> tuple[pa.Table, FloatArray]:
-        cells = self.cells(groups, schema)
-        columns = [_at_level(group, str(self._origin(group)), self._column(group), schema) for group in groups]
-        place = np.unique(row_codes(columns)[0], return_inverse=True)[1]
-        return cells, np.asarray(np.bincount(place, weights=sizes, minlength=cells.num_rows), np.float64)
-
-    def _column(self, group: Group) -> pa.Array:
-        return self.table.column(str(self._origin(group))).chunk(0)
+        different = self.table.group_by(list(names), use_threads=False).aggregate([]).num_rows
+        return bool(different == self.table.num_rows)
 
     @classmethod
     def product(cls, **columns: Iterable[Any]) -> "Keys":
@@ -329,40 +290,35 @@ class Keys:
         Returns:
             The cells, a row each.
         """
-        self.check(groups, schema)
-        origins = {group: self._origin(group) for group in groups}
-        columns = [
-            _at_level(group, origin, self.table.column(origin).chunk(0), schema)
-            for group, origin in origins.items()
-            if origin is not None
-        ]
+        columns = self.columns_at(groups, schema)
         rows = sorted_distinct(columns)
         names = [group.name for group in groups]
-        if len(rows) < self.table.num_rows and not self._is_projection(origins):
+        if len(rows) < self.table.num_rows and not self._is_projection(groups):
             raise _doubled(names, self.table.num_rows - len(rows))
         return pa.table({name: column.at(rows) for name, column in zip(names, columns)})
 
-    def _is_projection(self, origins: dict[Group, str | None]) -> bool:
+    def columns_at(self, groups: tuple[Group, ...], schema: Schema) -> list[Ranked]:
+        """The columns of the list for the groups of a table, cast and brought to its level, a row for each cell of the list.
+
+        Args:
+            groups: The groups of a table.
+            schema: The schema of the plan.
+
+        Returns:
+            The columns.
+        """
+        self.check(groups, schema)
+        origins = [(group, str(self._origin(group))) for group in groups]
+        return [_at_level(group, origin, self.table.column(origin).chunk(0), schema) for group, origin in origins]
+
+    def _is_projection(self, groups: tuple[Group, ...]) -> bool:
         """Whether a level drops columns or shortens codes, so that repeated rows are expected and not a mistake."""
+        origins = {group: self._origin(group) for group in groups}
         shortened = any(
             isinstance(group.expression, Prefix) and group.expression.column == origin
             for group, origin in origins.items()
         )
         return shortened or set(origins.values()) != set(self.table.column_names)
-
-
-def _condition_column(group: Group) -> ConditionColumn:
-    """What a policy sees of a group."""
-    value = group.expression
-    if isinstance(value, Prefix):
-        return ConditionColumn(value.column, value.length)
-    if isinstance(value, DatePart):
-        return ConditionColumn(value.column, part=value.part)
-    if not isinstance(value, Field):
-        raise KeysError(
-            column=f"'{group.name}'", problem="is a CASE, by which cells have no size", advice="Group by columns."
-        )
-    return ConditionColumn(value.name)
 
 
 def _at_level(group: Group, origin: str, given: pa.Array, schema: Schema) -> Ranked:

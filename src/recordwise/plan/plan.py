@@ -10,9 +10,9 @@ import pyarrow as pa
 
 from recordwise.errors import KeysError, PlanError
 from recordwise.mechanisms.base import is_sized
+from recordwise.plan.cell_bands import sized_keys
 from recordwise.plan.column_types import DERIVED, derived_problem, fits, is_value, kind_of, part_problems
 from recordwise.plan.fields import Case, DatePart, Field, Group, Level, Literal, Prefix
-from recordwise.plan.given_keys import KeyList
 from recordwise.plan.key_products import query_with_levels
 from recordwise.plan.key_selection import SelectFrom, SelectKeys
 from recordwise.plan.keys import Keys
@@ -40,10 +40,6 @@ def query_problems(query: Query, schema: Schema) -> list[str]:
         problems += group_problems(group, schema)
     problems += _rest_problems(query, schema)
     sized = [each for each in query.draws() if is_sized(each.mechanism)]
-    levels = {name for level in query.tables() for name in level.names()} & set(schema.coarser_names()) if sized else ()
-    problems += [
-        f"the noise of '{sized[0].alias}' is sized, which tables by the level '{name}' cannot be" for name in levels
-    ]
     for level in query.tables():
         problems += _level_problems(level, query, sized)
         problems += _selection_problems(level, query, schema)
@@ -55,19 +51,12 @@ def _level_problems(level: Level, query: Query, sized: list[Drawable]) -> Iterat
     if level.groups and not any(keys.covers(level.groups) for keys in query.key_lists):
         yield f"no public keys for {' x '.join(level.names())}"
         return
-    keys = query.keys_of(level)
     for statistic in sized:
-        if not _has_sizes(keys, statistic):
+        if sized_keys(query, level, size_names(statistic)) is None:
             yield (
                 f"the noise of '{statistic.alias}' is sized, but the keys of {' x '.join(level.names()) or 'the grand total'} "
                 "give no size for it; use Keys.of(frame, size=..., sized_on=...)"
             )
-
-
-def _has_sizes(keys: KeyList | None, statistic: Drawable) -> bool:
-    """Whether sizes are given for a statistic, by any of its names."""
-    names = size_names(statistic)
-    return isinstance(keys, Keys) and keys.sizes is not None and keys.sizes.asked(*names)
 
 
 def size_names(statistic: Drawable) -> tuple[str | None, ...]:

@@ -48,6 +48,8 @@ class Sizes:
 
     columns: Mapping[str, FloatArray]
     waiting: Mapping[str, FromRelease] = field(default_factory=dict)
+    read: Mapping[str, FromRelease] = field(default_factory=dict)
+    """Where the columns that were waiting came from."""
     sized_on: tuple[str, ...] = ()
     """Where they are from: ``public: SOURCE`` or ``release DIGEST``."""
     raised: Mapping[str, Any] = field(default_factory=dict)
@@ -68,7 +70,19 @@ class Sizes:
         """With the sizes of one statistic that were waiting for a release."""
         waiting = {each: given for each, given in self.waiting.items() if each != name}
         sources = tuple(dict.fromkeys((*self.sized_on, source)))
-        return replace(self, columns={**self.columns, name: sizes}, waiting=waiting, sized_on=sources)
+        read = {**self.read, name: self.waiting[name]}
+        return replace(self, columns={**self.columns, name: sizes}, waiting=waiting, read=read, sized_on=sources)
+
+    def with_others(self, others: "Sizes") -> "Sizes":
+        """With the sizes of other statistics, which come first where both have some."""
+        kept = {name: each for name, each in self.columns.items() if name not in others.waiting}
+        waiting = {name: each for name, each in self.waiting.items() if name not in others.columns}
+        return replace(
+            self,
+            columns={**kept, **others.columns},
+            waiting={**waiting, **others.waiting},
+            sized_on=tuple(dict.fromkeys((*self.sized_on, *others.sized_on))),
+        )
 
     def digest(self) -> str:
         """The fingerprint of all sizes and of where they are from."""

@@ -19,6 +19,7 @@ from recordwise.planning.totals import ExactTotals, read_totals, totals_query
 from recordwise.planning.whole import Asked, PlanLike, Scope, at_level, part_name, scope_of
 from recordwise.session import Session
 from recordwise.session.owner import OwnerView
+from recordwise.session.sizes import query_with_sizes
 
 
 @dataclass(frozen=True, slots=True, init=False, eq=False)
@@ -81,6 +82,17 @@ class Goal:
         """One query for each table, so that each may have its own noise."""
         tables = self.query.tables()
         return tuple(at_level(self.query, tables[number]) for number in self.levels)
+
+    def with_query(self, query: Query) -> "Goal":
+        """The same goal for another query."""
+        return Goal(
+            self.measure,
+            query,
+            within=self.within,
+            confidence=self.confidence,
+            share=self.share,
+            at_least=self.at_least,
+        )
 
     def words(self) -> str:
         """The goal as a reader says it."""
@@ -179,7 +191,7 @@ def read_goals(goals: Goal | Sequence[Goal]) -> tuple[Goal, ...]:
     found = (goals,) if isinstance(goals, Goal) else tuple(goals)
     if not found or not all(isinstance(each, Goal) for each in found):
         raise ParameterError(parameter="goals", problem="must be a Goal or a sequence of Goals")
-    return found
+    return tuple(each.with_query(query_with_sizes(each.query)) for each in found)
 
 
 def goal_tables(view: OwnerView, goals: Sequence[Goal], families: Mapping[str, Any]) -> tuple[GoalTable, ...]:

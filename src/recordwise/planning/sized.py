@@ -14,7 +14,9 @@ from recordwise.mechanisms.base import is_sized
 from recordwise.mechanisms.gaussian import Gaussian
 from recordwise.mechanisms.generalized_gaussian import GeneralizedGaussian
 from recordwise.mechanisms.sized import Sized
-from recordwise.plan.keys import Keys
+from recordwise.plan.cell_bands import sized_keys, sizes_at
+from recordwise.plan.fields import Level
+from recordwise.plan.key_products import query_with_levels
 from recordwise.plan.query import Query
 from recordwise.plan.schema import Schema
 from recordwise.planning.candidates import two_digits
@@ -31,13 +33,16 @@ FAT_TAILED = GeneralizedGaussian(shape="0.5", scale="0.02")
 
 
 def sizes_of(query: Query, measure: str, schema: Schema) -> FloatArray | None:
-    """The public sizes of the cells of a query's only table, in the order of its cells; None if it has none."""
+    """The public sizes of the cells of a query's only table; None if it has none."""
     (level,) = query.tables()
-    keys = query.keys_of(level)
-    if not isinstance(keys, Keys):
-        return None
+    return level_sizes(query, level, measure, schema)
+
+
+def level_sizes(query: Query, level: Level, measure: str, schema: Schema) -> FloatArray | None:
+    """The public sizes of the cells of one table of a query, in the order of its cells; None if it has none."""
     names = (measure, f"sum_{measure}", COUNT if measure == COUNT else None)
-    return keys.sizes_at(level.groups, schema, names)
+    keys = sized_keys(query_with_levels(query, schema), level, names)
+    return None if keys is None else sizes_at(keys, level.groups, schema, names)
 
 
 def by_band(mechanism: Any, sizes: FloatArray | None) -> Iterator[tuple[Any, Any]]:

@@ -51,8 +51,10 @@ class BandTable:
     _numbers: list[dict[Value | None, int]] = field(default_factory=list)
 
     def __post_init__(self) -> None:
-        if not self.columns or len(self.values) != len(self.columns) or len(self.places) != len(self.bands):
-            raise ParameterError(parameter="bands", problem="need a column, values for each column and a band a cell")
+        if len(self.values) != len(self.columns) or len(self.places) != len(self.bands):
+            raise ParameterError(parameter="bands", problem="need values for each column and a band for each cell")
+        if not self.columns and len(self.edges) != 1:
+            raise ParameterError(parameter="bands", problem="need a column, unless all records are in the same one")
         if not 1 <= len(self.edges) <= MOST_BANDS or any(a >= b for a, b in zip(self.edges, self.edges[1:])):
             raise ParameterError(parameter="bands", problem=f"must be 1 to {MOST_BANDS}, with increasing edges")
         if self.size() > MOST_PLACES:

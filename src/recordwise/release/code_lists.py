@@ -22,6 +22,13 @@ class CodeLists:
         """The lists that a release describes."""
         return cls({str(each["name"]): each for each in description.get("hierarchies", ())})
 
+    def tables(self) -> dict[str, pa.Table]:
+        """Each list with a row for each finest code and a column for each level, the finest last."""
+        return {
+            name: pa.table({level: self._values(each["list"][level]) for level in each["levels"]})
+            for name, each in self.lists.items()
+        }
+
     def above(self, group: Mapping[str, Any], source: str, column: pa.ChunkedArray) -> pa.ChunkedArray:
         """The values of a coarser level for a column of codes of the level ``source``."""
         fine, coarse = self._level(group, source), self._level(group, group["level"])
@@ -37,6 +44,9 @@ class CodeLists:
 
     def _level(self, group: Mapping[str, Any], level: str) -> pa.Array:
         """The value of a level for each listed code."""
-        listed = self.lists[str(group["hierarchy"])]["list"][level]
+        return self._values(self.lists[str(group["hierarchy"])]["list"][level])
+
+    @staticmethod
+    def _values(listed: Mapping[str, Any]) -> pa.Array:
         values = pa.array(listed["values"])
         return values.take(pa.array(listed["codes"])) if "codes" in listed else values

@@ -19,7 +19,7 @@ from scipy import sparse
 from recordwise.errors import ParameterError
 from recordwise.exact.arithmetic import FloatArray
 from recordwise.exact.numbers import read_fraction
-from recordwise.plan.cost import bands_of_cells
+from recordwise.plan.cell_bands import KeyColumn, bands_of_cells
 from recordwise.plan.fields import ALL_OTHER
 from recordwise.policy.bands import BandTable
 from recordwise.postprocess.answer_tree import AnswerTree, tree_of
@@ -154,6 +154,8 @@ class Family:
     sized: Mapping[str, Mapping[str, Any]]
     """For each table the bands of the statistics whose noise is sized."""
     bands: Mapping[str, BandTable]
+    by: Mapping[str, Groups]
+    lists: CodeLists
 
     @property
     def own(self) -> int:
@@ -192,8 +194,8 @@ class Family:
             count, stated = self.sizes[table.name], self.sized[table.name][name]
             bands: IntArray = np.zeros(count, np.int64)
             if stated["bands"] in self.bands:
-                found, names = self.bands[stated["bands"]], [each for each in table.keys if each != ALL_OTHER]
-                bands = bands_of_cells(found, names, table.data)
+                columns, codes = _key_columns(self.by[table.name], self.lists), self.lists.tables()
+                bands = bands_of_cells(self.bands[stated["bands"]], columns, codes, table.data, count)
             for band, edge in enumerate(stated["edges"]):
                 rows = np.flatnonzero(bands == band) + start
                 if len(rows):
@@ -230,7 +232,19 @@ def family_of(release: Release, query: Mapping[str, Any], *, complete: bool) -> 
         schema=release.description.get("schema", {}),
         sized={table["name"]: table.get("sized", {}) for table in query["tables"]},
         bands=release.policy.bands(),
+        by=by,
+        lists=CodeLists.of(release.description),
     )
+
+
+def _key_columns(by: Groups, lists: CodeLists) -> list[KeyColumn]:
+    """The columns of a table, with the levels of hierarchies that they hold; the finest is a column of the records."""
+    finest = {str(each["levels"][-1]): name for name, each in lists.lists.items()}
+    found = []
+    for group in by:
+        hierarchy = group.get("hierarchy", finest.get(str(group.get("column"))))
+        found.append(KeyColumn(str(group["name"]), None if hierarchy is None else _level(group), hierarchy))
+    return found
 
 
 def cell_rows(

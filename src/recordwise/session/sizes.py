@@ -4,8 +4,9 @@ A release sized by our own earlier output is admitted only if earlier losses and
 band of a cell is raised until they are (T-SIZE). Nothing here sees a record.
 """
 
+from collections.abc import Mapping
 from dataclasses import replace
-from typing import Any
+from typing import Any, TypeGuard
 
 import numpy as np
 
@@ -16,6 +17,7 @@ from recordwise.plan.describe import query_names
 from recordwise.plan.given_keys import KeyList
 from recordwise.plan.keys import Keys
 from recordwise.plan.plan import Plan
+from recordwise.plan.query import Query
 from recordwise.plan.sizes import RELEASE, FromRelease, Sizes, as_sizes
 from recordwise.policy.bands import MOST_BANDS, BandTable
 from recordwise.release.files import load_release
@@ -47,14 +49,20 @@ def with_sizes(plan: Plan) -> Plan:
     waiting = {id(keys): keys for query in plan.queries for keys in query.key_lists if _waits(keys)}
     if not waiting:
         return plan
-    read: dict[int, KeyList] = {own: _read(keys) for own, keys in waiting.items() if isinstance(keys, Keys)}
-    queries = [
-        replace(query, key_lists=tuple(read.get(id(keys), keys) for keys in query.key_lists)) for query in plan.queries
-    ]
-    return replace(plan, queries=tuple(queries))
+    read: dict[int, KeyList] = {own: _read(keys) for own, keys in waiting.items()}
+    return replace(plan, queries=tuple(_with_lists(query, read) for query in plan.queries))
 
 
-def _waits(keys: KeyList) -> bool:
+def query_with_sizes(query: Query) -> Query:
+    """A query with the sizes of earlier releases read and verified, as ``with_sizes`` does for a plan."""
+    return _with_lists(query, {id(keys): _read(keys) for keys in query.key_lists if _waits(keys)})
+
+
+def _with_lists(query: Query, read: Mapping[int, KeyList]) -> Query:
+    return replace(query, key_lists=tuple(read.get(id(keys), keys) for keys in query.key_lists))
+
+
+def _waits(keys: KeyList) -> TypeGuard[Keys]:
     return isinstance(keys, Keys) and keys.sizes is not None and bool(keys.sizes.waiting)
 
 
@@ -76,7 +84,10 @@ def _sizes(keys: Keys, given: FromRelease) -> tuple[Any, str]:
             advice="Use a private release or a public table.",
         )
     wanted = set(keys.table.column_names)
-    fitting = [each for each in release.tables if set(each.keys) == wanted and given.column in each.data.column_names]
+    having = [each for each in release.tables if set(each.keys) <= wanted and given.column in each.data.column_names]
+    fitting = [each for each in having if set(each.keys) == wanted]
+    # Keys may have columns for coarser levels of their codes, by which the release need not be.
+    fitting = fitting or [each for each in having if each.keys and keys.told_apart(each.keys)]
     if len(fitting) != 1:
         raise KeysError(
             column=f"the release '{given.release}'",

@@ -2,8 +2,9 @@
 privately. Entries have the names they have in Python.
 """
 
+from dataclasses import dataclass
 from pathlib import Path
-from typing import Any
+from typing import Any, TypeAlias
 
 from recordwise.plan.code_files import read_code_file
 from recordwise.plan.file.mechanisms import read_joint
@@ -13,7 +14,7 @@ from recordwise.plan.key_products import crossed
 from recordwise.plan.key_selection import SelectFrom, SelectKeys
 from recordwise.plan.keys import Keys
 from recordwise.plan.schema import Schema
-from recordwise.plan.sizes import FromRelease
+from recordwise.plan.sizes import EVERY_STATISTIC, FromRelease
 
 
 def read_select(node: Node, schema: Schema) -> SelectKeys | None:
@@ -114,39 +115,75 @@ def read_listed(
     way: str, entry: Node, folder: Path, schema: Schema, size: Node | None = None, sized_on: Node | None = None
 ) -> Keys | None:
     """Public keys with one row per cell, and their sizes."""
-    given = None if size is None else read_size(size, folder)
     source = None if sized_on is None else sized_on.text()
+    given = None if size is None else read_size(size, folder)
     if (size is not None and given is None) or (sized_on is not None and source is None):
         return None
+    own = {name: each for name, each in (given or {}).items() if not isinstance(each, SizeFile)}
+    others = {name: each for name, each in (given or {}).items() if isinstance(each, SizeFile)}
+    frame = _frame(way, entry, folder, schema)
+    if frame is None:
+        return None
+    # A source is refused where there is nothing that it is the source of.
+    of_own = source if not others or any(isinstance(each, str) for each in own.values()) else None
+
+    def made() -> Keys:
+        keys = Keys.of(frame, size=own or None, sized_on=of_own)
+        for name, file in others.items():
+            keys = keys.sized(read_code_file(file.path), size={name: file.column}, sized_on=source)
+        return keys
+
+    return entry.attempt(made)
+
+
+def _frame(way: str, entry: Node, folder: Path, schema: Schema) -> Any | None:
+    """The list of cells of public keys."""
     if way == "product":
         made = _crossed(entry, folder, schema)
-        if made is None or (given is None and source is None):
-            return made
-        return entry.attempt(lambda: Keys.of(made.table, size=given, sized_on=source))
+        return None if made is None else made.table
     if way == "file":
         name = entry.text()
-        if name is None:
-            return None
-        return entry.attempt(lambda: Keys.of(read_code_file(folder / name), size=given, sized_on=source))
+        return None if name is None else entry.attempt(lambda: read_code_file(folder / name))
     values = _lists(entry)
-    if values is None:
-        return None
-    if way == "rows" and len({len(each) for each in values.values()}) > 1:
+    if values is not None and len({len(each) for each in values.values()}) > 1:
         entry.problem("lists columns of different lengths; each row is one cell")
         return None
-    return entry.attempt(lambda: Keys.of(values, size=given, sized_on=source))
+    return values
 
 
-def read_size(node: Node, folder: Path) -> Any | None:
-    """A column of the list, ``{ release = "FOLDER", column = "sum_emp" }``, or either of them for each statistic."""
+@dataclass(frozen=True, slots=True)
+class SizeFile:
+    """A column of another file with the sizes of cells, matched by the columns of the keys."""
+
+    path: Path
+    column: str
+
+
+GivenSize: TypeAlias = str | FromRelease | SizeFile
+
+
+def read_size(node: Node, folder: Path) -> dict[str, GivenSize] | None:
+    """A column of the list, ``{ release = "FOLDER", column = "sum_emp" }``, ``{ file = "sizes.csv", column = "emp" }``, or one of
+    these for each statistic."""
+    if isinstance(node.value, str) or (isinstance(node.value, dict) and {"release", "file"} & set(node.value)):
+        every = _one_size(node, folder)
+        return None if every is None else {EVERY_STATISTIC: every}
+    found = {name: _one_size(each, folder) for name, each in node.table().items()}
+    kept = {name: each for name, each in found.items() if each is not None}
+    return kept if found and len(kept) == len(found) else None
+
+
+def _one_size(node: Node, folder: Path) -> GivenSize | None:
     if isinstance(node.value, str):
         return node.value
-    if isinstance(node.value, dict) and "release" in node.value:
-        entries = node.table("release", "column", needed=("release", "column"))
-        release, column = (entries[name].text() if name in entries else None for name in ("release", "column"))
-        return None if release is None or column is None else FromRelease(release=str(folder / release), column=column)
-    found = {name: read_size(each, folder) for name, each in node.table().items()}
-    return found if found and None not in found.values() else None
+    where = "file" if isinstance(node.value, dict) and "file" in node.value else "release"
+    entries = node.table(where, "column", needed=(where, "column"))
+    place, column = (entries[name].text() if name in entries else None for name in (where, "column"))
+    if place is None or column is None:
+        return None
+    if where == "file":
+        return SizeFile(folder / place, column)
+    return FromRelease(release=str(folder / place), column=column)
 
 
 def _crossed(entry: Node, folder: Path, schema: Schema) -> Keys | None:

@@ -195,7 +195,9 @@ def _keys(name: str, keys: KeyList) -> dict[str, Any]:
 
 def _columns_of(sizes: Sizes | None) -> dict[str, str]:
     """The columns of a key file that hold the sizes of each statistic; a statistic without a name is every one."""
-    return {} if sizes is None else {name: f"size_{name}" if name else "size" for name in sizes.columns}
+    if sizes is None:
+        return {}
+    return {name: f"size_{name}" if name else "size" for name in sizes.columns if name not in sizes.read}
 
 
 def _with_sizes(table: pa.Table, sizes: Sizes | None) -> pa.Table:
@@ -212,7 +214,7 @@ def _sizes(sizes: Sizes | None) -> dict[str, Any]:
     # A path in a plan is relative to the plan, one in Python to the working folder.
     waiting = {
         name: {"release": str(Path(each.release).absolute()), "column": each.column}
-        for name, each in sizes.waiting.items()
+        for name, each in {**sizes.waiting, **sizes.read}.items()
     }
     found: dict[str, Any] = {**_columns_of(sizes), **waiting}
     every = found.get(EVERY_STATISTIC)

@@ -2,12 +2,14 @@
 
 Tables whose columns determine those of the next coarser one are a chain, as the levels of a code are: a record is listed in some
 finest of them, whose cell determines its bands in the coarser ones, and it is in the lowest band of the finer ones. So the cells of
-each table, with their bands in all coarser ones, are all combinations. Tables that are no chain are combined freely, which lists
-more than can occur; a counterexample is then confirmed by its own columns.
+each table, with their bands in all coarser ones, are all combinations. Other tables are looked up for all combinations of the
+values that they tell apart. Where those are too many, bands are combined freely, which lists more than can occur; a counterexample
+is then confirmed by its own columns.
 """
 
 from collections.abc import Mapping, Sequence
-from itertools import pairwise, product
+from itertools import islice, pairwise, product
+from math import prod
 from typing import Any
 
 import numpy as np
@@ -18,14 +20,20 @@ from recordwise.policy.literals import Cell
 
 OTHER = "\u2022"
 """A letter that continues a prefix to a text that no finer table lists."""
+MOST_LOOKUPS = 50_000_000
+LOOKUPS_AT_ONCE = 1_000_000
+MOST_LISTED = 200_000
+"""More combinations than this are not listed: more than any comparison goes through."""
 
 
 def combinations(tables: Sequence[BandTable]) -> list[dict[str, Any]]:
     """What records can show: the band in each table by its key, and a value of each column for a readable counterexample."""
     found: list[list[dict[str, Any]]] = []
     for group in _connected(tables):
-        found.append(_of_chain(group) if (group := _ordered(group)) and _is_chain(group) else _freely(group))
-    return [{name: value for part in choice for name, value in part.items()} for choice in product(*found)]
+        ordered = _ordered(group)
+        found.append(_of_chain(ordered) if _is_chain(ordered) else _looked_up(ordered) or _freely(ordered))
+    choices = islice(product(*found), MOST_LISTED)
+    return [{name: value for part in choice for name, value in part.items()} for choice in choices]
 
 
 def _connected(tables: Sequence[BandTable]) -> list[list[BandTable]]:
@@ -54,7 +62,11 @@ def _determines(fine: BandTable, column: ConditionColumn) -> int | None:
 
 
 def _is_chain(tables: list[BandTable]) -> bool:
-    return all(_determines(fine, column) is not None for fine, coarse in pairwise(tables) for column in coarse.columns)
+    """Whether each table determines the next, and some record in a cell of that one is in none of the finer table."""
+    return all(
+        fine.columns != coarse.columns and all(_determines(fine, column) is not None for column in coarse.columns)
+        for fine, coarse in pairwise(tables)
+    )
 
 
 def _of_chain(tables: list[BandTable]) -> list[dict[str, Any]]:
@@ -91,14 +103,64 @@ def _values_at(table: BandTable, row: int, *, whole: bool) -> dict[str, Any]:
     shown = {}
     for column, numbers, held in zip(table.columns, table.numbers_of_cells(), table.values):
         value = held[int(numbers[row])]
-        continued = column.length is not None and isinstance(value, str) and len(value) == column.length and not whole
-        shown[column.name] = f"{value}{OTHER}" if continued else value
+        shown[column.name] = value if whole else _continued(value, column)
     return shown
 
 
 def _unlisted(tables: list[BandTable]) -> dict[str, Any]:
     """A record that no table lists."""
     return {column.name: OTHER for table in tables for column in table.columns} | {each.key: 0 for each in tables}
+
+
+def _looked_up(tables: list[BandTable]) -> list[dict[str, Any]]:
+    """The bands of all combinations of values that the tables tell apart; nothing where those are too many.
+
+    A text that no table lists in full is told apart by the longest listed prefix of it, so that prefix with another letter after it
+    stands for all such texts.
+    """
+    columns = [column for table in tables for column in table.columns]
+    different = {column.name: _told_apart(tables, column.name) for column in columns}
+    shape, codes = tuple(map(len, different.values())), prod(len(table.edges) for table in tables)
+    if any(column.part for column in columns) or prod(shape) * len(tables) > MOST_LOOKUPS or codes >= 2**62:
+        return []
+    seen: dict[int, int] = {}
+    for start in range(0, prod(shape), LOOKUPS_AT_ONCE):
+        rows = np.arange(start, min(start + LOOKUPS_AT_ONCE, prod(shape)))
+        own = dict(zip(different, np.unravel_index(rows, shape)))
+        code = np.zeros(len(rows), np.int64)
+        for table in tables:
+            numbers = [
+                _numbers(table, at, different[each.name])[own[each.name]] for at, each in enumerate(table.columns)
+            ]
+            code = code * len(table.edges) + table.bands_at(numbers)
+        for each, first in zip(*(found.tolist() for found in np.unique(code, return_index=True))):
+            seen.setdefault(each, start + first)
+    found = []
+    for each, row in seen.items():
+        bands = np.unravel_index(each, [len(table.edges) for table in tables])
+        values = zip(different.items(), np.unravel_index(row, shape))
+        shown: dict[str, Any] = {name: held[int(place)] for (name, held), place in values}
+        found.append(shown | {table.key: int(band) for table, band in zip(tables, bands)})
+    return found
+
+
+def _told_apart(tables: list[BandTable], name: str) -> list[Any]:
+    """Values of a column, one for each way in which tables can tell records apart by it."""
+    found: dict[Any, None] = {OTHER: None}
+    for table in tables:
+        for column, held in zip(table.columns, table.values):
+            if column.name == name:
+                found |= dict.fromkeys(_continued(value, column) for value in held)
+    return list(found)
+
+
+def _continued(value: Cell | None, column: ConditionColumn) -> Cell | None:
+    whole = column.length is None or not isinstance(value, str) or len(value) < column.length
+    return value if whole else f"{value}{OTHER}"
+
+
+def _numbers(table: BandTable, at: int, values: Sequence[Any]) -> IntArray:
+    return table.numbered(at, [_shortened(value, table.columns[at]) for value in values])
 
 
 def _freely(tables: list[BandTable]) -> list[dict[str, Any]]:
@@ -108,7 +170,7 @@ def _freely(tables: list[BandTable]) -> list[dict[str, Any]]:
         bands, first = np.unique(table.bands, return_index=True)
         shown = {band: _values_at(table, row, whole=True) for band, row in zip(bands.tolist(), first.tolist())}
         options.append([{table.key: 0}, *({table.key: band, **values} for band, values in shown.items())])
-    return [_merged(tables, choice) for choice in product(*options)]
+    return [_merged(tables, choice) for choice in islice(product(*options), MOST_LISTED)]
 
 
 def _merged(tables: list[BandTable], choice: Sequence[Mapping[str, Any]]) -> dict[str, Any]:
