@@ -44,7 +44,7 @@ def table_of(
     return BandTable.of(columns, edges, coded, np.array(list(cells.values()), np.int64))
 
 
-COUNTY, SECTOR = ConditionColumn("county"), ConditionColumn("naics", 2)
+COUNTY, SECTOR, INDUSTRY = ConditionColumn("county"), ConditionColumn("naics", 2), ConditionColumn("naics", 3)
 BANDS = table_of({("001", "11"): 0, ("001", "44"): 2, ("003", "44"): 1, (None, "11"): 2}, COUNTY, SECTOR)
 
 
@@ -194,6 +194,25 @@ def test_a_record_that_only_the_coarse_table_lists_is_a_combination_too() -> Non
     assert refused.answer == "no"
     assert refused.witness is not None
     assert str(refused.witness["naics"]).startswith("44")
+
+
+def test_tables_that_cross_are_compared_by_the_combinations_that_occur() -> None:
+    """Counties by sector and states by industry: neither determines the other, and not all of their bands occur together."""
+    by_county = table_of({("001", "11"): 1, ("001", "44"): 2, ("103", "44"): 1}, COUNTY, SECTOR)
+    by_state = table_of({("0", "111"): 1, ("0", "441"): 2, ("1", "441"): 1}, ConditionColumn("county", 1), INDUSTRY)
+    listed = [*("001", "103", "002", "102", "•"), None]
+    codes = [*("111", "119", "441", "449", "55", "•"), None]
+    records = [{"county": county, "naics": code} for county in listed for code in codes]
+    occurring = {(by_county.band_of(each), by_state.band_of(each)) for each in records}
+    assert 4 < len(occurring) < 9
+    for one in range(3):
+        for two in range(3):
+            together = both(in_band(by_county, [one]), in_band(by_state, [two]))
+            verdict = constant(1).dominates(constant(1) + constant(1).where(together))
+            assert (verdict.answer == "no") == ((one, two) in occurring), (one, two)
+            if verdict.answer == "no":
+                assert by_county.band_of(verdict.witness) == one
+                assert by_state.band_of(verdict.witness) == two
 
 
 def test_bands_combine_with_conditions_on_their_own_columns() -> None:

@@ -146,7 +146,7 @@ def test_sizes_of_a_coarser_level_can_be_given_instead_of_added_up():
 def test_losses_of_all_records_look_bands_up_by_the_codes_that_records_hold(opens, tmp_path):
     unlisted = [{"id": 1000, "county": "99999", "naics": "311", "emp": 50}]
     with session([*ROWS, *unlisted], ledger=tmp_path / "a.ledger", **opens.session_options()) as opened:
-        query = levels().sum("emp", SIZED)
+        query = rw.query().levels("nation", "state").levels("naics", keys=KEYS).sum("emp", SIZED)
         policy = opened.policy_of(query)
         wanted = [policy.loss(row) for row in [*ROWS, *unlisted]]
         assert opened.owner.loss_summary(policy).counts.tolist() == _binned(wanted)
@@ -196,7 +196,9 @@ def test_sizes_can_be_from_an_earlier_release_by_the_finest_codes(tmp_path):
         release = opened.run(query.sum("emp", SIZED))
         assert release.description["sized_noise"].endswith("where the lowest has noise of its own")
         assert release.policy.bands()
-        found = compare(opened, {"sized": SIZED}, "emp", rw.query().group_by("state", keys=keys), data="public")
+        found = compare(
+            opened, {"sized": SIZED}, measure="emp", query=rw.query().group_by("state", keys=keys), data="public"
+        )
         assert np.all(found["sized"].errors > 0)
         goal = Goal("emp", query, within="0.2", at_least=100, share="0.5")
         advice = recommend(opened, goal, candidates={"sized": SIZED}, data="public")
