@@ -192,11 +192,11 @@ def statistic_policy(query: Query, statistic: Drawable, level: Level, schema: Sc
 
 def band_table(query: Query, statistic: Drawable, level: Level, schema: Schema) -> BandTable | None:
     """The bands of the cells of a table, if the statistic's noise is sized and its sizes are known."""
-    if not is_sized(statistic.mechanism):
-        return None
     names = size_names(statistic)
     keys = sized_keys(query, level, names)
-    return None if keys is None else cell_bands(keys, level.groups, schema, names, statistic.mechanism.edges)
+    if keys is None or not is_sized(statistic.mechanism):
+        return None
+    return cell_bands(keys, level.groups, schema, names, statistic.mechanism.edges)
 
 
 def band_mechanisms(statistic: Drawable, level: Level, bands: BandTable, schema: Schema) -> tuple[Any, ...]:
