@@ -139,12 +139,6 @@ class Sized(Described):
         low = None if self.low is None else at(self.low)
         return Sized(at(self.mechanism), floor=self.floor, low=low, low_below=self.low_below)
 
-    def with_sigma(self, sigma: Number) -> "Sized":
-        """The same with Gaussian noise of this standard deviation, as a share of the size; only without ``low``."""
-        if self.low is not None:
-            raise ParameterError(parameter="sigma", problem="cannot be set for two mechanisms at once")
-        return Sized(self.mechanism.with_sigma(sigma), floor=self.floor)
-
     def shared(self, share: Fraction) -> "Sized":
         """The same at a share of the loss, for one of several levels."""
         low = None if self.low is None else shared(self.low, share)

@@ -92,6 +92,8 @@ class Goal:
             confidence=self.confidence,
             share=self.share,
             at_least=self.at_least,
+            statistic=self.statistic,
+            levels=self.levels,
         )
 
     def words(self) -> str:

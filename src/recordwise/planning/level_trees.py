@@ -3,6 +3,7 @@
 from collections.abc import Sequence
 from dataclasses import dataclass, replace
 from fractions import Fraction
+from itertools import combinations
 from statistics import NormalDist
 from typing import Any
 
@@ -14,7 +15,6 @@ from recordwise.mechanisms.base import clamping_bound, gaussian_sigma, inside
 from recordwise.plan.describe import group_json
 from recordwise.plan.fields import Choice
 from recordwise.plan.query import Query
-from recordwise.plan.rests import chain_problems
 from recordwise.plan.schema import Schema
 from recordwise.planning.fitted_shares import LevelTree
 from recordwise.planning.goals import Goal
@@ -22,7 +22,8 @@ from recordwise.planning.sized import by_band, sizes_of
 from recordwise.planning.totals import EXACT, totals_query
 from recordwise.planning.whole import at_level
 from recordwise.postprocess.answer_tree import tree_of
-from recordwise.release.families import cell_rows, rest_rows
+from recordwise.release.code_lists import CodeLists
+from recordwise.release.families import cell_rows, nests, rest_rows
 from recordwise.release.tables import ReleasedTable
 from recordwise.session.owner import CellTotals, OwnerView
 
@@ -69,20 +70,24 @@ def can_be_fitted(mechanism: Any) -> bool:
 def goal_levels(view: OwnerView, goals: Sequence[Goal], *, complete: bool) -> list[GoalLevels]:
     """The trees of all goals, read in as few passes as a release takes."""
     for goal in goals:
-        _check(goal, complete=complete)
+        _check(goal, view.schema, complete=complete)
     found = iter(view.cell_totals(*(totals_query(goal.query, goal.measure, {}) for goal in goals)))
     return [_levels(goal, [next(found) for _ in goal.query.tables()], view.schema) for goal in goals]
 
 
-def _check(goal: Goal, *, complete: bool) -> None:
+def _check(goal: Goal, schema: Schema, *, complete: bool) -> None:
     if len(goal.query.tables()) > 1 and goal.query.rest is None and not complete:
         raise ParameterError(
             parameter="fitted",
             problem="needs complete levels: below keys that may miss cells a fit changes nothing",
             advice="Give the query rest='publish', or say complete=True if the keys list every cell.",
         )
-    for problem in chain_problems(goal.query.tables()) if len(goal.query.tables()) > 1 else ():
-        raise ParameterError(parameter="fitted", problem=problem.replace("rest = 'publish'", "it", 1))
+    shapes = [(each, [group_json(group, schema) for group in each.groups]) for each in goal.query.tables()]
+    for (one, by), (other, other_by) in combinations(shapes, 2):
+        if nests(by, other_by) == nests(other_by, by):
+            names = " and ".join(" x ".join(each.names()) or "the grand total" for each in (one, other))
+            problem = f"needs tables that refine one another, and of {names} neither refines the other"
+            raise ParameterError(parameter="fitted", problem=problem)
 
 
 def _levels(goal: Goal, found: Sequence[CellTotals], schema: Schema) -> GoalLevels:
@@ -92,7 +97,8 @@ def _levels(goal: Goal, found: Sequence[CellTotals], schema: Schema) -> GoalLeve
         for each in found
     ]
     order = sorted(range(len(found)), key=lambda n: (len(by[found[n].name]), tables[n].data.num_rows), reverse=True)
-    tree = tree_of(cell_rows([tables[n] for n in order], by, complete=True))
+    lists = CodeLists({each.name: each.to_json() for each in schema.hierarchies})
+    tree = tree_of(cell_rows([tables[n] for n in order], by, complete=True, lists=lists))
     assert tree is not None
     z = NormalDist().inv_cdf((1 + goal.confidence) / 2)
     level, reach, sizes, may_miss = [], [], [], [0] * len(found)

@@ -11,8 +11,8 @@ import numpy as np
 from recordwise.errors import ParameterError
 from recordwise.exact.arithmetic import FloatArray
 from recordwise.plan.file.write import PlanText, plan_text
-from recordwise.plan.keys import Keys
 from recordwise.plan.query import Query
+from recordwise.plan.schema import Schema
 from recordwise.plan.sources import Postgres
 from recordwise.planning.candidates import best_offset, families
 from recordwise.planning.carried import carried_plan
@@ -23,7 +23,7 @@ from recordwise.planning.level_trees import can_be_fitted
 from recordwise.planning.losses import Losses
 from recordwise.planning.origin import figure, html_table, read_origin
 from recordwise.planning.shapes import COUNT
-from recordwise.planning.sized import sized_families
+from recordwise.planning.sized import level_sizes, sized_families
 from recordwise.policy.measure import Measure
 from recordwise.session import Session
 from recordwise.session.owner import OwnerView
@@ -228,7 +228,7 @@ def recommend(
     if rank_by not in RANKS:
         raise ParameterError(parameter="rank_by", problem=f"must be one of {', '.join(RANKS)}")
     origin, wanted, view = read_origin(data), read_goals(goals), session.owner.view(data=data)
-    chosen = {**families(), **_sized(wanted)} if candidates is None else dict(candidates)
+    chosen = {**families(), **_sized(wanted, view.schema)} if candidates is None else dict(candidates)
     tables = goal_tables(view, wanted, chosen)
     sizes = {measure: _size(view, measure, rank_by) for measure in {goal.measure for goal in wanted}}
     found: dict[str, tuple[Fitted, ...]] = {}
@@ -254,10 +254,10 @@ def recommend(
     return Recommendation(fitness=fitness, rank_by=rank_by, session=session)
 
 
-def _sized(goals: Sequence[Goal]) -> Mapping[str, Any]:
+def _sized(goals: Sequence[Goal], schema: Schema) -> Mapping[str, Any]:
     """Sized families, where the keys of every table of every goal have sizes."""
-    keys = [query.keys_of(level) for goal in goals for query in goal.queries() for level in query.tables()]
-    if not all(isinstance(each, Keys) and each.sizes is not None for each in keys):
+    tables = [(goal, goal.query.tables()[number]) for goal in goals for number in goal.levels]
+    if any(level_sizes(goal.query, level, goal.measure, schema) is None for goal, level in tables):
         return {}
     return sized_families(max(goal.at_least for goal in goals))
 
