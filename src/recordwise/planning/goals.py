@@ -84,7 +84,14 @@ class Goal:
         return tuple(at_level(self.query, tables[number]) for number in self.levels)
 
     def with_query(self, query: Query) -> "Goal":
-        """The same goal for another query."""
+        """The same goal for another query.
+
+        Args:
+            query: The query, with as many tables.
+
+        Returns:
+            The goal.
+        """
         return Goal(
             self.measure,
             query,
