@@ -8,19 +8,23 @@ import re
 import traceback
 from collections.abc import Callable, Sequence
 from fractions import Fraction
+from functools import partial
 from pathlib import Path
 from typing import Any
 
+import duckdb
 import numpy as np
 import pyarrow as pa
 import pyarrow.parquet as pq
 import pytest
+import sqlglot
 from drawn_laws_of_two import joint_divergence
 
 import recordwise as rw
 import recordwise.release.publish as publish
 import recordwise.session.publisher as publisher
 from recordwise.engines import DuckDB
+from recordwise.engines.duckdb.connection import Connection
 from recordwise.errors import RecordwiseError
 from recordwise.noise import Seeded
 from recordwise.plan import Plan, Schema
@@ -71,6 +75,17 @@ def test_an_error_about_a_file_holds_nothing_of_its_records(name: str, tmp_path:
             session.run(ASKED)
 
     assert_silent(attempt)
+
+
+@pytest.mark.parametrize("ask", [Connection.run, Connection.fetch, partial(Connection.fetch_numbers, at_most=9)])
+def test_an_error_of_the_engine_holds_nothing_of_the_records(ask: Callable[..., object]) -> None:
+    quoting = sqlglot.parse_one(f"SELECT CAST(value AS TINYINT) FROM (SELECT {SECRET} AS value)", dialect="duckdb")
+    connection = Connection(files=[], memory_limit="100MB", threads=1)
+    # The engine's own message does quote it, or nothing would be tested here.
+    with pytest.raises(duckdb.Error, match=SECRET):
+        connection.duckdb.sql(quoting.sql(dialect="duckdb")).fetchall()
+    assert_silent(lambda: ask(connection, quoting))
+    connection.close()
 
 
 def test_an_error_of_somebody_else_s_code_holds_nothing_of_the_records(monkeypatch: pytest.MonkeyPatch) -> None:

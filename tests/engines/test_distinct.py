@@ -69,8 +69,8 @@ def test_ids_of_every_type_are_told_apart_and_repeats_are_counted(name):
     assert repeats(pa.concat_arrays([ids, ids.take(pa.array([0, 1, 0]))])) == {REPEATS: 3}
 
 
-NEIGHBORS = [-65, -64, -33, -32, -31, -2, -1, 0, 1, 2, 30, 31, 32, 33, 63, 64, 65]
-"""Either side of the ends of words, negative ones among them."""
+NEIGHBORS = [-65, -64, -33, -32, -31, -16, -2, -1, 0, 1, 2, 16, 30, 31, 32, 33, 63, 64, 65]
+"""Either side of the ends of words and of their halves, negative ones among them."""
 
 
 @pytest.mark.theorem("T-UNIQUE")
