@@ -102,7 +102,8 @@ def _shown(value: Any) -> Any:
     if value is None or hasattr(value, "savefig"):
         return value
     if type(value).__module__.startswith("recordwise") and hasattr(value, "_repr_html_"):
-        return f'<div class="output">\n{value._repr_html_()}\n</div>'
+        table = value._repr_html_().replace("<table>", '<table class="output">')
+        return f'<div class="output" tabindex="0" role="region" aria-label="Output">\n{table}\n</div>'
     return f"```text\n{str(value).rstrip()}\n```"
 
 
