@@ -12,7 +12,7 @@ from importlib import import_module
 from typing import TYPE_CHECKING, Any
 
 if TYPE_CHECKING:
-    from recordwise import audit, errors, mechanisms, noise, planning, policy, postprocess, synthetic
+    from recordwise import audit, errors, mechanisms, noise, planning, policy, postprocess, progress, synthetic
     from recordwise.exact import functions
     from recordwise.mechanisms.additive import Additive
     from recordwise.mechanisms.clamped import Clamped
@@ -45,7 +45,7 @@ if TYPE_CHECKING:
 
     __version__: str
 
-MODULES = ("audit", "errors", "mechanisms", "noise", "planning", "policy", "postprocess", "synthetic")
+MODULES = ("audit", "errors", "mechanisms", "noise", "planning", "policy", "postprocess", "progress", "synthetic")
 HOMES = {
     "mechanisms.additive": ("Additive",),
     "mechanisms.clamped": ("Clamped",),
@@ -154,6 +154,7 @@ __all__ = [
     "policy",
     "postprocess",
     "prefix",
+    "progress",
     "quarter",
     "query",
     "synthetic",

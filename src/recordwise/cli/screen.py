@@ -7,6 +7,9 @@ from contextlib import contextmanager
 
 import typer
 
+from recordwise.progress import shown
+from recordwise.progress import steps as told
+
 PIPE_WIDTH = 100
 Tell = Callable[[str], None]
 
@@ -96,25 +99,7 @@ def progress(steps: int, *, quiet: bool = False) -> Iterator[Tell]:
     if quiet:
         yield lambda _: None
     elif sys.stderr.isatty():
-        with _bar(steps) as tell:
-            yield tell
+        with shown("starting", after=0.0):
+            yield told(steps)
     else:
         yield lambda doing: print(f"recordwise: {doing}", file=sys.stderr, flush=True)
-
-
-@contextmanager
-def _bar(steps: int) -> Iterator[Tell]:
-    from rich.console import Console
-    from rich.progress import BarColumn, Progress, SpinnerColumn, TextColumn, TimeElapsedColumn
-
-    columns = (SpinnerColumn(), TextColumn("{task.description}"), BarColumn(), TimeElapsedColumn())
-    with Progress(*columns, console=Console(stderr=True), transient=True) as bar:
-        task = bar.add_task("starting", total=steps)
-        started = False
-
-        def tell(doing: str) -> None:
-            nonlocal started
-            bar.update(task, description=doing, advance=1 if started else 0)
-            started = True
-
-        yield tell

@@ -30,6 +30,7 @@ from recordwise.planning.sized import by_cell
 from recordwise.planning.targets import TargetTable, target_tables, targets_in
 from recordwise.planning.whole import PlanLike, describes_plan
 from recordwise.policy.policy import Policy
+from recordwise.progress import reported
 from recordwise.session import Session
 from recordwise.session.owner import OwnerView
 
@@ -118,6 +119,7 @@ class Allocation:
         return html_table("One budget over several tables", *self.rows(), privacy_label=self.privacy_label)
 
 
+@reported
 def allocate(
     session: Session,
     budget: Any,

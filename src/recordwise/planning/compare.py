@@ -17,12 +17,14 @@ from recordwise.planning.origin import read_origin
 from recordwise.planning.shapes import COUNT, bare, check_measure, named, step_of
 from recordwise.planning.totals import PlanTotals, plan_totals
 from recordwise.planning.whole import TODAY, Asked, Choice, PlanLike, Scope, at_level, part_name, scope_of
+from recordwise.progress import reported, steps, tracked
 from recordwise.session import Session
 from recordwise.session.owner import FOR_OWNER, OwnerView
 
 ABOVE = (1.0, 10.0)
 
 
+@reported
 def compare(
     session: Session,
     mechanisms: Mapping[str, Any] | None = None,
@@ -81,11 +83,18 @@ def compare(
     goals = EqualError(variance, relative_error, at_total, read_confidence(confidence))
     choices = _choices(scope, mechanisms, goals, view)
     asked = {name: scope.queries(choice) for name, choice in choices.items()}
-    policies = {name: session.policy_of(*queries) for name, queries in asked.items()}
+    step = steps(4)
+    step("working out policies")
+    policies = {
+        name: session.policy_of(*queries)
+        for name, queries in tracked(asked.items(), lambda item: f"the policy of {item[0]}")
+    }
+    step("counting losses")
     conditions = {each.condition for queries in asked.values() for each in queries}
     losses = policy_losses(view, policies, condition=conditions.pop() if len(conditions) == 1 else None)
     joint = firm_losses(view, asked) if firms else {}
     real = _realized(view, scope, choices) if realized else {}
+    step("adding up totals")
     totals = plan_totals(view, scope, choices)
     compared, ends = [], np.cumsum([0, *(len(each.total) for each in totals)])
     rules = _rules(view, scope, totals, rule or PercentRule(), noise or MultiplicativeNoise())
@@ -99,6 +108,7 @@ def compare(
                 rules=rules.get((*each.asked.place, each.number)),
             )
         )
+    step("working out errors")
     found = [
         Candidate(
             name=name,
@@ -110,7 +120,7 @@ def compare(
                 [cell_errors(scope, each, choice, name, view.schema, confidence=confidence) for each in totals]
             ),
         )
-        for name, choice in choices.items()
+        for name, choice in tracked(choices.items(), lambda item: f"the errors of {item[0]}")
     ]
     return Comparison(
         data=origin,

@@ -19,6 +19,7 @@ from recordwise.planning.losses import LossPair, firm_losses, policy_losses
 from recordwise.planning.origin import figure, html_table, mark_of, read_origin
 from recordwise.planning.sized import most_sized
 from recordwise.policy.policy import Policy
+from recordwise.progress import reported, tracked
 from recordwise.session import Session
 from recordwise.session.owner import OwnerView
 
@@ -131,6 +132,7 @@ def _family_rows(each: FamilyFitness) -> list[list[str]]:
     return rows
 
 
+@reported
 def fitness(
     session: Session,
     families: Mapping[str, Any],
@@ -159,7 +161,7 @@ def fitness(
     tables = goal_tables(view, wanted, families)
     found: dict[str, tuple[Fitted, ...]] = {}
     infeasible: dict[str, str] = {}
-    for name, family in families.items():
+    for name, family in tracked(families.items(), lambda item: f"fitting {item[0]}"):
         try:
             found[name] = tuple(fit(table, name, mechanism_for(family, table.goal)) for table in tables)
         except InfeasibleError as error:

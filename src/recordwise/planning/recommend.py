@@ -25,6 +25,7 @@ from recordwise.planning.origin import figure, html_table, read_origin
 from recordwise.planning.shapes import COUNT
 from recordwise.planning.sized import level_sizes, sized_families
 from recordwise.policy.measure import Measure
+from recordwise.progress import reported, tracked
 from recordwise.session import Session
 from recordwise.session.owner import OwnerView
 
@@ -197,6 +198,7 @@ def loss_at(losses: Losses, name: str) -> float:
     return losses.quantile(RANKS[name])
 
 
+@reported
 def recommend(
     session: Session,
     goals: Goal | Sequence[Goal],
@@ -235,7 +237,7 @@ def recommend(
     infeasible: dict[str, str] = {}
     levels: dict[str, tuple[Query, ...]] = {}
     splits = LevelSplits(view, wanted, complete=complete) if fitted else None
-    for name, family in chosen.items():
+    for name, family in tracked(chosen.items(), lambda item: f"fitting {item[0]}"):
         whole = [mechanism_for(family, goal) for goal in wanted]
         if splits and all(map(can_be_fitted, whole)):
             found[name], levels[name] = fitted_family(splits, tables, whole)

@@ -17,6 +17,7 @@ from recordwise.planning.origin import figure, html_table, mark_of, read_origin
 from recordwise.planning.shapes import COUNT, check_measure, step_of
 from recordwise.planning.totals import plan_totals
 from recordwise.planning.whole import PlanLike, Scope, same_for_all, scope_of
+from recordwise.progress import reported, tracked
 from recordwise.session import Session
 from recordwise.session.owner import OwnerView
 
@@ -96,6 +97,7 @@ class Sweep:
         return html_table(f"Unit splitting of {self.measure}", *self.rows(), privacy_label=self.privacy_label)
 
 
+@reported
 def sweep(
     session: Session,
     *,
@@ -180,7 +182,8 @@ def _swept(
     if not any(total.size for _, total in held):
         raise ParameterError(parameter="query", problem="has no cell with a total above 0", advice="Check the keys.")
     policies = {
-        str(key): session.policy_of(*part.queries(same_for_all(each)), tight=tight) for key, each in grid.items()
+        str(key): session.policy_of(*part.queries(same_for_all(each)), tight=tight)
+        for key, each in tracked(grid.items(), "working out policies")
     }
     conditions = {scope.plan.queries[number].condition for number in own}
     losses = policy_losses(view, policies, condition=conditions.pop() if len(conditions) == 1 else None)

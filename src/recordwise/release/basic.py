@@ -16,6 +16,7 @@ from recordwise.errors import ParameterError
 from recordwise.exact.arithmetic import FloatArray
 from recordwise.exact.numbers import Number, positive
 from recordwise.plan.status import StatusRules
+from recordwise.progress import reported
 from recordwise.release.code_lists import CodeLists
 from recordwise.release.dictionary import query_of
 from recordwise.release.edit_rules import is_fitted
@@ -28,6 +29,7 @@ from recordwise.release.status import STATUS, has_status, signed_variables, stat
 from recordwise.release.tables import BASIC, FITTED, ReleasedTable, digest_of
 
 
+@reported
 def with_basic(
     release: Release,
     *,

@@ -23,6 +23,7 @@ from recordwise.postprocess.result import Fit
 from recordwise.postprocess.reweighted import reweighted_fit
 from recordwise.postprocess.sequential import sequential_fit
 from recordwise.postprocess.workload import Workload
+from recordwise.progress import reported, tracked
 from recordwise.release.edit_rules import Rules, chain_to, is_fitted, read_rules
 from recordwise.release.families import Family, family_of, own_statistic
 from recordwise.release.fit_noise import AnswerNoise, noise_of, public_seed
@@ -65,6 +66,7 @@ class Fitted:
     residuals: Mapping[str, Any]
 
 
+@reported
 def consistent(
     release: Release,
     *,
@@ -83,7 +85,7 @@ def consistent(
     fits: dict[str, Fitted] = {}
     rules = read_rules(below, plan)
     queries = joint_queries(plan, at_most=below, zero_counts=zero_counts)
-    for query in queries:
+    for query in tracked(queries, "fitting tables"):
         family = family_of(release, query, complete=complete)
         setting = Setting(
             method=method,
@@ -165,9 +167,10 @@ def _fits(family: Family, setting: Setting) -> list[Fitted]:
         )
     kept = np.ones(family.rows.shape[1], dtype=bool)
     found: list[Fitted] = []
-    for statistic in sorted(
+    ordered = sorted(
         (s for s in wanted if s["name"] not in rules), key=lambda s: statistic_kind(s["kind"]).contribution == SUM
-    ):
+    )
+    for statistic in tracked(ordered, lambda s: f"fitting {s['name']}"):
         chain = chain_to(statistic, wanted, rules)
         signed = [str(s["name"]) for s in chain if s["of"] in family.signed]
         if signed and len(chain) > 1:

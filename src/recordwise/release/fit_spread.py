@@ -18,6 +18,7 @@ from recordwise.plan.statistics import statistic_kind
 from recordwise.postprocess.answer_tree import Weights
 from recordwise.postprocess.crossing import CrossingWeights
 from recordwise.postprocess.order_statistics import Largest, rank_of
+from recordwise.progress import tracked
 from recordwise.release.families import Family
 from recordwise.release.fit_noise import AnswerNoise
 
@@ -145,7 +146,7 @@ def fit_again(
     """The standard error and the reach of a fit at its own fitted values: noise is drawn around them and fitted again."""
     largest = Largest(len(fitted), draws=draws, rank=rank_of(draws, confidence))
     squares = np.zeros(len(fitted))
-    for some in chunks(draws, len(fitted)):
+    for some in tracked(list(chunks(draws, len(fitted))), "fitting noise drawn anew"):
         error = refit(fitted + errors(some)) - fitted
         squares += np.sum(error**2, axis=0)
         largest.add(np.abs(error))

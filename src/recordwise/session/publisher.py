@@ -41,6 +41,8 @@ if TYPE_CHECKING:
     from recordwise.plan.external import SplitRows
 
 Progress = Callable[[str], None]
+STEPS = 4
+"""Reading, charging, drawing, recording."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

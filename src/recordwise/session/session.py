@@ -27,9 +27,10 @@ from recordwise.plan.words import Words
 from recordwise.policy.constructors import By
 from recordwise.policy.policy import Policy
 from recordwise.policy.series import Series
+from recordwise.progress import shown, steps
 from recordwise.release.release import Release
 from recordwise.session.coverage import read_outside
-from recordwise.session.publisher import Progress, Publisher
+from recordwise.session.publisher import STEPS, Progress, Publisher
 from recordwise.session.unfinished import Unfinished, plan_arguments
 
 if TYPE_CHECKING:
@@ -273,7 +274,8 @@ class Session:
             queries: The queries to publish; together they are one release.
             rng: A source of random bits. The default is secure; ``rw.noise.Seeded`` makes a release that is NOT private.
             confidence: The confidence of the published intervals.
-            progress: Called with a short description at the start of each step.
+            progress: Called with a short description at the start of each step. Without it, a release that takes longer than a
+                second shows a bar on a terminal or in a notebook.
             once: Refuse what the ledger has charged before: the same queries, keys and mechanisms for the same period.
             keep: Leave the drawn tables beside the ledger, for their owner only, so that a crash does not waste the charge
                 (``unfinished``).
@@ -302,14 +304,15 @@ class Session:
             ['county', 'sum_emp', 'sum_emp_sd', 'sum_emp_cv', 'sum_emp_low', 'sum_emp_high']
         """
         self._check_terms()
-        return self._publisher().run(
-            self._plan(queries),
-            rng=bit_source(rng),
-            confidence=confidence,
-            tell=progress or (lambda _: None),
-            once=once,
-            keep=keep,
-        )
+        with shown("releasing"):
+            return self._publisher().run(
+                self._plan(queries),
+                rng=bit_source(rng),
+                confidence=confidence,
+                tell=progress or steps(STEPS),
+                once=once,
+                keep=keep,
+            )
 
     @property
     def unfinished(self) -> Unfinished:

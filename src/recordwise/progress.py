@@ -1,0 +1,290 @@
+"""What a long computation says while it runs, and where that is shown: a bar on a terminal or in a notebook, after a second.
+
+A public function that may take long is marked ``@reported``. Inside, ``tell("reading records")`` says what is done now, and
+``for family in tracked(families, "fitting"):`` how far a loop is; loops within loops share one bar. In a pipe or a test nothing is
+shown. ``listening`` hands all of it to a function of one's own.
+
+    >>> from recordwise import progress
+    >>> with progress.listening(print):
+    ...     for file in progress.tracked(["a", "b"], lambda name: f"reading {name}"):
+    ...         progress.tell("adding up", 0.5)
+    reading a 0.0
+    adding up 0.25
+    reading b 0.5
+    adding up 0.75
+"""
+
+import sys
+import time
+from collections.abc import Callable, Collection, Iterator
+from contextlib import AbstractContextManager, contextmanager
+from contextvars import ContextVar
+from functools import wraps
+from importlib import import_module
+from threading import Event, Lock, Thread, Timer
+from typing import Any, ParamSpec, Protocol, TypeVar
+
+__all__ = ["listening", "reported", "shown", "steps", "tell", "tracked"]
+
+P = ParamSpec("P")
+R = TypeVar("R")
+T = TypeVar("T")
+Listener = Callable[[str, float], None]
+"""Takes what is being done and the share of the whole that is finished, from 0 to 1."""
+SHOWN_AFTER = 1.0
+"""Seconds until a bar appears; what is faster shows nothing."""
+REDRAWN_AFTER = 0.2
+"""Seconds between two drawings in a notebook."""
+
+
+class Report:
+    """What is told to one listener: the part of the whole that the running loop covers."""
+
+    def __init__(self, listener: Listener) -> None:
+        self._listener, self.start, self.end = listener, 0.0, 1.0
+
+    def say(self, doing: str, share: float = 0.0) -> None:
+        """Pass on what is done at a share of the present part."""
+        self._listener(doing, self.start + share * (self.end - self.start))
+
+
+_active: ContextVar[Report | None] = ContextVar("recordwise_progress", default=None)
+
+
+def tell(doing: str, share: float = 0.0) -> None:
+    """Say what is being done now.
+
+    Args:
+        doing: A few words: "reading records".
+        share: How much of the present part of the work is finished, from 0 to 1.
+    """
+    report = _active.get()
+    if report is not None:
+        report.say(doing, share)
+
+
+def tracked(items: Collection[T], doing: str | Callable[[T], str]) -> Iterator[T]:
+    """Go through items and say how many of them are finished.
+
+    Args:
+        items: What a loop goes through.
+        doing: What is done to each: a few words, or a function that says it for an item.
+
+    Yields:
+        The items, in their order.
+    """
+    report = _active.get()
+    if report is None:
+        yield from items
+        return
+    start, width = report.start, (report.end - report.start) / max(len(items), 1)
+    end = report.end
+    try:
+        for place, item in enumerate(items):
+            report.start, report.end = start + place * width, start + (place + 1) * width
+            report.say(doing if isinstance(doing, str) else doing(item))
+            yield item
+    finally:
+        report.start, report.end = start, end
+
+
+def steps(count: int) -> Callable[[str], None]:
+    """A function that says the next of several steps, to whoever listens now.
+
+    Args:
+        count: How many steps there are.
+
+    Returns:
+        What to call with a few words at the start of each step; what is told in between is a part of that step.
+    """
+    report = _active.get()
+    if report is None:
+        return lambda _: None
+    start, width, places = report.start, (report.end - report.start) / count, iter(range(count - 1))
+
+    def step(doing: str) -> None:
+        place = next(places, count - 1)
+        report.start, report.end = start + place * width, start + (place + 1) * width
+        report.say(doing)
+
+    return step
+
+
+@contextmanager
+def listening(listener: Listener) -> Iterator[None]:
+    """Hand everything that is told to a function, instead of showing it.
+
+    Args:
+        listener: Called with what is being done and the share that is finished; ``lambda *_: None`` keeps quiet.
+    """
+    token = _active.set(Report(listener))
+    try:
+        yield
+    finally:
+        _active.reset(token)
+
+
+def reported(function: Callable[P, R]) -> Callable[P, R]:
+    """Show what a function tells while it runs, unless something shows or hears it already.
+
+    Args:
+        function: A public function that may take longer than a second.
+
+    Returns:
+        The function, with the same signature.
+    """
+
+    @wraps(function)
+    def run(*args: P.args, **kwargs: P.kwargs) -> R:
+        with shown(function.__name__.replace("_", " ")):
+            return function(*args, **kwargs)
+
+    return run
+
+
+def shown(doing: str = "", *, after: float = SHOWN_AFTER) -> AbstractContextManager[None]:
+    """Show what is told inside, where somebody can see it and nothing shows it already.
+
+    Args:
+        doing: What is shown before anything is told.
+        after: Seconds until a bar appears.
+    """
+    if _active.get() is not None:
+        return _nothing()
+    if in_notebook():
+        return _displayed(NotebookBar(), doing, after)
+    return _displayed(TerminalBar(), doing, after) if sys.stderr.isatty() else _nothing()
+
+
+@contextmanager
+def _nothing() -> Iterator[None]:
+    yield
+
+
+def in_notebook() -> bool:
+    """Whether a notebook's kernel runs this code."""
+    ipython = sys.modules.get("IPython")
+    shell = ipython.get_ipython() if ipython is not None else None
+    return getattr(shell, "kernel", None) is not None
+
+
+class Bar(Protocol):
+    """Something that shows progress once it is opened."""
+
+    def open(self) -> None: ...
+
+    def show(self, doing: str, share: float) -> None: ...
+
+    def close(self) -> None: ...
+
+
+@contextmanager
+def _displayed(bar: Bar, doing: str, after: float) -> Iterator[None]:
+    """A bar that opens after a while and is gone at the end, however it ends."""
+    late = _Late(bar, doing, after)
+    token = _active.set(Report(late.show))
+    try:
+        yield
+    finally:
+        _active.reset(token)
+        late.close()
+
+
+class _Late:
+    """Opens a bar after a while, in a thread of its own because the computation does not stop for it."""
+
+    def __init__(self, bar: Bar, doing: str, after: float) -> None:
+        self._bar, self._latest, self._lock = bar, (doing, 0.0), Lock()
+        self._open = self._closed = False
+        self._timer = Timer(after, self._start)
+        self._timer.daemon = True
+        self._timer.start()
+
+    def _start(self) -> None:
+        with self._lock:
+            if not self._closed:
+                self._bar.open()
+                self._open = True
+                self._bar.show(*self._latest)
+
+    def show(self, doing: str, share: float) -> None:
+        self._latest = (doing, share)
+        if self._open:
+            self._bar.show(doing, share)
+
+    def close(self) -> None:
+        self._timer.cancel()
+        with self._lock:
+            self._closed = True
+            if self._open:
+                self._bar.close()
+
+
+class TerminalBar:
+    """A bar on standard error that leaves no trace; before a share is known it only moves."""
+
+    _bar: Any
+    _task: Any
+
+    def open(self) -> None:
+        """Start drawing."""
+        from rich.console import Console
+        from rich.progress import BarColumn, Progress, SpinnerColumn, TextColumn, TimeElapsedColumn
+
+        columns = (SpinnerColumn(), TextColumn("{task.description}"), BarColumn(), TimeElapsedColumn())
+        self._bar = Progress(*columns, console=Console(stderr=True), transient=True)
+        self._task = self._bar.add_task("", total=None)
+        self._bar.start()
+
+    def show(self, doing: str, share: float) -> None:
+        """Draw what is being done."""
+        self._bar.update(self._task, description=doing, total=1.0 if share > 0 else None, completed=share)
+
+    def close(self) -> None:
+        """Remove the bar."""
+        self._bar.stop()
+
+
+class NotebookBar:
+    """A line below a notebook's cell that is empty again at the end."""
+
+    _handle: Any
+
+    def __init__(self) -> None:
+        self._begun, self._latest, self._drawn, self._closed = time.monotonic(), ("", 0.0), "", Event()
+        self._thread = Thread(target=self._redraw, daemon=True)
+
+    def open(self) -> None:
+        """Start drawing, a few times a second."""
+        display = import_module("IPython.display").display
+        self._handle = display(_html(""), raw=True, display_id=True)
+        self._thread.start()
+
+    def show(self, doing: str, share: float) -> None:
+        """Say what to draw next."""
+        self._latest = (doing, share)
+
+    def close(self) -> None:
+        """Empty the line."""
+        self._closed.set()
+        self._thread.join()
+        self._handle.update(_html(""), raw=True)
+
+    def _redraw(self) -> None:
+        while not self._closed.wait(REDRAWN_AFTER):
+            line = _line(*self._latest, time.monotonic() - self._begun)
+            if line != self._drawn:
+                self._handle.update(_html(line), raw=True)
+                self._drawn = line
+
+
+def _html(text: str) -> dict[str, str]:
+    return {"text/html": text, "text/plain": ""}
+
+
+def _line(doing: str, share: float, seconds: float) -> str:
+    from html import escape
+
+    minutes, rest = divmod(int(seconds), 60)
+    value = f" value='{round(share, 4)}'" if share > 0 else ""
+    return f"<progress max='1'{value}></progress> {escape(doing)} ({minutes}:{rest:02d})"
