@@ -17,7 +17,7 @@ shown. ``listening`` hands all of it to a function of one's own.
 import sys
 import time
 from collections.abc import Callable, Collection, Iterator
-from contextlib import AbstractContextManager, contextmanager
+from contextlib import AbstractContextManager, contextmanager, nullcontext
 from contextvars import ContextVar
 from functools import wraps
 from importlib import import_module
@@ -88,7 +88,7 @@ def tracked(items: Collection[T], doing: str | Callable[[T], str]) -> Iterator[T
         report.start, report.end = start, end
 
 
-def steps(count: int) -> Callable[[str], None]:
+def steps(count: int) -> Callable[[str], object]:
     """A function that says the next of several steps, to whoever listens now.
 
     Args:
@@ -99,7 +99,8 @@ def steps(count: int) -> Callable[[str], None]:
     """
     report = _active.get()
     if report is None:
-        return lambda _: None
+        # Nobody listens: str does nothing with a text.
+        return str
     start, width, places = report.start, (report.end - report.start) / count, iter(range(count - 1))
 
     def step(doing: str) -> None:
@@ -150,15 +151,10 @@ def shown(doing: str = "", *, after: float = SHOWN_AFTER) -> AbstractContextMana
         after: Seconds until a bar appears.
     """
     if _active.get() is not None:
-        return _nothing()
+        return nullcontext()
     if in_notebook():
         return _displayed(NotebookBar(), doing, after)
-    return _displayed(TerminalBar(), doing, after) if sys.stderr.isatty() else _nothing()
-
-
-@contextmanager
-def _nothing() -> Iterator[None]:
-    yield
+    return _displayed(TerminalBar(), doing, after) if sys.stderr.isatty() else nullcontext()
 
 
 def in_notebook() -> bool:

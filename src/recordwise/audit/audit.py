@@ -81,7 +81,7 @@ class Runs:
     runs: int = 1
 
 
-def audit(subject: Subject, how: Runs, *, tell: Callable[[str], None] = lambda _: None) -> list[Finding]:
+def audit(subject: Subject, how: Runs, *, tell: Callable[[str], object] = lambda _: None) -> list[Finding]:
     """Publish the subject's query on neighboring tables and compare the results, record by record.
 
     Args:

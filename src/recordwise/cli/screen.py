@@ -11,7 +11,7 @@ from recordwise.progress import shown
 from recordwise.progress import steps as told
 
 PIPE_WIDTH = 100
-Tell = Callable[[str], None]
+Tell = Callable[[str], object]
 
 
 def on_terminal() -> bool:

@@ -40,7 +40,7 @@ if TYPE_CHECKING:
     from recordwise.mechanisms.external import ExternalMechanism
     from recordwise.plan.external import SplitRows
 
-Progress = Callable[[str], None]
+Progress = Callable[[str], object]
 STEPS = 4
 """Reading, charging, drawing, recording."""
 
