@@ -117,6 +117,9 @@ def listening(listener: Listener) -> Iterator[None]:
 
     Args:
         listener: Called with what is being done and the share that is finished; ``lambda *_: None`` keeps quiet.
+
+    Yields:
+        Nothing.
     """
     token = _active.set(Report(listener))
     try:
@@ -149,6 +152,9 @@ def shown(doing: str = "", *, after: float = SHOWN_AFTER) -> AbstractContextMana
     Args:
         doing: What is shown before anything is told.
         after: Seconds until a bar appears.
+
+    Returns:
+        What to use in a ``with`` statement.
     """
     if _active.get() is not None:
         return nullcontext()
