@@ -25,6 +25,7 @@ from recordwise.policy import Policy, constant
 from recordwise.release.content import Content, content_of
 from recordwise.release.files import load_release
 from recordwise.release.formats.csv import Csv, with_formulas, without_formulas
+from recordwise.release.formats.digits import whole_numbers
 from recordwise.release.formats.parquet import Parquet, read_tables
 from recordwise.release.staging import new_folder, require_new
 from recordwise.release.tables import (
@@ -236,6 +237,14 @@ RISKY = [
     "''twice",
 ]
 HARMLESS = ["044", "a=1", "a'b", "", "Cote d'Or", " 3", "1-2", "#5"]
+
+
+@pytest.mark.parametrize("values", [[1.0, -2.0, 3e15], [1.0, 0.5], [-0.0, 1.0], [1.0, float("inf")], [1e17, 2.0], []])
+def test_whole_numbers_are_written_as_integers_and_read_as_the_same_numbers(values) -> None:
+    column = pa.array(values, pa.float64())
+    found = whole_numbers(pa.table({"n": column})).column("n")
+    assert pa.types.is_integer(found.type) == (values == [1.0, -2.0, 3e15])
+    assert found.cast(pa.float64()).to_pylist() == values
 
 
 def test_no_text_of_a_csv_file_begins_as_a_formula_and_numbers_stay_numbers(tmp_path) -> None:

@@ -58,7 +58,7 @@ class Cbp:
         table = content.table
         with path.open("wb") as file:
             file.write(csv_bytes(_lines(content, table, table.data.slice(0, 0)), header=True))
-            write_pieces(table.data, file, lambda piece: csv_bytes(_lines(content, table, piece), header=False))
+            write_pieces(slices(table.data), file, lambda piece: csv_bytes(_lines(content, table, piece), header=False))
 
     def privacy_label(self, path: Path) -> str:
         return PRIVATE

@@ -8,17 +8,22 @@ from collections.abc import Callable
 from pathlib import Path
 from typing import Any
 
+import numpy as np
 import pyarrow as pa
 import pyarrow.compute as pc
 
 from recordwise.release.content import Content
-from recordwise.release.formats.digits import meaningful
+from recordwise.release.formats.digits import meaningful, whole_numbers
 from recordwise.release.formats.format import type_problem
-from recordwise.release.formats.pieces import csv_bytes, write_pieces
+from recordwise.release.formats.pieces import csv_bytes, first_bytes, slices, write_pieces
 from recordwise.release.tables import PRIVATE, ReleasedTable
 
 FORMULA = r"^['\t\r\n]|^[\s\p{Z}]*[=+\-@\x{ff1d}\x{ff0b}\x{ff0d}\x{ff20}]"
 """Text that a spreadsheet treats as a formula (also with full-width signs), and text that begins with an apostrophe."""
+
+
+HARMLESS = np.array([chr(byte).isascii() and chr(byte).isalnum() for byte in range(256)])
+"""The bytes that may begin a text which no spreadsheet runs."""
 
 
 class Csv:
@@ -42,7 +47,7 @@ class Csv:
             if not content.private:
                 file.write(f"# {content.privacy_label}\n".encode())
             file.write(csv_bytes(without_formulas(table.data.slice(0, 0)), header=True))
-            write_pieces(table.data, file, lambda piece: _text(table, piece))
+            write_pieces(slices(table.data), file, lambda piece: _text(table, piece))
 
     def privacy_label(self, path: Path) -> str:
         """The comment above the header, if any. A header is quoted and cannot be mistaken for a comment."""
@@ -60,7 +65,7 @@ class Csv:
 
 
 def _text(table: ReleasedTable, piece: pa.Table) -> pa.Buffer:
-    return csv_bytes(without_formulas(meaningful(table, piece)), header=False)
+    return csv_bytes(without_formulas(whole_numbers(meaningful(table, piece))), header=False)
 
 
 def read_csv(path: Path, like: pa.Table, *, skip: int) -> pa.Table:
@@ -79,7 +84,17 @@ def read_csv(path: Path, like: pa.Table, *, skip: int) -> pa.Table:
 
 def without_formulas(table: pa.Table) -> pa.Table:
     """The table with an apostrophe before text that a spreadsheet would run, and before text that begins with one."""
-    return _each_text(table, lambda texts: pc.if_else(pc.match_substring_regex(texts, FORMULA), _quoted(texts), texts))
+    return _each_text(table, lambda texts: _safe(texts) if _may_run(texts) else texts)
+
+
+def _safe(texts: Any) -> Any:
+    return pc.if_else(pc.match_substring_regex(texts, FORMULA), _quoted(texts), texts)
+
+
+def _may_run(texts: pa.Array | pa.ChunkedArray) -> bool:
+    """Whether some text begins with anything but an ASCII letter or digit; nothing else can begin a formula."""
+    chunks = texts.chunks if isinstance(texts, pa.ChunkedArray) else [texts]
+    return any(not HARMLESS[first_bytes(chunk)].all() for chunk in chunks)
 
 
 def with_formulas(table: pa.Table) -> pa.Table:

@@ -44,6 +44,22 @@ def meaningful(table: ReleasedTable, data: pa.Table) -> pa.Table:
     return pa.table(list(columns.values()), names=data.column_names)
 
 
+def whole_numbers(data: pa.Table) -> pa.Table:
+    """The table with columns of whole floating-point numbers as integers, which are written faster and look the same."""
+    return pa.table([_as_integers(column) for column in data.columns], names=data.column_names)
+
+
+def _as_integers(column: pa.ChunkedArray) -> pa.ChunkedArray:
+    if not pa.types.is_floating(column.type) or column.null_count:
+        return column
+    values = _floats(column)
+    # Most columns are told by their first value. A negative zero would lose its sign.
+    if not (len(values) and values[0] == np.rint(values[0])):
+        return column
+    fits = (np.abs(values) < LARGEST) & (values == np.rint(values)) & ~(np.signbit(values) & (values == 0))
+    return pa.chunked_array([pa.array(values.astype(np.int64))]) if fits.all() else column
+
+
 def _direction(end: str) -> Callable[..., Any]:
     return np.floor if end.endswith("_low") else np.ceil if end.endswith("_high") else np.rint
 

@@ -10,6 +10,8 @@ from recordwise.release.formats.format import type_problem
 METADATA = b"recordwise"
 """The key of the privacy label in a file's metadata."""
 COMPRESSION = "zstd"
+ROWS = 250_000
+"""Rows that are encoded together, so that memory does not grow with the table."""
 
 
 class Parquet:
@@ -30,7 +32,7 @@ class Parquet:
         labeled = content.table.data.replace_schema_metadata({METADATA: content.privacy_label})
         # Noisy numbers hardly repeat, so a dictionary of them takes time and saves nothing.
         texts = [field.name for field in labeled.schema if pa.types.is_string(field.type)]
-        pyarrow.parquet.write_table(labeled, path, compression=COMPRESSION, use_dictionary=texts)
+        pyarrow.parquet.write_table(labeled, path, compression=COMPRESSION, use_dictionary=texts, row_group_size=ROWS)
 
     def privacy_label(self, path: Path) -> str:
         import pyarrow.parquet

@@ -5,10 +5,13 @@ from collections.abc import Callable, Iterable, Iterator
 from concurrent.futures import Future, ThreadPoolExecutor
 from itertools import chain
 from pathlib import Path
-from typing import IO, Any
+from typing import IO, Any, TypeVar
 
+import numpy as np
 import pyarrow as pa
+from numpy.typing import NDArray
 
+Part = TypeVar("Part")
 ROWS = 50_000
 """Rows of a table in one piece."""
 THREADS = 4
@@ -20,16 +23,25 @@ def slices(data: pa.Table, rows: int = ROWS) -> Iterator[pa.Table]:
     return (data.slice(start, rows) for start in range(0, data.num_rows, rows))
 
 
-def write_pieces(data: pa.Table, file: IO[bytes], made: Callable[[pa.Table], Any], rows: int = ROWS) -> None:
-    """Write what ``made`` returns for each piece of a table."""
+def write_pieces(parts: Iterable[Part], file: IO[bytes], made: Callable[[Part], Any]) -> None:
+    """Write what ``made`` returns for each part, in order."""
     waiting: deque[Future[Any]] = deque()
     with ThreadPoolExecutor(THREADS) as pool:
-        for piece in slices(data, rows):
-            waiting.append(pool.submit(made, piece))
+        for part in parts:
+            waiting.append(pool.submit(made, part))
             if len(waiting) > AHEAD:
                 file.write(waiting.popleft().result())
         while waiting:
             file.write(waiting.popleft().result())
+
+
+def first_bytes(texts: pa.StringArray) -> NDArray[np.uint8]:
+    """The first byte of each text that has one."""
+    _, offsets, letters = texts.buffers()
+    if letters is None or not len(texts):
+        return np.zeros(0, np.uint8)
+    ends = np.frombuffer(offsets, np.int32)[texts.offset : texts.offset + len(texts) + 1]
+    return np.frombuffer(letters, np.uint8)[ends[:-1][ends[1:] > ends[:-1]]]
 
 
 def csv_bytes(data: pa.Table, *, header: bool) -> pa.Buffer:

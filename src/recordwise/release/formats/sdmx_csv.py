@@ -5,6 +5,7 @@ a reliable value, U for one of low reliability and Q for one that is withheld; S
 the files is published, so CONF_STATUS is F. The layout has no place for a privacy label, so it is for private releases only.
 """
 
+from collections.abc import Iterator
 from pathlib import Path
 
 import pyarrow as pa
@@ -47,17 +48,16 @@ class SdmxCsv:
     def write(self, content: Content, path: Path) -> None:
         table = content.table
         with path.open("wb") as file:
-            file.write(csv_bytes(_lines(content, table, table.data.slice(0, 0)).slice(0, 0), header=True))
-            write_pieces(table.data, file, lambda piece: csv_bytes(_lines(content, table, piece), header=False))
+            file.write(_header(content, table))
+            write_pieces(_parts(table), file, lambda part: csv_bytes(_lines(content, table, *part), header=False))
 
     def privacy_label(self, path: Path) -> str:
         return PRIVATE
 
     def same(self, content: Content, path: Path) -> bool:
         table = content.table
-        header = csv_bytes(_lines(content, table, table.data.slice(0, 0)).slice(0, 0), header=True)
-        pieces = (csv_bytes(_lines(content, table, piece), header=False) for piece in slices(table.data))
-        return same_bytes(path, header, pieces)
+        pieces = (csv_bytes(_lines(content, table, *part), header=False) for part in _parts(table))
+        return same_bytes(path, _header(content, table), pieces)
 
 
 def _runs(column: pa.ChunkedArray) -> bool:
@@ -70,13 +70,17 @@ def identifier(name: str) -> str:
     return plain if plain[:1].isalpha() else f"X{plain}"
 
 
-def _lines(content: Content, table: DescribedTable, piece: pa.Table) -> pa.Table:
-    """The observations of some cells, one variable after the other."""
-    found = [_of_variable(content, table, piece, name) for name in table.table.variables]
-    return pa.concat_tables(found)
+def _header(content: Content, table: DescribedTable) -> pa.Buffer:
+    return csv_bytes(_lines(content, table, table.data.slice(0, 0), table.table.variables[0]), header=True)
 
 
-def _of_variable(content: Content, table: DescribedTable, piece: pa.Table, variable: str) -> pa.Table:
+def _parts(table: DescribedTable) -> Iterator[tuple[pa.Table, str]]:
+    """Some cells and a variable, one variable after the other."""
+    return ((piece, name) for piece in slices(table.data) for name in table.table.variables)
+
+
+def _lines(content: Content, table: DescribedTable, piece: pa.Table, variable: str) -> pa.Table:
+    """The observations of a variable in some cells."""
     said, rows = content.words.publication, piece.num_rows
     part = ReleasedTable(name=table.name, keys=table.table.keys, variables=(variable,), data=piece)
     short, words = meaningful(part, piece), status_words(content, table, piece, variable)
@@ -119,4 +123,4 @@ def _codes(value: pa.ChunkedArray, words: pa.Array, best: str) -> pa.Array:
 
 
 def _same(text: str, rows: int) -> pa.Array:
-    return pa.array([text], pa.string()).take(pa.array([0] * rows, pa.int64()))
+    return pa.repeat(pa.scalar(text, pa.string()), rows)

@@ -1,7 +1,7 @@
 """Excel workbooks that follow the guidance for accessible statistics: a cover, contents, notes, the dictionary, a sheet a table.
 
 Each sheet starts in A1 with its title and a sentence about it, has one table with one header row, and no merged or empty cells
-between. Codes and all other text are text, never formulas. Rows are written one after another in constant memory.
+between. Codes and all other text are text, never formulas. Rows are made and written in pieces, in constant memory.
 """
 
 from collections.abc import Iterator, Sequence
@@ -9,14 +9,19 @@ from datetime import UTC, datetime
 from pathlib import Path
 from typing import Any
 
+import pyarrow as pa
+
 from recordwise.release.content import Content, DescribedTable
 from recordwise.release.formats.digits import meaningful
 from recordwise.release.formats.format import type_problem
-from recordwise.release.formats.pieces import slices
+from recordwise.release.formats.pieces import slices, write_pieces
+from recordwise.release.formats.xlsx_rows import append_rows, rows_xml
 from recordwise.release.tables import NOT_PRIVATE, PRIVATE
 
 MOST_ROWS = 1_048_576
 LONGEST_NAME = 31
+ROWS = 5_000
+"""Rows that are made together."""
 ABOVE = 3
 """Rows above the header of a table: its title, what it is, and how to get back to the contents."""
 OPTIONS = {"constant_memory": True, "strings_to_formulas": False, "strings_to_urls": False, "strings_to_numbers": False}
@@ -158,21 +163,16 @@ class _Writer:
         about = f"This sheet has one table. Empty cells: see the dictionary.{label}"
         names = table.data.column_names
         sheet = self._listed(name, table.title, about, names, count)
-        at = ABOVE + 1
-        for piece in slices(table.data.slice(start, count), 5_000):
-            columns = [column.to_pylist() for column in meaningful(table.table, piece).columns]
-            for row in zip(*columns):
-                for column, value in enumerate(row):
-                    self._cell(sheet, at, column, value)
-                at += 1
+        if not count:
+            return
+        style = self.text._get_xf_index()
 
-    def _cell(self, sheet: Any, row: int, column: int, value: Any) -> None:
-        if isinstance(value, str):
-            sheet.write_string(row, column, value, self.text)
-        elif isinstance(value, bool):
-            sheet.write_boolean(row, column, value)
-        elif value is not None and abs(value) < float("inf"):
-            sheet.write_number(row, column, value)
+        def made(part: tuple[int, pa.Table]) -> bytes:
+            return rows_xml(meaningful(table.table, part[1]), part[0], style)
+
+        pieces = slices(table.data.slice(start, count), ROWS)
+        parts = ((ABOVE + 2 + ROWS * at, piece) for at, piece in enumerate(pieces))
+        write_pieces(parts, append_rows(sheet, (ABOVE + count, len(names) - 1)), made)
 
     def _listed(self, name: str, title: str, about: str, names: Sequence[str], rows: int) -> Any:
         """A sheet with its title, what it is, a way back and the header row of a table that is marked as one."""

@@ -30,18 +30,22 @@ def same_sheet(path: Path, number: int, data: pa.Table, *, skip: int) -> bool:
             return False
         for batch in data.to_batches(max_chunksize=5_000):
             for wanted in zip(*(column.to_pylist() for column in batch.columns)):
-                if next(rows, None) != _kept(wanted):
+                if not _same(next(rows, None), _kept(wanted)):
                     return False
         return next(rows, None) is None
 
 
 def _kept(row: tuple[Any, ...]) -> dict[int, Any]:
     """The cells of a row that a workbook holds: empty text and numbers that are not finite are left out."""
-    return {at: _written(value) for at, value in enumerate(row) if _holds(value)}
+    return {at: value for at, value in enumerate(row) if _holds(value)}
 
 
-def _written(value: Any) -> Any:
-    """A number as a workbook holds it, to sixteen digits."""
+def _same(found: dict[int, Any] | None, wanted: dict[int, Any]) -> bool:
+    """Whether a row holds these values; numbers may have been written to sixteen digits."""
+    return found == wanted or found == {at: _short(value) for at, value in wanted.items()}
+
+
+def _short(value: Any) -> Any:
     return float(f"{value:.16G}") if isinstance(value, float) else value
 
 
