@@ -28,35 +28,34 @@ FOUND = "found"
 _RULES: dict[str, type[exp.Expr]] = {"sum": exp.Sum, "max": exp.Max, "min": exp.Min}
 
 
-def collapsed_tree(schema: Schema, stored: dict[str, Stored], found: Sequence[Check] = ()) -> exp.Select:
+def collapsed_tree(
+    schema: Schema, stored: dict[str, Stored], found: Sequence[Check] = (), *, widened: bool = False
+) -> exp.Select:
     """One row for each unit, if the rows of every unit agree where they must. A sum has 128 bits until its bound is checked.
 
-    With checks of rows it also says, in the column of ``broken_name``, whether a row of the unit meets one of them.
+    With checks of rows, those that meet one are put aside under a unit of NULL, so that the pass which joins rows also says whether
+    there are any. ``widened``: for engines whose sum of 64-bit numbers has 64 bits.
     """
-    rows, broken = rows_select(schema, stored), column(broken_name(schema))
+    rows = rows_select(schema, stored)
+    if found:
+        unit, *others = rows.expressions
+        aside = exp.Case(ifs=[exp.If(this=any_broken(found), true=exp.null())], default=unit.copy())
+        rows.set("expressions", [named(aside, schema.unit), *others])
     grouped = [column(name) for name in (schema.unit, *same_names(schema))]
     select = exp.select(*grouped)
     for name, rule in schema.collapse or ():
         if rule in _RULES:
             value = column(name)
-            value = exp.Cast(this=value, to=exp.DataType(this=exp.DType.INT128)) if rule == "sum" else value
+            if widened and rule == "sum":
+                value = exp.Cast(this=value, to=exp.DataType(this=exp.DType.INT128))
             select = select.select(named(_RULES[rule](this=value), name))
-    if found:
-        rows = rows.select(named(any_broken(found), broken_name(schema)))
-        select = select.select(named(exp.LogicalOr(this=broken), broken_name(schema)))
     return select.from_(rows.from_(SOURCE).subquery("rows")).group_by(*(tree.copy() for tree in grouped))
 
 
-def broken_name(schema: Schema) -> str:
-    """A name that no column has."""
-    taken = {name.casefold() for name in schema.names()}
-    return next(name for name in (f"broken{'_' * count}" for count in range(len(taken) + 1)) if name not in taken)
-
-
-def any_unit_broken_tree(schema: Schema) -> exp.Expr:
-    """How many units have a row that meets a check."""
-    met = exp.alias_(exp.Count(this=exp.Star()), BROKEN)
-    return exp.select(met).from_(COLLAPSED).where(column(broken_name(schema)))
+def any_aside_tree(schema: Schema) -> exp.Expr:
+    """How many records stand for rows that were put aside."""
+    aside = exp.Is(this=column(schema.unit), expression=exp.null())
+    return exp.select(exp.alias_(exp.Count(this=exp.Star()), BROKEN)).from_(COLLAPSED).where(aside)
 
 
 def collapsed_records_tree(schema: Schema) -> exp.Expr:

@@ -12,7 +12,7 @@ from sqlglot import exp
 
 from recordwise.engines.compile.collapse import (
     COLLAPSED,
-    any_unit_broken_tree,
+    any_aside_tree,
     collapse_checks,
     collapsed_records_tree,
     collapsed_tree,
@@ -237,7 +237,7 @@ class DuckDB(Engine):
             self._connection.run(exp.Drop(tables=[exp.to_table(name)], kind=kind, exists=True))
         try:
             self._passes.store.keep_cells(COLLAPSED, collapsed_tree(schema, self._stored, found))
-            (met,) = self._connection.fetch(any_unit_broken_tree(schema)).to_pylist() if found else ({BROKEN: 0},)
+            (met,) = self._connection.fetch(any_aside_tree(schema)).to_pylist() if found else ({BROKEN: 0},)
         except EngineError:
             problems = broken_rows(self._connection.fetch, found)
             if problems:

@@ -119,7 +119,9 @@ class Spark(Engine):
         """Make one record of the rows of each unit, kept by the executors for every later pass, and check them."""
         self._forget_collapsed()
         try:
-            self._collapsed = self._view_of(collapsed_tree(schema, self._stored), COLLAPSED, persisted=True)
+            self._collapsed = self._view_of(
+                collapsed_tree(schema, self._stored, widened=True), COLLAPSED, persisted=True
+            )
             validate_collapsed(self._store, schema, self._stored[schema.unit])
             self._view_of(collapsed_records_tree(schema).expression, RECORDS)
         except RecordwiseError:
