@@ -69,6 +69,7 @@ def examined(file: "PlanFile") -> dict[str, Any]:
         "budget": "none" if file.budget is None else "covers the plan" if refusal is None else "refused",
         "refusal": None if refusal is None else str(refusal),
         "hierarchies": [each.about() for each in file.plan.schema.hierarchies],
+        **sizes(file),
         "warnings": warnings(file),
     }
 
@@ -109,6 +110,19 @@ def with_known_sizes(file: "PlanFile") -> "PlanFile":
             # It cannot be covered whatever the bands; that is said about the plan as it stands.
             return replace(file, plan=plan)
     return replace(file, plan=plan)
+
+
+def sizes(file: "PlanFile") -> dict[str, Any]:
+    """Where the public sizes of cells are from, and what that means for the promise over time."""
+    from recordwise.session.sizes import promise, size_sources
+
+    sources = size_sources(file.plan)
+    if not sources:
+        return {}
+    with opened_ledger(file) as ledger:
+        return {"sizes": [{"sized_on": each, "digest": own} for each, own in sources.items()]} | promise(
+            file.plan, ledger
+        )
 
 
 def budget_refusal(file: "PlanFile", policy: "Policy") -> "BudgetError | None":
@@ -208,6 +222,10 @@ def show(file: "PlanFile", found: dict[str, Any]) -> None:
     screen.paragraph(f"The source: {found['source']}.")
     for each in found["hierarchies"]:
         screen.paragraph(_list_words(each))
+    for each in found.get("sizes", ()):
+        screen.paragraph(f"Sizes of cells: {each['sized_on']}; SHA-256 {each['digest']}.")
+    if "sized_noise" in found:
+        screen.paragraph(f"Promise over time: {found['sized_noise']}.")
     screen.heading("Privacy loss of a record")
     for number, line in enumerate(found["formula"]):
         typer.echo(("  loss = " if number == 0 else "       + ") + line)

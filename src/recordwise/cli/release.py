@@ -172,6 +172,8 @@ def show(file: "PlanFile", done: "Release", out: Path) -> None:
             numbers = [figure(found["median_sd"]), figure(found["median_cv"]), share]
             rows.append([f"{table.name}.parquet", f"{table.data.num_rows:,}", name, *numbers])
     screen.table(["file", "cells", "variable", "median sd", "median cv", "cells with cv below 0.1"], rows)
+    if "sized_noise" in done.description:
+        screen.paragraph(f"Promise over time: {done.description['sized_noise']}.")
     screen.paragraph(
         f"Recorded in {file.ledger}, entry {done.head.length}. report.html is for readers, policy.json for `recordwise loss`."
     )

@@ -182,6 +182,11 @@ def _changed(keys: KeyList, changes: dict[str, BandTable]) -> KeyList:
     return Keys(keys.table, replace(keys.sizes, raised=raised))
 
 
+def size_sources(plan: Plan) -> dict[str, str]:
+    """Where the sizes of cells are from, each with the digest of the sizes."""
+    return {", ".join(sizes.sized_on): sizes.digest() for sizes in _all_sizes(plan)} if _tables(plan) else {}
+
+
 def promise(plan: Plan, ledger: Ledger) -> dict[str, str]:
     """What a release with sized noise promises over time; empty where no noise is sized."""
     if not _all_sizes(plan) or not _tables(plan):

@@ -54,12 +54,25 @@ def ledger_entries(description: dict[str, Any], digest: str, head: Any) -> list[
         "Guarantee": description.get("guarantee", ""),
         "Mechanisms and thresholds were chosen": chosen,
         **{f"List of codes '{each['name']}'": _list_words(each) for each in description.get("hierarchies", ())},
+        **_sizes(description),
         "Digest of tables and policy": digest,
         "Ledger entry": f"{head.length}, {head.digest}",
         "Ledger": description.get("ledger_storage", description.get("books", "")),
         "Made with": ", ".join(f"{name} {number}" for name, number in description.get("versions", {}).items()),
     }
     return list(told.items())
+
+
+def _sizes(description: dict[str, Any]) -> dict[str, str]:
+    """Where the public sizes of cells are from, and what that means for the promise over time (T-SIZE)."""
+    if "sized_noise" not in description:
+        return {}
+    tables = [table for query in description.get("plan", ()) for table in query["tables"]]
+    sources = dict.fromkeys((source, table["sizes"]) for table in tables for source in table.get("sized_on", ()))
+    return {
+        "Sizes of cells": "; ".join(f"{source}; SHA-256 {digest}" for source, digest in sources),
+        "Promise over time": description["sized_noise"],
+    }
 
 
 def _list_words(hierarchy: dict[str, Any]) -> str:
