@@ -7,10 +7,10 @@ from numpy.typing import ArrayLike
 from scipy import sparse
 from scipy.sparse.linalg import lsmr
 
-from recordwise.postprocess.measured import Measured, Noise, Parts, law_of, measure
+from recordwise.postprocess.measured import Measured, Noise, law_of, measure
 from recordwise.postprocess.result import TOLERANCE, Fit, fit_draws, least_squares_residual, negativity
 from recordwise.postprocess.solvers.boxed import Boxed, FloatArray, System
-from recordwise.postprocess.solvers.solve import solve_problem, system_of
+from recordwise.postprocess.solvers.solve import prepared, solve_problem
 from recordwise.postprocess.workload import Workload
 
 DENSE_ENTRIES = 4_000_000
@@ -40,8 +40,7 @@ def ols(
     """
     measured = measure(workload, answers, variances)
     law_of(noise, 1.0 / measured.weights)
-    parts = Parts.of(workload)
-    system = system_of(workload, parts)
+    parts, system = prepared(workload)
 
     def fit(some: Measured) -> Fit:
         problem = parts.boxed(some.answers, some.weights)
@@ -83,8 +82,7 @@ def nnls(
     """
     measured = measure(workload, answers, variances)
     law_of(noise, 1.0 / measured.weights)
-    parts = Parts.of(workload)
-    system = system_of(workload, parts)
+    parts, system = prepared(workload)
 
     def fit(some: Measured) -> Fit:
         found = solve_problem(parts.boxed(some.answers, some.weights), system)

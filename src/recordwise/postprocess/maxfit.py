@@ -14,7 +14,7 @@ from recordwise.postprocess.measured import Measured, Noise, Parts, law_of, meas
 from recordwise.postprocess.result import TOLERANCE, Fit, boxed_residual, fit_draws
 from recordwise.postprocess.sequential import regroup
 from recordwise.postprocess.solvers.boxed import Boxed, FloatArray, IntArray, Solution, System
-from recordwise.postprocess.solvers.solve import solve_again, solve_problem, system_of
+from recordwise.postprocess.solvers.solve import prepared, solve_again, solve_problem
 from recordwise.postprocess.workload import Group, Workload
 
 NEWTON_STEPS = 60
@@ -127,8 +127,8 @@ def max_fit(
         raise ParameterError(parameter="slack", problem=f"must be a positive number, not {slack}")
     measured = measure(workload, answers, variances)
     law_of(noise, 1.0 / measured.weights)
-    parts = Parts.of(workload)
-    task = Task(parts=parts, system=system_of(workload, parts))
+    parts, system = prepared(workload)
+    task = Task(parts=parts, system=system)
     return fit_draws(measured, lambda some: fit(some, task, slack, tolerance))
 
 

@@ -6,10 +6,10 @@ import numpy as np
 from numpy.typing import ArrayLike, NDArray
 
 from recordwise.errors import ParameterError
-from recordwise.postprocess.measured import Measured, Noise, Parts, ScaledLaw, law_of, measure
+from recordwise.postprocess.measured import Measured, Noise, ScaledLaw, law_of, measure
 from recordwise.postprocess.result import TOLERANCE, Fit, fit_draws, natural_residual, negativity
 from recordwise.postprocess.solvers.boxed import FloatArray, Solution
-from recordwise.postprocess.solvers.solve import Extra, solve_extended, system_of
+from recordwise.postprocess.solvers.solve import Extra, prepared, solve_extended
 from recordwise.postprocess.workload import Workload
 
 Units: TypeAlias = Literal["counts", "noise"]
@@ -47,8 +47,7 @@ def reweighted_fit(
     check(workload, confidence, units)
     measured = measure(workload, answers, variances)
     laws = [law_of(noise, 1.0 / measured.weights[0, place]) for place in workload.slices]
-    parts = Parts.of(workload)
-    base = system_of(workload, parts)
+    parts, base = prepared(workload)
 
     def fit(some: Measured) -> Fit:
         low = [low_queries(some.answers[:, place], law, confidence, units) for place, law in zip(workload.slices, laws)]

@@ -191,12 +191,9 @@ def _counts_records(statistic: Mapping[str, Any]) -> bool:
 def _solve(family: Family, statistics: list[Mapping[str, Any]], setting: Setting, kept: Any) -> Iterator[Fitted]:
     """Fit one variable, or several of which each includes the previous one, such as quarter and year = quarter + rest."""
     layers = len(statistics)
-    used = sparse.csr_array(family.rows[:, np.flatnonzero(kept)])
-    asked = np.diff(used.indptr) > 0
-    block = sparse.csr_array(sparse.kron(np.tril(np.ones((layers, layers))), used[asked], format="csr"))
+    workload, asked = _workload(family, statistics, setting, kept)
     answers = np.concatenate([family.column(s, "")[asked] for s in statistics])
     noises = [noise_of(family, statistic) for statistic in statistics]
-    workload = Workload.matrix(block, _group_sizes(family, asked, statistics))
     totals: list[FloatArray | None] = [None] * layers
     for _ in range(REFITS + 1 if any(noise.varies for noise in noises) else 1):
         variances = np.concatenate([noise.variance(total)[asked] for noise, total in zip(noises, totals)])
@@ -222,6 +219,17 @@ def _solve(family: Family, statistics: list[Mapping[str, Any]], setting: Setting
             biased=setting.method != "ols",
             residuals=_residuals(fit),
         )
+
+
+def _workload(family: Family, statistics: list[Mapping[str, Any]], setting: Setting, kept: Any) -> tuple[Workload, Any]:
+    """What is fitted together, and which answers have a cell that is kept."""
+    if len(statistics) == 1 and np.all(kept) and setting.method != "sequential":
+        return family.workload, np.diff(family.rows.indptr) > 0
+    used = sparse.csr_array(family.rows[:, np.flatnonzero(kept)])
+    asked = np.diff(used.indptr) > 0
+    included = np.tril(np.ones((len(statistics), len(statistics))))
+    block = sparse.csr_array(sparse.kron(included, used[asked], format="csr"))
+    return Workload.matrix(block, _group_sizes(family, asked, statistics)), asked
 
 
 def _best(family: Family, statistic: Mapping[str, Any], noise: AnswerNoise, setting: Setting) -> FittedColumn:

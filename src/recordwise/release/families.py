@@ -23,6 +23,7 @@ from recordwise.plan.cell_bands import KeyColumn, bands_of_cells
 from recordwise.plan.fields import ALL_OTHER
 from recordwise.policy.bands import BandTable
 from recordwise.postprocess.answer_tree import AnswerTree, tree_of
+from recordwise.postprocess.workload import Workload
 from recordwise.release.code_lists import CodeLists
 from recordwise.release.release import Release
 from recordwise.release.tables import ReleasedTable
@@ -177,6 +178,14 @@ class Family:
         """The answers as a tree; None if tables cross."""
         return tree_of(self.rows)
 
+    @cached_property
+    def workload(self) -> Workload:
+        """The answers that have a cell, which all statistics share, so that their system is found once."""
+        asked = np.diff(self.rows.indptr) > 0
+        sizes = zip(self.sizes, self.by_table(asked))
+        groups = {name: int(np.sum(part)) for name, part in sizes if np.any(part)}
+        return Workload.matrix(sparse.csr_array(self.rows[asked]), groups)
+
     @property
     def remainders(self) -> bool:
         """Whether a coarser cell may hold records of no cell of the finest table."""
@@ -202,7 +211,7 @@ class Family:
                     yield rows, Fraction(self.shares[table.name]), read_fraction(edge)
             start += count
 
-    def by_table(self, answers: FloatArray) -> list[FloatArray]:
+    def by_table(self, answers: Any) -> list[Any]:
         """A number for each answer, divided by table."""
         return list(np.split(answers, np.cumsum(list(self.sizes.values()))[:-1]))
 

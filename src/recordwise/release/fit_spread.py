@@ -87,7 +87,7 @@ def adds_up(family: Family, statistic: Mapping[str, Any]) -> bool:
 def linear(family: Family, variances: FloatArray) -> Weights | CrossingWeights:
     """The best linear fit of a family's answers with these variances."""
     tree = family.tree
-    return CrossingWeights.of(family.rows, variances) if tree is None else tree.weights(variances)
+    return CrossingWeights.of(family.rows, variances, family.workload) if tree is None else tree.weights(variances)
 
 
 def _untouched(family: Family, statistic: Mapping[str, Any], found: FittedColumn) -> FittedColumn:

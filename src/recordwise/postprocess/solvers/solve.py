@@ -2,6 +2,7 @@
 
 from dataclasses import dataclass, replace
 from typing import Any
+from weakref import WeakKeyDictionary
 
 import numpy as np
 from scipy import sparse
@@ -91,6 +92,17 @@ class Extra:
     def member(self) -> FloatArray:
         """1 for each cell that is summed, per draw."""
         return group_spread(self.group, self.chosen)
+
+
+_prepared: WeakKeyDictionary[Workload, tuple[Parts, System]] = WeakKeyDictionary()
+
+
+def prepared(workload: Workload) -> tuple[Parts, System]:
+    """The queries of a workload that are cells and sums, and the system of the sums; found once for each workload."""
+    if workload not in _prepared:
+        parts = Parts.of(workload)
+        _prepared[workload] = parts, system_of(workload, parts)
+    return _prepared[workload]
 
 
 def system_of(workload: Workload, parts: Parts) -> System:
