@@ -81,3 +81,20 @@ def test_what_is_wrong_with_a_list_is_told_before_anything_is_read(listed, run, 
     assert words in " ".join(result.stderr.split())
     assert "hierarchies.place" in result.stderr
     assert not (listed / "small.ledger").exists()
+
+
+def test_a_firm_is_counted_by_the_levels_of_its_codes(listed, run, run_json, tmp_path):
+    assert run("release", listed / "plan.toml", "--out", listed / "out", "--yes").exit_code == 0
+    measured = "emp,payann,naics"
+    units = {"06037": "9,90,441110", "17031": "8,80,441120", "99999": "7,70,722511"}
+    plain, given, elsewhere = (tmp_path / name for name in ("plain.csv", "given.csv", "elsewhere.json"))
+    plain.write_text(f"county,{measured}\n" + "".join(f"{code},{rest}\n" for code, rest in units.items()))
+    above = {"06037": "US,west", "17031": "US,middle", "99999": ","}
+    lines = "".join(f"{code},{above[code]},{rest}\n" for code, rest in units.items())
+    given.write_text(f"county,nation,area,{measured}\n{lines}")
+    elsewhere.write_bytes((listed / "out" / "policy.json").read_bytes())
+    derived = run_json("loss", listed / "out" / "policy.json", "--firm", plain)["loss"]
+    assert derived == run_json("loss", elsewhere, "--firm", given)["loss"]
+    assert derived < run_json("loss", elsewhere, "--firm", plain)["loss"]
+    (listed / "out" / "policy.json").write_text((listed / "out" / "policy.json").read_text() + "\n")
+    assert derived < run_json("loss", listed / "out" / "policy.json", "--firm", plain)["loss"]

@@ -1,6 +1,7 @@
 """Looking a firm up: its establishments from a CSV file, what they lose together, and what that means."""
 
 import csv
+from collections.abc import Sequence
 from dataclasses import replace
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
@@ -10,6 +11,8 @@ import typer
 from recordwise.cli.lookup import cell_value, plain_number
 
 if TYPE_CHECKING:
+    import pyarrow as pa
+
     from recordwise.policy.firms import FirmPolicy
     from recordwise.policy.policy import Policy
 
@@ -30,7 +33,37 @@ def read_firm_policy(path: Path, which: str) -> "FirmPolicy | None":
     return FirmPolicy.from_json(form["firms"], bands_from_json(form.get("bands")))
 
 
-def read_units(path: Path, policy: "Policy", cells: tuple[str, ...]) -> dict[str, list[Any]]:
+def read_lists(path: Path) -> list["pa.Table"]:
+    """The lists of codes of the release that a policy is a file of, the finest level last; none if that cannot be told."""
+    import json
+
+    from recordwise.release.code_lists import CodeLists
+    from recordwise.release.digests import file_digest
+
+    try:
+        described = json.loads((path.parent / "release.json").read_text(encoding="utf-8"))
+        own = described["sha256"].get(path.name) == file_digest(path)
+    except (OSError, ValueError, KeyError, AttributeError, TypeError):
+        return []
+    return list(CodeLists.of(described).tables().values()) if own else []
+
+
+def with_levels(columns: dict[str, list[str]], lists: Sequence["pa.Table"]) -> dict[str, list[str]]:
+    """The columns of establishments with the coarser levels of their codes; empty where a code is not listed."""
+    found = dict(columns)
+    for listed in lists:
+        *levels, finest = listed.column_names
+        places = {str(code): place for place, code in enumerate(listed.column(finest).to_pylist())}
+        for level in levels:
+            if finest in columns and level not in columns:
+                values = listed.column(level).to_pylist()
+                found[level] = [str(values[places[code]]) if code in places else "" for code in columns[finest]]
+    return found
+
+
+def read_units(
+    path: Path, policy: "Policy", cells: tuple[str, ...], lists: Sequence["pa.Table"] = ()
+) -> dict[str, list[Any]]:
     """The establishments of a CSV file with a header, every column the policy needs and those that tell the cell."""
     from recordwise.errors import ParameterError
     from recordwise.exact.numbers import rational
@@ -55,7 +88,7 @@ def read_units(path: Path, policy: "Policy", cells: tuple[str, ...]) -> dict[str
     missing = sorted(needed - set(header))
     if missing:
         raise ParameterError(parameter="--firm", problem=f"lacks the column {', '.join(missing)}", advice="Add it.")
-    columns = dict(zip(header, map(list, zip(*rows))))
+    columns = with_levels(dict(zip(header, map(list, zip(*rows)))), lists)
     found: dict[str, list[Any]] = {}
     for name, texts in columns.items():
         if name in measures:

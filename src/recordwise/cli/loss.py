@@ -85,7 +85,7 @@ def _history(path: Path, values: list[str], delta: float, firm: Path | None, *, 
 def _firm(
     path: Path, which: str, known: "Policy", firm: Path, values: list[str] | None, delta: float
 ) -> dict[str, Any]:
-    from recordwise.cli.firm_lookup import looked_up_firm, read_firm_policy, read_units
+    from recordwise.cli.firm_lookup import looked_up_firm, read_firm_policy, read_lists, read_units
     from recordwise.errors import ParameterError
 
     if values:
@@ -93,5 +93,5 @@ def _firm(
             parameter="--firm", problem="excludes a record", advice="Write every establishment into the file."
         )
     joint = read_firm_policy(path, which)
-    units = read_units(firm, known, joint.columns() if joint else ())
+    units = read_units(firm, known, joint.columns() if joint else (), read_lists(path))
     return looked_up_firm(known, joint, units, delta)
