@@ -89,7 +89,7 @@ def test_a_firm_is_counted_by_the_levels_of_its_codes(listed, run, run_json, tmp
     units = {"06037": "9,90,441110", "17031": "8,80,441120", "99999": "7,70,722511"}
     plain, given, elsewhere = (tmp_path / name for name in ("plain.csv", "given.csv", "elsewhere.json"))
     plain.write_text(f"county,{measured}\n" + "".join(f"{code},{rest}\n" for code, rest in units.items()))
-    above = {"06037": "US,west", "17031": "US,middle", "99999": ","}
+    above = {"06037": "US,west", "17031": "US,middle", "99999": "none,none"}
     lines = "".join(f"{code},{above[code]},{rest}\n" for code, rest in units.items())
     given.write_text(f"county,nation,area,{measured}\n{lines}")
     elsewhere.write_bytes((listed / "out" / "policy.json").read_bytes())

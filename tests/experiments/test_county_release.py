@@ -116,8 +116,13 @@ def test_exported_tables_have_the_same_values(folder, tmp_path, name, kind):
         for variable in VARIABLES:
             part = found[found["INDICATOR"] == variable.upper()]
             assert part["COUNTY"].tolist() == exact["county"].tolist()
-            if kind:
-                assert part["OBS_VALUE"].tolist() == exact[variable].tolist()
+            assert part["NAICS3"].tolist() == exact["naics3"].tolist()
+            assert part["OBS_VALUE"].tolist() == exact[variable].tolist()
+            status = table(folder, "county", "naics3", "_basic")[f"{variable}_status"]
+            assert part["STATUS"].tolist() == status.tolist()
+            assert part["OBS_STATUS"].tolist() == np.where(status == "reliable", "A", "U").tolist()
+            if not kind:
+                assert part["SD"].tolist() == [float(f"{sd:.4g}") for sd in exact[f"{variable}_sd"]]
     else:
         dtype = {"dtype": {"county": str, "naics3": str}} if name == "csv" else {}
         read = READ[name](str(out), **dtype)
@@ -126,15 +131,37 @@ def test_exported_tables_have_the_same_values(folder, tmp_path, name, kind):
         assert found[["est", "emp", "qp1", "ap"]].astype(float).equals(exact[["est", "emp", "qp1", "ap"]].astype(float))
 
 
+def same_values(found, exact):
+    """Text and whole numbers are equal; a value is rounded by at most a hundredth of its sd, an error to four digits."""
+    for name in exact.columns:
+        if exact[name].dtype.kind != "f":
+            assert found[name].tolist() == exact[name].tolist()
+            continue
+        one, other = (each[name].to_numpy(np.float64) for each in (found, exact))
+        assert np.array_equal(np.isnan(one), ~np.isfinite(other))
+        one, other = one[np.isfinite(other)], other[np.isfinite(other)]
+        if name.endswith(("_sd", "_cv")):
+            assert np.all(np.abs(one - other) <= 5.1e-4 * np.abs(other))
+            continue
+        variable = name.split("_")[0]
+        kept = np.isfinite(exact[name].to_numpy())
+        fitted = f"{variable}_{(name + '_').split('_')[1]}_sd"
+        sd = exact[fitted if fitted in exact.columns else f"{variable}_sd"].to_numpy()[kept]
+        alone = np.where(sd > 0, 0.0101 * sd, 1e-5 * np.abs(other))
+        assert np.all(np.abs(one - other) <= alone + 1e-9 * np.abs(other))
+
+
 def test_the_workbook_has_every_table_with_the_same_values_and_the_titles_of_levels(folder, tmp_path):
     run("export", folder / "release", "--format", "xlsx", "--out", tmp_path / "all.xlsx")
     book = openpyxl.load_workbook(tmp_path / "all.xlsx", read_only=True)
-    assert len(book.sheetnames) == 4 + 2 * len(PLACES) * len(INDUSTRIES)
-    for place, industry in (("nation", "total"), ("state", "sector")):
-        exact = table(folder, place, industry, "_basic")
-        rows = list(book[f"patterns_{place}_by_{industry}_basic"[:31]].iter_rows(min_row=4, values_only=True))
+    package = json.loads((folder / "release" / "datapackage.json").read_text())
+    names = [each["name"] for each in package["resources"]]
+    assert len(set(names)) == 2 * len(PLACES) * len(INDUSTRIES)
+    for sheet, name in zip(book.sheetnames[4:], names, strict=True):
+        exact = pandas.read_parquet(folder / "release" / f"{name}.parquet")
+        rows = list(book[sheet].iter_rows(min_row=4, values_only=True))
         assert list(rows[0]) == list(exact.columns)
-        assert [list(row) for row in rows[1:]] == exact.to_numpy().tolist()
+        same_values(pandas.DataFrame(rows[1:], columns=rows[0]), exact)
     words = " ".join(str(cell) for row in book["Dictionary"].iter_rows(values_only=True) for cell in row)
     assert "All industries" in words
 

@@ -17,6 +17,8 @@ if TYPE_CHECKING:
     from recordwise.policy.policy import Policy
 
 MOST_UNITS = 1_000_000
+UNLISTED = "\0"
+"""Stands for the level of a code that no list has; no list has this value."""
 BY_CELL, WITHOUT_CELLS = "by cell", "from single losses"
 
 
@@ -49,7 +51,10 @@ def read_lists(path: Path) -> list["pa.Table"]:
 
 
 def with_levels(columns: dict[str, list[str]], lists: Sequence["pa.Table"]) -> dict[str, list[str]]:
-    """The columns of establishments with the coarser levels of their codes; empty where a code is not listed."""
+    """The columns of establishments with the coarser levels of their codes; empty where there is no code.
+
+    A record whose code is not listed is in no cell of any level (T-HIERARCHY); here all of them share one, which is no less.
+    """
     found = dict(columns)
     for listed in lists:
         *levels, finest = listed.column_names
@@ -57,7 +62,8 @@ def with_levels(columns: dict[str, list[str]], lists: Sequence["pa.Table"]) -> d
         for level in levels:
             if finest in columns and level not in columns:
                 values = listed.column(level).to_pylist()
-                found[level] = [str(values[places[code]]) if code in places else "" for code in columns[finest]]
+                known = {code: str(values[place]) for code, place in places.items()} | {"": ""}
+                found[level] = [known.get(code, UNLISTED) for code in columns[finest]]
     return found
 
 
