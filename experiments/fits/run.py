@@ -15,7 +15,7 @@ SETTING = (
     "Every county is a release of the same tree: 2 sectors, 5 industries of 3 digits and 12 of 4 digits with totals from 0 to "
     "10,000, of which incomplete keys leave out three. The shares of the three levels are equal. Noise is drawn anew in every "
     "cell, so that 2,000 counties are 2,000 releases.",
-    "sized: noise follows public sizes of the finest cells, from half to three times their totals where those are above 50.",
+    "sized: noise follows public sizes of the finest cells, 0.7 to 1.4 times their totals from 50 on.",
     "best: the best linear estimate. fit: nonnegative least squares, with intervals from 40 draws at the fitted values. raw: the "
     "noisy answer.",
 )

@@ -12,34 +12,31 @@ from recordwise.policy.bands import BandTable
 from recordwise.policy.evaluate.sql import bands_in, column_sql
 from recordwise.policy.literals import Truth, Value
 
-BAND, BAND_KEY, PLACE, ALIKE = "band_number", "band_key", "band_place", "records_alike"
+BAND, BAND_KEY, ALIKE = "band_number", "band_key", "records_alike"
 """Names that no column of the records should have."""
 
 
 def with_bands(select: exp.Select, tables: Sequence[BandTable]) -> exp.Select:
-    """A selection of records with a column for the band of its cell in each table; the lowest where it is not listed.
-
-    Each value of a key is joined to its digit of the cell's place, and the place to the band: two short joins of texts and one of
-    whole numbers cost half of a join by all texts.
-    """
+    """A selection of records with a column for the band of its cell in each table; the lowest where it is not listed."""
     for number, table in enumerate(tables):
-        digits = [f"b{number}d{at}" for at in range(len(table.columns))]
-        for at, (own, digit) in enumerate(zip(table.columns, digits)):
-            same = exp.NullSafeEQ(this=_own_column(column_sql(own)), expression=column(BAND_KEY, digit))
-            select = select.join(exp.to_table(_digits_name(table, at)).as_(digit), on=same, join_type="left")
-        place: exp.Expr = column(PLACE, digits[0])
-        for digit in digits[1:]:
-            place = exp.Add(this=place, expression=column(PLACE, digit))
         lent = f"b{number}"
-        listed = exp.EQ(this=column(PLACE, lent), expression=place)
+        same = [
+            _same(_own_column(column_sql(own)), column(_key_name(at), lent), nulls=None in held)
+            for at, (own, held) in enumerate(zip(table.columns, table.values))
+        ]
         band = exp.Coalesce(this=column(BAND, lent), expressions=[constant(0)])
         select = select.select(exp.alias_(band, exp.to_identifier(table.key, quoted=True)))
-        select = select.join(exp.to_table(table.key).as_(lent), on=listed, join_type="left")
+        select = select.join(exp.to_table(table.key).as_(lent), on=exp.and_(*same), join_type="left")
     return select
 
 
-def _digits_name(table: BandTable, at: int) -> str:
-    return f"{table.key}_{at}"
+def _same(own: exp.Expr, listed: exp.Expr, *, nulls: bool) -> exp.Expr:
+    """Whether a record has a listed value; engines join by plain equality faster, which only a listed NULL rules out."""
+    return (exp.NullSafeEQ if nulls else exp.EQ)(this=own, expression=listed)
+
+
+def _key_name(at: int) -> str:
+    return f"{BAND_KEY}{at}"
 
 
 def _own_column(tree: exp.Expr) -> exp.Expr:
@@ -51,14 +48,12 @@ def _own_column(tree: exp.Expr) -> exp.Expr:
 
 
 def lent_bands(table: BandTable) -> dict[str, pa.Table]:
-    """What ``with_bands`` joins, by name: the values of each column with their digits, and the band of each listed place."""
-    found, radix = {table.key: pa.table({PLACE: table.places, BAND: table.bands})}, 1
-    for at, held in reversed(list(enumerate(table.values))):
+    """What ``with_bands`` joins, by name: the values of each listed cell, and its band."""
+    columns = {}
+    for at, (numbers, held) in enumerate(zip(table.numbers_of_cells(), table.values)):
         values = pa.array([None if value is None else _arrow_value(value) for value in held])
-        digits = np.arange(len(held), dtype=np.int64) * radix
-        found[_digits_name(table, at)] = pa.table({BAND_KEY: values, PLACE: digits})
-        radix *= max(1, len(held))
-    return found
+        columns[_key_name(at)] = values.take(pa.array(numbers))
+    return {table.key: pa.table({**columns, BAND: table.bands.astype(np.int16)})}
 
 
 def _arrow_value(value: Value) -> str | bool | int:
