@@ -63,6 +63,30 @@ def test_a_first_small_release_loads_nothing_it_does_not_use() -> None:
     assert [name for name in loaded if name.startswith(unused)] == []
 
 
+SAVED = """
+import json, sys, tempfile
+import duckdb, recordwise as rw
+counties = {"county": ["001", "002", "005"]}
+with tempfile.TemporaryDirectory() as folder:
+    records = folder + "/records.parquet"
+    row = "'c' || i AS id, '00' || (1 + i % 2) AS county, i AS emp"
+    duckdb.sql(f"COPY (SELECT {row} FROM range(20) AS t(i)) TO '{records}' (FORMAT parquet)")
+    asked = rw.query().group_by("county", keys=rw.Keys.of(counties)).count(rw.Gaussian(rho="0.1"))
+    asked = asked.sum("emp", rw.UnitSplit(at=50, rho="0.1")).ratio("emp", "count")
+    where = {"ledger": folder + "/ledger", "tuned_on": "synthetic"}
+    with rw.Session(records, unit="id", measures={"emp": 1}, columns={"county": "text"}, **where) as session:
+        session.run(asked).save(folder + "/out", formats=["parquet", "csv"])
+print(json.dumps(sorted(sys.modules)))
+"""
+
+
+def test_a_release_from_a_file_that_is_saved_imports_neither_pandas_nor_scipy() -> None:
+    """Arrow imports pandas, wherever it is installed, to make a column of a list or an array of a column."""
+    loaded = {name.partition(".")[0] for name in json.loads(run(SAVED))}
+    assert {"duckdb", "pyarrow", "jinja2"} <= loaded
+    assert not loaded & {*EXTRAS, "scipy"}
+
+
 def test_the_package_is_typed() -> None:
     assert (SOURCE / "recordwise" / "py.typed").exists()
 

@@ -20,7 +20,7 @@ session = rw.Session(
     ledger=f"{out}.ledger",
     tuned_on="synthetic",
 )
-query = rw.query().group_by("county", rw.prefix("naics", 3), keys=rw.Keys.of(pq.read_table(keys)))
+query = rw.query().group_by("county", rw.prefix("naics", 3), keys=rw.Keys.of(pq.ParquetFile(keys).read()))
 query = query.count(rw.Gaussian(rho=0.1))
 for name, bound in BOUNDS.items():
     query = query.sum(name, rw.UnitSplit(at=bound, rho=0.1))

@@ -6,6 +6,7 @@ from typing import TYPE_CHECKING, Annotated
 import typer
 
 from recordwise.cli.failing import BAD_INPUT, AsJson, Debug, ends_well
+from recordwise.plan.arrays import numpy_of
 
 if TYPE_CHECKING:
     from recordwise.release.differences import Change
@@ -109,9 +110,9 @@ def show(found: "Change", out: Path | None) -> None:
     for place, level in found.confidence.items():
         table, _, name = place.rpartition(".")
         data = found[table]
-        ends = (data.column(f"{name}_change{end}").to_numpy(zero_copy_only=False) for end in ("_low", "_high"))
+        ends = (numpy_of(data.column(f"{name}_change{end}")) for end in ("_low", "_high"))
         low, high = (each[~np.isnan(each)] for each in ends)
-        sd = data.column(f"{name}_change_sd").drop_null().to_numpy()
+        sd = numpy_of(data.column(f"{name}_change_sd").drop_null())
         clear = int(np.sum((low > 0) | (high < 0)))
         median = figure(float(np.median(sd))) if len(sd) else "none"
         rows.append([table, name, f"{len(low):,}", median, f"{clear:,}", share_text(level)])

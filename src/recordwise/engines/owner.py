@@ -32,6 +32,7 @@ from recordwise.engines.compile.owner import (
 )
 from recordwise.engines.totals import Passes, own_name
 from recordwise.errors import ParameterError
+from recordwise.plan.arrays import numpy_of
 from recordwise.plan.cost import band_table, possible_mechanisms, statistic_policy
 from recordwise.plan.firms import table_parts
 from recordwise.plan.plan import Plan, PlannedTable
@@ -79,17 +80,17 @@ class LossSummary:
 
 def read_summary(found: pa.Table, edges: Sequence[float]) -> LossSummary:
     counts = np.zeros(len(edges) + 1, dtype=np.int64)
-    counts[found.column("bin").to_numpy()] = found.column("records").to_numpy()
+    counts[numpy_of(found.column("bin"))] = numpy_of(found.column("records"))
     return LossSummary(edges=tuple(edges), counts=counts)
 
 
 def read_summaries(found: pa.Table, edges: Sequence[Sequence[float]]) -> tuple[LossSummary, ...]:
     """Several histograms made in one pass, each with its edges."""
-    records, summaries = found.column(COUNT).to_numpy(), []
+    records, summaries = numpy_of(found.column(COUNT)), []
     for place, own in enumerate(edges):
         bins = found.column(bin_name(place))
         counts = np.zeros(len(own) + 1, dtype=np.int64)
-        counts[bins.drop_null().to_numpy()] = records[bins.is_valid().to_numpy()]
+        counts[numpy_of(bins.drop_null())] = records[numpy_of(bins.is_valid())]
         summaries.append(LossSummary(edges=tuple(own), counts=counts))
     return tuple(summaries)
 

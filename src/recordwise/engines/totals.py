@@ -9,6 +9,7 @@ from collections.abc import Iterator, Mapping, Sequence
 from contextlib import contextmanager
 from dataclasses import dataclass
 from itertools import count
+from typing import Any
 
 import numpy as np
 import pyarrow as pa
@@ -35,6 +36,7 @@ from recordwise.engines.compile.totals import (
 )
 from recordwise.engines.store import Store
 from recordwise.errors import PlanError
+from recordwise.plan.arrays import array_of, numpy_of
 from recordwise.plan.fields import Level
 from recordwise.plan.key_columns import arrow_type, cell_type, encoded
 from recordwise.plan.plan import Plan, PlannedTable
@@ -59,6 +61,7 @@ from recordwise.policy.evaluate.sql import bands_in
 
 MOST_CELLS = 1_000_000
 """With more finest cells than this (about 100 MB), they are rolled up in the engine instead of in memory."""
+NOWHERE = array_of(np.array([-1], np.int32))[0]
 MOST_PLACES = 1 << 23
 """The largest number of combinations of key values that a look-up table may hold."""
 MOST_TOTAL = float(2**62)
@@ -88,7 +91,7 @@ class CodedCells:
         for number, expression in enumerate(base.expressions):
             column = encoded(cells.column(number).cast(arrow_type(cell_type(expression, schema)[0])))
             values.append(column.dictionary)
-            codes.append(column.indices.to_numpy())
+            codes.append(_codes(column))
         return cls(base, cells.num_rows, tuple(values), tuple(codes), sums)
 
     def totals(self, table: PlannedTable, keys: pa.Table, sources: Mapping[str, str]) -> dict[str, IntArray] | None:
@@ -119,13 +122,13 @@ class CodedCells:
             number, length = rolled_from(self.base, group.expression)
             values = self.values[number]
             values = values if length is None else pc.utf8_slice_codeunits(values, 0, length)
-            rank = pc.index_in(values, value_set=listed.dictionary).fill_null(-1).to_numpy()
+            rank = np.from_dlpack(pc.index_in(values, value_set=listed.dictionary).fill_null(NOWHERE))
             ranks = rank[self.codes[number]].astype(np.int64)
             size *= len(listed.dictionary)
             if size > MOST_PLACES:
                 return None
             ours, known = ours * len(listed.dictionary) + ranks, known & (ranks >= 0)
-            theirs = theirs * len(listed.dictionary) + listed.indices.to_numpy()
+            theirs = theirs * len(listed.dictionary) + _codes(listed)
         places = np.full(size + 1, -1, dtype=np.int32)
         places[theirs] = np.arange(keys.num_rows)
         return places[np.where(known, ours, size)].astype(np.int64)
@@ -137,6 +140,11 @@ _NUMBERS = count()
 def own_name(stem: str) -> str:
     """A working name that no other pass uses, so that passes cannot mistake each other's tables."""
     return f"{stem}{next(_NUMBERS)}"
+
+
+def _codes(column: pa.DictionaryArray) -> Any:
+    """The place of each row's value in the dictionary, which has NULL too."""
+    return np.from_dlpack(column.indices)
 
 
 @dataclass(frozen=True, slots=True)
@@ -219,7 +227,8 @@ class Passes:
 
     def _lend(self, name: str, letter: str, keys: pa.Table, positions: IntArray) -> None:
         columns = [*(f"{letter}{i}" for i in range(keys.num_columns)), POSITION]
-        self.store.lend(name, pa.table([*keys.columns, pa.array(positions)], columns))
+        held = pa.Array.from_buffers(pa.int64(), len(positions), [None, pa.py_buffer(positions)])
+        self.store.lend(name, pa.table([*keys.columns, held], columns))
 
     def _coded(self, base: Base, names: Names) -> CodedCells | None:
         """The finest cells fetched to be rolled up in memory, if there are not too many."""
@@ -250,7 +259,7 @@ class Passes:
         rolled = None if coded is None else coded.totals(table, cells, additive_columns(base, table))
         columns: dict[str, IntArray] = dict(rolled or {})
         for rows in self._counted(base, table, names, sums=rolled is None):
-            at = rows.column(POSITION).to_numpy()
+            at = numpy_of(rows.column(POSITION))
             for name in rows.column_names:
                 if name != POSITION:
                     columns[name] = scatter(at, integers(rows.column(name)), held)

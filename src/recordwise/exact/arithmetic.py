@@ -175,17 +175,45 @@ class MonotoneFunction(Protocol):
     def __call__(self, point: arb, /) -> arb: ...
 
 
-FEW = 10_000
-_ERFC = np.frompyfunc(math.erfc, 1, 1)
+MIDDLE = 4.0
+_POLYNOMIAL = (
+    -1.079336221646305e-09,
+    2.771765878121836e-10,
+    1.3344674722556804e-08,
+    -9.88807095933514e-09,
+    -1.0281058779246353e-07,
+    1.7861186480145473e-07,
+    5.843431027905309e-07,
+    -2.3580652317600983e-06,
+    -4.530952141329555e-07,
+    2.2101820848456458e-05,
+    -5.6882027172431306e-05,
+    -3.5119923754361267e-05,
+    0.0007640070504872951,
+    -0.0032962566557219594,
+    0.009547689352096477,
+    -0.02175136715616413,
+    0.04135644848548611,
+    -0.06760672891410097,
+    0.09665108778313643,
+    -0.12206859113511097,
+    0.13699945762506147,
+)
+"""Of degree 20 in t = (x - 4)/(x + 4): erfc(x) exp(x^2) (x + 4)/8 for x >= 0, by its Chebyshev series, to a relative 1e-14."""
 
 
 def normal_cdf(z: FloatArray) -> FloatArray:
     """The distribution function of the standard normal law, to a relative 1e-12.
 
-    Few numbers are left to the C library: importing scipy.special takes longer than computing them.
+    Importing scipy.special takes longer than a million of these.
     """
-    if z.size > FEW:
-        from scipy.special import ndtr
-
-        return np.asarray(ndtr(z))
-    return np.asarray(_ERFC(z * -math.sqrt(0.5)), np.float64) / 2
+    share = 2 * MIDDLE / (np.abs(z) * math.sqrt(0.5) + MIDDLE)
+    place = 1 - share
+    found = np.full_like(place, _POLYNOMIAL[0])
+    for coefficient in _POLYNOMIAL[1:]:
+        found *= place
+        found += coefficient
+    found *= share
+    with np.errstate(under="ignore"):
+        found *= np.exp(-0.5 * np.square(z)) / 2
+    return np.asarray(np.where(z > 0, 1 - found, found))

@@ -16,6 +16,7 @@ import pyarrow.compute as pc
 from recordwise.errors import KeysError
 from recordwise.exact.arithmetic import FloatArray
 from recordwise.exact.numbers import float_upper
+from recordwise.plan.arrays import null_as, numpy_of
 from recordwise.plan.fields import ALL_OTHER, DatePart, Field, Group, Level, Prefix
 from recordwise.plan.key_columns import encoded, plain_column, row_codes
 from recordwise.plan.keys import Keys
@@ -104,7 +105,7 @@ def _made(
         return BandTable((), (edges[int(bands[0])],), (), np.zeros(1, np.int64), np.zeros(1, np.int64))
     by_name = {group.name: _condition_column(group, schema) for group in groups}
     coded = [encoded(pa.chunked_array([column])) for column in held.columns]
-    values = [(each.dictionary.to_pylist(), each.indices.to_numpy()) for each in coded]
+    values = [(each.dictionary.to_pylist(), numpy_of(each.indices)) for each in coded]
     return BandTable.of([by_name[name] for name in held.names], edges, values, bands[held.rows])
 
 
@@ -169,11 +170,11 @@ def _combined(listed: pa.Table, levels: Mapping[str, pa.ChunkedArray]) -> tuple[
     theirs, ours = np.zeros(listed.num_rows, np.int64), np.zeros(0, np.int64)
     for level, column in levels.items():
         coded = encoded(listed.column(level))
-        own = pc.index_in(plain_column(column), value_set=coded.dictionary).fill_null(-1).to_numpy().astype(np.int64)
+        own = null_as(pc.index_in(plain_column(column), value_set=coded.dictionary), -1).astype(np.int64)
         before = ours if len(ours) else np.zeros(len(own), np.int64)
         known = (own >= 0) & (before >= 0)
         ours = np.where(known, before * len(coded.dictionary) + own, -1)
-        theirs = theirs * len(coded.dictionary) + coded.indices.to_numpy()
+        theirs = theirs * len(coded.dictionary) + numpy_of(coded.indices)
     return theirs, ours
 
 
@@ -202,9 +203,9 @@ def bands_of_cells(
     for at, column in enumerate(held_cells(cells, columns, codes).first(count)):
         coded = encoded(pa.chunked_array([column]))
         values = [None if value is None else literal(value) for value in coded.dictionary.to_pylist()]
-        numbers.append(bands.numbered(at, values)[coded.indices.to_numpy()])
+        numbers.append(bands.numbered(at, values)[numpy_of(coded.indices)])
     of_cell = bands.bands_at(numbers)
     if ALL_OTHER in cells.column_names:
         # A rest has the key of its coarser cell, which may be listed; its records are in no listed cell, and so in the lowest band.
-        of_cell = np.where(cells.column(ALL_OTHER).to_numpy(zero_copy_only=False), 0, of_cell)
+        of_cell = np.where(numpy_of(cells.column(ALL_OTHER)), 0, of_cell)
     return of_cell

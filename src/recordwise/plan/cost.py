@@ -14,6 +14,7 @@ import pyarrow as pa
 
 from recordwise.errors import PlanError
 from recordwise.mechanisms.base import is_sized, shared
+from recordwise.plan.arrays import numpy_of
 from recordwise.plan.cell_bands import bands_of_cells, cell_bands, codes_of, key_columns, sized_keys
 from recordwise.plan.column_types import policy_problems
 from recordwise.plan.fields import Field, Group, Level, Prefix
@@ -106,7 +107,7 @@ def cells_by_threshold(
     coded = encoded(cells.column(group.name))
     of_value = [chosen.get(_literal(value, at.column), at.default) for value in coded.dictionary.to_pylist()]
     different = list(dict.fromkeys(of_value))
-    place = np.array([different.index(threshold) for threshold in of_value], dtype=np.int64)[coded.indices.to_numpy()]
+    place = np.array([different.index(threshold) for threshold in of_value], dtype=np.int64)[numpy_of(coded.indices)]
     return tuple(Run(threshold, np.flatnonzero(place == number)) for number, threshold in enumerate(different))
 
 

@@ -10,6 +10,7 @@ import pyarrow as pa
 import pyarrow.compute as pc
 
 from recordwise.errors import KeysError, ParameterError
+from recordwise.plan.arrays import array_of, numpy_of
 from recordwise.plan.fields import Group, Prefix
 from recordwise.plan.frames import as_array
 from recordwise.plan.key_columns import cast_keys, cell_type
@@ -166,7 +167,7 @@ class _ProductCells:
         found, rest = {}, positions
         for name, values in reversed(list(zip(self._names, self._columns))):
             rest, place = np.divmod(rest, len(values))
-            found[name] = values.take(pa.array(place))
+            found[name] = values.take(array_of(place))
         return pa.table({name: found[name] for name in self._names})
 
 
@@ -194,7 +195,7 @@ class _ListedCells:
         return np.where(number == OUTSIDE, OUTSIDE, self._row[number])
 
     def keys(self, positions: IntArray) -> pa.Table:
-        return self._listed.take(pa.array(positions))
+        return self._listed.take(array_of(positions))
 
 
 class _FunctionCells:
@@ -244,11 +245,11 @@ class _FunctionCells:
 def places(column: pa.ChunkedArray, values: pa.Array) -> IntArray:
     """The index of each value in a list, or -1 if it is not listed; NULL is a value like any other."""
     found = pc.index_in(column, value_set=values.cast(column.type)).fill_null(OUTSIDE)
-    return np.asarray(found.to_numpy(), np.int64)
+    return np.asarray(numpy_of(found), np.int64)
 
 
 def same(left: pa.ChunkedArray, right: pa.ChunkedArray) -> np.ndarray[tuple[int, ...], np.dtype[np.bool_]]:
     """Row-wise equality, with NULL equal to NULL."""
-    equal = pc.fill_null(pc.equal(left, right), False).to_numpy()
-    both_null = pc.and_(pc.is_null(left), pc.is_null(right)).to_numpy()
+    equal = numpy_of(pc.fill_null(pc.equal(left, right), False))
+    both_null = numpy_of(pc.and_(pc.is_null(left), pc.is_null(right)))
     return np.asarray(equal | both_null, np.bool_)

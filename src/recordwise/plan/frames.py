@@ -6,6 +6,7 @@ from typing import Any
 import pyarrow as pa
 
 from recordwise.errors import KeysError
+from recordwise.plan.arrays import listed
 
 
 def as_array(name: str, values: Iterable[Any]) -> pa.Array:
@@ -13,7 +14,7 @@ def as_array(name: str, values: Iterable[Any]) -> pa.Array:
     if isinstance(values, str | bytes):
         raise KeysError(column=f"'{name}'", problem=f"is a {type(values).__name__}, not a list of keys")
     try:
-        array = pa.array(values if hasattr(values, "__arrow_array__") else list(values))
+        array = pa.array(values) if hasattr(values, "__arrow_array__") else listed(list(values))
     except (pa.ArrowInvalid, pa.ArrowTypeError, OverflowError, TypeError):
         raise KeysError(column=f"'{name}'", problem="mixes types or has values that cannot be keys") from None
     return array.combine_chunks() if isinstance(array, pa.ChunkedArray) else array

@@ -15,6 +15,7 @@ import pyarrow as pa
 import pyarrow.compute as pc
 
 from recordwise.errors import KeysError, ParameterError
+from recordwise.plan.arrays import texts_of
 from recordwise.plan.code_files import file_digest, read_code_file
 from recordwise.plan.frames import as_arrow
 from recordwise.plan.words import Words
@@ -289,7 +290,7 @@ def _with_totals(about: str, table: pa.Table, totals: Mapping[str, str], levels:
     for level, value in _of_levels(about, "totals", totals, levels).items():
         if level in table.column_names or level == levels[-1]:
             raise ParameterError(parameter=about, problem=f"has '{level}' as a total, but the list has such a column")
-        table = table.append_column(level, pa.array([value] * table.num_rows, pa.string()))
+        table = table.append_column(level, texts_of([value] * table.num_rows))
     return table
 
 
@@ -322,7 +323,7 @@ def _column(about: str, table: pa.Table, level: str) -> pa.Array:
 
 
 def _whole(column: pa.ChunkedArray) -> pa.Array:
-    values = pa.concat_arrays(column.chunks) if column.num_chunks else pa.array([], column.type)
+    values = pa.concat_arrays(column.chunks) if column.num_chunks else pa.nulls(0, column.type)
     return values.dictionary_decode() if pa.types.is_dictionary(values.type) else values
 
 

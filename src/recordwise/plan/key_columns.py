@@ -11,6 +11,7 @@ import pyarrow as pa
 import pyarrow.compute as pc
 
 from recordwise.errors import KeysError
+from recordwise.plan.arrays import array_of, numpy_of
 from recordwise.plan.fields import Case, DatePart, Expression, Field
 from recordwise.plan.schema import Schema
 
@@ -107,12 +108,12 @@ class Ranked:
     ranks: IntArray
 
     def at(self, rows: IntArray) -> pa.Array:
-        return self.values.take(pa.array(self.ranks[rows]))
+        return self.values.take(array_of(self.ranks[rows]))
 
 
 def plain_column(column: pa.ChunkedArray) -> pa.Array:
     """A column as one array of its values."""
-    plain = pa.concat_arrays(column.chunks) if column.num_chunks else pa.array([], column.type)
+    plain = pa.concat_arrays(column.chunks) if column.num_chunks else pa.nulls(0, column.type)
     return plain.dictionary_decode() if pa.types.is_dictionary(plain.type) else plain
 
 
@@ -125,10 +126,10 @@ def encoded(column: pa.ChunkedArray) -> pa.Array:
 def ranked(values: pa.Array, places: IntArray) -> Ranked:
     """The column whose rows hold ``values[places]``; values may repeat."""
     different = values.dictionary_encode(null_encoding="encode")
-    order = pc.sort_indices(different.dictionary).to_numpy()
+    order = numpy_of(pc.sort_indices(different.dictionary))
     rank = np.empty(len(order), dtype=np.int64)
     rank[order] = np.arange(len(order))
-    return Ranked(different.dictionary.take(pa.array(order)), rank[different.indices.to_numpy()][places])
+    return Ranked(different.dictionary.take(array_of(order)), rank[numpy_of(different.indices)][places])
 
 
 MOST_GAPS = 8

@@ -9,6 +9,7 @@ import pyarrow as pa
 import pyarrow.compute as pc
 
 from recordwise.errors import KeysError
+from recordwise.plan.arrays import array_of
 from recordwise.plan.given_keys import KeyList
 from recordwise.plan.hierarchies import Hierarchy
 from recordwise.plan.key_columns import cast_keys, check_size
@@ -31,7 +32,7 @@ def crossed(lists: Sequence[Keys]) -> Keys:
     for each in lists:
         rows = each.table.num_rows
         repeat //= rows
-        places = pa.array(np.tile(np.repeat(np.arange(rows), repeat), tile))
+        places = array_of(np.tile(np.repeat(np.arange(rows), repeat), tile))
         columns |= {name: each.table.column(name).chunk(0).take(places) for name in each.table.column_names}
         tile *= rows
     return Keys(pa.table(columns))

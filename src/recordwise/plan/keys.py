@@ -17,6 +17,7 @@ import pyarrow.compute as pc
 from recordwise.errors import KeysError
 from recordwise.exact.arithmetic import FloatArray
 from recordwise.exact.numbers import Number
+from recordwise.plan.arrays import array_of, null_as, numpy_of
 from recordwise.plan.fields import Group, Prefix
 from recordwise.plan.frames import as_array, as_arrow
 from recordwise.plan.key_columns import (
@@ -126,9 +127,9 @@ class Keys:
         for name in self._matching(table):
             own = self.table.column(name).chunk(0)
             distinct = own.dictionary if pa.types.is_dictionary(own.type) else own
-            places = own.indices.to_numpy() if pa.types.is_dictionary(own.type) else np.arange(len(own))
+            places = numpy_of(own.indices) if pa.types.is_dictionary(own.type) else np.arange(len(own))
             other = plain_column(table.column(name)).cast(distinct.type)
-            rank = pc.index_in(other, value_set=distinct).fill_null(-1).to_numpy().astype(np.int64)
+            rank = null_as(pc.index_in(other, value_set=distinct), -1).astype(np.int64)
             known &= rank >= 0
             ours = ours * (len(distinct) + 1) + places
             theirs = theirs * (len(distinct) + 1) + rank
@@ -176,7 +177,7 @@ class Keys:
         check_size(repeat)
         for name, array in arrays.items():
             repeat //= len(array)
-            table[name] = array.take(pa.array(np.tile(np.repeat(np.arange(len(array)), repeat), tile)))
+            table[name] = array.take(array_of(np.tile(np.repeat(np.arange(len(array)), repeat), tile)))
             tile *= len(array)
         return cls(pa.table(table))
 
@@ -323,7 +324,7 @@ class Keys:
 
 def _at_level(group: Group, origin: str, given: pa.Array, schema: Schema) -> Ranked:
     """A column of the keys, cast to its declared type and shortened to the level."""
-    places = given.indices.to_numpy() if pa.types.is_dictionary(given.type) else np.arange(len(given))
+    places = numpy_of(given.indices) if pa.types.is_dictionary(given.type) else np.arange(len(given))
     return ranked(_typed(group, origin, given, schema), places)
 
 

@@ -9,6 +9,7 @@ from typing import Generic, TypeVar
 import numpy as np
 import pyarrow as pa
 
+from recordwise.plan.arrays import numpy_of
 from recordwise.plan.plan import PlannedTable
 from recordwise.plan.statistics import BinCounts, ExactTable, Total
 from recordwise.plan.statistics.totals import IntArray
@@ -75,11 +76,11 @@ WIDE = pa.decimal128(38, 0)
 
 def words(column: pa.ChunkedArray) -> Words:
     """The bits of a column of integers; NULL counts as 0."""
-    array = pa.concat_arrays(column.chunks) if column.num_chunks else pa.array([], column.type)
+    array = pa.concat_arrays(column.chunks) if column.num_chunks else pa.nulls(0, column.type)
     if array.null_count:
         array = array.fill_null(0)
     if array.type != WIDE:
-        narrow = array.cast(pa.int64()).to_numpy(zero_copy_only=False)
+        narrow = numpy_of(array.cast(pa.int64()))
         return np.stack([narrow, narrow >> 63], axis=1)
     bits = np.frombuffer(array.buffers()[1], dtype=np.int64, count=2 * (len(array) + array.offset))
     return bits.reshape(-1, 2)[array.offset :]
@@ -105,5 +106,5 @@ def integers(column: pa.ChunkedArray | pa.Array) -> IntArray:
 def bin_counts(found: pa.Table) -> BinCounts:
     """Rows (position, bin, held) as numbers, in the order of the cells."""
     rows = found.sort_by(POSITION)
-    position, point, held = (np.asarray(rows.column(name).to_numpy(), np.int64) for name in (POSITION, BIN, HELD))
+    position, point, held = (np.asarray(numpy_of(rows.column(name)), np.int64) for name in (POSITION, BIN, HELD))
     return BinCounts(position=position, point=point, held=held)

@@ -16,6 +16,7 @@ import pyarrow.compute as pc
 
 from recordwise.errors import KeysError
 from recordwise.exact.arithmetic import FloatArray
+from recordwise.plan.arrays import numpy_of
 
 PUBLIC = "public: "
 RELEASE = "release "
@@ -135,5 +136,5 @@ def as_sizes(name: str, column: Any) -> FloatArray:
         floats = column.cast(pa.float64(), safe=False)
     except (pa.ArrowInvalid, pa.ArrowNotImplementedError):
         raise KeysError(column=f"'{name}'", problem="is the size of cells but does not hold numbers") from None
-    found = pc.fill_null(floats, 0.0).to_numpy(zero_copy_only=False)
+    found = numpy_of(pc.fill_null(floats, 0.0))
     return np.where(np.isfinite(found) & (found > 0), found, 0.0)

@@ -15,6 +15,7 @@ import pyarrow as pa
 from recordwise.errors import ParameterError
 from recordwise.exact.arithmetic import FloatArray
 from recordwise.exact.numbers import Number, positive
+from recordwise.plan.arrays import numpy_of
 from recordwise.plan.status import StatusRules
 from recordwise.progress import reported
 from recordwise.release.code_lists import CodeLists
@@ -149,6 +150,6 @@ def _table(
         status = statuses(table, name, rules, signed=name in signed)
         value = values.get(name, short.column(name).combine_chunks())
         withheld = np.isin(np.array(status.to_pylist(), dtype=object), list(rules.withheld)) if rules.withheld else None
-        columns[name] = value if withheld is None else pa.array(value.to_numpy(zero_copy_only=False), mask=withheld)
+        columns[name] = value if withheld is None else pa.array(numpy_of(value), mask=withheld)
         columns[name + STATUS] = status
     return ReleasedTable(name=table.name + BASIC, keys=table.keys, variables=variables, data=pa.table(columns))

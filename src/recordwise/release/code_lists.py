@@ -9,6 +9,7 @@ import pyarrow as pa
 import pyarrow.compute as pc
 
 from recordwise.exact.arithmetic import FloatArray
+from recordwise.plan.arrays import numpy_of
 
 
 @dataclass(frozen=True, slots=True)
@@ -40,7 +41,7 @@ class CodeLists:
         different = pairs.group_by(["fine", "coarse"]).aggregate([])
         counts = different.group_by("coarse").aggregate([("fine", "count")])
         found = pc.index_in(column, value_set=counts.column("coarse").combine_chunks())
-        return np.asarray(counts.column("fine_count").take(found).fill_null(0).to_numpy(), np.float64)
+        return np.asarray(numpy_of(counts.column("fine_count").take(found).fill_null(0)), np.float64)
 
     def _level(self, group: Mapping[str, Any], level: str) -> pa.Array:
         """The value of a level for each listed code."""

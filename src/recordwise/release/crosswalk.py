@@ -10,6 +10,7 @@ from scipy import sparse
 from scipy.sparse.csgraph import connected_components
 
 from recordwise.errors import ParameterError
+from recordwise.plan.arrays import numpy_of
 
 JOINED = "+"
 PARTS, LEAST = "_parts", "_least_sd"
@@ -74,7 +75,7 @@ def merged(data: pa.Table, keys: Sequence[str], names: Sequence[str], pairs: Cro
     whole = numbered.join(cells.append_column("_cell", pa.array(np.arange(cells.num_rows))), keys=list(keys)).sort_by(
         "_row"
     )
-    place = whole.column("_cell").to_numpy()
+    place = numpy_of(whole.column("_cell"))
     found = {name: cells.column(name) for name in keys}
     alone = np.bincount(place, minlength=cells.num_rows) == 1
     for name in names:
@@ -84,7 +85,7 @@ def merged(data: pa.Table, keys: Sequence[str], names: Sequence[str], pairs: Cro
 
 def _added(data: pa.Table, name: str, place: Any, size: int, alone: Any) -> dict[str, pa.Array]:
     def column(end: str) -> Any:
-        return data.column(f"{name}{end}").to_numpy(zero_copy_only=False).astype(np.float64)
+        return numpy_of(data.column(f"{name}{end}")).astype(np.float64)
 
     def total(values: Any) -> Any:
         return np.bincount(place, weights=values, minlength=size)

@@ -18,6 +18,7 @@ from recordwise.errors import ParameterError
 from recordwise.exact.arithmetic import FloatArray
 from recordwise.mechanisms.base import gaussian_sigma, inside
 from recordwise.mechanisms.registry import mechanism_from_json
+from recordwise.plan.arrays import null_as, numpy_of
 from recordwise.plan.statistics import statistic_kind
 from recordwise.plan.statistics.base import COUNT, SUM
 from recordwise.plan.statistics.ratios import STEEPEST, Side, outward, ratio_interval
@@ -201,7 +202,7 @@ def _joined(ours: pa.Table, theirs: pa.Table, keys: Sequence[str]) -> tuple[pa.T
     ]
     joined = marked[0].join(marked[1], keys=list(keys), join_type="full outer", coalesce_keys=True)
     joined = joined.sort_by([(name, "ascending") for name in keys])
-    rows, earlier = (joined.column(name).fill_null(-1).to_numpy() for name in ("_now", "_before"))
+    rows, earlier = (null_as(joined.column(name), -1) for name in ("_now", "_before"))
     listed = np.where(rows < 0, ONLY_BEFORE, np.where(earlier < 0, ONLY_NOW, BOTH))
     return joined.select(list(keys)).append_column(PRESENCE, pa.array(listed)), rows, earlier
 
@@ -209,7 +210,7 @@ def _joined(ours: pa.Table, theirs: pa.Table, keys: Sequence[str]) -> tuple[pa.T
 def _numbers(table: pa.Table, name: str, rows: Any) -> Numbers:
     def taken(end: str) -> FloatArray:
         column = pc.cast(table.column(f"{name}{end}"), pa.float64(), safe=False)
-        values = np.append(column.to_numpy(zero_copy_only=False), np.nan)
+        values = np.append(numpy_of(column), np.nan)
         return np.asarray(values[rows], np.float64)
 
     found = {"value": taken(""), "sd": taken("_sd"), "low": taken("_low"), "high": taken("_high")}

@@ -19,6 +19,7 @@ from scipy import sparse
 from recordwise.errors import ParameterError
 from recordwise.exact.arithmetic import FloatArray
 from recordwise.exact.numbers import read_fraction
+from recordwise.plan.arrays import null_as, numpy_of
 from recordwise.plan.cell_bands import KeyColumn, bands_of_cells
 from recordwise.plan.fields import ALL_OTHER
 from recordwise.policy.bands import BandTable
@@ -87,7 +88,7 @@ def parents(
     # No finer cell lies in an "all other" cell, whose key may look like that of a listed one.
     listed = np.flatnonzero(~rest_rows(coarser))
     own = [coarser.data.column(str(group["name"])).take(pa.array(listed)) for group in coarser_by]
-    found = np.asarray(pc.index_in(_joined(derived), value_set=_joined(own)).fill_null(OUTSIDE).to_numpy(), np.int64)
+    found = np.asarray(null_as(pc.index_in(_joined(derived), value_set=_joined(own)), OUTSIDE), np.int64)
     return np.where(found == OUTSIDE, OUTSIDE, listed[found] if len(listed) else OUTSIDE)
 
 
@@ -125,7 +126,7 @@ def rest_rows(table: ReleasedTable) -> BoolArray:
     """Which rows are the published rest of a coarser cell."""
     if ALL_OTHER not in table.keys:
         return np.zeros(table.data.num_rows, dtype=bool)
-    return np.asarray(table.data.column(ALL_OTHER).to_numpy(), bool)
+    return np.asarray(numpy_of(table.data.column(ALL_OTHER)), bool)
 
 
 def _joined(columns: Sequence[pa.ChunkedArray]) -> pa.ChunkedArray:
@@ -194,7 +195,7 @@ class Family:
     def column(self, statistic: Mapping[str, Any], end: str) -> FloatArray:
         """A published column of a statistic, table by table; NaN for NULL."""
         parts = [table.data.column(f"{own_statistic(statistic, table.name)['name']}{end}") for table in self.tables]
-        return np.concatenate([part.to_numpy(zero_copy_only=False).astype(np.float64) for part in parts])
+        return np.concatenate([numpy_of(part).astype(np.float64) for part in parts])
 
     def by_size(self, name: str) -> Iterator[tuple[IntArray, Fraction, Fraction]]:
         """The answers of a statistic whose noise is sized that share a table and a band, with the table's share and the size."""

@@ -5,6 +5,7 @@ import pyarrow as pa
 
 from recordwise.mechanisms.key_selection import passing_empty_cells, truncated_deviations, truncated_intervals
 from recordwise.noise.randomness import BitSource
+from recordwise.plan.arrays import array_of
 from recordwise.plan.key_selection import KeySelection, SelectFrom
 from recordwise.plan.plan import Plan, PlannedTable
 from recordwise.plan.statistics import BinCounts, ExactTable
@@ -25,7 +26,7 @@ def select_cells(
         noisy = selection.law.noise.add_to(counts, rng)
         kept = np.flatnonzero(noisy >= selection.law.threshold)
         moved = _at_rows(exact, len(kept), kept, np.arange(len(kept)))
-        return cells.take(pa.array(kept)), moved, _counts(selection, noisy[kept], least=1, confidence=confidence)
+        return cells.take(array_of(kept)), moved, _counts(selection, noisy[kept], least=1, confidence=confidence)
     domain = selection.domain.bound(table.shape.groups, plan.schema)
     located = domain.locate(cells)
     inside = np.flatnonzero(located >= 0)

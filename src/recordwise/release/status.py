@@ -8,6 +8,7 @@ import numpy as np
 import pyarrow as pa
 
 from recordwise.exact.arithmetic import FloatArray
+from recordwise.plan.arrays import array_of, numpy_of, texts_of
 from recordwise.plan.statistics import statistic_kind
 from recordwise.plan.status import StatusRules
 from recordwise.release.dictionary import query_of
@@ -63,7 +64,7 @@ def statuses(table: ReleasedTable, variable: str, rules: StatusRules, *, signed:
 def named(errors: FloatArray, rules: StatusRules) -> pa.Array:
     """The status of each relative error."""
     places = np.searchsorted(np.array([limit for _, limit in rules.limits]), errors, side="left")
-    return pa.array(rules.names(), pa.string()).take(pa.array(places))
+    return texts_of(rules.names()).take(array_of(places))
 
 
 def status_words(content: "Content", table: "DescribedTable", piece: pa.Table, variable: str) -> pa.Array:
@@ -73,7 +74,7 @@ def status_words(content: "Content", table: "DescribedTable", piece: pa.Table, v
         return piece.column(published).combine_chunks()
     part = replace(table.table, data=piece)
     if not has_status(part, variable):
-        return pa.array([""], pa.string()).take(pa.array(np.zeros(piece.num_rows, np.int64)))
+        return texts_of([""]).take(array_of(np.zeros(piece.num_rows, np.int64)))
     return statuses(part, variable, content.rules, signed=variable in table.signed)
 
 
@@ -91,4 +92,4 @@ def _computed(statistic: Mapping[str, Any]) -> bool:
 
 
 def _floats(table: ReleasedTable, name: str) -> FloatArray:
-    return np.asarray(table.data.column(name).to_numpy(), np.float64)
+    return np.asarray(numpy_of(table.data.column(name)), np.float64)

@@ -11,6 +11,7 @@ import pyarrow as pa
 import pyarrow.compute as pc
 
 from recordwise.errors import ParameterError
+from recordwise.plan.arrays import null_as, numpy_of
 from recordwise.policy.policy import Policy
 
 
@@ -32,17 +33,15 @@ def column_digest(column: pa.ChunkedArray) -> str:
             parameter="a column", problem=f"of type {column.type} is neither numbers, text nor truth values"
         )
     total = hashlib.sha256(f"{column.type}".encode())
-    array = pa.concat_arrays(column.chunks) if column.num_chunks else pa.array([], column.type)
+    array = pa.concat_arrays(column.chunks) if column.num_chunks else pa.nulls(0, column.type)
     if array.null_count:
-        total.update(np.packbits(array.is_null().to_numpy(zero_copy_only=False)).data)
-        array = array.fill_null(
-            "" if pa.types.is_string(array.type) else False if pa.types.is_boolean(array.type) else 0
-        )
+        total.update(np.packbits(numpy_of(array.is_null())).data)
     if pa.types.is_string(array.type):
-        total.update(pc.binary_length(array).to_numpy().data)
+        array = array.fill_null("") if array.null_count else array
+        total.update(numpy_of(pc.binary_length(array)).data)
         total.update(_letters(array))
     else:
-        total.update(np.ascontiguousarray(array.to_numpy(zero_copy_only=False)).data)
+        total.update(_numbers(array))
     return total.hexdigest()
 
 
@@ -50,6 +49,16 @@ def publishable(kind: pa.DataType) -> bool:
     """Whether a column of this type is unchanged after being written to Parquet and CSV and read again."""
     types = pa.types
     return bool(types.is_integer(kind) or types.is_floating(kind) or types.is_string(kind) or types.is_boolean(kind))
+
+
+def _numbers(array: pa.Array) -> memoryview:
+    """Numbers and truth values as bytes, 0 where there are none."""
+    if pa.types.is_boolean(array.type):
+        return memoryview(numpy_of(array.fill_null(False)))
+    if array.null_count or not len(array):
+        return memoryview(null_as(array, 0))
+    width = array.type.bit_width // 8
+    return memoryview(array.buffers()[1])[width * array.offset : width * (array.offset + len(array))]
 
 
 def _letters(array: pa.StringArray) -> memoryview:
@@ -107,7 +116,7 @@ def accuracy(table: ReleasedTable) -> dict[str, dict[str, float | None]]:
     """The accuracy of each variable, from the noise laws and the released values alone; null if it is not finite."""
     found = {}
     for name in table.variables:
-        sd, cv = (table.data.column(f"{name}{end}").drop_null().to_numpy() for end in ("_sd", "_cv"))
+        sd, cv = (numpy_of(table.data.column(f"{name}{end}").drop_null()) for end in ("_sd", "_cv"))
         found[name] = {
             "median_sd": _finite(np.median(sd)) if len(sd) else None,
             "median_cv": _finite(np.median(cv)) if len(cv) else None,

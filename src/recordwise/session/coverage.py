@@ -11,6 +11,7 @@ import numpy as np
 
 from recordwise.errors import OutsideError, ParameterError
 from recordwise.exact.numbers import Number, rational
+from recordwise.plan.arrays import numpy_of
 from recordwise.plan.describe import table_name
 from recordwise.plan.fields import ALL_OTHER, Level
 from recordwise.plan.plan import Plan, PlannedTable
@@ -125,7 +126,7 @@ def _in_own_rests(found: TableTotals | FoundTotals) -> int:
     if found.table.rest is None:
         return 0
     assert isinstance(found, TableTotals)
-    return int(_counts(found)[found.cells.column(ALL_OTHER).to_numpy()].sum())
+    return int(_counts(found)[numpy_of(found.cells.column(ALL_OTHER))].sum())
 
 
 def _in_coarser_rests(found: TableTotals | FoundTotals, held: Held) -> int:

@@ -8,6 +8,7 @@ import numpy as np
 
 from recordwise.errors import ParameterError
 from recordwise.exact.arithmetic import FloatArray
+from recordwise.plan.arrays import numpy_of
 from recordwise.plan.frames import as_arrow
 from recordwise.policy.policy import Policy
 from recordwise.policy.series import needed_names
@@ -53,12 +54,12 @@ def history_losses(policies: Mapping[str, Policy], records: Mapping[str, Any], u
         missing = {unit, *needed_names(policies[period])} - set(table.column_names)
         if missing:
             raise ParameterError(parameter=f"the table of {period}", problem=f"lacks {', '.join(sorted(missing))}")
-    ids = [table.column(unit).to_numpy(zero_copy_only=False) for table in tables.values()]
+    ids = [numpy_of(table.column(unit)) for table in tables.values()]
     known, places = np.unique(np.concatenate(ids), return_inverse=True)
     ends = np.cumsum([len(each) for each in ids])[:-1]
     found = {}
     for (period, table), place in zip(tables.items(), np.split(places, ends)):
-        columns = {name: table.column(name).to_numpy(zero_copy_only=False) for name in needed_names(policies[period])}
+        columns = {name: numpy_of(table.column(name)) for name in needed_names(policies[period])}
         losses = policies[period].loss(columns) if columns else np.full(len(place), float(policies[period].loss({})))
         found[period] = np.asarray(np.bincount(place, weights=losses, minlength=len(known)), np.float64)
     return HistoryLosses(by_period=found)

@@ -25,6 +25,7 @@ from recordwise.engines.owner import (
 )
 from recordwise.errors import GroupLossError, ParameterError
 from recordwise.exact.arithmetic import FloatArray
+from recordwise.plan.arrays import numpy_of
 from recordwise.plan.cost import check_policy, plan_policy
 from recordwise.plan.describe import table_name
 from recordwise.plan.key_selection import SelectKeys
@@ -246,13 +247,13 @@ class OwnerView:
             return None
         columns = {name: self._in_units(name, found.column(name)) for name in names}
         held = found.select(list(names))
-        return ValueCounts(columns=columns, steps=held, records=found.column(COUNT).to_numpy().astype(np.float64))
+        return ValueCounts(columns=columns, steps=held, records=numpy_of(found.column(COUNT)).astype(np.float64))
 
     def _in_units(self, name: str, column: Any) -> Any:
         measure = self.schema.measure(name)
         if measure is None:
             return column
-        steps = column.to_numpy()
+        steps = numpy_of(column)
         if measure.step == 1:
             return steps
         return steps.astype(np.float64) * float(measure.step.numerator) / float(measure.step.denominator)
@@ -368,7 +369,7 @@ def without_delta(policy: Policy) -> Policy:
 
 def read_contributors(found: pa.Table, cells: int, step: float) -> Contributors:
     """Numbers aligned with their cells, in the measure's own units."""
-    at = found.column(POSITION).to_numpy()
+    at = numpy_of(found.column(POSITION))
     scales: Mapping[str, float] = {
         CONTRIBUTORS: 1.0,
         TOTAL: step,
@@ -379,7 +380,7 @@ def read_contributors(found: pa.Table, cells: int, step: float) -> Contributors:
     }
     full = {name: np.zeros(cells) for name in scales}
     for name, scale in scales.items():
-        values = found.column(name).cast(pa.float64()).fill_null(0.0).to_numpy()
+        values = numpy_of(found.column(name).cast(pa.float64()).fill_null(0.0))
         full[name][at] = values * scale
     second = np.where(full[TIED] > 1, full[LARGEST], full[SECOND])
     return Contributors(

@@ -11,6 +11,7 @@ import pyarrow as pa
 from sqlglot import exp
 
 from recordwise.errors import EngineError
+from recordwise.plan.arrays import numpy_of
 
 BATCH_ROWS = 500_000
 
@@ -72,7 +73,7 @@ class Connection:
         parts, taken = [np.empty(0, dtype=np.uint64)], 0
         try:
             for batch in self.duckdb.sql(tree.sql(dialect="duckdb")).to_arrow_reader(BATCH_ROWS):
-                parts.append(batch.column(0).to_numpy().view(np.uint64))
+                parts.append(numpy_of(batch.column(0)).view(np.uint64))
                 taken += batch.num_rows
                 if taken > at_most:
                     return None

@@ -12,6 +12,7 @@ import pyarrow as pa
 from sqlglot import exp
 
 from recordwise.engines.compile.expressions import constant
+from recordwise.plan.arrays import numpy_of
 from recordwise.plan.results import WIDE
 
 BITS = 31
@@ -72,7 +73,7 @@ def joined(table: pa.Table, sums: Sequence[str]) -> pa.Table:
 
 def _joined(high: pa.ChunkedArray, low: pa.ChunkedArray) -> pa.Array:
     """high * 2^31 + low in two's complement, carrying from the low words into the high ones."""
-    upper, lower = (half.fill_null(0).to_numpy() for half in (high, low))
+    upper, lower = (numpy_of(half.fill_null(0)) for half in (high, low))
     shifted = upper.astype(np.uint64) << np.uint64(BITS)
     with np.errstate(over="ignore"):
         words = shifted + lower.astype(np.uint64)

@@ -10,6 +10,7 @@ import pyarrow as pa
 from recordwise.exact.arithmetic import FloatArray
 from recordwise.mechanisms.base import gaussian_sigma, transformed_scale
 from recordwise.mechanisms.noisy import Noisy
+from recordwise.plan.arrays import array_of
 from recordwise.plan.statistics.ratios import Side, gaussian_reach
 
 NOT_UNBIASED = "not unbiased"
@@ -47,18 +48,18 @@ class NoisyColumn:
         }
         if self.noisy is not None:
             if self.noisy_negative is None:
-                columns[f"{self.alias}_noisy"] = pa.array(self.noisy)
+                columns[f"{self.alias}_noisy"] = array_of(self.noisy)
             else:
-                columns[f"{self.alias}_noisy_positive"] = pa.array(self.noisy)
-                columns[f"{self.alias}_noisy_negative"] = pa.array(self.noisy_negative)
-            columns[f"{self.alias}_sigma"] = pa.array(self.sigma)
-            columns[f"{self.alias}_variance"] = pa.array(self.variance_unbiased)
+                columns[f"{self.alias}_noisy_positive"] = array_of(self.noisy)
+                columns[f"{self.alias}_noisy_negative"] = array_of(self.noisy_negative)
+            columns[f"{self.alias}_sigma"] = array_of(self.sigma)
+            columns[f"{self.alias}_variance"] = array_of(self.variance_unbiased)
         return columns
 
 
 def _array(values: Any) -> pa.Array:
     missing = np.isnan(values) if values.dtype.kind == "f" else np.zeros(0, np.bool_)
-    return pa.array(values, mask=missing) if missing.any() else pa.array(values)
+    return array_of(values, missing)
 
 
 def _relative(error: FloatArray, value: Any) -> pa.Array:
@@ -66,7 +67,7 @@ def _relative(error: FloatArray, value: Any) -> pa.Array:
     with np.errstate(divide="ignore", invalid="ignore"):
         cv = error / np.abs(value)
     finite = np.isfinite(cv)
-    return pa.array(cv) if finite.all() else pa.array(cv, mask=~finite)
+    return array_of(cv, ~finite)
 
 
 @dataclass(frozen=True, slots=True)

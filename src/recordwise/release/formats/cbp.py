@@ -12,6 +12,7 @@ import numpy as np
 import pyarrow as pa
 import pyarrow.compute as pc
 
+from recordwise.plan.arrays import array_of, texts_of
 from recordwise.release.content import Content, DescribedTable
 from recordwise.release.formats.format import only_private
 from recordwise.release.formats.pieces import csv_bytes, same_bytes, slices, write_pieces
@@ -109,7 +110,7 @@ def _lines(content: Content, table: DescribedTable, piece: pa.Table) -> pa.Table
 
 def _texts(piece: pa.Table, name: str | None, default: str) -> pa.Array:
     if name is None:
-        return pa.array([default], pa.string()).take(pa.array(np.zeros(piece.num_rows, np.int64)))
+        return texts_of([default]).take(array_of(np.zeros(piece.num_rows, np.int64)))
     return pc.fill_null(piece.column(name).combine_chunks(), default)
 
 

@@ -12,6 +12,7 @@ import numpy as np
 import pyarrow as pa
 import pyarrow.compute as pc
 
+from recordwise.plan.arrays import texts_of
 from recordwise.release.content import Content
 from recordwise.release.formats.digits import meaningful, whole_numbers
 from recordwise.release.formats.format import type_problem
@@ -103,9 +104,10 @@ def with_formulas(table: pa.Table) -> pa.Table:
 
 
 def _quoted(texts: pa.Array) -> pa.Array:
-    return pc.binary_join_element_wise("'", texts, "")
+    apostrophe, nothing = texts_of(["'", ""])
+    return pc.binary_join_element_wise(apostrophe, texts, nothing)
 
 
 def _each_text(table: pa.Table, change: Callable[[Any], Any]) -> pa.Table:
     columns = [change(column) if pa.types.is_string(column.type) else column for column in table.columns]
-    return pa.table(columns, names=change(pa.array(table.column_names, pa.string())).to_pylist())
+    return pa.table(columns, names=change(texts_of(table.column_names)).to_pylist())

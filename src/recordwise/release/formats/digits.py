@@ -10,6 +10,7 @@ import numpy as np
 import pyarrow as pa
 
 from recordwise.exact.arithmetic import FloatArray
+from recordwise.plan.arrays import array_of, numpy_of
 from recordwise.release.tables import ReleasedTable
 
 VALUE_DIGITS = 2
@@ -57,7 +58,7 @@ def _as_integers(column: pa.ChunkedArray) -> pa.ChunkedArray:
     if not (len(values) and values[0] == np.rint(values[0])):
         return column
     fits = (np.abs(values) < LARGEST) & (values == np.rint(values)) & ~(np.signbit(values) & (values == 0))
-    return pa.chunked_array([pa.array(values.astype(np.int64))]) if fits.all() else column
+    return pa.chunked_array([array_of(values.astype(np.int64))]) if fits.all() else column
 
 
 def _direction(end: str) -> Callable[..., Any]:
@@ -101,7 +102,7 @@ def _scale(sizes: FloatArray, digits: int) -> FloatArray:
 
 
 def _floats(column: pa.ChunkedArray) -> FloatArray:
-    return np.asarray(column.to_numpy(), np.float64)
+    return np.asarray(numpy_of(column), np.float64)
 
 
 def _put(columns: dict[str, Any], name: str, change: Callable[[FloatArray], FloatArray]) -> None:
@@ -110,5 +111,5 @@ def _put(columns: dict[str, Any], name: str, change: Callable[[FloatArray], Floa
     if column is None or not pa.types.is_floating(column.type):
         return
     changed = change(_floats(column))
-    missing = column.is_null().to_numpy() if column.null_count else None
-    columns[name] = pa.chunked_array([pa.array(changed, mask=missing)])
+    missing = numpy_of(column.is_null()) if column.null_count else None
+    columns[name] = pa.chunked_array([array_of(changed, missing)])

@@ -11,6 +11,7 @@ from pathlib import Path
 import pyarrow as pa
 import pyarrow.compute as pc
 
+from recordwise.plan.arrays import texts_of
 from recordwise.plan.describe import safe_name
 from recordwise.release.content import Content, DescribedTable
 from recordwise.release.formats.csv import FORMULA
@@ -123,4 +124,4 @@ def _codes(value: pa.ChunkedArray, words: pa.Array, best: str) -> pa.Array:
 
 
 def _same(text: str, rows: int) -> pa.Array:
-    return pa.repeat(pa.scalar(text, pa.string()), rows)
+    return pa.repeat(texts_of([text])[0], rows)

@@ -14,6 +14,7 @@ import pyarrow as pa
 import pyarrow.compute as pc
 
 from recordwise.errors import ParameterError
+from recordwise.plan.arrays import array_of, numpy_of
 from recordwise.release.page.packing import PLANES, Digits, packed_numbers
 from recordwise.release.tables import ReleasedTable
 
@@ -129,10 +130,10 @@ def _numbered(first: pa.Table, second: pa.Table) -> tuple[pa.Array, pa.Array]:
     codes = np.zeros(together.num_rows, np.int64)
     for name in first.column_names:
         found = pc.dictionary_encode(together.column(name).combine_chunks(), null_encoding="encode")
-        place = codes * len(found.dictionary) + found.indices.to_numpy(zero_copy_only=False)
+        place = codes * len(found.dictionary) + numpy_of(found.indices)
         # Renumbered after every key, so that no product of many keys wraps.
         codes = np.unique(place, return_inverse=True)[1].reshape(-1)
-    return pa.array(codes[: first.num_rows]), pa.array(codes[first.num_rows :])
+    return array_of(codes[: first.num_rows]), array_of(codes[first.num_rows :])
 
 
 def _columns(table: ReleasedTable, rows: int, found: Sequence[pa.Table | None]) -> list[Digits]:

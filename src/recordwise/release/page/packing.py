@@ -10,6 +10,7 @@ import numpy as np
 import pyarrow as pa
 
 from recordwise.exact.arithmetic import FloatArray
+from recordwise.plan.arrays import numpy_of
 
 DIGITS = 6
 """The digits of a number that is not whole. The files beside the page have every digit."""
@@ -61,7 +62,7 @@ def packed_codes(codes: np.ndarray, planes: int) -> bytes:
 def packed_numbers(column: pa.Array | pa.ChunkedArray) -> Digits:
     """Whole numbers unchanged, others to six digits; what is not finite counts as missing."""
     whole = pa.types.is_integer(column.type)
-    values = np.asarray(column.to_numpy(zero_copy_only=False) if isinstance(column, pa.Array) else column.to_numpy())
+    values = numpy_of(column)
     if whole and column.null_count == 0 and _exact(values):
         return Digits(np.abs(values).astype(np.int64), np.zeros(len(values), np.int64), (values < 0).astype(np.uint8))
     return _digits(values.astype(np.float64), whole)

@@ -1,0 +1,118 @@
+"""Between numpy and Arrow, as ``pa.array`` and ``to_numpy`` do it.
+
+Both of them import pandas wherever it is installed, to ask whether they were given something of it: a third of a second of every
+process that has no use for it otherwise.
+"""
+
+from collections.abc import Sequence
+from typing import Any
+
+import numpy as np
+import pyarrow as pa
+
+MOST_LETTERS = 2**31 - 1
+"""What one column of text can hold, in bytes."""
+_WHOLE = {
+    getattr(pa, f"{sign}int{bits}")(): np.dtype(f"{sign}int{bits}") for sign in ("", "u") for bits in (8, 16, 32, 64)
+}
+_DTYPES = {**_WHOLE, pa.float32(): np.dtype(np.float32), pa.float64(): np.dtype(np.float64)}
+
+
+def array_of(values: Any, missing: Any = None) -> pa.Array:
+    """A numpy array as a column that shares its memory.
+
+    Args:
+        values: One-dimensional: numbers or truth values.
+        missing: Where the column is NULL, as truth values; None for nowhere.
+
+    Example:
+        >>> array_of(np.array([4, 20]), np.array([False, True])).to_pylist()
+        [4, None]
+    """
+    if values.dtype.kind not in "iufb" or not values.dtype.isnative:
+        return pa.array(values, mask=missing)
+    valid = None if missing is None or not missing.any() else _bits(~missing)
+    held = _bits(values) if values.dtype.kind == "b" else pa.py_buffer(np.ascontiguousarray(values))
+    return pa.Array.from_buffers(pa.from_numpy_dtype(values.dtype), len(values), [valid, held])
+
+
+def _bits(values: Any) -> pa.Buffer:
+    return pa.py_buffer(np.packbits(values, bitorder="little"))
+
+
+def texts_of(values: Sequence[str]) -> pa.Array:
+    """A list of texts as a column.
+
+    Example:
+        >>> texts_of(["001", "Añasco"]).to_pylist()
+        ['001', 'Añasco']
+    """
+    letters = [value.encode() for value in values]
+    ends = np.cumsum([0, *map(len, letters)])
+    if ends[-1] > MOST_LETTERS:
+        return pa.array(values, pa.string())
+    held = pa.py_buffer(b"".join(letters))
+    return pa.StringArray.from_buffers(len(letters), pa.py_buffer(ends.astype(np.int32)), held)
+
+
+def listed(values: Sequence[Any]) -> pa.Array:
+    """A list of values as a column of the type that Arrow finds for them."""
+    kinds = set(map(type, values))
+    if kinds == {str}:
+        return texts_of(values)
+    if kinds == {int} and min(values) >= -(2**63) and max(values) < 2**63:
+        return array_of(np.array(values, dtype=np.int64))
+    return pa.array(values)
+
+
+def numpy_of(column: pa.Array | pa.ChunkedArray) -> Any:
+    """A column as a numpy array, in the column's own memory if possible; among numbers NULL is NaN.
+
+    Example:
+        >>> numpy_of(pa.array([4, None])).tolist()
+        [4.0, nan]
+    """
+    array = _whole(column) if isinstance(column, pa.ChunkedArray) else column
+    dtype = _DTYPES.get(array.type)
+    if dtype is None:
+        plain = pa.types.is_boolean(array.type) and not array.null_count
+        return _unpacked(array, 1) if plain else array.to_numpy(zero_copy_only=False)
+    if not len(array):
+        return np.empty(0, dtype)
+    values = _held(array)
+    if not array.null_count:
+        return values
+    return np.where(_unpacked(array, 0), values, np.array(np.nan, dtype if dtype.kind == "f" else np.float64))
+
+
+def null_as(column: pa.Array | pa.ChunkedArray, value: int) -> Any:
+    """A column of numbers as a numpy array of its own type, with a number where it is NULL.
+
+    Example:
+        >>> null_as(pa.array([4, None]), -1).tolist()
+        [4, -1]
+    """
+    array = _whole(column) if isinstance(column, pa.ChunkedArray) else column
+    if not array.null_count:
+        return numpy_of(array)
+    return np.where(_unpacked(array, 0), _held(array), _DTYPES[array.type].type(value))
+
+
+def _held(array: pa.Array) -> Any:
+    """The numbers in the memory of an array that is not empty, whatever they are where it is NULL."""
+    dtype = _DTYPES[array.type]
+    return np.frombuffer(array.buffers()[1], dtype, len(array), array.offset * dtype.itemsize)
+
+
+def _whole(column: pa.ChunkedArray) -> pa.Array:
+    if column.num_chunks == 1:
+        return column.chunk(0)
+    return pa.concat_arrays(column.chunks) if column.num_chunks else pa.nulls(0, column.type)
+
+
+def _unpacked(array: pa.Array, buffer: int) -> Any:
+    """One of the bitmaps of an array as truth values."""
+    if not len(array):
+        return np.empty(0, np.bool_)
+    packed = np.frombuffer(array.buffers()[buffer], np.uint8)
+    return np.unpackbits(packed, count=array.offset + len(array), bitorder="little")[array.offset :].view(np.bool_)
