@@ -296,7 +296,7 @@ def last_at_least(exponent: Function, probability: arb) -> int:
     while high - low != 1:
         gap = log_tail(exponent, guess) - wanted
         low, high = (guess, high) if surely_positive(gap) else (low, guess)
-        jump = guess + math.floor(float((gap * tail_sum(exponent, guess)).mid()))
+        jump = guess + math.floor(float((gap * tail_sum(exponent, guess, bits=BITS)).mid()))
         guess = max(low + 1, jump) if high < 0 else min(max(low + 1, jump), high - 1)
     return low
 

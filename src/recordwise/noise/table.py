@@ -10,7 +10,7 @@ from bisect import bisect_right
 from collections.abc import Callable
 from dataclasses import dataclass
 from fractions import Fraction
-from functools import lru_cache
+from functools import cache, lru_cache
 from typing import TypeAlias
 
 import numpy as np
@@ -57,6 +57,7 @@ LONGEST = 1 << 61
 LONGEST_SHIFT = 60
 """No block, and no offset inside a table, reaches 2**62."""
 COARSEST = 0.5
+USUAL = (0.004, 0.005)
 GRID_POINTS = 400
 TAIL_SHARE = 2.0**-33
 """The largest mass beyond the last block: less than one unit of the table's weights."""
@@ -95,13 +96,20 @@ def cut(exponent: Function, *, first: int, inflection: int) -> list[Block]:
     if end <= MOST_BLOCKS:
         return [Block(start=k, shift=0) for k in range(end)]
     profile = _profile(exponent, first, end)
+
+    @cache
+    def blocks(tolerance: float) -> list[Block]:
+        return _greedy(profile, tolerance, inflection - first)
+
+    # Most laws need a growth between these two, which settles half the steps of the search before it takes them.
+    fits = min((each for each in USUAL if len(blocks(each)) <= MOST_BLOCKS), default=1.0)
+    short = max((each for each in USUAL if len(blocks(each)) > MOST_BLOCKS), default=0.0)
     low, high = 1e-6, 1.0
     while high > 1.02 * low:
         middle = (low * high) ** 0.5
-        low, high = (
-            (low, middle) if len(_greedy(profile, middle, inflection - first)) <= MOST_BLOCKS else (middle, high)
-        )
-    return _greedy(profile, high, inflection - first)
+        enough = middle >= fits or (middle > short and len(blocks(middle)) <= MOST_BLOCKS)
+        low, high = (low, middle) if enough else (middle, high)
+    return blocks(high)
 
 
 def _end(exponent: Function, first: int) -> int:
@@ -281,14 +289,16 @@ def table_for(side: Side) -> Table:
 def certified(side: Side, blocks: list[Block]) -> Table:
     """The table for given blocks; exact for any blocks, fast for good ones. Works at the precision in force."""
     relative = Weights(side.exponent, reference=side.first)
-    scale, weights = _envelope(side, blocks, relative)
-    lines = [_lines(side, block, relative, scale, weight) for block, weight in zip(blocks, weights)]
+    # The points of a small block coincide, and the first is that of its envelope.
+    weight_at = cache(relative.at)
+    scale, weights = _envelope(side, blocks, relative, weight_at)
+    lines = [_lines(side, block, weight_at, scale, weight) for block, weight in zip(blocks, weights)]
     return assemble(side, blocks, scale, weights, lines)
 
 
-def _envelope(side: Side, blocks: list[Block], relative: Weights) -> tuple[Fraction, list[int]]:
+def _envelope(side: Side, blocks: list[Block], relative: Weights, weight_at: Acceptance) -> tuple[Fraction, list[int]]:
     """Integer weights of all rows, each not below the exact mass of its row times the scale, together 2**32."""
-    masses = [relative.at(side.first + b.start) * (side.copies(b.start) << b.shift) for b in blocks]
+    masses = [weight_at(side.first + b.start) * (side.copies(b.start) << b.shift) for b in blocks]
     end = blocks[-1].last + 1
     masses.append(side.copies(end) * relative.beyond_upper(side.first + end))
     total = sum(masses, arb(0))
@@ -299,10 +309,10 @@ def _envelope(side: Side, blocks: list[Block], relative: Weights) -> tuple[Fract
     return scale, [*weights, TOTAL - sum(weights)]
 
 
-def _lines(side: Side, block: Block, relative: Weights, scale: Fraction, weight: int) -> Lines:
+def _lines(side: Side, block: Block, weight_at: Acceptance, scale: Fraction, weight: int) -> Lines:
     height = ball(scale * (side.copies(block.start) << block.shift) * ONE / weight)
     convex = side.first + block.start > side.inflection
-    return lines_for(lambda offset: height * relative.at(side.first + offset), block, convex=convex)
+    return lines_for(lambda offset: height * weight_at(side.first + offset), block, convex=convex)
 
 
 def assemble(side: Side, blocks: list[Block], scale: Fraction, weights: list[int], lines: list[Lines]) -> Table:

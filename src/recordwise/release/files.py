@@ -19,7 +19,6 @@ from recordwise.release.formats import known_formats
 from recordwise.release.formats.parquet import read_tables
 from recordwise.release.formats.registry import privacy_labels
 from recordwise.release.page.history import History
-from recordwise.release.page.kept import parts_of
 from recordwise.release.release import FORMAT, Release
 from recordwise.release.tables import PRIVATE, ReleasedTable, digest_of
 
@@ -95,6 +94,8 @@ def disagreement(said: Mapping[str, str]) -> str:
 
 def read_release(stated: dict[str, Any], policies: dict[str, Any], tables: dict[str, pa.Table]) -> Release:
     """The release that release.json, policy.json and the tables of a folder make; nothing is checked."""
+    from recordwise.release.page.kept import parts_of
+
     # The first version saved nothing for the page.
     page, bands = stated.get("page"), bands_from_json(policies.get("bands"))
     return Release(
