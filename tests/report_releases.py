@@ -6,6 +6,7 @@ from typing import Any
 import numpy as np
 import pyarrow as pa
 
+import code_lists
 import recordwise as rw
 from recordwise.noise import Seeded
 from recordwise.policy import ConditionColumn
@@ -109,12 +110,33 @@ def by_sizes() -> rw.Release:
         return session.run(asked)
 
 
+@cache
+def by_code_lists() -> rw.Release:
+    """Two hierarchies crossed, three levels of each, with basic tables, labels, units and who publishes them."""
+    lists = [code_lists.places(labels={"county": "county_name"}), code_lists.industries()]
+    chance = np.random.default_rng(4)
+    table = establishments(400).drop_columns(["county"])
+    for column, listed in (("county", code_lists.PLACES["county"]), ("naics", code_lists.INDUSTRIES["naics"])):
+        table = table.append_column(column, pa.array(chance.choice(listed, 400)))
+    keys_of_all = rw.Keys.crossed(lists[0].keys("county"), lists[1].keys("naics"))
+    asked = rw.query().named("patterns", title="Establishments and employment")
+    asked = asked.levels("nation", "state", "county").levels("total", "sector", "naics").at(keys_of_all)
+    asked = asked.count(rw.Gaussian(rho=1), alias="est").sum("emp", rw.UnitSplit(at=50, rho=1), alias="emp")
+    said = rw.Publication(publisher="Office of Numbers", contact="numbers@example.org", period="2024", version="1.0")
+    words = rw.Words(units={"emp": "employees"}, publication=said)
+    measures, columns = {"emp": 1}, {"county": "text", "naics": "text"}
+    how: dict[str, Any] = {"unit": "id", "measures": measures, "columns": columns, "hierarchies": lists, "words": words}
+    with rw.Session(table, dataset="patterns", tuned_on="public", **how) as session:
+        return session.run(asked).basic()
+
+
 OTHERS = {
     "counts": only_counts,
     "external": external,
     "consistent": made_to_add_up,
     "clamped": cut_down,
     "sized": by_sizes,
+    "hierarchies": by_code_lists,
 }
 HOSTILE = "</script><img src=x onerror=alert(1)>\"'&<b>`${1}"
 HOSTILE_LABELS = {HOSTILE: HOSTILE, f"m{HOSTILE}": HOSTILE, f"{HOSTILE}={HOSTILE}": HOSTILE}

@@ -22,7 +22,7 @@ from report_releases import HOSTILE, LABELS, random_records
 PHONE = {"viewport": {"width": 360, "height": 740}, "device_scale_factor": 2, "has_touch": True, "is_mobile": True}
 DARK = {"color_scheme": "dark"}
 PAGES = ["demo", "industry", "private"]
-LOOKED_AT = [*PAGES, "years"]
+LOOKED_AT = [*PAGES, "years", "sized", "hierarchies"]
 STEPS = {"emp": Fraction(1), "pay": Fraction(1, 100), "head": Fraction(1)}
 
 
@@ -423,6 +423,10 @@ def test_the_page_fits_a_phone_of_360_points(name: str, visit: Any) -> None:
         "[...document.querySelectorAll('button, form input, select')].filter(e => e.getBoundingClientRect().height < 40).length"
     )
     assert small == 0
+    wide = page.evaluate(
+        "[...document.querySelectorAll('#accuracy, #dictionary')].filter(e => e.scrollWidth > e.closest('.scroll').clientWidth).length"
+    )
+    assert wide == 0
 
 
 def test_nothing_moves_for_who_asked_for_less_motion_and_print_hides_the_controls(visit: Any) -> None:

@@ -79,7 +79,7 @@ Accuracy = Mapping[str, Mapping[str, Mapping[str, float | None]]]
 
 
 def accuracy_rows(accuracy: Accuracy, notes: Mapping[str, Mapping[str, str]], content: Content) -> list[dict[str, str]]:
-    """The accuracy of each variable of each table, from the noise and the released values alone."""
+    """The accuracy of each variable of each table, from the noise and the released values alone, and why one is biased."""
     titles = {(table.name, each.name): heading(each) for table in content.tables for each in table.columns}
     tables = {table.name: table.title for table in content.tables}
     return [
@@ -89,7 +89,7 @@ def accuracy_rows(accuracy: Accuracy, notes: Mapping[str, Mapping[str, str]], co
             "sd": _shown(found["median_sd"], number_text),
             "cv": _shown(found["median_cv"], percent_text),
             "share": _shown(found["share_cv_below_0.1"], "{:.1%}".format),
-            "note": notes.get(table, {}).get(name, "unbiased"),
+            "note": notes.get(table, {}).get(name, ""),
         }
         for table, variables in accuracy.items()
         for name, found in variables.items()
