@@ -24,6 +24,8 @@ ALONE = 6
 POWERS = 10.0 ** np.arange(23)
 """The powers of ten that are exact."""
 LARGEST = 2.0**53
+CLOSE = 2.0**-50
+"""Relative differences that are rounding errors of a computation in floating point."""
 ERRORS = ("_sd", "_cv", "_variance", "_fit_sd", "_best_sd")
 VALUES = {"": "_sd", "_low": "_sd", "_high": "_sd", "_fit": "_sd", "_noisy": "_sigma"}
 VALUES |= {"_noisy_positive": "_sigma", "_noisy_negative": "_sigma"}
@@ -54,11 +56,13 @@ def _as_integers(column: pa.ChunkedArray) -> pa.ChunkedArray:
     if not pa.types.is_floating(column.type) or column.null_count:
         return column
     values = _floats(column)
-    # Most columns are told by their first value. A negative zero would lose its sign.
-    if not (len(values) and values[0] == np.rint(values[0])):
+    # Most columns are told by their first value.
+    if not (len(values) and values[0] == np.rint(values[0]) and np.abs(values).max() < LARGEST):
         return column
-    fits = (np.abs(values) < LARGEST) & (values == np.rint(values)) & ~(np.signbit(values) & (values == 0))
-    return pa.chunked_array([array_of(values.astype(np.int64))]) if fits.all() else column
+    whole = values.astype(np.int64)
+    # A negative zero would lose its sign.
+    same = np.array_equal(whole, values) and not (0 in whole and np.any(np.signbit(values[whole == 0])))
+    return pa.chunked_array([pa.array(whole)]) if same else column
 
 
 def _direction(end: str) -> Callable[..., Any]:
@@ -86,7 +90,7 @@ def rounded(values: FloatArray, sizes: FloatArray, digits: int, direction: Any) 
         found = np.rint(scaled)
         if direction is not np.rint:
             # What is already a decimal of so many digits stays that decimal, whichever way others are rounded.
-            near = np.abs(scaled - found) <= 4 * np.spacing(np.abs(scaled))
+            near = np.abs(scaled - found) <= CLOSE * np.abs(scaled)
             found = np.where(near, found, direction(scaled))
         return np.asarray(np.where(np.abs(scaled) < LARGEST, found / scale, values))
 
