@@ -24,6 +24,7 @@ from typing import Any
 ROOT = Path(__file__).parents[1]
 FAILED, MISSING = 1, 2
 KINDS = ("newest", "oldest")
+READY = ".ready"
 
 
 def project() -> dict[str, Any]:
@@ -49,16 +50,22 @@ def interpreter(wanted: str) -> str | None:
     return shutil.which(f"python{wanted}") if not by_pyenv else str(by_pyenv[-1])
 
 
-def steps(python: str, kind: str, folder: Path, tests: Sequence[str]) -> Iterator[list[str]]:
-    """The commands that make an environment and run the tests in it."""
-    own, pip = str(folder / "bin" / "python"), ["-m", "pip", "install", "--quiet", "--disable-pip-version-check"]
+def making(python: str, kind: str, folder: Path) -> Iterator[list[str]]:
+    """The commands that make an environment."""
+    pip = ["-m", "pip", "install", "--quiet", "--disable-pip-version-check"]
     bounds = folder / "oldest.txt"
     yield [python, "-m", "venv", str(folder)]
     if kind == "oldest":
         bounds.write_text("\n".join(oldest()) + "\n")
         pip += ["--constraint", str(bounds)]
-    yield [own, *pip, "--editable", f"{ROOT}[dev]"]
-    yield [own, "-m", "pytest", "-q", "-p", "no:cacheprovider", "--rootdir", str(ROOT), *tests]
+    yield [str(folder / "bin" / "python"), *pip, "--editable", f"{ROOT}[dev]"]
+
+
+def testing(kind: str, folder: Path, tests: Sequence[str]) -> list[str]:
+    """The command that runs the tests. Old libraries may warn about newer ones beneath them, which says nothing about us."""
+    warnings = ["-W", "default::DeprecationWarning"] if kind == "oldest" else []
+    words = [str(folder / "bin" / "python"), "-m", "pytest", "-q", "-p", "no:cacheprovider", *warnings]
+    return [*words, "--rootdir", str(ROOT), *tests]
 
 
 def kinds(wanted: str, only: str | None) -> Sequence[str]:
@@ -68,18 +75,26 @@ def kinds(wanted: str, only: str | None) -> Sequence[str]:
     return KINDS if wanted == versions()[0] else KINDS[:1]
 
 
-def run(python: str, kind: str, tests: Sequence[str]) -> bool:
-    with tempfile.TemporaryDirectory() as folder:
-        return all(
-            subprocess.run(words, cwd=ROOT, check=False).returncode == 0
-            for words in steps(python, kind, Path(folder), tests)
-        )
+def run(python: str, kind: str, tests: Sequence[str], kept: Path | None = None) -> bool:
+    """Whether the tests pass in a new environment, or in one that was kept."""
+    with tempfile.TemporaryDirectory() as temporary:
+        folder = kept or Path(temporary)
+        made = () if kept and (kept / READY).exists() else making(python, kind, folder)
+        if not all(_passed(words) for words in made):
+            return False
+        (folder / READY).touch()
+        return _passed(testing(kind, folder, tests))
+
+
+def _passed(words: list[str]) -> bool:
+    return subprocess.run(words, cwd=ROOT, check=False).returncode == 0
 
 
 def main(words: Sequence[str] | None = None) -> int:
     read = argparse.ArgumentParser(prog="python -m supply.matrix", description=(__doc__ or "").partition("\n")[0])
     read.add_argument("--python", action="append", help="a version, or the path of an interpreter; may be repeated")
     read.add_argument("--only", choices=KINDS, help="newest or oldest dependencies")
+    read.add_argument("--keep", type=Path, help="a folder in which environments are kept and found again")
     read.add_argument("tests", nargs="*", help="what to run; the whole suite unless given")
     given = read.parse_args(words)
     ended = 0
@@ -90,7 +105,8 @@ def main(words: Sequence[str] | None = None) -> int:
                 print(f"Python {wanted}, {kind} dependencies: NOT RUN, there is no such interpreter on this machine")
                 ended = ended or MISSING
                 continue
-            passed = run(python, kind, given.tests)
+            kept = given.keep and given.keep.resolve() / f"{Path(wanted).name}-{kind}"
+            passed = run(python, kind, given.tests, kept)
             print(f"Python {wanted}, {kind} dependencies: {'passed' if passed else 'FAILED'}", flush=True)
             ended = ended if passed else FAILED
     return ended

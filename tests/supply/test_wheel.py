@@ -100,11 +100,11 @@ def test_the_matrix_runs_the_versions_of_the_classifiers_and_names_what_is_not_h
     assert all("==" in each for each in matrix.oldest())
     ran: list[tuple[str, str]] = []
     monkeypatch.setattr(matrix, "interpreter", lambda wanted: None if wanted == "3.13" else f"/{wanted}")
-    monkeypatch.setattr(matrix, "run", lambda python, kind, tests: ran.append((python, kind)) or True)
+    monkeypatch.setattr(matrix, "run", lambda python, kind, tests, kept: ran.append((python, kind)) or True)
     assert matrix.main(["--python", "3.11", "--python", "3.13"]) == matrix.MISSING
     assert ran == [("/3.11", "newest"), ("/3.11", "oldest")]
     assert capsys.readouterr().out.count("NOT RUN") == 1
-    monkeypatch.setattr(matrix, "run", lambda python, kind, tests: kind == "newest")
+    monkeypatch.setattr(matrix, "run", lambda python, kind, tests, kept: kind == "newest")
     assert matrix.main(["--python", "3.11"]) == matrix.FAILED
 
 
