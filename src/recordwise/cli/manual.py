@@ -31,9 +31,10 @@ EXAMPLES: dict[str, str] = {
     "bench": "recordwise bench",
     "ledger show": "recordwise ledger show shops.ledger --plan plan.toml",
     "ledger verify": "recordwise ledger verify shops.ledger --against published",
-    "plan compare": "recordwise plan compare plan.toml --measure emp --variance 400 --at-total 1000",
-    "plan sweep": "recordwise plan sweep plan.toml --measure emp --threshold 20 --threshold 100 --rho 0.1",
-    "plan fitness": "recordwise plan fitness plan.toml --measure emp --within 0.1",
+    "plan compare": "recordwise plan compare plan.toml --statistic emp --variance 400 --at-total 1000",
+    "plan sweep": "recordwise plan sweep plan.toml --threshold emp=20 --threshold emp=100 --rho 0.1",
+    "plan fitness": "recordwise plan fitness plan.toml --within 0.1 --share 0.9",
+    "plan allocate": "recordwise plan allocate plan.toml --within 0.1 --share 0.9",
     "plan recommend": "recordwise plan recommend plan.toml --measure emp --within 0.1 --out new.toml",
 }
 
