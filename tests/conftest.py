@@ -22,7 +22,6 @@ gc.disable()
 
 def pytest_collection_finish() -> None:
     """The tests themselves stay until the end: the collector need not look at them again."""
-    gc.collect()
     gc.freeze()
     gc.enable()
 

@@ -9,7 +9,7 @@ concavity is certified by rules on the expression (T-CONCAVE, docs/theory/functi
     polylog = 2 * log(x / 5 + 3) ** 2
 """
 
-from collections.abc import Callable, Hashable
+from collections.abc import Callable, Hashable, Iterable
 from dataclasses import dataclass
 from fractions import Fraction
 from functools import reduce
@@ -187,8 +187,8 @@ class Sum(Function):
         return parts[0][1] if shift == 0 and len(parts) == 1 and parts[0][0] == 1 else cls(parts, shift)
 
     def value(self, arithmetic: Arithmetic[T], x: T) -> T:
-        total = self._weighted(arithmetic, [part.value(arithmetic, x) for _, part in self.terms])
-        shift = self._balls()[-1]
+        *weights, shift = self._balls()
+        total = self._weighted(arithmetic, weights, [part.value(arithmetic, x) for _, part in self.terms])
         return total if shift is None else arithmetic.add(total, arithmetic.constant(shift))
 
     def _balls(self) -> tuple[arb | None, ...]:
@@ -202,14 +202,14 @@ class Sum(Function):
         return known[bits]
 
     def increase(self, arithmetic: Arithmetic[T], x: T) -> T:
-        return self._weighted(arithmetic, [part.increase(arithmetic, x) for _, part in self.terms])
+        return self._weighted(arithmetic, self._balls(), [part.increase(arithmetic, x) for _, part in self.terms])
 
-    def _weighted(self, arithmetic: Arithmetic[T], values: list[T]) -> T:
-        weighted = (
+    def _weighted(self, arithmetic: Arithmetic[T], weights: Iterable[arb | None], values: list[T]) -> T:
+        weighted = [
             value if weight is None else arithmetic.multiply(arithmetic.constant(weight), value)
-            for weight, value in zip(self._balls(), values)
-        )
-        return reduce(arithmetic.add, weighted)
+            for weight, value in zip(weights, values)
+        ]
+        return weighted[0] if len(weighted) == 1 else reduce(arithmetic.add, weighted)
 
     def concave(self) -> str:
         reasons = [part.concave() for _, part in self.terms]

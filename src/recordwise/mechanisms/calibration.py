@@ -4,6 +4,7 @@ import math
 from collections.abc import Callable, Mapping
 from decimal import Context, Decimal
 from fractions import Fraction
+from functools import cache
 from typing import Any, Protocol
 
 from recordwise.errors import ChoiceError, ParameterError
@@ -113,11 +114,12 @@ def loss_for(bound: Fraction, rho: Number | None, goals: Mapping[str, Any]) -> F
 def solve(measured: Callable[[Fraction], float], wanted: float, *, rising: bool) -> Fraction:
     """Where a monotone function reaches a value, to 12 digits, rounded to the safe side: neither the spread nor the loss exceeds
     the target."""
+    known = cache(measured)
 
     def too_large(parameter: Fraction) -> bool:
-        return (measured(parameter) > wanted) == rising
+        return (known(parameter) > wanted) == rising
 
-    low, high = _narrowed(measured, wanted, too_large, *_bracket(too_large))
+    low, high = _narrowed(known, wanted, too_large, *_bracket(too_large))
     while high / low > 1 + 10.0**-DIGITS:
         middle = math.sqrt(low * high)
         low, high = (low, middle) if too_large(decimal(middle)) else (middle, high)

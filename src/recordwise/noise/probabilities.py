@@ -93,10 +93,12 @@ class Weights:
         self._base = exponent.value(BallArithmetic(), arb(reference))
 
     def at(self, k: int) -> arb:
-        return arb(k) ** self.moment * (self._base - self.exponent.value(BallArithmetic(), arb(k))).exp()
+        weight = (self._base - self.exponent.value(BallArithmetic(), arb(k))).exp()
+        return arb(k) ** self.moment * weight if self.moment else weight
 
     def holomorphic(self, z: acb) -> acb:
-        return z**self.moment * (self._base - self.exponent.value(HolomorphicArithmetic(), z)).exp()
+        weight = (self._base - self.exponent.value(HolomorphicArithmetic(), z)).exp()
+        return z**self.moment * weight if self.moment else weight
 
     def taylor(self, k: int, length: int) -> list[arb]:
         """The coefficients about k."""
