@@ -424,7 +424,7 @@ def test_the_page_fits_a_phone_of_360_points(name: str, visit: Any) -> None:
     )
     assert small == 0
     widths = "e => e.scrollWidth > e.closest('.scroll').clientWidth"
-    assert page.evaluate(f"[...document.querySelectorAll('#accuracy, #dictionary')].some({widths})") is False
+    assert page.evaluate(f"[...document.querySelectorAll('#accuracy, #dictionary, #spending')].some({widths})") is False
 
 
 def test_nothing_moves_for_who_asked_for_less_motion_and_print_hides_the_controls(visit: Any) -> None:

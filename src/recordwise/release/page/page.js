@@ -263,7 +263,7 @@
   // How the budget was spent.
   const spend = (record, rho) => {
     const shares = model.parts.map(part => { try { return part(record); } catch { return Infinity; } });
-    all("#spending tbody tr").forEach((row, at) => {
+    all("#spending tr.part").forEach((row, at) => {
       const share = rho > 0 && rho < Infinity ? shares[at] / rho : 0;
       find(".own", row).textContent = figure(shares[at]);
       find(".bar", row).style.width = 100 * share + "%";

@@ -16,6 +16,7 @@ from recordwise.exact.text import formula_text, share_text
 from recordwise.policy.render.html import Html
 from recordwise.release.dictionary import in_short
 from recordwise.release.page import charts, spending
+from recordwise.release.page.parts import titled
 from recordwise.release.page.questions import CHOICE, Question, loss_or_infinity
 from recordwise.release.page.script import model_js, page_file, script_json
 from recordwise.release.page.sentences import SENTENCES, lead
@@ -238,9 +239,10 @@ def _tables(view: View) -> dict[str, Any]:
 
 def _spent(view: View) -> dict[str, Any]:
     release = view.release
+    parts = titled(release.parts, view.content)
     return {
-        "parts": release.parts,
-        "several_spent": len({part.table for part in release.parts}) > 1,
+        "parts": parts,
+        "several_spent": len({part.table for part in parts}) > 1,
         "no_parts": spending.NO_PARTS,
         "rule": spending.in_words(release.policy),
         "formulas": spending.formulas(release.policy, release.parts),

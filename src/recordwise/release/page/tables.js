@@ -96,7 +96,7 @@
     find("#previous").disabled = first === 0;
     find("#next").disabled = first + ROWS >= found.length;
     const ordered = shown.variables.length ? "largest first" : "in the order of the files";
-    say("#held", shown.size < shown.all ? "The page holds only the " + grouped(shown.size, 0) + " " + (shown.variables.length ? "largest" : "first") + " of " + grouped(shown.all, 0) + " cells; the files beside it hold all." : "All " + grouped(shown.all, 0) + " cells, " + ordered + ".");
+    say("#held", shown.size < shown.all ? "The page holds only the " + grouped(shown.size, 0) + " " + (shown.variables.length ? "largest" : "first") + " of " + grouped(shown.all, 0) + " cells; the files beside it hold all." : shown.all === 1 ? "The table has one cell." : "All " + grouped(shown.all, 0) + " cells, " + ordered + ".");
     const flags = Object.entries(shown.flags).map(([name, why]) => name + ": " + why + ".").join(" ");
     const gaps = shown.gaps ? "A dash (" + DASH + ") in place of an interval means that the noise allows none, for example for an average in a cell that may be empty. " : "";
     say("#limit", "Numbers are shown to six digits at most; the files hold all. " + gaps + flags);

@@ -19,7 +19,7 @@ from recordwise.release.page.cells import PageTable, page_cells
 from recordwise.release.page.change import BAND_LOSS, has_band
 from recordwise.release.page.charts import LEFT, LOSSES, NOISES, RIGHT, Figure, figure_of, sizes_up_to
 from recordwise.release.page.history import History
-from recordwise.release.page.parts import Part
+from recordwise.release.page.parts import Part, titled
 from recordwise.release.page.questions import Question, questions_of, reach_of, start_record
 from recordwise.release.page.sentences import DELTA, SENTENCES
 from recordwise.release.tables import PRIVATE, ReleasedTable
@@ -97,7 +97,7 @@ def view_of(release: Published, files: Mapping[str, str]) -> View:
         description=description,
         questions=questions,
         start=start,
-        figures=_figures(release, description, start, labels),
+        figures=_figures(release, description, start, content),
         tables=tables,
         packed=packed,
         files=files,
@@ -119,13 +119,14 @@ def _periods(description: Mapping[str, Any]) -> tuple[Period, ...]:
 
 
 def _figures(
-    release: Published, description: dict[str, Any], start: dict[str, Any], labels: Mapping[str, str]
+    release: Published, description: dict[str, Any], start: dict[str, Any], content: Content
 ) -> tuple[Figure, ...]:
-    found = []
+    found, labels = [], content.words.labels
+    parts = titled(release.parts, content)
     for measure in release.policy.inputs():
         label = labels.get(measure.name, measure.name)
         sizes = sizes_up_to(measure, _reach(release.policy, description, measure, start))
-        found.append(figure_of(release.policy, release.parts, measure, label, start, sizes))
+        found.append(figure_of(release.policy, parts, measure, label, start, sizes))
     return tuple(found)
 
 
