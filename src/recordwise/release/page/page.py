@@ -16,11 +16,10 @@ from recordwise.exact.text import formula_text, share_text
 from recordwise.policy.render.html import Html
 from recordwise.release.dictionary import in_short
 from recordwise.release.page import charts, spending
-from recordwise.release.page.parts import titled
 from recordwise.release.page.questions import CHOICE, Question, loss_or_infinity
 from recordwise.release.page.script import model_js, page_file, script_json
 from recordwise.release.page.sentences import SENTENCES, lead
-from recordwise.release.page.tables import accuracy_rows, first_view, notes
+from recordwise.release.page.tables import accuracy_rows, first_view, notes, titled
 from recordwise.release.page.view import Published, View, payload, places_of, view_of
 from recordwise.release.tables import PRIVATE
 

@@ -1,8 +1,7 @@
 """The parts of a release: each statistic of each table with its policy and its noise. They contain public facts only."""
 
-from collections import Counter
 from collections.abc import Sequence
-from dataclasses import dataclass, replace
+from dataclasses import dataclass
 from fractions import Fraction
 from typing import Any
 
@@ -16,7 +15,6 @@ from recordwise.plan.statistics import Drawable
 from recordwise.plan.statistics.base import OTHER
 from recordwise.policy.firms import FirmPolicy
 from recordwise.policy.policy import Policy
-from recordwise.release.content import Content
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -55,21 +53,6 @@ def plan_parts(plan: Plan, names: Sequence[str], firms: FirmPolicy) -> tuple[Par
         for statistic in plan.queries[table.query].draws():
             found.append(_part(plan, table, name, statistic, policy=next(costs), stays=stays))
     return tuple(found)
-
-
-def titled(parts: Sequence[Part], content: Content) -> tuple[Part, ...]:
-    """The parts under the titles of their tables and the labels of their statistics, where these tell them apart."""
-    tables = {table.name: table.title for table in content.tables}
-    labels = [content.words.label(part.statistic, part.measure) for part in parts]
-    uses = Counter((part.table, label) for part, label in zip(parts, labels))
-    return tuple(
-        replace(
-            part,
-            table=tables.get(part.table, part.table),
-            statistic=label if uses[part.table, label] == 1 else part.statistic,
-        )
-        for part, label in zip(parts, labels)
-    )
 
 
 def external_part(name: str, policy: Policy) -> Part:

@@ -1,6 +1,8 @@
 """The released tables on the page: rows to browse, their accuracy, and the files with all rows."""
 
+from collections import Counter
 from collections.abc import Callable, Mapping, Sequence
+from dataclasses import replace
 from typing import Any
 
 from recordwise.exact.text import cell_text, number_text, percent_text, share_text
@@ -110,6 +112,21 @@ def notes(description: Mapping[str, Any], parts: Sequence[Part]) -> dict[str, di
         if part.cut_down:
             found.setdefault(part.table, {}).setdefault(part.statistic, CUT_DOWN)
     return found
+
+
+def titled(parts: Sequence[Part], content: Content) -> tuple[Part, ...]:
+    """The parts under the titles of their tables and the labels of their statistics, where these tell them apart."""
+    tables = {table.name: table.title for table in content.tables}
+    labels = [content.words.label(part.statistic, part.measure) for part in parts]
+    uses = Counter((part.table, label) for part, label in zip(parts, labels))
+    return tuple(
+        replace(
+            part,
+            table=tables.get(part.table, part.table),
+            statistic=label if uses[part.table, label] == 1 else part.statistic,
+        )
+        for part, label in zip(parts, labels)
+    )
 
 
 def table_preview(table: ReleasedTable) -> Html:

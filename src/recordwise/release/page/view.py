@@ -19,9 +19,10 @@ from recordwise.release.page.cells import PageTable, page_cells
 from recordwise.release.page.change import BAND_LOSS, has_band
 from recordwise.release.page.charts import LEFT, LOSSES, NOISES, RIGHT, Figure, figure_of, sizes_up_to
 from recordwise.release.page.history import History
-from recordwise.release.page.parts import Part, titled
+from recordwise.release.page.parts import Part
 from recordwise.release.page.questions import Question, questions_of, reach_of, start_record
 from recordwise.release.page.sentences import DELTA, SENTENCES
+from recordwise.release.page.tables import titled
 from recordwise.release.tables import PRIVATE, ReleasedTable
 
 
