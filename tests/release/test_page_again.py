@@ -55,7 +55,7 @@ def test_what_is_made_consistent_later_is_what_would_have_been_made_at_once(tmp_
     assert contents(later) == contents(at_once)
     page = (later / "report.html").read_text()
     assert 'id="spending"' in page
-    assert "noise of sum_emp" in page
+    assert "noise of employees" in page
 
 
 def test_other_labels_replace_those_that_were_kept(tmp_path: Path) -> None:
