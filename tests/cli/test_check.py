@@ -1,13 +1,8 @@
 """``recordwise check``: everything about a plan, and nothing of the data."""
 
-import math
-
 import pytest
 
 import recordwise as rw
-from recordwise.cli.expected import expected_errors
-from recordwise.plan import Schema
-from recordwise.plan.plan import Plan
 
 
 def change(folder, old, new):
@@ -62,60 +57,14 @@ def test_the_expected_errors_are_those_of_the_noise_laws(folder, run_json):
     found = {row["variable"]: row for row in run_json("check", folder / "plan.toml")["expected_error"]}
     assert found["sum_emp"]["least_sd"] == pytest.approx([20, 20, 20], rel=1e-9)
     log = rw.LogTransform(offset=2000, sigma="0.5")
+    # A usual record has a fifth of the offset and of the threshold.
+    assert found["sum_payann"]["totals"] == [4_000, 40_000, 400_000]
+    assert found["sum_emp"]["totals"] == [40, 400, 4_000]
+    assert found["count"]["totals"] == [10, 100, 1_000]
     assert found["sum_payann"]["most_sd"] == pytest.approx(
-        list(log.variance([100, 10_000, 1_000_000]) ** 0.5), rel=1e-12
+        list(log.variance([4_000, 40_000, 400_000]) ** 0.5), rel=1e-12
     )
     assert found["count"]["cells"] == 4
-
-
-def expected(*, count, emp, pay, total=10_000):
-    """The row of each variable at one total, for sums of two measures and what is computed from them."""
-    asked = rw.query().count(count).sum("emp", emp).sum("payann", pay)
-    asked = asked.avg("emp", sum=emp).ratio("payann", "emp", alias="pay").combine("payann - 45 * emp", alias="rest")
-    asked = asked.ratio("payann - 3 * emp", "payann + count", alias="joint")
-    schema = Schema.of(unit="id", measures={"emp": 1, "payann": 1}, columns={})
-    rows = {each["variable"]: each for each in expected_errors(Plan(schema=schema, queries=(asked,)))}
-    assert all(each["least_sd"] == each["most_sd"] for each in rows.values())
-    return {name: (each["ratio"], each["least_sd"][each["totals"].index(total)]) for name, each in rows.items()}
-
-
-SIGMAS = {"count": 3, "emp": 20, "payann": 900}
-
-
-def test_expected_errors_of_ratios_averages_and_combinations_are_those_of_their_formulas():
-    noise = {name: rw.Gaussian(sigma=sigma) for name, sigma in SIGMAS.items()}
-    found = expected(count=noise["count"], emp=noise["emp"], pay=noise["payann"])
-    counted, summed, paid = SIGMAS.values()
-    assert found["rest"] == (None, pytest.approx(math.hypot(paid, 45 * summed), rel=1e-9))
-    assert found["avg_emp"] == (1, pytest.approx(math.hypot(summed, counted) / 10_000, rel=1e-9))
-    assert found["pay"] == (1, pytest.approx(math.hypot(paid, summed) / 10_000, rel=1e-9))
-    # payann is in both, so its noise counts with 1 - ratio.
-    ratio, error = found["joint"]
-    assert ratio == 2
-    assert error == pytest.approx(math.hypot(paid * (1 - ratio), 3 * summed, ratio * counted) / 10_000, rel=1e-9)
-
-
-def test_the_ratio_of_an_expected_error_fits_what_the_mechanisms_are_made_for():
-    log = rw.LogTransform(offset=2000, sigma="0.5")
-    found = expected(count=rw.Gaussian(rho=1), emp=rw.UnitSplit(at=50, rho="0.1"), pay=log)
-    assert found["avg_emp"][0] == 50
-    ratio, error = found["pay"]
-    assert ratio == 40
-    spread = float(log.variance([400_000])[0]) + 40**2 * float(rw.UnitSplit(at=50, rho="0.1").variance([1])[0])
-    assert error == pytest.approx(math.sqrt(spread) / 10_000, rel=1e-9)
-
-
-@pytest.mark.filterwarnings("ignore::recordwise.errors.UnkeptLedgerWarning")
-def test_the_expected_error_of_a_ratio_is_the_released_one():
-    """Where the noise is small beside the totals, the published deviation is the expected one, up to the noise in it."""
-    noise = rw.Gaussian(sigma=SIGMAS["emp"])
-    found = expected(count=noise, emp=noise, pay=noise, total=1_000_000)["pay"]
-    table = {"id": [1, 2], "emp": [500_000] * 2, "payann": [500_000] * 2}
-    with rw.Session(table, unit="id", measures={"emp": 1, "payann": 1}, columns={}, tuned_on="synthetic") as session:
-        asked = rw.query().sum("emp", noise).sum("payann", noise).ratio("payann", "emp", alias="pay")
-        release = session.run(asked, rng=rw.noise.Seeded(1))
-    # The deviation has the relative error of a ratio, 3e-5, six times which is never exceeded by chance alone.
-    assert release.tables[0].data["pay_sd"].to_pylist() == pytest.approx([found[1]], rel=2e-4)
 
 
 def test_example_losses_are_those_of_the_policy(folder, run_json):
@@ -194,7 +143,7 @@ def test_a_group_without_a_promise_is_refused_by_any_budget(folder, run):
     assert "shop: column 'naics' contains a group that is not covered by this policy" in result.stdout
 
 
-def test_selected_keys_show_their_delta_and_quantiles_alone_no_error(folder, run, run_json):
+def test_selected_keys_show_their_delta_and_quantiles_their_error(folder, run, run_json):
     text = (folder / "plan.toml").read_text()
     head, _, _ = text.partition("[keys.areas]")
     budget = "[[budget]]\nselect = { rho = 0.1, delta = 1e-6, pieces = { emp = 50 } }\n\n"
@@ -207,7 +156,10 @@ def test_selected_keys_show_their_delta_and_quantiles_alone_no_error(folder, run
     result = run("check", folder / "plan.toml")
     assert result.exit_code == 0, result.output
     assert "epsilon at 1e-05 + delta" in result.stdout
-    assert "quantiles only" in result.stdout
+    assert "median_emp: cells of 10, 100 and 1,000 usual records, with made-up records." in result.stdout
     told = run_json("check", folder / "plan.toml")
+    (quantile,) = told["expected_error"]
+    assert quantile["cells"] is None
+    assert quantile["most_sd"][0] > quantile["most_sd"][-1] > 0
     assert all(0 < row["selection_delta"] < row["delta"] for row in told["examples"])
     assert run("release", folder / "plan.toml", "--out", folder / "out", "--yes").exit_code == 0

@@ -9,7 +9,7 @@ DOCS = Path(__file__).parents[2] / "docs"
 def test_every_block_of_the_page_runs_in_order(tmp_path, monkeypatch, capsys):
     monkeypatch.chdir(tmp_path)
     found = re.findall(r"^```python\n(.*?)^```", (DOCS / "planning.md").read_text(), flags=re.DOTALL | re.MULTILINE)
-    assert len(found) == 7
+    assert len(found) == 8
     names: dict[str, object] = {}
     for text in found:
         exec(compile(text, "planning.md", "exec"), names)
@@ -23,7 +23,7 @@ def test_every_command_of_the_page_exists(tmp_path):
     from recordwise.cli import app
 
     lines = re.findall(r"^recordwise plan (\w+) plan.toml (.*)$", (DOCS / "planning.md").read_text(), re.MULTILINE)
-    assert {command for command, _ in lines} == {"compare", "sweep", "fitness", "allocate", "recommend"}
+    assert {command for command, _ in lines} == {"compare", "sweep", "fitness", "allocate", "recommend", "evaluate"}
     for command, words in lines:
         shown = CliRunner().invoke(app, ["plan", command, "--help"], env={"COLUMNS": "300", "TERM": "dumb"}).stdout
         assert all(option in shown for option in re.findall(r"--[\w-]+", words)), (command, words)

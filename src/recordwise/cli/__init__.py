@@ -18,6 +18,7 @@ from recordwise.cli.manual import document
 from recordwise.cli.plan import plan
 from recordwise.cli.postprocess import postprocess
 from recordwise.cli.preflight import preflight
+from recordwise.cli.rehearse import rehearse
 from recordwise.cli.release import release
 from recordwise.cli.reproduce import reproduce
 
@@ -29,7 +30,8 @@ app = typer.Typer(
     pretty_exceptions_enable=False,
     context_settings={"help_option_names": ["-h", "--help"]},
 )
-for command in (init, check, preflight, release, postprocess, export, change, loss, demo, reproduce, audit, bench):
+COMMANDS = (init, check, rehearse, preflight, release, postprocess, export, change, loss, demo, reproduce, audit, bench)
+for command in COMMANDS:
     app.command()(command)
 for group, name in ((app, ""), (ledger, "ledger"), (plan, "plan")):
     document(group, name)

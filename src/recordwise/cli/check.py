@@ -15,8 +15,11 @@ if TYPE_CHECKING:
     from recordwise.ledger.ledger import Ledger
     from recordwise.plan.file.read import PlanFile
     from recordwise.policy.policy import Policy
+    from recordwise.release.release import Release
 
 DELTA = 1e-5
+LEAST_SHARE = 0.0005
+"""Smaller relative errors are not told apart."""
 
 
 @ends_well
@@ -51,8 +54,8 @@ def check(
 
 def examined(file: "PlanFile") -> dict[str, Any]:
     """Everything that can be said about a plan without its records."""
-    from recordwise.cli.expected import expected_errors
     from recordwise.plan.cost import plan_policy
+    from recordwise.planning.expected import expected_errors
     from recordwise.policy.render.text import policy_lines
 
     file = with_known_sizes(file)
@@ -65,13 +68,22 @@ def examined(file: "PlanFile") -> dict[str, Any]:
         "formula": policy_lines(policy),
         "words": policy.in_words(),
         "examples": losses(file, policy, paper),
-        "expected_error": expected_errors(file.plan),
+        "expected_error": [
+            each.to_json() for each in expected_errors(file.plan, examples=file.examples, last=last_release(file))
+        ],
         "budget": "none" if file.budget is None else "covers the plan" if refusal is None else "refused",
         "refusal": None if refusal is None else str(refusal),
         "hierarchies": [each.about() for each in file.plan.schema.hierarchies],
         **sizes(file),
         "warnings": warnings(file),
     }
+
+
+def last_release(file: "PlanFile") -> "Release | None":
+    """The last of the earlier releases that a plan names."""
+    from recordwise.release.files import open_release
+
+    return open_release(file.earlier[-1]) if file.earlier else None
 
 
 def losses(file: "PlanFile", policy: "Policy", paper: "Policy") -> list[dict[str, Any]]:
@@ -233,8 +245,8 @@ def show(file: "PlanFile", found: dict[str, Any]) -> None:
     screen.paragraph(found["words"])
     screen.heading("Losses at example records")
     show_losses(found["examples"])
-    screen.heading("Expected error: standard deviation of the noise at a cell total of ...")
-    show_expected(found["expected_error"])
+    screen.heading("Expected error: a value and the standard deviation of its noise, in ...")
+    show_expected(found["expected_error"], file)
     screen.heading(f"Budget: {found['budget']}")
     if found["refusal"]:
         screen.note(found["refusal"])
@@ -273,30 +285,32 @@ def show_losses(examples: list[dict[str, Any]]) -> None:
             )
 
 
-def show_expected(expected: list[dict[str, Any]]) -> None:
+def show_expected(expected: list[dict[str, Any]], file: "PlanFile") -> None:
     from recordwise.cli import screen
-    from recordwise.exact.text import figure
+    from recordwise.exact.text import brief_text
 
-    if not expected:
-        screen.paragraph("  (quantiles only: their error depends on the records)")
-        return
     rows = []
     for each in expected:
-        pairs = zip(each["least_sd"], each["most_sd"])
-        spreads = [figure(a) if a == b else f"{figure(a)} to {figure(b)}" for a, b in pairs]
-        rows.append(
-            [
-                each["table"],
-                "selected" if each["cells"] is None else f"{each['cells']:,}",
-                each["variable"],
-                each["mechanism"],
-                *spreads,
-            ]
-        )
-    totals = [f"{total:,}" for total in expected[0]["totals"]]
-    screen.table(["table", "cells", "variable", "mechanism", *totals], rows)
-    if any(each["ratio"] is not None for each in expected):
-        screen.paragraph(
-            "Ratios and averages: at those totals of the denominator, and at a ratio that fits the thresholds or offsets of the "
-            "mechanisms."
-        )
+        numbers = zip(each["totals"], each["least_sd"], each["most_sd"])
+        cells = "selected" if each["cells"] is None else f"{each['cells']:,}"
+        unit = file.words.unit(each["variable"], each["of"])
+        name = f"{each['variable']} ({unit})" if unit else each["variable"]
+        rows.append([each["table"], cells, name, each["mechanism"], *(error_text(*three) for three in numbers)])
+    screen.table(["table", "cells", "variable", "mechanism", "a small cell", "a middle cell", "a large cell"], rows)
+    for source in dict.fromkeys(each["source"] for each in expected):
+        names = dict.fromkeys(each["variable"] for each in expected if each["source"] == source)
+        screen.paragraph(f"{', '.join(names)}: {source}.")
+    if any(each["usual"] for each in expected):
+        usual = {name: size for each in expected for name, size in each["usual"].items()}
+        told = ", ".join(f"{name} {brief_text(size)}" for name, size in usual.items())
+        screen.paragraph(f"A usual record, as the examples or the mechanisms suggest: {told}.")
+
+
+def error_text(value: float, least: float, most: float) -> str:
+    """A value, its error in the same unit, and as a share."""
+    from recordwise.exact.text import brief_text, percent_text
+
+    error = brief_text(most) if least == most else f"{brief_text(least)} to {brief_text(most)}"
+    share = most / abs(value) if value else 0.0
+    words = percent_text(share) if share >= LEAST_SHARE else "< 0.1%"
+    return f"{brief_text(value)} ± {error}" + (f" ({words})" if value else "")

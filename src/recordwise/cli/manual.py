@@ -10,6 +10,7 @@ EVERY = {
 }
 MORE: dict[str, dict[int, str]] = {
     "check": {3: "the budget does not cover the plan"},
+    "rehearse": {3: "the budget does not cover the plan"},
     "preflight": {2: "bad input, or too many records outside the published cells"},
     "release": {3: "the budget does not cover the plan", 4: "released before; nothing was charged"},
     "ledger verify": {2: "bad input, or something does not verify"},
@@ -19,6 +20,7 @@ MORE: dict[str, dict[int, str]] = {
 EXAMPLES: dict[str, str] = {
     "init": "recordwise init shops.csv --out plan.toml",
     "check": "recordwise check plan.toml",
+    "rehearse": "recordwise rehearse plan.toml --rows 100000 --out rehearsal",
     "preflight": "recordwise preflight plan.toml",
     "release": "recordwise release plan.toml --out published --yes",
     "postprocess": "recordwise postprocess published --out fitted",
@@ -36,6 +38,7 @@ EXAMPLES: dict[str, str] = {
     "plan fitness": "recordwise plan fitness plan.toml --within 0.1 --share 0.9",
     "plan allocate": "recordwise plan allocate plan.toml --within 0.1 --share 0.9",
     "plan recommend": "recordwise plan recommend plan.toml --measure emp --within 0.1 --out new.toml",
+    "plan evaluate": "recordwise plan evaluate plan.toml --by county:2 --baseline multiplicative --rows 100000",
 }
 
 

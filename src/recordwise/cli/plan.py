@@ -1,9 +1,10 @@
-"""``recordwise plan compare|sweep|fitness|allocate|recommend``: helps choose mechanisms before anything is spent."""
+"""``recordwise plan compare|sweep|fitness|allocate|recommend|evaluate``: helps choose mechanisms before anything is spent."""
 
 from typing import Annotated, Any
 
 import typer
 
+from recordwise.cli.evaluate import evaluate
 from recordwise.cli.failing import AsJson, Debug, ends_well
 from recordwise.cli.plan_goals import allocate, fitness, recommend
 from recordwise.cli.plan_parts import (
@@ -25,7 +26,8 @@ from recordwise.cli.plan_parts import (
 )
 
 plan = typer.Typer(
-    help="Choose mechanisms: compare, sweep, fitness, allocate, recommend. Costs no budget.", no_args_is_help=True
+    help="Choose mechanisms: compare, sweep, fitness, allocate, recommend, evaluate. Costs no budget.",
+    no_args_is_help=True,
 )
 
 
@@ -154,3 +156,4 @@ def sweep(
 plan.command()(fitness)
 plan.command()(allocate)
 plan.command()(recommend)
+plan.command()(evaluate)

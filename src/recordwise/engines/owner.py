@@ -236,3 +236,14 @@ class OwnerPasses:
                 return Sensitive(passes.store.of_records(contributors_tree(held)))
             finally:
                 passes.store.drop(keys, held)
+
+    def contributions(self, plan: Plan, table: PlannedTable, measure: str) -> Sensitive[pa.Table]:
+        """How often each contribution other than 0 occurs in each public cell, without its sign and in steps."""
+        with self.reading() as passes:
+            keys = own_name("keys")
+            try:
+                passes.lend_keys(keys, table, plan.cells(table))
+                tree = contributions_tree(table, measure, passes.schema, keys=keys, by_firm=False)
+                return Sensitive(passes.store.of_records(tree))
+            finally:
+                passes.store.drop(keys)

@@ -119,6 +119,13 @@ def size_text(value: float) -> str:
     return f"{value:,.6g}"
 
 
+def brief_text(value: float) -> str:
+    """Three digits, with words from a million on: 616,825,359 is 617 million."""
+    rounded = float(f"{value:.3g}")
+    sign = "-" if rounded < 0 else ""
+    return sign + size_text(abs(rounded)) if math.isfinite(rounded) else "without limit"
+
+
 def percent_text(share: float) -> str:
     """A coefficient of variation: one decimal below 10%, whole above."""
     return f"{share:.1%}" if share < 0.1 else f"{share:.0%}" if share < 10 else "> 1000%"

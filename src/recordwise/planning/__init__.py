@@ -10,10 +10,14 @@ from recordwise.planning.compare import compare
 from recordwise.planning.comparison import Candidate, ComparedTable, Comparison
 from recordwise.planning.disclosure import Disclosure, MultiplicativeNoise, PercentRule
 from recordwise.planning.errors import error_quantiles
+from recordwise.planning.evaluate import EvaluatedGroup, Evaluation, evaluate
 from recordwise.planning.fitness import FamilyFitness, Fitness, Fitted, fitness
 from recordwise.planning.goals import Goal, plan_goals
 from recordwise.planning.losses import Losses, LossPair
+from recordwise.planning.metrics import METRICS
 from recordwise.planning.recommend import Recommendation, recommend
+from recordwise.planning.rehearse import Rehearsal, rehearse
+from recordwise.planning.rivals import clamped
 from recordwise.planning.sweep import Sweep, SweepPoint, sweep
 
 __all__ = [
@@ -22,25 +26,32 @@ __all__ = [
     "ComparedTable",
     "Comparison",
     "Disclosure",
+    "EvaluatedGroup",
+    "Evaluation",
     "FamilyFitness",
     "Fitness",
     "Fitted",
     "Goal",
     "LossPair",
     "Losses",
+    "METRICS",
     "MultiplicativeNoise",
     "PercentRule",
     "PlanText",
     "Recommendation",
+    "Rehearsal",
     "Sweep",
     "SweepPoint",
     "allocate",
+    "clamped",
     "compare",
     "error_quantiles",
+    "evaluate",
     "families",
     "fitness",
     "plan_goals",
     "plan_text",
     "recommend",
+    "rehearse",
     "sweep",
 ]

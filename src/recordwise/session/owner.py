@@ -43,6 +43,7 @@ from recordwise.session.coverage import Coverage, coverage, covered_tables, publ
 
 if TYPE_CHECKING:
     from recordwise.session.histories import HistoryLosses
+    from recordwise.session.simulated import Simulation
 
 ANY_CELL = SelectKeys.of(rho=1, delta="1e-6", pieces=None)
 """Finds every cell that holds records; nothing is drawn with it."""
@@ -294,6 +295,12 @@ class OwnerView:
         if "selected_on" not in found.totals:
             return np.zeros(0)
         return np.asarray(found.totals["selected_on"][found.totals["_alone"] == 1])
+
+    def simulation(self, *queries: Query) -> "Simulation":
+        """Releases of queries, drawn in memory from totals that are read once."""
+        from recordwise.session.simulated import Simulation
+
+        return Simulation(self._engine, Plan(schema=self.schema, queries=queries))
 
     def cell_totals(self, *queries: Query) -> tuple[CellTotals, ...]:
         """The exact totals of every table, in as few passes as a release would take."""

@@ -1,0 +1,62 @@
+"""The figure of an evaluation: a metric by group for a plan and its baselines, and what each stage adds for the plan."""
+
+from typing import TYPE_CHECKING
+
+import numpy as np
+
+from recordwise.planning.plots import COLORS, MARKERS
+from recordwise.planning.rivals import STAGES
+
+if TYPE_CHECKING:
+    from matplotlib.figure import Figure
+
+    from recordwise.planning.evaluate import Evaluation
+
+MOST_GROUPS = 40
+"""At most this many groups are drawn, those with the most cells."""
+
+
+def plot_evaluation(found: "Evaluation", table: str, variable: str) -> "Figure":
+    """Rows are groups. Left: a dot for the plan and for each baseline; right: bars that add up to the plan's dot."""
+    from matplotlib.figure import Figure
+
+    own = found.at(table, variable)
+    shown = sorted(own, key=lambda group: -own[group].cells)[:MOST_GROUPS]
+    names = [group for group in own if group in shown]
+    rows = np.arange(len(names))[::-1]
+    figure = Figure(figsize=(11.0, 2.4 + 0.34 * len(names)), dpi=120, layout="constrained")
+    left, right = figure.subplots(1, 2, sharey=True)
+    for place, name in enumerate(found.names[: len(COLORS)]):
+        groups = found.at(table, variable, name)
+        values = [groups[group].value if group in groups else np.nan for group in names]
+        left.plot(
+            values, rows, linestyle="", marker=MARKERS[place], markersize=7, color=COLORS[place], label=name, zorder=3
+        )
+    after, before = np.zeros(len(names)), np.zeros(len(names))
+    for place, stage in enumerate(STAGES):
+        parts = np.array([own[group].sources.get(stage, 0.0) for group in names])
+        if np.any(parts):
+            start = np.where(parts >= 0, after, before)
+            right.barh(rows, parts, left=start, height=0.6, color=COLORS[place], label=stage, zorder=2)
+            after, before = after + np.maximum(parts, 0), before + np.minimum(parts, 0)
+    words = found.metric.replace("_", " ")
+    figure.suptitle(f"{variable} in {table}: mean {words} over {found.draws} draws", x=0.01, ha="left", fontsize=13)
+    left.set(xlabel=f"mean {words}", ylabel=found.by)
+    right.set(xlabel=f"what each stage adds to the mean {words} of the plan")
+    left.set_yticks(rows, names)
+    for axes in (left, right):
+        axes.grid(which="major", axis="x", color="#DDDDDD", linewidth=0.8)
+        axes.set_axisbelow(True)
+        axes.spines[["top", "right"]].set_visible(False)
+        axes.legend(loc="upper center", bbox_to_anchor=(0.5, -0.09 - 0.5 / (2 + len(names))), frameon=False, ncols=2)
+    confidential = found.privacy_label.startswith("CONFIDENTIAL")
+    figure.text(
+        0.99,
+        0.99,
+        found.privacy_label,
+        ha="right",
+        va="top",
+        fontsize=8.5,
+        color="#B00020" if confidential else "#777777",
+    )
+    return figure

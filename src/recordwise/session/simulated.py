@@ -1,0 +1,210 @@
+"""CONFIDENTIAL: releases of a plan in memory, drawn again and again from the same exact totals, to see how far they are off.
+
+Nothing here is charged, and nothing it returns is private, whatever the noise is drawn from.
+"""
+
+from dataclasses import dataclass, replace
+from functools import cached_property
+from typing import Any
+
+import numpy as np
+import pyarrow as pa
+
+from recordwise.engines.compile.owner import AMOUNT, TIMES
+from recordwise.engines.engine import Engine
+from recordwise.exact.arithmetic import FloatArray
+from recordwise.ledger.chain import START
+from recordwise.noise.randomness import BitSource
+from recordwise.plan.cost import plan_policy
+from recordwise.plan.describe import plan_json, schema_json, table_name
+from recordwise.plan.keys import Keys
+from recordwise.plan.plan import Plan, PlannedTable
+from recordwise.plan.query import Query
+from recordwise.plan.results import POSITION, FoundTotals, TableTotals
+from recordwise.plan.schema import Schema
+from recordwise.plan.statistics import Drawable, Statistic, Sum
+from recordwise.plan.statistics.base import Form
+from recordwise.release.draw import PreparedTable, prepare_table
+from recordwise.release.publish import publish_table
+from recordwise.release.release import Release
+from recordwise.release.tables import digest_of
+from recordwise.session.owner import FOR_OWNER
+from recordwise.session.sizes import with_sizes
+
+
+@dataclass(frozen=True, slots=True, kw_only=True, repr=False, eq=False)
+class SimulatedTable:
+    """CONFIDENTIAL: the exact values of the variables of one table."""
+
+    name: str
+    table: PlannedTable
+    cells: pa.Table
+    """The public cells; where keys are selected, those that hold records."""
+    exact: dict[str, FloatArray]
+    """By variable, without clamping."""
+    kept: dict[str, FloatArray]
+    """By variable, with the contributions clamped as its mechanism clamps them."""
+
+    def __repr__(self) -> str:
+        return "<SimulatedTable: CONFIDENTIAL>"
+
+
+@dataclass(frozen=True, slots=True, kw_only=True, repr=False, eq=False)
+class Contributions:
+    """CONFIDENTIAL: how often each contribution other than 0 occurs in each public cell, without signs."""
+
+    position: Any
+    amount: FloatArray
+    times: Any
+
+    def __repr__(self) -> str:
+        return "<Contributions: CONFIDENTIAL>"
+
+
+class Simulation:
+    """CONFIDENTIAL: the exact numbers of a plan, read once, and releases drawn from them."""
+
+    def __init__(self, engine: Engine, plan: Plan, *, confidence: float = 0.95) -> None:
+        self.plan, self._engine, self._confidence = with_sizes(plan), engine, confidence
+        wholes = [_wholes(query, plan.schema) for query in self.plan.queries]
+        asked = Plan(schema=plan.schema, queries=(*self.plan.queries, *(each for each in wholes if each is not None)))
+        found = engine.totals(asked)
+        self._found, others = found[: len(self.plan.tables())], iter(found[len(self.plan.tables()) :])
+        self._others = {
+            (own.query, own.level): next(others) for own in self.plan.tables() if wholes[own.query] is not None
+        }
+
+    def __repr__(self) -> str:
+        return "<Simulation: CONFIDENTIAL>"
+
+    def tables(self) -> tuple[SimulatedTable, ...]:
+        """The exact values of every table."""
+        return tuple(self._table(own, each) for own, each in zip(self.plan.tables(), self._found))
+
+    def _table(self, own: PlannedTable, found: TableTotals | FoundTotals) -> SimulatedTable:
+        query = self.plan.queries[own.query]
+        drawn, cells = query.draws(), _cells(found)
+        kept = {each: self._values(each, found) for each in drawn if each.totals(self.plan.schema)}
+        exact = {each: self._whole(own, each, cells, value) for each, value in kept.items()}
+        variables = [*query.statistics, *(each for each in drawn if each not in query.statistics)]
+        return SimulatedTable(
+            name=table_name(self.plan, own),
+            table=own,
+            cells=cells,
+            exact=_of_variables(variables, drawn, exact),
+            kept=_of_variables(variables, drawn, kept),
+        )
+
+    def _whole(self, own: PlannedTable, part: Drawable, cells: pa.Table, kept: FloatArray) -> FloatArray:
+        """The values without clamping, where there is any."""
+        if not _is_clamped(part, self.plan.schema):
+            return kept
+        other = self._others[own.query, own.level]
+        values = self._values(Sum(measure=str(part.of), mechanism=FOR_OWNER), other)
+        if not cells.num_columns or isinstance(other, TableTotals):
+            return values
+        return Keys(cells).matched(_cells(other), values)
+
+    def _values(self, part: Drawable, found: TableTotals | FoundTotals) -> FloatArray:
+        """The exact values of what is drawn, in units; the two parts of a signed sum are put together."""
+        held, parts = found.exact.reveal().totals, part.totals(self.plan.schema)
+        rows = [np.asarray(held[each], np.float64) for each in parts]
+        step = part.step(self.plan.schema)
+        return (rows[0] if len(rows) == 1 else rows[0] - rows[1]) * float(step)
+
+    @cached_property
+    def _prepared(self) -> tuple[PreparedTable | None, ...]:
+        return tuple(
+            None
+            if isinstance(each, FoundTotals)
+            else prepare_table(self.plan, own, each.cells, confidence=self._confidence)
+            for own, each in zip(self.plan.tables(), self._found)
+        )
+
+    @cached_property
+    def _described(self) -> dict[str, Any]:
+        listed = self.plan.schema.hierarchies
+        stated = {"plan": plan_json(self.plan), "interval_level": self._confidence}
+        stated |= {"schema": schema_json(self.plan.schema), "dataset": "a simulation"}
+        return stated | ({"hierarchies": [each.to_json() for each in listed]} if listed else {})
+
+    def draw(self, rng: BitSource) -> Release:
+        """One release, NOT PRIVATE.
+
+        Args:
+            rng: Where its noise is from.
+
+        Returns:
+            The release; nothing was charged for it.
+        """
+        tables = tuple(
+            publish_table(self.plan, own, _cells(each), each.exact.reveal(), ready, rng, confidence=self._confidence)
+            for own, each, ready in zip(self.plan.tables(), self._found, self._prepared)
+        )
+        policy = plan_policy(self.plan)
+        return Release(
+            tables=tables,
+            policy=policy,
+            paper_policy=policy,
+            description=self._described,
+            digest=digest_of({table.name: table.data for table in tables}, policy),
+            head=START,
+            private=False,
+        )
+
+    def contributions(self, table: PlannedTable, measure: str) -> Contributions:
+        """The contributions of a measure to the public cells of a table.
+
+        Args:
+            table: A table of the plan with public keys.
+            measure: A measure without a sign.
+
+        Returns:
+            Cells, contributions and how often each occurs.
+        """
+        found = self._engine.owner_passes().contributions(self.plan, table, measure).reveal()
+        declared = self.plan.schema.measure(measure)
+        step = float(declared.step) if declared else 1.0
+        return Contributions(
+            position=found.column(POSITION).to_numpy(),
+            amount=np.asarray(found.column(AMOUNT).cast(pa.float64()).to_numpy(), np.float64) * step,
+            times=np.asarray(found.column(TIMES).to_numpy(), np.int64),
+        )
+
+
+def _cells(found: TableTotals | FoundTotals) -> pa.Table:
+    return found.cells.reveal() if isinstance(found, FoundTotals) else found.cells
+
+
+def _is_clamped(part: Drawable, schema: Schema) -> bool:
+    return any(getattr(each, "at_most", None) is not None for each in part.totals(schema))
+
+
+def _wholes(query: Query, schema: Schema) -> Query | None:
+    """The sums of a query that clamp, without clamping; None if there are none."""
+    clamped = dict.fromkeys(part.of for part in query.draws() if _is_clamped(part, schema))
+    asked = replace(query, statistics=(), name="")
+    for measure in clamped:
+        asked = asked.sum(str(measure), FOR_OWNER)
+    return asked if clamped else None
+
+
+def _of_variables(
+    variables: list[Any], drawn: tuple[Drawable, ...], values: dict[Drawable, FloatArray]
+) -> dict[str, FloatArray]:
+    """The value of every variable that is a ratio of linear forms of what is drawn."""
+    found = {}
+    for each in variables:
+        if set(each.parts(drawn)) <= set(values):
+            found[each.alias] = _value(each, drawn, values)
+    return found
+
+
+def _value(statistic: Statistic, drawn: tuple[Drawable, ...], values: dict[Drawable, FloatArray]) -> FloatArray:
+    top, bottom = (_added(form, values) for form in statistic.forms(drawn))
+    with np.errstate(divide="ignore", invalid="ignore"):
+        return np.asarray(top if not statistic.forms(drawn)[1] else top / bottom)
+
+
+def _added(form: Form, values: dict[Drawable, FloatArray]) -> Any:
+    return sum((float(share) * values[part] for part, share in form), 0.0)
