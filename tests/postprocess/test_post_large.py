@@ -12,7 +12,7 @@ from recordwise.postprocess.solvers import solve as choice
 from recordwise.postprocess.solvers import tree as tree_module
 from recordwise.postprocess.solvers.dense import DenseSystem
 from recordwise.postprocess.solvers.factored import FactoredSystem
-from recordwise.postprocess.solvers.iterative import IterativeSystem
+from recordwise.postprocess.solvers.iterative import Cascade, IterativeSystem, SparseRows
 from recordwise.postprocess.solvers.tree import TreeSystem, eliminate, eliminate_numpy
 from recordwise.postprocess.solvers.tree_kernel import fill
 
@@ -169,3 +169,17 @@ def test_a_large_tree_is_solved_to_the_last_digits():
     answers = workload.answer(rng.poisson(0.3, size=len(leaf)) * 1.0) + rng.normal(scale=3, size=(2, workload.queries))
     fit = nnls(workload, answers, 9.0)
     assert np.all(fit.kkt < 1e-12)
+
+
+def test_rows_of_a_matrix_that_are_partitions_are_rolled_up() -> None:
+    labels = [np.arange(12), np.arange(12) // 4, np.arange(12) % 3, np.zeros(12, np.int64)]
+    blocks = [sparse.csr_array((np.ones(12), (label, np.arange(12)))) for label in labels]
+    workload = Workload.matrix(sparse.vstack(blocks), {str(k): block.shape[0] for k, block in enumerate(blocks)})
+    parts = Parts.of(workload)
+    operator, rows = choice.operator_of(workload, parts), sum_rows(workload, parts)
+    assert isinstance(operator, Cascade)
+    x, y = np.arange(12.0), np.arange(float(rows.shape[0]))
+    assert np.allclose(operator.sums(x), rows @ x)
+    assert np.allclose(operator.spread(y), rows.T @ y)
+    weighted = Workload.matrix(sparse.vstack([*blocks, 2.0 * blocks[1]]))
+    assert isinstance(choice.operator_of(weighted, Parts.of(weighted)), SparseRows)

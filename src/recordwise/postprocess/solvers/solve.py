@@ -131,13 +131,24 @@ def dense_pays(queries: int, head: int) -> bool:
 
 def operator_of(workload: Workload, parts: Parts) -> Operator:
     """The sums for conjugate gradients: rolled up if all groups are partitions, sparse rows otherwise."""
-    if any(group.labels is None for group in workload.groups):
+    groups = [partition(group) for group in workload.groups]
+    if any(group.labels is None for group in groups):
         return SparseRows(rows=sum_rows(workload, parts))
     position = np.full(workload.queries, -1)
     position[parts.sums] = np.arange(len(parts.sums))
     places = [position[place] for place in workload.slices]
     used = [k for k, place in enumerate(places) if np.any(place >= 0)]
-    return Cascade.of([workload.groups[k] for k in used], [places[k] for k in used], len(parts.sums))
+    return Cascade.of([groups[k] for k in used], [places[k] for k in used], len(parts.sums))
+
+
+def partition(group: Group) -> Group:
+    """The group by the query of each cell, if it counts every cell exactly once; the group itself otherwise."""
+    if group.labels is not None:
+        return group
+    by_cell = sparse.csc_array(group.block)
+    if not (np.all(np.diff(by_cell.indptr) == 1) and np.all(by_cell.data == 1.0)):
+        return group
+    return replace(group, labels=by_cell.indices.astype(np.int64), block=None)
 
 
 def solve_problem(problem: Boxed, system: System) -> Solution:
