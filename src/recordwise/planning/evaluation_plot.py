@@ -14,6 +14,8 @@ if TYPE_CHECKING:
 
 MOST_GROUPS = 40
 """At most this many groups are drawn, those with the most cells."""
+STAGE_COLORS = ("#CC79A7", "#E69F00", "#56B4E9", "#7F7F7F")
+"""Other colors than those of the plan and its baselines."""
 
 
 def plot_evaluation(found: "Evaluation", table: str, variable: str) -> "Figure":
@@ -37,8 +39,10 @@ def plot_evaluation(found: "Evaluation", table: str, variable: str) -> "Figure":
         parts = np.array([own[group].sources.get(stage, 0.0) for group in names])
         if np.any(parts):
             start = np.where(parts >= 0, after, before)
-            right.barh(rows, parts, left=start, height=0.6, color=COLORS[place], label=stage, zorder=2)
+            right.barh(rows, parts, left=start, height=0.6, color=STAGE_COLORS[place], label=stage, zorder=2)
             after, before = after + np.maximum(parts, 0), before + np.minimum(parts, 0)
+    total = [own[group].value for group in names]
+    right.plot(total, rows, linestyle="", marker=MARKERS[0], markersize=7, color=COLORS[0], label="together", zorder=3)
     words = found.metric.replace("_", " ")
     figure.suptitle(f"{variable} in {table}: mean {words} over {found.draws} draws", x=0.01, ha="left", fontsize=13)
     left.set(xlabel=f"mean {words}", ylabel=found.by)
@@ -50,13 +54,7 @@ def plot_evaluation(found: "Evaluation", table: str, variable: str) -> "Figure":
         axes.spines[["top", "right"]].set_visible(False)
         axes.legend(loc="upper center", bbox_to_anchor=(0.5, -0.09 - 0.5 / (2 + len(names))), frameon=False, ncols=2)
     confidential = found.privacy_label.startswith("CONFIDENTIAL")
-    figure.text(
-        0.99,
-        0.99,
-        found.privacy_label,
-        ha="right",
-        va="top",
-        fontsize=8.5,
-        color="#B00020" if confidential else "#777777",
+    figure.supxlabel(
+        found.privacy_label, fontsize=8.5, x=0.01, ha="left", color="#B00020" if confidential else "#777777"
     )
     return figure

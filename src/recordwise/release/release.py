@@ -18,6 +18,7 @@ from recordwise.policy.bands import BandTable
 from recordwise.policy.firms import FirmPolicy
 from recordwise.policy.lattice import LatticePolicy
 from recordwise.policy.policy import Policy
+from recordwise.progress import reported
 from recordwise.release.content import Content, content_of
 from recordwise.release.datapackage import NAME as DATA_PACKAGE
 from recordwise.release.datapackage import datapackage_json
@@ -281,6 +282,7 @@ class Release:
 
         return export(self.content(), file, format=format, table=table)
 
+    @reported
     def save(self, folder: str | Path, *, formats: Sequence[str] = DEFAULT_FORMATS) -> Path:
         """Write everything into a new folder, all or nothing.
 
