@@ -8,7 +8,7 @@ import pyarrow.parquet as pq
 import pytest
 
 import recordwise as rw
-from code_lists import LISTED, SECTORS, industries, levels_of, places
+from code_lists import INDUSTRIES, LISTED, PLACES, SECTORS, industries, levels_of, places
 from divergences import published, zcdp
 from recordwise.engines.owner import EDGES
 from recordwise.errors import KeysError
@@ -143,6 +143,24 @@ def test_sizes_of_a_coarser_level_can_be_given_instead_of_added_up():
     assert found == pytest.approx({"01": 10, "02": 80, "13": 1280}, rel=1e-3)
 
 
+@pytest.mark.theorem("T-SIZE")
+def test_keys_used_with_another_list_of_codes_have_the_bands_of_that_list():
+    """Baldwin moves to the third state: the same keys have other sizes there, and its records pay by them."""
+    keys = rw.Keys.of(
+        {"county": COUNTIES, "last": [50.0, 3000.0, 50.0, 50.0, 150.0]}, size="last", sized_on="public: x"
+    )
+    moved = {**PLACES, "state": ["01", "13", "02", "02", "13"]}
+    policies = []
+    for listed in (places(), places(codes=moved)):
+        with session(hierarchies=[listed, industries()]) as opened:
+            query = rw.query().group_by("state", keys=keys).sum("emp", SIZED)
+            policies.append(plan_policy(Plan(schema=opened.schema, queries=(query,))))
+    record = {"emp": 60, "naics": "311"}
+    paid = [[each.loss({**record, "county": county}) for county in ("01001", "0103", "13001")] for each in policies]
+    small, large = (float(60**2 / (2 * (SHARE * least) ** 2)) for least in (100, 1600))
+    assert paid == [pytest.approx([large, large, small]), pytest.approx([small, large, large])]
+
+
 def test_losses_of_all_records_look_bands_up_by_the_codes_that_records_hold(opens, tmp_path):
     unlisted = [{"id": 1000, "county": "99999", "naics": "311", "emp": 50}]
     with session([*ROWS, *unlisted], ledger=tmp_path / "a.ledger", **opens.session_options()) as opened:
@@ -264,8 +282,6 @@ sum.emp = { kind = "Sized", floor = 100, mechanism = { kind = "Gaussian", sigma 
 
 
 def test_a_plan_file_takes_the_sizes_of_a_product_from_a_file(tmp_path):
-    from code_lists import INDUSTRIES, PLACES
-
     pq.write_table(pa.table(PLACES), tmp_path / "places.parquet")
     pq.write_table(pa.table(INDUSTRIES), tmp_path / "industries.parquet")
     pq.write_table(pa.table(FRAME), tmp_path / "sizes.parquet")

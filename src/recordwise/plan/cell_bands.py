@@ -85,7 +85,7 @@ def cell_bands(keys: Keys, groups: tuple[Group, ...], schema: Schema, names: Nam
     given = None if keys.sizes is None else keys.sizes.of(*names)
     if keys.sizes is None or given is None:
         return None
-    made = (groups, id(given), edges(float(np.inf))[0])
+    made = (groups, schema.hierarchies, id(given), edges(float(np.inf))[0])
     if made not in keys.made_bands:
         sizes = sizes_at(keys, groups, schema, names)
         assert sizes is not None
