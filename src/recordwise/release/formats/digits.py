@@ -62,7 +62,7 @@ def _as_integers(column: pa.ChunkedArray) -> pa.ChunkedArray:
     whole = values.astype(np.int64)
     # A negative zero would lose its sign.
     same = np.array_equal(whole, values) and not (0 in whole and np.any(np.signbit(values[whole == 0])))
-    return pa.chunked_array([pa.array(whole)]) if same else column
+    return pa.chunked_array([array_of(whole)]) if same else column
 
 
 def _direction(end: str) -> Callable[..., Any]:
