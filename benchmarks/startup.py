@@ -2,8 +2,7 @@
 
     python -m benchmarks.startup [--rows 8000000] [--repeats 5]
 
-Everything is a process of its own, ours and plain in turns; the median of several runs counts. pandas is hidden from the first
-release: recordwise does not depend on it, and Arrow imports it wherever it is installed.
+Everything is a process of its own, ours and plain in turns; the median of several runs counts.
 """
 
 import argparse
@@ -23,11 +22,6 @@ PEERS = Path(__file__).parent / "peers"
 IMPORT = "import recordwise"
 FIRST = """
 import sys, tempfile
-class Hidden:
-    def find_spec(self, name, path=None, target=None):
-        if name == "pandas":
-            raise ImportError(name)
-sys.meta_path.insert(0, Hidden())
 import recordwise as rw
 table = {"id": [1, 2, 3], "county": ["001", "001", "003"], "emp": [4, 20, 900]}
 asked = rw.query().group_by("county", keys=["001", "003"]).sum("emp", rw.UnitSplit(at=50, rho="0.1"))

@@ -56,11 +56,17 @@ def test_texts_and_lists_become_the_columns_that_arrow_makes():
     texts = ["", "001", "Añasco", "東京", "\x00"]
     assert texts_of(texts).equals(pa.array(texts))
     assert texts_of([]).equals(pa.array([], pa.string()))
-    for values in (texts, [1, -(2**63), 2**63 - 1], [True, False], [1.5, 2], [], ["a", None], [None, 3]):
+    for values in (texts, [1, -(2**63), 2**63 - 1], [True, False], [1.5, 2], [1.5, 2.5], [], ["a", None], [None, 3]):
         ours, theirs = listed(values), pa.array(values)
         ours.validate(full=True)
         assert ours.type == theirs.type
         assert ours.equals(theirs)
+    for values in ([1.5, float("nan")], [float("nan")], [1, float("nan")], ["a", None], [1.0, None]):
+        ours, theirs = listed(values, nan_is_null=True), pa.array(values, from_pandas=True)
+        ours.validate(full=True)
+        assert ours.type == theirs.type
+        assert ours.equals(theirs)
+    assert listed([1.5, float("nan")]).null_count == 0
     with pytest.raises((OverflowError, pa.ArrowInvalid)):
         listed([2**64])
     with pytest.raises(UnicodeEncodeError):

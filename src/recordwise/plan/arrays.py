@@ -55,14 +55,28 @@ def texts_of(values: Sequence[str]) -> pa.Array:
     return pa.StringArray.from_buffers(len(letters), pa.py_buffer(ends.astype(np.int32)), held)
 
 
-def listed(values: Sequence[Any]) -> pa.Array:
-    """A list of values as a column of the type that Arrow finds for them."""
+def listed(values: Sequence[Any], *, nan_is_null: bool = False) -> pa.Array:
+    """A list of values as a column of the type that Arrow finds for them.
+
+    Args:
+        values: The values.
+        nan_is_null: Whether NaN stands for a missing value.
+
+    Example:
+        >>> listed([1.5, float("nan")], nan_is_null=True).to_pylist()
+        [1.5, None]
+    """
     kinds = set(map(type, values))
     if kinds == {str}:
         return texts_of(values)
     if kinds == {int} and min(values) >= -(2**63) and max(values) < 2**63:
         return array_of(np.array(values, dtype=np.int64))
-    return pa.array(values)
+    if kinds == {float}:
+        numbers = np.array(values)
+        missing = np.isnan(numbers) & nan_is_null
+        if not missing.all():
+            return array_of(numbers, missing)
+    return pa.array(values, from_pandas=nan_is_null)
 
 
 def numpy_of(column: pa.Array | pa.ChunkedArray) -> Any:

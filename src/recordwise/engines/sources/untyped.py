@@ -11,6 +11,7 @@ import pyarrow as pa
 
 from recordwise.engines.compile.records import MOST_DIGITS, OFF
 from recordwise.errors import DataError, RecordError, SourceError
+from recordwise.plan.arrays import listed
 from recordwise.plan.key_columns import arrow_type
 from recordwise.plan.schema import Measure, Schema
 from recordwise.plan.sources import Frame
@@ -58,12 +59,16 @@ def _table(given: Any, schema: Schema) -> pa.Table:
 def _read(values: Any, name: str, schema: Schema) -> pa.Array:
     """Convert a column; Arrow's error can quote the value it cannot hold, so ours names only the column."""
     try:
-        # NaN marks a missing value in a float column.
-        array = values if isinstance(values, pa.ChunkedArray | pa.Array) else pa.array(values, from_pandas=True)
+        array = values if isinstance(values, pa.ChunkedArray | pa.Array) else _array(values)
         array = pa.concat_arrays(array.chunks) if isinstance(array, pa.ChunkedArray) and array.num_chunks else array
     except Exception:
         raise DataError(problems=(RecordError(column=name, problem=MIXED),)) from None
     return _declared(array, name, schema)
+
+
+def _array(values: Any) -> pa.Array:
+    """NaN marks a missing value in a float column."""
+    return listed(values, nan_is_null=True) if isinstance(values, list) else pa.array(values, from_pandas=True)
 
 
 def _declared(array: Any, name: str, schema: Schema) -> Any:
