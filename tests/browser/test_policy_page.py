@@ -262,6 +262,22 @@ def test_a_firm_has_the_loss_of_its_establishments_by_cell(visit: Any, saved: An
     assert told() == pytest.approx(known(columns, [0, 2]), rel=1e-3)
 
 
+def test_a_place_that_the_policy_asks_for_is_asked_once_for_a_firm(visit: Any, saved: Any) -> None:
+    page, firms = visit("sized"), saved["sized"].firms
+    heads = page.locator("#members thead th").all_inner_texts()[:-1]
+    assert heads == ["employees", "dollars of payroll", "county", "industry", "loss"]
+    losses = []
+    for second in ("Mining", "Retail"):
+        units = {"emp": [12, 5], "pay": [300, 90], "county": ["01", "01"], "industry": ["Mining", second]}
+        for row in range(2):
+            inputs = page.locator(f"#members tbody tr:nth-child({row + 1}) input")
+            for at, column in enumerate(units.values()):
+                inputs.nth(at).fill(str(column[row]))
+        losses.append(read(re.search(r"at most ([\d,.]+)\. ", page.inner_text("#firm-told"))[1]))  # type: ignore[index]
+        assert losses[-1] == pytest.approx(firms.loss(units).rho, rel=1e-3)
+    assert losses[0] > losses[1]
+
+
 def test_the_budget_is_split_over_the_statistics(visit: Any, saved: Any) -> None:
     page = visit("industry")
     for place, text in enumerate(("30", "2", "800")):

@@ -14,6 +14,8 @@ from numpy.typing import NDArray
 Part = TypeVar("Part")
 ROWS = 50_000
 """Rows of a table in one piece."""
+BATCH = 16_384
+"""Rows that are turned into text at once."""
 THREADS = 4
 AHEAD = 6
 
@@ -49,7 +51,7 @@ def csv_bytes(data: pa.Table, *, header: bool) -> pa.Buffer:
     import pyarrow.csv
 
     sink = pa.BufferOutputStream()
-    pyarrow.csv.write_csv(data, sink, pyarrow.csv.WriteOptions(include_header=header))
+    pyarrow.csv.write_csv(data, sink, pyarrow.csv.WriteOptions(include_header=header, batch_size=BATCH))
     return sink.getvalue()
 
 

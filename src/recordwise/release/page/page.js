@@ -304,7 +304,8 @@
       const record = readAll(all("input:not(.place), select", row));
       const loss = record ? model.loss(record) : {rho: NaN, delta: 0};
       find(".own", row).textContent = Number.isNaN(loss.rho) ? "" : figure(loss.rho);
-      units.push({record, place: Object.fromEntries(all(".place", row).map(place => [place.dataset.name, place.value]))});
+      const asked = data.shared.map(name => [name, record?.[name] ?? ""]);
+      units.push({record, place: Object.fromEntries([...asked, ...all(".place", row).map(place => [place.dataset.name, place.value])])});
       return loss;
     });
     const filled = losses.every(loss => !Number.isNaN(loss.rho)), {rho, delta} = filled ? joined(units, losses) : {rho: NaN, delta: 0};

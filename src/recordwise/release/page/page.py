@@ -99,7 +99,7 @@ def page_html(release: Published, *, files: Mapping[str, str]) -> str:
         "style": Html(style),
         "script": Html(script),
         "factors": FACTORS.items(),
-        "places": [view.labels.get(name, name) for name in places_of(view.release)],
+        "places": [view.labels.get(name, name) for name in places_of(view.release, view.questions)],
         "words": WORDS.items(),
     }
     return "<!doctype html>\n" + _environment().get_template("page.html").render(context)
@@ -137,7 +137,7 @@ def _template(name: str) -> str:
 
 def _top(view: View) -> dict[str, Any]:
     absent = (set() if view.figures else {"sizes", "same"}) | (
-        set() if view.questions or places_of(view.release) else {"firm"}
+        set() if view.questions or places_of(view.release, view.questions) else {"firm"}
     )
     absent |= set() if view.periods else {"years"}
     return {

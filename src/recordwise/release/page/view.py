@@ -20,7 +20,7 @@ from recordwise.release.page.change import BAND_LOSS, has_band
 from recordwise.release.page.charts import LEFT, LOSSES, NOISES, RIGHT, Figure, figure_of, sizes_up_to
 from recordwise.release.page.history import History
 from recordwise.release.page.parts import Part
-from recordwise.release.page.questions import Question, questions_of, reach_of, start_record
+from recordwise.release.page.questions import AMOUNT, TEXT, Question, questions_of, reach_of, start_record
 from recordwise.release.page.sentences import DELTA, SENTENCES
 from recordwise.release.page.tables import titled
 from recordwise.release.tables import PRIVATE, ReleasedTable
@@ -144,12 +144,16 @@ def sizes_of(release: Published) -> dict[str, tuple[float, ...]]:
     }
 
 
-def places_of(release: Published) -> tuple[str, ...]:
-    """The columns that say which establishments of a firm share a cell, which measures do not ask for."""
-    if release.firms is None:
-        return ()
-    measures = {measure.name for measure in release.policy.inputs()}
-    return tuple(name for name in release.firms.columns() if name not in measures)
+def places_of(release: Published, questions: Sequence[Question]) -> tuple[str, ...]:
+    """The columns that say which establishments of a firm share a cell and that no question asks for as they are."""
+    asked = {question.name for question in questions if question.kind in (AMOUNT, TEXT)}
+    return tuple(name for name in release.firms.columns() if name not in asked) if release.firms else ()
+
+
+def shared_places(release: Published, questions: Sequence[Question]) -> tuple[str, ...]:
+    """Those that a question asks for as text, so that its answer says the place as well."""
+    asked = {question.name for question in questions if question.kind == TEXT}
+    return tuple(name for name in release.firms.columns() if name in asked) if release.firms else ()
 
 
 def bound_of(description: dict[str, Any], name: str) -> float:
@@ -177,7 +181,8 @@ def payload(view: View) -> dict[str, Any]:
         "delta": DELTA,
         "bandLoss": BAND_LOSS,
         "whyNoBand": why_no_band(release.parts),
-        "places": [[name, view.labels.get(name, name)] for name in places_of(release)],
+        "places": [[name, view.labels.get(name, name)] for name in places_of(release, view.questions)],
+        "shared": list(shared_places(release, view.questions)),
         "meaning": None if view.meaning is None else _meaning_json(view.meaning),
         "hasDelta": bool(release.policy.delta_terms),
         "mark": None if release.privacy_label == PRIVATE else release.privacy_label,
