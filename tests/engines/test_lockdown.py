@@ -1,5 +1,8 @@
 """The connection reads the given files and nothing else, whatever would be run on it, and tells nothing."""
 
+import subprocess
+import sys
+
 import duckdb
 import pyarrow as pa
 import pyarrow.parquet as pq
@@ -78,3 +81,17 @@ def test_large_work_spills_and_the_spilled_pages_are_removed(tmp_path):
     engine.validate()
     engine.close()
     assert not os.path.exists(spill)
+
+
+def test_a_long_statement_draws_no_bar_on_standard_output():
+    """The engine draws one after two seconds in a Python that runs no file, such as this one."""
+    code = """
+import duckdb
+from recordwise.engines.duckdb.connection import Connection
+asked = "SELECT value FROM duckdb_settings() WHERE name = 'enable_progress_bar'"
+made = Connection(files=[], memory_limit="200MB", threads=1)
+print(duckdb.connect().execute(asked).fetchone()[0], made.duckdb.execute(asked).fetchone()[0])
+made.close()
+"""
+    found = subprocess.run([sys.executable, "-c", code], capture_output=True, text=True, check=True)
+    assert found.stdout.split() == ["true", "false"]

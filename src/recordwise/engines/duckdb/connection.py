@@ -47,6 +47,8 @@ class Connection:
     def _lock(self, files: Sequence[Path]) -> None:
         allowed = exp.Array(expressions=[exp.Literal.string(str(path)) for path in files])
         for name, value in (
+            # A bar is drawn on standard output wherever Python runs no file, as if a person sat there.
+            ("enable_progress_bar", exp.false()),
             ("allowed_paths", allowed),
             ("enable_external_access", exp.false()),
             ("lock_configuration", exp.true()),
