@@ -59,6 +59,10 @@ def test_a_release_has_every_level_and_its_basic_tables_add_up(listed, run):
         json.loads((listed / "out" / "release.json").read_text())["hierarchies"][0]["source"]
         == "public: a list of counties"
     )
+    package = json.loads((listed / "out" / "datapackage.json").read_text())
+    told = {field["name"]: field["description"] for each in package["resources"] for field in each["schema"]["fields"]}
+    assert "a level of the list 'place'" in told["area"]
+    assert "the records counted in it have this value" in told["county"]
     result = run("export", listed / "out", "--format", "xlsx", "--out", listed / "all.xlsx")
     assert result.exit_code == 0, result.stderr
 

@@ -191,14 +191,22 @@ def _key(description: Mapping[str, Any], query: Mapping[str, Any], name: str, wo
     source = str(by.get("column", by.get("prefix_of", by.get("of", name))))
     declared = description.get("schema", {}).get("columns", ())
     category = any(each["name"] == source and each.get("null") == "category" for each in declared)
-    meaning = "identifies the cell: the records counted in it have this value"
+    meaning, computed = (
+        "identifies the cell: the records counted in it have this value",
+        "listed before the release was made",
+    )
+    if "determined_by" in by:
+        meaning = "identifies the cell: the codes of the records counted in it lie in this value"
+        computed = f"a level of the list '{by['hierarchy']}', which has one for each code"
+    elif "part" in by:
+        computed = f"the {by['part']} of {source}"
     if "prefix_of" in by:
         meaning += f" as the first {by['length']} characters of {words.label(source)}"
     return {
         "title": words.label(name, source),
         "unit": "",
         "meaning": meaning,
-        "computed": f"the {by['part']} of {source}" if "part" in by else "listed before the release was made",
+        "computed": computed,
         "missing": "empty: the value is missing in the records of the cell" if category else NEVER,
     }
 
