@@ -48,7 +48,7 @@ FOR_MEASURES, FOR_COLUMNS, FOR_LISTS = 1_000, 5_000, 10_000
 
 
 def usual_rows(plan: Plan) -> int:
-    """How many records to generate: the public sizes of the cells added up, or ten for each cell of the largest table."""
+    """How many records to generate: ten for each cell of the largest table, from ten thousand to a million."""
     lists = list(plan_lists(plan, 0))
     cells = max((len(each.weights) for each in lists), default=0)
     return int(min(max(PER_CELL * cells, LEAST), MOST))
