@@ -20,9 +20,9 @@ ROWS = 200_000
 VARIANCE, AT_TOTAL = 400, 1000
 
 
-def session() -> rw.Session:
+def session(rows: int) -> rw.Session:
     return rw.Session(
-        establishments(ROWS),
+        establishments(rows),
         unit="estab_id",
         firm="firm_id",
         measures={"emp": 1, "payann": 1},
@@ -31,17 +31,17 @@ def session() -> rw.Session:
     )
 
 
-def save(name: str, figure: Any) -> None:
-    figure.savefig(HERE / f"{name}.svg", metadata={"Date": None})
-
-
-def main() -> None:
+def main(folder: Path = HERE, rows: int = ROWS) -> None:
+    """Draw every picture of the gallery into a folder."""
     import matplotlib
+
+    def save(name: str, figure: Any) -> None:
+        figure.savefig(folder / f"{name}.svg", metadata={"Date": None})
 
     # Words stay words: smaller files, and a reader can search them.
     matplotlib.rcParams |= {"svg.hashsalt": "recordwise", "svg.fonttype": "none"}
     cells = rw.query().group_by(rw.prefix("county", 2), rw.prefix("naics", 3), keys=rw.Keys.of(public_keys()))
-    with session() as opened:
+    with session(rows) as opened:
         found = compare(
             opened,
             families(),
@@ -61,7 +61,7 @@ def main() -> None:
             "shares",
             plot_loss_shares(found.curves(), privacy_label=found.privacy_label, title="How many records lose how much"),
         )
-        firms = {each.name: each.firms.curve() for each in found.candidates if each.firms is not None}
+        firms = {each.name: each.firms.rho.curve() for each in found.candidates if each.firms is not None}
         save(
             "firms",
             plot_loss_shares(

@@ -1,7 +1,10 @@
 """The page about planning runs as it is printed, and the gallery has every picture it shows."""
 
 import re
+import runpy
 from pathlib import Path
+
+import pytest
 
 DOCS = Path(__file__).parents[2] / "docs"
 
@@ -33,3 +36,9 @@ def test_the_gallery_shows_every_picture_there_is_and_no_other():
     shown = set(re.findall(r"\]\(gallery/(\w+\.svg)\)", (DOCS / "gallery.md").read_text()))
     assert shown == {path.name for path in (DOCS / "gallery").glob("*.svg")}
     assert all((DOCS / "gallery" / name).stat().st_size < 150_000 for name in shown)
+
+
+@pytest.mark.slow
+def test_the_script_of_the_gallery_draws_every_picture(tmp_path):
+    runpy.run_path(str(DOCS / "gallery" / "draw.py"))["main"](tmp_path, rows=3000)
+    assert {path.name for path in tmp_path.iterdir()} == {path.name for path in (DOCS / "gallery").glob("*.svg")}
