@@ -6,7 +6,6 @@ from typing import TYPE_CHECKING, Annotated
 import typer
 
 from recordwise.cli.failing import BAD_INPUT, AsJson, Debug, ends_well
-from recordwise.plan.arrays import numpy_of
 
 if TYPE_CHECKING:
     from recordwise.release.differences import Change
@@ -105,6 +104,7 @@ def show(found: "Change", out: Path | None) -> None:
 
     from recordwise.cli import screen
     from recordwise.exact.text import figure, share_text
+    from recordwise.plan.arrays import numpy_of
 
     rows = []
     for place, level in found.confidence.items():
