@@ -1,17 +1,13 @@
 """``recordwise plan``: tables, pictures, JSON and plans; bad input ends with a sentence."""
 
 import json
+from dataclasses import replace
 from pathlib import Path
 
 import pytest
 
-from recordwise.errors import ParameterError
-from recordwise.mechanisms import Gaussian
 from recordwise.plan.file import load_plan
-from recordwise.planning import Goal, recommend
-from recordwise.session import Session
 
-GOAL = ("--measure", "emp", "--within", "0.2", "--share", "0.9")
 EMP = ("--statistic", "emp", "--within", "0.2", "--share", "0.9")
 
 
@@ -118,18 +114,18 @@ def test_fitness_lists_every_family_and_what_it_needs(folder, run_json):
 
 def test_recommend_writes_a_plan_that_check_accepts(folder, run):
     out = folder / "new" / "plan.toml"
-    result = run("plan", "recommend", folder / "plan.toml", *GOAL, "--data", "synthetic", "--out", out)
+    result = run("plan", "recommend", folder / "plan.toml", *EMP, "--data", "synthetic", "--out", out)
     assert result.exit_code == 0, result.output
     assert "meets the goals with the smallest 99th-percentile loss" in " ".join(result.stdout.split())
     assert run("check", out).exit_code == 0
     assert load_plan(out).tuned_on == "synthetic"
-    again = run("plan", "recommend", folder / "plan.toml", *GOAL, "--data", "synthetic", "--out", out)
+    again = run("plan", "recommend", folder / "plan.toml", *EMP, "--data", "synthetic", "--out", out)
     assert again.exit_code == 2
     assert "already exists" in again.stderr
 
 
 def test_a_plan_recommended_from_confidential_records_is_not_accepted_without_a_reason(folder, run):
-    words = ("plan", "recommend", folder / "plan.toml", *GOAL, "--out")
+    words = ("plan", "recommend", folder / "plan.toml", *EMP, "--out")
     assert run(*words, folder / "a.toml").exit_code == 0
     refused = run("check", folder / "a.toml")
     assert refused.exit_code == 2
@@ -157,7 +153,8 @@ def test_a_plan_recommended_from_confidential_records_is_not_accepted_without_a_
         (("fitness", "--statistic", "emp", "--within", "-1"), "within must be above 0"),
         (("fitness", "--within", "emp=0.1"), "has no number for 'count'"),
         (("allocate", "--within", "0"), "within must be above 0"),
-        (("recommend", "--measure", "emp", "--within", "0.1", "--rank-by", "mean"), "rank_by must be one of"),
+        (("recommend", "--within", "0.1", "--rank-by", "mean"), "rank_by must be one of"),
+        (("recommend", "--within", "0.1", "--table", "1", "--statistic", "n"), "'n' is not a statistic of the plan"),
     ],
 )
 def test_bad_input_ends_with_a_sentence(folder, run, words, told):
@@ -181,7 +178,7 @@ def test_a_look_at_records_that_are_not_confidential_touches_no_ledger(folder, r
     [
         ("compare",),
         ("sweep", "--statistic", "emp", "--threshold", "20", "--rho", "1"),
-        ("recommend", *GOAL),
+        ("recommend", *EMP),
         ("fitness", *EMP),
         ("allocate", *EMP),
     ],
@@ -242,7 +239,7 @@ def rich(folder):
 def test_a_recommended_plan_carries_everything_else_over(rich, folder, run):
     """It was written with a ledger of its own and no budget, so that the same records could be spent anew."""
     out = folder / "new" / "plan.toml"
-    result = run("plan", "recommend", rich, *GOAL, "--data", "synthetic", "--out", out)
+    result = run("plan", "recommend", rich, *EMP, "--data", "synthetic", "--out", out)
     assert result.exit_code == 0, result.output
     old, new = load_plan(rich), load_plan(out)
     assert new.ledger.resolve() == old.ledger.resolve()
@@ -251,18 +248,23 @@ def test_a_recommended_plan_carries_everything_else_over(rich, folder, run):
     assert (new.dataset, new.words, new.examples) == (old.dataset, old.words, old.examples)
     assert (new.formats, new.confidence, new.plan.schema) == (old.formats, old.confidence, old.plan.schema)
     assert [Path(each).resolve() for each in new.source] == [Path(each).resolve() for each in old.source]
-    first, second, third = old.plan.queries
-    assert new.plan.queries[-2:] == (second, third)
-    assert [each.alias for each in new.plan.queries[0].statistics] == ["count", "sum_payann"]
-    assert [each.alias for query in new.plan.queries[1:-2] for each in query.statistics] == ["sum_emp"]
-    assert new.plan.queries[1].key_lists == first.key_lists
-    assert run("check", out).exit_code in (0, 3)
+    changed = [each for query in new.plan.queries for each in query.draws() if each.planned_as == "emp"]
+    assert [each.alias for query in new.plan.queries for each in query.statistics] == [
+        each.alias for query in old.plan.queries for each in query.statistics
+    ]
+    assert len(changed) == 2
+    same = [replace(each, statistics=()) for each in old.plan.queries]
+    assert [replace(each, statistics=()) for each in new.plan.queries] == same
+    for before, after in zip(old.plan.queries, new.plan.queries):
+        kept = [each for each in before.draws() if each.planned_as != "emp"]
+        assert [each for each in after.draws() if each.planned_as != "emp"] == kept
+    assert run("check", out).exit_code == 0
 
 
 def test_the_budget_holds_over_the_plan_and_what_was_recommended_from_it(folder, run):
     out = folder / "elsewhere" / "plan.toml"
     assert run("release", folder / "plan.toml", "--out", folder / "a", "--yes").exit_code == 0
-    assert run("plan", "recommend", folder / "plan.toml", *GOAL, "--data", "synthetic", "--out", out).exit_code == 0
+    assert run("plan", "recommend", folder / "plan.toml", *EMP, "--data", "synthetic", "--out", out).exit_code == 0
     spent = run("release", out, "--out", folder / "b", "--yes")
     refused = run("release", out, "--out", folder / "c", "--yes", "--again")
     assert spent.exit_code == 3 or refused.exit_code == 3
@@ -285,29 +287,123 @@ def test_a_recommended_plan_says_what_all_of_it_was_tuned_on(folder, run, before
     plan = folder / "plan.toml"
     plan.write_text(plan.read_text().replace('tuned_on = "synthetic"', tuned))
     given = ("--accept-tuning", reason) if reason else ()
-    words = ("plan", "recommend", plan, *GOAL, "--data", data, "--out", folder / "new.toml", *given)
+    words = ("plan", "recommend", plan, *EMP, "--data", data, "--out", folder / "new.toml", *given)
     assert run(*words).exit_code == 0
     found = load_plan(folder / "new.toml")
     assert (found.tuned_on, found.accept_tuning) == told
 
 
-def test_sql_with_further_statistics_is_not_silently_cut(folder):
-    plan = folder / "plan.toml"
-    start = plan.read_text().index("[[queries]]")
-    sql = """[[queries]]
+SQL = """[[queries]]
 sql = "SELECT county, COUNT(*) AS n, SUM(emp) AS e FROM t GROUP BY county"
 keys = { rows = { county = ["06037"] } }
 mechanisms = { "*" = { kind = "Gaussian", rho = 0.02 }, emp = { kind = "UnitSplit", at = 20, rho = 0.5 } }
 """
-    plan.write_text(plan.read_text()[:start] + sql)
-    file = load_plan(plan)
-    family = {"Gaussian": Gaussian(rho=1)}
-    goals = [Goal(each, file.plan.queries[0], within="0.5", share="0.5") for each in ("emp", "count")]
-    with Session.from_plan(file, data="synthetic") as session:
-        one, both = (recommend(session, wanted, candidates=family, data="synthetic") for wanted in (goals[0], goals))
-    with pytest.raises(ParameterError, match="cannot be separated"):
-        one.save_like(plan, folder / "new.toml")
-    new = load_plan(both.save_like(plan, folder / "new.toml"))
-    assert sorted(each.alias for query in new.plan.queries for each in query.statistics) == ["count", "sum_emp"]
-    with pytest.raises(ParameterError, match="a number from 1 to 1"):
-        both.save_like(plan, folder / "other.toml", query=2)
+
+
+def test_sql_gets_its_mechanisms_under_the_names_it_has_for_them(folder, run):
+    plan = folder / "plan.toml"
+    plan.write_text(plan.read_text()[: plan.read_text().index("[[queries]]")] + SQL)
+    words = ("plan", "recommend", plan, "--within", "0.5", "--statistic", "e", "--data", "synthetic")
+    result = run(*words, "--out", folder / "new.toml")
+    assert result.exit_code == 0, result.output
+    old, new = load_plan(plan).plan.queries[0], load_plan(folder / "new.toml").plan.queries[0]
+    assert [each.alias for each in new.statistics] == ["n", "e"]
+    assert new.statistics[0] == old.statistics[0]
+    assert new.statistics[1].mechanism != old.statistics[1].mechanism
+    assert (new.groups, new.key_lists) == (old.groups, old.key_lists)
+
+
+def test_sql_where_one_mechanism_serves_two_statistics_is_not_guessed(folder, run):
+    plan = folder / "plan.toml"
+    two = SQL.replace("SUM(emp) AS e FROM t", "SUM(emp) AS e, AVG(emp) AS a FROM t")
+    plan.write_text(plan.read_text()[: plan.read_text().index("[[queries]]")] + two)
+    words = ("plan", "recommend", plan, "--within", "0.5", "--statistic", "e", "--data", "synthetic")
+    result = run(*words, "--out", folder / "new.toml")
+    assert result.exit_code in (0, 2)
+    if result.exit_code == 0:
+        new = load_plan(folder / "new.toml").plan.queries[0]
+        assert new.statistics[2].sum == new.statistics[1].mechanism
+
+
+def test_a_recommended_plan_of_several_levels_and_statistics_keeps_its_queries(levels, folder, run, run_json):
+    """It was written as six queries of one statistic each, without counts, budget or labels."""
+    words = (
+        "plan",
+        "recommend",
+        levels,
+        "--table",
+        "ladder",
+        "--within",
+        "0.5",
+        "--share",
+        "0.5",
+        "--data",
+        "synthetic",
+    )
+    result = run(*words, "--out", folder / "new.toml")
+    assert result.exit_code == 0, result.output
+    shown = " ".join(result.stdout.split())
+    assert "What changes in the plan" in shown
+    assert "county x naics4" in shown
+    old, new = load_plan(levels).plan, load_plan(folder / "new.toml").plan
+    assert [(each.name, each.key_lists, len(each.tables())) for each in new.queries] == [
+        (each.name, each.key_lists, len(each.tables())) for each in old.queries
+    ]
+    assert [each.alias for each in new.queries[1].statistics] == ["count", "emp"]
+    assert new.queries[0] == old.queries[0]
+    assert sum(level.share for level in new.queries[1].tables()) == 1
+    found = run_json(*words)
+    assert {each["statistic"] for each in found["changes"]} == {"count", "emp"}
+    assert all(each["query"] == "ladder" for each in found["changes"])
+    best = next(each for each in found["families"] if each["name"] == found["best"])
+    assert all(table["share_met"] >= 0.5 for table in best["tables"])
+
+
+def test_a_recommendation_that_protects_hardly_anybody_says_so_and_what_would_have_to_give(folder, run, run_json):
+    plan = folder / "plan.toml"
+    text = plan.read_text()
+    plan.write_text(text[: text.index("[[budget]]")] + text[text.index("[keys.areas]") :])
+    words = (
+        "plan",
+        "recommend",
+        plan,
+        "--within",
+        "0.0005",
+        "--statistic",
+        "count",
+        "--statistic",
+        "emp",
+        "--data",
+        "synthetic",
+    )
+    shown = " ".join(run(*words).stdout.split())
+    assert "of the records lose more than 5: hardly protected" in shown
+    assert "A looser goal" in shown
+    assert "Sized noise" in shown
+    loose = run_json("plan", "recommend", plan, "--within", "0.9", "--share", "0.1", "--data", "synthetic")
+    assert not any("hardly" in each for each in loose["notes"])
+
+
+def test_a_recommendation_stays_within_what_is_left_of_the_budget(folder, run, run_json):
+    words = ("plan", "recommend", folder / "plan.toml", "--within", "0.02", "--data", "synthetic")
+    before = run_json(*words)
+    assert any("left of the budget" in each for each in before["notes"])
+    assert run("release", folder / "plan.toml", "--out", folder / "a", "--yes").exit_code == 0
+    result = run(*words, "--out", folder / "new.toml")
+    assert result.exit_code == 0, result.output
+    assert run("check", folder / "new.toml").exit_code == 0
+    assert run("release", folder / "new.toml", "--out", folder / "b", "--yes").exit_code == 0
+
+
+def test_a_plan_without_a_budget_and_without_charges_gets_one_that_covers_it_once(folder, run):
+    plan = folder / "plan.toml"
+    text = plan.read_text()
+    plan.write_text(text[: text.index("[[budget]]")] + text[text.index("[keys.areas]") :])
+    result = run("plan", "recommend", plan, "--within", "0.2", "--data", "synthetic", "--out", folder / "new.toml")
+    assert result.exit_code == 0, result.output
+    assert "a budget that covers it once" in result.stdout
+    assert run("release", folder / "new.toml", "--out", folder / "b", "--yes").exit_code == 0
+    assert run("release", folder / "new.toml", "--out", folder / "c", "--yes", "--again").exit_code == 3
+    later = run("plan", "recommend", plan, "--within", "0.2", "--data", "synthetic", "--out", folder / "later.toml")
+    assert later.exit_code == 0
+    assert load_plan(folder / "later.toml").budget is None

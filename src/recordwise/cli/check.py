@@ -1,7 +1,5 @@
 """``recordwise check PLAN``: reports what a plan would cost and how accurate it would be, before any record is read."""
 
-from collections.abc import Iterator
-from contextlib import contextmanager
 from pathlib import Path
 from typing import TYPE_CHECKING, Annotated, Any
 
@@ -12,7 +10,6 @@ from recordwise.cli.plan_parts import Set, loaded
 
 if TYPE_CHECKING:
     from recordwise.errors import BudgetError
-    from recordwise.ledger.ledger import Ledger
     from recordwise.plan.file.read import PlanFile
     from recordwise.policy.policy import Policy
     from recordwise.release.release import Release
@@ -110,12 +107,13 @@ def with_known_sizes(file: "PlanFile") -> "PlanFile":
     from dataclasses import replace
 
     from recordwise.errors import BudgetError
+    from recordwise.session.plan_ledger import plan_ledger
     from recordwise.session.sizes import raised, with_sizes
 
     plan = with_sizes(file.plan)
     if plan is file.plan:
         return file
-    with opened_ledger(file) as ledger:
+    with plan_ledger(file) as ledger:
         try:
             plan = raised(plan, ledger)
         except BudgetError:
@@ -126,12 +124,13 @@ def with_known_sizes(file: "PlanFile") -> "PlanFile":
 
 def sizes(file: "PlanFile") -> dict[str, Any]:
     """Where the public sizes of cells are from, and what that means for the promise over time."""
+    from recordwise.session.plan_ledger import plan_ledger
     from recordwise.session.sizes import promise, size_sources
 
     sources = size_sources(file.plan)
     if not sources:
         return {}
-    with opened_ledger(file) as ledger:
+    with plan_ledger(file) as ledger:
         return {"sizes": [{"sized_on": each, "digest": own} for each, own in sources.items()]} | promise(
             file.plan, ledger
         )
@@ -140,29 +139,14 @@ def sizes(file: "PlanFile") -> dict[str, Any]:
 def budget_refusal(file: "PlanFile", policy: "Policy") -> "BudgetError | None":
     """The error that a charge to the ledger would raise, if any, taking earlier charges into account."""
     from recordwise.errors import BudgetError
+    from recordwise.session.plan_ledger import plan_ledger
 
-    with opened_ledger(file) as ledger:
+    with plan_ledger(file) as ledger:
         try:
             ledger.check(policy, query="the plan")
         except BudgetError as error:
             return error
     return None
-
-
-@contextmanager
-def opened_ledger(file: "PlanFile") -> Iterator["Ledger"]:
-    """The ledger of a plan, or one in memory where it does not exist yet."""
-    from recordwise.ledger.ledger import Ledger
-    from recordwise.plan.describe import schema_json
-
-    path = file.ledger if file.ledger.exists() else None
-    ledger = Ledger(
-        path, dataset=file.dataset, schema=schema_json(file.plan.schema), budget=file.budget, series=file.series
-    )
-    try:
-        yield ledger
-    finally:
-        ledger.close()
 
 
 def looked_at(file: "PlanFile") -> bool:

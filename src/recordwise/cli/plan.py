@@ -1,4 +1,4 @@
-"""``recordwise plan compare|sweep|fitness|allocate|recommend|evaluate``: helps choose mechanisms before anything is spent."""
+"""``recordwise plan compare|sweep|fitness|allocate|recommend|frontier|evaluate``: helps choose mechanisms before anything is spent."""
 
 from typing import Annotated, Any
 
@@ -6,6 +6,7 @@ import typer
 
 from recordwise.cli.evaluate import evaluate
 from recordwise.cli.failing import AsJson, Debug, ends_well
+from recordwise.cli.plan_frontier import frontier
 from recordwise.cli.plan_goals import allocate, fitness, recommend
 from recordwise.cli.plan_parts import (
     Confidence,
@@ -26,7 +27,7 @@ from recordwise.cli.plan_parts import (
 )
 
 plan = typer.Typer(
-    help="Choose mechanisms: compare, sweep, fitness, allocate, recommend, evaluate. Costs no budget.",
+    help="Choose mechanisms: compare, sweep, fitness, allocate, recommend, frontier, evaluate. Costs no budget.",
     no_args_is_help=True,
 )
 
@@ -156,4 +157,5 @@ def sweep(
 plan.command()(fitness)
 plan.command()(allocate)
 plan.command()(recommend)
+plan.command()(frontier)
 plan.command()(evaluate)

@@ -22,7 +22,6 @@ from recordwise.cli.plan_parts import (
     Within,
     by_measure,
     drawn,
-    goals_of,
     loss_shares,
     opened,
     printed,
@@ -150,25 +149,15 @@ def allocate(
         screen.paragraph(f"The largest error is {figure(found.worst)} times its goal.")
 
 
-Measures = Annotated[
-    list[str], typer.Option("--measure", help='A measure of the plan, or "count"; may be repeated.', show_default=False)
-]
-QueryNumber = Annotated[
-    int, typer.Option("--query", help="The query of the plan that defines the cells, counting from 1.")
-]
-OneWithin = Annotated[str, typer.Option(help="The largest relative error allowed, such as 0.1.", show_default=False)]
-OneAtLeast = Annotated[str, typer.Option(help="Cells with a smaller total do not count.")]
-
-
 @ends_well
 def recommend(
     plan_file: PlanPath,
-    measure: Measures,
-    within: OneWithin,
+    within: Within,
+    table: Tables = None,
+    statistic: Statistics = None,
     confidence: Confidence = 0.95,
     share: Share = "1",
-    at_least: OneAtLeast = "0",
-    query: QueryNumber = 1,
+    at_least: AtLeast = None,
     rank_by: Annotated[str, typer.Option(help="Rank by the median, p99 or maximum loss of the records.")] = "p99",
     fitted: Annotated[
         bool, typer.Option("--fitted", help="Goals are about NAME_best, the best linear fit of all levels.")
@@ -188,25 +177,40 @@ def recommend(
 ) -> None:
     """Rank the families that meet accuracy goals by their cost to the records, and write the plan of the best.
 
-    The new plan keeps the ledger, the budget and all other settings of the original.
+    The new plan has every query, statistic and setting of the original, its ledger and its budget, and fits what is left of it.
     """
     from recordwise.cli import screen
+    from recordwise.planning.changes import HEADERS
     from recordwise.planning.recommend import recommend as recommended
     from recordwise.session import Session
 
     file = opened(plan_file, plot, given)
-    goals = goals_of(file, query, measure, within, confidence, share, at_least)
     with Session.from_plan(file, data=data) as session:
-        found = recommended(session, goals, rank_by=rank_by, fitted=fitted, complete=complete, data=data)
+        goals = _goals(
+            session,
+            file,
+            within=within,
+            confidence=confidence,
+            share=share,
+            at_least=at_least,
+            table=table,
+            statistic=statistic,
+        )
+        found = recommended(session, goals, plan=file, rank_by=rank_by, fitted=fitted, complete=complete, data=data)
     if not printed(found, as_json):
         screen.heading(f"Families that meet the goals, smallest {rank_by} loss first")
-        for goal in goals:
-            screen.paragraph(goal.words())
+        _say(goals)
         screen.table(*found.rows())
         for name, why in found.fitness.infeasible.items():
             screen.note(f"{name}: {why}")
         screen.paragraph(found.why())
+        for each in found.notes():
+            screen.note(each)
+        screen.heading("What changes in the plan")
+        screen.table(HEADERS, [each.row() for each in found.changes()])
     if out is not None:
-        saved = found.save_like(plan_file, out, query=query, accept_tuning=accept_tuning, parameters=file.parameters)
+        saved = found.save_like(plan_file, out, accept_tuning=accept_tuning, parameters=file.parameters)
         told(f"wrote {saved}; check it with: recordwise check {saved}", quiet=as_json)
+        if file.budget is None and found.advice is not None and found.advice.left.is_new:
+            told("The plan had no budget: the new one has a budget that covers it once.", quiet=as_json)
     drawn(plot, lambda: quantile_rows(found), quiet=as_json)

@@ -10,7 +10,6 @@ from recordwise.cli.failing import plain_float
 
 if TYPE_CHECKING:
     from recordwise.plan.file.read import PlanFile
-    from recordwise.plan.query import Query
 
 
 PlanPath = Annotated[Path, typer.Argument(help="A plan file: its table, its keys and its queries.", show_default=False)]
@@ -101,23 +100,6 @@ def opened(path: Path, plots: list[Path] | None, given: list[str] | None) -> "Pl
         if each.suffix.lower() not in (".png", ".svg", ".pdf"):
             raise ParameterError(parameter="--plot", problem=f"{each.name} is not a .png, .svg or .pdf file")
     return loaded(path, given)
-
-
-def shape_of(file: "PlanFile", number: int) -> "Query":
-    from recordwise.errors import ParameterError
-
-    if not 1 <= number <= len(file.plan.queries):
-        raise ParameterError(parameter="--query", problem=f"must be a number from 1 to {len(file.plan.queries)}")
-    return file.plan.queries[number - 1]
-
-
-def goals_of(
-    file: "PlanFile", number: int, measures: list[str], within: str, confidence: float, share: str, at_least: str
-) -> list[Any]:
-    from recordwise.planning.goals import Goal
-
-    by = shape_of(file, number)
-    return [Goal(each, by, within=within, confidence=confidence, share=share, at_least=at_least) for each in measures]
 
 
 def by_measure(words: list[str] | None, option: str) -> Any:

@@ -6,12 +6,15 @@ Use public, synthetic or past records. Results computed from confidential record
 from recordwise.plan.file.write import PlanText, plan_text
 from recordwise.planning.allocation import Allocation, allocate
 from recordwise.planning.candidates import families
+from recordwise.planning.changes import Change
 from recordwise.planning.compare import compare
 from recordwise.planning.comparison import Candidate, ComparedTable, Comparison
 from recordwise.planning.disclosure import Disclosure, MultiplicativeNoise, PercentRule
 from recordwise.planning.errors import error_quantiles
 from recordwise.planning.evaluate import EvaluatedGroup, Evaluation, evaluate
 from recordwise.planning.fitness import FamilyFitness, Fitness, Fitted, fitness
+from recordwise.planning.frontier import Frontier, frontier, most_reliable
+from recordwise.planning.frontier_plans import FrontierPoint
 from recordwise.planning.goals import Goal, plan_goals
 from recordwise.planning.losses import Losses, LossPair
 from recordwise.planning.metrics import METRICS
@@ -23,6 +26,7 @@ from recordwise.planning.sweep import Sweep, SweepPoint, sweep
 __all__ = [
     "Allocation",
     "Candidate",
+    "Change",
     "ComparedTable",
     "Comparison",
     "Disclosure",
@@ -31,6 +35,8 @@ __all__ = [
     "FamilyFitness",
     "Fitness",
     "Fitted",
+    "Frontier",
+    "FrontierPoint",
     "Goal",
     "LossPair",
     "Losses",
@@ -49,6 +55,8 @@ __all__ = [
     "evaluate",
     "families",
     "fitness",
+    "frontier",
+    "most_reliable",
     "plan_goals",
     "plan_text",
     "recommend",

@@ -1,11 +1,11 @@
-"""A plan that continues another one: the same table, ledger, budget and labels, with new mechanisms for some statistics.
+"""A plan that continues another one: the same queries, table, ledger, budget and labels, with new mechanisms for some statistics.
 
 Everything is carried over, because a plan with a new ledger and no budget would spend the budget of the same records again.
 """
 
 import os
 import tomllib
-from collections.abc import Collection, Mapping, Sequence
+from collections.abc import Mapping, Sequence
 from decimal import Decimal
 from pathlib import Path
 from typing import Any
@@ -16,59 +16,80 @@ from recordwise.plan.file.read import PlanFile, load_plan
 from recordwise.plan.file.write import PlanText, query_form, toml_text
 from recordwise.plan.query import Query
 from recordwise.plan.sources import POSTGRES_SCHEMES
+from recordwise.plan.statistics import KINDS, Statistic
 from recordwise.plan.tuning import TUNINGS
-from recordwise.planning.shapes import COUNT
+from recordwise.planning.proposed_budget import proposed_budget
 
-STATISTICS = ("count", "sum", "count_distinct", "avg", "quantile")
 TUNING = ("tuned_on", "accept_tuning")
 WRITTEN_FIRST = ("dataset", "source", "table", "ledger", "memory_limit", "engine")
+STATISTICS = tuple(kind.word for kind in KINDS)
 
 
 def carried_plan(
     like: str | Path,
     path: str | Path,
-    queries: Sequence[Query],
+    before: Sequence[Query],
+    after: Sequence[Query],
     *,
-    number: int,
-    measures: Collection[str],
     tuned_on: str,
     accept_tuning: str | None,
     comment: str,
     parameters: Mapping[str, str | int] | None = None,
+    needs_budget: bool = False,
 ) -> PlanText:
-    """The plan ``like``, for a file at ``path``, with ``queries`` replacing the measures' statistics in its query ``number``."""
+    """The plan ``like``, for a file at ``path``, where its queries ``before`` have the mechanisms and shares of those ``after``."""
     file = load_plan(like, parameters=parameters)
+    if [_shape(each) for each in file.plan.queries] != [_shape(each) for each in before]:
+        raise ParameterError(
+            parameter="like", problem="is not the plan that was examined", advice="Give recommend the same plan file."
+        )
     raw = tomllib.loads(Path(like).read_text(encoding="utf-8"), parse_float=Decimal)
     moved = _moved(raw, file, Path(path).resolve().parent)
-    asked = moved.pop("queries")
-    if not 1 <= number <= len(asked):
-        raise ParameterError(parameter="query", problem=f"must be a number from 1 to {len(asked)}")
-    old = asked[number - 1]
-    kept = _remaining(old, file.plan.queries[number - 1], measures)
+    asked = [_changed(form, old, new) for form, old, new in zip(moved.pop("queries"), before, after)]
     tuned, reason = _tuning(file, tuned_on, accept_tuning)
     document = {name: moved[name] for name in WRITTEN_FIRST if name in moved}
     needed = tuned == "confidential" or any(not each.is_public for each in file.plan.schema.hierarchies)
     document |= {"tuned_on": tuned} | ({"accept_tuning": reason} if reason and needed else {})
     document |= {name: part for name, part in moved.items() if name not in (*WRITTEN_FIRST, *TUNING)}
-    new = [query_form(query, old.get("keys")) for query in queries]
-    document["queries"] = [*asked[: number - 1], *kept, *new, *asked[number:]]
+    if needs_budget:
+        document["budget"] = proposed_budget(after, file.plan.schema)
+    document["queries"] = asked
     return PlanText(text=toml_text(document, comment=comment), key_files={})
 
 
-def _remaining(raw: dict[str, Any], query: Query, measures: Collection[str]) -> list[dict[str, Any]]:
-    """The query without the statistics that are replaced; None if it has no others."""
-    others = [each for each in query.statistics if each.planned_as not in measures]
-    if not others:
-        return []
+def _shape(query: Query) -> Any:
+    """What a query is recognized by."""
+    return query.condition, query.groups, query.axes, query.rest, query.name, query.statistics
+
+
+def _changed(raw: dict[str, Any], old: Query, new: Query) -> dict[str, Any]:
+    """The entry of a query with its new mechanisms and shares; as it is where nothing changed."""
+    if (old.statistics, old.axes) == (new.statistics, new.axes):
+        return raw
     if "sql" in raw:
-        raise ParameterError(
-            parameter="query",
-            problem="is SQL with further statistics, which cannot be separated",
-            advice="First move them to a query of their own.",
-        )
-    sums = {name: each for name, each in raw.get("sum", {}).items() if name not in measures}
-    kept = {name: each for name, each in raw.items() if name != "sum" and not (name == "count" and COUNT in measures)}
-    return [kept | ({"sum": sums} if sums else {})]
+        return raw | {"mechanisms": _sql_mechanisms(raw["mechanisms"], old, new)}
+    form = query_form(new, raw.get("keys"))
+    found = {name: each for name, each in raw.items() if name not in STATISTICS}
+    if old.axes != new.axes:
+        found["levels"] = form["levels"]
+    return found | {name: form[name] for name in STATISTICS if name in form}
+
+
+def _sql_mechanisms(raw: dict[str, Any], old: Query, new: Query) -> dict[str, Any]:
+    """The mechanisms that a SQL statement names, under the names it has for them."""
+    found, given = dict(raw), dict[str, Statistic]()
+    for before, after in zip(old.statistics, new.statistics):
+        name = before.alias if before.alias in raw else before.of or "*"
+        if name in given and given[name].entry() != after.entry():
+            raise ParameterError(
+                parameter="plan",
+                problem=f"is SQL where the mechanism '{name}' serves two statistics, for which different ones are recommended",
+                advice="Give each statistic a name with AS, and a mechanism under that name.",
+            )
+        given[name] = after
+        if before != after:
+            found[name] = after.entry()
+    return found
 
 
 def _tuning(file: PlanFile, tuned_on: str, accept_tuning: str | None) -> tuple[str, str | None]:

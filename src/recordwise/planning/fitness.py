@@ -17,7 +17,7 @@ from recordwise.planning.errors import ask
 from recordwise.planning.goals import Goal, GoalTable, goal_tables, mechanism_for, read_goals
 from recordwise.planning.losses import LossPair, firm_losses, policy_losses
 from recordwise.planning.origin import figure, html_table, mark_of, read_origin
-from recordwise.planning.sized import most_sized
+from recordwise.planning.sized import by_cell, most_sized
 from recordwise.policy.policy import Policy
 from recordwise.progress import reported, tracked
 from recordwise.session import Session
@@ -288,6 +288,21 @@ def _met(table: GoalTable, mechanism: Any, kept: FloatArray | None) -> Any:
     """Which of the counted cells meet the goal."""
     reach = float(table.goal.within) * table.totals
     return ask(mechanism, "meets")(table.totals, reach, confidence=table.goal.confidence, step=table.step, kept=kept)
+
+
+def met_by(table: GoalTable, mechanism: Any, name: str) -> Any:
+    """Which of the counted cells of a table meet the goal under a mechanism of the family of this name."""
+    reach = float(table.goal.within) * table.totals
+    return by_cell(
+        "meets",
+        mechanism,
+        table.totals,
+        reach,
+        sizes=table.sizes,
+        confidence=table.goal.confidence,
+        step=table.step,
+        kept=table.kept.get(name),
+    )
 
 
 def _fit_clamped(table: GoalTable, mechanism: Any, kept: FloatArray) -> Fitted:

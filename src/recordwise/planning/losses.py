@@ -1,6 +1,6 @@
 """The distribution of policy losses over the records or firms of a table, exact if their values can be counted."""
 
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Callable, Iterable, Mapping, Sequence
 from dataclasses import dataclass
 from typing import Any
 
@@ -124,7 +124,7 @@ def policy_losses(
     view: OwnerView, policies: Mapping[str, Policy], *, condition: Predicate | None = None
 ) -> dict[str, LossPair]:
     """The losses of several policies over the records in one pass: exact (T-COUNTED), or in bins if there are too many values."""
-    counted = view.value_counts(_names(policies), condition=condition)
+    counted = view.value_counts(policy_names(policies.values()), condition=condition)
     if counted is None:
         bins = view.loss_bins(list(policies.values()), condition=condition)
         return {name: LossPair(rho=Losses.of_bins(each)) for name, each in zip(policies, bins)}
@@ -140,10 +140,11 @@ def firm_losses(view: OwnerView, plans: Mapping[str, Sequence[Query]]) -> dict[s
     return found
 
 
-def _names(policies: Mapping[str, Policy]) -> list[str]:
+def policy_names(policies: Iterable[Policy]) -> list[str]:
     """The columns the policies look at."""
-    measures = {measure.name for policy in policies.values() for measure in policy.inputs()}
-    return sorted(measures | {column.name for policy in policies.values() for column in policy.columns()})
+    listed = list(policies)
+    measures = {measure.name for policy in listed for measure in policy.inputs()}
+    return sorted(measures | {column.name for policy in listed for column in policy.columns()})
 
 
 def _evaluated(evaluate: Callable[[Any], Any], counted: ValueCounts) -> FloatArray:

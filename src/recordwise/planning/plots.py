@@ -159,14 +159,14 @@ def plot_loss_shares(
 
     ``curves`` are losses in ascending order and the share with at most each, as returned by ``Comparison.curves()``.
     """
-    figure, axes = _paper(curves, title, privacy_label)
+    figure, axes = paper(curves, title, privacy_label)
     for (names, losses, shares), (color, dash) in zip(_different(curves), zip(COLORS, DASHES)):
         above, at = _tail(losses, shares)
         axes.step(at, above, where="post", color=color, linestyle=dash, linewidth=2.0, label="\n".join(names))
     axes.set(xscale="log", yscale="log", xlabel="privacy loss ρ", ylabel=f"share of the {of} that lose more")
     axes.set_ylim(top=1.15)
-    _percent(axes)
-    _legend(axes)
+    percent(axes)
+    legend(axes)
     return figure
 
 
@@ -210,7 +210,7 @@ def plot_cell_errors(
     held = np.asarray(totals, float) > 0
     size = np.asarray(totals, float)[held]
     order = np.argsort(size)
-    figure, axes = _paper(errors, title or f"{share_text(confidence)} error of a cell", privacy_label)
+    figure, axes = paper(errors, title or f"{share_text(confidence)} error of a cell", privacy_label)
     for (name, error), (color, dash) in zip(errors.items(), zip(COLORS, DASHES)):
         at, relative = _thinned(size[order], (np.asarray(error, float)[held] / size)[order])
         axes.plot(at, relative, color=color, linestyle=dash, linewidth=2.0, label=name)
@@ -222,8 +222,8 @@ def plot_cell_errors(
         xlabel=f"exact total of the cell ({measure})",
         ylabel="error, as a share of the total",
     )
-    _percent(axes)
-    _legend(axes)
+    percent(axes)
+    legend(axes)
     return figure
 
 
@@ -244,7 +244,7 @@ def plot_sweep(
 ) -> "Figure":
     """Median error of the cells against the share of records that lose more than rho: a curve for each rho, and a dot for each
     threshold, labeled on the lowest curve."""
-    figure, axes = _paper(curves, title, privacy_label)
+    figure, axes = paper(curves, title, privacy_label)
     lowest = min(curves, key=lambda name: float(np.median(curves[name][2])))
     for place, (name, (at, share, error)) in enumerate(curves.items()):
         axes.plot(
@@ -272,9 +272,9 @@ def plot_sweep(
         xlabel=f"share of the records that lose more than ρ ({measure} above the threshold)",
         ylabel="median absolute relative error of a cell",
     )
-    _percent(axes)
+    percent(axes)
     axes.xaxis.set_major_formatter(_percent_text)
-    _legend(axes)
+    legend(axes)
     return figure
 
 
@@ -315,7 +315,8 @@ _REMARK_ABOVE: dict[str, Any] = {
 }
 
 
-def _paper(curves: Mapping[str, Any], title: str, privacy_label: str) -> tuple["Figure", Any]:
+def paper(curves: Mapping[str, Any], title: str, privacy_label: str) -> tuple["Figure", Any]:
+    """An empty figure for some curves, with its title and the privacy label."""
     if not 0 < len(curves) <= len(COLORS):
         raise ParameterError(
             parameter="curves", problem=f"must be 1 to {len(COLORS)}, so that lines can be distinguished"
@@ -342,9 +343,11 @@ def _percent_text(value: float, _: int) -> str:
     return tick_text(value)
 
 
-def _percent(axes: Any) -> None:
+def percent(axes: Any) -> None:
+    """Percentages on the vertical axis."""
     axes.yaxis.set_major_formatter(_percent_text)
 
 
-def _legend(axes: Any) -> None:
+def legend(axes: Any) -> None:
+    """The legend, beside the figure."""
     axes.legend(loc="center left", bbox_to_anchor=(1.01, 0.5), frameon=False, handlelength=3.4, labelspacing=0.9)

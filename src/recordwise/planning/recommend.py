@@ -2,11 +2,8 @@
 
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
-from fractions import Fraction
 from pathlib import Path
 from typing import Any
-
-import numpy as np
 
 from recordwise.errors import ParameterError
 from recordwise.exact.arithmetic import FloatArray
@@ -14,22 +11,21 @@ from recordwise.plan.file.write import PlanText, plan_text
 from recordwise.plan.query import Query
 from recordwise.plan.schema import Schema
 from recordwise.plan.sources import Postgres
-from recordwise.planning.candidates import best_offset, families
+from recordwise.planning.candidates import families
 from recordwise.planning.carried import carried_plan
-from recordwise.planning.fitness import FamilyFitness, Fitness, Fitted, InfeasibleError, fit, measured
+from recordwise.planning.changes import Change, changes
+from recordwise.planning.fitness import FamilyFitness, Fitness, Fitted, InfeasibleError, measured
 from recordwise.planning.fitted_goals import LevelSplits, fitted_family
-from recordwise.planning.goals import Goal, GoalTable, goal_tables, mechanism_for, read_goals
+from recordwise.planning.goals import Goal, goal_tables, mechanism_for, read_goals
 from recordwise.planning.level_trees import can_be_fitted
-from recordwise.planning.losses import Losses
+from recordwise.planning.offsets import RANKS, best_mechanism, loss_at, ranked, ranking_size
 from recordwise.planning.origin import figure, html_table, read_origin
-from recordwise.planning.shapes import COUNT
+from recordwise.planning.plan_recommend import PlanAdvice, plan_advice
+from recordwise.planning.protection import hardly_protected
 from recordwise.planning.sized import level_sizes, sized_families
-from recordwise.policy.measure import Measure
+from recordwise.planning.whole import PlanLike
 from recordwise.progress import reported, tracked
 from recordwise.session import Session
-from recordwise.session.owner import OwnerView
-
-RANKS = {"median": 0.5, "p99": 0.99, "maximum": 1.0}
 
 
 @dataclass(frozen=True, slots=True, kw_only=True, repr=False, eq=False)
@@ -39,6 +35,8 @@ class Recommendation:
     fitness: Fitness
     rank_by: str
     session: Session
+    advice: PlanAdvice | None = None
+    """What was found for a whole plan."""
 
     @property
     def privacy_label(self) -> str:
@@ -47,20 +45,39 @@ class Recommendation:
 
     def ranking(self) -> tuple[FamilyFitness, ...]:
         """Best first; ties in the chosen quantile are broken by the others."""
-        order = [self.rank_by, *(name for name in RANKS if name != self.rank_by)]
-        return tuple(sorted(self.fitness.families, key=lambda each: [loss_at(each.losses.rho, name) for name in order]))
+        return ranked(self.fitness.families, self.rank_by)
 
     @property
     def best(self) -> FamilyFitness:
-        """The family that comes first."""
-        return self.ranking()[0]
+        """The family that is recommended: the first or, of a plan with a budget, the first that what is left of it covers."""
+        return self.ranking()[0] if self.advice is None else self.advice.best
+
+    def queries(self) -> tuple[Query, ...]:
+        """The queries to release: those of the whole plan, if one was examined."""
+        return self.best.queries()
+
+    def changes(self) -> tuple[Change, ...]:
+        """What differs from the plan that was examined, for each statistic of each table; nothing without a plan."""
+        return () if self.advice is None else changes(self.advice.scope.plan.queries, self.queries())
+
+    def notes(self) -> tuple[str, ...]:
+        """What a reader must know: whom the losses hardly protect, what would have to give, and where the budget ends."""
+        if self.advice is not None:
+            return self.advice.notes
+        told = hardly_protected(self.best.losses.rho)
+        return () if told is None else (told,)
 
     def why(self) -> str:
         """The recommendation explained in two sentences."""
-        best, *others = self.ranking()
+        best = self.best
+        others = [each for each in self.ranking() if each.name != best.name]
         rho = best.losses.rho
         words = {"median": "median", "p99": "99th-percentile", "maximum": "maximum"}
-        first = f"{best.name} meets the goals with the smallest {words[self.rank_by]} loss, {figure(loss_at(rho, self.rank_by))}"
+        loss = figure(loss_at(rho, self.rank_by))
+        if self.advice is not None and best is not self.ranking()[0]:
+            first = f"{best.name} is recommended, with a {words[self.rank_by]} loss of {loss}"
+        else:
+            first = f"{best.name} meets the goals with the smallest {words[self.rank_by]} loss, {loss}"
         if others:
             first += (
                 f", against {figure(loss_at(others[0].losses.rho, self.rank_by))} for {others[0].name}, the next best"
@@ -70,7 +87,10 @@ class Recommendation:
         better = [
             f"{least.name} has the smallest {words[name]} loss ({figure(loss_at(least.losses.rho, name))})"
             for name in rest
-            if (least := min(self.fitness.families, key=lambda each: loss_at(each.losses.rho, name))) is not best
+            if loss_at(
+                (least := min(self.fitness.families, key=lambda each: loss_at(each.losses.rho, name))).losses.rho, name
+            )
+            < loss_at(rho, name)
         ]
         second = f"{numbers[0].upper()}{numbers[1:]}"
         if better:
@@ -130,34 +150,38 @@ class Recommendation:
         like: str | Path,
         path: str | Path,
         *,
-        query: int = 1,
         accept_tuning: str | None = None,
         parameters: Mapping[str, str | int] | None = None,
     ) -> Path:
-        """Write the plan ``like`` with the recommended mechanisms for its query of this number. Its table, ledger, budget,
-        labels,
-        examples, outputs and all other statistics are carried over; so is what they were tuned on.
+        """Write the plan file that was examined with the recommended mechanisms, and everything else as it is: every query with its
+        keys, levels and other statistics, the table, the ledger, the budget, labels, examples and outputs; and what they were
+        tuned on.
+
+        A plan that has no budget, and whose ledger does not exist yet, gets one that covers the recommended plan once.
 
         Args:
-            like: The plan to continue.
+            like: The plan to continue, which ``recommend`` was given.
             path: The file to write.
-            query: The number of the query, from 1.
             accept_tuning: The reason for a release tuned on confidential records.
             parameters: The values with which ``like`` was read; the new plan has the same parameters.
 
         Returns:
             The file.
         """
+        if self.advice is None:
+            raise ParameterError(
+                parameter="like", problem="needs a recommendation for its plan", advice="Call recommend(..., plan=...)."
+            )
         return carried_plan(
             like,
             path,
-            self.best.queries(),
-            number=query,
-            measures={goal.measure for goal in self.fitness.goals},
+            self.advice.scope.plan.queries,
+            self.queries(),
             tuned_on=self.fitness.data,
             accept_tuning=accept_tuning,
             comment=self._comment(),
             parameters=parameters,
+            needs_budget=self.advice.left.budget is None and self.advice.left.is_new,
         ).save(path)
 
     def _comment(self) -> str:
@@ -171,7 +195,18 @@ class Recommendation:
     def to_json(self) -> dict[str, Any]:
         """The numbers, for JSON."""
         ranking = [each.name for each in self.ranking()]
-        return self.fitness.to_json() | {"ranking": ranking, "rank_by": self.rank_by, "why": self.why()}
+        changed = [
+            {name: getattr(each, name) for name in ("query", "table", "statistic", "before", "after")}
+            for each in self.changes()
+        ]
+        return self.fitness.to_json() | {
+            "ranking": ranking,
+            "rank_by": self.rank_by,
+            "best": self.best.name,
+            "why": self.why(),
+            "notes": list(self.notes()),
+            "changes": changed,
+        }
 
     def rows(self) -> tuple[list[str], list[list[str]]]:
         """Headers and rows of a table to show, best first."""
@@ -190,12 +225,8 @@ class Recommendation:
             "Families that meet the goals, best first",
             *self.rows(),
             privacy_label=self.privacy_label,
-            notes=self.why(),
+            notes="\n".join([self.why(), *self.notes()]),
         )
-
-
-def loss_at(losses: Losses, name: str) -> float:
-    return losses.quantile(RANKS[name])
 
 
 @reported
@@ -203,6 +234,7 @@ def recommend(
     session: Session,
     goals: Goal | Sequence[Goal],
     *,
+    plan: PlanLike | None = None,
     candidates: Mapping[str, Any] | None = None,
     rank_by: str = "p99",
     fitted: bool = False,
@@ -212,10 +244,14 @@ def recommend(
     """Rank families by the loss at which they meet accuracy goals; the offsets of transforms are chosen for each table.
 
     ``rank_by`` is median, p99 or maximum. ``candidates`` are mechanisms by name, as in ``fitness``; the usual families otherwise.
+    Without a plan each table gets its own mechanism. With one, every query stays as it is but for the mechanisms of the statistics
+    that have goals and the split of its loss over its levels; everything else in the plan is charged too.
 
     Args:
         session: An open session; its records are read, and no budget is spent.
-        goals: The accuracy goals.
+        goals: The accuracy goals; ``plan_goals`` makes them for a whole plan.
+        plan: The plan whose statistics the goals are about: a query, several, a ``Plan`` or a plan file that was loaded. Of a plan
+            file, the budget that is left in its ledger must cover the recommendation.
         candidates: The families to choose from; those of ``families`` unless given.
         rank_by: "median", "p99" or "maximum" of the records' losses.
         fitted: Whether goals are about the best linear fit of all levels of a goal's query (``NAME_best``). Families with
@@ -230,9 +266,14 @@ def recommend(
     if rank_by not in RANKS:
         raise ParameterError(parameter="rank_by", problem=f"must be one of {', '.join(RANKS)}")
     origin, wanted, view = read_origin(data), read_goals(goals), session.owner.view(data=data)
+    if plan is not None:
+        advice = plan_advice(
+            session, view, plan, wanted, candidates, rank_by=rank_by, fitted=fitted, complete=complete, data=origin
+        )
+        return Recommendation(fitness=advice.fitness, rank_by=rank_by, session=session, advice=advice)
     chosen = {**families(), **_sized(wanted, view.schema)} if candidates is None else dict(candidates)
     tables = goal_tables(view, wanted, chosen)
-    sizes = {measure: _size(view, measure, rank_by) for measure in {goal.measure for goal in wanted}}
+    sizes = {measure: ranking_size(view, measure, rank_by) for measure in {goal.measure for goal in wanted}}
     found: dict[str, tuple[Fitted, ...]] = {}
     infeasible: dict[str, str] = {}
     levels: dict[str, tuple[Query, ...]] = {}
@@ -244,7 +285,9 @@ def recommend(
             continue
         try:
             found[name] = tuple(
-                _fitted(table, name, mechanism_for(family, table.goal), sizes[table.goal.measure]) for table in tables
+                each
+                for table in tables
+                for each in best_mechanism((table,), name, mechanism_for(family, table.goal), sizes[table.goal.measure])
             )
         except InfeasibleError as error:
             infeasible[name] = str(error)
@@ -262,35 +305,3 @@ def _sized(goals: Sequence[Goal], schema: Schema) -> Mapping[str, Any]:
     if any(level_sizes(goal.query, level, goal.measure, schema) is None for goal, level in tables):
         return {}
     return sized_families(max(goal.at_least for goal in goals))
-
-
-def _size(view: OwnerView, measure: str, rank_by: str) -> float:
-    """The record whose loss ranks the families: policies grow with the measure, so it has the loss of the given rank."""
-    if measure == COUNT:
-        return 1.0
-    counted = view.value_counts([measure])
-    if counted is None:
-        raise ParameterError(parameter="measure", problem=f"'{measure}' has too many distinct values for planning")
-    sizes = Losses.of(np.asarray(counted.columns[measure], np.float64), counted.records)
-    return max(loss_at(sizes, rank_by), float(Fraction(_step(view, measure))))
-
-
-def _step(view: OwnerView, measure: str) -> Fraction:
-    declared = view.schema.measure(measure)
-    return declared.step if declared else Fraction(1)
-
-
-def _fitted(table: GoalTable, name: str, mechanism: Any, size: float) -> Fitted:
-    """The family's best mechanism for one table; for a transform, at the offset where the ranking record loses least."""
-    if not hasattr(mechanism, "with_offset") or table.goal.measure == COUNT:
-        return fit(table, name, mechanism)
-    measure = Measure(table.goal.measure, Fraction(table.step))
-
-    def cost(offset: Fraction) -> float:
-        try:
-            fitted = fit(table, name, mechanism.with_offset(offset))
-        except InfeasibleError:
-            return float("inf")
-        return float(fitted.mechanism.policy(measure).loss({measure.name: np.array([size])})[0])
-
-    return fit(table, name, mechanism.with_offset(best_offset(cost, total=table.deciding(), step=table.step)))

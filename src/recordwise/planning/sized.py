@@ -127,12 +127,19 @@ def most_sized(
 
 def sized_families(at_least: Fraction) -> Mapping[str, Sized]:
     """Sized noise at several floors, and with fat-tailed noise in the lowest band, for a recommendation to choose from."""
-    around = at_least or USUAL_FLOOR
-    found = {}
-    for part in FLOORS:
-        floor = two_digits(float(around * part))
-        share = Gaussian(sigma="0.05")
-        name = f"sized, floor {formula_text(floor)}"
-        found[name] = Sized(share, floor=floor)
-        found[f"{name}, fat-tailed below"] = Sized(share, floor=floor, low=FAT_TAILED)
-    return found
+    return {
+        name: each
+        for part in FLOORS
+        for name, each in _at_floor(two_digits(float((at_least or USUAL_FLOOR) * part))).items()
+    }
+
+
+def _at_floor(floor: Fraction) -> dict[str, Sized]:
+    return sized_family(f"sized, floor {formula_text(floor)}", floor, low=FAT_TAILED)
+
+
+def sized_family(name: str, floor: Fraction, *, low: Any | None) -> dict[str, Sized]:
+    """Sized noise at one floor, and with other noise in the lowest band if that is given."""
+    share = Gaussian(sigma="0.05")
+    found = {name: Sized(share, floor=floor)}
+    return found if low is None else found | {f"{name}, fat-tailed below": Sized(share, floor=floor, low=low)}

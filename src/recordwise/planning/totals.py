@@ -1,7 +1,7 @@
 """The exact totals of a plan's cells, what clamping mechanisms would keep of them, and the parts of signed ones, in one pass."""
 
 from collections.abc import Mapping
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from typing import Any
 
 import numpy as np
@@ -32,7 +32,8 @@ class ExactTotals:
 
 def totals_query(query: Query, measure: str, mechanisms: Mapping[str, Any], *, prefix: str = "") -> Query:
     """A query for the plain total and the clamped ones."""
-    asked = with_statistic(query, measure, FOR_OWNER, alias=prefix + EXACT)
+    # Goals about several statistics of one query would ask for its name twice.
+    asked = with_statistic(replace(query, name="", title=""), measure, FOR_OWNER, alias=prefix + EXACT)
     if measure == COUNT:
         return asked
     for number, mechanism in enumerate(mechanisms.values()):

@@ -1,0 +1,191 @@
+"""The plans that a frontier is made of, each with more or less noise: what a sample of the records loses, and which cells are
+reliable."""
+
+from collections.abc import Callable, Mapping, Sequence
+from dataclasses import dataclass
+from typing import Any
+
+import numpy as np
+
+from recordwise.errors import ParameterError, RecordError
+from recordwise.exact.arithmetic import FloatArray
+from recordwise.plan.query import Query
+from recordwise.plan.status import StatusRules
+from recordwise.planning.goals import goals_in
+from recordwise.planning.level_trees import goal_levels
+from recordwise.planning.losses import Losses, policy_losses
+from recordwise.planning.offsets import RANKS, loss_at
+from recordwise.planning.plan_recommend import plan_fits
+from recordwise.planning.record_sample import RecordSample
+from recordwise.planning.reliable import Reliability, Scalable, is_plain, reliability
+from recordwise.planning.targets import Target, target_tables
+from recordwise.planning.whole import TODAY, Scope
+from recordwise.policy.policy import Policy
+from recordwise.session import Session
+from recordwise.session.owner import OwnerView
+
+GOALS = (0.5, 0.9)
+"""The shares of the cells for whose reliability plans are made; each plan is then tried with more and less noise."""
+TIMES_SD = 1.959963985
+CONFIDENCE = 0.95
+FACTORS = (1e-9, 1e9)
+HALVINGS = 60
+MOST_TRIES = 6
+
+
+@dataclass(frozen=True, slots=True, kw_only=True, repr=False, eq=False)
+class FrontierPoint:
+    """One plan: what the records lose under it, and how many cells are reliable."""
+
+    name: str
+    losses: Losses
+    reliable: Reliability
+    queries: tuple[Query, ...]
+
+    def loss(self, rank_by: str) -> float:
+        """The loss of a rank: median, p99 or maximum."""
+        return loss_at(self.losses, rank_by)
+
+
+class Plans:
+    """CONFIDENTIAL if the records are: the plans that a frontier is made of, and today's, each with the loss of a sample."""
+
+    def __init__(
+        self,
+        session: Session,
+        view: OwnerView,
+        scope: Scope,
+        *,
+        candidates: Mapping[str, Any] | None,
+        rules: StatusRules,
+        rank_by: str,
+        at_least: Any,
+        fitted: bool,
+        complete: bool,
+    ) -> None:
+        if rank_by not in RANKS:
+            raise ParameterError(parameter="rank_by", problem=f"must be one of {', '.join(RANKS)}")
+        self._session, self._view, self._rank_by = session, view, rank_by
+        self.status, self.limit = rules.limits[0]
+        self.plans = self._made(scope, candidates, at_least, fitted=fitted, complete=complete)
+        self._policies = {each: session.policy_of(*each.queries) for each in self.plans}
+        others = self.plans[0].others()
+        self._others = session.policy_of(*others) if others else Policy()
+        every = [self._others, *self._policies.values()]
+        self._sample = RecordSample(view, every, RANKS[rank_by])
+        losses = self._sample.losses(every)
+        self._rest = losses[:, 0]
+        self._kept: dict[Scalable, list[FloatArray]] = {}
+        self._losses = {each: losses[:, at] - self._rest for at, each in enumerate(self.plans, 1)}
+
+    def _made(
+        self, scope: Scope, candidates: Mapping[str, Any] | None, at_least: Any, *, fitted: bool, complete: bool
+    ) -> list[Scalable]:
+        view, whole = self._view, scope.plan.queries
+        asked = goals_in(scope, within=self.limit * TIMES_SD, confidence=CONFIDENCE, share=1, at_least=at_least)
+        targets = tuple(Target(asked=each, goal=goal) for each, goal in zip(scope.asked(), asked))
+        tables = target_tables(view, scope, targets, {})
+        several = [each for each in targets if len(whole[each.asked.query].tables()) > 1] if fitted else []
+        read = goal_levels(view, [each.goal for each in several], complete=complete) if several else []
+        levels = {each.asked.place: own for each, own in zip(several, read)}
+        schema = view.schema
+        found = [Scalable(name=TODAY, queries=whole, scope=scope, tables=tables, levels=levels, schema=schema)]
+        for share in GOALS:
+            goals = goals_in(
+                scope, within=self.limit * TIMES_SD, confidence=CONFIDENCE, share=str(share), at_least=at_least
+            )
+            fits, _ = plan_fits(
+                view, scope.plan, goals, candidates, rank_by=self._rank_by, fitted=fitted, complete=complete
+            )
+            for name, chosen in fits.assignments().items():
+                queries = fits.queries(chosen, fits.split(chosen))
+                found.append(
+                    Scalable(name=name, queries=queries, scope=scope, tables=tables, levels=levels, schema=schema)
+                )
+        return found
+
+    def loss(self, plan: Scalable, factor: float, rank_by: str) -> float:
+        """The loss of a rank at so many times the loss of the statistics that are examined, on the sample."""
+        return self._sample.quantile(self._rest + factor * self._losses[plan], RANKS[rank_by])
+
+    def factor_within(self, plan: Scalable, limits: Mapping[str, float]) -> float | None:
+        """The largest factor at which the losses of some ranks stay within limits; None if none is small enough."""
+        return _largest(lambda factor: all(self.loss(plan, factor, name) <= limits[name] for name in limits))
+
+    def factor_at_record(self, plan: Scalable, record: Mapping[str, Any], limit: float) -> float | None:
+        """The largest factor at which one record loses no more than a limit."""
+        try:
+            rest, own = (float(each.loss(dict(record))) for each in (self._others, self._policies[plan]))
+        except RecordError as error:
+            raise ParameterError(parameter="at", problem=f"has a record whose loss is not known: {error}") from None
+        return None if rest >= limit else min((limit - rest) / max(own - rest, 1e-300), FACTORS[1])
+
+    def factor_covered(
+        self, plan: Scalable, most: float | None, covered: Callable[[Policy], bool] | None
+    ) -> float | None:
+        """The largest factor of at most a number whose policy a budget covers."""
+        if most is None or covered is None:
+            return most
+
+        def allowed(factor: float) -> bool:
+            queries = plan.at(factor)
+            return factor <= most and queries is not None and covered(self._session.policy_of(*queries))
+
+        return _largest(allowed, close=1.02)
+
+    def best(self, factors: Mapping[Scalable, float | None]) -> tuple[Scalable, float, Reliability] | None:
+        """The plan with the most reliable cells, each at its own factor."""
+        found = []
+        for plan, factor in factors.items():
+            if factor is None or plan.at(factor) is None:
+                continue
+            found.append((plan, factor, self.reliable(plan, factor)))
+        return max(found, key=lambda each: each[2].share, default=None)
+
+    def reliable(self, plan: Scalable, factor: float) -> Reliability:
+        """How many cells are reliable at a factor."""
+        if is_plain(plan):
+            # Standard errors are in proportion to the noise.
+            errors = [each / np.sqrt(factor) for each in self._unit_errors(plan)]
+            return reliability(plan.tables, errors, self.limit)
+        return reliability(plan.tables, plan.errors(factor), self.limit)
+
+    def _unit_errors(self, plan: Scalable) -> list[FloatArray]:
+        if plan not in self._kept:
+            self._kept[plan] = plan.errors(1.0)
+        return self._kept[plan]
+
+    def exactly(self, found: tuple[Scalable, float, Reliability], limits: Mapping[str, float]) -> FrontierPoint:
+        """The plan with the losses of all records within the limits: those of the sample may be a little smaller."""
+        plan, factor, reliable = found
+        for _ in range(MOST_TRIES):
+            (point,) = self.points([(plan, factor, reliable)])
+            over = max((point.loss(name) / limit for name, limit in limits.items()), default=0.0)
+            if over <= 1:
+                break
+            factor /= over * (1 + 1e-3)
+            reliable = self.reliable(plan, factor)
+        return point
+
+    def points(self, chosen: Sequence[tuple[Scalable, float, Reliability]]) -> list[FrontierPoint]:
+        """The plans chosen, with the losses of all records."""
+        queries = [plan.at(factor) or plan.queries for plan, factor, _ in chosen]
+        policies = {str(at): self._session.policy_of(*own) for at, own in enumerate(queries)}
+        losses = policy_losses(self._view, policies)
+        return [
+            FrontierPoint(name=plan.name, losses=losses[str(at)].rho, reliable=found, queries=own)
+            for at, ((plan, _, found), own) in enumerate(zip(chosen, queries))
+        ]
+
+
+def _largest(allowed: Callable[[float], bool], *, close: float = 1.001) -> float | None:
+    """The largest factor that is allowed, if smaller ones are allowed too; None if none is."""
+    low, high = FACTORS
+    if not allowed(low):
+        return None
+    for _ in range(HALVINGS):
+        middle = float(np.sqrt(low * high))
+        low, high = (middle, high) if allowed(middle) else (low, middle)
+        if high / low < close:
+            break
+    return low
