@@ -17,6 +17,7 @@ from recordwise.plan.file.write import PlanText, query_form, toml_text
 from recordwise.plan.query import Query
 from recordwise.plan.sources import POSTGRES_SCHEMES
 from recordwise.plan.statistics import KINDS, Statistic
+from recordwise.plan.statistics.base import mechanism_entry
 from recordwise.plan.tuning import TUNINGS
 from recordwise.planning.proposed_budget import proposed_budget
 
@@ -80,7 +81,7 @@ def _sql_mechanisms(raw: dict[str, Any], old: Query, new: Query) -> dict[str, An
     found, given = dict(raw), dict[str, Statistic]()
     for before, after in zip(old.statistics, new.statistics):
         name = before.alias if before.alias in raw else before.of or "*"
-        if name in given and given[name].entry() != after.entry():
+        if name in given and given[name].mechanisms() != after.mechanisms():
             raise ParameterError(
                 parameter="plan",
                 problem=f"is SQL where the mechanism '{name}' serves two statistics, for which different ones are recommended",
@@ -88,7 +89,8 @@ def _sql_mechanisms(raw: dict[str, Any], old: Query, new: Query) -> dict[str, An
             )
         given[name] = after
         if before != after:
-            found[name] = after.entry()
+            parted = isinstance(raw[name], dict) and "sum" in raw[name]
+            found[name] = after.entry() if parted else mechanism_entry(after.mechanisms()[0])
     return found
 
 

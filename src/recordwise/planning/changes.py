@@ -2,7 +2,6 @@
 
 from collections.abc import Sequence
 from dataclasses import dataclass
-from typing import Any
 
 from recordwise.exact.text import share_text
 from recordwise.mechanisms.base import shared
@@ -27,6 +26,7 @@ class Change:
         return [self.query, self.table, self.statistic, self.before, self.after]
 
 
+NOT_DRAWN = "not drawn: another statistic of the query has the same mechanism"
 HEADERS = ["query", "table", "statistic", "now", "recommended"]
 
 
@@ -37,25 +37,22 @@ def changes(before: Sequence[Query], after: Sequence[Query]) -> tuple[Change, ..
         drawn = {each.alias: each for each in new.draws()}
         for old_level, new_level in zip(old.tables(), new.tables()):
             for each in old.draws():
-                now, then = _served(each, old_level), _served(drawn[each.alias], new_level)
+                now = _text(each, old_level)
+                then = _text(drawn[each.alias], new_level) if each.alias in drawn else NOT_DRAWN
                 if now != then:
                     found.append(
                         Change(
                             query=old.name or str(number),
                             table=" x ".join(old_level.names()) or "total",
                             statistic=each.alias,
-                            before=_text(now, old_level),
-                            after=_text(then, new_level),
+                            before=now,
+                            after=then,
                         )
                     )
     return tuple(found)
 
 
-def _served(statistic: Drawable, level: Level) -> Any:
-    return shared(statistic.mechanism, level.share)
-
-
-def _text(mechanism: Any, level: Level) -> str:
+def _text(statistic: Drawable, level: Level) -> str:
     """The mechanism a table gets and, of several levels, its share of the loss."""
     share = "" if level.share == 1 else f", {share_text(float(level.share), 1)} of the loss"
-    return f"{mechanism_text(mechanism)}{share}"
+    return f"{mechanism_text(shared(statistic.mechanism, level.share))}{share}"

@@ -30,6 +30,8 @@ from recordwise.session import Session
 from recordwise.session.owner import OwnerView
 
 WHOLE = Fraction(1)
+MOST_TRIED = 4
+"""So many families, the best first, are tried against what is left of a budget; each needs a proof for every possible record."""
 EACH = "the best for each statistic"
 FEW = Fraction(10)
 """The usual floor of a count."""
@@ -133,21 +135,19 @@ def plan_advice(
     }
     left, order = left_of(session, plan), ranked(tuple(found.values()), rank_by)
     refusals: dict[str, str] = {}
-    best = None
-    for each in order:
+    best, own = None, order[0].name
+    for each in order[:MOST_TRIED]:
         told = left.refusal(each.policy)
         if told is None:
-            best = each
+            best, own = each, each.name
             break
         refusals[each.name] = told
     notes = [_passed_over(order[0].name, refusals[order[0].name], best)] if refusals else []
     if best is None:
-        name = order[0].name
-        best, note = _reduced(session, view, fits, assigned[name], splits[name], name, left)
+        best, note = _reduced(session, view, fits, assigned[own], splits[own], own, left)
         notes.append(note)
     told = hardly_protected(best.losses.rho)
     if told is not None:
-        own = next(name for name in assigned if best.name.startswith(name))
         costs = fits.costs_of(assigned[own], splits[own])
         sized = any(is_sized(each.mechanism) for each in best.fitted)
         notes += [told, *what_would_have_to_give(best.losses.rho, best.fitted, costs, sized=sized)]
@@ -157,7 +157,7 @@ def plan_advice(
 
 def _passed_over(name: str, told: str, best: FamilyFitness | None) -> str:
     if best is None:
-        return f"What is left of the budget covers none of the families: with {name}, {told}."
+        return f"What is left of the budget covers none of the best families: with {name}, {told}."
     return f"{name} costs less at this rank, but what is left of the budget does not cover it: {told}."
 
 

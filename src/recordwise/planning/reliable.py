@@ -9,9 +9,10 @@ from typing import Any
 import numpy as np
 from scipy.special import ndtr
 
+from recordwise.errors import ParameterError
 from recordwise.exact.arithmetic import FloatArray
 from recordwise.exact.text import prose_text
-from recordwise.mechanisms.base import shared, totals_for, transformed_scale
+from recordwise.mechanisms.base import inside, shared, totals_for, transformed_scale
 from recordwise.plan.cost import cell_mechanisms
 from recordwise.plan.query import Query
 from recordwise.plan.schema import Schema
@@ -77,12 +78,24 @@ class Scalable:
 
     def mechanism(self, place: Place, factor: float) -> Any | None:
         """The mechanism of a statistic at so many times its loss; None if there is none."""
-        own = next(each for each in self.queries[place[0]].draws() if each.alias == place[1]).mechanism
+        own = self._now(place)
         if factor == 1:
             return own
         if has_amount(own):
             return with_amount(own, amount(own) / np.sqrt(factor))
-        return shared(own, Fraction(repr(round(factor, 9)))) if factor < 1 else None
+        try:
+            return shared(own, Fraction(repr(round(factor, 9)))) if factor < 1 else None
+        except ParameterError:
+            # A small share can leave fat-tailed noise without a variance.
+            return None
+
+    def _now(self, place: Place) -> Any:
+        """The mechanism of a statistic; that of the sum or count it is now computed from, where it is no longer drawn itself."""
+        drawn = {each.alias: each for each in self.queries[place[0]].draws()}
+        if place[1] in drawn:
+            return drawn[place[1]].mechanism
+        asked = next(each.asked for each in self.tables if each.asked.place == place)
+        return next(each for each in drawn.values() if each.planned_as == asked.measure).mechanism
 
     def at(self, factor: float) -> tuple[Query, ...] | None:
         """The queries at so many times the loss of the statistics that are examined; None if that cannot be."""
@@ -127,6 +140,6 @@ class Scalable:
 def is_plain(plan: Scalable) -> bool:
     """Whether standard errors are in proportion to the noise: no statistic is transformed."""
     return all(
-        has_amount(own) and transformed_scale(getattr(own, "mechanism", own)) is None
+        has_amount(own) and transformed_scale(inside(own)[0]) is None
         for own in (plan.mechanism(each.asked.place, 1) for each in plan.tables)
     )

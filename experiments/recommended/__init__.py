@@ -1,0 +1,1 @@
+"""Recommended plans really released: goals reached, and losses beside those of a careful plan made by hand (ours, of no paper)."""

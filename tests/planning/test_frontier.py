@@ -1,0 +1,122 @@
+"""The frontier: more loss buys more reliable cells, limits are kept, and the expected share is that of real releases."""
+
+import numpy as np
+import pytest
+from small_table import CODES, COUNTIES, opened
+
+import recordwise as rw
+from recordwise.errors import ParameterError
+from recordwise.noise import Seeded
+from recordwise.plan.status import StatusRules
+from recordwise.planning import frontier, most_reliable
+from recordwise.planning.frontier_plot import plot_frontier
+
+FAMILIES = {"Gaussian": rw.Gaussian(sigma=1), "logarithm": rw.LogTransform(offset=100, sigma=1)}
+
+
+def ladder(**more):
+    keys = rw.Keys.product(county=COUNTIES, naics=CODES)
+    return (
+        rw.query()
+        .group_by("county")
+        .levels(rw.prefix("naics", [1, 3]), share=["0.25", "0.75"], keys=keys, **more)
+        .count(rw.Gaussian(rho="0.0005"), alias="n")
+        .sum("emp", rw.UnitSplit(at=50, rho="0.005"), alias="emp")
+    )
+
+
+@pytest.fixture(scope="module")
+def found(session):
+    return frontier(session, ladder(), candidates=FAMILIES, data="synthetic")
+
+
+def test_more_loss_buys_more_reliable_cells(found):
+    losses, shares = found.curve()
+    assert np.all(np.diff(losses) > 0)
+    assert np.all(np.diff(shares) >= -1e-9)
+    assert shares[-1] > 0.9 > 0.3 > shares[0]
+
+
+def test_todays_plan_is_never_above_the_frontier(found):
+    loss = found.today.loss("median")
+    assert found.at_loss(loss) >= found.today.reliable.share - 1e-6
+    assert found.at_share(found.today.reliable.share) <= loss * 1.01
+    assert "At the same loss the frontier has" in found.words()
+    assert found.at_share(1.5) == np.inf
+
+
+def test_the_expected_share_is_that_of_real_releases(session, found):
+    """100 seeded releases of today's plan, 3,000 values of cells with records: five standard errors apart at most."""
+    counted, reliable = 0, []
+    for seed in range(100):
+        release = session.run(ladder(), rng=Seeded(seed))
+        values = []
+        for table in release.tables:
+            held = np.isin(table.data.column("county").to_pylist(), COUNTIES[:3])
+            for name in ("n", "emp"):
+                value = table.data.column(name).to_numpy()[held]
+                sd = table.data.column(f"{name}_sd").to_numpy()[held]
+                values.append(sd / np.maximum(value, 2 * sd) <= 0.165)
+        reliable.append(np.concatenate(values).mean())
+        counted += len(np.concatenate(values))
+    assert counted == 100 * 2 * (3 * 2 + 3 * 3)
+    error = np.std(reliable) / np.sqrt(len(reliable))
+    assert abs(np.mean(reliable) - found.today.reliable.share) < 5 * error + 0.003
+
+
+def test_limits_are_kept_and_nearly_reached(session, found):
+    best = most_reliable(session, ladder(), median="0.01", p99=3, candidates=FAMILIES, data="synthetic")
+    assert best.loss("median") <= 0.01
+    assert best.loss("p99") <= 3
+    assert max(best.loss("median") / 0.01, best.loss("p99") / 3) > 0.98
+    at = most_reliable(session, ladder(), at=[({"emp": 100}, 0.05)], candidates=FAMILIES, data="synthetic")
+    policy = session.policy_of(*at.queries)
+    assert 0.049 < policy.loss({"emp": 100}) <= 0.05
+    with pytest.raises(ParameterError, match="at least one limit"):
+        most_reliable(session, ladder(), data="synthetic")
+    with pytest.raises(ParameterError, match="whose loss is not known"):
+        most_reliable(session, ladder(), at=[({"pay": 1}, 1)], candidates=FAMILIES, data="synthetic")
+
+
+def test_a_budget_is_kept_for_every_possible_record():
+    budget = rw.policy.constant("0.01") + rw.policy.split("0.02", {"emp": 50})
+    with opened(budget=budget) as session:
+        gaussian = {"Gaussian": rw.Gaussian(sigma=1)}
+        best = most_reliable(session, ladder(), budget=True, candidates=gaussian, data="synthetic")
+        policy = session.policy_of(*best.queries)
+        assert budget.dominates(policy)
+        assert not budget.dominates(policy * "1.1")
+
+
+def test_fitted_levels_are_more_reliable_at_the_same_loss(session):
+    query = ladder(rest="publish")
+    gaussian = {"Gaussian": rw.Gaussian(sigma=1)}
+    losses = [0.005, 0.02]
+    raw = frontier(session, query, candidates=gaussian, losses=losses, data="synthetic")
+    fitted = frontier(session, query, candidates=gaussian, losses=losses, fitted=True, data="synthetic")
+    assert fitted.today.reliable.share > raw.today.reliable.share
+    assert np.all(fitted.curve()[1] > raw.curve()[1])
+
+
+def test_another_status_rule_counts_other_cells(session, found):
+    loose = StatusRules(limits=(("fair", 0.3), ("poor", 0.4)), otherwise="bad")
+    other = frontier(session, ladder(), candidates=FAMILIES, rules=loose, losses=[0.001], data="synthetic")
+    assert (other.status, other.limit) == ("fair", 0.3)
+    assert other.today.reliable.share > found.today.reliable.share
+
+
+def test_results_can_be_read_in_several_ways(found):
+    headers, body = found.rows()
+    assert all(len(row) == len(headers) for row in body)
+    assert body[-1][0] == "today's plan"
+    assert "synthetic" in found._repr_html_()
+    assert found.to_json()["today"]["share"] == found.today.reliable.share
+    assert set(found.today.reliable.by_table) == {
+        *("n by county x naics1", "n by county x naics3", "emp by county x naics1", "emp by county x naics3")
+    }
+
+
+def test_the_figure_marks_todays_plan(found):
+    pytest.importorskip("matplotlib", reason="the plots extra is not installed: no figure is drawn here")
+    axes = plot_frontier(found).axes[0]
+    assert "today's plan, all cells" in [text.get_text() for text in axes.get_legend().get_texts()]
