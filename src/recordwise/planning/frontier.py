@@ -22,6 +22,7 @@ from recordwise.planning.origin import figure, html_table, mark_of, read_origin
 from recordwise.planning.reliable import class_names
 from recordwise.planning.whole import PlanLike, scope_of
 from recordwise.policy.policy import Policy
+from recordwise.progress import reported, tracked
 from recordwise.session import Session
 
 POINTS = 13
@@ -134,6 +135,7 @@ def point_json(point: FrontierPoint) -> dict[str, Any]:
     }
 
 
+@reported
 def frontier(
     session: Session,
     query: PlanLike,
@@ -188,7 +190,7 @@ def frontier(
     now = plans.loss(plans.plans[0], 1.0, rank_by)
     shown = np.geomspace(now / 100, now * 100, POINTS) if losses is None else np.sort(np.asarray(losses, float))
     chosen = []
-    for loss in shown:
+    for loss in tracked(shown.tolist(), "the best plan at each loss"):
         found = plans.best({each: plans.factor_within(each, {rank_by: float(loss)}) for each in plans.plans})
         if found is not None:
             chosen.append(found)
@@ -201,6 +203,7 @@ def frontier(
     )
 
 
+@reported
 def most_reliable(
     session: Session,
     query: PlanLike,

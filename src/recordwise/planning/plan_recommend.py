@@ -8,7 +8,6 @@ from typing import Any
 from recordwise.errors import ParameterError
 from recordwise.exact.text import figure, formula_text, share_text
 from recordwise.mechanisms.base import is_sized, shared
-from recordwise.plan.keys import Keys
 from recordwise.plan.query import Query
 from recordwise.planning.amounts import with_amount
 from recordwise.planning.candidates import families, two_digits
@@ -23,9 +22,10 @@ from recordwise.planning.plan_fits import QueryCost, StatisticFit, check_shared
 from recordwise.planning.protection import hardly_protected, what_would_have_to_give
 from recordwise.planning.record_sample import RecordSample
 from recordwise.planning.shapes import COUNT
-from recordwise.planning.sized import FAT_TAILED, FLOORS, USUAL_FLOOR, sized_family
+from recordwise.planning.sized import FAT_TAILED, FLOORS, USUAL_FLOOR, level_sizes, sized_family
 from recordwise.planning.targets import Target, targets_in
 from recordwise.planning.whole import PlanLike, Scope, with_choice
+from recordwise.progress import tracked
 from recordwise.session import Session
 from recordwise.session.owner import OwnerView
 
@@ -221,7 +221,7 @@ def plan_fits(
     sizes = {measure: ranking_size(view, measure, rank_by) for measure in {each.goal.measure for each in targets}}
     fits: dict[Place, dict[str, StatisticFit]] = {each.asked.place: {} for each in targets}
     why: dict[str, str] = {}
-    for target in targets:
+    for target in tracked(targets, lambda each: f"families for {each.asked.statistic.alias}"):
         place, goal = target.asked.place, target.goal
         own = {name: mechanism_for(each, goal) for name, each in plain.items()} | sized.get(place, {})
         for name, mechanism in own.items():
@@ -295,14 +295,11 @@ def _sized(scope: Scope, targets: Sequence[Target]) -> dict[Place, dict[str, Any
     found: dict[Place, dict[str, Any]] = {}
     for target in targets:
         query = scope.plan.queries[target.asked.query]
-        keys = [query.keys_of(level) for level in query.tables()]
-        names = (target.asked.statistic.alias, target.goal.measure, f"sum_{target.goal.measure}")
-        if not all(
-            isinstance(each, Keys) and each.sizes is not None and each.sizes.of(*names) is not None for each in keys
-        ):
+        levels = query.tables()
+        if any(level_sizes(query, level, target.goal.measure, scope.plan.schema) is None for level in levels):
             continue
         around = target.goal.at_least or (FEW if target.goal.measure == COUNT else USUAL_FLOOR)
-        low = FAT_TAILED if len(keys) == 1 else None
+        low = FAT_TAILED if len(levels) == 1 else None
         found[target.asked.place] = {
             name: each
             for part in FLOORS
