@@ -153,6 +153,9 @@ def test_a_plan_recommended_from_confidential_records_is_not_accepted_without_a_
         (("fitness", "--statistic", "emp", "--within", "-1"), "within must be above 0"),
         (("fitness", "--within", "emp=0.1"), "has no number for 'count'"),
         (("allocate", "--within", "0"), "within must be above 0"),
+        (("frontier", "--rank-by", "mean"), "rank_by must be one of"),
+        (("frontier", "--loss-at", "emp:1"), "is not of the form RECORD:LOSS"),
+        (("frontier", "--out", "plan.toml"), "already exists"),
         (("recommend", "--within", "0.1", "--rank-by", "mean"), "rank_by must be one of"),
         (("recommend", "--within", "0.1", "--table", "1", "--statistic", "n"), "'n' is not a statistic of the plan"),
     ],
@@ -181,6 +184,7 @@ def test_a_look_at_records_that_are_not_confidential_touches_no_ledger(folder, r
         ("recommend", *EMP),
         ("fitness", *EMP),
         ("allocate", *EMP),
+        ("frontier", "--statistic", "count", "--loss", "0.1"),
     ],
 )
 def test_a_look_at_confidential_records_is_noted_and_a_release_then_needs_a_reason(folder, run, words):
@@ -412,3 +416,24 @@ def test_a_plan_without_a_budget_and_without_charges_gets_one_that_covers_it_onc
     later = run("plan", "recommend", plan, "--within", "0.2", "--data", "synthetic", "--out", folder / "later.toml")
     assert later.exit_code == 0
     assert load_plan(folder / "later.toml").budget is None
+
+
+def test_the_frontier_is_a_table_a_figure_and_a_file(folder, run, run_json):
+    pytest.importorskip("matplotlib", reason="the plots extra is not installed: no figure is drawn here")
+    words = ("plan", "frontier", folder / "plan.toml", "--statistic", "count", "--loss", "0.01", "--loss", "1")
+    written = ("--out", folder / "frontier.csv", "--plot", folder / "frontier.svg")
+    result = run(*words, "--data", "synthetic", *written)
+    assert result.exit_code == 0, result.output
+    assert "Today" in result.stdout
+    lines = (folder / "frontier.csv").read_text().splitlines()
+    assert len(lines) == 4
+    assert lines[-1].startswith("today's plan,")
+    assert (folder / "frontier.svg").stat().st_size > 5000
+    assert len(run_json(*words, "--data", "synthetic")["points"]) == 2
+
+
+def test_the_best_plan_within_losses_keeps_them(folder, run, run_json):
+    words = ("plan", "frontier", folder / "plan.toml", "--statistic", "count", "--median", "0.2", "--data", "synthetic")
+    assert run_json(*words)["losses"]["median"] <= 0.2
+    shown = run(*words, "--within-budget").stdout
+    assert "The most reliable plan within these losses" in shown

@@ -39,7 +39,8 @@ def test_more_loss_buys_more_reliable_cells(found):
 
 def test_todays_plan_is_never_above_the_frontier(found):
     loss = found.today.loss("median")
-    assert found.at_loss(loss) >= found.today.reliable.share - 1e-6
+    # Losses of points are searched to a tenth of a percent.
+    assert found.at_loss(loss) >= found.today.reliable.share - 0.002
     assert found.at_share(found.today.reliable.share) <= loss * 1.01
     assert "At the same loss the frontier has" in found.words()
     assert found.at_share(1.5) == np.inf
