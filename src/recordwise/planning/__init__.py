@@ -6,7 +6,7 @@ Use public, synthetic or past records. Results computed from confidential record
 from recordwise.plan.file.write import PlanText, plan_text
 from recordwise.planning.allocation import Allocation, allocate
 from recordwise.planning.candidates import families
-from recordwise.planning.changes import Change
+from recordwise.planning.changes import PlanChange
 from recordwise.planning.compare import compare
 from recordwise.planning.comparison import Candidate, ComparedTable, Comparison
 from recordwise.planning.disclosure import Disclosure, MultiplicativeNoise, PercentRule
@@ -26,7 +26,7 @@ from recordwise.planning.sweep import Sweep, SweepPoint, sweep
 __all__ = [
     "Allocation",
     "Candidate",
-    "Change",
+    "PlanChange",
     "ComparedTable",
     "Comparison",
     "Disclosure",

@@ -12,7 +12,7 @@ from recordwise.plan.statistics import Drawable
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class Change:
+class PlanChange:
     """One statistic of one table."""
 
     query: str
@@ -30,7 +30,7 @@ NOT_DRAWN = "not drawn: another statistic of the query has the same mechanism"
 HEADERS = ["query", "table", "statistic", "now", "recommended"]
 
 
-def changes(before: Sequence[Query], after: Sequence[Query]) -> tuple[Change, ...]:
+def changes(before: Sequence[Query], after: Sequence[Query]) -> tuple[PlanChange, ...]:
     """Every drawn statistic of every table whose mechanism or share of the loss differs."""
     found = []
     for number, (old, new) in enumerate(zip(before, after), 1):
@@ -41,7 +41,7 @@ def changes(before: Sequence[Query], after: Sequence[Query]) -> tuple[Change, ..
                 then = _text(drawn[each.alias], new_level) if each.alias in drawn else NOT_DRAWN
                 if now != then:
                     found.append(
-                        Change(
+                        PlanChange(
                             query=old.name or str(number),
                             table=" x ".join(old_level.names()) or "total",
                             statistic=each.alias,

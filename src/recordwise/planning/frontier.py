@@ -81,12 +81,26 @@ class Frontier:
         )
 
     def at_loss(self, loss: float) -> float:
-        """The share of the cells that is reliable at a loss, between the points on a logarithmic scale."""
+        """The share of the cells that is reliable at a loss, between the points on a logarithmic scale.
+
+        Args:
+            loss: A loss of the rank that the frontier shows.
+
+        Returns:
+            The share.
+        """
         losses, shares = self.curve()
         return float(np.interp(np.log(loss), np.log(losses), shares))
 
     def at_share(self, share: float) -> float:
-        """The loss at which so many cells are reliable; infinite if no point reaches it."""
+        """The loss at which so many cells are reliable.
+
+        Args:
+            share: A share of the cells.
+
+        Returns:
+            The loss, between the points; infinite if none reaches it.
+        """
         losses, shares = self.curve()
         best = np.maximum.accumulate(shares)
         return float("inf") if share > best[-1] else float(np.exp(np.interp(share, best, np.log(losses))))

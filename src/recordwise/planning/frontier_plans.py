@@ -43,7 +43,14 @@ class FrontierPoint:
     queries: tuple[Query, ...]
 
     def loss(self, rank_by: str) -> float:
-        """The loss of a rank: median, p99 or maximum."""
+        """The loss of a rank.
+
+        Args:
+            rank_by: "median", "p99" or "maximum" of the records.
+
+        Returns:
+            The loss.
+        """
         return loss_at(self.losses, rank_by)
 
 

@@ -13,7 +13,7 @@ from recordwise.plan.schema import Schema
 from recordwise.plan.sources import Postgres
 from recordwise.planning.candidates import families
 from recordwise.planning.carried import carried_plan
-from recordwise.planning.changes import Change, changes
+from recordwise.planning.changes import PlanChange, changes
 from recordwise.planning.fitness import FamilyFitness, Fitness, Fitted, InfeasibleError, measured
 from recordwise.planning.fitted_goals import LevelSplits, fitted_family
 from recordwise.planning.goals import Goal, goal_tables, mechanism_for, read_goals
@@ -56,7 +56,7 @@ class Recommendation:
         """The queries to release: those of the whole plan, if one was examined."""
         return self.best.queries()
 
-    def changes(self) -> tuple[Change, ...]:
+    def changes(self) -> tuple[PlanChange, ...]:
         """What differs from the plan that was examined, for each statistic of each table; nothing without a plan."""
         return () if self.advice is None else changes(self.advice.scope.plan.queries, self.queries())
 
