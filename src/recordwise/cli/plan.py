@@ -1,4 +1,4 @@
-"""``recordwise plan compare|sweep|fitness|allocate|recommend|frontier|evaluate``: helps choose mechanisms before anything is spent."""
+"""``recordwise plan compare|sweep|fitness|allocate|recommend|frontier|evaluate``: helps choose mechanisms; spends nothing."""
 
 from typing import Annotated, Any
 
