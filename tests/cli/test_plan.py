@@ -413,8 +413,18 @@ def test_a_plan_without_a_budget_and_without_charges_gets_one_that_covers_it_onc
     assert run("release", folder / "new.toml", "--out", folder / "b", "--yes").exit_code == 0
     assert run("release", folder / "new.toml", "--out", folder / "c", "--yes", "--again").exit_code == 3
     later = run("plan", "recommend", plan, "--within", "0.2", "--data", "synthetic", "--out", folder / "later.toml")
-    assert later.exit_code == 0
-    assert load_plan(folder / "later.toml").budget is None
+    assert later.exit_code == 2
+    assert "budget" in later.stderr
+
+
+def test_a_plan_without_a_budget_whose_ledger_was_charged_gets_none(folder, run):
+    plan = folder / "plan.toml"
+    text = plan.read_text()
+    plan.write_text(text[: text.index("[[budget]]")] + text[text.index("[keys.areas]") :])
+    assert run("release", plan, "--out", folder / "a", "--yes").exit_code == 0
+    words = ("plan", "recommend", plan, *EMP, "--data", "synthetic", "--out", folder / "new.toml")
+    assert run(*words).exit_code == 0
+    assert load_plan(folder / "new.toml").budget is None
 
 
 def test_the_frontier_is_a_table_a_figure_and_a_file(folder, run, run_json):

@@ -89,10 +89,10 @@ def test_a_budget_is_kept_for_every_possible_record():
         assert not budget.dominates(policy * "1.1")
 
 
-def test_fitted_levels_are_more_reliable_at_the_same_loss(session):
+def test_fitted_levels_are_more_reliable_at_the_same_loss(session, found):
     query = ladder(rest="publish")
     gaussian = {"Gaussian": rw.Gaussian(sigma=1)}
-    losses = [0.005, 0.02]
+    losses = [found.today.loss("median") * part for part in (0.3, 1)]
     raw = frontier(session, query, candidates=gaussian, losses=losses, data="synthetic")
     fitted = frontier(session, query, candidates=gaussian, losses=losses, fitted=True, data="synthetic")
     assert fitted.today.reliable.share > raw.today.reliable.share

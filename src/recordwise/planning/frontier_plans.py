@@ -31,6 +31,7 @@ CONFIDENCE = 0.95
 FACTORS = (1e-9, 1e9)
 HALVINGS = 60
 MOST_TRIES = 6
+ROUNDED = 1 - 1e-5
 
 
 @dataclass(frozen=True, slots=True, kw_only=True, repr=False, eq=False)
@@ -125,7 +126,8 @@ class Plans:
             rest, own = (float(each.loss(dict(record))) for each in (self._others, self._policies[plan]))
         except RecordError as error:
             raise ParameterError(parameter="at", problem=f"has a record whose loss is not known: {error}") from None
-        return None if rest >= limit else min((limit - rest) / max(own - rest, 1e-300), FACTORS[1])
+        # A sigma is rounded down to a few digits, which costs a little more.
+        return None if rest >= limit else min(ROUNDED * (limit - rest) / max(own - rest, 1e-300), FACTORS[1])
 
     def factor_covered(
         self, plan: Scalable, most: float | None, covered: Callable[[Policy], bool] | None
@@ -136,7 +138,13 @@ class Plans:
 
         def allowed(factor: float) -> bool:
             queries = plan.at(factor)
-            return factor <= most and queries is not None and covered(self._session.policy_of(*queries))
+            if factor > most or queries is None:
+                return False
+            try:
+                return covered(self._session.policy_of(*queries))
+            except ParameterError:
+                # So small a share of fat-tailed noise has no law that can be drawn.
+                return False
 
         return _largest(allowed, close=1.02)
 

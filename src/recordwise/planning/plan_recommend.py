@@ -9,7 +9,7 @@ from recordwise.errors import ParameterError
 from recordwise.exact.text import figure, formula_text, share_text
 from recordwise.mechanisms.base import is_sized, shared
 from recordwise.plan.query import Query
-from recordwise.planning.amounts import with_amount
+from recordwise.planning.amounts import has_amount, with_amount
 from recordwise.planning.candidates import families, two_digits
 from recordwise.planning.fitness import FamilyFitness, Fitness, Fitted, InfeasibleError
 from recordwise.planning.goals import Goal, GoalTable, goal_tables, mechanism_for
@@ -144,6 +144,11 @@ def plan_advice(
         refusals[each.name] = told
     notes = [_passed_over(order[0].name, refusals[order[0].name], best)] if refusals else []
     if best is None:
+        # Other noise changes its shape with its share of the loss, and may have no law at a small one.
+        scalable = (
+            each.name for each in order if all(has_amount(fit.prototype) for fit in assigned[each.name].values())
+        )
+        own = next(scalable, own)
         best, note = _reduced(session, view, fits, assigned[own], splits[own], own, left)
         notes.append(note)
     told = hardly_protected(best.losses.rho)
