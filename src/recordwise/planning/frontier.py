@@ -26,6 +26,7 @@ from recordwise.progress import reported, tracked
 from recordwise.session import Session
 
 POINTS = 13
+DIFFERENT = 0.1
 
 
 @dataclass(frozen=True, slots=True, kw_only=True, repr=False, eq=False)
@@ -114,8 +115,19 @@ class Frontier:
         return (
             f"Today {share_text(share, 1)} of the cells are {self.status} at a {RANK_WORDS[self.rank_by]} loss of {figure(loss)}. "
             f"At the same loss the frontier has {share_text(max(better, share), 1)}; the same share of cells costs "
-            f"{figure(min(cheaper, loss))} on it."
+            f"{figure(min(cheaper, loss))} on it.{self._other_losses(loss)}"
         )
+
+    def _other_losses(self, loss: float) -> str:
+        """What the plan of the frontier at a loss costs by the other ranks: a smaller median may be paid for by the largest records."""
+        losses, told = self.curve()[0], []
+        for name in RANKS:
+            own = np.array([each.loss(name) for each in self.points])
+            there = float(np.exp(np.interp(np.log(loss), np.log(losses), np.log(own))))
+            today = 0.0 if self.today is None else self.today.loss(name)
+            if name != self.rank_by and abs(there / today - 1) > DIFFERENT:
+                told.append(f"{RANK_WORDS[name]} loss is {figure(there)} instead of {figure(today)}")
+        return f" At the same {RANK_WORDS[self.rank_by]} loss its {' and its '.join(told)}." if told else ""
 
     def to_json(self) -> dict[str, Any]:
         """The numbers, for JSON."""
