@@ -119,7 +119,7 @@ class Frontier:
         )
 
     def _other_losses(self, loss: float) -> str:
-        """What the plan of the frontier at a loss costs by the other ranks: a smaller median may be paid for by the largest records."""
+        """What the frontier costs by the other ranks at a loss: a smaller median may be paid for by the largest records."""
         losses, told = self.curve()[0], []
         for name in RANKS:
             own = np.array([each.loss(name) for each in self.points])
