@@ -7,7 +7,7 @@ from typing import Any
 
 import numpy as np
 
-from recordwise.errors import ParameterError, RecordError
+from recordwise.errors import ParameterError, RangeError, RecordError
 from recordwise.exact.arithmetic import FloatArray
 from recordwise.plan.query import Query
 from recordwise.plan.status import StatusRules
@@ -142,7 +142,7 @@ class Plans:
                 return False
             try:
                 return covered(self._session.policy_of(*queries))
-            except ParameterError:
+            except (ParameterError, RangeError):
                 # So small a share of fat-tailed noise has no law that can be drawn.
                 return False
 
