@@ -127,7 +127,12 @@ def recordwise_imports(path):
             yield from ((node.module, each.name) for each in node.names)
 
 
-PUBLIC_MODULES = {"recordwise.errors", "recordwise.exact.functions", "recordwise.planning.plots"}
+PUBLIC_MODULES = {
+    "recordwise.errors",
+    "recordwise.exact.functions",
+    "recordwise.planning.plots",
+    "recordwise.planning.frontier_plot",
+}
 """Modules without a list of their public names; a leading underscore marks the others."""
 
 

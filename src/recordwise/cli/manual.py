@@ -37,7 +37,8 @@ EXAMPLES: dict[str, str] = {
     "plan sweep": "recordwise plan sweep plan.toml --threshold emp=20 --threshold emp=100 --rho 0.1",
     "plan fitness": "recordwise plan fitness plan.toml --within 0.1 --share 0.9",
     "plan allocate": "recordwise plan allocate plan.toml --within 0.1 --share 0.9",
-    "plan recommend": "recordwise plan recommend plan.toml --measure emp --within 0.1 --out new.toml",
+    "plan recommend": "recordwise plan recommend plan.toml --within 0.1 --share 0.9 --out new.toml",
+    "plan frontier": "recordwise plan frontier plan.toml --data synthetic",
     "plan evaluate": "recordwise plan evaluate plan.toml --by county:2 --baseline multiplicative --rows 100000",
 }
 

@@ -1,14 +1,19 @@
-"""Three goals: the recommended plan, with sized noise and fits, and one made by hand, each really released many times."""
+"""Three goals: the recommended plan, with sized noise and fits, and one made by hand, each really released many times.
+
+Generated establishments by state and two-, three- and four-digit industry with published rests; sizes of cells: a year before,
+off by a quarter and by noise. Goals are about the best linear fit of the three levels. The plan by hand: noise in proportion
+to the size, from half of the smallest total that counts on; a fifth, three tenths and half of the loss for the levels; the most
+noise that meets the goals.
+"""
 
 from collections.abc import Sequence
 from typing import Any
 
 import numpy as np
+from recommended_goals import Wanted, by_hand, goals, keys, plain, session
 from scipy.special import ndtr
 
 import recordwise as rw
-from experiments.frame import Claim, Reproduction, Tell
-from experiments.recommended.plans import GOALS, Wanted, by_hand, goals, keys, plain, session
 from recordwise.noise import Seeded
 from recordwise.planning.losses import policy_losses
 from recordwise.planning.targets import TargetTable, target_tables, targets_in
@@ -18,13 +23,6 @@ MOST_ABOVE = 1.10
 FALSE_ALARM_SDS = 5.0
 PLANTED = 1.05
 """Noise that is so much larger than stated must be noticed."""
-LOSSES = ("median", "p99")
-SETTING = (
-    "Generated establishments by state and two-, three- and four-digit industry with published rests; sizes of cells are those of "
-    "a year before, off by a quarter and by noise. Goals are about the best linear fit of the three levels.",
-    "The plan by hand: noise in proportion to the size, from half of the smallest total that counts on; a fifth, three tenths and "
-    "half of the loss for the levels; the most noise that meets the goals.",
-)
 
 
 def losses(opened: rw.Session, queries: Sequence[rw.Query]) -> dict[str, float]:
@@ -88,52 +86,3 @@ def measured(wanted: Wanted, rows: int, runs: int, seed: int) -> tuple[dict[str,
             **{f"{name}, by hand": theirs[name] for name in theirs},
         }
         return row, released(opened, wanted, found.queries(), runs, seed)
-
-
-def claims(row: dict[str, Any], tables: list[dict[str, Any]], share: float) -> list[Claim]:
-    """Losses are not above those of the hand-made plan by more than a tenth, and goals are reached."""
-    ratio = row["median, recommended"] / row["median, by hand"]
-    met = min(each["cells that meet the goal"] for each in tables)
-    apart = max(abs(each["standard errors apart"]) for each in tables)
-    power = max(each["with 5 % more noise"] for each in tables)
-    reached = met >= share and apart < FALSE_ALARM_SDS
-    return [
-        Claim(
-            statement=f"{row['goal']}: the median loss is at most 1.1 times that of the plan made by hand (ours)",
-            paper="ours, not from a paper",
-            ours=f"{ratio:.2f} times: {row['median, recommended']:.3g} against {row['median, by hand']:.3g}",
-            agrees=ratio <= MOST_ABOVE,
-            why="" if ratio <= MOST_ABOVE else "a better split or floor was not found",
-        ),
-        Claim(
-            statement=f"{row['goal']}: the releases reach the goal (ours)",
-            paper="ours, not from a paper",
-            ours=f"{met:.1%} of the cells of the worst table meet it; at most {apart:.1f} standard errors from what is expected; "
-            f"5 % more noise would be {power:.1f} away",
-            agrees=reached,
-            why="" if reached else "the published errors do not describe the errors made",
-        ),
-    ]
-
-
-def reproduce(*, runs: int, seed: int, tell: Tell) -> Reproduction:
-    """All three goals."""
-    losses_of, tables_of, found = [], [], []
-    for wanted in GOALS:
-        tell(f"recommending and releasing: {wanted.name}")
-        row, tables = measured(wanted, ROWS, max(runs, 20), seed)
-        losses_of.append(row)
-        tables_of += tables
-        found += claims(row, tables, float(wanted.share))
-    return Reproduction(
-        name="recommended",
-        title="Recommended plans, really released",
-        source="ours, of no paper",
-        setting=SETTING,
-        data="Generated establishments.",
-        runs=max(runs, 20),
-        seed=seed,
-        claims=found,
-        tables={"losses": losses_of, "releases": tables_of},
-        shown=("losses", "releases"),
-    )
