@@ -7,7 +7,8 @@ import pyarrow as pa
 import pytest
 
 from recordwise.errors import KeysError
-from recordwise.plan import Column, Field, Group, Keys, Prefix, Schema, key_columns
+from recordwise.mechanisms import Gaussian
+from recordwise.plan import Column, Field, Group, Keys, Plan, Prefix, Schema, key_columns, query
 
 SCHEMA = Schema.of(
     unit="id",
@@ -144,3 +145,17 @@ def test_cells_are_sorted_and_different_either_way(gaps, monkeypatch):
     assert list(zip(table["text"].to_pylist(), table["number"].to_pylist())) == rows
     shorter = Keys.of(given).cells((Group("text", Prefix("text", 1)), groups[1]), SCHEMA)
     assert list(zip(*shorter.to_pydict().values())) == sorted({(text[0], number) for text, number in rows})
+
+
+def test_each_table_of_a_plan_has_its_own_cells_made_once():
+    keys = Keys.of({"flag": [True, True, True], "text": ["11a", "11b", "22a"]})
+    fine = query().group_by("flag", keys=keys).levels(Prefix("text", 2), Prefix("text", 3)).count(Gaussian(rho=1))
+    other = query().group_by("text", keys=["11a"]).count(Gaussian(rho=1))
+    plan = Plan(schema=SCHEMA, queries=(fine, other))
+    again = Plan(schema=SCHEMA, queries=(other, fine))
+    found = [plan.cells(table).column(-1).to_pylist() for table in plan.tables()]
+    assert found == [["11", "22"], ["11a", "11b", "22a"], ["11a"]]
+    assert [again.cells(table).column(-1).to_pylist() for table in again.tables()] == [found[2], *found[:2]]
+    assert all(plan.cells(table) is plan.cells(table) for table in plan.tables())
+    assert plan == Plan(schema=SCHEMA, queries=(fine, other))
+    assert hash(plan) == hash(Plan(schema=SCHEMA, queries=(fine, other)))

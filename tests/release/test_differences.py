@@ -50,7 +50,9 @@ def test_the_difference_has_the_values_and_the_variances_of_both(pair) -> None:
     wanted = "reliable" if error <= 0.165 else "use with caution" if error <= 0.333 else "unreliable"
     assert row["emp_change_status"] == wanted
     exact, width = second["log_low"] - first["log_high"], row["log_change_high"] - row["log_change_low"]
-    assert exact - 0.0101 * width <= row["log_change_low"] <= exact  # Rounded outward, by a hundredth of the width at most.
+    assert (
+        exact - 0.0101 * width <= row["log_change_low"] <= exact
+    )  # Rounded outward, by a hundredth of the width at most.
 
 
 def test_cells_come_and_go_by_the_lists_of_keys(pair) -> None:

@@ -4,7 +4,7 @@ All problems are collected, so that a plan can be corrected in one go.
 """
 
 from collections.abc import Iterable, Iterator, Mapping
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 
 import pyarrow as pa
 
@@ -186,6 +186,8 @@ class Plan:
 
     schema: Schema
     queries: tuple[Query, ...]
+    _cells: dict[tuple[int, Level], pa.Table] = field(default_factory=dict, init=False, repr=False, compare=False)
+    """The public cells of tables by query and level, made when first asked for; a release asks for them several times."""
 
     def __post_init__(self) -> None:
         object.__setattr__(self, "queries", tuple(query_with_levels(query, self.schema) for query in self.queries))
@@ -240,16 +242,17 @@ class Plan:
     def cells(self, table: PlannedTable) -> pa.Table:
         """The public cells of a table, cast, distinct and sorted; a grand total has one row without key values. Published rests
         come last, marked by a column of their own."""
-        query = self.queries[table.query]
-        listed = self._listed(query, table.shape)
+        listed = self._listed(table.query, table.shape)
         if table.rest is None:
             return listed
-        return with_rests(listed, table.shape, table.rest, self._listed(query, table.rest))
+        return with_rests(listed, table.shape, table.rest, self._listed(table.query, table.rest))
 
-    def _listed(self, query: Query, level: Level) -> pa.Table:
+    def _listed(self, query: int, level: Level) -> pa.Table:
         if not level.groups:
             return pa.table({})
-        keys = query.keys_of(level)
+        keys = self.queries[query].keys_of(level)
         if not isinstance(keys, Keys):
             raise KeysError(column=" x ".join(level.names()), problem="has no public keys")
-        return keys.cells(level.groups, self.schema)
+        if (query, level) not in self._cells:
+            self._cells[query, level] = keys.cells(level.groups, self.schema)
+        return self._cells[query, level]
