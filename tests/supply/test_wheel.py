@@ -173,10 +173,25 @@ def test_jupyter_runs_the_first_notebook(wheel: Path, tmp_path: Path) -> None:
 
 @pytest.mark.slow
 def test_the_container_builds_and_says_its_version() -> None:
-    tool = next((each for each in ("podman", "docker") if shutil.which(each)), None)
-    if tool is None or subprocess.run([tool, "info"], capture_output=True, check=False).returncode:
-        pytest.skip("neither podman nor docker runs here: the container file was NOT built")
+    tool = next((each for each in ("podman", "docker", "buildah") if _runs(each)), None)
+    if tool is None:
+        pytest.skip("neither podman, docker nor buildah runs here: the container file was NOT built")
     subprocess.run([tool, "build", "--file", "Containerfile", "--tag", "recordwise-test", "."], cwd=ROOT, check=True)
-    words = [tool, "run", "--rm", "--network", "none", "recordwise-test", "--version"]
-    done = subprocess.run(words, capture_output=True, text=True, check=True)
-    assert done.stdout.strip() == f"recordwise {PROJECT['version']}"
+    if tool == "buildah":
+        container = _printed("buildah", "from", "--pull-never", "localhost/recordwise-test")
+        words = ["buildah", "run", container, "--", "recordwise", "--version"]
+    else:
+        words = [tool, "run", "--rm", "--network", "none", "recordwise-test", "--version"]
+    assert _printed(*words) == f"recordwise {PROJECT['version']}"
+
+
+def _runs(tool: str) -> bool:
+    """Whether it is installed and, where it needs one, its daemon answers."""
+    return (
+        shutil.which(tool) is not None
+        and not subprocess.run([tool, "info"], capture_output=True, check=False).returncode
+    )
+
+
+def _printed(*words: str) -> str:
+    return subprocess.run(words, capture_output=True, text=True, check=True).stdout.strip()
