@@ -12,6 +12,7 @@ from urllib.parse import urlparse
 import numpy as np
 import pytest
 from kept_pictures import ARTEFACTS
+from shown import read
 
 from recordwise.policy import epsilon
 from recordwise.policy.meaning import power_beside_delta
@@ -52,13 +53,6 @@ def test_a_thousand_random_records_lose_on_the_page_what_they_lose_in_python(nam
 def numbers(page: Any) -> dict[str, str]:
     names, values = page.locator("#numbers dt").all_inner_texts(), page.locator("#numbers dd").all_inner_texts()
     return dict(zip(names, values, strict=True))
-
-
-def read(text: str) -> float:
-    """A number as the page writes it."""
-    raised = str.maketrans("⁻⁰¹²³⁴⁵⁶⁷⁸⁹", "-0123456789")
-    digits, _, power_of_ten = text.replace(",", "").partition(" × 10")
-    return float(digits) * 10.0 ** int(power_of_ten.translate(raised) or 0)
 
 
 @pytest.mark.parametrize("emp, payann", [("4", "140"), ("20", "450"), ("400", "24,000"), ("20 000", "1600000")])
@@ -225,57 +219,6 @@ def test_a_number_that_cannot_be_read_is_marked_and_told(text: str, problem: str
     page.fill("#q0", "7")
     assert page.get_attribute("#q0", "aria-invalid") is None
     assert page.inner_text("#q0-hint") == "a whole number"
-
-
-def test_a_firm_has_the_loss_of_its_establishments_by_cell(visit: Any, saved: Any) -> None:
-    """Three establishments: nowhere in particular, two of them in one cell, then one removed."""
-    page, firms = visit("demo"), saved["demo"].firms
-    page.click("#add")
-    rows = [("12", "300", "06037", "441110"), ("5", "90", "06037", "441110"), ("40", "1,000", "17031", "722511")]
-    columns = ["emp", "payann", *firms.columns()]
-    values = [dict(zip(("emp", "payann", "county", "naics"), row)) for row in rows]
-    heads = page.locator("#members thead th").all_inner_texts()
-    assert set(firms.columns()) <= {"county", "naics"}
-    assert len(heads) == len(columns) + 2
-
-    def fill(names: list[str]) -> None:
-        for place, row in enumerate(values):
-            inputs = page.locator(f"#members tbody tr:nth-child({place + 1}) input")
-            for at, name in enumerate(columns):
-                inputs.nth(at).fill(row[name] if name in names else "")
-
-    def told() -> float:
-        return read(re.search(r"at most ([\d,.]+)\. ", page.inner_text("#firm-told"))[1])  # type: ignore[index]
-
-    def known(names: list[str], which: list[int]) -> float:
-        units = {name: [values[at][name].replace(",", "") for at in which] for name in names}
-        return float(
-            firms.loss(units | {name: [float(each) for each in units[name]] for name in ("emp", "payann")}).rho
-        )
-
-    fill(["emp", "payann"])
-    assert told() == pytest.approx(known(["emp", "payann"], [0, 1, 2]), rel=1e-3)
-    fill(columns)
-    assert told() == pytest.approx(known(columns, [0, 1, 2]), rel=1e-3)
-    assert known(columns, [0, 1, 2]) < known(["emp", "payann"], [0, 1, 2])
-    page.locator("#members tbody tr:nth-child(2) button").click()
-    assert told() == pytest.approx(known(columns, [0, 2]), rel=1e-3)
-
-
-def test_a_place_that_the_policy_asks_for_is_asked_once_for_a_firm(visit: Any, saved: Any) -> None:
-    page, firms = visit("sized"), saved["sized"].firms
-    heads = page.locator("#members thead th").all_inner_texts()[:-1]
-    assert heads == ["employees", "dollars of payroll", "county", "industry", "loss"]
-    losses = []
-    for second in ("Mining", "Retail"):
-        units = {"emp": [12, 5], "pay": [300, 90], "county": ["01", "01"], "industry": ["Mining", second]}
-        for row in range(2):
-            inputs = page.locator(f"#members tbody tr:nth-child({row + 1}) input")
-            for at, column in enumerate(units.values()):
-                inputs.nth(at).fill(str(column[row]))
-        losses.append(read(re.search(r"at most ([\d,.]+)\. ", page.inner_text("#firm-told"))[1]))  # type: ignore[index]
-        assert losses[-1] == pytest.approx(firms.loss(units).rho, rel=1e-3)
-    assert losses[0] > losses[1]
 
 
 def test_the_budget_is_split_over_the_statistics(visit: Any, saved: Any) -> None:

@@ -293,6 +293,15 @@
     row.addEventListener("input", together);
     members.append(row);
   };
+  // The coarser levels of codes, from public lists. Codes that no list has are in no cell; here they share one, which is no less.
+  const lists = data.lists.map(({finest, codes, levels}) => ({finest, levels: Object.entries(levels), rows: new Map(codes.map((code, row) => [code, row]))}));
+  const withLevels = place => {
+    for (const {finest, levels, rows} of lists) {
+      const code = (place[finest] ?? "").trim(), row = rows.get(code);
+      for (const [level, {values, at}] of levels) place[level] = !code ? "" : row === undefined ? "\u0000" : values[at[row]];
+    }
+    return place;
+  };
   // Where cells are known, the loss by cell; else that of all establishments wherever they are.
   const joined = (units, losses) => {
     try { if (model.firm) return model.firm(units); } catch { return {rho: NaN, delta: 0}; }
@@ -305,7 +314,7 @@
       const loss = record ? model.loss(record) : {rho: NaN, delta: 0};
       find(".own", row).textContent = Number.isNaN(loss.rho) ? "" : figure(loss.rho);
       const asked = data.shared.map(name => [name, record?.[name] ?? ""]);
-      units.push({record, place: Object.fromEntries([...asked, ...all(".place", row).map(place => [place.dataset.name, place.value])])});
+      units.push({record, place: withLevels(Object.fromEntries([...asked, ...all(".place", row).map(place => [place.dataset.name, place.value])]))});
       return loss;
     });
     const filled = losses.every(loss => !Number.isNaN(loss.rho)), {rho, delta} = filled ? joined(units, losses) : {rho: NaN, delta: 0};

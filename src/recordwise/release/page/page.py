@@ -20,7 +20,7 @@ from recordwise.release.page.questions import CHOICE, Question, loss_or_infinity
 from recordwise.release.page.script import model_js, page_file, script_json
 from recordwise.release.page.sentences import SENTENCES, lead
 from recordwise.release.page.tables import accuracy_rows, first_view, notes, titled
-from recordwise.release.page.view import Published, View, payload, places_of, view_of
+from recordwise.release.page.view import Published, View, payload, view_of
 from recordwise.release.tables import PRIVATE
 
 if TYPE_CHECKING:
@@ -99,7 +99,8 @@ def page_html(release: Published, *, files: Mapping[str, str]) -> str:
         "style": Html(style),
         "script": Html(script),
         "factors": FACTORS.items(),
-        "places": [view.labels.get(name, name) for name in places_of(view.release, view.questions)],
+        "places": [view.labels.get(name, name) for name in view.places.asked],
+        "found_levels": [view.labels.get(name, name) for name in view.places.found()],
         "words": WORDS.items(),
     }
     return "<!doctype html>\n" + _environment().get_template("page.html").render(context)
@@ -136,9 +137,8 @@ def _template(name: str) -> str:
 
 
 def _top(view: View) -> dict[str, Any]:
-    absent = (set() if view.figures else {"sizes", "same"}) | (
-        set() if view.questions or places_of(view.release, view.questions) else {"firm"}
-    )
+    absent = set() if view.figures else {"sizes", "same"}
+    absent |= set() if view.questions or view.places.asked else {"firm"}
     absent |= set() if view.periods else {"years"}
     return {
         "title": view.content.title,

@@ -14,13 +14,15 @@ from recordwise.policy.lattice import RATIO, SMALLEST_MU, LatticePolicy, Meaning
 from recordwise.policy.measure import Measure
 from recordwise.policy.policy import Policy
 from recordwise.policy.render.html import LogAxis
+from recordwise.release.code_lists import CodeLists
 from recordwise.release.content import Content
 from recordwise.release.page.cells import PageTable, page_cells
 from recordwise.release.page.change import BAND_LOSS, has_band
 from recordwise.release.page.charts import LEFT, LOSSES, NOISES, RIGHT, Figure, figure_of, sizes_up_to
+from recordwise.release.page.firm_places import FirmPlaces
 from recordwise.release.page.history import History
 from recordwise.release.page.parts import Part
-from recordwise.release.page.questions import AMOUNT, TEXT, Question, questions_of, reach_of, start_record
+from recordwise.release.page.questions import Question, questions_of, reach_of, start_record
 from recordwise.release.page.sentences import DELTA, SENTENCES
 from recordwise.release.page.tables import titled
 from recordwise.release.tables import PRIVATE, ReleasedTable
@@ -67,6 +69,7 @@ class View:
     release: Published
     description: dict[str, Any]
     questions: tuple[Question, ...]
+    places: FirmPlaces
     start: dict[str, Any]
     figures: tuple[Figure, ...]
     tables: tuple[PageTable, ...]
@@ -97,6 +100,7 @@ def view_of(release: Published, files: Mapping[str, str]) -> View:
         release=release,
         description=description,
         questions=questions,
+        places=FirmPlaces.of(release.firms, questions, CodeLists.of(description).tables().values()),
         start=start,
         figures=_figures(release, description, start, content),
         tables=tables,
@@ -144,18 +148,6 @@ def sizes_of(release: Published) -> dict[str, tuple[float, ...]]:
     }
 
 
-def places_of(release: Published, questions: Sequence[Question]) -> tuple[str, ...]:
-    """The columns that say which establishments of a firm share a cell and that no question asks for as they are."""
-    asked = {question.name for question in questions if question.kind in (AMOUNT, TEXT)}
-    return tuple(name for name in release.firms.columns() if name not in asked) if release.firms else ()
-
-
-def shared_places(release: Published, questions: Sequence[Question]) -> tuple[str, ...]:
-    """Those that a question asks for as text, so that its answer says the place as well."""
-    asked = {question.name for question in questions if question.kind == TEXT}
-    return tuple(name for name in release.firms.columns() if name in asked) if release.firms else ()
-
-
 def bound_of(description: dict[str, Any], name: str) -> float:
     """The public bound of a measure, in its own unit."""
     for measure in description.get("schema", {}).get("measures", ()):
@@ -181,8 +173,7 @@ def payload(view: View) -> dict[str, Any]:
         "delta": DELTA,
         "bandLoss": BAND_LOSS,
         "whyNoBand": why_no_band(release.parts),
-        "places": [[name, view.labels.get(name, name)] for name in places_of(release, view.questions)],
-        "shared": list(shared_places(release, view.questions)),
+        **view.places.to_json(view.labels),
         "meaning": None if view.meaning is None else _meaning_json(view.meaning),
         "hasDelta": bool(release.policy.delta_terms),
         "mark": None if release.privacy_label == PRIVATE else release.privacy_label,
