@@ -9,7 +9,7 @@ from scipy.sparse.linalg import lsmr
 
 from recordwise.postprocess.measured import Measured, Noise, law_of, measure
 from recordwise.postprocess.result import TOLERANCE, Fit, fit_draws, least_squares_residual, negativity
-from recordwise.postprocess.solvers.boxed import Boxed, FloatArray, System
+from recordwise.postprocess.solvers.boxed import Boxed, FloatArray, Solver, System
 from recordwise.postprocess.solvers.solve import prepared, solve_problem
 from recordwise.postprocess.workload import Workload
 
@@ -41,10 +41,13 @@ def ols(
     measured = measure(workload, answers, variances)
     law_of(noise, 1.0 / measured.weights)
     parts, system = prepared(workload)
+    first = parts.boxed(measured.answers[:1], measured.weights)
+    closed = bool(np.all(first.precision > 0))
+    # The system is the same for all draws.
+    solver = system.solver(1.0 / first.precision, 1.0 / first.weight) if closed and system.exact else None
 
     def fit(some: Measured) -> Fit:
-        problem = parts.boxed(some.answers, some.weights)
-        x = closed_form(problem, system) if np.all(problem.precision > 0) else least_norm(some)
+        x = closed_form(parts.boxed(some.answers, some.weights), system, solver) if closed else least_norm(some)
         fitted = workload.answer(x)
         return Fit(
             x=x,
@@ -99,12 +102,11 @@ def nnls(
     return fit_draws(measured, fit)
 
 
-def closed_form(problem: Boxed, system: System) -> FloatArray:
-    """Least squares where every cell was measured: one linear system with one equation per sum."""
-    if not system.exact:
+def closed_form(problem: Boxed, system: System, solver: Solver | None) -> FloatArray:
+    """Least squares where every cell was measured: one linear system with one equation per sum, solved if it was factored."""
+    if solver is None:
         return solve_problem(replace(problem, low=-problem.high), system).x
-    gap = problem.answer - system.sums(problem.target)
-    y = system.solver(1.0 / problem.precision, 1.0 / problem.weight)(gap)
+    y = solver(problem.answer - system.sums(problem.target))
     return problem.target + system.spread(y) / problem.precision
 
 

@@ -22,8 +22,10 @@ from recordwise.exact.numbers import read_fraction
 from recordwise.plan.arrays import null_as, numpy_of
 from recordwise.plan.cell_bands import KeyColumn, bands_of_cells
 from recordwise.plan.fields import ALL_OTHER
+from recordwise.plan.key_columns import encoded
 from recordwise.policy.bands import BandTable
 from recordwise.postprocess.answer_tree import AnswerTree, tree_of
+from recordwise.postprocess.grids import grid_workload
 from recordwise.postprocess.workload import Workload
 from recordwise.release.code_lists import CodeLists
 from recordwise.release.release import Release
@@ -182,10 +184,29 @@ class Family:
     @cached_property
     def workload(self) -> Workload:
         """The answers that have a cell, which all statistics share, so that their system is found once."""
+        grid = self._grid()
+        if grid is not None:
+            return grid
         asked = np.diff(self.rows.indptr) > 0
         sizes = zip(self.sizes, self.by_table(asked))
         groups = {name: int(np.sum(part)) for name, part in sizes if np.any(part)}
         return Workload.matrix(sparse.csr_array(self.rows[asked]), groups)
+
+    def _grid(self) -> Workload | None:
+        """The same where the finest table lists every combination of two codes, and levels of both cross."""
+        keys, tables = self.tables[0].keys, len(self.tables)
+        if len(keys) != 2 or self.remainders or ALL_OTHER in keys:
+            return None
+        first, second = (numpy_of(encoded(self.tables[0].data.column(name)).indices) for name in keys)
+        shape = (int(first.max()) + 1, int(second.max()) + 1)
+        by_cell = sparse.csc_array(self.rows)
+        ordered = shape[0] * shape[1] == self.own and np.array_equal(first * shape[1] + second, np.arange(self.own))
+        if not ordered or np.any(np.diff(by_cell.indptr) != tables):
+            return None
+        by_cell.sort_indices()
+        starts = np.cumsum([0, *self.sizes.values()])[:-1]
+        labels = by_cell.indices.reshape(self.own, tables).astype(np.int64) - starts
+        return grid_workload(shape, dict(zip(self.sizes, np.ascontiguousarray(labels.T))))
 
     @property
     def remainders(self) -> bool:

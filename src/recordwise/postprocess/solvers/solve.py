@@ -9,6 +9,7 @@ from scipy import sparse
 
 from recordwise.postprocess.measured import Measured, Parts, sum_rows
 from recordwise.postprocess.solvers.boxed import Boxed, FloatArray, IntArray, Solution, Solver, System
+from recordwise.postprocess.solvers.crossed import crossed_system
 from recordwise.postprocess.solvers.dense import DenseSystem, solve_dense
 from recordwise.postprocess.solvers.factored import factored_system
 from recordwise.postprocess.solvers.forest import forest_system
@@ -110,7 +111,7 @@ def system_of(workload: Workload, parts: Parts) -> System:
     if dense_pays(len(parts.sums), parts.head):
         return DenseSystem.of(sum_rows(workload, parts), parts.head)
     rows = sum_rows(workload, parts)
-    found: System | None = tree_system(workload, parts) or forest_system(rows)
+    found: System | None = crossed_system(workload, parts) or tree_system(workload, parts) or forest_system(rows)
     if found is None and any(group.labels is None for group in workload.groups):
         found = factored_system(rows)
     return found or IterativeSystem(operator=operator_of(workload, parts))

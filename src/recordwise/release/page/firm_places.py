@@ -1,4 +1,4 @@
-"""Where the establishments of a firm belong: what the page asks for, and the coarser levels that it finds from public lists of codes."""
+"""Where the establishments of a firm belong: what the page asks for, and the levels that it finds from public lists of codes."""
 
 from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass

@@ -1,0 +1,291 @@
+r"""Two trees crossed on a full grid: exact Newton systems by elimination along one of them (T-ELIMINATION, second form).
+
+A cell is (leaf of the tree) x (code). A node answers prices lambda of the n codes with X(lambda) = alpha + beta lambda, beta being
+n x n, and its own sums are queries E over the codes with multipliers p. With A, B the sums of alpha, beta over the children and
+omega = 1/diagonal (0 for sums not requested), W = E omega E', h = E omega r: beta = (I + B W)^-1 B, alpha = (I + B W)^-1 A +
+beta h, and going down p = omega (r - E'X). At a leaf the queries nest, so beta is a diagonal less one product for each query: only
+its sum over the leaves of a parent is formed. Cost: inner nodes x n^3 and a few passes over the cells; ``tree.py`` inverts a matrix
+at every leaf.
+"""
+
+from dataclasses import dataclass
+from functools import cached_property
+from typing import Any, TypeAlias
+
+import numpy as np
+from numpy.typing import NDArray
+
+from recordwise.postprocess.measured import Parts
+from recordwise.postprocess.solvers.boxed import FloatArray, IntArray, Solver
+from recordwise.postprocess.solvers.trees import nested
+from recordwise.postprocess.workload import Workload
+
+MOST_WORK = 5e9
+"""The largest number of inner nodes times n^3."""
+MOST_ENTRIES = 2e7
+"""The largest number of entries in all the n x n matrices."""
+LEAST_LOCAL = 32
+"""With fewer local queries the matrices of every node are small, and plain elimination is as fast."""
+
+
+@dataclass(frozen=True, kw_only=True, eq=False)
+class Query:
+    """The sums over one level of the codes, at all nodes of a level of the tree."""
+
+    code: IntArray
+    """The query that counts each code."""
+    place: IntArray
+    """The position of each multiplier, nodes x queries; -1 if there is no such sum."""
+
+    @cached_property
+    def member(self) -> FloatArray:
+        """1 for each code and its query."""
+        found = np.zeros((len(self.code), self.place.shape[1]))
+        found[np.arange(len(self.code)), self.code] = 1.0
+        return found
+
+    @cached_property
+    def first(self) -> IntArray:
+        """A code of each query."""
+        return np.unique(self.code, return_index=True)[1]
+
+    @cached_property
+    def single(self) -> IntArray | None:
+        """The code of each query, if every query is one code."""
+        return np.argsort(self.code) if self.place.shape[1] == len(self.code) else None
+
+    def sums(self, values: FloatArray) -> FloatArray:
+        """Values of codes (last axis) added up by query."""
+        return values @ self.member if self.single is None else values[..., self.single]
+
+    def spread(self, values: FloatArray) -> FloatArray:
+        """Values of queries (last axis) given to their codes."""
+        return values[..., self.code]
+
+
+@dataclass(frozen=True, kw_only=True, eq=False)
+class Tier:
+    """A level of the tree."""
+
+    parent: IntArray
+    """The node one level up; for the root zero."""
+    queries: tuple[Query, ...]
+    """Its sums, those of the finest codes first."""
+
+    @cached_property
+    def runs(self) -> tuple[IntArray | None, IntArray]:
+        """The nodes sorted by parent (None if they are), and where each parent begins."""
+        ordered = bool(np.all(self.parent[1:] >= self.parent[:-1]))
+        first = np.concatenate([[0], np.cumsum(np.bincount(self.parent))[:-1]])
+        return None if ordered else np.argsort(self.parent, kind="stable"), first
+
+    def to_parents(self, values: NDArray[Any], axis: int = 0) -> NDArray[Any]:
+        """Sums of the nodes' values by parent."""
+        order, first = self.runs
+        return np.add.reduceat(values if order is None else np.take(values, order, axis=axis), first, axis=axis)
+
+    def products(self, left: FloatArray, right: FloatArray) -> FloatArray:
+        """Sums of the nodes' outer products, codes by codes, by parent."""
+        order, first = self.runs
+        if order is not None:
+            left, right = left[order], right[order]
+        pieces = zip(np.split(left, first[1:]), np.split(right, first[1:]))
+        return np.stack([one.T @ other for one, other in pieces])
+
+
+Step: TypeAlias = tuple[Query, FloatArray, FloatArray, FloatArray, FloatArray]
+"""A query of the leaves: omega, the response to a price of the query by code and in all, and 1/(1 + omega response)."""
+Inner: TypeAlias = tuple[list[FloatArray], FloatArray, FloatArray]
+"""An inner level: omega of its queries, (I + B W)^-1 and beta."""
+
+
+@dataclass(frozen=True, kw_only=True, eq=False)
+class CrossedSystem:
+    """The sums of two crossed trees, level by level, the leaves first and the root last."""
+
+    tiers: tuple[Tier, ...]
+    grid: IntArray
+    """The cell of each (leaf, code)."""
+    queries: int
+    exact: bool = True
+
+    def sums(self, x: FloatArray, /) -> FloatArray:
+        values, result = x[:, self.grid], np.zeros((len(x), self.queries + 1))
+        for tier in self.tiers:
+            for query in tier.queries:
+                result[:, query.place] = query.sums(values)
+            values = tier.to_parents(values, axis=1)
+        return result[:, :-1]
+
+    def spread(self, y: FloatArray, /) -> FloatArray:
+        padded = np.concatenate([y, np.zeros((len(y), 1))], axis=1)
+        seen = np.zeros((len(y), 1, self.grid.shape[1]))
+        for tier in reversed(self.tiers):
+            seen = seen[:, tier.parent]
+            for query in tier.queries:
+                seen += query.spread(padded[:, query.place])
+        x = np.empty((len(y), self.grid.size))
+        x[:, self.grid.ravel()] = seen.reshape(len(y), -1)
+        return x
+
+    def powers(self, exponent: int, /) -> "CrossedSystem":
+        return self
+
+    def take(self, chosen: IntArray, /) -> "CrossedSystem":
+        return self
+
+    def solver(self, response: FloatArray, diagonal: FloatArray, /) -> Solver:
+        """One elimination for each different system; rounding is removed by a second solution, for the residual."""
+        count = max(len(response), len(diagonal))
+        factors = [self._factored(response[k % len(response)], diagonal[k % len(diagonal)]) for k in range(count)]
+
+        def once(right: FloatArray) -> FloatArray:
+            return np.stack([self._solved(*factors[k % count], row) for k, row in enumerate(right)])
+
+        def solve(right: FloatArray) -> FloatArray:
+            found = once(right)
+            return found + once(right - self.sums(response * self.spread(found)) - diagonal * found)
+
+        return solve
+
+    def _factored(self, response: FloatArray, diagonal: FloatArray) -> tuple[FloatArray, list[Step], list[Inner]]:
+        """Go up the tree: what the leaves answer, then the matrices of the inner levels."""
+        omega = np.append(1.0 / diagonal, 0.0)
+        leaves, *inner = self.tiers
+        cells = response[self.grid]
+        steps, beta = _leaf_steps(leaves, cells, omega)
+        parts: list[Inner] = []
+        for tier in inner:
+            weights = [omega[query.place] for query in tier.queries]
+            matrix = np.broadcast_to(np.eye(beta.shape[-1]), beta.shape).copy()
+            for query, weight in zip(tier.queries, weights):
+                matrix += query.spread(query.sums(beta) * weight[:, None, :])
+            inverse = np.linalg.inv(matrix)
+            parts.append((weights, inverse, inverse @ beta))
+            beta = tier.to_parents(parts[-1][2])
+        return cells, steps, parts
+
+    def _solved(self, cells: FloatArray, steps: list[Step], parts: list[Inner], right: FloatArray) -> FloatArray:
+        """Go up with the right-hand side, then down with the prices."""
+        padded, result = np.append(right, 0.0), np.zeros(self.queries + 1)
+        leaves, *inner = self.tiers
+        alphas, below = [], leaves.to_parents(_leaf_answers(steps, np.zeros_like(cells), padded)[0])
+        for tier, (weights, inverse, beta) in zip(inner, parts):
+            pulled = np.zeros_like(below)
+            for query, weight in zip(tier.queries, weights):
+                pulled += query.spread(weight * padded[query.place])
+            alphas.append(_times(inverse, below) + _times(beta, pulled))
+            below = tier.to_parents(alphas[-1])
+        price = np.zeros((1, cells.shape[1]))
+        for tier, (weights, _, beta), alpha in zip(reversed(inner), reversed(parts), reversed(alphas)):
+            price = price[tier.parent]
+            answered = alpha + _times(beta, price)
+            for query, weight in zip(tier.queries, weights):
+                own = weight * (padded[query.place] - query.sums(answered))
+                result[query.place] = own
+                price = price + query.spread(own)
+        shift = np.zeros_like(cells)
+        firsts = _leaf_answers(steps, cells * price[leaves.parent], padded)[1]
+        for (query, weight, _, whole, inverse), first in zip(reversed(steps), reversed(firsts)):
+            own = first - weight * inverse * whole * shift[:, query.first]
+            result[query.place] = own
+            shift += query.spread(own)
+        return result[:-1]
+
+
+def _leaf_steps(leaves: Tier, cells: FloatArray, omega: FloatArray) -> tuple[list[Step], FloatArray]:
+    """Eliminate the queries of the leaves, finest first; returns the steps, and beta added up by parent."""
+    steps: list[Step] = []
+    own, response = leaves.to_parents(cells), cells
+    beta = np.zeros((*own.shape, own.shape[1]))
+    for query in leaves.queries:
+        weight, whole = omega[query.place], query.sums(response)
+        inverse = 1.0 / (1.0 + weight * whole)
+        steps.append((query, weight, response, whole, inverse))
+        taken = leaves.products(response * query.spread(weight * inverse), response)
+        beta -= taken * (query.code[:, None] == query.code)
+        response = response * query.spread(inverse)
+    every = np.arange(own.shape[1])
+    beta[:, every, every] += own
+    return steps, beta
+
+
+def _leaf_answers(steps: list[Step], start: FloatArray, padded: FloatArray) -> tuple[FloatArray, list[FloatArray]]:
+    """What the cells answer, and for each query its multiplier as long as coarser queries have none."""
+    answered, firsts = start, []
+    for query, weight, response, _, inverse in steps:
+        firsts.append(weight * inverse * (padded[query.place] - query.sums(answered)))
+        answered = answered + response * query.spread(firsts[-1])
+    return answered, firsts
+
+
+def _times(matrices: FloatArray, vectors: FloatArray) -> FloatArray:
+    return np.asarray((matrices @ vectors[:, :, None])[:, :, 0])
+
+
+def crossed_system(workload: Workload, parts: Parts) -> CrossedSystem | None:
+    """The sums of a full grid of two dimensions, along the better one; None unless the levels of both are nested."""
+    along = best_dimension(workload)
+    if along is None:
+        return None
+    position = np.full(workload.queries, -1)
+    position[parts.sums] = np.arange(len(parts.sums))
+    cells = np.arange(workload.cells).reshape(workload.shape or ())
+    grid = cells if along == 0 else np.ascontiguousarray(cells.T)
+    chain = chained(codes_along(workload, along)) or []
+    ends = [*chain[1:], np.zeros_like(chain[0])]
+    tiers = tuple(_tier(workload, position, grid, along, codes, above) for codes, above in zip(chain, ends))
+    return CrossedSystem(tiers=tiers, grid=grid, queries=len(parts.sums))
+
+
+def best_dimension(workload: Workload) -> int | None:
+    """The dimension along which an elimination costs least; None if there is none that it suits."""
+    if workload.shape is None or len(workload.shape) != 2:
+        return None
+    works = [(work, along) for along in range(2) if (work := work_along(workload, along)) is not None]
+    return min(works)[1] if works else None
+
+
+def work_along(workload: Workload, along: int) -> float | None:
+    """The number of inner nodes times n^3; None if it is too much, or if the other solvers are as good."""
+    assert workload.shape is not None
+    chain, other = (chained(codes_along(workload, dimension)) for dimension in (along, 1 - along))
+    if chain is None or other is None:
+        return None
+    n, inner = workload.shape[1 - along], sum(int(codes.max()) + 1 for codes in chain[1:])
+    if sum(int(codes.max()) + 1 for codes in other) <= LEAST_LOCAL:
+        return None
+    return inner * n**3 if inner * n**3 <= MOST_WORK and 2 * inner * n**2 <= MOST_ENTRIES else None
+
+
+def codes_along(workload: Workload, along: int) -> list[IntArray]:
+    """For each group the codes of the leaves of a dimension that it tells apart."""
+    assert workload.shape is not None
+    none = np.zeros(workload.shape[along], dtype=np.int64)
+    return [workload.levels[group.kept[along]][1] if along in group.kept else none for group in workload.groups]
+
+
+def chained(codes: list[IntArray]) -> list[IntArray] | None:
+    """The different levels of a dimension, its leaves first and all of them together last; None if two of them cross."""
+    leaves = np.arange(len(codes[0]))
+    found = [leaves]
+    for code in sorted([*codes, np.zeros_like(leaves)], key=lambda code: -int(code.max())):
+        if not nested(found[-1], code):
+            return None
+        if code.max() < found[-1].max():
+            found.append(code)
+    return found
+
+
+def _tier(workload: Workload, position: IntArray, grid: IntArray, along: int, codes: IntArray, above: IntArray) -> Tier:
+    """One level: its parents, and the sums of its nodes, each found through one cell."""
+    leaf = np.unique(codes, return_index=True)[1]
+    owns, others = codes_along(workload, along), codes_along(workload, 1 - along)
+    queries = []
+    for group, where, own, code in zip(workload.groups, workload.slices, owns, others):
+        if own.max() == codes.max() and group.labels is not None:
+            first = np.unique(code, return_index=True)[1]
+            place = position[where.start + group.labels[grid[leaf][:, first]]]
+            queries += [Query(code=code, place=place)] if np.any(place >= 0) else []
+    queries.sort(key=lambda query: -query.place.shape[1])
+    return Tier(parent=above[leaf], queries=tuple(queries))
