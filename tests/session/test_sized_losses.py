@@ -20,6 +20,7 @@ KEYS = rw.Keys.of(CELLS, size={"emp": "emp", "pay": "pay", "count": "emp"}, size
 SIZED = rw.Sized(rw.Gaussian(sigma="0.1037"), floor=100)
 LOGARITHM = rw.Sized(rw.LogTransform(offset="0.2", sigma="0.5"), floor=100)
 BY = rw.query().group_by("county", "naics", keys=KEYS)
+UNKNOWN = rw.Keys.of({"county": [None], "naics": ["4451"], "emp": [900.0]}, size="emp", sized_on="public: county tables")
 LEVELS = rw.query().group_by("county", keys=KEYS).levels(rw.prefix("naics", 2), "naics")
 
 
@@ -78,6 +79,7 @@ QUERIES = {
     "levels": LEVELS.sum("emp", SIZED),
     "logarithm": BY.sum("emp", LOGARITHM),
     "condition": BY.where("naics <> '4451'").sum("emp", SIZED),
+    "no county known": rw.query().group_by("county", "naics", keys=UNKNOWN).sum("emp", SIZED),
     "not sized": BY.sum("emp", rw.Gaussian(sigma=7)),
     "constant": BY.count(rw.Gaussian(sigma=7)),
 }

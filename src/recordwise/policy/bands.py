@@ -165,6 +165,13 @@ class BandTable:
         shown = [cell(dict(record), column) for column in self.columns]
         return int(self.bands_at([self.numbered(at, [value]) for at, value in enumerate(shown)])[0])
 
+    def strides(self) -> list[int]:
+        """For each column, how far apart two cells are whose values are neighbors."""
+        found = [1]
+        for held in self.values[:0:-1]:
+            found.append(found[-1] * max(1, len(held)))
+        return found[::-1][: len(self.values)]
+
     def numbers_of_cells(self) -> list[IntArray]:
         """For each column, the number of the value of each listed cell."""
         found, rest = [], self.places

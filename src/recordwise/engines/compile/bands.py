@@ -12,21 +12,26 @@ from recordwise.policy.bands import BandTable
 from recordwise.policy.evaluate.sql import bands_in, column_sql
 from recordwise.policy.literals import Truth, Value
 
-BAND, BAND_KEY, ALIKE = "band_number", "band_key", "records_alike"
+BAND, PLACE, LISTED, ALIKE = "band_number", "band_place", "band_value", "records_alike"
 """Names that no column of the records should have."""
 
 
 def with_bands(select: exp.Select, tables: Sequence[BandTable]) -> exp.Select:
-    """A selection of records with a column for the band of its cell in each table; the lowest where it is not listed."""
+    """A selection of records with a column for the band of its cell in each table; the lowest where it is not listed.
+
+    Each value is numbered by a join with few rows; the numbers add up to the place of the cell, which is joined faster than text.
+    """
     for number, table in enumerate(tables):
-        lent = f"b{number}"
-        same = [
-            _same(_own_column(column_sql(own)), column(_key_name(at), lent), nulls=None in held)
-            for at, (own, held) in enumerate(zip(table.columns, table.values))
-        ]
+        lent, place = f"b{number}", constant(0)
+        for at, (own, held) in enumerate(zip(table.columns, table.values)):
+            coded = f"{lent}v{at}"
+            same = _same(_own_column(column_sql(own)), column(LISTED, coded), nulls=None in held)
+            select = select.join(exp.to_table(_codes_name(table, at)).as_(coded), on=same, join_type="left")
+            place = exp.Add(this=place, expression=column(PLACE, coded)) if at else column(PLACE, coded)
         band = exp.Coalesce(this=column(BAND, lent), expressions=[constant(0)])
         select = select.select(exp.alias_(band, exp.to_identifier(table.key, quoted=True)))
-        select = select.join(exp.to_table(table.key).as_(lent), on=exp.and_(*same), join_type="left")
+        at_place = exp.EQ(this=place, expression=column(PLACE, lent))
+        select = select.join(exp.to_table(table.key).as_(lent), on=at_place, join_type="left")
     return select
 
 
@@ -35,8 +40,8 @@ def _same(own: exp.Expr, listed: exp.Expr, *, nulls: bool) -> exp.Expr:
     return (exp.NullSafeEQ if nulls else exp.EQ)(this=own, expression=listed)
 
 
-def _key_name(at: int) -> str:
-    return f"{BAND_KEY}{at}"
+def _codes_name(table: BandTable, at: int) -> str:
+    return f"{table.key}_{at}"
 
 
 def _own_column(tree: exp.Expr) -> exp.Expr:
@@ -48,12 +53,14 @@ def _own_column(tree: exp.Expr) -> exp.Expr:
 
 
 def lent_bands(table: BandTable) -> dict[str, pa.Table]:
-    """What ``with_bands`` joins, by name: the values of each listed cell, and its band."""
-    columns = {}
-    for at, (numbers, held) in enumerate(zip(table.numbers_of_cells(), table.values)):
+    """What ``with_bands`` joins, by name: the numbers of the values of each column, and the bands above the lowest by place."""
+    above = table.bands > 0
+    found = {table.key: pa.table({PLACE: table.places[above], BAND: table.bands[above].astype(np.int16)})}
+    for at, (held, stride) in enumerate(zip(table.values, table.strides())):
         values = pa.array([None if value is None else _arrow_value(value) for value in held])
-        columns[_key_name(at)] = values.take(pa.array(numbers))
-    return {table.key: pa.table({**columns, BAND: table.bands.astype(np.int16)})}
+        typed = values.cast(pa.string()) if pa.types.is_null(values.type) else values
+        found[_codes_name(table, at)] = pa.table({LISTED: typed, PLACE: np.arange(len(held)) * stride})
+    return found
 
 
 def _arrow_value(value: Value) -> str | bool | int:
