@@ -61,6 +61,21 @@ def test_elimination_solves_the_newton_system(name):
     assert np.allclose(shared, plain.solver(response[:1], diagonal[:1])(right), rtol=1e-9, atol=1e-9)
 
 
+def test_the_compiled_and_the_numpy_products_agree():
+    rng = np.random.default_rng(5)
+    ends, bounds = np.array([0, 2, 3, 7]), np.array([0, 3, 4, 6])
+    weights, values, found, known = (
+        rng.random((7, 3)),
+        rng.normal(size=(7, 6)),
+        np.zeros((3, 6, 6)),
+        np.zeros((3, 6, 6)),
+    )
+    crossed.add_products(ends, bounds, weights, values, found)
+    crossed.add_products_numpy(ends, bounds, weights, values, known)
+    assert np.allclose(found, known, atol=1e-14)
+    assert np.count_nonzero(known) == 3 * (9 + 1 + 4)
+
+
 @pytest.mark.parametrize("name", WORKLOADS)
 @pytest.mark.parametrize("method", [ols, nnls])
 def test_fits_are_those_of_the_dense_solver(name, method, monkeypatch):

@@ -20,7 +20,9 @@ KEYS = rw.Keys.of(CELLS, size={"emp": "emp", "pay": "pay", "count": "emp"}, size
 SIZED = rw.Sized(rw.Gaussian(sigma="0.1037"), floor=100)
 LOGARITHM = rw.Sized(rw.LogTransform(offset="0.2", sigma="0.5"), floor=100)
 BY = rw.query().group_by("county", "naics", keys=KEYS)
-UNKNOWN = rw.Keys.of({"county": [None], "naics": ["4451"], "emp": [900.0]}, size="emp", sized_on="public: county tables")
+UNKNOWN = rw.Keys.of(
+    {"county": [None], "naics": ["4451"], "emp": [900.0]}, size="emp", sized_on="public: county tables"
+)
 LEVELS = rw.query().group_by("county", keys=KEYS).levels(rw.prefix("naics", 2), "naics")
 
 

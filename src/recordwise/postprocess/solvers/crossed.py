@@ -10,6 +10,7 @@ at every leaf.
 
 from dataclasses import dataclass
 from functools import cached_property
+from itertools import pairwise
 from typing import Any, TypeAlias
 
 import numpy as np
@@ -38,11 +39,9 @@ class Query:
     """The position of each multiplier, nodes x queries; -1 if there is no such sum."""
 
     @cached_property
-    def member(self) -> FloatArray:
-        """1 for each code and its query."""
-        found = np.zeros((len(self.code), self.place.shape[1]))
-        found[np.arange(len(self.code)), self.code] = 1.0
-        return found
+    def runs(self) -> tuple[IntArray | None, IntArray]:
+        """The codes sorted by query (None if they are), and where each query begins."""
+        return sorted_runs(self.code)
 
     @cached_property
     def first(self) -> IntArray:
@@ -50,13 +49,25 @@ class Query:
         return np.unique(self.code, return_index=True)[1]
 
     @cached_property
-    def single(self) -> IntArray | None:
-        """The code of each query, if every query is one code."""
-        return np.argsort(self.code) if self.place.shape[1] == len(self.code) else None
+    def bounds(self) -> IntArray:
+        """Where the codes of each query begin, once sorted, and where the last ones end."""
+        return np.append(self.runs[1], len(self.code))
+
+    def sorted(self, values: FloatArray) -> FloatArray:
+        """Values of codes (last axis), those of each query side by side."""
+        order = self.runs[0]
+        return values if order is None else values[..., order]
 
     def sums(self, values: FloatArray) -> FloatArray:
         """Values of codes (last axis) added up by query."""
-        return values @ self.member if self.single is None else values[..., self.single]
+        first = self.runs[1]
+        if len(first) == 1:
+            return np.asarray(values.sum(axis=-1, keepdims=True))
+        return (
+            self.sorted(values)
+            if len(first) == len(self.code)
+            else np.add.reduceat(self.sorted(values), first, axis=-1)
+        )
 
     def spread(self, values: FloatArray) -> FloatArray:
         """Values of queries (last axis) given to their codes."""
@@ -75,22 +86,54 @@ class Tier:
     @cached_property
     def runs(self) -> tuple[IntArray | None, IntArray]:
         """The nodes sorted by parent (None if they are), and where each parent begins."""
-        ordered = bool(np.all(self.parent[1:] >= self.parent[:-1]))
-        first = np.concatenate([[0], np.cumsum(np.bincount(self.parent))[:-1]])
-        return None if ordered else np.argsort(self.parent, kind="stable"), first
+        return sorted_runs(self.parent)
 
     def to_parents(self, values: NDArray[Any], axis: int = 0) -> NDArray[Any]:
         """Sums of the nodes' values by parent."""
         order, first = self.runs
         return np.add.reduceat(values if order is None else np.take(values, order, axis=axis), first, axis=axis)
 
-    def products(self, left: FloatArray, right: FloatArray) -> FloatArray:
-        """Sums of the nodes' outer products, codes by codes, by parent."""
+    def products(self, query: Query, weights: FloatArray, values: FloatArray) -> FloatArray:
+        """Sums by parent of the products of the values of two codes of one query, times the query's weight."""
         order, first = self.runs
+        ends = np.append(first, len(values))
+        own, weight = query.sorted(values), weights
         if order is not None:
-            left, right = left[order], right[order]
-        pieces = zip(np.split(left, first[1:]), np.split(right, first[1:]))
-        return np.stack([one.T @ other for one, other in pieces])
+            own, weight = own[order], weight[order]
+        found = np.zeros((len(first), values.shape[1], values.shape[1]))
+        add_products(ends, query.bounds, np.ascontiguousarray(weight), np.ascontiguousarray(own), found)
+        if query.runs[0] is None:
+            return found
+        back = np.argsort(query.runs[0])
+        return found[:, back[:, None], back]
+
+
+def sorted_runs(labels: IntArray) -> tuple[IntArray | None, IntArray]:
+    """The places sorted by label (None if they are), and where each label begins."""
+    ordered = bool(np.all(labels[1:] >= labels[:-1]))
+    first = np.concatenate([[0], np.cumsum(np.bincount(labels))[:-1]])
+    return None if ordered else np.argsort(labels, kind="stable"), first
+
+
+def add_products(ends: IntArray, bounds: IntArray, weights: FloatArray, values: FloatArray, found: FloatArray) -> None:
+    """Compiled, or in numpy if numba is not installed."""
+    try:
+        from recordwise.postprocess.solvers import tree_kernel
+    except ImportError:
+        add_products_numpy(ends, bounds, weights, values, found)
+    else:
+        tree_kernel.add_products(ends, bounds, weights, values, found)
+
+
+def add_products_numpy(
+    ends: IntArray, bounds: IntArray, weights: FloatArray, values: FloatArray, found: FloatArray
+) -> None:
+    """For each parent and each query, the sum over the nodes of weight x values x values'."""
+    for query, (low, high) in enumerate(pairwise(bounds)):
+        own = values[:, low:high]
+        scaled = own * weights[:, query, None]
+        for parent, (start, stop) in enumerate(pairwise(ends)):
+            found[parent, low:high, low:high] = scaled[start:stop].T @ own[start:stop]
 
 
 Step: TypeAlias = tuple[Query, FloatArray, FloatArray, FloatArray, FloatArray]
@@ -202,8 +245,7 @@ def _leaf_steps(leaves: Tier, cells: FloatArray, omega: FloatArray) -> tuple[lis
         weight, whole = omega[query.place], query.sums(response)
         inverse = 1.0 / (1.0 + weight * whole)
         steps.append((query, weight, response, whole, inverse))
-        taken = leaves.products(response * query.spread(weight * inverse), response)
-        beta -= taken * (query.code[:, None] == query.code)
+        beta -= leaves.products(query, weight * inverse, response)
         response = response * query.spread(inverse)
     every = np.arange(own.shape[1])
     beta[:, every, every] += own

@@ -69,6 +69,22 @@ def back(root, factor, cross, vector):
 
 
 @compiled
+def add_products(ends, bounds, weights, values, found):
+    """For crossed.py: for each parent and each query, the sum over the nodes of weight x values x values'."""
+    for parent in range(ends.size - 1):
+        total = found[parent]
+        for node in range(ends[parent], ends[parent + 1]):
+            own = values[node]
+            for query in range(bounds.size - 1):
+                low, high = bounds[query], bounds[query + 1]
+                for i in range(low, high):
+                    share = weights[node, query] * own[i]
+                    if share != 0.0:
+                        for j in range(low, high):
+                            total[i, j] += share * own[j]
+
+
+@compiled
 def scan_corners(first, price, bend, jump, base, amount, ray):
     """For prices.py: the amount at every corner of a polyline and its last slope, from the changes of slope and the jumps."""
     for n in range(base.size):
