@@ -203,7 +203,7 @@ class CrossedSystem:
             matrix = np.broadcast_to(np.eye(beta.shape[-1]), beta.shape).copy()
             for query, weight in zip(tier.queries, weights):
                 matrix += query.spread(query.sums(beta) * weight[:, None, :])
-            inverse = np.linalg.inv(matrix)
+            inverse = np.asarray(np.linalg.inv(matrix), np.float64)
             parts.append((weights, inverse, inverse @ beta))
             beta = tier.to_parents(parts[-1][2])
         return cells, steps, parts
