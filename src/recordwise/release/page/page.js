@@ -293,15 +293,6 @@
     row.addEventListener("input", together);
     members.append(row);
   };
-  // The coarser levels of codes, from public lists. Codes that no list has are in no cell; here they share one, which is no less.
-  const lists = data.lists.map(({finest, codes, levels}) => ({finest, levels: Object.entries(levels), rows: new Map(codes.map((code, row) => [code, row]))}));
-  const withLevels = place => {
-    for (const {finest, levels, rows} of lists) {
-      const code = (place[finest] ?? "").trim(), row = rows.get(code);
-      for (const [level, {values, at}] of levels) place[level] = !code ? "" : row === undefined ? "\u0000" : values[at[row]];
-    }
-    return place;
-  };
   // Where cells are known, the loss by cell; else that of all establishments wherever they are.
   const joined = (units, losses) => {
     try { if (model.firm) return model.firm(units); } catch { return {rho: NaN, delta: 0}; }

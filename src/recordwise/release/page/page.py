@@ -111,7 +111,8 @@ def _script(view: View) -> str:
     periods = [period.policy for period in view.periods]
     model = model_js(release.policy, release.parts, view.budget, release.firms, periods, view.labels)
     names = ["page.js", "tables.js"] + (["history.js"] if any(table.history for table in view.tables) else [])
-    written = "".join(map(page_file, names))
+    levels = page_file("levels.js") if view.places.lists else "const withLevels = place => place;\n"
+    written = levels + "".join(map(page_file, names))
     return f"const model = {model};\nconst data = {script_json(payload(view))};\n{written}"
 
 
