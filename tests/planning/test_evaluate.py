@@ -85,6 +85,30 @@ def test_clamping_alone_is_what_clamping_cuts_off(session: rw.Session) -> None:
         assert found[county].sources["key selection"] == 0
 
 
+def test_averages_ratios_and_quantiles_are_held_against_those_of_the_records(session: rw.Session) -> None:
+    """With next to no noise: averages and ratios are exact, and a median is on its grid, which is told as clamping."""
+    query = (
+        SHAPE.count(NEARLY_EXACT)
+        .sum("emp", NEARLY_EXACT)
+        .avg("emp", sum=NEARLY_EXACT)
+        .ratio("sum_emp", "count", alias="each")
+        .quantile("emp", p="0.5", grid=rw.Grid.linear(0, 60, bits=2), rho=10**9)
+    )
+    found = evaluate(session, query, metric=lambda exact, published: published, by="county", draws=1, data="synthetic")
+    for county, values in EMP.items():
+        for name in ("avg_emp", "each"):
+            value = found.at("county", name)[county].value
+            assert math.isnan(value) if not values else value == pytest.approx(np.mean(values), abs=0.01)
+        median = found.at("county", "median_emp")[county]
+        if values:
+            exact = np.quantile(values, 0.5, method="inverted_cdf")
+            point = 20 * math.ceil(exact / 20)
+            assert median.sources["no error"] == exact
+            assert (median.value, median.sources["clamping"]) == (point, point - exact)
+        else:
+            assert math.isnan(median.value)
+
+
 def test_without_clamping_or_selection_all_error_is_noise(session: rw.Session) -> None:
     found = evaluate(session, SHAPE.sum("emp", rw.UnitSplit(at=50, rho=1)), metric="squared_error", data="synthetic")
     (group,) = found.at("county", "sum_emp").values()

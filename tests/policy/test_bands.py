@@ -18,6 +18,7 @@ from recordwise.errors import UnknownFormError
 from recordwise.policy import ConditionColumn, Policy, among, constant, gaussian_sum
 from recordwise.policy.bands import BandTable, unpacked
 from recordwise.policy.conditions import EVERY, NONE, both, complement, either, in_band
+from recordwise.policy.dominance.bands import MOST_LISTED, MOST_REGIONS, combinations
 from recordwise.policy.literals import literal
 
 ATOB = """var atob = text => {
@@ -213,6 +214,21 @@ def test_tables_that_cross_are_compared_by_the_combinations_that_occur() -> None
             if verdict.answer == "no":
                 assert by_county.band_of(verdict.witness) == one
                 assert by_state.band_of(verdict.witness) == two
+
+
+def test_a_list_of_combinations_that_is_cut_is_not_taken_for_a_proof() -> None:
+    """18^4 combinations, more than are listed or compared: the budget fails in the last one only, which is not on the list."""
+    edges = tuple(Fraction(100 * 2**at) for at in range(17))
+    tables = [
+        table_of({(f"{at:02}",): at for at in range(17)}, ConditionColumn(name), edges=edges)
+        for name in ("county", "naics", "size", "form")
+    ]
+    assert len(combinations(tables)) == MOST_LISTED < 18**4
+    assert MOST_LISTED > MOST_REGIONS
+    last = both(
+        both(in_band(tables[0], [16]), in_band(tables[1], [16])), both(*(in_band(each, [16]) for each in tables[2:]))
+    )
+    assert constant(1).dominates(constant(1) + constant(1).where(last)).answer != "yes"
 
 
 def test_bands_combine_with_conditions_on_their_own_columns() -> None:

@@ -7,7 +7,7 @@ import pytest
 
 import recordwise as rw
 from recordwise.errors import LedgerError, TuningError, UnkeptLedgerWarning
-from recordwise.planning import Goal, allocate, compare, fitness, recommend, sweep
+from recordwise.planning import Goal, allocate, compare, evaluate, fitness, frontier, most_reliable, recommend, sweep
 from recordwise.policy import constant
 from recordwise.release.verify import verify
 from small_release import COUNTIES, keys, records, session
@@ -36,8 +36,11 @@ LOOKS = {
     "fitness": lambda opened, **how: fitness(opened, GAUSSIAN, goal(), **how),
     "recommend": lambda opened, **how: recommend(opened, goal(), candidates=GAUSSIAN, **how),
     "allocate": lambda opened, **how: allocate(opened, rw.UnitSplit(at=50, rho=1), goal(), **how),
+    "frontier": lambda opened, **how: frontier(opened, asked(), candidates=GAUSSIAN, losses=[0.1], **how),
+    "most_reliable": lambda opened, **how: most_reliable(opened, asked(), median=1, candidates=GAUSSIAN, **how),
+    "evaluate": lambda opened, **how: evaluate(opened, asked(), draws=1, **how),
 }
-TAKES_DATA = ["compare", "sweep", "fitness", "recommend", "allocate"]
+TAKES_DATA = [name for name in LOOKS if not name.endswith(("view", "summary"))]
 RELEASES = {
     "run": lambda opened: opened.run(asked()),
     "sql": lambda opened: opened.sql(

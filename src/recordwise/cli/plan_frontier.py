@@ -7,11 +7,14 @@ import typer
 
 from recordwise.cli.failing import AsJson, Debug, ends_well, plain_float
 from recordwise.cli.plan_parts import (
+    AcceptTuning,
     AtLeast,
     Complete,
     Data,
+    Fitted,
     PlanPath,
     Plot,
+    RankBy,
     Set,
     Statistics,
     Tables,
@@ -19,6 +22,8 @@ from recordwise.cli.plan_parts import (
     drawn,
     opened,
     printed,
+    save_plan,
+    show_changes,
     told,
 )
 
@@ -29,7 +34,7 @@ def frontier(
     table: Tables = None,
     statistic: Statistics = None,
     at_least: AtLeast = None,
-    rank_by: Annotated[str, typer.Option(help="The loss that is shown: median, p99 or maximum.")] = "median",
+    rank_by: RankBy = "median",
     loss: Annotated[
         list[float] | None,
         typer.Option(parser=plain_float, help="A loss to show; may be repeated.", show_default=False),
@@ -53,11 +58,15 @@ def frontier(
     within_budget: Annotated[
         bool, typer.Option("--within-budget", help="The same for what is left of the plan's budget.")
     ] = False,
-    fitted: Annotated[
-        bool, typer.Option("--fitted", help="Cells are those of NAME_best, the best linear fit of all levels.")
-    ] = False,
+    fitted: Fitted = False,
     complete: Complete = False,
-    out: Annotated[Path | None, typer.Option(help="Write the table to a new CSV file.", show_default=False)] = None,
+    out: Annotated[
+        Path | None,
+        typer.Option(
+            help="Write the table to a new CSV file; within losses, the plan to a new plan file.", show_default=False
+        ),
+    ] = None,
+    accept_tuning: AcceptTuning = None,
     data: Data = "confidential",
     given: Set = None,
     plot: Plot = None,
@@ -69,7 +78,9 @@ def frontier(
     Reliable is what the plan's status rules call so, by default a relative standard error of at most 16.5 %.
     """
     from recordwise.cli import screen
+    from recordwise.errors import ParameterError
     from recordwise.planning.frontier import frontier as found_frontier
+    from recordwise.planning.reliable_plan import most_reliable
     from recordwise.session import Session
 
     file = opened(plan_file, plot, given)
@@ -85,9 +96,17 @@ def frontier(
         "data": data,
     }
     limits = {"median": median, "p99": p99, "at": _records(loss_at or []), "budget": within_budget}
+    within_losses = any(limits.values())
+    if within_losses and (plot or loss):
+        raise ParameterError(
+            parameter="--plot" if plot else "--loss",
+            problem="is for the whole frontier, and a plan within losses is asked for",
+            advice="Leave it out, or leave the limits out.",
+        )
     with Session.from_plan(file, data=data) as session:
-        if any(limits.values()):
-            return _show_best(session, file, limits, shared, as_json=as_json)
+        if within_losses:
+            best = most_reliable(session, file, **limits, **shared)
+            return _show_best(best, file, out, accept_tuning=accept_tuning, as_json=as_json)
         found = found_frontier(session, file, rank_by=rank_by, losses=loss, **shared)
     if not printed(found, as_json):
         screen.heading(f"Share of the cells that are {found.status}, by the {rank_by} loss of the records")
@@ -106,33 +125,19 @@ def frontier(
     return None
 
 
-def _show_best(session: Any, file: Any, limits: dict[str, Any], shared: dict[str, Any], *, as_json: bool) -> None:
-    """The most reliable plan within some losses."""
-    import json
-
+def _show_best(found: Any, file: Any, out: Path | None, *, accept_tuning: str | None, as_json: bool) -> None:
+    """The most reliable plan within some losses, and its plan file."""
     from recordwise.cli import screen
-    from recordwise.exact.text import figure, share_text
-    from recordwise.planning.changes import HEADERS, changes
-    from recordwise.planning.frontier import most_reliable, point_json
-    from recordwise.planning.offsets import RANKS
-    from recordwise.planning.origin import mark_of
-    from recordwise.planning.reliable import class_names
 
-    found = most_reliable(session, file, **limits, **shared)
-    label, changed = mark_of(shared["data"]), changes(file.plan.queries, found.queries)
-    if as_json:
-        typer.echo(
-            json.dumps({"privacy_label": label, **point_json(found), "changes": [each.row() for each in changed]})
-        )
-        return
-    screen.note(label)
-    losses = ", ".join(f"{name} {figure(found.loss(name))}" for name in RANKS)
-    screen.heading(f"The most reliable plan within these losses: {found.name}")
-    screen.paragraph(f"Losses: {losses}. Reliable: {share_text(found.reliable.share, 1)} of the cells.")
-    rows = [[name, share_text(each, 1)] for name, each in zip(class_names(), found.reliable.by_class) if each == each]
-    screen.table(["cells of", "reliable"], rows)
-    screen.heading("What changes in the plan")
-    screen.table(HEADERS, [each.row() for each in changed])
+    if not printed(found, as_json):
+        screen.heading("The most reliable plan within these losses")
+        screen.paragraph(found.words())
+        screen.table(*found.rows())
+        for each in found.notes():
+            screen.note(each)
+        show_changes(found)
+    if out is not None:
+        save_plan(found, found.left, file, out, accept_tuning=accept_tuning, quiet=as_json)
 
 
 def _records(words: list[str]) -> list[tuple[dict[str, Any], float]]:

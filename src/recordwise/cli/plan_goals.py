@@ -7,43 +7,31 @@ import typer
 
 from recordwise.cli.failing import AsJson, Debug, ends_well
 from recordwise.cli.plan_parts import (
+    AcceptTuning,
     AtLeast,
     Complete,
     Confidence,
     Data,
     Firms,
+    Fitted,
     Offset,
     PlanPath,
     Plot,
+    RankBy,
     Set,
     Share,
     Statistics,
     Tables,
     Within,
-    by_measure,
     drawn,
     loss_shares,
     opened,
     printed,
     quantile_rows,
-    told,
+    read_goals,
+    save_plan,
+    show_changes,
 )
-
-
-def _goals(session: Any, file: Any, **given: Any) -> Any:
-    """The goals of all counts and sums that are meant, as stated on the command line."""
-    from recordwise.planning.goals import plan_goals
-
-    return plan_goals(
-        session,
-        file,
-        within=by_measure(given["within"], "--within"),
-        confidence=given["confidence"],
-        share=given["share"],
-        at_least=by_measure(given["at_least"], "--at-least") or 0,
-        tables=given["table"] or (),
-        statistics=given["statistic"] or (),
-    )
 
 
 def _say(goals: Any) -> None:
@@ -81,16 +69,7 @@ def fitness(
 
     file = opened(plan_file, plot, given)
     with Session.from_plan(file, data=data) as session:
-        goals = _goals(
-            session,
-            file,
-            within=within,
-            confidence=confidence,
-            share=share,
-            at_least=at_least,
-            table=table,
-            statistic=statistic,
-        )
+        goals = read_goals(session, file, within, confidence, share, at_least, table, statistic)
         candidates = own_family(file.plan, goals) | usual_families(file.plan, offset)
         found = fitted(session, candidates, goals, firms=firms, data=data)
     if not printed(found, as_json):
@@ -111,9 +90,7 @@ def allocate(
     confidence: Confidence = 0.95,
     share: Share = "1",
     at_least: AtLeast = None,
-    fitted: Annotated[
-        bool, typer.Option("--fitted", help="Goals are about NAME_best, the best linear fit of all levels.")
-    ] = False,
+    fitted: Fitted = False,
     complete: Complete = False,
     data: Data = "confidential",
     given: Set = None,
@@ -131,16 +108,7 @@ def allocate(
 
     file = opened(plan_file, None, given)
     with Session.from_plan(file, data=data) as session:
-        goals = _goals(
-            session,
-            file,
-            within=within,
-            confidence=confidence,
-            share=share,
-            at_least=at_least,
-            table=table,
-            statistic=statistic,
-        )
+        goals = read_goals(session, file, within, confidence, share, at_least, table, statistic)
         found = allocated(session, file, goals, fitted=fitted, complete=complete, data=data)
     if not printed(found, as_json):
         screen.heading("The loss of each query, split over its levels")
@@ -158,17 +126,13 @@ def recommend(
     confidence: Confidence = 0.95,
     share: Share = "1",
     at_least: AtLeast = None,
-    rank_by: Annotated[str, typer.Option(help="Rank by the median, p99 or maximum loss of the records.")] = "p99",
-    fitted: Annotated[
-        bool, typer.Option("--fitted", help="Goals are about NAME_best, the best linear fit of all levels.")
-    ] = False,
+    rank_by: RankBy = "balanced",
+    fitted: Fitted = False,
     complete: Complete = False,
     out: Annotated[
         Path | None, typer.Option(help="Write the recommended plan to a new file.", show_default=False)
     ] = None,
-    accept_tuning: Annotated[
-        str | None, typer.Option(help="Why a plan tuned on confidential records may be released.", show_default=False)
-    ] = None,
+    accept_tuning: AcceptTuning = None,
     data: Data = "confidential",
     given: Set = None,
     plot: Plot = None,
@@ -180,22 +144,12 @@ def recommend(
     The new plan has every query, statistic and setting of the original, its ledger and its budget, and fits what is left of it.
     """
     from recordwise.cli import screen
-    from recordwise.planning.changes import HEADERS
     from recordwise.planning.recommend import recommend as recommended
     from recordwise.session import Session
 
     file = opened(plan_file, plot, given)
     with Session.from_plan(file, data=data) as session:
-        goals = _goals(
-            session,
-            file,
-            within=within,
-            confidence=confidence,
-            share=share,
-            at_least=at_least,
-            table=table,
-            statistic=statistic,
-        )
+        goals = read_goals(session, file, within, confidence, share, at_least, table, statistic)
         found = recommended(session, goals, plan=file, rank_by=rank_by, fitted=fitted, complete=complete, data=data)
     if not printed(found, as_json):
         screen.heading(f"Families that meet the goals, smallest {rank_by} loss first")
@@ -206,11 +160,7 @@ def recommend(
         screen.paragraph(found.why())
         for each in found.notes():
             screen.note(each)
-        screen.heading("What changes in the plan")
-        screen.table(HEADERS, [each.row() for each in found.changes()])
+        show_changes(found)
     if out is not None:
-        saved = found.save_like(plan_file, out, accept_tuning=accept_tuning, parameters=file.parameters)
-        told(f"wrote {saved}; check it with: recordwise check {saved}", quiet=as_json)
-        if file.budget is None and found.advice is not None and found.advice.left.is_new:
-            told("The plan had no budget: the new one has a budget that covers it once.", quiet=as_json)
+        save_plan(found, found.advice.left, file, out, accept_tuning=accept_tuning, quiet=as_json)
     drawn(plot, lambda: quantile_rows(found), quiet=as_json)

@@ -65,6 +65,18 @@ AtLeast = Annotated[
         show_default=False,
     ),
 ]
+RankBy = Annotated[
+    str,
+    typer.Option(
+        help="The loss of the records by which plans are ranked: balanced (between median and p99), median, p99 or maximum."
+    ),
+]
+Fitted = Annotated[
+    bool, typer.Option("--fitted", help="What is meant is NAME_best, the best linear fit of all levels.")
+]
+AcceptTuning = Annotated[
+    str | None, typer.Option(help="Why a plan tuned on confidential records may be released.", show_default=False)
+]
 Complete = Annotated[bool, typer.Option("--complete", help="The public keys list every existing cell.")]
 Set = Annotated[
     list[str] | None,
@@ -72,6 +84,31 @@ Set = Annotated[
         "--set", metavar="NAME=VALUE", help="The value of ${NAME} in the plan; may be repeated.", show_default=False
     ),
 ]
+
+
+def read_goals(
+    session: Any,
+    file: "PlanFile",
+    within: list[str],
+    confidence: float,
+    share: str,
+    at_least: list[str] | None,
+    tables: list[str] | None,
+    statistics: list[str] | None,
+) -> Any:
+    """The goals of all counts and sums that are meant, as stated on the command line."""
+    from recordwise.planning.goals import plan_goals
+
+    return plan_goals(
+        session,
+        file,
+        within=by_measure(within, "--within"),
+        confidence=confidence,
+        share=share,
+        at_least=by_measure(at_least, "--at-least") or 0,
+        tables=tables or (),
+        statistics=statistics or (),
+    )
 
 
 def loaded(path: Path, given: list[str] | None) -> "PlanFile":
@@ -149,6 +186,23 @@ def printed(found: Any, as_json: bool) -> bool:
 def told(text: str, *, quiet: bool) -> None:
     if not quiet:
         typer.echo(text)
+
+
+def show_changes(found: Any) -> None:
+    """What a recommended plan changes, table by table."""
+    from recordwise.cli import screen
+    from recordwise.planning.changes import HEADERS
+
+    screen.heading("What changes in the plan")
+    screen.table(HEADERS, [each.row() for each in found.changes()])
+
+
+def save_plan(found: Any, left: Any, file: "PlanFile", out: Path, *, accept_tuning: str | None, quiet: bool) -> None:
+    """Write the plan that was found as a plan file like the one that was examined."""
+    saved = found.save_like(file.path, out, accept_tuning=accept_tuning, parameters=file.parameters)
+    told(f"wrote {saved}; check it with: recordwise check {saved}", quiet=quiet)
+    if left.needs_budget:
+        told("The plan had no budget: the new one has a budget that covers it once.", quiet=quiet)
 
 
 def loss_shares(found: Any) -> Any:

@@ -13,13 +13,14 @@ from recordwise.planning.disclosure import Disclosure, MultiplicativeNoise, Perc
 from recordwise.planning.errors import error_quantiles
 from recordwise.planning.evaluate import EvaluatedGroup, Evaluation, evaluate
 from recordwise.planning.fitness import FamilyFitness, Fitness, Fitted, fitness
-from recordwise.planning.frontier import Frontier, frontier, most_reliable
+from recordwise.planning.frontier import Frontier, frontier
 from recordwise.planning.frontier_plans import FrontierPoint
 from recordwise.planning.goals import Goal, plan_goals
 from recordwise.planning.losses import Losses, LossPair
 from recordwise.planning.metrics import METRICS
 from recordwise.planning.recommend import Recommendation, recommend
 from recordwise.planning.rehearse import Rehearsal, rehearse
+from recordwise.planning.reliable_plan import ReliablePlan, most_reliable
 from recordwise.planning.rivals import clamped
 from recordwise.planning.sweep import Sweep, SweepPoint, sweep
 
@@ -46,6 +47,7 @@ __all__ = [
     "PlanText",
     "Recommendation",
     "Rehearsal",
+    "ReliablePlan",
     "Sweep",
     "SweepPoint",
     "allocate",

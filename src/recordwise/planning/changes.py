@@ -25,6 +25,10 @@ class PlanChange:
         """The change as a row of a table."""
         return [self.query, self.table, self.statistic, self.before, self.after]
 
+    def to_json(self) -> dict[str, str]:
+        """The change by the names of its parts."""
+        return {name: getattr(self, name) for name in self.__slots__}
+
 
 NOT_DRAWN = "not drawn: another statistic of the query has the same mechanism"
 HEADERS = ["query", "table", "statistic", "now", "recommended"]

@@ -174,7 +174,8 @@ def evaluate(
 ) -> Evaluation:
     """How far off the tables of queries would be by any metric, by groups of cells, beside baselines that are drawn, too.
 
-    Costs no budget; the result is confidential unless ``data`` says otherwise. Quantiles have no exact value here and are left out.
+    Costs no budget; the result is confidential unless ``data`` says otherwise. Quantiles of signed
+    measures, and of tables whose keys are selected, are left out.
 
     Args:
         session: An open session; its records are read, and no budget is spent.

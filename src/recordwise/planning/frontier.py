@@ -4,7 +4,7 @@ Plans on the frontier are those that a recommendation finds for several accuracy
 proportion to the square of the inverse of the noise, so that one evaluation of each plan gives its whole curve.
 """
 
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from typing import Any
 
@@ -15,13 +15,11 @@ from recordwise.exact.arithmetic import FloatArray
 from recordwise.exact.numbers import Number
 from recordwise.exact.text import share_text
 from recordwise.plan.status import StatusRules
-from recordwise.planning.frontier_plans import FACTORS, FrontierPoint, Plans
-from recordwise.planning.left import left_of
-from recordwise.planning.offsets import RANKS
+from recordwise.planning.frontier_plans import FrontierPoint, Plans
 from recordwise.planning.origin import figure, html_table, mark_of, read_origin
+from recordwise.planning.ranks import QUANTILES, RANK_WORDS
 from recordwise.planning.reliable import class_names
 from recordwise.planning.whole import PlanLike, scope_of
-from recordwise.policy.policy import Policy
 from recordwise.progress import reported, tracked
 from recordwise.session import Session
 
@@ -69,7 +67,7 @@ class Frontier:
         by_class = [share_text(point.reliable.by_class[place], 1) for place, _ in self.classes()]
         return [
             point.name,
-            *(figure(point.loss(name)) for name in RANKS),
+            *(figure(point.loss(name)) for name in QUANTILES),
             share_text(point.reliable.share, 1),
             *by_class,
         ]
@@ -121,7 +119,7 @@ class Frontier:
     def _other_losses(self, loss: float) -> str:
         """What the frontier costs by the other ranks at a loss: a smaller median may be paid for by the largest records."""
         losses, told = self.curve()[0], []
-        for name in RANKS:
+        for name in QUANTILES:
             own = np.array([each.loss(name) for each in self.points])
             there = float(np.exp(np.interp(np.log(loss), np.log(losses), np.log(own))))
             today = 0.0 if self.today is None else self.today.loss(name)
@@ -135,8 +133,8 @@ class Frontier:
             "privacy_label": self.privacy_label,
             "rank_by": self.rank_by,
             "status": {"name": self.status, "limit": self.limit},
-            "points": [point_json(each) for each in self.points],
-            "today": None if self.today is None else point_json(self.today),
+            "points": [each.to_json() for each in self.points],
+            "today": None if self.today is None else self.today.to_json(),
             "words": self.words(),
         }
 
@@ -145,20 +143,6 @@ class Frontier:
 
     def _repr_html_(self) -> str:
         return html_table("Loss and accuracy", *self.rows(), privacy_label=self.privacy_label, notes=self.words())
-
-
-RANK_WORDS = {"median": "median", "p99": "99th-percentile", "maximum": "maximum"}
-
-
-def point_json(point: FrontierPoint) -> dict[str, Any]:
-    shown = {name: None if np.isnan(each) else each for name, each in zip(class_names(), point.reliable.by_class)}
-    return {
-        "name": point.name,
-        "losses": point.losses.to_json(),
-        "share": point.reliable.share,
-        "by_class": shown,
-        "by_table": point.reliable.by_table,
-    }
 
 
 @reported
@@ -188,7 +172,8 @@ def frontier(
         tables: The tables that are meant, by name or by the number or name of their query; all unless given.
         statistics: The statistics that are meant, by published name or measure; all unless given.
         losses: The losses at which plans are shown; from a hundredth to a hundred times that of today's plan unless given.
-        rank_by: Which loss is meant: the median, p99 or maximum of the records.
+        rank_by: Which loss is meant: "median", "p99" or "maximum" of the records, or "balanced", the geometric mean of the first
+            two.
         rules: The status rules; the first status is the one that is counted.
         at_least: Cells with a smaller total do not count: one number, or one for each measure or published name.
         candidates: The families to choose from; the usual ones unless given.
@@ -227,93 +212,3 @@ def frontier(
     return Frontier(
         data=origin, rank_by=rank_by, status=plans.status, limit=plans.limit, points=tuple(points), today=last
     )
-
-
-@reported
-def most_reliable(
-    session: Session,
-    query: PlanLike,
-    *,
-    median: float | None = None,
-    p99: float | None = None,
-    maximum: float | None = None,
-    at: Sequence[tuple[Mapping[str, Any], float]] = (),
-    budget: Policy | bool | None = None,
-    tables: Sequence[str] = (),
-    statistics: Sequence[str] = (),
-    rules: StatusRules | None = None,
-    at_least: Number | Mapping[str, Number] = 0,
-    candidates: Mapping[str, Any] | None = None,
-    fitted: bool = False,
-    complete: bool = False,
-    data: str = "confidential",
-) -> FrontierPoint:
-    """The plan with the most reliable cells whose losses stay within limits: the other direction of ``recommend``.
-
-    Args:
-        session: An open session; its records are read, and no budget is spent.
-        query: The plan: a query, several, a ``Plan`` or a plan file that was loaded.
-        median: The largest median loss of the records.
-        p99: The largest 99th percentile.
-        maximum: The largest loss of any record of the table.
-        at: Records with the largest loss that each may have, such as ``({"emp": 100, "payann": 4000}, 1)``.
-        budget: A policy that must cover the plan for every possible record; True: what is left of the plan's budget.
-        tables: The tables that are meant, by name or by the number or name of their query; all unless given.
-        statistics: The statistics that are meant, by published name or measure; all unless given.
-        rules: The status rules; the first status is the one that is counted.
-        at_least: Cells with a smaller total do not count: one number, or one for each measure or published name.
-        candidates: The families to choose from; the usual ones unless given.
-        fitted: Whether the best linear fit of all levels is meant, where noise is Gaussian.
-        complete: Whether the keys list every cell, so that levels can be fitted without published rests.
-        data: What the records are: "public", "synthetic", "past" or "confidential". A look at confidential records is noted in the
-            ledger.
-
-    Returns:
-        The plan, with its losses and its reliable cells by size.
-    """
-    limits = {"median": median, "p99": p99, "maximum": maximum}
-    wanted = {name: float(each) for name, each in limits.items() if each is not None}
-    if not wanted and not at and budget in (None, False):
-        raise ParameterError(parameter="median, p99, maximum, at, budget", problem="must state at least one limit")
-    view, given = (
-        session.owner.view(data=read_origin(data)),
-        scope_of(query, session.schema, tables=tables, statistics=statistics),
-    )
-    plans = Plans(
-        session,
-        view,
-        given,
-        candidates=candidates,
-        rules=rules or StatusRules(),
-        rank_by=next(iter(wanted), "p99"),
-        at_least=at_least,
-        fitted=fitted,
-        complete=complete,
-    )
-    covered = _covered(session, query, budget)
-    factors = {}
-    for each in plans.plans:
-        within = [plans.factor_within(each, wanted)] if wanted else []
-        within += [plans.factor_at_record(each, record, float(limit)) for record, limit in at]
-        known = [factor for factor in within if factor is not None]
-        most = min(known, default=FACTORS[1]) if len(known) == len(within) else None
-        factors[each] = plans.factor_covered(each, most, covered)
-    found = plans.best(factors)
-    if found is None:
-        raise ParameterError(
-            parameter="losses", problem="cannot be kept, whatever the noise", advice="Allow more, or publish less."
-        )
-    return plans.exactly(found, wanted)
-
-
-def _covered(session: Session, query: PlanLike, budget: Policy | bool | None) -> Callable[[Policy], bool] | None:
-    """Whether a budget covers a policy; None where there is none to keep."""
-    if budget is None or budget is False:
-        return None
-    if isinstance(budget, Policy):
-        given = budget
-        return lambda policy: bool(given.dominates(policy))
-    left = left_of(session, query)
-    if left.budget is None:
-        raise ParameterError(parameter="budget", problem="is to be kept, but the plan has none")
-    return lambda policy: left.refusal(policy) is None

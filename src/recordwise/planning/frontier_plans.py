@@ -14,10 +14,10 @@ from recordwise.plan.status import StatusRules
 from recordwise.planning.goals import goals_in
 from recordwise.planning.level_trees import goal_levels
 from recordwise.planning.losses import Losses, policy_losses
-from recordwise.planning.offsets import RANKS, loss_at
 from recordwise.planning.plan_recommend import plan_fits
+from recordwise.planning.ranks import loss_at, read_rank
 from recordwise.planning.record_sample import RecordSample
-from recordwise.planning.reliable import Reliability, Scalable, is_plain, reliability
+from recordwise.planning.reliable import Reliability, Scalable, class_names, is_plain, reliability
 from recordwise.planning.targets import Target, target_tables
 from recordwise.planning.whole import TODAY, Scope
 from recordwise.policy.policy import Policy
@@ -47,12 +47,23 @@ class FrontierPoint:
         """The loss of a rank.
 
         Args:
-            rank_by: "median", "p99" or "maximum" of the records.
+            rank_by: "median", "p99" or "maximum" of the records, or "balanced", the geometric mean of the first two.
 
         Returns:
             The loss.
         """
         return loss_at(self.losses, rank_by)
+
+    def to_json(self) -> dict[str, Any]:
+        """The numbers, for JSON; null for sizes of which there is no cell."""
+        by_class = zip(class_names(), self.reliable.by_class)
+        return {
+            "name": self.name,
+            "losses": self.losses.to_json(),
+            "share": self.reliable.share,
+            "by_class": {name: None if np.isnan(each) else each for name, each in by_class},
+            "by_table": self.reliable.by_table,
+        }
 
 
 class Plans:
@@ -71,16 +82,14 @@ class Plans:
         fitted: bool,
         complete: bool,
     ) -> None:
-        if rank_by not in RANKS:
-            raise ParameterError(parameter="rank_by", problem=f"must be one of {', '.join(RANKS)}")
-        self._session, self._view, self._rank_by = session, view, rank_by
+        self._session, self._view, self._rank_by = session, view, read_rank(rank_by)
         self.status, self.limit = rules.limits[0]
         self.plans = self._made(scope, candidates, at_least, fitted=fitted, complete=complete)
         self._policies = {each: session.policy_of(*each.queries) for each in self.plans}
         others = self.plans[0].others()
         self._others = session.policy_of(*others) if others else Policy()
         every = [self._others, *self._policies.values()]
-        self._sample = RecordSample(view, every, RANKS[rank_by])
+        self._sample = RecordSample(view, every, rank_by)
         losses = self._sample.losses(every)
         self._rest = losses[:, 0]
         self._kept: dict[Scalable, list[FloatArray]] = {}
@@ -114,7 +123,7 @@ class Plans:
 
     def loss(self, plan: Scalable, factor: float, rank_by: str) -> float:
         """The loss of a rank at so many times the loss of the statistics that are examined, on the sample."""
-        return self._sample.quantile(self._rest + factor * self._losses[plan], RANKS[rank_by])
+        return self._sample.ranked(self._rest + factor * self._losses[plan], rank_by)
 
     def factor_within(self, plan: Scalable, limits: Mapping[str, float]) -> float | None:
         """The largest factor at which the losses of some ranks stay within limits; None if none is small enough."""

@@ -4,8 +4,9 @@ from typing import TYPE_CHECKING
 
 import numpy as np
 
-from recordwise.planning.frontier import RANK_WORDS, Frontier
+from recordwise.planning.frontier import Frontier
 from recordwise.planning.plots import COLORS, DASHES, MARKERS, legend, paper, percent
+from recordwise.planning.ranks import RANK_WORDS
 
 if TYPE_CHECKING:
     from matplotlib.figure import Figure

@@ -33,6 +33,11 @@ class Left:
     is_new: bool
     """Whether nothing can have been charged before."""
 
+    @property
+    def needs_budget(self) -> bool:
+        """Whether a plan file needs a proposed budget: it has none, and nothing can have been charged before."""
+        return self.budget is None and self.is_new
+
     def share_covered(self, policy_at: Callable[[Fraction], Policy]) -> Fraction | None:
         """The largest share of a plan's loss that is covered, of two digits; None if not even a millionth is."""
         low, high = LEAST, Fraction(1)

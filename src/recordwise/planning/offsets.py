@@ -11,21 +11,15 @@ from recordwise.planning.candidates import best_offset
 from recordwise.planning.fitness import FamilyFitness, Fitted, InfeasibleError, fit
 from recordwise.planning.goals import GoalTable
 from recordwise.planning.losses import Losses
+from recordwise.planning.ranks import QUANTILES, loss_at
 from recordwise.planning.shapes import COUNT
 from recordwise.policy.measure import Measure
 from recordwise.session.owner import OwnerView
 
-RANKS = {"median": 0.5, "p99": 0.99, "maximum": 1.0}
-
-
-def loss_at(losses: Losses, name: str) -> float:
-    """The loss of a rank."""
-    return losses.quantile(RANKS[name])
-
 
 def ranked(families: Sequence[FamilyFitness], rank_by: str) -> tuple[FamilyFitness, ...]:
-    """Best first; ties in the chosen quantile are broken by the others."""
-    order = [rank_by, *(name for name in RANKS if name != rank_by)]
+    """Best first; ties in the chosen rank are broken by the others."""
+    order = [rank_by, *(name for name in QUANTILES if name != rank_by)]
     return tuple(sorted(families, key=lambda each: [loss_at(each.losses.rho, name) for name in order]))
 
 

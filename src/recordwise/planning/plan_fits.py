@@ -132,7 +132,7 @@ class QueryCost:
             for each in fits:
                 most = each.most(shares) if has_amount(each.prototype) else 1.0
                 total += self._losses[each] @ shares / most**2
-            return max(self._sample.quantile(total), 1e-300)
+            return max(self._sample.ranked(total), 1e-300)
 
         return at
 
@@ -149,7 +149,7 @@ class QueryCost:
         """Where levels do not depend on each other: what each needs by itself."""
         if fit.tree is not None:
             return level_shares(self.query)
-        need = np.array([self._sample.quantile(own) for own in self._losses[fit].T])
+        need = np.array([self._sample.ranked(own) for own in self._losses[fit].T])
         need = need / np.array([amount(each.mechanism) for each in fit.needed]) ** 2
         return np.asarray(need / need.sum())
 

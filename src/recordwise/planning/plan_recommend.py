@@ -17,7 +17,7 @@ from recordwise.planning.left import Left, left_of
 from recordwise.planning.level_shares import level_shares
 from recordwise.planning.level_trees import GoalLevels, can_be_fitted, goal_levels
 from recordwise.planning.losses import policy_losses
-from recordwise.planning.offsets import RANKS, best_mechanism, ranked, ranking_size
+from recordwise.planning.offsets import best_mechanism, ranked, ranking_size
 from recordwise.planning.plan_fits import QueryCost, StatisticFit, check_shared
 from recordwise.planning.protection import hardly_protected, what_would_have_to_give
 from recordwise.planning.record_sample import RecordSample
@@ -240,7 +240,7 @@ def plan_fits(
             raise ParameterError(
                 parameter="goals", problem="cannot be met by any family", advice="; ".join(why.values())
             )
-    costs = _costs(view, scope, fits, RANKS[rank_by])
+    costs = _costs(view, scope, fits, rank_by)
     best = {place: costs[place[0]].best(list(own.values())) for place, own in fits.items()}
     served = {name for own in fits.values() for name in own}
     found = PlanFits(scope=scope, targets=targets, fits=fits, costs=costs, best=best)
@@ -265,7 +265,7 @@ def _fit(
 
 
 def _costs(
-    view: OwnerView, scope: Scope, fits: Mapping[Place, Mapping[str, StatisticFit]], rank: float
+    view: OwnerView, scope: Scope, fits: Mapping[Place, Mapping[str, StatisticFit]], rank_by: str
 ) -> dict[int, QueryCost]:
     """The cost of each query, with the losses of one sample of the records under all that is tried."""
     numbers = dict.fromkeys(place[0] for place in fits)
@@ -278,7 +278,7 @@ def _costs(
         for number in numbers
     }
     policies = [policy for each in costs.values() for policy in each.policies]
-    sample = RecordSample(view, policies, rank)
+    sample = RecordSample(view, policies, rank_by)
     losses, start = sample.losses(policies), 0
     for each in costs.values():
         each.measured(sample, losses[:, start : start + len(each.policies)])

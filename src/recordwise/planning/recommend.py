@@ -18,10 +18,11 @@ from recordwise.planning.fitness import FamilyFitness, Fitness, Fitted, Infeasib
 from recordwise.planning.fitted_goals import LevelSplits, fitted_family
 from recordwise.planning.goals import Goal, goal_tables, mechanism_for, read_goals
 from recordwise.planning.level_trees import can_be_fitted
-from recordwise.planning.offsets import RANKS, best_mechanism, loss_at, ranked, ranking_size
+from recordwise.planning.offsets import best_mechanism, ranked, ranking_size
 from recordwise.planning.origin import figure, html_table, read_origin
 from recordwise.planning.plan_recommend import PlanAdvice, plan_advice
 from recordwise.planning.protection import hardly_protected
+from recordwise.planning.ranks import BALANCED, QUANTILES, RANK_WORDS, loss_at, read_rank
 from recordwise.planning.sized import level_sizes, sized_families
 from recordwise.planning.whole import PlanLike
 from recordwise.progress import reported, tracked
@@ -72,20 +73,19 @@ class Recommendation:
         best = self.best
         others = [each for each in self.ranking() if each.name != best.name]
         rho = best.losses.rho
-        words = {"median": "median", "p99": "99th-percentile", "maximum": "maximum"}
         loss = figure(loss_at(rho, self.rank_by))
         if self.advice is not None and best is not self.ranking()[0]:
-            first = f"{best.name} is recommended, with a {words[self.rank_by]} loss of {loss}"
+            first = f"{best.name} is recommended, with a {RANK_WORDS[self.rank_by]} loss of {loss}"
         else:
-            first = f"{best.name} meets the goals with the smallest {words[self.rank_by]} loss, {loss}"
+            first = f"{best.name} meets the goals with the smallest {RANK_WORDS[self.rank_by]} loss, {loss}"
         if others:
             first += (
                 f", against {figure(loss_at(others[0].losses.rho, self.rank_by))} for {others[0].name}, the next best"
             )
-        rest = [name for name in RANKS if name != self.rank_by]
-        numbers = " and ".join(f"its {words[name]} loss is {figure(loss_at(rho, name))}" for name in rest)
+        rest = [name for name in QUANTILES if name != self.rank_by]
+        numbers = " and ".join(f"its {RANK_WORDS[name]} loss is {figure(loss_at(rho, name))}" for name in rest)
         better = [
-            f"{least.name} has the smallest {words[name]} loss ({figure(loss_at(least.losses.rho, name))})"
+            f"{least.name} has the smallest {RANK_WORDS[name]} loss ({figure(loss_at(least.losses.rho, name))})"
             for name in rest
             if loss_at(
                 (least := min(self.fitness.families, key=lambda each: loss_at(each.losses.rho, name))).losses.rho, name
@@ -181,7 +181,7 @@ class Recommendation:
             accept_tuning=accept_tuning,
             comment=self._comment(),
             parameters=parameters,
-            needs_budget=self.advice.left.budget is None and self.advice.left.is_new,
+            needs_budget=self.advice.left.needs_budget,
         ).save(path)
 
     def _comment(self) -> str:
@@ -195,17 +195,13 @@ class Recommendation:
     def to_json(self) -> dict[str, Any]:
         """The numbers, for JSON."""
         ranking = [each.name for each in self.ranking()]
-        changed = [
-            {name: getattr(each, name) for name in ("query", "table", "statistic", "before", "after")}
-            for each in self.changes()
-        ]
         return self.fitness.to_json() | {
             "ranking": ranking,
             "rank_by": self.rank_by,
             "best": self.best.name,
             "why": self.why(),
             "notes": list(self.notes()),
-            "changes": changed,
+            "changes": [each.to_json() for each in self.changes()],
         }
 
     def rows(self) -> tuple[list[str], list[list[str]]]:
@@ -236,7 +232,7 @@ def recommend(
     *,
     plan: PlanLike | None = None,
     candidates: Mapping[str, Any] | None = None,
-    rank_by: str = "p99",
+    rank_by: str = BALANCED,
     fitted: bool = False,
     complete: bool = False,
     data: str = "confidential",
@@ -263,8 +259,7 @@ def recommend(
     Returns:
         The families, the best first, and the plan to release with.
     """
-    if rank_by not in RANKS:
-        raise ParameterError(parameter="rank_by", problem=f"must be one of {', '.join(RANKS)}")
+    read_rank(rank_by)
     origin, wanted, view = read_origin(data), read_goals(goals), session.owner.view(data=data)
     if plan is not None:
         advice = plan_advice(

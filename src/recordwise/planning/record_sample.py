@@ -8,6 +8,7 @@ import pyarrow as pa
 
 from recordwise.exact.arithmetic import FloatArray
 from recordwise.planning.losses import Losses, policy_names
+from recordwise.planning.ranks import RANKS, balance, loss_at
 from recordwise.policy.policy import Policy
 from recordwise.session.owner import OwnerView, ValueCounts
 
@@ -21,8 +22,8 @@ NEXT_TO_NOTHING = 1e-3
 class RecordSample:
     """CONFIDENTIAL if the records are: some records with their weights; where there are too many values, one typical record."""
 
-    def __init__(self, view: OwnerView, policies: Sequence[Policy], rank: float) -> None:
-        self._view, self._rank = view, rank
+    def __init__(self, view: OwnerView, policies: Sequence[Policy], rank_by: str) -> None:
+        self._view, self._rank_by = view, rank_by
         self._counted = view.value_counts(policy_names(policies))
         self._rows: Any = np.zeros(1, np.int64)
         self.weights: FloatArray = np.ones(1)
@@ -34,19 +35,20 @@ class RecordSample:
         """The loss of each record under each policy, a column for each."""
         if self._counted is None:
             bins = self._view.loss_bins(list(policies))
-            return np.array([[Losses.of_bins(each).quantile(self._rank) for each in bins]])
+            return np.array([[loss_at(Losses.of_bins(each), self._rank_by) for each in bins]])
         return np.stack([self._of(each) for each in policies], axis=1)
 
     def _of(self, policy: Policy) -> FloatArray:
         found = policy.loss(self._columns) if self._columns else float(policy.loss({}))
         return np.asarray(np.broadcast_to(np.asarray(found, np.float64), len(self._rows)))
 
-    def quantile(self, losses: FloatArray, rank: float | None = None) -> float:
+    def ranked(self, losses: FloatArray, rank_by: str | None = None) -> float:
         """The loss of a rank: of the one by which plans are compared, unless another is given."""
         order = np.argsort(losses)
         risen = np.cumsum(self.weights[order])
-        place = int(np.searchsorted(risen, (self._rank if rank is None else rank) * risen[-1] * (1 - 1e-12)))
-        return float(losses[order[min(place, len(order) - 1)]])
+        shares = np.array(RANKS[rank_by or self._rank_by])
+        places = np.searchsorted(risen, shares * risen[-1] * (1 - 1e-12))
+        return balance(losses[order[np.minimum(places, len(order) - 1)]].tolist())
 
 
 def _chosen(counted: ValueCounts) -> tuple[Any, FloatArray]:

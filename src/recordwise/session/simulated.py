@@ -28,6 +28,7 @@ from recordwise.release.draw import PreparedTable, prepare_table
 from recordwise.release.publish import publish_table
 from recordwise.release.release import Release
 from recordwise.release.tables import digest_of
+from recordwise.session.exact_quantiles import CellValues
 from recordwise.session.owner import FOR_OWNER
 from recordwise.session.sizes import with_sizes
 
@@ -43,7 +44,7 @@ class SimulatedTable:
     exact: dict[str, FloatArray]
     """By variable, without clamping."""
     kept: dict[str, FloatArray]
-    """By variable, with the contributions clamped as its mechanism clamps them."""
+    """By variable, with the contributions clamped as its mechanism clamps them; a quantile, on its grid."""
 
     def __repr__(self) -> str:
         return "<SimulatedTable: CONFIDENTIAL>"
@@ -87,13 +88,29 @@ class Simulation:
         kept = {each: self._values(each, found) for each in drawn if each.totals(self.plan.schema)}
         exact = {each: self._whole(own, each, cells, value) for each, value in kept.items()}
         variables = [*query.statistics, *(each for each in drawn if each not in query.statistics)]
+        quantiles = {each.alias: self._quantile(own, each, found) for each in variables if isinstance(each, Drawable) and each.bins()}
+        read_off = {alias: pair for alias, pair in quantiles.items() if pair is not None}
         return SimulatedTable(
             name=table_name(self.plan, own),
             table=own,
             cells=cells,
-            exact=_of_variables(variables, drawn, exact),
-            kept=_of_variables(variables, drawn, kept),
+            exact=_of_variables(variables, drawn, exact) | {alias: pair[0] for alias, pair in read_off.items()},
+            kept=_of_variables(variables, drawn, kept) | {alias: pair[1] for alias, pair in read_off.items()},
         )
+
+    def _quantile(
+        self, own: PlannedTable, part: Any, found: TableTotals | FoundTotals
+    ) -> tuple[FloatArray, FloatArray] | None:
+        """A quantile of each cell, of the values themselves and on its grid; None where contributions cannot be listed."""
+        measure = self.plan.schema.measure(part.measure)
+        if isinstance(found, FoundTotals) or measure is None or measure.signed:
+            return None
+        (bins,), table, step = part.bins(), found.exact.reveal(), float(measure.step)
+        counted, points = table.bins[bins], np.array(bins.grid.steps(measure.step)) * step
+        on_grid = CellValues.of(counted.position, points[counted.point], counted.held, table.cells)
+        listed = self.contributions(own, part.measure)
+        values = CellValues.of(listed.position, listed.amount, listed.times, table.cells).with_zeros(on_grid.records)
+        return values.quantile(float(part.p)), on_grid.quantile(float(part.p))
 
     def _whole(self, own: PlannedTable, part: Drawable, cells: pa.Table, kept: FloatArray) -> FloatArray:
         """The values without clamping, where there is any."""

@@ -22,8 +22,10 @@ OTHER = "\u2022"
 """A letter that continues a prefix to a text that no finer table lists."""
 MOST_LOOKUPS = 50_000_000
 LOOKUPS_AT_ONCE = 1_000_000
-MOST_LISTED = 200_000
-"""More combinations than this are not listed: more than any comparison goes through."""
+MOST_REGIONS = 100_000
+"""A comparison of more parts than this is given up."""
+MOST_LISTED = MOST_REGIONS + 1
+"""No more combinations are listed. A list that is cut is too long for a comparison, so it is never taken for all of them."""
 
 
 def combinations(tables: Sequence[BandTable]) -> list[dict[str, Any]]:

@@ -16,7 +16,7 @@ from recordwise.errors import ParameterError, RecordError
 from recordwise.exact.numbers import arb_float_upper, ball, working_precision
 from recordwise.policy.conditions import AllOf, Among, AnyOf, Compare, Condition, ConditionColumn, InBand
 from recordwise.policy.dates import day_of, representatives
-from recordwise.policy.dominance.bands import combinations
+from recordwise.policy.dominance.bands import MOST_REGIONS, combinations
 from recordwise.policy.evaluate.numpy import PRECISION, compared_names, terms_ball
 from recordwise.policy.literals import Cell, Truth, Value
 from recordwise.policy.measure import Measure
@@ -26,7 +26,6 @@ Range: TypeAlias = tuple[int, int | None]
 """Lattice steps from the first to the last, both included; None: unbounded."""
 
 ANY_AMOUNT: Range = (0, None)
-MOST_REGIONS = 100_000
 
 
 @dataclass(frozen=True, slots=True)

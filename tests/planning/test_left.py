@@ -1,0 +1,107 @@
+"""What is left of a budget, the largest share of a plan that it covers, and the budget that a plan without one gets."""
+
+from fractions import Fraction
+
+import pytest
+from small_table import opened, shape
+
+import recordwise as rw
+from recordwise.plan.cost import plan_policy
+from recordwise.plan.file import load_plan
+from recordwise.plan.file.write import toml_text
+from recordwise.planning.left import Left, left_of
+from recordwise.planning.proposed_budget import proposed_budget
+
+COUNTED = shape().count(rw.Gaussian(rho="0.3"), alias="n")
+
+
+def left(most: str) -> Left:
+    """A budget of which so much is left."""
+    limit = Fraction(most)
+    refused = rw.policy.constant(limit)
+    return Left(budget=refused, refusal=lambda policy: None if refused.dominates(policy) else "too much", is_new=False)
+
+
+@pytest.mark.parametrize(("most", "share"), [("0.3", "0.3"), ("0.07", "0.07"), ("2", "1"), ("1e-9", None)])
+def test_the_largest_share_that_is_covered_is_found(most: str, share: str | None) -> None:
+    """A share has two digits, the search ends next to the largest one, and it is never above it."""
+    found = left(most).share_covered(rw.policy.constant)
+    if share is None:
+        assert found is None
+    else:
+        assert found is not None
+        assert 0.97 * float(share) <= found <= Fraction(share)
+
+
+def test_what_was_charged_before_is_not_left() -> None:
+    budget = rw.policy.constant("0.5")
+    with opened(budget=budget) as session:
+        policy = session.policy_of(COUNTED)
+        assert left_of(session, COUNTED).refusal(policy) is None
+        assert left_of(session, COUNTED).is_new
+        session.run(COUNTED)
+        after = left_of(session, COUNTED)
+        told = after.refusal(policy)
+        assert told is not None
+        assert "needs a loss of 0.3, and 0.2 is left" in told
+        assert after.refusal(policy * Fraction(2, 3)) is None
+        assert not after.is_new
+
+
+def test_a_budget_is_proposed_only_where_there_is_none_and_nothing_was_charged() -> None:
+    with opened() as session:
+        assert left_of(session, COUNTED).needs_budget
+        session.run(COUNTED)
+        assert not left_of(session, COUNTED).needs_budget
+    with opened(budget=rw.policy.constant(1)) as session:
+        assert not left_of(session, COUNTED).needs_budget
+
+
+HEAD = """\
+dataset = "small"
+source = "records.parquet"
+ledger = "small.ledger"
+tuned_on = "synthetic"
+
+[schema]
+unit = "id"
+measures.emp = 1
+measures.pay = 1
+columns.county = "text"
+columns.naics = "text"
+"""
+QUERIES = {
+    "counts": 'group_by = "county"\nkeys = { rows = { county = ["01"] } }\ncount = { kind = "Gaussian", rho = "1/3" }\n',
+    "sums": """group_by = "county"
+keys = { rows = { county = ["01"] } }
+count = { kind = "Gaussian", rho = "1/7" }
+sum.emp = { kind = "UnitSplit", at = 20, rho = 0.5 }
+sum.pay = { kind = "LogTransform", offset = 2000, sigma = 0.5 }
+""",
+    "selected keys": """group_by = "county"
+keys = { select = { rho = 0.25, delta = 1e-9 } }
+count = { kind = "Gaussian", rho = 0.1 }
+""",
+    "selected by pieces": """group_by = "county"
+keys = { select = { rho = 0.25, delta = 1e-9, pieces = { emp = 50 } } }
+sum.emp = { kind = "UnitSplit", at = 50, rho = 0.1 }
+""",
+    "quantiles": """group_by = "county"
+keys = { rows = { county = ["01"] } }
+quantile.emp = { p = 0.5, grid = { log = [1, 1000], bits = 5 }, rho = "1/3" }
+""",
+}
+
+
+@pytest.mark.parametrize("query", QUERIES)
+def test_a_proposed_budget_covers_the_plan_once(tmp_path, query) -> None:
+    path = tmp_path / "plan.toml"
+    path.write_text(f"{HEAD}\n[[queries]]\n{QUERIES[query]}")
+    file = load_plan(path)
+    parts = proposed_budget(file.plan.queries, file.plan.schema)
+    written = toml_text({"tuned_on": "synthetic", "budget": parts}).split("\n", 2)[2]
+    path.write_text(f"{HEAD}\n{written}\n[[queries]]\n{QUERIES[query]}")
+    budget, policy = load_plan(path).budget, plan_policy(file.plan)
+    assert budget is not None
+    assert budget.dominates(policy)
+    assert not budget.dominates(policy * "1.001")
