@@ -23,6 +23,28 @@ def _is_gaussian(mechanism: Any) -> bool:
         return False
 
 
+def has_width(mechanism: Any) -> bool:
+    """Whether it is fat-tailed noise of a scale, which can be stretched: c times as large, it costs x what it costs x / c now."""
+    return hasattr(mechanism, "with_scale_times") and mechanism.coarseness is None
+
+
+def can_be_scaled(mechanism: Any) -> bool:
+    """Whether more or less of its noise is known to cost less or more without its policy being computed anew."""
+    return has_amount(mechanism) or has_width(mechanism)
+
+
+def noise_size(mechanism: Any) -> float:
+    """How large its noise is, in units that are the same for all amounts of it."""
+    return float(mechanism.width) if has_width(mechanism) else amount(mechanism)
+
+
+def with_noise_size(mechanism: Any, size: float) -> Any:
+    """The same mechanism with other noise, rounded down."""
+    if has_width(mechanism):
+        return mechanism.with_scale_times(decimal(size) / mechanism.width)
+    return with_amount(mechanism, size)
+
+
 def amount(mechanism: Any) -> float:
     """The sigma of its noise: in the units of the statistic, on the transformed scale, or as a share of the size."""
     first = inside(mechanism)[0]

@@ -20,7 +20,7 @@ from recordwise.planning.origin import figure, html_table, mark_of, read_origin
 from recordwise.planning.ranks import QUANTILES, RANK_WORDS
 from recordwise.planning.reliable import class_names
 from recordwise.planning.whole import PlanLike, scope_of
-from recordwise.progress import reported, tracked
+from recordwise.progress import reported, steps, tracked
 from recordwise.session import Session
 
 POINTS = 13
@@ -187,6 +187,8 @@ def frontier(
     """
     origin, view = read_origin(data), session.owner.view(data=data)
     scope = scope_of(query, view.schema, tables=tables, statistics=statistics)
+    step = steps(3)
+    step("making plans")
     plans = Plans(
         session,
         view,
@@ -201,12 +203,14 @@ def frontier(
     now = plans.loss(plans.plans[0], 1.0, rank_by)
     shown = np.geomspace(now / 100, now * 100, POINTS) if losses is None else np.sort(np.asarray(losses, float))
     chosen = []
+    step("the best plan at each loss")
     for loss in tracked(shown.tolist(), "the best plan at each loss"):
         found = plans.best({each: plans.factor_within(each, {rank_by: float(loss)}) for each in plans.plans})
         if found is not None:
             chosen.append(found)
     if not chosen:
         raise ParameterError(parameter="losses", problem="are below what the plan's other statistics cost")
+    step("measuring losses")
     today = (plans.plans[0], 1.0, plans.reliable(plans.plans[0], 1.0))
     *points, last = plans.points([*chosen, today])
     return Frontier(

@@ -17,10 +17,12 @@ from recordwise.planning.losses import Losses, policy_losses
 from recordwise.planning.plan_recommend import plan_fits
 from recordwise.planning.ranks import loss_at, read_rank
 from recordwise.planning.record_sample import RecordSample
-from recordwise.planning.reliable import Reliability, Scalable, class_names, is_plain, reliability
+from recordwise.planning.reliable import Reliability, Scalable, class_names, reliability
+from recordwise.planning.scaled_losses import ScaledLosses, scaled_losses
 from recordwise.planning.targets import Target, target_tables
 from recordwise.planning.whole import TODAY, Scope
 from recordwise.policy.policy import Policy
+from recordwise.progress import steps, tell, tracked
 from recordwise.session import Session
 from recordwise.session.owner import OwnerView
 
@@ -29,7 +31,8 @@ GOALS = (0.5, 0.9)
 TIMES_SD = 1.959963985
 CONFIDENCE = 0.95
 FACTORS = (1e-9, 1e9)
-HALVINGS = 60
+STRIDE = 8.0
+"""By how much a factor changes until one is found that is allowed and one that is not."""
 MOST_TRIES = 6
 ROUNDED = 1 - 1e-5
 
@@ -84,16 +87,20 @@ class Plans:
     ) -> None:
         self._session, self._view, self._rank_by = session, view, read_rank(rank_by)
         self.status, self.limit = rules.limits[0]
+        step = steps(2)
+        step("making plans")
         self.plans = self._made(scope, candidates, at_least, fitted=fitted, complete=complete)
-        self._policies = {each: session.policy_of(*each.queries) for each in self.plans}
+        step("working out policies")
+        policies = tracked(self.plans, lambda each: f"the policy of {each.name}")
+        self._policies = {each: session.policy_of(*each.queries) for each in policies}
         others = self.plans[0].others()
         self._others = session.policy_of(*others) if others else Policy()
-        every = [self._others, *self._policies.values()]
-        self._sample = RecordSample(view, every, rank_by)
-        losses = self._sample.losses(every)
-        self._rest = losses[:, 0]
-        self._kept: dict[Scalable, list[FloatArray]] = {}
-        self._losses = {each: losses[:, at] - self._rest for at, each in enumerate(self.plans, 1)}
+        self._sample = RecordSample(view, [self._others, *self._policies.values()], rank_by)
+        self._kept: dict[tuple[Scalable, int], FloatArray] = {}
+        self._losses = {
+            each: scaled_losses(each, policy, self._others, self._sample.columns, self._sample.losses)
+            for each, policy in self._policies.items()
+        }
 
     def _made(
         self, scope: Scope, candidates: Mapping[str, Any] | None, at_least: Any, *, fitted: bool, complete: bool
@@ -107,7 +114,7 @@ class Plans:
         levels = {each.asked.place: own for each, own in zip(several, read)}
         schema = view.schema
         found = [Scalable(name=TODAY, queries=whole, scope=scope, tables=tables, levels=levels, schema=schema)]
-        for share in GOALS:
+        for share in tracked(GOALS, "making plans"):
             goals = goals_in(
                 scope, within=self.limit * TIMES_SD, confidence=CONFIDENCE, share=str(share), at_least=at_least
             )
@@ -119,24 +126,34 @@ class Plans:
                 found.append(
                     Scalable(name=name, queries=queries, scope=scope, tables=tables, levels=levels, schema=schema)
                 )
-        return found
+        return _different(found)
 
     def loss(self, plan: Scalable, factor: float, rank_by: str) -> float:
-        """The loss of a rank at so many times the loss of the statistics that are examined, on the sample."""
-        return self._sample.ranked(self._rest + factor * self._losses[plan], rank_by)
+        """The loss of a rank on the sample, at noise divided by the square root of a factor."""
+        return self._sample.ranked(self._losses[plan].at(factor), rank_by)
 
     def factor_within(self, plan: Scalable, limits: Mapping[str, float]) -> float | None:
         """The largest factor at which the losses of some ranks stay within limits; None if none is small enough."""
-        return _largest(lambda factor: all(self.loss(plan, factor, name) <= limits[name] for name in limits))
+
+        def within(factor: float) -> bool:
+            return all(self.loss(plan, factor, name) <= limits[name] for name in limits)
+
+        return _factor(self._losses[plan], within)
 
     def factor_at_record(self, plan: Scalable, record: Mapping[str, Any], limit: float) -> float | None:
         """The largest factor at which one record loses no more than a limit."""
+
+        def evaluated(policies: Sequence[Policy]) -> FloatArray:
+            return np.array([[float(each.loss(dict(record))) for each in policies]])
+
+        columns = {name: [each] for name, each in record.items()}
         try:
-            rest, own = (float(each.loss(dict(record))) for each in (self._others, self._policies[plan]))
+            losses = scaled_losses(plan, self._policies[plan], self._others, columns, evaluated)
         except RecordError as error:
             raise ParameterError(parameter="at", problem=f"has a record whose loss is not known: {error}") from None
+        found = _factor(losses, lambda factor: float(losses.at(factor)[0]) <= limit)
         # A sigma is rounded down to a few digits, which costs a little more.
-        return None if rest >= limit else min(ROUNDED * (limit - rest) / max(own - rest, 1e-300), FACTORS[1])
+        return found if found is None or losses.is_fixed else ROUNDED * found
 
     def factor_covered(
         self, plan: Scalable, most: float | None, covered: Callable[[Policy], bool] | None
@@ -144,6 +161,7 @@ class Plans:
         """The largest factor of at most a number whose policy a budget covers."""
         if most is None or covered is None:
             return most
+        tell(f"how much of {plan.name} the budget covers")
 
         def allowed(factor: float) -> bool:
             queries = plan.at(factor)
@@ -152,10 +170,10 @@ class Plans:
             try:
                 return covered(self._session.policy_of(*queries))
             except (ParameterError, RangeError):
-                # So small a share of fat-tailed noise has no law that can be drawn.
+                # Noise that large cannot be drawn.
                 return False
 
-        return _largest(allowed, close=1.02)
+        return most if allowed(most) else _factor(self._losses[plan], allowed, close=1.02)
 
     def best(self, factors: Mapping[Scalable, float | None]) -> tuple[Scalable, float, Reliability] | None:
         """The plan with the most reliable cells, each at its own factor."""
@@ -168,16 +186,16 @@ class Plans:
 
     def reliable(self, plan: Scalable, factor: float) -> Reliability:
         """How many cells are reliable at a factor."""
-        if is_plain(plan):
-            # Standard errors are in proportion to the noise.
-            errors = [each / np.sqrt(factor) for each in self._unit_errors(plan)]
-            return reliability(plan.tables, errors, self.limit)
-        return reliability(plan.tables, plan.errors(factor), self.limit)
+        errors = [self._errors(plan, number, factor) for number in range(len(plan.tables))]
+        return reliability(plan.tables, errors, self.limit)
 
-    def _unit_errors(self, plan: Scalable) -> list[FloatArray]:
-        if plan not in self._kept:
-            self._kept[plan] = plan.errors(1.0)
-        return self._kept[plan]
+    def _errors(self, plan: Scalable, number: int, factor: float) -> FloatArray:
+        table = plan.tables[number]
+        if not plan.is_plain(table):
+            return plan.errors(table, factor)
+        if (plan, number) not in self._kept:
+            self._kept[plan, number] = plan.errors(table, 1.0)
+        return np.asarray(self._kept[plan, number] / np.sqrt(factor))
 
     def exactly(self, found: tuple[Scalable, float, Reliability], limits: Mapping[str, float]) -> FrontierPoint:
         """The plan with the losses of all records within the limits: those of the sample may be a little smaller."""
@@ -194,7 +212,8 @@ class Plans:
     def points(self, chosen: Sequence[tuple[Scalable, float, Reliability]]) -> list[FrontierPoint]:
         """The plans chosen, with the losses of all records."""
         queries = [plan.at(factor) or plan.queries for plan, factor, _ in chosen]
-        policies = {str(at): self._session.policy_of(*own) for at, own in enumerate(queries)}
+        asked = tracked(list(enumerate(queries)), lambda item: f"the losses of {chosen[item[0]][0].name}")
+        policies = {str(at): self._session.policy_of(*own) for at, own in asked}
         losses = policy_losses(self._view, policies)
         return [
             FrontierPoint(name=plan.name, losses=losses[str(at)].rho, reliable=found, queries=own)
@@ -202,14 +221,30 @@ class Plans:
         ]
 
 
-def _largest(allowed: Callable[[float], bool], *, close: float = 1.001) -> float | None:
-    """The largest factor that is allowed, if smaller ones are allowed too; None if none is."""
-    low, high = FACTORS
-    if not allowed(low):
-        return None
-    for _ in range(HALVINGS):
+def _different(plans: Sequence[Scalable]) -> list[Scalable]:
+    """The plans without those that are others with more or less noise; the first one stays as it is."""
+    found: list[tuple[Scalable, Any]] = []
+    for each in plans:
+        ray = each.ray()
+        if not found or ray is None or all(ray != other for _, other in found[1:]):
+            found.append((each, ray))
+    return [each for each, _ in found]
+
+
+def _factor(losses: ScaledLosses, allowed: Callable[[float], bool], *, close: float = 1.001) -> float | None:
+    """The largest factor that is allowed, if all between 1 and it are; None if none is."""
+    if losses.is_fixed:
+        return 1.0 if allowed(1.0) else None
+    least, most = FACTORS
+    low = 1.0
+    while not allowed(low):
+        low /= STRIDE
+        if low < least:
+            return None
+    high = low * STRIDE
+    while high <= most and allowed(high):
+        low, high = high, high * STRIDE
+    while high / low > close:
         middle = float(np.sqrt(low * high))
         low, high = (middle, high) if allowed(middle) else (low, middle)
-        if high / low < close:
-            break
     return low

@@ -29,7 +29,7 @@ class RecordSample:
         self.weights: FloatArray = np.ones(1)
         if self._counted is not None and len(self._counted.records):
             self._rows, self.weights = _chosen(self._counted)
-        self._columns = {} if self._counted is None else _taken(self._counted.columns, self._rows)
+        self.columns = {} if self._counted is None else _taken(self._counted.columns, self._rows)
 
     def losses(self, policies: Sequence[Policy]) -> FloatArray:
         """The loss of each record under each policy, a column for each."""
@@ -39,7 +39,7 @@ class RecordSample:
         return np.stack([self._of(each) for each in policies], axis=1)
 
     def _of(self, policy: Policy) -> FloatArray:
-        found = policy.loss(self._columns) if self._columns else float(policy.loss({}))
+        found = policy.loss(self.columns) if self.columns else float(policy.loss({}))
         return np.asarray(np.broadcast_to(np.asarray(found, np.float64), len(self._rows)))
 
     def ranked(self, losses: FloatArray, rank_by: str | None = None) -> float:

@@ -2,21 +2,21 @@
 
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, replace
-from fractions import Fraction
 from itertools import pairwise
 from typing import Any
 
 import numpy as np
 from scipy.special import ndtr
 
-from recordwise.errors import ParameterError
+from recordwise.errors import ParameterError, RangeError
 from recordwise.exact.arithmetic import FloatArray
 from recordwise.exact.text import prose_text
-from recordwise.mechanisms.base import inside, shared, totals_for, transformed_scale
+from recordwise.mechanisms.base import inside, totals_for, transformed_scale
 from recordwise.plan.cost import cell_mechanisms
 from recordwise.plan.query import Query
 from recordwise.plan.schema import Schema
-from recordwise.planning.amounts import amount, has_amount, with_amount
+from recordwise.plan.statistics import Drawable
+from recordwise.planning.amounts import can_be_scaled, noise_size, with_noise_size
 from recordwise.planning.level_shares import level_shares
 from recordwise.planning.level_trees import GoalLevels, can_be_fitted
 from recordwise.planning.targets import TargetTable
@@ -77,25 +77,42 @@ class Scalable:
     schema: Schema
 
     def mechanism(self, place: Place, factor: float) -> Any | None:
-        """The mechanism of a statistic at so many times its loss; None if there is none."""
-        own = self._now(place)
+        """The mechanism of a statistic with its noise divided by the square root of a factor; None if there is none."""
+        own = self.drawn(place).mechanism
         if factor == 1:
             return own
-        if has_amount(own):
-            return with_amount(own, amount(own) / np.sqrt(factor))
+        if not can_be_scaled(own):
+            return None
         try:
-            return shared(own, Fraction(repr(round(factor, 9)))) if factor < 1 else None
-        except ParameterError:
-            # A small share can leave fat-tailed noise without a variance.
+            return with_noise_size(own, noise_size(own) / np.sqrt(factor))
+        except (ParameterError, RangeError):
+            # Noise of any law can be too large or too small to be drawn.
             return None
 
-    def _now(self, place: Place) -> Any:
-        """The mechanism of a statistic; that of the sum or count it is now computed from, where it is no longer drawn itself."""
+    def drawn(self, place: Place) -> Drawable:
+        """The statistic of a place, or the sum or count it is now computed from, where it is no longer drawn itself."""
         drawn = {each.alias: each for each in self.queries[place[0]].draws()}
         if place[1] in drawn:
-            return drawn[place[1]].mechanism
+            return drawn[place[1]]
         asked = next(each.asked for each in self.tables if each.asked.place == place)
-        return next(each for each in drawn.values() if each.planned_as == asked.measure).mechanism
+        return next(each for each in drawn.values() if each.planned_as == asked.measure)
+
+    def places(self) -> list[Place]:
+        """The statistics that are examined, each once."""
+        return list(dict.fromkeys((each.asked.query, self.drawn(each.asked.place).alias) for each in self.tables))
+
+    def ray(self) -> Any:
+        """What two plans have in common that are the same but for the size of all their noise; None if that cannot be told."""
+        mechanisms = [self.drawn(place).mechanism for place in self.places()]
+        if not all(map(can_be_scaled, mechanisms)):
+            return None
+        sizes = [noise_size(each) for each in mechanisms]
+        units = [with_noise_size(each, 1.0) for each in mechanisms]
+        return (
+            tuple(each.axes for each in self.queries),
+            units,
+            [round(float(np.log(each / sizes[0])), 3) for each in sizes],
+        )
 
     def at(self, factor: float) -> tuple[Query, ...] | None:
         """The queries at so many times the loss of the statistics that are examined; None if that cannot be."""
@@ -115,11 +132,13 @@ class Scalable:
             found += [replace(query, statistics=tuple(rest))] if rest else []
         return tuple(found)
 
-    def errors(self, factor: float) -> list[FloatArray]:
-        """The standard errors of the counted cells of each table: of the fit, where levels are fitted together."""
-        return [self._table_errors(each, factor) for each in self.tables]
+    def is_plain(self, table: TargetTable) -> bool:
+        """Whether standard errors are in proportion to the noise: the statistic is not transformed."""
+        own = self.drawn(table.asked.place).mechanism
+        return can_be_scaled(own) and transformed_scale(inside(own)[0]) is None
 
-    def _table_errors(self, table: TargetTable, factor: float) -> FloatArray:
+    def errors(self, table: TargetTable, factor: float) -> FloatArray:
+        """The standard errors of the counted cells of a table: of the fit, where levels are fitted together."""
         place, mechanism = table.asked.place, self.mechanism(table.asked.place, factor)
         query = self.queries[place[0]]
         if place in self.levels and can_be_fitted(mechanism):
@@ -135,11 +154,3 @@ class Scalable:
             given = totals_for(each.mechanism, total[rows])
             found[rows] = each.mechanism.variance(given, step=statistic.step(self.schema))
         return np.asarray(np.sqrt(found[table.counted]))
-
-
-def is_plain(plan: Scalable) -> bool:
-    """Whether standard errors are in proportion to the noise: no statistic is transformed."""
-    return all(
-        has_amount(own) and transformed_scale(inside(own)[0]) is None
-        for own in (plan.mechanism(each.asked.place, 1) for each in plan.tables)
-    )

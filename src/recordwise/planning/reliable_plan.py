@@ -20,7 +20,7 @@ from recordwise.planning.ranks import BALANCED, QUANTILES
 from recordwise.planning.reliable import class_names
 from recordwise.planning.whole import PlanLike, scope_of
 from recordwise.policy.policy import Policy
-from recordwise.progress import reported
+from recordwise.progress import reported, steps, tracked
 from recordwise.session import Session
 
 
@@ -162,6 +162,8 @@ def most_reliable(
         raise ParameterError(parameter="median, p99, maximum, at, budget", problem="must state at least one limit")
     view = session.owner.view(data=read_origin(data))
     scope = scope_of(query, session.schema, tables=tables, statistics=statistics)
+    step = steps(3)
+    step("making plans")
     plans = Plans(
         session,
         view,
@@ -176,7 +178,8 @@ def most_reliable(
     left = left_of(session, query)
     covered = _covered(left, budget)
     factors = {}
-    for each in plans.plans:
+    step("as much noise as the limits need")
+    for each in tracked(plans.plans, lambda each: f"how much noise {each.name} needs"):
         within = [plans.factor_within(each, wanted)] if wanted else []
         within += [plans.factor_at_record(each, record, float(limit)) for record, limit in at]
         known = [factor for factor in within if factor is not None]
@@ -187,6 +190,7 @@ def most_reliable(
         raise ParameterError(
             parameter="losses", problem="cannot be kept, whatever the noise", advice="Allow more, or publish less."
         )
+    step("measuring losses")
     point = plans.exactly(found, wanted)
     return ReliablePlan(
         name=point.name,
