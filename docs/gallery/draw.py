@@ -4,7 +4,18 @@ from pathlib import Path
 from typing import Any
 
 import recordwise as rw
-from recordwise.planning import Goal, compare, families, fitness, recommend, sweep
+from recordwise.planning import (
+    Evaluation,
+    Goal,
+    MultiplicativeNoise,
+    PercentRule,
+    compare,
+    evaluate,
+    families,
+    fitness,
+    recommend,
+    sweep,
+)
 from recordwise.planning.plots import (
     plot_cell_errors,
     plot_errors,
@@ -28,6 +39,24 @@ def session(rows: int) -> rw.Session:
         measures={"emp": 1, "payann": 1},
         columns={"county": "text", "naics": "text"},
         tuned_on="synthetic",
+    )
+
+
+def evaluated(opened: rw.Session, cells: rw.Query) -> Evaluation:
+    """A plan that clamps and fits, beside unit splitting and two older rules."""
+    split = cells.sum("emp", rw.UnitSplit(at=20, rho="0.2"), alias="emp")
+    return evaluate(
+        opened,
+        cells.sum("emp", rw.Clamped(to=500, rho="0.5"), alias="emp"),
+        by="size",
+        baselines={
+            "unit splitting": split,
+            "multiplicative noise": MultiplicativeNoise(),
+            "p%-rule (rest exact)": PercentRule(),
+        },
+        fit=lambda release: release.consistent(draws=40),
+        draws=10,
+        data="synthetic",
     )
 
 
@@ -91,6 +120,7 @@ def main(folder: Path = HERE, rows: int = ROWS) -> None:
             "maximum": [each.losses.rho.maximum for each in ranking],
         }
         save("ranking", plot_fitness([each.name for each in ranking], quantiles, privacy_label=advice.privacy_label))
+        save("evaluation", evaluated(opened, cells).plot())
         print(advice.why())
         print(found.rules.sentences() if found.rules else "")
 

@@ -1,15 +1,19 @@
 """The frontier: more loss buys more reliable cells, limits are kept, and the expected share is that of real releases."""
 
+from collections import OrderedDict
+
 import numpy as np
 import pytest
-from small_table import CODES, COUNTIES, opened
+from small_table import CODES, COUNTIES, opened, shape
 
 import recordwise as rw
 from recordwise.errors import ParameterError
+from recordwise.mechanisms import certified_table
 from recordwise.noise import Seeded
 from recordwise.plan.status import StatusRules
 from recordwise.planning import frontier, most_reliable
 from recordwise.planning.frontier_plot import plot_frontier
+from recordwise.planning.ranks import balance
 
 FAMILIES = {"Gaussian": rw.Gaussian(sigma=1), "logarithm": rw.LogTransform(offset=100, sigma=1)}
 
@@ -121,3 +125,37 @@ def test_the_figure_marks_todays_plan(found):
     pytest.importorskip("matplotlib", reason="the plots extra is not installed: no figure is drawn here")
     axes = plot_frontier(found).axes[0]
     assert "today's plan, all cells" in [text.get_text() for text in axes.get_legend().get_texts()]
+
+
+def test_a_balanced_rank_is_between_median_and_p99(session):
+    found = frontier(session, ladder(), candidates=FAMILIES, rank_by="balanced", losses=[0.01, 0.1], data="synthetic")
+    for point, loss in zip(found.points, (0.01, 0.1)):
+        assert point.loss("balanced") == pytest.approx((point.loss("median") * point.loss("p99")) ** 0.5)
+        assert point.loss("balanced") == pytest.approx(loss, rel=0.02)
+    assert [balance(each) for each in ([2.0, 8.0], [0.0, 8.0], [0.0, 0.0], [1.0, np.inf])] == [4.0, 8.0, 0.0, np.inf]
+
+
+@pytest.mark.parametrize(
+    "noise", [rw.GeneralizedGaussian(shape="0.5", scale=20), rw.Polylog(power=2, rate=1, offset=3, scale=40)]
+)
+def test_losses_from_fat_tailed_noise_at_another_scale_are_those_of_its_own_policy(session, noise):
+    """More and less noise than the plan has: by a curve of the law at a scale of 1, and by the policy of what is drawn."""
+    query = shape().count(rw.Gaussian(rho="0.05"), alias="n").sum("emp", noise, alias="emp").where("emp > 2")
+    given = {"as it is": {"emp": noise, "count": rw.Gaussian(rho="0.05")}}
+    for limit in (0.06, 0.6, 6):
+        best = most_reliable(session, query, p99=limit, candidates=given, data="synthetic")
+        # The curve leads to the noise; the losses of the point are those of all records under its own policy.
+        assert limit * 0.97 <= best.loss("p99") <= limit
+
+
+def test_the_usual_families_are_certified_a_few_times_only(monkeypatch):
+    """It took more than a minute for six records: the policy of fat-tailed noise was computed anew for every plan and loss."""
+    asked, made = [], certified_table._made
+    monkeypatch.setattr(certified_table, "KEPT", OrderedDict())
+    monkeypatch.setattr(certified_table, "_made", lambda *given: asked.append(1) or made(*given))
+    table = {"id": [1, 2, 3, 4, 5, 6], "county": ["01"] * 3 + ["02"] * 3, "emp": [4, 20, 900, 3, 8, 31]}
+    query = rw.query().group_by("county", keys=["01", "02"]).sum("emp", rw.UnitSplit(at=50, rho="0.1"), alias="emp")
+    with rw.Session(table, unit="id", measures={"emp": 1}, columns={"county": "text"}, tuned_on="synthetic") as session:
+        found = frontier(session, query, data="synthetic")
+    assert len(found.points) == 13
+    assert len(asked) < 25

@@ -42,4 +42,6 @@ def test_the_gallery_shows_every_picture_there_is_and_no_other():
 @pytest.mark.slow
 def test_the_script_of_the_gallery_draws_every_picture(tmp_path):
     runpy.run_path(str(DOCS / "gallery" / "draw.py"))["main"](tmp_path, rows=3000)
-    assert {path.name for path in tmp_path.iterdir()} == {path.name for path in (DOCS / "gallery").glob("*.svg")}
+    # The county release needs public files that are not part of the project.
+    drawn = {path.name for path in (DOCS / "gallery").glob("*.svg")} - {"counties.svg"}
+    assert {path.name for path in tmp_path.iterdir()} == drawn
