@@ -116,7 +116,9 @@ def test_recommend_writes_a_plan_that_check_accepts(folder, run):
     out = folder / "new" / "plan.toml"
     result = run("plan", "recommend", folder / "plan.toml", *EMP, "--data", "synthetic", "--out", out)
     assert result.exit_code == 0, result.output
-    assert "meets the goals with the smallest 99th-percentile loss" in " ".join(result.stdout.split())
+    assert "meets the goals with the smallest balanced (geometric mean of median and 99th-percentile) loss" in " ".join(
+        result.stdout.split()
+    )
     assert run("check", out).exit_code == 0
     assert load_plan(out).tuned_on == "synthetic"
     again = run("plan", "recommend", folder / "plan.toml", *EMP, "--data", "synthetic", "--out", out)
@@ -155,6 +157,8 @@ def test_a_plan_recommended_from_confidential_records_is_not_accepted_without_a_
         (("allocate", "--within", "0"), "within must be above 0"),
         (("frontier", "--rank-by", "mean"), "rank_by must be one of"),
         (("frontier", "--loss-at", "emp:1"), "is not of the form RECORD:LOSS"),
+        (("frontier", "--median", "1", "--plot", "a.png"), "--plot is for the whole frontier"),
+        (("frontier", "--median", "1", "--loss", "1"), "--loss is for the whole frontier"),
         (("recommend", "--within", "0.1", "--rank-by", "mean"), "rank_by must be one of"),
         (("recommend", "--within", "0.1", "--table", "1", "--statistic", "n"), "'n' is not a statistic of the plan"),
     ],
@@ -449,3 +453,22 @@ def test_the_best_plan_within_losses_keeps_them(folder, run, run_json):
     assert run_json(*words)["losses"]["median"] <= 0.5
     shown = run(*words, "--within-budget").stdout
     assert "The most reliable plan within these losses" in shown
+
+
+def test_the_best_plan_within_losses_is_written_as_a_plan(folder, run, run_json):
+    out = folder / "new" / "plan.toml"
+    words = ("plan", "frontier", folder / "plan.toml", "--statistic", "count", "--median", "0.5", "--data", "synthetic")
+    result = run(*words, "--out", out)
+    assert result.exit_code == 0, result.output
+    assert "What changes in the plan" in result.stdout
+    assert "of the cells are" in result.stdout
+    assert run("check", out).exit_code == 0
+    old, new = load_plan(folder / "plan.toml"), load_plan(out)
+    assert (new.budget, new.ledger.resolve()) == (old.budget, old.ledger.resolve())
+    before, after = old.plan.queries[0].statistics, new.plan.queries[0].statistics
+    assert before[1:] == after[1:]
+    assert before[0].mechanism != after[0].mechanism
+    again = run_json(*words, "--out", out, exit_code=2)
+    assert "already exists" in again["message"]
+    told = run_json(*words)
+    assert [each["statistic"] for each in told["changes"]] == ["count"]

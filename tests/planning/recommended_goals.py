@@ -23,7 +23,7 @@ HAND_MADE_SHARES = ("0.2", "0.3", "0.5")
 """More of the loss where cells are small."""
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
+@dataclass(frozen=True, slots=True, kw_only=True, eq=False)
 class Wanted:
     """A goal for the statistics of a query."""
 

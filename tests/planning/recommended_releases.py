@@ -7,6 +7,8 @@ noise that meets the goals.
 """
 
 from collections.abc import Sequence
+from dataclasses import dataclass
+from functools import cache
 from typing import Any
 
 import numpy as np
@@ -18,7 +20,7 @@ from recordwise.noise import Seeded
 from recordwise.planning.losses import policy_losses
 from recordwise.planning.targets import TargetTable, target_tables, targets_in
 
-RUNS, ROWS = 200, 20_000
+RUNS, ROWS, SEED = 200, 20_000, 7
 MOST_ABOVE = 1.10
 FALSE_ALARM_SDS = 5.0
 PLANTED = 1.05
@@ -69,20 +71,33 @@ def _row(wanted: Wanted, table: TargetTable, held: Any, sd: Any) -> dict[str, An
     }
 
 
-def measured(wanted: Wanted, rows: int, runs: int, seed: int) -> tuple[dict[str, Any], list[dict[str, Any]]]:
-    """The losses of both plans, and what the releases of the recommended one show."""
-    with session(rows) as opened:
-        listed = keys(rows, seed)
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Compared:
+    """What is recommended for a goal, and what the records lose under it and under the plan made by hand."""
+
+    name: str
+    queries: tuple[rw.Query, ...]
+    losses: dict[str, float]
+    by_hand: dict[str, float]
+
+
+@cache
+def compared(wanted: Wanted) -> Compared:
+    """Both plans for a goal."""
+    with session(ROWS) as opened:
+        listed = keys(ROWS, SEED)
         asked = plain(wanted, listed)
-        found = rw.planning.recommend(
-            opened, goals(opened, wanted, asked), plan=asked, rank_by="median", fitted=True, data="synthetic"
-        )
+        found = rw.planning.recommend(opened, goals(opened, wanted, asked), plan=asked, fitted=True, data="synthetic")
         hand = by_hand(opened, wanted, listed)
-        ours, theirs = losses(opened, found.queries()), losses(opened, [hand])
-        row = {
-            "goal": wanted.name,
-            "recommended": found.best.name,
-            **{f"{name}, recommended": ours[name] for name in ours},
-            **{f"{name}, by hand": theirs[name] for name in theirs},
-        }
-        return row, released(opened, wanted, found.queries(), runs, seed)
+        return Compared(
+            name=found.best.name,
+            queries=found.queries(),
+            losses=losses(opened, found.queries()),
+            by_hand=losses(opened, [hand]),
+        )
+
+
+def measured(wanted: Wanted, runs: int = RUNS) -> list[dict[str, Any]]:
+    """What the releases of the recommended plan show."""
+    with session(ROWS) as opened:
+        return released(opened, wanted, compared(wanted).queries, runs, SEED)

@@ -1,18 +1,22 @@
-"""Recommended plans with sized noise and fits reach their goals in 200 releases, at a loss near that of a plan made by hand."""
+"""Recommended plans with sized noise and fits reach their goals in 200 releases, at losses near those of a plan made by hand."""
 
 import pytest
 import recommended_releases as run
 from recommended_goals import GOALS
 
-pytestmark = pytest.mark.slow
+pytestmark = [pytest.mark.slow, pytest.mark.parametrize("wanted", GOALS, ids=[each.name for each in GOALS])]
 
 
-@pytest.mark.parametrize("wanted", GOALS, ids=[each.name for each in GOALS])
-def test_goals_are_reached_and_the_plan_made_by_hand_is_not_better_by_more_than_a_tenth(wanted):
+@pytest.mark.parametrize("rank", ["median", "p99"])
+def test_the_plan_made_by_hand_is_not_better_by_more_than_a_tenth(wanted, rank):
+    found = run.compared(wanted)
+    assert found.losses[rank] <= run.MOST_ABOVE * found.by_hand[rank]
+
+
+def test_goals_are_reached(wanted):
     """False alarm: each table is a seeded test at five standard errors, below 1e-6. Power: 5 % more noise than stated is seen in at
     least one table of each goal."""
-    row, tables = run.measured(wanted, run.ROWS, run.RUNS, 7)
-    assert row["median, recommended"] <= run.MOST_ABOVE * row["median, by hand"]
+    tables = run.measured(wanted)
     assert all(each["cells that meet the goal"] >= float(wanted.share) for each in tables)
     assert all(abs(each["standard errors apart"]) < run.FALSE_ALARM_SDS for each in tables)
     assert any(each["with 5 % more noise"] > run.FALSE_ALARM_SDS for each in tables)

@@ -239,7 +239,7 @@ def recommend(
 ) -> Recommendation:
     """Rank families by the loss at which they meet accuracy goals; the offsets of transforms are chosen for each table.
 
-    ``rank_by`` is median, p99 or maximum. ``candidates`` are mechanisms by name, as in ``fitness``; the usual families otherwise.
+    ``candidates`` are mechanisms by name, as in ``fitness``; the usual families otherwise.
     Without a plan each table gets its own mechanism. With one, every query stays as it is but for the mechanisms of the statistics
     that have goals and the split of its loss over its levels; everything else in the plan is charged too.
 
@@ -249,7 +249,8 @@ def recommend(
         plan: The plan whose statistics the goals are about: a query, several, a ``Plan`` or a plan file that was loaded. Of a plan
             file, the budget that is left in its ledger must cover the recommendation.
         candidates: The families to choose from; those of ``families`` unless given.
-        rank_by: "median", "p99" or "maximum" of the records' losses.
+        rank_by: What is to be small: "balanced", the geometric mean of the median and the 99th percentile of the records' losses,
+            or "median", "p99" or "maximum" alone. By the median alone the search moves loss to the largest records.
         fitted: Whether goals are about the best linear fit of all levels of a goal's query (``NAME_best``). Families with
             Gaussian noise then need less loss (T-FITSHARES); the others meet the goals with their noisy answers.
         complete: Whether the keys list every cell, so that levels can be fitted without published rests.
