@@ -173,7 +173,7 @@ class Plans:
                 # Noise that large cannot be drawn.
                 return False
 
-        return most if allowed(most) else _factor(self._losses[plan], allowed, close=1.02)
+        return most if most < FACTORS[1] and allowed(most) else _factor(self._losses[plan], allowed, close=1.02)
 
     def best(self, factors: Mapping[Scalable, float | None]) -> tuple[Scalable, float, Reliability] | None:
         """The plan with the most reliable cells, each at its own factor."""
@@ -197,17 +197,19 @@ class Plans:
             self._kept[plan, number] = plan.errors(table, 1.0)
         return np.asarray(self._kept[plan, number] / np.sqrt(factor))
 
-    def exactly(self, found: tuple[Scalable, float, Reliability], limits: Mapping[str, float]) -> FrontierPoint:
+    def exactly(self, found: tuple[Scalable, float, Reliability], limits: Mapping[str, float]) -> FrontierPoint | None:
         """The plan with the losses of all records within the limits: those of the sample may be a little smaller."""
         plan, factor, reliable = found
         for _ in range(MOST_TRIES):
             (point,) = self.points([(plan, factor, reliable)])
             over = max((point.loss(name) / limit for name, limit in limits.items()), default=0.0)
             if over <= 1:
-                break
+                return point
             factor /= over * (1 + 1e-3)
+            if plan.at(factor) is None:
+                break
             reliable = self.reliable(plan, factor)
-        return point
+        return None
 
     def points(self, chosen: Sequence[tuple[Scalable, float, Reliability]]) -> list[FrontierPoint]:
         """The plans chosen, with the losses of all records."""

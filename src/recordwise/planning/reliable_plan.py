@@ -17,7 +17,7 @@ from recordwise.planning.left import Left, left_of
 from recordwise.planning.origin import figure, html_table, mark_of, read_origin
 from recordwise.planning.protection import hardly_protected
 from recordwise.planning.ranks import BALANCED, QUANTILES
-from recordwise.planning.reliable import class_names
+from recordwise.planning.reliable import Scalable, class_names
 from recordwise.planning.whole import PlanLike, scope_of
 from recordwise.policy.policy import Policy
 from recordwise.progress import reported, steps, tracked
@@ -162,6 +162,8 @@ def most_reliable(
         raise ParameterError(parameter="median, p99, maximum, at, budget", problem="must state at least one limit")
     view = session.owner.view(data=read_origin(data))
     scope = scope_of(query, session.schema, tables=tables, statistics=statistics)
+    left = left_of(session, query)
+    covered = _covered(left, budget)
     step = steps(3)
     step("making plans")
     plans = Plans(
@@ -175,9 +177,7 @@ def most_reliable(
         fitted=fitted,
         complete=complete,
     )
-    left = left_of(session, query)
-    covered = _covered(left, budget)
-    factors = {}
+    factors: dict[Scalable, float | None] = {}
     step("as much noise as the limits need")
     for each in tracked(plans.plans, lambda each: f"how much noise {each.name} needs"):
         within = [plans.factor_within(each, wanted)] if wanted else []
@@ -185,13 +185,16 @@ def most_reliable(
         known = [factor for factor in within if factor is not None]
         most = min(known, default=FACTORS[1]) if len(known) == len(within) else None
         factors[each] = plans.factor_covered(each, most, covered)
-    found = plans.best(factors)
-    if found is None:
+    step("measuring losses")
+    point, found = None, plans.best(factors)
+    while found is not None and point is None:
+        point = plans.exactly(found, wanted)
+        factors[found[0]] = None
+        found = plans.best(factors) if point is None else None
+    if point is None:
         raise ParameterError(
             parameter="losses", problem="cannot be kept, whatever the noise", advice="Allow more, or publish less."
         )
-    step("measuring losses")
-    point = plans.exactly(found, wanted)
     return ReliablePlan(
         name=point.name,
         losses=point.losses,
