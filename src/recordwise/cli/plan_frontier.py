@@ -95,7 +95,7 @@ def frontier(
         "complete": complete,
         "data": data,
     }
-    limits = {"median": median, "p99": p99, "at": _records(loss_at or []), "budget": within_budget}
+    limits: dict[str, Any] = {"median": median, "p99": p99, "at": _records(loss_at or []), "budget": within_budget}
     within_losses = any(limits.values())
     if within_losses and (plot or loss):
         raise ParameterError(
@@ -137,7 +137,7 @@ def _show_best(found: Any, file: Any, out: Path | None, *, accept_tuning: str | 
             screen.note(each)
         show_changes(found)
     if out is not None:
-        save_plan(found, found.left, file, out, accept_tuning=accept_tuning, quiet=as_json)
+        save_plan(found, file, out, accept_tuning=accept_tuning, quiet=as_json)
 
 
 def _records(words: list[str]) -> list[tuple[dict[str, Any], float]]:

@@ -162,5 +162,5 @@ def recommend(
             screen.note(each)
         show_changes(found)
     if out is not None:
-        save_plan(found, found.advice.left, file, out, accept_tuning=accept_tuning, quiet=as_json)
+        save_plan(found, file, out, accept_tuning=accept_tuning, quiet=as_json)
     drawn(plot, lambda: quantile_rows(found), quiet=as_json)

@@ -197,11 +197,11 @@ def show_changes(found: Any) -> None:
     screen.table(HEADERS, [each.row() for each in found.changes()])
 
 
-def save_plan(found: Any, left: Any, file: "PlanFile", out: Path, *, accept_tuning: str | None, quiet: bool) -> None:
+def save_plan(found: Any, file: "PlanFile", out: Path, *, accept_tuning: str | None, quiet: bool) -> None:
     """Write the plan that was found as a plan file like the one that was examined."""
     saved = found.save_like(file.path, out, accept_tuning=accept_tuning, parameters=file.parameters)
     told(f"wrote {saved}; check it with: recordwise check {saved}", quiet=quiet)
-    if left.needs_budget:
+    if found.needs_budget:
         told("The plan had no budget: the new one has a budget that covers it once.", quiet=quiet)
 
 

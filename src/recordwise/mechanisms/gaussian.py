@@ -11,7 +11,7 @@ import numpy as np
 from recordwise.errors import ParameterError
 from recordwise.exact.arithmetic import FloatArray
 from recordwise.exact.numbers import Number, float_upper, positive, rational, sqrt_upper
-from recordwise.mechanisms.accuracy import AdditiveNoise, short
+from recordwise.mechanisms.accuracy import AdditiveNoise, lattice_cdf, short
 from recordwise.mechanisms.base import Estimates, filled
 from recordwise.mechanisms.calibration import gaussian_variance, only_goal, solve
 from recordwise.mechanisms.described import GAUSSIAN_GOALS, Parameter
@@ -35,6 +35,7 @@ from recordwise.policy.policy import Policy
 
 NEAR_GAUSSIAN_STEPS = 1000
 """Lattice steps that a sigma must have for Gaussian-DP numbers to be accurate up to rounding (MATH 6)."""
+SLIGHTLY_LESS = Fraction(999_999, 1_000_000)
 
 
 class GaussianNoise(AdditiveNoise):
@@ -75,10 +76,16 @@ class GaussianNoise(AdditiveNoise):
         lattice = read_step(step)
         beyond = math.floor(Fraction(reach) / lattice) + 1
 
-        def missed(sigma: Fraction) -> float:
-            return 2 * float(discrete_gaussian(sigma / lattice).sf_upper(beyond))
+        def nearly_missed(sigma: Fraction) -> float:
+            return 2 * float(1 - lattice_cdf(np.array([beyond - 1.0]), float(sigma / lattice))[0])
 
-        return self.with_sigma(solve(missed, 1 - confidence, rising=True))
+        sigma = solve(nearly_missed, 1 - confidence, rising=True)
+        found = self.with_sigma(sigma)
+        # Floats lead to the sigma; the exact tail decides.
+        while 2 * float(discrete_gaussian(found.noise_sigma / lattice).sf_upper(beyond)) > 1 - confidence:
+            sigma *= SLIGHTLY_LESS
+            found = self.with_sigma(sigma)
+        return found
 
     def release(self, totals: Any, *, step: Number = 1, rng: BitSource | None = None) -> Noisy:
         """Add noise to exact totals, given as whole numbers of lattice steps."""

@@ -232,6 +232,8 @@ def _box_width(weights: Weights, x: int, radius: int) -> int:
 
 BITS = 80
 GUARD = 64
+ENOUGH_BITS = 60
+"""A tail found by subtraction has at least so many correct bits."""
 
 
 def drop(exponent: Function, start: int, end: int) -> arb:
@@ -294,13 +296,28 @@ def absolute_moment(exponent: Function, power: int) -> arb:
 def last_at_least(exponent: Function, probability: arb) -> int:
     """The largest m >= 0 with P(Z >= m) >= probability, for a probability of at most a half: Newton on the log of the tail."""
     low, high, guess = 0, -1, near(exponent, float(probability.mid()))
-    wanted = probability.log()
-    while high - low != 1:
-        gap = log_tail(exponent, guess) - wanted
-        low, high = (guess, high) if surely_positive(gap) else (low, guess)
-        jump = guess + math.floor(float((gap * tail_sum(exponent, guess, bits=BITS)).mid()))
-        guess = max(low + 1, jump) if high < 0 else min(max(low + 1, jump), high - 1)
+    tails: dict[int, arb] = {}
+    with working_precision(BITS + GUARD):
+        wanted = probability.log() + normalizer(exponent).log()
+        while high - low != 1:
+            tails[guess] = _tail_beside(exponent, guess, tails)
+            gap = drop(exponent, 0, guess) + tails[guess].log() - wanted
+            low, high = (guess, high) if surely_positive(gap) else (low, guess)
+            jump = guess + math.floor(float((gap * tails[guess]).mid()))
+            guess = max(low + 1, jump) if high < 0 else min(max(low + 1, jump), high - 1)
     return low
+
+
+def _tail_beside(exponent: Function, start: int, tails: dict[int, arb]) -> arb:
+    """``tail_sum`` from a start, by the few terms between it and a tail that is known, where there is one."""
+    for known, relative in tails.items():
+        if 0 < known - start <= DIRECT_TERMS:
+            return range_sum(exponent, start, known) + drop(exponent, start, known).exp() * relative
+        if 0 < start - known <= DIRECT_TERMS:
+            found = (relative - range_sum(exponent, known, start)) * drop(exponent, start, known).exp()
+            if found.rel_accuracy_bits() >= ENOUGH_BITS:
+                return found
+    return tail_sum(exponent, start)
 
 
 @lru_cache(maxsize=256)
@@ -311,8 +328,9 @@ def near(exponent: Function, probability: float) -> int:
         weights = np.exp(-exponent.increase(NumpyArithmetic(), points))
     between = np.append((weights[1:] + weights[:-1]) / 2 * np.diff(points), 0.0)
     tails = np.cumsum(between[::-1])[::-1] + weights / 2
-    above = np.flatnonzero(tails >= probability * (2 * tails[0] - weights[0]))
-    return max(1, int(points[above[-1]])) if probability > 0 and len(above) else 1
+    level = probability * (2 * tails[0] - weights[0])
+    held = tails > 0
+    return max(1, int(np.interp(-math.log(level), -np.log(tails[held]), points[held]))) if level > 0 else 1
 
 
 def surely_positive(value: arb) -> bool:

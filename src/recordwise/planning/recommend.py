@@ -61,6 +61,11 @@ class Recommendation:
         """What differs from the plan that was examined, for each statistic of each table; nothing without a plan."""
         return () if self.advice is None else changes(self.advice.scope.plan.queries, self.queries())
 
+    @property
+    def needs_budget(self) -> bool:
+        """Whether a plan file like the one that was examined gets a proposed budget."""
+        return self.advice is not None and self.advice.left.needs_budget
+
     def notes(self) -> tuple[str, ...]:
         """What a reader must know: whom the losses hardly protect, what would have to give, and where the budget ends."""
         if self.advice is not None:
@@ -181,7 +186,7 @@ class Recommendation:
             accept_tuning=accept_tuning,
             comment=self._comment(),
             parameters=parameters,
-            needs_budget=self.advice.left.needs_budget,
+            needs_budget=self.needs_budget,
         ).save(path)
 
     def _comment(self) -> str:

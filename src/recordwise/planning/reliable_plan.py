@@ -45,6 +45,11 @@ class ReliablePlan(FrontierPoint):
         share = share_text(self.reliable.share, 1)
         return f"{self.name}: {share} of the cells are {self.status}, at losses of the records of {losses}."
 
+    @property
+    def needs_budget(self) -> bool:
+        """Whether a plan file like the one that was examined gets a proposed budget."""
+        return self.left.needs_budget
+
     def notes(self) -> tuple[str, ...]:
         """What a reader must know: whom the losses hardly protect."""
         told = hardly_protected(self.losses)
@@ -89,7 +94,7 @@ class ReliablePlan(FrontierPoint):
             # The losses of confidential records must not be in a file that may be shared.
             comment=self.words() if self.data != "confidential" else self.privacy_label,
             parameters=parameters,
-            needs_budget=self.left.needs_budget,
+            needs_budget=self.needs_budget,
         ).save(path)
 
     def to_json(self) -> dict[str, Any]:
