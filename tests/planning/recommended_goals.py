@@ -19,8 +19,10 @@ CHANGE, NOISE = 0.25, 20.0
 PAY_OF_AN_EMPLOYEE = 45
 """Thousand dollars: what is publicly known of pay is employment times this."""
 LEVELS = [2, 3, 4]
-HAND_MADE_SHARES = ("0.2", "0.3", "0.5")
-"""More of the loss where cells are small."""
+HAND_MADE_SHARES = (("0.2", "0.3", "0.5"), ("1/3", "1/3", "1/3"))
+"""More of the loss where cells are small, or the same for each level."""
+HAND_MADE_FLOORS = (Fraction(1, 2), Fraction(1), Fraction(2))
+"""Where noise stops to follow the size, in parts of the smallest total that counts."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True, eq=False)
@@ -107,13 +109,11 @@ def plain(wanted: Wanted, listed: rw.Keys) -> rw.Query:
     return query(wanted, listed, start)
 
 
-def by_hand(opened: rw.Session, wanted: Wanted, listed: rw.Keys) -> rw.Query:
-    """Noise in proportion to the size of a cell, from half of the smallest total that counts on; a fifth, three tenths and half of
-    the loss for the levels; and for each statistic the most noise at which the fitted tables meet its goal."""
-    start = {
-        name: rw.Sized(rw.Gaussian(sigma="0.05"), floor=Fraction(least, 2)) for name, least in wanted.at_least.items()
-    }
-    made = query(wanted, listed, start, HAND_MADE_SHARES)
+def by_hand(opened: rw.Session, wanted: Wanted, listed: rw.Keys, floor: Fraction, shares: tuple[str, ...]) -> rw.Query:
+    """Noise in proportion to the size of a cell, from a floor on; stated shares of the loss for the levels; and for each statistic
+    the most noise at which the fitted tables meet its goal."""
+    start = {name: rw.Sized(rw.Gaussian(sigma="0.05"), floor=floor * least) for name, least in wanted.at_least.items()}
+    made = query(wanted, listed, start, shares)
     view = opened.owner.view(data="synthetic")
     scope, targets = targets_in(made, goals(opened, wanted, made), opened.schema)
     tables = target_tables(view, scope, targets, {})
@@ -123,7 +123,7 @@ def by_hand(opened: rw.Session, wanted: Wanted, listed: rw.Keys) -> rw.Query:
     }
     sigmas = {name: Fraction(int(1e6 * 0.05 / ratio), 10**6) for name, ratio in worst.items()}
     found = {name: rw.Sized(rw.Gaussian(sigma=sigma), floor=start[name].floor) for name, sigma in sigmas.items()}
-    return query(wanted, listed, found, HAND_MADE_SHARES)
+    return query(wanted, listed, found, shares)
 
 
 def goals(opened: rw.Session, wanted: Wanted, asked: rw.Query) -> Any:

@@ -1,18 +1,19 @@
-"""Three goals: the recommended plan, with sized noise and fits, and one made by hand, each really released many times.
+"""Three goals: the recommended plan, with sized noise and fits, really released many times, and plans made by hand.
 
 Generated establishments by state and two-, three- and four-digit industry with published rests; sizes of cells: a year before,
-off by a quarter and by noise. Goals are about the best linear fit of the three levels. The plan by hand: noise in proportion
-to the size, from half of the smallest total that counts on; a fifth, three tenths and half of the loss for the levels; the most
-noise that meets the goals.
+off by a quarter and by noise. Goals are about the best linear fit of the three levels. Six plans by hand for each goal: noise in
+proportion to the size, from half, once or twice the smallest total that counts on; more of the loss for small cells, or a third for
+each level; the most noise that meets the goals.
 """
 
 from collections.abc import Sequence
 from dataclasses import dataclass
 from functools import cache
+from itertools import product
 from typing import Any
 
 import numpy as np
-from recommended_goals import Wanted, by_hand, goals, keys, plain, session
+from recommended_goals import HAND_MADE_FLOORS, HAND_MADE_SHARES, Wanted, by_hand, goals, keys, plain, session
 from scipy.special import ndtr
 
 import recordwise as rw
@@ -73,12 +74,13 @@ def _row(wanted: Wanted, table: TargetTable, held: Any, sd: Any) -> dict[str, An
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Compared:
-    """What is recommended for a goal, and what the records lose under it and under the plan made by hand."""
+    """What is recommended for a goal, and what the records lose under it and under plans made by hand."""
 
     name: str
     queries: tuple[rw.Query, ...]
     losses: dict[str, float]
-    by_hand: dict[str, float]
+    by_hand: dict[tuple[Any, ...], dict[str, float]]
+    """By floor and shares."""
 
 
 @cache
@@ -88,12 +90,12 @@ def compared(wanted: Wanted) -> Compared:
         listed = keys(ROWS, SEED)
         asked = plain(wanted, listed)
         found = rw.planning.recommend(opened, goals(opened, wanted, asked), plan=asked, fitted=True, data="synthetic")
-        hand = by_hand(opened, wanted, listed)
+        made = {each: by_hand(opened, wanted, listed, *each) for each in product(HAND_MADE_FLOORS, HAND_MADE_SHARES)}
         return Compared(
             name=found.best.name,
             queries=found.queries(),
             losses=losses(opened, found.queries()),
-            by_hand=losses(opened, [hand]),
+            by_hand={each: losses(opened, [hand]) for each, hand in made.items()},
         )
 
 

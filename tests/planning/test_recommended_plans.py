@@ -1,4 +1,4 @@
-"""Recommended plans with sized noise and fits reach their goals in 200 releases, at losses near those of a plan made by hand."""
+"""Recommended plans with sized noise and fits reach their goals in 200 releases, at losses near those of plans made by hand."""
 
 import pytest
 import recommended_releases as run
@@ -8,9 +8,11 @@ pytestmark = [pytest.mark.slow, pytest.mark.parametrize("wanted", GOALS, ids=[ea
 
 
 @pytest.mark.parametrize("rank", ["median", "p99"])
-def test_the_plan_made_by_hand_is_not_better_by_more_than_a_tenth(wanted, rank):
+def test_no_plan_made_by_hand_is_better_by_more_than_a_tenth(wanted, rank):
     found = run.compared(wanted)
-    assert found.losses[rank] <= run.MOST_ABOVE * found.by_hand[rank]
+    assert len(found.by_hand) == 6
+    for made, losses in found.by_hand.items():
+        assert found.losses[rank] <= run.MOST_ABOVE * losses[rank], made
 
 
 def test_goals_are_reached(wanted):
