@@ -16,7 +16,6 @@ from recordwise.exact.numbers import (
     Number,
     arb_float_lower,
     arb_float_upper,
-    ball,
     rational,
     working_precision,
 )
@@ -228,8 +227,7 @@ class LatticeLaw:
         level = rational(p, parameter="p")
         if not 0 < level < 1:
             raise ParameterError(parameter="p", problem=f"must lie between 0 and 1, not {p}")
-        with working_precision(probabilities.BITS + probabilities.GUARD):
-            reach = probabilities.last_at_least(self.exponent, ball(min(level, 1 - level)))
+        reach = probabilities.last_at_least(self.exponent, min(level, 1 - level))
         return -reach if 2 * level <= 1 else reach
 
     @property

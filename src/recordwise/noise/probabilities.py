@@ -293,12 +293,13 @@ def absolute_moment(exponent: Function, power: int) -> arb:
         return 2 * drop(exponent, 0, 1).exp() * tail_sum(exponent, 1, moment=power) / normalizer(exponent)
 
 
-def last_at_least(exponent: Function, probability: arb) -> int:
+@lru_cache(maxsize=4096)
+def last_at_least(exponent: Function, probability: Fraction) -> int:
     """The largest m >= 0 with P(Z >= m) >= probability, for a probability of at most a half: Newton on the log of the tail."""
-    low, high, guess = 0, -1, near(exponent, float(probability.mid()))
+    low, high, guess = 0, -1, near(exponent, float(probability))
     tails: dict[int, arb] = {}
     with working_precision(BITS + GUARD):
-        wanted = probability.log() + normalizer(exponent).log()
+        wanted = ball(probability).log() + normalizer(exponent).log()
         while high - low != 1:
             tails[guess] = _tail_beside(exponent, guess, tails)
             gap = drop(exponent, 0, guess) + tails[guess].log() - wanted

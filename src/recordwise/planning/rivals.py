@@ -102,21 +102,23 @@ class Earlier:
         }
 
 
-@dataclass(frozen=True, slots=True)
 class Suppressed:
     """Exact values, and nothing in the cells that a p%-rule withholds."""
 
-    rule: PercentRule
+    def __init__(self, rule: PercentRule) -> None:
+        self.rule = rule
+        self._found: dict[Place, Stages] | None = None
 
     def draw(self, case: Case, number: int) -> Mapping[Place, Stages]:
-        """The exact values, NaN where they are withheld; complementary suppression would withhold more."""
-        found: dict[Place, Stages] = {}
-        for table, part in sums(case):
-            query = one_level(case, table)
-            held = case.view.contributors(query.sum(str(part.of), FOR_OWNER), str(part.of))
-            withheld = self.rule.withheld(held)
-            found[table.name, part.alias] = {OTHER: np.where(withheld, np.nan, table.exact[part.alias])}
-        return found
+        """The exact values, NaN where they are withheld, the same for every draw; complementary suppression would withhold more."""
+        if self._found is None:
+            self._found = {}
+            for table, part in sums(case):
+                query = one_level(case, table)
+                held = case.view.contributors(query.sum(str(part.of), FOR_OWNER), str(part.of))
+                shown = np.where(self.rule.withheld(held), np.nan, table.exact[part.alias])
+                self._found[table.name, part.alias] = {OTHER: shown}
+        return self._found
 
 
 class Multiplied:

@@ -88,11 +88,7 @@ class Simulation:
         kept = {each: self._values(each, found) for each in drawn if each.totals(self.plan.schema)}
         exact = {each: self._whole(own, each, cells, value) for each, value in kept.items()}
         variables = [*query.statistics, *(each for each in drawn if each not in query.statistics)]
-        quantiles = {
-            each.alias: self._quantile(own, each, found)
-            for each in variables
-            if isinstance(each, Drawable) and each.bins()
-        }
+        quantiles = {each.alias: self._quantile(own, each, found) for each in variables if each.bins()}
         read_off = {alias: pair for alias, pair in quantiles.items() if pair is not None}
         return SimulatedTable(
             name=table_name(self.plan, own),

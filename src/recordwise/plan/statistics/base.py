@@ -136,6 +136,10 @@ class Statistic(ABC):
     def parts(self, drawn: Sequence["Drawable"]) -> tuple["Drawable", ...]:
         """The drawn statistics it is computed from: those of ``drawn`` that fit, otherwise its own."""
 
+    def bins(self) -> tuple[CountBins, ...]:
+        """The counts along a grid it needs from an engine."""
+        return ()
+
     def forms(self, drawn: Sequence["Drawable"]) -> tuple["Form", "Form"]:
         """What it is computed as: a linear form of its parts, divided by another; the second is empty where nothing is divided."""
         return tuple((part, Fraction(1)) for part in self.parts(drawn)), ()
@@ -199,10 +203,6 @@ class Drawable(Statistic):
     @abstractmethod
     def totals(self, schema: Schema) -> tuple[Total, ...]:
         """The exact totals it needs of an engine: one, or the two parts of a signed sum, or none if it needs bins."""
-
-    def bins(self) -> tuple[CountBins, ...]:
-        """The counts along a grid it needs from an engine."""
-        return ()
 
     def step(self, schema: Schema) -> Fraction:
         """The unit of its total."""
