@@ -47,7 +47,8 @@ def evaluated(opened: rw.Session, cells: rw.Query) -> Evaluation:
     split = cells.sum("emp", rw.UnitSplit(at=20, rho="0.2"), alias="emp")
     return evaluate(
         opened,
-        cells.sum("emp", rw.Clamped(to=500, rho="0.5"), alias="emp"),
+        cells.sum("emp", rw.Clamped(to=100, rho="0.5"), alias="emp"),
+        metric="off_by_a_tenth",
         by="size",
         baselines={
             "unit splitting": split,

@@ -14,6 +14,8 @@ if TYPE_CHECKING:
 
 MOST_GROUPS = 40
 """At most this many groups are drawn, those with the most cells."""
+APART = 0.24
+"""How far the first and the last dot of a row are from its middle."""
 STAGE_COLORS = ("#CC79A7", "#E69F00", "#56B4E9", "#7F7F7F")
 """Other colors than those of the plan and its baselines."""
 
@@ -23,17 +25,19 @@ def plot_evaluation(found: "Evaluation", table: str, variable: str) -> "Figure":
     from matplotlib.figure import Figure
 
     own = found.at(table, variable)
-    shown = sorted(own, key=lambda group: -own[group].cells)[:MOST_GROUPS]
+    every = {name: found.at(table, variable, name) for name in found.names[: len(COLORS)]}
+    told = [group for group in own if any(not np.isnan(each[group].value) for each in every.values() if group in each)]
+    shown = sorted(told, key=lambda group: -own[group].cells)[:MOST_GROUPS]
     names = [group for group in own if group in shown]
     rows = np.arange(len(names))[::-1]
     figure = Figure(figsize=(11.0, 2.4 + 0.34 * len(names)), dpi=120, layout="constrained")
     left, right = figure.subplots(1, 2, sharey=True)
-    for place, name in enumerate(found.names[: len(COLORS)]):
-        groups = found.at(table, variable, name)
+    # Dots of the same value are one below the other.
+    apart = np.linspace(APART, -APART, len(every)) if len(every) > 1 else np.zeros(1)
+    for place, (name, groups) in enumerate(every.items()):
         values = [groups[group].value if group in groups else np.nan for group in names]
-        left.plot(
-            values, rows, linestyle="", marker=MARKERS[place], markersize=7, color=COLORS[place], label=name, zorder=3
-        )
+        style = {"marker": MARKERS[place], "color": COLORS[place], "markersize": 7, "zorder": 3}
+        left.plot(values, rows + apart[place], linestyle="", label=name, **style)
     after, before = np.zeros(len(names)), np.zeros(len(names))
     for place, stage in enumerate(STAGES):
         parts = np.array([own[group].sources.get(stage, 0.0) for group in names])
