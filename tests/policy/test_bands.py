@@ -20,6 +20,7 @@ from recordwise.policy.bands import BandTable, unpacked
 from recordwise.policy.conditions import EVERY, NONE, both, complement, either, in_band
 from recordwise.policy.dominance.bands import MOST_LISTED, MOST_REGIONS, combinations
 from recordwise.policy.literals import literal
+from recordwise.policy.measure import Measure
 
 ATOB = """var atob = text => {
   const letters = "ABCDEFGHIJKLMNOPQRSTUVWXYZabcdefghijklmnopqrstuvwxyz0123456789+/";
@@ -235,3 +236,19 @@ def test_bands_combine_with_conditions_on_their_own_columns() -> None:
     policy = sized(BANDS).where(among("county", ["001"]))
     assert sized(BANDS).dominates(policy)
     assert not policy.dominates(sized(BANDS))
+
+
+def test_bands_and_derived_measures_are_refuted_by_records_and_doubted_for_the_right_reason() -> None:
+    emp, pay = Measure("emp"), Measure("payann")
+    rest = Measure("rest", signed=True, derived=((emp, Fraction(-45)), (pay, Fraction(1))))
+    policy = sized(BANDS) + gaussian_sum(rest, sigma=1000)
+    assert policy.dominates(policy)
+    verdict = policy.dominates(policy + gaussian_sum(rest, sigma=1000))
+    assert verdict.answer == "no"
+    assert verdict.witness is not None
+    assert set(verdict.witness) <= {"emp", "payann", "county", "naics"}
+    # It holds for every record, but is not proved: a derived measure may take any value in a proof.
+    ample = sized(BANDS) * 2 + gaussian_sum(emp, sigma=1) + gaussian_sum(pay, sigma=1)
+    doubt = ample.dominates(policy)
+    assert doubt.answer == "undecided"
+    assert "the same derived measures" in doubt.reason

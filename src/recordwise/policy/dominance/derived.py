@@ -29,18 +29,22 @@ def held_witness(
     Raises:
         DoubtError: None of the records tried exceeds.
     """
-    if witness is not None and (keys := {t.key for terms in (spent, limit) for t in terms_bands(terms).values()}):
-        witness = {name: value for name, value in witness.items() if name not in keys}
-        if not _exceeds(spent, limit, dict.fromkeys(_needed(spent, limit), 0) | witness):
-            raise DoubtError(UNREAL)
+    if witness is None:
+        return None
     measures = {measure for terms in (spent, limit) for _, atom in terms for measure in atom.measures()}
     derived = sorted(measure for measure in measures if measure.derived)
-    if witness is None or not derived:
-        return None if witness is None else dict(witness)
-    held = {name: value for name, value in witness.items() if name not in {measure.name for measure in derived}}
+    bands = {table.key for terms in (spent, limit) for table in terms_bands(terms).values()}
+    # The band of a record follows from its other columns, as a derived measure follows from the measures.
+    held = {name: value for name, value in witness.items() if name not in bands}
+    blank = dict.fromkeys(_needed(spent, limit), 0) if bands else {}
+    if not derived:
+        if bands and not _exceeds(spent, limit, blank | held):
+            raise DoubtError(UNREAL)
+        return held
+    held = {name: value for name, value in held.items() if name not in {measure.name for measure in derived}}
     inputs: dict[str, Any] = {base.name: 0 for measure in measures for base in measure.inputs()}
     for record in _tried(witness, inputs | held, derived, bounds):
-        if _exceeds(spent, limit, record):
+        if _exceeds(spent, limit, blank | record):
             return record
     raise DoubtError(UNKNOWN)
 
