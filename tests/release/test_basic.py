@@ -10,7 +10,7 @@ import recordwise as rw
 from recordwise.errors import ParameterError, SourceError
 from recordwise.noise import Seeded
 from recordwise.plan.status import StatusRules
-from recordwise.release.files import open_release
+from recordwise.release.files import load_release
 from recordwise.release.status import relative_error, sd_column, value_column
 from recordwise.release.verify import verify
 from small_release import generous, keys, question, records, session
@@ -76,9 +76,16 @@ def test_basic_tables_are_saved_described_verified_and_read_back(tmp_path) -> No
     assert set(stated["moved_more"].values()) == {0}
     assert max(stated["largest_change"].values()) < 1
     assert stated["rounded_to"] == {"n": "1", "sum_emp": "1", "sum_pay": "100"}
-    again = open_release(folder)
+    again = load_release(folder)
     assert [table.name for table in again.basic_tables] == ["county_by_naics2_basic", "county_by_naics3_basic"]
     assert all(one.data.equals(two.data) for one, two in zip(again.basic_tables, made.basic_tables))
+    # A folder with fits and basic tables is fitted anew, as from the noisy answers alone.
+    other = again.consistent(method="ols")
+    assert other.basic_tables == ()
+    assert "basic" not in other.description
+    assert other.description["consistent"]["method"] == "ols"
+    assert verify(ledger, against=[other.save(tmp_path / "other")]) == []
+    assert again.consistent().description["consistent"]["digest"] == made.description["consistent"]["digest"]
     package = json.loads((folder / "datapackage.json").read_text())
     fields = {each["name"] for each in package["resources"][2]["schema"]["fields"]}
     assert fields == {"county", "naics2", "n", "n_status", "sum_emp", "sum_emp_status", "sum_pay", "sum_pay_status"}
@@ -92,7 +99,7 @@ def test_basic_tables_are_saved_described_verified_and_read_back(tmp_path) -> No
     pq.write_table(other, path)
     assert any("its basic tables are not those" in problem for problem in verify(ledger, against=[folder]))
     with pytest.raises(SourceError, match="basic tables are not those that were saved"):
-        open_release(folder)
+        load_release(folder)
 
 
 def test_a_signed_measure_is_fitted_by_least_squares_and_may_be_negative() -> None:

@@ -71,6 +71,20 @@ def test_a_release_is_recognized_after_its_own_charge_has_raised_its_bands(tmp_p
     assert verify(tmp_path / "second.ledger", against=[tmp_path / "second"]) == []
 
 
+def test_last_year_s_basic_tables_may_stand_beside_the_sizes_of_this_year(tmp_path: Path) -> None:
+    with session(tmp_path / "first.ledger") as opened:
+        folder = opened.run(asked(keys(1, 1, 1), rw.Gaussian(sigma=20))).basic().save(tmp_path / "first")
+    published = rw.load_release(folder)
+    for column in ("emp", "emp_fit"):
+        cells = rw.Keys.of({"county": COUNTIES}, size=rw.FromRelease(release=str(folder), column=column))
+        with session(tmp_path / f"{column}.ledger") as opened:
+            release = opened.run(asked(cells))
+            # The noise follows the published numbers, below the floor the floor.
+            sizes = np.maximum(published.table[column].to_numpy(), 100)
+            bands = np.exp2(np.floor(np.log2(sizes / 100)))
+            assert np.allclose(release.table["emp_sd"].to_numpy(), 10 * bands)
+
+
 def test_the_periods_of_a_series_keep_the_bands_they_were_charged_by(tmp_path: Path) -> None:
     path, budget = tmp_path / "s.ledger", plan_policy(plan_of(asked(keys(400, 100, 100)))) * 2
     released = []

@@ -35,14 +35,14 @@ def change(
     import json
 
     from recordwise.cli.release import check_folder
-    from recordwise.release.files import open_release
+    from recordwise.release.files import load_release
 
     if out is not None:
         check_folder(out, state="Nothing was written.")
     pairs = dict(_pairs(each) for each in crosswalk or ())
     if ledger is not None and not _verified(ledger, [before, now]):
         raise typer.Exit(BAD_INPUT)
-    found = open_release(now).change(open_release(before), crosswalk=pairs)
+    found = load_release(now).change(load_release(before), crosswalk=pairs)
     if out is not None:
         save(found, out)
     if as_json:

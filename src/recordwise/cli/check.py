@@ -78,9 +78,9 @@ def examined(file: "PlanFile") -> dict[str, Any]:
 
 def last_release(file: "PlanFile") -> "Release | None":
     """The last of the earlier releases that a plan names."""
-    from recordwise.release.files import open_release
+    from recordwise.release.files import load_release
 
-    return open_release(file.earlier[-1]) if file.earlier else None
+    return load_release(file.earlier[-1]) if file.earlier else None
 
 
 def losses(file: "PlanFile", policy: "Policy", paper: "Policy") -> list[dict[str, Any]]:

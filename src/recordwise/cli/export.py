@@ -30,9 +30,9 @@ def export(
     import json
 
     from recordwise.cli import screen
-    from recordwise.release.files import open_release
+    from recordwise.release.files import load_release
 
-    release = open_release(folder)
+    release = load_release(folder)
     made = release.export(out, format=format, table=table)
     if as_json:
         typer.echo(json.dumps({"file": str(made), "format": format, "privacy_label": release.privacy_label}))

@@ -38,7 +38,7 @@ def release(
 
     from recordwise.cli.rescue import check_room
     from recordwise.errors import ParameterError
-    from recordwise.release.files import open_release
+    from recordwise.release.files import load_release
     from recordwise.release.formats.registry import formats_named, require_held
     from recordwise.release.planned import planned_content
 
@@ -47,7 +47,7 @@ def release(
             parameter="--resume", problem="draws nothing and --again draws anew", advice="Give one of them."
         )
     file = loaded(plan, given)
-    before = [open_release(folder) for folder in file.earlier]
+    before = [load_release(folder) for folder in file.earlier]
     require_held(planned_content(file.plan, dataset=file.dataset, words=file.words), formats_named(file.formats))
     done = resumed(file, out, before) if resume else None
     if done is None:
@@ -137,10 +137,10 @@ def resumed(file: "PlanFile", out: Path, before: Sequence["Release"]) -> "Releas
 def is_complete(out: Path, done: "Release") -> bool:
     """Whether the folder already holds this release: the process ended after the folder had been made."""
     from recordwise.errors import SourceError
-    from recordwise.release.files import open_release
+    from recordwise.release.files import load_release
 
     try:
-        found = open_release(out)
+        found = load_release(out)
     except SourceError:
         return False
     return (found.digest, found.head) == (done.digest, done.head)

@@ -31,7 +31,7 @@ from recordwise.release.fit_spread import BOOTSTRAP, REFITS, FittedColumn, best_
 from recordwise.release.fitted_words import columns_json, flags_of, spread_json
 from recordwise.release.joint import joint_queries, names_of
 from recordwise.release.release import Release
-from recordwise.release.tables import BEST, FITTED, ReleasedTable, digest_of, flagged
+from recordwise.release.tables import BEST, FITTED, ReleasedTable, digest_of, flagged, without_fits
 
 METHODS: dict[str, Callable[..., Fit]] = {
     "ols": ols,
@@ -78,6 +78,7 @@ def consistent(
     draws: int | None = None,
 ) -> Release:
     """A release with columns ``NAME_fit`` and ``NAME_best`` beside every count and sum; see ``Release.consistent``."""
+    release = _as_drawn(release)
     plan, below = release.description["plan"], dict(at_most or {})
     _check(release, method, priority, below, zero_counts=zero_counts)
     columns: dict[str, dict[str, FloatArray]] = {table.name: {} for table in release.tables}
@@ -130,6 +131,16 @@ def _named(name: str, column: FittedColumn) -> Iterator[tuple[str, FloatArray]]:
     yield name, column.value
     for end in ("sd", "low", "high"):
         yield f"{name}_{end}", getattr(column, end)
+
+
+def _as_drawn(release: Release) -> Release:
+    """The release without what an earlier fit added, basic tables included; the noisy answers say all that is known."""
+    note = release.description.get("consistent")
+    if note is None:
+        return release
+    tables = tuple(replace(table, data=without_fits(table.data, note)) for table in release.tables)
+    kept = {name: said for name, said in release.description.items() if name not in ("consistent", "basic")}
+    return replace(release, tables=tables, basic_tables=(), description=kept)
 
 
 def _check(

@@ -31,28 +31,14 @@ UNREADABLE = (OSError, ValueError, LookupError, TypeError, AttributeError, pa.Ar
 
 
 def load_release(folder: str | Path) -> Release:
-    """The release a folder holds, as it was saved; refused where its tables or its policy were changed since.
+    """The release a folder holds, as it was saved, with fitted columns and basic tables where it has them; refused where its tables
+    or its policy were changed since.
 
     Args:
         folder: A folder that ``Release.save`` wrote.
 
     Returns:
         The release.
-    """
-    release = open_release(folder)
-    if "consistent" in release.description:
-        raise SourceError(source=f"'{folder}'", problem="it is already consistent", advice="Use the original release.")
-    return release
-
-
-def open_release(folder: str | Path) -> Release:
-    """The release a folder holds, also where it is already consistent; refused where it was changed since it was saved.
-
-    Args:
-        folder: A folder that ``Release.save`` wrote.
-
-    Returns:
-        The release, for its tables in other formats.
     """
     place, formats = Path(folder), known_formats().values()
     try:

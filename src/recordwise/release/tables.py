@@ -5,6 +5,7 @@ import json
 from collections.abc import Mapping
 from concurrent.futures import ThreadPoolExecutor
 from dataclasses import dataclass
+from typing import Any
 
 import numpy as np
 import pyarrow as pa
@@ -110,6 +111,14 @@ def flagged(table: pa.Table, flags: Mapping[str, str]) -> pa.Table:
         field.with_metadata({FLAG: flags[field.name]}) if field.name in flags else field for field in table.schema
     ]
     return table.cast(pa.schema(fields))
+
+
+def without_fits(table: pa.Table, fit: Mapping[str, Any] | None) -> pa.Table:
+    """The columns that were drawn; fitted columns are computed from them afterward and prove nothing."""
+    # Fits of earlier versions added one column to each variable, and a variable might be called what another is added today.
+    ends = () if fit is None else ADDED if "uncertainty" in fit else (FITTED,)
+    names = set(table.column_names)
+    return table.drop_columns(sorted({name + end for name in names for end in ends} & names))
 
 
 def accuracy(table: ReleasedTable) -> dict[str, dict[str, float | None]]:

@@ -5,8 +5,6 @@ from collections.abc import Sequence
 from pathlib import Path
 from typing import Any
 
-import pyarrow as pa
-
 from recordwise.errors import RecordwiseError
 from recordwise.ledger.bands import noted_bands
 from recordwise.ledger.chain import Event
@@ -22,7 +20,7 @@ from recordwise.release.files import read_release
 from recordwise.release.formats import Format, known_formats
 from recordwise.release.formats.parquet import read_tables
 from recordwise.release.formats.registry import REQUIRED, files_of, privacy_labels, written
-from recordwise.release.tables import ADDED, FITTED, digest_of
+from recordwise.release.tables import digest_of, without_fits
 
 KINDS = ("opened", "looked", "preflight", "charged", "released", "failed")
 UNREADABLE = (OSError, ValueError, KeyError, TypeError, AttributeError, RecordwiseError)
@@ -204,14 +202,6 @@ def _wrong_tables(folder: Path, release: dict[str, Any], policies: dict[str, Any
             problems.append(f"{path.name} differs from the Parquet file beside it")
     # Releases of earlier versions do not list their files. A problem that is already reported is not reported twice.
     return problems or file_problems(folder, release.get("sha256", {}))
-
-
-def without_fits(table: pa.Table, fit: dict[str, Any] | None) -> pa.Table:
-    """The columns that were drawn; fitted columns are computed from them afterward and prove nothing."""
-    # Fits of earlier versions added one column to each variable, and a variable might be called what another is added today.
-    ends = () if fit is None else ADDED if "uncertainty" in fit else (FITTED,)
-    names = set(table.column_names)
-    return table.drop_columns(sorted({name + end for name in names for end in ends} & names))
 
 
 def _same(each: Format, path: Path, content: Content) -> bool:
