@@ -2,6 +2,7 @@
 
 import json
 
+import pyarrow as pa
 import pyarrow.parquet as pq
 import pytest
 
@@ -78,11 +79,28 @@ def test_what_was_changed_since_is_refused(released, folder, run):
     assert not (folder / "fitted").exists()
 
 
+def test_a_fitted_release_is_fitted_anew_unless_it_was_changed(released, folder, run):
+    run("postprocess", released, "--out", folder / "ols", "--method", "ols")
+    run("postprocess", released, "--out", folder / "fitted")
+    assert run("postprocess", folder / "ols", "--out", folder / "again").exit_code == 0
+    again, fitted = read_tables(folder / "again"), read_tables(folder / "fitted")
+    assert all(again[name].equals(table) for name, table in fitted.items())
+    path = folder / "fitted" / f"{next(iter(fitted))}.parquet"
+    table = pq.read_table(path)
+    for column, words in (("count", "not those that were released"), ("count_fit", "fitted columns are not those")):
+        place = table.column_names.index(column)
+        sevens = pa.array([7] * table.num_rows).cast(table[column].type)
+        pq.write_table(table.set_column(place, table.schema.field(place), sevens), path)
+        done = run("postprocess", folder / "fitted", "--out", folder / "new")
+        assert done.exit_code == 2
+        assert words in " ".join(done.stderr.split())
+    assert not (folder / "new").exists()
+
+
 def test_bad_input_is_refused_before_anything_is_written(released, folder, run):
     run("postprocess", released, "--out", folder / "fitted")
     for bad in (
         ["postprocess", folder, "--out", folder / "new"],
-        ["postprocess", folder / "fitted", "--out", folder / "new"],
         ["postprocess", released, "--out", folder / "fitted"],
         ["postprocess", released, "--out", folder / "new", "--method", "best"],
         ["postprocess", released, "--out", folder / "new", "--at-most", "emp"],

@@ -20,7 +20,7 @@ from recordwise.release.formats.parquet import read_tables
 from recordwise.release.formats.registry import privacy_labels
 from recordwise.release.page.history import History
 from recordwise.release.release import FORMAT, Release
-from recordwise.release.tables import PRIVATE, ReleasedTable, digest_of
+from recordwise.release.tables import PRIVATE, ReleasedTable, digest_of, without_fits
 
 WRITTEN_ANEW = (
     *("recordwise_release", "mark", "digest", "ledger", "flags", "accuracy"),
@@ -52,9 +52,15 @@ def load_release(folder: str | Path) -> Release:
         raise SourceError(source=f"'{folder}'", problem="it was written by an incompatible version of recordwise")
     if set(said.values()) != {release.privacy_label}:
         raise SourceError(source=f"'{folder}'", problem=disagreement(said), advice="Use the original copy.")
-    digest = release.description.get("consistent", {}).get("digest", release.digest)
-    if digest_of({table.name: table.data for table in release.tables}, release.policy) != digest:
+    fit = release.description.get("consistent")
+    drawn = {table.name: without_fits(table.data, fit) for table in release.tables}
+    if digest_of(drawn, release.policy) != release.digest:
         raise SourceError(source=f"'{folder}'", problem="its tables or its policy are not those that were released")
+    if (
+        fit is not None
+        and digest_of({each.name: each.data for each in release.tables}, release.policy) != fit["digest"]
+    ):
+        raise SourceError(source=f"'{folder}'", problem="its fitted columns are not those that were saved")
     basic = {table.name: table.data for table in release.basic_tables}
     if basic and digest_of(basic, release.policy) != release.description["basic"]["digest"]:
         raise SourceError(source=f"'{folder}'", problem="its basic tables are not those that were saved")
