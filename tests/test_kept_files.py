@@ -16,28 +16,43 @@ from recordwise.release.verify import verify
 from recordwise.session import Session
 
 KEPT = Path(__file__).parent / "kept"
-VERSIONS = sorted(folder.name for folder in KEPT.iterdir() if folder.is_dir())
 RELEASES = {
-    "release": "establishments.ledger",
-    "private-keys": "private-keys.ledger",
-    "external": "private-keys.ledger",
-    "seeded": "private-keys.ledger",
+    "0.1.0": {
+        "release": "establishments.ledger",
+        "private-keys": "private-keys.ledger",
+        "external": "private-keys.ledger",
+        "seeded": "private-keys.ledger",
+    },
+    "0.2.0": {"release": "establishments.ledger"},
 }
+"""The release folders of each version, and the ledger of each. 0.2.0 has hierarchies, sized noise, a series and basic tables."""
+VERSIONS = sorted(RELEASES)
+ALL = [(version, folder, ledger) for version, found in RELEASES.items() for folder, ledger in found.items()]
+
+
+def copied(version, tmp_path):
+    """A copy: reading a ledger may leave lock files beside it."""
+    return Path(shutil.copytree(KEPT / version, tmp_path / "kept"))
 
 
 @pytest.fixture(params=VERSIONS)
 def kept(request, tmp_path):
-    """A copy: reading a ledger may leave lock files beside it."""
-    return Path(shutil.copytree(KEPT / request.param, tmp_path / "kept"))
+    return copied(request.param, tmp_path)
 
 
-@pytest.mark.parametrize("folder, ledger", RELEASES.items())
-def test_a_release_of_an_earlier_version_loads_and_verifies(kept, folder, ledger):
+def test_every_version_that_kept_files_is_read():
+    assert sorted(folder.name for folder in KEPT.iterdir() if folder.is_dir()) == VERSIONS
+
+
+@pytest.mark.parametrize("version, folder, ledger", ALL)
+def test_a_release_of_an_earlier_version_loads_and_verifies(version, folder, ledger, tmp_path):
+    kept = copied(version, tmp_path)
     release = load_release(kept / folder)
     assert verify(kept / ledger, against=[kept / folder]) == []
     assert release.private == (folder != "seeded")
     stated = json.loads((kept / folder / "release.json").read_text())
     assert {table.name for table in release.tables} == set(stated["accuracy"])
+    assert {table.name for table in release.basic_tables} == set(stated.get("basic", {}).get("tables", ()))
 
 
 def test_a_changed_release_of_an_earlier_version_does_not_verify(kept):
@@ -72,10 +87,21 @@ def test_a_plan_of_an_earlier_version_releases_again_under_its_own_ledger(kept):
     assert verify(kept / "establishments.ledger", against=[kept / "release", kept / "again"]) == []
 
 
-def test_policies_of_an_earlier_version_give_the_losses_they_gave(kept):
+def test_policies_of_an_earlier_version_give_the_losses_they_gave(tmp_path):
+    kept = copied("0.1.0", tmp_path)
     for entry in json.loads((kept / "policies.json").read_text()):
         policy = Policy.from_json(entry["policy"])
         assert policy.to_json() == entry["policy"]
         for record, (rho, delta) in zip(entry["records"], entry["losses"], strict=True):
             assert policy.loss(record) == pytest.approx(rho, rel=1e-13, abs=0)
             assert policy.delta(record) == pytest.approx(delta, rel=1e-13, abs=0)
+
+
+def test_a_release_with_bands_gives_the_losses_it_gave(tmp_path):
+    kept = copied("0.2.0", tmp_path)
+    release = load_release(kept / "release")
+    entries = json.loads((kept / "losses.json").read_text())["losses"]
+    assert len(entries) == 7
+    for record, tight, paper in entries:
+        assert release.policy.loss(record) == pytest.approx(tight, rel=1e-13, abs=0)
+        assert release.paper_policy.loss(record) == pytest.approx(paper, rel=1e-13, abs=0)
