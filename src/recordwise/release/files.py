@@ -56,10 +56,8 @@ def load_release(folder: str | Path) -> Release:
     drawn = {table.name: without_fits(table.data, fit) for table in release.tables}
     if digest_of(drawn, release.policy) != release.digest:
         raise SourceError(source=f"'{folder}'", problem="its tables or its policy are not those that were released")
-    if (
-        fit is not None
-        and digest_of({each.name: each.data for each in release.tables}, release.policy) != fit["digest"]
-    ):
+    fitted = {table.name: table.data for table in release.tables}
+    if fit is not None and digest_of(fitted, release.policy) != fit["digest"]:
         raise SourceError(source=f"'{folder}'", problem="its fitted columns are not those that were saved")
     basic = {table.name: table.data for table in release.basic_tables}
     if basic and digest_of(basic, release.policy) != release.description["basic"]["digest"]:
