@@ -15,6 +15,7 @@ os.environ.pop("PYTHONDONTWRITEBYTECODE", None)
 
 import small_release
 from engine_choice import Choice, local_spark
+from warm_process import Warm
 
 gc.disable()
 """Nothing is thrown away while tests are collected, and a million objects are looked through 28 times: a third of the time."""
@@ -63,6 +64,14 @@ def opens(request):
 def on_both_engines(opens, monkeypatch):
     """``small_release.session`` opens its tables on each engine in turn."""
     monkeypatch.setattr(small_release, "HOW", opens.session_options())
+
+
+@pytest.fixture(scope="session")
+def warm():
+    """Scripts in processes of their own that need not import anything first."""
+    found = Warm()
+    yield found
+    found.close()
 
 
 @pytest.fixture(scope="session")

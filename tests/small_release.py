@@ -13,6 +13,21 @@ from recordwise.policy import Policy, constant, gaussian_sum
 MEASURES = {"emp": 1, "pay": 1}
 COUNTIES = ["01", "02", "03", "04"]
 CODES = ["111", "112", "221"]
+PLAN = """\
+dataset = "small"
+source = "records.parquet"
+ledger = "small.ledger"
+tuned_on = "synthetic"
+schema = { unit = "id", measures = { emp = 1 }, columns = { county = "text" } }
+budget = [{ rho = 100 }, { rho = 100, at = { emp = 1 } }]
+
+[[queries]]
+group_by = ["county"]
+keys = { rows = { county = ["01", "02", "03"] } }
+count = { kind = "Gaussian", rho = 0.1 }
+sum.emp = { kind = "UnitSplit", at = 20, rho = 0.5 }
+"""
+"""For the command line, beside ``records.parquet``."""
 
 
 def records(rows: int = 500, seed: int = 1) -> pa.Table:

@@ -3,7 +3,6 @@
 import os
 import shutil
 from collections.abc import Iterator
-from contextlib import contextmanager
 from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Any
@@ -106,37 +105,61 @@ def demo_page(folder: Path) -> Saved:
     return Saved(release.policy, (), (folder / "release" / "report.html").as_uri(), release.firms, release.lattice)
 
 
-@contextmanager
-def visitor(chromium: Any, saved: dict[str, Saved]) -> Iterator[Any]:
-    """Opens a page in a window of its own; at the end it must have asked for nothing and complained about nothing."""
-    opened: list[tuple[Any, Watched]] = []
+@dataclass
+class Windows:
+    """Windows that stay open from test to test: a new process for each page costs more than the page itself.
 
-    def open_page(name: str, **how: Any) -> Any:
-        context = chromium.new_context(**{"viewport": {"width": 1280, "height": 900}, **how})
-        watched = Watched(context.new_page())
+    A page is loaded anew for each test, and keeps nothing of an earlier one: it stores nothing, and the pointer is put aside.
+    """
+
+    chromium: Any
+    saved: dict[str, Saved]
+    windows: dict[tuple[str, int], Watched] = field(default_factory=dict)
+    used: dict[str, int] = field(default_factory=dict)
+
+    def open(self, name: str, **how: Any) -> Any:
+        kind = repr(sorted(how.items()))
+        self.used[kind] = self.used.get(kind, 0) + 1
+        watched = self.windows.get((kind, self.used[kind])) or self._window(kind, how)
+        watched.page.emulate_media(media="null")
+        watched.page.mouse.move(0, 0)
+        watched.requests.clear()
+        watched.complaints.clear()
+        watched.page.goto(self.saved[name].address)
+        return watched.page
+
+    def _window(self, kind: str, how: dict[str, Any]) -> Watched:
+        context = self.chromium.new_context(**{"viewport": {"width": 1280, "height": 900}, **how})
+        watched = self.windows[kind, self.used[kind]] = Watched(context.new_page())
         watched.page.on("request", lambda request: watched.requests.append(request.url))
         watched.page.on("console", lambda message: watched.complaints.append(message.text))
         watched.page.on("pageerror", lambda error: watched.complaints.append(str(error)))
-        watched.page.goto(saved[name].address)
-        opened.append((context, watched))
-        return watched.page
+        return watched
 
-    yield open_page
-    for context, watched in opened:
-        context.close()
-        assert watched.complaints == []
-        assert all(address.startswith(("file://", "blob:")) for address in watched.requests)
-        assert sum(address.startswith("file://") for address in watched.requests) == 1
+    def check(self) -> None:
+        """The pages of this test asked for nothing and complained about nothing."""
+        seen = [self.windows[kind, place] for kind, times in self.used.items() for place in range(1, times + 1)]
+        self.used.clear()
+        for watched in seen:
+            assert watched.complaints == []
+            assert all(address.startswith(("file://", "blob:")) for address in watched.requests)
+            assert sum(address.startswith("file://") for address in watched.requests) == 1
+
+
+@pytest.fixture(scope="session")
+def windows(chromium: Any, saved: dict[str, Saved]) -> Windows:
+    return Windows(chromium, saved)
 
 
 @pytest.fixture
-def visit(chromium: Any, saved: dict[str, Saved]) -> Iterator[Any]:
-    with visitor(chromium, saved) as open_page:
-        yield open_page
+def visit(windows: Windows) -> Iterator[Any]:
+    yield windows.open
+    windows.check()
 
 
 @pytest.fixture(scope="module")
 def demo(chromium: Any, saved: dict[str, Saved]) -> Iterator[Any]:
     """The page of the demo, for tests that leave it as they found it."""
-    with visitor(chromium, saved) as open_page:
-        yield open_page("demo")
+    windows = Windows(chromium, saved)
+    yield windows.open("demo")
+    windows.check()

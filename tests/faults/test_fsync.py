@@ -5,7 +5,7 @@ import json
 import os
 import shutil
 import subprocess
-import sys
+from collections.abc import Iterator
 from pathlib import Path
 
 import pytest
@@ -13,12 +13,14 @@ import pytest
 from recordwise.ledger.ledger import Ledger
 from recordwise.release.verify import verify
 from small_release import generous, question, session, write_records
+from warm_process import Warm
 
 HERE = Path(__file__).parent
 
 
 @pytest.fixture(scope="module")
-def shim(tmp_path_factory) -> Path:
+def failing(tmp_path_factory) -> Iterator[Warm]:
+    """Processes whose disk fails when they are told."""
     compiler = shutil.which("gcc") or shutil.which("cc")
     if compiler is None:
         if os.environ.get("RECORDWISE_REQUIRE_ALL"):
@@ -28,21 +30,16 @@ def shim(tmp_path_factory) -> Path:
     subprocess.run(
         [compiler, "-shared", "-fPIC", "-o", str(library), str(HERE / "failing_fsync.c"), "-ldl"], check=True
     )
-    return library
+    warm = Warm({"LD_PRELOAD": str(library)})
+    yield warm
+    warm.close()
 
 
-def released(work: Path, shim: Path, fail_at: int) -> tuple[str, str, int]:
+def released(work: Path, failing: Warm, fail_at: int) -> tuple[str, str, int]:
     """How a release ended, and how many times it asked the disk to keep something."""
     count = work / "count"
-    environment = os.environ | {
-        "PYTHONPATH": os.pathsep.join(sys.path),
-        "LD_PRELOAD": str(shim),
-        "FAIL_AT": str(fail_at),
-        "FSYNC_COUNT": str(count),
-    }
-    done = subprocess.run(
-        [sys.executable, str(HERE / "releasing.py"), str(work)], env=environment, capture_output=True, text=True
-    )
+    environment = {"FAIL_AT": str(fail_at), "FSYNC_COUNT": str(count)}
+    done = failing.run(HERE / "releasing.py", work, folder=work, environment=environment)
     assert done.returncode == 0, done.stderr
     kind, text = json.loads(done.stdout)
     return kind, text, int(count.read_text())
@@ -76,13 +73,13 @@ def check(work: Path, kind: str, text: str) -> None:
         assert "released" not in kinds
 
 
-def failed_each(tmp_path: Path, shim: Path, every: int) -> int:
-    *_, calls = released(fresh(tmp_path / "whole"), shim, 0)
+def failed_each(tmp_path: Path, failing: Warm, every: int) -> int:
+    *_, calls = released(fresh(tmp_path / "whole"), failing, 0)
     assert calls > 8
     refused = 0
     for number in range(1, calls + 1, every):
         work = fresh(tmp_path / f"fails{number}")
-        kind, text, _ = released(work, shim, number)
+        kind, text, _ = released(work, failing, number)
         check(work, kind, text)
         refused += kind != "saved"
         shutil.rmtree(work / "out", ignore_errors=True)
@@ -92,10 +89,10 @@ def failed_each(tmp_path: Path, shim: Path, every: int) -> int:
     return refused
 
 
-def test_some_fsyncs_of_a_release_failing_leave_true_books(tmp_path, shim) -> None:
-    assert failed_each(tmp_path, shim, every=4) >= 2
+def test_some_fsyncs_of_a_release_failing_leave_true_books(tmp_path, failing) -> None:
+    assert failed_each(tmp_path, failing, every=4) >= 2
 
 
 @pytest.mark.slow
-def test_each_fsync_of_a_release_failing_leaves_true_books(tmp_path, shim) -> None:
-    assert failed_each(tmp_path, shim, every=1) >= 5
+def test_each_fsync_of_a_release_failing_leaves_true_books(tmp_path, failing) -> None:
+    assert failed_each(tmp_path, failing, every=1) >= 5

@@ -18,20 +18,9 @@ from recordwise.cli import app
 from recordwise.cli.failing import ALREADY
 from recordwise.ledger.ledger import Ledger
 from recordwise.release.verify import verify
-from small_release import write_records
+from small_release import PLAN, write_records
+from warm_process import Warm
 
-PLAN = """\
-dataset = "small"
-source = "records.parquet"
-ledger = "small.ledger"
-tuned_on = "synthetic"
-schema = { unit = "id", measures = { emp = 1 }, columns = { county = "text" } }
-budget = [{ rho = 100 }, { rho = 100, at = { emp = 1 } }]
-queries = [
-  { group_by = ["county"], keys = { rows = { county = ["01", "02", "03"] } }, count = { kind = "Gaussian", rho = 0.1 },
-    sum.emp = { kind = "UnitSplit", at = 20, rho = 0.5 } },
-]
-"""
 STAGES = ["reading records", "charging the ledger", "drawing noise", "recording the release", "writing files"]
 BOOKED = {
     "reading records": [],
@@ -46,7 +35,7 @@ HERE = Path(__file__).parent
 @pytest.fixture
 def folder(tmp_path: Path) -> Path:
     write_records(tmp_path / "records.parquet")
-    (tmp_path / "plan.toml").write_text(PLAN.replace("\n  ", " ").replace("\n    ", " "))
+    (tmp_path / "plan.toml").write_text(PLAN)
     return tmp_path
 
 
@@ -71,6 +60,11 @@ def run(folder: Path, *words: str, more: tuple[str, ...] = ()) -> subprocess.Com
     return subprocess.run(command(*words, more=more), cwd=folder, env=environment(), capture_output=True, text=True)
 
 
+def run_warm(warm: Warm, folder: Path, *words: str) -> subprocess.CompletedProcess[str]:
+    """The same, in a process that has its imports behind it."""
+    return warm.run(*command(*words)[1:], folder=folder)
+
+
 def kinds(folder: Path) -> list[str]:
     ledger = Ledger.existing(folder / "small.ledger")
     found = [event.kind for event in ledger.history()]
@@ -91,8 +85,8 @@ def is_kept(folder: Path) -> bool:
 
 
 @pytest.mark.parametrize("stage", STAGES)
-def test_an_interrupted_release_ends_with_130_leaves_no_file_and_is_in_the_books(folder, stage: str) -> None:
-    done = run(folder, str(HERE / "cli_signals.py"), "SIGINT", stage)
+def test_an_interrupted_release_ends_with_130_leaves_no_file_and_is_in_the_books(folder, warm, stage: str) -> None:
+    done = run_warm(warm, folder, str(HERE / "cli_signals.py"), "SIGINT", stage)
     assert done.returncode == 130, done.stderr
     assert "interrupted. No partial files were left behind" in done.stderr
     assert "Traceback" not in done.stderr + done.stdout
@@ -101,7 +95,7 @@ def test_an_interrupted_release_ends_with_130_leaves_no_file_and_is_in_the_books
     assert verify(folder / "small.ledger") == []
 
 
-def test_an_interrupt_that_a_library_turns_into_an_error_of_its_own_is_still_an_interrupt(folder) -> None:
+def test_an_interrupt_that_a_library_turns_into_an_error_of_its_own_is_still_an_interrupt(folder, warm) -> None:
     """DuckDB raises RuntimeError for a signal that reaches it in the middle of a statement."""
     script = (
         "import os, signal, sys; from recordwise.cli import main; from recordwise.engines.duckdb.connection import Connection\n"
@@ -114,7 +108,7 @@ def test_an_interrupt_that_a_library_turns_into_an_error_of_its_own_is_still_an_
         "sys.argv[0] = 'recordwise'\n"
         "main()"
     )
-    done = run(folder, "-c", script)
+    done = run_warm(warm, folder, "-c", script)
     assert done.returncode == 130, done.stderr
     assert "interrupted. No partial files were left behind" in done.stderr
     assert left_over(folder) == set()
@@ -139,8 +133,8 @@ def test_an_interrupt_in_code_that_a_library_made_from_text_ends_with_130(folder
 
 
 @pytest.mark.parametrize("stage", STAGES)
-def test_a_release_killed_at_a_stage_of_the_command_can_be_made_again(folder, stage: str, monkeypatch) -> None:
-    done = run(folder, str(HERE / "cli_signals.py"), "SIGKILL", stage)
+def test_a_release_killed_at_a_stage_of_the_command_can_be_made_again(folder, warm, stage: str, monkeypatch) -> None:
+    done = run_warm(warm, folder, str(HERE / "cli_signals.py"), "SIGKILL", stage)
     assert done.returncode == -signal.SIGKILL
     kept = is_kept(folder)
     assert kept == (stage == "writing files")
@@ -220,14 +214,11 @@ def test_an_interrupt_in_a_callback_of_python_is_not_lost() -> None:
 
 
 def test_an_interrupted_command_that_prints_json_says_nothing_on_standard_output(folder) -> None:
-    words = [str(HERE / "cli_signals.py"), "SIGINT", "drawing noise", "release", "plan.toml", "--out", "out"]
-    done = subprocess.run(
-        [sys.executable, *words, "--yes", "--json"], cwd=folder, env=environment(), capture_output=True, text=True
-    )
+    done = run(folder, str(HERE / "cli_signals.py"), "SIGINT", "drawing noise", more=("--json",))
     assert (done.returncode, done.stdout) == (130, "")
 
 
-def test_a_folder_taken_while_the_release_was_made_leaves_it_to_be_resumed(folder) -> None:
+def test_a_folder_taken_while_the_release_was_made_leaves_it_to_be_resumed(folder, warm) -> None:
     script = (
         "import os, sys; from contextlib import contextmanager; from recordwise.cli import main, screen\n"
         "@contextmanager\n"
@@ -237,19 +228,15 @@ def test_a_folder_taken_while_the_release_was_made_leaves_it_to_be_resumed(folde
         "sys.argv[0] = 'recordwise'\n"
         "main()"
     )
-    done = run(folder, "-c", script)
+    done = run_warm(warm, folder, "-c", script)
     assert done.returncode == 2
     assert "out already exists" in done.stderr
     assert "kept beside the ledger: run the same command with --resume" in done.stderr
     assert list((folder / "out").iterdir()) == []
     assert kinds(folder) == ["opened", "charged", "released"]
     (folder / "out").rmdir()
-    done = subprocess.run(
-        [sys.executable, "-m", "recordwise", "release", "plan.toml", "--out", "out", "--yes", "--resume"],
-        cwd=folder,
-        env=environment(),
-    )
-    assert done.returncode == 0
+    resumed = warm.run(*command("-m", "recordwise", more=("--resume",))[1:], folder=folder)
+    assert resumed.returncode == 0, resumed.stderr
     assert kinds(folder) == ["opened", "charged", "released"]
     assert verify(folder / "small.ledger", against=[folder / "out"]) == []
     assert json.loads((folder / "out" / "release.json").read_text())["mark"] == "private"

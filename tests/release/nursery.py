@@ -1,17 +1,15 @@
-"""A process that has imported everything and forks one child for each release it is told to make, to be killed in it.
+"""One release, watched: it is killed at the so many-th thing it does to a file of the working folder, or by who started it.
 
-Each line read is a job in JSON: ``out`` names the folder; the child is killed after so many seconds (``after``), or at the so
-many-th thing it does to a file of the working folder (``event``), or not at all; with ``words`` it runs the command line. Each line
-written says how the child ended, how long it lived, and how many such things it did.
+The job is JSON: ``out`` names the folder; ``event`` says at which thing, if at any; with ``words`` the command line is run.
+How many such things it did stands at the beginning of its standard output, a file, as four bytes, even if it was killed.
 
-    python nursery.py WORKING_FOLDER
+    python nursery.py WORKING_FOLDER JOB
 """
 
 import json
 import os
 import signal
 import sys
-import time
 from pathlib import Path
 
 from small_release import generous, question, session
@@ -28,13 +26,10 @@ def command(words: list[str]) -> None:
     """Run the command line, and end with its exit code."""
     from recordwise.cli import app
 
-    # What it prints must not mix with what this process answers.
-    os.dup2(os.open(os.devnull, os.O_WRONLY), 1)
     try:
         app(words)
     except SystemExit as ended:
         os._exit(int(ended.code or 0))
-    os._exit(0)
 
 
 def watch(work: Path, event: int | None, report: int) -> None:
@@ -52,35 +47,17 @@ def watch(work: Path, event: int | None, report: int) -> None:
     sys.addaudithook(hook)
 
 
-def run(work: Path, job: dict) -> dict:
-    report = os.memfd_create("seen")
-    os.pwrite(report, bytes(4), 0)
-    began = time.monotonic()
-    child = os.fork()
-    if not child:
-        watch(work, job.get("event"), report)
-        try:
-            if "words" in job:
-                command(job["words"])
-            release(work, job["out"])
-        except BaseException as error:
-            print(repr(error), file=sys.stderr)
-            os._exit(1)
-        os._exit(0)
-    if job.get("after") is not None:
-        time.sleep(job["after"])
-        os.kill(child, signal.SIGKILL)
-    _, status = os.waitpid(child, 0)
-    seen = int.from_bytes(os.pread(report, 4, 0), "little")
-    os.close(report)
-    ended = os.waitstatus_to_exitcode(status)
-    return {"ended": ended, "seconds": time.monotonic() - began, "events": seen}
-
-
 def main() -> None:
-    work = Path(sys.argv[1])
-    for line in sys.stdin:
-        print(json.dumps(run(work, json.loads(line))), flush=True)
+    work, job = Path(sys.argv[1]), json.loads(sys.argv[2])
+    report = os.dup(1)
+    # What the command prints must not mix with what is reported.
+    os.dup2(os.open(os.devnull, os.O_WRONLY), 1)
+    watch(work, job.get("event"), report)
+    if "words" in job:
+        command(job["words"])
+    else:
+        release(work, job["out"])
+    os._exit(0)
 
 
 if __name__ == "__main__":

@@ -6,10 +6,9 @@ import random
 import re
 import shutil
 import signal
-import subprocess
-import sys
+import tempfile
+import time
 from collections import Counter
-from collections.abc import Iterator
 from pathlib import Path
 
 import pytest
@@ -18,6 +17,7 @@ from recordwise.ledger.ledger import Ledger
 from recordwise.policy import Policy
 from recordwise.release.verify import verify
 from small_release import generous, question, session, write_records
+from warm_process import Warm
 
 FILES = {"datapackage.json", "policy.json", "release.json", "report.html"} | {
     f"county_by_naics{level}.{kind}" for level in (2, 3) for kind in ("csv", "parquet")
@@ -27,38 +27,33 @@ FILES = {"datapackage.json", "policy.json", "release.json", "report.html"} | {
 class Nursery:
     """Children to be killed; see nursery.py."""
 
-    def __init__(self, work: Path) -> None:
-        self.work = work
-        paths = [str(Path(__file__).parent), *sys.path]
-        self._process = subprocess.Popen(
-            [sys.executable, str(Path(__file__).parent / "nursery.py"), str(work)],
-            stdin=subprocess.PIPE,
-            stdout=subprocess.PIPE,
-            text=True,
-            env=os.environ | {"PYTHONPATH": os.pathsep.join(paths)},
-        )
+    def __init__(self, work: Path, warm: Warm) -> None:
+        self.work, self._warm = work, warm
 
-    def child(self, **job: object) -> dict:
-        assert self._process.stdin is not None
-        assert self._process.stdout is not None
-        self._process.stdin.write(json.dumps(job) + "\n")
-        self._process.stdin.flush()
-        return json.loads(self._process.stdout.readline())
-
-    def close(self) -> None:
-        assert self._process.stdin is not None
-        assert self._process.stdout is not None
-        self._process.stdin.close()
-        self._process.stdout.close()
-        self._process.wait()
+    def child(self, *, after: float | None = None, **job: object) -> dict:
+        """How a child ended, how long it lived, and what it did; it is killed after so many seconds if they are given."""
+        words = [str(Path(__file__).parent / "nursery.py"), str(self.work), json.dumps(job)]
+        with tempfile.TemporaryFile() as seen:
+            seen.write(bytes(4))
+            seen.flush()
+            began = time.monotonic()
+            child = self._warm.start(words, folder=self.work, stdout=seen.fileno(), stderr=2)
+            if after is not None:
+                time.sleep(after)
+                child.send_signal(signal.SIGKILL)
+            ended = child.wait()
+            seconds = time.monotonic() - began
+            return {
+                "ended": ended,
+                "seconds": seconds,
+                "events": int.from_bytes(os.pread(seen.fileno(), 4, 0), "little"),
+            }
 
 
 @pytest.fixture
-def nursery(tmp_path) -> Iterator[Nursery]:
+def nursery(tmp_path, warm) -> Nursery:
     write_records(tmp_path / "records.parquet")
-    nursery = Nursery(tmp_path)
-    yield nursery
-    nursery.close()
+    return Nursery(tmp_path, warm)
 
 
 def released(work: Path) -> list[Path]:
@@ -168,7 +163,7 @@ def test_a_release_killed_at_each_thing_it_does_to_a_file_leaves_whole_books_and
 
 
 @pytest.mark.parametrize("stage", ["reading records", "charging the ledger", "drawing noise", "recording the release"])
-def test_a_release_killed_at_a_stage_has_charged_if_noise_could_have_been_drawn(tmp_path, stage: str) -> None:
+def test_a_release_killed_at_a_stage_has_charged_if_noise_could_have_been_drawn(tmp_path, warm, stage: str) -> None:
     write_records(tmp_path / "records.parquet")
     script = f"""
 import os, signal
@@ -178,8 +173,7 @@ work = Path({str(tmp_path)!r})
 with session(work / "records.parquet", work / "small.ledger", generous()) as opened:
     opened.run(question(), progress=lambda stage: stage == {stage!r} and os.kill(os.getpid(), signal.SIGKILL))
 """
-    environment = os.environ | {"PYTHONPATH": os.pathsep.join(sys.path)}
-    done = subprocess.run([sys.executable, "-c", script], env=environment)
+    done = warm.run("-c", script, folder=tmp_path)
     assert done.returncode == -signal.SIGKILL
     charged = stage in ("drawing noise", "recording the release")
     assert [event.kind for event in books(tmp_path)] == ["opened"] + ["charged"] * charged
