@@ -6,7 +6,7 @@ import numpy as np
 import pyarrow as pa
 from sqlglot import exp
 
-from recordwise.engines.compile.expressions import RECORDS, column, constant
+from recordwise.engines.compile.expressions import RECORDS, aliased, column, constant
 from recordwise.plan.schema import Schema
 from recordwise.policy.bands import BandTable
 from recordwise.policy.evaluate.sql import bands_in, column_sql
@@ -29,7 +29,7 @@ def with_bands(select: exp.Select, tables: Sequence[BandTable]) -> exp.Select:
             select = select.join(exp.to_table(_codes_name(table, at)).as_(coded), on=same, join_type="left")
             place = exp.Add(this=place, expression=column(PLACE, coded)) if at else column(PLACE, coded)
         band = exp.Coalesce(this=column(BAND, lent), expressions=[constant(0)])
-        select = select.select(exp.alias_(band, exp.to_identifier(table.key, quoted=True)))
+        select = select.select(aliased(band, exp.to_identifier(table.key, quoted=True)))
         at_place = exp.EQ(this=place, expression=column(PLACE, lent))
         select = select.join(exp.to_table(table.key).as_(lent), on=at_place, join_type="left")
     return select
@@ -78,6 +78,8 @@ def counted(records: exp.Select, values: Sequence[exp.Expr], schema: Schema) -> 
     measures = {name.casefold() for name in schema.measure_names()}
     inputs = [column(name) for name in sorted(names)]
     if not inputs or len(names - bands) > 1 or not all(name.casefold() in measures for name in names - bands):
-        return exp.select("*", exp.alias_(constant(1), ALIKE)).from_(records.subquery("each_record"))
-    alike = exp.select(*inputs, exp.alias_(exp.Count(this=exp.Star()), ALIKE)).from_(records.subquery("each_record"))
+        return exp.select("*", aliased(constant(1), ALIKE)).from_(records.subquery("each_record", copy=False))
+    alike = exp.select(*inputs, aliased(exp.Count(this=exp.Star()), ALIKE)).from_(
+        records.subquery("each_record", copy=False)
+    )
     return alike.group_by(*(each.copy() for each in inputs))

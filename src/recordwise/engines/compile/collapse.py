@@ -8,7 +8,7 @@ from collections.abc import Iterator, Sequence
 
 from sqlglot import exp
 
-from recordwise.engines.compile.expressions import RECORDS, column, constant
+from recordwise.engines.compile.expressions import RECORDS, aliased, column, constant
 from recordwise.engines.compile.records import (
     BEYOND,
     BROKEN,
@@ -49,13 +49,13 @@ def collapsed_tree(
             if widened and rule == "sum":
                 value = exp.Cast(this=value, to=exp.DataType(this=exp.DType.INT128))
             select = select.select(named(_RULES[rule](this=value), name))
-    return select.from_(rows.from_(SOURCE).subquery("rows")).group_by(*(tree.copy() for tree in grouped))
+    return select.from_(rows.from_(SOURCE).subquery("rows", copy=False)).group_by(*(tree.copy() for tree in grouped))
 
 
 def any_aside_tree(schema: Schema) -> exp.Expr:
     """How many records stand for rows that were put aside."""
     aside = exp.Is(this=column(schema.unit), expression=exp.null())
-    return exp.select(exp.alias_(exp.Count(this=exp.Star()), BROKEN)).from_(COLLAPSED).where(aside)
+    return exp.select(aliased(exp.Count(this=exp.Star()), BROKEN)).from_(COLLAPSED).where(aside)
 
 
 def collapsed_records_tree(schema: Schema) -> exp.Expr:
@@ -88,13 +88,13 @@ def collapse_checks(schema: Schema) -> Iterator[Check]:
 def differing_tree(schema: Schema, names: tuple[str, ...]) -> exp.Expr:
     """How many units are there more than once, and for each column how many have several values of it, NULL among them."""
     unit = column(schema.unit)
-    per_unit = exp.select(exp.alias_(exp.Count(this=exp.Star()), FOUND))
+    per_unit = exp.select(aliased(exp.Count(this=exp.Star()), FOUND))
     for number, name in enumerate(names):
         missing = exp.Case(
             ifs=[exp.If(this=exp.Is(this=column(name), expression=exp.null()), true=constant(1))], default=constant(0)
         )
         different = exp.Count(this=exp.Distinct(expressions=[column(name)]))
-        per_unit = per_unit.select(exp.alias_(exp.Add(this=different, expression=exp.Max(this=missing)), f"d{number}"))
+        per_unit = per_unit.select(aliased(exp.Add(this=different, expression=exp.Max(this=missing)), f"d{number}"))
     per_unit = per_unit.from_(COLLAPSED).group_by(unit)
     columns = [FOUND, *(f"d{number}" for number in range(len(names)))]
     several = [
@@ -104,6 +104,6 @@ def differing_tree(schema: Schema, names: tuple[str, ...]) -> exp.Expr:
         )
         for each in columns
     ]
-    return exp.select(*(exp.alias_(tree, name) for tree, name in zip(several, columns))).from_(
-        per_unit.subquery("units")
+    return exp.select(*(aliased(tree, name) for tree, name in zip(several, columns))).from_(
+        per_unit.subquery("units", copy=False)
     )

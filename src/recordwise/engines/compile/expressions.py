@@ -20,6 +20,8 @@ from recordwise.policy.evaluate.sql import date_part_sql
 from recordwise.policy.literals import Truth
 
 RECORDS = "records"
+ELEMENT = "LIST_ELEMENT"
+"""An element of a list by its place, which begins at 1; Spark has another name for it."""
 _COMPARISONS: dict[str, type[exp.Expr]] = {
     "=": exp.EQ,
     "<>": exp.NEQ,
@@ -33,6 +35,11 @@ _COMPARISONS: dict[str, type[exp.Expr]] = {
 def column(name: str, table: str | None = None) -> exp.Expr:
     """A quoted column."""
     return exp.column(exp.to_identifier(name, quoted=True), table=table)
+
+
+def aliased(tree: exp.Expr, name: str | exp.Identifier) -> exp.Expr:
+    """An expression under a name. It is not copied: trees are written once and then forgotten."""
+    return exp.alias_(tree, name, copy=False)
 
 
 def constant(value: Literal | int) -> exp.Expr:

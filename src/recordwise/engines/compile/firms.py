@@ -9,7 +9,7 @@ from dataclasses import dataclass, replace
 
 from sqlglot import exp
 
-from recordwise.engines.compile.expressions import RECORDS, column, constant, expression_tree, predicate_tree
+from recordwise.engines.compile.expressions import RECORDS, aliased, column, constant, expression_tree, predicate_tree
 from recordwise.engines.compile.owner import amounts_tree, bin_tree, float_tree, value_name
 from recordwise.errors import ParameterError
 from recordwise.plan.plan import PlannedTable
@@ -44,7 +44,7 @@ def several_tree(schema: Schema) -> exp.Select:
         )
     firm = column(schema.firm)
     more = exp.GT(this=exp.Count(this=exp.Star()), expression=constant(1))
-    return exp.select(exp.alias_(firm, FIRM_ID)).from_(RECORDS).group_by(firm.copy()).having(more)
+    return exp.select(aliased(firm, FIRM_ID)).from_(RECORDS).group_by(firm.copy()).having(more)
 
 
 def all_firms_tree(
@@ -55,10 +55,10 @@ def all_firms_tree(
     A row stands for the number of firms in ``TIMES``. ``several`` is the table that holds what ``several_tree`` finds.
     """
     names = [value_name(number) for number in range(2 * count)]
-    joined = firm_values_tree(tables, count, schema, several=several, dialect=dialect).subquery("joined")
-    each = exp.select(*map(column, names), exp.alias_(constant(1), TIMES)).from_(joined)
+    joined = firm_values_tree(tables, count, schema, several=several, dialect=dialect).subquery("joined", copy=False)
+    each = exp.select(*map(column, names), aliased(constant(1), TIMES)).from_(joined)
     alone = single_units_tree(tables, count, schema, several=several, dialect=dialect)
-    united = exp.Union(this=each, expression=alone, distinct=False).subquery("firms")
+    united = exp.Union(this=each, expression=alone, distinct=False).subquery("firms", copy=False)
     return exp.select(*map(column, [*names, TIMES])).from_(united)
 
 
@@ -68,14 +68,14 @@ def firm_values_tree(
     """One row for each firm of several units, with its losses."""
     names = [value_name(number) for number in range(2 * count)]
     # A firm that no table is about loses nothing, and it counts.
-    nothing = (exp.alias_(float_tree(0.0), name) for name in names)
+    nothing = (aliased(float_tree(0.0), name) for name in names)
     united: exp.Expr = exp.select(column(FIRM_ID), *nothing).from_(several)
     for table in tables:
         for branch in _table_branches(table, count, schema, several, dialect):
             united = exp.Union(this=united, expression=branch, distinct=False)
     sums: list[exp.Expr] = [exp.Sum(this=column(name)) for name in names[:count]]
     sums += [least(float_tree(1.0), exp.Sum(this=column(name))) for name in names[count:]]
-    select = exp.select(*(exp.alias_(tree, name) for tree, name in zip(sums, names)))
+    select = exp.select(*(aliased(tree, name) for tree, name in zip(sums, names)))
     return select.from_(exp.Subquery(this=united, alias=exp.TableAlias(this=exp.to_identifier("parts")))).group_by(
         column(FIRM_ID)
     )
@@ -87,21 +87,19 @@ def single_units_tree(
     """What firms of one unit lose: a row for each combination of the values that policies and conditions look at."""
     used = replace(_used_schema(tables, schema), firm=None)
     names = [*used.column_names(), *used.measure_names()]
-    counted = exp.select(*map(column, names), exp.alias_(exp.Count(this=exp.Star()), TIMES)).from_(RECORDS)
+    counted = exp.select(*map(column, names), aliased(exp.Count(this=exp.Star()), TIMES)).from_(RECORDS)
     counted = counted.where(exp.Not(this=_in_several(schema, several)))
     if names:
         counted = counted.group_by(*map(column, names))
-    amounts = amounts_tree(used, _bands(tables)).select(column(TIMES)).from_(counted.subquery(RECORDS))
+    amounts = amounts_tree(used, _bands(tables)).select(column(TIMES)).from_(counted.subquery(RECORDS, copy=False))
     for number, each in enumerate(tables):
         if each.table.condition is not None:
-            amounts = amounts.select(
-                exp.alias_(predicate_tree(each.table.condition, schema), f"table_of_unit_{number}")
-            )
+            amounts = amounts.select(aliased(predicate_tree(each.table.condition, schema), f"table_of_unit_{number}"))
     rho = [_added(_terms(tables, number, dialect, delta=False)) for number in range(count)]
     delta = [_added(_terms(tables, number, dialect, delta=True)) for number in range(count)]
     values = [*rho, *(least(float_tree(1.0), chance) for chance in delta)]
-    named = (exp.alias_(tree, value_name(number)) for number, tree in enumerate(values))
-    return exp.select(*named, column(TIMES)).from_(amounts.subquery(UNITS))
+    named = (aliased(tree, value_name(number)) for number, tree in enumerate(values))
+    return exp.select(*named, column(TIMES)).from_(amounts.subquery(UNITS, copy=False))
 
 
 def _bands(tables: Sequence[FirmTable]) -> list[exp.Expr]:
@@ -218,20 +216,20 @@ class _Cells:
     def branch(self, rho: Sequence[Sequence[exp.Expr]], delta: Sequence[Sequence[exp.Expr]]) -> exp.Select:
         """The firm, its rho under each plan and its deltas in this table."""
         inner, keys = self.units
-        firm = exp.alias_(column(self.schema.firm or "", UNITS), FIRM_ID)
-        joined = exp.select(firm, *(exp.alias_(tree, f"a{i}") for i, tree in enumerate(self.wanted.values())))
-        joined = joined.from_(inner.subquery(UNITS)).group_by(column(self.schema.firm or "", UNITS), *keys)
+        firm = aliased(column(self.schema.firm or "", UNITS), FIRM_ID)
+        joined = exp.select(firm, *(aliased(tree, f"a{i}") for i, tree in enumerate(self.wanted.values())))
+        joined = joined.from_(inner.subquery(UNITS, copy=False)).group_by(column(self.schema.firm or "", UNITS), *keys)
         chances = [each for plan in delta for each in plan]
         each_cell = exp.select(
-            column(FIRM_ID, CELLS), *(exp.alias_(_added(list(plan)), f"l{i}") for i, plan in enumerate(rho))
+            column(FIRM_ID, CELLS), *(aliased(_added(list(plan)), f"l{i}") for i, plan in enumerate(rho))
         )
-        each_cell = each_cell.select(*(exp.alias_(tree, f"d{i}") for i, tree in enumerate(chances)))
-        each_cell = each_cell.from_(joined.subquery(CELLS))
+        each_cell = each_cell.select(*(aliased(tree, f"d{i}") for i, tree in enumerate(chances)))
+        each_cell = each_cell.from_(joined.subquery(CELLS, copy=False))
         place = iter(range(len(chances)))
         deltas = [_added([_any_of(column(f"d{next(place)}", EACH)) for _ in plan]) for plan in delta]
         values = [*(exp.Sum(this=column(f"l{i}", EACH)) for i in range(len(rho))), *deltas]
-        named = (exp.alias_(tree, value_name(number)) for number, tree in enumerate(values))
-        select = exp.select(column(FIRM_ID, EACH), *named).from_(each_cell.subquery(EACH))
+        named = (aliased(tree, value_name(number)) for number, tree in enumerate(values))
+        select = exp.select(column(FIRM_ID, EACH), *named).from_(each_cell.subquery(EACH, copy=False))
         return select.group_by(column(FIRM_ID, EACH))
 
 
@@ -242,7 +240,7 @@ def units_tree(table: PlannedTable, schema: Schema, several: str, bands: Sequenc
     if table.condition is not None:
         inner = inner.where(predicate_tree(table.condition, schema))
     groups = [expression_tree(group.expression, schema) for group in table.joined_by()]
-    inner = inner.select(*(exp.alias_(tree, key_name(i)) for i, tree in enumerate(groups)))
+    inner = inner.select(*(aliased(tree, key_name(i)) for i, tree in enumerate(groups)))
     return inner, [column(key_name(i), UNITS) for i in range(len(groups))]
 
 
@@ -292,10 +290,10 @@ def _tree_branch(part: FirmPart, number: int, count: int, units: Units, schema: 
     ]
     firm, loss = column(schema.firm or "", UNITS), terms_sql(part.policy.rho, dialect)
     placed = exp.select(
-        exp.alias_(firm, FIRM_ID), exp.alias_(loss, "loss"), *(exp.alias_(key, f"k{i}") for i, key in enumerate(keys))
+        aliased(firm, FIRM_ID), aliased(loss, "loss"), *(aliased(key, f"k{i}") for i, key in enumerate(keys))
     )
-    placed = placed.select(*(exp.alias_(tree, f"n{level}") for level, tree in zip(levels, nodes))).from_(
-        inner.subquery(UNITS)
+    placed = placed.select(*(aliased(tree, f"n{level}") for level, tree in zip(levels, nodes))).from_(
+        inner.subquery(UNITS, copy=False)
     )
     fixed = [column(FIRM_ID), *(column(f"k{i}") for i in range(len(keys)))]
     held = exp.cast(exp.Count(this=exp.Star()), exp.DType.DOUBLE)
@@ -303,8 +301,8 @@ def _tree_branch(part: FirmPart, number: int, count: int, units: Units, schema: 
         ifs=[exp.If(this=exp.Not(this=exp.Is(this=column(f"n{levels[-1]}"), expression=exp.null())), true=constant(1))],
         default=constant(0),
     )
-    counted = exp.select(column(FIRM_ID), exp.alias_(held, "held"), exp.alias_(exp.Max(this=column("loss")), "loss"))
-    counted = counted.select(exp.alias_(of_last, "last")).from_(placed.subquery("placed"))
+    counted = exp.select(column(FIRM_ID), aliased(held, "held"), aliased(exp.Max(this=column("loss")), "loss"))
+    counted = counted.select(aliased(of_last, "last")).from_(placed.subquery("placed", copy=False))
     sets = exp.GroupingSets(
         expressions=[exp.Tuple(expressions=[*(each.copy() for each in fixed), column(f"n{level}")]) for level in levels]
     )
@@ -322,5 +320,5 @@ def _tree_branch(part: FirmPart, number: int, count: int, units: Units, schema: 
     one = exp.Div(this=column("loss"), expression=float_tree(float(joint.levels)))
     total = exp.Sum(this=exp.Mul(this=one, expression=square))
     values = [total if place == number else float_tree(0.0) for place in range(2 * count)]
-    named = (exp.alias_(tree, value_name(place)) for place, tree in enumerate(values))
-    return exp.select(column(FIRM_ID), *named).from_(counted.subquery("counted")).group_by(column(FIRM_ID))
+    named = (aliased(tree, value_name(place)) for place, tree in enumerate(values))
+    return exp.select(column(FIRM_ID), *named).from_(counted.subquery("counted", copy=False)).group_by(column(FIRM_ID))

@@ -6,7 +6,7 @@ then need few words, and the set bits are the different ids, counted exactly (T-
 
 from sqlglot import exp
 
-from recordwise.engines.compile.expressions import column, constant
+from recordwise.engines.compile.expressions import aliased, column, constant
 from recordwise.engines.compile.records import SOURCE, Stored
 from recordwise.plan.schema import Schema
 
@@ -33,19 +33,19 @@ def bits_tree(schema: Schema, table: str = SOURCE) -> exp.Expr:
         exp.Paren(this=exp.BitwiseAnd(this=number.copy(), expression=constant(2**WORD_BITS - 1))), exp.DType.INT
     )
     bit = exp.BitwiseLeftShift(this=exp.cast(constant(1), exp.DType.BIGINT), expression=place)
-    marked = exp.alias_(exp.BitwiseOrAgg(this=bit), "bits")
+    marked = aliased(exp.BitwiseOrAgg(this=bit), "bits")
     grouped = _known(schema, table).select(marked).group_by(word)
     return _summed(_total(exp.BitwiseCount(this=column("bits"))), grouped)
 
 
 def _known(schema: Schema, table: str) -> exp.Select:
     unknown = exp.Is(this=column(schema.unit), expression=exp.null())
-    return exp.select(exp.alias_(exp.Count(this=exp.Star()), KNOWN)).from_(table).where(exp.not_(unknown))
+    return exp.select(aliased(exp.Count(this=exp.Star()), KNOWN)).from_(table).where(exp.not_(unknown))
 
 
 def _summed(different: exp.Expr, grouped: exp.Select) -> exp.Expr:
-    return exp.select(exp.alias_(_total(column(KNOWN)), KNOWN), exp.alias_(different, DIFFERENT)).from_(
-        grouped.subquery("ids")
+    return exp.select(aliased(_total(column(KNOWN)), KNOWN), aliased(different, DIFFERENT)).from_(
+        grouped.subquery("ids", copy=False)
     )
 
 
@@ -57,9 +57,9 @@ def span_tree(schema: Schema, table: str = SOURCE) -> exp.Expr:
     """The least and the largest id, and how many records there are."""
     unit = column(schema.unit)
     return exp.select(
-        exp.alias_(exp.Min(this=unit), LEAST),
-        exp.alias_(exp.Max(this=unit.copy()), MOST),
-        exp.alias_(exp.Count(this=exp.Star()), HELD),
+        aliased(exp.Min(this=unit), LEAST),
+        aliased(exp.Max(this=unit.copy()), MOST),
+        aliased(exp.Count(this=exp.Star()), HELD),
     ).from_(table)
 
 
@@ -70,4 +70,4 @@ def fingerprints_tree(schema: Schema, stored: Stored, table: str = SOURCE) -> ex
         number: exp.Expr = exp.Coalesce(this=exp.cast(unit, exp.DType.BIGINT), expressions=[constant(0)])
     else:
         number = exp.Anonymous(this="hash", expressions=[unit])
-    return exp.select(exp.alias_(number, FINGERPRINT)).from_(table)
+    return exp.select(aliased(number, FINGERPRINT)).from_(table)

@@ -9,7 +9,7 @@ from collections.abc import Iterator
 import pyarrow as pa
 from sqlglot import exp
 
-from recordwise.engines.compile.expressions import column
+from recordwise.engines.compile.expressions import aliased, column
 from recordwise.plan.schema import Schema
 
 HELD = "held"
@@ -31,12 +31,14 @@ def with_levels(records: exp.Select, schema: Schema) -> exp.Select:
     """Records with the coarser levels of their codes beside what they hold; as they are where there is no hierarchy."""
     if not schema.hierarchies:
         return records
-    select = exp.select(exp.Column(this=exp.Star(), table=exp.to_identifier(HELD))).from_(records.subquery(HELD))
+    select = exp.select(exp.Column(this=exp.Star(), table=exp.to_identifier(HELD))).from_(
+        records.subquery(HELD, copy=False)
+    )
     for number, each in enumerate(schema.hierarchies):
         name = list_name(number)
         same = exp.EQ(this=column(each.finest, HELD), expression=column("code", name))
         select = select.join(exp.to_table(name), on=same, join_type="left")
         for place, level in enumerate(each.coarser):
             quoted = exp.to_identifier(level, quoted=True)
-            select = select.select(exp.alias_(column(f"level{place}", name), quoted))
+            select = select.select(aliased(column(f"level{place}", name), quoted))
     return select

@@ -16,7 +16,9 @@ from sqlglot import exp
 from recordwise.engines.compile.bands import ALIKE, counted, with_bands
 from recordwise.engines.compile.bases import Base
 from recordwise.engines.compile.expressions import (
+    ELEMENT,
     RECORDS,
+    aliased,
     column,
     constant,
     expression_tree,
@@ -42,21 +44,22 @@ BIN_EDGES = tuple(
     10.0 ** (place / PER_DECADE) for place in range(LEAST_DECADE * PER_DECADE, MOST_DECADE * PER_DECADE + 1)
 )
 """Bin edges when several histograms are made in one pass."""
+FEW_EDGES = 24
+EVENLY = 0.25
+"""How far an edge may be from its place in units of the distance of edges; the nearest edge is found below a half."""
 
 
 def amounts_tree(schema: Schema, values: Sequence[exp.Expr] = ()) -> exp.Select:
     """The records with measures in their own units, as floats, and with the bands that ``values`` use. Expressions read this."""
-    select = exp.select(*(column(name) for name in schema.column_names()))
-    if schema.firm:
-        select = select.select(column(schema.firm))
+    chosen = [column(name) for name in (*schema.column_names(), schema.firm) if name]
     for measure in schema.measures:
         steps: exp.Expr = _double(column(measure.name))
         if measure.step.numerator != 1:
             steps = exp.Mul(this=steps, expression=_double(constant(measure.step.numerator)))
         if measure.step.denominator != 1:
             steps = exp.Div(this=steps, expression=_double(constant(measure.step.denominator)))
-        select = select.select(exp.alias_(steps, exp.to_identifier(measure.name, quoted=True)))
-    return with_bands(select.from_(RECORDS), bands_in(values))
+        chosen.append(aliased(steps, exp.to_identifier(measure.name, quoted=True)))
+    return with_bands(exp.select(*chosen).from_(RECORDS), bands_in(values))
 
 
 def histogram_tree(
@@ -64,7 +67,7 @@ def histogram_tree(
 ) -> exp.Expr:
     """How many records fall into each bin; bin i holds edges[i-1] < value <= edges[i]."""
     inner = counted(_selected(schema, [value], condition), [value], schema)
-    valued = exp.select(exp.alias_(value.copy(), VALUE), column(ALIKE)).from_(inner.subquery("amounts"))
+    valued = exp.select(aliased(value.copy(), VALUE), column(ALIKE)).from_(inner.subquery("amounts", copy=False))
     return binned_tree(valued, edges, ALIKE)
 
 
@@ -77,13 +80,13 @@ def _selected(schema: Schema, values: Sequence[exp.Expr], condition: Predicate |
 def histograms_tree(values: Sequence[exp.Expr], schema: Schema, condition: Predicate | None = None) -> exp.Expr:
     """Several histograms in one pass; see ``many_binned_tree``."""
     inner = counted(_selected(schema, values, condition), values, schema)
-    valued = named_values(values).select(column(ALIKE)).from_(inner.subquery("amounts"), copy=False)
+    valued = named_values(values).select(column(ALIKE)).from_(inner.subquery("amounts", copy=False), copy=False)
     return many_binned_tree(valued, len(values), ALIKE)
 
 
 def named_values(values: Sequence[exp.Expr]) -> exp.Select:
     """Expressions under the names that ``many_binned_tree`` reads."""
-    return exp.select(*(exp.alias_(value.copy(), value_name(i)) for i, value in enumerate(values)))
+    return exp.select(*(aliased(value.copy(), value_name(i)) for i, value in enumerate(values)))
 
 
 def value_name(number: int) -> str:
@@ -102,13 +105,15 @@ def firm_histogram_tree(value: exp.Expr, edges: Sequence[float], schema: Schema,
     if bound not in FIRM_BOUNDS:
         raise ParameterError(parameter="bound", problem=f"must be one of {', '.join(FIRM_BOUNDS)}")
     firm, loss = column(schema.firm), column(VALUE)
-    valued = exp.select(firm, exp.alias_(value.copy(), VALUE)).from_(amounts_tree(schema, [value]).subquery("amounts"))
+    valued = exp.select(firm, aliased(value.copy(), VALUE)).from_(
+        amounts_tree(schema, [value]).subquery("amounts", copy=False)
+    )
     if bound == "advanced":
         order = exp.Order(expressions=[exp.Ordered(this=value.copy(), desc=True, nulls_first=False)])
         rank = exp.Window(this=exp.RowNumber(), partition_by=[firm.copy()], order=order)
-        valued = valued.select(exp.alias_(rank, "place"))
+        valued = valued.select(aliased(rank, "place"))
     joint = _joint_loss(bound, loss)
-    grouped = exp.select(exp.alias_(joint, VALUE)).from_(valued.subquery("valued")).group_by(firm.copy())
+    grouped = exp.select(aliased(joint, VALUE)).from_(valued.subquery("valued", copy=False)).group_by(firm.copy())
     return binned_tree(grouped, edges)
 
 
@@ -145,10 +150,10 @@ def many_binned_tree(valued: exp.Select, count: int, times: str | None = None) -
 def grouped_bins_tree(valued: exp.Select, bins: Sequence[exp.Expr], times: str | None = None) -> exp.Expr:
     """The number of rows in each bin of several values, in one pass; see ``many_binned_tree``."""
     names = [bin_name(i) for i in range(len(bins))]
-    numbered = exp.select(*(exp.alias_(tree, name) for tree, name in zip(bins, names)))
+    numbered = exp.select(*(aliased(tree, name) for tree, name in zip(bins, names)))
     numbered = numbered.select(*([] if times is None else [column(times)]))
     numbered = numbered.from_(valued.subquery("valued", copy=False), copy=False)
-    rows = exp.select(*map(column, names), exp.alias_(_row_count(times), COUNT))
+    rows = exp.select(*map(column, names), aliased(_row_count(times), COUNT))
     rows = rows.from_(numbered.subquery("numbered", copy=False), copy=False)
     sets = exp.GroupingSets(expressions=[exp.Tuple(expressions=[column(name)]) for name in names])
     rows.set("group", exp.Group(grouping_sets=[sets]))
@@ -179,9 +184,9 @@ def binned_tree(valued: exp.Select, edges: Sequence[float], times: str | None = 
     ordered = increasing(edges)
     # Nothing is copied on the way: the tree of comparisons has hundreds of nodes.
     counted_as = [] if times is None else [column(times)]
-    numbered = exp.select(exp.alias_(bin_tree(column(VALUE), ordered), BIN, copy=False), *counted_as, copy=False)
+    numbered = exp.select(aliased(bin_tree(column(VALUE), ordered), BIN), *counted_as, copy=False)
     numbered = numbered.from_(valued.subquery("valued", copy=False), copy=False)
-    rows = exp.select(column(BIN), exp.alias_(_row_count(times), COUNT))
+    rows = exp.select(column(BIN), aliased(_row_count(times), COUNT))
     rows = rows.from_(numbered.subquery("numbered", copy=False), copy=False)
     return rows.group_by(column(BIN), copy=False).order_by(column(BIN), copy=False)
 
@@ -193,7 +198,41 @@ def _row_count(times: str | None) -> exp.Expr:
 
 def bin_tree(value: exp.Expr, edges: Sequence[float]) -> exp.Expr:
     """How many of the increasing edges are below a value."""
-    return _bin(value, edges, 0)
+    scale = _edges_per_decade(edges)
+    return _bin(value, edges, 0) if scale is None else _nearest_bin(value, edges, scale)
+
+
+def _edges_per_decade(edges: Sequence[float]) -> float | None:
+    """How many edges a factor of ten has; None if they are few, or not spaced evenly on the scale of a logarithm."""
+    if len(edges) < FEW_EDGES or edges[0] <= 0 or math.isinf(edges[-1]):
+        return None
+    first, last = math.log10(edges[0]), math.log10(edges[-1])
+    scale = (len(edges) - 1) / (last - first)
+    even = all(abs((math.log10(edge) - first) * scale - place) < EVENLY for place, edge in enumerate(edges))
+    return scale if even else None
+
+
+def _nearest_bin(value: exp.Expr, edges: Sequence[float], scale: float) -> exp.Expr:
+    """The bin of a value from the nearest of evenly spaced edges, which a logarithm finds and a comparison decides exactly.
+
+    A tree of comparisons with hundreds of edges takes Spark a second to compile.
+    """
+    log = exp.Anonymous(this="LOG10", expressions=[value.copy()])
+    along = exp.Paren(this=exp.Sub(this=log, expression=float_tree(math.log10(edges[0]))))
+    nearest = exp.Cast(
+        this=exp.Round(this=exp.Mul(this=along, expression=float_tree(scale))), to=exp.DataType(this=exp.DType.INT)
+    )
+    listed = exp.Array(expressions=[float_tree(edge) for edge in edges])
+    edge = exp.Anonymous(this=ELEMENT, expressions=[listed, exp.Add(this=nearest, expression=constant(1))])
+    above = exp.Case(
+        ifs=[exp.If(this=exp.LTE(this=value.copy(), expression=edge), true=constant(0))], default=constant(1)
+    )
+    least = exp.LTE(this=value.copy(), expression=float_tree(edges[0]))
+    most = exp.LTE(this=value.copy(), expression=float_tree(edges[-1]))
+    inside = exp.Add(this=nearest.copy(), expression=exp.Paren(this=above))
+    return exp.Case(
+        ifs=[exp.If(this=least, true=constant(0)), exp.If(this=most, true=inside)], default=constant(len(edges))
+    )
 
 
 def _bin(value: exp.Expr, edges: Sequence[float], first: int) -> exp.Expr:
@@ -223,7 +262,7 @@ def beside_tree(
     value: exp.Expr, edges: Sequence[float], base: Base, table: PlannedTable, names: Names, keys: str, schema: Schema
 ) -> exp.Expr:
     """A histogram over the records of public cells; ``value`` may use ``total0``, ``total1``... of the record's cell."""
-    valued = exp.select(exp.alias_(value.copy(), VALUE))
+    valued = exp.select(aliased(value.copy(), VALUE))
     return binned_tree(_joined(valued, [value], base, table, names, keys, schema), edges)
 
 
@@ -245,9 +284,9 @@ def _joined(
 ) -> exp.Select:
     totals = additive_tree(base, table, names, keys) or firm_counts_tree(base, table, names, keys)
     assert totals is not None
-    cell_totals = totals.subquery("cell")
+    cell_totals = totals.subquery("cell", copy=False)
     same = exp.EQ(this=column(POSITION, "located"), expression=column(POSITION, "cell"))
-    located = _located(table, keys, schema, values).subquery("located")
+    located = _located(table, keys, schema, values).subquery("located", copy=False)
     return select.from_(located, copy=False).join(cell_totals, on=same, join_type="inner", copy=False)
 
 
@@ -268,7 +307,7 @@ AMOUNT, TIMES = "amount", "times"
 
 def value_counts_tree(names: Sequence[str], schema: Schema, condition: Predicate | None, *, at_most: int) -> exp.Select:
     """The number of records with each combination of values, measures in steps; at most ``at_most`` rows."""
-    select = exp.select(*(column(name) for name in names), exp.alias_(exp.Count(this=exp.Star()), COUNT)).from_(RECORDS)
+    select = exp.select(*(column(name) for name in names), aliased(exp.Count(this=exp.Star()), COUNT)).from_(RECORDS)
     if condition is not None:
         select = select.where(predicate_tree(condition, schema))
     return select.group_by(*(column(name) for name in names)).limit(at_most)
@@ -279,8 +318,8 @@ def contributions_tree(table: PlannedTable, measure: str, schema: Schema, *, key
 
     Contributions are those of records, or of firms with all they have in a cell; negative ones without their sign.
     """
-    amounts = _amounts(table, measure, schema, keys=keys, by_firm=by_firm).subquery("amounts")
-    counted = exp.alias_(exp.Count(this=exp.Star()), TIMES)
+    amounts = _amounts(table, measure, schema, keys=keys, by_firm=by_firm).subquery("amounts", copy=False)
+    counted = aliased(exp.Count(this=exp.Star()), TIMES)
     select = exp.select(column(POSITION, "amounts"), column(AMOUNT, "amounts"), counted).from_(amounts)
     return select.group_by(column(POSITION, "amounts"), column(AMOUNT, "amounts"))
 
@@ -288,7 +327,7 @@ def contributions_tree(table: PlannedTable, measure: str, schema: Schema, *, key
 def contributors_tree(contributions: str) -> exp.Select:
     """For each cell: the number of contributions, their total, the two largest distinct ones, how often the largest occurs, and the
     sum of squares."""
-    largest = exp.alias_(exp.Max(this=column(AMOUNT)), LARGEST)
+    largest = aliased(exp.Max(this=column(AMOUNT)), LARGEST)
     tops = exp.select(column(POSITION), largest).from_(contributions).group_by(column(POSITION))
     amount, times = column(AMOUNT, "held"), column(TIMES, "held")
     is_top = exp.EQ(this=amount, expression=column(LARGEST, "tops"))
@@ -306,9 +345,9 @@ def contributors_tree(contributions: str) -> exp.Select:
         SQUARES: exp.cast(exp.Sum(this=exp.Mul(this=weighted.copy(), expression=size.copy())), exp.DType.DOUBLE),
     }
     same = exp.EQ(this=column(POSITION, "held"), expression=column(POSITION, "tops"))
-    select = exp.select(column(POSITION, "held"), *(exp.alias_(tree, name) for name, tree in found.items()))
+    select = exp.select(column(POSITION, "held"), *(aliased(tree, name) for name, tree in found.items()))
     select = select.from_(exp.to_table(contributions).as_("held")).join(
-        tops.subquery("tops"), on=same, join_type="inner"
+        tops.subquery("tops", copy=False), on=same, join_type="inner"
     )
     return select.group_by(column(POSITION, "held"))
 
@@ -323,12 +362,12 @@ def _amounts(table: PlannedTable, measure: str, schema: Schema, *, keys: str, by
     if table.condition is not None:
         rows = rows.where(predicate_tree(table.condition, schema))
     rows = rows.where(exp.GT(this=size, expression=constant(0)))
-    select = exp.select(column(POSITION)).from_(at_positions(rows, table, keys, used).subquery("located"))
+    select = exp.select(column(POSITION)).from_(at_positions(rows, table, keys, used).subquery("located", copy=False))
     if not by_firm:
-        return select.select(exp.alias_(size.copy(), AMOUNT))
+        return select.select(aliased(size.copy(), AMOUNT))
     joint: exp.Expr = exp.Sum(this=column(measure))
     if isinstance(size, exp.Abs):
         # Under a function no engine cuts the sum in two, so it is one of floats.
         joint = exp.Abs(this=exp.Sum(this=_double(column(measure))))
-    select = select.select(exp.alias_(joint, AMOUNT))
+    select = select.select(aliased(joint, AMOUNT))
     return select.group_by(column(POSITION), column(schema.firm or ""))

@@ -11,7 +11,7 @@ from typing import Literal
 
 from sqlglot import exp
 
-from recordwise.engines.compile.expressions import RECORDS, balanced, column, constant, prefix_tree
+from recordwise.engines.compile.expressions import RECORDS, aliased, balanced, column, constant, prefix_tree
 from recordwise.engines.compile.levels import with_levels
 from recordwise.errors import SourceError
 from recordwise.plan.schema import LARGEST_BOUND_STEPS, Column, Measure, Schema, policy_measure
@@ -71,15 +71,11 @@ def records_tree(schema: Schema, stored: dict[str, Stored]) -> exp.Expr:
 
 def rows_select(schema: Schema, stored: dict[str, Stored]) -> exp.Select:
     """What is selected of a row: ids as they are, measures in steps, conditional columns in their declared type."""
-    select = exp.select(column(schema.unit))
-    if schema.firm:
-        select = select.select(column(schema.firm))
-    for measure in schema.measures:
-        if not measure.derive:
-            select = select.select(named(steps_tree(measure, stored[measure.name]), measure.name))
-    for each in schema.columns:
-        select = select.select(named(_conditional_tree(each, stored[each.name]), each.name))
-    return select
+    ids = [column(name) for name in (schema.unit, schema.firm) if name]
+    held = [measure for measure in schema.measures if not measure.derive]
+    steps = [named(steps_tree(measure, stored[measure.name]), measure.name) for measure in held]
+    conditional = [named(_conditional_tree(each, stored[each.name]), each.name) for each in schema.columns]
+    return exp.select(*ids, *steps, *conditional)
 
 
 def with_derived(records: exp.Select, schema: Schema, name: str) -> exp.Select:
@@ -90,11 +86,8 @@ def with_derived(records: exp.Select, schema: Schema, name: str) -> exp.Select:
 def _with_measures(records: exp.Select, schema: Schema, name: str) -> exp.Select:
     if not any(measure.derive for measure in schema.measures):
         return records
-    select = exp.select(exp.Star())
-    for measure in schema.measures:
-        if measure.derive:
-            select = select.select(named(_derived(measure, schema), measure.name))
-    return select.from_(records.subquery(name))
+    derived = [named(_derived(measure, schema), measure.name) for measure in schema.measures if measure.derive]
+    return exp.select(exp.Star(), *derived).from_(records.subquery(name, copy=False))
 
 
 def _derived(measure: Measure, schema: Schema) -> exp.Expr:
@@ -108,7 +101,7 @@ def _derived(measure: Measure, schema: Schema) -> exp.Expr:
 
 
 def named(tree: exp.Expr, name: str) -> exp.Expr:
-    return exp.alias_(tree, exp.to_identifier(name, quoted=True))
+    return aliased(tree, exp.to_identifier(name, quoted=True))
 
 
 def checks(schema: Schema, stored: dict[str, Stored]) -> Iterator[Check]:
@@ -333,7 +326,7 @@ BROKEN = "broken"
 
 def broken_tree(found: list[Check], table: str = SOURCE) -> exp.Expr:
     """One pass: how many records meet any of the conditions."""
-    return exp.select(exp.alias_(_counted(any_broken(found)), BROKEN)).from_(table)
+    return exp.select(aliased(_counted(any_broken(found)), BROKEN)).from_(table)
 
 
 def any_broken(found: Sequence[Check]) -> exp.Expr:
@@ -343,7 +336,7 @@ def any_broken(found: Sequence[Check]) -> exp.Expr:
 
 def validation_tree(found: list[Check], table: str = SOURCE) -> exp.Expr:
     """One pass: how many records meet each condition."""
-    counts = [exp.alias_(_counted(check.broken), f"c{number}") for number, check in enumerate(found)]
+    counts = [aliased(_counted(check.broken), f"c{number}") for number, check in enumerate(found)]
     return exp.select(*counts).from_(table)
 
 

@@ -4,6 +4,7 @@ from sqlglot import exp
 
 from recordwise.engines.compile.expressions import (
     RECORDS,
+    aliased,
     column,
     constant,
     greatest,
@@ -21,7 +22,7 @@ from recordwise.plan.splitting import PIECE, Splitting
 
 def pieces_count_tree(splitting: Splitting, condition: Predicate | None, schema: Schema) -> exp.Expr:
     """The number of rows the split table will have."""
-    select = exp.select(exp.alias_(exp.Sum(this=pieces_tree(splitting, schema)), "rows")).from_(RECORDS)
+    select = exp.select(aliased(exp.Sum(this=pieces_tree(splitting, schema)), "rows")).from_(RECORDS)
     return select if condition is None else select.where(predicate_tree(condition, schema))
 
 
@@ -35,11 +36,13 @@ def split_rows_tree(splitting: Splitting, condition: Predicate | None, schema: S
     names = [schema.unit, schema.firm or "", *schema.column_names(), *schema.measure_names()]
     if PIECE in {name.casefold() for name in names}:
         raise PlanError(problems=(f"the split table reserves the column name '{PIECE}'; rename that column",))
-    numbered = exp.select(exp.Star(), exp.alias_(_piece_numbers(splitting, schema), PIECE)).from_(RECORDS)
+    numbered = exp.select(exp.Star(), aliased(_piece_numbers(splitting, schema), PIECE)).from_(RECORDS)
     if condition is not None:
         numbered = numbered.where(predicate_tree(condition, schema))
     copied = [schema.unit, *([schema.firm] if schema.firm else []), *schema.column_names()]
-    select = exp.select(*(column(name) for name in copied), column(PIECE)).from_(numbered.subquery("numbered"))
+    select = exp.select(*(column(name) for name in copied), column(PIECE)).from_(
+        numbered.subquery("numbered", copy=False)
+    )
     thresholds = dict(splitting.thresholds)
     for measure in schema.measure_names():
         if measure in thresholds:
@@ -47,7 +50,7 @@ def split_rows_tree(splitting: Splitting, condition: Predicate | None, schema: S
         else:
             first = exp.EQ(this=column(PIECE), expression=constant(1))
             cut = exp.Case(ifs=[exp.If(this=first, true=column(measure))], default=constant(0))
-        select = select.select(exp.alias_(cut, exp.to_identifier(measure, quoted=True)))
+        select = select.select(aliased(cut, exp.to_identifier(measure, quoted=True)))
     return select.order_by(column(schema.unit), column(PIECE))
 
 

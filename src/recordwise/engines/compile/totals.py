@@ -16,6 +16,7 @@ from sqlglot import exp
 from recordwise.engines.compile.bases import Base
 from recordwise.engines.compile.expressions import (
     RECORDS,
+    aliased,
     balanced,
     column,
     constant,
@@ -58,7 +59,7 @@ def cells_tree(base: Base, schema: Schema) -> exp.Expr | None:
         value = _additive_tree(total, schema)
         if condition is not None and len(conditions) > 1:
             value = exp.Filter(this=value, expression=exp.Where(this=predicate_tree(condition, schema)))
-        select = select.select(exp.alias_(value, f"a{number}"))
+        select.select(aliased(value, f"a{number}"), copy=False)
     known = [condition for condition in conditions if condition is not None]
     if len(known) == len(conditions):
         select = select.where(balanced(exp.Or, [predicate_tree(condition, schema) for condition in known]))
@@ -67,12 +68,12 @@ def cells_tree(base: Base, schema: Schema) -> exp.Expr | None:
 
 def firms_tree(base: Base, condition: Predicate | None, schema: Schema) -> exp.Expr:
     """The distinct pairs of finest cell and firm."""
-    select = _columns(base, schema).select(exp.alias_(column(schema.firm or ""), FIRM)).from_(RECORDS).distinct()
+    select = _columns(base, schema).select(aliased(column(schema.firm or ""), FIRM)).from_(RECORDS).distinct()
     return select if condition is None else select.where(predicate_tree(condition, schema))
 
 
 def _columns(base: Base, schema: Schema) -> exp.Select:
-    return exp.select(*(exp.alias_(expression_tree(e, schema), f"g{i}") for i, e in enumerate(base.expressions)))
+    return exp.select(*(aliased(expression_tree(e, schema), f"g{i}") for i, e in enumerate(base.expressions)))
 
 
 def _grouped(base: Base, schema: Schema, table: str) -> exp.Select:
@@ -138,15 +139,15 @@ def _is_finest(base: Base, table: PlannedTable) -> bool:
 def _finest(base: Base, table: PlannedTable, source: str, columns: Mapping[str, str]) -> exp.Select:
     """The finest cells unchanged: one row each, with nothing left to add up."""
     groups = [rolled_up(base, group.expression) for group in table.shape.groups]
-    select = exp.select(*(exp.alias_(tree, f"k{i}") for i, tree in enumerate(groups)))
-    return select.select(*(exp.alias_(column(each), name) for name, each in columns.items())).from_(source)
+    select = exp.select(*(aliased(tree, f"k{i}") for i, tree in enumerate(groups)))
+    return select.select(*(aliased(column(each), name) for name, each in columns.items())).from_(source)
 
 
 def _rolled(base: Base, table: PlannedTable, source: str, totals: Mapping[str, exp.Expr]) -> exp.Select:
     """All finest cells rolled up to a level, whether or not they are among its keys (T-ROLLUP)."""
     groups = [rolled_up(base, group.expression) for group in table.shape.groups]
-    select = exp.select(*(exp.alias_(tree, f"k{i}") for i, tree in enumerate(groups)))
-    select = select.select(*(exp.alias_(tree, name) for name, tree in totals.items())).from_(source)
+    select = exp.select(*(aliased(tree, f"k{i}") for i, tree in enumerate(groups)))
+    select = select.select(*(aliased(tree, name) for name, tree in totals.items())).from_(source)
     return select.group_by(*(tree.copy() for tree in groups)) if groups else select
 
 
@@ -155,21 +156,23 @@ def _by_place(
 ) -> exp.Select:
     """The totals of listed cells and of rests: a rest joins several finest cells, so they are placed before they are totaled."""
     rows = exp.select(*key_columns(table, lambda each: rolled_up(base, each)), *map(column, used)).from_(source)
-    select = exp.select(column(POSITION), *(exp.alias_(tree, name) for name, tree in totals.items()))
-    return select.from_(at_positions(rows, table, keys, used).subquery("located")).group_by(column(POSITION))
+    select = exp.select(column(POSITION), *(aliased(tree, name) for name, tree in totals.items()))
+    return select.from_(at_positions(rows, table, keys, used).subquery("located", copy=False)).group_by(
+        column(POSITION)
+    )
 
 
 def at_keys(table: PlannedTable, rolled: exp.Select, keys: str, totals: list[str]) -> exp.Select:
     """The totals of the public cells, with each cell's position in the list."""
     if not table.shape.groups:
-        return rolled.select(exp.alias_(constant(0), POSITION))
+        return rolled.select(aliased(constant(0), POSITION))
     matches = [
         exp.NullSafeEQ(this=column(f"k{i}", "rolled"), expression=column(f"k{i}", "keys"))
         for i in range(len(table.shape.groups))
     ]
     select = exp.select(column(POSITION, "keys"), *(column(name, "rolled") for name in totals))
     listed = exp.to_table(keys).as_("keys")
-    return select.from_(rolled.subquery("rolled")).join(listed, on=exp.and_(*matches), join_type="inner")
+    return select.from_(rolled.subquery("rolled", copy=False)).join(listed, on=exp.and_(*matches), join_type="inner")
 
 
 def rolled_from(base: Base, wanted: Expression) -> tuple[int, int | None]:
@@ -209,8 +212,8 @@ def bins_tree(table: PlannedTable, bins: CountBins, schema: Schema, *, grid: str
     groups = [expression_tree(group.expression, schema) for group in table.shape.groups]
     guessed = exp.select(
         *key_columns(table, lambda each: expression_tree(each, schema)),
-        exp.alias_(column(bins.measure), "amount"),
-        exp.alias_(guess_tree(bins, step), GUESS),
+        aliased(column(bins.measure), "amount"),
+        aliased(guess_tree(bins, step), GUESS),
     ).from_(RECORDS)
     if table.condition is not None:
         guessed = guessed.where(predicate_tree(table.condition, schema))
@@ -218,8 +221,8 @@ def bins_tree(table: PlannedTable, bins: CountBins, schema: Schema, *, grid: str
     if table.rest is not None:
         guessed, ours = at_positions(guessed, table, keys, ["amount", GUESS]), [column(POSITION, "guessed")]
     placed = (
-        exp.select(*ours, exp.alias_(_decided(), BIN), exp.alias_(exp.Count(this=exp.Star()), HELD))
-        .from_(guessed.subquery("guessed"))
+        exp.select(*ours, aliased(_decided(), BIN), aliased(exp.Count(this=exp.Star()), HELD))
+        .from_(guessed.subquery("guessed", copy=False))
         .join(
             exp.to_table(grid).as_("grid"), on=exp.EQ(this=column(GUESS, "guessed"), expression=column(GUESS, "grid"))
         )
@@ -272,7 +275,7 @@ def found_cells_tree(base: Base, table: PlannedTable, names: Names, counted: Add
     groups = [rolled_up(base, group.expression) for group in table.shape.groups]
     pieces = exp.Sum(this=column(f"a{base.additive().index((counted, table.condition))}"))
     return (
-        exp.select(*(exp.alias_(tree, f"k{i}") for i, tree in enumerate(groups)))
+        exp.select(*(aliased(tree, f"k{i}") for i, tree in enumerate(groups)))
         .from_(names.cells)
         .group_by(*(tree.copy() for tree in groups))
         .having(exp.GT(this=pieces, expression=constant(0)))

@@ -59,14 +59,14 @@ class Connection:
     def run(self, tree: exp.Expr) -> None:
         """Run a statement that returns nothing."""
         try:
-            self.duckdb.execute(tree.sql(dialect="duckdb"))
+            self.duckdb.execute(tree.sql(dialect="duckdb", copy=False))
         except duckdb.Error as error:
             raise failure(error) from None
 
     def fetch(self, tree: exp.Expr) -> pa.Table:
         """Run a query and return its rows as Arrow."""
         try:
-            return self.duckdb.sql(tree.sql(dialect="duckdb")).to_arrow_table()
+            return self.duckdb.sql(tree.sql(dialect="duckdb", copy=False)).to_arrow_table()
         except duckdb.Error as error:
             raise failure(error) from None
 
@@ -74,7 +74,7 @@ class Connection:
         """One column of 64-bit numbers without NULLs, read in batches; None if there are more than ``at_most``."""
         parts, taken = [np.empty(0, dtype=np.uint64)], 0
         try:
-            for batch in self.duckdb.sql(tree.sql(dialect="duckdb")).to_arrow_reader(BATCH_ROWS):
+            for batch in self.duckdb.sql(tree.sql(dialect="duckdb", copy=False)).to_arrow_reader(BATCH_ROWS):
                 parts.append(numpy_of(batch.column(0)).view(np.uint64))
                 taken += batch.num_rows
                 if taken > at_most:

@@ -2,6 +2,8 @@
 
 from sqlglot import exp
 
+from recordwise.engines.compile.expressions import ELEMENT
+
 WIDE = exp.DataType.build("DECIMAL(38, 0)")
 INFINITY = exp.Cast(this=exp.Literal.string("Infinity"), to=exp.DataType(this=exp.DType.DOUBLE))
 
@@ -21,7 +23,7 @@ BRACKETED = (exp.Func, exp.Case, exp.Column, exp.Literal)
 
 def spark_sql(tree: exp.Expr) -> str:
     """The statement in Spark's SQL."""
-    return _prefixed(tree.transform(_respelled)).sql(dialect="spark")
+    return _prefixed(tree.transform(_respelled)).sql(dialect="spark", copy=False)
 
 
 def _prefixed(node: exp.Expr) -> exp.Expr:
@@ -50,6 +52,8 @@ def _respelled(node: exp.Expr) -> exp.Expr:
             return WIDE.copy()
         case exp.IsInf():
             return exp.EQ(this=exp.Abs(this=node.this), expression=INFINITY.copy())
+        case exp.Anonymous() if node.this == ELEMENT:
+            node.set("this", "ELEMENT_AT")
         case exp.Round():
             # Spark's ROUND uses decimals. Rounding a lattice value to the nearest whole number is never a tie (T-LATTICE).
             return exp.Anonymous(this="RINT", expressions=[node.this])

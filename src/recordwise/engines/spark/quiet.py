@@ -59,9 +59,20 @@ def quietly(session: Any) -> Iterator[None]:
         _SILENCE.end()
 
 
+_FOUND: list[Any] = [None, None]
+"""The last Java that was asked, and its class of log managers."""
+
+
+def _log_manager(jvm: Any) -> Any:
+    """The class, found once: for each part of its name Java looks through every archive of Spark."""
+    if _FOUND[0] is not jvm:
+        _FOUND[:] = jvm, jvm.org.apache.logging.log4j.LogManager
+    return _FOUND[1]
+
+
 @contextmanager
 def _java_log_off(context: Any) -> Iterator[None]:
-    before = str(context._jvm.org.apache.logging.log4j.LogManager.getRootLogger().getLevel())
+    before = str(_log_manager(context._jvm).getRootLogger().getLevel())
     if before == OFF:
         yield
         return
