@@ -73,7 +73,25 @@ def test_totals_are_those_of_public_sizes() -> None:
     assert found["sum_emp"].totals == pytest.approx(np.rint(np.percentile([100, 5_000, 90_000], [10, 50, 90])))
     assert found["count"].totals == pytest.approx([19, 55, 91])
     assert found["avg_emp"].source == "public sizes"
-    assert found["sum_emp"].least_sd[0] < found["sum_emp"].most_sd[0]
+    # Each cell has the noise of its own band: a twentieth of the power of two below its size.
+    bands = 50 * 2.0 ** np.floor(np.log2(np.array([100, 5_000, 90_000]) / 50))
+    assert found["sum_emp"].most_sd == found["sum_emp"].least_sd == pytest.approx(bands / 20, rel=1e-3)
+
+
+def test_sizes_of_nothing_in_particular_are_those_of_what_they_scale() -> None:
+    """Employees are no dollars: payroll has as many usual records as the sizes of employment stand for."""
+    frame = {"county": ["a", "b", "c"], "size": [100, 5_000, 90_000]}
+    keys = rw.Keys.of(frame, size="size", sized_on="public: county tables")
+    noise = rw.Sized(rw.Gaussian(sigma="0.05"), floor=50)
+    query = rw.query().group_by("county", keys=keys).count(rw.Gaussian(rho=1)).sum("emp", noise)
+    found = rows(query.sum("payann", rw.Gaussian(sigma=9)), examples=USUAL)
+    sizes = np.percentile([100, 5_000, 90_000], [10, 50, 90])
+    assert found["sum_emp"].totals == pytest.approx(np.rint(sizes))
+    assert found["count"].totals == pytest.approx(np.rint(sizes / 100))
+    assert found["sum_payann"].totals == pytest.approx(np.rint(2 * sizes))
+    assert found["sum_payann"].source == "as many usual records as the public sizes stand for"
+    assert found["sum_payann"].usual == pytest.approx({"payann": 200})
+    assert found["sum_emp"].usual == {}
 
 
 def test_totals_are_those_of_the_last_release(tmp_path: Path) -> None:

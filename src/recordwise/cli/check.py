@@ -273,14 +273,18 @@ def show_expected(expected: list[dict[str, Any]], file: "PlanFile") -> None:
     from recordwise.cli import screen
     from recordwise.exact.text import brief_text
 
-    rows = []
+    tables: dict[str, list[list[str]]] = {}
     for each in expected:
         numbers = zip(each["totals"], each["least_sd"], each["most_sd"])
         cells = "selected" if each["cells"] is None else f"{each['cells']:,}"
         unit = file.words.unit(each["variable"], each["of"])
         name = f"{each['variable']} ({unit})" if unit else each["variable"]
-        rows.append([each["table"], cells, name, each["mechanism"], *(error_text(*three) for three in numbers)])
-    screen.table(["table", "cells", "variable", "mechanism", "a small cell", "a middle cell", "a large cell"], rows)
+        row = [name, each["mechanism"], *(error_text(*three) for three in numbers)]
+        tables.setdefault(f"{each['table']} (cells: {cells})", []).append(row)
+    for name, rows in tables.items():
+        screen.paragraph(name)
+        screen.table(["", "noise", "a small cell", "a middle cell", "a large cell"], rows)
+        typer.echo("")
     for source in dict.fromkeys(each["source"] for each in expected):
         names = dict.fromkeys(each["variable"] for each in expected if each["source"] == source)
         screen.paragraph(f"{', '.join(names)}: {source}.")

@@ -63,6 +63,10 @@ class Sizes:
                 return self.columns[name]
         return None
 
+    def named(self, *names: str | None) -> bool:
+        """Whether a statistic has sizes that were given for it and not for all."""
+        return any(name in self.columns for name in names if name is not None)
+
     def asked(self, *names: str | None) -> bool:
         """Whether a statistic has sizes, read or not."""
         return any(name in self.columns or name in self.waiting for name in (*names, EVERY_STATISTIC))

@@ -1,9 +1,10 @@
 """The expected error of every table at totals that fit it, from the noise laws and from what is public: no record is read.
 
 The totals are those of a small, a middle and a large cell: at the 10th, 50th and 90th percentile of the public sizes of the keys,
-or of what the last release published; where neither is known, of cells with 10, 100 and 1,000 records of the usual size
-(``record_sizes``). A combination, ratio or average has the standard deviation that is published with it (T-RATIO); a quantile is
-drawn from made-up cells of so many records.
+or of what the last release published. Sizes that are given without saying of what are taken for those of the statistics whose noise
+follows them; other statistics have the totals of as many records of the usual size (``record_sizes``). Where nothing is known,
+cells have 10, 100 and 1,000. A combination, ratio or average has the standard deviation that is published with it (T-RATIO);
+a quantile is drawn from made-up cells of so many records.
 """
 
 from collections.abc import Mapping, Sequence
@@ -16,7 +17,7 @@ import pyarrow as pa
 
 from recordwise.exact.arithmetic import FloatArray
 from recordwise.exact.text import figure
-from recordwise.mechanisms.base import shared, totals_for
+from recordwise.mechanisms.base import is_sized, shared, totals_for
 from recordwise.mechanisms.described import mechanism_text
 from recordwise.noise.randomness import Seeded
 from recordwise.plan.cell_bands import sized_keys, sizes_at
@@ -34,6 +35,7 @@ if TYPE_CHECKING:
 RECORDS = (10, 100, 1_000)
 PERCENTILES = (10, 50, 90)
 FROM_SIZES, FROM_RELEASE = "public sizes", "the last release"
+FROM_OTHERS = "as many usual records as the public sizes stand for"
 FROM_RECORDS = "cells of 10, 100 and 1,000 usual records"
 MOST_DRAWN, MOST_NODES = 400, 1 << 21
 """A quantile is drawn for this many made-up cells, or fewer where its grid is large."""
@@ -82,8 +84,12 @@ class Known:
             (self._sizes(table, part), FROM_SIZES),
             (self._published(table, part), FROM_RELEASE),
         ):
-            if found is not None:
-                return _whole(np.percentile(found, PERCENTILES), part, self.plan), source
+            known = None if found is None else _positive(found)
+            if known is not None:
+                return _whole(np.percentile(known, PERCENTILES), part, self.plan), source
+        records = self._records(table)
+        if records is not None:
+            return _whole(records * self._record(part), part, self.plan), FROM_OTHERS
         return _whole(np.array(RECORDS) * self._record(part), part, self.plan), FROM_RECORDS
 
     def used(self, parts: Sequence[Drawable]) -> dict[str, float]:
@@ -91,18 +97,40 @@ class Known:
         names = [part.of for part in parts if part.of is not None and self.plan.schema.measure(part.of) is not None]
         return {name: derived_size(name, self.plan, self.usual) for name in names}
 
+    def _records(self, table: PlannedTable) -> FloatArray | None:
+        """How many usual records make up the public sizes of another statistic in three cells."""
+        for other in self.plan.queries[table.query].draws():
+            found = self._sizes(table, other) if other.totals(self.plan.schema) else None
+            known = None if found is None else _positive(found)
+            if known is not None:
+                return np.asarray(np.percentile(known, PERCENTILES) / self._record(other))
+        return None
+
     def _sizes(self, table: PlannedTable, part: Drawable) -> FloatArray | None:
         keys = sized_keys(self.plan.queries[table.query], table.shape, size_names(part))
-        if keys is None:
+        if keys is None or keys.sizes is None:
             return None
-        found = sizes_at(keys, table.shape.groups, self.plan.schema, size_names(part))
-        return None if found is None else _positive(found)
+        if not keys.sizes.named(*size_names(part)) and not is_sized(part.mechanism):
+            return None
+        return sizes_at(keys, table.shape.groups, self.plan.schema, size_names(part))
+
+    def serving(
+        self, table: PlannedTable, part: Drawable, served: Sequence[CellMechanism], totals: FloatArray
+    ) -> list[int] | None:
+        """Which mechanism serves the cell whose size is nearest to each total; None if noise does not follow sizes."""
+        sizes = self._sizes(table, part) if is_sized(part.mechanism) else None
+        if sizes is None:
+            return None
+        number = np.zeros(len(sizes), np.int64)
+        for place, each in enumerate(served):
+            number[each.run.rows[each.run.rows < len(sizes)]] = place
+        return [int(number[np.argmin(np.abs(sizes - total))]) for total in totals]
 
     def _published(self, table: PlannedTable, part: Drawable) -> FloatArray | None:
         name = table_name(self.plan, table)
         for each in self.last.tables if self.last is not None else ():
             if each.name == name and part.alias in each.data.column_names:
-                return _positive(np.asarray(each.data.column(part.alias).drop_null().to_numpy(), np.float64))
+                return np.asarray(each.data.column(part.alias).drop_null().to_numpy(), np.float64)
         return None
 
     def _record(self, part: Drawable) -> float:
@@ -151,15 +179,16 @@ def expected_errors(
             if all(each.totals(plan.schema) for each in parts):
                 found.append(_of_forms(known, table, statistic, drawn, served, row))
             elif len(parts) == 1 and parts[0].bins():
-                found.append(_of_bins(known, table, statistic, parts[0], served[parts[0]], row))
+                found.append(_of_bins(known, table, statistic, parts[0], served[parts[0]][0].mechanism, row))
     return tuple(found)
 
 
-def _served(plan: Plan, table: PlannedTable, statistic: Drawable, cells: pa.Table | None) -> list[Any]:
-    """The mechanisms that cells of a table may have."""
+def _served(plan: Plan, table: PlannedTable, statistic: Drawable, cells: pa.Table | None) -> Sequence[CellMechanism]:
+    """The mechanisms that cells of a table may have, with the cells of each where they are known."""
     if cells is None:
-        return list(possible_mechanisms(plan, table, statistic))
-    return [each.mechanism for each in cell_mechanisms(plan, table, statistic, cells)]
+        unknown = Run(None, np.empty(0, np.int64))
+        return [CellMechanism(each, unknown) for each in possible_mechanisms(plan, table, statistic)]
+    return cell_mechanisms(plan, table, statistic, cells)
 
 
 def _of_forms(
@@ -167,7 +196,7 @@ def _of_forms(
     table: PlannedTable,
     statistic: Statistic,
     drawn: Sequence[Drawable],
-    served: Mapping[Drawable, list[Any]],
+    served: Mapping[Drawable, Sequence[CellMechanism]],
     row: dict[str, Any],
 ) -> ExpectedError:
     """Of N/D, with r the ratio of the totals: the root of the variance of N - r D, divided by D (T-RATIO); of N alone, its root."""
@@ -181,7 +210,10 @@ def _of_forms(
     for part, own in totals.items():
         weight = (_share(top, part) - ratio * _share(bottom, part)) ** 2
         step = part.step(known.plan.schema)
-        spread = np.array([each.variance(totals_for(each, own), step=step) for each in served[part]])
+        every = [each.mechanism for each in served[part]]
+        spread = np.array([each.variance(totals_for(each, own), step=step) for each in every])
+        serving = known.serving(table, part, served[part], own)
+        spread = spread if serving is None else spread[serving, range(len(own))][None]
         least, most = least + weight * spread.min(axis=0), most + weight * spread.max(axis=0)
     return ExpectedError(
         **row,
@@ -191,7 +223,7 @@ def _of_forms(
         least_sd=tuple((np.sqrt(least) / over).tolist()),
         most_sd=tuple((np.sqrt(most) / over).tolist()),
         source=" and ".join(dict.fromkeys(source for _, source in parts.values())),
-        usual=known.used([part for part, (_, source) in parts.items() if source == FROM_RECORDS]),
+        usual=known.used([part for part, (_, source) in parts.items() if source in (FROM_RECORDS, FROM_OTHERS)]),
     )
 
 
@@ -212,18 +244,18 @@ def _words(table: PlannedTable, statistic: Statistic, drawn: Sequence[Drawable],
 
 
 def _of_bins(
-    known: Known, table: PlannedTable, statistic: Statistic, part: Drawable, served: list[Any], row: dict[str, Any]
+    known: Known, table: PlannedTable, statistic: Statistic, part: Drawable, served: Any, row: dict[str, Any]
 ) -> ExpectedError:
     """A quantile, drawn for cells with so many made-up records: lognormal around the usual one."""
     counts, source = _counts(known, table)
     values, errors = [], []
     for number in counts:
-        exact, drawn = _drawn_bins(known, statistic, part, served[0], int(number))
+        exact, drawn = _drawn_bins(known, statistic, part, served, int(number))
         values.append(exact)
         errors.append(float(np.sqrt(np.mean((drawn - exact) ** 2))))
     return ExpectedError(
         **row,
-        mechanism=mechanism_text(served[0]),
+        mechanism=mechanism_text(served),
         ratio=None,
         totals=tuple(values),
         least_sd=tuple(errors),
