@@ -21,6 +21,7 @@ from recordwise.policy.conditions import EVERY, NONE, both, complement, either, 
 from recordwise.policy.dominance.bands import MOST_LISTED, MOST_REGIONS, combinations
 from recordwise.policy.literals import literal
 from recordwise.policy.measure import Measure
+from recordwise.policy.render.bands import sizes_of_cells
 
 ATOB = """var atob = text => {
   const letters = "ABCDEFGHIJKLMNOPQRSTUVWXYZabcdefghijklmnopqrstuvwxyz0123456789+/";
@@ -118,6 +119,19 @@ def test_formulas_and_words_name_the_sizes_of_a_band() -> None:
     assert "from 200 to below 400" in text
     assert "at least 400" in text
     assert r"s(\mathrm{county}, \mathrm{naics}_{1..2}) \in [200, 400)" in latex
+
+
+def test_bands_of_levels_that_records_do_not_hold_are_named_by_them_and_equal_all_the_same() -> None:
+    named = BandTable(BANDS.columns, BANDS.edges, BANDS.values, BANDS.places, BANDS.bands, ("state", "branch"))
+    assert named == BANDS
+    assert BandTable.from_json(named.to_json()).level == ("state", "branch")
+    assert BandTable.from_json(BANDS.to_json()).level == ()
+    assert "level" not in BANDS.to_json()
+    assert "its cell ('state' and 'branch', found by 'county' and " in sized(named).in_words()
+    (size,) = sizes_of_cells(sized(named), {"state": "State"})
+    assert size.about == "emp by State and branch"
+    (plain,) = sizes_of_cells(sized(BANDS))
+    assert plain.about == "emp by county and the first 2 characters of naics"
 
 
 def test_a_saved_policy_names_its_table_and_is_not_read_without_it() -> None:

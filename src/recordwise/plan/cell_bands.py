@@ -106,7 +106,11 @@ def _made(
     by_name = {group.name: _condition_column(group, schema) for group in groups}
     coded = [encoded(pa.chunked_array([column])) for column in held.columns]
     values = [(each.dictionary.to_pylist(), numpy_of(each.indices)) for each in coded]
-    return BandTable.of([by_name[name] for name in held.names], edges, values, bands[held.rows])
+    coarse = any(
+        group.expression.name in schema.coarser_names() for group in groups if isinstance(group.expression, Field)
+    )
+    level = [group.name for group in groups] if coarse else []
+    return BandTable.of([by_name[name] for name in held.names], edges, values, bands[held.rows], level)
 
 
 def key_columns(groups: Sequence[Group], schema: Schema) -> list[KeyColumn]:

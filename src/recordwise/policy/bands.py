@@ -40,6 +40,7 @@ class BandTable:
         values: The values of each column, sorted, NULL last.
         places: The number of each listed cell, increasing: its values are the digits, the last column the lowest digit.
         bands: The band of each listed cell.
+        level: The columns of the published cells, where records do not hold them: words for readers, no part of the digest.
     """
 
     columns: tuple[ConditionColumn, ...]
@@ -47,6 +48,7 @@ class BandTable:
     values: tuple[Values, ...]
     places: IntArray
     bands: IntArray
+    level: tuple[str, ...] = ()
     digest: str = ""
     _numbers: list[dict[Value | None, int]] = field(default_factory=list)
 
@@ -77,6 +79,7 @@ class BandTable:
         edges: Sequence[Fraction],
         cells: Sequence[tuple[Sequence[Any], IntArray]],
         bands: IntArray,
+        level: Sequence[str] = (),
     ) -> "BandTable":
         """A table from the cells of each column: its distinct values, and for each cell the place of its own among them.
 
@@ -85,6 +88,7 @@ class BandTable:
             edges: The least size of each band.
             cells: For each column the distinct values, and the place of each cell's value.
             bands: The band of each cell.
+            level: The columns of the published cells, where records do not hold them.
 
         Returns:
             The table.
@@ -104,6 +108,7 @@ class BandTable:
             tuple(values),
             places[order_of_cells],
             np.asarray(bands, np.int64)[order_of_cells],
+            tuple(level),
         )
 
     def size(self) -> int:
@@ -183,7 +188,8 @@ class BandTable:
     def to_json(self) -> dict[str, Any]:
         """The saved form, compressed."""
         cells, gaps = self.packed()
-        return self._head() | {"digest": self.digest, "cells": _text(cells), "gaps": _text(gaps)}
+        said = {"level": list(self.level)} if self.level else {}
+        return self._head() | {"digest": self.digest, "cells": _text(cells), "gaps": _text(gaps)} | said
 
     @classmethod
     def from_json(cls, form: Any) -> "BandTable":
@@ -202,7 +208,8 @@ class BandTable:
             bands, places = unpacked(_bytes(form["cells"]), _bytes(form["gaps"]))
             values = tuple(tuple(map(_value, held)) for held in form["values"])
             edges = tuple(read_fraction(edge) for edge in form["edges"])
-            table = cls(tuple(map(column_from_json, form["columns"])), edges, values, places, bands)
+            columns, level = tuple(map(column_from_json, form["columns"])), tuple(map(str, form.get("level", ())))
+            table = cls(columns, edges, values, places, bands, level)
         except (LookupError, TypeError, ValueError, zlib.error, ParameterError):
             raise UnknownFormError(what="band table", found=type(form).__name__) from None
         if table.digest != form.get("digest"):

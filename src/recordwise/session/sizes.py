@@ -165,11 +165,10 @@ def _one_up(table: BandTable, band: int) -> BandTable:
     """The cells of a band in the next one. The lowest band is also that of cells that are not listed: its edge is raised."""
     if band == 0:
         higher = table.edges[1:] or (table.edges[0] * 2,)
-        return BandTable(table.columns, higher, table.values, table.places, np.maximum(table.bands - 1, 0))
+        return BandTable(table.columns, higher, table.values, table.places, np.maximum(table.bands - 1, 0), table.level)
     edges = table.edges if band + 1 < len(table.edges) else (*table.edges, table.edges[-1] * 2)
-    return BandTable(
-        table.columns, edges, table.values, table.places, np.where(table.bands == band, band + 1, table.bands)
-    )
+    bands = np.where(table.bands == band, band + 1, table.bands)
+    return BandTable(table.columns, edges, table.values, table.places, bands, table.level)
 
 
 def _changed(keys: KeyList, changes: dict[str, BandTable]) -> KeyList:

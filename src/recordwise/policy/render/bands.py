@@ -36,7 +36,8 @@ def sizes_of_cells(policy: Policy, labels: Mapping[str, str] | None = None) -> t
 
 
 def _size(table: BandTable, measures: Sequence[str], labels: Mapping[str, str]) -> SizeOfCell:
-    cells = " and ".join(_column(column, labels) for column in table.columns)
+    level = [labels.get(name, name) for name in table.level]
+    cells = " and ".join(level or (_column(column, labels) for column in table.columns))
     about = f"{', '.join(dict.fromkeys(measures)) or 'all'} by {cells}"
     words = tuple(band_words(table, band) for band in range(len(table.edges)))
     return SizeOfCell(about=about, table=table, words=words)

@@ -133,7 +133,9 @@ def condition_words(condition: Condition) -> str:
             return f"{column_words(column)} {is_word(column)} {'missing' if inside else 'present'}"
         case InBand(table, bands):
             cells = " and ".join(column_words(column) for column in table.columns)
-            return f"the public size of its cell (found by {cells}) is {_bands_words(table, bands)}"
+            level = " and ".join(f"'{name}'" for name in table.level)
+            cells = f"{level}, found by {cells}" if level else cells
+            return f"the public size of its cell ({cells}) is {_bands_words(table, bands)}"
         case Among(column, values, inside):
             listed = ", ".join(
                 value_words(value) for value in values[: MOST_LISTED if len(values) > LONG_LIST else None]
