@@ -115,9 +115,10 @@ def test_bands_are_a_partition() -> None:
 
 def test_formulas_and_words_name_the_sizes_of_a_band() -> None:
     text, latex = sized(BANDS).in_words(), sized(BANDS).to_latex()
-    assert "below 200 or not listed" in text
-    assert "from 200 to below 400" in text
-    assert "at least 400" in text
+    assert "0.005 times the square of 'emp', only for records where the public size of its cell" in text
+    assert "is below 200 or not listed, and less in larger cells, down in 2 steps to 0.0003125 times" in text
+    assert "the square of 'emp' where it is at least 400." in text
+    assert "from 200" not in text
     assert r"s(\mathrm{county}, \mathrm{naics}_{1..2}) \in [200, 400)" in latex
 
 
@@ -132,6 +133,19 @@ def test_bands_of_levels_that_records_do_not_hold_are_named_by_them_and_equal_al
     assert size.about == "emp by State and branch"
     (plain,) = sizes_of_cells(sized(BANDS))
     assert plain.about == "emp by county and the first 2 characters of naics"
+
+
+def test_bands_that_do_not_cost_less_and_less_are_named_one_by_one() -> None:
+    sigmas = (20, 10, 40)
+    parts = [gaussian_sum("emp", sigma=sigma).where(in_band(BANDS, [band])) for band, sigma in enumerate(sigmas)]
+    text = sum(parts, Policy()).in_words()
+    assert text.count("only for records where") == 2
+    assert "is below 200 or not listed;" in text
+    assert "is from 200 to below 400, and less in larger cells, down to 0.0003125 times" in text
+    mixed = gaussian_sum("emp", sigma=10).where(in_band(BANDS, [0])) + gaussian_sum("pay", sigma=20).where(
+        in_band(BANDS, [1])
+    )
+    assert "less in larger cells" not in mixed.in_words()
 
 
 def test_a_saved_policy_names_its_table_and_is_not_read_without_it() -> None:

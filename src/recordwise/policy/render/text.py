@@ -1,7 +1,7 @@
 """Policies as text: sentences for the establishment that looks up its own loss, and formulas for a terminal and for ``repr``."""
 
 from fractions import Fraction
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, TypeAlias
 
 from recordwise.exact.functions import Function, Log, Power, Sum
 from recordwise.exact.text import digits_text, formula_text, prose_text, whole_text
@@ -53,10 +53,44 @@ def policy_words(policy: "Policy") -> str:
 
 def _terms(terms: Terms) -> list[str]:
     rows = []
-    for (condition, atom), coefficient in terms.items():
+    for (condition, atom, coefficient), *more in _falling(terms):
         only = "" if condition == EVERY else f", only for records where {condition_words(condition)}"
-        rows.append(atom_words(atom, coefficient) + only)
+        rows.append(atom_words(atom, coefficient) + only + _less_words(more))
     return rows or ["nothing"]
+
+
+Term: TypeAlias = tuple[Condition, Atom, Fraction]
+
+
+def _falling(terms: Terms) -> list[list[Term]]:
+    """The terms one by one; the same atom with smaller and smaller coefficients in bands of larger and larger sizes together."""
+    found: list[list[Term]] = []
+    for (condition, atom), coefficient in terms.items():
+        before = found[-1][-1] if found else None
+        falls = before is not None and before[1] == atom and before[2] > coefficient
+        if falls and before is not None and _is_next(before[0], condition):
+            found[-1].append((condition, atom, coefficient))
+        else:
+            found.append([(condition, atom, coefficient)])
+    return found
+
+
+def _is_next(before: Condition, condition: Condition) -> bool:
+    """Whether a condition is the band of sizes above that of another one."""
+    if not isinstance(before, InBand) or not isinstance(condition, InBand) or before.table != condition.table:
+        return False
+    return (before.bands[-1] + 1,) == condition.bands
+
+
+def _less_words(more: list[Term]) -> str:
+    """What larger cells pay."""
+    if not more:
+        return ""
+    condition, atom, coefficient = more[-1]
+    assert isinstance(condition, InBand)
+    steps = "" if len(more) == 1 else f" in {whole_text(len(more))} steps"
+    where = _bands_words(condition.table, condition.bands)
+    return f", and less in larger cells, down{steps} to {atom_words(atom, coefficient)} where it is {where}"
 
 
 def measure_words(measure: Measure) -> str:

@@ -86,13 +86,15 @@ def rounded(values: FloatArray, sizes: FloatArray, digits: int, direction: Any) 
     """Values to ``digits`` decimal digits after the first digit of ``sizes``, but never to less than whole numbers."""
     scale = _scale(sizes, digits)
     with np.errstate(all="ignore"):
-        scaled = values * scale
-        found = np.rint(scaled)
+        scaled = values if len(scale) == 1 and scale[0] == 1.0 else values * scale
+        found, size = np.rint(scaled), np.abs(scaled)
         if direction is not np.rint:
             # What is already a decimal of so many digits stays that decimal, whichever way others are rounded.
-            near = np.abs(scaled - found) <= CLOSE * np.abs(scaled)
+            near = np.abs(scaled - found) <= CLOSE * size
             found = np.where(near, found, direction(scaled))
-        return np.asarray(np.where(np.abs(scaled) < LARGEST, found / scale, values))
+        if scaled is not values:
+            found = found / scale
+        return found if size.max(initial=0.0) < LARGEST else np.where(size < LARGEST, found, values)
 
 
 def _scale(sizes: FloatArray, digits: int) -> FloatArray:

@@ -1,5 +1,6 @@
 """Writes text files piece by piece: pieces are made ahead on several threads, few at a time, and written in order."""
 
+import os
 from collections import deque
 from collections.abc import Callable, Iterable, Iterator
 from concurrent.futures import Future, ThreadPoolExecutor
@@ -16,7 +17,7 @@ ROWS = 50_000
 """Rows of a table in one piece."""
 BATCH = 16_384
 """Rows that are turned into text at once."""
-THREADS = 4
+THREADS = min(4, os.cpu_count() or 1)
 AHEAD = 6
 
 
