@@ -122,7 +122,13 @@ def by_code_lists() -> rw.Release:
     asked = rw.query().named("patterns", title="Establishments and employment")
     asked = asked.levels("nation", "state", "county").levels("total", "sector", "naics").at(keys_of_all)
     asked = asked.count(rw.Gaussian(rho=1), alias="est").sum("emp", rw.UnitSplit(at=50, rho=1), alias="emp")
-    said = rw.Publication(publisher="Office of Numbers", contact="numbers@example.org", period="2024", version="1.0")
+    said = rw.Publication(
+        publisher="Office of Numbers",
+        contact="numbers@example.org",
+        period="2024",
+        version="1.1",
+        revision="Two counties were corrected.",
+    )
     words = rw.Words(units={"emp": "employees"}, publication=said)
     measures, columns = {"emp": 1}, {"county": "text", "naics": "text"}
     how: dict[str, Any] = {"unit": "id", "measures": measures, "columns": columns, "hierarchies": lists, "words": words}

@@ -181,7 +181,9 @@
     const rows = [["privacy loss ρ", figure(rho)]];
     if (data.hasDelta) rows.push(["its δ", figure(delta)], ["the pair (ρ, δ)", "(" + figure(rho) + ", " + figure(delta) + ")"]);
     rows.push(["ε at δ = " + figure(data.delta + delta), figure(exact.epsilon)], ["ε is computed from", data.meaning ? "the exact law of the noise" : "the zCDP loss ρ"]);
-    rows.push(...model.sizes.map(([about, words]) => ["public size of your cell (" + about + ")", words(record)]));
+    const sizes = new Map();
+    for (const [about, words] of model.sizes) sizes.set(about, (sizes.get(about) ?? new Set()).add(words(record)));
+    rows.push(...[...sizes].map(([about, found]) => ["public size of your cell (" + about + ")", [...found].join("; ")]));
     find("#numbers").replaceChildren(...rows.map(([name, value]) => make("div", {}, make("dt", {}, name), make("dd", {}, value))));
     find("#gauge").setAttribute("cx", place([1e-3, 1e3, 12, 428], rho));
   };
