@@ -99,6 +99,7 @@ def check(session, queries, table, *, narrower=0.75):
     assert not reached(errors, totals, narrower * WITHIN)
 
 
+@pytest.mark.slow
 def test_the_recommended_plan_released_200_times_reaches_its_goal_and_no_narrower_one(table, keys, tmp_path):
     pq.write_table(table, tmp_path / "establishments.parquet")
     candidates = {name: each for name, each in CANDIDATES.items() if "generalized" not in name}
