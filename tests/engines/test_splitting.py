@@ -4,7 +4,7 @@ from fractions import Fraction
 
 import pyarrow as pa
 import pytest
-from hypothesis import given, settings
+from hypothesis import example, given, settings
 from hypothesis import strategies as st
 from plain_mechanism import Plain
 
@@ -29,8 +29,11 @@ SCHEMA = Schema.of(unit="id", measures={"emp": 1, "pay": "0.1", "rest": 1}, colu
 
 records = st.lists(
     st.tuples(st.integers(0, 40), st.integers(0, 60), st.integers(0, 9), st.sampled_from(["mining", "retail", "farm"])),
-    max_size=20,
+    min_size=30,
+    max_size=60,
 )
+"""A record is cut by itself, and opening a table takes longer than cutting sixty: a dozen tables of 45 records on average hold more
+of them than the eighty of five that were drawn before. A table without records is always among them."""
 
 
 def table_of(found):
@@ -52,7 +55,8 @@ def pieces_of(steps, at):
 
 @pytest.mark.theorem("T-SPLIT")
 def test_pieces_counted_lazily_are_the_rows_of_the_split_table(opens):
-    @settings(max_examples=opens.examples(80), deadline=None)
+    @settings(max_examples=opens.examples(12), deadline=None)
+    @example([])
     @given(records)
     def check(found):
         asked = query().count(Plain())
@@ -70,7 +74,8 @@ def test_pieces_counted_lazily_are_the_rows_of_the_split_table(opens):
 
 @pytest.mark.theorem("T-SPLIT")
 def test_the_pieces_of_a_record_add_up_to_it_and_stay_below_the_threshold(opens):
-    @settings(max_examples=opens.examples(80), deadline=None)
+    @settings(max_examples=opens.examples(12), deadline=None)
+    @example([])
     @given(records)
     def check(found):
         with opens(table_of(found), SCHEMA, threads=1) as engine:
@@ -111,7 +116,8 @@ THRESHOLDS = by("industry", {"mining": 20, "retail": 2}, default=10)
 
 
 def test_thresholds_by_group_cut_each_record_at_its_own(opens):
-    @settings(max_examples=opens.examples(40), deadline=None)
+    @settings(max_examples=opens.examples(8), deadline=None)
+    @example([])
     @given(records)
     def check(found):
         with opens(table_of(found), SCHEMA, threads=1) as engine:
@@ -127,7 +133,8 @@ def test_thresholds_by_group_cut_each_record_at_its_own(opens):
 def test_the_policys_own_sql_counts_the_same_pieces(opens):
     """The loss of the split policy, binned inside the engine, is rho times the square of the pieces."""
 
-    @settings(max_examples=opens.examples(40), deadline=None)
+    @settings(max_examples=opens.examples(8), deadline=None)
+    @example([])
     @given(records)
     def check(found):
         policy = split(1, {_measure("emp"): 5, _measure("pay"): Fraction(7, 10)})

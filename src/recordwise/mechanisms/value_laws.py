@@ -137,12 +137,15 @@ class ValueLaw:
         width = float(self.mechanism.sigma or self.mechanism.laplace_scale or 0)
         noise = _normal if self.mechanism.sigma is not None else _laplace
         start = -np.inf if self.floor is None else float(function.at_zero())
-        chance = np.zeros(np.broadcast(totals, y).shape)
+        chance, at_start = np.zeros(np.broadcast(totals, y).shape), np.zeros(())
+        if self.floor is not None:
+            at_start = noise((start - center) / width)
+            chance += np.where(y >= self.floor, at_start, 0.0)
         for low, high in self.inverse.below(np.asarray(y, np.float64) + float(self.mechanism.offset)):
             first, last = np.maximum(low, start), np.maximum(high, start)
-            chance += np.maximum(noise((last - center) / width) - noise((first - center) / width), 0.0)
-        if self.floor is not None:
-            chance += np.where(y >= self.floor, noise((start - center) / width), 0.0)
+            # Mostly all that is above the start: the noise below it is known.
+            below = at_start if np.all(first == start) else noise((first - center) / width)
+            chance += np.maximum(noise((last - center) / width) - below, 0.0)
         return chance
 
 
