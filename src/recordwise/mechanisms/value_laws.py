@@ -137,7 +137,8 @@ class ValueLaw:
         width = float(self.mechanism.sigma or self.mechanism.laplace_scale or 0)
         noise = _normal if self.mechanism.sigma is not None else _laplace
         start = -np.inf if self.floor is None else float(function.at_zero())
-        chance, at_start = np.zeros(np.broadcast(totals, y).shape), np.zeros(())
+        chance: FloatArray = np.zeros(np.broadcast(totals, y).shape)
+        at_start: FloatArray = np.zeros(1)
         if self.floor is not None:
             at_start = noise((start - center) / width)
             chance += np.where(y >= self.floor, at_start, 0.0)
