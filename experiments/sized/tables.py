@@ -51,9 +51,7 @@ def real(rows: int, seed: int) -> Data | None:
     records = _first(CountyTable.read(folder).batches(seed=1), rows)
     cells = _cells(records, 4)
     later = _year(2018)
-    found = cells.join(later, keys=["county", "naics"], join_type="left outer").sort_by(
-        [("county", "ascending"), ("naics", "ascending")]
-    )
+    found = cells.join(later, keys=["county", "naics"], join_type="left outer").sort_by(ORDER)
     noise = np.random.default_rng(seed).normal(0, NOISE, found.num_rows)
     sizes = np.nan_to_num(found["emp"].to_numpy(zero_copy_only=False).astype(float)) + noise
     name = f"{records.num_rows:,} establishments of real county tables, county x NAICS 4"
@@ -95,7 +93,10 @@ def _changes(totals: np.ndarray, rng: np.random.Generator) -> np.ndarray:
     """For each total a factor: the change from 2017 to 2018 of a real cell of about the same size."""
     if data_folder(CHANGES) is None:
         return np.exp(rng.normal(0, MADE_UP_CHANGE, len(totals)))
-    both = _year(2017).join(_year(2018), keys=["county", "naics"], join_type="inner", right_suffix="_after")
+    # A join has no order of its own, and cells of equal size are told apart by it.
+    both = (
+        _year(2017).join(_year(2018), keys=["county", "naics"], join_type="inner", right_suffix="_after").sort_by(ORDER)
+    )
     before, after = (both[name].to_numpy(zero_copy_only=False).astype(float) for name in ("emp", "emp_after"))
     order = np.argsort(before, kind="stable")
     order = order[before[order] > 0]

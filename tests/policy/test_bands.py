@@ -245,6 +245,17 @@ def test_tables_that_cross_are_compared_by_the_combinations_that_occur() -> None
                 assert by_state.band_of(verdict.witness) == two
 
 
+def test_records_that_no_table_lists_are_compared_where_every_listed_combination_is_in_a_higher_band() -> None:
+    by_county = table_of({("001", "11"): 1, ("001", "44"): 1}, COUNTY, ConditionColumn("naics"))
+    by_form = table_of({("11", "x"): 1, ("44", "x"): 1}, ConditionColumn("naics"), ConditionColumn("form"))
+    for one in range(2):
+        for two in range(2):
+            together = both(in_band(by_county, [one]), in_band(by_form, [two]))
+            verdict = constant(1).dominates(constant(1) + constant(1).where(together))
+            assert verdict.answer == "no"
+            assert (by_county.band_of(verdict.witness), by_form.band_of(verdict.witness)) == (one, two)
+
+
 def test_a_list_of_combinations_that_is_cut_is_not_taken_for_a_proof() -> None:
     """18^4 combinations, more than are listed or compared: the budget fails in the last one only, which is not on the list."""
     edges = tuple(Fraction(100 * 2**at) for at in range(17))
