@@ -138,7 +138,7 @@ class ValueLaw:
         noise = _normal if self.mechanism.sigma is not None else _laplace
         start = -np.inf if self.floor is None else float(function.at_zero())
         chance: FloatArray = np.zeros(np.broadcast(totals, y).shape)
-        at_start: FloatArray = np.zeros(1)
+        at_start: FloatArray = np.zeros_like(center)
         if self.floor is not None:
             at_start = noise((start - center) / width)
             chance += np.where(y >= self.floor, at_start, 0.0)
