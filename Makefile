@@ -54,7 +54,7 @@ docs: $(READY)
 	$(BIN)/zensical build --strict
 
 $(READY): requirements.lock pyproject.toml
-	$(PYTHON) -c "import sys; assert (3, 11) <= sys.version_info < (3, 15), 'recordwise needs Python 3.11 to 3.14; choose one with make PYTHON=python3.12'"
+	$(PYTHON) -c "import sys; assert (3, 11) <= sys.version_info < (3, 15), 'the tests need Python 3.11 to 3.14; choose one with make PYTHON=python3.12'"
 	$(PYTHON) -m venv --clear $(VENV)
 	$(BIN)/python -m pip install --quiet --disable-pip-version-check --require-hashes -r requirements.lock
 	$(BIN)/python -m pip install --quiet --disable-pip-version-check --no-deps --no-build-isolation -e .
