@@ -4,6 +4,7 @@ import math
 from collections.abc import Callable
 from decimal import Context, Decimal
 from fractions import Fraction
+from functools import cache
 from typing import Any
 
 from scipy.optimize import minimize_scalar
@@ -13,7 +14,9 @@ from recordwise.mechanisms.registry import planning_families
 
 SHORT = Context(prec=2)
 OFFSETS = 14
-"""The number of offsets tried for one transform and one table."""
+"""The most offsets that are tried for one transform and one table."""
+CLOSE = 0.02
+"""Offsets have two digits: their logarithm need not be known any closer."""
 
 
 def families(*, offset: Number = 100) -> dict[str, Any]:
@@ -31,8 +34,12 @@ def families(*, offset: Number = 100) -> dict[str, Any]:
 def best_offset(cost: Callable[[Fraction], float], *, total: float, step: Number) -> Fraction:
     """The two-digit offset, between a step and ten times a total, at which a cost is smallest (Brent, on logarithms)."""
     low, high = math.log(float(Fraction(step))), math.log(max(10 * total, 10 * float(Fraction(step))))
+    known = cache(cost)
     found = minimize_scalar(
-        lambda log: cost(two_digits(math.exp(log))), bounds=(low, high), method="bounded", options={"maxiter": OFFSETS}
+        lambda log: known(two_digits(math.exp(log))),
+        bounds=(low, high),
+        method="bounded",
+        options={"maxiter": OFFSETS, "xatol": CLOSE},
     )
     return two_digits(math.exp(float(found.x)))
 
