@@ -10,8 +10,9 @@ from recordwise.planning import Frontier, frontier
 from recordwise.planning.frontier_plot import plot_frontier
 from recordwise.synthetic import establishments, public_keys
 
-RUNS, STEPS = 2, 2
-"""States; 51 or more stand for the nation."""
+NATION = 51
+RUNS, STEPS = NATION, 2
+"""The number of states; 51 or more stand for the nation."""
 FIRST = ("10", "44", "06", "48")
 GENERATED = 50_000
 CANDIDATES = {
@@ -30,7 +31,7 @@ SETTING = (
 def states(data: Path, runs: int) -> tuple[str, ...]:
     """The codes of so many states; none for all."""
     listed = sorted({*counties(data)["state"].to_pylist()} - {*FIRST})
-    return () if runs >= 51 else (*FIRST, *listed)[:runs]
+    return () if runs >= NATION else (*FIRST, *listed)[:runs]
 
 
 def of_counties(data: Path, runs: int) -> Frontier:
@@ -88,7 +89,7 @@ def reproduce(*, runs: int, seed: int, tell: Tell) -> Reproduction:
     found = of_generated() if data is None else of_counties(data, runs)
     tell("drawing")
     headers, rows = found.rows()
-    where = "the nation" if runs >= 51 else f"{runs} states"
+    where = "the nation" if runs >= NATION else f"{runs} states"
     alt = "The share of reliable cells rises with the median loss; a dot marks the plan as it stands."
     return Reproduction(
         name="frontier",

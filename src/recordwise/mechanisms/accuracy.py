@@ -21,6 +21,8 @@ from recordwise.noise.lattice import LatticeLaw
 MOST_POINTS = 1024
 """Up to this many distinct totals are solved individually; beyond that, this many over their range, interpolated on log scales."""
 BISECTIONS = 60
+NARROW = 1e-12
+"""How closely a reach is known, relatively, before bisection ends."""
 MOST_SUMMED = 1000
 ROUNDING = 1e-9
 """The tolerance for float64 rounding of probabilities and products when they are compared with a goal."""
@@ -101,6 +103,8 @@ def smallest(inside: Callable[[FloatArray], FloatArray], confidence: float, star
         middle = (low + high) / 2
         enough = inside(middle) >= confidence
         low, high = np.where(enough, low, middle), np.where(enough, middle, high)
+        if np.all(high - low <= NARROW * high):
+            break
     return high
 
 
