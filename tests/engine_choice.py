@@ -54,12 +54,15 @@ def local_spark() -> Any:
     settings = {
         "spark.driver.memory": "1g",
         # Thousands of small statements: most of what the second compiler of Java would optimize runs once.
-        "spark.driver.extraJavaOptions": "-XX:TieredStopAtLevel=1 -XX:+UseSerialGC",
+        # What is compiled needs more room than such a Java gives it, and would be swept out and compiled again.
+        "spark.driver.extraJavaOptions": "-XX:TieredStopAtLevel=1 -XX:+UseSerialGC -XX:ReservedCodeCacheSize=240m",
         "spark.driver.host": "127.0.0.1",
         "spark.driver.bindAddress": "127.0.0.1",
         "spark.sql.shuffle.partitions": "2",
         "spark.default.parallelism": "2",
         "spark.ui.enabled": "false",
+        # Nobody reads the plan of a statement, which is written out for each of them.
+        "spark.sql.ui.explainMode": "simple",
         "spark.ui.showConsoleProgress": "false",
         "spark.log.level": "ERROR",
     }
