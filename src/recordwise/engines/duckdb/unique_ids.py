@@ -42,11 +42,14 @@ CLASSES, CLASS = 1 << 20, np.uint32(12)
 
 def all_different(numbers: Numbers) -> bool:
     halves = np.empty(numbers.size, dtype=np.uint32)
-    for part in _blocks(numbers.size):
+
+    def multiply(part: slice) -> None:
         halves[part] = (numbers[part] * SPREAD) >> HALF
-    upper = halves >= TOP
+
     with ThreadPoolExecutor(2) as pool:
-        met = np.concatenate(list(pool.map(_repeated, (halves[upper], halves[~upper]))))
+        for _ in pool.map(multiply, _blocks(numbers.size)):
+            pass
+        met = np.concatenate(list(pool.map(lambda upper: _repeated(halves, upper=upper), (True, False))))
     if not met.size:
         return True
     suspected = np.zeros(CLASSES, dtype=np.bool_)
@@ -55,10 +58,11 @@ def all_different(numbers: Numbers) -> bool:
     return bool(np.unique(close).size == close.size)
 
 
-def _repeated(halves: Halves) -> Halves:
-    """The values that a part of the halves has more than once; the part is sorted in its place."""
-    halves.sort()
-    again: Halves = halves[1:][halves[1:] == halves[:-1]]
+def _repeated(halves: Halves, *, upper: bool) -> Halves:
+    """The values that the upper or the lower ones of the halves have more than once."""
+    part: Halves = halves[halves >= TOP] if upper else halves[halves < TOP]
+    part.sort()
+    again: Halves = part[1:][part[1:] == part[:-1]]
     return again
 
 
