@@ -95,3 +95,24 @@ made.close()
 """
     found = subprocess.run([sys.executable, "-c", code], capture_output=True, text=True, check=True)
     assert found.stdout.split() == ["true", "false"]
+
+
+def test_a_notebook_where_duckdb_can_draw_no_bar_is_locked_like_any_other_place(tmp_path, monkeypatch):
+    """DuckDB refuses the setting in Jupyter without ipywidgets. A slow test of the wheel starts a kernel."""
+    pq.write_table(pa.table({"id": [1]}), tmp_path / "given.parquet")
+    asked = Connection._set
+
+    def without_widgets(self, name, value):
+        if name == "enable_progress_bar":
+            raise duckdb.InvalidInputException("required package 'ipywidgets' is missing")
+        asked(self, name, value)
+
+    monkeypatch.setattr(Connection, "_set", without_widgets)
+    made = Connection(files=[tmp_path / "given.parquet"], memory_limit="200MB", threads=1)
+    try:
+        with pytest.raises(duckdb.Error):
+            made.duckdb.execute("SET enable_external_access = true")
+        with pytest.raises(duckdb.Error):
+            made.duckdb.execute(f"COPY (SELECT 1) TO '{tmp_path}/out.csv'")
+    finally:
+        made.close()

@@ -3,6 +3,7 @@
 import os
 import tempfile
 from collections.abc import Sequence
+from contextlib import suppress
 from pathlib import Path
 
 import duckdb
@@ -45,16 +46,26 @@ class Connection:
             raise failure(error) from None
 
     def _lock(self, files: Sequence[Path]) -> None:
+        self._draw_no_bar()
         allowed = exp.Array(expressions=[exp.Literal.string(str(path)) for path in files])
         for name, value in (
-            # A bar is drawn on standard output wherever Python runs no file, as if a person sat there.
-            ("enable_progress_bar", exp.false()),
             ("allowed_paths", allowed),
             ("enable_external_access", exp.false()),
             ("lock_configuration", exp.true()),
         ):
-            item = exp.SetItem(this=exp.EQ(this=exp.to_identifier(name), expression=value))
-            self.duckdb.execute(exp.Set(expressions=[item]).sql(dialect="duckdb"))
+            self._set(name, value)
+
+    def _draw_no_bar(self) -> None:
+        """A bar is drawn on standard output wherever Python runs no file, as if a person sat there.
+
+        In Jupyter without ipywidgets DuckDB cannot draw one, and refuses to be told not to.
+        """
+        with suppress(duckdb.InvalidInputException):
+            self._set("enable_progress_bar", exp.false())
+
+    def _set(self, name: str, value: exp.Expr) -> None:
+        item = exp.SetItem(this=exp.EQ(this=exp.to_identifier(name), expression=value))
+        self.duckdb.execute(exp.Set(expressions=[item]).sql(dialect="duckdb"))
 
     def run(self, tree: exp.Expr) -> None:
         """Run a statement that returns nothing."""
