@@ -2,6 +2,7 @@
 
 import bisect
 
+import duckdb
 import numpy as np
 import pyarrow as pa
 import pytest
@@ -11,6 +12,8 @@ from reference_totals import truth
 from sqlglot import exp
 from test_totals import predicates, row
 
+from recordwise.engines.compile.expressions import column
+from recordwise.engines.compile.owner import bin_tree
 from recordwise.errors import ParameterError
 from recordwise.plan import Keys, Plan, Schema, query
 from recordwise.plan.predicates import Compare, condition, leaves
@@ -168,3 +171,21 @@ def test_records_are_summarized_beside_the_totals_of_their_own_cell(opens):
     assert histogram(losses) == {1: 1, 2: 1, 3: 1}
     assert histogram(totals) == {1: 3}
     assert histogram(grand) == {1: 5}
+
+
+@pytest.mark.parametrize(
+    "edges",
+    [np.geomspace(1e-15, 1, 301), np.geomspace(1e-9, 1e9, 400), np.unique(np.rint(np.geomspace(40, 1e6, 60)))],
+    ids=["deltas", "losses", "whole numbers"],
+)
+def test_bins_found_by_a_logarithm_are_those_of_comparisons_at_every_edge_and_beside_it(edges):
+    chance = np.random.default_rng(1)
+    between = chance.choice(edges, 20_000) * chance.uniform(0.5, 2, 20_000)
+    around = [edges, np.nextafter(edges, 0), np.nextafter(edges, np.inf)]
+    values = np.concatenate([[0.0, -1.0, 5e-324, 1e300], *around, between])
+    tree = bin_tree(column("value"), [float(edge) for edge in edges])
+    assert "LOG10" in tree.sql(dialect="duckdb")
+    with duckdb.connect() as made:
+        made.register("given", pa.table({"value": values}))
+        found = made.sql(f"SELECT {tree.sql(dialect='duckdb')} AS bin FROM given").fetchnumpy()["bin"]
+    assert np.array_equal(found, np.searchsorted(edges, values, side="left"))
