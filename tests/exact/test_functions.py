@@ -10,7 +10,7 @@ from flint import arb
 import reference_loss
 from random_policies import random_function
 from recordwise.errors import ParameterError
-from recordwise.exact.arithmetic import BallArithmetic
+from recordwise.exact.arithmetic import BallArithmetic, BallColumns
 from recordwise.exact.functions import Function, Sum, log, x
 from recordwise.exact.numbers import working_precision
 from recordwise.exact.text import latex_number
@@ -21,6 +21,19 @@ BALLS = BallArithmetic()
 def value(function: Function, at: Fraction) -> arb:
     with working_precision(400):
         return function.value(BALLS, arb(at.numerator) / at.denominator)
+
+
+def test_a_column_of_points_has_the_very_balls_of_its_points() -> None:
+    rng, columns = Random(7), BallColumns()
+    points = [0, 1, 2, 7, 1000, 2**40 + 1, 2**62]
+    with working_precision(160):
+        for _ in range(100):
+            function = random_function(rng, 3)
+            for compute in (function.value, function.increase):
+                found = compute(columns, columns.column(points))
+                assert [str(each.repr()) for each in found] == [
+                    str(compute(BALLS, arb(point)).repr()) for point in points
+                ]
 
 
 @pytest.mark.theorem("T-CONCAVE")

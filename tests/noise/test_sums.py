@@ -103,3 +103,11 @@ def test_what_lies_beyond_an_early_cut_is_owned_up_to(monkeypatch):
     with working_precision(128):
         exact = 1 / (1 - (-arb(1) / 5).exp())
         assert sums._sum(Weights(x / 5, reference=7), 7, None).overlaps(exact)
+
+
+@pytest.mark.parametrize("moment", [0, 2])
+def test_weights_at_many_points_are_the_very_balls_of_each(law, moment):
+    points = [1, 2, 3, 50, 51, 10**6]
+    with working_precision(192):
+        weights = Weights(law.exponent, reference=1, moment=moment)
+        assert [each.repr() for each in weights.at_each(points)] == [weights.at(k).repr() for k in points]

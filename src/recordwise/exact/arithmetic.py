@@ -3,6 +3,7 @@ balls, and (in ``recordwise.policy``) as SQL and JavaScript. It has only operati
 formula cannot lose digits in one and keep them in another."""
 
 import math
+from collections.abc import Iterable
 from fractions import Fraction
 from typing import Protocol, TypeAlias, TypeVar
 
@@ -13,6 +14,7 @@ from recordwise.exact.numbers import ball, bits_in_force, float_lower, float_upp
 
 T = TypeVar("T")
 FloatArray: TypeAlias = np.ndarray[tuple[int, ...], np.dtype[np.float64]]
+BallArray: TypeAlias = np.ndarray[tuple[int, ...], np.dtype[np.object_]]
 
 
 class Arithmetic(Protocol[T]):
@@ -141,26 +143,31 @@ class BallArithmetic:
         return left.min(right)
 
     def power(self, base: arb, exponent: Fraction) -> arb:
-        return monotone(base, lambda point: point ** ball(exponent) if point > 0 else arb(0))
+        raised = ball(exponent)
+        return self._monotone(base, lambda point: point**raised if point > 0 else arb(0))
 
     def power_less_one(self, value: arb, exponent: Fraction) -> arb:
-        return monotone(value, lambda point: (ball(exponent) * point.log1p()).expm1())
+        factor = ball(exponent)
+        return self._monotone(value, lambda point: (factor * point.log1p()).expm1())
 
     def log1p(self, value: arb) -> arb:
-        return monotone(value, lambda point: point.log1p())
+        return self._monotone(value, arb.log1p)
 
     def tanh(self, value: arb) -> arb:
-        return monotone(value, lambda point: point.tanh())
+        return self._monotone(value, arb.tanh)
 
     def exp_remainder(self, value: arb) -> arb:
         # The two terms cancel to about point**2/2; more digits cost less than a better formula.
         with working_precision(4 * bits_in_force()):
-            return monotone(value, lambda point: (-point).expm1() + point)
+            return self._monotone(value, lambda point: (-point).expm1() + point)
 
     def if_positive(self, test: arb, then: arb) -> arb:
         if test > 0:
             return then
         return then.union(arb(0)) if not test <= 0 else arb(0)
+
+    def _monotone(self, value: arb, function: "MonotoneFunction") -> arb:
+        return monotone(value, function)
 
 
 def monotone(value: arb, function: "MonotoneFunction") -> arb:
@@ -173,6 +180,17 @@ def monotone(value: arb, function: "MonotoneFunction") -> arb:
 
 class MonotoneFunction(Protocol):
     def __call__(self, point: arb, /) -> arb: ...
+
+
+class BallColumns(BallArithmetic):
+    """Columns of Arb balls: point by point what ``BallArithmetic`` computes, with the formula read once for all points."""
+
+    def column(self, points: Iterable[int]) -> BallArray:
+        """The points as a column."""
+        return np.array([arb(point) for point in points], dtype=object)
+
+    def _monotone(self, value: BallArray, function: MonotoneFunction) -> BallArray:
+        return np.array([monotone(point, function) for point in value], dtype=object)
 
 
 MIDDLE = 4.0

@@ -15,7 +15,7 @@ import numpy as np
 from flint import acb, arb, arb_series
 
 from recordwise.errors import ParameterError
-from recordwise.exact.arithmetic import BallArithmetic, NumpyArithmetic
+from recordwise.exact.arithmetic import BallArithmetic, BallColumns, NumpyArithmetic
 from recordwise.exact.functions import Function
 from recordwise.exact.numbers import ball, bits_in_force, working_length, working_precision
 from recordwise.noise.growth import log_slope_limit, log_slope_lower
@@ -95,6 +95,13 @@ class Weights:
     def at(self, k: int) -> arb:
         weight = (self._base - self.exponent.value(BallArithmetic(), arb(k))).exp()
         return arb(k) ** self.moment * weight if self.moment else weight
+
+    def at_each(self, points: Iterable[int]) -> list[arb]:
+        """The same at many points."""
+        columns = BallColumns()
+        x = columns.column(points)
+        weights = [fall.exp() for fall in self._base - self.exponent.value(columns, x)]
+        return [k**self.moment * weight for k, weight in zip(x, weights)] if self.moment else weights
 
     def holomorphic(self, z: acb) -> acb:
         weight = (self._base - self.exponent.value(HolomorphicArithmetic(), z)).exp()

@@ -11,13 +11,14 @@ from collections.abc import Callable
 from dataclasses import dataclass
 from fractions import Fraction
 from functools import cache, lru_cache
+from itertools import pairwise
 from typing import TypeAlias
 
 import numpy as np
-from flint import arb
+from flint import arb, fmpq
 
 from recordwise.errors import ParameterError
-from recordwise.exact.arithmetic import BallArithmetic
+from recordwise.exact.arithmetic import BallArithmetic, BallColumns
 from recordwise.exact.functions import Function
 from recordwise.exact.numbers import arb_float_lower, ball, bits_in_force, working_precision
 from recordwise.noise.probabilities import Weights
@@ -74,20 +75,28 @@ class Block:
     def last(self) -> int:
         return self.start + (1 << self.shift) - 1
 
+    @property
+    def middle(self) -> int:
+        """The last offset of the first half."""
+        return self.last - (1 << self.shift >> 1)
 
-@dataclass(frozen=True, slots=True, kw_only=True)
+
 class _Profile:
     """The growth of the exponent on a coarse grid of offsets, used to plan the blocks."""
 
-    offsets: list[int]
-    growth: list[float]
+    def __init__(self, offsets: list[int], growth: list[float]) -> None:
+        self.end = offsets[-1]
+        self._offsets, self._growth = offsets, growth
+        self._widths = [right - left for left, right in pairwise(offsets)]
+        self._rises = [right - left for left, right in pairwise(growth)]
+        self._most = growth[-2] + self._rises[-1]
 
     def at(self, offset: int) -> float:
         """By linear interpolation, constant beyond the grid."""
-        place = min(bisect_right(self.offsets, offset), len(self.offsets) - 1)
-        left, right = self.offsets[place - 1], self.offsets[place]
-        share = min(1.0, (offset - left) / (right - left))
-        return self.growth[place - 1] + share * (self.growth[place] - self.growth[place - 1])
+        if offset >= self.end:
+            return self._most
+        left = bisect_right(self._offsets, offset) - 1
+        return self._growth[left] + (offset - self._offsets[left]) / self._widths[left] * self._rises[left]
 
 
 def cut(exponent: Function, *, first: int, inflection: int) -> list[Block]:
@@ -98,7 +107,7 @@ def cut(exponent: Function, *, first: int, inflection: int) -> list[Block]:
     profile = _profile(exponent, first, end)
 
     @cache
-    def blocks(tolerance: float) -> list[Block]:
+    def blocks(tolerance: float) -> list[tuple[int, int]]:
         return _greedy(profile, tolerance, inflection - first)
 
     # Most laws need a growth between these two, which settles half the steps of the search before it takes them.
@@ -109,7 +118,7 @@ def cut(exponent: Function, *, first: int, inflection: int) -> list[Block]:
         middle = (low * high) ** 0.5
         enough = middle >= fits or (middle > short and len(blocks(middle)) <= MOST_BLOCKS)
         low, high = (low, middle) if enough else (middle, high)
-    return blocks(high)
+    return [Block(start=start, shift=shift) for start, shift in blocks(high)]
 
 
 def _end(exponent: Function, first: int) -> int:
@@ -129,29 +138,30 @@ def _end(exponent: Function, first: int) -> int:
 
 
 def _profile(exponent: Function, first: int, end: int) -> _Profile:
-    offsets = sorted({0, *(int(t) for t in np.geomspace(1, end, GRID_POINTS))})
-    base = exponent.value(BallArithmetic(), arb(first))
-    growth = [float((exponent.value(BallArithmetic(), arb(first + t)) - base).mid()) for t in offsets]
-    return _Profile(offsets=offsets, growth=growth)
+    offsets, columns = sorted({0, *(int(t) for t in np.geomspace(1, end, GRID_POINTS))}), BallColumns()
+    values = exponent.value(columns, columns.column(first + t for t in offsets))
+    return _Profile(offsets, [float(rise.mid()) for rise in values - values[0]])
 
 
-def _greedy(profile: _Profile, tolerance: float, inflection: int) -> list[Block]:
-    """Blocks from offset 0 on; the first is offset 0 alone, because zero has no sign.
+def _greedy(profile: _Profile, tolerance: float, inflection: int) -> list[tuple[int, int]]:
+    """Start and shift of blocks from offset 0 on; the first is offset 0 alone, because zero has no sign.
 
     The growth allowed in a block rises as exp(f/3) where weights get rare. For a given number of blocks this minimizes the number
     of open decisions, which grows with the square of the growth.
     """
-    blocks, position, end, shift = [Block(start=0, shift=0)], 1, profile.offsets[-1], 0
-    while position < end and len(blocks) <= MOST_BLOCKS:
-        here = profile.at(position)
-        allowed = here + min(COARSEST, tolerance * math.exp(here / 3))
-        shift = min(shift + 1, LONGEST_SHIFT)
+    blocks, position, shift, growth_at = [(0, 0)], 1, 0, profile.at
+    while position < profile.end and len(blocks) <= MOST_BLOCKS:
+        here = growth_at(position)
+        growth = tolerance * math.exp(here / 3)
+        allowed = here + (growth if growth < COARSEST else COARSEST)
+        if shift < LONGEST_SHIFT:
+            shift += 1
         if position <= inflection:
             shift = min(shift, (inflection - position + 1).bit_length() - 1)
-        while shift > 0 and profile.at(position + (1 << shift) - 1) > allowed:
+        while shift > 0 and growth_at(position + (1 << shift) - 1) > allowed:
             shift -= 1
-        blocks.append(Block(start=position, shift=shift))
-        position = blocks[-1].last + 1
+        blocks.append((position, shift))
+        position += 1 << shift
     return blocks
 
 
@@ -193,7 +203,7 @@ def lines_for(acceptance: Acceptance, block: Block, *, convex: bool) -> Lines:
     if size == 1:
         return Lines(quick=quick, lower=quick, lower_fall=0, upper=ceiling(start), upper_fall=0)
     half = size // 2 - 1
-    middle, after = acceptance(block.start + half), acceptance(block.start + half + 1)
+    middle, after = acceptance(block.middle), acceptance(block.middle + 1)
     chord = (start, (start - end) * size / (size - 1))
     secant = (middle + (middle - after) * half, (middle - after) * size)
     below, above = (secant, chord) if convex else (chord, secant)
@@ -206,12 +216,14 @@ def lines_for(acceptance: Acceptance, block: Block, *, convex: bool) -> Lines:
 
 def floor(value: arb) -> int:
     """An integer certified not above the value, the largest if the ball is narrow."""
-    return int(value.lower().floor().unique_fmpz())
+    below = value.floor().unique_fmpz()
+    return int(value.lower().floor().unique_fmpz() if below is None else below)
 
 
 def ceiling(value: arb) -> int:
     """An integer certified not below the value, the smallest if the ball is narrow."""
-    return int(value.upper().ceil().unique_fmpz())
+    above = value.ceil().unique_fmpz()
+    return int(value.upper().ceil().unique_fmpz() if above is None else above)
 
 
 IntArray: TypeAlias = np.ndarray[tuple[int, ...], np.dtype[np.int64]]
@@ -290,7 +302,10 @@ def certified(side: Side, blocks: list[Block]) -> Table:
     """The table for given blocks; exact for any blocks, fast for good ones. Works at the precision in force."""
     relative = Weights(side.exponent, reference=side.first)
     # The points of a small block coincide, and the first is that of its envelope.
-    weight_at = cache(relative.at)
+    points = {
+        side.first + offset for block in blocks for offset in (block.start, block.middle, block.middle + 1, block.last)
+    }
+    weight_at = dict(zip(points, relative.at_each(points))).__getitem__
     scale, weights = _envelope(side, blocks, relative, weight_at)
     lines = [_lines(side, block, weight_at, scale, weight) for block, weight in zip(blocks, weights)]
     return assemble(side, blocks, scale, weights, lines)
@@ -305,12 +320,13 @@ def _envelope(side: Side, blocks: list[Block], relative: Weights, weight_at: Acc
     if not total.is_finite():
         raise ParameterError(parameter="law", problem="has a tail that is not certified finite")
     scale = Fraction(arb_float_lower((TOTAL - len(masses) - 1) / total))
-    weights = [ceiling(ball(scale) * mass) for mass in masses]
+    unit = ball(scale)
+    weights = [ceiling(unit * mass) for mass in masses]
     return scale, [*weights, TOTAL - sum(weights)]
 
 
 def _lines(side: Side, block: Block, weight_at: Acceptance, scale: Fraction, weight: int) -> Lines:
-    height = ball(scale * (side.copies(block.start) << block.shift) * ONE / weight)
+    height = arb(fmpq(scale.numerator * (side.copies(block.start) << block.shift) * ONE, scale.denominator * weight))
     convex = side.first + block.start > side.inflection
     return lines_for(lambda offset: height * weight_at(side.first + offset), block, convex=convex)
 
