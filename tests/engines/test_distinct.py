@@ -11,7 +11,7 @@ from hypothesis import strategies as st
 
 from recordwise.engines import DuckDB
 from recordwise.engines.duckdb import unique_ids as distinct
-from recordwise.engines.duckdb.unique_ids import SPREAD, all_different
+from recordwise.engines.duckdb.unique_ids import SPREADS, all_different
 from recordwise.errors import DataError
 from recordwise.plan import Schema
 
@@ -26,13 +26,14 @@ def test_numbers_are_all_different_exactly_if_no_two_are_equal(drawn):
     assert all_different(np.array(drawn, dtype=np.uint64)) == (len(set(drawn)) == len(drawn))
 
 
-@pytest.mark.parametrize("kind", ["high bits", "one half", "in order"])
+@pytest.mark.parametrize("kind", ["high bits", "one place", "one place in every round", "in order"])
 @pytest.mark.parametrize("rows", [2, 2**18 - 1, 2**18, 2**18 + 1, 600_000])
-def test_one_repeat_among_many_numbers_is_found_wherever_it_stands(kind, rows):
+def test_one_repeat_among_many_numbers_is_found_wherever_it_stands(kind, rows, monkeypatch):
     numbers = np.arange(rows, dtype=np.uint64)
-    if kind == "one half":
-        # Products so small that the leading half of each is 0: every number is suspected.
-        numbers = numbers * np.uint64(pow(int(SPREAD), -1, 2**64))
+    if kind.startswith("one place"):
+        # Products so small that all of them have the same leading bits: a round keeps one number.
+        numbers = numbers * np.uint64(pow(int(SPREADS[0]), -1, 2**64))
+        monkeypatch.setattr(distinct, "SPREADS", SPREADS[:1] * 3 if "every" in kind else SPREADS)
     elif kind == "high bits":
         numbers = numbers << np.uint64(40)
     assert all_different(numbers)

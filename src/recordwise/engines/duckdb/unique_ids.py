@@ -4,9 +4,9 @@ Whole numbers that are close together are counted by bits (``bits_tree``). Any o
 (``fingerprints_tree``). If all the numbers differ, so do the ids. If two are equal, either an id is repeated or two hashes
 collided, and the engine counts the ids themselves (T-UNIQUE).
 
-Whether many 64-bit numbers all differ is decided by sorting the leading half of each number's product with an odd constant, in two
-threads, which is much faster than sorting the numbers. Where two halves are equal the numbers themselves are compared, so an
-unlucky constant costs time but never changes the result.
+Whether many 64-bit numbers all differ is decided without sorting them. Each number has a place, the leading bits of its product
+with an odd constant, and each place keeps one of the numbers that have it. A number that is not kept is compared with the one
+that is; those that differ go on to another round with another constant. An unlucky constant costs time, never exactness.
 """
 
 from collections.abc import Iterator
@@ -29,50 +29,65 @@ from recordwise.engines.compile.ids import (
 from recordwise.engines.compile.records import SOURCE, Stored
 from recordwise.engines.duckdb.connection import Connection
 from recordwise.plan.schema import Schema
+from recordwise.plan.statistics.totals import IntArray
 
 Numbers = np.ndarray[tuple[int, ...], np.dtype[np.uint64]]
-SPREAD = np.uint64(0x9E3779B97F4A7C15)
-Halves = np.ndarray[tuple[int, ...], np.dtype[np.uint32]]
-HALF = np.uint64(32)
-TOP = np.uint32(1 << 31)
+Indices = np.ndarray[tuple[int, ...], np.dtype[np.uint32]]
+SPREADS = tuple(map(np.uint64, (0x9E3779B97F4A7C15, 0xC2B2AE3D27D4EB4F, 0x165667B19E3779F9)))
+"""Odd constants, one for each round; what is left after the last is sorted."""
+MOST_BITS = 24
+"""Each round has at most so many places, as a power of two: 64 MB."""
 BLOCK = 1 << 18
-CLASSES, CLASS = 1 << 20, np.uint32(12)
-"""Halves are grouped into classes by their leading bits; only classes with two equal halves are examined further."""
 
 
 def all_different(numbers: Numbers) -> bool:
-    halves = np.empty(numbers.size, dtype=np.uint32)
-
-    def multiply(part: slice) -> None:
-        halves[part] = (numbers[part] * SPREAD) >> HALF
-
+    """Whether no two of at most 2^32 numbers are equal."""
+    left = numbers
     with ThreadPoolExecutor(2) as pool:
-        for _ in pool.map(multiply, _blocks(numbers.size)):
-            pass
-        met = np.concatenate(list(pool.map(lambda upper: _repeated(halves, upper=upper), (True, False))))
-    if not met.size:
-        return True
-    suspected = np.zeros(CLASSES, dtype=np.bool_)
-    suspected[met >> CLASS] = True
-    close = np.concatenate([numbers[part][suspected[halves[part] >> CLASS]] for part in _blocks(numbers.size)])
-    return bool(np.unique(close).size == close.size)
+        for spread in SPREADS:
+            found = _left_over(left, spread, pool)
+            if found is None:
+                return False
+            left = found
+    return bool(np.unique(left).size == left.size)
 
 
-def _repeated(halves: Halves, *, upper: bool) -> Halves:
-    """The values that the upper or the lower ones of the halves have more than once."""
-    part: Halves = halves[halves >= TOP] if upper else halves[halves < TOP]
-    part.sort()
-    again: Halves = part[1:][part[1:] == part[:-1]]
-    return again
+def _left_over(numbers: Numbers, spread: np.uint64, pool: ThreadPoolExecutor) -> Numbers | None:
+    """The numbers that no place keeps, none of which equals one that is kept; None where one does."""
+    bits = min(numbers.size.bit_length() + 1, MOST_BITS)
+    # Only places that were written are read.
+    keeper = np.empty(1 << bits, dtype=np.uint32)
+
+    def places(part: slice) -> IntArray:
+        return np.asarray(((numbers[part] * spread) >> np.uint64(64 - bits)).view(np.int64))
+
+    def keep(part: slice) -> None:
+        keeper[places(part)] = _indices(part)
+
+    def left(part: slice) -> Numbers | None:
+        kept = keeper[places(part)]
+        other = np.flatnonzero(kept != _indices(part))
+        found = numbers[part][other]
+        return None if np.any(numbers[kept[other]] == found) else found
+
+    for _ in pool.map(keep, _blocks(numbers.size)):
+        pass
+    found = list(pool.map(left, _blocks(numbers.size)))
+    known = [each for each in found if each is not None]
+    return np.concatenate([numbers[:0], *known]) if len(known) == len(found) else None
+
+
+def _indices(part: slice) -> Indices:
+    return np.arange(part.start, part.stop, dtype=np.uint32)
 
 
 def _blocks(size: int) -> Iterator[slice]:
     """Blocks small enough that intermediate results stay in the processor cache."""
-    return (slice(start, start + BLOCK) for start in range(0, size, BLOCK))
+    return (slice(start, min(start + BLOCK, size)) for start in range(0, size, BLOCK))
 
 
 MOST_HELD = 12_000_000
-"""With more ids than this, the numbers and two copies of their halves would take more than 192 MB."""
+"""With more ids than this, the numbers, those left over and the places would take more than 200 MB."""
 MOST_APART = 16
 """Whole numbers are counted by bits where at most this many numbers lie between two of them, on average."""
 
