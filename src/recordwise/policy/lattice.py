@@ -253,7 +253,10 @@ def _least_power(delta: Callable[[FloatArray], FloatArray], mu: FloatArray, loss
     for _ in range(14):
         keep = at_left < at_right
         low, high = np.where(keep, low, left), np.where(keep, right, high)
-        left, right = high - golden * (high - low), low + golden * (high - low)
-        at_left, at_right = bound(left), bound(right)
-        best = np.minimum(best, np.minimum(at_left, at_right))
+        # One of the two inner points stays, and is the other one now.
+        tried = np.where(keep, high - golden * (high - low), low + golden * (high - low))
+        found = bound(tried)
+        left, right = np.where(keep, tried, right), np.where(keep, left, tried)
+        at_left, at_right = np.where(keep, found, at_right), np.where(keep, at_left, found)
+        best = np.minimum(best, found)
     return np.minimum(best * (1 + RELATIVE), 1.0)

@@ -298,7 +298,8 @@ class Release:
             OutputError: The folder already exists or could not be written.
         """
         from recordwise.release.page.kept import page_json
-        from recordwise.release.page.page import page_html
+        from recordwise.release.page.page import page_of
+        from recordwise.release.page.view import view_of
 
         chosen, content = formats_named(formats), self.content()
         require_held(content, chosen)
@@ -308,14 +309,14 @@ class Release:
                 # Arrow writes the tables while Python makes the page.
                 jobs = [pool.submit(each.write, part, staging / name) for each, name, part in files]
                 write_json(self._policies(), staging / "policy.json")
-                page = page_html(self, files=self._files(chosen))
-                (staging / "report.html").write_text(page, encoding="utf-8")
+                view = view_of(self, self._files(chosen))
+                (staging / "report.html").write_text(page_of(view), encoding="utf-8")
                 kept = page_json(self, self.words.labels)
             for job in jobs:
                 job.result()
             write_json(datapackage_json(content, {name for _, name, _ in files}), staging / DATA_PACKAGE)
             digests = {path.name: file_digest(path) for path in sorted(staging.iterdir())}
-            write_json(self.to_json() | {"page": kept, "sha256": digests}, staging / "release.json")
+            write_json(view.description | {"page": kept, "sha256": digests}, staging / "release.json")
         return Path(folder)
 
     def keep(self, folder: Path) -> None:

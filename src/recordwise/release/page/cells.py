@@ -8,14 +8,14 @@ import base64
 import json
 import zlib
 from collections.abc import Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from typing import Any
 
 import numpy as np
 import pyarrow as pa
 import pyarrow.compute as pc
 
-from recordwise.plan.arrays import numpy_of
+from recordwise.plan.arrays import array_of, numpy_of
 from recordwise.release.content import Content, DescribedTable
 from recordwise.release.dictionary import Entry
 from recordwise.release.page.history import History
@@ -28,6 +28,8 @@ ROOM = 4_500_000
 NUMBER, CODE = 4.5, 0.7
 """The approximate number of characters that a number or a key takes, and a status."""
 FIRST_ROWS = 12
+EVERY, ROOMIEST = 16, 2
+"""One cell of so many is packed to see how many characters cells take, and the most that the estimates may be off."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -81,6 +83,16 @@ class PageTable:
             "periods": list(self.history),
         }
 
+    def rows(self, part: slice) -> "PageTable":
+        """The table with some of its cells."""
+        places = array_of(np.arange(self.data.num_rows)[part])
+        return replace(
+            self,
+            data=self.data.take(places),
+            status={name: words.take(places) for name, words in self.status.items()},
+            past=tuple(each.rows(part) for each in self.past),
+        )
+
     def _has_gap(self, variable: PageVariable) -> bool:
         return variable.accurate and any(self.data.column(name).null_count for name in variable.columns[1:3])
 
@@ -117,22 +129,26 @@ class PageTable:
 
 def page_cells(content: Content, history: History | None = None, room: int = ROOM) -> tuple[tuple[PageTable, ...], str]:
     """The tables with as many of their largest cells as the page holds, and these cells as ``packed_cells`` writes them."""
-    tables = _tables(content, history, room)
-    packed = packed_cells(tables)
-    if all(each.data.num_rows == each.described.data.num_rows for each in tables):
-        return tables, packed
-    # The characters that a cell takes depend on its numbers: what has room beyond the estimate is filled.
-    more = _tables(content, history, int(0.97 * room * room / max(1, len(packed))))
-    filled = packed_cells(more)
-    return (more, filled) if len(filled) <= room else (tables, packed)
+    fitting = rows_held(content.tables, history, room)
+    most = rows_held(content.tables, history, ROOMIEST * room)
+    tables = tuple(_table(content, each, count, history) for each, count in zip(content.tables, most))
+    if fitting != most:
+        # The characters that a cell takes depend on its numbers: some of the cells tell how many there is room for.
+        head, body = _raw([table.rows(slice(0, count, EVERY)) for table, count in zip(tables, fitting)])
+        taken = (len(compressed(head)) + EVERY * len(compressed(body))) * 4 / 3
+        fuller = rows_held(content.tables, history, min(ROOMIEST, 0.97 * room / taken) * room)
+        packed = packed_cells(filled := _first(tables, fuller))
+        if len(packed) <= room:
+            return filled, packed
+        tables = _first(tables, fitting)
+    return tables, packed_cells(tables)
 
 
-def _tables(content: Content, history: History | None, room: int) -> tuple[PageTable, ...]:
-    held = rows_held(content.tables, history, room)
-    return tuple(_table(content, each, count, history) for each, count in zip(content.tables, held))
+def _first(tables: Sequence[PageTable], counts: Sequence[int]) -> tuple[PageTable, ...]:
+    return tuple(table.rows(slice(count)) for table, count in zip(tables, counts))
 
 
-def rows_held(tables: Sequence[DescribedTable], history: History | None, room: int = ROOM) -> list[int]:
+def rows_held(tables: Sequence[DescribedTable], history: History | None, room: float = ROOM) -> list[int]:
     """How many cells of each table fit by estimate: all, or the same number of each table that has more."""
     sizes = np.array([_size(each.table, history) for each in tables], dtype=np.int64)
     widths = np.array([_width(each.table, history) for each in tables])
@@ -175,12 +191,14 @@ def compressed(raw: bytes) -> bytes:
 
 def packed_cells(tables: Sequence[PageTable]) -> str:
     """The cells of all tables, compressed, as letters that any document may hold; nothing without tables."""
-    if not tables:
-        return ""
+    return base64.b64encode(compressed(b"".join(_raw(tables)))).decode() if tables else ""
+
+
+def _raw(tables: Sequence[PageTable]) -> tuple[bytes, bytes]:
+    """What the cells of all tables say about themselves, after its length, and their bytes."""
     heads, bodies = zip(*(table.packed() for table in tables))
     head = json.dumps(heads, ensure_ascii=False, separators=(",", ":")).encode()
-    raw = len(head).to_bytes(4, "little") + head + b"".join(bodies)
-    return base64.b64encode(compressed(raw)).decode()
+    return len(head).to_bytes(4, "little") + head, b"".join(bodies)
 
 
 def _table(content: Content, described: DescribedTable, count: int, history: History | None) -> PageTable:

@@ -50,7 +50,7 @@ class History:
 
     def past(self, table: ReleasedTable, rows: int) -> tuple[Digits, ...]:
         """The columns for the first rows of a table."""
-        return tuple(each.first(rows) for each in self.tables.get(table.name, ()))
+        return tuple(each.rows(slice(rows)) for each in self.tables.get(table.name, ()))
 
     def to_json(self) -> dict[str, Any]:
         """Everything, the numbers compressed."""

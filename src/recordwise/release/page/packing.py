@@ -41,9 +41,9 @@ class Digits:
             for whole, power, sign in zip(self.whole.tolist(), self.power.tolist(), self.sign.tolist())
         ]
 
-    def first(self, rows: int) -> "Digits":
-        """The numbers of the first rows."""
-        return Digits(self.whole[:rows], self.power[:rows], self.sign[:rows])
+    def rows(self, part: slice) -> "Digits":
+        """Some of the numbers."""
+        return Digits(self.whole[part], self.power[part], self.sign[part])
 
     @classmethod
     def read(cls, raw: bytes, rows: int) -> "Digits":

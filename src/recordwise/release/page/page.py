@@ -89,7 +89,11 @@ def page_html(release: Published, *, files: Mapping[str, str]) -> str:
     Returns:
         A document that makes no request and runs only its own script.
     """
-    view = view_of(release, files)
+    return page_of(view_of(release, files))
+
+
+def page_of(view: View) -> str:
+    """The whole page, of what it shows."""
     style, script = page_file("page.css"), _script(view)
     context = _top(view) | _ask(view) | _sizes(view) | _tables(view) | _dictionary(view) | _spent(view)
     context |= {

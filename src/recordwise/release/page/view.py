@@ -1,6 +1,7 @@
 """Everything the page shows, computed once from a release. It contains nothing that the other files of the release do not."""
 
 from collections.abc import Mapping, Sequence
+from concurrent.futures import ThreadPoolExecutor
 from dataclasses import dataclass
 from fractions import Fraction
 from typing import Any, Protocol
@@ -47,6 +48,8 @@ class Published(Protocol):
     def digest(self) -> str: ...
     @property
     def head(self) -> Any: ...
+    @property
+    def description(self) -> dict[str, Any]: ...
     @property
     def privacy_label(self) -> str: ...
     def to_json(self) -> dict[str, Any]: ...
@@ -95,21 +98,25 @@ def view_of(release: Published, files: Mapping[str, str]) -> View:
     start = start_record(release.policy, questions)
     budget = description.get("budget")
     bands = {**release.policy.bands(), **bands_from_json(description.get("budget_bands"))}
-    tables, packed = page_cells(content, release.history)
+    with ThreadPoolExecutor(1) as pool:
+        # Sorting, packing and compressing cells leaves the interpreter free for the rest.
+        cells = pool.submit(page_cells, content, release.history)
+        figures, meaning = _figures(release, description, start, content), _meaning(release)
+        tables, packed = cells.result()
     return View(
         release=release,
         description=description,
         questions=questions,
         places=FirmPlaces.of(release.firms, questions, CodeLists.of(description).tables().values()),
         start=start,
-        figures=_figures(release, description, start, content),
+        figures=figures,
         tables=tables,
         packed=packed,
         files=files,
         budget=None if budget is None else Policy.from_json(budget, bands),
         labels=labels,
         content=content,
-        meaning=_meaning(release),
+        meaning=meaning,
         periods=_periods(description),
     )
 
@@ -141,7 +148,7 @@ def _reach(policy: Policy, description: dict[str, Any], measure: Measure, start:
 
 def sizes_of(release: Published) -> dict[str, tuple[float, ...]]:
     """The sizes at which the charts of each measure are drawn, whatever its label."""
-    policy, description = release.policy, release.to_json()
+    policy, description = release.policy, release.description
     start = start_record(policy, questions_of(policy, {}))
     return {
         measure.name: sizes_up_to(measure, _reach(policy, description, measure, start)) for measure in policy.inputs()
