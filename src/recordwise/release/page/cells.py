@@ -7,8 +7,8 @@ and a power of ten. The script of the page reads them back.
 import base64
 import json
 import zlib
-from collections.abc import Sequence
-from dataclasses import dataclass, replace
+from collections.abc import Iterable, Sequence
+from dataclasses import dataclass
 from typing import Any
 
 import numpy as np
@@ -16,6 +16,7 @@ import pyarrow as pa
 import pyarrow.compute as pc
 
 from recordwise.plan.arrays import array_of, numpy_of
+from recordwise.plan.statistics.totals import IntArray
 from recordwise.release.content import Content, DescribedTable
 from recordwise.release.dictionary import Entry
 from recordwise.release.page.history import History
@@ -28,8 +29,8 @@ ROOM = 4_500_000
 NUMBER, CODE = 4.5, 0.7
 """The approximate number of characters that a number or a key takes, and a status."""
 FIRST_ROWS = 12
-EVERY, ROOMIEST = 16, 2
-"""One cell of so many is packed to see how many characters cells take, and the most that the estimates may be off."""
+EVERY, RUNS = 16, 8
+"""One cell of so many is packed to see how many characters cells take, in about so many runs."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -83,16 +84,6 @@ class PageTable:
             "periods": list(self.history),
         }
 
-    def rows(self, part: slice) -> "PageTable":
-        """The table with some of its cells."""
-        places = array_of(np.arange(self.data.num_rows)[part])
-        return replace(
-            self,
-            data=self.data.take(places),
-            status={name: words.take(places) for name, words in self.status.items()},
-            past=tuple(each.rows(part) for each in self.past),
-        )
-
     def _has_gap(self, variable: PageVariable) -> bool:
         return variable.accurate and any(self.data.column(name).null_count for name in variable.columns[1:3])
 
@@ -129,23 +120,40 @@ class PageTable:
 
 def page_cells(content: Content, history: History | None = None, room: int = ROOM) -> tuple[tuple[PageTable, ...], str]:
     """The tables with as many of their largest cells as the page holds, and these cells as ``packed_cells`` writes them."""
-    fitting = rows_held(content.tables, history, room)
-    most = rows_held(content.tables, history, ROOMIEST * room)
-    tables = tuple(_table(content, each, count, history) for each, count in zip(content.tables, most))
-    if fitting != most:
-        # The characters that a cell takes depend on its numbers: some of the cells tell how many there is room for.
-        head, body = _raw([table.rows(slice(0, count, EVERY)) for table, count in zip(tables, fitting)])
-        taken = (len(compressed(head)) + EVERY * len(compressed(body))) * 4 / 3
-        fuller = rows_held(content.tables, history, min(ROOMIEST, 0.97 * room / taken) * room)
-        packed = packed_cells(filled := _first(tables, fuller))
-        if len(packed) <= room:
-            return filled, packed
-        tables = _first(tables, fitting)
-    return tables, packed_cells(tables)
+    orders = [_order(each.table) for each in content.tables]
+
+    def tables(places: Iterable[IntArray]) -> tuple[PageTable, ...]:
+        shown = zip(content.tables, orders, places)
+        return tuple(_table(content, each, order, some, history) for each, order, some in shown)
+
+    counts, estimated = rows_held(content.tables, history, room), float(room)
+    if counts == [_size(each.table, history) for each in content.tables]:
+        return (found := tables(map(np.arange, counts))), packed_cells(found)
+    # The characters that a cell takes depend on its numbers: some of the cells tell how many there is room for.
+    taken = sum(map(_length, tables(map(_spread, counts))))
+    for _ in range(3):
+        estimated *= 0.97 * room / taken
+        found = tables(map(np.arange, rows_held(content.tables, history, estimated)))
+        taken = len(packed := packed_cells(found))
+        if taken <= room:
+            break
+    return found, packed
 
 
-def _first(tables: Sequence[PageTable], counts: Sequence[int]) -> tuple[PageTable, ...]:
-    return tuple(table.rows(slice(count)) for table, count in zip(tables, counts))
+def _spread(count: int) -> IntArray:
+    """Every sixteenth of some rows, in a few runs, because neighbors are shorter together."""
+    places = np.arange(count)
+    return np.asarray(places[places * RUNS // max(1, count // EVERY) % EVERY == 0])
+
+
+def _length(sample: PageTable) -> float:
+    """About how many letters the cells take that a sample was spread over.
+
+    The compression sees that the bytes of each column have frequencies of their own, but not in as few as a sample has.
+    """
+    head, body = sample.packed()
+    planes = (body[start : start + head["rows"]] for start in range(0, len(body), max(1, head["rows"])))
+    return (len(compressed(_json(head))) + EVERY * sum(len(compressed(plane)) for plane in planes)) * 4 / 3
 
 
 def rows_held(tables: Sequence[DescribedTable], history: History | None, room: float = ROOM) -> list[int]:
@@ -176,10 +184,14 @@ def _width(table: ReleasedTable, history: History | None) -> float:
 
 def largest_first(table: ReleasedTable, count: int) -> pa.Table:
     """The cells with the largest published values of the first variable; what has no variable stays as it is."""
+    return table.data.take(_order(table).slice(0, count))
+
+
+def _order(table: ReleasedTable) -> pa.Array:
+    """The places of the cells, the largest first."""
     if not table.variables:
-        return table.data.slice(0, count)
-    order = pc.array_sort_indices(table.data.column(table.variables[0]).combine_chunks(), order="descending")
-    return table.data.take(order.slice(0, count))
+        return array_of(np.arange(table.data.num_rows))
+    return pc.array_sort_indices(table.data.column(table.variables[0]).combine_chunks(), order="descending")
 
 
 def compressed(raw: bytes) -> bytes:
@@ -191,19 +203,24 @@ def compressed(raw: bytes) -> bytes:
 
 def packed_cells(tables: Sequence[PageTable]) -> str:
     """The cells of all tables, compressed, as letters that any document may hold; nothing without tables."""
-    return base64.b64encode(compressed(b"".join(_raw(tables)))).decode() if tables else ""
-
-
-def _raw(tables: Sequence[PageTable]) -> tuple[bytes, bytes]:
-    """What the cells of all tables say about themselves, after its length, and their bytes."""
+    if not tables:
+        return ""
     heads, bodies = zip(*(table.packed() for table in tables))
-    head = json.dumps(heads, ensure_ascii=False, separators=(",", ":")).encode()
-    return len(head).to_bytes(4, "little") + head, b"".join(bodies)
+    head = _json(heads)
+    raw = len(head).to_bytes(4, "little") + head + b"".join(bodies)
+    return base64.b64encode(compressed(raw)).decode()
 
 
-def _table(content: Content, described: DescribedTable, count: int, history: History | None) -> PageTable:
+def _json(form: Any) -> bytes:
+    return json.dumps(form, ensure_ascii=False, separators=(",", ":")).encode()
+
+
+def _table(
+    content: Content, described: DescribedTable, order: pa.Array, places: IntArray, history: History | None
+) -> PageTable:
+    """Some of the cells of a table, by their places in an order."""
     table, titles = described.table, {each.name: each for each in described.columns}
-    data, keys = largest_first(table, count), _key_names(table)
+    data, keys = table.data.take(order.take(array_of(places))), _key_names(table)
     status = {
         name: status_words(content, described, data, name)
         for name in table.variables
@@ -229,7 +246,7 @@ def _table(content: Content, described: DescribedTable, count: int, history: His
         status=status,
         statuses=content.rules.names(),
         history=() if history is None else history.shown(table),
-        past=() if history is None else history.past(table, data.num_rows),
+        past=() if history is None else history.past(table, places),
     )
 
 

@@ -48,9 +48,9 @@ class History:
         """The periods it has for a table."""
         return self.periods if table.name in self.tables else ()
 
-    def past(self, table: ReleasedTable, rows: int) -> tuple[Digits, ...]:
-        """The columns for the first rows of a table."""
-        return tuple(each.rows(slice(rows)) for each in self.tables.get(table.name, ()))
+    def past(self, table: ReleasedTable, places: np.ndarray) -> tuple[Digits, ...]:
+        """The columns for some rows of a table, by their places in its order."""
+        return tuple(each.rows(places) for each in self.tables.get(table.name, ()))
 
     def to_json(self) -> dict[str, Any]:
         """Everything, the numbers compressed."""

@@ -41,9 +41,9 @@ class Digits:
             for whole, power, sign in zip(self.whole.tolist(), self.power.tolist(), self.sign.tolist())
         ]
 
-    def rows(self, part: slice) -> "Digits":
+    def rows(self, places: np.ndarray) -> "Digits":
         """Some of the numbers."""
-        return Digits(self.whole[part], self.power[part], self.sign[part])
+        return Digits(self.whole[places], self.power[places], self.sign[places])
 
     @classmethod
     def read(cls, raw: bytes, rows: int) -> "Digits":
