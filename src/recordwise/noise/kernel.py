@@ -5,6 +5,7 @@ load as it takes to make ten million draws.
 """
 
 import ctypes
+from functools import lru_cache
 
 import llvmlite.binding as llvm
 import numpy as np
@@ -35,13 +36,12 @@ try:
   %b.place = getelementptr i64, ptr %a.place, i64 1
   %b = load i64, ptr %b.place
 
-  ; the row: the slot itself if the coin is below its threshold, otherwise the other row
+  ; the row: the slot itself if the coin, still above the slot's bits, is below its threshold, otherwise the other row
   %slot = and i64 %a, 1023
   %entry.place = getelementptr i64, ptr %slots, i64 %slot
   %entry = load i64, ptr %entry.place
-  %a.coin = lshr i64 %a, 10
-  %coin = and i64 %a.coin, 4194303
-  %threshold = lshr i64 %entry, 10
+  %coin = and i64 %a, 4294967295
+  %threshold = and i64 %entry, -1024
   %other = and i64 %entry, 1023
   %own = icmp ult i64 %coin, %threshold
   %row = select i1 %own, i64 %slot, i64 %other
@@ -51,7 +51,7 @@ try:
   %settled = load i64, ptr %quick.place
   %shift = and i64 %settled, 63
   %b.rest = lshr i64 %b, 1
-  %down = sub i64 63, %shift
+  %down = xor i64 %shift, 63
   %inside = lshr i64 %b.rest, %down
   %start.place = getelementptr i64, ptr %starts, i64 %row
   %start = load i64, ptr %start.place
@@ -62,12 +62,12 @@ try:
   %value = sub i64 %flipped, %negative
   %out.place = getelementptr i64, ptr %out, i64 %written
   store i64 %value, ptr %out.place
-  %uniform = lshr i64 %a, 32
-  %accept = lshr i64 %settled, 32
-  %at.once = icmp ult i64 %uniform, %accept
+  %accept = and i64 %settled, -64
+  %at.once = icmp ult i64 %a, %accept
   br i1 %at.once, label %kept, label %by.lines
 
 by.lines:
+  %uniform = lshr i64 %a, 32
   %short = call i64 @llvm.umin.i64(i64 %shift, i64 32)
   %cut = sub i64 32, %short
   %b.high = lshr i64 %b, 32
@@ -146,11 +146,10 @@ _attempts = ctypes.CFUNCTYPE(
 def attempt(table: Table, words: WordArray, out: IntArray) -> tuple[int, IntArray]:
     """The same as ``recordwise.noise.sampler.attempt``, statement by statement."""
     undecided, found = np.empty((words.size // 2, 2), dtype=np.int64), ctypes.c_int64()
-    rows: list[WordArray | IntArray] = [table.slots, table.starts, table.quick, table.lines]
     written = _attempts(
         address(words),
         words.size // 2,
-        *[address(row) for row in rows],
+        *_addresses(table),
         int(table.side.signed),
         address(out),
         out.size,
@@ -158,6 +157,12 @@ def attempt(table: Table, words: WordArray, out: IntArray) -> tuple[int, IntArra
         ctypes.addressof(found),
     )
     return written, undecided[: found.value]
+
+
+@lru_cache(maxsize=256)
+def _addresses(table: Table) -> tuple[int, ...]:
+    rows: list[WordArray | IntArray] = [table.slots, table.starts, table.quick, table.lines]
+    return tuple(address(row) for row in rows)
 
 
 def address(array: WordArray | IntArray) -> int:

@@ -17,10 +17,10 @@ from numpy.typing import NDArray
 from recordwise.exact.numbers import ball, bits_in_force
 from recordwise.noise.probabilities import tail_sum
 from recordwise.noise.randomness import BitSource, LazyUniform, WordArray
-from recordwise.noise.table import SLOT_BITS, UNIFORM_BITS, IntArray, Table, table_for
+from recordwise.noise.table import COIN_BITS, SLOT_BITS, UNIFORM_BITS, IntArray, Table, table_for
 
-SLOT_MASK = np.uint64(1023)
-COIN_MASK = np.uint64((1 << 22) - 1)
+SLOT_MASK = (1 << SLOT_BITS) - 1
+COIN_MASK = (1 << COIN_BITS) - 1
 LOW_HALF = np.uint64((1 << 32) - 1)
 
 
@@ -40,10 +40,11 @@ class _Picks:
 
 @lru_cache(maxsize=256)
 def _picks(table: Table) -> _Picks:
-    rows = np.concatenate([np.arange(len(table.slots), dtype=np.uint64), table.slots & SLOT_MASK])
+    slot_mask = np.uint64(SLOT_MASK)
+    rows = np.concatenate([np.arange(len(table.slots), dtype=np.uint64), table.slots & slot_mask])
     quick = table.quick[rows]
     return _Picks(
-        bounds=(table.slots & ~SLOT_MASK).astype(np.uint32),
+        bounds=(table.slots & ~slot_mask).astype(np.uint32),
         rows=rows,
         accept=quick & ~LOW_HALF,
         starts=table.starts[rows],
@@ -56,24 +57,30 @@ def attempt(table: Table, words: WordArray, out: IntArray) -> tuple[int, IntArra
 
     Returns how many were written and, for each that is still undecided, the pair (attempt, position in ``out``).
     """
-    picks, a, b, room = _picks(table), words[0::2], words[1::2], _room(len(words) // 2)
+    picks, room = _picks(table), _room(len(words) // 2)
+    a, b = room.a, room.b
+    # Every statement below is twice as fast on words that stand side by side.
+    np.copyto(a, words[0::2])
+    np.copyto(b, words[1::2])
     pick = _pick(picks, a, room)
     kept = np.less(a, _taken(picks.accept, pick, room.word), out=room.kept)
     slow = np.flatnonzero(~kept)
-    kept[slow], open_ = _by_lines(table, picks.rows[pick[slow]], a[slow], b[slow])
-    places = np.flatnonzero(kept)[: len(out)]
-    offset = _signed_offsets(picks, pick, b, room, signed=table.side.signed)
-    _taken(offset, places, out[: len(places)])
-    undecided = slow[open_]
-    positions = np.searchsorted(places, undecided)
-    written = positions < len(places)
-    return len(places), np.stack([undecided[written], positions[written]], axis=1)
+    taken, open_ = _by_lines(table, picks.rows[pick[slow]], a[slow], b[slow])
+    kept[slow] = taken
+    accepted = _signed_offsets(picks, pick, b, room, signed=table.side.signed)[kept][: len(out)]
+    out[: len(accepted)] = accepted
+    undecided, refused = slow[open_], slow[~taken]
+    positions = undecided - np.searchsorted(refused, undecided)
+    written = positions < len(accepted)
+    return len(accepted), np.stack([undecided[written], positions[written]], axis=1)
 
 
 @dataclass(slots=True, kw_only=True)
 class _Room:
     """Arrays that the attempts of a thread use again and again: fresh memory would cost as much as the attempts themselves."""
 
+    a: WordArray
+    b: WordArray
     low: NDArray[np.uint32]
     bound: NDArray[np.uint32]
     slot: IntArray
@@ -85,8 +92,15 @@ class _Room:
 
     @classmethod
     def of(cls, size: int) -> "_Room":
-        kinds = {"low": np.uint32, "bound": np.uint32, "word": np.uint64, "shift": np.uint64, "kept": np.bool_}
-        return cls(**{each.name: np.empty(size, dtype=kinds.get(each.name, np.int64)) for each in fields(cls)})
+        kinds = {
+            "low": np.uint32,
+            "bound": np.uint32,
+            "slot": np.int64,
+            "pick": np.int64,
+            "offset": np.int64,
+            "kept": np.bool_,
+        }
+        return cls(**{each.name: np.empty(size, dtype=kinds.get(each.name, np.uint64)) for each in fields(cls)})
 
     def first(self, size: int) -> "_Room":
         return _Room(**{each.name: getattr(self, each.name)[:size] for each in fields(self)})
@@ -131,12 +145,12 @@ def _signed_offsets(picks: _Picks, pick: IntArray, b: WordArray, room: _Room, *,
     return offset
 
 
-def pick_row(table: Table, a: WordArray) -> WordArray:
+def pick_row(table: Table, a: int) -> int:
     """The row chosen by the slot and the coin in the first word of an attempt."""
     slot = a & SLOT_MASK
-    entry = table.slots[slot]
-    coin = (a >> np.uint64(10)) & COIN_MASK
-    return np.where(coin < entry >> np.uint64(10), slot, entry & SLOT_MASK)
+    entry = int(table.slots[slot])
+    coin = a >> SLOT_BITS & COIN_MASK
+    return slot if coin < entry >> SLOT_BITS else entry & SLOT_MASK
 
 
 def _by_lines(table: Table, row: WordArray, a: WordArray, b: WordArray) -> tuple[IntArray, IntArray]:
@@ -221,15 +235,16 @@ def _settle(
 
 def decide(table: Table, pair: WordArray, offset: int, source: BitSource) -> int | None:
     """The signed offset of one attempt, or None if it is rejected; in arbitrary precision, with fresh bits as needed."""
-    row = int(pick_row(table, pair[:1])[0])
-    uniform = LazyUniform(source, bits=int(pair[0]) >> UNIFORM_BITS, count=UNIFORM_BITS)
+    a, b = pair.tolist()
+    row = pick_row(table, a)
+    uniform = LazyUniform(source, bits=a >> UNIFORM_BITS, count=UNIFORM_BITS)
     if row != table.tail_row:
         return offset if uniform.below(lambda: table.acceptance(row, abs(offset))) else None
     if not uniform.below(lambda: tail_share(table)):
         return None
     beyond = tail_table(table)
     magnitude = single(beyond, source) + beyond.side.first - table.side.first
-    return -magnitude if table.side.signed and int(pair[1]) & 1 else magnitude
+    return -magnitude if table.side.signed and b & 1 else magnitude
 
 
 def single(table: Table, source: BitSource) -> int:
