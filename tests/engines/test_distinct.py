@@ -10,6 +10,7 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from recordwise.engines import DuckDB
+from recordwise.engines.compile import ids
 from recordwise.engines.duckdb import unique_ids as distinct
 from recordwise.engines.duckdb.unique_ids import SPREADS, all_different
 from recordwise.errors import DataError
@@ -77,7 +78,7 @@ NEIGHBORS = [-65, -64, -33, -32, -31, -16, -2, -1, 0, 1, 2, 16, 30, 31, 32, 33, 
 @pytest.mark.theorem("T-UNIQUE")
 @pytest.mark.parametrize("apart", [16, -1], ids=["by bits", "by numbers"])
 def test_whole_numbers_close_together_are_counted_exactly(apart, opens, monkeypatch):
-    monkeypatch.setattr(distinct, "MOST_APART", apart)
+    monkeypatch.setattr(ids, "MOST_APART", apart)
     for kind in (pa.int8(), pa.int32(), pa.int64()):
         assert repeats(pa.array(NEIGHBORS, kind), opens) == {}
         assert repeats(pa.array([*NEIGHBORS, -32, 31, 31, None], kind), opens) == {"is NULL": 1, REPEATS: 3}
@@ -89,6 +90,16 @@ def test_ids_at_the_ends_of_64_bits_are_counted_by_bits(least, opens):
     ids = np.arange(100, dtype=np.int64) + np.int64(least)
     assert repeats(pa.array(ids), opens) == {}
     assert repeats(pa.array(np.append(ids, ids[[0, 99]])), opens) == {REPEATS: 2}
+
+
+@pytest.mark.parametrize("kind", [pa.int64(), pa.string()], ids=str)
+def test_ids_far_apart_are_counted_exactly_on_every_engine(kind, opens):
+    ids = pa.array([value * 10**9 for value in (-7, -1, 0, 3, 8)]).cast(kind)
+    assert repeats(ids, opens) == {}
+    assert repeats(pa.concat_arrays([ids, ids.take(pa.array([0, 1, 0])), pa.nulls(2, kind)]), opens) == {
+        "is NULL": 2,
+        REPEATS: 3,
+    }
 
 
 def test_ids_are_counted_by_bits_only_where_they_are_close(monkeypatch):

@@ -4,6 +4,8 @@ Whole numbers are told apart by bits: 32 neighbors share a word, in which each s
 then need few words, and the set bits are the different ids, counted exactly (T-UNIQUE).
 """
 
+from collections.abc import Mapping
+
 from sqlglot import exp
 
 from recordwise.engines.compile.expressions import aliased, column, constant
@@ -12,17 +14,27 @@ from recordwise.plan.schema import Schema
 
 KNOWN, DIFFERENT = "known", "different"
 LEAST, MOST, HELD = "least", "most", "held"
-FINGERPRINT = "fingerprint"
+FINGERPRINT, ID = "fingerprint", "id"
 WORD_BITS = 5
+MOST_APART = 16
+"""Whole numbers are counted by bits where at most this many numbers lie between two of them, on average."""
 
 
-def different_tree(schema: Schema, table: str = SOURCE, *, by: exp.Expr | None = None) -> exp.Expr:
-    """How many ids are not NULL, and how many different ones, by a group-by, which spills; or how many different values of ``by``.
+def different_tree(schema: Schema, table: str = SOURCE) -> exp.Expr:
+    """How many ids are not NULL, and how many different ones, by a group-by, which spills."""
+    return _summed(exp.Count(this=exp.Star()), _known(schema, table).group_by(column(schema.unit)))
 
-    A count of distinct values beside other counts would carry those along in Spark.
+
+def shuffled_tree(schema: Schema, table: str = SOURCE, *, by: exp.Expr | None = None) -> exp.Expr:
+    """The same for Spark, or how many different values of ``by``.
+
+    Left alone, Spark groups the ids of each partition before it sends them, and hardly any are equal. A count of distinct values
+    beside other counts would carry those along.
     """
-    grouped = _known(schema, table).group_by(column(schema.unit) if by is None else by)
-    return _summed(exp.Count(this=exp.Star()), grouped)
+    taken = exp.select(aliased(column(schema.unit) if by is None else by, ID)).from_(table)
+    taken = taken.where(exp.not_(_unknown(schema))).hint(exp.Anonymous(this="REPARTITION", expressions=[column(ID)]))
+    grouped = exp.select(aliased(exp.Count(this=exp.Star()), KNOWN)).from_(taken.subquery("taken", copy=False))
+    return _summed(exp.Count(this=exp.Star()), grouped.group_by(column(ID)))
 
 
 def bits_tree(schema: Schema, table: str = SOURCE) -> exp.Expr:
@@ -39,8 +51,11 @@ def bits_tree(schema: Schema, table: str = SOURCE) -> exp.Expr:
 
 
 def _known(schema: Schema, table: str) -> exp.Select:
-    unknown = exp.Is(this=column(schema.unit), expression=exp.null())
-    return exp.select(aliased(exp.Count(this=exp.Star()), KNOWN)).from_(table).where(exp.not_(unknown))
+    return exp.select(aliased(exp.Count(this=exp.Star()), KNOWN)).from_(table).where(exp.not_(_unknown(schema)))
+
+
+def _unknown(schema: Schema) -> exp.Expr:
+    return exp.Is(this=column(schema.unit), expression=exp.null())
 
 
 def _summed(different: exp.Expr, grouped: exp.Select) -> exp.Expr:
@@ -61,6 +76,11 @@ def span_tree(schema: Schema, table: str = SOURCE) -> exp.Expr:
         aliased(exp.Max(this=unit.copy()), MOST),
         aliased(exp.Count(this=exp.Star()), HELD),
     ).from_(table)
+
+
+def close(span: Mapping[str, int]) -> bool:
+    """Whether ids with this span lie close together. A file that misstates it costs time, not exactness."""
+    return span[LEAST] is not None and span[MOST] - span[LEAST] <= MOST_APART * span[HELD]
 
 
 def fingerprints_tree(schema: Schema, stored: Stored, table: str = SOURCE) -> exp.Expr:

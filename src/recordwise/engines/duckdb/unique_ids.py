@@ -17,11 +17,9 @@ from sqlglot import exp
 
 from recordwise.engines.compile.ids import (
     DIFFERENT,
-    HELD,
     KNOWN,
-    LEAST,
-    MOST,
     bits_tree,
+    close,
     different_tree,
     fingerprints_tree,
     span_tree,
@@ -88,8 +86,6 @@ def _blocks(size: int) -> Iterator[slice]:
 
 MOST_HELD = 12_000_000
 """With more ids than this, the numbers, those left over and the places would take more than 200 MB."""
-MOST_APART = 16
-"""Whole numbers are counted by bits where at most this many numbers lie between two of them, on average."""
 
 
 def repeated_ids(connection: Connection, schema: Schema, stored: Stored, *, table: str = SOURCE) -> int:
@@ -103,9 +99,8 @@ def repeated_ids(connection: Connection, schema: Schema, stored: Stored, *, tabl
 
 
 def _close(connection: Connection, schema: Schema, table: str) -> bool:
-    """Whether the ids lie close together. A file that misstates its own least and largest value costs time, not exactness."""
     (span,) = connection.fetch(span_tree(schema, table)).to_pylist()
-    return span[LEAST] is not None and span[MOST] - span[LEAST] <= MOST_APART * span[HELD]
+    return close(span)
 
 
 def _repeats(connection: Connection, tree: exp.Expr) -> int:

@@ -1,4 +1,4 @@
-"""The checks of a table in two statements: one pass that shuffles nothing, and one for the uniqueness of ids.
+"""The checks of a table: one pass that shuffles nothing, and one for the uniqueness of ids.
 
 Where a unit has several rows the second makes them one record, and the records are checked once more.
 """
@@ -7,7 +7,7 @@ from sqlglot import exp
 
 from recordwise.engines.compile.collapse import COLLAPSED, collapse_checks, same_names
 from recordwise.engines.compile.expressions import column
-from recordwise.engines.compile.ids import DIFFERENT, KNOWN, bits_tree, different_tree
+from recordwise.engines.compile.ids import DIFFERENT, KNOWN, bits_tree, close, shuffled_tree, span_tree
 from recordwise.engines.compile.records import SOURCE, Check, Stored
 from recordwise.engines.problems import REPEATS, broken_rows, differing_units
 from recordwise.engines.store import Store
@@ -35,11 +35,15 @@ def validate_collapsed(store: Store, schema: Schema, unit: Stored) -> None:
 
 
 def _repeated(store: Store, schema: Schema, unit: Stored, table: str) -> int:
-    """How many ids are not new. Whole numbers are counted by bits; of others a hash is shuffled, and the id only where that met."""
+    """How many ids are not new. Whole numbers close together are counted by bits, and others are shuffled.
+
+    Of ids that are no whole numbers a hash is shuffled, and the id only where that met.
+    """
     if unit.kind == "integer":
-        return _counted(store, bits_tree(schema, table))
+        (span,) = store.of_records(span_tree(schema, table)).to_pylist()
+        return _counted(store, bits_tree(schema, table) if close(span) else shuffled_tree(schema, table))
     hashed = exp.Anonymous(this="XXHASH64", expressions=[column(schema.unit)])
-    return _counted(store, different_tree(schema, table, by=hashed)) and _counted(store, different_tree(schema, table))
+    return _counted(store, shuffled_tree(schema, table, by=hashed)) and _counted(store, shuffled_tree(schema, table))
 
 
 def _counted(store: Store, tree: exp.Expr) -> int:
