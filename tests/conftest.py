@@ -14,7 +14,7 @@ os.environ.setdefault("OPENBLAS_NUM_THREADS", "1")
 os.environ.pop("PYTHONDONTWRITEBYTECODE", None)
 
 import small_release
-from engine_choice import Choice, local_spark
+from engine_choice import Choice, as_installed, local_spark
 from warm_process import Warm
 
 gc.disable()
@@ -51,6 +51,16 @@ def spark_session():
     session = local_spark()
     yield session
     session.stop()
+
+
+@pytest.fixture
+def spark_as_installed(request):
+    """Where compiled statements and several partitions are the point: Spark has the settings it is installed with."""
+    if needs_spark(request.node):
+        with as_installed(request.getfixturevalue("spark_session")):
+            yield
+    else:
+        yield
 
 
 @pytest.fixture(scope="session", params=["duckdb", "spark"])

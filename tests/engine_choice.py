@@ -2,6 +2,8 @@
 
 import os
 import shutil
+from collections.abc import Iterator
+from contextlib import contextmanager
 from dataclasses import dataclass
 from typing import Any
 
@@ -37,6 +39,47 @@ class Choice:
         return wanted if self.name == "duckdb" else max(3, wanted // FEW)
 
 
+QUICK = {
+    "spark.sql.adaptive.enabled": "false",
+    "spark.sql.codegen.wholeStage": "false",
+    "spark.sql.codegen.factoryMode": "NO_CODEGEN",
+    "spark.sql.shuffle.partitions": "1",
+    "spark.default.parallelism": "1",
+}
+"""Most tables have ten rows: Spark interprets a statement in two thirds of the time in which it writes and compiles Java for it."""
+AS_INSTALLED = {
+    "spark.sql.adaptive.enabled": "true",
+    "spark.sql.codegen.wholeStage": "true",
+    "spark.sql.codegen.factoryMode": "FALLBACK",
+    "spark.sql.shuffle.partitions": "2",
+    "spark.default.parallelism": "2",
+}
+"""As Spark is installed, with compiled statements whose parts are added up over two partitions."""
+
+
+@contextmanager
+def as_installed(spark: Any) -> Iterator[None]:
+    """``spark``, and sessions beside it that are opened meanwhile, have the settings Spark is installed with."""
+    change(spark, AS_INSTALLED)
+    beside = spark.newSession()
+    assert all(beside.conf.get(name) == value for name, value in AS_INSTALLED.items() if ".sql." in name)
+    assert spark.sparkContext.defaultParallelism == 2
+    try:
+        yield
+    finally:
+        change(spark, QUICK)
+
+
+def change(spark: Any, settings: dict[str, str]) -> None:
+    """New sessions get their settings from what is shared by all of them, tables their partitions from the context."""
+    for shared in (spark.sparkContext._jsc.sc().conf(), spark._jsparkSession.sharedState().conf()):
+        for name, value in settings.items():
+            shared.set(name, value)
+    for name, value in settings.items():
+        if ".sql." in name:
+            spark.conf.set(name, value)
+
+
 def need_java() -> None:
     """Skip loudly where there is no Java; fail if nothing may be left out."""
     if shutil.which("java") is None and not os.environ.get("JAVA_HOME"):
@@ -49,6 +92,7 @@ def need_java() -> None:
 def local_spark() -> Any:
     """A small Spark in this process."""
     need_java()
+    from pyspark import SparkConf, SparkContext
     from pyspark.sql import SparkSession
 
     settings = {
@@ -58,15 +102,15 @@ def local_spark() -> Any:
         "spark.driver.extraJavaOptions": "-XX:TieredStopAtLevel=1 -XX:+UseSerialGC -XX:ReservedCodeCacheSize=240m",
         "spark.driver.host": "127.0.0.1",
         "spark.driver.bindAddress": "127.0.0.1",
-        "spark.sql.shuffle.partitions": "2",
-        "spark.default.parallelism": "2",
+        **QUICK,
         "spark.ui.enabled": "false",
         # Nobody reads the plan of a statement, which is written out for each of them.
         "spark.sql.ui.explainMode": "simple",
         "spark.ui.showConsoleProgress": "false",
         "spark.log.level": "ERROR",
     }
-    builder = SparkSession.builder.master("local[2]").appName("recordwise-tests")
-    for name, value in settings.items():
-        builder = builder.config(name, value)
-    return builder.getOrCreate()
+    # Not by the builder of the session, whose settings every later session would keep.
+    SparkContext.getOrCreate(
+        SparkConf().setMaster("local[2]").setAppName("recordwise-tests").setAll(list(settings.items()))
+    )
+    return SparkSession.builder.getOrCreate()

@@ -33,6 +33,7 @@ def test_a_release_loses_no_more_than_its_policy(name: str) -> None:
     assert not any(each.broken for each in found), told(found)
 
 
+@pytest.mark.usefixtures("spark_as_installed")
 def test_a_release_from_spark_loses_no_more_than_its_policy(spark_session: Any) -> None:
     found = audit(SUBJECTS["gaussian"](), Runs(engine="spark", spark=spark_session, cells=5_000))
     assert not any(each.broken for each in found), told(found)
@@ -40,12 +41,14 @@ def test_a_release_from_spark_loses_no_more_than_its_policy(spark_session: Any) 
 
 @pytest.mark.slow
 @pytest.mark.parametrize("name", SUBJECTS)
+@pytest.mark.usefixtures("spark_as_installed")
 def test_every_release_from_spark_loses_no_more_than_its_policy(name: str, spark_session: Any) -> None:
     found = audit(SUBJECTS[name](), Runs(engine="spark", spark=spark_session, cells=20_000, runs=2))
     assert not any(each.broken for each in found), told(found)
 
 
 @pytest.mark.slow
+@pytest.mark.usefixtures("spark_as_installed")
 def test_what_must_be_refused_is_refused_by_spark(spark_session: Any, tmp_path: Path) -> None:
     found = audit_refusals(tmp_path, Runs(engine="spark", spark=spark_session))
     assert not [each.subject for each in found if each.broken]

@@ -50,6 +50,7 @@ def test_no_record_loses_more_than_its_policy_says_in_three_thousand_plans():
 
 @pytest.mark.slow
 @pytest.mark.timeout(1200)
+@pytest.mark.usefixtures("spark_as_installed")
 def test_no_record_loses_more_than_its_policy_says_on_spark(spark_session):
     check(50, seed="spark and listed", engine="spark", spark=spark_session)
 

@@ -30,6 +30,8 @@ from recordwise.plan.predicates import Compare
 from recordwise.plan.sources import ANSI, SparkMaster
 from small_release import keys, question, records
 
+pytestmark = pytest.mark.usefixtures("spark_as_installed")
+
 SCHEMA = Schema.of(unit="id", measures={"emp": 1}, columns={"county": "text"})
 SMALL = pa.table({"id": [1, 2, 3], "emp": [5, 6, 7], "county": ["01", "02", "01"]})
 COUNTIES = Keys.of({"county": ["01", "02", "03"]})

@@ -16,6 +16,8 @@ from recordwise.policy import ConditionColumn as PolicyColumn
 from recordwise.policy import by, split
 from recordwise.policy.evaluate.sql import terms_sql
 
+pytestmark = pytest.mark.usefixtures("spark_as_installed")
+
 
 class CountedPieces(Count):
     """A statistic that asks for the number of pieces: what key selection on pieces will ask for."""

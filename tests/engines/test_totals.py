@@ -15,6 +15,8 @@ from recordwise.plan import Case, Column, Field, Group, Keys, Plan, Prefix, Sche
 from recordwise.plan.predicates import And, Compare, In, IsNull, Not, Or
 from recordwise.plan.statistics import CountFirms, CountUnits, SumSteps
 
+pytestmark = pytest.mark.usefixtures("spark_as_installed")
+
 M = Plain()
 PLACES = ["01", "1", "1 ", "a", "A", "é", "e\u0301", "", "x'y", '"q"', "\\", None]
 CODES = ["311111", "311112", "3121", "32", "44", "4"]

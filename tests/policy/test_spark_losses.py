@@ -13,6 +13,7 @@ from sqlglot import exp
 from test_evaluators_agree import arrow_records, relative
 from test_outward import upper_policies
 
+from engine_choice import as_installed
 from random_policies import DERIVED, random_policy, random_record
 from recordwise.engines.spark.dialect import spark_sql
 from recordwise.engines.spark.master import strict
@@ -28,7 +29,8 @@ DuckDB. A long saved form has no short SQL, which takes far longer to write."""
 @pytest.fixture(scope="module")
 def ours(spark_session):
     """A session with the settings of the engine: ANSI mode, in which 1/0 and NULL in GREATEST are not what DuckDB makes of them."""
-    return strict(spark_session)
+    with as_installed(spark_session):
+        return strict(spark_session)
 
 
 def computed(session, table, trees):

@@ -12,6 +12,8 @@ from recordwise.noise import Seeded
 from recordwise.plan import Measure
 from small_release import CODES, COUNTIES, keys, question, records
 
+pytestmark = pytest.mark.usefixtures("spark_as_installed")
+
 GRID = Grid.log(1, 10**5, bits=6)
 NET, REST = Measure.of("net", signed=True), Measure.of("rest", derive="pay - 40 * emp")
 
