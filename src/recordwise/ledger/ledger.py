@@ -31,7 +31,6 @@ from recordwise.ledger.bands import NotedBands, bands_of_budget, noted_bands
 from recordwise.ledger.chain import ADVICE, Chain, Event, Head, canonical
 from recordwise.ledger.periods import periods_of
 from recordwise.ledger.schemas import amount_bounds, changed_names, grown
-from recordwise.policy.dominance.prove import completed
 from recordwise.policy.policy import Policy
 from recordwise.policy.restated import restates
 from recordwise.policy.series import Series
@@ -303,6 +302,8 @@ class Ledger:
             return after
         if verdict.witness is None:
             raise BudgetError(query=query, witness=None, needed=math.nan, left=math.nan, reason=verdict.reason)
+        from recordwise.policy.dominance.prove import completed
+
         part = "delta" if verdict.reason.startswith("the delta") else "loss"
         witness = completed(verdict.witness, self.budget, after)
         left = _at(self.budget, part, witness) - _at(spent, part, witness)

@@ -1,5 +1,8 @@
 """Policy functions: the public privacy loss of every possible record, as values that evaluate, compose, compare and print."""
 
+from importlib import import_module
+from typing import TYPE_CHECKING, Any
+
 from recordwise.policy.conditions import Condition, ConditionColumn, Null, among, both, compare, complement, either
 from recordwise.policy.constructors import (
     By,
@@ -27,15 +30,17 @@ from recordwise.policy.conversions import (
     pure_to_zcdp,
     rho_for_epsilon,
 )
-from recordwise.policy.dominance.prove import Verdict, dominates
 from recordwise.policy.firms import CellKey, FirmLoss, FirmPart, FirmPolicy, Joint
-from recordwise.policy.groups import GroupPair, group_loss, group_loss_by_cell, group_pair, replacement_loss
 from recordwise.policy.lattice import LatticePart, LatticePolicy
 from recordwise.policy.meaning import Meaning, expected_log_odds, log_odds_tail, meaning, power_gaussian, power_zcdp
 from recordwise.policy.measure import Measure
 from recordwise.policy.policy import Policy, maximum
 from recordwise.policy.privacy_loss import PrivacyLoss, Shift, epsilon_of
 from recordwise.policy.series import Series, history_losses
+
+if TYPE_CHECKING:
+    from recordwise.policy.dominance.prove import Verdict, dominates
+    from recordwise.policy.groups import GroupPair, group_loss, group_loss_by_cell, group_pair, replacement_loss
 
 __all__ = [
     "By",
@@ -97,3 +102,19 @@ __all__ = [
     "selection",
     "split",
 ]
+_HOMES = {
+    "dominance.prove": ("Verdict", "dominates"),
+    "groups": ("GroupPair", "group_loss", "group_loss_by_cell", "group_pair", "replacement_loss"),
+}
+
+
+def __getattr__(name: str) -> Any:
+    """What few processes need, imported when it is first used."""
+    for home, names in _HOMES.items():
+        if name in names:
+            return getattr(import_module(f"{__name__}.{home}"), name)
+    raise AttributeError(f"module {__name__!r} has no attribute {name!r}")
+
+
+def __dir__() -> list[str]:
+    return sorted(__all__)
