@@ -1,20 +1,24 @@
 """Columns that a source declares itself: the types of a Parquet file or a typed frame, never the values in it."""
 
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 from recordwise.engines.sources.arrow_files import file_schema, parquet_schema
 from recordwise.engines.sources.untyped import is_untyped
-from recordwise.engines.spark.sources import SparkFrame, SparkSource
 from recordwise.errors import ParameterError
 from recordwise.plan.files import ArrowFiles, CsvFiles, ParquetFiles, StatFiles
 from recordwise.plan.sources import Database, Frame, Postgres, Source
 
+if TYPE_CHECKING:
+    from recordwise.engines.spark.sources import SparkSource
+
 DECLARE = 'Give columns={"county": "text"}.'
 
 
-def inferred_columns(source: Source | SparkSource, roles: set[str | None]) -> dict[str, Any]:
+def inferred_columns(source: "Source | SparkSource", roles: set[str | None]) -> dict[str, Any]:
     """Conditional columns from the types of a Parquet file or frame: text, whole numbers, truth values and dates."""
     import pyarrow as pa
+
+    from recordwise.engines.spark.sources import SparkFrame
 
     if isinstance(source, ParquetFiles):
         schema = parquet_schema(source.paths[0])
