@@ -165,9 +165,9 @@ def _sum(weights: Weights, start: int, end: int | None) -> arb:
         radius = min(start // 2, weights.spread(start))
         if radius >= needed:
             return total + _euler_maclaurin(weights, start, end, radius)
-        total = sum((weights.at(k) for k in range(start, start + DIRECT_TERMS)), total)
+        total = sum(weights.at_each(range(start, start + DIRECT_TERMS)), total)
         start += DIRECT_TERMS
-    return sum((weights.at(k) for k in range(start, end)), total)
+    return sum(weights.at_each(range(start, end)), total)
 
 
 def _cut(weights: Weights, start: int) -> int:
@@ -222,17 +222,19 @@ def _sup_integral(weights: Weights, start: int, end: int, radius: int) -> arb:
     """A bound on the integral over x of the largest weight within ``radius`` of x in the complex plane."""
     total, x = arb(0), start
     while x < end:
-        width = min(end - x, _box_width(weights, x, radius))
+        width = min(end - x, _box_width(weights, start, x, radius))
         box = acb(arb(x - radius).union(arb(x + width + radius)), arb(0, radius))
         total += width * weights.holomorphic(box).abs_upper()
         x += width
     return total
 
 
-def _box_width(weights: Weights, x: int, radius: int) -> int:
-    """Wide enough that few boxes are needed, narrow enough that the weight at a box's left end is near the largest in it."""
-    width = max(radius, min(x, weights.spread(x)))
-    while width > radius and weights.growth(x, x + width) > 2:
+def _box_width(weights: Weights, start: int, x: int, radius: int) -> int:
+    """Wide enough that few boxes are needed, narrow enough that the weight at a box's left end is near the largest in it; the
+    smaller the weights are beside the first, the wider a box may be."""
+    allowed = 2 + weights.growth(start, x) / 2
+    width = max(radius, min(x, int(allowed * weights.spread(x))))
+    while width > radius and weights.growth(x, x + width) > allowed:
         width = max(radius, width // 2)
     return width
 

@@ -1,31 +1,22 @@
-"""Descriptions of queries and plans: HTML for notebooks, with every name escaped, and JSON for the ledger and release.json.
-
-They contain public facts only.
-"""
+"""Descriptions of queries and plans as JSON, for the ledger and release.json. They contain public facts only."""
 
 import platform
 from fractions import Fraction
 from functools import cache
-from typing import TYPE_CHECKING, Any
+from importlib import import_module
+from typing import Any
 
 from recordwise.errors import ParameterError
 from recordwise.exact.numbers import fraction_text
-from recordwise.mechanisms.described import mechanism_text, parameter_json
+from recordwise.mechanisms.described import parameter_json
 from recordwise.plan.cell_bands import sized_keys
 from recordwise.plan.cost import band_table
 from recordwise.plan.fields import Case, DatePart, Field, Group, Literal, Prefix
 from recordwise.plan.linear import linear_text
 from recordwise.plan.plan import Plan, PlannedTable, size_names
-from recordwise.plan.predicates import And, Compare, In, IsNull, Not, Operand, Or, Predicate, condition
+from recordwise.plan.predicates import And, Compare, In, IsNull, Not, Operand, Or, Predicate
 from recordwise.plan.schema import Measure, Schema
-from recordwise.plan.statistics import Statistic
 from recordwise.policy.literals import plain_value
-from recordwise.policy.render.html import Html, element, preview_table
-from recordwise.policy.render.text import condition_words
-
-if TYPE_CHECKING:
-    from recordwise.plan.query import Query
-
 
 SEVERAL_ROWS = "several for a unit, made one record"
 
@@ -201,39 +192,18 @@ def safe_name(text: str) -> str:
     return "".join(letter if letter.isalnum() or letter in "_-" else "_" for letter in text)[:LONGEST_NAME]
 
 
-def versions() -> dict[str, str]:
-    """The versions of the software that made the release."""
-    names = ("recordwise", "duckdb", "numpy", "pyarrow", "python-flint", "sqlglot")
-    return {"python": platform.python_version(), **{name: _version(name) for name in names}}
+LIBRARIES = {"duckdb": "duckdb", "numpy": "numpy", "pyarrow": "pyarrow", "python-flint": "flint", "sqlglot": "sqlglot"}
+"""Where each library states its version, by the name of its package."""
 
 
 @cache
-def _version(name: str) -> str:
+def _own_version() -> str:
     from importlib.metadata import version
 
-    return version(name)
+    return version("recordwise")
 
 
-def query_html(query: "Query") -> Html:
-    """The query's tables, condition and statistics."""
-    tables = [" × ".join(level.names()) or "the grand total" for level in query.tables()]
-    only = [] if query.condition is None else [f"Only records where {condition_words(condition(query.condition))}."]
-    rows = [_row(statistic) for statistic in query.statistics]
-    return element(
-        "div",
-        element("p", element("b", "recordwise query"), f" by {'; '.join(tables)}. ", *only),
-        preview_table(("statistic", "is", "of", "noise"), rows),
-    )
-
-
-def _row(statistic: Statistic) -> tuple[str, str, str, str]:
-    noise = ", ".join(map(mechanism_text, statistic.mechanisms()))
-    return statistic.alias, type(statistic).__name__, statistic.of or "", noise
-
-
-def plan_html(plan: "Plan") -> Html:
-    """The plan's queries in order, and their total cost."""
-    from recordwise.plan.cost import plan_policy
-
-    cost = Html(plan_policy(plan)._repr_html_())
-    return element("div", *map(query_html, plan.queries), element("p", element("b", "Cost to a record")), cost)
+def versions() -> dict[str, str]:
+    """The versions of the software that made the release."""
+    found = {name: import_module(module).__version__ for name, module in LIBRARIES.items()}
+    return {"python": platform.python_version(), "recordwise": _own_version(), **found}

@@ -206,7 +206,7 @@ class Plan:
                     keys.check(level.groups, self.schema)
 
     def _repr_html_(self) -> str:
-        from recordwise.plan.describe import plan_html
+        from recordwise.plan.preview import plan_html
 
         return plan_html(self)
 

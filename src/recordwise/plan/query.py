@@ -323,7 +323,7 @@ class Query:
         return f"<Query: {asked} by {by}{'' if self.condition is None else '; 1 condition'}>"
 
     def _repr_html_(self) -> str:
-        from recordwise.plan.describe import query_html
+        from recordwise.plan.preview import query_html
 
         return query_html(self)
 
