@@ -84,7 +84,7 @@ def medians(rows: int, groups: int) -> None:
         passes = best(lambda: engine.totals(plan))
         (exact,) = engine.totals(plan)
         prepared = prepare_table(plan, exact.table, exact.cells, confidence=0.95)
-        drawing = best(lambda: draw_table(prepared, exact.exact.reveal(), Secure()))
+        drawing = best(lambda: draw_table(prepared, exact.exact.reveal(), Secure())())
     print(
         f"median of {groups:,} groups, {rows:,} records: {(passes + drawing) / theirs:.1f} times plain DuckDB quantile_cont "
         f"({passes / theirs:.1f} the exact pass, {drawing / theirs:.1f} noise and estimates)"

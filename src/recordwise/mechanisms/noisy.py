@@ -77,7 +77,8 @@ def noised(points: IntArray, law: LatticeLaw, source: BitSource) -> IntArray:
     """
     drawn, flat = law.draw(points.size, source), points.ravel()
     if flat.dtype != object and not drawn.extremes and max(largest(flat), largest(drawn.values)) < SAFE:
-        return np.asarray(flat + drawn.values).reshape(points.shape)
+        # In place: fresh memory would cost as much as the noise.
+        return np.add(flat, drawn.values, out=drawn.values).reshape(points.shape)
     noise = drawn.values.tolist()
     for place, value in drawn.extremes.items():
         noise[place] = value
@@ -91,7 +92,10 @@ def largest(points: IntArray) -> int:
 
 def to_floats(points: IntArray, grid: Fraction) -> FloatArray:
     """Multiples of the grid as floats; dividing by a whole number last keeps 0.1 steps at their shortest decimals."""
-    return points.astype(np.float64) * float(grid.numerator) / float(grid.denominator)
+    found: FloatArray = points.astype(np.float64)
+    found *= float(grid.numerator)
+    found /= float(grid.denominator)
+    return found
 
 
 def read_step(step: Number) -> Fraction:
@@ -136,6 +140,8 @@ def lattice_ends(points: IntArray, half_width: int, grid: Fraction) -> tuple[Flo
 
 def _lattice_end(points: IntArray, grid: Fraction, outward: float) -> FloatArray:
     value = to_floats(points, grid)
+    if largest(points) * grid.numerator < EXACT and grid.denominator < EXACT:
+        return value
     exact = np.abs(points.astype(np.float64)) * float(grid.numerator) < EXACT
     return np.where(exact & (grid.denominator < EXACT), value, value + outward * np.abs(value))
 

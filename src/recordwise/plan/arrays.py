@@ -86,7 +86,7 @@ def numpy_of(column: pa.Array | pa.ChunkedArray) -> Any:
         >>> numpy_of(pa.array([4, None])).tolist()
         [4.0, nan]
     """
-    array = _whole(column) if isinstance(column, pa.ChunkedArray) else column
+    array = whole(column) if isinstance(column, pa.ChunkedArray) else column
     dtype = _DTYPES.get(array.type)
     if dtype is None:
         plain = pa.types.is_boolean(array.type) and not array.null_count
@@ -106,7 +106,7 @@ def null_as(column: pa.Array | pa.ChunkedArray, value: int) -> Any:
         >>> null_as(pa.array([4, None]), -1).tolist()
         [4, -1]
     """
-    array = _whole(column) if isinstance(column, pa.ChunkedArray) else column
+    array = whole(column) if isinstance(column, pa.ChunkedArray) else column
     if not array.null_count:
         return numpy_of(array)
     return np.where(_unpacked(array, 0), _held(array), _DTYPES[array.type].type(value))
@@ -118,7 +118,13 @@ def _held(array: pa.Array) -> Any:
     return np.frombuffer(array.buffers()[1], dtype, len(array), array.offset * dtype.itemsize)
 
 
-def _whole(column: pa.ChunkedArray) -> pa.Array:
+def whole(column: pa.ChunkedArray) -> pa.Array:
+    """A column as one array: the column's own where it is in one piece, since concatenating would copy it.
+
+    Example:
+        >>> whole(pa.chunked_array([[4], [20]])).to_pylist()
+        [4, 20]
+    """
     if column.num_chunks == 1:
         return column.chunk(0)
     return pa.concat_arrays(column.chunks) if column.num_chunks else pa.nulls(0, column.type)

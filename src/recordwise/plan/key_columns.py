@@ -11,7 +11,7 @@ import pyarrow as pa
 import pyarrow.compute as pc
 
 from recordwise.errors import KeysError
-from recordwise.plan.arrays import array_of, numpy_of
+from recordwise.plan.arrays import array_of, numpy_of, whole
 from recordwise.plan.fields import Case, DatePart, Expression, Field
 from recordwise.plan.schema import Schema
 
@@ -113,7 +113,7 @@ class Ranked:
 
 def plain_column(column: pa.ChunkedArray) -> pa.Array:
     """A column as one array of its values."""
-    plain = pa.concat_arrays(column.chunks) if column.num_chunks else pa.nulls(0, column.type)
+    plain = whole(column)
     return plain.dictionary_decode() if pa.types.is_dictionary(plain.type) else plain
 
 

@@ -9,7 +9,7 @@ from typing import Generic, TypeVar
 import numpy as np
 import pyarrow as pa
 
-from recordwise.plan.arrays import numpy_of
+from recordwise.plan.arrays import numpy_of, whole
 from recordwise.plan.plan import PlannedTable
 from recordwise.plan.statistics import BinCounts, ExactTable, Total
 from recordwise.plan.statistics.totals import IntArray
@@ -76,7 +76,7 @@ WIDE = pa.decimal128(38, 0)
 
 def words(column: pa.ChunkedArray) -> Words:
     """The bits of a column of integers; NULL counts as 0."""
-    array = pa.concat_arrays(column.chunks) if column.num_chunks else pa.nulls(0, column.type)
+    array = whole(column)
     if array.null_count:
         array = array.fill_null(0)
     if array.type != WIDE:

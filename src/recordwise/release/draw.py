@@ -1,6 +1,8 @@
 """Turns exact totals into noisy columns: the only place where values computed from records are combined with noise."""
 
+from collections.abc import Callable
 from dataclasses import dataclass
+from functools import partial
 
 import numpy as np
 import pyarrow as pa
@@ -65,8 +67,8 @@ def _served(plan: Plan, table: PlannedTable, cells: pa.Table, statistic: Drawabl
     return (CellMechanism(possible_mechanisms(plan, table, statistic)[0], nothing),)
 
 
-def draw_table(prepared: PreparedTable, exact: ExactTable, rng: BitSource) -> tuple[NoisyColumn, ...]:
-    """Every variable of one table, with noise added once to each statistic that is drawn."""
+def draw_table(prepared: PreparedTable, exact: ExactTable, rng: BitSource) -> Callable[[], tuple[NoisyColumn, ...]]:
+    """Add noise, once, to each statistic of one table. What is returned computes every variable from it, at any time."""
     schema, confidence = prepared.schema, prepared.confidence
     answers = {
         each.statistic.alias: each.statistic.draw(
@@ -74,4 +76,5 @@ def draw_table(prepared: PreparedTable, exact: ExactTable, rng: BitSource) -> tu
         )
         for each in prepared.drawn
     }
-    return published(prepared.asked, [each.statistic for each in prepared.drawn], answers, confidence=confidence)
+    statistics = [each.statistic for each in prepared.drawn]
+    return partial(published, prepared.asked, statistics, answers, confidence=confidence)

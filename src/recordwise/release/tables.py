@@ -14,7 +14,7 @@ import pyarrow.compute as pc
 
 from recordwise.errors import ParameterError
 from recordwise.exact.arithmetic import FloatArray
-from recordwise.plan.arrays import null_as, numpy_of
+from recordwise.plan.arrays import null_as, numpy_of, whole
 from recordwise.policy.policy import Policy
 
 
@@ -36,7 +36,7 @@ def column_digest(column: pa.ChunkedArray) -> str:
             parameter="a column", problem=f"of type {column.type} is neither numbers, text nor truth values"
         )
     total = hashlib.sha256(f"{column.type}".encode())
-    array = pa.concat_arrays(column.chunks) if column.num_chunks else pa.nulls(0, column.type)
+    array = whole(column)
     if array.null_count:
         total.update(np.packbits(numpy_of(array.is_null())).data)
     if pa.types.is_string(array.type):

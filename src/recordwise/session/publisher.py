@@ -28,7 +28,7 @@ from recordwise.policy.policy import Policy
 from recordwise.release import unfinished
 from recordwise.release.draw import PreparedTable, dry_run, prepare_table
 from recordwise.release.page.parts import Part, external_part, plan_parts
-from recordwise.release.publish import publish_table
+from recordwise.release.publish import in_turn, publish_table
 from recordwise.release.release import Release
 from recordwise.release.select import dry_run_selection
 from recordwise.release.tables import ReleasedTable, digest_of
@@ -93,7 +93,7 @@ class Publisher:
             policy, query=name, details=described, schema=used, release=identity, once=once
         ) as charge:
             tell("drawing noise")
-            tables = tuple(
+            tables = in_turn(
                 publish_table(plan, each.table, *_opened(each), ready, rng, confidence=confidence)
                 for each, ready in zip(exact, prepared)
             )

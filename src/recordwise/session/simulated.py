@@ -25,7 +25,7 @@ from recordwise.plan.schema import Schema
 from recordwise.plan.statistics import Drawable, Statistic, Sum
 from recordwise.plan.statistics.base import Form
 from recordwise.release.draw import PreparedTable, prepare_table
-from recordwise.release.publish import publish_table
+from recordwise.release.publish import in_turn, publish_table
 from recordwise.release.release import Release
 from recordwise.release.tables import digest_of
 from recordwise.session.exact_quantiles import CellValues
@@ -154,7 +154,7 @@ class Simulation:
         Returns:
             The release; nothing was charged for it.
         """
-        tables = tuple(
+        tables = in_turn(
             publish_table(self.plan, own, _cells(each), each.exact.reveal(), ready, rng, confidence=self._confidence)
             for own, each, ready in zip(self.plan.tables(), self._found, self._prepared)
         )

@@ -64,8 +64,9 @@ def _array(values: Any) -> pa.Array:
 
 def _relative(error: FloatArray, value: Any) -> pa.Array:
     """The coefficient of variation; NULL where the value is 0 or the noise has no variance."""
+    cv = np.abs(value, dtype=np.float64)
     with np.errstate(divide="ignore", invalid="ignore"):
-        cv = error / np.abs(value)
+        np.divide(error, cv, out=cv)
     finite = np.isfinite(cv)
     return array_of(cv, ~finite)
 
