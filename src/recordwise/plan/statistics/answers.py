@@ -64,7 +64,7 @@ def _array(values: Any) -> pa.Array:
 
 def _relative(error: FloatArray, value: Any) -> pa.Array:
     """The coefficient of variation; NULL where the value is 0 or the noise has no variance."""
-    cv = np.abs(value, dtype=np.float64)
+    cv = np.abs(np.asarray(value, dtype=np.float64))
     with np.errstate(divide="ignore", invalid="ignore"):
         np.divide(error, cv, out=cv)
     finite = np.isfinite(cv)
