@@ -50,12 +50,22 @@ def records(tmp_path_factory):
     return path
 
 
+@pytest.fixture(scope="session")
+def furnished(records):
+    """Put the table and its plan into a folder."""
+
+    def put(place):
+        (place / "establishments.parquet").symlink_to(records)
+        (place / "plan.toml").write_text(PLAN)
+        return place
+
+    return put
+
+
 @pytest.fixture
-def folder(tmp_path, records):
+def folder(tmp_path, furnished):
     """A folder with the table and its plan."""
-    (tmp_path / "establishments.parquet").symlink_to(records)
-    (tmp_path / "plan.toml").write_text(PLAN)
-    return tmp_path
+    return furnished(tmp_path)
 
 
 @pytest.fixture
@@ -80,11 +90,9 @@ def run_json(run):
 
 
 @pytest.fixture(scope="session")
-def released_once(records, tmp_path_factory):
+def released_once(furnished, tmp_path_factory):
     """A folder with the table, its plan and one release; it is only read."""
-    folder = tmp_path_factory.mktemp("released")
-    (folder / "establishments.parquet").symlink_to(records)
-    (folder / "plan.toml").write_text(PLAN)
+    folder = furnished(tmp_path_factory.mktemp("released"))
     words = ["release", str(folder / "plan.toml"), "--out", str(folder / "out"), "--yes"]
     result = CliRunner().invoke(app, words)
     assert result.exit_code == 0, result.stderr

@@ -5,6 +5,9 @@ import json
 import openpyxl
 import pandas
 import pytest
+from typer.testing import CliRunner
+
+from recordwise.cli import app
 
 BASIC = """
 [outputs]
@@ -21,13 +24,14 @@ withhold = ["poor"]
 """
 
 
-@pytest.fixture
-def released(folder, run):
-    plan = folder / "plan.toml"
+@pytest.fixture(scope="module")
+def released(furnished, tmp_path_factory):
+    """A release with basic tables, which is only read; its ledger is beside it."""
+    plan = furnished(tmp_path_factory.mktemp("basic")) / "plan.toml"
     plan.write_text(plan.read_text() + BASIC)
-    done = run("release", plan, "--out", folder / "out", "--yes")
+    done = CliRunner().invoke(app, ["release", str(plan), "--out", str(plan.with_name("out")), "--yes"])
     assert done.exit_code == 0, done.output
-    return folder / "out"
+    return plan.with_name("out")
 
 
 def test_a_plan_with_basic_tables_is_released_verified_and_exported(released, folder, run):
@@ -38,7 +42,7 @@ def test_a_plan_with_basic_tables_is_released_verified_and_exported(released, fo
     assert set(basic["sum_emp_status"]) <= {"good", "poor"}
     assert (basic["sum_emp"].isna() == (basic["sum_emp_status"] == "poor")).all()
     assert (basic["sum_emp"].dropna() % 5 == 0).all()
-    assert run("ledger", "verify", folder / "small.ledger", "--against", released).exit_code == 0
+    assert run("ledger", "verify", released.with_name("small.ledger"), "--against", released).exit_code == 0
     done = run("export", released, "--format", "xlsx", "--out", folder / "all.xlsx", "--json")
     assert done.exit_code == 0
     assert json.loads(done.stdout)["privacy_label"] == "private"

@@ -61,8 +61,8 @@ GARBAGE = [
 
 
 @pytest.mark.parametrize("words", GARBAGE, ids=" ".join)
-def test_garbage_ends_with_2_and_a_sentence(folder, words):
-    done = process(*words, folder=folder)
+def test_garbage_ends_with_2_and_a_sentence(folder, words, warm):
+    done = warm.run("-m", "recordwise", *words, folder=folder)
     assert done.returncode == 2
     assert done.stderr.strip()
     assert "Traceback" not in done.stderr
