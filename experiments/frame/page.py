@@ -1,7 +1,6 @@
 """The page of one experiment: the paper's statements beside our results, the figures inside it, nothing fetched from anywhere."""
 
 import base64
-import io
 from collections.abc import Sequence
 from html import escape
 
@@ -71,9 +70,7 @@ def scrolling(label: str) -> str:
 
 
 def picture_block(picture: Picture) -> str:
-    held = io.BytesIO()
-    picture.figure.savefig(held, format="png")
-    data = base64.b64encode(held.getvalue()).decode()
+    data = base64.b64encode(picture.png).decode()
     return (
         f'<figure><img alt="{escape(picture.alt, quote=True)}" src="data:image/png;base64,{data}">'
         f"<figcaption>{escape(picture.caption)}</figcaption></figure>"

@@ -1,7 +1,9 @@
 """What an experiment hands back: claims, numbers, tables and pictures. It writes nothing itself."""
 
+import io
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, field
+from functools import cached_property
 from typing import TYPE_CHECKING, Any
 
 from experiments.frame.claim import Claim
@@ -14,7 +16,7 @@ Tell = Callable[[str], None]
 Row = Mapping[str, object]
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
+@dataclass(frozen=True, kw_only=True)
 class Picture:
     """A figure, its caption, and what it shows in words for those who cannot see it."""
 
@@ -23,6 +25,13 @@ class Picture:
     figure: "Figure"
     caption: str
     alt: str
+
+    @cached_property
+    def png(self) -> bytes:
+        """The figure as it is written to its file and shown on the page, drawn once."""
+        held = io.BytesIO()
+        self.figure.savefig(held, format="png")
+        return held.getvalue()
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

@@ -18,7 +18,7 @@ def write(done: Reproduction, folder: Path, *, seconds: float | None = None) -> 
     for name, rows in done.tables.items():
         write_csv(folder / f"{name}.csv", rows)
     for picture in done.pictures:
-        picture.figure.savefig(folder / f"{picture.name}.png")
+        (folder / f"{picture.name}.png").write_bytes(picture.png)
     told = done.to_json() | {"seconds": None if seconds is None else round(seconds, 1)}
     (folder / "reproduction.json").write_text(json.dumps(told, indent=1, allow_nan=False) + "\n", encoding="utf-8")
     (folder / "reproduction.html").write_text(page(done, seconds=seconds), encoding="utf-8")

@@ -72,7 +72,8 @@ def attack(policy: Policy, budget: Policy, rng: Random, count: int = 200) -> dic
     suspects = set()
     for one, other in ((policy.loss, budget.loss), (policy.delta, budget.delta)):
         spent, limit = one(columns), other(columns)
-        with_margin = spent >= limit * (1 - 1e-9)
+        # No loss is stated too low, so that one of zero is zero.
+        with_margin = (spent > 0) & (spent >= limit * (1 - 1e-9))
         suspects |= {row for row in range(count) if with_margin[row]}
     return next((records[row] for row in suspects if surely_above(policy, budget, records[row])), None)
 
