@@ -377,7 +377,7 @@ def test_the_page_fits_a_phone_of_360_points(name: str, visit: Any) -> None:
     page = visit(name, **PHONE)
     opened(page)
     assert page.evaluate("document.documentElement.scrollWidth") == 360
-    page.screenshot(path=ARTEFACTS / f"{name}-phone.png", full_page=True)
+    page.screenshot(path=ARTEFACTS / f"{name}-phone.png", full_page=True, scale="css")
     small = page.evaluate(
         "[...document.querySelectorAll('button, form input, select')].filter(e => e.getBoundingClientRect().height < 40).length"
     )

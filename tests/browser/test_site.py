@@ -63,6 +63,24 @@ def address(site: Path) -> Iterator[str]:
     thread.join()
 
 
+@pytest.fixture(scope="module")
+def window(chromium: Any) -> Iterator[Any]:
+    """A window of a width and color scheme, which stays open: a process for each page costs as much as the page itself."""
+    contexts: dict[tuple[int, str], Any] = {}
+
+    def opened(width: int, scheme: str) -> Any:
+        if (width, scheme) not in contexts:
+            how = {"viewport": {"width": width, "height": 900}, "color_scheme": scheme}
+            contexts[width, scheme] = chromium.new_context(**how)
+            contexts[width, scheme].new_page()
+        (page,) = contexts[width, scheme].pages
+        return page
+
+    yield opened
+    for context in contexts.values():
+        context.close()
+
+
 def listed(nav: Any) -> list[str]:
     """The pages of a navigation."""
     if isinstance(nav, str):
@@ -100,18 +118,22 @@ def test_every_link_of_the_site_leads_somewhere_and_none_is_loaded_from_elsewher
 @pytest.mark.parametrize("width", WIDTHS.values(), ids=WIDTHS)
 @pytest.mark.parametrize("name", ["index", "install", "plan-file", "notebooks/choosing-a-mechanism"])
 def test_a_page_fits_its_window_asks_nobody_else_and_axe_finds_nothing_serious(
-    name: str, width: int, scheme: str, chromium: Any, address: str
+    name: str, width: int, scheme: str, window: Any, address: str
 ) -> None:
     from axe_playwright_python.sync_playwright import Axe
 
-    context = chromium.new_context(viewport={"width": width, "height": 900}, color_scheme=scheme)
-    page = context.new_page()
+    page = window(width, scheme)
     asked: list[str] = []
-    page.on("request", lambda request: asked.append(request.url))
+
+    def note(request: Any) -> None:
+        asked.append(request.url)
+
+    page.on("request", note)
     page.goto(f"{address}/{name}.html")
     assert page.evaluate("document.documentElement.scrollWidth") <= width
     found = Axe().run(page).response["violations"]
-    context.close()
+    page.remove_listener("request", note)
+    assert f"{address}/{name}.html" in asked
     assert [url for url in asked if not url.startswith(address)] == []
     assert [(each["id"], each["nodes"][0]["html"]) for each in found if each["impact"] in ("serious", "critical")] == []
 

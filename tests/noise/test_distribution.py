@@ -101,7 +101,7 @@ def binomial_cdf(n: int, p: float):
 @pytest.mark.theorem("T-BINOMIAL")
 @pytest.mark.parametrize("n, threshold", BINOMIALS)
 def test_the_number_that_pass_is_binomial_and_not_one_with_a_mean_half_a_deviation_off(n: int, threshold: int):
-    """Half a deviation moves the distribution function by 0.19 at least, of which a thousand draws see 0.1 at a false alarm of 1e-9.
+    """Half a deviation moves the distribution function by at least 0.19, and a thousand draws see 0.1 at a false alarm of 1e-9.
 
     The remaining 0.09 are lost in the noise with probability 2 exp(-2 * 1000 * 0.09**2) = 2e-7.
     """
