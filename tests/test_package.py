@@ -80,6 +80,7 @@ def test_a_first_small_release_loads_nothing_it_does_not_use() -> None:
     assert {"recordwise.session.session", "duckdb", "flint"} <= loaded
     assert not {name.partition(".")[0] for name in loaded} & {*EXTRAS, "scipy", "jinja2"}
     unused = (
+        "numpy.random",
         "recordwise.engines.owner",
         "recordwise.engines.spark",
         "recordwise.mechanisms.fat_tailed",

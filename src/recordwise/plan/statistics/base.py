@@ -12,7 +12,7 @@ import numpy as np
 from recordwise.errors import SqlError
 from recordwise.mechanisms.base import count_policy, has_policy, noise_steps
 from recordwise.mechanisms.described import given_parameters
-from recordwise.noise.randomness import BitSource, Seeded
+from recordwise.noise.randomness import BitSource, Secure
 from recordwise.plan.column_types import threshold_problems
 from recordwise.plan.schema import Schema
 from recordwise.plan.statistics.answers import Answer, NoisyColumn, Part
@@ -230,10 +230,13 @@ class Drawable(Statistic):
         return "COUNT(*)"
 
     def dry_run(self, mechanism: Any, schema: Schema, *, confidence: float) -> None:
-        """Serve one empty cell, so that whatever the mechanism refuses it refuses before anything is spent."""
+        """Serve one empty cell, so that whatever the mechanism refuses it refuses before anything is spent.
+
+        The noise is that of a release and is thrown away; numpy's generators would be imported for this alone.
+        """
         parts = len(self.totals(schema))
         empty = np.zeros((parts, 1) if parts > 1 else 1, dtype=np.int64)
-        tried = mechanism.release(empty, step=self.step(schema), rng=Seeded(0))
+        tried = mechanism.release(empty, step=self.step(schema), rng=Secure())
         mechanism.estimate(tried, confidence=confidence)
 
     def draw(

@@ -13,7 +13,7 @@ from recordwise.exact.arithmetic import FloatArray
 from recordwise.exact.numbers import rational
 from recordwise.mechanisms.described import given_parameters
 from recordwise.mechanisms.quantile import QuantileEstimates, TreeQuantile
-from recordwise.noise.randomness import BitSource, Seeded
+from recordwise.noise.randomness import BitSource, Secure
 from recordwise.plan.schema import Measure, Schema
 from recordwise.plan.sql.grammar import aggregated_column, literal, only
 from recordwise.plan.statistics.answers import NOT_UNBIASED, NoisyColumn
@@ -96,7 +96,7 @@ class Quantile(Drawable):
 
     def dry_run(self, mechanism: Any, schema: Schema, *, confidence: float) -> None:
         nothing = np.zeros((1, mechanism.grid.size), dtype=np.int64)
-        mechanism.estimate(mechanism.release(nothing, rng=Seeded(0)), p=float(self.p), confidence=confidence)
+        mechanism.estimate(mechanism.release(nothing, rng=Secure()), p=float(self.p), confidence=confidence)
 
     def draw(
         self,
