@@ -6,6 +6,7 @@ the distinct values only; a cell's position among the keys then takes a few look
 """
 
 from collections.abc import Iterator, Mapping, Sequence
+from concurrent.futures import ThreadPoolExecutor
 from contextlib import contextmanager
 from dataclasses import dataclass
 from itertools import count
@@ -37,7 +38,7 @@ from recordwise.engines.compile.totals import (
 from recordwise.engines.store import Store
 from recordwise.errors import PlanError
 from recordwise.plan.arrays import array_of, numpy_of
-from recordwise.plan.fields import Level
+from recordwise.plan.fields import Group, Level
 from recordwise.plan.key_columns import arrow_type, cell_type, encoded
 from recordwise.plan.plan import Plan, PlannedTable
 from recordwise.plan.predicates import Predicate
@@ -87,12 +88,11 @@ class CodedCells:
             if not narrow or np.abs(bits[:, 0].astype(np.float64)).sum() > MOST_TOTAL:
                 return None
             sums[name] = np.ascontiguousarray(bits[:, 0])
-        values, codes = [], []
-        for number, expression in enumerate(base.expressions):
-            column = encoded(cells.column(number).cast(arrow_type(cell_type(expression, schema)[0])))
-            values.append(column.dictionary)
-            codes.append(_codes(column))
-        return cls(base, cells.num_rows, tuple(values), tuple(codes), sums)
+        types = [arrow_type(cell_type(expression, schema)[0]) for expression in base.expressions]
+        with ThreadPoolExecutor() as pool:
+            columns = list(pool.map(lambda column, kind: encoded(column.cast(kind)), cells.columns, types))
+        values, codes = tuple(column.dictionary for column in columns), tuple(_codes(column) for column in columns)
+        return cls(base, cells.num_rows, values, codes, sums)
 
     def totals(self, table: PlannedTable, keys: pa.Table, sources: Mapping[str, str]) -> dict[str, IntArray] | None:
         """The totals at the public cells, 0 where there are no records; None where the look-up table would be too large."""
@@ -117,13 +117,9 @@ class CodedCells:
             return np.zeros(self.cells, dtype=np.int64)
         ours, theirs, size = np.zeros(1, dtype=np.int64), np.zeros(1, dtype=np.int64), 1
         known = np.ones(1, dtype=bool)
-        for group, column in zip(level.groups, keys.columns):
-            listed = encoded(column)
-            number, length = rolled_from(self.base, group.expression)
-            values = self.values[number]
-            values = values if length is None else pc.utf8_slice_codeunits(values, 0, length)
-            rank = np.from_dlpack(pc.index_in(values, value_set=listed.dictionary).fill_null(NOWHERE))
-            ranks = rank[self.codes[number]].astype(np.int64)
+        with ThreadPoolExecutor() as pool:
+            columns = list(pool.map(self._ranks, level.groups, keys.columns))
+        for listed, ranks in columns:
             size *= len(listed.dictionary)
             if size > MOST_PLACES:
                 return None
@@ -132,6 +128,15 @@ class CodedCells:
         places = np.full(size + 1, -1, dtype=np.int32)
         places[theirs] = np.arange(keys.num_rows)
         return places[np.where(known, ours, size)].astype(np.int64)
+
+    def _ranks(self, group: Group, column: pa.ChunkedArray) -> tuple[pa.DictionaryArray, IntArray]:
+        """A column of the keys as its distinct values, and the place of each finest cell's value among them; -1 if it is not."""
+        listed = encoded(column)
+        number, length = rolled_from(self.base, group.expression)
+        values = self.values[number]
+        values = values if length is None else pc.utf8_slice_codeunits(values, 0, length)
+        rank = np.from_dlpack(pc.index_in(values, value_set=listed.dictionary).fill_null(NOWHERE))
+        return listed, rank[self.codes[number]].astype(np.int64)
 
 
 _NUMBERS = count()

@@ -5,6 +5,7 @@ The numpy version works in 64-bit integers. It is the reference for the compiled
 
 import sys
 import threading
+from collections import Counter
 from collections.abc import Callable
 from dataclasses import dataclass, fields, replace
 from functools import lru_cache
@@ -167,8 +168,10 @@ def _by_lines(table: Table, row: WordArray, a: WordArray, b: WordArray) -> tuple
 Attempt: TypeAlias = Callable[[Table, WordArray, IntArray], tuple[int, IntArray]]
 CHUNK = 1 << 15
 """Attempts per request for random words: half a megabyte, small enough to stay in the cache."""
-WORTH_COMPILING = 1 << 20
-"""Loading LLVM takes a few times as long as this many draws with numpy, and is done once in a process."""
+WORTH_COMPILING = 2_000_000
+"""Loading LLVM takes about twice as long as this many draws with numpy, and is done once in a process."""
+_asked = Counter[str]()
+"""How many draws this process was asked for so far."""
 INT64_END = 1 << 63
 
 
@@ -181,8 +184,10 @@ class Draws:
 
 
 def attempt_for(size: int) -> Attempt:
-    """The compiled attempts for a large request, or once they are loaded; both kinds make the same draws from the same words."""
-    if size < WORTH_COMPILING and "recordwise.noise.kernel" not in sys.modules:
+    """The compiled attempts once many draws were asked for, or they are loaded; both kinds make the same draws from the same
+    words."""
+    _asked["draws"] += size
+    if _asked["draws"] < WORTH_COMPILING and "recordwise.noise.kernel" not in sys.modules:
         return attempt
     try:
         from recordwise.noise import kernel as compiled
