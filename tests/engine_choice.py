@@ -57,6 +57,19 @@ AS_INSTALLED = {
 """As Spark is installed, with compiled statements whose parts are added up over two partitions."""
 
 
+JAVA_OPTIONS = [
+    # Thousands of small statements: most of what the second compiler of Java would optimize runs once.
+    "-XX:TieredStopAtLevel=1",
+    "-XX:+UseSerialGC",
+    # What is compiled needs more room than such a Java gives it, and would be swept out and compiled again.
+    "-XX:ReservedCodeCacheSize=240m",
+    # Verifying ten thousand classes of Spark is a fifth of its start.
+    "-XX:+IgnoreUnrecognizedVMOptions",
+    "-XX:+UnlockDiagnosticVMOptions",
+    "-XX:-BytecodeVerificationRemote",
+]
+
+
 @contextmanager
 def as_installed(spark: Any) -> Iterator[None]:
     """``spark``, and sessions beside it that are opened meanwhile, have the settings Spark is installed with."""
@@ -97,9 +110,7 @@ def local_spark() -> Any:
 
     settings = {
         "spark.driver.memory": "1g",
-        # Thousands of small statements: most of what the second compiler of Java would optimize runs once.
-        # What is compiled needs more room than such a Java gives it, and would be swept out and compiled again.
-        "spark.driver.extraJavaOptions": "-XX:TieredStopAtLevel=1 -XX:+UseSerialGC -XX:ReservedCodeCacheSize=240m",
+        "spark.driver.extraJavaOptions": " ".join(JAVA_OPTIONS),
         "spark.driver.host": "127.0.0.1",
         "spark.driver.bindAddress": "127.0.0.1",
         **QUICK,
