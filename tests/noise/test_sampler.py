@@ -119,6 +119,23 @@ def test_forcing_arbitrary_precision_on_every_draw_gives_the_very_same_draws(law
 
 
 @pytest.mark.theorem("T-EXACT")
+def test_a_draw_within_a_draw_leaves_the_words_of_the_outer_one_alone(monkeypatch):
+    table, real, seen = table_for(side_of(DiscreteGaussian(50))), decide, []
+
+    def nested(table: Table, pair, value: int, source) -> int | None:
+        before = pair.tolist()
+        draw(table_for(side_of(DiscreteLaplace(50))), 500, Seeded(len(seen)))
+        seen.append(pair.tolist() == before)
+        return real(table, pair, value, source)
+
+    draw(table, 500, Seeded(1))
+    monkeypatch.setattr(sampler, "decide", nested)
+    draw(unsettled(table), 300, Seeded(2))
+    assert len(seen) >= 300
+    assert all(seen)
+
+
+@pytest.mark.theorem("T-EXACT")
 @pytest.mark.parametrize("attempt", [fixed.attempt, compiled.attempt], ids=["plain", "compiled"])
 def test_a_table_cut_so_short_that_a_fifth_lies_in_its_tail_draws_the_same_law(attempt, monkeypatch):
     monkeypatch.setattr(sampler, "attempt_for", lambda size: attempt)

@@ -200,7 +200,7 @@ def draw(table: Table, size: int, source: BitSource) -> Draws:
     """``size`` offsets from the first magnitude of the table, with signs if it has them, in the order they were made."""
     values = np.empty(size, dtype=np.int64)
     extremes: dict[int, int] = {}
-    words = np.empty(2 * _attempts_for(size), dtype=np.uint64)
+    words = _lent_words(2 * _attempts_for(size))
     attempt, done = attempt_for(size), 0
     while done < size:
         fresh = words[: 2 * _attempts_for(size - done)]
@@ -210,7 +210,15 @@ def draw(table: Table, size: int, source: BitSource) -> Draws:
             count, large = _settle(table, fresh, values[done : done + count], undecided, source)
             extremes |= {done + place: value for place, value in large.items()}
         done += count
+    _own.words = words
     return Draws(values=values, extremes=extremes)
+
+
+def _lent_words(count: int) -> WordArray:
+    """At least so many words of the thread's own. They are given back at the end, so that a draw within a draw gets others."""
+    held: WordArray | None = getattr(_own, "words", None)
+    _own.words = None
+    return held if held is not None and len(held) >= count else np.empty(count, dtype=np.uint64)
 
 
 def _attempts_for(size: int) -> int:
