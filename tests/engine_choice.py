@@ -55,6 +55,9 @@ AS_INSTALLED = {
     "spark.default.parallelism": "2",
 }
 """As Spark is installed, with compiled statements whose parts are added up over two partitions."""
+EVERYWHERE = "RECORDWISE_SPARK_AS_INSTALLED"
+"""If this variable is set, every test has Spark as it is installed; a slow test runs them all like that."""
+USUAL = AS_INSTALLED if os.environ.get(EVERYWHERE) else QUICK
 
 
 JAVA_OPTIONS = [
@@ -80,7 +83,7 @@ def as_installed(spark: Any) -> Iterator[None]:
     try:
         yield
     finally:
-        change(spark, QUICK)
+        change(spark, USUAL)
 
 
 def change(spark: Any, settings: dict[str, str]) -> None:
@@ -113,7 +116,7 @@ def local_spark() -> Any:
         "spark.driver.extraJavaOptions": " ".join(JAVA_OPTIONS),
         "spark.driver.host": "127.0.0.1",
         "spark.driver.bindAddress": "127.0.0.1",
-        **QUICK,
+        **USUAL,
         "spark.ui.enabled": "false",
         # Nobody reads the plan of a statement, which is written out for each of them.
         "spark.sql.ui.explainMode": "simple",

@@ -99,7 +99,7 @@ def test_only_cells_travel(spark_session, monkeypatch):
         monkeypatch.setattr(store, "of_records", lambda tree: seen.append(fetch(tree)) or seen[-1])
         asked = question().count_distinct("firm", rw.Gaussian(rho=1))
         opened.run(asked, rng=Seeded(1))
-    assert len(seen) == 3 + 1 + 2
+    assert len(seen) == 2 + 1 + 2
     assert max(table.num_rows for table in seen) <= keys().table.num_rows < 400
 
 

@@ -48,16 +48,23 @@ def check_types(schema: Schema, stored: Mapping[str, Stored]) -> None:
 
 
 def broken_rows(
-    fetch: Callable[[exp.Expr], pa.Table], found: list[Check], table: str = SOURCE, *, counted: str = "row"
+    fetch: Callable[[exp.Expr], pa.Table],
+    found: list[Check],
+    table: str = SOURCE,
+    *,
+    counted: str = "row",
+    met: int | None = None,
 ) -> list[RecordError]:
     """A problem for each check that something meets, with how many rows or units do.
 
-    One count for all checks comes first: most tables have nothing else to count.
+    One count for all checks comes first, unless it is known: most tables have nothing else to count.
     """
     if not found:
         return []
-    (met,) = fetch(broken_tree(found, table)).to_pylist()
-    if not met[BROKEN]:
+    if met is None:
+        (counts,) = fetch(broken_tree(found, table)).to_pylist()
+        met = counts[BROKEN]
+    if not met:
         return []
     (counts,) = fetch(validation_tree(found, table)).to_pylist()
     return [

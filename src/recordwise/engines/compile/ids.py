@@ -70,12 +70,17 @@ def _total(tree: exp.Expr) -> exp.Expr:
 
 def span_tree(schema: Schema, table: str = SOURCE) -> exp.Expr:
     """The least and the largest id, and how many records there are."""
+    return exp.select(*span_columns(schema)).from_(table)
+
+
+def span_columns(schema: Schema) -> list[exp.Expr]:
+    """What ``span_tree`` asks, for a pass that asks more."""
     unit = column(schema.unit)
-    return exp.select(
+    return [
         aliased(exp.Min(this=unit), LEAST),
         aliased(exp.Max(this=unit.copy()), MOST),
         aliased(exp.Count(this=exp.Star()), HELD),
-    ).from_(table)
+    ]
 
 
 def close(span: Mapping[str, int]) -> bool:

@@ -324,9 +324,9 @@ def _and(*parts: exp.Expr) -> exp.Expr:
 BROKEN = "broken"
 
 
-def broken_tree(found: list[Check], table: str = SOURCE) -> exp.Expr:
-    """One pass: how many records meet any of the conditions."""
-    return exp.select(aliased(_counted(any_broken(found)), BROKEN)).from_(table)
+def broken_tree(found: list[Check], table: str = SOURCE, *, beside: Sequence[exp.Expr] = ()) -> exp.Expr:
+    """One pass: how many records meet any of the conditions, and what else is asked about all of them."""
+    return exp.select(aliased(_counted(any_broken(found)), BROKEN), *beside).from_(table)
 
 
 def any_broken(found: Sequence[Check]) -> exp.Expr:

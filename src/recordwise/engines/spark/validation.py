@@ -3,12 +3,14 @@
 Where a unit has several rows the second makes them one record, and the records are checked once more.
 """
 
+from collections.abc import Mapping
+
 from sqlglot import exp
 
 from recordwise.engines.compile.collapse import COLLAPSED, collapse_checks, same_names
 from recordwise.engines.compile.expressions import column
-from recordwise.engines.compile.ids import DIFFERENT, KNOWN, bits_tree, close, shuffled_tree, span_tree
-from recordwise.engines.compile.records import SOURCE, Check, Stored
+from recordwise.engines.compile.ids import DIFFERENT, KNOWN, bits_tree, close, shuffled_tree, span_columns, span_tree
+from recordwise.engines.compile.records import BROKEN, SOURCE, Check, Stored, broken_tree
 from recordwise.engines.problems import REPEATS, broken_rows, differing_units
 from recordwise.engines.store import Store
 from recordwise.errors import DataError, RecordError
@@ -17,9 +19,11 @@ from recordwise.plan.schema import Schema
 
 def validate(store: Store, found: list[Check], schema: Schema, unit: Stored) -> None:
     """Raise ``DataError`` with counts and column names if a row breaks the schema or, unless rows are collapsed, repeats an id."""
-    problems = broken_rows(store.of_records, found)
+    beside = span_columns(schema) if unit.kind == "integer" else []
+    (seen,) = store.of_records(broken_tree(found, beside=beside)).to_pylist()
+    problems = broken_rows(store.of_records, found, met=seen[BROKEN])
     if schema.collapse is None:
-        repeated = _repeated(store, schema, unit, SOURCE)
+        repeated = _repeated(store, schema, unit, SOURCE, seen)
         problems += [RecordError(column=schema.unit, problem=REPEATS, count=repeated)] if repeated else []
     if problems:
         raise DataError(problems=tuple(problems))
@@ -34,13 +38,14 @@ def validate_collapsed(store: Store, schema: Schema, unit: Stored) -> None:
         raise DataError(problems=tuple(problems))
 
 
-def _repeated(store: Store, schema: Schema, unit: Stored, table: str) -> int:
+def _repeated(store: Store, schema: Schema, unit: Stored, table: str, span: Mapping[str, int] | None = None) -> int:
     """How many ids are not new. Whole numbers close together are counted by bits, and others are shuffled.
 
     Of ids that are no whole numbers a hash is shuffled, and the id only where that met.
     """
     if unit.kind == "integer":
-        (span,) = store.of_records(span_tree(schema, table)).to_pylist()
+        if span is None:
+            (span,) = store.of_records(span_tree(schema, table)).to_pylist()
         return _counted(store, bits_tree(schema, table) if close(span) else shuffled_tree(schema, table))
     hashed = exp.Anonymous(this="XXHASH64", expressions=[column(schema.unit)])
     return _counted(store, shuffled_tree(schema, table, by=hashed)) and _counted(store, shuffled_tree(schema, table))
