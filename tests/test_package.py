@@ -50,23 +50,6 @@ def test_importing_loads_no_room_and_no_library() -> None:
     assert not {name.partition(".")[0] for name in loaded} & {"numpy", "scipy", "flint", "jinja2", "cryptography"}
 
 
-WATCHED = """
-import gc, json, recordwise
-seen = []
-gc.callbacks.append(lambda phase, info: seen.append(phase))
-recordwise.Session
-found = len(seen)
-ring = []
-ring.append(ring)
-del ring
-print(json.dumps([found, gc.isenabled(), gc.get_freeze_count(), gc.collect() > 0]))
-"""
-
-
-def test_loading_a_room_searches_for_no_garbage_and_leaves_the_search_as_it_was() -> None:
-    assert json.loads(run(WATCHED)) == [0, True, 0, True]
-
-
 LATE_PANDAS = pytest.mark.skipif(
     int(version("pyarrow").partition(".")[0]) < 26,
     reason="older Arrow imports pandas by itself, wherever it is installed",

@@ -8,9 +8,7 @@
 Every public name is available here and is imported when it is first used.
 """
 
-import gc
 from importlib import import_module
-from types import ModuleType
 from typing import TYPE_CHECKING, Any
 
 if TYPE_CHECKING:
@@ -167,30 +165,16 @@ __all__ = [
 
 def __getattr__(name: str) -> Any:
     if name in MODULES:
-        return _imported(name)
+        return import_module(f"recordwise.{name}")
     if name == "functions":
-        return _imported("exact.functions")
+        return import_module("recordwise.exact.functions")
     if name == "__version__":
         from importlib.metadata import version
 
         return version("recordwise")
     if name not in _NAMES:
         raise AttributeError(f"module 'recordwise' has no attribute {name!r}")
-    return getattr(_imported(_NAMES[name]), name)
-
-
-def _imported(module: str) -> ModuleType:
-    """A module with all that it needs. What they make stays, so it becomes old at once, instead of being searched for garbage
-    a hundred times while it grows."""
-    if not gc.isenabled() or gc.get_freeze_count():
-        return import_module(f"recordwise.{module}")
-    gc.disable()
-    try:
-        return import_module(f"recordwise.{module}")
-    finally:
-        gc.freeze()
-        gc.unfreeze()
-        gc.enable()
+    return getattr(import_module(f"recordwise.{_NAMES[name]}"), name)
 
 
 def __dir__() -> list[str]:

@@ -29,8 +29,8 @@ ROOM = 4_500_000
 NUMBER, CODE = 4.5, 0.7
 """The approximate number of characters that a number or a key takes, and a status."""
 FIRST_ROWS = 12
-EVERY, RUNS = 16, 8
-"""One cell of so many is packed to see how many characters cells take, in about so many runs."""
+SAMPLE, RUNS = 4096, 8
+"""At least so many cells are packed to see how many characters cells take, in about so many runs."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -130,7 +130,8 @@ def page_cells(content: Content, history: History | None = None, room: int = ROO
     if counts == [_size(each.table, history) for each in content.tables]:
         return (found := tables(map(np.arange, counts))), packed_cells(found)
     # The characters that a cell takes depend on its numbers: some of the cells tell how many there is room for.
-    taken = sum(map(_length, tables(map(_spread, counts))))
+    sampled = tables(map(_spread, counts))
+    taken = sum(_length(table, count) for table, count in zip(sampled, counts))
     for _ in range(3):
         estimated *= 0.97 * room / taken
         found = tables(map(np.arange, rows_held(content.tables, history, estimated)))
@@ -141,19 +142,21 @@ def page_cells(content: Content, history: History | None = None, room: int = ROO
 
 
 def _spread(count: int) -> IntArray:
-    """Every sixteenth of some rows, in a few runs, because neighbors are shorter together."""
-    places = np.arange(count)
-    return np.asarray(places[places * RUNS // max(1, count // EVERY) % EVERY == 0])
+    """Up to a sixteenth of some rows, in a few runs, because neighbors are shorter together."""
+    places, every = np.arange(count), max(1, min(16, count // SAMPLE))
+    return np.asarray(places[places * RUNS // max(1, count // every) % every == 0])
 
 
-def _length(sample: PageTable) -> float:
+def _length(sample: PageTable, count: int) -> float:
     """About how many letters the cells take that a sample was spread over.
 
     The compression sees that the bytes of each column have frequencies of their own, but not in as few as a sample has.
     """
     head, body = sample.packed()
-    planes = (body[start : start + head["rows"]] for start in range(0, len(body), max(1, head["rows"])))
-    return (len(compressed(_json(head))) + EVERY * sum(len(compressed(plane)) for plane in planes)) * 4 / 3
+    rows = max(1, int(sample.data.num_rows))
+    planes = (body[start : start + rows] for start in range(0, len(body), rows))
+    taken = sum(len(compressed(plane)) for plane in planes)
+    return (len(compressed(_json(head))) + taken * count / rows) * 4 / 3
 
 
 def rows_held(tables: Sequence[DescribedTable], history: History | None, room: float = ROOM) -> list[int]:
