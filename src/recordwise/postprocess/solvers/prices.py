@@ -233,11 +233,13 @@ class Spot:
 def bisected(values: FloatArray, first: IntArray, wanted: FloatArray, *, past_equal: bool) -> IntArray:
     """For each node the first of its corners whose value is above what is wanted, or not below it."""
     low, high = first[:-1].copy(), first[1:].copy()
-    while np.any(left := low < high):
-        middle = np.where(left, (low + high) // 2, 0)
-        passed = left & ((values[middle] <= wanted) if past_equal else (values[middle] < wanted))
-        high = np.where(left & ~passed, middle, high)
-        low = np.where(passed, middle + 1, low)
+    left = np.flatnonzero(low < high)
+    while len(left):
+        middle = (low[left] + high[left]) >> 1
+        passed = (values[middle] <= wanted[left]) if past_equal else (values[middle] < wanted[left])
+        low[left[passed]] = middle[passed] + 1
+        high[left[~passed]] = middle[~passed]
+        left = left[low[left] < high[left]]
     return low
 
 
