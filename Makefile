@@ -3,7 +3,8 @@ PYTHON ?= python3
 VENV := .venv
 BIN := $(VENV)/bin
 READY := $(VENV)/.ready
-JOBS ?= 2
+# One process more than cores: a sixth of the time tests wait for a browser, Java or a disk.
+JOBS ?= 3
 
 .PHONY: demo test test-slow test-all bench bench-peers docs lint lock clean fuzz load mutants audit-deps
 
