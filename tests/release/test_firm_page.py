@@ -78,7 +78,7 @@ def test_an_empty_place_is_not_known() -> None:
 def page_numbers(release: rw.Release) -> Any:
     """The page's own script: its table looked up as the browser does."""
     view = view_of(release, {})
-    text = page_html(release, files={})
+    text = page_html(view_of(release, {}))
     start = text.index("const lookedUp = ")
     return view, payload(view), text[start : text.index("const groupLoss")]
 

@@ -23,6 +23,7 @@ from recordwise.release.page.page import page_html
 from recordwise.release.page.script import model_js
 from recordwise.release.page.sentences import SENTENCES, Band, details, lead, listed
 from recordwise.release.page.tables import interval_text
+from recordwise.release.page.view import view_of
 from report_releases import (
     HOSTILE,
     HOSTILE_LABELS,
@@ -64,7 +65,7 @@ def small() -> rw.Release:
 
 def pages() -> dict[str, str]:
     found = {"by industry": by_industry(), "private keys": private_keys()}
-    return {name: page_html(release.described(labels=LABELS), files={}) for name, release in found.items()}
+    return {name: page_html(view_of(release.described(labels=LABELS), {})) for name, release in found.items()}
 
 
 def without_rows(page: str) -> str:
@@ -94,7 +95,7 @@ def test_every_release_is_saved_with_its_page(small: rw.Release, tmp_path: Path)
 def test_five_levels_of_three_sums_with_twenty_thresholds_and_their_dictionary_fit_into_130_kb() -> None:
     release = five_levels()
     assert len(release.parts) == 20
-    page = page_html(release, files={})
+    page = page_html(view_of(release, {}))
     assert len(without_rows(page).encode()) <= 1.3 * LIMIT
     assert "sum_emp, group with least noise" in page
     assert "group with least noise (" not in page
@@ -114,7 +115,7 @@ def many_counties(count: int) -> rw.Release:
 
 def test_all_cells_are_on_the_page_and_the_largest_come_first() -> None:
     release = many_counties(20_000)
-    page = page_html(release, files={})
+    page = page_html(view_of(release, {}))
     ((head, raw),) = held(page)
     assert head["rows"] == 20_000
     values = release.table.column("count").to_numpy()
@@ -130,7 +131,7 @@ def test_all_cells_are_on_the_page_and_the_largest_come_first() -> None:
 
 
 def test_a_page_of_a_quarter_of_a_million_cells_stays_below_5_mb() -> None:
-    page = page_html(many_counties(250_000), files={})
+    page = page_html(view_of(many_counties(250_000), {}))
     ((head, _),) = held(page)
     assert head["rows"] == 250_000
     assert len(page.encode()) <= 5_000_000
@@ -199,7 +200,7 @@ def test_the_page_names_no_address_and_forbids_every_request() -> None:
 
 
 def test_ids_are_unique_and_every_reference_leads_to_one() -> None:
-    for page in (*pages().values(), page_html(only_counts(), files={})):
+    for page in (*pages().values(), page_html(view_of(only_counts(), {}))):
         elements = Structure(page).elements
         ids = [each["id"] for _, each in elements if "id" in each]
         assert len(ids) == len(set(ids))
@@ -225,7 +226,7 @@ def test_both_ends_of_the_privacy_scales_are_told_in_words() -> None:
 
 def test_a_hostile_name_makes_no_element_of_its_own_anywhere_on_the_page() -> None:
     release = hostile_release()
-    page = page_html(release.described(labels=HOSTILE_LABELS), files={f"{HOSTILE}.csv": HOSTILE})
+    page = page_html(view_of(release.described(labels=HOSTILE_LABELS), {f"{HOSTILE}.csv": HOSTILE}))
     assert page.count("<script>") == 1
     assert page.count("<script ") == page.count('<script type="text/plain" id="packed">') == 1
     assert page.count("</script>") == 2
@@ -261,13 +262,13 @@ def test_a_notebook_shows_a_release_with_noise_intervals_and_a_policy_with_a_cha
 def test_a_seeded_release_says_not_private_at_the_top_of_its_page() -> None:
     with session(records(), budget=generous()) as opened_session:
         seeded = opened_session.run(question(), rng=Seeded(1))
-    body = page_html(seeded, files={}).partition("<body>")[2]
+    body = page_html(view_of(seeded, {})).partition("<body>")[2]
     assert body.index("NOT PRIVATE") < body.index("<header>")
 
 
 def test_the_number_of_records_is_nowhere_on_the_page() -> None:
     with session(records(6547)) as opened_session:
-        page = page_html(opened_session.run(question()), files={})
+        page = page_html(view_of(opened_session.run(question()), {}))
     # The tables, as text and packed, and the public table of epsilons have digits of all kinds.
     words = re.sub(r'"rows":\[\[.*?\]\]|"meaning":\{.*?\}|<tbody>.*?</tbody>|(?<=id="packed">)[^<]+', "", page)
     assert len(words) < len(page) - 1000

@@ -298,7 +298,7 @@ class Release:
             OutputError: The folder already exists or could not be written.
         """
         from recordwise.release.page.kept import page_json
-        from recordwise.release.page.page import page_of
+        from recordwise.release.page.page import page_html
         from recordwise.release.page.view import view_of
 
         chosen, content = formats_named(formats), self.content()
@@ -310,7 +310,7 @@ class Release:
                 jobs = [pool.submit(each.write, part, staging / name) for each, name, part in files]
                 write_json(self._policies(), staging / "policy.json")
                 view = view_of(self, self._files(chosen))
-                (staging / "report.html").write_text(page_of(view), encoding="utf-8")
+                (staging / "report.html").write_text(page_html(view), encoding="utf-8")
                 kept = page_json(self, self.words.labels)
             for job in jobs:
                 job.result()

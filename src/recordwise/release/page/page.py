@@ -7,7 +7,6 @@ import base64
 import hashlib
 import math
 import re
-from collections.abc import Mapping
 from functools import cache
 from importlib.resources import files as package_files
 from typing import TYPE_CHECKING, Any
@@ -20,7 +19,7 @@ from recordwise.release.page.questions import CHOICE, Question, loss_or_infinity
 from recordwise.release.page.script import model_js, page_file, script_json
 from recordwise.release.page.sentences import SENTENCES, lead
 from recordwise.release.page.tables import accuracy_rows, first_view, notes, titled
-from recordwise.release.page.view import Published, View, payload, view_of
+from recordwise.release.page.view import View, payload
 from recordwise.release.tables import PRIVATE
 
 if TYPE_CHECKING:
@@ -79,21 +78,8 @@ WORDS = {
 }
 
 
-def page_html(release: Published, *, files: Mapping[str, str]) -> str:
-    """The whole page.
-
-    Args:
-        release: The release to show.
-        files: The files saved beside the page, with descriptions.
-
-    Returns:
-        A document that makes no request and runs only its own script.
-    """
-    return page_of(view_of(release, files))
-
-
-def page_of(view: View) -> str:
-    """The whole page, of what it shows."""
+def page_html(view: View) -> str:
+    """The whole page: a document that makes no request and runs only its own script."""
     style, script = page_file("page.css"), _script(view)
     context = _top(view) | _ask(view) | _sizes(view) | _tables(view) | _dictionary(view) | _spent(view)
     context |= {
