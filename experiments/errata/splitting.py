@@ -1,6 +1,8 @@
 """Errata of [S] Seeman et al., Privately Answering Queries on Skewed Data via Per-Record Differential Privacy."""
 
 import math
+import statistics
+from itertools import pairwise
 
 import numpy as np
 import pyarrow as pa
@@ -78,6 +80,50 @@ def lemma_5() -> Evidence:
         holds=same and rows[2.0, 1.0][0] > rows[2.0, 1.0][1] and rows[20.0, 1.0][0] < rows[20.0, 1.0][1],
         correction="The example has a smaller last term than the lemma. Its bound is true (T-GROUP); the lemma's gains on Lemma 4 "
         "only where losses are very unequal.",
+    )
+
+
+def stray_alpha() -> Evidence:
+    """The bound of the example at its best k: the print has one alpha outside the bracket and a second one on its last term."""
+    first, second, best = 2.0, 1.0, 1 + math.sqrt(2)
+    orders = (1.5, 2.0, 10.0)
+    printed = {a: best / (best - 1) * first + best * a * second for a in orders}
+    next_line = first + second + 2 * math.sqrt(first * second)
+    shown = ", ".join(f"{value:.4f} at order {a:g}" for a, value in printed.items())
+    return Evidence(
+        name="stray-alpha",
+        source="[S] A.4, J = 2",
+        printed="at the best k the divergence is at most alpha (k/(k-1) P1 + k alpha P2), equal to alpha (P1 + P2 + 2 sqrt(P1 P2))",
+        shown=f"P = 2, 1: the bracket is {shown}; the next line is {next_line:.4f} at every order, k/(k-1) P1 + k P2 "
+        f"{best / (best - 1) * first + best * second:.4f}",
+        holds=all(value > next_line * 1.1 for value in printed.values())
+        and math.isclose(best / (best - 1) * first + best * second, next_line)
+        and math.isclose(group_loss((first, second)), next_line),
+        correction="k P2 in place of k alpha P2: a misprint, and the line after it is right.",
+    )
+
+
+def median() -> Evidence:
+    """Definition 2: the largest change over all tables when a row is added or removed, for three ways to define a median."""
+    ways = (statistics.median_low, statistics.median, statistics.median_high)
+    moved = {}
+    for size in (10, 10**4, 10**8):
+        tables = [[0] * 50 + [size] * giants for giants in (49, 50, 51)]
+        moved[size] = min(max(abs(way(a) - way(b)) for a, b in pairwise(tables)) for way in ways)
+    tree = rw.TreeQuantile(grid=rw.Grid.log(1, 10**6, bits=10), rho="0.5").policy("payann")
+    costs = {size: float(tree.loss({"payann": size})) for size in moved}
+    return Evidence(
+        name="median",
+        source="[S] 5.3 and Example 4",
+        printed="medians, like counts, are queries of low sensitivity",
+        shown="50 records of 0 and 49 to 51 of v: whichever way a median is defined, one record moves it by at least "
+        + ", ".join(f"{change:,g} for v = {size:,}" for size, change in moved.items())
+        + f"; read off a noisy tree of counts it costs each of them {max(costs.values()):.2f}",
+        holds=all(change >= size / 2 for size, change in moved.items())
+        and all(0 < cost <= 0.5 for cost in costs.values())
+        and len(set(costs.values())) == 1,
+        correction="By Definition 2 the median of unbounded values has no finite sensitivity. The number of records up to a point "
+        "has: a median read off noisy counts along a public grid costs every record the same (T-QUANTILE).",
     )
 
 
@@ -193,6 +239,8 @@ SHOWN = (
     lemma_6,
     lemma_4,
     lemma_5,
+    stray_alpha,
+    median,
     algorithm_1,
     average,
     selection,

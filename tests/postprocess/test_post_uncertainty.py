@@ -1,15 +1,19 @@
 """The uncertainty principle: bounds, constructions, tables, the plot."""
 
 import math
+from fractions import Fraction
 from itertools import pairwise
 
 import numpy as np
 import pytest
+from scipy import stats
 
 from divergences import ROUNDING, hockey_stick, zcdp
 from recordwise.errors import ParameterError
+from recordwise.mechanisms import Gaussian
 from recordwise.noise import DiscreteGaussian
 from recordwise.postprocess import (
+    Workload,
     bounded_laplace,
     bounded_reach,
     bounded_variance,
@@ -160,6 +164,75 @@ def test_the_checks_reject_bounds_that_forget_the_cells_error_or_the_square_of_t
     error, upward = measured(laws)
     linear = brute(lambda k, t: k * math.exp(-((math.sqrt(math.log(4 / 3)) + math.sqrt(0.5 * t)) ** 2)), error)
     assert upward < linear / 5
+
+
+RATES = [(lam, rho, c) for lam in (0.0, 0.5, 4.0) for rho in (1e-4, 0.03, 1.0, 9.0) for c in (0.05, 0.3, 1.0)]
+
+
+def rate(lam, rho, c):
+    """What T-RATE promises of D sqrt(rho)/d."""
+    return c * math.exp(-((math.sqrt(math.log(4 / 3)) + 2 * math.sqrt(lam) + c + math.sqrt(rho)) ** 2))
+
+
+@pytest.mark.theorem("T-RATE")
+@pytest.mark.parametrize(("lam", "rho", "c"), RATES)
+def test_cells_at_the_noise_of_one_count_cost_the_sum_the_square_of_their_number(lam, rho, c):
+    """[A] has d^(2 gamma), gamma < 1, in its lower bound for zCDP: here D/d does not fall as cells are added."""
+    shares = [
+        sum_error_bound_zcdp(cells=cells, cell_error=math.sqrt(lam / rho), rho=rho) * math.sqrt(rho) / cells
+        for cells in (1, 10**3, 10**12)
+    ]
+    assert min(shares) >= rate(lam, rho, c)
+    np.testing.assert_allclose(shares, shares[0], rtol=1e-12)
+
+
+@pytest.mark.theorem("T-RATE")
+def test_lattice_noise_cut_at_zero_obeys_the_rate_and_shows_that_it_must_fall_with_rho():
+    """From its law: V is the variance, so C^2 <= V <= 1/(2 rho); an empty table of d cells is overstated by d E max(0, Z)."""
+    answers, reached = np.arange(0, 400), []
+    for rho in (0.01, 0.1, 1.0, 4.0, 16.0, 36.0):
+        mass = np.exp(DiscreteGaussian(math.sqrt(1 / (2 * rho))).log_pmf(answers))
+        variance, upward = 2 * float(mass @ answers**2), float(mass @ answers)
+        assert variance <= 1 / (2 * rho) * (1 + 1e-12)
+        assert upward * math.sqrt(rho) >= max(rate(0.5, rho, c) for c in (0.05, 0.2, 0.5))
+        assert variance <= 2 * math.exp(-rho) * (1 + math.exp(-rho)) / -(math.expm1(-rho) ** 3)
+        reached.append(math.sqrt(variance * rho))
+    # D sqrt(rho)/d is at most this: of the order 1, later next to nothing. A rate without sqrt(rho) in its exponent is too high.
+    assert reached[0] > 0.7
+    assert reached[-1] < 1e-6 < rate(0.5, 0, 0.2)
+
+
+@pytest.mark.theorem("T-RATE")
+@pytest.mark.parametrize("epsilon", [0.05, 0.3, 1.0])
+@pytest.mark.parametrize("delta", [1e-12, 1e-9, 1e-6])
+def test_with_a_delta_cells_cost_the_logarithm_of_epsilon_over_delta_however_many_there_are(epsilon, delta):
+    """Below (L - 3)/2 the sum is off by d delta; noise that is bounded needs a dozen times that and leaves the sum at 3/epsilon."""
+    least = (math.log(0.75 * math.expm1(epsilon) / delta) / epsilon - 3) / 2
+    for cells in (10**3, 10**9, 10**15):
+        ours = sum_error_bound_approximate(cells=cells, cell_error=least, epsilon=epsilon, delta=delta)
+        assert ours >= cells * delta * (1 - 1e-9)
+    attained = sum_first_errors_bounded(total_epsilon=epsilon / 2, cell_epsilon=epsilon / 2, delta=delta)
+    assert attained.sum <= 3 / epsilon
+    assert least < attained.cell < 12 * least
+    assert 0.3 < least / (math.log(epsilon / delta) / epsilon) < 0.6
+
+
+def test_the_point_queries_and_their_sum_have_sensitivities_two_and_root_two():
+    """[A] 3.1: Laplace noise of scale 2/epsilon and N(0, 1/rho) on each, errors 8/epsilon^2 and 1/rho for every one of them."""
+    for cells in (1, 2, 50):
+        workload = Workload.marginals((cells,), {"sum": (), "cells": (0,)})
+        moved = workload.answer(np.eye(cells))
+        assert np.all(np.sum(np.abs(moved), axis=1) == 2)
+        assert np.all(np.sum(moved**2, axis=1) == 2)
+    for rho in (Fraction(1, 8), Fraction(2)):
+        noise = Gaussian(variance=1 / rho)
+        assert math.isclose(2 * noise.loss_at_shift(1), rho, rel_tol=1e-6)
+        assert math.isclose(noise.variance(0.0), 1 / rho, rel_tol=0.02)
+    for epsilon in (0.5, 2.0):
+        law = stats.laplace(scale=2 / epsilon)
+        there = np.linspace(-9, 9, 1801)
+        assert math.isclose(2 * np.max(np.abs(law.logpdf(there) - law.logpdf(there - 1))), epsilon, rel_tol=1e-9)
+        assert math.isclose(law.var(), 8 / epsilon**2)
 
 
 @pytest.mark.theorem("T-POINT-FIRST")

@@ -64,6 +64,8 @@ def sum_error_bound_approximate(*, cells: int, cell_error: float, epsilon: float
 def sum_error_bound_zcdp(*, cells: int, cell_error: float, rho: float) -> float:
     """The least D under rho-zCDP: the largest k d exp(-(sqrt(ln 4/3) + t sqrt(rho))^2), the best Renyi order put in.
 
+    If C^2 is of the order 1/rho, D^2 is of the order d^2/rho (T-RATE).
+
     Args:
         cells: The number of cells.
         cell_error: C, the worst root mean squared error of a cell.
