@@ -336,6 +336,19 @@ def forgotten_release(patch: Patch) -> None:
     patch.setattr(Ledger, "charge_of", lambda ledger, release: None)
 
 
+def any_spelling_of_a_period(patch: Patch) -> None:
+    import recordwise.ledger.periods as periods
+
+    for module in (histories, periods):
+        patch.setattr(module, "period_length", lambda text: "year")
+
+
+def a_series_on_a_spent_ledger(patch: Patch) -> None:
+    import recordwise.ledger.ledger as ledgers
+
+    patch.setattr(ledgers, "refused_period", lambda *given, **more: None)
+
+
 BUGS = (
     Bug("noise scale off by 10%", "mechanisms: the law handed to `noised`", narrow_noise, NARROW_IN, cells=CELLS),
     Bug(
@@ -478,5 +491,19 @@ BUGS = (
         forgotten_release,
         (SERIES,),
         sign="a retry paid twice",
+    ),
+    Bug(
+        "a period in another spelling",
+        "`policy.series.period_length`: any text is a period",
+        any_spelling_of_a_period,
+        (SERIES,),
+        sign="a second budget",
+    ),
+    Bug(
+        "a series on a spent ledger",
+        "`ledger.periods.refused_period`: every period is a new one",
+        a_series_on_a_spent_ledger,
+        (SERIES,),
+        sign="a second budget",
     ),
 )

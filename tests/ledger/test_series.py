@@ -135,6 +135,86 @@ def test_a_ledger_without_periods_goes_on_as_the_first_period_of_a_series(tmp_pa
     assert verify(path) == []
 
 
+@pytest.mark.parametrize(
+    "dataset, then",
+    [
+        ("patterns 2024", series("2025")),  # the same dataset under the name of a new period
+        ("patterns", Series(name="county patterns", period="2025", every_period=EVERY)),  # nobody knows its period
+        ("patterns 2025", series("2025")),  # the period was charged before it had a name
+        ("patterns 2024Q1", series("2025")),  # periods of two lengths
+    ],
+)
+def test_a_spent_ledger_without_periods_gives_no_second_budget_to_a_series(tmp_path, dataset, then) -> None:
+    path = tmp_path / "s.ledger"
+    ledger = Ledger(path, dataset=dataset, schema=schema(), budget=EVERY)
+    ledger.charge(EVERY, query="emp", schema=schema())
+    ledger.close()
+    called = dataset if dataset == "patterns 2024" else "patterns, the next one"
+    with pytest.raises(LedgerError, match="Nothing was spent"):
+        Ledger(path, dataset=called, schema=schema(), budget=EVERY, series=then)
+    assert periods_of(events_of(path))[0].spent == EVERY
+
+
+ODD = [
+    "2026/",
+    "2O26",
+    "２０２６",
+    "٢٠٢٦",
+    "2026q1",
+    "2026Q5",
+    "2026Q",
+    "26",
+    "2026-13",
+    "2026-02-30",
+    "2026W54",
+    "2026 ",
+    "FY2026",
+]
+ODD += ["2026\u200b", "2026-1", "2026H3", "+2026", "2_026", "02026", "0000", "2026Q1 ", "2026-Q1", "spring"]
+
+
+@pytest.mark.parametrize("period", ODD)
+def test_a_period_has_one_spelling_and_the_refusal_names_the_forms(period) -> None:
+    for stated in ({"period": period}, {"period": "2026", "more": {period: EVERY}}):
+        with pytest.raises(ParameterError, match=r'"2026".*"2026H1".*"2026Q1".*"2026-01".*"2026W05".*"2026-01-31"'):
+            Series(**({"name": "n"} | stated))
+
+
+@pytest.mark.parametrize("period", ["2026", "2026H2", "2026Q4", "2026-12", "2026W53", "2024-02-29"])
+def test_every_form_of_a_period_is_taken(period) -> None:
+    assert Series(name="n", period=period).period == period
+
+
+@pytest.mark.parametrize("first, then", [("2026", "2026Q1"), ("2026Q1", "2026-01"), ("2026-01", "2026-01-01")])
+def test_the_periods_of_a_series_have_one_length(tmp_path, first, then) -> None:
+    """A year and its quarters are about the same records: each would have a full budget."""
+    path = tmp_path / "s.ledger"
+    charged(path, first, EVERY)
+    with pytest.raises(LedgerError, match="another length"):
+        charged(path, then, EVERY)
+    assert len(periods_of(events_of(path))) == 1
+
+
+@pytest.mark.parametrize("old", ["2026/", "2O26", "２０２６", "٢٠٢٦", "2026\u200b", "Year 2026"])
+def test_a_period_that_an_earlier_version_wrote_otherwise_is_not_a_new_one(tmp_path, old) -> None:
+    """0.2.0 took any line of text. What it wrote stays readable, and the same period in today's spelling is not charged again."""
+    path = tmp_path / "s.ledger"
+    charged(path, "2025", EVERY)
+    ledger = opened(path, series("2025"))
+    terms = ledger._terms(schema()) | {"period": old}
+    body = {"query": "q", "policy": EVERY.to_json(), "spent": EVERY.to_json(), "schema": schema(), "period": old}
+    with ledger._chain.transaction():
+        ledger._chain.append("opened", terms)
+        ledger._chain.append("charged", body)
+    ledger.close()
+    assert verify(path) == []
+    assert [(each.name, each.spent) for each in periods_of(events_of(path))] == [("2025", EVERY), (old, EVERY)]
+    with pytest.raises(LedgerError, match="2026"):
+        charged(path, "2026", EVERY)
+    charged(path, "2027", EVERY)
+    assert verify(path) == []
+
+
 def test_a_charge_whose_sum_belongs_to_another_period_is_found(tmp_path) -> None:
     path = tmp_path / "s.ledger"
     charged(path, "2025", EVERY * "1/2")

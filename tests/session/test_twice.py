@@ -57,9 +57,9 @@ def test_what_is_charged_makes_a_release_another_one_and_a_title_does_not(place)
         found = [publisher.identity(plan) for plan in plans]
         assert len(set(found)) == 4
     periods = [
-        rw.Series(name="s", period="1"),
-        rw.Series(name="s", period="2"),
-        rw.Series(name="s", period="2", revision=1),
+        rw.Series(name="s", period="2025"),
+        rw.Series(name="s", period="2026"),
+        rw.Series(name="s", period="2026", revision=1),
     ]
     for number, series in enumerate(periods):
         with on(place.with_name(f"{number}.ledger"), series=series, dataset="other title") as opened:

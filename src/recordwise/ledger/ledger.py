@@ -29,7 +29,7 @@ from recordwise.errors import (
 )
 from recordwise.ledger.bands import NotedBands, bands_of_budget, noted_bands
 from recordwise.ledger.chain import ADVICE, Chain, Event, Head, canonical
-from recordwise.ledger.periods import periods_of
+from recordwise.ledger.periods import periods_of, refused_period
 from recordwise.ledger.schemas import amount_bounds, changed_names, grown
 from recordwise.policy.policy import Policy
 from recordwise.policy.restated import restates
@@ -53,6 +53,7 @@ UNKEPT = (
 )
 CHARGE_STANDS = "The charge stands and nothing was published."
 ONE_SERIES = "A ledger belongs to one series. Use its own, or start a new file."
+ONE_BUDGET = "Nothing was spent: a period has one budget. Name the period as before, or start the series in a new file."
 ONE_DATASET = (
     "A ledger belongs to one dataset and budget, and the names of its schema keep their meaning. "
     "Use its own, or start a new file."
@@ -82,6 +83,7 @@ class Ledger:
     ) -> None:
         self.budget = budget
         self.series = series
+        self.period = None if series is None else series.period
         self._summed: tuple[str, Policy] | None = None
         self._chain = Chain(path, writable=True)
         self._bands = NotedBands(self._chain)
@@ -126,8 +128,7 @@ class Ledger:
         check_format(opened.body)
         budget = opened.body.get("budget")
         ledger.budget = None if budget is None else Policy.from_json(budget, noted_bands([opened]))
-        name, period = opened.body.get("series"), opened.body.get("period")
-        ledger.series = None if period is None else Series(name=str(name), period=str(period))
+        ledger.series, ledger.period = None, opened.body.get("period")
         return ledger
 
     @property
@@ -146,11 +147,6 @@ class Ledger:
         bands = {"budget_bands": self._identity["budget_bands"]} if "budget_bands" in self._identity else {}
         stated = {"guarantee": self._identity["guarantee"], "budget": self._identity["budget"]}
         return {**stated, **bands, "ledger_storage": kept}
-
-    @property
-    def period(self) -> str | None:
-        """The period that is charged; None if the ledger is not one of a series."""
-        return None if self.series is None else self.series.period
 
     def _opened(self) -> Event | None:
         """The latest terms of the period."""
@@ -195,9 +191,8 @@ class Ledger:
         return known.body | {"schema": grown(known.body.get("schema"), wanted["schema"])}
 
     def _check_series(self) -> None:
-        """Refuse the ledger of another series, once it was charged. One that had no periods goes on as their first."""
-        charged = self._chain.last("charged")
-        if charged is None:
+        """Refuse the ledger of another series, once it was charged, and a period that may have had a budget before."""
+        if self._chain.last("charged") is None:
             return
         places = self._chain.places()
         named = [place for period, place in places.opened.items() if period is not None and period in places.charged]
@@ -208,6 +203,12 @@ class Ledger:
         first = self._chain.event(min(named)) if named else None
         if self.series is not None and first is not None and first.body.get("series") != self.series.name:
             raise LedgerError(path=self.path, problem="is the ledger of another series", advice=ONE_SERIES)
+        if self.series is not None and self.series.period not in places.charged:
+            unnamed = self._chain.event(places.opened.get(None))
+            before = None if unnamed is None else str(unnamed.body.get("dataset"))
+            own = str(self._identity["dataset"])
+            if problem := refused_period(self.series.period, places.charged, before=before, dataset=own):
+                raise LedgerError(path=self.path, problem=problem, advice=ONE_BUDGET)
 
     def _bind(self, schema: Any) -> None:
         """Record the terms unless the ledger already states them; call this in a transaction."""

@@ -1,6 +1,8 @@
 """The periods of a ledger, as its events state them: what each cost, its budget, and when that was declared."""
 
-from collections.abc import Mapping, Sequence
+import re
+import unicodedata
+from collections.abc import Collection, Mapping, Sequence
 from dataclasses import dataclass
 from typing import Any
 
@@ -8,7 +10,7 @@ from recordwise.ledger.bands import noted_bands
 from recordwise.ledger.chain import Event
 from recordwise.policy.json import Bands
 from recordwise.policy.policy import Policy
-from recordwise.policy.series import declared_budget
+from recordwise.policy.series import declared_budget, period_length
 
 AT_THE_START = "declared at the start of the series"
 ONE_PERIOD = "declared with the ledger"
@@ -33,6 +35,37 @@ class PeriodState:
         if self.budget is None:
             return "no budget"
         return AT_THE_START if self.at_start else f"declared on {self.declared}"
+
+
+def refused_period(period: str, charged: Collection[str | None], *, before: str | None, dataset: str) -> str | None:
+    """Why a period is not a new one of a series, so that its budget would be a second one for the same records.
+
+    Args:
+        period: The period to be charged for the first time.
+        charged: The periods that were charged; None among them for what was charged without one.
+        before: The dataset of what was charged without a period.
+        dataset: The dataset of the period.
+    """
+    named = [each for each in charged if each is not None]
+    if None in charged:
+        own = [word for word in re.split("[^0-9A-Za-z-]+", before or "") if period_length(word)]
+        if not named and (len(own) != 1 or before == dataset):
+            return "was charged without periods, and its dataset has no other name that says which period that was"
+        named += own
+    if period in named:
+        return f"was charged for {period} before its periods had names"
+    for each in named:
+        if (length := period_length(each)) not in (None, period_length(period)):
+            return f"is charged by the {length}, and {period} has another length"
+        if length is None and _plain(period) in _plain(each):
+            return f"was charged for '{each}', written by an earlier version, which may be {period}"
+    return None
+
+
+def _plain(text: str) -> str:
+    """Letters and digits of a text, those that look alike as one; for comparing what an earlier version took as a period."""
+    digits = (str(unicodedata.decimal(each, each)) for each in unicodedata.normalize("NFKC", text).casefold())
+    return "".join(each for each in digits if each.isalnum()).translate(str.maketrans("oil", "011"))
 
 
 def series_name(events: Sequence[Event]) -> str | None:

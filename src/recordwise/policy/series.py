@@ -5,8 +5,10 @@ is stated in the names of that period. A name with ``@`` and a period in it (``e
 period, so that a later mechanism may charge for what a record was before.
 """
 
+import re
 from collections.abc import Mapping
 from dataclasses import dataclass, field
+from datetime import date
 from typing import Any
 
 from recordwise.errors import ParameterError
@@ -14,6 +16,38 @@ from recordwise.policy.bands import BandTable
 from recordwise.policy.policy import Policy
 
 AT = "@"
+FORMS = {
+    "year": re.compile("([1-9][0-9]{3})"),
+    "half": re.compile("([1-9][0-9]{3})H[12]"),
+    "quarter": re.compile("([1-9][0-9]{3})Q[1-4]"),
+    "month": re.compile("([1-9][0-9]{3})-(?:0[1-9]|1[0-2])"),
+    "week": re.compile("([1-9][0-9]{3})W([0-9]{2})"),
+    "day": re.compile("([1-9][0-9]{3})-([0-9]{2})-([0-9]{2})"),
+}
+"""The spellings of a period, by its length. Each period has one, so that no other spelling of it has a budget of its own."""
+WRITTEN = (
+    'Write a year ("2026"), a half ("2026H1"), a quarter ("2026Q1"), a month ("2026-01"), a week ("2026W05") or a day '
+    '("2026-01-31"); one of them for all periods of a series.'
+)
+
+
+def period_length(text: str) -> str | None:
+    """Which of ``FORMS`` a text is: the length of the period; None if it is no period that there is."""
+    for length, form in FORMS.items():
+        if found := form.fullmatch(text):
+            return length if _exists(length, [int(part) for part in found.groups()]) else None
+    return None
+
+
+def _exists(length: str, parts: list[int]) -> bool:
+    try:
+        if length == "week":
+            date.fromisocalendar(parts[0], parts[1], 1)
+        elif length == "day":
+            date(*parts)
+    except ValueError:
+        return False
+    return True
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -22,7 +56,7 @@ class Series:
 
     Args:
         name: The name of the series.
-        period: The period that is published, such as "2026" or "2026Q1".
+        period: The period that is published: "2026", "2026H1", "2026Q1", "2026-01", "2026W05" or "2026-01-31".
         revision: 0 for the first publication of a period, 1 for its first revision, and so on.
         every_period: The budget of every period, as a function of the record in that period.
         more: Further budget for single periods, by their names.
@@ -35,13 +69,16 @@ class Series:
     more: Mapping[str, Policy] = field(default_factory=dict)
 
     def __post_init__(self) -> None:
-        for what, text in (("name", self.name), ("period", self.period)):
-            if not isinstance(text, str) or not text or not text.isprintable() or text != text.strip():
-                raise ParameterError(parameter=f"the {what} of a series", problem="must be a line of text")
-        if any(letter in self.period for letter in "@="):
-            raise ParameterError(
-                parameter="period", problem="must not contain @ or =", advice='Write "2026" or "2026Q1".'
-            )
+        if (
+            not isinstance(self.name, str)
+            or not self.name.isprintable()
+            or self.name != self.name.strip()
+            or not self.name
+        ):
+            raise ParameterError(parameter="the name of a series", problem="must be a line of text")
+        for text in (self.period, *self.more):
+            if not isinstance(text, str) or period_length(text) is None:
+                raise ParameterError(parameter="period", problem="is not written as one", advice=WRITTEN)
         if isinstance(self.revision, bool) or not isinstance(self.revision, int) or self.revision < 0:
             raise ParameterError(parameter="revision", problem="must be 0, 1, 2, ...")
 
