@@ -37,7 +37,7 @@ from recordwise.mechanisms import gaussian as gaussian_noise
 from recordwise.mechanisms import transformed as transforming
 from recordwise.mechanisms.key_selection import SelectionLaw
 from recordwise.mechanisms.noisy import noised
-from recordwise.noise import ConcaveLaw, DiscreteGaussian, LatticeLaw, Secure
+from recordwise.noise import ConcaveLaw, DiscreteGaussian, LatticeLaw, Secure, sampler
 from recordwise.noise import randomness as bits
 from recordwise.plan.key_selection import SelectKeys
 from recordwise.plan.results import Sensitive, TableTotals
@@ -48,6 +48,7 @@ from recordwise.policy.firms import FirmPolicy
 Patch = pytest.MonkeyPatch
 NARROWER = Fraction(9, 10)
 REFUSALS, FORKS, THREADS, SERIES = "refusals", "forked processes", "threads", "two periods"
+REENTRY = "draws within a draw"
 
 
 @dataclass(frozen=True)
@@ -286,6 +287,12 @@ def racing_passes(patch: Patch) -> None:
     patch.setattr(Passes, "_coded", read_together)
 
 
+def shared_memory(patch: Patch) -> None:
+    """The memory of a draw is lent to whoever asks."""
+    one = sampler._Room.of(1 << 15)
+    patch.setattr(sampler, "_lent_room", lambda size: one)
+
+
 def added_instead_of_largest(patch: Patch) -> None:
     patch.setitem(collapse._RULES, "max", exp.Sum)
 
@@ -470,6 +477,13 @@ BUGS = (
         racing_passes,
         (THREADS,),
         sign="answer to another thread's query",
+    ),
+    Bug(
+        "memory shared by draws",
+        "`noise.sampler._lent_room`: the memory of a draw is lent to whoever asks",
+        shared_memory,
+        (REENTRY,),
+        sign="changed its noise",
     ),
     Bug(
         "a period charged to the wrong record",

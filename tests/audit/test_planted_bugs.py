@@ -5,10 +5,10 @@ import sys
 from pathlib import Path
 
 import pytest
-from planted_bugs import BUGS, FORKS, REFUSALS, SERIES, THREADS, Bug
+from planted_bugs import BUGS, FORKS, REENTRY, REFUSALS, SERIES, THREADS, Bug
 
 from recordwise.audit import Finding, Runs, audit
-from recordwise.audit.checks import audit_refusals, audit_threads
+from recordwise.audit.checks import audit_reentry, audit_refusals, audit_threads
 from recordwise.audit.forking import audit_forks
 from recordwise.audit.subjects import every_subject
 from recordwise.audit.two_periods import audit_two_periods
@@ -35,6 +35,8 @@ def findings(name: str, folder: Path, how: Runs, *, planted: bool) -> list[Findi
         return audit_refusals(folder, how)
     if name == THREADS:
         return [audit_threads(folder, how)]
+    if name == REENTRY:
+        return [audit_reentry()]
     if name == SERIES:
         return [audit_two_periods(folder, how)]
     if name == FORKS:

@@ -1,12 +1,15 @@
-"""Checks that either pass or fail: inputs that must be refused, column types, privacy labels, and threads that share a session."""
+"""Checks that either pass or fail: inputs that must be refused, column types, privacy labels, threads that share a session, draws
+within a draw."""
 
 import json
 import math
+import sys
 from collections.abc import Callable, Mapping
 from concurrent.futures import ThreadPoolExecutor
 from pathlib import Path
 from typing import Any
 
+import numpy as np
 import pyarrow as pa
 import pyarrow.parquet
 
@@ -14,7 +17,10 @@ from recordwise.audit.audit import Finding, Runs
 from recordwise.errors import RecordwiseError, TuningError
 from recordwise.mechanisms.gaussian import Gaussian
 from recordwise.mechanisms.unit_split import UnitSplit
-from recordwise.noise.randomness import Secure, Seeded
+from recordwise.noise import sampler
+from recordwise.noise.laws import DiscreteLaplace
+from recordwise.noise.randomness import Secure, Seeded, words
+from recordwise.noise.table import Side, table_for
 from recordwise.plan.keys import Keys
 from recordwise.plan.query import Query, query
 from recordwise.plan.schema import Column
@@ -245,3 +251,44 @@ def _right(session: Session, kind: int) -> bool:
             continue
         answers.append(table.data.column("answer")[0].as_py())
     return all(abs(answer - wanted) < APART / 2 for answer in answers)
+
+
+ATTEMPTS = 500
+
+
+def audit_reentry() -> Finding:
+    """Draw between any two lines of a draw, as a signal handler or a finalizer may: the draw must remain what it was."""
+    law = DiscreteLaplace(20)
+    table = table_for(Side(exponent=law.exponent, inflection=0))
+
+    def attempts() -> list[int]:
+        """The attempts without machine code, which are the ones that keep memory for the next."""
+        out = np.zeros(ATTEMPTS, dtype=np.int64)
+        sampler.attempt(table, words(Seeded(1), 2 * ATTEMPTS), out)
+        return list(map(int, out))
+
+    def sample() -> list[int]:
+        return list(map(int, law.sample(ATTEMPTS, Seeded(1))))
+
+    def another() -> None:
+        sampler.attempt(table, words(Seeded(2), 2 * ATTEMPTS), np.zeros(ATTEMPTS, dtype=np.int64))
+        law.sample(ATTEMPTS, Seeded(2))
+
+    changed = any(_interrupted(drawn, another) != drawn() for drawn in (attempts, sample))
+    problems = ("a draw within a draw changed its noise",) if changed else ()
+    return Finding.without_numbers("draws within a draw", samples=2 * ATTEMPTS, problems=problems)
+
+
+def _interrupted(drawn: Callable[[], list[int]], act: Callable[[], None]) -> list[int]:
+    def trace(frame: Any, event: str, _: object) -> Any:
+        if event == "line":
+            act()
+        return trace if frame.f_globals["__name__"].startswith("recordwise.noise.") else None
+
+    drawn()
+    before = sys.gettrace()
+    sys.settrace(trace)
+    try:
+        return drawn()
+    finally:
+        sys.settrace(before)

@@ -76,13 +76,13 @@ def examined(named: Named, how: "Runs", *, quiet: bool, whole: bool) -> "list[Fi
     from tempfile import TemporaryDirectory
 
     from recordwise.audit.audit import audit as audited
-    from recordwise.audit.checks import audit_refusals, audit_threads
+    from recordwise.audit.checks import audit_reentry, audit_refusals, audit_threads
     from recordwise.audit.forking import audit_forks
     from recordwise.audit.two_periods import audit_two_periods
     from recordwise.cli import screen
 
     found: list[Finding] = []
-    with screen.progress(len(named) * how.runs + 4 * whole, quiet=quiet) as tell:
+    with screen.progress(len(named) * how.runs + 5 * whole, quiet=quiet) as tell:
         for _, make in named:
             found += audited(make(), how, tell=tell)
         if whole:
@@ -93,6 +93,8 @@ def examined(named: Named, how: "Runs", *, quiet: bool, whole: bool) -> "list[Fi
                 found.append(audit_forks(Path(folder)))
                 tell("threads that share a session")
                 found.append(audit_threads(Path(folder), how))
+                tell("draws within a draw")
+                found.append(audit_reentry())
                 tell("a series of two periods")
                 found.append(audit_two_periods(Path(folder), how))
     return found

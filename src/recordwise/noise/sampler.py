@@ -58,7 +58,8 @@ def attempt(table: Table, words: WordArray, out: IntArray) -> tuple[int, IntArra
 
     Returns how many were written and, for each that is still undecided, the pair (attempt, position in ``out``).
     """
-    picks, room = _picks(table), _room(len(words) // 2)
+    picks, whole = _picks(table), _lent_room(len(words) // 2)
+    room = whole.first(len(words) // 2)
     a, b = room.a, room.b
     # Every statement below is twice as fast on words that stand side by side.
     np.copyto(a, words[0::2])
@@ -73,6 +74,7 @@ def attempt(table: Table, words: WordArray, out: IntArray) -> tuple[int, IntArra
     undecided, refused = slow[open_], slow[~taken]
     positions = undecided - np.searchsorted(refused, undecided)
     written = positions < len(accepted)
+    _own.room = whole
     return len(accepted), np.stack([undecided[written], positions[written]], axis=1)
 
 
@@ -104,17 +106,22 @@ class _Room:
         return cls(**{each.name: np.empty(size, dtype=kinds.get(each.name, np.uint64)) for each in fields(cls)})
 
     def first(self, size: int) -> "_Room":
-        return _Room(**{each.name: getattr(self, each.name)[:size] for each in fields(self)})
+        return (
+            self
+            if len(self.low) == size
+            else _Room(**{each.name: getattr(self, each.name)[:size] for each in fields(self)})
+        )
 
 
 _own = threading.local()
+"""Memory of each thread. Whoever takes some takes it away, in one step, and brings it back when done: what draws in between, as
+a signal handler or a finalizer may, finds nothing and gets fresh memory."""
 
 
-def _room(size: int) -> _Room:
-    found: _Room | None = getattr(_own, "room", None)
-    if found is None or len(found.low) < size:
-        found = _own.room = _Room.of(size)
-    return found if len(found.low) == size else found.first(size)
+def _lent_room(size: int) -> _Room:
+    """Room of the thread's own, for at least so many attempts."""
+    held: _Room | None = _own.__dict__.pop("room", None)
+    return held if held is not None and len(held.low) >= size else _Room.of(size)
 
 
 def _taken(values: NDArray[Any], places: IntArray, out: NDArray[Any]) -> NDArray[Any]:
@@ -215,9 +222,8 @@ def draw(table: Table, size: int, source: BitSource) -> Draws:
 
 
 def _lent_words(count: int) -> WordArray:
-    """At least so many words of the thread's own. They are given back at the end, so that a draw within a draw gets others."""
-    held: WordArray | None = getattr(_own, "words", None)
-    _own.words = None
+    """At least so many words of the thread's own."""
+    held: WordArray | None = _own.__dict__.pop("words", None)
     return held if held is not None and len(held) >= count else np.empty(count, dtype=np.uint64)
 
 
