@@ -2,11 +2,13 @@
 
 import os
 import shutil
+from contextlib import closing
 from pathlib import Path
 
 import pytest
 
 from recordwise.errors import LedgerError
+from recordwise.ledger.file import unread
 from recordwise.ledger.ledger import Ledger
 from recordwise.policy import constant
 
@@ -181,3 +183,45 @@ def test_many_sessions_that_come_and_go_leave_an_open_ledger_where_it_is(path) -
         other.close()
         ledger.charge(constant("0.01"), query="q")
     ledger.close()
+
+
+def without_lock_files(folder: Path) -> Path:
+    """A copy of a ledger with a charge in its log, in a folder where SQLite cannot make the log's index, as on a read-only disk."""
+    folder.mkdir()
+    with closing(opened(folder.with_name("original"))) as ledger:
+        ledger.charge(SPEND, query="q")
+        for end in ("", "-wal"):
+            shutil.copy(folder.with_name(f"original{end}"), folder / f"copy{end}")
+    (folder / "copy-shm").symlink_to("nowhere/index")
+    assert (folder / "copy-wal").stat().st_size > 0
+    return folder / "copy"
+
+
+@pytest.mark.parametrize("linked", [False, True], ids=["itself", "by a link"])
+def test_a_charge_that_is_only_in_the_log_is_never_left_out_where_the_log_cannot_be_read(tmp_path, linked) -> None:
+    path = without_lock_files(tmp_path / "disk")
+    if linked:
+        (tmp_path / "link").symlink_to(path)
+        path = tmp_path / "link"
+    with pytest.raises(LedgerError, match="read"):
+        Ledger.existing(path)
+
+
+@pytest.mark.parametrize("emptied", [False, True], ids=["no log", "an empty log"])
+def test_a_ledger_whose_log_was_written_back_is_read_without_lock_files(tmp_path, emptied) -> None:
+    path = tmp_path / "whole"
+    with closing(opened(path)) as ledger:
+        ledger.charge(SPEND, query="q")
+    (tmp_path / "whole-shm").symlink_to("nowhere/index")
+    if emptied:
+        (tmp_path / "whole-wal").touch()
+    with closing(Ledger.existing(path)) as ledger:
+        assert ledger.spent() == SPEND
+
+
+def test_a_journal_that_was_not_rolled_back_counts_as_unread(tmp_path) -> None:
+    path = tmp_path / "whole"
+    opened(path).close()
+    assert not unread(path)
+    (tmp_path / "whole-journal").write_bytes(b"hot")
+    assert unread(path)

@@ -132,6 +132,25 @@ def test_the_certified_loss_of_laplace_noise_is_not_below_the_exact_one(shift: i
 
 
 @pytest.mark.theorem("T-CERTIFIED")
+@pytest.mark.parametrize("order", [1 + 1e-6, 1.1, 1.5, 2, 8])
+@pytest.mark.parametrize("first, last", [(3.0, 2.0), (5.0, 2.0), (8.0, 0.5), (12.0, 6.0), (1.0, 0.0)])
+def test_a_stretch_between_two_nodes_is_bounded_where_the_laws_are_their_chords(first, last, order) -> None:
+    """The extreme case of (4): the mass is spread evenly and the log-ratio falls evenly, so that only phi itself can bend."""
+    width, mass = 1000, 0.25
+    part = np.arange(width) / width
+    bends = tight.Bends(np.array([0.0, 1e9]), np.zeros(2), np.zeros(2))
+    nodes = Nodes(np.array([0.0, width]), np.array([mass, 0.0]), np.array([mass * part.mean(), 0.0]), bends)
+    ends = np.array([[first, last]])
+    weight, loss = tight._side(nodes, 0, ends, np.ones((1, 2), np.bool_), np.zeros((1, 1)))
+
+    def phi(x: Any) -> Any:
+        return np.expm1((order - 1) * x) * -np.expm1(-order * x)
+
+    exact = mass * phi(first + (last - first) * part).mean()
+    assert exact <= (weight * phi(loss)).sum()
+
+
+@pytest.mark.theorem("T-CERTIFIED")
 @pytest.mark.parametrize("shift", [1, 1000])
 def test_a_rise_that_drowns_in_rounding_is_still_bounded_from_above(shift: int) -> None:
     function = (rw.functions.x / 10**9) ** HALF

@@ -1,5 +1,7 @@
 """The draws against the stated law. False alarm 1e-9 a check; the same checks reject a law whose variance is 3 % off."""
 
+from fractions import Fraction
+
 import numpy as np
 import pytest
 from scipy import stats
@@ -128,3 +130,17 @@ def test_no_count_passes_the_envelope_even_where_the_mean_is_a_hair_below_a_whol
     for block in range(4):
         for count in (center + (block << shift), center - 1 - (block << shift)):
             assert passing.acceptance(count, center, block) <= 1
+
+
+@pytest.mark.theorem("T-BINOMIAL")
+@pytest.mark.parametrize("n", [1, 2, 3, 7, 12, 40, 1000, 10**6])
+@pytest.mark.parametrize("mean", ["1/2", "3/4", "1", "3/2", "2", "5/2", "3", "4", "5", "6"])
+def test_no_count_passes_the_envelope_where_few_are_expected(mean: str, n: int):
+    """An acceptance above 1 is cut off, and the count is drawn too rarely."""
+    law, wanted = DiscreteGaussian(50), float(Fraction(mean)) / n
+    threshold = max(1, int(law.quantile(1 - wanted))) if wanted < 0.5 else 1
+    passing = Passing(law=law, threshold=threshold, n=n)
+    center, shift = frame(passing)
+    for count in range(min(n, 120) + 1):
+        distance = count - center if count >= center else center - 1 - count
+        assert passing.acceptance(count, center, distance >> shift) <= 1

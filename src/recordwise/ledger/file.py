@@ -94,15 +94,20 @@ def open_to_read(path: Path) -> sqlite3.Connection:
         connection.execute("PRAGMA query_only = ON")
         connection.execute("SELECT count(*) FROM sqlite_master").fetchone()
     except sqlite3.OperationalError:
-        log = path.with_name(path.name + "-wal")
         connection.close()
-        if log.exists() and log.stat().st_size:
+        if unread(path):
             raise
         connection = sqlite3.connect(f"{address}?mode=ro&immutable=1", uri=True, check_same_thread=False)
     except BaseException:
         connection.close()
         raise
     return connection
+
+
+def unread(path: Path) -> bool:
+    """Whether a log or journal beside the file that links resolve to may have entries that the file itself lacks."""
+    logs = (Path(os.path.realpath(path) + end) for end in ("-wal", "-journal"))
+    return any(log.exists() and log.stat().st_size > 0 for log in logs)
 
 
 def primary_code(error: Exception) -> int | None:
