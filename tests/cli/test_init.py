@@ -1,11 +1,15 @@
 """``recordwise init``: a first plan from names and declared types, which check accepts once its blanks are filled."""
 
 import tomllib
+from importlib import import_module
+from types import SimpleNamespace
 
 import pyarrow as pa
 import pyarrow.parquet as pq
 import pytest
+from typer.testing import CliRunner
 
+from recordwise.cli import app
 from recordwise.plan.file.first import Found, roles_of
 from recordwise.plan.file.read import load_plan
 
@@ -67,7 +71,7 @@ def test_roles_and_types_come_from_names_and_declared_types(files, run):
 
 
 def test_types_of_csv_stay_blank(files, run):
-    assert run("init", files / "t.csv", "--out", files / "plan.toml").exit_code == 0
+    assert run("init", files / "t.csv", "--header", "--out", files / "plan.toml").exit_code == 0
     text = (files / "plan.toml").read_text()
     assert set(tomllib.loads(text)["schema"]["columns"].values()) == {""}
     assert not [value for value in VALUES if value in text]
@@ -78,7 +82,7 @@ def test_types_of_csv_stay_blank(files, run):
 
 
 def test_a_look_proposes_types_and_steps_and_marks_the_plan(files, run):
-    result = run("init", files / "t.csv", "--look", "--out", files / "plan.toml")
+    result = run("init", files / "t.csv", "--header", "--look", "--out", files / "plan.toml")
     assert result.exit_code == 0, result.output
     assert "tuned on confidential data" in " ".join(result.stdout.split())
     text = (files / "plan.toml").read_text()
@@ -203,10 +207,10 @@ def test_what_has_no_first_plan_is_said_and_no_password_is_written(files, run, l
 @pytest.mark.parametrize("look", [(), ("--look",)])
 def test_a_csv_file_in_another_encoding_says_so_in_its_plan(files, run, look):
     (files / "w.csv").write_bytes("Loan No;Région;amount\n1;Île;5\n".encode("cp1252"))
-    refused = run("init", files / "w.csv", *look, "--out", files / "w.toml")
+    refused = run("init", files / "w.csv", "--header", *look, "--out", files / "w.toml")
     assert refused.exit_code == 2
     assert "--encoding NAME" in refused.stderr
-    result = run("init", files / "w.csv", "--encoding", "cp1252", *look, "--out", files / "w.toml")
+    result = run("init", files / "w.csv", "--header", "--encoding", "cp1252", *look, "--out", files / "w.toml")
     assert result.exit_code == 0, result.output
     found = tomllib.loads((files / "w.toml").read_text())
     assert found["csv"] == {"delimiter": ";", "encoding": "cp1252"}
@@ -219,17 +223,17 @@ def test_a_csv_file_in_another_encoding_says_so_in_its_plan(files, run, look):
 def test_the_delimiter_of_a_csv_file_is_found_in_its_header(files, run):
     for name, text in {"s.csv": '"id";"county"\n1;01001\n', "p.csv": "id|county\n1|01001\n"}.items():
         (files / name).write_text(text)
-        assert run("init", files / name, "--out", files / f"{name}.toml").exit_code == 0
+        assert run("init", files / name, "--header", "--out", files / f"{name}.toml").exit_code == 0
         found = tomllib.loads((files / f"{name}.toml").read_text())
         assert found["csv"] == {"delimiter": text.strip('"id')[0]}
         assert (found["schema"]["unit"], list(found["schema"]["columns"])) == ("id", ["county"])
-    assert run("init", files / "t.csv", "--out", files / "plain.toml").exit_code == 0
+    assert run("init", files / "t.csv", "--header", "--out", files / "plain.toml").exit_code == 0
     assert "csv" not in tomllib.loads((files / "plain.toml").read_text())
 
 
 def test_nothing_is_overwritten_and_other_files_are_refused(files, run):
     (files / "plan.toml").write_text("mine")
-    result = run("init", files / "t.csv", "--out", files / "plan.toml")
+    result = run("init", files / "t.csv", "--header", "--out", files / "plan.toml")
     assert result.exit_code == 2
     assert "exists already" in result.stderr
     assert (files / "plan.toml").read_text() == "mine"
@@ -250,3 +254,40 @@ def test_a_code_that_is_stored_as_a_float_is_an_integer_column():
 def test_a_table_without_an_id_or_a_group_leaves_them_blank():
     roles = roles_of([Found(name="x", kind="number"), Found(name="blob", kind="other")])
     assert (roles.unit, roles.firm, [each.name for each in roles.measures], roles.columns) == ("", None, ["x"], ())
+
+
+HEADLESS = "Acme Holding,Kent,retail\nSmith and Sons,Essex,mining\n"
+
+
+@pytest.mark.parametrize("look", [(), ("--look",)])
+def test_a_file_of_text_without_a_header_leaves_no_record_in_a_plan(files, run, look):
+    (files / "h.csv").write_text(HEADLESS)
+    result = run("init", files / "h.csv", *look, "--out", files / "h.toml")
+    assert result.exit_code == 2
+    assert "nothing in the file says that it is no record" in " ".join(result.stderr.split())
+    assert not (files / "h.toml").exists()
+    assert not any(value in result.output for value in ("Acme", "Kent", "retail", "Smith"))
+
+
+@pytest.mark.parametrize("answer", ["y\n", "n\n"])
+def test_on_a_terminal_the_owner_is_asked_whether_the_first_line_holds_names(files, monkeypatch, answer):
+    terminal = SimpleNamespace(stdin=SimpleNamespace(isatty=lambda: True))
+    monkeypatch.setattr(import_module("recordwise.cli.init"), "sys", terminal)
+    (files / "h.csv").write_text(HEADLESS)
+    words = ["init", str(files / "h.csv"), "--out", str(files / "h.toml")]
+    result = CliRunner().invoke(app, words, input=answer)
+    assert "Does it hold the names of the columns, and no record?" in " ".join(result.output.split())
+    assert "Acme" not in result.output
+    assert result.exit_code == (0 if answer == "y\n" else 2)
+    assert (files / "h.toml").exists() == (answer == "y\n")
+
+
+def test_check_does_not_show_a_first_line_that_may_be_a_record(files, run):
+    assert run("init", files / "t.parquet", "--out", files / "plan.toml").exit_code == 0
+    text = filled((files / "plan.toml").read_text())
+    (files / "h.csv").write_text(HEADLESS)
+    (files / "plan.toml").write_text(text.replace("t.parquet", "h.csv"))
+    result = run("check", files / "plan.toml")
+    assert result.exit_code == 2
+    assert "may be a record, so it is not shown" in " ".join(result.stderr.split())
+    assert not any(value in result.output for value in ("Acme", "Kent", "retail", "Smith"))

@@ -9,9 +9,10 @@ import duckdb
 import pyarrow as pa
 
 from recordwise.engines.compile.records import READABLE, SOURCE
-from recordwise.engines.sources.arrow_files import file_schema, parquet_schema
+from recordwise.engines.sources.arrow_files import file_schema
 from recordwise.engines.sources.copy import KINDS, fill
 from recordwise.engines.sources.database import table_types
+from recordwise.engines.sources.parquet_files import parquet_schema
 from recordwise.engines.sources.postgres import catalog, numbers_of
 from recordwise.engines.sources.stat import file_kinds
 from recordwise.errors import SourceError
@@ -25,11 +26,20 @@ WORDS = {"text": TEXT, "number": NUMBER, "steps": NUMBER, "date": DAY, "integer"
 """How sources that say what they store call it."""
 
 
-def declared(source: Any) -> list[Found]:
-    """Every column by its name and, where the source has types, its type."""
+def is_csv(source: Any) -> bool:
+    """Whether the names of columns can only stand in a first line, which can as well be a record."""
+    return isinstance(open_source(source), CsvFiles)
+
+
+def declared(source: Any, *, headed: bool = False) -> list[Found]:
+    """Every column by its name and, where the source has types, its type.
+
+    ``headed``: the owner says that the first line of a CSV file holds names. Nothing in the file can say so: one of text alone
+    looks like its records.
+    """
     opened = _opened(source)
     if isinstance(opened, CsvFiles):
-        return [Found(name=name) for name in _names(opened)]
+        return [Found(name=name) for name in _names(opened, headed)]
     if isinstance(opened, ParquetFiles):
         schema = parquet_schema(opened.paths[0])
         here = [Found(name=field.name, kind=_kind(field.type)) for field in schema]
@@ -45,11 +55,17 @@ def declared(source: Any) -> list[Found]:
     raise SourceError(source="the source", problem="a first plan is made from files, databases and PostgreSQL")
 
 
-def _names(opened: CsvFiles) -> tuple[str, ...]:
+def _names(opened: CsvFiles, headed: bool) -> tuple[str, ...]:
     """The header line, which goes into the plan: a record that stands in its place must not."""
     names = opened.header()
     if look_like_values(names):
         raise SourceError(source="the CSV source", problem="it has no header line", advice=NO_HEADER)
+    if not headed:
+        raise SourceError(
+            source="the CSV source",
+            problem="its first line would go into the plan, and nothing in the file says that it is no record",
+            advice="If it holds the names of the columns, say so: recordwise init FILE --header.",
+        )
     return names
 
 
@@ -83,9 +99,9 @@ def _kind(kind: pa.DataType) -> str:
     return TEXT if text else OTHER
 
 
-def looked_at(source: Any) -> list[Found]:
+def looked_at(source: Any, *, headed: bool = False) -> list[Found]:
     """The same with types and steps that the records suggest: a look at confidential records. No bound, no key, no threshold."""
-    opened, found = _opened(source), declared(source)
+    opened, found = _opened(source), declared(source, headed=headed)
     open_ended = [each.name for each in found if each.kind in (NUMBER, UNKNOWN)]
     if not open_ended:
         return found
@@ -101,7 +117,7 @@ def _records(opened: Any, names: list[str]) -> duckdb.DuckDBPyRelation:
     """The columns that a look needs: files that DuckDB reads stay where they are, others are copied into memory."""
     connection = duckdb.connect()
     if isinstance(opened, ParquetFiles):
-        return connection.read_parquet([str(path) for path in opened.paths])
+        return connection.read_parquet([str(path) for path in opened.paths], hive_partitioning=False)
     if isinstance(opened, CsvFiles) and opened.encoding == UTF8:
         return connection.read_csv(
             [str(path) for path in opened.paths],  # type: ignore[arg-type]
