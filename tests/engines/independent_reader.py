@@ -265,7 +265,9 @@ class Reader:
     def _csv(self, files: Files, names: list[str]) -> Iterator[Part]:
         headers = set()
         for path in files.paths:
-            lines = csv.reader(io.StringIO(self.csv_text(path, files), newline=""), delimiter=files.delimiter, strict=True)
+            lines = csv.reader(
+                io.StringIO(self.csv_text(path, files), newline=""), delimiter=files.delimiter, strict=True
+            )
             try:
                 header, *rows = [row for number, row in enumerate(lines) if row or not number]
             except (csv.Error, ValueError):

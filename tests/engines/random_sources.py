@@ -37,15 +37,39 @@ ODD_STYLES = {
     "measure": (*STYLES["measure"], "coded", "bool", "null", "date32", "binary", "halffloat"),
     "fraction": (*STYLES["fraction"], "float32", "int64", "coded", "null", "bool"),
     "text": (*STYLES["text"], "int64", "float64", "binary", "bool", "date32", "null", "decimal2"),
-    "integer": (*STYLES["integer"], "uint64", "float32", "decimal0", "decimal2", "bool", "coded", "null", "date32"),
-    "boolean": (*STYLES["boolean"], "int64", "int8", "float64", "coded", "null"),
-    "date": (*STYLES["date"], "date64", "s", "ns", "zone", "coded", "int64", "null", "int96"),
+    "integer": (
+        *STYLES["integer"],
+        "uint64",
+        "float32",
+        "float64",
+        "float64",
+        "decimal2",
+        "bool",
+        "coded",
+        "null",
+        "date32",
+    ),
+    "boolean": (*STYLES["boolean"], "int64", "int8", "int8", "float64", "coded", "null"),
+    "date": (*STYLES["date"], "date64", "s", "ns", "zone", "zone", "zone", "zone", "coded", "int64", "null", "int96"),
 }
 NUMBERS = (
     "1_000 0x10 -0.4 1.6 1e3 +5 NaN nan inf -Infinity ５ ٣ 007 -0 1. .5 1e400 1e-400 5d 1f 0b1 1,5 1,000 --1 0x1p3 1E+2 -3 - . e5 "
     "1.0000000000000000000001 9007199254740993 9007199254740992 0.30000000000000004 2.5 1e 1e+ 4503599627370497.5 1__0 ½ ² −5 3% $4 "
-    "92233720368547758070 9223372036854775807 9223372036854775808 -9223372036854775808 4.9999999999999999999 TRUE 1/2 1e22"
-).split() + [" 7 ", "7\t", "\t7", "7\u00a0", "7\n", "1 000", "9" * 40, "0" * 60 + "5", "1" + "0" * 400, "\ufeff5", " ", "7\0"]
+    "1_000 1_0 ５ ٣ ７ -0.4 1.6 1.6 92233720368547758070 9223372036854775807 9223372036854775808 -9223372036854775808 4.9999999999999999999 TRUE 1/2 1e22"
+).split() + [
+    " 7 ",
+    "7\t",
+    "\t7",
+    "7\u00a0",
+    "7\n",
+    "1 000",
+    "9" * 40,
+    "0" * 60 + "5",
+    "1" + "0" * 400,
+    "\ufeff5",
+    " ",
+    "7\0",
+]
 ODD = {
     "measure text": NUMBERS,
     "integer text": NUMBERS,
@@ -53,11 +77,88 @@ ODD = {
     "boolean text": "T F yes Y no N 1 0 2 tRuE on off wahr 10 ｔ 1.0 -1 TRUE\t nil".split() + [" true", "true "],
     "date text": "2024-02-30 2024-1-1 0000-01-01 2024-01-31T23:59 2024-01-31T23:59Z 2024-01-31+02:00 20240131 12024-01-31 infinity "
     "epoch now 2024-12-31T24:00:00 -2024-01-31 2024/01/31 31.01.2024 2024-01 ２０２４-01-31 0001-01-01 9999-12-31".split()
-    + ["2024-01-31 23:59:59.999999999", " 2024-01-31", "2024-01-31 ", "2024-01-31 BC", "0044-03-15 (BC)", "2024-03-31 23"],
-    "text text": ["NULL", "null", "NA", "\\N", " Ulm", "Ulm ", "ULM", "é", "e\u0301", "a\nb", "a\r\nb", "\ufeffUlm", '"', '""', "#", "'", ""]
-    + ["x\0y", "\u200b", "a\\b", "\\", '\\"', "İ", "ı", "ß", "NaN", "true", "\x85", "a\u2028b", "😀", "-", "=1+1", "\t", "a\rb", "1.0"],
-    "measure float": [1.6, -0.4, float("nan"), float("inf"), -0.0, 2.0**53 + 2, 0.1 + 0.2, 1e300, 16777217.0, -3.0, 2.5, 5e-324, 1e17],
-    "integer float": [1.6, -0.4, float("nan"), float("-inf"), -0.0, 2.0**63, -(2.0**63), 1e300, 16777217.0, 0.5, 2.0**53 + 2],
+    + [
+        "2024-01-31 23:59:59.999999999",
+        " 2024-01-31",
+        "2024-01-31 ",
+        "2024-01-31 BC",
+        "0044-03-15 (BC)",
+        "2024-03-31 23",
+    ],
+    "text text": [
+        "NULL",
+        "null",
+        "NA",
+        "\\N",
+        " Ulm",
+        "Ulm ",
+        "ULM",
+        "é",
+        "e\u0301",
+        "a\nb",
+        "a\r\nb",
+        "\ufeffUlm",
+        '"',
+        '""',
+        "#",
+        "'",
+        "",
+    ]
+    + [
+        " Ulm",
+        "Ulm ",
+        "x,y ",
+        "x\0y",
+        "\u200b",
+        "a\\b",
+        "\\",
+        '\\"',
+        "İ",
+        "ı",
+        "ß",
+        "NaN",
+        "true",
+        "\x85",
+        "a\u2028b",
+        "😀",
+        "-",
+        "=1+1",
+        "\t",
+        "a\rb",
+        "1.0",
+    ],
+    "measure float": [
+        1.6,
+        -0.4,
+        float("nan"),
+        float("inf"),
+        -0.0,
+        2.0**53 + 2,
+        0.1 + 0.2,
+        1e300,
+        16777217.0,
+        -3.0,
+        2.5,
+        5e-324,
+        1e17,
+    ],
+    "integer float": [
+        1.6,
+        2.5,
+        1.5,
+        0.4,
+        1.6,
+        -0.4,
+        float("nan"),
+        float("-inf"),
+        -0.0,
+        2.0**63,
+        -(2.0**63),
+        1e300,
+        16777217.0,
+        0.5,
+        2.0**53 + 2,
+    ],
     "id float": [1.5, float("nan"), -0.0, 2.0**53, float("inf"), 1.0, 16777217.0, 0.1],
     "measure whole": [-3, 2**53 + 1, 2**62, 127, 255, 2**63 - 1, 2**64 - 1, -(2**63), 1001],
     "integer whole": [-(2**63), 2**63 - 1, 2**64 - 1, 255, -128, 2**53 + 1],
@@ -169,6 +270,8 @@ def as_stored(chance: random.Random, value: Any, style: str, comma: bool = False
         whole = int(exact) if exact.denominator == 1 else None
         decimal = Decimal(exact.numerator) / Decimal(exact.denominator)
         return {"whole": whole, "float": float(exact), "decimal": decimal, "bool": bool(exact)}.get(kind, value)
+    if isinstance(value, bool):
+        return {"whole": int(value), "float": float(value)}.get(kind, value)
     return {"binary": str(value).encode(), "bool": bool(value)}.get(style, value)
 
 
@@ -176,8 +279,10 @@ def draft(chance: random.Random, kind: str) -> Draft:
     """Records that fit, in one to four parts, each column stored in one way."""
     declared = declaration(chance)
     options = csv_options(chance, declared) if kind == "csv" else {}
-    sizes = [chance.randrange(1, 6) for _ in range(1 if kind == "sqlite" else chance.choice((1, 2, 2, 3, 4)))]
-    numbers = list(range(1, sum(sizes) + 1)) if chance.random() < 0.7 else chance.sample(range(40_000, 48_000), sum(sizes))
+    sizes = [chance.randrange(1, 6) for _ in range(1 if kind == "sqlite" else chance.choice((1, 2, 2, 3, 3, 4)))]
+    numbers = (
+        list(range(1, sum(sizes) + 1)) if chance.random() < 0.7 else chance.sample(range(40_000, 48_000), sum(sizes))
+    )
     chance.shuffle(numbers)
     made = Draft(chance, kind, declared, [], options)
     styles = {each.name: style_for(made, each) for each in declared}
@@ -247,7 +352,10 @@ def make(number: int, place: Path, write: Callable[[Draft, Path], Files], spoil:
     made = draft(chance, chance.choice(KINDS))
     odd = spoil(made)
     files = write(made, place)
-    seen = {each.name: [value for part in made.parts if each.name in part for value in part[each.name].values] for each in made.declared}
+    seen = {
+        each.name: [value for part in made.parts if each.name in part for value in part[each.name].values]
+        for each in made.declared
+    }
     for name, values in made.folders.items():
         seen[name] += values
     texts = {str(value) for values in seen.values() for value in values if value is not None}

@@ -1,18 +1,22 @@
 """Random tables in random files: every one that is accepted has the totals that an independent reader finds, cell by cell.
 
-A table may be refused; then the message quotes nothing of its records. One that the independent reader cannot read must be.
+A table may be refused; then nothing is charged and the message quotes nothing of its records. One that the independent reader
+cannot read must be refused, and a plain one must not. A case is made again by its number: ``made(number, folder)``.
 """
 
 import shutil
 from collections import Counter
+from collections.abc import Callable, Iterable
 from dataclasses import dataclass
-from fractions import Fraction
 from itertools import product
 from pathlib import Path
 from typing import Any
 
+import pyarrow as pa
 import pytest
+from engine_choice import Choice
 from independent_reader import Reader, Refused
+from lenient_readers import LENIENT
 from plain_mechanism import Plain
 from random_files import spoil, write
 from random_sources import SEED, Case, make
@@ -22,6 +26,8 @@ from recordwise.errors import RecordwiseError
 from recordwise.plan import Column, Measure, Plan, Schema, query
 
 M = Plain()
+FOLDERS, BATCH = 2000, 250
+SAMPLE, FEW, PLANTED = range(50), range(5), range(400)
 
 
 @dataclass(frozen=True)
@@ -44,9 +50,9 @@ def expected(case: Case, reader: Reader) -> Outcome:
     try:
         records = reader.records(case.files, case.declared)
     except Refused as refusal:
-        return Outcome(refused=str(refusal))
-    except Exception as error:
-        return Outcome(refused=f"unreadable: {type(error).__name__}")
+        return Outcome(refused=str(refusal), error=refusal)
+    except (pa.ArrowException, OSError) as error:
+        return Outcome(refused="damaged", error=error)
     measures = [each for each in case.declared if each.role == "measure"]
     (step,) = (each.step for each in measures if each.name == "emp")
     found: list[dict[Any, list[int]]] = [{}, {}, {}]
@@ -92,7 +98,7 @@ def source_of(case: Case) -> Any:
     return files.place if files.kind == "hive" else list(files.paths)
 
 
-def questions(case: Case, mechanism: Any = M) -> list[Any]:
+def questions(case: Case, of_count: Any = M, of_sum: Any = M) -> list[Any]:
     """Everything, everything by cell, and what a condition selects."""
     groups = [rw.month(name) if name == "opened" else name for name in case.keys]
     listed = list(product(*case.keys.values()))
@@ -102,9 +108,9 @@ def questions(case: Case, mechanism: Any = M) -> list[Any]:
     measures = [each.name for each in case.declared if each.role == "measure"]
     found = []
     for each in asked:
-        each = each.count(mechanism)
+        each = each.count(of_count)
         for name in measures:
-            each = each.sum(name, mechanism)
+            each = each.sum(name, of_sum)
         found.append(each)
     return found
 
@@ -136,3 +142,97 @@ def faults(case: Case, wanted: Outcome, got: Outcome) -> list[str]:
     if wanted.totals is None:
         return [f"it must be refused ({wanted.refused}), and has {got.totals}"]
     return [f"{got.totals} instead of {wanted.totals}"] if got.totals != wanted.totals else []
+
+
+def charged(case: Case, **how: Any) -> list[str]:
+    """What is wrong where a session is asked to publish a table that is refused: it is not, or something is charged."""
+    schema = schema_of(case)
+    measures, columns = ({each.name: each for each in listed} for listed in (schema.measures, schema.columns))
+    try:
+        session = rw.Session(
+            source_of(case), unit="id", measures=measures, columns=columns, tuned_on="synthetic", **how
+        )
+    except RecordwiseError as error:
+        return faults(case, Outcome(), Outcome(refused=str(error), error=error))
+    with session:
+        try:
+            session.run(*questions(case, rw.Gaussian(rho="0.1"), rw.Gaussian(sigma=10)))
+        except RecordwiseError as error:
+            kinds = [event.kind for event in session.history()]
+            return faults(case, Outcome(), Outcome(refused=str(error), error=error)) + [kinds] * ("charged" in kinds)
+    return ["it is published"]
+
+
+@dataclass
+class Tally:
+    """What became of many cases."""
+
+    faults: list[str]
+    counts: Counter[str]
+
+    def check(self) -> None:
+        """No fault, and enough of each kind that this says something: plain tables, odd ones that pass, refusals."""
+        assert not self.faults, f"seed {SEED}: " + "\n".join(self.faults)
+        total = sum(self.counts.values())
+        shares = {"plain": 0.1, "odd": 0.15, "refused": 0.25}
+        assert all(self.counts[name] >= share * total for name, share in shares.items()), self.counts
+
+
+def attacked(
+    numbers: Iterable[int], place: Path, subject: Callable[[Case], Outcome], *, charges: bool = False
+) -> Tally:
+    found, reader = Tally([], Counter()), Reader()
+    for number in numbers:
+        case = made(number, place)
+        wanted, got = expected(case, reader), subject(case)
+        wrong = faults(case, wanted, got) + (charged(case) if charges and got.error is not None else [])
+        found.faults += [f"case {number}, {case.files.kind}, {list(case.odd)}: {each}" for each in wrong]
+        found.counts["refused" if got.error is not None else "odd" if case.odd else "plain"] += 1
+        shutil.rmtree(case.files.place)
+    return found
+
+
+def test_what_duckdb_accepts_of_random_files_is_what_an_independent_reader_reads(tmp_path):
+    opens = Choice("duckdb")
+    attacked(SAMPLE, tmp_path, lambda case: outcome(case, opens), charges=True).check()
+
+
+def test_what_spark_accepts_of_random_files_is_what_an_independent_reader_reads(tmp_path, spark_session):
+    opens = Choice("spark", spark_session)
+    found = attacked(FEW, tmp_path, lambda case: outcome(case, opens))
+    assert not found.faults
+
+
+@pytest.mark.slow
+@pytest.mark.parametrize("first", range(0, FOLDERS, BATCH))
+def test_two_thousand_random_folders(opens, tmp_path, first):
+    """Every refusal on DuckDB is tried once more through a session, which charges nothing."""
+    on_duckdb = opens.name == "duckdb"
+    found = attacked(range(first, first + BATCH), tmp_path, lambda case: outcome(case, opens), charges=on_duckdb)
+    print(opens.name, first, dict(found.counts))
+    found.check()
+
+
+@pytest.fixture(scope="module")
+def planted_cases(tmp_path_factory):
+    """Cases that are only read by readers of our own."""
+    place, reader = tmp_path_factory.mktemp("planted"), Reader()
+    cases = [made(number, place) for number in PLANTED]
+    return [(case, expected(case, reader)) for case in cases]
+
+
+def test_the_independent_reader_reads_and_refuses_its_share(planted_cases):
+    kinds = {(case.files.kind, wanted.totals is None) for case, wanted in planted_cases}
+    assert kinds == set(product(("parquet", "hive", "csv", "arrow", "sqlite"), (True, False)))
+    assert all(wanted.totals is not None for case, wanted in planted_cases if not case.odd)
+
+
+@pytest.mark.parametrize("lenient", LENIENT, ids=lambda each: each.__name__)
+def test_a_reader_that_is_lenient_in_one_thing_is_caught(planted_cases, lenient):
+    assert any(faults(case, wanted, expected(case, lenient())) for case, wanted in planted_cases)
+
+
+def test_a_message_that_quotes_a_record_is_caught(planted_cases):
+    case, wanted = next(each for each in planted_cases if each[0].marks)
+    told = RecordwiseError(f"cannot read {min(case.marks)}")
+    assert faults(case, wanted, Outcome(refused=str(told), error=told))
