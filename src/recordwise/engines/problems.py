@@ -12,26 +12,41 @@ from recordwise.plan.files import NO_HEADER, look_like_values
 from recordwise.plan.schema import Schema
 
 MOST_NAMED = 40
+NOT_SHOWN = "The first line must hold the names of the columns. It has few of the declared ones and may be a record, so it is not shown."
 REPEATS = "repeats an id that must be unique"
 
 
-def check_present(wanted: Iterable[str], present: Sequence[str]) -> None:
+def check_present(wanted: Iterable[str], present: Sequence[str], *, source: str = "the source") -> None:
     """Refuse a source without a declared column, and say which columns it has."""
     missing = [name for name in wanted if name not in present]
     if not missing:
         return
     if look_like_values(present):
-        raise SourceError(source="the source", problem=f"it has no column {', '.join(missing)}", advice=NO_HEADER)
+        raise SourceError(source=source, problem=f"it has no column {', '.join(missing)}", advice=NO_HEADER)
     from recordwise.plan.file.node import suggestion
 
     near = suggestion(missing[0], present)
     more = "" if len(present) <= MOST_NAMED else f" and {len(present) - MOST_NAMED} more"
     listed = ", ".join(present[:MOST_NAMED]) + more if present else "none"
     raise SourceError(
-        source="the source",
+        source=source,
         problem=f"it has no column {', '.join(missing)}{near if near.endswith('?') else ''}",
         advice=f"Its columns: {listed}.",
     )
+
+
+def check_headed(wanted: Iterable[str], first_line: Sequence[str]) -> None:
+    """Refuse CSV without a declared column. Its first line is shown only if it holds half of the declared names: where it does not,
+    it may be a record."""
+    declared = list(wanted)
+    missing = [name for name in declared if name not in first_line]
+    folded = {name.casefold() for name in first_line}
+    if 2 * sum(name.casefold() in folded for name in declared) >= len(declared):
+        check_present(declared, first_line)
+    elif missing:
+        raise SourceError(
+            source="the source", problem=f"its first line has no column {', '.join(missing)}", advice=NOT_SHOWN
+        )
 
 
 def check_types(schema: Schema, stored: Mapping[str, Stored]) -> None:

@@ -2,6 +2,7 @@
 
 import codecs
 import csv
+import fnmatch
 import glob
 import io
 import re
@@ -23,6 +24,8 @@ ARROW_ENDINGS = (".arrow", ".feather", ".ipc")
 STAT_ENDINGS = (".sas7bdat", ".xpt", ".dta", ".sav", ".zsav", ".por")
 DATABASE_ENDINGS = (".duckdb", ".ddb", ".sqlite", ".sqlite3", ".db")
 UTF8 = "utf-8"
+STATED = re.compile(r"[^=%?\\]+=(?:[^=%?\\]|%[2-7][0-9a-fA-F])+")
+"""A folder that holds a value of a column, as every engine reads it: ``state=06``, or ``%2F`` for what no name can have."""
 KINDS = (
     "Parquet (.parquet, .pq, or a folder of them), CSV (.csv, .tsv, also with .gz or .zst), Arrow (.arrow, .feather, .ipc), "
     "SAS (.sas7bdat, .xpt), Stata (.dta) and SPSS (.sav, .zsav, .por)"
@@ -40,12 +43,21 @@ class ParquetFiles:
         """The columns that the names of folders hold (``state=06/year=2024``), which must be the same for every file."""
         if self.folder is None:
             return ()
-        names = {tuple(part.partition("=")[0] for part in self._folders(path) if "=" in part) for path in self.paths}
+        stated = {tuple(part for part in self._folders(path) if "=" in part) for path in self.paths}
+        names = {tuple(part.partition("=")[0] for part in parts) for parts in stated}
         if len(names) != 1:
             raise SourceError(
                 source="the folder", problem="the names of its folders state different columns for different files"
             )
-        return names.pop()
+        found = names.pop()
+        twice = len({name.casefold() for name in found}) < len(found)
+        if twice or not all(STATED.fullmatch(part) for parts in stated for part in parts):
+            raise SourceError(
+                source="the folder",
+                problem="the names of its folders cannot be read as columns",
+                advice="Each must be name=value, with plain letters and no name twice; or name the files: 'folder/**/*.parquet'.",
+            )
+        return found
 
     def _folders(self, path: Path) -> tuple[str, ...]:
         return path.relative_to(self.folder or path.parent).parts[:-1]
@@ -215,6 +227,7 @@ def files_of(paths: Sequence[Path], options: CsvOptions | None = None) -> AnyFil
     listed = tuple(paths)
     if len(listed) == 1 and listed[0].is_dir():
         return ParquetFiles(folder_files(listed[0]), listed[0])
+    _check_globs(listed)
     endings = {ending(path) for path in listed}
     if endings <= set(CSV_ENDINGS) and len(endings) == 1:
         chosen = options or CsvOptions()
@@ -261,7 +274,21 @@ def folder_files(folder: Path) -> tuple[Path, ...]:
         raise SourceError(
             source="the folder", problem=f"it holds {what}", advice="Name the files instead: 'folder/*.csv'."
         )
-    return tuple(path.resolve() for path in files)
+    found = tuple(path.resolve() for path in files)
+    _check_globs(found)
+    return found
+
+
+def _check_globs(paths: tuple[Path, ...]) -> None:
+    """Refuse a file that is named like a glob for another of them: an engine would read that one twice."""
+    texts = [str(path) for path in paths]
+    for each in filter(glob.has_magic, texts):
+        if any(fnmatch.fnmatchcase(text, each) for text in texts if text != each):
+            raise SourceError(
+                source="the source", problem="the name of one of its files is a glob for another", advice="Rename it."
+            )
+    if len(set(texts)) < len(texts):
+        raise SourceError(source="the source", problem="a file of it is named twice")
 
 
 def _hidden(path: Path) -> bool:

@@ -39,6 +39,11 @@ READABLE = {
 """What a text may look like that is read as a number, a whole number, a date or a truth value."""
 
 
+SPELLED = r"^[ \t]|[ \t]\z|^[+-]?[0-9]+([.]0*|([.][0-9]*)?[eE][+][0-9]+)\z"
+"""Ids that may be another spelling of an id: blanks around it, and whole numbers as programs write floats: 1.0, 1e+05."""
+SPELLING = "is a whole number written as a float, or has blanks around it"
+
+
 @dataclass(frozen=True, slots=True)
 class Stored:
     """How a source stores a column. ``other`` covers types allowed only for ids; ``text`` measures come from CSV.
@@ -51,6 +56,8 @@ class Stored:
     scale: int = 0
     comma: bool = False
     """Whether text has a decimal comma."""
+    untyped: bool = False
+    """Whether it is text only because its format knows nothing else: 1 and 1.0 may then be one id."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -108,6 +115,9 @@ def checks(schema: Schema, stored: dict[str, Stored]) -> Iterator[Check]:
     """Every check of the validation pass, column by column."""
     for identifier in [schema.unit, *([schema.firm] if schema.firm else [])]:
         yield Check(identifier, "is NULL", _is_null(column(identifier)))
+        if stored[identifier].untyped:
+            spelled = exp.RegexpLike(this=column(identifier), expression=exp.Literal.string(SPELLED))
+            yield Check(identifier, SPELLING, spelled)
     for measure in schema.held_measures():
         yield from _measure_checks(measure, stored[measure.name])
     for each in schema.columns:

@@ -15,14 +15,15 @@ from recordwise.errors import EngineError
 from recordwise.plan.arrays import numpy_of
 
 BATCH_ROWS = 500_000
+TRUSTING = "statistics_propagation,filter_pushdown,join_filter_pushdown,row_group_pruner"
+"""What decides conditions, groups and least values, or leaves records out, by what a file states about them: the least and the
+largest value of a Parquet column, how many are missing, a Bloom filter. A file can state anything, and NaN is in none of it."""
 
 
 class Connection:
     """Runs SQL trees. Every failure becomes an ``EngineError`` without the engine's text."""
 
-    def __init__(
-        self, *, files: Sequence[Path], memory_limit: str, threads: int | None, has_floats: bool = False
-    ) -> None:
+    def __init__(self, *, files: Sequence[Path], memory_limit: str, threads: int | None) -> None:
         # Spilled pages hold records, so they go to a private directory that is removed with the connection.
         self._spill = tempfile.TemporaryDirectory(prefix="recordwise-")
         settings: dict[str, str | bool | int | float | list[str]] = {
@@ -34,10 +35,8 @@ class Connection:
             "autoload_known_extensions": False,
             "python_enable_replacements": False,
             "default_collation": "",
+            "disabled_optimizers": TRUSTING,
         }
-        if has_floats:
-            # It decides checks by the least and largest value that a Parquet file states for a column, and NaN is in neither.
-            settings["disabled_optimizers"] = "statistics_propagation"
         try:
             self.duckdb = duckdb.connect(":memory:", config=settings)
             self._lock(files)

@@ -24,13 +24,14 @@ from recordwise.engines.compile.records import BROKEN, MOST_DIGITS, SOURCE, Chec
 from recordwise.engines.duckdb.connection import Connection, failure
 from recordwise.engines.duckdb.unique_ids import repeated_ids
 from recordwise.engines.engine import Engine, watched_files
-from recordwise.engines.problems import REPEATS, broken_rows, check_present, check_types, differing_units
-from recordwise.engines.sources.arrow_files import parquet_schema, plain_table
+from recordwise.engines.problems import REPEATS, broken_rows, check_headed, check_present, check_types, differing_units
+from recordwise.engines.sources.arrow_files import plain_table
 from recordwise.engines.sources.copy import copied, copy_records, forget_copy
 from recordwise.engines.sources.csv_text import torn
+from recordwise.engines.sources.parquet_files import check_parquet, named_by_folders
 from recordwise.engines.sources.untyped import open_typed
 from recordwise.engines.totals import Passes
-from recordwise.errors import DataError, EngineError, RecordError, RecordwiseError, SourceError
+from recordwise.errors import DataError, EngineError, RecordError, RecordwiseError
 from recordwise.plan.files import CsvFiles, ParquetFiles
 from recordwise.plan.schema import Schema
 from recordwise.plan.sources import Frame, Source, open_source
@@ -73,42 +74,29 @@ def _bind(connection: duckdb.DuckDBPyConnection, source: Source, schema: Schema)
         connection.register(SOURCE, _owned(plain_table(source.table.select(declared))))
         return _types(connection.table(SOURCE))
     if isinstance(source, CsvFiles):
+        check_headed(schema.names(), source.header())
         relation, comma = _csv(connection, source), source.decimal == ","
     else:
         assert isinstance(source, ParquetFiles)
-        relation, comma = _parquet(connection, source), False
+        check_parquet(source, schema)
+        relation, comma = _parquet(connection, source, schema), False
     relation.create_view(SOURCE)
     check_present(schema.names(), relation.columns)
-    return {name: replace(stored, comma=comma) for name, stored in _types(relation).items()}
+    untyped = isinstance(source, CsvFiles)
+    return {name: replace(stored, comma=comma, untyped=untyped) for name, stored in _types(relation).items()}
 
 
 def _types(relation: duckdb.DuckDBPyRelation) -> dict[str, Stored]:
     return {name: _stored(kind) for name, kind in zip(relation.columns, relation.types)}
 
 
-def _parquet(connection: duckdb.DuckDBPyConnection, source: ParquetFiles) -> duckdb.DuckDBPyRelation:
-    """Nothing is guessed: what the names of folders hold is text."""
+def _parquet(connection: duckdb.DuckDBPyConnection, source: ParquetFiles, schema: Schema) -> duckdb.DuckDBPyRelation:
+    """Nothing is guessed: what the names of folders hold is text, and only if it is declared."""
     files = exp.Array(expressions=[exp.Literal.string(str(path)) for path in source.paths]).sql(dialect="duckdb")
-    named = "true" if source.partitions() else "false"
-    try:
-        return connection.sql(
-            f"SELECT * FROM read_parquet({files}, hive_partitioning = {named}, hive_types_autocast = false)"
-        )
-    except duckdb.Error:
-        for path in source.paths:
-            parquet_schema(path)
-        raise
-
-
-def _has_floats(source: Source, schema: Schema) -> bool:
-    """Whether a declared column of Parquet files is a float, as far as can be told before they are bound."""
-    if not isinstance(source, ParquetFiles):
-        return False
-    try:
-        found = parquet_schema(source.paths[0])
-    except SourceError:
-        return True
-    return any(pa.types.is_floating(field.type) for field in found if field.name in schema.names())
+    named = "true" if named_by_folders(source, schema) else "false"
+    return connection.sql(
+        f"SELECT * FROM read_parquet({files}, hive_partitioning = {named}, hive_types_autocast = false)"
+    )
 
 
 def _csv(connection: duckdb.DuckDBPyConnection, source: CsvFiles) -> duckdb.DuckDBPyRelation:
@@ -187,8 +175,7 @@ class DuckDB(Engine):
         self._source = open_typed(source, schema, open_source)
         watched = watched_files(self._source)
         read = watched if copied(self._source) is None else ()
-        floats = _has_floats(self._source, schema)
-        self._connection = Connection(files=read, memory_limit=memory_limit, threads=threads, has_floats=floats)
+        self._connection = Connection(files=read, memory_limit=memory_limit, threads=threads)
         super().__init__(Passes(DuckDBStore(self._connection), schema), files=watched)
         self._prepared = False
         try:

@@ -1,5 +1,4 @@
-"""Files of Arrow's own: names and types when a table is opened; every record once, batch by batch, when it is first read. Of
-Parquet files, which engines read themselves, names and types."""
+"""Files of Arrow's own: names and types when a table is opened; every record once, batch by batch, when it is first read."""
 
 from collections.abc import Iterator
 from contextlib import contextmanager
@@ -72,15 +71,3 @@ def _reading(path: Path) -> Iterator[pa.ipc.RecordBatchFileReader]:
             problem=DAMAGED,
             advice="Feather files of version 1 and streams must be written anew.",
         ) from None
-
-
-def parquet_schema(path: Path) -> pa.Schema:
-    """The names and types of a Parquet file; a damaged footer, or one with names that are no text, is refused."""
-    import pyarrow.parquet
-
-    try:
-        schema = pyarrow.parquet.read_schema(path)
-        _ = schema.names, [str(field.type) for field in schema]
-    except (pa.ArrowException, OSError, UnicodeDecodeError):
-        raise SourceError(source="the source", problem="one of its files is damaged or is not a Parquet file") from None
-    return schema

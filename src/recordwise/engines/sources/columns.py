@@ -9,9 +9,10 @@ import duckdb
 import pyarrow as pa
 
 from recordwise.engines.compile.records import READABLE, SOURCE
-from recordwise.engines.sources.arrow_files import file_schema, parquet_schema
+from recordwise.engines.sources.arrow_files import file_schema
 from recordwise.engines.sources.copy import KINDS, fill
 from recordwise.engines.sources.database import table_types
+from recordwise.engines.sources.parquet_files import parquet_schema
 from recordwise.engines.sources.postgres import catalog, numbers_of
 from recordwise.engines.sources.stat import file_kinds
 from recordwise.errors import SourceError
@@ -101,7 +102,7 @@ def _records(opened: Any, names: list[str]) -> duckdb.DuckDBPyRelation:
     """The columns that a look needs: files that DuckDB reads stay where they are, others are copied into memory."""
     connection = duckdb.connect()
     if isinstance(opened, ParquetFiles):
-        return connection.read_parquet([str(path) for path in opened.paths])
+        return connection.read_parquet([str(path) for path in opened.paths], hive_partitioning=False)
     if isinstance(opened, CsvFiles) and opened.encoding == UTF8:
         return connection.read_csv(
             [str(path) for path in opened.paths],  # type: ignore[arg-type]

@@ -6,7 +6,7 @@ import pyarrow as pa
 import pyarrow.csv
 
 from recordwise.engines.compile.records import Stored
-from recordwise.engines.problems import check_present
+from recordwise.engines.problems import check_headed
 from recordwise.errors import SourceError
 from recordwise.plan.files import CsvFiles, compression
 from recordwise.plan.schema import Schema
@@ -14,8 +14,8 @@ from recordwise.plan.schema import Schema
 
 def text_columns(source: CsvFiles, schema: Schema) -> dict[str, Stored]:
     """Every declared column is text."""
-    check_present(schema.names(), source.header())
-    return {name: Stored("text", comma=source.decimal == ",") for name in schema.names()}
+    check_headed(schema.names(), source.header())
+    return {name: Stored("text", comma=source.decimal == ",", untyped=True) for name in schema.names()}
 
 
 def text_parts(source: CsvFiles, schema: Schema, _: dict[str, Stored]) -> Iterator[pa.Table]:

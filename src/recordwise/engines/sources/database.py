@@ -23,6 +23,9 @@ from recordwise.plan.sources import Database
 BATCH_ROWS = 100_000
 SQLITE, DUCKDB = b"SQLite format 3\x00", b"DUCK"
 NO_TABLE = "there is no such table or view in it"
+NO_TEXT = "holds numbers or bytes where it should hold text"
+NO_ID = "holds floats or bytes where it should hold ids"
+MIXED_IDS = "holds whole numbers in some rows and text in others, which may be one id in two spellings,"
 FAILED = "it cannot be read: it is damaged, in use by a program that writes to it, or of a version that is not known"
 
 
@@ -31,7 +34,7 @@ def database_head(source: Database, schema: Schema) -> pa.Table | dict[str, Stor
     if _is_sqlite(Path(source.path)):
         with _sqlite(source) as connection:
             _sqlite_names(connection, source, schema)
-        return {name: Stored("text") for name in schema.names()}
+        return {name: Stored("text", untyped=True) for name in schema.names()}
     with _duckdb(source) as relation:
         return plain_table(_chosen(relation, schema).limit(0).to_arrow_table())
 
@@ -159,16 +162,27 @@ def _written(name: str, schema: Schema) -> str:
 
 
 def _check_kinds(connection: sqlite3.Connection, source: Database, schema: Schema) -> None:
-    """Refuse bytes anywhere, and numbers in columns of text: '01' and 1 are different codes."""
+    """Refuse bytes anywhere, and what would be a number here and a text there: '01' and 1 are different codes, 1 and 1.0 one id."""
     problems = []
     for name in schema.names():
         column, declared = '"' + name.replace('"', '""') + '"', schema.column(name)
-        text = declared is not None and declared.type in ("text", "date")
-        refused = "('integer', 'real', 'blob')" if text else "('blob')"
-        statement = f"SELECT COUNT(*) FROM {_quoted(source)} WHERE typeof({column}) IN {refused}"
-        (count,) = connection.execute(statement).fetchone()
+        counts = dict.fromkeys(("integer", "real", "text", "blob"), 0)
+        statement = f"SELECT typeof({column}), COUNT(*) FROM {_quoted(source)} GROUP BY 1"
+        counts |= dict(connection.execute(statement).fetchall())
+        if declared is None and schema.measure(name) is None:
+            kind, count = _id_problem(counts)
+        elif declared is not None and declared.type in ("text", "date"):
+            kind, count = NO_TEXT, counts["integer"] + counts["real"] + counts["blob"]
+        else:
+            kind, count = "holds bytes", counts["blob"]
         if count:
-            kind = "holds numbers or bytes where it should hold text" if text else "holds bytes"
             problems.append(RecordError(column=name, problem=kind, count=count))
     if problems:
         raise DataError(problems=tuple(problems))
+
+
+def _id_problem(counts: dict[str, int]) -> tuple[str, int]:
+    """Ids are compared as text, so all of them must be whole numbers, or all of them text."""
+    if counts["blob"] or counts["real"]:
+        return NO_ID, counts["blob"] + counts["real"]
+    return MIXED_IDS, min(counts["integer"], counts["text"])

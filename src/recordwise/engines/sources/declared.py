@@ -2,7 +2,8 @@
 
 from typing import TYPE_CHECKING, Any
 
-from recordwise.engines.sources.arrow_files import file_schema, parquet_schema
+from recordwise.engines.sources.arrow_files import file_schema
+from recordwise.engines.sources.parquet_files import parquet_schema
 from recordwise.engines.sources.untyped import is_untyped
 from recordwise.errors import ParameterError
 from recordwise.plan.files import ArrowFiles, CsvFiles, ParquetFiles, StatFiles

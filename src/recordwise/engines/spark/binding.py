@@ -4,6 +4,7 @@ from typing import Any
 
 from recordwise.engines.compile.records import Stored
 from recordwise.engines.problems import check_present, check_types
+from recordwise.engines.sources.parquet_files import unique_names
 from recordwise.errors import SourceError
 from recordwise.plan.schema import Schema
 
@@ -41,12 +42,7 @@ def bind(frame: Any, schema: Schema) -> dict[str, Stored]:
 
 def _check_names(present: list[str], wanted: list[str]) -> None:
     check_present(wanted, present)
-    folded = [name.casefold() for name in present]
-    for name in wanted:
-        if folded.count(name.casefold()) > 1:
-            raise SourceError(
-                source="the source", problem=f"it has no column {name} that is unique when case is ignored"
-            )
+    unique_names(wanted, present, "the source")
 
 
 def _check_order(name: str, kind: Any) -> None:

@@ -62,11 +62,12 @@ class Spark(Engine):
             if self._carried is not None:
                 head, known = carried_head(opened, self.schema)
                 opened = Frame(head)
-            frame = frame_of(self._attached.session, self._attached.given, opened)
+            frame = frame_of(self._attached.session, self._attached.given, opened, self.schema)
             stored = bind(frame, self.schema) if known is None else known
             check_types(self.schema, stored)
-            if self._csv is not None and self._csv.decimal == ",":
-                stored = {name: replace(each, comma=True) for name, each in stored.items()}
+            if self._csv is not None:
+                comma = self._csv.decimal == ","
+                stored = {name: replace(each, comma=comma, untyped=True) for name, each in stored.items()}
             _check_repeatable(frame)
             self._look_at(frame, stored)
         except RecordwiseError:

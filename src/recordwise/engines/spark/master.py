@@ -22,6 +22,20 @@ FORCED = {
     "spark.sql.session.timeZone": "UTC",
     # What the names of folders hold is text, like the fields of a CSV file.
     "spark.sql.sources.partitionColumnTypeInference.enabled": "false",
+    # What a file states about its values (least and largest ones, Bloom filters) decides nothing: it can state anything.
+    "spark.sql.parquet.filterPushdown": "false",
+    "spark.sql.parquet.aggregatePushdown": "false",
+    "spark.sql.orc.filterPushdown": "false",
+    "spark.sql.orc.aggregatePushdown": "false",
+    # Nor are types of Parquet guessed or days moved to another calendar, and no file is left out.
+    "spark.sql.parquet.mergeSchema": "false",
+    "spark.sql.parquet.binaryAsString": "false",
+    "spark.sql.parquet.fieldId.read.enabled": "false",
+    "spark.sql.parquet.inferTimestampNTZ.enabled": "true",
+    "spark.sql.parquet.datetimeRebaseModeInRead": "CORRECTED",
+    "spark.sql.parquet.int96RebaseModeInRead": "CORRECTED",
+    "spark.sql.files.ignoreCorruptFiles": "false",
+    "spark.sql.files.ignoreMissingFiles": "false",
     # A cell is a row of Arrow, whatever the session it is lent by prefers.
     "spark.sql.execution.arrow.useLargeVarTypes": "false",
     "spark.sql.execution.arrow.maxRecordsPerBatch": "100000",

@@ -1,13 +1,18 @@
 """The records Spark can read: a DataFrame, a table, files its executors can read, or a frame in this process."""
 
+import re
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
 import pyarrow as pa
 
+from recordwise.engines.problems import check_headed
+from recordwise.engines.sources.parquet_files import check_parquet, named_by_folders
+from recordwise.engines.spark.remote import check_remote
 from recordwise.errors import SourceError
 from recordwise.plan.files import UTF8, ArrowFiles, CsvFiles, ParquetFiles, StatFiles
+from recordwise.plan.schema import Schema
 from recordwise.plan.sources import Database, Frame, Relation, is_table_name, open_source
 
 WHOLE = ("tinyint", "smallint", "int", "bigint")
@@ -82,7 +87,7 @@ ENCODINGS = {UTF8: "UTF-8", "iso8859-1": "ISO-8859-1", "ascii": "US-ASCII"}
 """Those of the encodings that Python knows that Spark reads too."""
 
 
-def frame_of(session: Any, given: Any, source: SparkSource) -> Any:
+def frame_of(session: Any, given: Any, source: SparkSource, schema: Schema) -> Any:
     """The DataFrame of a source; names are looked up in the given session, files are opened in ours."""
     match source:
         case SparkFrame(frame):
@@ -90,11 +95,16 @@ def frame_of(session: Any, given: Any, source: SparkSource) -> Any:
         case SparkTable(name):
             return given.table(name)
         case RemotePaths(paths):
-            return session.read.parquet(*paths)
+            found = session.read.parquet(*paths)
+            check_remote(session, found, schema)
+            return found
         case ParquetFiles(paths, folder):
-            reader = session.read if folder is None else session.read.option("basePath", _address(folder))
+            check_parquet(source, schema)
+            named = folder is not None and named_by_folders(source, schema)
+            reader = session.read.option("basePath", _address(folder)) if named else session.read
             return reader.parquet(*map(_address, paths))
         case CsvFiles():
+            check_headed(schema.names(), source.header())
             return _csv(session, source)
         case Frame(table):
             return session.createDataFrame(plain_types(table))
@@ -103,15 +113,15 @@ def frame_of(session: Any, given: Any, source: SparkSource) -> Any:
 
 
 def _address(path: Path) -> str:
-    """A file for Spark, which finds ``state=06`` in a path only if the sign stands there as it is."""
-    return path.as_uri().replace("%3D", "=")
+    """A file for Spark, letter by letter: what stands for other letters in an address is none to it, and a glob must not be one."""
+    return "file://" + re.sub(r"[][{}*?\\]", lambda found: f"\\{found.group()}", path.as_posix())
 
 
 def _csv(session: Any, source: CsvFiles) -> Any:
     """Read CSV without guessing: all fields are text under the header's names, empty is NULL, and a malformed line fails."""
     quoted = ", ".join(f"`{name.replace('`', '``')}` STRING" for name in source.header())
     return session.read.csv(
-        [path.as_uri() for path in source.paths],
+        [_address(path) for path in source.paths],
         schema=quoted,
         header=True,
         sep=source.delimiter,
