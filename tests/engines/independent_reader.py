@@ -32,7 +32,7 @@ UNITS = {"s": 1, "ms": 10**3, "us": 10**6, "ns": 10**9}
 NO_VALUE = "__HIVE_DEFAULT_PARTITION__"
 
 
-class Refused(Exception):
+class Refused(Exception):  # noqa: N818
     """The files are no table of the declared types."""
 
 
@@ -185,9 +185,7 @@ class Reader:
             if not WHOLE.fullmatch(value) or len(value.strip(" ")) > 4000:
                 raise Refused("no whole number")
             found = Fraction(int(value.strip(" ")))
-        elif kind == "float" and value == value and abs(value) != float("inf"):
-            found = Fraction(value)
-        elif kind in ("whole", "decimal"):
+        elif kind in ("whole", "decimal") or (kind == "float" and value == value and abs(value) != float("inf")):
             found = Fraction(value)
         else:
             raise Refused("no whole number")

@@ -1,4 +1,4 @@
-"""Readers that are lenient in one thing each, as engines are if nobody stops them. The test of random sources must catch them all."""
+"""Readers that are lenient in one thing each, as engines are if nobody stops them: the test of random sources catches them all."""
 
 import gzip
 from dataclasses import replace

@@ -14,13 +14,14 @@ from pathlib import Path
 from typing import Any
 
 from independent_reader import Declared, Files
+from odd_values import words
 
 SEED = 34
 KINDS = ("parquet",) * 4 + ("csv",) * 4 + ("hive", "arrow", "sqlite", "sqlite")
 TOWNS = ("Ulm", "Köln", "a;b", 'c"d', "x,y", "New York", "01", "1", "Zq-town", "none")
-DAYS = tuple(
-    map(date.fromisoformat, ("2023-12-31 2024-01-01 2024-02-29 2024-03-31 2024-04-01 1969-12-31 1970-01-01").split())
-)
+EDGES = words("2023-12-31 2024-01-01 2024-02-29 2024-03-31 2024-04-01 1969-12-31 1970-01-01")
+DAYS = tuple(map(date.fromisoformat, EDGES))
+"""A day too early or too late is in another month."""
 NARROW = ("int8", "int16", "int32", "uint8", "uint16", "uint32")
 STYLES = {
     "id": ("int64", "int64", "int32", "uint64", "text", "text", "coded", "float64", "decimal0"),
@@ -52,123 +53,6 @@ ODD_STYLES = {
     "boolean": (*STYLES["boolean"], "int64", "int8", "int8", "float64", "coded", "null"),
     "date": (*STYLES["date"], "date64", "s", "ns", "zone", "zone", "zone", "zone", "coded", "int64", "null", "int96"),
 }
-NUMBERS = (
-    "1_000 0x10 -0.4 1.6 1e3 +5 NaN nan inf -Infinity ５ ٣ 007 -0 1. .5 1e400 1e-400 5d 1f 0b1 1,5 1,000 --1 0x1p3 1E+2 -3 - . e5 "
-    "1.0000000000000000000001 9007199254740993 9007199254740992 0.30000000000000004 2.5 1e 1e+ 4503599627370497.5 1__0 ½ ² −5 3% $4 "
-    "1_000 1_0 ５ ٣ ７ -0.4 1.6 1.6 92233720368547758070 9223372036854775807 9223372036854775808 -9223372036854775808 4.9999999999999999999 TRUE 1/2 1e22"
-).split() + [
-    " 7 ",
-    "7\t",
-    "\t7",
-    "7\u00a0",
-    "7\n",
-    "1 000",
-    "9" * 40,
-    "0" * 60 + "5",
-    "1" + "0" * 400,
-    "\ufeff5",
-    " ",
-    "7\0",
-]
-ODD = {
-    "measure text": NUMBERS,
-    "integer text": NUMBERS,
-    "id text": [*NUMBERS, "1.0", "01", "1", "1 ", " 1", "é", "e\u0301", "Zq-id", "ZQ-ID"],
-    "boolean text": "T F yes Y no N 1 0 2 tRuE on off wahr 10 ｔ 1.0 -1 TRUE\t nil".split() + [" true", "true "],
-    "date text": "2024-02-30 2024-1-1 0000-01-01 2024-01-31T23:59 2024-01-31T23:59Z 2024-01-31+02:00 20240131 12024-01-31 infinity "
-    "epoch now 2024-12-31T24:00:00 -2024-01-31 2024/01/31 31.01.2024 2024-01 ２０２４-01-31 0001-01-01 9999-12-31".split()
-    + [
-        "2024-01-31 23:59:59.999999999",
-        " 2024-01-31",
-        "2024-01-31 ",
-        "2024-01-31 BC",
-        "0044-03-15 (BC)",
-        "2024-03-31 23",
-    ],
-    "text text": [
-        "NULL",
-        "null",
-        "NA",
-        "\\N",
-        " Ulm",
-        "Ulm ",
-        "ULM",
-        "é",
-        "e\u0301",
-        "a\nb",
-        "a\r\nb",
-        "\ufeffUlm",
-        '"',
-        '""',
-        "#",
-        "'",
-        "",
-    ]
-    + [
-        " Ulm",
-        "Ulm ",
-        "x,y ",
-        "x\0y",
-        "\u200b",
-        "a\\b",
-        "\\",
-        '\\"',
-        "İ",
-        "ı",
-        "ß",
-        "NaN",
-        "true",
-        "\x85",
-        "a\u2028b",
-        "😀",
-        "-",
-        "=1+1",
-        "\t",
-        "a\rb",
-        "1.0",
-    ],
-    "measure float": [
-        1.6,
-        -0.4,
-        float("nan"),
-        float("inf"),
-        -0.0,
-        2.0**53 + 2,
-        0.1 + 0.2,
-        1e300,
-        16777217.0,
-        -3.0,
-        2.5,
-        5e-324,
-        1e17,
-    ],
-    "integer float": [
-        1.6,
-        2.5,
-        1.5,
-        0.4,
-        1.6,
-        -0.4,
-        float("nan"),
-        float("-inf"),
-        -0.0,
-        2.0**63,
-        -(2.0**63),
-        1e300,
-        16777217.0,
-        0.5,
-        2.0**53 + 2,
-    ],
-    "id float": [1.5, float("nan"), -0.0, 2.0**53, float("inf"), 1.0, 16777217.0, 0.1],
-    "measure whole": [-3, 2**53 + 1, 2**62, 127, 255, 2**63 - 1, 2**64 - 1, -(2**63), 1001],
-    "integer whole": [-(2**63), 2**63 - 1, 2**64 - 1, 255, -128, 2**53 + 1],
-    "id whole": [2**53 + 1, 2**53, -1, 2**63 - 1, 2**64 - 1, 1],
-    "measure decimal": ["1.6", "-0.4", "0.01", "-3", "2.5", "9007199254740993"],
-    "integer decimal": ["1.6", "-0.4", "2.5", "3.00"],
-    "id decimal": ["1.6", "1.00", "2.5", "9007199254740993"],
-    "date day": ["0001-01-01", "9999-12-31", "1582-10-10", "1969-12-31"],
-}
-"""What may stand in a column by its role and how it is stored."""
 
 
 @dataclass

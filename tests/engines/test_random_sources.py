@@ -14,14 +14,15 @@ from typing import Any
 
 import pyarrow as pa
 import pytest
-from engine_choice import Choice
 from independent_reader import Reader, Refused
 from lenient_readers import LENIENT
 from plain_mechanism import Plain
-from random_files import spoil, write
+from random_files import write
+from random_oddities import spoil
 from random_sources import SEED, Case, make
 
 import recordwise as rw
+from engine_choice import Choice
 from recordwise.errors import RecordwiseError
 from recordwise.plan import Column, Measure, Plan, Schema, query
 

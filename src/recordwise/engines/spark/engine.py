@@ -20,7 +20,7 @@ from recordwise.engines.spark.binding import bind
 from recordwise.engines.spark.carried import carried_head, carried_records, is_carried
 from recordwise.engines.spark.dialect import spark_sql
 from recordwise.engines.spark.master import Attached, active_session, attach
-from recordwise.engines.spark.sources import ReadHere, SparkFrame, frame_of, open_spark_source
+from recordwise.engines.spark.sources import ReadHere, SparkFrame, frame_of, in_spark, open_spark_source
 from recordwise.engines.spark.store import SparkStore, failure
 from recordwise.engines.spark.validation import validate, validate_collapsed
 from recordwise.engines.totals import Passes
@@ -80,7 +80,7 @@ class Spark(Engine):
         frame.createOrReplaceGlobalTempView(self._view)
         self._attached.session.table(f"global_temp.{self._view}").createOrReplaceTempView(SOURCE)
         for name, codes in code_lists(self.schema):
-            self._attached.session.createDataFrame(codes).hint("broadcast").createOrReplaceTempView(name)
+            in_spark(self._attached.session, codes).hint("broadcast").createOrReplaceTempView(name)
         if self.schema.collapse is None:
             self._view_of(records_tree(self.schema, stored).expression, RECORDS)
 
@@ -90,7 +90,7 @@ class Spark(Engine):
             return
         try:
             table = carried_records(self._carried, self.schema, self._stored)
-            self._look_at(self._attached.session.createDataFrame(table), self._stored)
+            self._look_at(in_spark(self._attached.session, table), self._stored)
         except RecordwiseError:
             raise
         except Exception as error:
