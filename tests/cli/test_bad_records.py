@@ -268,6 +268,6 @@ def test_check_finds_what_needs_no_record(tmp_path, run, case):
 def test_a_first_plan_takes_no_record_for_a_header(tmp_path, run):
     for line in (f"1,{SECRET},0,{TOWN},1,2020-02-29", f"{TOWN},,x", f"{TOWN};2020-02-29"):
         (tmp_path / "t.csv").write_text(f"{line}\n{line}\n")
-        told = refused(run, tmp_path, "init", tmp_path / "t.csv", "--out", tmp_path / "plan.toml")
+        told = refused(run, tmp_path, "init", tmp_path / "t.csv", "--header", "--out", tmp_path / "plan.toml")
         assert "must hold the names of the columns" in told
         assert not (tmp_path / "plan.toml").exists()

@@ -67,7 +67,7 @@ def test_roles_and_types_come_from_names_and_declared_types(files, run):
 
 
 def test_types_of_csv_stay_blank(files, run):
-    assert run("init", files / "t.csv", "--out", files / "plan.toml").exit_code == 0
+    assert run("init", files / "t.csv", "--header", "--out", files / "plan.toml").exit_code == 0
     text = (files / "plan.toml").read_text()
     assert set(tomllib.loads(text)["schema"]["columns"].values()) == {""}
     assert not [value for value in VALUES if value in text]
@@ -78,7 +78,7 @@ def test_types_of_csv_stay_blank(files, run):
 
 
 def test_a_look_proposes_types_and_steps_and_marks_the_plan(files, run):
-    result = run("init", files / "t.csv", "--look", "--out", files / "plan.toml")
+    result = run("init", files / "t.csv", "--header", "--look", "--out", files / "plan.toml")
     assert result.exit_code == 0, result.output
     assert "tuned on confidential data" in " ".join(result.stdout.split())
     text = (files / "plan.toml").read_text()
@@ -203,10 +203,10 @@ def test_what_has_no_first_plan_is_said_and_no_password_is_written(files, run, l
 @pytest.mark.parametrize("look", [(), ("--look",)])
 def test_a_csv_file_in_another_encoding_says_so_in_its_plan(files, run, look):
     (files / "w.csv").write_bytes("Loan No;Région;amount\n1;Île;5\n".encode("cp1252"))
-    refused = run("init", files / "w.csv", *look, "--out", files / "w.toml")
+    refused = run("init", files / "w.csv", "--header", *look, "--out", files / "w.toml")
     assert refused.exit_code == 2
     assert "--encoding NAME" in refused.stderr
-    result = run("init", files / "w.csv", "--encoding", "cp1252", *look, "--out", files / "w.toml")
+    result = run("init", files / "w.csv", "--header", "--encoding", "cp1252", *look, "--out", files / "w.toml")
     assert result.exit_code == 0, result.output
     found = tomllib.loads((files / "w.toml").read_text())
     assert found["csv"] == {"delimiter": ";", "encoding": "cp1252"}
@@ -219,17 +219,17 @@ def test_a_csv_file_in_another_encoding_says_so_in_its_plan(files, run, look):
 def test_the_delimiter_of_a_csv_file_is_found_in_its_header(files, run):
     for name, text in {"s.csv": '"id";"county"\n1;01001\n', "p.csv": "id|county\n1|01001\n"}.items():
         (files / name).write_text(text)
-        assert run("init", files / name, "--out", files / f"{name}.toml").exit_code == 0
+        assert run("init", files / name, "--header", "--out", files / f"{name}.toml").exit_code == 0
         found = tomllib.loads((files / f"{name}.toml").read_text())
         assert found["csv"] == {"delimiter": text.strip('"id')[0]}
         assert (found["schema"]["unit"], list(found["schema"]["columns"])) == ("id", ["county"])
-    assert run("init", files / "t.csv", "--out", files / "plain.toml").exit_code == 0
+    assert run("init", files / "t.csv", "--header", "--out", files / "plain.toml").exit_code == 0
     assert "csv" not in tomllib.loads((files / "plain.toml").read_text())
 
 
 def test_nothing_is_overwritten_and_other_files_are_refused(files, run):
     (files / "plan.toml").write_text("mine")
-    result = run("init", files / "t.csv", "--out", files / "plan.toml")
+    result = run("init", files / "t.csv", "--header", "--out", files / "plan.toml")
     assert result.exit_code == 2
     assert "exists already" in result.stderr
     assert (files / "plan.toml").read_text() == "mine"

@@ -106,7 +106,7 @@ def test_the_same_plans_release_the_real_tables(tables, entered, tmp_path):
 
     tables.write(tmp_path, data_folder(tables.COUNTIES, tables.DAIRIES, tables.ZIPS))
     for name, text in plans().items():
-        file = {"establishments": "establishments.parquet", "dairies": "dairies.csv.gz", "zips": "zips"}
+        file = {"establishments": "establishments.parquet", "dairies": "dairies.csv.gz --header", "zips": "zips"}
         assert entered(f"recordwise init {file.get(name, 'utilities.feather')} --out {name}.toml")[1] == 0
         (tmp_path / f"{name}.toml").write_text(text)
         for line in ("check {}.toml", "preflight {}.toml", "release {}.toml --out published/{} --yes"):

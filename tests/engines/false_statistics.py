@@ -21,6 +21,7 @@ def write_false(table, path, swaps):
     length = struct.unpack("<I", written[-8:-4])[0]
     pages, footer, end = written[: -8 - length], written[-8 - length : -8], written[-8:]
     for old, new in swaps:
-        assert len(old) == len(new) and old in footer
+        assert len(old) == len(new)
+        assert old in footer
         footer = footer.replace(old, new)
     path.write_bytes(pages + footer + end)

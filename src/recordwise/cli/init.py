@@ -1,5 +1,6 @@
 """``recordwise init FILE``: a first plan with blanks, from the names and declared types of a table."""
 
+import sys
 from pathlib import Path
 from typing import Annotated, Any
 
@@ -22,6 +23,9 @@ def init(
     encoding: Annotated[
         str | None, typer.Option("--encoding", help="Of a CSV file that is not UTF-8: cp1252, say.")
     ] = None,
+    header: Annotated[
+        bool, typer.Option("--header", help="The first line of a CSV file holds the names of columns, and is no record.")
+    ] = False,
     out: Annotated[Path, typer.Option("--out", help="The plan to write.")] = Path("plan.toml"),
     look: Annotated[bool, typer.Option("--look", help="Read the records to propose types and steps.")] = False,
     debug: Debug = False,
@@ -30,14 +34,15 @@ def init(
     import os
 
     from recordwise.cli import screen
-    from recordwise.engines.sources.columns import csv_options, declared, looked_at
+    from recordwise.engines.sources.columns import csv_options, declared, is_csv, looked_at
     from recordwise.errors import OutputError
     from recordwise.plan.file.first import first_plan
 
     if os.path.lexists(out):
         raise OutputError(folder=str(out), problem="exists already", advice="Name a new file with --out.")
     given = named(file, table, encoding)
-    found = looked_at(given) if look else declared(given)
+    headed = header or (is_csv(given) and confirmed(file))
+    found = looked_at(given, headed=headed) if look else declared(given, headed=headed)
     address = "://" in file
     source = {"source": file if address else os.path.relpath(Path(file).resolve(), out.resolve().parent)}
     source |= {} if table is None else {"table": table}
@@ -48,6 +53,12 @@ def init(
     if look:
         screen.note(WARNING)
     screen.paragraph(f"Wrote {out}. Fill its blanks, then run: recordwise check {out}")
+
+
+def confirmed(file: str) -> bool:
+    """Whether a person at a terminal says that the first line holds names. It is not shown: it may be a record."""
+    question = f"The plan will contain the first line of {file}. Does it hold the names of the columns, and no record?"
+    return sys.stdin.isatty() and typer.confirm(question)
 
 
 def named(file: str, table: str | None, encoding: str | None) -> Any:

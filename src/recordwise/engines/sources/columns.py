@@ -26,11 +26,20 @@ WORDS = {"text": TEXT, "number": NUMBER, "steps": NUMBER, "date": DAY, "integer"
 """How sources that say what they store call it."""
 
 
-def declared(source: Any) -> list[Found]:
-    """Every column by its name and, where the source has types, its type."""
+def is_csv(source: Any) -> bool:
+    """Whether the names of columns can only stand in a first line, which can as well be a record."""
+    return isinstance(open_source(source), CsvFiles)
+
+
+def declared(source: Any, *, headed: bool = False) -> list[Found]:
+    """Every column by its name and, where the source has types, its type.
+
+    ``headed``: the owner says that the first line of a CSV file holds names. Nothing in the file can say so: one of text alone
+    looks like its records.
+    """
     opened = _opened(source)
     if isinstance(opened, CsvFiles):
-        return [Found(name=name) for name in _names(opened)]
+        return [Found(name=name) for name in _names(opened, headed)]
     if isinstance(opened, ParquetFiles):
         schema = parquet_schema(opened.paths[0])
         here = [Found(name=field.name, kind=_kind(field.type)) for field in schema]
@@ -46,11 +55,17 @@ def declared(source: Any) -> list[Found]:
     raise SourceError(source="the source", problem="a first plan is made from files, databases and PostgreSQL")
 
 
-def _names(opened: CsvFiles) -> tuple[str, ...]:
+def _names(opened: CsvFiles, headed: bool) -> tuple[str, ...]:
     """The header line, which goes into the plan: a record that stands in its place must not."""
     names = opened.header()
     if look_like_values(names):
         raise SourceError(source="the CSV source", problem="it has no header line", advice=NO_HEADER)
+    if not headed:
+        raise SourceError(
+            source="the CSV source",
+            problem="its first line would go into the plan, and nothing in the file says that it is no record",
+            advice="If it holds the names of the columns, say so: recordwise init FILE --header.",
+        )
     return names
 
 
@@ -84,9 +99,9 @@ def _kind(kind: pa.DataType) -> str:
     return TEXT if text else OTHER
 
 
-def looked_at(source: Any) -> list[Found]:
+def looked_at(source: Any, *, headed: bool = False) -> list[Found]:
     """The same with types and steps that the records suggest: a look at confidential records. No bound, no key, no threshold."""
-    opened, found = _opened(source), declared(source)
+    opened, found = _opened(source), declared(source, headed=headed)
     open_ended = [each.name for each in found if each.kind in (NUMBER, UNKNOWN)]
     if not open_ended:
         return found

@@ -15,7 +15,7 @@ from recordwise.plan.schema import Schema
 
 def check_remote(session: Any, frame: Any, schema: Schema) -> None:
     """Refuse files of which one lacks a declared column or stores it otherwise than the first."""
-    files, first = list(frame.inputFiles()), {}
+    files, first = sorted(frame.inputFiles()), dict[str, str]()
     for number, address in enumerate(files, 1):
         where = f"file {number} of {len(files)}" if len(files) > 1 else "the source"
         found = _stored_as(session, address)

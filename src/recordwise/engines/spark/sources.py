@@ -100,9 +100,11 @@ def frame_of(session: Any, given: Any, source: SparkSource, schema: Schema) -> A
             return found
         case ParquetFiles(paths, folder):
             check_parquet(source, schema)
-            named = folder is not None and named_by_folders(source, schema)
-            reader = session.read.option("basePath", _address(folder)) if named else session.read
-            return reader.parquet(*map(_address, paths))
+            named = named_by_folders(source, schema)
+            reader = session.read.option("basePath", f"file://{folder}") if named else session.read
+            found = reader.parquet(*map(_address, paths))
+            # Where every folder says that it is missing, Spark has no type for it.
+            return found.withColumns({name: found[name].cast("string") for name in named}) if named else found
         case CsvFiles():
             check_headed(schema.names(), source.header())
             return _csv(session, source)
