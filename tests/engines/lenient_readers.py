@@ -156,8 +156,26 @@ class StopsAtAnEmptyPart(Reader):
             yield Part({name: [] if self.stopped else values for name, values in part.columns.items()})
 
 
-LENIENT = [
-    each
-    for each in list(globals().values())
-    if isinstance(each, type) and issubclass(each, Reader) and each is not Reader
-]
+CAUGHT: dict[type[Reader], int] = {
+    RoundsMeasures: 0,
+    RoundsIntegers: 260,
+    TellsIdsApartByTheirType: 143,
+    DropsRepeatedIds: 12,
+    ReadsNumbersAsPythonDoes: 56,
+    ReadsWholeNumbersAsPythonDoes: 261,
+    KnowsNoBounds: 41,
+    TrimsText: 292,
+    MakesTextOfNumbers: 311,
+    MakesTruthOfNumbers: 64,
+    TakesTheDayOfAZone: 305,
+    ReadsLongDates: 367,
+    TakesNoValueForZero: 32,
+    FillsMissingColumns: 23,
+    TakesTheFirstOfTwoColumns: 17,
+    BelievesTheFolder: 14,
+    ReplacesWhatIsNoText: 842,
+    KeepsTheMark: 85,
+    KeepsEmptyText: 58,
+    StopsAtAnEmptyPart: 29,
+}
+"""Every lenient reader, with the first case that catches it. Another generator needs other numbers: the slow test lists them."""

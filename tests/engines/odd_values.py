@@ -45,7 +45,7 @@ TEXTS = [
 NAN, INFINITE = float("nan"), float("inf")
 ODD: dict[str, list[object]] = {
     "measure text": [*NUMBERS],
-    "integer text": [*NUMBERS],
+    "integer text": [*NUMBERS, *words("1_000 1_0 ５ ٣ ７ 1_2 ２ ٢") * 4, "7\n", "\t7"],
     "id text": [*NUMBERS, "1.0", "01", "1", "1 ", " 1", "é", "e\u0301", "Zq-id", "ZQ-ID"],
     "boolean text": [*TRUTHS, " true", "true ", "TRUE\t"],
     "date text": [*DATES],

@@ -85,7 +85,7 @@ def write_arrow(made: Draft, table: pa.Table, path: Path, int96: bool) -> None:
             writer.write_table(table, max_chunksize=chance.choice((1, 3, 100)))
         return
     options = {"row_group_size": chance.choice((1, 2, 100)), "use_dictionary": chance.random() < 0.5}
-    options |= {"store_schema": chance.random() < 0.7, "version": chance.choice(("1.0", "2.4", "2.6"))}
+    options |= {"store_schema": chance.random() < 0.7, "version": made.options["version"]}
     halves = [number for number, field in enumerate(table.schema) if pa.types.is_float16(field.type)]
     for number in halves:
         table = table.set_column(number, table.column_names[number], table.column(number).cast(pa.float32()))

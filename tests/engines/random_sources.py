@@ -162,7 +162,8 @@ def as_stored(chance: random.Random, value: Any, style: str, comma: bool = False
 def draft(chance: random.Random, kind: str) -> Draft:
     """Records that fit, in one to four parts, each column stored in one way."""
     declared = declaration(chance)
-    options = csv_options(chance, declared) if kind == "csv" else {}
+    version = chance.choice(("1.0", "2.4", "2.6"))
+    options = csv_options(chance, declared) if kind == "csv" else {"version": version}
     sizes = [chance.randrange(1, 6) for _ in range(1 if kind == "sqlite" else chance.choice((1, 2, 2, 3, 3, 4)))]
     numbers = (
         list(range(1, sum(sizes) + 1)) if chance.random() < 0.7 else chance.sample(range(40_000, 48_000), sum(sizes))

@@ -8,8 +8,8 @@ from sqlglot import exp
 from recordwise.engines.duckdb.connection import Connection
 from recordwise.engines.duckdb.engine import DuckDBStore
 from recordwise.engines.spark.dialect import spark_sql
-from recordwise.engines.spark.sources import in_spark
 from recordwise.engines.spark.quiet import quietly
+from recordwise.engines.spark.sources import in_spark
 from recordwise.engines.spark.split_sums import halved, joined, summed
 from recordwise.errors import EngineError
 
