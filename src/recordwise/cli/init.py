@@ -24,7 +24,8 @@ def init(
         str | None, typer.Option("--encoding", help="Of a CSV file that is not UTF-8: cp1252, say.")
     ] = None,
     header: Annotated[
-        bool, typer.Option("--header", help="The first line of a CSV file holds the names of columns, and is no record.")
+        bool,
+        typer.Option("--header", help="The first line of a CSV file holds the names of columns, and is no record."),
     ] = False,
     out: Annotated[Path, typer.Option("--out", help="The plan to write.")] = Path("plan.toml"),
     look: Annotated[bool, typer.Option("--look", help="Read the records to propose types and steps.")] = False,

@@ -12,7 +12,7 @@ from recordwise.plan.files import NO_HEADER, look_like_values
 from recordwise.plan.schema import Schema
 
 MOST_NAMED = 40
-NOT_SHOWN = "The first line must hold the names of the columns. It has few of the declared ones and may be a record, so it is not shown."
+NOT_SHOWN = "The first line must hold the names of the columns. It may be a record, so it is not shown."
 REPEATS = "repeats an id that must be unique"
 
 

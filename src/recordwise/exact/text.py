@@ -1,4 +1,7 @@
-"""Formats numbers for readers: in formulas, prose, tables and axes. All number formatting is in this module."""
+"""Formats numbers for readers: in formulas, prose, tables and axes. All number formatting is in this module.
+
+Beside it stands what a text must not begin with: a spreadsheet would run it.
+"""
 
 import math
 from decimal import ROUND_CEILING, Context, Decimal
@@ -11,6 +14,14 @@ SHORT = Context(prec=12, rounding=ROUND_CEILING)
 UNITS = ((10**12, "trillion"), (10**9, "billion"), (10**6, "million"))
 GREAT_LOG_ODDS = 14.0
 """Log-odds above which a factor is given as a power of ten."""
+UNSEEN = r"\s\p{Z}\p{C}\p{M}\x{115f}\x{1160}\x{2065}\x{2800}\x{3164}\x{ffa0}\x{fff0}-\x{fff8}\x{e0000}-\x{e0fff}"
+"""Letters that take no place of their own, or an empty one: blanks, controls, joiners, marks, fillers, selectors."""
+FORMULA = (
+    rf"^['\t\r\n]|^[{UNSEEN}]*"
+    r"[=+\-@\x{ff1d}\x{ff0b}\x{ff0d}\x{ff20}\x{fe66}\x{fe62}\x{fe63}\x{fe6b}\x{2212}]"
+)
+"""Text that a spreadsheet treats as a formula, also with full-width and small signs and behind letters that are not seen; and text
+that begins with an apostrophe. A pattern of RE2, as Arrow has it."""
 SUPERSCRIPTS = str.maketrans("0123456789", "⁰¹²³⁴⁵⁶⁷⁸⁹")
 
 

@@ -14,6 +14,7 @@ from scipy import sparse
 from scipy.optimize import linprog
 
 from recordwise.errors import ParameterError, SolverError
+from recordwise.exact.text import FORMULA
 from recordwise.postprocess.solvers.boxed import FloatArray, IntArray
 from recordwise.postprocess.workload import Group, Workload, group_sums
 
@@ -78,9 +79,25 @@ def save_records(records: Any, path: str | Path) -> None:
     if ending == ".parquet":
         parquet.write_table(records, path)
     elif ending == ".csv":
+        _check_formulas(records)
         csv.write_csv(records, path)
     else:
         raise ParameterError(parameter="path", problem=f"must end in .parquet or .csv, not '{ending}'")
+
+
+def _check_formulas(records: Any) -> None:
+    """Refuse text that a spreadsheet would run: records are read by programs, so it is not changed."""
+    import pyarrow
+    from pyarrow import compute
+
+    texts = [name for name, kind in zip(records.column_names, records.schema.types) if pyarrow.types.is_string(kind)]
+    for name in texts:
+        if compute.any(compute.match_substring_regex(records.column(name), FORMULA)).as_py():
+            raise ParameterError(
+                parameter="path",
+                problem=f"is CSV, and a spreadsheet would run some values of '{name}' as formulas",
+                advice="Write Parquet.",
+            )
 
 
 def read_table(x: ArrayLike) -> FloatArray:

@@ -14,7 +14,8 @@ import pyarrow.compute as pc
 
 from recordwise.plan.arrays import array_of, texts_of
 from recordwise.release.content import Content, DescribedTable
-from recordwise.release.formats.format import only_private
+from recordwise.release.formats.csv import runs
+from recordwise.release.formats.format import RUN, only_private
 from recordwise.release.formats.pieces import csv_bytes, same_bytes, slices, write_pieces
 from recordwise.release.status import status_words, value_column
 from recordwise.release.tables import PRIVATE
@@ -34,6 +35,8 @@ COUNTS = ("est", "count", "estabs", "establishments")
 NATION, WHOLE_STATE, TOTAL = "00", "000", "00"
 GOOD, MIDDLE, BAD = "G", "J", "S"
 WIDTH = 6
+ALL = "-" * WIDTH
+"""The code of all industries, which no spreadsheet can run."""
 
 
 class Cbp:
@@ -53,6 +56,9 @@ class Cbp:
                 problem = f"knows no other keys than nation, state, county and naics, and '{table.name}' has some"
             if problem is None and not any(_variable(table, names) for names in (*MEASURES.values(), COUNTS)):
                 problem = f"finds no emp, payqtr1, payann or count in '{table.name}'"
+            for name, codes in _codes(table, table.data).items():
+                if problem is None and runs(codes.filter(pc.not_equal(codes, ALL))):
+                    problem = RUN.format(name)
         return problem
 
     def write(self, content: Content, path: Path) -> None:
@@ -86,14 +92,19 @@ def _variable(table: DescribedTable, names: tuple[str, ...]) -> str | None:
     return next((each for each in table.table.variables if each.casefold() in names), None)
 
 
-def _lines(content: Content, table: DescribedTable, piece: pa.Table) -> pa.Table:
-    places, rows = _places(table), piece.num_rows
+def _codes(table: DescribedTable, piece: pa.Table) -> dict[str, pa.Array]:
+    """The place and the industry of each line."""
+    places = _places(table)
     county = _texts(piece, places.get("county"), WHOLE_STATE)
     state = _texts(piece, places.get("state"), NATION)
     if "state" not in places:
         # A county's full code starts with that of its state.
         state = pc.if_else(pc.equal(pc.utf8_length(county), 5), pc.utf8_slice_codeunits(county, 0, 2), NATION)
-    columns = {"FIPSTATE": state, "FIPSCTY": pc.utf8_slice_codeunits(county, -3, None), "NAICS": _naics(piece, places)}
+    return {"FIPSTATE": state, "FIPSCTY": pc.utf8_slice_codeunits(county, -3, None), "NAICS": _naics(piece, places)}
+
+
+def _lines(content: Content, table: DescribedTable, piece: pa.Table) -> pa.Table:
+    columns, rows = _codes(table, piece), piece.num_rows
     for name, names in MEASURES.items():
         variable = _variable(table, names)
         if variable is not None:

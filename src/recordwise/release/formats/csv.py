@@ -12,16 +12,13 @@ import numpy as np
 import pyarrow as pa
 import pyarrow.compute as pc
 
+from recordwise.exact.text import FORMULA
 from recordwise.plan.arrays import texts_of
 from recordwise.release.content import Content
 from recordwise.release.formats.digits import meaningful, whole_numbers
 from recordwise.release.formats.format import type_problem
 from recordwise.release.formats.pieces import csv_bytes, first_bytes, slices, write_pieces
 from recordwise.release.tables import PRIVATE, ReleasedTable
-
-FORMULA = r"^['\t\r\n]|^[\s\p{Z}]*[=+\-@\x{ff1d}\x{ff0b}\x{ff0d}\x{ff20}]"
-"""Text that a spreadsheet treats as a formula (also with full-width signs), and text that begins with an apostrophe."""
-
 
 HARMLESS = np.array([chr(byte).isascii() and chr(byte).isalnum() for byte in range(256)])
 """The bytes that may begin a text which no spreadsheet runs."""
@@ -86,6 +83,11 @@ def read_csv(path: Path, like: pa.Table, *, skip: int) -> pa.Table:
 def without_formulas(table: pa.Table) -> pa.Table:
     """The table with an apostrophe before text that a spreadsheet would run, and before text that begins with one."""
     return _each_text(table, lambda texts: _safe(texts) if _may_run(texts) else texts)
+
+
+def runs(texts: pa.Array | pa.ChunkedArray) -> bool:
+    """Whether a spreadsheet would run some of the texts: for layouts that have no room for an apostrophe."""
+    return _may_run(texts) and bool(pc.any(pc.match_substring_regex(texts, FORMULA)).as_py())
 
 
 def _safe(texts: Any) -> Any:

@@ -50,6 +50,9 @@ class Format(Protocol):
         """Whether a file contains exactly what ``write`` would write, whatever its privacy label."""
 
 
+RUN = "cannot store column '{}': a spreadsheet would run some of its values as formulas"
+
+
 def only_private(content: Content) -> str | None:
     """The problem of a layout without a place for the privacy label."""
     return None if content.private else "has no place for the label NOT PRIVATE"

@@ -14,9 +14,9 @@ import pyarrow.compute as pc
 from recordwise.plan.arrays import texts_of
 from recordwise.plan.describe import safe_name
 from recordwise.release.content import Content, DescribedTable
-from recordwise.release.formats.csv import FORMULA
+from recordwise.release.formats.csv import runs
 from recordwise.release.formats.digits import meaningful
-from recordwise.release.formats.format import only_private, type_problem
+from recordwise.release.formats.format import RUN, only_private, type_problem
 from recordwise.release.formats.pieces import csv_bytes, same_bytes, slices, write_pieces
 from recordwise.release.status import status_words
 from recordwise.release.tables import PRIVATE, ReleasedTable
@@ -42,8 +42,15 @@ class SdmxCsv:
                 problem = f"has no place for '{table.name}', whose columns are not known"
             for name in table.table.keys:
                 column = table.data.column(name)
-                if problem is None and pa.types.is_string(column.type) and _runs(column):
-                    problem = f"cannot store column '{name}': a spreadsheet would run some of its values as formulas"
+                if problem is None and pa.types.is_string(column.type) and runs(column):
+                    problem = RUN.format(name)
+            said = [
+                content.words.publication.period or "",
+                *content.rules.names(),
+                *(each.unit for each in table.columns),
+            ]
+            if problem is None and runs(texts_of([each or "" for each in said])):
+                problem = RUN.format("TIME_PERIOD, STATUS or UNIT_MEASURE")
         return problem
 
     def write(self, content: Content, path: Path) -> None:
@@ -59,10 +66,6 @@ class SdmxCsv:
         table = content.table
         pieces = (csv_bytes(_lines(content, table, *part), header=False) for part in _parts(table))
         return same_bytes(path, _header(content, table), pieces)
-
-
-def _runs(column: pa.ChunkedArray) -> bool:
-    return bool(pc.any(pc.match_substring_regex(column, FORMULA)).as_py())
 
 
 def identifier(name: str) -> str:
