@@ -7,11 +7,13 @@ import pandas as pd
 import polars as pl
 import pyarrow as pa
 import pytest
+from plain_mechanism import Plain
 
 import recordwise as rw
 from engine_choice import need_java
 from recordwise.engines.sources import stat
 from recordwise.errors import DataError, RecordwiseError, SourceError
+from recordwise.plan import Plan, Schema, query
 
 pytestmark = pytest.mark.filterwarnings("ignore::recordwise.errors.UnkeptLedgerWarning")
 SECRET = "Ferrum Castings of Gary"
@@ -170,3 +172,32 @@ def test_after_a_refused_validation_nothing_is_published(opens, monkeypatch) -> 
         assert "charged" not in [event.kind for event in session.history()]
         monkeypatch.setattr(type(session._engine), "_check_records", check)
         assert published(session) == [10, 1000]
+
+
+def in_pieces(*sizes):
+    """A table whose rows come in pieces, some of which have none."""
+    whole = pa.record_batch({"id": range(sum(sizes)), "emp": [1] * sum(sizes), "county": ["01"] * sum(sizes)})
+    starts = [sum(sizes[:number]) for number in range(len(sizes))]
+    return pa.Table.from_batches([whole.slice(start, size) for start, size in zip(starts, sizes)])
+
+
+@pytest.mark.parametrize("sizes", [(0, 0, 2, 0, 1), (2, 0, 3)])
+@pytest.mark.parametrize("stored", ["frame", "arrow", "csv"])
+def test_a_piece_without_rows_loses_none_of_those_after_it(opens, tmp_path, stored, sizes):
+    source = in_pieces(*sizes)
+    if stored == "arrow":
+        with pa.ipc.new_file(str(tmp_path / "t.arrow"), source.schema) as writer:
+            for batch in source.to_batches():
+                writer.write_batch(batch)
+        source = tmp_path / "t.arrow"
+    elif stored == "csv":
+        for number, batch in enumerate(source.to_batches()):
+            lines = ["id,emp,county", *(",".join(map(str, row.values())) for row in batch.to_pylist()), ""]
+            (tmp_path / f"t{number}.csv").write_bytes("\n".join(lines).encode("utf-16"))
+        source = rw.Csv(tmp_path / "t*.csv", encoding="utf-16")
+    schema = Schema.of(unit="id", measures={"emp": 1}, columns={"county": "text"})
+    asked = query().group_by("county", keys=COUNTIES).count(Plain()).sum("emp", Plain())
+    with opens(source, schema) as engine:
+        (found,) = engine.totals(Plan(schema=schema, queries=(asked,)))
+    totals = [each.tolist() for each in found.exact.reveal().totals.values()]
+    assert totals == [[sum(sizes), 0], [sum(sizes), 0]]

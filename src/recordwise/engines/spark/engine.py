@@ -20,11 +20,11 @@ from recordwise.engines.spark.binding import bind
 from recordwise.engines.spark.carried import carried_head, carried_records, is_carried
 from recordwise.engines.spark.dialect import spark_sql
 from recordwise.engines.spark.master import Attached, active_session, attach
-from recordwise.engines.spark.sources import ReadHere, SparkFrame, frame_of, open_spark_source
+from recordwise.engines.spark.sources import ReadHere, SparkFrame, frame_of, in_spark, open_spark_source
 from recordwise.engines.spark.store import SparkStore, failure
-from recordwise.engines.spark.validation import validate, validate_collapsed
+from recordwise.engines.spark.validation import REPLACED, text_checks, validate, validate_collapsed
 from recordwise.engines.totals import Passes
-from recordwise.errors import EngineError, ParameterError, RecordwiseError, SourceError
+from recordwise.errors import DataError, EngineError, ParameterError, RecordwiseError, SourceError
 from recordwise.plan.files import CsvFiles
 from recordwise.plan.schema import Schema
 from recordwise.plan.sources import Frame
@@ -80,7 +80,7 @@ class Spark(Engine):
         frame.createOrReplaceGlobalTempView(self._view)
         self._attached.session.table(f"global_temp.{self._view}").createOrReplaceTempView(SOURCE)
         for name, codes in code_lists(self.schema):
-            self._attached.session.createDataFrame(codes).hint("broadcast").createOrReplaceTempView(name)
+            in_spark(self._attached.session, codes).hint("broadcast").createOrReplaceTempView(name)
         if self.schema.collapse is None:
             self._view_of(records_tree(self.schema, stored).expression, RECORDS)
 
@@ -90,7 +90,7 @@ class Spark(Engine):
             return
         try:
             table = carried_records(self._carried, self.schema, self._stored)
-            self._look_at(self._attached.session.createDataFrame(table), self._stored)
+            self._look_at(in_spark(self._attached.session, table), self._stored)
         except RecordwiseError:
             raise
         except Exception as error:
@@ -107,12 +107,20 @@ class Spark(Engine):
 
     def _check_rows(self, schema: Schema) -> None:
         """Twice: once for what a record says alone, once for the ids."""
+        found, csv, unit = list(checks(schema, self._stored)), self._csv, self._stored[schema.unit]
         try:
-            validate(self._store, list(checks(schema, self._stored)), schema, self._stored[schema.unit])
+            validate(self._store, [*found, *text_checks(schema, self._stored, decoded=csv is not None)], schema, unit)
         except EngineError:
-            if self._csv is not None:
-                raise torn(self._csv) from None
+            if csv is not None:
+                raise torn(csv) from None
             raise
+        except DataError as error:
+            if csv is None or not any(each.problem == REPLACED for each in error.problems):
+                raise
+            if csv.torn_line() is not None:
+                raise torn(csv) from None
+            # The sign itself stands in the file.
+            validate(self._store, found, schema, unit)
         if schema.collapse is not None:
             self._collapse(schema)
 

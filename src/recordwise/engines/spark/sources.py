@@ -109,7 +109,7 @@ def frame_of(session: Any, given: Any, source: SparkSource, schema: Schema) -> A
             check_headed(schema.names(), source.header())
             return _csv(session, source)
         case Frame(table):
-            return session.createDataFrame(plain_types(table))
+            return in_spark(session, plain_types(table))
         case _:
             raise TypeError(type(source).__name__)
 
@@ -137,6 +137,12 @@ def _csv(session: Any, source: CsvFiles) -> Any:
         ignoreLeadingWhiteSpace=False,
         ignoreTrailingWhiteSpace=False,
     )
+
+
+def in_spark(session: Any, table: pa.Table) -> Any:
+    """A table as a DataFrame. Spark stops where a piece of it has no rows and loses those after it, so no such piece is sent."""
+    pieces = [piece for piece in table.to_batches() if piece.num_rows]
+    return session.createDataFrame(pa.Table.from_batches(pieces, table.schema))
 
 
 def plain_types(table: pa.Table) -> pa.Table:

@@ -9,6 +9,7 @@ from recordwise.engines.duckdb.connection import Connection
 from recordwise.engines.duckdb.engine import DuckDBStore
 from recordwise.engines.spark.dialect import spark_sql
 from recordwise.engines.spark.quiet import quietly
+from recordwise.engines.spark.sources import in_spark
 from recordwise.engines.spark.split_sums import halved, joined, summed
 from recordwise.errors import EngineError
 
@@ -60,7 +61,7 @@ class SparkStore:
         """Make the lent tables that a statement over records reads into Spark views."""
         for name in {table.name for table in tree.find_all(exp.Table)} & self._lent.keys():
             table = self._lent[name]
-            frame = self.session.createDataFrame(table)
+            frame = in_spark(self.session, table)
             small = table.num_rows <= MOST_BROADCAST
             (frame.hint("broadcast") if small else frame).createOrReplaceTempView(name)
 

@@ -16,6 +16,21 @@ from recordwise.engines.store import Store
 from recordwise.errors import DataError, RecordError
 from recordwise.plan.schema import Schema
 
+NO_UNICODE, REPLACED = "holds text that is not UTF-8", "holds the sign for what cannot be read"
+SIGN = "\N{REPLACEMENT CHARACTER}"
+
+
+def text_checks(schema: Schema, stored: Mapping[str, Stored], *, decoded: bool = False) -> list[Check]:
+    """What Spark takes for text and is none. It keeps any bytes of a Parquet file; of CSV, which it has ``decoded``, it makes one
+    sign of all that it cannot read, so that two texts become one."""
+    names = [name for name in schema.names() if stored[name].kind == "text"]
+    if decoded:
+        sign = exp.Literal.string(SIGN)
+        found = {name: exp.Anonymous(this="CONTAINS", expressions=[column(name), sign]) for name in names}
+        return [Check(name, REPLACED, tree) for name, tree in found.items()]
+    valid = {name: exp.Anonymous(this="IS_VALID_UTF8", expressions=[column(name)]) for name in names}
+    return [Check(name, NO_UNICODE, exp.not_(tree)) for name, tree in valid.items()]
+
 
 def validate(store: Store, found: list[Check], schema: Schema, unit: Stored) -> None:
     """Raise ``DataError`` with counts and column names if a row breaks the schema or, unless rows are collapsed, repeats an id."""
