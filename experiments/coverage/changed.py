@@ -1,6 +1,6 @@
 """Changes between two releases: of the same cells, and of cells that were added up because their codes changed."""
 
-from collections.abc import Callable
+from collections.abc import Callable, Collection
 from dataclasses import replace
 from typing import Any
 
@@ -13,10 +13,9 @@ from experiments.coverage.lines import LEVEL, SIZES, Tally, alias
 from experiments.coverage.plain import clamped, keys_of, released_sums, sizes_of
 from recordwise.noise import Seeded
 
-GROWTH = 3
-"""A cell's later total is so many times its earlier one, rounded down after division by two."""
 ADDED = ("a", "b", "c")
-"""Codes that became one."""
+"""Codes that were split and merged, so that only their sum can be compared."""
+PAIRS = [*((code, ADDED[0]) for code in ADDED), *((ADDED[0], code) for code in ADDED[1:])]
 MERGED = ("Gaussian, sigma .365", "Gaussian, sigma 1", "Gaussian, sigma 30", "UnitSplit at 50", "Sized Gaussian")
 AMOUNT = 50
 
@@ -28,13 +27,13 @@ def both(make: Callable[[int], rw.Release], seed: int, crosswalk: Any = None) ->
     return now.change(before, crosswalk=crosswalk)
 
 
-def sums(tally: Tally, cells: int, seed: int) -> None:
+def sums(tally: Tally, cells: int, seed: int, *, names: Collection[str] = SUMS) -> None:
     """Changes of sums that did not change, absolute and in percent of totals of at least 1."""
-    change = both(lambda number: released_sums(cells, number), seed)
+    change = both(lambda number: released_sums(cells, number, names=names), seed)
     ((table, data),) = change.tables.items()
-    tally.saw_table("changes", data, [alias(name) for name in SUMS])
+    tally.saw_table("changes", data, [alias(name) for name in names])
     sizes = sizes_of(cells)[data.column("cell").to_numpy()]
-    for name in SUMS:
+    for name in names:
         _both_lines(tally, "changes", change, table, data, alias(name), "sum", name, sizes)
 
 
@@ -44,7 +43,9 @@ def others(tally: Tally, cells: int, seed: int) -> None:
     change = both(lambda number: _released_counts(sizes, number), seed)
     ((table, data),) = change.tables.items()
     names = {alias(name): ("count", name) for name in COUNTS}
-    names |= {f"avg_{alias(name)}": ("average", name) for name in AVERAGED} | {"median": ("quantile .5", "TreeQuantile")}
+    names |= {f"avg_{alias(name)}": ("average", name) for name in AVERAGED} | {
+        "median": ("quantile .5", "TreeQuantile")
+    }
     tally.saw_table("other changes", data, names)
     here = sizes[data.column("cell").to_numpy()]
     for variable, (column, name) in names.items():
@@ -55,8 +56,8 @@ def others(tally: Tally, cells: int, seed: int) -> None:
 
 
 def added(tally: Tally, cells: int, seed: int) -> None:
-    """Changes of sums over three cells whose codes became one: each of a third of the size, or the first of all of it."""
-    change = both(lambda number: _released_parts(cells, number), seed, {"code": [(code, "abc") for code in ADDED]})
+    """Changes of sums over three cells whose codes changed; the first of them has the whole total."""
+    change = both(lambda number: _released_parts(cells, number), seed, {"code": PAIRS})
     ((table, data),) = change.tables.items()
     tally.saw_table("added", data, [alias(name) for name in MERGED])
     sizes = sizes_of(cells)[data.column("cell").to_numpy()]
@@ -65,7 +66,15 @@ def added(tally: Tally, cells: int, seed: int) -> None:
 
 
 def _both_lines(
-    tally: Tally, release: str, change: Any, table: str, data: pa.Table, variable: str, column: str, name: str, sizes: Any
+    tally: Tally,
+    release: str,
+    change: Any,
+    table: str,
+    data: pa.Table,
+    variable: str,
+    column: str,
+    name: str,
+    sizes: Any,
 ) -> None:
     level = change.confidence[f"{table}.{variable}"]
     for end, words in (("_change", "change of"), ("_percent", "percentage change of")):

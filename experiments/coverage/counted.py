@@ -1,6 +1,6 @@
 """Cells of so many records: counts, distinct counts, averages, quantiles, and counts that selected their key."""
 
-from collections.abc import Iterator
+from collections.abc import Iterator, Sequence
 from fractions import Fraction
 from typing import Any
 
@@ -42,7 +42,7 @@ def counts(tally: Tally, size: int, cells: int, seed: int) -> None:
             )
         for name in AVERAGED:
             average = f"avg_{alias(name)}"
-            tally.leave("counts", average)
+            tally.leave("counts", average, f"{average}_sum")
             if size:
                 tally.line("counts", release.table, average, AMOUNT, column="average", mechanism=name, size=size)
 
@@ -75,9 +75,7 @@ def quantiles(tally: Tally, size: int, cells: int, seed: int) -> None:
             tally.leave("quantiles", name)
             if size:
                 exact = values[int(np.ceil(share * size)) - 1]
-                tally.line(
-                    "quantiles", release.table, name, exact, column=column, mechanism="TreeQuantile", size=size
-                )
+                tally.line("quantiles", release.table, name, exact, column=column, mechanism="TreeQuantile", size=size)
 
 
 def _number(size: int, cells: int) -> int:
@@ -100,7 +98,8 @@ def _releases(asked: rw.Query, size: int, values: Any, cells: int, seed: int) ->
             yield session.run(asked, rng=Seeded(seed + number), confidence=LEVEL)
 
 
-def all_sizes(tally: Tally, cells: int, seed: int) -> None:
-    for place, size in enumerate(SIZES):
+def all_sizes(tally: Tally, cells: int, seed: int, *, sizes: Sequence[int] = SIZES) -> None:
+    """Every column of counted records, in cells of every size."""
+    for place, size in enumerate(sizes):
         for kind in (counts, selected, quantiles):
             kind(tally, size, cells, seed + 100 * place)

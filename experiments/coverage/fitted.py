@@ -1,6 +1,6 @@
 """Fitted columns: many small trees in one release, each fitted by itself, and small crossed tables."""
 
-from collections.abc import Iterator
+from collections.abc import Iterator, Sequence
 from typing import Any
 
 import numpy as np
@@ -22,8 +22,28 @@ FITTED = tuple(
     name
     for name in SUMS
     if name
-    not in ("Gaussian, sigma 2", "UnitSplit at 50", "Clamped to 5,000", "Polylog", "LogTransform, Laplace", "Polylog (demo)")
+    not in (
+        "Gaussian, sigma 2",
+        "UnitSplit at 50",
+        "Clamped to 5,000",
+        "Polylog",
+        "LogTransform, Laplace",
+        "Polylog (demo)",
+    )
 )
+NONNEGATIVE = (
+    "Gaussian, sigma .365",
+    "Gaussian, sigma 1",
+    "Gaussian, sigma 30",
+    "GeneralizedGaussian, shape 1/2",
+    "LogTransform, offset 10, sigma .2",
+    "LogTransform, offset 10, sigma 1",
+    "LogTransform (README)",
+    "RootTransform 2, sigma .5",
+    "Transform",
+    "Sized Gaussian",
+)
+SEQUENTIAL = ("Gaussian, sigma 30", "LogTransform, offset 10, sigma .2")
 CROSSED = (
     "Gaussian, sigma .365",
     "Gaussian, sigma 1",
@@ -33,8 +53,8 @@ CROSSED = (
     "RootTransform 2, sigma .5",
 )
 ENDS = {"best": "_best", "fit": "_fit"}
-FORMULA_CELLS = 1500
-"""Crossed tables of at most so many finest cells have an exact variance."""
+AT_ONCE = 100
+"""Crossed tables in one release that are few enough for a formula."""
 INDUSTRIES = ("a", "b", "c")
 PLACES = ("x", "y")
 
@@ -47,13 +67,19 @@ def leaf_sizes(shape: str) -> dict[str, int]:
     return {code: int(size) if kind == "alike" or code == LEAVES[0] else 0 for code in LEAVES}
 
 
-def trees(tally: Tally, number: int, seed: int, *, rest: bool = False, draws: int | None = None) -> None:
-    """So many trees of every shape; with complete keys, or with a published rest in place of three finest cells."""
-    release = _released_trees(number, seed, rest).consistent(complete=not rest, draws=draws)
-    name = "trees, rest" if rest else "trees"
+def trees(
+    tally: Tally, number: int, seed: int, *, method: str, rest: bool = False, names: Sequence[str] = FITTED
+) -> None:
+    """So many trees of every shape; with complete keys, or with a published rest in place of two finest cells.
+
+    By least squares alone, ``_fit`` is the best linear estimate, so that only ``_best`` is measured; by other methods only ``_fit``.
+    """
+    release = _released_trees(number, seed, rest, names).consistent(method=method, complete=not rest)
+    column, end, other_end = ("best", "_best", "_fit") if method == "ols" else (f"fit ({method})", "_fit", "_best")
+    name = f"trees, {column}, {rest}"
     setting = "rest published" if rest else "complete keys"
     tally.saw(name, release)
-    tally.leave(name, *(alias(each) for each in FITTED))
+    tally.leave(name, *(alias(each) + left for each in names for left in ("", other_end)))
     for table in release.tables:
         data = table.data
         code = next(column for column in data.column_names if column.startswith("naics"))
@@ -63,10 +89,9 @@ def trees(tally: Tally, number: int, seed: int, *, rest: bool = False, draws: in
         other = np.array(data.column("all_other").to_pylist()) if listed else np.zeros(len(codes), bool)
         for cell, shape, label, size in measured_cells(int(code[-1])):
             rows = np.flatnonzero((codes == cell) & (shapes == shape) & ~other)
-            for noise in FITTED:
-                for column, end in ENDS.items():
-                    about = {"column": f"{column}, {label}, {setting}", "mechanism": noise, "size": size}
-                    tally.line(name, data, alias(noise) + end, size, rows=rows, **about)
+            for noise in names:
+                about: dict[str, Any] = {"column": f"{column}, {label}, {setting}", "mechanism": noise, "size": size}
+                tally.line(name, data, alias(noise) + end, size, rows=rows, **about)
 
 
 def measured_cells(length: int) -> Iterator[tuple[str, str, str, int]]:
@@ -80,7 +105,7 @@ def measured_cells(length: int) -> Iterator[tuple[str, str, str, int]]:
             yield LEAVES[0][:length], f"alone {size}", "coarsest", size
 
 
-def _released_trees(number: int, seed: int, rest: bool) -> rw.Release:
+def _released_trees(number: int, seed: int, rest: bool, names: Sequence[str]) -> rw.Release:
     places, totals, codes = [], [], []
     for shape in SHAPES:
         held = {code: size for code, size in leaf_sizes(shape).items() if size}
@@ -96,7 +121,7 @@ def _released_trees(number: int, seed: int, rest: bool) -> rw.Release:
     keys = rw.Keys.of(frame, size="last", sized_on="public: made up")
     published = "publish" if rest else None
     asked = rw.query().group_by("county").levels(rw.prefix("naics", list(LENGTHS)), keys=keys, rest=published)
-    for noise in FITTED:
+    for noise in names:
         asked = asked.sum("emp", SUMS[noise], alias=alias(noise))
     with rw.Session(table, unit="id", measures={"emp": 1}, tuned_on="synthetic", outside="accept") as session:
         return session.run(asked, rng=Seeded(seed), confidence=LEVEL)
@@ -104,7 +129,7 @@ def _released_trees(number: int, seed: int, rest: bool) -> rw.Release:
 
 def crossed(tally: Tally, number: int, seed: int, *, formula: bool) -> None:
     """So many tables of two places by three industries, each with both of its margins: small enough for a formula, or not."""
-    at_once = min(number, 100 if formula else number)
+    at_once = min(number, AT_ONCE) if formula else number
     for start in range(0, number, at_once):
         release = _released_crossed(at_once, seed + start).consistent(complete=True)
         name = "crossed, formula" if formula else "crossed, drawn"

@@ -29,7 +29,7 @@ class Line:
     inside: int
     """Cells whose exact number is not at an end either: an interval that is shorter by a step at both ends would hold in these."""
     empty: int
-    """Cells with an end left empty, which counts as holding."""
+    """Cells without either end, which count as missed; a single end that is left empty does not miss."""
 
     @property
     def coverage(self) -> float:
@@ -93,8 +93,8 @@ class Tally:
         )
         if not len(low):
             return
-        # An end that is left empty, NaN here, does not miss.
-        missed, at_an_end = (low > exact) | (high < exact), (low == exact) | (high == exact)
+        empty = np.isnan(low) & np.isnan(high)
+        missed, at_an_end = (low > exact) | (high < exact) | empty, (low == exact) | (high == exact)
         self.lines.append(
             Line(
                 column=column,
@@ -104,7 +104,7 @@ class Tally:
                 cells=len(low),
                 held=int(np.sum(~missed)),
                 inside=int(np.sum(~missed & ~at_an_end)),
-                empty=int(np.sum(np.isnan(low) | np.isnan(high))),
+                empty=int(np.sum(empty)),
             )
         )
 
@@ -133,7 +133,7 @@ def _sum(key: tuple[str, str, int, float], some: list[Line]) -> Line:
 def kinds_in(form: Any) -> set[str]:
     """The kinds of all mechanisms inside the description of a statistic."""
     if isinstance(form, dict):
-        own = {form["kind"]} if "kind" in form and "name" not in form else set()
+        own = {str(form["kind"])} if "kind" in form and "name" not in form else set()
         return own.union(*(kinds_in(each) for each in form.values()))
     return set()
 

@@ -1,6 +1,6 @@
 """Columns as they are drawn: sums, signed sums, combinations and ratios of one record in each cell."""
 
-from collections.abc import Mapping
+from collections.abc import Iterable
 from typing import Any, Literal
 
 import numpy as np
@@ -15,7 +15,12 @@ from recordwise.plan import Measure
 CLAMP = 5000
 SHARE = 40
 """A derived measure is the value less so many times a second one."""
-FORMS = ("Gaussian, sigma 1", "Gaussian, sigma 30", "GeneralizedGaussian, shape 1/2", "UnitSplit at 20 (demo, tutorial)")
+FORMS = (
+    "Gaussian, sigma 1",
+    "Gaussian, sigma 30",
+    "GeneralizedGaussian, shape 1/2",
+    "UnitSplit at 20 (demo, tutorial)",
+)
 RATIOS = (*FORMS, "LogTransform, offset 10, sigma .2", "LogTransform (README)", "RootTransform 2, sigma .5")
 
 
@@ -35,23 +40,23 @@ def keys_of(sizes: Any) -> rw.Keys:
     return rw.Keys.of({"cell": np.arange(len(sizes)), "last": known}, size="last", sized_on="public: made up")
 
 
-def released_sums(cells: int, seed: int, *, level: float = LEVEL, only: Mapping[str, object] = SUMS) -> rw.Release:
+def released_sums(cells: int, seed: int, *, names: Iterable[str], level: float = LEVEL) -> rw.Release:
     """One record in each cell, whose value is the size of the cell."""
     sizes = sizes_of(cells)
     asked = rw.query().group_by("cell", keys=keys_of(sizes))
-    for name, mechanism in only.items():
-        asked = asked.sum("emp", mechanism, alias=alias(name))
+    for name in names:
+        asked = asked.sum("emp", SUMS[name], alias=alias(name))
     table = pa.table({"id": np.arange(len(sizes)), "emp": sizes, "cell": np.arange(len(sizes))})
     with rw.Session(table, unit="id", measures={"emp": 1}, tuned_on="synthetic") as session:
         return session.run(asked, rng=Seeded(seed), confidence=level)
 
 
-def sums(tally: Tally, cells: int, seed: int, *, level: float = LEVEL) -> None:
+def sums(tally: Tally, cells: int, seed: int, *, level: float = LEVEL, names: Iterable[str] = SUMS) -> None:
     """Sums under every mechanism."""
-    release = released_sums(cells, seed, level=level)
+    release = released_sums(cells, seed, level=level, names=names)
     tally.saw("sums", release)
     sizes = sizes_of(cells)[release.table.column("cell").to_numpy()]
-    for name in SUMS:
+    for name in names:
         for size in SIZES:
             exact, rows = clamped(name, size), np.flatnonzero(sizes == size)
             about = {"column": "sum", "mechanism": name, "size": size, "level": level}
@@ -85,7 +90,7 @@ def forms(tally: Tally, cells: int, seed: int) -> None:
     with rw.Session(pa.table(rows), unit="id", measures=roles, collapse=collapse, tuned_on="synthetic") as session:
         release = session.run(_asked_forms(len(sizes)), rng=Seeded(seed), confidence=LEVEL)
     tally.saw("forms", release)
-    tally.leave("forms", "units", *(f"value_{alias(name)}" for name in RATIOS))
+    tally.leave("forms", "sum_units", *(f"value_{alias(name)}" for name in RATIOS))
     here = sizes[release.table.column("cell").to_numpy()]
     for size in SIZES:
         about: dict[str, Any] = {"size": size, "rows": np.flatnonzero(here == size)}
@@ -96,19 +101,13 @@ def forms(tally: Tally, cells: int, seed: int) -> None:
             )
         for name in FORMS:
             found = alias(name)
-            tally.line(
-                "forms", release.table, f"rest_{found}", rest, column="derived sum", mechanism=name, **about
-            )
-            tally.line(
-                "forms", release.table, f"made_{found}", size, column="combination", mechanism=name, **about
-            )
+            tally.line("forms", release.table, f"rest_{found}", rest, column="derived sum", mechanism=name, **about)
+            tally.line("forms", release.table, f"made_{found}", size, column="combination", mechanism=name, **about)
             tally.line(
                 "forms", release.table, f"share_{found}", each, column="ratio of a combination", mechanism=name, **about
             )
         for name in RATIOS:
-            tally.line(
-                "forms", release.table, f"ratio_{alias(name)}", each, column="ratio", mechanism=name, **about
-            )
+            tally.line("forms", release.table, f"ratio_{alias(name)}", each, column="ratio", mechanism=name, **about)
 
 
 def _asked_forms(cells: int) -> rw.Query:
