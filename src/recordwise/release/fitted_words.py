@@ -2,7 +2,7 @@
 
 from typing import Any
 
-from recordwise.release.fit_spread import BOOTSTRAP, RAW, FittedColumn
+from recordwise.release.fit_spread import BOOTSTRAP, MOVED, RAW, FittedColumn
 from recordwise.release.tables import BEST, FITTED
 
 BIASED = "biased: fitted to be nonnegative, which raises small cells; NAME is unbiased, and so is NAME_best"
@@ -19,7 +19,7 @@ MEASURED = (
 def flags_of(name: str, *, biased: bool, best: FittedColumn) -> dict[str, str]:
     """The fitted columns of a variable that are not unbiased, and why."""
     found = {name + FITTED: BIASED.replace("NAME", name)} if biased else {}
-    return found | ({name + BEST: NEARLY} if best.how == BOOTSTRAP else {})
+    return found | ({name + BEST: NEARLY} if best.how in (BOOTSTRAP, MOVED) else {})
 
 
 def spread_json(fit: FittedColumn, best: FittedColumn) -> dict[str, Any]:
