@@ -194,3 +194,17 @@ def test_changes_under_coarse_noise_hold_as_often_as_they_say_and_reach_no_furth
     percent = 100 * 50 / exact[some]
     held = int(np.sum((lower[some] <= percent) & (percent <= upper[some])))
     assert stats.binom.cdf(held, int(some.sum()), 0.95) > 1e-9
+
+
+def test_a_change_has_an_interval_where_an_average_has_no_value():
+    """Noisy counts of 0 or less leave an average without a value, but not without an interval. Of 200 cells none would do so once in
+    1e30 runs."""
+    records = pa.table({"id": np.arange(200), "emp": np.full(200, 50), "cell": np.arange(200)})
+    asked = rw.query().group_by("cell", keys=rw.Keys.of({"cell": list(range(200))}))
+    asked = asked.avg("emp", sum=rw.Gaussian(sigma=30), count=rw.Gaussian(sigma=3), alias="mean")
+    with rw.Session(records, unit="id", measures={"emp": 1}, tuned_on="synthetic") as session:
+        before, now = session.run(asked), session.run(asked)
+    ((_, changes),) = now.change(before).tables.items()
+    assert changes.column("mean_change").null_count > 0
+    assert changes.column("mean_change_low").null_count == 0
+    assert changes.column("mean_change_high").null_count == 0

@@ -253,7 +253,9 @@ def _ends(
 ) -> tuple[FloatArray, FloatArray]:
     """Both ends of a difference: by the law of the two noises where it is coarse (T-COARSE), by their reaches where it is fine, and
     from the ends of both sides where it is not Gaussian."""
-    difference, size = now.value - before.value, np.abs(now.value) + np.abs(before.value)
+    difference = now.value - before.value
+    # An average without a value has ends all the same.
+    size = np.nan_to_num(np.abs(now.value)) + np.nan_to_num(np.abs(before.value))
     around, exact = np.hypot(*reaches), np.full(difference.shape, np.nan)
     if variable.gaussian and variable.one_lattice:
         exact = variable.step * exact_reach([_in_steps(variable, each) for each in (now, before)], level)
