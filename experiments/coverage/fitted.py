@@ -72,7 +72,7 @@ def trees(
 ) -> None:
     """So many trees of every shape; with complete keys, or with a published rest in place of two finest cells.
 
-    By least squares alone, ``_fit`` is the best linear estimate, so that only ``_best`` is measured; by other methods only ``_fit``.
+    By least squares ``_fit`` is the best linear estimate, so that only ``_best`` is measured; by other methods only ``_fit``.
     """
     release = _released_trees(number, seed, rest, names).consistent(method=method, complete=not rest)
     column, end, other_end = ("best", "_best", "_fit") if method == "ols" else (f"fit ({method})", "_fit", "_best")

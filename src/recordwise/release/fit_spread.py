@@ -32,6 +32,7 @@ LARGE = 20_000
 MOST_VALUES = 4_000_000
 """The numbers that are drawn together."""
 ROUNDING = 2.0**-40
+FINEST = 2.0**-46
 REFITS = 3
 """The number of refits with weights at the fitted totals, where the variance depends on them: bias below a thousandth."""
 
@@ -178,7 +179,10 @@ def fit_again(
         error = refit(fitted + errors(some)) - fitted
         squares += np.sum(error**2, axis=0)
         largest.add(np.abs(error))
-    return np.sqrt(squares / draws), largest.value()
+    reach = largest.value()
+    # As above, of fitted values that are off by roundings of the largest.
+    slack = ROUNDING * (np.abs(fitted) + reach) + FINEST * np.max(np.abs(fitted), initial=0.0)
+    return np.sqrt(squares / draws), reach + slack
 
 
 def chunks(draws: int, answers: int) -> Iterator[int]:
