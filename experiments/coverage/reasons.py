@@ -62,7 +62,7 @@ OWN_ANSWER = Reason(
 )
 BOOTSTRAP = Reason(
     mark="f",
-    words="approximate: noise is drawn around the fitted value, which nonnegativity pulls from the exact one (the issue on basic tables)",
+    words="approximate: noise is drawn around the fitted value, which nonnegativity pulls from the exact one",
     least=0.3,
     most=1.0,
 )

@@ -41,15 +41,15 @@ def wrong_claims(lines):
 
 @pytest.fixture(scope="module")
 def small():
-    """One small release of each kind, of few mechanisms: some 170 lines of 10 to 500 cells, with a fixed seed."""
+    """One small release of each kind, of few mechanisms: lines of 4 to 500 cells, with a fixed seed."""
     tally = Tally()
     plain.sums(tally, 500, 1, names=FEW)
-    plain.forms(tally, 300, 2)
-    counted.all_sizes(tally, 300, 3, sizes=(0, 1, 10))
+    plain.forms(tally, 100, 2)
+    counted.all_sizes(tally, 200, 3, sizes=(0, 10))
     changed.sums(tally, 500, 4, names=FEW)
     changed.added(tally, 200, 5)
-    fitted.trees(tally, 60, 6, method="ols", names=FEWER)
-    fitted.trees(tally, 10, 7, method="nnls", names=FEWER[:1])
+    fitted.trees(tally, 12, 6, method="ols", names=FEWER)
+    fitted.trees(tally, 4, 7, method="nnls", names=FEWER[:1])
     return tally
 
 
