@@ -60,7 +60,8 @@ class MovedVariance:
         found = self.fitted + self.own * (self.variances(slice(None), totals) - self.used)
         for each in self.kin:
             above, below = self.value[each.above] + moved[each.below], self.value[each.below]
-            found[each.below] += each.rise * (self.variances(each.above, above) - self.used[each.above])
+            part = self.variances(each.above, above) - self.used[each.above]
+            found += np.bincount(each.below, each.rise * part, minlength=len(found))
             part = self.variances(each.below, below + each.share * moved[each.above]) - self.used[each.below]
             found += np.bincount(each.above, each.fall * part, minlength=len(found))
         return np.maximum(found, np.finfo(np.float64).tiny)
