@@ -13,7 +13,7 @@ GROUPS = {
     "Sums": ("sum", "signed sum", "derived sum", "sum in selected cells"),
     "Counts": ("count", "distinct count", "selected count"),
     "Averages, ratios, combinations, quantiles": (
-        *("average", "ratio", "ratio of a combination", "combination"),
+        *("average", "ratio", "ratio of a combination", "ratio, both transformed", "combination"),
         *("quantile .5", "quantile .9"),
     ),
     "Changes": ("change of",),

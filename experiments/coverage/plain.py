@@ -22,6 +22,8 @@ FORMS = (
     "UnitSplit at 20 (demo, tutorial)",
 )
 RATIOS = (*FORMS, "LogTransform, offset 10, sigma .2", "LogTransform (README)", "RootTransform 2, sigma .5")
+CURVED = ("LogTransform, offset 10, sigma .2", "LogTransform (README)", "RootTransform 2, sigma .5")
+"""Mechanisms under which both sides of a ratio are drawn."""
 
 
 def sizes_of(cells: int) -> Any:
@@ -90,7 +92,8 @@ def forms(tally: Tally, cells: int, seed: int) -> None:
     with rw.Session(pa.table(rows), unit="id", measures=roles, collapse=collapse, tuned_on="synthetic") as session:
         release = session.run(_asked_forms(len(sizes)), rng=Seeded(seed), confidence=LEVEL)
     tally.saw("forms", release)
-    tally.leave("forms", "sum_units", *(f"value_{alias(name)}" for name in RATIOS))
+    tally.leave("forms", "base", *(f"value_{alias(name)}" for name in RATIOS))
+    tally.leave("forms", *(f"units_{alias(name)}" for name in CURVED))
     here = sizes[release.table.column("cell").to_numpy()]
     for size in SIZES:
         about: dict[str, Any] = {"size": size, "rows": np.flatnonzero(here == size)}
@@ -108,19 +111,26 @@ def forms(tally: Tally, cells: int, seed: int) -> None:
             )
         for name in RATIOS:
             tally.line("forms", release.table, f"ratio_{alias(name)}", each, column="ratio", mechanism=name, **about)
+        for name in CURVED:
+            both = f"both_{alias(name)}"
+            tally.line("forms", release.table, both, each, column="ratio, both transformed", mechanism=name, **about)
 
 
 def _asked_forms(cells: int) -> rw.Query:
     asked = rw.query().group_by("cell", keys=rw.Keys.of({"cell": list(range(cells))}))
-    asked = asked.sum("units", rw.Gaussian(sigma=10))
+    asked = asked.sum("units", rw.Gaussian(sigma=10), alias="base")
     for name, mechanism in SIGNED.items():
         asked = asked.sum("net", mechanism, alias=f"net_{alias(name)}")
     for name in FORMS:
         found = alias(name)
         asked = asked.sum("rest", SUMS[name], alias=f"rest_{found}")
-        asked = asked.combine(f"rest_{found} + {SHARE} * units", alias=f"made_{found}")
-        asked = asked.ratio(f"made_{found}", "units", alias=f"share_{found}")
+        asked = asked.combine(f"rest_{found} + {SHARE} * base", alias=f"made_{found}")
+        asked = asked.ratio(f"made_{found}", "base", alias=f"share_{found}")
     for name in RATIOS:
         asked = asked.sum("value", SUMS[name], alias=f"value_{alias(name)}")
-        asked = asked.ratio(f"value_{alias(name)}", "units", alias=f"ratio_{alias(name)}")
+        asked = asked.ratio(f"value_{alias(name)}", "base", alias=f"ratio_{alias(name)}")
+    for name in CURVED:
+        found = alias(name)
+        asked = asked.sum("units", SUMS[name], alias=f"units_{found}")
+        asked = asked.ratio(f"value_{found}", f"units_{found}", alias=f"both_{found}")
     return asked
