@@ -36,6 +36,11 @@ FORMS: Mapping[str, object] = {
     "Gaussian": rw.Gaussian(sigma=30),
     "GeneralizedGaussian": rw.GeneralizedGaussian(scale=5, shape="0.5"),
 }
+CURVED: Mapping[str, object] = {
+    "LogTransform": rw.LogTransform(offset=10, sigma="0.2"),
+    "RootTransform 2": rw.RootTransform(degree=2, sigma="0.5"),
+}
+"""Both sides of a ratio under a transform."""
 SIGNED: Mapping[str, object] = FORMS | {"LogTransform": rw.LogTransform(offset=10, sigma="0.2", signed=True)}
 AVERAGED = ("Gaussian", "GeneralizedGaussian", "LogTransform")
 COUNT = rw.Gaussian(rho="0.05")
@@ -90,9 +95,8 @@ def of_forms(total: int, cells: int, seed: int) -> Iterator[Line]:
         "value": "sum",
         "cell": "same",
     }
-    asked = (
-        rw.query().group_by("cell", keys=rw.Keys.of({"cell": list(range(cells))})).sum("units", rw.Gaussian(sigma=10))
-    )
+    asked = rw.query().group_by("cell", keys=rw.Keys.of({"cell": list(range(cells))}))
+    asked = asked.sum("units", rw.Gaussian(sigma=10), alias="units")
     for name, mechanism in SIGNED.items():
         asked = asked.sum("net", mechanism, alias=f"net_{_alias(name)}")
     for name, mechanism in FORMS.items():
@@ -100,12 +104,18 @@ def of_forms(total: int, cells: int, seed: int) -> Iterator[Line]:
         asked = asked.sum("rest", mechanism, alias=f"rest_{alias}")
         asked = asked.combine(f"rest_{alias} + {SHARE} * units", alias=f"made_{alias}")
         asked = asked.ratio(f"made_{alias}", "units", alias=f"ratio_{alias}")
+    for name, mechanism in CURVED.items():
+        alias = _alias(name)
+        asked = asked.sum("value", mechanism, alias=f"value_{alias}").sum("units", mechanism, alias=f"units_{alias}")
+        asked = asked.ratio(f"value_{alias}", f"units_{alias}", alias=f"ratio_{alias}")
     with rw.Session(pa.table(rows), unit="id", measures=roles, collapse=collapse, tuned_on="synthetic") as session:
         found = session.run(asked, rng=Seeded(seed), confidence=LEVEL).table
     for name in SIGNED:
         yield _line(found, "signed sum", name, f"net_{_alias(name)}", -total, total, 1)
     for name in FORMS:
         yield _line(found, "combination", name, f"made_{_alias(name)}", total, total, 1)
+        yield _line(found, "ratio", name, f"ratio_{_alias(name)}", total / units, total, 1)
+    for name in CURVED:
         yield _line(found, "ratio", name, f"ratio_{_alias(name)}", total / units, total, 1)
 
 

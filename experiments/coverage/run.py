@@ -10,9 +10,11 @@ STEPS = len(TOTALS) + len(SIZES)
 FALSE_ALARM = 1e-9
 ABOVE = 0.02
 FIELLER_FROM = 100
-"""Records of a cell from which on every noisy count drawn here is large enough for Fieller's interval."""
+"""Records of a cell from which on every noisy count drawn here is large enough for Fieller's interval, or that of a curve."""
 FIELLER_TOTAL = 10_000
 """The same for ratios: the total that has so many units."""
+ONE_INTERVAL = ("Gaussian", "LogTransform", "RootTransform 2")
+"""Mechanisms whose ratios have an interval of their own where the denominator is large enough."""
 SETTING = (
     "Each line is one column of one release through Session.run: many cells that all have the same exact total, seeded noise, "
     "the share of the cells whose interval holds the exact number. Every published cell counts.",
@@ -20,7 +22,8 @@ SETTING = (
     "counts, quantiles and the other averages: so many records in each cell. Quantiles have a twentieth of the cells.",
     "Signed sums: of the negative value, in records that are collapsed from two rows, as those of the next. "
     "Combinations and ratios: the value as rest + 40 units, and divided by the units, of "
-    "which there is one to each 40 of the value and one more; rest is derived, and the units have Gaussian noise of sigma 10.",
+    "which there is one to each 40 of the value and one more; rest is derived, and the units have Gaussian noise of sigma 10. "
+    "Ratios under transforms: the value to the units, both under the same one.",
     f"Level {LEVEL:g}; counts with rho .05 (sigma 3.2), selection with rho .1 and delta .01, trees of 6 bits with rho .1.",
 )
 
@@ -28,12 +31,12 @@ SETTING = (
 def reason(line: Line) -> str:
     """Why a column may hold more often than two points above its level; empty where it may not."""
     if line.column.startswith("quantile"):
-        return "from the first to the last crossing of a noisy curve, and ends are points of a grid"
+        return "the curve of counts jumps past the quantile by whole records, and from the first to the last crossing"
     if line.column == "selected count":
         return "whole numbers, cut at one record"
-    if line.column == "average" and not (line.records >= FIELLER_FROM and line.mechanism == "Gaussian"):
+    if line.column == "average" and not (line.records >= FIELLER_FROM and line.mechanism in ONE_INTERVAL):
         return "two intervals at (1 + confidence)/2 each"
-    if line.column == "ratio" and (line.mechanism != "Gaussian" or line.total < FIELLER_TOTAL):
+    if line.column == "ratio" and (line.mechanism not in ONE_INTERVAL or line.total < FIELLER_TOTAL):
         return "two intervals at (1 + confidence)/2 each"
     if line.column == "combination" and line.mechanism != "Gaussian":
         return "intervals of all parts, each at a share of the misses"
