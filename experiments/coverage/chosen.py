@@ -61,5 +61,5 @@ SIGNED: Mapping[str, object] = {
 }
 COUNT = rw.Gaussian(rho="0.05")
 QUANTILE = {"grid": rw.Grid.log(1, 20_000, bits=7), "rho": "0.1"}
-PUBLIC_SIZES = {0: 0, 1: 3, 3: 0, 10: 9, 100: 130, 10_000: 14_000}
+PUBLIC_SIZES = {0: 0, 1: 3, 3: 0, 10: 9, 100: 130, 10_000: 14_000, 10**7: 10**7, 10**11: 10**11}
 """What is publicly known about the size of a cell of each exact size."""

@@ -11,6 +11,8 @@ import recordwise as rw
 
 SIZES = (0, 1, 3, 10, 100, 10_000)
 """Exact totals or numbers of records of the cells."""
+LARGE = (10**7, 10**11)
+"""Totals of sums besides, which cost nothing to measure."""
 LEVEL = 0.95
 
 

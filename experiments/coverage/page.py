@@ -53,11 +53,12 @@ def _group(line: Line) -> str:
 
 
 def _table(lines: Sequence[Line]) -> Iterator[str]:
-    yield "| column | mechanism | level | " + " | ".join(f"{size:,}" for size in SIZES) + " | outside because |"
-    yield "|---" * (len(SIZES) + 4) + "|"
+    sizes = sorted({*SIZES, *(line.size for line in lines)})
+    yield "| column | mechanism | level | " + " | ".join(f"{size:,}" for size in sizes) + " | outside because |"
+    yield "|---" * (len(sizes) + 4) + "|"
     for column, mechanism, level in dict.fromkeys((line.column, line.mechanism, line.level) for line in lines):
         found = {x.size: x for x in lines if (x.column, x.mechanism, x.level) == (column, mechanism, level)}
-        cells = " | ".join(_number(found[size]) if size in found else "" for size in SIZES)
+        cells = " | ".join(_number(found[size]) if size in found else "" for size in sizes)
         why = {each.mark: each.words for each in map(shown_reason, found.values()) if each is not None}
         words = "; ".join(f"{mark}: {each}" for mark, each in sorted(why.items()))
         yield f"| {column} | {mechanism} | {level:g} | {cells} | {words} |"
@@ -71,12 +72,14 @@ def _number(line: Line) -> str:
 
 def numbers(page: str) -> dict[tuple[str, str, float, int], tuple[float, float, str]]:
     """What a page says: share, standard error and mark of each column, mechanism, level and size."""
-    found = {}
+    found, sizes = {}, list(SIZES)
     for row in page.splitlines():
         parts = [part.strip() for part in row.strip("|").split("|")]
-        if len(parts) != len(SIZES) + 4 or not re.fullmatch(r"0\.\d+", parts[2]):
+        if parts[0] == "column":
+            sizes = [int(size.replace(",", "")) for size in parts[3:-1]]
+        if len(parts) != len(sizes) + 4 or not re.fullmatch(r"0\.\d+", parts[2]):
             continue
-        for size, number in zip(SIZES, parts[3:]):
+        for size, number in zip(sizes, parts[3:-1]):
             if number:
                 share, _, error, *mark = number.split(" ")
                 found[parts[0], parts[1], float(parts[2]), size] = (float(share), float(error), "".join(mark))

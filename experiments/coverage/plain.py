@@ -1,6 +1,6 @@
 """Columns as they are drawn: sums, signed sums, combinations and ratios of one record in each cell."""
 
-from collections.abc import Iterable
+from collections.abc import Iterable, Sequence
 from typing import Any, Literal
 
 import numpy as np
@@ -8,7 +8,7 @@ import pyarrow as pa
 
 import recordwise as rw
 from experiments.coverage.chosen import PUBLIC_SIZES, SIGNED, SUMS
-from experiments.coverage.lines import LEVEL, SIZES, Tally, alias
+from experiments.coverage.lines import LARGE, LEVEL, SIZES, Tally, alias
 from recordwise.noise import Seeded
 from recordwise.plan import Measure
 
@@ -26,9 +26,9 @@ CURVED = ("LogTransform, offset 10, sigma .2", "LogTransform (README)", "RootTra
 """Mechanisms under which both sides of a ratio are drawn."""
 
 
-def sizes_of(cells: int) -> Any:
+def sizes_of(cells: int, sizes: Sequence[int] = SIZES) -> Any:
     """The size of each of so many cells of every size."""
-    return np.tile(SIZES, cells)
+    return np.tile(sizes, cells)
 
 
 def clamped(mechanism: str, totals: Any) -> Any:
@@ -42,24 +42,27 @@ def keys_of(sizes: Any) -> rw.Keys:
     return rw.Keys.of({"cell": np.arange(len(sizes)), "last": known}, size="last", sized_on="public: made up")
 
 
-def released_sums(cells: int, seed: int, *, names: Iterable[str], level: float = LEVEL) -> rw.Release:
+def released_sums(
+    cells: int, seed: int, *, names: Iterable[str], sizes: Sequence[int] = SIZES, level: float = LEVEL
+) -> rw.Release:
     """One record in each cell, whose value is the size of the cell."""
-    sizes = sizes_of(cells)
-    asked = rw.query().group_by("cell", keys=keys_of(sizes))
+    here = sizes_of(cells, sizes)
+    asked = rw.query().group_by("cell", keys=keys_of(here))
     for name in names:
         asked = asked.sum("emp", SUMS[name], alias=alias(name))
-    table = pa.table({"id": np.arange(len(sizes)), "emp": sizes, "cell": np.arange(len(sizes))})
+    table = pa.table({"id": np.arange(len(here)), "emp": here, "cell": np.arange(len(here))})
     with rw.Session(table, unit="id", measures={"emp": 1}, tuned_on="synthetic") as session:
         return session.run(asked, rng=Seeded(seed), confidence=level)
 
 
 def sums(tally: Tally, cells: int, seed: int, *, level: float = LEVEL, names: Iterable[str] = SUMS) -> None:
     """Sums under every mechanism."""
-    release = released_sums(cells, seed, level=level, names=names)
+    every = (*SIZES, *LARGE)
+    release = released_sums(cells, seed, level=level, names=names, sizes=every)
     tally.saw("sums", release)
-    sizes = sizes_of(cells)[release.table.column("cell").to_numpy()]
+    sizes = sizes_of(cells, every)[release.table.column("cell").to_numpy()]
     for name in names:
-        for size in SIZES:
+        for size in every:
             exact, rows = clamped(name, size), np.flatnonzero(sizes == size)
             about = {"column": "sum", "mechanism": name, "size": size, "level": level}
             tally.line("sums", release.table, alias(name), exact, rows=rows, **about)

@@ -43,7 +43,9 @@ BOX = Reason(
     most=1.0,
 )
 CURVE = Reason(
-    mark="q", words="from the first to the last crossing of a noisy curve, and ends are points of a grid", most=1.0
+    mark="q",
+    words="counts jump past a quantile by whole records; from the first to the last crossing; ends are points of a grid",
+    most=1.0,
 )
 TWO_SIDES = Reason(mark="s", words="positive and negative part, each at (1 + level)/2", most=1.0)
 FIRST_RECORD = Reason(
@@ -66,6 +68,13 @@ BOOTSTRAP = Reason(
     least=0.3,
     most=1.0,
 )
+ONE_SET = (
+    *("Gaussian, sigma 1", "Gaussian, sigma 30", "UnitSplit at 20 (demo, tutorial)"),
+    *("LogTransform, offset 10, sigma .2", "RootTransform 2, sigma .5"),
+)
+"""Noise under which a ratio has one set of its own where the denominator is large enough; fat-tailed noise has none."""
+ONE_SET_FROM = {"average": 100, "ratio": 10_000, "ratio of a combination": 10_000, "ratio, both transformed": 10_000}
+"""The sizes from which on the denominators here are large enough: of a hundred records, or of 251 units."""
 COARSE = ("Gaussian, sigma .365", "Gaussian, sigma 1", "Gaussian, sigma 2")
 
 
@@ -92,8 +101,8 @@ def _of_best(line: Line) -> Reason | None:
 
 def _of_drawn(line: Line) -> Reason | None:
     transform = "Transform" in line.mechanism
-    if line.column in ("average", "ratio", "ratio of a combination"):
-        return CORNERS
+    if line.column == "average" or line.column.startswith("ratio"):
+        return CORNERS if line.mechanism not in ONE_SET or line.size < ONE_SET_FROM[line.column] else None
     if line.column == "combination" and "Gaussian, sigma" not in line.mechanism:
         return PARTS
     if line.column == "signed sum" and transform:
