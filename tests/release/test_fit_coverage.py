@@ -116,8 +116,8 @@ NAMED = [(kind, name) for kind, columns in COLUMNS.items() for name in columns]
 @pytest.mark.theorem("T-MOVED")
 @pytest.mark.parametrize(("kind", "name"), NAMED)
 def test_intervals_of_best_estimates_hold_in_cells_of_every_size(kind, name):
-    """400 counties: .858 of them would be too few. The intervals before this held in .73 to .84 of the small cells of
-    transforms."""
+    """400 counties: .858 of them would be too few. The intervals before this held in .41 to .84 of some small cells
+    of every transform but the logarithms with the least noise."""
     assert missing(kind, name, COUNTIES) == []
 
 
@@ -147,7 +147,7 @@ def test_single_cells_below_single_cells_hold_with_half_a_step_and_not_without()
 
 
 @pytest.mark.theorem("T-MOVED")
-@pytest.mark.parametrize(("kind", "name"), [("logs", "log5_20"), ("logs", "log10_1"), ("roots", "root5")])
+@pytest.mark.parametrize(("kind", "name"), [("logs", "log5_20"), ("logs", "log10_1"), ("roots", "root10")])
 def test_an_interval_at_the_estimates_own_variance_is_rejected(kind, name):
     wrong = []
     for _, exact, (best, sd, *_) in cells(kind, name, COUNTIES):
