@@ -9,6 +9,7 @@ import pyarrow as pa
 
 import recordwise as rw
 from experiments.coverage.chosen import AVERAGED, COUNT, COUNTS, QUANTILE, SUMS
+from experiments.coverage.counted import AMOUNT, SPREAD
 from experiments.coverage.lines import LEVEL, SIZES, Tally, alias
 from experiments.coverage.plain import clamped, keys_of, released_sums, sizes_of
 from recordwise.noise import Seeded
@@ -17,7 +18,6 @@ ADDED = ("a", "b", "c")
 """Codes that were split and merged, so that only their sum can be compared."""
 PAIRS = [*((code, ADDED[0]) for code in ADDED), *((ADDED[0], code) for code in ADDED[1:])]
 MERGED = ("Gaussian, sigma .365", "Gaussian, sigma 1", "Gaussian, sigma 30", "UnitSplit at 50", "Sized Gaussian")
-AMOUNT = 50
 
 
 def both(make: Callable[[int], rw.Release], seed: int, crosswalk: Any = None) -> Any:
@@ -86,19 +86,21 @@ def _both_lines(
             if not len(rows) or (end == "_percent" and not clamped(name, size)):
                 continue
             about = {"column": f"{words} {column}", "mechanism": name, "size": size, "level": round(level, 6)}
-            tally.line(release, data, variable + end, 0, rows=rows, **about)
+            tally.line(release, data, variable + end, 0, rows=rows, unbounded="quantile" in column, **about)
 
 
 def _released_counts(sizes: Any, seed: int) -> rw.Release:
     cell = np.repeat(np.arange(len(sizes)), sizes)
-    table = pa.table({"id": np.arange(len(cell)), "emp": np.full(len(cell), AMOUNT), "cell": cell})
+    spread = np.concatenate([np.rint(np.linspace(*SPREAD, size)) for size in sizes.tolist()]).astype(np.int64)
+    values = {"emp": np.full(len(cell), AMOUNT), "pay": spread}
+    table = pa.table({"id": np.arange(len(cell)), "cell": cell} | values)
     asked = rw.query().group_by("cell", keys=keys_of(sizes))
     for name, mechanism in COUNTS.items():
         asked = asked.count(mechanism, alias=alias(name))
     for name in AVERAGED:
         asked = asked.avg("emp", sum=SUMS[name], count=COUNT, alias=f"avg_{alias(name)}")
-    asked = asked.quantile("emp", p="0.5", alias="median", **QUANTILE)
-    with rw.Session(table, unit="id", measures={"emp": 1}, tuned_on="synthetic") as session:
+    asked = asked.quantile("pay", p="0.5", alias="median", **QUANTILE)
+    with rw.Session(table, unit="id", measures={"emp": 1, "pay": 1}, tuned_on="synthetic") as session:
         return session.run(asked, rng=Seeded(seed), confidence=LEVEL)
 
 

@@ -31,7 +31,7 @@ class Line:
     inside: int
     """Cells whose exact number is not at an end either: an interval that is shorter by a step at both ends would hold in these."""
     empty: int
-    """Cells without either end, which count as missed; a single end that is left empty does not miss."""
+    """Cells without either end; a single end that is left empty does not miss."""
 
     @property
     def coverage(self) -> float:
@@ -87,8 +87,12 @@ class Tally:
         size: int,
         level: float = LEVEL,
         rows: Any = slice(None),
+        unbounded: bool = False,
     ) -> None:
-        """Measure the interval of a variable in some rows, whose exact number is given."""
+        """Measure the interval of a variable in some rows, whose exact number is given.
+
+        A cell without either end has no interval and counts as missed, unless there may be no bound in either direction (``unbounded``).
+        """
         self.measured.add(f"{name}.{variable}")
         low, high = (
             np.asarray(data.column(f"{variable}_{end}").to_numpy(), np.float64)[rows] for end in ("low", "high")
@@ -96,7 +100,7 @@ class Tally:
         if not len(low):
             return
         empty = np.isnan(low) & np.isnan(high)
-        missed, at_an_end = (low > exact) | (high < exact) | empty, (low == exact) | (high == exact)
+        missed, at_an_end = (low > exact) | (high < exact) | (empty & (not unbounded)), (low == exact) | (high == exact)
         self.lines.append(
             Line(
                 column=column,

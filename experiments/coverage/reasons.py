@@ -2,7 +2,7 @@
 
 from dataclasses import dataclass
 
-from experiments.coverage.lines import Line
+from experiments.coverage.lines import LEVEL, Line
 
 ABOVE = 0.02
 NEAR_ZERO = 10
@@ -39,7 +39,7 @@ CORNERS = Reason(
 PARTS = Reason(mark="p", words="intervals of all parts, each at a share of the misses, added up", most=1.0)
 BOX = Reason(
     mark="b",
-    words="two intervals subtracted or divided: it misses only if one of them does, and then mostly not",
+    words="two intervals end to end, of which the stated level is a bound: where one misses, both together mostly hold",
     most=1.0,
 )
 CURVE = Reason(
@@ -87,7 +87,7 @@ def reason(line: Line) -> Reason | None:
     if line.column.startswith("quantile"):
         return CURVE
     if "change of" in line.column:
-        return STEPS if _short_by_a_step(line) else BOX
+        return _of_change(line)
     return _of_drawn(line)
 
 
@@ -97,6 +97,16 @@ def _of_best(line: Line) -> Reason | None:
     if line.mechanism == "Transform":
         return OWN_ANSWER
     return NOT_SURPRISING if "Transform" in line.mechanism else None
+
+
+def _of_change(line: Line) -> Reason | None:
+    if line.level < LEVEL:
+        return BOX
+    if line.column.startswith("percentage") and line.size < ONE_SET_FROM["ratio"]:
+        return CORNERS
+    if line.column.startswith("percentage") and line.mechanism in COARSE:
+        return HALF_STEP
+    return STEPS if _short_by_a_step(line) else None
 
 
 def _of_drawn(line: Line) -> Reason | None:

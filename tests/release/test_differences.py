@@ -197,8 +197,8 @@ def test_changes_under_coarse_noise_hold_as_often_as_they_say_and_reach_no_furth
 
 
 def test_a_change_has_an_interval_where_an_average_has_no_value():
-    """Noisy counts of 0 or less leave an average without a value, but not without an interval. Of 200 cells none would do so once in
-    1e30 runs."""
+    """Noisy counts of 0 or less leave an average without a value, but not without an interval. That none of 200 cells is such has a
+    probability below 1e-30."""
     records = pa.table({"id": np.arange(200), "emp": np.full(200, 50), "cell": np.arange(200)})
     asked = rw.query().group_by("cell", keys=rw.Keys.of({"cell": list(range(200))}))
     asked = asked.avg("emp", sum=rw.Gaussian(sigma=30), count=rw.Gaussian(sigma=3), alias="mean")
@@ -208,3 +208,23 @@ def test_a_change_has_an_interval_where_an_average_has_no_value():
     assert changes.column("mean_change").null_count > 0
     assert changes.column("mean_change_low").null_count == 0
     assert changes.column("mean_change_high").null_count == 0
+
+
+def test_the_change_of_a_quantile_is_not_that_of_a_number_with_gaussian_noise():
+    """Two intervals end to end, at 2 c - 1, and no end where one of them has none."""
+    cell = np.repeat(np.arange(60), 3)
+    records = pa.table({"id": np.arange(180), "emp": np.tile([10, 4505, 9000], 60), "cell": cell})
+    asked = rw.query().group_by("cell", keys=rw.Keys.of({"cell": list(range(60))}))
+    asked = asked.quantile("emp", p="0.5", grid=rw.Grid.log(1, 20_000, bits=7), rho="0.1", alias="median")
+    with rw.Session(records, unit="id", measures={"emp": 1}, tuned_on="synthetic") as session:
+        before, now = session.run(asked), session.run(asked)
+    change = now.change(before)
+    ((name, changes),) = change.tables.items()
+    assert change.confidence[f"{name}.median"] == pytest.approx(0.9)
+    ends = [release.table.column(f"median_{end}") for release, end in ((now, "high"), (before, "low"))]
+    high = np.array(changes.column("median_change_high").to_pylist(), dtype=float)
+    known = ~np.isnan(high)
+    assert np.array_equal(known, ~np.isnan(np.array(ends[0].to_pylist(), dtype=float)))
+    exact = np.array(ends[0].to_pylist(), dtype=float) - np.array(ends[1].to_pylist(), dtype=float)
+    assert np.all(high[known] >= exact[known])
+    assert np.all(high[known] <= exact[known] + 1000)

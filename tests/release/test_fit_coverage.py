@@ -116,8 +116,8 @@ NAMED = [(kind, name) for kind, columns in COLUMNS.items() for name in columns]
 @pytest.mark.theorem("T-MOVED")
 @pytest.mark.parametrize(("kind", "name"), NAMED)
 def test_intervals_of_best_estimates_hold_in_cells_of_every_size(kind, name):
-    """400 counties: .858 of them would be too few. The intervals before this held in .73 to .84 of the small cells of
-    transforms."""
+    """400 counties: .858 of them would be too few. The intervals before this held in .41 to .84 of some small cells
+    of every transform but the logarithms with the least noise."""
     assert missing(kind, name, COUNTIES) == []
 
 
@@ -147,7 +147,7 @@ def test_single_cells_below_single_cells_hold_with_half_a_step_and_not_without()
 
 
 @pytest.mark.theorem("T-MOVED")
-@pytest.mark.parametrize(("kind", "name"), [("logs", "log5_20"), ("logs", "log10_1"), ("roots", "root5")])
+@pytest.mark.parametrize(("kind", "name"), [("logs", "log5_20"), ("logs", "log10_1"), ("roots", "root10")])
 def test_an_interval_at_the_estimates_own_variance_is_rejected(kind, name):
     wrong = []
     for _, exact, (best, sd, *_) in cells(kind, name, COUNTIES):
@@ -173,3 +173,11 @@ def test_an_interval_of_drawn_noise_is_not_missed_by_a_rounding():
             assert not np.any((gap > 0) & (gap < 1e-9))
             close += int(np.sum(np.abs(gap) < 1e-6))
     assert close > 50
+
+
+@pytest.mark.parametrize(("kind", "name"), [("roots", "root5"), ("additive", "g26")])
+def test_least_squares_have_the_ends_of_the_best_estimate_to_the_last_digit(kind, name):
+    """An end at 0 that is moved by a rounding misses every empty cell."""
+    for table in fitted(kind, COUNTIES).tables:
+        for end in ("_low", "_high"):
+            assert table.data.column(f"{name}_fit{end}") == table.data.column(f"{name}_best{end}")

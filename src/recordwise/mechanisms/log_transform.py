@@ -44,6 +44,7 @@ class LogTransform(TransformedNoise):
         *TRANSFORM_NOISE,
     )
     words: ClassVar[str] = "noise on a logarithmic scale"
+    logarithmic: ClassVar[bool] = True
 
     offset: Fraction
     """Larger values give less loss for large records and more error on small totals."""

@@ -107,6 +107,8 @@ class TransformedNoise(TransformAccuracy):
     loss_of_sum: ClassVar[bool] = True
     variance_varies: ClassVar[bool] = True
     """Whether fits weight an answer by the variance at its fitted total rather than by the published variance."""
+    logarithmic: ClassVar[bool] = False
+    """Whether the noisy total plus offset is lognormal under Gaussian noise."""
     offset: Fraction
     sigma: Fraction | None
     laplace_scale: Fraction | None

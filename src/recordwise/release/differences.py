@@ -131,7 +131,8 @@ def _variables(now: "Release", before: "Release", table: "ReleasedTable", earlie
         found.append(
             Variable(
                 name=name,
-                gaussian=_gaussian(ours) and _gaussian(theirs),
+                # A quantile is read off counts with Gaussian noise, but its own error is not Gaussian.
+                gaussian=kind in (SUM, COUNT) and _gaussian(ours) and _gaussian(theirs),
                 additive=kind in (SUM, COUNT) and ours["kind"] != "CountDistinct",
                 nonnegative=not any(_signed(each, ours.get("of")) for each in (now, before)),
                 step=max(steps),

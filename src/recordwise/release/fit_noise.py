@@ -18,9 +18,7 @@ import numpy as np
 from recordwise.errors import ParameterError
 from recordwise.exact.arithmetic import FloatArray
 from recordwise.mechanisms.base import has_two_parts, inside, is_sized, shared
-from recordwise.mechanisms.inverses import ExponentialInverse
 from recordwise.mechanisms.registry import mechanism_from_json
-from recordwise.mechanisms.transformed import TransformedNoise
 from recordwise.noise import Seeded
 from recordwise.noise.laws import discrete_gaussian
 from recordwise.noise.randomness import BitSource
@@ -184,11 +182,11 @@ class VaryingNoise:
         found = Shape(np.zeros(len(self.raw)), np.zeros(len(self.raw), dtype=bool), _normal_reach(confidence))
         reach = found.reach
         for rows, mechanism in self.parts:
-            if not isinstance(mechanism, TransformedNoise):
+            log = getattr(mechanism, "logarithmic", None)
+            if log is None:
                 reach = math.inf
                 continue
-            found.offset[rows] = float(mechanism.offset)
-            found.log[rows] = isinstance(mechanism.inverse, ExponentialInverse)
+            found.offset[rows], found.log[rows] = float(mechanism.offset), log
             # The quantile of Laplace noise in units of its standard deviation.
             reach = max(reach, 0.0 if mechanism.sigma is not None else -math.log(1 - confidence) / math.sqrt(2))
         return replace(found, reach=reach)

@@ -7,12 +7,15 @@ the ratios whose curves pass the noisy point within some radius: that of straigh
 import math
 from collections.abc import Callable
 from functools import lru_cache
+from statistics import NormalDist
+from typing import TypeAlias
 
 import numpy as np
 
-from recordwise.exact.arithmetic import FloatArray
+from recordwise.exact.arithmetic import FloatArray, normal_cdf
 from recordwise.mechanisms.noisy_curve import OUTSIDE, NoisyCurve
 
+BoolArray: TypeAlias = np.ndarray[tuple[int, ...], np.dtype[np.bool_]]
 STEEPEST_BEND = 2 / 3**1.5
 """The largest w**2/(1 + w**2)**1.5: by how much a bend of one scale bends a curve in the plane at most."""
 MOST_BENT = 0.6
@@ -24,13 +27,18 @@ GOLDEN = (math.sqrt(5) - 1) / 2
 SLACK = 1e-6
 """Of the width of an interval: more than the search for its ends leaves out."""
 INVERSE_ERROR = 2.0**-42
+ACROSS = np.linspace(-9.0, 9.0, 8001)
+NEAR = 1e-5
+"""More than a radius is off by, from sums in place of integrals."""
 
 
 def curved_interval(
     top: NoisyCurve, bottom: NoisyCurve, *, confidence: float
-) -> tuple[FloatArray, FloatArray, FloatArray]:
+) -> tuple[FloatArray, FloatArray, BoolArray]:
     """Both ends and the cells they serve: where a curve bends, little, and the denominator is well above 0."""
     bend = STEEPEST_BEND * np.maximum(top.bend, bottom.bend)
+    if not np.any(bend > 0):
+        return bend, bend, np.zeros(bend.shape, np.bool_)
     radius = radii(bend, confidence)
     width, depth = top.sigma * radius + top.half, bottom.sigma * radius + bottom.half
     narrow = (bend > 0) & np.isfinite(width) & np.isfinite(depth) & (bottom.point - 2 * depth > bottom.zero)
@@ -50,7 +58,8 @@ def curved_interval(
         low, high = end(-1.0), end(1.0)
         slack = SLACK * (high - low) + INVERSE_ERROR * np.maximum(np.abs(low), np.abs(high))
         low, high = low - slack, high + slack
-        return np.where(top.bend > 0, np.maximum(low, 0.0), low), high, narrow & np.isfinite(low) & np.isfinite(high)
+        low = np.where(top.bend > 0, np.maximum(low, 0.0), low)
+        return low, high, np.asarray(narrow & np.isfinite(low) & np.isfinite(high))
 
 
 def _largest(value: Callable[[FloatArray], FloatArray], start: FloatArray) -> FloatArray:
@@ -70,32 +79,34 @@ def _largest(value: Callable[[FloatArray], FloatArray], start: FloatArray) -> Fl
         left, right = np.where(keep, angle, right), np.where(keep, left, angle)
         at_left, at_right = np.where(keep, new, at_right), np.where(keep, at_left, new)
         found = np.maximum(found, new)
-    return found
+    return np.asarray(found)
 
 
 def radii(bend: FloatArray, confidence: float) -> FloatArray:
     """The radius for each curvature; infinite where it bends too much."""
-    place = np.searchsorted(BENDS, np.nan_to_num(bend, nan=np.inf))
-    known = np.append([_radius(float(BENDS[each]), confidence) for each in range(len(BENDS))], np.inf)
-    return np.where(bend <= MOST_BENT, known[np.minimum(place, len(BENDS))], np.inf)
+    place = np.searchsorted(BENDS, np.where(bend <= MOST_BENT, bend, 0.0))
+    needed = np.unique(place)
+    known = np.zeros(len(BENDS))
+    known[needed] = [_radius(float(BENDS[each]), confidence) for each in needed]
+    return np.where(bend <= MOST_BENT, known[place], np.inf)
 
 
 @lru_cache(maxsize=4096)
 def _radius(bend: float, confidence: float) -> float:
     """The z at which a pair of normal noises is further than z from a disk of radius 1/bend, on whose edge they start, with half of
     the chance to miss; a straight line has its normal quantile. A part of the chance is left to points far away."""
-    from scipy import optimize, special, stats
-
     miss = (1 - confidence - OUTSIDE) / 2
     if miss <= 0:
         return math.inf
     if bend == 0:
-        return float(-special.ndtri(miss))
+        return NormalDist().inv_cdf(1 - miss)
     size = 1 / bend
-
-    def over(z: float) -> float:
-        return float(stats.ncx2.sf((size + z) ** 2, 2, size**2)) - miss
-
-    # The disk holds no more than its only point, and no less than a half plane.
-    least, most = -special.ndtri(miss), math.sqrt(-2 * math.log(miss))
-    return float(optimize.brentq(over, least - 1e-6, most + 1e-6, xtol=1e-9)) + 1e-8
+    # The disk holds no more than a half plane, and no less than its only point.
+    low, high = NormalDist().inv_cdf(1 - miss), math.sqrt(-2 * math.log(miss))
+    density = np.exp(-(ACROSS**2) / 2) / math.sqrt(2 * math.pi) * (ACROSS[1] - ACROSS[0])
+    while high - low > NEAR / 2:
+        middle = (low + high) / 2
+        edge = np.sqrt(np.maximum((size + middle) ** 2 - ACROSS**2, 0.0))
+        beyond = float(density @ (normal_cdf(size - edge) + normal_cdf(-size - edge)))
+        low, high = (middle, high) if beyond > miss else (low, middle)
+    return high + NEAR
