@@ -1,30 +1,28 @@
-"""``python -m experiments.coverage [CELLS]``: the table of docs/intervals.md."""
+"""``python -m experiments.coverage [CELLS]``: writes docs/coverage.md, or prints it if a number of cells is given."""
 
 import sys
-from collections.abc import Sequence
+import warnings
 
-from experiments.coverage.releases import SIZES, TOTALS, Line
-from experiments.coverage.run import LEVEL, RUNS, measured, reason
+from experiments.coverage.page import PAGE, text
+from experiments.coverage.run import RUNS, claims, measured
+from recordwise.errors import UnkeptLedgerWarning
 
-
-def table(lines: Sequence[Line], totals: Sequence[int], header: str) -> str:
-    """One row for each column and mechanism, one column for each total."""
-    head = f"| {header} | " + " | ".join(f"{total:,}" for total in totals) + " | above .97 because |"
-    rows = [head, "|---" * (len(totals) + 2) + "|"]
-    for key in dict.fromkeys((line.column, line.mechanism) for line in lines):
-        found = {line.total: line for line in lines if (line.column, line.mechanism) == key}
-        why = {reason(line) for line in found.values() if line.coverage > LEVEL + 0.02}
-        cells = " | ".join(f"{found[total].coverage:.4f}" if total in found else "" for total in totals)
-        rows.append(f"| {key[0]}, {key[1]} | {cells} | {'; '.join(sorted(why))} |")
-    return "\n".join(rows)
+SEED = 20211
 
 
 def main(arguments: list[str]) -> int:
-    lines = measured(runs=int(arguments[0]) if arguments else RUNS, seed=20211, tell=lambda _: None)
-    split = next(place for place, line in enumerate(lines) if line.column == "count")
-    print(table(lines[:split], TOTALS, "exact total"), end="\n\n")
-    print(table(lines[split:], SIZES, "records in the cell"))
-    return 0
+    warnings.simplefilter("ignore", UnkeptLedgerWarning)
+    runs = int(arguments[0]) if arguments else RUNS
+    lines = measured(runs=runs, seed=SEED, tell=lambda doing: print(doing, file=sys.stderr, flush=True))
+    made = text(lines, runs)
+    if arguments:
+        print(made)
+    else:
+        PAGE.write_text(made, encoding="utf-8")
+    wrong = [claim for claim in claims(lines) if claim.agrees is not True]
+    for claim in wrong:
+        print(f"{claim.statement}: {claim.why}", file=sys.stderr)
+    return 1 if wrong else 0
 
 
 if __name__ == "__main__":

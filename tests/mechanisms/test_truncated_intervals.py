@@ -47,11 +47,21 @@ def test_the_plain_interval_fails_given_selection():
 
 @pytest.mark.theorem("T-TRUNCATED")
 @pytest.mark.parametrize(("law", "confidence"), LAWS, ids=str)
-def test_far_above_the_threshold_the_interval_is_the_plain_one_widened_by_a_step_at_most(law, confidence):
+def test_far_above_the_threshold_the_interval_is_the_plain_one(law, confidence):
+    """No tail of these laws is exactly half of what the interval may miss, so that truncation does not cost a step."""
     half = law.noise.quantile((1 + confidence) / 2)
     far = np.array([law.threshold + int(14 * law.sigma) + half, law.threshold + 10_000])
     low, high = truncated_intervals(law, far, confidence=confidence, least=0)
-    assert np.all((low >= far - half - 1) & (high <= far + half))
+    assert np.all((low == far - half) & (high == far + half))
+
+
+@pytest.mark.theorem("T-TRUNCATED")
+def test_a_lower_end_far_above_the_threshold_is_a_step_lower_where_a_tail_leaves_no_room():
+    law, _ = LAWS[0]
+    confidence = 1 - 2 * float(tail(law.sigma, 5)) * (1 + 5e-10)
+    assert law.noise.quantile((1 + confidence) / 2) == 4
+    low, high = truncated_intervals(law, np.array([10_000]), confidence=confidence, least=0)
+    assert (low[0], high[0]) == (10_000 - 5, 10_000 + 4)
 
 
 def test_the_ends_grow_with_the_noisy_count():

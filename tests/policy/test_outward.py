@@ -1,10 +1,13 @@
 """Whole-column losses are never below the exact ones: the assumption on the C library, and values at every magnitude."""
 
 import math
+from contextlib import closing
 from fractions import Fraction
 from random import Random
 
+import duckdb
 import numpy as np
+import pyarrow as pa
 import pytest
 from flint import arb
 
@@ -293,3 +296,22 @@ def test_a_linear_form_of_any_magnitude_is_never_below_the_exact_one() -> None:
         assert Fraction(value) >= exact**2 / 2
         off += value > float(exact**2 / 2) * (1 + 1e-12)
     assert off < 2500
+
+
+@pytest.mark.theorem("T-OUTWARD")
+@pytest.mark.parametrize("share", [1, -1, -3])
+def test_sql_never_rounds_a_linear_form_of_many_steps_inward_whatever_the_sign_of_its_parts(share: int) -> None:
+    """From 2^48 cents on, of a part that is added and of one that is taken off, alone and where a part of whole units nearly
+    cancels it; the last digits of SQL are those of floats (1e-12)."""
+    rng, cent, whole = Random(13), Measure("pay", Fraction(1, 100)), Measure("net", signed=True)
+    form = Measure.linear("rest", {cent: Fraction(share), whole: Fraction(1)})
+    pay = [rng.randrange(2 ** rng.randint(46, 53)) / 100 for _ in range(600)]
+    net = [-share * int(each) + rng.randint(-9, 9) if row % 2 else 0 for row, each in enumerate(pay)]
+    with closing(duckdb.connect()) as connection:
+        connection.register("records", pa.table({"pay": pay, "net": net}))
+        query = f"SELECT {gaussian_sum(form, sigma=1).to_sql('duckdb')} FROM records"
+        found = [value for (value,) in connection.execute(query).fetchall()]
+    assert any(each * 100 > 2**49 for each in pay)
+    for row, value in enumerate(found):
+        exact = form.value({"pay": Fraction(repr(pay[row])), "net": Fraction(net[row])})
+        assert Fraction(value) * (1 + Fraction(1, 10**12)) >= exact**2 / 2

@@ -26,7 +26,9 @@ SPACING = 0.005
 ROOM = 0.003
 """...how far lines may lie above the staircase, relatively: together with certification less than 1 % above the true loss."""
 COARSE = 10.0
-"""Below a thousandth of the scale both are this many times as wide: such a record loses next to nothing."""
+"""Well below a thousandth of the scale both are this many times as wide: such a record loses next to nothing."""
+BEFORE = 2
+"""Both are narrow from this part of a thousandth on: no wide stretch or line reaches where accuracy is promised."""
 ABOVE = 0.009
 """More than both together, and what certified losses of neighboring shifts may differ by from their own."""
 BEYOND_GAP = 0.002
@@ -135,7 +137,7 @@ def _batches(counts: list[int], losses: list[float], noise: Noise) -> Iterator[l
         batch: list[int] = []
         count = counts[-1] if counts else 0
         for _ in range(AT_ONCE):
-            spacing = SPACING * (COARSE if count < noise.accurate_from else 1.0)
+            spacing = SPACING * (COARSE if BEFORE * count < noise.accurate_from else 1.0)
             count = min(max(count + 1, int(count * (1 + spacing / max(growth, 0.02)))), MOST_STEPS)
             batch.append(count)
             if count == MOST_STEPS:
@@ -168,7 +170,7 @@ def _furthest(
     low, high = 0.0, math.inf
     last, slope = place + 1, max(0.0, (losses[place + 1] - level) / (starts[place + 1] - starts[place]))
     for other in range(place + 1, len(starts)):
-        room = ROOM * (COARSE if starts[other] <= accurate_from else 1.0)
+        room = ROOM * (COARSE if BEFORE * starts[other] < accurate_from else 1.0)
         distance = starts[other] - starts[place]
         low = max(low, (losses[other] * SLACK - level) / distance)
         high = min(high, (losses[other] * (1 + room) - level) / distance)

@@ -26,6 +26,7 @@ from recordwise.mechanisms.noisy import (
     to_floats,
     whole_totals,
 )
+from recordwise.mechanisms.noisy_curve import NoisyCurve
 from recordwise.noise.lattice import LatticeLaw
 from recordwise.noise.laws import DiscreteGaussian, discrete_gaussian
 from recordwise.noise.randomness import BitSource, is_private
@@ -98,6 +99,15 @@ class GaussianNoise(AdditiveNoise):
         law = self._law(noisy.grid)
         half_width = int(law.quantile((1 + read_confidence(confidence)) / 2))
         return additive_estimates(noisy, law.variance * float(noisy.grid) ** 2, half_width, confidence)
+
+    def noisy_curve(self, noisy: Noisy) -> NoisyCurve:
+        """Noise was added to the totals themselves."""
+        value = noisy.values()
+        width, half = float(self.noise_sigma), float(noisy.grid) / 2
+        same, none = np.ones(value.shape), np.zeros(value.shape)
+        return NoisyCurve(
+            point=value, sigma=width * same, half=half * same, zero=none, bend=none, back=lambda points: points
+        )
 
     def loss_at_shift(self, shift: Number, *, step: Number = 1) -> float:
         """x**2/(2 sigma**2): exact for lattice shifts of discrete Gaussian noise (T-GAUSS)."""

@@ -176,14 +176,20 @@ def truncated_intervals(
     noisy = np.asarray(noisy, np.int64)
     half = int(law.noise.quantile((1 + confidence) / 2))
     far = half + 2 + math.ceil(TAIL * float(law.sigma))
-    # Far above the threshold, truncation moves the lower end by at most one step, and the upper end is already safe.
-    low, high = noisy - half - 1, noisy + half
+    # Far above the threshold the upper end is already safe, and truncation moves the lower end by one step or not at all.
+    low, high = noisy - half - _widened(law, half, (1 - confidence) / 2), noisy + half
     near = noisy - law.threshold <= far
     if near.any():
         values, back = np.unique(noisy[near], return_inverse=True)
         lows, highs = _inverted(law, values, (1 - confidence) / 2, least, half)
         low[near], high[near] = lows[back], highs[back]
     return np.maximum(low, least), np.maximum(high, least)
+
+
+def _widened(law: SelectionLaw, half: int, alpha: float) -> int:
+    """The steps by which truncation may move a lower end far above the threshold: none where a tail is smaller than it need be."""
+    beyond, cut = law.noise.sf_upper([half + 1, math.ceil(TAIL * float(law.sigma))])
+    return 0 if beyond <= alpha * (1 - cut) / (1 + FLOAT_SLACK) else 1
 
 
 def truncated_deviations(law: SelectionLaw, noisy: IntArray, *, least: int) -> FloatArray:

@@ -4,7 +4,10 @@ from dataclasses import dataclass
 from fractions import Fraction
 from typing import ClassVar
 
+import numpy as np
+
 from recordwise.errors import ParameterError
+from recordwise.exact.arithmetic import FloatArray
 from recordwise.exact.functions import Function, log, x
 from recordwise.exact.numbers import Number, positive
 from recordwise.mechanisms.described import TRANSFORM_NOISE, Parameter
@@ -41,6 +44,7 @@ class LogTransform(TransformedNoise):
         *TRANSFORM_NOISE,
     )
     words: ClassVar[str] = "noise on a logarithmic scale"
+    logarithmic: ClassVar[bool] = True
 
     offset: Fraction
     """Larger values give less loss for large records and more error on small totals."""
@@ -112,6 +116,10 @@ class LogTransform(TransformedNoise):
     @property
     def function(self) -> Function:
         return log(x + self.offset)
+
+    def bend(self, least: FloatArray) -> FloatArray | None:
+        """1 everywhere: f'' is -f'**2."""
+        return np.ones(least.shape)
 
     @property
     def inverse(self) -> Inverse:

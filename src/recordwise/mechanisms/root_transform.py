@@ -4,7 +4,10 @@ from dataclasses import dataclass
 from fractions import Fraction
 from typing import ClassVar
 
+import numpy as np
+
 from recordwise.errors import ParameterError
+from recordwise.exact.arithmetic import FloatArray
 from recordwise.exact.functions import LARGEST_POWER, Function, x
 from recordwise.exact.numbers import Number, nonnegative, rational
 from recordwise.mechanisms.calibration import power_upper
@@ -130,6 +133,11 @@ class RootTransform(TransformedNoise):
     @property
     def function(self) -> Function:
         return (x + self.offset) ** (1 / Fraction(self.degree))
+
+    def bend(self, least: FloatArray) -> FloatArray | None:
+        """(degree - 1)/f."""
+        with np.errstate(divide="ignore"):
+            return np.asarray(float(self.degree - 1) / least)
 
     @property
     def inverse(self) -> Inverse:

@@ -32,6 +32,7 @@ from recordwise.mechanisms.noisy import (
     source_of,
     whole_totals,
 )
+from recordwise.mechanisms.noisy_curve import NEARBY, NoisyCurve
 from recordwise.mechanisms.transform_accuracy import TransformAccuracy
 from recordwise.noise.laws import DiscreteGaussian, DiscreteLaplace, discrete_gaussian
 from recordwise.noise.randomness import BitSource, is_private
@@ -106,6 +107,8 @@ class TransformedNoise(TransformAccuracy):
     loss_of_sum: ClassVar[bool] = True
     variance_varies: ClassVar[bool] = True
     """Whether fits weight an answer by the variance at its fitted total rather than by the published variance."""
+    logarithmic: ClassVar[bool] = False
+    """Whether the noisy total plus offset is lognormal under Gaussian noise."""
     offset: Fraction
     sigma: Fraction | None
     laplace_scale: Fraction | None
@@ -256,6 +259,26 @@ class TransformedNoise(TransformAccuracy):
             return self._one_sided(noisy.points, noisy.grid, read_confidence(confidence))
         halves = [self._one_sided(noisy.points[i], noisy.grid, (1 + read_confidence(confidence)) / 2) for i in (0, 1)]
         return difference(*halves, confidence=confidence)
+
+    def bend(self, least: FloatArray) -> FloatArray | None:
+        """Not below |f''|/f'**2 wherever f is at least that; None where it is not known."""
+        return None
+
+    def noisy_curve(self, noisy: Noisy) -> NoisyCurve | None:
+        """The noisy points with the way back, for Gaussian noise of a transform whose bend is known; none of two parts."""
+        if self.sigma is None or self.signed:
+            return None
+        reading, point = self._reading(noisy.grid), noisy.values()
+        same, sigma = np.ones(point.shape), float(self.sigma)
+        bend = self.bend(np.maximum(point - NEARBY * sigma, reading.zero))
+        if bend is None:
+            return None
+
+        def back(points: FloatArray) -> FloatArray:
+            return np.maximum(reading.inverse.monotone(np.maximum(points, reading.zero)) - reading.offset, 0.0)
+
+        half, zero = float(noisy.grid) * same, reading.zero * same
+        return NoisyCurve(point=point, sigma=sigma * same, half=half, zero=zero, bend=sigma * bend, back=back)
 
     def _one_sided(self, points: IntArray, grid: Fraction, confidence: float) -> Estimates:
         reading = self._reading(grid)

@@ -2,7 +2,7 @@
 
 import math
 from collections.abc import Callable, Iterable
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from fractions import Fraction
 from functools import lru_cache
 from typing import Any
@@ -13,7 +13,9 @@ from recordwise.errors import ParameterError, UnknownFormError
 from recordwise.exact.arithmetic import FloatArray
 from recordwise.exact.numbers import float_upper, fraction_text, read_fraction
 from recordwise.policy.atoms import One
+from recordwise.policy.bands import BandTable
 from recordwise.policy.conditions import EVERY
+from recordwise.policy.evaluate.numpy import signed_record
 from recordwise.policy.evaluate.tables import Record, is_record
 from recordwise.policy.json import Bands
 from recordwise.policy.meaning import Meaning
@@ -49,10 +51,31 @@ class LatticePart:
     """How many such numbers a record changes, independently drawn."""
     varies: bool = False
     """Whether ``sigma`` is the smallest of several, which differ by group."""
+    bands: BandTable | None = None
+    """Where noise follows the sizes of cells: which of ``sigmas`` a record's cell has; ``sigma`` is the smallest of them."""
+    sigmas: tuple[Fraction, ...] = ()
+
+    def __post_init__(self) -> None:
+        if len(self.sigmas) != (0 if self.bands is None else len(self.bands.edges)):
+            raise ParameterError(parameter="sigmas", problem="need one for each band")
+
+    def of(self, record: Record) -> "LatticePart":
+        """The part as one record meets it: with the sigma of its own cell's band.
+
+        Args:
+            record: A record as a mapping of scalars.
+
+        Returns:
+            The part without bands.
+        """
+        if self.bands is None:
+            return self
+        groups, _ = signed_record(self.policy.rho, record)
+        return replace(self, sigma=self.sigmas[self.bands.band_of(groups)], bands=None, sigmas=())
 
     def smoothed(self) -> bool:
         """Whether it is replaced by continuous noise: fine noise, and noise whose lattice is not known exactly."""
-        return self.varies or self.sigma >= FINE
+        return self.varies or self.bands is not None or self.sigma >= FINE
 
     def fixed(self) -> bool:
         """Whether the shift is the same for every record."""
@@ -75,8 +98,14 @@ class LatticePart:
         return self.policy * (self.times * self.weight())
 
     def weight(self) -> Fraction:
-        """By how much the loss grows if the noise gives up the variance ``BORROWED``."""
+        """By how much the loss grows if the noise gives up the variance ``BORROWED``; in the band where it grows most."""
         return 1 / (1 - Fraction(BORROWED) / self.sigma**2)
+
+    def weights(self) -> float | tuple[float, ...]:
+        """The same, rounded up, for each band where there are several."""
+        if self.bands is None:
+            return float_upper(self.weight())
+        return tuple(float_upper(replace(self, sigma=each, bands=None, sigmas=()).weight()) for each in self.sigmas)
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -103,9 +132,10 @@ class LatticePolicy:
         """
         if not is_record(record):
             raise ParameterError(parameter="record", problem="must be one record, not a table")
-        smooth = [part for part in self.parts if part.smoothed()]
+        parts = [part.of(record) for part in self.parts]
+        smooth = [part for part in parts if part.smoothed()]
         return PrivacyLoss.of(
-            [part.shift(float(part.policy.loss(record))) for part in self.parts if not part.smoothed()],
+            [part.shift(float(part.policy.loss(record))) for part in parts if not part.smoothed()],
             smooth=float(composed([part.smooth() for part in smooth]).loss(record)),
             smooth_numbers=sum(part.times for part in smooth),
         )
@@ -146,7 +176,7 @@ class LatticePolicy:
         smooth = [part for part in self.parts if part not in exact]
         shifts = (part.shift(float(part.policy.loss({}))) for part in exact)
         base = [shift for shift in shifts if shift.steps]
-        weights = tuple(float_upper(part.weight()) if part in smooth else 0.0 for part in self.parts)
+        weights = tuple(part.weights() if part in smooth else 0.0 for part in self.parts)
         found = MeaningTable.of(
             base,
             composed([part.smooth() for part in smooth]),
@@ -157,7 +187,7 @@ class LatticePolicy:
 
     def to_json(self) -> list[Any]:
         """The saved form."""
-        return [[fraction_text(part.sigma), part.times, part.varies, part.policy.to_json()] for part in self.parts]
+        return [_part_json(part) for part in self.parts]
 
     @classmethod
     def from_json(cls, form: Any, bands: Bands | None = None) -> "LatticePolicy":
@@ -179,10 +209,32 @@ class LatticePolicy:
             raise UnknownFormError(what="lattice noise", found=type(form).__name__) from None
 
 
-def _part(sigma: str, times: int, varies: bool, policy: Any, *, bands: Bands | None) -> LatticePart:
+def _part_json(part: LatticePart) -> list[Any]:
+    """The band table by its digest; it is saved with the policy, which names it as well."""
+    known = [fraction_text(part.sigma), part.times, part.varies, part.policy.to_json()]
+    return known if part.bands is None else [*known, part.bands.digest, [fraction_text(each) for each in part.sigmas]]
+
+
+def _part(
+    sigma: str,
+    times: int,
+    varies: bool,
+    policy: Any,
+    table: str | None = None,
+    sigmas: tuple[str, ...] = (),
+    *,
+    bands: Bands | None,
+) -> LatticePart:
     found = LatticePart(
-        sigma=read_fraction(sigma), times=int(times), varies=bool(varies), policy=Policy.from_json(policy, bands)
+        sigma=read_fraction(sigma),
+        times=int(times),
+        varies=bool(varies),
+        policy=Policy.from_json(policy, bands),
+        bands=None if table is None else dict(bands or {})[table],
+        sigmas=tuple(map(read_fraction, sigmas)),
     )
+    if found.sigmas and (found.varies or found.sigma != min(found.sigmas)):
+        raise ValueError("no sigma for each band")
     if found.sigma <= (COARSEST if found.varies else 0) or found.times < 1 or found.policy.delta_terms:
         raise ValueError("no lattice noise")
     return found
@@ -193,15 +245,18 @@ class MeaningTable:
     """Epsilon and power, each rounded up to the next entry, by the loss of the smooth part of a release."""
 
     smooth: Policy
-    weights: tuple[float, ...]
-    """The smooth part of a loss is so many times what each part costs; 0 for parts that are in every entry."""
+    weights: tuple[float | tuple[float, ...], ...]
+    """The smooth part of a loss is so many times what each part costs, by band where there are several; 0 for parts that are in
+    every entry."""
     rho: FloatArray
     """0, then halves of squares of ``SMALLEST_MU`` times powers of ``RATIO``."""
     epsilon: FloatArray
     power: FloatArray
 
     @classmethod
-    def of(cls, base: Iterable[Shift], smooth: Policy, *, weights: tuple[float, ...], numbers: int) -> "MeaningTable":
+    def of(
+        cls, base: Iterable[Shift], smooth: Policy, *, weights: tuple[float | tuple[float, ...], ...], numbers: int
+    ) -> "MeaningTable":
         """The table for records that all have the shifts ``base``; ``numbers`` is how many numbers are smooth."""
         # Rounded up, so that plans share their tables.
         found = _table(tuple(sorted(base)), 1 << max(numbers - 1, 0).bit_length())

@@ -72,9 +72,10 @@ class AnswerTree:
             fitted[each.nodes] -= share[each.nodes] ** 2 * (below[each.parent] - fitted[each.parent])
         pull = np.zeros_like(own)
         pull[inner] = below[inner] / (own[inner] + below[inner])
-        return Weights(self, inner, pull, share, self._unsorted(fitted))
+        return Weights(self, inner, pull, share, self.unsorted(fitted))
 
-    def _unsorted(self, values: Any) -> Any:
+    def unsorted(self, values: Any) -> Any:
+        """Values by position, in the order of the answers."""
         result = np.empty_like(values)
         result[..., self.order] = values
         return result
@@ -84,7 +85,7 @@ class AnswerTree:
         found = np.zeros(len(self.order), dtype=bool)
         for each in self.generations:
             found[each.heads] = found[each.nodes] = True
-        return self._unsorted(found)
+        return self.unsorted(found)
 
 
 @dataclass(frozen=True, slots=True, eq=False)
@@ -110,7 +111,7 @@ class Weights:
         for each in tree.generations:
             missing = up[..., each.parent] - added[..., each.parent]
             up[..., each.nodes] += self.share[each.nodes] * missing
-        return tree._unsorted(up)
+        return tree.unsorted(up)
 
 
 def tree_of(rows: Any) -> AnswerTree | None:

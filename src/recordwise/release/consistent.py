@@ -217,12 +217,11 @@ def _solve(family: Family, statistics: list[Mapping[str, Any]], setting: Setting
     best = [_best(family, s, noise, setting) for s, noise in zip(statistics, noises)]
     fitted = [np.zeros(len(asked)) if total is None else total for total in totals]
     if setting.method == "ols" and np.all(kept):
-        spread = [(each.sd, each.value - each.low, each.high - each.value, each.how, each.draws) for each in best]
+        # The same estimate: ends that are 0 or on a lattice stay there, which a difference and a sum would not ensure.
+        columns = [replace(each, value=value) for each, value in zip(best, fitted)]
     else:
-        spread = _bootstrap(family, statistics, noises, fitted, asked, refit, setting)
-    for statistic, estimate, value, (sd, below, above, how, draws) in zip(statistics, best, fitted, spread):
-        low = value - below if setting.method == "ols" else np.maximum(value - below, 0.0)
-        column = FittedColumn(value=value, sd=sd, low=low, high=value + above, how=how, draws=draws)
+        columns = _bootstrap(family, statistics, noises, fitted, asked, refit, setting)
+    for statistic, estimate, column in zip(statistics, best, columns):
         yield Fitted(
             name=str(statistic["name"]),
             best=estimate,
@@ -262,7 +261,7 @@ def _bootstrap(
     asked: Any,
     refit: Callable[[FloatArray], FloatArray],
     setting: Setting,
-) -> list[tuple[FloatArray, FloatArray, FloatArray, str, int]]:
+) -> list[FittedColumn]:
     """The spread of each variable when noise is drawn around the fitted values and fitted again."""
     draws = draws_for(len(asked), setting.confidence, setting.draws)
     sources = [public_seed(setting.digest, str(statistic["name"]), "fit") for statistic in statistics]
@@ -275,7 +274,18 @@ def _bootstrap(
     sd, reach = fit_again(refit, start, errors, confidence=setting.confidence, draws=draws)
     parts = zip(np.split(sd, len(statistics)), np.split(reach, len(statistics)))
     found = [(_scattered(one, asked, np.nan), _scattered(other, asked, np.nan)) for one, other in parts]
-    return [(one, other, other, BOOTSTRAP, draws) for one, other in found]
+    least = -np.inf if setting.method == "ols" else 0.0
+    return [
+        FittedColumn(
+            value=value,
+            sd=one,
+            low=np.maximum(value - reach, least),
+            high=value + reach,
+            how=BOOTSTRAP,
+            draws=draws,
+        )
+        for value, (one, reach) in zip(fitted, found)
+    ]
 
 
 def _residuals(fit: Fit) -> dict[str, Any]:

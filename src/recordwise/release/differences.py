@@ -7,7 +7,6 @@ merged are added up to what both releases have in common, by a public list of pa
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from fractions import Fraction
-from statistics import NormalDist
 from typing import TYPE_CHECKING, Any
 
 import numpy as np
@@ -24,6 +23,7 @@ from recordwise.plan.statistics.base import COUNT, SUM
 from recordwise.plan.statistics.ratios import STEEPEST, Side, outward, ratio_interval
 from recordwise.plan.status import StatusRules
 from recordwise.release.crosswalk import LEAST, PARTS, Crosswalk, merged, read_crosswalk
+from recordwise.release.lattice_reach import exact_reach, gaussian_reach
 from recordwise.release.status import STATUS, named, relative_error
 
 if TYPE_CHECKING:
@@ -33,9 +33,8 @@ if TYPE_CHECKING:
 BOTH, ONLY_NOW, ONLY_BEFORE = "both", "only now", "only before"
 PRESENCE = "listed"
 """The column that says in which of the two releases a cell is listed."""
-SMALLEST = 1.0
-"""From a sd of one step on, a discrete Gaussian has the sd of the continuous one up to a millionth."""
-SLACK = 1e-6
+WHOLE = 2.0**52
+"""Sums and differences of whole numbers below it are exact floats."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -49,6 +48,9 @@ class Variable:
     """Whether it is a count or a sum, so that cells may be added up."""
     nonnegative: bool
     step: float
+    """The coarser of the two lattices."""
+    one_lattice: bool
+    """Whether both are the same."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -129,10 +131,12 @@ def _variables(now: "Release", before: "Release", table: "ReleasedTable", earlie
         found.append(
             Variable(
                 name=name,
-                gaussian=_gaussian(ours) and _gaussian(theirs),
+                # A quantile is read off counts with Gaussian noise, but its own error is not Gaussian.
+                gaussian=kind in (SUM, COUNT) and _gaussian(ours) and _gaussian(theirs),
                 additive=kind in (SUM, COUNT) and ours["kind"] != "CountDistinct",
                 nonnegative=not any(_signed(each, ours.get("of")) for each in (now, before)),
                 step=max(steps),
+                one_lattice=min(steps) == max(steps),
             )
         )
     return found
@@ -228,11 +232,7 @@ def _differences(
     with np.errstate(all="ignore"):
         difference, sd = now.value - before.value, np.hypot(now.sd, before.sd)
         reaches = [_reach(variable, each, level) for each in (now, before)]
-        around = np.hypot(*reaches)
-        narrow = np.isfinite(around)
-        low = np.where(narrow, difference - around, now.low - before.high)
-        high = np.where(narrow, difference + around, now.high - before.low)
-        low, high = outward(low, high, np.abs(now.value) + np.abs(before.value))
+        low, high = _ends(variable, now, before, reaches, level)
         name = variable.name
         columns = {
             f"{name}_before": before.value,
@@ -247,6 +247,30 @@ def _differences(
     found = {each: pa.array(column, mask=~np.isfinite(column)) for each, column in columns.items()}
     status = named(relative_error(difference, sd, signed=True), rules)
     return found | {f"{name}_change{STATUS}": pc.if_else(pa.array(np.isfinite(difference)), status, None)}
+
+
+def _ends(
+    variable: Variable, now: Numbers, before: Numbers, reaches: Sequence[FloatArray], level: float
+) -> tuple[FloatArray, FloatArray]:
+    """Both ends of a difference: by the law of the two noises where it is coarse (T-COARSE), by their reaches where it is fine, and
+    from the ends of both sides where it is not Gaussian."""
+    difference = now.value - before.value
+    # An average without a value has ends all the same.
+    size = np.nan_to_num(np.abs(now.value)) + np.nan_to_num(np.abs(before.value))
+    around, exact = np.hypot(*reaches), np.full(difference.shape, np.nan)
+    if variable.gaussian and variable.one_lattice:
+        exact = variable.step * exact_reach([_in_steps(variable, each) for each in (now, before)], level)
+    around = np.where(np.isnan(exact), around, exact)
+    narrow = np.isfinite(around)
+    low = np.where(narrow, difference - around, now.low - before.high)
+    high = np.where(narrow, difference + around, now.high - before.low)
+    # Differences of whole numbers need no rounding.
+    whole = np.isfinite(exact) & (size + around < WHOLE) & (variable.step == np.rint(variable.step))
+    return tuple(np.where(whole, one, other) for one, other in zip((low, high), outward(low, high, size)))  # type: ignore[return-value]
+
+
+def _in_steps(variable: Variable, numbers: Numbers) -> tuple[FloatArray, FloatArray, FloatArray]:
+    return numbers.sd / variable.step, numbers.parts, numbers.least_sd / variable.step
 
 
 def _percentages(
@@ -269,13 +293,10 @@ def _percentages(
 
 
 def _reach(variable: Variable, numbers: Numbers, level: float) -> FloatArray:
-    """What Gaussian noise stays within with this confidence, alone or mixed (T-RATIO); NaN for other noise, or too fine a one."""
+    """What Gaussian noise stays within with this confidence, alone or mixed (T-RATIO); NaN for other noise."""
     if not variable.gaussian:
         return np.full(numbers.sd.shape, np.nan)
-    # The root of the sum of the squared reaches of the parts is at most this (Minkowski).
-    half = np.sqrt(numbers.parts) * variable.step / 2
-    reach = NormalDist().inv_cdf((1 + level) / 2) * numbers.sd * (1 + SLACK) + half
-    return np.where(numbers.least_sd >= SMALLEST * variable.step, reach, np.nan)
+    return variable.step * gaussian_reach(*_in_steps(variable, numbers), level)
 
 
 def _side(variable: Variable, numbers: Numbers, reach: FloatArray, level: float) -> Side:

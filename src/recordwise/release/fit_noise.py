@@ -10,6 +10,7 @@ from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, replace
 from fractions import Fraction
 from itertools import pairwise
+from statistics import NormalDist
 from typing import Any, TypeAlias
 
 import numpy as np
@@ -26,8 +27,8 @@ from recordwise.release.families import Family
 NORMAL_STEPS = 1000
 """Lattice steps in one standard deviation of the normal law that stands for Gaussian noise of any sigma."""
 NORMAL = discrete_gaussian(Fraction(NORMAL_STEPS))
-LEAST_STEPS = 1.0
-"""Gaussian noise of at least so many lattice steps is close enough to normal for a formula; with fewer, its law is drawn."""
+LEAST_STEPS = 0.5
+"""Gaussian noise of at least so many lattice steps is covered by the formula with half a step; with fewer, its law is drawn."""
 
 
 def noise_of(family: Family, statistic: Mapping[str, Any]) -> "AnswerNoise":
@@ -91,6 +92,7 @@ def _fixed(raw: FloatArray, served: Sequence[tuple[Any, Any]], step: Fraction) -
         tuple((rows, law or NORMAL) for (rows, _), law in zip(served, laws)),
         known=gaussian or None not in laws,
         normal=gaussian and fine,
+        step=float(step),
     )
 
 
@@ -108,6 +110,22 @@ def _law(mechanism: Any, step: Fraction) -> Any:
 
 
 @dataclass(frozen=True, slots=True)
+class Shape:
+    """How the noise of each answer moves with its total."""
+
+    offset: FloatArray
+    """Added to totals before they are transformed."""
+    log: Any
+    """Whether noise is added to logarithms, so that estimates are lognormal rather than normal."""
+    reach: float
+    """What noise in units of its standard deviation stays within at the confidence; infinite if that is not known."""
+
+
+def _normal_reach(confidence: float) -> float:
+    return NormalDist().inv_cdf((1 + confidence) / 2)
+
+
+@dataclass(frozen=True, slots=True)
 class FixedNoise:
     """Noise whose law does not depend on the total. Where cells of a table differ, they differ by a factor only."""
 
@@ -120,10 +138,21 @@ class FixedNoise:
     """Whether the noise is Gaussian on enough steps, so that linear fits have normal errors."""
     varies: bool = False
     """Whether the variance depends on the total."""
+    step: float = 0.0
+    """The lattice of Gaussian noise."""
+
+    def shape(self, confidence: float) -> "Shape":
+        """Nothing moves with the total."""
+        size, reach = len(self.raw), _normal_reach(confidence)
+        return Shape(np.zeros(size), np.zeros(size, dtype=bool), reach if self.normal else math.inf)
 
     def variance(self, totals: FloatArray | None) -> FloatArray:
         """The variance of each answer."""
         return self.raw
+
+    def variance_at(self, answers: Any, totals: FloatArray) -> FloatArray:
+        """The variance of some answers."""
+        return np.asarray(self.raw[answers])
 
     def errors(self, totals: FloatArray, draws: int, source: BitSource) -> FloatArray:
         """Draws of the answers' errors, a row for each draw."""
@@ -148,6 +177,20 @@ class VaryingNoise:
     known: bool = True
     varies: bool = True
 
+    def shape(self, confidence: float) -> "Shape":
+        """Offsets, logarithms and the reach of Gaussian or Laplace noise; without a reach if there is any other."""
+        found = Shape(np.zeros(len(self.raw)), np.zeros(len(self.raw), dtype=bool), _normal_reach(confidence))
+        reach = found.reach
+        for rows, mechanism in self.parts:
+            log = getattr(mechanism, "logarithmic", None)
+            if log is None:
+                reach = math.inf
+                continue
+            found.offset[rows], found.log[rows] = float(mechanism.offset), log
+            # The quantile of Laplace noise in units of its standard deviation.
+            reach = max(reach, 0.0 if mechanism.sigma is not None else -math.log(1 - confidence) / math.sqrt(2))
+        return replace(found, reach=reach)
+
     def variance(self, totals: FloatArray | None) -> FloatArray:
         """The variance of each answer as published, or at these totals (last axis)."""
         if totals is None:
@@ -155,6 +198,18 @@ class VaryingNoise:
         spread = np.empty_like(totals)
         for rows, mechanism in self.parts:
             spread[..., rows] = mechanism.variance(np.maximum(totals[..., rows], 0.0))
+        return spread
+
+    def variance_at(self, answers: Any, totals: FloatArray) -> FloatArray:
+        """The variance of some answers at given totals."""
+        if len(self.parts) == 1:
+            return np.asarray(self.parts[0][1].variance(np.maximum(totals, 0.0)))
+        number, spread = np.empty(len(self.raw), dtype=np.int64), np.empty_like(totals)
+        for place, (rows, _) in enumerate(self.parts):
+            number[rows] = place
+        for place, (_, mechanism) in enumerate(self.parts):
+            here = number[answers] == place
+            spread[here] = mechanism.variance(np.maximum(totals[here], 0.0))
         return spread
 
     def errors(self, totals: FloatArray, draws: int, source: BitSource) -> FloatArray:
@@ -183,6 +238,20 @@ class JoinedNoise:
         return all(noise.normal for _, noise in self.parts)
 
     @property
+    def step(self) -> float:
+        """The lattice of Gaussian noise."""
+        return max(noise.step if isinstance(noise, FixedNoise) else 0.0 for _, noise in self.parts)
+
+    def shape(self, confidence: float) -> "Shape":
+        """That of each part."""
+        size = sum(len(rows) for rows, _ in self.parts)
+        offset, log, reach = np.zeros(size), np.zeros(size, dtype=bool), 0.0
+        for rows, noise in self.parts:
+            part = noise.shape(confidence)
+            offset[rows], log[rows], reach = part.offset, part.log, max(reach, part.reach)
+        return Shape(offset, log, reach)
+
+    @property
     def known(self) -> bool:
         """Whether every law is that of the noise."""
         return all(noise.known for _, noise in self.parts)
@@ -198,6 +267,20 @@ class JoinedNoise:
         spread = np.empty(sizes) if totals is None else np.empty_like(totals)
         for rows, noise in self.parts:
             spread[..., rows] = noise.variance(None if totals is None else totals[..., rows])
+        return spread
+
+    def variance_at(self, answers: Any, totals: FloatArray) -> FloatArray:
+        """The variance of some answers at given totals."""
+        part, place, spread = (
+            np.empty((2, sum(len(rows) for rows, _ in self.parts)), dtype=np.int64),
+            0,
+            np.empty_like(totals),
+        )
+        for place, (rows, _) in enumerate(self.parts):
+            part[0, rows], part[1, rows] = place, np.arange(len(rows))
+        for place, (_, noise) in enumerate(self.parts):
+            here = part[0, answers] == place
+            spread[here] = noise.variance_at(part[1, answers][here], totals[here])
         return spread
 
     def errors(self, totals: FloatArray, draws: int, source: BitSource) -> FloatArray:

@@ -10,6 +10,7 @@ import pyarrow as pa
 from recordwise.exact.arithmetic import FloatArray
 from recordwise.mechanisms.base import gaussian_sigma, transformed_scale
 from recordwise.mechanisms.noisy import Noisy
+from recordwise.mechanisms.noisy_curve import NoisyCurve, noisy_curve
 from recordwise.plan.arrays import array_of
 from recordwise.plan.statistics.ratios import Side, gaussian_reach
 
@@ -113,7 +114,24 @@ class Answer:
         """What a ratio with this confidence needs to know about one of its two answers."""
         found = self.column("", (1 + confidence) / 2)
         value = np.asarray(found.value, np.float64)
-        return Side(value=value, low=found.low, high=found.high, reach=self.reach(confidence))
+        return Side(value=value, low=found.low, high=found.high, reach=self.reach(confidence), curve=self.curve())
+
+    def curve(self) -> NoisyCurve:
+        """Where Gaussian noise was added, on the totals' own scale or on that of a transform; NaN where it is other noise."""
+        columns = {name: np.full(self.cells, np.nan) for name in ("point", "sigma", "half", "zero", "bend")}
+        found = [(part.rows, noisy_curve(part.mechanism, part.noisy)) for part in self.parts]
+        known = [(rows, curve) for rows, curve in found if curve is not None]
+        for rows, curve in known:
+            for name, column in columns.items():
+                column[rows] = getattr(curve, name)
+
+        def back(points: FloatArray) -> FloatArray:
+            totals = np.full(self.cells, np.nan)
+            for rows, curve in known:
+                totals[rows] = curve.back(points[rows])
+            return totals
+
+        return NoisyCurve(**columns, back=back)
 
     def reach(self, confidence: float) -> FloatArray:
         """What the noise of each cell stays within, alone or mixed, where it is Gaussian on the total's own scale; else NaN."""

@@ -1,7 +1,7 @@
 """Linear combinations of a query's noisy counts and sums: the value, its standard deviation and its interval (T-JOINT)."""
 
-from collections.abc import Sequence
-from dataclasses import dataclass
+from collections.abc import Callable, Sequence
+from dataclasses import dataclass, replace
 from fractions import Fraction
 from typing import TYPE_CHECKING, Any, ClassVar
 
@@ -225,12 +225,15 @@ class Combined:
         """What a ratio of this confidence needs to know of its numerator or denominator."""
         if len(self.terms) == 1 and self.terms[0][1] == 1:
             return self.terms[0][0].side(confidence)
+        curve = self.terms[0][0].curve() if len(self.terms) == 1 and self.terms[0][1] > 0 else None
         value = _added(
             [(np.asarray(answer.column("", confidence).value, np.float64), share) for answer, share in self.terms]
         )
         low, high = self.interval((1 + confidence) / 2)
         reach = np.sqrt(_added([(answer.reach(confidence) ** 2, share**2) for answer, share in self.terms]))
-        return Side(value=value, low=low, high=high, reach=reach)
+        if curve is not None:
+            curve = replace(curve, back=_scaled(curve.back, float(self.terms[0][1])))
+        return Side(value=value, low=low, high=high, reach=reach, curve=curve)
 
     def shared(self, other: "Combined", of: str, confidence: float) -> FloatArray:
         """The sum, over the answers that both contain, of both coefficients times the square of the reach or of the deviation."""
@@ -242,10 +245,18 @@ class Combined:
                 total += float(share * theirs[id(answer)]) * width**2
         return total
 
+    def is_apart(self, other: "Combined") -> bool:
+        """Whether they have no answer in common."""
+        return {id(answer) for answer, _ in self.terms}.isdisjoint(id(answer) for answer, _ in other.terms)
+
     def step(self) -> float:
         """The step of the exact combination."""
         steps = [abs(share) * answer.parts[0].noisy.step for answer, share in self.terms]
         return float(common_step(steps))
+
+
+def _scaled(back: Callable[[FloatArray], FloatArray], share: float) -> Callable[[FloatArray], FloatArray]:
+    return lambda points: share * back(points)
 
 
 def _added(parts: Sequence[tuple[Any, Fraction]]) -> Any:

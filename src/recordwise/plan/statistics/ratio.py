@@ -130,7 +130,9 @@ def ratio(alias: str, top: Combined, bottom: Combined, confidence: float) -> Noi
         spread = above.standard_error**2 + value**2 * below.standard_error**2 - joint
         error = np.sqrt(np.maximum(spread, 0.0)) / below.value
     sides = top.side(confidence), bottom.side(confidence)
-    low, high = ratio_interval(*sides, least=bottom.step(), shared=top.shared(bottom, "reach", confidence))
+    shared = top.shared(bottom, "reach", confidence)
+    of_curves = confidence if top.is_apart(bottom) else None
+    low, high = ratio_interval(*sides, least=bottom.step(), shared=shared, confidence=of_curves)
     flag = f"{NOT_UNBIASED}: a ratio of two noisy numbers"
     return NoisyColumn(alias=alias, value=value, standard_error=error, low=low, high=high, flag=flag)
 

@@ -7,6 +7,8 @@ from statistics import NormalDist
 import numpy as np
 
 from recordwise.exact.arithmetic import FloatArray
+from recordwise.mechanisms.noisy_curve import NoisyCurve
+from recordwise.plan.statistics.curved import curved_interval
 
 STEEPEST = 0.25
 """Fieller's set is used where (reach/value)**2 of the denominator is below this."""
@@ -27,6 +29,8 @@ class Side:
     """The interval contains the exact total with probability (1 + confidence)/2, for the ``confidence`` of the ratio."""
     reach: FloatArray
     """``gaussian_reach`` where Gaussian noise was added on the total's own scale, NaN elsewhere."""
+    curve: NoisyCurve | None = None
+    """Where Gaussian noise was added on any scale, to an answer that the other side does not contain."""
 
 
 def gaussian_reach(sigma: Fraction, step: Fraction, *, confidence: float) -> float:
@@ -35,11 +39,12 @@ def gaussian_reach(sigma: Fraction, step: Fraction, *, confidence: float) -> flo
 
 
 def ratio_interval(
-    top: Side, bottom: Side, *, least: float, shared: FloatArray | float = 0.0
+    top: Side, bottom: Side, *, least: float, shared: FloatArray | float = 0.0, confidence: float | None = None
 ) -> tuple[FloatArray, FloatArray]:
     """Ends that hold the exact ratio with at least that confidence, given that the exact denominator is at least ``least``.
 
-    ``shared`` is what correlated answers have in common: the sum of the products of their coefficients with squared reaches.
+    ``shared`` is what correlated answers have in common: the sum of the products of their coefficients with squared reaches. The
+    ``confidence`` is needed where noise was drawn on the scale of a transform.
     """
     with np.errstate(divide="ignore", invalid="ignore", over="ignore"):
         steepness = (bottom.reach / bottom.value) ** 2
@@ -47,6 +52,9 @@ def ratio_interval(
         fieller = _fieller(top, bottom, steepness, shared / bottom.value**2)
         corners = _corners(top, bottom, least)
         low, high = (np.where(narrow, one, other) for one, other in zip(fieller, corners))
+        if confidence is not None and top.curve is not None and bottom.curve is not None:
+            *curved, bent = curved_interval(top.curve, bottom.curve, confidence=confidence)
+            low, high = (np.where(bent, one, other) for one, other in zip(curved, (low, high)))
         return _rounded(low, high)
 
 

@@ -72,7 +72,8 @@
   const lookedUp = (record, {rho, delta}) => {
     const known = {epsilon: epsilon(rho, data.delta), power: power(rho, delta)};
     if (!data.meaning || delta > 0) return known;
-    const {start, ratio, weights} = data.meaning, smooth = weights.reduce((sum, weight, at) => weight ? sum + weight * model.parts[at](record) : sum, 0);
+    const {start, ratio, weights} = data.meaning, own = (weight, at) => Array.isArray(weight) ? weight[model.bands[at](record)] : weight;
+    const smooth = weights.reduce((sum, weight, at) => weight ? sum + own(weight, at) * model.parts[at](record) : sum, 0);
     const mu = Math.sqrt(2 * smooth) * (1 + 1e-9);
     const at = mu === 0 ? 0 : 1 + Math.max(0, Math.ceil(Math.log(mu / start) / Math.log(ratio)));
     return at >= data.meaning.epsilon.length ? known : {epsilon: Math.min(known.epsilon, data.meaning.epsilon[at]), power: Math.min(known.power, data.meaning.power[at])};

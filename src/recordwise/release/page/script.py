@@ -25,7 +25,7 @@ def model_js(
     periods: Sequence[Policy] = (),
     labels: Mapping[str, str] | None = None,
 ) -> str:
-    """``{loss, parts, budget, change, firm, periods, sizes}``.
+    """``{loss, parts, bands, budget, change, firm, periods, sizes}``.
 
     ``change`` is null where a band has no meaning, ``firm`` where no cells are known.
     """
@@ -36,6 +36,7 @@ def model_js(
     members = [
         f"loss: r => ({{rho: {terms_js(policy.rho)}, delta: {terms_js(policy.delta_terms)}}})",
         f"parts: {json.dumps(places[: len(parts)])}.map(at => shares[at])",
+        f"bands: [{', '.join(_band_js(part.policy) for part in parts)}]",
         f"budget: {'null' if budget is None else f'r => {terms_js(budget.rho)}'}",
         f"change: {change_js(parts) if has_band(parts) else 'null'}",
         f"firm: {'null' if firms is None else firm_js(firms, [f'shares[{at}]' for at in places[len(parts) :]])}",
@@ -49,6 +50,12 @@ def model_js(
     }
     prelude = prelude_of(written, bands.values()) + ("" if firms is None else f"\n{FIRMS_PRELUDE}")
     return f"(() => {{\n{prelude}\n{_shared_tables(written, [policy, *policies, *periods])}\n}})()"
+
+
+def _band_js(policy: Policy) -> str:
+    """The band of a record's cell in a part whose noise follows the sizes of cells."""
+    tables = list(policy.bands().values())
+    return tables[0].key if len(tables) == 1 else "null"
 
 
 def _size_js(size: SizeOfCell) -> str:
