@@ -155,7 +155,7 @@ def test_intervals_of_best_estimates_hold_as_often_as_they_say(name: str) -> Non
 
 
 def test_variances_of_some_answers_are_those_of_all_and_a_joint_fit_has_the_shape_of_its_parts() -> None:
-    """Answers of two queries, of which one has sized logarithms and a fat-tailed law below; and the same where all is Gaussian."""
+    """Two queries: one with a logarithm and a root under Laplace noise, one with Gaussian noise. Fat tails have no reach."""
     log, fat = rw.LogTransform(offset=7, sigma="0.4"), rw.GeneralizedGaussian(shape="0.5", scale=2)
     root = rw.RootTransform(degree=2, offset=3, laplace_scale="0.5")
     moving = VaryingNoise(np.ones(3), ((np.array([0, 2]), log), (np.array([1]), root)), Fraction(1))
