@@ -248,32 +248,34 @@ class Collector:
             self._free.put((number, forked, seen))
 
 
-def collect(kept: Path = KEPT, *, root: Path = ROOT, jobs: int = 2) -> list[str]:
-    """Run all tests, keep what they reach, and say which files of tests told nothing."""
-    files = [
+def collect(kept: Path = KEPT, *, root: Path = ROOT, jobs: int = 2, only: Sequence[str] = ()) -> list[str]:
+    """Run all tests, or anew those of some files, keep what they reach, and say which files of tests told nothing."""
+    files = [root / name for name in only] or [
         path
         for path in sorted((root / "tests").rglob("test_*.py"))
         if not path.relative_to(root).as_posix().startswith(LEFT_OUT)
     ]
-    silent, tests = [], []
-    with (
-        tempfile.TemporaryDirectory(prefix="reach-", ignore_cleanup_errors=True) as name,
-        ThreadPoolExecutor(jobs) as pool,
-    ):
-        collector = Collector(Path(name), jobs, root)
-        for count, (path, told) in enumerate(zip(files, pool.map(collector.file, files)), start=1):
-            seconds = sum(each["seconds"] for each in told)
-            bad = [each["test"] for each in told if not each["passed"]]
-            print(
-                f"{count} of {len(files)}: {path.relative_to(root)}: {len(told)} tests, {seconds:.0f} s",
-                *bad,
-                flush=True,
-            )
-            tests += told
-            if not told:
-                silent.append(path.relative_to(root).as_posix())
+    silent: list[str] = []
+    tests: list[dict[str, Any]] = []
+    with tempfile.TemporaryDirectory(prefix="reach-", ignore_cleanup_errors=True) as folder:
+        collector = Collector(Path(folder), jobs, root)
+        if only and kept.exists():
+            names = {path.relative_to(root).as_posix() for path in files}
+            tests = [each for each in read(kept, collector.blocks) if each["test"].partition("::")[0] not in names]
+        with ThreadPoolExecutor(jobs) as pool:
+            for count, (path, told) in enumerate(zip(files, pool.map(collector.file, files)), start=1):
+                name, seconds = path.relative_to(root).as_posix(), sum(each["seconds"] for each in told)
+                failed = [f"NOT PASSED: {each['test']}" for each in told if not each["passed"]]
+                print(f"{count} of {len(files)}: {name}: {len(told)} tests, {seconds:.0f} s", *failed, flush=True)
+                tests += told
+                silent += [] if told else [name]
         collector.close()
-    marks = np.zeros((len(tests), len(collector.blocks)), bool)
+    write(kept, tests, collector.blocks)
+    return silent
+
+
+def write(kept: Path, tests: list[dict[str, Any]], blocks: list[Block]) -> None:
+    marks = np.zeros((len(tests), len(blocks)), bool)
     for row, each in enumerate(tests):
         marks[row, each["blocks"]] = True
     kept.parent.mkdir(parents=True, exist_ok=True)
@@ -283,9 +285,26 @@ def collect(kept: Path = KEPT, *, root: Path = ROOT, jobs: int = 2) -> list[str]
         tests=np.array([each["test"] for each in tests]),
         seconds=np.array([each["seconds"] for each in tests]),
         passed=np.array([each["passed"] for each in tests]),
-        blocks=np.array([(block.file, block.function, str(block.line)) for block in collector.blocks]),
+        blocks=np.array([(block.file, block.function, str(block.line)) for block in blocks]),
     )
-    return silent
+
+
+def read(kept: Path, blocks: list[Block]) -> list[dict[str, Any]]:
+    """What is kept, by the numbers that blocks have now; blocks that are gone are left out."""
+    numbers = {(block.file, block.function, str(block.line)): number for number, block in enumerate(blocks)}
+    with np.load(kept) as data:
+        now = np.array([numbers.get(tuple(each), -1) for each in data["blocks"].tolist()])
+        marks = np.unpackbits(data["marks"], axis=1, count=len(now)).astype(bool)
+        told = zip(data["tests"].tolist(), data["seconds"].tolist(), data["passed"].tolist(), marks)
+        return [
+            {
+                "test": test,
+                "seconds": seconds,
+                "passed": passed,
+                "blocks": [each for each in now[row].tolist() if each >= 0],
+            }
+            for test, seconds, passed, row in told
+        ]
 
 
 def main() -> int:
@@ -294,8 +313,11 @@ def main() -> int:
     )
     asked.add_argument("--jobs", type=int, default=2, help="side by side (2)")
     asked.add_argument("--out", type=Path, default=KEPT, help="where the answer is kept")
+    asked.add_argument(
+        "files", nargs="*", help="of tests that are run anew, such as tests/noise/test_bits.py; all by default"
+    )
     given = asked.parse_args()
-    for name in collect(given.out, jobs=given.jobs):
+    for name in collect(given.out, jobs=given.jobs, only=given.files):
         print(f"told nothing: {name}")
     return 0
 
