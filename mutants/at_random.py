@@ -276,14 +276,19 @@ def main() -> int:
     asked.add_argument("--seed", type=int, required=True, help="equal seeds draw equal bugs")
     asked.add_argument("--count", type=int, default=150, help="how many (150)")
     asked.add_argument("--jobs", type=int, default=2, help="side by side (2)")
-    asked.add_argument("--only", default="", metavar="PREFIX", help="of a path below src/recordwise, such as policy/")
+    asked.add_argument(
+        "--only",
+        default="",
+        metavar="PREFIX",
+        help="of a path below src/recordwise, such as policy/; several with commas",
+    )
     asked.add_argument("--reach", type=Path, default=KEPT, help="what python -m mutants.reach found")
     asked.add_argument("--again", action="store_true", help="only what the last run of this seed did not notice")
     asked.add_argument("--entries", type=Path, help="write unjudged survivors to this file, to be judged")
     given = asked.parse_args()
     judged = judgments()
-    last = KEPT.parent / f"seed-{given.seed}{given.only.replace('/', '-')}.json"
-    sites = [site for site in all_sites() if site.file.startswith(given.only)]
+    last = KEPT.parent / f"seed-{given.seed}{given.only.replace('/', '-').replace(',', '')}.json"
+    sites = [site for site in all_sites() if site.file.startswith(tuple(given.only.split(",")))]
     if given.again:
         missed = {tuple(key) for key in json.loads(last.read_text())["survived"]}
         chosen = [site for site in sites if site.key in missed]

@@ -98,7 +98,8 @@ class Reach:
         """Few cheap tests, then those that reach it too, then wider."""
         near = [row for row in self._cheapest(self.near(site)) if self.tests[row] not in without]
         cases: dict[str, int] = defaultdict(int)
-        few, more = [], []
+        few: list[int] = []
+        more: list[int] = []
         for row in near:
             name = self.tests[row].partition("[")[0]
             (few if cases[name] < OF_ONE_FUNCTION else more).append(row)

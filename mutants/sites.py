@@ -135,13 +135,11 @@ class Finder(ast.NodeVisitor):
     def visit(self, node: ast.AST) -> None:
         """Remember the statement, and leave out what is no code."""
         if not isinstance(node, ast.stmt):
-            return super().visit(node)
-        if left_out(node):
-            return None
-        before, self._statement = self._statement, head(node)
-        super().visit(node)
-        self._statement = before
-        return None
+            super().visit(node)
+        elif not left_out(node):
+            before, self._statement = self._statement, head(node)
+            super().visit(node)
+            self._statement = before
 
     def visit_FunctionDef(self, node: ast.FunctionDef) -> None:
         self._names.append(node.name)
