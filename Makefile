@@ -6,7 +6,7 @@ READY := $(VENV)/.ready
 # One process more than cores: a sixth of the time tests wait for a browser, Java or a disk.
 JOBS ?= 3
 
-.PHONY: demo test test-slow test-all bench bench-peers docs lint lock clean fuzz load mutants audit-deps
+.PHONY: demo test test-slow test-all bench bench-peers docs lint lock clean fuzz load mutants mutants-random audit-deps
 
 demo: $(READY)
 	$(BIN)/python -m recordwise demo
@@ -47,6 +47,16 @@ load: $(READY)
 mutants: $(READY)
 	$(BIN)/python -m mutants --jobs $(JOBS)
 
+# Bugs drawn at random: make mutants-random SEED=7 COUNT=150, with ONLY=policy/ for one room. What the tests reach is found out once,
+# in some twenty minutes, and kept in .mutants/; python -m mutants.reach does it anew. Survivors are judged in mutants/judged.toml.
+SEED ?= 1
+COUNT ?= 150
+mutants-random: $(READY) .mutants/reach.npz
+	$(BIN)/python -m mutants.at_random --seed $(SEED) --count $(COUNT) --jobs $(JOBS) $(if $(ONLY),--only $(ONLY))
+
+.mutants/reach.npz:
+	$(BIN)/python -m mutants.reach --jobs $(JOBS)
+
 # Checks the lock file, licenses and known vulnerabilities. Exits with 2 and a message if the vulnerability service cannot be reached.
 audit-deps: $(READY)
 	$(BIN)/python -m supply
@@ -66,4 +76,4 @@ lock:
 	uv pip compile --quiet --universal --python-version 3.11 --generate-hashes --no-emit-index-url --no-annotate --no-header --extra dev pyproject.toml -o requirements.lock
 
 clean:
-	rm -rf $(VENV) .venv-peers .mypy_cache .ruff_cache .pytest_cache .import_linter_cache site
+	rm -rf $(VENV) .venv-peers .mypy_cache .ruff_cache .pytest_cache .import_linter_cache .mutants site

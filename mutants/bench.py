@@ -11,8 +11,10 @@ import signal
 import subprocess
 import sys
 import tempfile
-from contextlib import suppress
+from collections.abc import Iterator
+from contextlib import contextmanager, suppress
 from pathlib import Path
+from typing import Protocol
 
 from mutants.catalogue import PACKAGE, ROOT, Mutant
 
@@ -28,6 +30,17 @@ FIRST_TIME = 2_000_000_000
 """Of the changed files, in seconds, one more for each; no file of the package is from so late."""
 
 
+class Bug(Protocol):
+    """What can be put into the copy."""
+
+    @property
+    def file(self) -> str:
+        """Below ``src/recordwise``."""
+
+    def applied(self, text: str) -> str:
+        """The file with the bug in it."""
+
+
 class Bench:
     """One copy, for one run at a time."""
 
@@ -41,15 +54,21 @@ class Bench:
 
     def outcome(self, mutant: Mutant) -> str:
         """``passed`` (nobody noticed), ``failed``, ``endless``, ``crashed``, or ``broken`` where no test could run."""
-        path = self._folder / PACKAGE / mutant.file
-        text, times = path.read_text(encoding="utf-8"), path.stat()
-        path.write_text(mutant.applied(text), encoding="utf-8")
+        with self.planted(mutant) as compile_anew:
+            return self._run(mutant.tests, compile_anew=compile_anew, seconds=self._seconds)
+
+    @contextmanager
+    def planted(self, bug: Bug) -> Iterator[bool]:
+        """The bug is in the copy; whether numba must compile anew."""
+        path = self._folder / PACKAGE / bug.file
+        text, times = path.read_bytes(), path.stat()
+        path.write_bytes(bug.applied(text.decode()).encode())
         self._count += 1
         os.utime(path, (FIRST_TIME + self._count,) * 2)
         try:
-            return self._run(mutant.tests, compile_anew="njit" in text, seconds=self._seconds)
+            yield b"njit" in text
         finally:
-            path.write_text(text, encoding="utf-8")
+            path.write_bytes(text)
             os.utime(path, ns=(times.st_atime_ns, times.st_mtime_ns))
 
     def _run(self, tests: tuple[str, ...], *, compile_anew: bool, seconds: float) -> str:
@@ -79,9 +98,13 @@ class Bench:
         return [sys.executable, "-m", "pytest", *options, f"--basetemp={scratch}/tests", *tests]
 
     def _environment(self, scratch: str, *, compile_anew: bool) -> dict[str, str]:
+        return {**os.environ, **self._ours(scratch, compile_anew=compile_anew)}
+
+    def _ours(self, scratch: str, *, compile_anew: bool) -> dict[str, str]:
+        """What is added to the environment of a run."""
         ours = {
             "PYTHONPATH": str(self._folder / "src"),
             # What a bug made fail must not be tried first in the next run of the real tests.
             "HYPOTHESIS_STORAGE_DIRECTORY": f"{scratch}/hypothesis",
         }
-        return {**os.environ, **ours, **({"NUMBA_CACHE_DIR": f"{scratch}/numba"} if compile_anew else {})}
+        return {**ours, **({"NUMBA_CACHE_DIR": f"{scratch}/numba"} if compile_anew else {})}

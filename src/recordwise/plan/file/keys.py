@@ -29,6 +29,8 @@ def read_select(node: Node, schema: Schema) -> SelectKeys | None:
 
 def read_select_from(node: Node, schema: Schema, domain: Any | None) -> SelectFrom | None:
     """``select_from = { product = { county = [...] }, rho = 0.1, threshold = 12 }``; the domain has been read already."""
+    if not isinstance(node.value, dict):
+        return None
     entries = {name: Node(value, (*node.path, name), node.problems) for name, value in node.value.items()}
     for name in ("rho", "threshold"):
         if name not in entries:

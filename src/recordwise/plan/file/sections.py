@@ -241,7 +241,7 @@ def _csv(node: Node, paths: tuple[str, ...]) -> Csv | None:
     """``[csv]``: how the files are written."""
     entries = node.table("delimiter", "decimal", "encoding")
     given = {name: each.text() for name, each in entries.items()}
-    if None in given.values() or len(entries) < len(node.value):
+    if not isinstance(node.value, dict) or None in given.values() or len(entries) < len(node.value):
         return None
     return node.attempt(lambda: Csv(paths, **given))  # type: ignore[arg-type]
 
