@@ -190,7 +190,7 @@ def negligent_mark(patch: Patch) -> None:
 
 
 def forgotten_look(patch: Patch) -> None:
-    patch.setattr(Ledger, "look", lambda ledger: None)
+    patch.setattr(Ledger, "look", lambda ledger, command, plan=None: None)
 
 
 def whole_budget_for_each_level(patch: Patch) -> None:

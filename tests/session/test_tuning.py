@@ -102,7 +102,7 @@ def test_a_look_is_known_to_every_later_session_on_the_same_ledger_and_stands_in
     with session(records(), path, accept_tuning="only <to> check") as accepted:
         accepted.run(asked()).save(tmp_path / "out")
     page = (tmp_path / "out" / "report.html").read_text()
-    assert "records had been viewed before, accepted because: only &lt;to&gt; check" in page
+    assert "records had been viewed before (1 look: owner.view 1), accepted because: only &lt;to&gt; check" in page
     assert json.loads((tmp_path / "out" / "release.json").read_text())["looked_at_records"] is True
     assert verify(path, against=[tmp_path / "out"]) == []
 

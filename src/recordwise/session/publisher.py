@@ -203,7 +203,8 @@ class Publisher:
     ) -> Release:
         """The release with the head of the ledger at its charge."""
         digest = digest_of({table.name: table.data for table in tables}, policy)
-        looked = {"looked_at_records": self.ledger.looked}
+        looks = self.ledger.looks(before=charge.sequence)
+        looked = {"looked_at_records": bool(looks), "looks": looks}
         return Release(
             tables=tables,
             policy=policy,
