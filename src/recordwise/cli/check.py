@@ -125,12 +125,13 @@ def with_known_sizes(file: "PlanFile") -> "PlanFile":
 def sizes(file: "PlanFile") -> dict[str, Any]:
     """Where the public sizes of cells are from, and what that means for the promise over time."""
     from recordwise.session.plan_ledger import plan_ledger
-    from recordwise.session.sizes import promise, size_sources
+    from recordwise.session.sizes import check_own_sizes, promise, size_sources
 
     sources = size_sources(file.plan)
     if not sources:
         return {}
     with plan_ledger(file) as ledger:
+        check_own_sizes(file.plan, ledger)
         return {"sizes": [{"sized_on": each, "digest": own} for each, own in sources.items()]} | promise(
             file.plan, ledger
         )
