@@ -364,11 +364,8 @@ class Session:
 
     def _publisher(self) -> Publisher:
         """With everything that releases of this session have in common."""
-        stated: dict[str, Any] = {
-            "dataset": self.dataset,
-            "tuned_on": self.tuned_on,
-            "accept_tuning": self.accept_tuning,
-        }
+        stated: dict[str, Any] = {"dataset": self.dataset, "tuned_on": self.tuned_on}
+        stated |= {"accept_tuning": self.accept_tuning}
         stated |= {"parameters": self._parameters} if self._parameters else {}
         return Publisher(
             engine=self._engine,
