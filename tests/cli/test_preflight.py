@@ -92,7 +92,7 @@ def test_preflight_counts_records_and_cells_and_is_a_look(written, run, tmp_path
     assert verify(tmp_path / "l") == []
     shown = " ".join(run("ledger", "show", tmp_path / "l").stdout.split())
     assert f"preflight of plan {charged[:12]}" in shown
-    assert "1 look: preflight 1" in shown
+    assert "(1 look: preflight 1)" in shown
     refused = run("release", tmp_path / "plan.toml", "--out", tmp_path / "out", "--yes")
     assert refused.exit_code == 2
     assert "give a reason as accept_tuning" in " ".join(refused.stderr.split())

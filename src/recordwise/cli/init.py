@@ -44,9 +44,10 @@ def init(
     source = {"source": file if address else os.path.relpath(Path(file).resolve(), out.resolve().parent)}
     source |= {} if table is None else {"table": table}
     dataset = table.rpartition(".")[2].strip('"') if address and table else Path(file).name.partition(".")[0]
+    found = declared(given)
     if look:
         note_look(out.resolve().parent / f"{dataset}.ledger", dataset)
-    found = looked_at(given) if look else declared(given)
+        found = looked_at(given)
     text = first_plan(source, found, dataset=dataset, looked=look, csv=csv_options(given))
     out.parent.mkdir(parents=True, exist_ok=True)
     out.write_text(text, encoding="utf-8")

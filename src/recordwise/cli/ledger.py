@@ -61,7 +61,7 @@ def show(
     screen.heading(f"Ledger of '{series or dataset}'")
     screen.table(["entry", "time", "event", ""], [_row(event) for event in events])
     if looks := counted_looks(events):
-        screen.paragraph(f"Confidential records were viewed: {looks_in_words(looks)}.")
+        screen.paragraph(f"Confidential records were viewed ({looks_in_words(looks)}).")
     sums = [("Spent", spent), ("Budget", budget)]
     if series is not None:
         sums = [
