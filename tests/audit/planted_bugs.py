@@ -19,12 +19,15 @@ import recordwise.engines.registry as registry
 import recordwise.engines.sources.declared as declared
 import recordwise.engines.sources.untyped as untyped
 import recordwise.engines.totals as passes
+import recordwise.plan.code_files as code_files
 import recordwise.plan.column_types as column_types
 import recordwise.plan.cost as analysis
 import recordwise.plan.firms as firms
+import recordwise.plan.frames as frames
 import recordwise.plan.keys as keys
 import recordwise.plan.statistics.plain as plain
 import recordwise.release.release as release
+import recordwise.session.looks as looks
 import recordwise.session.publisher as publisher
 from recordwise.audit import checks as threads
 from recordwise.audit.audit import CELLS
@@ -200,7 +203,39 @@ def negligent_mark(patch: Patch) -> None:
 
 
 def forgotten_look(patch: Patch) -> None:
-    patch.setattr(Ledger, "look", lambda ledger: None)
+    patch.setattr(Ledger, "look", lambda ledger, command, plan=None: None)
+
+
+def preflight_is_no_look(patch: Patch) -> None:
+    entered = looks.Looks.enter
+
+    def without_preflights(self: Any, command: str, queries: Any = (), *, data: str = "confidential") -> None:
+        if command != "preflight":
+            entered(self, command, queries, data=data)
+
+    patch.setattr(looks.Looks, "enter", without_preflights)
+
+
+def looks_miscounted(patch: Patch) -> None:
+    counted = Ledger.looks
+
+    def one_too_many(ledger: Ledger, *, before: int | None = None) -> dict[str, int]:
+        return {command: count + 1 for command, count in counted(ledger, before=before).items()}
+
+    patch.setattr(Ledger, "looks", one_too_many)
+
+
+def label_of_a_list_ignored(patch: Patch) -> None:
+    for module in (frames, code_files):
+        patch.setattr(module, "refuse_own_table", lambda table, name: None)
+
+
+def folder_of_a_list_ignored(patch: Patch) -> None:
+    patch.setattr(code_files, "refuse_own_file", lambda path: None)
+
+
+def sizes_of_any_ledger(patch: Patch) -> None:
+    patch.setattr(publisher, "check_own_sizes", lambda plan, ledger: None)
 
 
 def whole_budget_for_each_level(patch: Patch) -> None:
@@ -466,6 +501,41 @@ BUGS = (
         forgotten_look,
         (REFUSALS,),
         sign="calls itself untuned",
+    ),
+    Bug(
+        "a preflight that is no look",
+        "`session.looks.Looks.enter`: exact counts are shown, and nothing is entered",
+        preflight_is_no_look,
+        (REFUSALS,),
+        sign="calls itself untuned",
+    ),
+    Bug(
+        "looks miscounted",
+        "`Ledger.looks`: one too many of each kind",
+        looks_miscounted,
+        (REFUSALS,),
+        sign="another number of looks",
+    ),
+    Bug(
+        "label of a list ignored",
+        "`plan.own_tables.refuse_own_table`: a Parquet file of a release is taken as public sizes",
+        label_of_a_list_ignored,
+        (REFUSALS,),
+        sign="taken as a public list",
+    ),
+    Bug(
+        "folder of a list ignored",
+        "`plan.own_tables.refuse_own_file`: a CSV file of a release is taken as public sizes",
+        folder_of_a_list_ignored,
+        (REFUSALS,),
+        sign="taken as a public list",
+    ),
+    Bug(
+        "sizes of any ledger",
+        "`session.publisher.check_own_sizes`: a budget is promised that does not cover the release sizes are from",
+        sizes_of_any_ledger,
+        (REFUSALS,),
+        sign="taken as a public list",
     ),
     Bug(
         "wrong type in a threshold",

@@ -6,7 +6,7 @@ import shutil
 import pytest
 from typer.testing import CliRunner
 
-from recordwise.cli import app
+from recordwise.cli import app, screen
 from recordwise.synthetic import write_establishments
 
 PLAN = """\
@@ -66,6 +66,12 @@ def furnished(records):
 def folder(tmp_path, furnished):
     """A folder with the table and its plan."""
     return furnished(tmp_path)
+
+
+@pytest.fixture
+def terminal(monkeypatch):
+    """As if standard output were one; what is computed from confidential records goes there only."""
+    monkeypatch.setattr(screen, "on_terminal", lambda: True)
 
 
 @pytest.fixture

@@ -1,5 +1,9 @@
 """``recordwise plan evaluate``: a metric by groups beside baselines, from any records, at no cost."""
 
+import os
+import stat
+
+import pyarrow.parquet as pq
 import pytest
 
 from recordwise.ledger.ledger import Ledger
@@ -25,10 +29,54 @@ def test_a_plan_is_evaluated_beside_its_baselines(folder, run, tmp_path):
     assert not (folder / "small.ledger").exists()
 
 
-def test_confidential_records_are_noted_in_the_ledger(folder, run_json):
-    told = run_json("plan", "evaluate", folder / "plan.toml", "--draws", 1)
+@pytest.mark.parametrize("given", [(), ("--records", "copy.parquet"), ("--records", "copy.parquet", "--data", "past")])
+def test_confidential_records_are_noted_in_the_ledger(folder, run_json, terminal, given, monkeypatch):
+    """Also those of another file: one row less than the source, so that its digest is another one."""
+    table = pq.read_table(folder / "establishments.parquet")
+    pq.write_table(table.slice(1), folder / "copy.parquet")
+    monkeypatch.chdir(folder)
+    told = run_json("plan", "evaluate", folder / "plan.toml", "--draws", 1, *given)
     assert told["privacy_label"].startswith("CONFIDENTIAL")
-    assert "looked" in [event.kind for event in Ledger.existing(folder / "small.ledger").history()]
+    ledger = Ledger.existing(folder / "small.ledger")
+    *_, look = ledger.history()
+    assert (look.kind, look.body["command"]) == ("looked", "plan evaluate")
+    assert set(look.body) == {"command", "plan"}
+    assert ledger.looks() == {"plan evaluate": 1}
+    ledger.close()
+
+
+@pytest.mark.parametrize(
+    "given", [(), ("--records", "establishments.parquet"), ("--records", "establishments.parquet", "--json")]
+)
+def test_confidential_numbers_go_to_a_terminal_only(folder, run, given, monkeypatch):
+    monkeypatch.chdir(folder)
+    result = run("plan", "evaluate", "plan.toml", "--draws", 1, *given)
+    assert result.exit_code == 2
+    assert "goes to a terminal only. Nothing was read." in result.output
+    assert "--data synthetic" in result.output
+    assert not (folder / "small.ledger").exists()
+
+
+def test_records_that_are_declared_are_no_look(folder, run_json, monkeypatch):
+    monkeypatch.chdir(folder)
+    given = ("--records", "establishments.parquet", "--data", "public")
+    told = run_json("plan", "evaluate", "plan.toml", "--draws", 1, *given)
+    assert told["privacy_label"] == "computed from public records"
+    assert not (folder / "small.ledger").exists()
+
+
+def test_a_figure_of_confidential_records_is_its_owners_only(folder, run, terminal):
+    for data, mode in (("confidential", 0o600), ("synthetic", 0o666 & ~umask())):
+        drawn = folder / f"{data}.svg"
+        words = ("plan", "evaluate", folder / "plan.toml", "--draws", 1, "--data", data, "--plot", drawn)
+        assert run(*words).exit_code == 0
+        assert stat.S_IMODE(drawn.stat().st_mode) == mode
+
+
+def umask() -> int:
+    found = os.umask(0)
+    os.umask(found)
+    return found
 
 
 def test_generated_records_need_no_source(folder, run_json):

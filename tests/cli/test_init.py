@@ -169,6 +169,34 @@ def stored_in_sqlite(folder):
     return folder / "t.sqlite", "--table", "firms"
 
 
+def test_a_look_is_entered_in_the_ledger_that_the_plan_names_before_a_record_is_read(files, run, monkeypatch):
+    from recordwise.cli.init import note_look
+    from recordwise.ledger.ledger import Ledger
+    from recordwise.policy import constant
+    from recordwise.release.verify import verify
+
+    assert run("init", files / "no.csv", "--look", "--out", files / "none.toml").exit_code == 2
+    assert not (files / "no.ledger").exists()
+    with monkeypatch.context() as patched:
+        patched.setattr("recordwise.engines.sources.columns.looked_at", interrupted)
+        assert run("init", files / "t.csv", "--look", "--out", files / "plan.toml").exit_code != 0
+    assert not (files / "plan.toml").exists()
+    assert run("init", files / "t.csv", "--look", "--out", files / "plan.toml").exit_code == 0
+    assert 'ledger = "t.ledger"' in (files / "plan.toml").read_text()
+    ledger = Ledger(files / "t.ledger", dataset="t", schema={"unit": "id"}, budget=constant(1))
+    assert ledger.looks() == {"init --look": 2}
+    ledger.charge(constant(1), query="q")
+    ledger.close()
+    # Also where the ledger is bound to other terms by now.
+    note_look(files / "t.ledger", "t")
+    assert verify(files / "t.ledger") == []
+    assert [event.kind for event in Ledger.existing(files / "t.ledger").history()].count("looked") == 3
+
+
+def interrupted(source):
+    raise RuntimeError
+
+
 @pytest.mark.parametrize("stored", [stored_as_stata, stored_as_feather, stored_in_duckdb, stored_in_sqlite])
 def test_records_of_other_files_and_databases_can_be_looked_at(files, run, stored):
     named = stored(files)

@@ -19,7 +19,7 @@ def test_compare_shows_the_plans_own_mechanism_and_the_older_rules(folder, run):
     assert "CONFIDENTIAL" not in result.stdout
 
 
-def test_results_are_confidential_unless_the_records_are_said_not_to_be(folder, run, run_json):
+def test_results_are_confidential_unless_the_records_are_said_not_to_be(folder, run, run_json, terminal):
     assert "CONFIDENTIAL" in run("plan", "compare", folder / "plan.toml", "--statistic", "emp").stdout
     assert "CONFIDENTIAL" in run_json("plan", "compare", folder / "plan.toml", "--statistic", "emp")["privacy_label"]
 
@@ -33,7 +33,7 @@ def test_compare_at_equal_error_adds_the_usual_families(folder, run_json):
 
 
 @pytest.mark.parametrize("ending", ["png", "svg"])
-def test_sweep_draws_and_lists_every_point(folder, run, ending):
+def test_sweep_draws_and_lists_every_point(folder, run, ending, terminal):
     pytest.importorskip("matplotlib", reason="the plots extra is not installed: no figure is drawn here")
     words = ("--threshold", "5", "--threshold", "50", "--rho", "0.1", "--rho", "1", "--plot", folder / f"s.{ending}")
     result = run("plan", "sweep", folder / "plan.toml", "--statistic", "emp", *words)
@@ -126,7 +126,7 @@ def test_recommend_writes_a_plan_that_check_accepts(folder, run):
     assert "already exists" in again.stderr
 
 
-def test_a_plan_recommended_from_confidential_records_is_not_accepted_without_a_reason(folder, run):
+def test_a_plan_recommended_from_confidential_records_is_not_accepted_without_a_reason(folder, run, terminal):
     words = ("plan", "recommend", folder / "plan.toml", *EMP, "--out")
     assert run(*words, folder / "a.toml").exit_code == 0
     refused = run("check", folder / "a.toml")
@@ -163,7 +163,7 @@ def test_a_plan_recommended_from_confidential_records_is_not_accepted_without_a_
         (("recommend", "--within", "0.1", "--table", "1", "--statistic", "n"), "'n' is not a statistic of the plan"),
     ],
 )
-def test_bad_input_ends_with_a_sentence(folder, run, words, told):
+def test_bad_input_ends_with_a_sentence(folder, run, words, told, terminal):
     command, *rest = words
     result = run("plan", command, folder / "plan.toml", *rest)
     assert result.exit_code == 2
@@ -190,7 +190,7 @@ def test_a_look_at_records_that_are_not_confidential_touches_no_ledger(folder, r
         ("frontier", "--statistic", "count", "--loss", "2"),
     ],
 )
-def test_a_look_at_confidential_records_is_noted_and_a_release_then_needs_a_reason(folder, run, words):
+def test_a_look_at_confidential_records_is_noted_and_a_release_then_needs_a_reason(folder, run, words, terminal):
     command, *rest = words
     assert run("plan", command, folder / "plan.toml", *rest).exit_code == 0
     shown = run("ledger", "show", folder / "small.ledger").stdout
@@ -289,7 +289,7 @@ def test_the_budget_holds_over_the_plan_and_what_was_recommended_from_it(folder,
         (("public", None), "confidential", "again", ("confidential", "again")),
     ],
 )
-def test_a_recommended_plan_says_what_all_of_it_was_tuned_on(folder, run, before, data, reason, told):
+def test_a_recommended_plan_says_what_all_of_it_was_tuned_on(folder, run, before, data, reason, told, terminal):
     tuned = f'tuned_on = "{before[0]}"' + (f'\naccept_tuning = "{before[1]}"' if before[1] else "")
     plan = folder / "plan.toml"
     plan.write_text(plan.read_text().replace('tuned_on = "synthetic"', tuned))

@@ -1,9 +1,10 @@
 """``recordwise preflight``, and the check that a release makes before the charge: keys that miss the records are noticed."""
 
+import json
+
 import pytest
 
 import recordwise as rw
-from recordwise.cli import screen
 from recordwise.errors import OutsideError, ParameterError, PlanFileError
 from recordwise.plan.file.read import load_plan
 from recordwise.release.verify import verify
@@ -42,12 +43,6 @@ def written(tmp_path):
     return write
 
 
-@pytest.fixture
-def terminal(monkeypatch):
-    """As if standard output were one."""
-    monkeypatch.setattr(screen, "on_terminal", lambda: True)
-
-
 WRONG, MOST, ALL = ["1", "2"], ["01", "02"], ["01", "02", "03", "04", "05"]
 
 
@@ -82,23 +77,43 @@ def test_the_refusal_tells_no_number_of_records(written, run, tmp_path):
     assert run("release", written(WRONG), "--out", tmp_path / "out", "--yes", "--json").exit_code == 2
 
 
-def test_preflight_counts_records_and_cells_and_is_no_look(written, run, tmp_path, terminal):
+def test_preflight_counts_records_and_cells_and_is_a_look(written, run, tmp_path, terminal):
     result = run("preflight", written(ALL))
     assert result.exit_code == 0, result.output
     told = " ".join(result.stdout.split())
     assert "CONFIDENTIAL" in told
-    for words in ("county", "200", "5", "1"):
+    for words in ("county", "200", "5", "1", "accept_tuning ="):
         assert words in told
-    events = rw.Session.from_plan(load_plan(tmp_path / "plan.toml"))
-    kinds = [event.kind for event in events.history()]
-    body = next(event.body for event in events.history() if event.kind == "preflight")
-    events.close()
-    assert kinds == ["opened", "preflight"]
-    assert set(body) == {"plan"}
+    with rw.Session.from_plan(load_plan(tmp_path / "plan.toml")) as session:
+        opened, look = session.history()
+        charged = session._publisher().identity(load_plan(tmp_path / "plan.toml").plan)
+    assert (opened.kind, look.kind) == ("opened", "looked")
+    assert look.body == {"command": "preflight", "plan": charged}
     assert verify(tmp_path / "l") == []
-    assert "records were held against the keys" in " ".join(run("ledger", "show", tmp_path / "l").stdout.split())
-    # No mark: a release needs no reason.
+    shown = " ".join(run("ledger", "show", tmp_path / "l").stdout.split())
+    assert f"preflight of plan {charged[:12]}" in shown
+    assert "(1 look: preflight 1)" in shown
+    refused = run("release", tmp_path / "plan.toml", "--out", tmp_path / "out", "--yes")
+    assert refused.exit_code == 2
+    assert "give a reason as accept_tuning" in " ".join(refused.stderr.split())
+    written(ALL, 'accept_tuning = "only codes were corrected"')
     assert run("release", tmp_path / "plan.toml", "--out", tmp_path / "out", "--yes").exit_code == 0
+    stated = json.loads((tmp_path / "out" / "release.json").read_text())
+    assert (stated["looked_at_records"], stated["looks"]) == (True, {"preflight": 1})
+    page = (tmp_path / "out" / "report.html").read_text()
+    assert "viewed before (1 look: preflight 1), accepted because: only codes were corrected" in page
+    assert verify(tmp_path / "l", against=[tmp_path / "out"]) == []
+    for false in ({"looks": {}}, {"looks": {"preflight": 2}}, {"looked_at_records": False}):
+        (tmp_path / "out" / "release.json").write_text(json.dumps(stated | false))
+        assert verify(tmp_path / "l", against=[tmp_path / "out"]) != []
+
+
+def test_preflight_of_declared_records_is_no_look(written, run, tmp_path):
+    result = run("preflight", written(ALL), "--data", "public", "--show")
+    assert result.exit_code == 0, result.output
+    assert "computed from public records: records and published cells" in result.stdout
+    assert "CONFIDENTIAL" not in result.stdout
+    assert not (tmp_path / "l").exists()
 
 
 def test_preflight_fails_where_the_release_would(written, run, terminal):

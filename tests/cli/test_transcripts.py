@@ -109,7 +109,7 @@ def test_the_same_plans_release_the_real_tables(tables, entered, tmp_path):
         file = {"establishments": "establishments.parquet", "dairies": "dairies.csv.gz --header", "zips": "zips"}
         assert entered(f"recordwise init {file.get(name, 'utilities.feather')} --out {name}.toml")[1] == 0
         (tmp_path / f"{name}.toml").write_text(text)
-        for line in ("check {}.toml", "preflight {}.toml", "release {}.toml --out published/{} --yes"):
+        for line in ("check {}.toml", "preflight {}.toml --data public", "release {}.toml --out published/{} --yes"):
             shown, code = entered("recordwise " + line.format(name, name))
             assert code == 0, shown
-        assert not Ledger.existing(tmp_path / f"{name}.ledger").looked
+        assert Ledger.existing(tmp_path / f"{name}.ledger").looks() == {}

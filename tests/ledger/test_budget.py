@@ -10,7 +10,7 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from recordwise.errors import BudgetError, LedgerError, UnknownFormError
+from recordwise.errors import BudgetError, LedgerError, ParameterError, UnknownFormError
 from recordwise.exact.functions import x
 from recordwise.ledger.ledger import FIXED_IN_ADVANCE, WITHIN_BUDGET, Ledger
 from recordwise.mechanisms import Clamped, GeneralizedGaussian
@@ -249,20 +249,52 @@ def test_terms_changed_after_a_charge_are_found_though_the_chain_is_whole(tmp_pa
     assert [problem.split(" ")[1] for problem in verify(tmp_path / "l")] == ["3", "4", "5"]
 
 
-def test_a_look_is_noted_once_and_every_ledger_on_the_file_knows(tmp_path) -> None:
+def test_every_look_is_noted_and_every_ledger_on_the_file_knows(tmp_path) -> None:
     first, second = Ledger(tmp_path / "l", dataset="d"), Ledger(tmp_path / "l", dataset="d")
-    assert not first.looked
-    assert not second.looked
-    first.look()
-    second.look()
-    assert first.looked
-    assert second.looked
-    assert [event.kind for event in second.history()] == ["opened", "looked"]
-    second.charge(constant(1), query="q")
+    assert (first.looks(), second.looks()) == ({}, {})
+    first.look("owner.view")
+    second.look("preflight", plan="ab" * 32)
+    second.look("preflight", plan="ab" * 32)
+    told = {"owner.view": 1, "preflight": 2}
+    assert first.looks() == second.looks() == first.looks() == told
+    assert [event.kind for event in second.history()] == ["opened", "looked", "looked", "looked"]
+    charge = second.charge(constant(1), query="q")
+    first.look("owner.view")
+    assert second.looks(before=charge.sequence) == told
+    assert second.looks() == told | {"owner.view": 2}
     first.close(), second.close()
     again = Ledger(tmp_path / "l", dataset="d")
-    assert again.looked
+    assert again.looks() == told | {"owner.view": 2}
     again.close()
+    assert verify(tmp_path / "l") == []
+
+
+def test_a_look_says_no_more_than_its_command_and_its_plan(tmp_path) -> None:
+    with pytest.raises(ParameterError, match="is not one that looks"):
+        Ledger(None, dataset="d").look("12 firms in 001")
+    ledger = Ledger(tmp_path / "l", dataset="d")
+    for body in (
+        {"command": "preflight", "records": 12},
+        {"command": "preflight", "plan": "12 firms"},
+        {"command": "=12"},
+    ):
+        with ledger._chain.transaction():
+            ledger._chain.append("looked", body)
+    ledger.close()
+    told = verify(tmp_path / "l")
+    assert [each.split()[1] for each in told] == ["2", "3", "4"]
+    assert all("says more about a look" in each for each in told)
+
+
+def test_looks_of_earlier_versions_count(tmp_path) -> None:
+    """The first look of any kind, noted once without a word, and a preflight, which was no look then."""
+    ledger = Ledger(tmp_path / "l", dataset="d")
+    with ledger._chain.transaction():
+        ledger._chain.append("looked", {})
+        ledger._chain.append("preflight", {"plan": "cd" * 32})
+    ledger.look("preflight")
+    assert ledger.looks() == {"not stated": 1, "preflight": 2}
+    ledger.close()
     assert verify(tmp_path / "l") == []
 
 

@@ -44,11 +44,16 @@ def test_written_sizes_read_back_with_the_same_bands_and_policy(size: Any, tmp_p
     assert read == keys
 
 
+LEFT = rw.policy.gaussian_sum("emp", sigma=25)
+BUDGET = rw.policy.gaussian_sum("emp", sigma=20) + LEFT
+
+
 def release(folder: Path, rng: Any = None) -> Path:
     records = {"id": list(range(60)), "emp": [number % 40 for number in range(60)]}
     records |= {name: [values[number % 3] for number in range(60)] for name, values in CELLS.items()}
     pq.write_table(pa.table(records), folder / "records.parquet")
-    with rw.Session(str(folder / "records.parquet"), unit="id", measures={"emp": 1}, tuned_on="synthetic") as opened:
+    kept = {"ledger": folder / "plan.ledger", "budget": BUDGET, "dataset": "test", "tuned_on": "synthetic"}
+    with rw.Session(str(folder / "records.parquet"), unit="id", measures={"emp": 1}, **kept) as opened:
         query = rw.query().group_by("county", "naics", keys=rw.Keys.of(CELLS)).sum("emp", rw.Gaussian(sigma=20))
         return opened.run(query, rng=rng).save(folder / "year1")
 
@@ -69,6 +74,10 @@ dataset = "test"
 source = "records.parquet"
 ledger = "plan.ledger"
 tuned_on = "synthetic"
+
+[[budget]]
+measure = "emp"
+mechanism = { kind = "Gaussian", sigma = 20 }
 
 [[budget]]
 measure = "emp"
@@ -105,7 +114,7 @@ def test_a_plan_sized_by_an_earlier_release_is_checked_and_released_within_its_b
     made = run("release", tmp_path / "plan.toml", "--out", tmp_path / "year2", "--yes")
     assert made.exit_code == 0, made.output
     found = rw.load_release(tmp_path / "year2")
-    assert rw.policy.gaussian_sum("emp", sigma=25).dominates(found.policy)
+    assert LEFT.dominates(found.policy)
     assert "the unconditional promise is the budget" in found.description["sized_noise"]
     page = (tmp_path / "year2" / "report.html").read_text()
     for printed in (page, " ".join(made.output.split())):
@@ -113,6 +122,22 @@ def test_a_plan_sized_by_an_earlier_release_is_checked_and_released_within_its_b
     again = run("release", tmp_path / "plan.toml", "--out", tmp_path / "again", "--yes")
     assert again.exit_code != 0
     assert "Traceback" not in again.output
+
+
+@pytest.mark.parametrize(
+    ("ledger", "told"), [("other.ledger", "was not charged to this ledger"), ("plan.ledger", None)]
+)
+@pytest.mark.parametrize("command", ["check", "release"])
+def test_check_and_release_refuse_sizes_that_another_ledger_was_charged_for(
+    command: str, ledger: str, told: str | None, tmp_path: Path
+) -> None:
+    words = ["--out", tmp_path / "year2", "--yes"] if command == "release" else []
+    (tmp_path / "plan.toml").write_text(PLAN.replace("plan.ledger", ledger))
+    release(tmp_path)
+    found = run(command, tmp_path / "plan.toml", *words)
+    assert found.exit_code == (0 if told is None else 2), found.output
+    assert told is None or told in " ".join(found.output.split())
+    assert (tmp_path / "year2").exists() == (told is None and command == "release")
 
 
 @pytest.mark.parametrize("command", ["check", "release"])

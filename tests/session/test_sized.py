@@ -235,8 +235,12 @@ def test_mechanisms_that_are_no_share_of_a_size_are_refused(made: Any) -> None:
         made()
 
 
-def released(tmp_path: Path, *, rng: Any = None, name: str = "first") -> Path:
-    with session(tmp_path / f"{name}.ledger") as opened:
+SPENT, LEFT = rw.policy.gaussian_sum("emp", sigma=20), rw.policy.gaussian_sum("emp", sigma=25)
+"""What the first release costs, and what the budget leaves to the second."""
+
+
+def released(tmp_path: Path, *, rng: Any = None, name: str = "first", budget: Any = SPENT + LEFT) -> Path:
+    with session(tmp_path / f"{name}.ledger", budget=budget) as opened:
         asked = rw.query().group_by("county", "naics", keys=keys()).sum("emp", rw.Gaussian(sigma=20), alias="emp")
         return opened.run(asked, rng=rng).save(tmp_path / name)
 
@@ -244,17 +248,68 @@ def released(tmp_path: Path, *, rng: Any = None, name: str = "first") -> Path:
 def test_an_earlier_private_release_may_be_the_size(tmp_path: Path) -> None:
     folder = released(tmp_path)
     given = {"size": rw.FromRelease(release=str(folder), column="emp"), "sized_on": None}
-    with session(tmp_path / "second.ledger") as opened:
+    with session(tmp_path / "first.ledger", budget=SPENT + LEFT) as opened:
         release = opened.run(query(GAUSSIAN, **given))
     published = rw.load_release(folder)
     stated = release.description["plan"][0]["tables"][0]
     assert stated["sized_on"] == [f"release {published.digest}"]
-    assert "every cell at its floor" in release.description["sized_noise"]
+    assert "the unconditional promise is the budget" in release.description["sized_noise"]
     (table,) = release.policy.bands().values()
     last = published.table.to_pylist()
     for row in last:
-        size = max(row["emp"], 100)
+        # The lowest band is raised to a sigma of 40, which the budget covers.
+        size = max(row["emp"], 400)
         assert table.edges[table.band_of({"county": row["county"], "naics": row["naics"]})] <= size
+
+
+NO_BUDGET, ELSEWHERE, UNBOUND = "without a declared budget", "was not charged to this ledger", "a period without"
+
+
+@pytest.mark.parametrize(
+    ("first", "ledger", "second", "told"),
+    [
+        (SPENT + LEFT, "other", SPENT + LEFT, ELSEWHERE),
+        (SPENT + LEFT, None, SPENT + LEFT, ELSEWHERE),
+        (SPENT + LEFT, "other", None, NO_BUDGET),
+        (None, "first", None, NO_BUDGET),
+    ],
+)
+@pytest.mark.theorem("T-SIZE")
+def test_sizes_of_ours_hold_only_under_a_declared_budget_of_the_same_ledger(
+    tmp_path: Path, first: Any, ledger: str | None, second: Any, told: str
+) -> None:
+    """Otherwise the promise over time depends on noise: release.json promised the budget of a ledger that knew nothing of it."""
+    folder = released(tmp_path, budget=first)
+    given = {"size": rw.FromRelease(release=str(folder), column="emp"), "sized_on": None}
+    place = None if ledger is None else tmp_path / f"{ledger}.ledger"
+    with session(place, budget=second) as opened:
+        before = len(opened.history())
+        with pytest.raises(KeysError, match=told):
+            opened.run(query(GAUSSIAN, **given))
+        assert len(opened.history()) == before
+        seeded = opened.run(query(GAUSSIAN, **given), rng=rw.noise.Seeded(1))
+    assert not seeded.private
+    assert seeded.description["sized_noise"].endswith("over time, nothing is promised")
+
+
+@pytest.mark.theorem("T-SIZE")
+def test_sizes_of_an_earlier_period_need_a_budget_of_that_period_too(tmp_path: Path) -> None:
+    def opens(period: str, **budgets: Any) -> rw.Session:
+        return session(tmp_path / "s.ledger", series=rw.Series(name="s", period=period, **budgets))
+
+    asked = rw.query().group_by("county", "naics", keys=keys()).sum("emp", rw.Gaussian(sigma=20), alias="emp")
+    with opens("2024") as opened:
+        unbound = opened.run(asked).save(tmp_path / "2024")
+    with opens("2025", every_period=SPENT + LEFT) as opened:
+        bound = opened.run(asked).save(tmp_path / "2025")
+    with opens("2026", every_period=SPENT + LEFT) as opened:
+        for folder, told in ((unbound, UNBOUND), (bound, None)):
+            given = {"size": rw.FromRelease(release=str(folder), column="emp"), "sized_on": None}
+            if told is not None:
+                with pytest.raises(KeysError, match=told):
+                    opened.run(query(GAUSSIAN, **given))
+            else:
+                assert "sum of the budgets" in opened.run(query(GAUSSIAN, **given)).description["sized_noise"]
 
 
 def test_a_release_that_is_not_private_is_never_a_size(tmp_path: Path) -> None:
@@ -267,11 +322,10 @@ def test_a_release_that_is_not_private_is_never_a_size(tmp_path: Path) -> None:
 def test_bands_of_our_own_sizes_are_raised_until_the_budget_covers_them(tmp_path: Path) -> None:
     folder = released(tmp_path)
     given = {"size": rw.FromRelease(release=str(folder), column="emp"), "sized_on": None}
-    budget = rw.policy.gaussian_sum("emp", sigma=25)
-    with session(tmp_path / "second.ledger", budget=budget) as opened:
+    with session(tmp_path / "first.ledger", budget=SPENT + LEFT) as opened:
         release = opened.run(query(GAUSSIAN, **given))
         (table,) = release.policy.bands().values()
-        assert budget.dominates(release.policy)
+        assert LEFT.dominates(release.policy)
         # At sizes of 100 and 200 the noise would have a sigma of 10 and 20, which the budget does not cover.
         assert min(table.edges[band] for band in table.bands) >= 250
         assert "the unconditional promise is the budget" in release.description["sized_noise"]

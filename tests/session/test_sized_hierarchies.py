@@ -204,15 +204,16 @@ def test_fits_of_a_saved_release_know_the_noise_of_every_cell(tmp_path):
 
 
 def test_sizes_can_be_from_an_earlier_release_by_the_finest_codes(tmp_path):
-    with session(ledger=tmp_path / "a.ledger") as opened:
+    kept = {"ledger": tmp_path / "a.ledger", "budget": rw.policy.gaussian_sum("emp", sigma=1)}
+    with session(**kept) as opened:
         year1 = rw.query().levels("state", "county").levels("naics", keys=CELLS).sum("emp", rw.Gaussian(sigma=20))
         folder = opened.run(year1).save(tmp_path / "year1")
     given = rw.FromRelease(release=str(folder), column="sum_emp")
     keys = rw.Keys.of(CELLS.table, size=given)
     query = rw.query().levels("state", "county").levels("naics", keys=keys)
-    with session(ledger=tmp_path / "b.ledger") as opened:
+    with session(**kept) as opened:
         release = opened.run(query.sum("emp", SIZED))
-        assert release.description["sized_noise"].endswith("where the lowest has noise of its own")
+        assert "the unconditional promise is the budget" in release.description["sized_noise"]
         assert release.policy.bands()
         found = compare(
             opened, {"sized": SIZED}, measure="emp", query=rw.query().group_by("state", keys=keys), data="public"

@@ -53,14 +53,15 @@ def test_sizes_are_part_of_what_a_release_is_about(tmp_path: Path) -> None:
 
 def test_a_release_is_recognized_after_its_own_charge_has_raised_its_bands(tmp_path: Path) -> None:
     """What is left of the budget decides how far bands are raised; the second run must not take that for another release."""
-    with session(tmp_path / "first.ledger") as opened:
+    left = rw.policy.gaussian_sum("emp", sigma=25)
+    budget = rw.policy.gaussian_sum("emp", sigma=20) + left
+    with session(tmp_path / "a.ledger", budget=budget) as opened:
         folder = opened.run(asked(keys(1, 1, 1), rw.Gaussian(sigma=20))).save(tmp_path / "first")
     cells = rw.Keys.of({"county": COUNTIES}, size=rw.FromRelease(release=str(folder), column="emp"))
-    budget = rw.policy.gaussian_sum("emp", sigma=25)
-    with session(tmp_path / "second.ledger", budget=budget) as opened:
+    with session(tmp_path / "a.ledger", budget=budget) as opened:
         release = opened.run(asked(cells), once=True, keep=True)
         # At the sizes themselves, at most 400, sigma would be 10 or 20, which the budget does not cover.
-        assert budget.dominates(release.policy)
+        assert left.dominates(release.policy)
         with pytest.raises(AlreadyReleasedError):
             opened.run(asked(cells), once=True, keep=True)
         resumed = opened.unfinished.resume(asked(cells))
@@ -68,16 +69,17 @@ def test_a_release_is_recognized_after_its_own_charge_has_raised_its_bands(tmp_p
         assert resumed.policy == release.policy
         resumed.save(tmp_path / "second")
         opened.unfinished.saved(asked(cells))
-    assert verify(tmp_path / "second.ledger", against=[tmp_path / "second"]) == []
+    assert verify(tmp_path / "a.ledger", against=[tmp_path / "first", tmp_path / "second"]) == []
 
 
 def test_last_year_s_basic_tables_may_stand_beside_the_sizes_of_this_year(tmp_path: Path) -> None:
-    with session(tmp_path / "first.ledger") as opened:
+    kept = {"ledger": tmp_path / "a.ledger", "budget": rw.policy.gaussian_sum("emp", sigma=5)}
+    with session(**kept) as opened:
         folder = opened.run(asked(keys(1, 1, 1), rw.Gaussian(sigma=20))).basic().save(tmp_path / "first")
     published = rw.load_release(folder)
     for column in ("emp", "emp_fit"):
         cells = rw.Keys.of({"county": COUNTIES}, size=rw.FromRelease(release=str(folder), column=column))
-        with session(tmp_path / f"{column}.ledger") as opened:
+        with session(**kept) as opened:
             release = opened.run(asked(cells))
             # The noise follows the published numbers, below the floor the floor.
             sizes = np.maximum(published.table[column].to_numpy(), 100)

@@ -102,9 +102,57 @@ def test_a_look_is_known_to_every_later_session_on_the_same_ledger_and_stands_in
     with session(records(), path, accept_tuning="only <to> check") as accepted:
         accepted.run(asked()).save(tmp_path / "out")
     page = (tmp_path / "out" / "report.html").read_text()
-    assert "records had been viewed before, accepted because: only &lt;to&gt; check" in page
+    assert "records had been viewed before (1 look: owner.view 1), accepted because: only &lt;to&gt; check" in page
     assert json.loads((tmp_path / "out" / "release.json").read_text())["looked_at_records"] is True
     assert verify(path, against=[tmp_path / "out"]) == []
+
+
+def test_a_release_states_the_looks_before_its_charge_and_no_other(tmp_path, monkeypatch) -> None:
+    """Whoever looks while noise is drawn comes too late for this release, so that anybody can verify what it says."""
+    from recordwise.session import publisher
+
+    path, drawn = tmp_path / "l", publisher.publish_table
+    with session(records(), path) as other, session(records(), path, accept_tuning="agreed") as opened:
+        other.owner.preflight(asked())
+
+        def looking(*given, **more):
+            other.owner.view()
+            return drawn(*given, **more)
+
+        monkeypatch.setattr(publisher, "publish_table", looking)
+        opened.run(asked()).save(tmp_path / "out")
+        assert opened._ledger.looks() == {"preflight": 1, "owner.view": 1}
+    assert json.loads((tmp_path / "out" / "release.json").read_text())["looks"] == {"preflight": 1}
+    assert verify(path, against=[tmp_path / "out"]) == []
+
+
+@pytest.mark.parametrize("look", LOOKS)
+def test_a_look_is_entered_before_a_record_is_read_and_says_which_and_for_what(look, tmp_path, monkeypatch) -> None:
+    """One entry for each command, with the digest that a charge for the same plan states, or none where there is no plan yet."""
+    with session(records(), tmp_path / "l", accept_tuning="agreed") as opened:
+        with monkeypatch.context() as patched:
+            patched.setattr(opened._engine, "totals", fails)
+            patched.setattr(opened._engine, "owner_passes", fails)
+            for name in ("summarize", "summarize_firms", "summarize_beside_totals"):
+                patched.setattr(opened._engine, name, fails)
+            try:
+                LOOKS[look](opened)
+            except InterruptedError:
+                pass
+            else:
+                assert look == "owner view"
+        (entry,) = (event for event in opened.history() if event.kind == "looked")
+        assert entry.body["command"].split(" ")[0].split(".")[0] in ("owner", "plan")
+        assert set(entry.body) <= {"command", "plan"}
+        if "plan" in entry.body:
+            opened.run(asked())
+            (charge,) = (event for event in opened.history() if event.kind == "charged")
+            assert charge.body["release"] == entry.body["plan"]
+    assert ("plan" in entry.body) == (look in ("frontier", "most_reliable", "evaluate", "realized loss summary"))
+
+
+def fails(*given, **more):
+    raise InterruptedError
 
 
 def test_nobody_looks_where_the_ledger_cannot_note_it(tmp_path) -> None:

@@ -14,6 +14,7 @@ import pyarrow as pa
 import pyarrow.parquet
 
 from recordwise.audit.audit import Finding, Runs
+from recordwise.audit.lists import audit_lists
 from recordwise.audit.sources import audit_sources
 from recordwise.errors import RecordwiseError, TuningError
 from recordwise.mechanisms.gaussian import Gaussian
@@ -66,7 +67,13 @@ def audit_refusals(folder: Path, how: Runs) -> list[Finding]:
         accepted = not refused(lambda path=path, keys=keys: _publish(path, keys, how))  # type: ignore[misc]
         problems = ("was accepted",) if accepted else ()
         found.append(Finding.without_numbers(f"refusal of {name}", samples=1, problems=problems))
-    return found + audit_types(folder, how) + audit_marks(folder, how) + audit_sources(folder, how)
+    return [
+        *found,
+        *audit_types(folder, how),
+        *audit_marks(folder, how),
+        *audit_lists(folder, how),
+        *audit_sources(folder, how),
+    ]
 
 
 def refused(attempt: Callable[[], object]) -> bool:
@@ -159,6 +166,9 @@ SOURCES: dict[str, Callable[[], Any]] = {
 LOOKS: dict[str, Callable[[Session], object]] = {
     "the owner's view": lambda session: session.owner.view(),
     "a summary of losses": lambda session: session.owner.loss_summary(constant(1)),
+    "a count of records and cells": lambda session: session.owner.preflight(_asked()),
+    "the cells that no key names": lambda session: session.owner.unmatched(_asked()),
+    "the past": lambda session: session.owner.view(data="past"),
 }
 
 
@@ -200,6 +210,9 @@ def _untold(path: Path, ledger: Path, look: Callable[[Session], object], how: Ru
         problems += ["calls itself untuned after a look"] if _published(session) else []
     with _opened(path, ledger, how) as later:
         problems += ["calls itself untuned after a look in another session"] if _published(later) else []
+        later.accept_tuning = "an audit"
+        looks = later.run(_asked()).description["looks"]
+        problems += ["states another number of looks than there were"] if list(looks.values()) != [1] else []
     return tuple(problems)
 
 

@@ -125,12 +125,13 @@ def with_known_sizes(file: "PlanFile") -> "PlanFile":
 def sizes(file: "PlanFile") -> dict[str, Any]:
     """Where the public sizes of cells are from, and what that means for the promise over time."""
     from recordwise.session.plan_ledger import plan_ledger
-    from recordwise.session.sizes import promise, size_sources
+    from recordwise.session.sizes import check_own_sizes, promise, size_sources
 
     sources = size_sources(file.plan)
     if not sources:
         return {}
     with plan_ledger(file) as ledger:
+        check_own_sizes(file.plan, ledger)
         return {"sizes": [{"sized_on": each, "digest": own} for each, own in sources.items()]} | promise(
             file.plan, ledger
         )
@@ -149,21 +150,22 @@ def budget_refusal(file: "PlanFile", policy: "Policy") -> "BudgetError | None":
     return None
 
 
-def looked_at(file: "PlanFile") -> bool:
-    """Whether the plan's ledger records that the confidential records were viewed."""
+def looks_of(file: "PlanFile") -> str:
+    """The looks at confidential records that the plan's ledger notes, in words; empty where there is none."""
     from recordwise.ledger.ledger import Ledger
+    from recordwise.ledger.looks import looks_in_words
 
     if not file.ledger.exists():
-        return False
+        return ""
     ledger = Ledger.existing(file.ledger)
-    found = ledger.looked
+    found = looks_in_words(ledger.looks())
     ledger.close()
     return found
 
 
-def looked_warning(reason: str | None) -> str:
+def looked_warning(looks: str, reason: str | None) -> str:
     """What that means for a release."""
-    told = "the ledger records that the confidential records were viewed"
+    told = f"the ledger records that the confidential records were viewed ({looks})"
     if reason:
         return f"{told}; the reason given will be published with the release: {reason}"
     return f'{told}: the release will be refused unless the plan gives accept_tuning = "reason", which is published with it'
@@ -189,8 +191,8 @@ def warnings(file: "PlanFile") -> list[str]:
         found.append(
             f"tuned on the confidential table; the reason given will be published with the release: {file.accept_tuning}"
         )
-    elif looked_at(file):
-        found.append(looked_warning(file.accept_tuning))
+    elif looks := looks_of(file):
+        found.append(looked_warning(looks, file.accept_tuning))
     for each in file.plan.schema.hierarchies:
         if not each.is_public:
             found.append(

@@ -53,7 +53,10 @@ def evaluate(
         int | None, typer.Option(help="Generate so many records instead of reading the source.", show_default=False)
     ] = None,
     records: Annotated[
-        Path | None, typer.Option(help="Past records to use instead of the source.", show_default=False)
+        Path | None,
+        typer.Option(
+            help="Other records to use instead of the source; confidential unless --data says.", show_default=False
+        ),
     ] = None,
     data: Data = "confidential",
     given: Set = None,
@@ -63,20 +66,22 @@ def evaluate(
 ) -> None:
     """Show a metric of the cells by groups, where the error comes from, and the same for what the plan is compared with.
 
-    Releases are drawn in memory from exact totals. Nothing is spent; results from confidential records are confidential.
+    Releases are drawn in memory from exact totals. Nothing is spent. What is computed from confidential records is confidential:
+    it goes to a terminal only, and the plan's ledger notes the look.
     """
     from recordwise.cli import screen
     from recordwise.planning.evaluate import evaluate as evaluated
     from recordwise.planning.other_records import on_other_records
     from recordwise.session import Session
 
-    file = opened(plan_file, plot, given)
-    origin = "synthetic" if rows is not None else "past" if records is not None else data
+    origin = data if rows is None or records is not None else "synthetic"
+    file = opened(plan_file, plot, given, data=origin)
     with ExitStack() as stack:
         if rows is None and records is None:
             session = stack.enter_context(Session.from_plan(file, data=data))
         else:
-            _, session = stack.enter_context(on_other_records(file, records=records, rows=rows, seed=seed))
+            other = on_other_records(file, records=records, rows=rows, seed=seed, data=data, command="plan evaluate")
+            _, session = stack.enter_context(other)
         found = evaluated(
             session,
             file,
@@ -96,7 +101,7 @@ def evaluate(
         screen.paragraph(
             "What each stage adds is how much the metric rises there: the parts add up to that of the plan."
         )
-    drawn(plot, found.plot, quiet=as_json)
+    drawn(plot, found.plot, quiet=as_json, data=origin)
 
 
 def read_metric(text: str) -> Any:

@@ -8,7 +8,10 @@ import typer
 
 from recordwise.cli.failing import Debug, ends_well
 
-WARNING = "types and steps were proposed from the records, so the plan says that it was tuned on confidential data"
+WARNING = (
+    "types and steps were proposed from the records: the plan says that it was tuned on confidential data, and its ledger "
+    "notes the look"
+)
 
 
 @ends_well
@@ -43,11 +46,14 @@ def init(
         raise OutputError(folder=str(out), problem="exists already", advice="Name a new file with --out.")
     given = named(file, table, encoding)
     headed = header or (is_csv(given) and confirmed(file))
-    found = looked_at(given, headed=headed) if look else declared(given, headed=headed)
     address = "://" in file
     source = {"source": file if address else os.path.relpath(Path(file).resolve(), out.resolve().parent)}
     source |= {} if table is None else {"table": table}
     dataset = table.rpartition(".")[2].strip('"') if address and table else Path(file).name.partition(".")[0]
+    found = declared(given, headed=headed)
+    if look:
+        note_look(out.resolve().parent / f"{dataset}.ledger", dataset)
+        found = looked_at(given, headed=headed)
     text = first_plan(source, found, dataset=dataset, looked=look, csv=csv_options(given))
     out.parent.mkdir(parents=True, exist_ok=True)
     out.write_text(text, encoding="utf-8")
@@ -60,6 +66,16 @@ def confirmed(file: str) -> bool:
     """Whether a person at a terminal says that the first line holds names. It is not shown: it may be a record."""
     question = f"The plan will contain the first line of {file}. Does it hold the names of the columns, and no record?"
     return sys.stdin.isatty() and typer.confirm(question)
+
+
+def note_look(ledger: Path, dataset: str) -> None:
+    """Enter the look in the ledger that the plan will name, before a record is read; there is no plan yet, so it names none."""
+    from recordwise.ledger.ledger import FIXED_IN_ADVANCE, FORMAT
+    from recordwise.ledger.looks import enter_first_look
+
+    ledger.parent.mkdir(parents=True, exist_ok=True)
+    terms = {"format": FORMAT, "dataset": dataset, "schema": None, "budget": None, "guarantee": FIXED_IN_ADVANCE}
+    enter_first_look(ledger, terms, "init --look")
 
 
 def named(file: str, table: str | None, encoding: str | None) -> Any:

@@ -32,6 +32,7 @@ def show(
 
     from recordwise.cli.history_lookup import total_words
     from recordwise.ledger.ledger import Ledger
+    from recordwise.ledger.looks import counted_looks, looks_in_words
     from recordwise.ledger.periods import periods_of, series_name
 
     opened = Ledger.existing(file)
@@ -48,6 +49,7 @@ def show(
             "series": series,
             "periods": [_period_json(each) for each in periods],
             "examples": {name: _example(record, periods) for name, record in examples.items()},
+            "looks": counted_looks(events),
             "events": [{"sequence": e.sequence, "time": e.time, "kind": e.kind, **_body(e)} for e in events],
         }
         typer.echo(json.dumps(told))
@@ -58,6 +60,8 @@ def show(
 
     screen.heading(f"Ledger of '{series or dataset}'")
     screen.table(["entry", "time", "event", ""], [_row(event) for event in events])
+    if looks := counted_looks(events):
+        screen.paragraph(f"Confidential records were viewed ({looks_in_words(looks)}).")
     sums = [("Spent", spent), ("Budget", budget)]
     if series is not None:
         sums = [
@@ -122,9 +126,9 @@ def _row(event: "Event") -> list[str]:
         case "opened":
             what = f"for '{body.get('dataset')}'" + (f", period {body['period']}" if "period" in body else "")
         case "looked":
-            what = "confidential records were viewed; a later release needs accept_tuning"
+            what = f"{_look(body)}confidential records were viewed; a later release needs accept_tuning"
         case "preflight":
-            what = f"records were held against the keys of plan {str(body.get('plan'))[:12]}"
+            what = f"records were held against the keys of plan {str(body.get('plan'))[:12]}, as an earlier version noted a look"
         case "charged":
             what = str(body.get("query")) + _version(body)
         case "released":
@@ -132,6 +136,12 @@ def _row(event: "Event") -> list[str]:
         case _:
             what = f"charge {body.get('charge')}: {body.get('kind')}; it stays spent"
     return [str(event.sequence), event.time[:19].replace("T", " "), event.kind, what]
+
+
+def _look(body: dict[str, Any]) -> str:
+    """The command of a look, and its plan; earlier versions state neither."""
+    plan = f" of plan {str(body['plan'])[:12]}" if "plan" in body else ""
+    return f"{body['command']}{plan}: " if "command" in body else ""
 
 
 def _version(body: dict[str, Any]) -> str:

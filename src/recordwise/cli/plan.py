@@ -74,7 +74,7 @@ def compare(
     from recordwise.planning.plan_families import usual_families
     from recordwise.session import Session
 
-    file = opened(plan_file, plot, given)
+    file = opened(plan_file, plot, given, data=data)
     total = by_measure(at_total, "--at-total")
     usual = usual_families(file.plan, offset or total) if variance or relative_error else {}
     with Session.from_plan(file, data=data) as session:
@@ -102,7 +102,7 @@ def compare(
         for name, told in found.rule_sentences():
             screen.heading(f"Effect of older disclosure rules on the cells of {name}")
             screen.paragraph(told)
-    drawn(plot, lambda: loss_shares(found), quiet=as_json)
+    drawn(plot, lambda: loss_shares(found), quiet=as_json, data=data)
 
 
 @plan.command()
@@ -131,7 +131,7 @@ def sweep(
     from recordwise.planning.sweep import sweep as swept
     from recordwise.session import Session
 
-    file = opened(plan_file, plot, given)
+    file = opened(plan_file, plot, given, data=data)
     with Session.from_plan(file, data=data) as session:
         found = swept(
             session,
@@ -151,7 +151,7 @@ def sweep(
 
         return plot_sweep(found.curves(), measure=found.measure, privacy_label=found.privacy_label)
 
-    drawn(plot, draw, quiet=as_json)
+    drawn(plot, draw, quiet=as_json, data=data)
 
 
 plan.command()(fitness)

@@ -21,6 +21,7 @@ from recordwise.cli.plan_parts import (
     by_measure,
     drawn,
     opened,
+    owner_only,
     printed,
     save_plan,
     show_changes,
@@ -83,7 +84,7 @@ def frontier(
     from recordwise.planning.reliable_plan import most_reliable
     from recordwise.session import Session
 
-    file = opened(plan_file, plot, given)
+    file = opened(plan_file, plot, given, data=data)
     if out is not None:
         _check_new(out)
     shared: dict[str, Any] = {
@@ -113,6 +114,7 @@ def frontier(
         screen.table(*found.rows())
         screen.paragraph(found.words())
     if out is not None:
+        owner_only(out, data)
         _write(out, *found.rows())
         told(f"wrote {out}", quiet=as_json)
 
@@ -121,7 +123,7 @@ def frontier(
 
         return plot_frontier(found)
 
-    drawn(plot, draw, quiet=as_json)
+    drawn(plot, draw, quiet=as_json, data=data)
     return None
 
 

@@ -67,7 +67,7 @@ def fitness(
     from recordwise.planning.plan_families import own_family, usual_families
     from recordwise.session import Session
 
-    file = opened(plan_file, plot, given)
+    file = opened(plan_file, plot, given, data=data)
     with Session.from_plan(file, data=data) as session:
         goals = read_goals(session, file, within, confidence, share, at_least, table, statistic)
         candidates = own_family(file.plan, goals) | usual_families(file.plan, offset)
@@ -78,7 +78,7 @@ def fitness(
         screen.table(*found.rows())
         for name, why in found.infeasible.items():
             screen.note(f"{name}: {why}")
-    drawn(plot, lambda: loss_shares(found), quiet=as_json)
+    drawn(plot, lambda: loss_shares(found), quiet=as_json, data=data)
 
 
 @ends_well
@@ -106,7 +106,7 @@ def allocate(
     from recordwise.planning.allocation import allocate as allocated
     from recordwise.session import Session
 
-    file = opened(plan_file, None, given)
+    file = opened(plan_file, None, given, data=data)
     with Session.from_plan(file, data=data) as session:
         goals = read_goals(session, file, within, confidence, share, at_least, table, statistic)
         found = allocated(session, file, goals, fitted=fitted, complete=complete, data=data)
@@ -147,7 +147,7 @@ def recommend(
     from recordwise.planning.recommend import recommend as recommended
     from recordwise.session import Session
 
-    file = opened(plan_file, plot, given)
+    file = opened(plan_file, plot, given, data=data)
     with Session.from_plan(file, data=data) as session:
         goals = read_goals(session, file, within, confidence, share, at_least, table, statistic)
         found = recommended(session, goals, plan=file, rank_by=rank_by, fitted=fitted, complete=complete, data=data)
@@ -163,4 +163,4 @@ def recommend(
         show_changes(found)
     if out is not None:
         save_plan(found, file, out, accept_tuning=accept_tuning, quiet=as_json)
-    drawn(plot, lambda: quantile_rows(found), quiet=as_json)
+    drawn(plot, lambda: quantile_rows(found), quiet=as_json, data=data)

@@ -34,7 +34,8 @@ Statistics = Annotated[
 Data = Annotated[
     str,
     typer.Option(
-        "--data", help="Origin of the records: confidential, past, synthetic or public. Results are labeled with it."
+        "--data",
+        help="What the records are: confidential, past, synthetic or public. Only public and synthetic ones are no look.",
     ),
 ]
 Plot = Annotated[
@@ -86,6 +87,13 @@ Set = Annotated[
 ]
 
 
+VIEWED = (
+    "this was a look at confidential records, which the ledger notes: a release now needs accept_tuning, a reason that is "
+    "published with it"
+)
+DECLARE = "If the records are public or generated, state --data public or --data synthetic; in Python, use recordwise.planning."
+
+
 def read_goals(
     session: Any,
     file: "PlanFile",
@@ -129,14 +137,42 @@ def loaded(path: Path, given: list[str] | None) -> "PlanFile":
     return load_plan(path, parameters=values)
 
 
-def opened(path: Path, plots: list[Path] | None, given: list[str] | None) -> "PlanFile":
-    """The plan, read and checked; an unsupported plot file is refused before records are read."""
+def opened(path: Path, plots: list[Path] | None, given: list[str] | None, *, data: str) -> "PlanFile":
+    """The plan, read and checked; a plot file that is not supported is refused first, and so is a pipe for confidential numbers."""
     from recordwise.errors import ParameterError
 
     for each in plots or ():
         if each.suffix.lower() not in (".png", ".svg", ".pdf"):
             raise ParameterError(parameter="--plot", problem=f"{each.name} is not a .png, .svg or .pdf file")
-    return loaded(path, given)
+    file = loaded(path, given)
+    for_owner(data)
+    return file
+
+
+def for_owner(data: str = "confidential", *, advice: str = DECLARE) -> None:
+    """Numbers computed from confidential records go to a terminal only."""
+    from recordwise.cli import screen
+    from recordwise.errors import ParameterError
+    from recordwise.plan.tuning import NO_LOOK
+    from recordwise.planning.origin import read_origin
+
+    if read_origin(data) not in NO_LOOK and not screen.on_terminal():
+        raise ParameterError(
+            parameter="standard output",
+            problem="is not a terminal: what is computed from confidential records goes to a terminal only",
+            advice=f"Nothing was read. {advice}".strip(),
+        )
+
+
+def owner_only(path: Path, data: str) -> None:
+    """Make a file that only its owner can read, before numbers computed from confidential records are written into it."""
+    import os
+
+    from recordwise.plan.tuning import NO_LOOK
+
+    if data not in NO_LOOK:
+        os.close(os.open(path, os.O_WRONLY | os.O_CREAT, 0o600))
+        path.chmod(0o600)
 
 
 def by_measure(words: list[str] | None, option: str) -> Any:
@@ -180,6 +216,8 @@ def printed(found: Any, as_json: bool) -> bool:
         typer.echo(json.dumps(found.to_json()))
         return True
     screen.note(found.privacy_label)
+    if found.privacy_label.startswith("CONFIDENTIAL"):
+        screen.note(VIEWED)
     return False
 
 
@@ -224,8 +262,8 @@ def quantile_rows(found: Any) -> Any:
     return plot_fitness([each.name for each in ranking], quantiles, privacy_label=found.privacy_label)
 
 
-def drawn(paths: list[Path] | None, draw: Callable[[], Any], *, quiet: bool) -> None:
-    """Save one figure to every requested file."""
+def drawn(paths: list[Path] | None, draw: Callable[[], Any], *, quiet: bool, data: str) -> None:
+    """Save one figure to every requested file; only its owner can read one that is drawn from confidential records."""
     from recordwise.errors import ParameterError
 
     if not paths:
@@ -237,5 +275,6 @@ def drawn(paths: list[Path] | None, draw: Callable[[], Any], *, quiet: bool) -> 
             parameter="--plot", problem="needs matplotlib", advice="Install recordwise[plots]."
         ) from None
     for path in paths:
+        owner_only(path, data)
         figure.savefig(path)
         told(f"drew {path}", quiet=quiet)

@@ -6,7 +6,7 @@ from typing import TYPE_CHECKING, Annotated
 import typer
 
 from recordwise.cli.failing import AsJson, Debug, ends_well
-from recordwise.cli.plan_parts import Set, loaded
+from recordwise.cli.plan_parts import Data, Set, for_owner, loaded
 
 if TYPE_CHECKING:
     from recordwise.planning.rehearse import Rehearsal
@@ -24,8 +24,11 @@ def rehearse(
     ] = None,
     records: Annotated[
         Path | None,
-        typer.Option("--records", help="Records to use instead, such as last year's.", show_default=False),
+        typer.Option(
+            "--records", help="Records to use instead; confidential unless --data says otherwise.", show_default=False
+        ),
     ] = None,
+    data: Data = "confidential",
     seed: Annotated[
         int | None, typer.Option("--seed", help="The seed of records and noise.", show_default=False)
     ] = None,
@@ -35,14 +38,17 @@ def rehearse(
 ) -> None:
     """Rehearse a release: generated records, a ledger that is thrown away, files marked NOT PRIVATE. Costs nothing.
 
-    Shows time, memory, sizes of files, statuses of cells and losses, and makes the page. The plan's source and ledger stay closed.
+    Shows time, memory, sizes of files, statuses of cells and losses, and makes the page. The plan's source stays closed, and its
+    ledger too unless --records are confidential: then it notes the look, and the folder is for its owner only.
     """
     import json
 
     from recordwise.planning.rehearse import rehearse as rehearsed
 
     file = loaded(plan, given)
-    found = rehearsed(file, out=out or unused_folder(plan), records=records, rows=rows, seed=seed)
+    if records is not None:
+        for_owner(data)
+    found = rehearsed(file, out=out or unused_folder(plan), records=records, rows=rows, seed=seed, data=data)
     if as_json:
         typer.echo(json.dumps(found.to_json()))
     else:
@@ -61,8 +67,12 @@ def unused_folder(plan: Path) -> Path:
 def show(found: "Rehearsal") -> None:
     """Print what was found."""
     from recordwise.cli import screen
+    from recordwise.cli.plan_parts import VIEWED
+    from recordwise.plan.tuning import NO_LOOK
 
     screen.note(found.privacy_label)
+    if found.data not in NO_LOOK:
+        screen.note(VIEWED)
     screen.paragraph(f"Rehearsed in {found.folder}: {found.words()}")
     screen.heading("Share of the cells by status")
     screen.table(*found.status_rows())

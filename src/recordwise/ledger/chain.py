@@ -42,7 +42,7 @@ class Event:
     sequence: int
     time: str
     kind: str
-    """``opened``, ``looked``, ``preflight``, ``charged``, ``released`` or ``failed``."""
+    """``opened``, ``looked``, ``charged``, ``released`` or ``failed``; in ledgers of earlier versions also ``preflight``."""
     body: dict[str, Any]
     digest: str
 
@@ -109,7 +109,7 @@ class Chain:
         self._turn = threading.RLock()
         self._process = os.getpid()
         self._checked = START
-        self._searched: dict[str, tuple[int, Event | None]] = {}
+        self._searched: dict[tuple[str, ...], tuple[int, list[Event]]] = {}
         self._places = Places()
         self._identity: FileIdentity | None = None
         with self._guarded(NOTHING_DRAWN):
@@ -231,14 +231,18 @@ class Chain:
         """The latest event of a kind."""
         return self._one(f"SELECT {COLUMNS} FROM events WHERE kind = ? ORDER BY sequence DESC LIMIT 1", kind)
 
-    def latest(self, kind: str) -> Event | None:
-        """The same for a rare kind: rows searched before are not searched again."""
-        searched, known = self._searched.get(kind, (0, None))
-        statement = f"SELECT {COLUMNS} FROM events WHERE kind = ? AND sequence > ? ORDER BY sequence DESC LIMIT 1"
+    def rare(self, *kinds: str) -> list[Event]:
+        """Every event of some rare kinds, oldest first: rows searched before are not searched again."""
+        searched, known = self._searched.get(kinds, (0, []))
+        marks = ", ".join("?" * len(kinds))
+        statement = (
+            f"SELECT {COLUMNS} FROM events WHERE kind IN ({marks}) AND sequence BETWEEN ? AND ? ORDER BY sequence"
+        )
         with self._guarded(""):
             (length,) = self._connection.execute("SELECT coalesce(max(sequence), 0) FROM events").fetchone()
-            found = self._one(statement, kind, searched) or known
-        self._searched[kind] = (length, found)
+            rows = self._connection.execute(statement, (*kinds, searched + 1, length)).fetchall()
+            found = [*known, *map(as_event, rows)]
+        self._searched[kinds] = (length, found)
         return found
 
     def places(self) -> Places:

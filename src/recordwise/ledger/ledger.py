@@ -29,6 +29,7 @@ from recordwise.errors import (
 )
 from recordwise.ledger.bands import NotedBands, bands_of_budget, noted_bands
 from recordwise.ledger.chain import ADVICE, Chain, Event, Head, canonical
+from recordwise.ledger.looks import KINDS, LOOKED, counted_looks, look_body
 from recordwise.ledger.periods import periods_of, refused_period
 from recordwise.ledger.schemas import amount_bounds, changed_names, grown
 from recordwise.policy.policy import Policy
@@ -332,23 +333,15 @@ class Ledger:
             event = next(closings, None) or self._chain.append(kind, body)
         return Head(length=event.sequence, digest=event.digest)
 
-    def look(self) -> None:
-        """Record, once, that confidential records were viewed, because later releases may have been tuned on them."""
+    def look(self, command: str, *, plan: str | None = None) -> None:
+        """Record a look at confidential records before it happens, because later releases may have been tuned on them."""
         with self._chain.transaction(state="Nothing was viewed."):
-            if self._chain.latest("looked") is None:
-                self._bind(self._identity["schema"])
-                self._chain.append("looked", {})
-
-    def preflight(self, plan: str) -> None:
-        """Note that the records were held against the keys of a plan, by its digest; what was found is not noted."""
-        with self._chain.transaction(state="Nothing was checked."):
             self._bind(self._identity["schema"])
-            self._chain.append("preflight", {"plan": plan})
+            self._chain.append(LOOKED, look_body(command, plan))
 
-    @property
-    def looked(self) -> bool:
-        """Whether confidential records were viewed, in this session or in another on the same file."""
-        return self._chain.latest("looked") is not None
+    def looks(self, *, before: int | None = None) -> dict[str, int]:
+        """How often confidential records were viewed, by command, before an event or so far; whoever did it on the same file."""
+        return counted_looks(each for each in self._chain.rare(*KINDS) if before is None or each.sequence < before)
 
     def settle(self) -> None:
         """Make the file complete without its log, for copying it while it is open. Costs some waits for the disk."""

@@ -6,16 +6,24 @@ from pathlib import Path
 import pyarrow as pa
 
 from recordwise.errors import KeysError
+from recordwise.plan.own_tables import refuse_own_file, refuse_own_table
 
 
 def read_code_file(path: Path) -> pa.Table:
-    """A CSV or Parquet file. In CSV every field is text, so that '01' keeps its zero; the declared types are applied later."""
+    """A CSV or Parquet file. In CSV every field is text, so that '01' keeps its zero; the declared types are applied later.
+
+    Raises:
+        KeysError: The file cannot be read, or is a table of a release of ours.
+    """
     import pyarrow.csv
     import pyarrow.parquet
 
     try:
+        refuse_own_file(path)
         if path.suffix.lower() in (".parquet", ".pq"):
-            return pyarrow.parquet.read_table(path)
+            table = pyarrow.parquet.read_table(path)
+            refuse_own_table(table, f"the file {path.name}")
+            return table
         with pyarrow.csv.open_csv(path) as opened:
             names = opened.schema.names
         as_text = pyarrow.csv.ConvertOptions(column_types=dict.fromkeys(names, pa.string()))

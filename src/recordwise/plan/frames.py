@@ -7,6 +7,7 @@ import pyarrow as pa
 
 from recordwise.errors import KeysError
 from recordwise.plan.arrays import listed
+from recordwise.plan.own_tables import refuse_own_table
 
 
 def as_array(name: str, values: Iterable[Any]) -> pa.Array:
@@ -18,6 +19,13 @@ def as_array(name: str, values: Iterable[Any]) -> pa.Array:
     except (pa.ArrowInvalid, pa.ArrowTypeError, OverflowError, TypeError):
         raise KeysError(column=f"'{name}'", problem="mixes types or has values that cannot be keys") from None
     return array.combine_chunks() if isinstance(array, pa.ChunkedArray) else array
+
+
+def as_public(frame: Any) -> pa.Table:
+    """A public list as an Arrow table; one that carries the label of a release of ours is refused."""
+    table = as_arrow(frame)
+    refuse_own_table(table, "the list")
+    return table
 
 
 def as_arrow(frame: Any) -> pa.Table:

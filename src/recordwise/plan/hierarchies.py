@@ -17,7 +17,7 @@ import pyarrow.compute as pc
 from recordwise.errors import KeysError, ParameterError
 from recordwise.plan.arrays import texts_of
 from recordwise.plan.code_files import file_digest, read_code_file
-from recordwise.plan.frames import as_arrow
+from recordwise.plan.frames import as_public
 from recordwise.plan.words import Words
 
 if TYPE_CHECKING:
@@ -260,7 +260,7 @@ def _read(about: str, codes: Any) -> tuple[pa.Table, str]:
     try:
         if isinstance(codes, str | Path):
             return read_code_file(Path(codes)), file_digest(Path(codes))
-        return as_arrow(codes), ""
+        return as_public(codes), ""
     except KeysError as error:
         raise ParameterError(
             parameter=about, problem=f"is refused: {error.column} {error.problem}", advice=error.advice

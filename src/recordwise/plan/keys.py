@@ -19,7 +19,7 @@ from recordwise.exact.arithmetic import FloatArray
 from recordwise.exact.numbers import Number
 from recordwise.plan.arrays import array_of, null_as, numpy_of
 from recordwise.plan.fields import Group, Prefix
-from recordwise.plan.frames import as_array, as_arrow
+from recordwise.plan.frames import as_array, as_public
 from recordwise.plan.key_columns import (
     Ranked,
     cast_keys,
@@ -84,9 +84,9 @@ class Keys:
 
         Raises:
             KeysError: The list has no column, names a column twice, contains values of an unsupported type, or sizes whose source
-                is not stated.
+                is not stated; or it was read from a Parquet file of a release of ours, which is no public list.
         """
-        table, sizes = read_sizes(as_arrow(frame), size, sized_on)
+        table, sizes = read_sizes(as_public(frame), size, sized_on)
         return cls(table, sizes)
 
     def sized(self, frame: Any, *, size: Given, sized_on: str | None = None) -> "Keys":
@@ -103,7 +103,7 @@ class Keys:
         Raises:
             KeysError: The list lacks a column of the keys, or lists a cell twice.
         """
-        table, sizes = read_sizes(as_arrow(frame), size, sized_on)
+        table, sizes = read_sizes(as_public(frame), size, sized_on)
         assert sizes is not None
         columns = {name: self.matched(table, each) for name, each in sizes.columns.items()}
         found = replace(sizes, columns=columns)

@@ -7,15 +7,17 @@ from recordwise.plan.hierarchies import Hierarchy
 
 TUNINGS = ("public", "synthetic", "past", "confidential")
 """The data with which the parameters of a plan may have been chosen, most sensitive last."""
+NO_LOOK = ("public", "synthetic")
+"""What records must be declared to be so that seeing numbers computed from them is no look; those of the past are confidential."""
 SAY_TUNING = (
     "Open the session with tuned_on='public', 'synthetic', 'past' or 'confidential': the data with which its "
     "mechanisms, thresholds and keys were chosen."
 )
 ACCEPT_TUNING = (
-    "Tune on public, synthetic or past data, or give a reason as accept_tuning, in the session or the plan file; it is "
-    "published with the release."
+    "Tune on public or synthetic data, or give a reason as accept_tuning, in the session or the plan file (accept_tuning = "
+    '"only codes were corrected"); it is published with the release.'
 )
-LOOKED = "the confidential records were viewed (session.owner or planning) before this release"
+LOOKED = "the confidential records were viewed before this release ({looks})"
 
 
 def check_tuned_on(tuned_on: str | None) -> None:
@@ -25,15 +27,18 @@ def check_tuned_on(tuned_on: str | None) -> None:
 
 
 def check_tuning(
-    tuned_on: str | None, accept_tuning: str | None, *, looked: bool, hierarchies: Sequence[Hierarchy] = ()
+    tuned_on: str | None, accept_tuning: str | None, *, looks: str = "", hierarchies: Sequence[Hierarchy] = ()
 ) -> None:
-    """Check that a release states what the plan was tuned on, and gives a reason if that was the confidential table."""
+    """Check that a release states what the plan was tuned on, and gives a reason if that was the confidential table.
+
+    ``looks`` are the looks that the ledger notes, in words; empty if there are none.
+    """
     if tuned_on is None:
         raise TuningError(problem="tuned_on is not stated", advice=SAY_TUNING)
     tuned = "this plan was tuned on the confidential table" if tuned_on == "confidential" else None
     private = [each.name for each in hierarchies if not each.is_public]
     listed = f"the source of the hierarchy '{private[0]}' does not begin with 'public'" if private else None
-    problem = tuned or listed or (LOOKED if looked else None)
+    problem = tuned or listed or (LOOKED.format(looks=looks) if looks else None)
     if problem and not (isinstance(accept_tuning, str) and accept_tuning.strip()):
         stated = f"{problem}, so its parameters may themselves reveal something about records"
         raise TuningError(problem=stated, advice=ACCEPT_TUNING)

@@ -24,7 +24,7 @@ from recordwise.planning.level_ratios import FittedRatios, RawRatios
 from recordwise.planning.level_shares import best_split, level_shares
 from recordwise.planning.level_trees import goal_levels, with_shares
 from recordwise.planning.losses import LossPair, policy_losses
-from recordwise.planning.origin import figure, html_table, mark_of, read_origin
+from recordwise.planning.origin import figure, html_table, mark_of, read_origin, viewed
 from recordwise.planning.shapes import with_statistic
 from recordwise.planning.sized import by_cell
 from recordwise.planning.targets import TargetTable, target_tables, targets_in
@@ -143,14 +143,15 @@ def allocate(
         fitted: Whether goals are about the best linear fit of all levels of a goal's query (``NAME_best``) instead of the noisy
             answers; for Gaussian noise, by an exact convex program (T-FITSHARES).
         complete: Whether the keys list every cell, so that levels can be fitted without published rests.
-        data: What the records are: "public", "synthetic", "past" or "confidential". A look at confidential records is noted in the
-            ledger.
+        data: What the records are: "public", "synthetic", "past" or "confidential". Unless they are declared public or synthetic,
+            the ledger notes a look first.
 
     Returns:
         The shares, the error of each table, and the losses of the records.
     """
-    origin, wanted, view = read_origin(data), read_goals(goals), session.owner.view(data=data)
-    if describes_plan(budget):
+    planned = budget if describes_plan(budget) else None
+    origin, wanted, view = read_origin(data), read_goals(goals), viewed(session, data, "plan allocate", planned)
+    if planned is not None:
         return _within_plan(session, view, budget, wanted, origin, fitted=fitted, complete=complete)
     tables = goal_tables(view, wanted, {BUDGET: budget})
     whole = [mechanism_for(budget, table.goal) for table in tables]

@@ -49,8 +49,7 @@ def carried_plan(
     asked = [_changed(form, old, new) for form, old, new in zip(moved.pop("queries"), before, after)]
     tuned, reason = _tuning(file, tuned_on, accept_tuning)
     document = {name: moved[name] for name in WRITTEN_FIRST if name in moved}
-    needed = tuned == "confidential" or any(not each.is_public for each in file.plan.schema.hierarchies)
-    document |= {"tuned_on": tuned} | ({"accept_tuning": reason} if reason and needed else {})
+    document |= {"tuned_on": tuned} | ({"accept_tuning": reason} if reason else {})
     document |= {name: part for name, part in moved.items() if name not in (*WRITTEN_FIRST, *TUNING)}
     if needs_budget:
         document["budget"] = proposed_budget(after, file.plan.schema)

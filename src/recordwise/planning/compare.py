@@ -13,7 +13,7 @@ from recordwise.planning.comparison import Candidate, ComparedTable, Comparison
 from recordwise.planning.disclosure import Disclosure, MultiplicativeNoise, PercentRule, disclosure
 from recordwise.planning.errors import ask, cell_errors
 from recordwise.planning.losses import LossPair, firm_losses, policy_losses, realized_losses
-from recordwise.planning.origin import read_origin
+from recordwise.planning.origin import read_origin, viewed
 from recordwise.planning.shapes import COUNT, bare, check_measure, named, step_of
 from recordwise.planning.totals import PlanTotals, plan_totals
 from recordwise.planning.whole import TODAY, Asked, Choice, PlanLike, Scope, at_level, part_name, scope_of
@@ -70,13 +70,13 @@ def compare(
         realized: Whether the losses that records really incurred are computed too; for one statistic of one table.
         rule: A p% rule to compare with, in the table of each measure with the most cells.
         noise: Multiplicative noise to compare with.
-        data: What the records are: "public", "synthetic", "past" or "confidential". A look at confidential records is noted in the
-            ledger.
+        data: What the records are: "public", "synthetic", "past" or "confidential". Unless they are declared public or synthetic,
+            the ledger notes a look first.
 
     Returns:
         Losses and errors of each mechanism.
     """
-    origin, view = read_origin(data), session.owner.view(data=data)
+    origin, view = read_origin(data), viewed(session, data, "plan compare", query)
     if measure is not None:
         check_measure(measure, view)
     scope = scope_of(query, view.schema, measure=measure, tables=tables, statistics=statistics)

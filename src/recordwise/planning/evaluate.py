@@ -17,7 +17,7 @@ from recordwise.exact.arithmetic import FloatArray
 from recordwise.plan.plan import Plan
 from recordwise.planning.cell_groups import SIZE, Grouping, by_words, labels_of, size_labels
 from recordwise.planning.metrics import Metric, measured, read_metric
-from recordwise.planning.origin import figure, html_table, mark_of, read_origin
+from recordwise.planning.origin import figure, html_table, mark_of, read_origin, viewed
 from recordwise.planning.rivals import STAGES, Case, Drawn, Fit, Place, Rival, Stages, read_rival
 from recordwise.planning.whole import TODAY, PlanLike, read_queries
 from recordwise.progress import reported, tell, tracked
@@ -192,8 +192,8 @@ def evaluate(
         statistics: The statistics to evaluate, by published name or measure, or "count"; all unless given.
         draws: How many releases are drawn of each.
         seed: The seed of all noise.
-        data: What the records are: "public", "synthetic", "past" or "confidential". A look at confidential records is noted in the
-            ledger.
+        data: What the records are: "public", "synthetic", "past" or "confidential". Unless they are declared public or synthetic,
+            the ledger notes a look first.
 
     Returns:
         The metric by table, variable and group.
@@ -213,7 +213,7 @@ def evaluate(
     origin, (name, function) = read_origin(data), read_metric(metric)
     if isinstance(draws, bool) or not isinstance(draws, int) or not 1 <= draws <= MOST_DRAWS:
         raise ParameterError(parameter="draws", problem=f"must be a whole number from 1 to {MOST_DRAWS:,}")
-    view = session.owner.view(data=data)
+    view = viewed(session, data, "plan evaluate", query)
     tell("reading records")
     simulation = view.simulation(*read_queries(query))
     wanted = _chosen(simulation.plan, simulation.tables(), tables, statistics)

@@ -16,7 +16,7 @@ from recordwise.plan.query import Query
 from recordwise.planning.errors import ask
 from recordwise.planning.goals import Goal, GoalTable, goal_tables, mechanism_for, read_goals
 from recordwise.planning.losses import LossPair, firm_losses, policy_losses
-from recordwise.planning.origin import figure, html_table, mark_of, read_origin
+from recordwise.planning.origin import figure, html_table, mark_of, read_origin, viewed
 from recordwise.planning.sized import by_cell, most_sized
 from recordwise.policy.policy import Policy
 from recordwise.progress import reported, tracked
@@ -151,13 +151,13 @@ def fitness(
         families: The families by name, as ``families`` returns them.
         goals: The accuracy goal of each table.
         firms: Whether the joint losses of firms are computed too.
-        data: What the records are: "public", "synthetic", "past" or "confidential". A look at confidential records is noted in the
-            ledger.
+        data: What the records are: "public", "synthetic", "past" or "confidential". Unless they are declared public or synthetic,
+            the ledger notes a look first.
 
     Returns:
         Each family at its smallest loss, and those that cannot meet the goals.
     """
-    origin, wanted, view = read_origin(data), read_goals(goals), session.owner.view(data=data)
+    origin, wanted, view = read_origin(data), read_goals(goals), viewed(session, data, "plan fitness")
     tables = goal_tables(view, wanted, families)
     found: dict[str, tuple[Fitted, ...]] = {}
     infeasible: dict[str, str] = {}

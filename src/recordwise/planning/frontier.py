@@ -16,7 +16,7 @@ from recordwise.exact.numbers import Number
 from recordwise.exact.text import share_text
 from recordwise.plan.status import StatusRules
 from recordwise.planning.frontier_plans import FrontierPoint, Plans
-from recordwise.planning.origin import figure, html_table, mark_of, read_origin
+from recordwise.planning.origin import figure, html_table, mark_of, read_origin, viewed
 from recordwise.planning.ranks import QUANTILES, RANK_WORDS
 from recordwise.planning.reliable import class_names
 from recordwise.planning.whole import PlanLike, scope_of
@@ -179,13 +179,13 @@ def frontier(
         candidates: The families to choose from; the usual ones unless given.
         fitted: Whether the best linear fit of all levels is meant, where noise is Gaussian.
         complete: Whether the keys list every cell, so that levels can be fitted without published rests.
-        data: What the records are: "public", "synthetic", "past" or "confidential". A look at confidential records is noted in the
-            ledger.
+        data: What the records are: "public", "synthetic", "past" or "confidential". Unless they are declared public or synthetic,
+            the ledger notes a look first.
 
     Returns:
         The plans of the frontier, each with its losses and its reliable cells by size, and today's plan.
     """
-    origin, view = read_origin(data), session.owner.view(data=data)
+    origin, view = read_origin(data), viewed(session, data, "plan frontier", query)
     scope = scope_of(query, view.schema, tables=tables, statistics=statistics)
     step = steps(3)
     step("making plans")

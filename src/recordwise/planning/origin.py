@@ -5,9 +5,13 @@ from collections.abc import Sequence
 
 from recordwise.errors import ParameterError
 from recordwise.exact import text
-from recordwise.plan.tuning import TUNINGS
+from recordwise.plan.tuning import NO_LOOK, TUNINGS
+from recordwise.planning.whole import PlanLike, read_queries
+from recordwise.session import Session
+from recordwise.session.owner import OwnerView
 
 CONFIDENTIAL = "CONFIDENTIAL: computed from the confidential records themselves; not for publication"
+PAST = "CONFIDENTIAL: computed from past records, which are confidential too; not for publication"
 
 
 def read_origin(data: str) -> str:
@@ -16,14 +20,22 @@ def read_origin(data: str) -> str:
         raise ParameterError(
             parameter="data",
             problem=f"must be one of {', '.join(TUNINGS)}",
-            advice="Use 'confidential' unless the records are public, synthetic or from a past release.",
+            advice="Use 'confidential' unless the records are public or synthetic; those of an earlier period are 'past'.",
         )
     return data
 
 
+def viewed(session: Session, data: str, command: str, plan: PlanLike | None = None) -> OwnerView:
+    """The records of a session for planning; unless they are declared public or synthetic, a look that the ledger notes first."""
+    queries = () if plan is None else read_queries(plan)
+    return session.owner.view(data=read_origin(data), command=command, queries=queries)
+
+
 def mark_of(data: str) -> str:
     """The label above a table or below a figure."""
-    return CONFIDENTIAL if data == "confidential" else f"computed from {data} records"
+    if data in NO_LOOK:
+        return f"computed from {data} records"
+    return PAST if data == "past" else CONFIDENTIAL
 
 
 def html_table(

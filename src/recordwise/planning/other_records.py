@@ -1,6 +1,6 @@
 """A session on generated or given records in place of a plan's own, with a ledger that is thrown away.
 
-Nothing of the plan is touched: its source is not opened, and its ledger is neither read nor written.
+The plan's source is not opened. Its ledger is not touched either, unless the given records are confidential: it notes the look.
 """
 
 import tempfile
@@ -12,8 +12,11 @@ from pathlib import Path
 from recordwise.errors import ParameterError
 from recordwise.plan.file.read import PlanFile
 from recordwise.plan.sources import DUCKDB
+from recordwise.plan.tuning import NO_LOOK
 from recordwise.planning.generated import usual_rows, write_records
+from recordwise.planning.origin import read_origin
 from recordwise.session import Session
+from recordwise.session.looks import enter_look
 from recordwise.session.sizes import with_sizes
 
 TITLE = "REHEARSAL, not a release"
@@ -21,7 +24,13 @@ TITLE = "REHEARSAL, not a release"
 
 @contextmanager
 def on_other_records(
-    file: PlanFile, *, records: str | Path | None = None, rows: int | None = None, seed: int = 0
+    file: PlanFile,
+    *,
+    records: str | Path | None = None,
+    rows: int | None = None,
+    seed: int = 0,
+    data: str = "confidential",
+    command: str = "rehearse",
 ) -> Iterator[tuple[PlanFile, Session]]:
     """Open a session on generated records of a plan's schema, or on given ones.
 
@@ -30,6 +39,9 @@ def on_other_records(
         records: A file of records; generated unless given.
         rows: How many records to generate; by default ten for each cell of the largest table, from 10,000 to a million.
         seed: The seed of generated records.
+        data: What given records are. Unless they are declared "public" or "synthetic", the plan's ledger notes the look before they
+            are opened, whatever file they are in.
+        command: What the look is called in the ledger.
 
     Yields:
         The plan with its new source, and the session.
@@ -39,7 +51,9 @@ def on_other_records(
     """
     if records is not None and rows is not None:
         raise ParameterError(parameter="rows", problem="is for generated records", advice="Leave it out.")
-    sized = replace(file, plan=with_sizes(file.plan))
+    origin, sized = read_origin(data), replace(file, plan=with_sizes(file.plan))
+    if records is not None and origin not in NO_LOOK:
+        enter_look(file, command)
     with tempfile.TemporaryDirectory(prefix="recordwise-rehearsal-") as made:
         source = Path(made) / "records.parquet" if records is None else Path(records)
         if records is None:

@@ -11,6 +11,7 @@ from recordwise.plan.file.write import PlanText, plan_text
 from recordwise.plan.query import Query
 from recordwise.plan.schema import Schema
 from recordwise.plan.sources import Postgres
+from recordwise.plan.tuning import NO_LOOK
 from recordwise.planning.candidates import families
 from recordwise.planning.carried import carried_plan
 from recordwise.planning.changes import PlanChange, changes
@@ -19,7 +20,7 @@ from recordwise.planning.fitted_goals import LevelSplits, fitted_family
 from recordwise.planning.goals import Goal, goal_tables, mechanism_for, read_goals
 from recordwise.planning.level_trees import can_be_fitted
 from recordwise.planning.offsets import best_mechanism, ranked, ranking_size
-from recordwise.planning.origin import figure, html_table, read_origin
+from recordwise.planning.origin import figure, html_table, read_origin, viewed
 from recordwise.planning.plan_recommend import PlanAdvice, plan_advice
 from recordwise.planning.protection import hardly_protected
 from recordwise.planning.ranks import BALANCED, QUANTILES, RANK_WORDS, loss_at, read_rank
@@ -191,7 +192,7 @@ class Recommendation:
 
     def _comment(self) -> str:
         # The losses of confidential records must not be in a file that may be shared.
-        return self.why() if self.fitness.data != "confidential" else self.privacy_label
+        return self.why() if self.fitness.data in NO_LOOK else self.privacy_label
 
     def curves(self) -> dict[str, tuple[FloatArray, FloatArray]]:
         """For each family, the share of records above every loss."""
@@ -259,14 +260,14 @@ def recommend(
         fitted: Whether goals are about the best linear fit of all levels of a goal's query (``NAME_best``). Families with
             Gaussian noise then need less loss (T-FITSHARES); the others meet the goals with their noisy answers.
         complete: Whether the keys list every cell, so that levels can be fitted without published rests.
-        data: What the records are: "public", "synthetic", "past" or "confidential". A look at confidential records is noted in the
-            ledger.
+        data: What the records are: "public", "synthetic", "past" or "confidential". Unless they are declared public or synthetic,
+            the ledger notes a look first.
 
     Returns:
         The families, the best first, and the plan to release with.
     """
     read_rank(rank_by)
-    origin, wanted, view = read_origin(data), read_goals(goals), session.owner.view(data=data)
+    origin, wanted, view = read_origin(data), read_goals(goals), viewed(session, data, "plan recommend", plan)
     if plan is not None:
         advice = plan_advice(
             session, view, plan, wanted, candidates, rank_by=rank_by, fitted=fitted, complete=complete, data=origin

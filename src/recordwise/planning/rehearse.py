@@ -1,7 +1,8 @@
 """A release in rehearsal: the whole way from records to files, with generated or given records and a ledger that is thrown away.
 
-Nothing of the plan is touched: its source is not opened, its ledger is neither read nor written, and nothing is spent. The
-folder is labeled NOT PRIVATE in every file, and its names say that it is a rehearsal.
+The plan's source is not opened, and nothing is spent. Its ledger is touched only to note a look, where confidential records are
+given. The folder is labeled NOT PRIVATE in every file, and its names say that it is a rehearsal; one that was made from
+confidential records is its owner's only.
 """
 
 import time
@@ -18,6 +19,7 @@ from recordwise.noise.randomness import Secure, Seeded
 from recordwise.plan.file.basic import BasicOutputs
 from recordwise.plan.file.read import PlanFile, load_plan
 from recordwise.plan.status import StatusRules
+from recordwise.plan.tuning import NO_LOOK
 from recordwise.planning.origin import html_table
 from recordwise.planning.other_records import on_other_records
 from recordwise.planning.size_classes import SizeClass, losses_by_size
@@ -55,6 +57,8 @@ class Rehearsal:
     """The rows of the source; more than the records where a unit has several."""
     given: bool
     """Whether the records were given; otherwise they were generated."""
+    data: str
+    """What the records are: "confidential" or "past" unless they were generated or declared."""
     seconds: dict[str, float]
     """How long each step took."""
     peak_memory: int | None
@@ -79,6 +83,7 @@ class Rehearsal:
             "records": self.records,
             "rows": self.rows,
             "generated": not self.given,
+            "data": self.data,
             "seconds": self.seconds,
             "peak_memory": self.peak_memory,
             "files": self.files,
@@ -145,21 +150,25 @@ def rehearse(
     rows: int | None = None,
     seed: int | None = None,
     parameters: Mapping[str, str | int] | None = None,
+    data: str = "confidential",
 ) -> Rehearsal:
     """Release a plan in rehearsal: with generated records, a ledger of its own and noise that is not private.
 
-    The plan's source and ledger are not opened, and nothing is spent. Generated records have the columns of the plan's schema; the
-    values of their columns are from the plan's public lists, so that published cells fill, and their measures are skewed.
+    The plan's source is not opened, and nothing is spent; its ledger only notes a look at confidential records. Generated records
+    have the columns of the plan's schema; the values of their columns are from the plan's public lists, so that published cells
+    fill, and their measures are skewed.
 
     Args:
         plan: The plan, or its file.
         out: A new folder for the files of the rehearsal.
         records: A file of records to use instead, such as those of last year. The rehearsed tables are then about real records,
-            and labeled NOT PRIVATE: they must be kept as the records are.
+            and labeled NOT PRIVATE: they must be kept as the records are. Unless ``data`` declares them, this is a look at
+            confidential records, which the plan's ledger notes first, and only the owner of the folder can read it.
         rows: How many records to generate; by default ten for each cell of the largest table, from 10,000 to a million.
         seed: The seed of records and noise. Without it generated records are those of seed 0, and the noise on given records
             is drawn from a seed that is not kept.
         parameters: The values of ``${name}`` in the file.
+        data: What given records are: "public", "synthetic", "past" or "confidential".
 
     Returns:
         Times, sizes, statuses and losses, and the folder.
@@ -182,8 +191,12 @@ def rehearse(
     clock = Clock(steps(STAGES))
     with ExitStack() as stack:
         with clock("generating records" if records is None else "opening records"):
-            changed, session = stack.enter_context(on_other_records(file, records=records, rows=rows, seed=seed or 0))
-        return _rehearsed(changed, session, folder, clock, _noise(seed, given=records is not None), records)
+            other = on_other_records(file, records=records, rows=rows, seed=seed or 0, data=data)
+            changed, session = stack.enter_context(other)
+        origin = "synthetic" if records is None else data
+        return _rehearsed(
+            changed, session, folder, clock, _noise(seed, given=records is not None), records is not None, origin
+        )
 
 
 def _noise(seed: int | None, *, given: bool) -> Seeded:
@@ -198,7 +211,7 @@ def _noise(seed: int | None, *, given: bool) -> Seeded:
 
 
 def _rehearsed(
-    file: PlanFile, session: Session, folder: Path, clock: "Clock", noise: Seeded, records: str | Path | None
+    file: PlanFile, session: Session, folder: Path, clock: "Clock", noise: Seeded, given: bool, data: str
 ) -> Rehearsal:
     queries, notes = file.plan.queries, list(_notes(file))
     with clock("reading records and drawing noise"):
@@ -207,8 +220,8 @@ def _rehearsed(
         with clock("fitting basic tables"):
             done, problems = _with_basic(done, file.basic)
             notes += problems
-    given = records is not None
     about = {"records": "given" if given else "generated", "private": False, "ledger": "thrown away"}
+    about |= {"data": data} if given else {}
     done = replace(done, description={**done.description, "rehearsal": about})
     content = done.content()
     formats = tuple(each.name for each in formats_named(file.formats) if each.problem(content) is None)
@@ -218,12 +231,13 @@ def _rehearsed(
         if name not in formats
     ]
     with clock("counting losses and cells"):
-        view = session.owner.view(data="past" if given else "synthetic")
+        # A look at the records was noted in the plan's ledger before they were opened; this ledger is thrown away.
+        view = session.owner.view(data="synthetic")
         losses = losses_by_size(view, done.policy, file.plan.schema)
         covered = session.owner.preflight(*queries)
     # The folder comes last: until then, an interrupt leaves nothing behind.
     with clock("writing files"):
-        done.save(folder, formats=formats)
+        done.save(folder, formats=formats, owner_only=data not in NO_LOOK)
     rules = StatusRules() if file.basic is None else file.basic.rules
     counted = sum(each.records for each in losses)
     return Rehearsal(
@@ -232,6 +246,7 @@ def _rehearsed(
         records=counted,
         rows=_rows(Path(file.source[0])) or counted,  # type: ignore[index]
         given=given,
+        data=data,
         seconds=clock.seconds,
         peak_memory=peak_memory(),
         files={path.name: path.stat().st_size for path in sorted(folder.iterdir())},
@@ -254,7 +269,7 @@ def _notes(file: PlanFile) -> Iterator[str]:
     if file.earlier:
         yield "the page shows no earlier periods: they are real, and these numbers are not"
     if file.budget is not None:
-        yield "the budget was taken as if nothing had been spent; the plan's ledger was not opened"
+        yield "the budget was taken as if nothing had been spent; what the plan's ledger says about it was not read"
 
 
 def _columns(release: Release, rules: StatusRules) -> Iterator[RehearsedColumn]:

@@ -10,11 +10,12 @@ from recordwise.exact.numbers import Number
 from recordwise.exact.text import share_text
 from recordwise.plan.query import Query
 from recordwise.plan.status import StatusRules
+from recordwise.plan.tuning import NO_LOOK
 from recordwise.planning.carried import carried_plan
 from recordwise.planning.changes import PlanChange, changes
 from recordwise.planning.frontier_plans import FACTORS, FrontierPoint, Plans
 from recordwise.planning.left import Left, left_of
-from recordwise.planning.origin import figure, html_table, mark_of, read_origin
+from recordwise.planning.origin import figure, html_table, mark_of, viewed
 from recordwise.planning.protection import hardly_protected
 from recordwise.planning.ranks import BALANCED, QUANTILES
 from recordwise.planning.reliable import Scalable, class_names
@@ -92,7 +93,7 @@ class ReliablePlan(FrontierPoint):
             tuned_on=self.data,
             accept_tuning=accept_tuning,
             # The losses of confidential records must not be in a file that may be shared.
-            comment=self.words() if self.data != "confidential" else self.privacy_label,
+            comment=self.words() if self.data in NO_LOOK else self.privacy_label,
             parameters=parameters,
             needs_budget=self.needs_budget,
         ).save(path)
@@ -152,8 +153,8 @@ def most_reliable(
         candidates: The families to choose from; the usual ones unless given.
         fitted: Whether the best linear fit of all levels is meant, where noise is Gaussian.
         complete: Whether the keys list every cell, so that levels can be fitted without published rests.
-        data: What the records are: "public", "synthetic", "past" or "confidential". A look at confidential records is noted in the
-            ledger.
+        data: What the records are: "public", "synthetic", "past" or "confidential". Unless they are declared public or synthetic,
+            the ledger notes a look first.
 
     Returns:
         The plan, with its losses, its reliable cells by size, and what changes.
@@ -165,7 +166,7 @@ def most_reliable(
     wanted = {name: float(each) for name, each in limits.items() if each is not None}
     if not wanted and not at and budget in (None, False):
         raise ParameterError(parameter="median, p99, maximum, at, budget", problem="must state at least one limit")
-    view = session.owner.view(data=read_origin(data))
+    view = viewed(session, data, "plan frontier", query)
     scope = scope_of(query, session.schema, tables=tables, statistics=statistics)
     left = left_of(session, query)
     covered = _covered(left, budget)

@@ -13,7 +13,7 @@ from recordwise.exact.numbers import Number, positive
 from recordwise.exact.text import formula_text, share_text
 from recordwise.mechanisms.unit_split import UnitSplit
 from recordwise.planning.losses import Losses, policy_losses
-from recordwise.planning.origin import figure, html_table, mark_of, read_origin
+from recordwise.planning.origin import figure, html_table, mark_of, read_origin, viewed
 from recordwise.planning.shapes import COUNT, check_measure, step_of
 from recordwise.planning.totals import plan_totals
 from recordwise.planning.whole import PlanLike, Scope, same_for_all, scope_of
@@ -126,13 +126,13 @@ def sweep(
             several measures, a mapping from each to its thresholds.
         rhos: The losses to try.
         tight: Whether the tight policy is meant; otherwise the one printed in the papers.
-        data: What the records are: "public", "synthetic", "past" or "confidential". A look at confidential records is noted in the
-            ledger.
+        data: What the records are: "public", "synthetic", "past" or "confidential". Unless they are declared public or synthetic,
+            the ledger notes a look first.
 
     Returns:
         Errors and shares for every combination.
     """
-    origin, view = read_origin(data), session.owner.view(data=data)
+    origin, view = read_origin(data), viewed(session, data, "plan sweep", query)
     if measure is not None:
         check_measure(measure, view)
     scope = scope_of(query, view.schema, measure=measure, tables=tables, statistics=statistics)

@@ -283,12 +283,13 @@ class Release:
         return export(self.content(), file, format=format, table=table)
 
     @reported
-    def save(self, folder: str | Path, *, formats: Sequence[str] = DEFAULT_FORMATS) -> Path:
+    def save(self, folder: str | Path, *, formats: Sequence[str] = DEFAULT_FORMATS, owner_only: bool = False) -> Path:
         """Write everything into a new folder, all or nothing.
 
         Args:
             folder: The name of a folder that does not exist yet.
             formats: The formats of the tables by name. Parquet is always among them: a release is loaded and verified from it.
+            owner_only: Whether nobody else may read the folder, as for what was made from confidential records.
 
         Returns:
             The folder.
@@ -303,7 +304,7 @@ class Release:
 
         chosen, content = formats_named(formats), self.content()
         require_held(content, chosen)
-        with new_folder(folder) as staging:
+        with new_folder(folder, owner_only=owner_only) as staging:
             files = list(written(content, chosen))
             with ThreadPoolExecutor() as pool:
                 # Arrow writes the tables while Python makes the page.

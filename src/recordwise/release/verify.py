@@ -9,6 +9,7 @@ from recordwise.errors import RecordwiseError
 from recordwise.ledger.bands import noted_bands
 from recordwise.ledger.chain import Event
 from recordwise.ledger.ledger import Ledger
+from recordwise.ledger.looks import PREFLIGHT, counted_looks, wrong_looks
 from recordwise.ledger.periods import terms_before
 from recordwise.ledger.schemas import amount_bounds, within
 from recordwise.policy.bands import BandTable
@@ -38,7 +39,7 @@ def verify(path: str | Path, *, against: Sequence[str | Path] = ()) -> list[str]
         return [str(error)]
     if problems:
         return problems
-    problems = wrong_order(events) + wrong_terms(events) + wrong_sums(events)
+    problems = wrong_order(events) + wrong_terms(events) + wrong_sums(events) + wrong_looks(events)
     for folder in against:
         problems += [f"{folder}: {problem}" for problem in folder_problems(Path(folder), events)]
     return problems
@@ -160,7 +161,11 @@ def folder_problems(folder: Path, events: list[Event]) -> list[str]:
 def _wrong_words(release: dict[str, Any], policies: dict[str, Any], entry: Event, events: list[Event]) -> list[str]:
     """Facts that release.json and policy.json repeat from the ledger must agree with it."""
     opened, charged = terms_at(events, entry.body["charge"]), events[entry.body["charge"] - 1].body
+    looks = counted_looks(events[: entry.body["charge"]])
     pairs = {
+        # Releases of earlier versions say only whether there was a look other than a preflight.
+        "release.json states different looks": (release.get("looks", looks), looks),
+        "release.json says otherwise whether records were viewed": (_viewed(release, looks), bool(looks)),
         "release.json states a different digest": (release["digest"], entry.body["digest"]),
         "release.json carries a different privacy label": (release["mark"], entry.body["mark"]),
         "policy.json carries a different privacy label": (policies["mark"], entry.body["mark"]),
@@ -172,6 +177,12 @@ def _wrong_words(release: dict[str, Any], policies: dict[str, Any], entry: Event
         **{f"release.json names a different {each}": (release[each], opened[each]) for each in ("dataset", "budget")},
     }
     return [f"{problem} than the ledger" for problem, (found, known) in pairs.items() if found != known]
+
+
+def _viewed(release: dict[str, Any], looks: dict[str, int]) -> bool:
+    """What a release says about looks; where an earlier version did not count preflights, what it should have said."""
+    stated = bool(release.get("looked_at_records", bool(looks)))
+    return stated if "looks" in release or set(looks) - {PREFLIGHT} else bool(looks)
 
 
 def _version(form: dict[str, Any]) -> tuple[Any, Any]:

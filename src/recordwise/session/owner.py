@@ -3,7 +3,7 @@
 Each method reads the records once, for any number of policies or mechanisms; only counts, bins and cell totals leave the engine.
 """
 
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, replace
 from fractions import Fraction
 from typing import TYPE_CHECKING, Any
@@ -38,11 +38,11 @@ from recordwise.plan.results import POSITION, FoundTotals, TableTotals
 from recordwise.plan.schema import Schema
 from recordwise.policy.evaluate.sql import terms_sql
 from recordwise.policy.policy import Policy
-from recordwise.release.tables import digest_of
 from recordwise.session.coverage import Coverage, coverage, covered_tables, public_tables
 
 if TYPE_CHECKING:
     from recordwise.session.histories import HistoryLosses
+    from recordwise.session.looks import Looks
     from recordwise.session.simulated import Simulation
 
 ANY_CELL = SelectKeys.of(rho=1, delta="1e-6", pieces=None)
@@ -99,51 +99,48 @@ class Owner:
     (``accept_tuning``).
     """
 
-    def __init__(
-        self,
-        engine: Engine,
-        schema: Schema,
-        look: Callable[[], None],
-        note: Callable[[str], None] = lambda _: None,
-        policies: Callable[[], Mapping[str, Policy]] = dict,
-    ) -> None:
-        self._engine, self._schema, self._look, self._note, self._policies = engine, schema, look, note, policies
+    def __init__(self, engine: Engine, schema: Schema, looks: "Looks") -> None:
+        self._engine, self._schema, self._looks = engine, schema, looks
 
     def __repr__(self) -> str:
         return "<Owner: CONFIDENTIAL>"
 
-    def view(self, *, data: str = "confidential") -> "OwnerView":
+    def view(
+        self, *, data: str = "confidential", command: str = "owner.view", queries: Sequence[Query] = ()
+    ) -> "OwnerView":
         """The table as its owner sees it while choosing mechanisms (``recordwise.planning``).
 
         Args:
-            data: What the records are. Unless they are public, synthetic or from a past release, the ledger records the look.
+            data: What the records are. Unless they are declared "public" or "synthetic", the ledger records the look first.
+            command: What the look is called in the ledger, one of a fixed list.
+            queries: The queries that it is about; of a session opened from a plan file, those of the plan unless given.
 
         Returns:
             The view. Its methods return exact, confidential numbers.
         """
-        if data == "confidential":
-            self._look()
+        self._looks.enter(command, queries, data=data)
         return OwnerView(self._engine, self._schema)
 
-    def preflight(self, *queries: Query) -> tuple[Coverage, ...]:
-        """How many records the public cells of each table hold, before anything is released.
+    def preflight(self, *queries: Query, data: str = "confidential") -> tuple[Coverage, ...]:
+        """How many records the public cells of each table hold: a look at confidential records.
 
-        The ledger notes that it was asked and for which plan, not the answer. It is a check like validation: what is corrected
-        because of it (a code that is written differently) is no tuning; see docs/guarantee.md.
+        The ledger notes that it was asked and for which plan, not the answer. A release makes the same check by itself and tells
+        no number; see docs/guarantee.md.
         """
         plan = Plan(schema=self._schema, queries=queries)
-        cells = {table_name(plan, table): plan.cells(table) for table in public_tables(plan)}
-        self._note(digest_of(cells, plan_policy(plan)))
+        self._looks.enter("preflight", queries, data=data)
         return coverage(plan, self._engine.totals(plan, tables=covered_tables(plan)))
 
-    def unmatched(self, *queries: Query, at_most: int = 10) -> dict[str, list[tuple[tuple[Any, ...], int]]]:
+    def unmatched(
+        self, *queries: Query, at_most: int = 10, data: str = "confidential"
+    ) -> dict[str, list[tuple[tuple[Any, ...], int]]]:
         """The cells outside the keys that hold the most records, by table: a look at confidential records.
 
         Returns:
             For each table with public keys its most frequent cells that no key names, each with its number of records.
         """
         plan = Plan(schema=self._schema, queries=queries)
-        self._look()
+        self._looks.enter("owner.unmatched", queries, data=data)
         return {table_name(plan, table): self._unmatched(plan, table, at_most) for table in public_tables(plan)}
 
     def _unmatched(self, plan: Plan, table: PlannedTable, at_most: int) -> list[tuple[tuple[Any, ...], int]]:
@@ -168,18 +165,21 @@ class Owner:
         """
         from recordwise.session.histories import history_losses
 
-        self._look()
-        return history_losses(self._policies(), records, self._schema.unit)
+        self._looks.enter("owner.history_losses")
+        return history_losses(self._looks.ledger.spent_by_period(), records, self._schema.unit)
 
-    def loss_summary(self, policy: Policy, *, edges: Sequence[float] = EDGES) -> LossSummary:
+    def loss_summary(
+        self, policy: Policy, *, edges: Sequence[float] = EDGES, data: str = "confidential"
+    ) -> LossSummary:
         """How the losses of a policy are distributed over the records, computed inside the engine.
 
         Args:
             policy: The policy whose losses are counted.
             edges: The bins of the losses, ascending.
+            data: What the records are, as for ``view``.
         """
         terms = check_policy(policy, self._schema).rho
-        self._look()
+        self._looks.enter("owner.loss_summary", data=data)
         found = self._engine.summarize(terms_sql(terms, self._engine.dialect), edges)
         return read_summary(found.reveal(), edges)
 
@@ -204,7 +204,7 @@ class Owner:
             return self._joined(of, bound, edges)
         plan = Plan(schema=self._schema, queries=(of, *more))
         tables, passes = firm_tables([plan]), self._engine.owner_passes()
-        self._look()
+        self._looks.enter("owner.firm_loss_summary", plan.queries)
         asked = (edges, DELTA_EDGES) if plan_policy(plan).delta_terms else (edges,)
         found = passes.summarize_firms_of_plan(tables, asked, self._engine.dialect).reveal()
         rho, *deltas = read_summaries(found, asked)
@@ -216,7 +216,7 @@ class Owner:
                 reason="private key selection has a delta, and a policy does not say which units share a key; give the queries"
             )
         terms = check_policy(policy, self._schema).rho
-        self._look()
+        self._looks.enter("owner.firm_loss_summary")
         found = self._engine.summarize_firms(terms_sql(terms, self._engine.dialect), edges, bound=bound)
         return read_summary(found.reveal(), edges)
 
@@ -226,7 +226,7 @@ class Owner:
         if len(plan.tables()) != 1 or plan.selection(plan.tables()[0]) is not None:
             raise ParameterError(parameter="query", problem="must have one table with public keys for realized losses")
         (table,) = plan.tables()
-        self._look()
+        self._looks.enter("owner.realized_loss_summary", plan.queries)
         found = self._engine.summarize_beside_totals(
             plan, table, realized_tree(plan, table, self._engine.dialect), edges
         )

@@ -34,7 +34,7 @@ from recordwise.release.select import dry_run_selection
 from recordwise.release.tables import ReleasedTable, digest_of
 from recordwise.session.coverage import check_coverage, coverage, covered_tables, without_counts
 from recordwise.session.in_series import revised, series_stated
-from recordwise.session.sizes import promise, raised, with_sizes
+from recordwise.session.sizes import check_own_sizes, promise, raised, with_sizes
 
 if TYPE_CHECKING:
     from recordwise.mechanisms.external import ExternalMechanism
@@ -73,6 +73,8 @@ class Publisher:
         identity = release_identity(plan, described, policy := firms.policy(), self.ledger.series)
         if once:
             self._require_new(plan, identity)
+        if is_private(rng):
+            check_own_sizes(plan, self.ledger)
         if (fitting := raised(plan, self.ledger)) is not plan:
             plan, firms, described = fitting, firm_policy(fitting), plan_json(fitting)
             policy = firms.policy()
@@ -203,7 +205,8 @@ class Publisher:
     ) -> Release:
         """The release with the head of the ledger at its charge."""
         digest = digest_of({table.name: table.data for table in tables}, policy)
-        looked = {"looked_at_records": self.ledger.looked}
+        looks = self.ledger.looks(before=charge.sequence)
+        looked = {"looked_at_records": bool(looks), "looks": looks}
         return Release(
             tables=tables,
             policy=policy,

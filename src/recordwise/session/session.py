@@ -13,6 +13,7 @@ from recordwise.errors import ParameterError, UnkeptLedgerWarning
 from recordwise.exact.numbers import Number
 from recordwise.ledger.chain import Event
 from recordwise.ledger.ledger import UNKEPT, Ledger
+from recordwise.ledger.looks import looks_in_words
 from recordwise.noise.randomness import BitSource, bit_source
 from recordwise.plan.cost import check_policy, plan_policy, plan_warnings
 from recordwise.plan.describe import schema_json
@@ -22,7 +23,7 @@ from recordwise.plan.plan import Plan
 from recordwise.plan.query import Query
 from recordwise.plan.schema import CollapseRule, Measure, Schema
 from recordwise.plan.statistics import StatisticMechanism
-from recordwise.plan.tuning import check_tuned_on, check_tuning
+from recordwise.plan.tuning import NO_LOOK, check_tuned_on, check_tuning
 from recordwise.plan.words import Words
 from recordwise.policy.constructors import By
 from recordwise.policy.policy import Policy
@@ -124,6 +125,7 @@ class Session:
         self.tuned_on, self.accept_tuning = tuned_on, accept_tuning
         self._warned_unkept = self._closed = False
         self._parameters: dict[str, str] = {}
+        self._planned: Plan | None = None
         self.outside, self.words = read_outside(outside), hierarchy_words(words or Words(), self.schema.hierarchies)
         self.dataset = dataset or (Path(str(source)).stem if isinstance(source, (str, Path)) else "table")
         self._engine = opened_engine(engine, opened, self.schema, memory_limit=memory_limit, needs={"spark": spark})
@@ -143,8 +145,8 @@ class Session:
 
         Args:
             file: The plan, from ``load_plan``.
-            data: For planning: what the records are. Without it, and for ``"confidential"`` records, the plan's ledger is opened;
-                otherwise the session leaves the plan's ledger and budget alone.
+            data: For planning: what the records are. If they are declared ``"public"`` or ``"synthetic"``, the session leaves the
+                plan's ledger and budget alone; otherwise the plan's ledger is opened.
 
         Returns:
             The session.
@@ -152,8 +154,8 @@ class Session:
         from recordwise.plan.file.parameters import hiding
 
         with hiding(file.hidden):
-            session = cls(file.source, **plan_arguments(file, kept=data in (None, "confidential")))
-        session._parameters = dict(file.parameters)
+            session = cls(file.source, **plan_arguments(file, kept=data not in NO_LOOK))
+        session._parameters, session._planned = dict(file.parameters), file.plan
         return session
 
     def __repr__(self) -> str:
@@ -224,9 +226,10 @@ class Session:
     @property
     def owner(self) -> "Owner":
         """CONFIDENTIAL: what only the owner of the table may see. Every look at confidential records is noted in the ledger."""
+        from recordwise.session.looks import Looks
         from recordwise.session.owner import Owner
 
-        return Owner(self._engine, self.schema, self._ledger.look, self._ledger.preflight, self._ledger.spent_by_period)
+        return Owner(self._engine, self.schema, Looks(ledger=self._ledger, schema=self.schema, planned=self._planned))
 
     def sql(
         self,
@@ -361,11 +364,8 @@ class Session:
 
     def _publisher(self) -> Publisher:
         """With everything that releases of this session have in common."""
-        stated: dict[str, Any] = {
-            "dataset": self.dataset,
-            "tuned_on": self.tuned_on,
-            "accept_tuning": self.accept_tuning,
-        }
+        stated: dict[str, Any] = {"dataset": self.dataset, "tuned_on": self.tuned_on}
+        stated |= {"accept_tuning": self.accept_tuning}
         stated |= {"parameters": self._parameters} if self._parameters else {}
         return Publisher(
             engine=self._engine,
@@ -379,8 +379,8 @@ class Session:
 
     def _check_terms(self) -> None:
         """Whether a release may be made at all; that a ledger is not kept is said once in a session."""
-        listed = self.schema.hierarchies
-        check_tuning(self.tuned_on, self.accept_tuning, looked=self._ledger.looked, hierarchies=listed)
+        listed, looks = self.schema.hierarchies, looks_in_words(self._ledger.looks())
+        check_tuning(self.tuned_on, self.accept_tuning, looks=looks, hierarchies=listed)
         if not self._ledger.kept and not self._warned_unkept:
             self._warned_unkept = True
             warnings.warn(UNKEPT, UnkeptLedgerWarning, stacklevel=3)

@@ -1,7 +1,7 @@
 """The sizes that noise is scaled by, before a release: those of earlier releases are read, and bands are raised to fit a budget.
 
-A release sized by our own earlier output is admitted only if earlier losses and its own are within the budget for every record; the
-band of a cell is raised until they are (T-SIZE). Nothing here sees a record.
+A release sized by our own earlier output is admitted only if a declared budget of the ledger that was charged for both covers them
+for every record; the band of a cell is raised until it does (T-SIZE). Nothing here sees a record.
 """
 
 from collections.abc import Mapping
@@ -12,6 +12,7 @@ import numpy as np
 
 from recordwise.errors import BudgetError, KeysError
 from recordwise.ledger.ledger import Ledger
+from recordwise.ledger.periods import terms_before
 from recordwise.plan.cost import band_table, plan_policy
 from recordwise.plan.describe import query_names
 from recordwise.plan.given_keys import KeyList
@@ -21,6 +22,7 @@ from recordwise.plan.query import Query
 from recordwise.plan.sizes import RELEASE, FromRelease, Sizes, as_sizes
 from recordwise.policy.bands import MOST_BANDS, BandTable
 from recordwise.release.files import load_release
+from recordwise.release.tables import PRIVATE
 
 MOST_RAISES = 400
 FROM_ELSEWHERE = (
@@ -34,9 +36,14 @@ WITHIN_BUDGETS = (
     "noise is scaled by sizes from an earlier release of the series; the unconditional promise is the sum of the budgets of its "
     "periods, if all of them were declared before the first charge of the series"
 )
-AT_THE_FLOOR = (
-    "noise is scaled by sizes from an earlier release of the same records, and no budget was declared; the only unconditional "
-    "promise is the sum of all charges with every cell at its floor, or in the costliest band where the lowest has noise of its own"
+NOTHING_PROMISED = (
+    "noise is scaled by sizes from an earlier release that no declared budget of this ledger covers; over time, nothing is "
+    "promised"
+)
+DECLARE = "Declare a budget that covers both releases, before the first of them."
+SAME_LEDGER = (
+    "Sizes from our own releases hold only under a declared budget of the ledger that was charged for both: publish on the ledger "
+    "of that release, in a series if it was another period, or take sizes from a public table."
 )
 
 
@@ -115,9 +122,42 @@ def raised(plan: Plan, ledger: Ledger) -> Plan:
     return plan
 
 
-def _own_sizes(plan: Plan) -> bool:
-    """Whether some sizes are from an earlier release of ours."""
-    return any(source.startswith(RELEASE) for sizes in _all_sizes(plan) for source in sizes.sized_on)
+def _own_sizes(plan: Plan) -> list[str]:
+    """The digests of the earlier releases of ours that sizes are from."""
+    sources = dict.fromkeys(source for sizes in _all_sizes(plan) for source in sizes.sized_on)
+    return [source.removeprefix(RELEASE) for source in sources if source.startswith(RELEASE)]
+
+
+def check_own_sizes(plan: Plan, ledger: Ledger) -> None:
+    """Refuse sizes from an earlier release unless a declared budget of this ledger covers it and what is charged now (T-SIZE).
+
+    Raises:
+        KeysError: No budget is declared, or the ledger was not charged for the release.
+    """
+    problem = _uncovered(_own_sizes(plan), ledger)
+    if problem is not None:
+        folders = dict.fromkeys(each.release for sizes in _all_sizes(plan) for each in sizes.read.values())
+        column = f"the release {' or '.join(map(repr, folders))}" if folders else "the release that sizes are from"
+        raise KeysError(column=column, problem=problem, advice=DECLARE if ledger.budget is None else SAME_LEDGER)
+
+
+def _uncovered(digests: list[str], ledger: Ledger) -> str | None:
+    """Why no declared budget of a ledger covers some releases; None if one does."""
+    if not digests:
+        return None
+    if ledger.budget is None:
+        return "cannot be the size of cells without a declared budget: what is promised over time would depend on noise"
+    events = ledger.history()
+    released = {event.body.get("digest"): event.body for event in events if event.kind == "released"}
+    for digest in digests:
+        closing = released.get(digest)
+        if closing is None or closing.get("mark") != PRIVATE:
+            return "was not charged to this ledger as a private release, so it cannot be the size of cells"
+        charge = events[int(closing["charge"]) - 1]
+        terms = terms_before(events, charge.sequence, period=charge.body.get("period"))
+        if terms is None or terms.body.get("budget") is None:
+            return "was charged in a period without a declared budget, so it cannot be the size of cells"
+    return None
 
 
 def _all_sizes(plan: Plan) -> list[Sizes]:
@@ -193,4 +233,4 @@ def promise(plan: Plan, ledger: Ledger) -> dict[str, str]:
     if not _own_sizes(plan):
         return {"sized_noise": FROM_ELSEWHERE}
     within = WITHIN_BUDGET if ledger.series is None else WITHIN_BUDGETS
-    return {"sized_noise": AT_THE_FLOOR if ledger.budget is None else within}
+    return {"sized_noise": within if _uncovered(_own_sizes(plan), ledger) is None else NOTHING_PROMISED}

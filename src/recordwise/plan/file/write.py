@@ -90,13 +90,12 @@ def plan_text(
             if not any(keys is other or keys == other for other in lists):
                 lists.append(keys)
     names = {f"keys{number}": keys for number, keys in enumerate(lists, 1)}
-    needed = tuned_on == "confidential" or any(not each.is_public for each in schema.hierarchies)
     document = {
         "dataset": dataset,
         **_source(source),
         "ledger": ledger,
         "tuned_on": tuned_on,
-        **({} if accept_tuning is None or not needed else {"accept_tuning": accept_tuning}),
+        **({} if accept_tuning is None else {"accept_tuning": accept_tuning}),
         "schema": _schema(schema),
         "hierarchies": {each.name: _hierarchy(each) for each in schema.hierarchies},
         "keys": {name: _keys(name, keys) for name, keys in names.items()},

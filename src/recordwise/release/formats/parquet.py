@@ -4,11 +4,10 @@ from pathlib import Path
 
 import pyarrow as pa
 
+from recordwise.plan.own_tables import LABEL
 from recordwise.release.content import Content
 from recordwise.release.formats.format import type_problem
 
-METADATA = b"recordwise"
-"""The key of the privacy label in a file's metadata."""
 COMPRESSION = "zstd"
 ROWS = 250_000
 """Rows that are encoded together, so that memory does not grow with the table."""
@@ -29,7 +28,7 @@ class Parquet:
     def write(self, content: Content, path: Path) -> None:
         import pyarrow.parquet
 
-        labeled = content.table.data.replace_schema_metadata({METADATA: content.privacy_label})
+        labeled = content.table.data.replace_schema_metadata({LABEL: content.privacy_label})
         # Noisy numbers hardly repeat, so a dictionary of them takes time and saves nothing.
         texts = [field.name for field in labeled.schema if pa.types.is_string(field.type)]
         pyarrow.parquet.write_table(labeled, path, compression=COMPRESSION, use_dictionary=texts, row_group_size=ROWS)
@@ -38,7 +37,7 @@ class Parquet:
         import pyarrow.parquet
 
         metadata: dict[bytes, bytes] = pyarrow.parquet.read_schema(path).metadata or {}
-        return metadata.get(METADATA, b"").decode()
+        return metadata.get(LABEL, b"").decode()
 
     def same(self, content: Content, path: Path) -> bool:
         return bool(read_parquet(path).equals(content.table.data.replace_schema_metadata(None)))

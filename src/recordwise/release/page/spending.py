@@ -3,6 +3,7 @@
 from collections.abc import Sequence
 from typing import Any
 
+from recordwise.ledger.looks import looks_in_words
 from recordwise.policy.policy import Policy
 from recordwise.policy.render.text import policy_lines, terms_lines
 from recordwise.release.page.parts import Part
@@ -48,8 +49,10 @@ def ledger_entries(description: dict[str, Any], digest: str, head: Any) -> list[
         "confidential": f"on the confidential data; {reason}",
     }
     chosen = tuned.get(str(description.get("tuned_on")), "in a way not stated")
-    if description.get("looked_at_records") and description.get("tuned_on") != "confidential":
-        chosen += f"; the confidential records had been viewed before, {reason}"
+    if description.get("looked_at_records"):
+        looks = looks_in_words(description.get("looks", {}))
+        viewed = f"the confidential records had been viewed before{f' ({looks})' if looks else ''}"
+        chosen += f"; {viewed}" if description.get("tuned_on") == "confidential" else f"; {viewed}, {reason}"
     told = {
         "Guarantee": description.get("guarantee", ""),
         "Mechanisms and thresholds were chosen": chosen,

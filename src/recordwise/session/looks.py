@@ -1,0 +1,83 @@
+"""Looks at confidential records are entered in the ledger of the dataset before anything is computed from them.
+
+Records are confidential unless they are declared public or were generated. Whatever shows a number computed from them is a look:
+what the owner sees, a preflight, planning, a rehearsal. It is entered with the day, the command and the digest of the plan.
+"""
+
+import warnings
+from collections.abc import Iterator, Sequence
+from contextlib import contextmanager
+from dataclasses import dataclass
+
+from recordwise.errors import RecordwiseError, UnkeptLedgerWarning
+from recordwise.ledger.ledger import Ledger
+from recordwise.plan.describe import plan_json, schema_json
+from recordwise.plan.file.read import PlanFile
+from recordwise.plan.firms import firm_policy
+from recordwise.plan.identity import release_identity
+from recordwise.plan.plan import Plan
+from recordwise.plan.query import Query
+from recordwise.plan.schema import Schema
+from recordwise.plan.tuning import NO_LOOK
+from recordwise.policy.series import Series
+from recordwise.session.sizes import with_sizes
+
+UNKEPT_LOOK = (
+    "this session keeps its ledger in memory only: that confidential records were viewed is forgotten when it closes, and no "
+    "release will state it. Pass ledger='FILE' to keep it, or data='public' or 'synthetic' if the records are."
+)
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Looks:
+    """Enters the looks of a session in its ledger."""
+
+    ledger: Ledger
+    schema: Schema
+    planned: Plan | None = None
+    """The plan that the session was opened for, if any."""
+
+    def enter(self, command: str, queries: Sequence[Query] = (), *, data: str = "confidential") -> None:
+        """Enter one look, at the queries or else at the plan of the session, unless the records are declared not confidential."""
+        if data in NO_LOOK:
+            return
+        digest = self._digest(queries)
+        if digest is None and self.planned is not None:
+            digest = plan_digest(self.planned, self.ledger.series)
+        if not self.ledger.kept:
+            warnings.warn(UNKEPT_LOOK, UnkeptLedgerWarning, stacklevel=4)
+        self.ledger.look(command, plan=digest)
+
+    def _digest(self, queries: Sequence[Query]) -> str | None:
+        """The digest of queries; those that are no plan yet, because a mechanism is still to be chosen, have none."""
+        if not queries:
+            return None
+        try:
+            return plan_digest(Plan(schema=self.schema, queries=tuple(queries)), self.ledger.series)
+        except RecordwiseError:
+            return None
+
+
+def plan_digest(plan: Plan, series: Series | None) -> str:
+    """The digest of a plan, which a charge for it states too."""
+    plan = with_sizes(plan)
+    return release_identity(plan, plan_json(plan), firm_policy(plan).policy(), series)
+
+
+def enter_look(file: PlanFile, command: str) -> None:
+    """Enter a look at confidential records in the ledger of a plan, which is created if there is none."""
+    with kept_ledger(file) as ledger:
+        ledger.look(command, plan=plan_digest(file.plan, ledger.series))
+        ledger.settle()
+
+
+@contextmanager
+def kept_ledger(file: PlanFile) -> Iterator[Ledger]:
+    """The ledger that a plan names."""
+    ledger = Ledger(
+        file.ledger, dataset=file.dataset, schema=schema_json(file.plan.schema), budget=file.budget, series=file.series
+    )
+    try:
+        yield ledger
+    finally:
+        ledger.close()
