@@ -10,13 +10,14 @@ from typing import TYPE_CHECKING, Any
 import pyarrow as pa
 
 from recordwise.engines.engine import Engine
-from recordwise.errors import EngineError, RecordwiseError
-from recordwise.ledger.ledger import Charge, Ledger
+from recordwise.errors import EngineError, ParameterError, RecordwiseError
+from recordwise.ledger.charges import Charge
+from recordwise.ledger.ledger import Ledger
 from recordwise.noise.randomness import BitSource, is_private
 from recordwise.plan.cost import plan_policy
 from recordwise.plan.describe import plan_json, query_names, safe_name, schema_json, table_name, versions
 from recordwise.plan.firms import firm_policy
-from recordwise.plan.identity import release_identity
+from recordwise.plan.identity import ReleaseIdentity, release_identity, unrecognizable
 from recordwise.plan.lattice import lattice_policy
 from recordwise.plan.plan import Plan
 from recordwise.plan.results import FoundTotals, TableTotals
@@ -41,6 +42,10 @@ if TYPE_CHECKING:
     from recordwise.plan.external import SplitRows
 
 Progress = Callable[[str], object]
+UNNAMED = (
+    "They would pay for it a second time. List the cells or give a product of columns, give parameters values, or run without "
+    "once and keep and see to it yourself that it is run only once."
+)
 STEPS = 4
 """Reading, charging, drawing, recording."""
 
@@ -70,9 +75,10 @@ class Publisher:
         plan = with_sizes(plan)
         firms, described = firm_policy(plan), plan_json(plan)
         # Bands are raised by what is left of the budget, which is no part of what a release is about.
-        identity = release_identity(plan, described, policy := firms.policy(), self.ledger.series)
-        if once:
-            self._require_new(plan, identity)
+        policy = firms.policy()
+        identity = self._identity(plan, described, policy, needed=once or keep)
+        if once and identity is not None and self.ledger.charge_of(identity) is not None:
+            raise self.ledger.already(identity)
         if (fitting := raised(plan, self.ledger)) is not plan:
             plan, firms, described = fitting, firm_policy(fitting), plan_json(fitting)
             policy = firms.policy()
@@ -136,15 +142,20 @@ class Publisher:
         if charge is not None and self.ledger.kept:
             unfinished.forget(self.ledger, charge)
 
-    def identity(self, plan: Plan) -> str:
-        """The digest of what a plan releases."""
+    def identity(self, plan: Plan) -> ReleaseIdentity:
+        """What a plan releases."""
         plan = with_sizes(plan)
-        return release_identity(plan, plan_json(plan), firm_policy(plan).policy(), self.ledger.series)
+        found = self._identity(plan, plan_json(plan), firm_policy(plan).policy(), needed=True)
+        assert found is not None
+        return found
 
-    def _require_new(self, plan: Plan, identity: str) -> None:
-        charge = self.ledger.charge_of(identity)
-        if charge is not None:
-            raise self.ledger.already(identity, kept=self.waiting(plan))
+    def _identity(self, plan: Plan, described: Any, policy: Policy, *, needed: bool) -> ReleaseIdentity | None:
+        """What a plan releases; None where no other process could tell and that is not ``needed``."""
+        reason = unrecognizable(plan)
+        if reason and needed:
+            problem = f"must be recognized by other processes, but {reason}"
+            raise ParameterError(parameter="a release that is made once or kept", problem=problem, advice=UNNAMED)
+        return None if reason else release_identity(plan, described, policy, self.ledger.series)
 
     def _covered(self, plan: Plan, names: tuple[str, ...]) -> tuple[TableTotals | FoundTotals, ...]:
         """The exact totals, if the published cells hold the records; the same pass counts them."""
