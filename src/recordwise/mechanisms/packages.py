@@ -20,16 +20,23 @@ class Declared:
     """The class."""
     package: str
     """The package as it was installed, or the module where it was not."""
-    version: str | None
-    """None where the module belongs to no installed package."""
+    version: str = ""
+    """Empty where the module belongs to no installed package."""
 
     def words(self) -> str:
         """In a sentence."""
-        return f"{self.name} of {self.package} {self.version or '(not installed as a package)'}"
+        return f"{self.name} of {self.package} {self.version or '(a module that no installed package has)'}"
 
     def to_json(self) -> dict[str, Any]:
         """What release.json says about it."""
-        return {"name": self.name, "package": self.package, "version": self.version, "policy": DECLARED}
+        return {"name": self.name, "package": self.package, "version": self.version or None, "policy": DECLARED}
+
+
+def declared_function(call: Any, *, name: str) -> Declared:
+    """An external mechanism, by the module that its function or its class is from."""
+    module = getattr(call, "__module__", None) or type(call).__module__
+    package, version = _installed(module.partition(".")[0])
+    return Declared(name=name, package=package, version=version)
 
 
 def declared_by(value: Any) -> Iterator[Declared]:
@@ -44,7 +51,7 @@ def declared_by(value: Any) -> Iterator[Declared]:
 
 
 @cache
-def _installed(root: str) -> tuple[str, str | None]:
+def _installed(root: str) -> tuple[str, str]:
     """The package that a module was installed with, and its version."""
     names = packages_distributions().get(root)
-    return (names[0], distribution(names[0]).version) if names else (root, None)
+    return (names[0], distribution(names[0]).version) if names else (root, "")

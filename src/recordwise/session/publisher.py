@@ -1,6 +1,6 @@
 """How a release is made, in order: check the budget, read, charge the ledger, draw noise, record what was published."""
 
-from collections.abc import Callable, Iterator
+from collections.abc import Callable, Iterable, Iterator
 from contextlib import contextmanager
 from dataclasses import dataclass, field, replace
 from datetime import UTC, datetime
@@ -13,8 +13,9 @@ from recordwise.engines.engine import Engine
 from recordwise.errors import EngineError, ParameterError, RecordwiseError
 from recordwise.ledger.charges import Charge
 from recordwise.ledger.ledger import Ledger
+from recordwise.mechanisms.packages import Declared, declared_function
 from recordwise.noise.randomness import BitSource, is_private
-from recordwise.plan.cost import plan_policy
+from recordwise.plan.cost import declared_elsewhere, plan_policy
 from recordwise.plan.describe import plan_json, query_names, safe_name, schema_json, table_name, versions
 from recordwise.plan.firms import firm_policy
 from recordwise.plan.identity import ReleaseIdentity, release_identity, unrecognizable
@@ -106,7 +107,7 @@ class Publisher:
             tell("recording the release")
             stated = {"plan": described, "interval_level": confidence, "schema": used, **promise(plan, self.ledger)}
             stated |= {"hierarchies": [each.to_json() for each in names.hierarchies]} if names.hierarchies else {}
-            stated |= series_stated(self.ledger, charge, revises)
+            stated |= series_stated(self.ledger, charge, revises) | _declared(declared_elsewhere(plan))
             parts = plan_parts(plan, [table_name(plan, table) for table in plan.tables()], firms)
             drawn = self._drawn(tables, policy, paper, stated, charge, private=is_private(rng), parts=parts)
             drawn = replace(drawn, firms=firms, lattice=lattice)
@@ -119,7 +120,7 @@ class Publisher:
         """The release of a plan that was charged and drawn but not saved; None if it was never charged.
 
         Raises:
-            AlreadyReleasedError: It was saved, or what was drawn did not reach the disk.
+            AlreadyReleasedError: It was saved, is being drawn by another process, or did not reach the disk.
         """
         identity = self.identity(plan)
         charge = self.ledger.charge_of(identity)
@@ -182,6 +183,7 @@ class Publisher:
             table = ReleasedTable(name=safe_name(name), keys=(), variables=(), data=data)
             stated, parts = {"plan": described, "schema": used}, (external_part(table.name, policy),)
             stated |= series_stated(self.ledger, charge, ())
+            stated |= _declared([declared_function(external.call, name=external.name)])
             drawn = self._drawn((table,), policy, policy, stated, charge, private=private, parts=parts)
             return self._recorded(replace(drawn, firms=firms), charge)
 
@@ -226,6 +228,12 @@ class Publisher:
             parts=parts,
             words=replace(self.words, publication=self.words.publication.dated(_today())),
         )
+
+
+def _declared(found: Iterable[Declared]) -> dict[str, Any]:
+    """What release.json says about losses that other packages answer for."""
+    listed = [each.to_json() for each in found]
+    return {"declared_elsewhere": listed} if listed else {}
 
 
 def _today() -> str:
