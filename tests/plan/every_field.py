@@ -366,7 +366,7 @@ MECHANISMS: dict[str, tuple[dict[str, Any], dict[str, dict[str, Any]]]] = {
         ROOT,
         {
             "f": {**ROOT, "f": x ** Fraction(1, 3), "inverse": x**3},
-            "f_inverse": {**ROOT, "inverse": x * x},
+            "f_inverse": {**ROOT, "inverse": Fraction(1, 4) * (2 * x) ** 2},
             "offset": {**ROOT, "offset": 101},
             "sigma": {**ROOT, "sigma": 6},
             "laplace_scale": {"f": x ** Fraction(1, 2), "inverse": x**2, "offset": 100, "laplace_scale": 5},

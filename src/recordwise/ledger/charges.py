@@ -40,8 +40,8 @@ def latest_of(release: Identity, chain: Chain) -> Charge | None:
     if release.digest in known:
         event = chain.event(known[release.digest])
         return None if event is None else as_charge(event)
-    for digest, sequence in sorted(known.items(), key=lambda each: -each[1]):
-        event = None if ":" in digest else chain.event(sequence)
+    for sequence in sorted((place for digest, place in known.items() if ":" not in digest), reverse=True):
+        event = chain.event(sequence)
         if event is not None and release.charged_as(event.body):
             return as_charge(event)
     return None

@@ -195,8 +195,9 @@ def _unnamed(value: Any) -> str | None:
         parts = [getattr(value, each.stored, None) for each in value.parameters]
     if parts is not None:
         return next((found for part in parts if (found := _unnamed(part))), None)
-    own = type(value).__repr__ not in (object.__repr__, Described.__repr__) and not callable(value)
-    return None if own else type(value).__name__
+    # Python's own text names an address, and ours names the parameters, of which none are listed here.
+    unsaid: tuple[Any, ...] = (object.__repr__, Described.__repr__)
+    return type(value).__name__ if callable(value) or type(value).__repr__ in unsaid else None
 
 
 def _keys(plan: Plan, table: PlannedTable) -> Any:
