@@ -11,7 +11,7 @@ from pathlib import Path
 import pytest
 
 from recordwise.errors import DRAWING, RELEASED, UNFINISHED, WASTED, AlreadyReleasedError
-from recordwise.ledger.drawing import is_drawn_now
+from recordwise.ledger.drawing import drawing, is_drawn_now
 from session.test_twice import asked, kinds, on
 
 DRAWS = """
@@ -167,3 +167,13 @@ def test_what_a_dead_process_left_is_removed_by_whoever_looks(tmp_path):
     left.write_text("")
     assert not is_drawn_now(str(tmp_path / "x.ledger"), 7)
     assert not left.exists()
+
+
+def test_the_next_release_removes_the_locks_of_the_dead_and_leaves_those_of_the_living(place):
+    left, other = (place.with_name(f"{place.name}.drawing-{name}") for name in ("7", "x"))
+    left.write_text("")
+    other.write_text("")
+    with drawing(str(place), 8), on(place) as opened:
+        opened.run(asked(), keep=True)
+        assert is_drawn_now(str(place), 8)
+    assert [path for path in place.parent.iterdir() if ".drawing-" in path.name] == [other]

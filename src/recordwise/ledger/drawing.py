@@ -6,6 +6,7 @@ the process ends, however it ends, so that whoever finds an open charge can tell
 
 import fcntl
 import os
+import re
 from collections.abc import Iterator
 from contextlib import contextmanager, suppress
 from pathlib import Path
@@ -56,6 +57,15 @@ def is_drawn_now(ledger: str, charge: int) -> bool:
         return True
     finally:
         os.close(handle)
+
+
+def remove_dead(ledger: str) -> None:
+    """Remove the locks of processes that were killed."""
+    folder, name = os.path.split(ledger)
+    pattern = re.compile(rf"{re.escape(name + DRAWING)}(\d+)")
+    with suppress(OSError):
+        for found in filter(None, map(pattern.fullmatch, os.listdir(folder))):
+            is_drawn_now(ledger, int(found[1]))
 
 
 def _lock_of(ledger: str, charge: int) -> Path:
