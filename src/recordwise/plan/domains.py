@@ -40,7 +40,8 @@ class Domain:
     """A domain given by functions: ``keys(positions)`` names cells and ``positions(columns)`` finds them. Both take whole arrays.
 
     A cell belongs to the domain iff ``keys(positions(cell))`` is that cell again, so a careless inverse loses cells but never
-    counts a record twice (T-DOMAIN).
+    counts a record twice (T-DOMAIN). Other processes recognize a release by the cells that the functions name, if they are at most
+    a million; one with more cannot be made ``once`` or with ``keep``.
 
     Args:
         columns: The names of the columns.

@@ -40,7 +40,7 @@ from recordwise.policy.series import Series
 
 VERSION = "2:"
 """How a digest begins. Those of earlier versions are bare; ``charged_as`` recognizes them."""
-MOST_CELLS = 10_000_000
+MOST_CELLS = 1_000_000
 """The largest domain given by functions that is listed for its digest."""
 BLOCK = 1 << 18
 
