@@ -5,8 +5,11 @@ BIN := $(VENV)/bin
 READY := $(VENV)/.ready
 # One process more than cores: a sixth of the time tests wait for a browser, Java or a disk.
 JOBS ?= 3
+SEED := $(or $(SEED),$(shell date +%s))
+PEERS := .venv-peers/tmlt
+TUMULT_CORE := tmlt.core==0.20.0 typeguard==4.4.4 randomgen==2.3.0
 
-.PHONY: demo test test-slow test-all bench bench-peers docs lint lock clean fuzz load mutants mutants-random audit-deps
+.PHONY: demo test test-slow test-peers test-all bench bench-peers docs lint lock clean fuzz load mutants mutants-random audit-deps
 
 demo: $(READY)
 	$(BIN)/python -m recordwise demo
@@ -14,9 +17,17 @@ demo: $(READY)
 test: lint
 	$(BIN)/python -m pytest -n $(JOBS) --dist worksteal
 
-# All long runs, or those of one folder or file of tests/: make test-slow PART=policy
+# All long runs, or those of one folder or file of tests/: make test-slow PART=policy. Then the short ones that need no Spark, in a random
+# order: the seed is printed, and make test-slow SEED=n repeats it.
 test-slow: $(READY)
 	$(BIN)/python -m pytest -n $(JOBS) --dist worksteal -m slow --timeout 3600 $(addprefix tests/,$(PART))
+	$(BIN)/python -m pytest -n $(JOBS) --dist worksteal --shuffled $(SEED) $(addprefix tests/,$(PART))
+
+# Laws and draws against Tumult Core. It is installed apart and without its dependencies, some of which exclude ours; where it is missing
+# the tests fail.
+test-peers: $(READY)
+	$(BIN)/python -m pip install --quiet --disable-pip-version-check --no-deps --upgrade --target $(PEERS) $(TUMULT_CORE)
+	RECORDWISE_REQUIRE_ALL=1 PYTHONPATH=$(PEERS) $(BIN)/python -m pytest -m slow tests/mechanisms/test_mechanism_peers.py
 
 # The suite, or PART of it, on every supported Python with the newest and the oldest dependencies; interpreters that are not here are named.
 test-all: $(READY)

@@ -5,6 +5,7 @@ import os
 import subprocess
 import sys
 from pathlib import Path
+from random import Random
 
 import pytest
 
@@ -32,10 +33,26 @@ def pytest_unconfigure() -> None:
     gc.unfreeze()
 
 
+def pytest_addoption(parser: pytest.Parser) -> None:
+    parser.addoption(
+        "--shuffled", type=int, metavar="SEED", help="run what needs no Spark in the random order of a seed"
+    )
+
+
+def pytest_report_header(config: pytest.Config) -> str | None:
+    seed = config.getoption("--shuffled")
+    return None if seed is None else f"random order; for the same again: --shuffled {seed}"
+
+
 @pytest.hookimpl(trylast=True)
-def pytest_collection_modifyitems(items: list[pytest.Item]) -> None:
+def pytest_collection_modifyitems(config: pytest.Config, items: list[pytest.Item]) -> None:
     """Tests that need Spark come first. Workers are dealt runs of tests, so one of them starts Spark, once, and it stays warm."""
     items.sort(key=lambda item: not needs_spark(item))
+    if (seed := config.getoption("--shuffled")) is not None:
+        left_out = [item for item in items if needs_spark(item)]
+        config.hook.pytest_deselected(items=left_out)
+        items[:] = items[len(left_out) :]
+        Random(seed).shuffle(items)
 
 
 def needs_spark(item: pytest.Item) -> bool:

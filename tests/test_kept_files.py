@@ -7,8 +7,12 @@ from pathlib import Path
 
 import pytest
 
+from recordwise.errors import RELEASED, AlreadyReleasedError
 from recordwise.ledger.ledger import Ledger
+from recordwise.plan.describe import plan_json
 from recordwise.plan.file import load_plan
+from recordwise.plan.firms import firm_policy
+from recordwise.plan.identity import release_identity
 from recordwise.policy import Policy
 from recordwise.policy.restated import restates
 from recordwise.release.files import load_release
@@ -105,3 +109,47 @@ def test_a_release_with_bands_gives_the_losses_it_gave(tmp_path):
     for record, tight, paper in entries:
         assert release.policy.loss(record) == pytest.approx(tight, rel=1e-13, abs=0)
         assert release.paper_policy.loss(record) == pytest.approx(paper, rel=1e-13, abs=0)
+
+
+def released_before(kept, text, changes=()):
+    """What became of the kept plan's release in its own ledger, by the digest that its version wrote."""
+    for old, new in changes:
+        assert text.count(old) == 1, old
+        text = text.replace(old, new)
+    (kept / "plan.toml").write_text(text)
+    plan = load_plan(kept / "plan.toml")
+    with Session.from_plan(plan) as session:
+        with pytest.raises(AlreadyReleasedError) as refused:
+            session.run(*plan.plan.queries, confidence=plan.confidence, once=True)
+        return refused.value.state, len(session.history())
+
+
+def test_what_an_earlier_version_charged_is_recognized_under_any_title_and_not_paid_twice(tmp_path):
+    kept = copied("0.2.0", tmp_path)
+    text = (kept / "plan.toml").read_text()
+    titled = ('title = "Employment by place and industry"', 'title = "Jobs"')
+    plain = ('title = "Employment by place and industry"\n', "")
+    for changes in ((), [titled], [plain], [("year = 2025", "year = 2026")]):
+        assert released_before(kept, text, changes)[0] == RELEASED
+
+
+def test_what_an_earlier_version_charged_is_not_taken_for_another_release(tmp_path):
+    kept = copied("0.2.0", tmp_path)
+    events = Ledger.existing(kept / "establishments.ledger")
+    charged = [event.body for event in events.history() if event.kind == "charged"]
+    events.close()
+    text, found = (kept / "plan.toml").read_text(), []
+    for old, new in (
+        ("year = 2025", "year = 2027"),
+        (
+            'sum.emp = { kind = "UnitSplit", at = 50, rho = 0.2 }',
+            'sum.emp = { kind = "UnitSplit", at = 50, rho = 0.3 }',
+        ),
+        ("measures.payann = 1", 'measures.payann = { step = 1, null = "zero" }'),
+        ("year = 2025", "year = 2025"),
+    ):
+        (kept / "plan.toml").write_text(text.replace(old, new))
+        file = load_plan(kept / "plan.toml")
+        own = release_identity(file.plan, plan_json(file.plan), firm_policy(file.plan).policy(), file.series)
+        found.append([own.charged_as(body) for body in charged])
+    assert found == [[False, False], [False, False], [False, False], [True, False]]

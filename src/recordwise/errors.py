@@ -150,16 +150,18 @@ class LedgerError(RecordwiseError):
         super().__init__(f"ledger {path} {problem}." + (f" {advice}" if advice else ""))
 
 
-RELEASED, UNFINISHED, WASTED = "released", "unfinished", "wasted"
+RELEASED, UNFINISHED, WASTED, DRAWING = "released", "unfinished", "wasted", "drawing"
 STATES = {
     RELEASED: "was already released (charge {charge}, {date})",
     UNFINISHED: "was charged and drawn before (charge {charge}, {date}), and its folder was not finished",
     WASTED: "was charged before (charge {charge}, {date}), and what was drawn did not reach the disk",
+    DRAWING: "was charged (charge {charge}, {date}) by a process that is still drawing it",
 }
 WAYS_ON = {
     RELEASED: "To publish the period again, state a revision, or pay for a second release with --again.",
     UNFINISHED: "Finish it with --resume: that draws nothing and costs nothing.",
     WASTED: "The charge stays spent. Only --again draws the release anew and pays for it again.",
+    DRAWING: "Wait until that process has ended, then run the same command again with --resume.",
 }
 
 

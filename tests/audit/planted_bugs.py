@@ -388,6 +388,16 @@ def forgotten_release(patch: Patch) -> None:
     patch.setattr(Ledger, "charge_of", lambda ledger, release: None)
 
 
+def words_in_the_digest(patch: Patch) -> None:
+    whole = publisher.release_identity
+
+    def with_words(plan: Any, described: Any, *more: Any) -> Any:
+        found = whole(plan, described, *more)
+        return replace(found, digest=f"{found.digest} {[query.title for query in plan.queries]}")
+
+    patch.setattr(publisher, "release_identity", with_words)
+
+
 def any_spelling_of_a_period(patch: Patch) -> None:
     import recordwise.ledger.periods as periods
 
@@ -583,6 +593,13 @@ BUGS = (
         "a retry that pays twice",
         "`Ledger.charge_of`: the digest of a release is not looked up",
         forgotten_release,
+        (SERIES,),
+        sign="a retry paid twice",
+    ),
+    Bug(
+        "a title that pays twice",
+        "`plan.identity.release_identity`: titles are part of the digest of a release",
+        words_in_the_digest,
         (SERIES,),
         sign="a retry paid twice",
     ),

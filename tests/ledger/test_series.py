@@ -4,7 +4,7 @@ import pytest
 
 from recordwise.errors import BudgetError, LedgerError, ParameterError
 from recordwise.ledger.ledger import WITHIN_BUDGET, WITHIN_PERIOD, Ledger
-from recordwise.ledger.periods import periods_of, series_name
+from recordwise.ledger.periods import periods_of, refused_period, series_name
 from recordwise.policy import constant, gaussian_sum, split
 from recordwise.policy.policy import Policy
 from recordwise.policy.series import Series, history_losses, record_at
@@ -213,6 +213,33 @@ def test_a_period_that_an_earlier_version_wrote_otherwise_is_not_a_new_one(tmp_p
         charged(path, "2026", EVERY)
     charged(path, "2027", EVERY)
     assert verify(path) == []
+
+
+@pytest.mark.parametrize(
+    "old, period, second",
+    [
+        ("Q1 2026", "2026Q1", True),
+        ("2026 Q01", "2026Q1", True),
+        ("2026/1", "2026-01", True),
+        ("1.2026", "2026-01", True),
+        ("January 2026", "2026-01", True),
+        ("2026 I", "2026Q1", True),
+        ("2\u041e26", "2026", True),  # a Cyrillic letter
+        ("26", "2026", True),
+        ("spring", "2026", True),
+        ("2025/2026", "2026", True),
+        ("2026 Q1", "2026", True),
+        ("2026", "2026Q1", True),
+        ("Q1 2026", "2026Q2", False),
+        ("2026/1", "2026-02", False),
+        ("W5 2026", "2026W06", False),
+        ("Q1 2026", "2027Q1", False),
+        ("2O26", "2027", False),
+    ],
+)
+def test_only_what_is_surely_another_period_than_an_odd_one_of_an_earlier_version_has_a_budget(old, period, second):
+    refused = refused_period(period, [old], before=None, dataset="patterns")
+    assert (refused is not None) == second
 
 
 def test_a_charge_whose_sum_belongs_to_another_period_is_found(tmp_path) -> None:

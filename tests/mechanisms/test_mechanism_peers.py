@@ -1,7 +1,8 @@
-"""Draws and laws against others: scipy, closed forms, and tmlt.core where it is installed."""
+"""Draws and laws against others: scipy, closed forms, and tmlt.core (``make test-peers``)."""
 
 import importlib.util
 import math
+import os
 import warnings
 from fractions import Fraction
 from typing import Any
@@ -103,6 +104,8 @@ def peer() -> Any:
         found = importlib.util.find_spec("tmlt.core.utils.prdp")
     except ModuleNotFoundError:
         found = None
+    if found is None and os.environ.get("RECORDWISE_REQUIRE_ALL"):
+        pytest.fail("tmlt.core is not installed, and RECORDWISE_REQUIRE_ALL is set; run make test-peers")
     if found is None:
         pytest.skip("tmlt.core is not installed: draws are NOT compared with an independent implementation here")
     with warnings.catch_warnings():
@@ -113,6 +116,7 @@ def peer() -> Any:
 CHANCES = [0.001, 0.05, 0.3, 0.49, 0.51, 0.8, 0.975, 0.9999]
 
 
+@pytest.mark.slow
 def test_fat_tailed_quantiles_are_those_of_tmlt_core() -> None:
     from flint import arb
 
@@ -136,6 +140,7 @@ def test_fat_tailed_quantiles_are_those_of_tmlt_core() -> None:
                 assert ours == pytest.approx(theirs, rel=1e-5, abs=3 * float(fine))
 
 
+@pytest.mark.slow
 def test_transformed_draws_follow_those_of_tmlt_core() -> None:
     """Two samples; Kolmogorov-Smirnov at false alarm 1e-9 for 4,000 of theirs, which take milliseconds each."""
     prdp = peer()

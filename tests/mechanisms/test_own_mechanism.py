@@ -1,15 +1,21 @@
 """A mechanism that an installed package adds (tests/own_package) works wherever a built-in one does."""
 
+import json
+
 import pytest
+from typer.testing import CliRunner
 
 import recordwise as rw
 import small_release
 from recordwise import planning
 from recordwise.audit import Runs, audit
 from recordwise.audit.subjects import every_subject
+from recordwise.cli import app
 from recordwise.mechanisms.described import parameter_json
 from recordwise.mechanisms.registry import mechanism_from_json, mechanism_kind, mechanism_kinds
+from recordwise.plan.cost import declared_elsewhere
 from recordwise.plan.file import load_plan
+from recordwise.release.files import load_release
 
 PLAN = """
 dataset = "small"
@@ -59,6 +65,39 @@ def test_a_plan_file_names_it_and_a_release_states_it(laplace, tmp_path):
     (stated,) = release.to_json()["plan"][0]["statistics"]
     assert mechanism_from_json(stated["mechanism"]) == wanted
     assert "Laplace noise" in (tmp_path / "release" / "report.html").read_text()
+
+
+DECLARED = {
+    "name": "Laplace",
+    "package": "recordwise-own",
+    "version": "1.0",
+    "policy": "declared by its package, not proved by recordwise",
+}
+
+
+def test_who_answers_for_its_loss_is_said_before_and_in_the_release(laplace, tmp_path):
+    (tmp_path / "plan.toml").write_text(PLAN)
+    small_release.write_records(tmp_path / "records.parquet")
+    file = load_plan(tmp_path / "plan.toml")
+    with small_release.session(str(tmp_path / "records.parquet")) as session:
+        (warned,) = session.warnings_of(*file.plan.queries)
+        release = session.run(*file.plan.queries)
+        release.save(tmp_path / "release")
+        plain = session.run(rw.query().count(rw.Gaussian(rho="0.1")))
+        keys = rw.Keys.of({"county": ["01"], "size": [200]}, size="size", sized_on="public: made up")
+        sized = rw.query().sum("emp", rw.Sized(floor=100, mechanism=laplace(scale="0.1")))
+        assert declared_elsewhere(session._plan([sized.at(keys)]))[0].to_json() == DECLARED
+    assert warned == "the loss of Laplace of recordwise-own 1.0 is declared by its package, not proved by recordwise"
+    assert json.loads((tmp_path / "release" / "release.json").read_text())["declared_elsewhere"] == [DECLARED]
+    page = (tmp_path / "release" / "report.html").read_text()
+    assert "Laplace of recordwise-own 1.0: declared by its package, not proved by recordwise" in page
+    again = load_release(tmp_path / "release")
+    assert again.to_json()["declared_elsewhere"] == [DECLARED]
+    assert "declared_elsewhere" not in plain.to_json()
+    checked = CliRunner().invoke(app, ["check", str(tmp_path / "plan.toml"), "--json"])
+    assert json.loads(checked.stdout)["declared_elsewhere"] == [DECLARED]
+    printed = CliRunner().invoke(app, ["check", str(tmp_path / "plan.toml")]).stdout
+    assert "declared by its package, not proved by recordwise" in " ".join(printed.split())
 
 
 def test_planning_compares_fits_and_shares_it(laplace):

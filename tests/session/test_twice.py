@@ -1,8 +1,12 @@
 """Running twice: the same release is recognized and costs nothing; what was drawn and kept is finished, never drawn again."""
 
 import json
+import os
 import shutil
 import stat
+import subprocess
+import sys
+from pathlib import Path
 
 import pytest
 import quickjs
@@ -255,3 +259,69 @@ def test_the_owner_sees_what_units_lost_over_the_periods_and_the_look_is_noted(p
     assert found.total.tolist() == pytest.approx([losses[0][0], losses[0][1] + losses[1][0], losses[1][1]])
     assert found.quantile(1) == found.total.max()
     assert repr(found) == "<HistoryLosses: CONFIDENTIAL>"
+
+
+def test_a_corrected_title_or_label_is_no_second_release(place) -> None:
+    with on(place) as opened:
+        opened.run(asked().named("small", title="Emploment"), once=True)
+    with on(place, words=rw.Words(labels={"emp": "employees"})) as opened, pytest.raises(AlreadyReleasedError):
+        opened.run(asked().named("small", title="Employment"), once=True)
+    assert kinds(place) == ["charged", "released"]
+
+
+ELSEWHERE = """
+import sys
+import numpy as np
+import recordwise as rw
+from session.test_twice import on
+from pathlib import Path
+
+letters = np.array([f"{number:02}" for number in range(20)])
+domain = rw.Domain(
+    columns=("county",),
+    size=len(letters),
+    keys=lambda positions: {"county": letters[positions]},
+    positions=lambda cells: np.array([int(each) for each in cells["county"].to_pylist()]),
+)
+keys = rw.Keys.select_from(domain, rho="0.5", threshold=5)
+query = rw.query().group_by("county", keys=keys).count(rw.Gaussian(rho="0.1"))
+with on(Path(sys.argv[1])) as session:
+    if len(sys.argv) > 2:
+        print(session.unfinished.resume(query) is not None)
+    else:
+        try:
+            session.run(query, once=True, keep=True)
+            print("drawn")
+        except rw.errors.AlreadyReleasedError as refused:
+            print(refused.state)
+"""
+
+
+def test_another_process_recognizes_a_domain_given_by_functions(place) -> None:
+    def run(*words: str) -> str:
+        line = [sys.executable, "-c", ELSEWHERE, str(place), *words]
+        environment = os.environ | {"PYTHONPATH": str(Path(__file__).parents[1])}
+        return subprocess.run(line, check=True, capture_output=True, text=True, env=environment).stdout.strip()
+
+    assert [run(), run(), run("resume")] == ["drawn", UNFINISHED, "True"]
+    assert kinds(place) == ["charged", "released"]
+
+
+def test_what_no_other_process_could_recognize_is_refused_before_the_charge_unless_it_may_run_twice(place) -> None:
+    domain = rw.Domain(
+        columns=("county",),
+        size=2**40,
+        keys=lambda positions: {"county": [f"{each:02}" for each in positions.tolist()]},
+        positions=lambda cells: [int(each) for each in cells["county"].to_pylist()],
+    )
+    keys = rw.Keys.select_from(domain, rho="0.5", threshold=60)
+    query = rw.query().group_by("county", keys=keys).count(rw.Gaussian(rho="0.1"))
+    with on(place) as opened:
+        for more in ({"once": True}, {"keep": True}):
+            with pytest.raises(rw.errors.ParameterError, match="recognized by other processes"):
+                opened.run(query, **more)
+        with pytest.raises(rw.errors.ParameterError, match="run without once and keep"):
+            opened.unfinished.resume(query)
+        assert [event.kind for event in opened.history()] == ["opened"]
+        opened.run(query)
+    assert kinds(place) == ["charged", "released"]

@@ -49,14 +49,15 @@ def audit_two_periods(folder: Path, how: Runs) -> Finding:
 
 
 def _published(folder: Path, period: str, how: Runs) -> list[str]:
-    """One period as an unattended process publishes it: drawn and kept, ended, resumed, and retried."""
+    """One period as an unattended process publishes it: drawn and kept, ended, resumed, and retried, also with another title."""
     asked = _asked(SIGMAS[period])
     with _opened(folder, period, how) as session:
         drawn = session.run(asked, once=True, keep=True)
     with _opened(folder, period, how) as session:
         resumed = session.unfinished.resume(asked)
-    with _opened(folder, period, how) as session, suppress(AlreadyReleasedError):
-        session.run(asked, once=True, keep=True)
+    for again in (asked, asked.named("answers", title="A corrected title")):
+        with _opened(folder, period, how) as session, suppress(AlreadyReleasedError):
+            session.run(again, once=True, keep=True)
     same = resumed is not None and resumed.table.equals(drawn.table)
     spread = float(np.std(drawn.table.column("answer").to_numpy()))
     # Of 50 empty cells: the chance that a sound sampler is below half its sigma is below 1e-9 (chi-square).

@@ -51,7 +51,7 @@ def check(
 
 def examined(file: "PlanFile") -> dict[str, Any]:
     """Everything that can be said about a plan without its records."""
-    from recordwise.plan.cost import plan_policy
+    from recordwise.plan.cost import declared_elsewhere, plan_policy
     from recordwise.planning.expected import expected_errors
     from recordwise.policy.render.text import policy_lines
 
@@ -71,6 +71,7 @@ def examined(file: "PlanFile") -> dict[str, Any]:
         "budget": "none" if file.budget is None else "covers the plan" if refusal is None else "refused",
         "refusal": None if refusal is None else str(refusal),
         "hierarchies": [each.about() for each in file.plan.schema.hierarchies],
+        "declared_elsewhere": [each.to_json() for each in declared_elsewhere(file.plan)],
         **sizes(file),
         "warnings": warnings(file),
     }

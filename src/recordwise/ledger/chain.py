@@ -106,6 +106,7 @@ class Chain:
     def __init__(self, path: str | Path | None, *, writable: bool) -> None:
         self.kept = path is not None
         self.path = str(path) if self.kept else "in memory"
+        self.place = os.path.realpath(self.path) if self.kept else ""
         self._turn = threading.RLock()
         self._process = os.getpid()
         self._checked = START

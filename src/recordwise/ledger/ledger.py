@@ -10,15 +10,11 @@ budget but never exceeds it. Every release carries the head of the chain, so tha
 import json
 import math
 from collections.abc import Iterator
-from contextlib import contextmanager, suppress
-from dataclasses import dataclass
+from contextlib import ExitStack, contextmanager, suppress
 from pathlib import Path
 from typing import Any
 
 from recordwise.errors import (
-    RELEASED,
-    UNFINISHED,
-    WASTED,
     AlreadyReleasedError,
     BudgetError,
     DrawingError,
@@ -29,6 +25,8 @@ from recordwise.errors import (
 )
 from recordwise.ledger.bands import NotedBands, bands_of_budget, noted_bands
 from recordwise.ledger.chain import ADVICE, Chain, Event, Head, canonical
+from recordwise.ledger.charges import Charge, Identity, as_charge, latest_of, state_of
+from recordwise.ledger.drawing import drawing
 from recordwise.ledger.looks import KINDS, LOOKED, counted_looks, look_body
 from recordwise.ledger.periods import periods_of, refused_period
 from recordwise.ledger.schemas import amount_bounds, changed_names, grown
@@ -59,15 +57,6 @@ ONE_DATASET = (
     "A ledger belongs to one dataset and budget, and the names of its schema keep their meaning. "
     "Use its own, or start a new file."
 )
-
-
-@dataclass(frozen=True, slots=True, kw_only=True)
-class Charge:
-    """A charge that has been committed."""
-
-    sequence: int
-    head: Head
-    time: str = ""
 
 
 class Ledger:
@@ -141,6 +130,11 @@ class Ledger:
     def kept(self) -> bool:
         """Whether it is kept in a file."""
         return self._chain.kept
+
+    @property
+    def place(self) -> str:
+        """The path that links resolve to; empty in memory."""
+        return self._chain.place
 
     def stated(self) -> dict[str, Any]:
         """What a release says of the ledger that was charged."""
@@ -224,13 +218,14 @@ class Ledger:
         query: str,
         details: Any = None,
         schema: Any = None,
-        release: str | None = None,
+        release: Identity | None = None,
         once: bool = False,
+        held: ExitStack | None = None,
     ) -> Charge:
         """Commit a charge if the budget covers it for every possible record; otherwise nothing is written.
 
-        ``schema`` is the part of the ledger's schema that the charge is stated in, if not all of it; ``release`` the digest of what
-        will be released, which is charged only ``once`` if so requested.
+        ``schema`` is the part of the ledger's schema that the charge is stated in, if not all of it; ``release`` what will be
+        released, which is charged only ``once`` if so requested; ``held`` keeps the lock of whoever draws it.
         """
         # A long check or proof runs before the file is locked, and again only if another charge was made in the meantime.
         self._chain.check_chain()
@@ -244,48 +239,58 @@ class Ledger:
             stated = self._identity["schema"] if schema is None else schema
             self._bind(stated)
             body = {"query": query, "policy": policy.to_json(), "spent": after.to_json(), "details": details}
-            body |= {"schema": stated, **self._bands.new(policy)} | ({} if release is None else {"release": release})
+            body |= {"schema": stated, **self._bands.new(policy)} | (
+                {} if release is None else {"release": release.digest}
+            )
             if self.series is not None:
                 body |= {"period": self.series.period, "revision": self.series.revision}
             event = self._chain.append("charged", body)
+            if held is not None and self.kept:
+                held.enter_context(drawing(self.place, event.sequence))
         self._summed = (event.digest, after)
         return as_charge(event)
 
-    def charge_of(self, release: str) -> Charge | None:
-        """The latest charge for a digest of what is released."""
-        event = self._chain.event(self._chain.places().releases.get(release))
-        return None if event is None else as_charge(event)
+    def charge_of(self, release: Identity) -> Charge | None:
+        """The latest charge for a release, whichever version wrote it."""
+        return latest_of(release, self._chain)
 
     def closing(self, charge: Charge) -> Event | None:
         """What became of a charge: it was released, or failed; None while it is open."""
         return self._chain.event(self._chain.places().closed.get(charge.sequence))
 
-    def already(self, release: str, *, kept: bool = False) -> AlreadyReleasedError:
-        """The refusal of what was charged before; ``kept`` says that its tables are on the disk, not yet published."""
+    def already(self, release: Identity) -> AlreadyReleasedError:
+        """The refusal of what was charged before, with what became of it."""
         charge = self.charge_of(release)
         assert charge is not None
-        closed = self.closing(charge)
-        failed = closed is None or closed.kind == "failed"
-        state = UNFINISHED if kept else WASTED if failed else RELEASED
+        state = state_of(charge, self._chain)
         return AlreadyReleasedError(ledger=self.path, charge=charge.sequence, date=charge.time[:10], state=state)
 
     @contextmanager
     def charging(
-        self, policy: Policy, *, query: str, details: Any, schema: Any, release: str | None = None, once: bool = False
+        self,
+        policy: Policy,
+        *,
+        query: str,
+        details: Any,
+        schema: Any,
+        release: Identity | None = None,
+        once: bool = False,
     ) -> Iterator[Charge]:
         """Charge, then let the caller draw. The budget is spent from here on; a failure is noted if the file still accepts it.
 
         Of exceptions that are not ours only the type is passed on: their text may quote records.
         """
-        charge = self.charge(policy, query=query, details=details, schema=schema, release=release, once=once)
-        try:
-            yield charge
-        except BaseException as error:
-            with suppress(LedgerError):
-                self.failed(charge, kind=type(error).__name__)
-            if isinstance(error, Exception) and not isinstance(error, RecordwiseError):
-                raise DrawingError(kind=type(error).__name__) from None
-            raise
+        with ExitStack() as held:
+            terms: dict[str, Any] = {"query": query, "details": details, "schema": schema, "release": release}
+            charge = self.charge(policy, **terms, once=once, held=held)
+            try:
+                yield charge
+            except BaseException as error:
+                with suppress(LedgerError):
+                    self.failed(charge, kind=type(error).__name__)
+                if isinstance(error, Exception) and not isinstance(error, RecordwiseError):
+                    raise DrawingError(kind=type(error).__name__) from None
+                raise
 
     def check(self, policy: Policy, *, query: str) -> None:
         """Raise what ``charge`` would raise, and write nothing."""
@@ -376,11 +381,6 @@ def check_format(opened: dict[str, Any]) -> None:
     """Refuse a ledger format that this version does not know, rather than guess."""
     if opened.get("format") not in (FORMAT, OF_SERIES):
         raise UnknownFormError(what="ledger format", found=opened.get("format"))
-
-
-def as_charge(event: Event) -> Charge:
-    """A committed charge out of its event."""
-    return Charge(sequence=event.sequence, head=Head(length=event.sequence, digest=event.digest), time=event.time)
 
 
 def _at(policy: Policy, part: str, record: dict[str, Any]) -> float:

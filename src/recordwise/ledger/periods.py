@@ -13,6 +13,7 @@ from recordwise.policy.policy import Policy
 from recordwise.policy.series import declared_budget, period_length
 
 AT_THE_START = "declared at the start of the series"
+DIGITS = str.maketrans("OIL", "011")
 ONE_PERIOD = "declared with the ledger"
 
 
@@ -57,15 +58,31 @@ def refused_period(period: str, charged: Collection[str | None], *, before: str 
     for each in named:
         if (length := period_length(each)) not in (None, period_length(period)):
             return f"is charged by the {length}, and {period} has another length"
-        if length is None and _plain(period) in _plain(each):
+        if length is None and _may_be(each, period):
             return f"was charged for '{each}', written by an earlier version, which may be {period}"
     return None
 
 
+def _may_be(text: str, period: str) -> bool:
+    """Whether what an earlier version took as a period may be one of today's, or hold it or lie in it: unless it surely does not.
+
+    It surely does not if it names another year, or of the same year another half, quarter, month or week by its number.
+    """
+    plain = _plain(text)
+    years = re.findall("(?<![0-9])[0-9]{4}(?![0-9])", plain)
+    if not plain.isascii() or len(years) != 1:
+        return True
+    own = re.fullmatch("-?([HQW]?)0*([0-9]+)", period[4:])
+    other = re.fullmatch("[^0-9A-Z]*([HQW]?)[^0-9A-Z]*0*([0-9]{1,2})[^0-9A-Z]*", plain.replace(years[0], " "))
+    apart = own is not None and other is not None and own[1] == other[1] and own[2] != other[2]
+    return years[0] == period[:4] and not apart
+
+
 def _plain(text: str) -> str:
-    """Letters and digits of a text, those that look alike as one; for comparing what an earlier version took as a period."""
-    digits = (str(unicodedata.decimal(each, each)) for each in unicodedata.normalize("NFKC", text).casefold())
-    return "".join(each for each in digits if each.isalnum()).translate(str.maketrans("oil", "011"))
+    """A text in capital letters and common digits; letters that look like digits are those between digits."""
+    common = "".join(str(unicodedata.decimal(each, each)) for each in unicodedata.normalize("NFKC", text).upper())
+    visible = "".join(each for each in common if unicodedata.category(each) not in ("Cf", "Cc"))
+    return re.sub("(?<=[0-9])[OIL]+(?=[0-9])|(?<=[0-9])[OIL]+$", lambda found: found[0].translate(DIGITS), visible)
 
 
 def series_name(events: Sequence[Event]) -> str | None:

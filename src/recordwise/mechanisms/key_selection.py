@@ -188,7 +188,7 @@ def truncated_intervals(
 
 def _widened(law: SelectionLaw, half: int, alpha: float) -> int:
     """The steps by which truncation may move a lower end far above the threshold: none where a tail is smaller than it need be."""
-    beyond, cut = law.noise.sf_upper([half + 1, math.ceil(TAIL * float(law.sigma))])
+    beyond, cut = (float(law.noise.sf_upper(each)) for each in (half + 1, math.ceil(TAIL * float(law.sigma))))
     return 0 if beyond <= alpha * (1 - cut) / (1 + FLOAT_SLACK) else 1
 
 

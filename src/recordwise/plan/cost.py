@@ -14,6 +14,7 @@ import pyarrow as pa
 
 from recordwise.errors import PlanError
 from recordwise.mechanisms.base import is_sized, shared
+from recordwise.mechanisms.packages import DECLARED, Declared, declared_by
 from recordwise.plan.arrays import numpy_of
 from recordwise.plan.cell_bands import bands_of_cells, cell_bands, codes_of, key_columns, sized_keys
 from recordwise.plan.column_types import policy_problems
@@ -25,7 +26,7 @@ from recordwise.plan.plan import Plan, PlannedTable, size_names
 from recordwise.plan.predicates import Predicate, condition
 from recordwise.plan.query import Query
 from recordwise.plan.schema import Schema
-from recordwise.plan.statistics import Drawable
+from recordwise.plan.statistics import Drawable, Statistic
 from recordwise.policy.bands import BandTable
 from recordwise.policy.conditions import EVERY, Condition, ConditionColumn, in_band
 from recordwise.policy.constructors import By
@@ -274,8 +275,9 @@ def possible_mechanisms(plan: Plan, table: PlannedTable, statistic: Drawable) ->
 
 
 def plan_warnings(plan: Plan) -> tuple[str, ...]:
-    """What the owner should know before running: groups that get the noise of another group's larger threshold."""
-    found = []
+    """What the owner should know before running: losses that we did not prove, and groups that get the noise of another group's
+    larger threshold."""
+    found = [f"the loss of {each.words()} is {DECLARED}" for each in declared_elsewhere(plan)]
     for query in plan.queries:
         for level in query.tables():
             for statistic in query.draws():
@@ -287,3 +289,14 @@ def plan_warnings(plan: Plan) -> tuple[str, ...]:
                         "largest threshold of any group they can hold"
                     )
     return tuple(dict.fromkeys(found))
+
+
+def declared_elsewhere(plan: Plan) -> tuple[Declared, ...]:
+    """The mechanisms and statistics of other packages, whose losses those packages answer for."""
+    return tuple(sorted({each for query in plan.queries for asked in query.statistics for each in _declared(asked)}))
+
+
+def _declared(statistic: Statistic) -> Iterator[Declared]:
+    yield from declared_by(statistic)
+    for mechanism in statistic.mechanisms():
+        yield from declared_by(mechanism)

@@ -40,7 +40,8 @@ class Domain:
     """A domain given by functions: ``keys(positions)`` names cells and ``positions(columns)`` finds them. Both take whole arrays.
 
     A cell belongs to the domain iff ``keys(positions(cell))`` is that cell again, so a careless inverse loses cells but never
-    counts a record twice (T-DOMAIN).
+    counts a record twice (T-DOMAIN). Other processes recognize a release by the cells that the functions name, if they are at most
+    a million; one with more cannot be made ``once`` or with ``keep``.
 
     Args:
         columns: The names of the columns.
@@ -105,13 +106,16 @@ class ProductDomain:
         return listed.get(group.expression.column) if isinstance(group.expression, Prefix) else None
 
     def bound(self, groups: tuple[Group, ...], schema: Schema) -> Cells:
-        """Apply to each column the casts and checks of listed keys, and shorten it to the level."""
+        return _ProductCells(groups, self.values_of(groups, schema))
+
+    def values_of(self, groups: tuple[Group, ...], schema: Schema) -> tuple[pa.Array, ...]:
+        """The values of each group: with the casts and checks of listed keys, and shortened to the level."""
         found = []
         for group in groups:
             values = self._origin(group)
             name = group.name if group.name in dict(self.columns) else getattr(group.expression, "column", group.name)
             found.append(Keys.of({name: values}).cells((group,), schema).column(0).combine_chunks())
-        return _ProductCells(groups, tuple(found))
+        return tuple(found)
 
 
 @dataclass(frozen=True, slots=True, kw_only=True, eq=False)

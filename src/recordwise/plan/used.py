@@ -13,15 +13,17 @@ from recordwise.policy.policy import Policy
 
 def used_schema(plan: Plan, *policies: Policy | None) -> Schema:
     """The ids, and the measures and columns that its queries or policies name."""
-    names = {name for query in plan.queries for name in _names(query)}
-    return schema_of(plan.schema, names, *policies)
+    return schema_of(plan.schema, used_names(plan, *policies))
+
+
+def used_names(plan: Plan, *policies: Policy | None) -> set[str]:
+    """The measures, columns and levels that its queries or policies name, and the firm if firms are counted."""
+    return _named({name for query in plan.queries for name in _names(query)}, *policies)
 
 
 def schema_of(schema: Schema, names: set[str], *policies: Policy | None) -> Schema:
     """The schema without the measures and columns that neither the names nor the policies mention."""
-    for policy in filter(None, policies):
-        measures = (*policy.measures(), *policy.inputs())
-        names = names | {column.name for column in policy.columns()} | {each.name for each in measures}
+    names = _named(names, *policies)
     names = names | {each.finest for each in schema.hierarchies if not names.isdisjoint(each.levels)}
     names = names | {base for each in schema.measures if each.name in names for base, _ in each.derive}
     used = {schema.firm, *names}
@@ -32,6 +34,13 @@ def schema_of(schema: Schema, names: set[str], *policies: Policy | None) -> Sche
         columns=tuple(each for each in schema.columns if each.name in names),
         hierarchies=tuple(each for each in schema.hierarchies if each.finest in names),
     )
+
+
+def _named(names: set[str], *policies: Policy | None) -> set[str]:
+    for policy in filter(None, policies):
+        measures = (*policy.measures(), *policy.inputs())
+        names = names | {column.name for column in policy.columns()} | {each.name for each in measures}
+    return names
 
 
 def _names(query: Query) -> Iterator[str]:

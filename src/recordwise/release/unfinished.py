@@ -12,16 +12,16 @@ from dataclasses import replace
 from pathlib import Path
 
 from recordwise.errors import LedgerError, OutputError
-from recordwise.ledger.ledger import Charge, Ledger
+from recordwise.ledger.charges import Charge
+from recordwise.ledger.drawing import UNFINISHED, remove_dead, tables_of
+from recordwise.ledger.ledger import Ledger
 from recordwise.release.release import Release
 from recordwise.release.staging import remove_stale
-
-MARK = ".unfinished-"
 
 
 def place_of(ledger: Ledger, charge: Charge) -> Path:
     """The folder of the drawn tables of a charge."""
-    return Path(f"{os.path.realpath(ledger.path)}{MARK}{charge.sequence}")
+    return tables_of(ledger.place, charge.sequence)
 
 
 def keep(release: Release, ledger: Ledger, charge: Charge) -> bool:
@@ -76,8 +76,9 @@ def forget(ledger: Ledger, charge: Charge) -> None:
 
 def sweep(ledger: Ledger) -> None:
     """Remove what killed processes left half-written or half-removed; what is complete stays."""
-    folder, name = os.path.split(os.path.realpath(ledger.path))
-    pattern = re.compile(rf"\.({re.escape(name)}{re.escape(MARK)}\d+)\.staging-\d+-\d+")
+    folder, name = os.path.split(ledger.place)
+    pattern = re.compile(rf"\.({re.escape(name)}{re.escape(UNFINISHED)}\d+)\.staging-\d+-\d+")
     with suppress(OSError):
         for target in {found[1] for each in os.listdir(folder) if (found := pattern.fullmatch(each))}:
             remove_stale(Path(folder) / target)
+    remove_dead(ledger.place)

@@ -6,7 +6,8 @@ from typing import Any
 from recordwise.errors import ParameterError
 from recordwise.ledger.bands import band_forms
 from recordwise.ledger.chain import Event
-from recordwise.ledger.ledger import Charge, Ledger
+from recordwise.ledger.charges import Charge
+from recordwise.ledger.ledger import Ledger
 from recordwise.ledger.periods import periods_of
 
 

@@ -14,7 +14,7 @@ from recordwise.ledger.ledger import Ledger
 from recordwise.plan.describe import plan_json, schema_json
 from recordwise.plan.file.read import PlanFile
 from recordwise.plan.firms import firm_policy
-from recordwise.plan.identity import release_identity
+from recordwise.plan.identity import release_identity, unrecognizable
 from recordwise.plan.plan import Plan
 from recordwise.plan.query import Query
 from recordwise.plan.schema import Schema
@@ -58,10 +58,12 @@ class Looks:
             return None
 
 
-def plan_digest(plan: Plan, series: Series | None) -> str:
-    """The digest of a plan, which a charge for it states too."""
+def plan_digest(plan: Plan, series: Series | None) -> str | None:
+    """The digest of a plan, which a charge for it states too; None for a plan that no other process could recognize."""
     plan = with_sizes(plan)
-    return release_identity(plan, plan_json(plan), firm_policy(plan).policy(), series)
+    if unrecognizable(plan):
+        return None
+    return release_identity(plan, plan_json(plan), firm_policy(plan).policy(), series).digest
 
 
 def enter_look(file: PlanFile, command: str) -> None:

@@ -1,6 +1,6 @@
 """How a release is made, in order: check the budget, read, charge the ledger, draw noise, record what was published."""
 
-from collections.abc import Callable, Iterator
+from collections.abc import Callable, Iterable, Iterator
 from contextlib import contextmanager
 from dataclasses import dataclass, field, replace
 from datetime import UTC, datetime
@@ -10,13 +10,15 @@ from typing import TYPE_CHECKING, Any
 import pyarrow as pa
 
 from recordwise.engines.engine import Engine
-from recordwise.errors import EngineError, RecordwiseError
-from recordwise.ledger.ledger import Charge, Ledger
+from recordwise.errors import EngineError, ParameterError, RecordwiseError
+from recordwise.ledger.charges import Charge
+from recordwise.ledger.ledger import Ledger
+from recordwise.mechanisms.packages import Declared, declared_function
 from recordwise.noise.randomness import BitSource, is_private
-from recordwise.plan.cost import plan_policy
+from recordwise.plan.cost import declared_elsewhere, plan_policy
 from recordwise.plan.describe import plan_json, query_names, safe_name, schema_json, table_name, versions
 from recordwise.plan.firms import firm_policy
-from recordwise.plan.identity import release_identity
+from recordwise.plan.identity import ReleaseIdentity, release_identity, unrecognizable
 from recordwise.plan.lattice import lattice_policy
 from recordwise.plan.plan import Plan
 from recordwise.plan.results import FoundTotals, TableTotals
@@ -41,6 +43,10 @@ if TYPE_CHECKING:
     from recordwise.plan.external import SplitRows
 
 Progress = Callable[[str], object]
+UNNAMED = (
+    "They would pay for it a second time. List the cells or give a product of columns, give parameters values, or run without "
+    "once and keep and see to it yourself that it is run only once."
+)
 STEPS = 4
 """Reading, charging, drawing, recording."""
 
@@ -70,9 +76,10 @@ class Publisher:
         plan = with_sizes(plan)
         firms, described = firm_policy(plan), plan_json(plan)
         # Bands are raised by what is left of the budget, which is no part of what a release is about.
-        identity = release_identity(plan, described, policy := firms.policy(), self.ledger.series)
-        if once:
-            self._require_new(plan, identity)
+        policy = firms.policy()
+        identity = self._identity(plan, described, policy, needed=once or keep)
+        if once and identity is not None and self.ledger.charge_of(identity) is not None:
+            raise self.ledger.already(identity)
         if is_private(rng):
             check_own_sizes(plan, self.ledger)
         if (fitting := raised(plan, self.ledger)) is not plan:
@@ -102,7 +109,7 @@ class Publisher:
             tell("recording the release")
             stated = {"plan": described, "interval_level": confidence, "schema": used, **promise(plan, self.ledger)}
             stated |= {"hierarchies": [each.to_json() for each in names.hierarchies]} if names.hierarchies else {}
-            stated |= series_stated(self.ledger, charge, revises)
+            stated |= series_stated(self.ledger, charge, revises) | _declared(declared_elsewhere(plan))
             parts = plan_parts(plan, [table_name(plan, table) for table in plan.tables()], firms)
             drawn = self._drawn(tables, policy, paper, stated, charge, private=is_private(rng), parts=parts)
             drawn = replace(drawn, firms=firms, lattice=lattice)
@@ -115,7 +122,7 @@ class Publisher:
         """The release of a plan that was charged and drawn but not saved; None if it was never charged.
 
         Raises:
-            AlreadyReleasedError: It was saved, or what was drawn did not reach the disk.
+            AlreadyReleasedError: It was saved, is being drawn by another process, or did not reach the disk.
         """
         identity = self.identity(plan)
         charge = self.ledger.charge_of(identity)
@@ -138,15 +145,20 @@ class Publisher:
         if charge is not None and self.ledger.kept:
             unfinished.forget(self.ledger, charge)
 
-    def identity(self, plan: Plan) -> str:
-        """The digest of what a plan releases."""
+    def identity(self, plan: Plan) -> ReleaseIdentity:
+        """What a plan releases."""
         plan = with_sizes(plan)
-        return release_identity(plan, plan_json(plan), firm_policy(plan).policy(), self.ledger.series)
+        found = self._identity(plan, plan_json(plan), firm_policy(plan).policy(), needed=True)
+        assert found is not None
+        return found
 
-    def _require_new(self, plan: Plan, identity: str) -> None:
-        charge = self.ledger.charge_of(identity)
-        if charge is not None:
-            raise self.ledger.already(identity, kept=self.waiting(plan))
+    def _identity(self, plan: Plan, described: Any, policy: Policy, *, needed: bool) -> ReleaseIdentity | None:
+        """What a plan releases; None where no other process could tell and that is not ``needed``."""
+        reason = unrecognizable(plan)
+        if reason and needed:
+            problem = f"must be recognized by other processes, but {reason}"
+            raise ParameterError(parameter="a release that is made once or kept", problem=problem, advice=UNNAMED)
+        return None if reason else release_identity(plan, described, policy, self.ledger.series)
 
     def _covered(self, plan: Plan, names: tuple[str, ...]) -> tuple[TableTotals | FoundTotals, ...]:
         """The exact totals, if the published cells hold the records; the same pass counts them."""
@@ -173,6 +185,7 @@ class Publisher:
             table = ReleasedTable(name=safe_name(name), keys=(), variables=(), data=data)
             stated, parts = {"plan": described, "schema": used}, (external_part(table.name, policy),)
             stated |= series_stated(self.ledger, charge, ())
+            stated |= _declared([declared_function(external.call, name=external.name)])
             drawn = self._drawn((table,), policy, policy, stated, charge, private=private, parts=parts)
             return self._recorded(replace(drawn, firms=firms), charge)
 
@@ -218,6 +231,12 @@ class Publisher:
             parts=parts,
             words=replace(self.words, publication=self.words.publication.dated(_today())),
         )
+
+
+def _declared(found: Iterable[Declared]) -> dict[str, Any]:
+    """What release.json says about losses that other packages answer for."""
+    listed = [each.to_json() for each in found]
+    return {"declared_elsewhere": listed} if listed else {}
 
 
 def _today() -> str:

@@ -279,7 +279,8 @@ class Session:
             confidence: The confidence of the published intervals.
             progress: Called with a short description at the start of each step. Without it, a release that takes longer than a
                 second shows a bar on a terminal or in a notebook.
-            once: Refuse what the ledger has charged before: the same queries, keys and mechanisms for the same period.
+            once: Refuse what the ledger has charged before: the same queries, keys and mechanisms for the same period, whatever
+                their titles and names.
             keep: Leave the drawn tables beside the ledger, for their owner only, so that a crash does not waste the charge
                 (``unfinished``).
 

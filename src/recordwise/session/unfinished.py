@@ -29,7 +29,7 @@ class Unfinished:
             The release, or None if these queries were never charged for this period.
 
         Raises:
-            AlreadyReleasedError: The release was saved, or what was drawn did not reach the disk.
+            AlreadyReleasedError: The release was saved, is being drawn by another process, or did not reach the disk.
         """
         return self._publisher.resume(self._plan_of(queries))
 

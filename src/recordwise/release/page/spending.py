@@ -56,6 +56,7 @@ def ledger_entries(description: dict[str, Any], digest: str, head: Any) -> list[
     told = {
         "Guarantee": description.get("guarantee", ""),
         "Mechanisms and thresholds were chosen": chosen,
+        **_declared(description),
         **{f"List of codes '{each['name']}'": _list_words(each) for each in description.get("hierarchies", ())},
         **_sizes(description),
         "Digest of tables and policy": digest,
@@ -64,6 +65,13 @@ def ledger_entries(description: dict[str, Any], digest: str, head: Any) -> list[
         "Made with": ", ".join(f"{name} {number}" for name, number in description.get("versions", {}).items()),
     }
     return list(told.items())
+
+
+def _declared(description: dict[str, Any]) -> dict[str, str]:
+    """The losses that other packages answer for."""
+    found = description.get("declared_elsewhere", ())
+    named = [f"{each['name']} of {each['package']} {each['version'] or '(version unknown)'}" for each in found]
+    return {"Losses that recordwise did not prove": f"{'; '.join(named)}: {found[0]['policy']}"} if found else {}
 
 
 def _sizes(description: dict[str, Any]) -> dict[str, str]:
