@@ -93,10 +93,13 @@ def test_a_summary_prints_nothing_but_a_warning(opened):
     assert repr(opened.owner.loss_summary(rw.policy.constant(1), edges=EDGES)) == "<LossSummary: CONFIDENTIAL>"
 
 
-def test_summaries_cost_nothing(opened):
-    before = len(opened.history())
+def test_summaries_cost_nothing_and_each_is_a_look(opened):
+    before = opened.history()
     opened.owner.loss_summary(rw.policy.constant(1))
-    assert len(opened.history()) == before
+    opened.owner.loss_summary(rw.policy.constant(1), data="synthetic")
+    added = [event for event in opened.history()[len(before) :] if event.kind != "opened"]
+    assert [(event.kind, event.body) for event in added] == [("looked", {"command": "owner.loss_summary"})]
+    assert opened.spent() == rw.policy.constant(0)
 
 
 def test_what_has_no_bound_is_refused(opened):
