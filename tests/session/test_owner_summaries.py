@@ -6,7 +6,7 @@ import pytest
 
 import recordwise as rw
 from recordwise.errors import GroupLossError, ParameterError
-from recordwise.policy import Policy, group_loss, selection
+from recordwise.policy import group_loss, selection
 
 COUNTIES = ["01", "02", "03"]
 EDGES = [0.001234567, 0.01234567, 0.1234567, 1.234567, 12.34567]
@@ -93,11 +93,13 @@ def test_a_summary_prints_nothing_but_a_warning(opened):
     assert repr(opened.owner.loss_summary(rw.policy.constant(1), edges=EDGES)) == "<LossSummary: CONFIDENTIAL>"
 
 
-def test_summaries_cost_nothing(opened):
-    for _ in range(2):
-        opened.owner.loss_summary(rw.policy.constant(1))
-        assert not {event.kind for event in opened.history()} & {"charged", "released", "failed"}
-    assert opened.spent() == Policy()
+def test_summaries_cost_nothing_and_each_is_a_look(opened):
+    before = opened.history()
+    opened.owner.loss_summary(rw.policy.constant(1))
+    opened.owner.loss_summary(rw.policy.constant(1), data="synthetic")
+    added = [event for event in opened.history()[len(before) :] if event.kind != "opened"]
+    assert [(event.kind, event.body) for event in added] == [("looked", {"command": "owner.loss_summary"})]
+    assert opened.spent() == rw.policy.constant(0)
 
 
 def test_what_has_no_bound_is_refused(opened):
