@@ -63,7 +63,7 @@ def released(work: Path) -> list[Path]:
 def check(work: Path, out: str) -> str:
     """What must hold after a kill; which stage it came in."""
     names = {path.name for path in work.iterdir()} - {path.name for path in released(work)}
-    allowed = rf"records\.parquet|small\.ledger(-wal|-shm|-journal)?|\.{re.escape(out)}\.staging-\d+-1"
+    allowed = rf"records\.parquet|small\.ledger(-wal|-shm|-journal|\.drawing-\d+)?|\.{re.escape(out)}\.staging-\d+-1"
     assert all(re.fullmatch(allowed, name) for name in names), names
     if not (work / "small.ledger").exists():
         assert not (work / out).exists()
@@ -100,7 +100,7 @@ def again(work: Path, out: str) -> None:
     """The same release once more, to the same name: it works, and sweeps what the killed one left."""
     with session(work / "records.parquet", work / "small.ledger", generous()) as opened:
         opened.run(question()).save(work / out)
-    assert not [path for path in work.iterdir() if path.name.startswith(f".{out}.")]
+    assert not [path for path in work.iterdir() if path.name.startswith(f".{out}.") or ".drawing-" in path.name]
 
 
 def killed(nursery: Nursery, moments: list[dict], *, fresh_every: int) -> Counter:

@@ -36,6 +36,7 @@ def drawing(ledger: str, charge: int) -> Iterator[None]:
             with suppress(OSError):
                 os.unlink(place)
             os.close(handle)
+            remove_dead(ledger)
 
 
 def is_drawn_now(ledger: str, charge: int) -> bool:

@@ -13,7 +13,7 @@ from pathlib import Path
 
 from recordwise.errors import LedgerError, OutputError
 from recordwise.ledger.charges import Charge
-from recordwise.ledger.drawing import UNFINISHED, remove_dead, tables_of
+from recordwise.ledger.drawing import UNFINISHED, tables_of
 from recordwise.ledger.ledger import Ledger
 from recordwise.release.release import Release
 from recordwise.release.staging import remove_stale
@@ -81,4 +81,3 @@ def sweep(ledger: Ledger) -> None:
     with suppress(OSError):
         for target in {found[1] for each in os.listdir(folder) if (found := pattern.fullmatch(each))}:
             remove_stale(Path(folder) / target)
-    remove_dead(ledger.place)
