@@ -13,6 +13,8 @@ import pytest
 from sqlglot import exp
 
 import recordwise.engines.compile.collapse as collapse
+import recordwise.engines.duckdb.connection as connection
+import recordwise.engines.duckdb.engine as duckdb_engine
 import recordwise.engines.registry as registry
 import recordwise.engines.sources.declared as declared
 import recordwise.engines.sources.untyped as untyped
@@ -183,6 +185,14 @@ def duplicate_keys(patch: Patch) -> None:
 
 def unclamped(patch: Patch) -> None:
     patch.setattr(plain, "summed_as", lambda mechanism: (False, None))
+
+
+def unchecked_parts(patch: Patch) -> None:
+    patch.setattr(duckdb_engine, "check_parquet", lambda source, schema: None)
+
+
+def trusted_statistics(patch: Patch) -> None:
+    patch.setattr(connection, "TRUSTING", "")
 
 
 def negligent_mark(patch: Patch) -> None:
@@ -519,5 +529,19 @@ BUGS = (
         a_series_on_a_spent_ledger,
         (SERIES,),
         sign="a second budget",
+    ),
+    Bug(
+        "parts of different types",
+        "`engines.sources.parquet_files.check_parquet`: the first file speaks for all",
+        unchecked_parts,
+        (REFUSALS,),
+        sign="was accepted",
+    ),
+    Bug(
+        "statistics taken at their word",
+        "`engines.duckdb.connection.TRUSTING`: the footer of a file decides conditions",
+        trusted_statistics,
+        (REFUSALS,),
+        sign="statistics in a file decide",
     ),
 )

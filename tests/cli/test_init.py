@@ -1,11 +1,15 @@
 """``recordwise init``: a first plan from names and declared types, which check accepts once its blanks are filled."""
 
 import tomllib
+from importlib import import_module
+from types import SimpleNamespace
 
 import pyarrow as pa
 import pyarrow.parquet as pq
 import pytest
+from typer.testing import CliRunner
 
+from recordwise.cli import app
 from recordwise.plan.file.first import Found, roles_of
 from recordwise.plan.file.read import load_plan
 
@@ -250,3 +254,40 @@ def test_a_code_that_is_stored_as_a_float_is_an_integer_column():
 def test_a_table_without_an_id_or_a_group_leaves_them_blank():
     roles = roles_of([Found(name="x", kind="number"), Found(name="blob", kind="other")])
     assert (roles.unit, roles.firm, [each.name for each in roles.measures], roles.columns) == ("", None, ["x"], ())
+
+
+HEADLESS = "Acme Holding,Kent,retail\nSmith and Sons,Essex,mining\n"
+
+
+@pytest.mark.parametrize("look", [(), ("--look",)])
+def test_a_file_of_text_without_a_header_leaves_no_record_in_a_plan(files, run, look):
+    (files / "h.csv").write_text(HEADLESS)
+    result = run("init", files / "h.csv", *look, "--out", files / "h.toml")
+    assert result.exit_code == 2
+    assert "nothing in the file says that it is no record" in " ".join(result.stderr.split())
+    assert not (files / "h.toml").exists()
+    assert not any(value in result.output for value in ("Acme", "Kent", "retail", "Smith"))
+
+
+@pytest.mark.parametrize("answer", ["y\n", "n\n"])
+def test_on_a_terminal_the_owner_is_asked_whether_the_first_line_holds_names(files, monkeypatch, answer):
+    terminal = SimpleNamespace(stdin=SimpleNamespace(isatty=lambda: True))
+    monkeypatch.setattr(import_module("recordwise.cli.init"), "sys", terminal)
+    (files / "h.csv").write_text(HEADLESS)
+    words = ["init", str(files / "h.csv"), "--out", str(files / "h.toml")]
+    result = CliRunner().invoke(app, words, input=answer)
+    assert "Does it hold the names of the columns, and no record?" in " ".join(result.output.split())
+    assert "Acme" not in result.output
+    assert result.exit_code == (0 if answer == "y\n" else 2)
+    assert (files / "h.toml").exists() == (answer == "y\n")
+
+
+def test_check_does_not_show_a_first_line_that_may_be_a_record(files, run):
+    assert run("init", files / "t.parquet", "--out", files / "plan.toml").exit_code == 0
+    text = filled((files / "plan.toml").read_text())
+    (files / "h.csv").write_text(HEADLESS)
+    (files / "plan.toml").write_text(text.replace("t.parquet", "h.csv"))
+    result = run("check", files / "plan.toml")
+    assert result.exit_code == 2
+    assert "may be a record, so it is not shown" in " ".join(result.stderr.split())
+    assert not any(value in result.output for value in ("Acme", "Kent", "retail", "Smith"))

@@ -14,6 +14,7 @@ import pyarrow as pa
 import pyarrow.parquet
 
 from recordwise.audit.audit import Finding, Runs
+from recordwise.audit.sources import audit_sources
 from recordwise.errors import RecordwiseError, TuningError
 from recordwise.mechanisms.gaussian import Gaussian
 from recordwise.mechanisms.unit_split import UnitSplit
@@ -65,7 +66,7 @@ def audit_refusals(folder: Path, how: Runs) -> list[Finding]:
         accepted = not refused(lambda path=path, keys=keys: _publish(path, keys, how))  # type: ignore[misc]
         problems = ("was accepted",) if accepted else ()
         found.append(Finding.without_numbers(f"refusal of {name}", samples=1, problems=problems))
-    return found + audit_types(folder, how) + audit_marks(folder, how)
+    return found + audit_types(folder, how) + audit_marks(folder, how) + audit_sources(folder, how)
 
 
 def refused(attempt: Callable[[], object]) -> bool:

@@ -14,6 +14,7 @@ import duckdb
 import pyarrow as pa
 
 from recordwise.engines.compile.records import Stored
+from recordwise.engines.duckdb.connection import TRUSTING
 from recordwise.engines.problems import check_present
 from recordwise.engines.sources.arrow_files import plain_table
 from recordwise.errors import DataError, RecordError, RecordwiseError, SourceError
@@ -89,6 +90,7 @@ def _duckdb(source: Database) -> Iterator[duckdb.DuckDBPyRelation]:
         "enable_external_access": False,
         "autoinstall_known_extensions": False,
         "autoload_known_extensions": False,
+        "disabled_optimizers": TRUSTING,
     }
     try:
         with duckdb.connect(str(source.path), read_only=True, config=settings) as connection:
