@@ -229,11 +229,23 @@ def at(lines: list[str], where: int, *new: str) -> list[str]:
     return [*lines[:where], *new, *lines[where + 1 :]]
 
 
+def unclear(line: str, where: int, sign: str) -> str:
+    """A line in which a quote stands beside a blank or a letter."""
+    head, _, tail = line.rpartition(sign)
+    texts = (
+        line.replace(sign, f'{sign} "Zq"', 1),
+        f'{head}{sign}"{tail}"1',
+        f'{head}{sign}"{tail}" ',
+        f'{head}{sign} "{tail}"',
+    )
+    return texts[where % len(texts)]
+
+
 CSV_LINES = {
     "short": lambda lines, where, sign: at(lines, where, lines[where].rpartition(sign)[0]),
     "long_line": lambda lines, where, sign: at(lines, where, f"{lines[where]}{sign}Zq-more"),
     "open_quote": lambda lines, where, sign: at(lines, where, f'{lines[where]}{sign}"Zq-open'),
-    "quote_late": lambda lines, where, sign: at(lines, where, lines[where].replace(sign, f'{sign} "Zq"', 1)),
+    "quote_late": lambda lines, where, sign: at(lines, where, unclear(lines[where], where, sign)),
     "blank_lines": lambda lines, where, sign: at(lines, where, "", lines[where], ""),
     "nul": lambda lines, where, sign: at(lines, where, lines[where].replace(sign, f"\0{sign}", 1)),
     "trailing": lambda lines, where, sign: [line + sign for line in lines],

@@ -27,6 +27,7 @@ from recordwise.engines.engine import Engine, watched_files
 from recordwise.engines.problems import REPEATS, broken_rows, check_headed, check_present, check_types, differing_units
 from recordwise.engines.sources.arrow_files import plain_table
 from recordwise.engines.sources.copy import copied, copy_records, forget_copy
+from recordwise.engines.sources.csv_quotes import check_quotes
 from recordwise.engines.sources.csv_text import torn
 from recordwise.engines.sources.parquet_files import check_parquet, named_by_folders
 from recordwise.engines.sources.untyped import open_typed
@@ -191,6 +192,8 @@ class DuckDB(Engine):
         return stored
 
     def _check_records(self, schema: Schema) -> None:
+        if isinstance(self._source, CsvFiles):
+            check_quotes(self._source)
         try:
             self._check_rows(schema)
         except EngineError:

@@ -14,6 +14,7 @@ from recordwise.engines.compile.records import SOURCE, Stored, checks, records_t
 from recordwise.engines.duckdb.connection import Connection
 from recordwise.engines.engine import Engine, watched_files
 from recordwise.engines.problems import check_types
+from recordwise.engines.sources.csv_quotes import check_quotes
 from recordwise.engines.sources.csv_text import torn
 from recordwise.engines.sources.untyped import open_typed
 from recordwise.engines.spark.binding import bind
@@ -98,6 +99,8 @@ class Spark(Engine):
         self._arrived = True
 
     def _check_records(self, schema: Schema) -> None:
+        if self._csv is not None:
+            check_quotes(self._csv)
         self._carry()
         try:
             self._check_rows(schema)
