@@ -11,7 +11,7 @@ import recordwise as rw
 from recordwise.mechanisms.base import shared
 from recordwise.noise import Seeded
 from recordwise.release.families import family_of
-from recordwise.release.fit_noise import noise_of
+from recordwise.release.fit_noise import NORMAL, FixedNoise, JoinedNoise, VaryingNoise, noise_of
 from recordwise.release.fit_spread import DRAWN, FORMULA, MOVED
 from recordwise.release.tables import ReleasedTable
 
@@ -152,3 +152,22 @@ def test_intervals_of_best_estimates_hold_as_often_as_they_say(name: str) -> Non
         )
         inside.append(np.mean((low <= truth) & (truth <= high)))
     assert 0.91 <= np.mean(inside) <= 0.99
+
+
+def test_variances_of_some_answers_are_those_of_all_and_a_joint_fit_has_the_shape_of_its_parts() -> None:
+    """Two queries: one with a logarithm and a root under Laplace noise, one with Gaussian noise. Fat tails have no reach."""
+    log, fat = rw.LogTransform(offset=7, sigma="0.4"), rw.GeneralizedGaussian(shape="0.5", scale=2)
+    root = rw.RootTransform(degree=2, offset=3, laplace_scale="0.5")
+    moving = VaryingNoise(np.ones(3), ((np.array([0, 2]), log), (np.array([1]), root)), Fraction(1))
+    still = FixedNoise(np.array([4.0, 9.0]), ((slice(None), NORMAL),), known=True, normal=True, step=1.0)
+    joint = JoinedNoise(((np.array([0, 2, 4]), moving), (np.array([1, 3]), still)))
+    totals, some = np.array([10.0, 20, 30, 40, 50]), np.array([4, 0, 1, 2, 2, 3])
+    assert joint.variance_at(some, totals[some]) == pytest.approx(joint.variance(totals)[some])
+    assert joint.variance_at(slice(None), totals) == pytest.approx(joint.variance(totals))
+    shape = joint.shape(0.95)
+    assert shape.offset.tolist() == [7, 0, 3, 0, 7]
+    assert shape.log.tolist() == [True, False, False, False, True]
+    assert shape.reach == pytest.approx(np.log(20) / 2**0.5)
+    mixed = VaryingNoise(np.ones(2), ((np.array([0]), log), (np.array([1]), fat)), Fraction(1))
+    assert mixed.shape(0.95).reach == np.inf
+    assert still.shape(0.9).reach == pytest.approx(1.6448536)
