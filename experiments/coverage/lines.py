@@ -91,7 +91,7 @@ class Tally:
     ) -> None:
         """Measure the interval of a variable in some rows, whose exact number is given.
 
-        A cell without either end has no interval and counts as missed, unless both bounds may be missing (``unbounded``).
+        A cell without either end counts as missed, unless there may be no bound in either direction (``unbounded``).
         """
         self.measured.add(f"{name}.{variable}")
         low, high = (

@@ -10,7 +10,7 @@ from experiments.frame import Claim, Reproduction, Tell
 
 RUNS = 10_000
 FALSE_ALARM = 1e-9
-"""Of one line and one side; with some 1,500 lines all of them together raise a false alarm with less than 3 in a million."""
+"""Of one line and one side; with some 2,500 lines all of them together raise a false alarm with 5 in a million."""
 FEWER = {"trees": 10, "fits": 50, "crossed": 20, "sequential": 100, "other changes": 4}
 """Of the slower kinds, so many times fewer cells."""
 

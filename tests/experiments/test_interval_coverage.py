@@ -153,7 +153,7 @@ def test_the_page_shows_a_number_its_error_and_why_it_is_outside():
 
 @pytest.mark.slow
 def test_every_interval_column_holds_as_often_as_it_should_and_as_the_page_says():
-    """All lines with noise other than the page's: 1e-9 for each of three tests of some 1,500 lines, 5e-6 together."""
+    """All lines with noise other than the page's: 1e-9 for each of three tests of some 2,500 lines, 8e-6 together."""
     tally = Tally()
     lines = run.measured(runs=run.RUNS // 2, seed=7, tell=quiet, tally=tally)
     assert wrong_claims(lines) == {}
