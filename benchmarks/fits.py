@@ -10,9 +10,8 @@ import pyarrow as pa
 import recordwise as rw
 from recordwise.noise import Seeded
 from recordwise.postprocess import Workload, ols
-from recordwise.release.families import Family, family_of
-from recordwise.release.fit_noise import noise_of, public_seed
-from recordwise.release.fit_spread import best_fit
+from recordwise.release.nesting import Family, family_of
+from recordwise.release.spread import best_fit, noise_of, public_seed
 
 COUNTIES, LENGTHS, CODES = 1290, (2, 3, 4, 5, 6), 350
 GOAL = 3.0

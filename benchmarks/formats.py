@@ -28,7 +28,7 @@ def write(name: str, cells: int, folder: Path) -> dict[str, float]:
     import numpy as np
     import pyarrow as pa
 
-    from recordwise.plan.words import Words
+    from recordwise.plan.publication import Words
     from recordwise.release.content import content_of
     from recordwise.release.formats import known_formats
     from recordwise.release.tables import PRIVATE, ReleasedTable

@@ -101,8 +101,7 @@ def measure(path: str) -> None:
     import recordwise as rw
     from recordwise.planning import compare
     from recordwise.planning.losses import policy_losses
-    from recordwise.planning.totals import plan_totals
-    from recordwise.planning.whole import same_for_all, scope_of
+    from recordwise.planning.scope import plan_totals, same_for_all, scope_of
     from recordwise.synthetic import public_keys
 
     mechanisms = twenty()

@@ -33,7 +33,7 @@ def selection(cells: int, occupied: int) -> None:
     from recordwise.noise import Secure
     from recordwise.plan import Keys, Plan, Schema, query
     from recordwise.plan.statistics import ExactTable
-    from recordwise.release.select import select_cells
+    from recordwise.release.draw import select_cells
 
     side = round(cells ** (1 / 3))
     names = ("a", "b", "c")

@@ -9,7 +9,7 @@ from typing import Any
 import pytest
 
 import recordwise as rw
-from recordwise.mechanisms.described import Described
+from recordwise.mechanisms.base import Described
 from recordwise.mechanisms.registry import BUILT_IN
 
 MODULES = {"rw": rw, **{name: getattr(rw, name) for name in (*rw.MODULES, "functions")}}

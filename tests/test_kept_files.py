@@ -9,12 +9,12 @@ import pytest
 
 from recordwise.errors import RELEASED, AlreadyReleasedError
 from recordwise.ledger.ledger import Ledger
+from recordwise.plan.cost import firm_policy
 from recordwise.plan.describe import plan_json
 from recordwise.plan.file import load_plan
-from recordwise.plan.firms import firm_policy
 from recordwise.plan.identity import release_identity
 from recordwise.policy import Policy
-from recordwise.policy.restated import restates
+from recordwise.policy.policy import restates
 from recordwise.release.files import load_release
 from recordwise.release.verify import verify
 from recordwise.session import Session

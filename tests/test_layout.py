@@ -1,5 +1,5 @@
 """How the source is laid out: confidential values are opened in one room, kinds are asked and not tested for, numbers are written
-in one place, and files stay short enough to read."""
+in one place, and functions, files and folders stay small enough to find one's way."""
 
 import ast
 from collections.abc import Iterator
@@ -12,7 +12,8 @@ from recordwise.plan.statistics import KINDS
 
 SOURCE = Path(__file__).resolve().parents[1] / "src" / "recordwise"
 TREES = {path.relative_to(SOURCE).as_posix(): ast.parse(path.read_text()) for path in sorted(SOURCE.rglob("*.py"))}
-LONGEST_FILE = 400
+LONGEST_FILE, LONGEST_FUNCTION = 800, 60
+MOST_ENTRIES, MOST_AT_THE_TOP = 16, 20
 BASES = {"Described", "GaussianNoise", "FatTailedNoise", "TransformedNoise", "AdditiveNoise", "Drawable", "Statistic"}
 SHOWN = ("cli/", "planning/", "release/page/", "policy/meaning.py", "policy/render/")
 PLACES = {"release/page/charts.py", "policy/render/html.py"}
@@ -101,5 +102,33 @@ def test_numbers_that_a_reader_sees_are_written_by_the_functions_of_one_module(n
 
 
 @pytest.mark.parametrize("name", TREES)
-def test_a_file_is_short_enough_to_read(name: str) -> None:
+def test_a_file_and_its_functions_are_short_enough_to_read(name: str) -> None:
     assert len((SOURCE / name).read_text().splitlines()) <= LONGEST_FILE
+    assert [function for function, lines in lengths(TREES[name]) if lines > LONGEST_FUNCTION] == []
+
+
+def lengths(tree: ast.AST) -> Iterator[tuple[str, int]]:
+    """The functions of a file and their lines, without the docstring."""
+    for node in ast.walk(tree):
+        if isinstance(node, ast.FunctionDef | ast.AsyncFunctionDef) and node.end_lineno is not None:
+            first = node.body[1] if ast.get_docstring(node) and len(node.body) > 1 else node.body[0]
+            yield node.name, node.end_lineno - first.lineno + 1
+
+
+def entries(folder: Path) -> set[str]:
+    """What a reader of a folder has to choose from."""
+    return {
+        path.stem
+        for path in folder.iterdir()
+        if (path.suffix == ".py" and not path.name.startswith("__"))
+        or (path.is_dir() and (path / "__init__.py").exists())
+    }
+
+
+FOLDERS = sorted(path.parent.relative_to(SOURCE).as_posix() for path in SOURCE.rglob("__init__.py"))
+
+
+@pytest.mark.parametrize("name", FOLDERS)
+def test_a_folder_has_few_enough_entries_to_find_the_way(name: str) -> None:
+    found = entries(SOURCE / name)
+    assert len(found) <= (MOST_AT_THE_TOP if name == "." else MOST_ENTRIES)

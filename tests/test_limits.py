@@ -13,23 +13,21 @@ from recordwise import RootTransform, prefix
 from recordwise.errors import KeysError, ParameterError, SqlError
 from recordwise.exact.functions import Sum, log, x
 from recordwise.exact.numbers import float_lower, float_upper, fraction_text, moderate, read_fraction
+from recordwise.mechanisms.base import read_step
 from recordwise.mechanisms.key_selection import distinct_below
-from recordwise.mechanisms.noisy import read_step
 from recordwise.mechanisms.quantile import Grid
 from recordwise.noise import Seeded
-from recordwise.plan.column_types import prefix_problems
-from recordwise.plan.domains import Domain
-from recordwise.plan.file.functions import parse_function
-from recordwise.plan.hierarchies import Hierarchy
-from recordwise.plan.key_columns import check_size
-from recordwise.plan.key_selection import SelectFrom
+from recordwise.plan.file.mechanisms import parse_function
+from recordwise.plan.keys.hierarchies import Hierarchy
+from recordwise.plan.keys.keys import check_size
+from recordwise.plan.keys.selection import Domain, SelectFrom
 from recordwise.plan.query import checked_name
-from recordwise.plan.schema import Measure, Schema
+from recordwise.plan.schema import Measure, Schema, prefix_problems
 from recordwise.plan.sql.gate import read_statement
 from recordwise.policy import Measure as PolicyMeasure
 from recordwise.policy.atoms import check_knots, check_steps, check_thresholds
 from recordwise.policy.bands import BandTable
-from recordwise.policy.condition_columns import ConditionColumn
+from recordwise.policy.columns import ConditionColumn
 from recordwise.policy.conditions import among, both, either
 
 BIG = 2**53

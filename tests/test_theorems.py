@@ -1,8 +1,11 @@
 """Every claim has an id; the id leads to a proof and to a test, and none of the three stands alone."""
 
 import ast
+import io
 import re
+import tokenize
 from pathlib import Path
+from token import COMMENT
 
 import pytest
 
@@ -12,14 +15,16 @@ ASSUMPTION = re.compile(r"\bA-[A-Z][A-Z0-9]*\b")
 
 
 def docstrings(path: Path) -> str:
-    """The docstrings of a module: of itself, its classes, functions and, as strings that stand alone, its constants."""
-    tree = ast.parse(path.read_text(encoding="utf-8"))
+    """The comments of a module and its docstrings, among them the strings below its constants."""
+    text = path.read_text(encoding="utf-8")
+    tree = ast.parse(text)
     alone = (
         node.value.value
         for node in ast.walk(tree)
         if isinstance(node, ast.Expr) and isinstance(node.value, ast.Constant)
     )
-    return "\n".join(text for text in alone if isinstance(text, str))
+    comments = (each.string for each in tokenize.generate_tokens(io.StringIO(text).readline) if each.type == COMMENT)
+    return "\n".join([*(each for each in alone if isinstance(each, str)), *comments])
 
 
 def ids_in_code() -> dict[str, str]:
@@ -71,7 +76,9 @@ def test_every_id_in_the_code_is_tested() -> None:
 
 def test_every_proved_id_is_used_in_the_code() -> None:
     proved = dict.fromkeys(theory(), "docs/theory")
-    assert not (missing := proved.keys() - ids_in_code().keys()), f"cited in no docstring: {listed(missing, proved)}"
+    assert not (missing := proved.keys() - ids_in_code().keys()), (
+        f"cited in no docstring or comment: {listed(missing, proved)}"
+    )
 
 
 def test_every_marked_test_is_of_a_theorem_that_is_proved() -> None:

@@ -7,7 +7,7 @@ import recordwise as rw
 from experiments.county_release import FILES, counties, write_inputs
 from experiments.frame import Claim, Picture, Reproduction, Tell, data_folder, data_note
 from recordwise.planning import Frontier, frontier
-from recordwise.planning.frontier_plot import plot_frontier
+from recordwise.planning.plots import plot_frontier
 from recordwise.synthetic import establishments, public_keys
 
 NATION = 51

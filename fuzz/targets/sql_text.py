@@ -20,7 +20,7 @@ from recordwise.plan import Case, Column, DatePart, Keys, Measure, Plan, Prefix,
 from recordwise.plan.schema import CollapseRule
 from recordwise.plan.sql.parse import aggregate
 from recordwise.plan.statistics import Average, Combination, CountUnits, Ratio, SumSteps
-from recordwise.policy.dates import part_of
+from recordwise.policy.columns import part_of
 
 COUNTIES, CODES = ["01", "1", "02", "a'b", "é", "A", "a"], ["111", "1121", "221", "31", "3"]
 COLLAPSE: dict[str, CollapseRule] = {"emp": "sum", "pay": "max", "net": "sum", "firm": "same", "county": "same"}

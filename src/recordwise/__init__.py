@@ -14,28 +14,22 @@ from typing import TYPE_CHECKING, Any
 if TYPE_CHECKING:
     from recordwise import audit, errors, mechanisms, noise, planning, policy, postprocess, progress, synthetic
     from recordwise.exact import functions
-    from recordwise.mechanisms.additive import Additive
-    from recordwise.mechanisms.clamped import Clamped
-    from recordwise.mechanisms.gaussian import Gaussian
-    from recordwise.mechanisms.generalized_gaussian import GeneralizedGaussian
-    from recordwise.mechanisms.log_transform import LogTransform
-    from recordwise.mechanisms.polylog import Polylog
+    from recordwise.mechanisms.fat_tailed import Additive, GeneralizedGaussian, Polylog
+    from recordwise.mechanisms.gaussian import Clamped, Gaussian, UnitSplit
     from recordwise.mechanisms.quantile import Grid, TreeQuantile
-    from recordwise.mechanisms.root_transform import RootTransform
     from recordwise.mechanisms.sized import Sized
-    from recordwise.mechanisms.transform import Transform
-    from recordwise.mechanisms.unit_split import UnitSplit
-    from recordwise.plan.domains import Domain
-    from recordwise.plan.fields import isoyear, month, prefix, quarter, week, year
+    from recordwise.mechanisms.transforms import LogTransform, RootTransform, Transform
+    from recordwise.plan.expressions import isoyear, month, prefix, quarter, week, year
     from recordwise.plan.file.read import PlanFile, load_plan
-    from recordwise.plan.hierarchies import Hierarchy
-    from recordwise.plan.keys import Keys
+    from recordwise.plan.keys.hierarchies import Hierarchy
+    from recordwise.plan.keys.keys import Keys
+    from recordwise.plan.keys.selection import Domain
+    from recordwise.plan.keys.sizes import FromRelease
+    from recordwise.plan.publication import Publication, Words
     from recordwise.plan.query import Query, query
     from recordwise.plan.schema import Column, Measure
-    from recordwise.plan.sizes import FromRelease
     from recordwise.plan.sources import Csv, Database, Postgres, SparkMaster
     from recordwise.plan.statistics import SumAndCount
-    from recordwise.plan.words import Publication, Words
     from recordwise.policy.constructors import by
     from recordwise.policy.policy import Policy
     from recordwise.policy.series import Series
@@ -47,55 +41,22 @@ if TYPE_CHECKING:
 
 MODULES = ("audit", "errors", "mechanisms", "noise", "planning", "policy", "postprocess", "progress", "synthetic")
 HOMES = {
-    "mechanisms.additive": ("Additive",),
-    "mechanisms.clamped": ("Clamped",),
-    "mechanisms.gaussian": ("Gaussian",),
-    "mechanisms.generalized_gaussian": ("GeneralizedGaussian",),
-    "mechanisms.log_transform": ("LogTransform",),
-    "mechanisms.polylog": ("Polylog",),
-    "mechanisms.quantile": (
-        "Grid",
-        "TreeQuantile",
-    ),
-    "mechanisms.root_transform": ("RootTransform",),
-    "mechanisms.transform": ("Transform",),
+    "mechanisms.fat_tailed": ("Additive", "GeneralizedGaussian", "Polylog"),
+    "mechanisms.gaussian": ("Clamped", "Gaussian", "UnitSplit"),
+    "mechanisms.quantile": ("Grid", "TreeQuantile"),
     "mechanisms.sized": ("Sized",),
-    "mechanisms.unit_split": ("UnitSplit",),
-    "plan.domains": ("Domain",),
-    "plan.fields": (
-        "isoyear",
-        "month",
-        "prefix",
-        "quarter",
-        "week",
-        "year",
-    ),
-    "plan.file.read": (
-        "PlanFile",
-        "load_plan",
-    ),
-    "plan.hierarchies": ("Hierarchy",),
-    "plan.keys": ("Keys",),
-    "plan.query": (
-        "Query",
-        "query",
-    ),
-    "plan.schema": (
-        "Column",
-        "Measure",
-    ),
-    "plan.sizes": ("FromRelease",),
-    "plan.sources": (
-        "Csv",
-        "Database",
-        "Postgres",
-        "SparkMaster",
-    ),
+    "mechanisms.transforms": ("LogTransform", "RootTransform", "Transform"),
+    "plan.expressions": ("isoyear", "month", "prefix", "quarter", "week", "year"),
+    "plan.file.read": ("PlanFile", "load_plan"),
+    "plan.keys.hierarchies": ("Hierarchy",),
+    "plan.keys.keys": ("Keys",),
+    "plan.keys.selection": ("Domain",),
+    "plan.keys.sizes": ("FromRelease",),
+    "plan.publication": ("Publication", "Words"),
+    "plan.query": ("Query", "query"),
+    "plan.schema": ("Column", "Measure"),
+    "plan.sources": ("Csv", "Database", "Postgres", "SparkMaster"),
     "plan.statistics": ("SumAndCount",),
-    "plan.words": (
-        "Publication",
-        "Words",
-    ),
     "policy.constructors": ("by",),
     "policy.policy": ("Policy",),
     "policy.series": ("Series",),

@@ -2,7 +2,7 @@
 
 from typing import Any
 
-from recordwise.mechanisms.grid import nearest_point
+from recordwise.mechanisms.transformed import nearest_point
 
 
 def joint_divergence(mechanism: Any, gain: int, cost: int) -> float:

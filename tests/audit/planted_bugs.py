@@ -12,19 +12,19 @@ import pyarrow as pa
 import pytest
 from sqlglot import exp
 
-import recordwise.engines.compile.collapse as collapse
+import recordwise.engines.compile.records as collapse
 import recordwise.engines.duckdb.connection as connection
 import recordwise.engines.duckdb.engine as duckdb_engine
 import recordwise.engines.registry as registry
 import recordwise.engines.sources.declared as declared
-import recordwise.engines.sources.untyped as untyped
+import recordwise.engines.sources.files as untyped
 import recordwise.engines.totals as passes
-import recordwise.plan.code_files as code_files
-import recordwise.plan.column_types as column_types
 import recordwise.plan.cost as analysis
-import recordwise.plan.firms as firms
-import recordwise.plan.frames as frames
-import recordwise.plan.keys as keys
+import recordwise.plan.cost as firms
+import recordwise.plan.keys.keys as keys
+import recordwise.plan.schema as column_types
+import recordwise.plan.sources as code_files
+import recordwise.plan.sources as frames
 import recordwise.plan.statistics.plain as plain
 import recordwise.release.release as release
 import recordwise.session.looks as looks
@@ -40,11 +40,11 @@ from recordwise.ledger.ledger import Ledger
 from recordwise.mechanisms import fat_tailed
 from recordwise.mechanisms import gaussian as gaussian_noise
 from recordwise.mechanisms import transformed as transforming
+from recordwise.mechanisms.base import noised
 from recordwise.mechanisms.key_selection import SelectionLaw
-from recordwise.mechanisms.noisy import noised
 from recordwise.noise import ConcaveLaw, DiscreteGaussian, LatticeLaw, Secure, sampler
 from recordwise.noise import randomness as bits
-from recordwise.plan.key_selection import SelectKeys
+from recordwise.plan.keys.selection import SelectKeys
 from recordwise.plan.results import Sensitive, TableTotals
 from recordwise.policy import Measure, Policy, selection
 from recordwise.policy import series as histories

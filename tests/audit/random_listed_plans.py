@@ -12,7 +12,7 @@ from random_plans import Asked, World, condition, made_by
 
 import recordwise as rw
 from recordwise.plan import Field, Group, Keys, Prefix, query
-from recordwise.plan.predicates import And, Compare, In, IsNull, Not, Or
+from recordwise.plan.expressions import And, Compare, In, IsNull, Not, Or
 from recordwise.policy import ConditionColumn as Named
 
 COARSE = ["21", "é", "1", "true", "0"]

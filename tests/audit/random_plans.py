@@ -19,12 +19,12 @@ import recordwise as rw
 from recordwise.errors import RecordwiseError
 from recordwise.mechanisms.external import ExternalMechanism
 from recordwise.plan import Case, Column, DatePart, Field, Group, Keys, Measure, Plan, Prefix, Schema, prefix, query
+from recordwise.plan.expressions import And, Compare, In, IsNull, Not, Or
 from recordwise.plan.external import SplitRows
-from recordwise.plan.predicates import And, Compare, In, IsNull, Not, Or
 from recordwise.plan.results import FoundTotals, TableTotals
 from recordwise.policy import ConditionColumn as Named
 from recordwise.policy import by
-from recordwise.policy.dates import part_of
+from recordwise.policy.columns import part_of
 from recordwise.release.draw import prepare_table
 
 CODES = ["21", "211", "2111", "44", "441", "4", "é1", "é1x", "1", "0", "true", ""]

@@ -6,9 +6,8 @@ import numpy as np
 import pytest
 from numpy.typing import NDArray
 
-from recordwise.audit.audit import LOG_ALARMS, bound_on_loss
+from recordwise.audit.audit import LOG_ALARMS, bound_on_loss, lowest_bit
 from recordwise.audit.bound import mean_lower, repeated, tolerance
-from recordwise.audit.published import lowest_bit
 
 Floats = NDArray[np.float64]
 CELLS = 50_000

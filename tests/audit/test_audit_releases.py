@@ -10,9 +10,8 @@ import pytest
 import recordwise as rw
 from recordwise import mechanisms
 from recordwise.audit import Finding, Runs, audit, sum_subject
-from recordwise.audit.audit import FALSE_ALARM, LOG_ALARMS, MOST_CHECKS
+from recordwise.audit.audit import FALSE_ALARM, LOG_ALARMS, MOST_CHECKS, Layout
 from recordwise.audit.checks import audit_refusals
-from recordwise.audit.published import Layout
 from recordwise.audit.subjects import STRONGEST, every_subject
 from recordwise.mechanisms.base import Mechanism
 

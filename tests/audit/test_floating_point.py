@@ -20,7 +20,7 @@ from numpy.typing import NDArray
 
 import recordwise as rw
 from recordwise.audit import bound_on_loss
-from recordwise.audit.published import features_of, lowest_bit
+from recordwise.audit.audit import features_of, lowest_bit
 from recordwise.errors import DataError, ParameterError, RecordwiseError
 from recordwise.noise import Seeded
 

@@ -8,10 +8,9 @@ import pytest
 from planted_bugs import BUGS, FORKS, REENTRY, REFUSALS, SERIES, THREADS, Bug
 
 from recordwise.audit import Finding, Runs, audit
-from recordwise.audit.checks import audit_reentry, audit_refusals, audit_threads
+from recordwise.audit.checks import audit_reentry, audit_refusals, audit_threads, audit_two_periods
 from recordwise.audit.forking import audit_forks
 from recordwise.audit.subjects import every_subject
-from recordwise.audit.two_periods import audit_two_periods
 
 PAGE = Path(__file__).parents[2] / "docs" / "audit.md"
 FORKING = f"""

@@ -9,7 +9,7 @@ from random_listed_plans import asked, world
 from random_plans import opened, outcome
 
 import recordwise.plan.cost as cost
-import recordwise.plan.held_columns as held_columns
+import recordwise.plan.cost as held_columns
 from recordwise.policy.conditions import among
 
 PLANS_IN_A_WORLD = 10

@@ -9,14 +9,14 @@ import random_plans
 from random_plans import asked, opened, outcome, world
 from sqlglot import exp
 
-import recordwise.engines.compile.collapse as collapse
-import recordwise.plan.column_types as column_types
+import recordwise.engines.compile.records as collapse
 import recordwise.plan.cost as cost
 import recordwise.plan.plan as checking
+import recordwise.plan.schema as column_types
 from recordwise.plan import Keys
 from recordwise.plan.cost import Run
 from recordwise.policy import By
-from recordwise.policy.literals import plain_value
+from recordwise.policy.columns import plain_value
 
 PLANS_IN_A_WORLD = 10
 right = cost.cells_by_threshold

@@ -21,7 +21,7 @@ import sqlglot
 from drawn_laws_of_two import joint_divergence
 
 import recordwise as rw
-import recordwise.release.publish as publish
+import recordwise.release.draw as publish
 import recordwise.session.publisher as publisher
 from recordwise.engines import DuckDB
 from recordwise.engines.duckdb.connection import Connection

@@ -16,8 +16,8 @@ from shown import read
 
 from recordwise.policy import epsilon
 from recordwise.policy.meaning import power_beside_delta
-from recordwise.release.page.change import band, change_upper
-from recordwise.release.page.sentences import Band, details, lead
+from recordwise.release.page.questions import Band, details, lead
+from recordwise.release.page.value_change import band, change_upper
 from report_releases import HOSTILE, LABELS, random_records
 
 PHONE = {"viewport": {"width": 360, "height": 740}, "device_scale_factor": 2, "has_touch": True, "is_mobile": True}

@@ -170,7 +170,7 @@ def stored_in_sqlite(folder):
 
 
 def test_a_look_is_entered_in_the_ledger_that_the_plan_names_before_a_record_is_read(files, run, monkeypatch):
-    from recordwise.cli.init import note_look
+    from recordwise.cli.demo import note_look
     from recordwise.ledger.ledger import Ledger
     from recordwise.policy import constant
     from recordwise.release.verify import verify
@@ -300,7 +300,7 @@ def test_a_file_of_text_without_a_header_leaves_no_record_in_a_plan(files, run, 
 @pytest.mark.parametrize("answer", ["y\n", "n\n"])
 def test_on_a_terminal_the_owner_is_asked_whether_the_first_line_holds_names(files, monkeypatch, answer):
     terminal = SimpleNamespace(stdin=SimpleNamespace(isatty=lambda: True))
-    monkeypatch.setattr(import_module("recordwise.cli.init"), "sys", terminal)
+    monkeypatch.setattr(import_module("recordwise.cli.demo"), "sys", terminal)
     (files / "h.csv").write_text(HEADLESS)
     words = ["init", str(files / "h.csv"), "--out", str(files / "h.toml")]
     result = CliRunner().invoke(app, words, input=answer)

@@ -14,9 +14,7 @@ import typer
 from typer.testing import CliRunner
 
 from recordwise.cli import app
-from recordwise.cli.failing import ALREADY, BAD_INPUT, BUDGET_REFUSED, UNEXPECTED
-from recordwise.cli.interrupts import INTERRUPTED
-from recordwise.cli.manual import EXAMPLES, exit_codes
+from recordwise.cli.failing import ALREADY, BAD_INPUT, BUDGET_REFUSED, EXAMPLES, INTERRUPTED, UNEXPECTED, exit_codes
 
 SOURCE = Path(__file__).parents[2] / "src"
 

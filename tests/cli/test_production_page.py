@@ -69,7 +69,8 @@ def test_the_commands_of_the_page_run_in_order(office, run, monkeypatch) -> None
 
 
 def test_the_exit_codes_of_the_page_are_those_of_the_command() -> None:
-    from recordwise.cli import failing, interrupts
+    from recordwise.cli import failing
+    from recordwise.cli import failing as interrupts
 
     listed = [int(code) for code in re.findall(r"^\| (\d+) \|", PAGE, re.MULTILINE)]
     known = (0, failing.UNEXPECTED, failing.BAD_INPUT, failing.BUDGET_REFUSED, failing.ALREADY, interrupts.INTERRUPTED)

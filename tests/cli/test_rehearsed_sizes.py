@@ -7,7 +7,7 @@ import shutil
 
 import pytest
 
-from recordwise.plan import code_files
+from recordwise.plan import sources
 
 SIZED = """
 [keys.counties]
@@ -55,14 +55,14 @@ def test_the_table_is_refused_even_if_nobody_noted_the_look(chained, folder, kin
 @pytest.fixture
 def unlabeled(monkeypatch):
     """As if another program had copied the table."""
-    read = code_files.read_code_file
+    read = sources.read_code_file
 
     def without_comment(path):
         if path.suffix == ".csv":
             path.write_text("".join(line for line in path.read_text().splitlines(True) if not line.startswith("# ")))
         return read(path).replace_schema_metadata(None)
 
-    monkeypatch.setattr(code_files, "refuse_own_table", lambda table, name: None)
+    monkeypatch.setattr(sources, "refuse_own_table", lambda table, name: None)
     monkeypatch.setattr("recordwise.plan.file.keys.read_code_file", without_comment)
 
 

@@ -4,8 +4,8 @@ import operator
 from fractions import Fraction
 
 from recordwise.plan import Case, Prefix
-from recordwise.plan.predicates import And, Compare, In, IsNull, Not, Or
-from recordwise.policy.literals import literal
+from recordwise.plan.expressions import And, Compare, In, IsNull, Not, Or
+from recordwise.policy.columns import literal
 
 OPERATORS = {"=": "eq", "<>": "ne", "<": "lt", "<=": "le", ">": "gt", ">=": "ge"}
 

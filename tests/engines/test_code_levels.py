@@ -14,11 +14,10 @@ import recordwise as rw
 from code_lists import LISTED, industries, levels_of, places
 from engine_choice import Choice
 from recordwise.engines import totals as engine_totals
-from recordwise.engines.compile.bases import bases_of
+from recordwise.engines.compile.totals import bases_of
 from recordwise.plan import Column, Plan, Schema, query
 from recordwise.plan.cost import records_of
-from recordwise.plan.fields import Field, Prefix
-from recordwise.plan.predicates import And, Compare, In, IsNull, Not, Or
+from recordwise.plan.expressions import And, Compare, Field, In, IsNull, Not, Or, Prefix
 from recordwise.plan.statistics import CountFirms, CountUnits, SumSteps
 from recordwise.policy.constructors import constant
 

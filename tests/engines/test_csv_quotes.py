@@ -4,11 +4,11 @@ import pytest
 from plain_mechanism import Plain
 
 import recordwise as rw
-from recordwise.engines.sources import csv_quotes
-from recordwise.engines.sources.csv_quotes import check_quotes
+from recordwise.engines.sources import files
+from recordwise.engines.sources.files import check_quotes
 from recordwise.errors import SourceError
 from recordwise.plan import Plan, Schema, query
-from recordwise.plan.files import CsvFiles
+from recordwise.plan.sources import CsvFiles
 
 SCHEMA = Schema.of(unit="id", measures={"emp": 1}, columns={"town": "text"})
 CLEAR = {
@@ -41,7 +41,7 @@ def written(tmp_path, text, delimiter=","):
 @pytest.mark.parametrize("block", [1, 3, 1 << 20])
 @pytest.mark.parametrize("delimiter", [",", "\t", "|", "]", "^"])
 def test_unclear_quotes_are_found_by_their_line_and_clear_ones_are_not(tmp_path, monkeypatch, block, delimiter):
-    monkeypatch.setattr(csv_quotes, "BLOCK", block)
+    monkeypatch.setattr(files, "BLOCK", block)
     for text in CLEAR.values():
         check_quotes(written(tmp_path, text, delimiter))
     for text, line in UNCLEAR.values():
@@ -50,8 +50,8 @@ def test_unclear_quotes_are_found_by_their_line_and_clear_ones_are_not(tmp_path,
 
 
 def test_a_record_without_an_end_is_not_kept_for_ever(tmp_path, monkeypatch):
-    monkeypatch.setattr(csv_quotes, "BLOCK", 10)
-    monkeypatch.setattr(csv_quotes, "LONGEST", 50)
+    monkeypatch.setattr(files, "BLOCK", 10)
+    monkeypatch.setattr(files, "LONGEST", 50)
     with pytest.raises(SourceError, match="line 2 has a quote"):
         check_quotes(written(tmp_path, 'a,b\n1,"' + "x" * 100 + '"\n'))
 

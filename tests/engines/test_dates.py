@@ -18,7 +18,7 @@ from recordwise.errors import DataError, PlanError, SourceError, SqlError
 from recordwise.plan import Column, DatePart, Plan, Schema, query
 from recordwise.plan.cost import plan_policy
 from recordwise.plan.sql.parse import parse_sql
-from recordwise.policy.dates import PARTS, part_of
+from recordwise.policy.columns import PARTS, part_of
 
 M = Plain()
 SCHEMA = Schema.of(

@@ -10,9 +10,9 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from recordwise.engines import DuckDB
-from recordwise.engines.compile import ids
-from recordwise.engines.duckdb import unique_ids as distinct
-from recordwise.engines.duckdb.unique_ids import SPREADS, all_different
+from recordwise.engines.compile import records
+from recordwise.engines.duckdb import connection as distinct
+from recordwise.engines.duckdb.connection import SPREADS, all_different
 from recordwise.errors import DataError
 from recordwise.plan import Schema
 
@@ -78,7 +78,7 @@ NEIGHBORS = [-65, -64, -33, -32, -31, -16, -2, -1, 0, 1, 2, 16, 30, 31, 32, 33, 
 @pytest.mark.theorem("T-UNIQUE")
 @pytest.mark.parametrize("apart", [16, -1], ids=["by bits", "by numbers"])
 def test_whole_numbers_close_together_are_counted_exactly(apart, opens, monkeypatch):
-    monkeypatch.setattr(ids, "MOST_APART", apart)
+    monkeypatch.setattr(records, "MOST_APART", apart)
     for kind in (pa.int8(), pa.int32(), pa.int64()):
         assert repeats(pa.array(NEIGHBORS, kind), opens) == {}
         assert repeats(pa.array([*NEIGHBORS, -32, 31, 31, None], kind), opens) == {"is NULL": 1, REPEATS: 3}

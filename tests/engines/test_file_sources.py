@@ -17,8 +17,7 @@ import recordwise as rw
 from recordwise.engines import DuckDB
 from recordwise.errors import DataError, ParameterError, PlanFileError, RecordwiseError, SourceError
 from recordwise.plan import Column, Measure, Plan, Schema, query
-from recordwise.plan.files import CsvOptions
-from recordwise.plan.sources import open_source
+from recordwise.plan.sources import CsvOptions, open_source
 
 M = Plain()
 SCHEMA = Schema.of(

@@ -13,7 +13,7 @@ import recordwise as rw
 from recordwise.engines import totals as engine_totals
 from recordwise.plan import Column, Keys, Plan, Schema, prefix, query
 from recordwise.plan.cost import plan_policy
-from recordwise.plan.fields import ALL_OTHER
+from recordwise.plan.expressions import ALL_OTHER
 from recordwise.plan.statistics import CountFirms, CountUnits, SumSteps
 
 M = Plain()

@@ -19,8 +19,7 @@ from recordwise.engines.sources import stat
 from recordwise.errors import ParameterError, SourceError
 from recordwise.noise import Seeded
 from recordwise.plan import Column, Plan, Schema
-from recordwise.plan.files import StatFiles
-from recordwise.plan.sources import open_source
+from recordwise.plan.sources import StatFiles, open_source
 from small_release import CODES, COUNTIES, MEASURES, question, records
 
 COLUMNS = {"county": "text", "naics": "text"}

@@ -12,9 +12,8 @@ from plain_mechanism import Plain
 import recordwise as rw
 from exact_totals import exact_totals
 from recordwise.engines import Spark
-from recordwise.engines.spark.master import checked
-from recordwise.engines.spark.needs import check_java, java_version, pyspark_sql
-from recordwise.engines.spark.split_sums import BITS, HIGH, LOW, joined
+from recordwise.engines.spark.session import check_java, checked, java_version, pyspark_sql
+from recordwise.engines.spark.store import BITS, HIGH, LOW, joined
 from recordwise.errors import (
     DataError,
     EngineError,
@@ -26,7 +25,7 @@ from recordwise.errors import (
 )
 from recordwise.noise import Seeded
 from recordwise.plan import Field, Keys, Plan, Schema, query
-from recordwise.plan.predicates import Compare
+from recordwise.plan.expressions import Compare
 from recordwise.plan.sources import ANSI, SparkMaster
 from small_release import keys, question, records
 

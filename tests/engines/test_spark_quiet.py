@@ -5,7 +5,7 @@ from types import SimpleNamespace
 
 import pytest
 
-from recordwise.engines.spark.quiet import PYTHON_LOGS, quietly
+from recordwise.engines.spark.session import PYTHON_LOGS, quietly
 
 
 class Context:

@@ -16,13 +16,13 @@ from recordwise.engines.compile.expressions import column
 from recordwise.engines.compile.owner import bin_tree
 from recordwise.errors import ParameterError
 from recordwise.plan import Keys, Plan, Schema, query
-from recordwise.plan.predicates import Compare, condition, leaves
+from recordwise.plan.expressions import Compare, condition, leaves
 from recordwise.plan.schema import policy_measure
 from recordwise.plan.sql.grammar import parse_predicate
 from recordwise.policy import constant, gaussian_sum, group_loss
+from recordwise.policy.columns import literal
 from recordwise.policy.conditions import holds
 from recordwise.policy.evaluate.sql import terms_sql
-from recordwise.policy.literals import literal
 
 SCHEMA = Schema.of(unit="id", measures={"emp": 1, "pay": "0.5"}, columns={"kind": "text"}, firm="firm")
 POLICY = (gaussian_sum(policy_measure("emp", SCHEMA), sigma=7) + constant("0.25")) + gaussian_sum("pay", sigma=3)

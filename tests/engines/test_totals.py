@@ -12,7 +12,7 @@ from reference_totals import OPERATORS, plain, totals, truth, value_of
 
 from recordwise.engines import DuckDB, integers
 from recordwise.plan import Case, Column, Field, Group, Keys, Plan, Prefix, Schema, prefix, query
-from recordwise.plan.predicates import And, Compare, In, IsNull, Not, Or
+from recordwise.plan.expressions import And, Compare, In, IsNull, Not, Or
 from recordwise.plan.statistics import CountFirms, CountUnits, SumSteps
 
 pytestmark = pytest.mark.usefixtures("spark_as_installed")

@@ -131,7 +131,6 @@ PUBLIC_MODULES = {
     "recordwise.errors",
     "recordwise.exact.functions",
     "recordwise.planning.plots",
-    "recordwise.planning.frontier_plot",
 }
 """Modules without a list of their public names; a leading underscore marks the others."""
 

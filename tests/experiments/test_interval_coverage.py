@@ -13,7 +13,7 @@ from experiments.coverage.page import GROUPS, PAGE, numbers, text
 from experiments.coverage.reasons import BOOTSTRAP, CUT, STEPS, reason
 from recordwise.mechanisms.base import inside
 from recordwise.mechanisms.registry import BUILT_IN
-from recordwise.plan.published_names import ENDINGS
+from recordwise.plan.plan import ENDINGS
 from recordwise.plan.statistics import KINDS
 from recordwise.release.dictionary import ENDS
 

@@ -196,7 +196,7 @@ def test_an_interrupt_in_a_callback_of_python_is_not_lost() -> None:
     code = (
         "import os, signal, sys, time\n"
         "from recordwise.cli.failing import ends_well\n"
-        "from recordwise.cli.interrupts import run\n"
+        "from recordwise.cli.failing import run\n"
         "class Last:\n"
         "    def __del__(self):\n"
         "        os.kill(os.getpid(), signal.SIGINT)\n"

@@ -11,7 +11,7 @@ from pathlib import Path
 import pytest
 
 from recordwise.errors import DRAWING, RELEASED, UNFINISHED, WASTED, AlreadyReleasedError
-from recordwise.ledger.drawing import drawing, is_drawn_now
+from recordwise.ledger.charges import drawing, is_drawn_now
 from session.test_twice import asked, kinds, on
 
 DRAWS = """

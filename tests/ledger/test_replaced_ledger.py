@@ -8,7 +8,7 @@ from pathlib import Path
 import pytest
 
 from recordwise.errors import LedgerError
-from recordwise.ledger.file import unread
+from recordwise.ledger.chain import unread
 from recordwise.ledger.ledger import Ledger
 from recordwise.policy import constant
 

@@ -11,7 +11,7 @@ from numpy.typing import NDArray
 from scipy.special import logsumexp
 
 from recordwise.exact.arithmetic import NumpyArithmetic
-from recordwise.mechanisms import Noisy, grid
+from recordwise.mechanisms import Noisy, transformed
 from recordwise.noise import Draws, LatticeLaw, Seeded
 
 Floats = NDArray[np.float64]
@@ -40,8 +40,8 @@ def moved(noisy: Noisy, noise: Any) -> Noisy:
 def coarse_grid(noise: int, data: int) -> Iterator[None]:
     """Transforms on a grid so coarse that every probability can be written down: ``noise`` steps a scale, ``data`` a data step."""
     with pytest.MonkeyPatch.context() as patch:
-        patch.setattr(grid, "FINE_NOISE", noise)
-        patch.setattr(grid, "FINE_DATA", data)
+        patch.setattr(transformed, "FINE_NOISE", noise)
+        patch.setattr(transformed, "FINE_DATA", data)
         yield
 
 

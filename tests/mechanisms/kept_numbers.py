@@ -16,7 +16,8 @@ from mechanism_catalogue import EVERY, TOTALS, Entry
 
 from random_policies import random_policy, random_record
 from recordwise.noise import Seeded
-from recordwise.policy import conversions
+from recordwise.policy import meaning
+from recordwise.policy.loss_law import PrivacyLoss, Shift
 from recordwise.policy.meaning import (
     expected_log_odds,
     likely_log_odds,
@@ -25,8 +26,7 @@ from recordwise.policy.meaning import (
     power_gaussian,
     power_zcdp,
 )
-from recordwise.policy.privacy_loss import PrivacyLoss, Shift
-from recordwise.policy.render.notebook import policy_html
+from recordwise.policy.render.html import policy_html
 
 KEPT = Path(__file__).with_suffix(".json")
 SIZES = (1, 2, 3, 7, 50, 1000, 10**6)
@@ -80,18 +80,18 @@ def of_policy(seed: int) -> Iterator[tuple[str, Any]]:
 def of_conversions() -> Iterator[tuple[str, Any]]:
     """From one way to state a loss to another."""
     for rho in RHOS:
-        yield f"epsilon of {rho}", [conversions.epsilon(rho, delta) for delta in DELTAS]
-        yield f"gdp epsilon of {rho}", [conversions.gdp_epsilon_of(rho, delta) for delta in DELTAS]
-        yield f"delta of {rho}", [conversions.delta_at(rho, target) for target in (0.01, 1.0, 5.0)]
+        yield f"epsilon of {rho}", [meaning.epsilon(rho, delta) for delta in DELTAS]
+        yield f"gdp epsilon of {rho}", [meaning.gdp_epsilon_of(rho, delta) for delta in DELTAS]
+        yield f"delta of {rho}", [meaning.delta_at(rho, target) for target in (0.01, 1.0, 5.0)]
         yield f"meaning of {rho}", [expected_log_odds(rho), likely_log_odds(rho)]
         yield f"tail of {rho}", [log_odds_tail(rho, gain) for gain in (0.1, 1.0, 4.0)]
         powers = (power_gaussian, power_zcdp)
         yield f"power of {rho}", [power(rho, alarm) for power in powers for alarm in (0.01, 0.05, 0.3)]
         yield f"power beside a delta of {rho}", [power_beside_delta(rho, delta) for delta in DELTAS[1:]]
-        yield f"pure {rho}", conversions.pure_to_zcdp(rho)
-        yield f"rho for {rho}", [conversions.rho_for_epsilon(rho, delta) for delta in DELTAS]
+        yield f"pure {rho}", meaning.pure_to_zcdp(rho)
+        yield f"rho for {rho}", [meaning.rho_for_epsilon(rho, delta) for delta in DELTAS]
     for scale in (1, 3, "0.4"):
-        yield f"laplace {scale}", [conversions.discrete_laplace_zcdp(scale, shift) for shift in (1, 2, 9)]
+        yield f"laplace {scale}", [meaning.discrete_laplace_zcdp(scale, shift) for shift in (1, 2, 9)]
     shifts = [Shift(sigma, steps, times) for sigma, steps, times in ((0.7, 1, 1), (3.0, 2, 2), (50.0, 40, 3))]
     for chosen in (shifts[:1], shifts[1:], shifts):
         for smooth in (0.0, 0.2):

@@ -12,26 +12,24 @@ import pytest
 import recordwise as rw
 from recordwise.exact.arithmetic import NumpyArithmetic
 from recordwise.exact.functions import Function, log, x
-from recordwise.mechanisms import certified_table
+from recordwise.mechanisms import certified_loss as certificates
 from recordwise.mechanisms.certified_loss import (
-    Bends,
-    Nodes,
-    _negative_side,
-    _rise,
-    _side,
-    certified_loss,
-    certified_losses,
-)
-from recordwise.mechanisms.certified_table import (
     BEFORE,
     COARSE,
     KEPT,
     ROOM,
     TILTS,
+    Bends,
+    Nodes,
     Noise,
     _holds_beyond,
     _knots,
+    _negative_side,
+    _rise,
+    _side,
     certificate,
+    certified_loss,
+    certified_losses,
     less_beyond,
 )
 from recordwise.mechanisms.fat_tailed import shift_loss
@@ -211,7 +209,7 @@ def test_a_certificate_that_was_tampered_with_is_made_again(change: str) -> None
 
 
 def test_old_certificates_make_room_for_new_ones(monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(certified_table, "MOST_KEPT", 2)
+    monkeypatch.setattr(certificates, "MOST_KEPT", 2)
     for scale in (3, 4, 5):
         certificate(Noise(exponent=(x / scale) ** HALF, step=5, accurate_from=1), lambda: law())
     assert len(KEPT) == 2

@@ -11,9 +11,9 @@ import recordwise as rw
 from recordwise.errors import RecordError
 from recordwise.exact.arithmetic import BallArithmetic, NumpyArithmetic
 from recordwise.exact.numbers import working_precision
+from recordwise.mechanisms import base, fat_tailed, transformed
+from recordwise.mechanisms import base as ends
 from recordwise.mechanisms import certified_loss as tight
-from recordwise.mechanisms import fat_tailed, grid, noisy
-from recordwise.mechanisms import noisy as ends
 from recordwise.mechanisms.certified_loss import Nodes, certified_loss
 from recordwise.mechanisms.gaussian import near_gaussian
 from recordwise.mechanisms.transformed import Reading
@@ -98,7 +98,7 @@ def test_gaussian_dp_numbers_need_a_thousand_lattice_steps_whatever_the_unit(
 
 
 def test_totals_are_brought_to_the_lattice_their_noise_is_drawn_on(monkeypatch: pytest.MonkeyPatch) -> None:
-    for module in (fat_tailed, noisy):
+    for module in (fat_tailed, base):
         monkeypatch.setattr(module, "noised", lambda points, law, source: points)
     mechanism = rw.GeneralizedGaussian(scale=10, shape=HALF)
     assert mechanism.lattice() < Fraction(1, 50)
@@ -164,11 +164,11 @@ def test_a_rise_that_drowns_in_rounding_is_still_bounded_from_above(shift: int) 
 
 def test_the_grid_is_the_largest_power_of_two_fine_against_noise_and_data() -> None:
     x = rw.functions.x
-    assert grid.grid_step(x, Fraction(1), Fraction(2**30)) == Fraction(1, 4096)
-    assert grid.grid_step(x, Fraction(3), Fraction(2**30)) == Fraction(2, 4096)
-    assert grid.grid_step(x, Fraction(5, 7), Fraction(2**30)) == Fraction(1, 8192)
-    assert grid.grid_step(x, Fraction(2**30), Fraction(3)) == Fraction(2, 2**20)
-    assert grid.grid_step(x, Fraction(2**30), Fraction(5, 7)) == Fraction(1, 2**21)
+    assert transformed.grid_step(x, Fraction(1), Fraction(2**30)) == Fraction(1, 4096)
+    assert transformed.grid_step(x, Fraction(3), Fraction(2**30)) == Fraction(2, 4096)
+    assert transformed.grid_step(x, Fraction(5, 7), Fraction(2**30)) == Fraction(1, 8192)
+    assert transformed.grid_step(x, Fraction(2**30), Fraction(3)) == Fraction(2, 2**20)
+    assert transformed.grid_step(x, Fraction(2**30), Fraction(5, 7)) == Fraction(1, 2**21)
 
 
 @pytest.mark.theorem("T-GRID")

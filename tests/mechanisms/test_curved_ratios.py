@@ -9,10 +9,9 @@ import pytest
 from scipy import stats
 
 import recordwise as rw
-from recordwise.mechanisms.noisy import Noisy
-from recordwise.plan.statistics import curved
-from recordwise.plan.statistics.answers import Answer, Part
-from recordwise.plan.statistics.curved import _radius, radii
+from recordwise.mechanisms.base import Noisy
+from recordwise.plan.statistics import base
+from recordwise.plan.statistics.base import Answer, Part, _radius, radii
 from recordwise.plan.statistics.ratio import plain_ratio
 
 LOG = rw.LogTransform(offset=100, sigma="0.3")
@@ -84,7 +83,7 @@ def test_large_cells_are_covered_at_the_level_and_less_than_two_points_above_it(
 @pytest.mark.theorem("T-CURVE")
 def test_a_radius_that_is_too_small_is_caught(monkeypatch) -> None:
     """That of .93 instead of .95."""
-    monkeypatch.setattr(curved, "radii", lambda bend, level: np.full(bend.shape, 1.812))
+    monkeypatch.setattr(base, "radii", lambda bend, level: np.full(bend.shape, 1.812))
     assert covered((LOG, COUNT), (5000, 100)) < LEVEL - 10 * INTEGRATED
 
 

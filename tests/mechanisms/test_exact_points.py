@@ -10,8 +10,8 @@ from mechanism_catalogue import TRANSFORMS, Entry
 
 import recordwise as rw
 from recordwise.exact.functions import Function, log, x
-from recordwise.mechanisms.grid import FINE_DATA, FINE_NOISE, grid_step, nearest_point, root_of, to_grid
-from recordwise.mechanisms.noisy import integers, noised, times, whole_totals
+from recordwise.mechanisms.base import integers, noised, times, whole_totals
+from recordwise.mechanisms.transformed import FINE_DATA, FINE_NOISE, grid_step, nearest_point, root_of, to_grid
 from recordwise.noise import BitSource, DiscreteGaussian, Draws, LatticeLaw, Seeded
 
 FUNCTIONS: list[tuple[Function, object]] = [

@@ -13,7 +13,7 @@ from numpy.typing import NDArray
 
 import recordwise as rw
 from recordwise.mechanisms import Mechanism
-from recordwise.mechanisms.function_inverse import FunctionInverse
+from recordwise.mechanisms.inverses import FunctionInverse
 from recordwise.noise import Seeded
 
 FALSE_ALARM = 1e-9

@@ -13,7 +13,7 @@ from numpy.typing import NDArray
 
 import recordwise as rw
 from recordwise.mechanisms import Noisy
-from recordwise.mechanisms.noisy import last_digits, rounded
+from recordwise.mechanisms.base import last_digits, rounded
 from recordwise.noise import LatticeLaw
 
 LEVELS = [0.5, 0.9, 0.95, 0.999]

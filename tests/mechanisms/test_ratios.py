@@ -7,7 +7,7 @@ import numpy as np
 import pytest
 
 from recordwise.noise import DiscreteGaussian
-from recordwise.plan.statistics.ratios import Side, gaussian_reach, ratio_interval
+from recordwise.plan.statistics.base import Side, gaussian_reach, ratio_interval
 
 STEP = Fraction(1)
 SIGMAS = [0.2, 0.5, 0.8, 1.0, 1.25, 2.0, 3.16, 10.0]

@@ -7,7 +7,7 @@ import pytest
 
 import recordwise as rw
 from recordwise.exact.functions import log, x
-from recordwise.mechanisms.described import parameter_json
+from recordwise.mechanisms.base import parameter_json
 from recordwise.mechanisms.registry import mechanism_from_json, mechanism_kinds
 from recordwise.policy import ConditionColumn
 

@@ -12,9 +12,9 @@ import quickjs
 import recordwise as rw
 import reference_loss
 from recordwise.mechanisms import RootTransform
-from recordwise.mechanisms.described import mechanism_text, parameter_json
+from recordwise.mechanisms.base import mechanism_text, parameter_json
 from recordwise.noise import Seeded
-from recordwise.planning.errors import error_quantiles
+from recordwise.planning.search.families import error_quantiles
 from recordwise.policy import Policy
 from recordwise.policy.render.text import policy_lines
 from recordwise.release.files import load_release

@@ -17,7 +17,7 @@ from recordwise.plan.cost import plan_policy
 from recordwise.plan.results import FoundTotals, Sensitive
 from recordwise.plan.statistics import ExactTable
 from recordwise.policy import By, ConditionColumn, Policy, by, constant, group_loss
-from recordwise.release.select import select_cells
+from recordwise.release.draw import select_cells
 
 LAWS = [
     SelectionLaw.for_delta(rho=rho, delta=delta) for rho, delta in [("0.1", "1e-6"), ("1", "1e-9"), ("0.01", "0.1")]

@@ -12,8 +12,9 @@ from scipy.stats import binom
 
 from recordwise.errors import ParameterError
 from recordwise.mechanisms import quantile as tree_quantile
-from recordwise.mechanisms.quantile import Grid, TreeQuantile
-from recordwise.mechanisms.quantile_nodes import (
+from recordwise.mechanisms.quantile import (
+    Grid,
+    TreeQuantile,
     consistent_leaves,
     exact_levels,
     excess_variance,

@@ -17,7 +17,7 @@ from recordwise.noise import (
     Seeded,
     binomial_exact,
 )
-from recordwise.noise.binomial import Passing, frame
+from recordwise.noise.laws import Passing, frame
 
 SIZE = 12_000_000
 """A scale 1.5 % off moves the flattest of these distribution functions by 0.002, twice the threshold at this size."""

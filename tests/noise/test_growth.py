@@ -8,8 +8,7 @@ import pytest
 from flint import arb
 
 from recordwise.exact.functions import log, x
-from recordwise.noise.growth import log_slope_limit, log_slope_lower
-from recordwise.noise.probabilities import Weights
+from recordwise.noise.probabilities import Weights, log_slope_limit, log_slope_lower
 
 CASES = [
     (x / 3, lambda t: t / 3, math.inf),

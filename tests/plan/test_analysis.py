@@ -10,14 +10,13 @@ from recordwise.errors import PlanError
 from recordwise.mechanisms import Clamped
 from recordwise.plan import Column, Field, Group, Keys, Plan, Prefix, Schema, prefix, query
 from recordwise.plan.cost import cell_mechanisms, cell_threshold, cells_by_threshold, plan_policy, plan_warnings
-from recordwise.plan.fields import finer
-from recordwise.plan.predicates import Compare, Not
-from recordwise.plan.predicates import condition as policy_condition
+from recordwise.plan.expressions import Compare, Not, finer
+from recordwise.plan.expressions import condition as policy_condition
 from recordwise.plan.statistics import Sum, SumSteps
 from recordwise.policy import By, by, constant, gaussian_sum, split
 from recordwise.policy import ConditionColumn as PolicyColumn
+from recordwise.policy.columns import literal
 from recordwise.policy.conditions import holds
-from recordwise.policy.literals import literal
 
 SCHEMA = Schema.of(
     unit="id",

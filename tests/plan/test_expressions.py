@@ -9,7 +9,7 @@ from hypothesis import strategies as st
 
 from recordwise.errors import ParameterError
 from recordwise.exact.functions import log, x
-from recordwise.plan.file.functions import parse_function
+from recordwise.plan.file.mechanisms import parse_function
 
 SAME = {
     "x": x,

@@ -14,9 +14,8 @@ from recordwise.errors import RecordError, UnknownFormError
 from recordwise.mechanisms.key_selection import SelectionLaw
 from recordwise.noise.laws import DiscreteGaussian
 from recordwise.plan import Case, Group, Keys, Plan, Schema, query
-from recordwise.plan.cost import plan_policy
-from recordwise.plan.firms import firm_policy
-from recordwise.plan.key_selection import SelectKeys
+from recordwise.plan.cost import firm_policy, plan_policy
+from recordwise.plan.keys.selection import SelectKeys
 from recordwise.plan.sql.grammar import parse_predicate
 from recordwise.policy import CellKey, FirmPart, FirmPolicy, Joint, delta_at, group_loss, group_loss_by_cell
 from recordwise.policy.firms import ROOTS, SIGNS, SUMS
@@ -193,7 +192,7 @@ def test_units_of_a_firm_alone_in_selected_keys_have_the_direct_pair(together, t
 @pytest.mark.theorem("T-SELECT-GROUP")
 def test_pieces_spread_over_unknown_keys_have_no_larger_delta_in_any_arrangement() -> None:
     """Every way to put up to seven pieces into keys, against the bound for all of them."""
-    from recordwise.policy.evaluate.firms import _anywhere
+    from recordwise.policy.firms import _anywhere
 
     def partitions(total, most):
         if total == 0:

@@ -11,11 +11,9 @@ import recordwise as rw
 from code_lists import INDUSTRIES, LISTED, PLACES, SECTORS, industries, levels_of, places
 from recordwise.errors import KeysError, ParameterError, PlanError, PlanFileError
 from recordwise.plan import Column, Plan, Schema, query
-from recordwise.plan.cost import cell_mechanisms, check_policy, plan_policy, plan_warnings
-from recordwise.plan.describe import plan_json
+from recordwise.plan.cost import cell_mechanisms, check_policy, firm_policy, plan_policy, plan_warnings
+from recordwise.plan.describe import plan_json, used_schema
 from recordwise.plan.file.write import plan_text
-from recordwise.plan.firms import firm_policy
-from recordwise.plan.used import used_schema
 from recordwise.policy import constant, maximum, split
 from recordwise.policy.conditions import among
 

@@ -10,7 +10,7 @@ import pytest
 
 import recordwise as rw
 from recordwise.errors import KeysError, ParameterError, PlanFileError
-from recordwise.plan.code_files import read_code_file
+from recordwise.plan.sources import read_code_file
 
 CELLS = {"county": ["001", "003"]}
 PLAN = """

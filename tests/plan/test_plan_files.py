@@ -15,7 +15,7 @@ from recordwise.errors import PlanFileError
 from recordwise.exact.functions import log, x
 from recordwise.mechanisms.registry import mechanism_kinds
 from recordwise.plan import Column, Measure, Plan, Schema, parse_sql
-from recordwise.plan.file.values import exact_number
+from recordwise.plan.file.write import exact_number
 from recordwise.policy import constant, pieces, split
 from recordwise.session import Session
 

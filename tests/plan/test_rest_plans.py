@@ -8,11 +8,10 @@ import recordwise as rw
 from recordwise.errors import ParameterError, PlanError, PlanFileError
 from recordwise.noise import Seeded
 from recordwise.plan import Schema
-from recordwise.plan.cost import plan_policy
+from recordwise.plan.cost import firm_policy, plan_policy
 from recordwise.plan.file.write import query_form
-from recordwise.plan.firms import firm_policy
 from recordwise.plan.plan import Plan
-from recordwise.policy.conditions import ConditionColumn
+from recordwise.policy.columns import ConditionColumn
 
 SCHEMA = Schema.of(unit="id", measures={"emp": 1}, columns={"county": "text", "naics": "text"}, firm="firm")
 KEYS = rw.Keys.of({"county": ["01", "01", "02"], "naics": ["311", "312", "445"]})

@@ -11,13 +11,12 @@ from hypothesis import strategies as st
 
 import recordwise as rw
 from recordwise.exact.functions import log, x
-from recordwise.mechanisms.described import parameter_json
+from recordwise.mechanisms.base import parameter_json
 from recordwise.plan import Plan, Query, Schema
 from recordwise.plan.cost import plan_policy
 from recordwise.plan.file import load_plan
-from recordwise.plan.file.functions import parse_function
-from recordwise.plan.file.values import exact_function
-from recordwise.plan.file.write import plan_text
+from recordwise.plan.file.mechanisms import parse_function
+from recordwise.plan.file.write import exact_function, plan_text
 from recordwise.policy import ConditionColumn
 
 SCHEMA = Schema.of(

@@ -10,8 +10,8 @@ import pyarrow as pa
 import pyarrow.compute as pc
 
 import recordwise as rw
-from recordwise.planning.level_ratios import FittedRatios
-from recordwise.planning.targets import target_tables, targets_in
+from recordwise.planning.search.goals import target_tables, targets_in
+from recordwise.planning.search.shares import FittedRatios
 from recordwise.synthetic import establishments
 
 CHANGE, NOISE = 0.25, 20.0

@@ -19,7 +19,7 @@ from scipy.special import ndtr
 import recordwise as rw
 from recordwise.noise import Seeded
 from recordwise.planning.losses import policy_losses
-from recordwise.planning.targets import TargetTable, target_tables, targets_in
+from recordwise.planning.search.goals import TargetTable, target_tables, targets_in
 
 RUNS, ROWS, SEED = 200, 20_000, 7
 MOST_ABOVE = 1.10

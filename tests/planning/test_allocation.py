@@ -8,7 +8,7 @@ import pytest
 import recordwise as rw
 from recordwise.mechanisms.base import shared
 from recordwise.planning import Goal, allocate
-from recordwise.planning.allocation import ratio
+from recordwise.planning.search.allocate import ratio
 
 KEYS = rw.Keys.product(county=["01", "02", "03"], naics=["111", "112", "221"])
 

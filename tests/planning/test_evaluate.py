@@ -10,8 +10,8 @@ import pytest
 import recordwise as rw
 from recordwise.errors import ParameterError
 from recordwise.planning import MultiplicativeNoise, PercentRule, clamped, evaluate
-from recordwise.planning.rivals import Multiplied
-from recordwise.planning.whole import TODAY
+from recordwise.planning.scope import TODAY
+from recordwise.planning.simulate.baselines import Multiplied
 
 COUNTIES = ["01001", "01003", "02013", "02016", "13001"]
 STATES = {"county": COUNTIES, "state": ["01", "01", "02", "02", "13"], "nation": ["US"] * 5}

@@ -10,7 +10,7 @@ import recordwise as rw
 from recordwise.plan.plan import Plan
 from recordwise.plan.schema import Schema
 from recordwise.planning.expected import ExpectedError, expected_errors
-from recordwise.planning.record_sizes import usual_sizes
+from recordwise.planning.simulate.generate import usual_sizes
 
 SCHEMA = Schema.of(unit="id", measures={"emp": 1, "payann": 1}, columns={"county": "text"})
 SIGMAS = {"count": 3, "emp": 20, "payann": 900}
@@ -120,7 +120,7 @@ def test_the_error_of_a_quantile_is_that_of_cells_with_so_many_records() -> None
     assert found.most_sd[0] > found.most_sd[MIDDLE] > found.most_sd[2] > 0
     from scipy.special import ndtri
 
-    from recordwise.planning.generated import SKEW
+    from recordwise.planning.simulate.generate import SKEW
 
     sizes = np.rint(100 * np.exp(SKEW * ndtri((np.arange(100) + 0.5) / 100))).astype(int)
     table = {

@@ -10,8 +10,8 @@ import recordwise as rw
 from recordwise.errors import ParameterError
 from recordwise.noise import Seeded
 from recordwise.planning import Goal, allocate, recommend
-from recordwise.planning.fitted_shares import LevelTree, _tangents, fitted_shares
-from recordwise.postprocess.answer_tree import AnswerTree
+from recordwise.planning.search.shares import LevelTree, _tangents, fitted_shares
+from recordwise.postprocess.linear import AnswerTree
 
 
 def random_tree(seed, levels=3, *, sized=False):

@@ -8,12 +8,12 @@ from small_table import CODES, COUNTIES, opened, shape
 
 import recordwise as rw
 from recordwise.errors import ParameterError
-from recordwise.mechanisms import certified_table
+from recordwise.mechanisms import certified_loss
 from recordwise.noise import Seeded
-from recordwise.plan.status import StatusRules
+from recordwise.plan.publication import StatusRules
 from recordwise.planning import frontier, most_reliable
-from recordwise.planning.frontier_plot import plot_frontier
-from recordwise.planning.ranks import balance
+from recordwise.planning.losses import balance
+from recordwise.planning.plots import plot_frontier
 
 FAMILIES = {"Gaussian": rw.Gaussian(sigma=1), "logarithm": rw.LogTransform(offset=100, sigma=1)}
 
@@ -150,9 +150,9 @@ def test_losses_from_fat_tailed_noise_at_another_scale_are_those_of_its_own_poli
 
 def test_the_usual_families_are_certified_a_few_times_only(monkeypatch):
     """It took more than a minute for six records: the policy of fat-tailed noise was computed anew for every plan and loss."""
-    asked, made = [], certified_table._made
-    monkeypatch.setattr(certified_table, "KEPT", OrderedDict())
-    monkeypatch.setattr(certified_table, "_made", lambda *given: asked.append(1) or made(*given))
+    asked, made = [], certified_loss._made
+    monkeypatch.setattr(certified_loss, "KEPT", OrderedDict())
+    monkeypatch.setattr(certified_loss, "_made", lambda *given: asked.append(1) or made(*given))
     table = {"id": [1, 2, 3, 4, 5, 6], "county": ["01"] * 3 + ["02"] * 3, "emp": [4, 20, 900, 3, 8, 31]}
     query = rw.query().group_by("county", keys=["01", "02"]).sum("emp", rw.UnitSplit(at=50, rho="0.1"), alias="emp")
     with rw.Session(table, unit="id", measures={"emp": 1}, columns={"county": "text"}, tuned_on="synthetic") as session:

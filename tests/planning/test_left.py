@@ -9,8 +9,8 @@ import recordwise as rw
 from recordwise.plan.cost import plan_policy
 from recordwise.plan.file import load_plan
 from recordwise.plan.file.write import toml_text
-from recordwise.planning.left import Left, left_of
-from recordwise.planning.proposed_budget import proposed_budget
+from recordwise.planning.new_plan import proposed_budget
+from recordwise.planning.recommend import Left, left_of
 
 COUNTED = shape().count(rw.Gaussian(rho="0.3"), alias="n")
 

@@ -9,9 +9,9 @@ from small_table import CODES, COUNTIES, opened, rows, shape
 import recordwise as rw
 from recordwise.errors import ParameterError
 from recordwise.planning import Goal, plan_goals, recommend
-from recordwise.planning.level_shares import best_split, level_shares
 from recordwise.planning.losses import Losses
-from recordwise.planning.protection import hardly_protected
+from recordwise.planning.search.fitness import hardly_protected
+from recordwise.planning.search.shares import best_split, level_shares
 
 KEYS = rw.Keys.product(county=COUNTIES, naics=CODES)
 FAMILIES = {

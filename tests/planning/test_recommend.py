@@ -12,9 +12,9 @@ from recordwise.errors import ParameterError, PlanFileError, TuningError
 from recordwise.plan.cost import plan_policy
 from recordwise.plan.file import load_plan
 from recordwise.planning import Goal, plan_text, recommend
-from recordwise.planning.candidates import best_offset, families
-from recordwise.planning.fitness import fit
-from recordwise.planning.goals import goal_tables
+from recordwise.planning.search.families import best_offset, families
+from recordwise.planning.search.fitness import fit
+from recordwise.planning.search.goals import goal_tables
 from recordwise.session import Session
 
 CANDIDATES = {

@@ -12,7 +12,7 @@ from rehearsed_plans import SELECTED, write_plans
 import recordwise as rw
 from recordwise.errors import KeysError, OutputError, ParameterError
 from recordwise.planning import Rehearsal, rehearse
-from recordwise.planning.generated import write_records
+from recordwise.planning.simulate.generate import write_records
 from recordwise.release.page.history import history_of
 
 ROWS = 3_000
@@ -91,7 +91,7 @@ def test_the_same_seed_gives_the_same_records_in_any_batches(
 ) -> None:
     file = rw.load_plan(plans[1])
     write_records(file, tmp_path / "whole.parquet", 500, seed=3)
-    monkeypatch.setattr("recordwise.planning.generated.BATCH", 77)
+    monkeypatch.setattr("recordwise.planning.simulate.generate.BATCH", 77)
     write_records(file, tmp_path / "parts.parquet", 500, seed=3)
     write_records(file, tmp_path / "other.parquet", 500, seed=4)
     whole, parts, other = (pq.read_table(tmp_path / f"{name}.parquet") for name in ("whole", "parts", "other"))

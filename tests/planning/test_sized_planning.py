@@ -10,8 +10,8 @@ import recordwise as rw
 from recordwise.errors import ParameterError, PlanError
 from recordwise.mechanisms.base import shared
 from recordwise.planning import Goal, allocate, compare, fitness, recommend
-from recordwise.planning.allocation import ratio
-from recordwise.planning.sized import sized_families, with_error
+from recordwise.planning.search.allocate import ratio
+from recordwise.planning.search.families import sized_families, with_error
 
 TOTALS = {cell: sum(values) for cell, values in cell_sums(rows(), "emp").items()}
 CELLS = [(county, code) for county in COUNTIES for code in CODES]

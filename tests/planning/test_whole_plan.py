@@ -9,7 +9,7 @@ from small_table import CODES, COUNTIES, rows, shape
 import recordwise as rw
 from recordwise.errors import ParameterError
 from recordwise.planning import allocate, compare, fitness, plan_goals, sweep
-from recordwise.planning.whole import scope_of
+from recordwise.planning.scope import scope_of
 
 KEYS = rw.Keys.product(county=COUNTIES, naics=CODES)
 GRID = rw.Grid.log(1, 10**6, bits=6)

@@ -13,15 +13,15 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 from sqlglot import exp
 
-from recordwise.engines.compile.bands import lent_bands, with_bands
+from recordwise.engines.compile.owner import lent_bands, with_bands
 from recordwise.errors import UnknownFormError
 from recordwise.policy import ConditionColumn, Policy, among, constant, gaussian_sum
 from recordwise.policy.bands import BandTable, unpacked
+from recordwise.policy.columns import literal
 from recordwise.policy.conditions import EVERY, NONE, both, complement, either, in_band
-from recordwise.policy.dominance.bands import MOST_LISTED, MOST_REGIONS, combinations
-from recordwise.policy.literals import literal
+from recordwise.policy.dominance.regions import MOST_LISTED, MOST_REGIONS, combinations
 from recordwise.policy.measure import Measure
-from recordwise.policy.render.bands import sizes_of_cells
+from recordwise.policy.render.text import sizes_of_cells
 
 ATOB = """var atob = text => {
   const letters = "ABCDEFGHIJKLMNOPQRSTUVWXYZabcdefghijklmnopqrstuvwxyz0123456789+/";

@@ -11,10 +11,9 @@ from several_measures import FOUR, number, random_term
 from recordwise.exact.functions import log, x
 from recordwise.exact.numbers import working_precision
 from recordwise.policy import Measure, Policy, additive, gaussian_sum, gaussian_transform, pieces, selection, split
-from recordwise.policy.dominance import weights
+from recordwise.policy.dominance import shares
 from recordwise.policy.dominance.boxes import Search, exact_bound
-from recordwise.policy.dominance.comparison import Comparison, Sum, Term, comparison, openings
-from recordwise.policy.dominance.curves import curve
+from recordwise.policy.dominance.curves import AtomSum, Comparison, Term, comparison, curve, openings
 from recordwise.policy.dominance.regions import Region
 from recordwise.policy.evaluate.numpy import PRECISION
 
@@ -51,7 +50,7 @@ def random_comparison(rng: Random) -> Comparison:
     return comparison(gain, budgets, region)
 
 
-def plain_sum(rng: Random, measures: list[Measure]) -> Sum:
+def plain_sum(rng: Random, measures: list[Measure]) -> AtomSum:
     total = sum(
         (random_term(rng, measures) for _ in range(rng.randint(1, 3))), split(number(rng), dict.fromkeys(measures, 50))
     )
@@ -86,23 +85,23 @@ def test_shares_bound_the_comparison_everywhere(monkeypatch: pytest.MonkeyPatch)
     rng, found = Random(31), []
 
     def kept(problem, tries, deadline):
-        found.extend((problem, shares) for shares in tries)
+        found.extend((problem, tried) for tried in tries)
 
-    monkeypatch.setattr(weights, "_certified", kept)
+    monkeypatch.setattr(shares, "_certified", kept)
     with working_precision(PRECISION):
         for _ in range(15):
             problem = random_comparison(rng)
             for gains in openings(problem.gains, problem.spans):
-                weights.bound_by_shares(replace(problem, gains=gains), gains, 0.0)
-        for problem, shares in found:
+                shares.bound_by_shares(replace(problem, gains=gains), gains, 0.0)
+        for problem, tried in found:
             for _ in range(20):
                 point = random_point(rng, problem)
                 nets = (
                     c * curve(m, atom).bounds(point[m])[int(c > 0)]
-                    for m in shares.nets
-                    for atom, c in shares.nets[m].items()
+                    for m in tried.nets
+                    for atom, c in tried.nets[m].items()
                 )
-                assert excess(problem, point) <= sum(nets, shares.constant)
+                assert excess(problem, point) <= sum(nets, tried.constant)
     assert len(found) > 30
 
 
@@ -115,7 +114,7 @@ def test_no_record_beyond_the_reach_exceeds_the_budget() -> None:
             problem = random_comparison(rng)
             for gains in openings(problem.gains, problem.spans):
                 opened = replace(problem, gains=gains)
-                bound = weights.bound_by_shares(opened, gains, time.thread_time() + 0.1)
+                bound = shares.bound_by_shares(opened, gains, time.thread_time() + 0.1)
                 reached += bound.reach is not None
                 for measure, end in (bound.reach or {}).items():
                     # A measure without a gain is best at its lower end, which is its reach; larger amounts help nobody.

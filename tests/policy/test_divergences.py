@@ -20,7 +20,7 @@ from recordwise.policy import (
     maximum,
     replacement_loss,
 )
-from recordwise.policy.conversions import gdp_delta
+from recordwise.policy.meaning import gdp_delta
 
 NET = Measure("net", Fraction(1), True)
 GAUSSIAN = Gaussian(sigma=4)

@@ -20,9 +20,9 @@ from recordwise.policy import (
     maximum,
     split,
 )
-from recordwise.policy.dominance import decide
+from recordwise.policy.dominance import prove
 from recordwise.policy.dominance.boxes import Outcome, Search
-from recordwise.policy.dominance.weights import Separable
+from recordwise.policy.dominance.shares import Separable
 
 SIGNED = gaussian_sum(Measure("net", signed=True), sigma=10**6)
 WHOLE = gaussian_sum("emp", sigma=10**6)
@@ -125,7 +125,7 @@ def test_a_table_is_within_the_formula_only_if_each_entry_is_from_its_first_step
 @pytest.mark.parametrize("reach", [None, 10])
 def test_what_is_neither_proved_nor_refuted_is_no_yes(monkeypatch: pytest.MonkeyPatch, reach: int | None) -> None:
     ends = None if reach is None else {Measure("emp"): reach}
-    monkeypatch.setattr(decide, "bound_by_shares", lambda *_: Separable(certain=False, reach=ends, support={}))
+    monkeypatch.setattr(prove, "bound_by_shares", lambda *_: Separable(certain=False, reach=ends, support={}))
     monkeypatch.setattr(Search, "run", lambda *_, **__: Outcome(certain=False))
     budget, spent = gaussian_sum("emp", sigma=1) + constant(1), additive("emp", log(x + 1), bound="tanh")
     verdict = budget.dominates(spent)

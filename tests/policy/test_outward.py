@@ -28,8 +28,8 @@ from recordwise.policy import (
     maximum,
     split,
 )
-from recordwise.policy.atoms import CERTIFIED
-from recordwise.policy.concave_atoms import (
+from recordwise.policy.atoms import (
+    CERTIFIED,
     Additive,
     AdditiveTable,
     CertifiedSum,

@@ -14,11 +14,11 @@ import pyarrow as pa
 import pytest
 import quickjs
 
-from recordwise.engines.spark.dialect import spark_sql
-from recordwise.engines.spark.master import strict
+from recordwise.engines.spark.session import strict
+from recordwise.engines.spark.store import spark_sql
 from recordwise.errors import ParameterError, RecordError
-from recordwise.policy import ConditionColumn, Null, Policy, among, compare, constant, dates, gaussian_sum
-from recordwise.policy.dates import PARTS, part_of, parts_of_days, representatives
+from recordwise.policy import ConditionColumn, Null, Policy, among, columns, compare, constant, gaussian_sum
+from recordwise.policy.columns import PARTS, part_of, parts_of_days, representatives
 
 EPOCH = date(1970, 1, 1).toordinal()
 FIRST, LAST = date(1, 1, 1).toordinal() - EPOCH, date(9999, 12, 31).toordinal() - EPOCH
@@ -193,7 +193,7 @@ def test_the_representatives_answer_as_all_days_of_the_calendar_do(seed) -> None
 
 
 def test_too_few_years_would_miss_answers(monkeypatch) -> None:
-    monkeypatch.setattr(dates, "CYCLE", 1)
+    monkeypatch.setattr(columns, "CYCLE", 1)
     tests = [("year", Fraction(2005)), ("week", Fraction(53)), ("month", Fraction(1))]
     assert vectors(tests, as_days(representatives(tests))) < vectors(tests, ALL)
 

@@ -21,7 +21,7 @@ from recordwise.policy import (
     meaning,
     power_zcdp,
 )
-from recordwise.policy.privacy_loss import BORROWED, FINE, RIPPLE
+from recordwise.policy.loss_law import BORROWED, FINE, RIPPLE
 
 EPSILONS = np.linspace(0, 8, 33)
 PLANS = [

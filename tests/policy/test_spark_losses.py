@@ -15,8 +15,8 @@ from test_outward import upper_policies
 
 from engine_choice import as_installed
 from random_policies import DERIVED, random_policy, random_record
-from recordwise.engines.spark.dialect import spark_sql
-from recordwise.engines.spark.master import strict
+from recordwise.engines.spark.session import strict
+from recordwise.engines.spark.store import spark_sql
 from recordwise.policy import ConditionColumn, Measure, among, gaussian_sum, split
 from recordwise.policy.evaluate.sql import terms_sql
 

@@ -8,9 +8,7 @@ import numpy as np
 import pytest
 from scipy import sparse
 
-from recordwise.postprocess.answer_kin import largest_weights, moved_variance
-from recordwise.postprocess.answer_tree import AnswerTree
-from recordwise.postprocess.crossing import CrossingWeights
+from recordwise.postprocess.linear import AnswerTree, CrossingWeights, largest_weights, moved_variance
 
 CROSSED = np.array([[1, 1, 0, 0], [0, 0, 1, 1], [1, 0, 1, 0], [0, 1, 0, 1], [1, 1, 1, 1], [1, 1, 0, 0], *np.eye(4)])
 
@@ -88,7 +86,7 @@ def test_a_moved_variance_is_the_dense_one_with_what_contains_a_cell_and_what_it
 
 
 def test_a_large_table_that_crosses_moves_as_the_cells_own_answers_do(monkeypatch):
-    monkeypatch.setattr("recordwise.postprocess.crossing.MOST_CELLS", 1)
+    monkeypatch.setattr("recordwise.postprocess.linear.MOST_CELLS", 1)
     weights = CrossingWeights.of(sparse.csr_array(CROSSED), np.ones(len(CROSSED)))
     value, fitted = np.arange(10.0), np.full(10, 0.25)
     moved = moved_variance(weights, value=value, used=np.ones(10), fitted=fitted, variances=growing)

@@ -7,9 +7,7 @@ import pytest
 from scipy import sparse
 
 from recordwise.errors import ParameterError
-from recordwise.postprocess.answer_tree import AnswerTree, tree_of
-from recordwise.postprocess.crossing import CrossingWeights
-from recordwise.postprocess.order_statistics import Largest, rank_of
+from recordwise.postprocess.linear import AnswerTree, CrossingWeights, Largest, rank_of, tree_of
 
 
 def random_parents(rng, nodes):

@@ -5,7 +5,7 @@ import pytest
 
 from postprocess.oracles import dense
 from recordwise.postprocess import Workload, nnls, ols
-from recordwise.postprocess.grids import grid_workload
+from recordwise.postprocess.linear import grid_workload
 from recordwise.postprocess.measured import Parts, sum_rows
 from recordwise.postprocess.solvers import crossed
 from recordwise.postprocess.solvers import solve as choice

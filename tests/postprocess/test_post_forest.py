@@ -7,8 +7,7 @@ from scipy import sparse
 
 from recordwise.postprocess import Workload, nnls
 from recordwise.postprocess.solvers import solve as solving
-from recordwise.postprocess.solvers.forest import forest_system
-from recordwise.postprocess.solvers.tree import TreeSystem
+from recordwise.postprocess.solvers.tree import TreeSystem, forest_system
 
 
 def random_forest(rng, cells):

@@ -7,14 +7,14 @@ from scipy import sparse
 from postprocess.oracles import dense
 from recordwise.postprocess import Workload, max_fit, nnls, ols, reweighted_fit, sequential_fit
 from recordwise.postprocess.measured import Parts, sum_rows
-from recordwise.postprocess.solvers import factored
+from recordwise.postprocess.solvers import solve
 from recordwise.postprocess.solvers import solve as choice
 from recordwise.postprocess.solvers import tree as tree_module
 from recordwise.postprocess.solvers.dense import DenseSystem
-from recordwise.postprocess.solvers.factored import FactoredSystem
 from recordwise.postprocess.solvers.iterative import Cascade, IterativeSystem, SparseRows
+from recordwise.postprocess.solvers.kernel import fill
+from recordwise.postprocess.solvers.solve import FactoredSystem
 from recordwise.postprocess.solvers.tree import TreeSystem, eliminate, eliminate_numpy
-from recordwise.postprocess.solvers.tree_kernel import fill
 
 PLACE = {"nation": np.zeros(9), "state": [2, 0, 0, 1, 1, 1, 0, 2, 3], "county": np.arange(9)}
 MARGINS = Workload.hierarchy(
@@ -153,7 +153,7 @@ def test_the_fill_of_an_order_is_that_of_its_factor():
 
 @pytest.mark.parametrize("most", ["MOST_FILL", "MOST_ENTRIES"])
 def test_rows_too_dense_to_factor_are_solved_by_conjugate_gradients(no_dense, monkeypatch, most):
-    monkeypatch.setattr(factored, most, 0)
+    monkeypatch.setattr(solve, most, 0)
     assert isinstance(choice.system_of(ROWS, Parts.of(ROWS)), IterativeSystem)
     answers = answers_of(ROWS, 8)
     large = nnls(ROWS, answers, 2.0)

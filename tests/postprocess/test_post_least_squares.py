@@ -6,8 +6,7 @@ import pytest
 from postprocess.oracles import dense, random_answers, random_variances, random_workload, scipy_nnls
 from recordwise.postprocess import Workload, nnls, ols
 from recordwise.postprocess.measured import Parts, measure, sum_rows
-from recordwise.postprocess.solvers.dense import DenseSystem, solve_dense
-from recordwise.postprocess.solvers.newton import solve_boxed
+from recordwise.postprocess.solvers.dense import DenseSystem, solve_boxed, solve_dense
 
 TABLE = Workload.marginals((9, 24), {"sum": (), "rows": (0,), "columns": (1,), "cells": (0, 1)})
 
@@ -101,7 +100,7 @@ def test_the_residual_sees_a_cell_that_is_off():
     """The residual is computed from the answer, so a wrong answer must show."""
     rng = np.random.default_rng(7)
     measured = measure(TABLE, TABLE.answer(np.full(216, 5.0)) + rng.laplace(scale=8, size=(1, TABLE.queries)), 128.0)
-    from recordwise.postprocess.result import least_squares_residual
+    from recordwise.postprocess.measured import least_squares_residual
 
     fit = nnls(TABLE, measured.answers, 128.0)
     assert least_squares_residual(measured, fit.x, fit.fitted, nonnegative=True)[0] < 1e-13

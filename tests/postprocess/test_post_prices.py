@@ -8,13 +8,12 @@ from scipy import sparse
 from test_post_forest import random_forest
 
 from recordwise.postprocess import Workload, nnls, sequential_fit
-from recordwise.postprocess.measured import Parts
-from recordwise.postprocess.result import boxed_residual
+from recordwise.postprocess.measured import Parts, boxed_residual
 from recordwise.postprocess.solvers import solve as solving
 from recordwise.postprocess.solvers.boxed import Boxed
-from recordwise.postprocess.solvers.forest import forest_system
-from recordwise.postprocess.solvers.newton import solve_boxed
+from recordwise.postprocess.solvers.dense import solve_boxed
 from recordwise.postprocess.solvers.prices import Curves, by_prices, scanned, scanned_numpy
+from recordwise.postprocess.solvers.tree import forest_system
 
 
 def random_problem(seed: int, *, unmeasured: float = 0.0, capped: float = 0.0, held: float = 0.0):

@@ -6,12 +6,10 @@ import pytest
 from postprocess.oracles import dense, quadratic, random_answers, random_variances, random_workload, smallest_deviation
 from recordwise.postprocess import Workload, max_fit, reweighted_fit
 from recordwise.postprocess.maxfit import bounded
-from recordwise.postprocess.measured import Parts, measure
-from recordwise.postprocess.result import boxed_residual
+from recordwise.postprocess.measured import Parts, boxed_residual, measure
 from recordwise.postprocess.solvers.boxed import Solution
 from recordwise.postprocess.solvers.dense import DenseSystem
-from recordwise.postprocess.solvers.refine import refine
-from recordwise.postprocess.solvers.solve import system_of
+from recordwise.postprocess.solvers.solve import refine, system_of
 
 ONCE_UNSOLVED = [492, 924, 10340, 13066, 13330, 17596, 18678, 19131]
 """The eight of the first 20,000 that proximal weights of one size left with residuals of 2e-8 to 0.7."""

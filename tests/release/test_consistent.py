@@ -9,7 +9,7 @@ import pytest
 import recordwise as rw
 from recordwise.errors import ParameterError
 from recordwise.noise import Seeded
-from recordwise.release.families import parents
+from recordwise.release.nesting import parents
 from recordwise.release.tables import ReleasedTable
 
 COUNTIES = [f"{i:05d}" for i in range(6)]

@@ -10,8 +10,16 @@ from scipy import stats
 import recordwise as rw
 from recordwise.errors import ParameterError
 from recordwise.noise.laws import DiscreteGaussian
-from recordwise.release.differences import BOTH, ONLY_BEFORE, ONLY_NOW, PRESENCE
-from recordwise.release.lattice_reach import exact_reach, gaussian_reach, quantile, sigma_of
+from recordwise.release.change import (
+    BOTH,
+    ONLY_BEFORE,
+    ONLY_NOW,
+    PRESENCE,
+    exact_reach,
+    gaussian_reach,
+    quantile,
+    sigma_of,
+)
 
 
 def released(table, keys, path, *, rng=None, at=20) -> rw.Release:

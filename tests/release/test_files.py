@@ -24,8 +24,7 @@ from recordwise.noise import Seeded
 from recordwise.policy import Policy, constant
 from recordwise.release.content import Content, content_of
 from recordwise.release.files import load_release
-from recordwise.release.formats.csv import Csv, with_formulas, without_formulas
-from recordwise.release.formats.digits import whole_numbers
+from recordwise.release.formats.csv import Csv, whole_numbers, with_formulas, without_formulas
 from recordwise.release.formats.parquet import Parquet, read_tables
 from recordwise.release.staging import new_folder, require_new
 from recordwise.release.tables import (

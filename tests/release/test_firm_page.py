@@ -9,8 +9,7 @@ import quickjs
 
 import recordwise as rw
 from recordwise.errors import SourceError
-from recordwise.release.page.page import page_html
-from recordwise.release.page.script import model_js
+from recordwise.release.page.page import model_js, page_html
 from recordwise.release.page.view import payload, view_of
 from report_releases import COUNTIES, INDUSTRIES, by_industry, five_levels, only_counts, opened, private_keys
 

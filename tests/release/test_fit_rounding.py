@@ -2,7 +2,7 @@
 
 import numpy as np
 
-from recordwise.release.fit_spread import fit_again
+from recordwise.release.spread import fit_again
 
 
 def test_the_interval_of_a_fitted_value_that_is_off_by_a_rounding_holds_the_exact_number():

@@ -13,7 +13,7 @@ from experiments.fits import run
 from experiments.fits.releases import KEYS, NOISES, Line, lines
 from recordwise.errors import ParameterError
 from recordwise.noise import Seeded
-from recordwise.release.fit_spread import BOOTSTRAP, DRAWN, FORMULA, MOVED, RAW
+from recordwise.release.spread import BOOTSTRAP, DRAWN, FORMULA, MOVED, RAW
 
 COUNTIES = [f"{i:05d}" for i in range(5)]
 CODES = ["311", "312", "321", "441"]

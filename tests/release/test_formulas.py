@@ -6,7 +6,7 @@ import pytest
 
 import recordwise as rw
 from recordwise.errors import ParameterError
-from recordwise.postprocess.records import save_records
+from recordwise.postprocess.rounding import save_records
 from recordwise.release.content import content_of
 from recordwise.release.formats.registry import known_formats
 from recordwise.release.tables import PRIVATE, ReleasedTable

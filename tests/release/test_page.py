@@ -18,11 +18,10 @@ from recordwise.exact.text import chance_text, factor_text
 from recordwise.noise import Seeded
 from recordwise.policy import meaning
 from recordwise.release.page import cells
-from recordwise.release.page.packing import Digits, packed_numbers
-from recordwise.release.page.page import page_html
-from recordwise.release.page.script import model_js
-from recordwise.release.page.sentences import SENTENCES, Band, details, lead, listed
-from recordwise.release.page.tables import interval_text
+from recordwise.release.page.cells import interval_text
+from recordwise.release.page.history import Digits, packed_numbers
+from recordwise.release.page.page import model_js, page_html
+from recordwise.release.page.questions import SENTENCES, Band, details, lead, listed
 from recordwise.release.page.view import view_of
 from report_releases import (
     HOSTILE,

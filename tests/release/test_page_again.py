@@ -11,7 +11,7 @@ import recordwise as rw
 import report_releases as releases
 from recordwise.errors import SourceError
 from recordwise.release.files import load_release
-from recordwise.release.page.spending import NO_PARTS
+from recordwise.release.page.page import NO_PARTS
 from small_release import keys, question, records, session
 
 KEPT = Path(__file__).parent.parent / "kept" / "0.1.0"
@@ -98,7 +98,7 @@ def test_parts_that_do_not_add_up_to_the_policy_are_refused(tmp_path: Path) -> N
 
 
 def test_sizes_that_were_not_kept_are_read_off_between_those_that_were() -> None:
-    from recordwise.release.page.kept import KeptNoise
+    from recordwise.release.page.view import KeptNoise
 
     kept = KeptNoise(noise_sigma=None, sizes=(1.0, 10.0, 100.0), variances=(1.0, 100.0, 10000.0))
     assert kept.variance([1.0, 10.0, 100.0]).tolist() == [1.0, 100.0, 10000.0]

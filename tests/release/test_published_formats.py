@@ -19,11 +19,11 @@ import recordwise as rw
 from recordwise.errors import OutputError, ParameterError
 from recordwise.noise import Seeded
 from recordwise.release.content import content_of
+from recordwise.release.dictionary import relative_error
 from recordwise.release.files import load_release
 from recordwise.release.formats import known_formats, xlsx
-from recordwise.release.formats.digits import meaningful, rounded
+from recordwise.release.formats.csv import meaningful, rounded
 from recordwise.release.formats.statistical import short_names
-from recordwise.release.status import relative_error
 from recordwise.release.tables import NOT_PRIVATE, PRIVATE, ReleasedTable
 from recordwise.release.verify import verify
 from small_release import generous, records, session

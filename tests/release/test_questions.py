@@ -12,6 +12,7 @@ from random_policies import DERIVED, random_policy
 from recordwise.exact.text import number_text, size_text
 from recordwise.policy import ConditionColumn, Measure, Policy, among, by, compare, constant, gaussian_sum, split
 from recordwise.policy.render.html import LogAxis, element, joined, ladder, spread
+from recordwise.release.page.page import script_json
 from recordwise.release.page.questions import (
     ANOTHER,
     loss_or_infinity,
@@ -21,7 +22,6 @@ from recordwise.release.page.questions import (
     size_at_loss,
     start_record,
 )
-from recordwise.release.page.script import script_json
 
 
 def kinds(policy: Policy) -> dict[str, str]:

@@ -6,7 +6,7 @@ from typing import Any
 import numpy as np
 import pytest
 
-from recordwise.release.rounding import OUTSIDE, Nesting, apportion, round_tables
+from recordwise.postprocess.rounding import OUTSIDE, Nesting, apportion, round_tables
 
 
 def three_levels(parents: int, each: int, chance: np.random.Generator) -> tuple[list[np.ndarray], Nesting]:

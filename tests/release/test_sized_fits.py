@@ -10,9 +10,8 @@ import pytest
 import recordwise as rw
 from recordwise.mechanisms.base import shared
 from recordwise.noise import Seeded
-from recordwise.release.families import family_of
-from recordwise.release.fit_noise import NORMAL, FixedNoise, JoinedNoise, VaryingNoise, noise_of
-from recordwise.release.fit_spread import DRAWN, FORMULA, MOVED
+from recordwise.release.nesting import family_of
+from recordwise.release.spread import DRAWN, FORMULA, MOVED, NORMAL, FixedNoise, JoinedNoise, VaryingNoise, noise_of
 from recordwise.release.tables import ReleasedTable
 
 COUNTIES = ["001", "002", "003"]

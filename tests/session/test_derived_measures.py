@@ -18,12 +18,12 @@ from recordwise.errors import BudgetError, PlanError, PlanFileError, SqlError
 from recordwise.mechanisms import fat_tailed
 from recordwise.mechanisms import gaussian as gaussian_noise
 from recordwise.mechanisms import transformed as transforming
-from recordwise.mechanisms.noisy import noised
+from recordwise.mechanisms.base import noised
 from recordwise.noise import DiscreteGaussian, Seeded
 from recordwise.plan import Keys, Measure, Plan, Schema, parse_sql
 from recordwise.plan.file.write import plan_text
-from recordwise.plan.linear import linear_text, parse_linear
-from recordwise.plan.statistics.ratios import gaussian_reach
+from recordwise.plan.sql.grammar import linear_text, parse_linear
+from recordwise.plan.statistics.base import gaussian_reach
 from recordwise.planning import compare
 from recordwise.policy import Measure as PolicyMeasure
 from recordwise.policy import constant, gaussian_sum

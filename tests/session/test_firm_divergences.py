@@ -14,7 +14,7 @@ from divergences import ORDERS, ROUNDING, log_pmf, renyi
 from recordwise.mechanisms import fat_tailed, quantile
 from recordwise.mechanisms import gaussian as gaussian_noise
 from recordwise.mechanisms import transformed as transforming
-from recordwise.mechanisms.noisy import noised
+from recordwise.mechanisms.base import noised
 from recordwise.noise import DiscreteGaussian, Seeded
 
 OTHERS = 40

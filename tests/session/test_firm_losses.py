@@ -7,7 +7,7 @@ import pytest
 import recordwise as rw
 from recordwise.engines.owner import DELTA_EDGES, EDGES
 from recordwise.plan import Case, Group, Keys, Plan, query
-from recordwise.plan.firms import firm_policy
+from recordwise.plan.cost import firm_policy
 from recordwise.plan.sql.grammar import parse_predicate
 
 COUNTIES = Keys.of({"county": ["01", "02", "03"]})

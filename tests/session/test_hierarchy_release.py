@@ -112,10 +112,10 @@ def test_a_fit_of_all_queries_is_closer_than_each_alone(release):
 
 
 def test_large_tables_that_cross_are_fitted_again_a_few_times_only(release, monkeypatch):
-    monkeypatch.setattr("recordwise.postprocess.crossing.MOST_CELLS", 1)
+    monkeypatch.setattr("recordwise.postprocess.linear.MOST_CELLS", 1)
     few = {}
     for large in (10**6, 5):
-        monkeypatch.setattr("recordwise.release.fit_spread.LARGE", large)
+        monkeypatch.setattr("recordwise.release.spread.LARGE", large)
         made = release.consistent(method="ols").description["consistent"]["uncertainty"]
         few[large] = made["q1:employees"]["best"]["draws"]
     assert few == {10**6: 400, 5: 40}

@@ -13,7 +13,7 @@ from divergences import ROUNDING, log_pmf, zcdp
 from recordwise.mechanisms import fat_tailed
 from recordwise.mechanisms import gaussian as gaussian_noise
 from recordwise.mechanisms import transformed as transforming
-from recordwise.mechanisms.noisy import noised
+from recordwise.mechanisms.base import noised
 from recordwise.noise import Seeded
 
 OTHERS = {

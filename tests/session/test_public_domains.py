@@ -16,9 +16,9 @@ from recordwise.mechanisms import Gaussian
 from recordwise.mechanisms.key_selection import SelectionLaw, distinct_below, passing_empty_cells
 from recordwise.noise import Secure, Seeded
 from recordwise.plan import Column, Domain, Keys, Plan, Schema, prefix, query
-from recordwise.plan.domains import as_domain
-from recordwise.plan.fields import as_group
-from recordwise.release.select import select_cells
+from recordwise.plan.expressions import as_group
+from recordwise.plan.keys.selection import as_domain
+from recordwise.release.draw import select_cells
 
 LAW = SelectionLaw(sigma=Fraction(3, 2), threshold=1)
 SIZE, OCCUPIED = 6, np.array([1, 4])

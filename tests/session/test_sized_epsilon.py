@@ -12,11 +12,10 @@ import quickjs
 import recordwise as rw
 from recordwise.errors import ParameterError, UnknownFormError
 from recordwise.mechanisms import gaussian as gaussian_noise
-from recordwise.mechanisms.noisy import noised
+from recordwise.mechanisms.base import noised
 from recordwise.noise import Seeded
 from recordwise.policy import LatticePart, LatticePolicy, constant
-from recordwise.release.page.page import page_html
-from recordwise.release.page.script import model_js
+from recordwise.release.page.page import model_js, page_html
 from recordwise.release.page.view import payload, view_of
 
 CELLS = {"county": ["01", "02", "03", "04"], "emp": [40.0, 450.0, 1700.0, 90_000.0]}

@@ -16,7 +16,7 @@ from recordwise.noise import Seeded
 from recordwise.plan.cost import cell_mechanisms, plan_policy
 from recordwise.plan.plan import Plan
 from recordwise.planning import Goal, allocate, compare, recommend
-from recordwise.release.families import family_of
+from recordwise.release.nesting import family_of
 from recordwise.release.verify import verify
 
 CHANCE = np.random.default_rng(6)

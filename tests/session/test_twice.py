@@ -13,7 +13,7 @@ import quickjs
 
 import recordwise as rw
 from recordwise.errors import RELEASED, UNFINISHED, WASTED, AlreadyReleasedError, LedgerError, SourceError
-from recordwise.release.page.script import model_js
+from recordwise.release.page.page import model_js
 from recordwise.release.release import Release
 from recordwise.release.verify import verify
 from small_release import COUNTIES, generous, keys, records, session

@@ -8,7 +8,7 @@ import pytest
 
 from recordwise.errors import ParameterError
 from recordwise.synthetic import establishments, public_keys, write_establishments
-from recordwise.synthetic.figures import FIGURES, figures, uniforms
+from recordwise.synthetic.establishments import FIGURES, figures, uniforms
 
 ROWS = 300_000
 
@@ -67,7 +67,7 @@ def test_the_same_seed_gives_the_same_rows_and_another_seed_others(made):
 
 def test_a_row_does_not_depend_on_its_batch(monkeypatch):
     whole = establishments(1000, seed=5)
-    monkeypatch.setattr("recordwise.synthetic.synthetic.BATCH", 77)
+    monkeypatch.setattr("recordwise.synthetic.establishments.BATCH", 77)
     assert establishments(1000, seed=5).combine_chunks().equals(whole.combine_chunks())
 
 

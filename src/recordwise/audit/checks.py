@@ -3,9 +3,12 @@ within a draw."""
 
 import json
 import math
+import shutil
+import struct
 import sys
 from collections.abc import Callable, Mapping
 from concurrent.futures import ThreadPoolExecutor
+from contextlib import suppress
 from pathlib import Path
 from typing import Any
 
@@ -14,24 +17,254 @@ import pyarrow as pa
 import pyarrow.parquet
 
 from recordwise.audit.audit import Finding, Runs
-from recordwise.audit.lists import audit_lists
-from recordwise.audit.sources import audit_sources
-from recordwise.errors import RecordwiseError, TuningError
-from recordwise.mechanisms.gaussian import Gaussian
-from recordwise.mechanisms.unit_split import UnitSplit
+from recordwise.errors import AlreadyReleasedError, LedgerError, ParameterError, RecordwiseError, TuningError
+from recordwise.ledger.periods import periods_of
+from recordwise.mechanisms.gaussian import Gaussian, UnitSplit
+from recordwise.mechanisms.sized import Sized
 from recordwise.noise import sampler
 from recordwise.noise.laws import DiscreteLaplace
 from recordwise.noise.randomness import Secure, Seeded, words
 from recordwise.noise.table import Side, table_for
-from recordwise.plan.keys import Keys
+from recordwise.plan.keys.keys import Keys
+from recordwise.plan.keys.sizes import FromRelease
 from recordwise.plan.query import Query, query
 from recordwise.plan.schema import Column
-from recordwise.policy.conditions import ConditionColumn as Named
-from recordwise.policy.constructors import By, by, constant
+from recordwise.plan.sources import read_code_file
+from recordwise.policy import series as histories
+from recordwise.policy.columns import ConditionColumn as Named
+from recordwise.policy.constructors import By, by, constant, gaussian_sum
+from recordwise.policy.series import Series
 from recordwise.release.formats import known_formats
 from recordwise.release.formats.registry import privacy_labels
 from recordwise.release.tables import PRIVATE
 from recordwise.session import Session
+
+# A series of two periods, attacked: what its ledger says of histories, releases resumed or retried, second budgets.
+
+
+SIGMAS = {"2025": 3, "2026": 30}
+"""The noise of each period; they differ, so that a loss charged to another period's record is not the right one."""
+HISTORIES = ({"2025": 40, "2026": 3}, {"2025": 3, "2026": 40}, {"2025": 7}, {"2026": 7})
+"""Units that shrink, grow, leave and enter: their values by period."""
+SPELLINGS = ("2026/", "2O26", "\uff12\uff10\uff12\uff16", "2026Q1")
+"""A period that was charged, in other letters or as a part of it: none of them is a new period."""
+PERIOD_CELLS = 50
+ROUNDING = 1e-9
+
+
+def audit_two_periods(folder: Path, how: Runs) -> Finding:
+    """Publish two periods, resume one and retry it; what a history lost must be covered by what the ledger says."""
+    problems: list[str] = []
+    for period in SIGMAS:
+        problems += _published_periods(folder, period, how)
+    with _opened_period(folder, "2026", how) as session:
+        events = session.history()
+    charges = [event for event in events if event.kind == "charged"]
+    problems += ["a retry paid twice"] if len(charges) > len(SIGMAS) else []
+    policies = {each.name: each.spent for each in periods_of(events)}
+    for history in HISTORIES:
+        records = {period: {"value": value} for period, value in history.items()}
+        said = sum(histories.history_losses(policies, records).values())
+        lost = sum(value**2 / (2 * SIGMAS[period] ** 2) for period, value in history.items())
+        problems += ["a history lost more than the ledger says"] if said < lost * (1 - ROUNDING) else []
+    problems += _second_budgets(folder, how)
+    return Finding.without_numbers(
+        "a series of two periods", samples=len(HISTORIES), problems=tuple(dict.fromkeys(problems))
+    )
+
+
+def _published_periods(folder: Path, period: str, how: Runs) -> list[str]:
+    """One period as an unattended process publishes it: drawn and kept, ended, resumed, and retried, also with another title."""
+    asked = _asked_each_period(SIGMAS[period])
+    with _opened_period(folder, period, how) as session:
+        drawn = session.run(asked, once=True, keep=True)
+    with _opened_period(folder, period, how) as session:
+        resumed = session.unfinished.resume(asked)
+    for again in (asked, asked.named("answers", title="A corrected title")):
+        with _opened_period(folder, period, how) as session, suppress(AlreadyReleasedError):
+            session.run(again, once=True, keep=True)
+    same = resumed is not None and resumed.table.equals(drawn.table)
+    spread = float(np.std(drawn.table.column("answer").to_numpy()))
+    # Of 50 empty cells: the chance that a sound sampler is below half its sigma is below 1e-9 (chi-square).
+    narrow = spread < SIGMAS[period] / 2
+    return ([] if same else ["a resumed release was drawn again"]) + (["less noise than stated"] if narrow else [])
+
+
+def _second_budgets(folder: Path, how: Runs) -> list[str]:
+    """A spent budget must stay spent, whatever the period is called and whether or not there was a series."""
+    with _opened_period(folder, None, how, ledger="spent.ledger", budget=constant(1)) as session:
+        session.run(query().count(Gaussian(rho=1)))
+    problems = []
+    for name, period in [("spent", "2026"), *(("two-periods", spelling) for spelling in SPELLINGS)]:
+        with suppress(LedgerError, ParameterError), _opened_period(folder, period, how, ledger=f"{name}.ledger"):
+            problems.append("a period has a second budget")
+    return problems
+
+
+def _asked_each_period(sigma: int) -> Query:
+    keys = {"cell": [str(number) for number in range(PERIOD_CELLS)]}
+    return query().group_by("cell", keys=keys).sum("value", Gaussian(sigma=sigma), alias="answer")
+
+
+def _opened_period(
+    folder: Path, period: str | None, how: Runs, *, ledger: str = "two-periods.ledger", **more: Any
+) -> Session:
+    records = pa.table({"id": [1], "cell": ["elsewhere"], "value": [5]})
+    stated: dict[str, Any] = {"tuned_on": "synthetic", "outside": "accept", "ledger": folder / ledger}
+    stated |= {"engine": how.engine, "spark": how.spark, **more}
+    stated["series"] = None if period is None else Series(name="two periods", period=period)
+    return Session(records, unit="id", measures={"value": 1}, columns={"cell": "text"}, **stated)
+
+
+# Tables of our own releases offered as public lists of sizes: none may be taken, and none of another ledger as an
+# earlier release. Noise scaled by a table that is not private would tell its totals within a factor of 2; scaled by
+# one that this ledger was not charged for, it would promise a budget that does not cover it (T-SIZE).
+
+
+CELLS = {"cell": [1, 2]}
+SIZE, SOURCE = "value", "public: somebody"
+SIZED_RECORDS = {"id": [1, 2, 3], "cell": [1, 1, 2], "value": [1, 2, 3]}
+
+
+def audit_lists(folder: Path, how: Runs) -> list[Finding]:
+    """Publish a table privately and from a seed, and offer its files, copies and folder as sizes of another release."""
+    places = {"private": folder / "listed", "NOT PRIVATE": folder / "seeded"}
+    for kind, place in places.items():
+        rng = None if kind == "private" else Seeded(1)
+        with _opened_with_sizes(folder / "listed.ledger", how) as session:
+            session.run(_asked_by_size(Keys.of(CELLS), Gaussian(sigma=3)), rng=rng).save(place)
+    tried: dict[str, Callable[[], Keys]] = {}
+    for kind, place in places.items():
+        copy = folder / f"{place.name}.parquet"
+        shutil.copy(place / "cell.parquet", copy)
+        offered = {"file": copy, "file in its folder": place / "cell.csv"}
+        tried |= {f"a {kind} {name} as sizes": _from_file(path) for name, path in offered.items()}
+        tried[f"a {kind} table as sizes"] = _from_table(copy)
+        tried[f"a {kind} release of another ledger as sizes"] = _from_release(place)
+    return [
+        Finding.without_numbers(f"refusal of {name}", samples=1, problems=_problems(given, folder, number, how))
+        for number, (name, given) in enumerate(tried.items())
+    ]
+
+
+def _from_file(path: Path) -> Callable[[], Keys]:
+    def given() -> Keys:
+        # CSV files are read as text, and so are their numbers.
+        table = read_code_file(path)
+        listed: dict[str, list[Any]] = {"cell": [int(each) for each in table["cell"].to_pylist()]}
+        listed |= {SIZE: [float(each) for each in table[SIZE].to_pylist()]}
+        return Keys.of(listed, size=SIZE, sized_on=SOURCE)
+
+    return given
+
+
+def _from_table(path: Path) -> Callable[[], Keys]:
+    return lambda: Keys.of(pyarrow.parquet.read_table(path).select(["cell", SIZE]), size=SIZE, sized_on=SOURCE)
+
+
+def _from_release(place: Path) -> Callable[[], Keys]:
+    return lambda: Keys.of(CELLS, size=FromRelease(release=str(place), column=SIZE))
+
+
+def _problems(given: Callable[[], Keys], folder: Path, number: int, how: Runs) -> tuple[str, ...]:
+    try:
+        with _opened_with_sizes(folder / f"sized{number}.ledger", how) as session:
+            session.run(_asked_by_size(given(), Sized(Gaussian(sigma=3), floor=1)))
+    except RecordwiseError:
+        return ()
+    return ("was taken as a public list",)
+
+
+def _asked_by_size(keys: Keys, mechanism: Any) -> Query:
+    return query().group_by("cell", keys=keys).sum("value", mechanism, alias=SIZE)
+
+
+def _opened_with_sizes(ledger: Path, how: Runs) -> Session:
+    roles: dict[str, Any] = {"unit": "id", "measures": {"value": 1}, "columns": {"cell": "integer"}}
+    # Wide enough for every release here, so that nothing but the list can be refused.
+    stated: dict[str, Any] = {"tuned_on": "public", "budget": gaussian_sum("value", sigma="0.1"), "dataset": "listed"}
+    return Session(SIZED_RECORDS, ledger=ledger, engine=how.engine, spark=how.spark, **roles, **stated)
+
+
+# Sources that an engine could read in two ways: parts of different types, contradicting folders, false statistics.
+
+
+FIRST: dict[str, pa.Array] = {"id": pa.array([1, 2]), "cell": pa.array(["a", "b"]), "value": pa.array([7, 8])}
+SECOND: dict[str, pa.Array] = FIRST | {"id": pa.array([3, 4])}
+BAD_PARTS: dict[str, dict[str, pa.Array]] = {
+    "ids in a second type": SECOND | {"id": pa.array(["1", "4"])},
+    "values with a fraction in a second part": SECOND | {"value": pa.array([1.6, 2.0])},
+    "values as text in a second part": SECOND | {"value": pa.array(["1_000", "0x10"])},
+    "no values in a second part": {name: column for name, column in SECOND.items() if name != "value"},
+    "a column in two cases in a second part": SECOND | {"VALUE": SECOND["value"]},
+}
+HELD, STATED = 70_007, 5
+
+
+def audit_sources(folder: Path, how: Runs) -> list[Finding]:
+    """Open each of them; compare what is published of a file with true and with false statistics under the same noise."""
+    found = []
+    _write(FIRST, folder / "good" / "a.parquet")
+    _write(SECOND, folder / "good" / "b.parquet")
+    _published_from(folder / "good", how)
+    for number, (name, second) in enumerate(BAD_PARTS.items()):
+        place = folder / f"parts{number}"
+        _write(FIRST, place / "a.parquet")
+        _write(second, place / "b.parquet")
+        found.append(_refusal(name, place, how))
+    place = folder / "named"
+    _write(FIRST, place / "cell=z" / "p.parquet")
+    found.append(_refusal("a folder that contradicts its files", place, how))
+    return [*found, _statistics(folder / "stated", how)]
+
+
+def _write(columns: dict[str, pa.Array], path: Path) -> None:
+    path.parent.mkdir(parents=True, exist_ok=True)
+    pyarrow.parquet.write_table(pa.table(columns), path, compression="none", use_dictionary=False)
+
+
+def _refusal(name: str, source: Path, how: Runs) -> Finding:
+    try:
+        _published_from(source, how)
+    except RecordwiseError:
+        return Finding.without_numbers(f"refusal of {name}", samples=1, problems=())
+    return Finding.without_numbers(f"refusal of {name}", samples=1, problems=("was accepted",))
+
+
+def _statistics(folder: Path, how: Runs) -> Finding:
+    """A record of a cell that its file states not to hold, and of none that it states to hold."""
+    columns = FIRST | {"cell": pa.array(["b", "b"]), "value": pa.array([HELD, HELD])}
+    true, false = folder / "true.parquet", folder / "false.parquet"
+    _write(columns, true)
+    _write(columns, false)
+    _falsify(false)
+    same = _published_from(true, how) == _published_from(false, how)
+    problems = () if same else ("statistics in a file decide what is counted",)
+    return Finding.without_numbers("false statistics in a file", samples=2, problems=problems)
+
+
+def _falsify(path: Path) -> None:
+    """Let the footer state other least and largest values than the columns hold."""
+    written = path.read_bytes()
+    (length,) = struct.unpack("<I", written[-8:-4])
+    footer = written[-8 - length : -8].replace(struct.pack("<q", HELD), struct.pack("<q", STATED))
+    path.write_bytes(written[: -8 - length] + footer.replace(b"\x01b", b"\x01a") + written[-8:])
+
+
+def _published_from(source: Path, how: Runs) -> list[dict[str, list[Any]]]:
+    """Sums by a condition on the cell, by one on the value, and by a group, with noise that is the same in every run.
+
+    Each is a pass of its own: conditions of queries in one pass are decided by what it found, not by the file.
+    """
+    mechanism = Gaussian(sigma=3)
+    asked = [query().where(f"cell = '{cell}'").sum("value", mechanism) for cell in "ab"]
+    asked += [query().where(f"value < {STATED + 1}").count(mechanism)]
+    asked += [query().group_by("cell", keys=["a", "b"]).count(mechanism)]
+    roles: dict[str, Any] = {"unit": "id", "measures": {"value": 1}, "columns": {"cell": "text"}}
+    stated: dict[str, Any] = {"tuned_on": "synthetic", "ledger": source.with_suffix(".ledger"), "outside": "accept"}
+    with Session(source, engine=how.engine, spark=how.spark, **roles, **stated) as session:
+        return [session.run(each, rng=Seeded(1)).table.to_pydict() for each in asked]
+
 
 Columns = dict[str, list[Any]]
 

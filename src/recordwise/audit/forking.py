@@ -9,9 +9,8 @@ import sys
 from collections.abc import Sequence
 from pathlib import Path
 
-from recordwise.audit.audit import LOG_ALARMS, Finding, Runs, publish, sample_of
+from recordwise.audit.audit import LOG_ALARMS, Finding, Layout, Runs, publish, read_published, sample_of
 from recordwise.audit.bound import repeated
-from recordwise.audit.published import Layout, read_published
 from recordwise.audit.subjects import every_subject
 from recordwise.noise.laws import DiscreteGaussian
 

@@ -12,15 +12,14 @@ from typing import Any, TypeAlias
 
 from recordwise.exact.numbers import Number
 from recordwise.mechanisms.base import clamping_bound, has_two_parts
-from recordwise.mechanisms.gaussian import Gaussian
+from recordwise.mechanisms.gaussian import Gaussian, UnitSplit
 from recordwise.mechanisms.quantile import Grid, TreeQuantile
 from recordwise.mechanisms.registry import audit_examples
 from recordwise.mechanisms.sized import Sized
-from recordwise.mechanisms.unit_split import UnitSplit
 from recordwise.plan.cost import possible_mechanisms
-from recordwise.plan.fields import prefix
-from recordwise.plan.given_keys import KeyList
-from recordwise.plan.keys import Keys
+from recordwise.plan.expressions import prefix
+from recordwise.plan.keys.keys import Keys
+from recordwise.plan.keys.selection import KeyList
 from recordwise.plan.plan import Plan
 from recordwise.plan.query import Query, query
 from recordwise.plan.schema import CollapseRule

@@ -6,19 +6,13 @@ import typer
 
 from recordwise.cli.audit import audit
 from recordwise.cli.bench import bench
-from recordwise.cli.change import change
-from recordwise.cli.check import check
-from recordwise.cli.demo import demo
-from recordwise.cli.export import export
-from recordwise.cli.init import init
-from recordwise.cli.interrupts import run
+from recordwise.cli.check import check, preflight, rehearse
+from recordwise.cli.demo import demo, init
+from recordwise.cli.failing import document, run
 from recordwise.cli.ledger import ledger
 from recordwise.cli.loss import loss
-from recordwise.cli.manual import document
 from recordwise.cli.plan import plan
-from recordwise.cli.postprocess import postprocess
-from recordwise.cli.preflight import preflight
-from recordwise.cli.rehearse import rehearse
+from recordwise.cli.published import change, export, postprocess
 from recordwise.cli.release import release
 from recordwise.cli.reproduce import reproduce
 

@@ -7,7 +7,7 @@ from typing import TYPE_CHECKING, Annotated, Any
 import typer
 
 from recordwise.cli.failing import AsJson, Debug, ends_well
-from recordwise.cli.plan_parts import Set, loaded
+from recordwise.cli.options import Set, loaded
 
 if TYPE_CHECKING:
     from recordwise.audit.audit import Finding, Runs
@@ -76,9 +76,8 @@ def examined(named: Named, how: "Runs", *, quiet: bool, whole: bool) -> "list[Fi
     from tempfile import TemporaryDirectory
 
     from recordwise.audit.audit import audit as audited
-    from recordwise.audit.checks import audit_reentry, audit_refusals, audit_threads
+    from recordwise.audit.checks import audit_reentry, audit_refusals, audit_threads, audit_two_periods
     from recordwise.audit.forking import audit_forks
-    from recordwise.audit.two_periods import audit_two_periods
     from recordwise.cli import screen
 
     found: list[Finding] = []

@@ -1,18 +1,30 @@
 """``recordwise check PLAN``: reports what a plan would cost and how accurate it would be, before any record is read."""
 
+import math
+from collections.abc import Iterator
+from fractions import Fraction
 from pathlib import Path
 from typing import TYPE_CHECKING, Annotated, Any
 
 import typer
 
-from recordwise.cli.failing import BUDGET_REFUSED, AsJson, Debug, ends_well
-from recordwise.cli.plan_parts import Set, loaded
+from recordwise.cli.failing import BAD_INPUT, BUDGET_REFUSED, AsJson, Debug, ends_well
+from recordwise.cli.options import VIEWED, Data, Set, for_owner, loaded
+from recordwise.mechanisms.base import threshold_of
+from recordwise.plan.file.read import PlanFile
+from recordwise.plan.plan import Plan
+from recordwise.plan.schema import Measure, policy_measure
+from recordwise.plan.statistics.base import SUM
+from recordwise.policy.conditions import AllOf, Among, AnyOf, Compare, Condition, InBand
+from recordwise.policy.constructors import By
+from recordwise.policy.policy import Maximum, Policy, example_date
 
 if TYPE_CHECKING:
     from recordwise.errors import BudgetError
-    from recordwise.plan.file.read import PlanFile
-    from recordwise.policy.policy import Policy
+    from recordwise.planning.simulate.rehearse import Rehearsal
     from recordwise.release.release import Release
+    from recordwise.session.session import Session
+
 
 DELTA = 1e-5
 LEAST_SHARE = 0.0005
@@ -30,8 +42,8 @@ def check(
     """Check a plan without reading records: problems, columns of the source, policy, losses and expected errors."""
     import json
 
-    from recordwise.engines.sources.fitting import source_state
-    from recordwise.plan.file.parameters import hiding
+    from recordwise.engines.registry import source_state
+    from recordwise.plan.file.node import hiding
     from recordwise.release.formats import formats_named
 
     file = loaded(plan, given)
@@ -44,7 +56,7 @@ def check(
     if as_json:
         typer.echo(json.dumps(found, default=str))
     else:
-        show(file, found)
+        show_check(file, found)
     if found["budget"] == "refused":
         raise typer.Exit(BUDGET_REFUSED)
 
@@ -86,9 +98,8 @@ def last_release(file: "PlanFile") -> "Release | None":
 
 def losses(file: "PlanFile", policy: "Policy", paper: "Policy") -> list[dict[str, Any]]:
     """The loss of each example record, or the error where the policy gives no guarantee."""
-    from recordwise.cli.examples import example_records, record_text
     from recordwise.errors import RecordError
-    from recordwise.policy.conversions import epsilon
+    from recordwise.policy.meaning import epsilon
 
     rows: list[dict[str, Any]] = []
     for name, record in example_records(file, policy).items():
@@ -108,7 +119,7 @@ def with_known_sizes(file: "PlanFile") -> "PlanFile":
     from dataclasses import replace
 
     from recordwise.errors import BudgetError
-    from recordwise.session.plan_ledger import plan_ledger
+    from recordwise.session.session import plan_ledger
     from recordwise.session.sizes import raised, with_sizes
 
     plan = with_sizes(file.plan)
@@ -125,7 +136,7 @@ def with_known_sizes(file: "PlanFile") -> "PlanFile":
 
 def sizes(file: "PlanFile") -> dict[str, Any]:
     """Where the public sizes of cells are from, and what that means for the promise over time."""
-    from recordwise.session.plan_ledger import plan_ledger
+    from recordwise.session.session import plan_ledger
     from recordwise.session.sizes import check_own_sizes, promise, size_sources
 
     sources = size_sources(file.plan)
@@ -141,7 +152,7 @@ def sizes(file: "PlanFile") -> dict[str, Any]:
 def budget_refusal(file: "PlanFile", policy: "Policy") -> "BudgetError | None":
     """The error that a charge to the ledger would raise, if any, taking earlier charges into account."""
     from recordwise.errors import BudgetError
-    from recordwise.session.plan_ledger import plan_ledger
+    from recordwise.session.session import plan_ledger
 
     with plan_ledger(file) as ledger:
         try:
@@ -174,8 +185,8 @@ def looked_warning(looks: str, reason: str | None) -> str:
 
 def warnings(file: "PlanFile") -> list[str]:
     """What the owner should know before a release."""
+    from recordwise.engines.engine import missing_extra
     from recordwise.engines.registry import engine_kind
-    from recordwise.engines.sources.extras import missing_extra
     from recordwise.errors import MissingPartError
     from recordwise.ledger.ledger import FIXED_IN_ADVANCE
     from recordwise.plan.cost import plan_warnings
@@ -211,7 +222,7 @@ def warnings(file: "PlanFile") -> list[str]:
     return found
 
 
-def show(file: "PlanFile", found: dict[str, Any]) -> None:
+def show_check(file: "PlanFile", found: dict[str, Any]) -> None:
     """Print the findings."""
     from recordwise.cli import screen
 
@@ -305,3 +316,275 @@ def error_text(value: float, least: float, most: float) -> str:
     share = most / abs(value) if value else 0.0
     words = percent_text(share) if share >= LEAST_SHARE else "< 0.1%"
     return f"{brief_text(value)} ± {error}" + (f" ({words})" if value else "")
+
+
+# The constants that a policy compares a column with, which determine the column's type and make up examples.
+
+
+def constants_of(policy: Policy, name: str) -> Iterator[str | bool | Fraction]:
+    """Every constant compared with a column, in the order of the terms."""
+    for terms in (policy.rho, policy.delta_terms):
+        for condition, atom in terms:
+            yield from _beside(condition, name)
+            for inner in atom.policies if isinstance(atom, Maximum) else ():
+                yield from constants_of(inner, name)
+
+
+def _beside(condition: Condition, name: str) -> Iterator[str | bool | Fraction]:
+    match condition:
+        case AllOf(parts) | AnyOf(parts):
+            for part in parts:
+                yield from _beside(part, name)
+        case Among(column, values) if column.name == name:
+            yield from (value if isinstance(value, (str, Fraction)) else bool(value.value) for value in values)
+        case Compare(column, _, bound) if column.name == name:
+            yield bound
+        case InBand(table, _):
+            for column, held in zip(table.columns, table.values):
+                listed = (value for value in held[:FEW] if value is not None and column.name == name)
+                yield from (value if isinstance(value, (str, Fraction)) else bool(value.value) for value in listed)
+        case _:
+            return
+
+
+FEW = 20
+"""So many values of a table of bands are enough to tell its type."""
+
+
+# Example records for showing a policy: the plan's own, or made up from its public thresholds. None is read from the
+# data.
+
+
+SIZES = {
+    "very small": Fraction(1, 10),
+    "typical": Fraction(1),
+    "large": Fraction(10),
+    "very large": Fraction(100),
+    "giant": Fraction(1000),
+}
+
+
+def example_records(file: PlanFile, policy: Policy) -> dict[str, dict[str, Any]]:
+    """The plan's examples, or a series of records from a tenth of the thresholds to a thousand times the thresholds."""
+    if file.examples:
+        return file.examples
+    groups: dict[str, Any] = {
+        column.name: next(constants_of(policy, column.name), "") for column in policy.columns() if not column.part
+    }
+    groups |= {column.name: example_date(policy, column.name) for column in policy.columns() if column.part}
+    measures = {measure.name for measure in policy.inputs()}
+    return {
+        size: groups | {name: _amount(file.plan, name, factor) for name in sorted(measures)}
+        for size, factor in SIZES.items()
+    }
+
+
+def _amount(plan: Plan, name: str, factor: Fraction) -> Fraction:
+    """A multiple of the measure's threshold, on its lattice, within its bound."""
+    declared = plan.schema.measure(name) or Measure(name=name)
+    steps = math.ceil(_reference(plan, declared) * factor / declared.step)
+    return declared.step * min(max(1, steps), declared.bound_steps)
+
+
+def _reference(plan: Plan, declared: Measure) -> Fraction:
+    for query in plan.queries:
+        for statistic in query.draws():
+            if statistic.contribution == SUM and statistic.of == declared.name:
+                found = _parameter(statistic.mechanism, plan, declared.name)
+                if found is not None:
+                    return found
+    return 100 * declared.step
+
+
+def _parameter(mechanism: Any, plan: Plan, name: str) -> Fraction | None:
+    """The parameter of a mechanism that indicates a typical size: its threshold, clamp, offset or scale."""
+    at = threshold_of(mechanism, policy_measure(name, plan.schema))
+    if isinstance(at, By):
+        return max([each for _, each in at.values] + ([at.default] if at.default else []))
+    for value in (at, *(getattr(mechanism, part, None) for part in ("to", "at", "offset", "scale"))):
+        if isinstance(value, Fraction) and value > 0:
+            return value
+    return None
+
+
+def record_text(record: dict[str, Any]) -> str:
+    """A record as readable text."""
+    return ", ".join(f"{name} {_value(value)}" for name, value in record.items())
+
+
+def _value(value: Any) -> str:
+    from recordwise.exact.text import prose_text
+
+    if isinstance(value, Fraction):
+        return f"{int(value):,}" if value.denominator == 1 else f"{prose_text(value)}"
+    return str(value)
+
+
+# ``recordwise preflight PLAN``: do the keys of a plan match the records? For the owner, on a terminal, never in a
+# file.
+
+
+CLASSES = (0.1, 1.0, 10.0, 100.0)
+CHECKED = f'{VIEWED}. Write in the plan, if it is so: accept_tuning = "keys were checked; only codes were corrected"'
+VIEWED_WITH_REASON = (
+    "this was a look at confidential records, which the ledger notes; the reason that the plan gives will be published with the "
+    "release: {reason}"
+)
+
+
+@ends_well
+def preflight(
+    plan: Annotated[Path, typer.Argument(help="The plan, a TOML file.", show_default=False)],
+    show: Annotated[bool, typer.Option("--show", help="Also show unmatched codes and losses.")] = False,
+    data: Data = "confidential",
+    given: Set = None,
+    debug: Debug = False,
+) -> None:
+    """Count the records outside the published cells: a look at confidential records, for the owner of the data only.
+
+    The ledger notes the look, and a release then needs accept_tuning, a reason that is published with it.
+    """
+    from recordwise.session.session import Session
+
+    for_owner(data, advice="A release makes the same check by itself, before the charge, and tells no number.")
+    file = loaded(plan, given)
+    with Session.from_plan(file, data=data) as session:
+        passed = coverage_shown(file, session, data)
+        if show:
+            look_shown(file, session, data)
+    if not passed:
+        raise typer.Exit(BAD_INPUT)
+
+
+def label(data: str) -> str:
+    """What stands above numbers computed from the records."""
+    from recordwise.plan.schema import NO_LOOK
+
+    return f"computed from {data} records: " if data in NO_LOOK else "CONFIDENTIAL: "
+
+
+def coverage_shown(file: "PlanFile", session: "Session", data: str) -> bool:
+    """The records and cells of each table, and whether a release would be made."""
+    from recordwise.cli import screen
+    from recordwise.exact.text import digits_text
+    from recordwise.plan.schema import NO_LOOK
+    from recordwise.session.coverage import too_many_outside
+
+    found = session.owner.preflight(*file.plan.queries, data=data)
+    screen.heading(f"{label(data)}records and published cells")
+    columns = {"records": "records", "outside": "outside", "cells": "cells", "empty cells": "empty"}
+    if any(query.rest for query in file.plan.queries):
+        columns["in an all other cell"] = "in_rests"
+    rows = [[each.name, *(f"{getattr(each, value):,}" for value in columns.values())] for each in found]
+    screen.table(["table", *columns], rows)
+    failed = file.outside is not None and too_many_outside(found, file.outside)
+    if failed:
+        screen.note(
+            f"more than {digits_text(float(file.outside or 0), 3)} of the records of a table are outside: the release will be "
+            'refused. Correct codes that are written differently, or state outside = "accept" in the plan.'
+        )
+    else:
+        screen.paragraph("The release will be made as far as the keys are concerned.")
+    if data not in NO_LOOK:
+        screen.note(CHECKED if file.accept_tuning is None else VIEWED_WITH_REASON.format(reason=file.accept_tuning))
+    return not failed
+
+
+def look_shown(file: "PlanFile", session: "Session", data: str) -> None:
+    """Unmatched codes and losses: further looks."""
+    from recordwise.cli import screen
+    from recordwise.exact.text import formula_text, share_text
+    from recordwise.plan.cost import plan_policy
+    from recordwise.session.sizes import with_sizes
+
+    for name, rows in session.owner.unmatched(*file.plan.queries, data=data).items():
+        screen.heading(f"{label(data)}most frequent cells of {name} that no key names")
+        screen.table(["cell", "records"], [[", ".join(map(str, cell)), f"{count:,}"] for cell, count in rows])
+    summary = session.owner.loss_summary(plan_policy(with_sizes(file.plan)), data=data)
+    screen.heading(f"{label(data)}records by their loss")
+    screen.table(
+        ["loss above", "share of the records"],
+        [[formula_text(loss), share_text(summary.share_above(loss), 3)] for loss in CLASSES],
+    )
+
+
+# ``recordwise rehearse PLAN``: the whole way of a release with generated records, at no cost.
+
+
+@ends_well
+def rehearse(
+    plan: Annotated[Path, typer.Argument(help="The plan, a TOML file.", show_default=False)],
+    out: Annotated[
+        Path | None, typer.Option("--out", help="A new folder (default: PLAN-rehearsal).", show_default=False)
+    ] = None,
+    rows: Annotated[
+        int | None,
+        typer.Option("--rows", help="How many records to generate (default: ten for each cell).", show_default=False),
+    ] = None,
+    records: Annotated[
+        Path | None,
+        typer.Option(
+            "--records", help="Records to use instead; confidential unless --data says otherwise.", show_default=False
+        ),
+    ] = None,
+    data: Data = "confidential",
+    seed: Annotated[
+        int | None, typer.Option("--seed", help="The seed of records and noise.", show_default=False)
+    ] = None,
+    given: Set = None,
+    as_json: AsJson = False,
+    debug: Debug = False,
+) -> None:
+    """Rehearse a release: generated records, a ledger that is thrown away, files marked NOT PRIVATE. Costs nothing.
+
+    Shows time, memory, sizes of files, statuses of cells and losses, and makes the page. The plan's source stays closed, and its
+    ledger too unless --records are confidential: then it notes the look, and the folder is for its owner only.
+    """
+    import json
+
+    from recordwise.planning.simulate.rehearse import rehearse as rehearsed
+
+    file = loaded(plan, given)
+    if records is not None:
+        for_owner(data)
+    found = rehearsed(file, out=out or unused_folder(plan), records=records, rows=rows, seed=seed, data=data)
+    if as_json:
+        typer.echo(json.dumps(found.to_json()))
+    else:
+        show_rehearsal(found)
+
+
+def unused_folder(plan: Path) -> Path:
+    """A folder named after the plan that does not exist yet, in the current one."""
+    number, folder = 1, Path(f"{plan.stem}-rehearsal")
+    while folder.exists():
+        number += 1
+        folder = Path(f"{plan.stem}-rehearsal-{number}")
+    return folder
+
+
+def show_rehearsal(found: "Rehearsal") -> None:
+    """Print what was found."""
+    from recordwise.cli import screen
+    from recordwise.cli.options import VIEWED
+    from recordwise.plan.schema import NO_LOOK
+
+    screen.note(found.privacy_label)
+    if found.data not in NO_LOOK:
+        screen.note(VIEWED)
+    screen.paragraph(f"Rehearsed in {found.folder}: {found.words()}")
+    screen.heading("Share of the cells by status")
+    screen.table(*found.status_rows())
+    screen.heading("Privacy losses by size of the record")
+    screen.table(*found.loss_rows())
+    if found.coverage:
+        screen.heading("Records and published cells")
+        rows = [[each.name, f"{each.cells:,}", f"{each.empty:,}", f"{each.outside:,}"] for each in found.coverage]
+        screen.table(["table", "cells", "empty", "records outside"], rows)
+    screen.heading("Time")
+    screen.table(*found.time_rows())
+    screen.heading("Files")
+    screen.table(*found.file_rows())
+    for each in found.notes:
+        screen.note(each)
+    screen.paragraph(f"Open {found.folder}/report.html to see the page as it would look.")

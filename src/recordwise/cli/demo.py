@@ -1,16 +1,19 @@
 """``recordwise demo``: a full release of synthetic establishments, from records to published files."""
 
 import os
+import sys
 import time
 from pathlib import Path
 from typing import TYPE_CHECKING, Annotated, Any
 
+import pyarrow as pa
 import typer
 
 from recordwise.cli.failing import AsJson, Debug, ends_well
 
 if TYPE_CHECKING:
     from recordwise.cli.screen import Tell
+
 
 PLAN = Path(__file__).parent / "demo_plan.toml"
 DEFAULT_ROWS = 1_000_000
@@ -36,7 +39,6 @@ def demo(
     """Generate establishments, publish county by industry tables, and show the results."""
     import json
 
-    from recordwise.cli.demo_accuracy import accuracy_by_size
     from recordwise.cli.screen import progress
     from recordwise.plan.file.read import load_plan
     from recordwise.session import Session
@@ -103,8 +105,7 @@ def write_inputs(folder: Path, rows: int, tables: Any | None, tell: "Tell") -> N
     import pyarrow as pa
     import pyarrow.parquet as pq
 
-    from recordwise.synthetic.figures import public_keys
-    from recordwise.synthetic.synthetic import write_establishments
+    from recordwise.synthetic.establishments import public_keys, write_establishments
 
     shutil.copyfile(PLAN, folder / "plan.toml")
     if tables is None:
@@ -142,7 +143,8 @@ def losses(examples: dict[str, dict[str, Any]], plan: Any) -> list[dict[str, Any
 
 
 def show(folder: Path, found: dict[str, Any]) -> None:
-    from recordwise.cli import lookup, screen
+    from recordwise.cli import screen
+    from recordwise.cli.loss import looked_up, read_policy, read_record, show_loss
     from recordwise.exact.text import figure, share_text, whole_text
 
     screen.heading("Median relative error of a cell")
@@ -165,8 +167,8 @@ def show(folder: Path, found: dict[str, Any]) -> None:
     words = [f"{name}={round(value)}" for name, value in shop.items()]
     screen.heading("The corner shop looks up its own loss")
     typer.echo(f"  $ recordwise loss {folder}/release/policy.json {' '.join(words)}")
-    policy = lookup.read_policy(folder / "release" / "policy.json", "tight")
-    lookup.show(lookup.looked_up(policy, lookup.read_record(policy, words), 1e-5))
+    policy = read_policy(folder / "release" / "policy.json", "tight")
+    show_loss(looked_up(policy, read_record(policy, words), 1e-5))
     screen.heading(f"Done in {found['seconds']} seconds")
     screen.paragraph(
         f"{folder}/release contains the tables (Parquet and CSV), policy.json, release.json, and report.html to open in a browser; "
@@ -174,3 +176,139 @@ def show(folder: Path, found: dict[str, Any]) -> None:
     )
     typer.echo(f"  $ recordwise check {folder}/plan.toml")
     typer.echo(f"  $ recordwise ledger verify {folder}/demo.ledger --against {folder}/release")
+
+
+# Compares the demo's tables with the truth, which is possible only because its establishments are synthetic.
+
+
+TRUTH = """
+SELECT county, left(naics, 3) AS naics3, count(*) AS true_count, sum(emp)::BIGINT AS true_emp, sum(payann)::BIGINT AS true_payann
+FROM read_parquet($records) GROUP BY ALL
+"""
+BY_SIZE = """
+SELECT CASE WHEN true_emp < 100 THEN 0 WHEN true_emp < 1000 THEN 1 WHEN true_emp < 10000 THEN 2 ELSE 3 END AS size,
+       count(*) AS cells,
+       median(abs("count" - true_count) / true_count) AS "count",
+       median(abs(emp - true_emp) / true_emp) AS emp,
+       median(abs(emp_slow - true_emp) / true_emp) AS emp_slow,
+       median(abs(payann - true_payann) / true_payann) AS payann,
+       median(abs(payann_slow - true_payann) / true_payann) AS payann_slow
+FROM published JOIN truth USING (county, naics3) WHERE true_emp > 0 AND true_payann > 0 GROUP BY size ORDER BY size
+"""
+SIZES = ("1 to 99", "100 to 999", "1,000 to 9,999", "10,000 and more")
+VARIABLES = ("count", "emp", "emp_slow", "payann", "payann_slow")
+
+
+def accuracy_by_size(records: Path, published: pa.Table) -> list[dict[str, Any]]:
+    """The median relative error of each variable, for small and large cells."""
+    import duckdb
+
+    connection = duckdb.connect()
+    connection.register("published", published)
+    truth = connection.sql(TRUTH, params={"records": str(records)}).to_arrow_table()
+    connection.register("truth", truth)
+    rows: list[dict[str, Any]] = connection.sql(BY_SIZE).to_arrow_table().to_pylist()
+    connection.close()
+    return [
+        {"size": SIZES[row["size"]], "cells": row["cells"], "errors": {name: row[name] for name in VARIABLES}}
+        for row in rows
+    ]
+
+
+# ``recordwise init FILE``: a first plan with blanks, from the names and declared types of a table.
+
+
+WARNING = (
+    "types and steps were proposed from the records: the plan says that it was tuned on confidential data, and its ledger "
+    "notes the look"
+)
+
+
+@ends_well
+def init(
+    file: Annotated[
+        str,
+        typer.Argument(help="A file of records, a folder of them, or a PostgreSQL address.", show_default=False),
+    ],
+    table: Annotated[
+        str | None, typer.Option("--table", help="The table, if FILE is a database or an address.")
+    ] = None,
+    encoding: Annotated[
+        str | None, typer.Option("--encoding", help="Of a CSV file that is not UTF-8: cp1252, say.")
+    ] = None,
+    header: Annotated[
+        bool,
+        typer.Option("--header", help="The first line of a CSV file holds the names of columns, and is no record."),
+    ] = False,
+    out: Annotated[Path, typer.Option("--out", help="The plan to write.")] = Path("plan.toml"),
+    look: Annotated[bool, typer.Option("--look", help="Read the records to propose types and steps.")] = False,
+    debug: Debug = False,
+) -> None:
+    """Write a first plan: roles and types from names and declared types, blanks for what only you can know."""
+    import os
+
+    from recordwise.cli import screen
+    from recordwise.engines.sources.columns import csv_options, declared, is_csv, looked_at
+    from recordwise.errors import OutputError
+    from recordwise.plan.file.first import first_plan
+
+    if os.path.lexists(out):
+        raise OutputError(folder=str(out), problem="exists already", advice="Name a new file with --out.")
+    given = named(file, table, encoding)
+    headed = header or (is_csv(given) and confirmed(file))
+    address = "://" in file
+    source = {"source": file if address else os.path.relpath(Path(file).resolve(), out.resolve().parent)}
+    source |= {} if table is None else {"table": table}
+    dataset = table.rpartition(".")[2].strip('"') if address and table else Path(file).name.partition(".")[0]
+    found = declared(given, headed=headed)
+    if look:
+        note_look(out.resolve().parent / f"{dataset}.ledger", dataset)
+        found = looked_at(given, headed=headed)
+    text = first_plan(source, found, dataset=dataset, looked=look, csv=csv_options(given))
+    out.parent.mkdir(parents=True, exist_ok=True)
+    out.write_text(text, encoding="utf-8")
+    if look:
+        screen.note(WARNING)
+    screen.paragraph(f"Wrote {out}. Fill its blanks, then run: recordwise check {out}")
+
+
+def confirmed(file: str) -> bool:
+    """Whether a person at a terminal says that the first line holds names. It is not shown: it may be a record."""
+    question = f"The plan will contain the first line of {file}. Does it hold the names of the columns, and no record?"
+    return sys.stdin.isatty() and typer.confirm(question)
+
+
+def note_look(ledger: Path, dataset: str) -> None:
+    """Enter the look in the ledger that the plan will name, before a record is read; there is no plan yet, so it names none."""
+    from recordwise.ledger.ledger import FIXED_IN_ADVANCE, FORMAT
+    from recordwise.ledger.looks import enter_first_look
+
+    ledger.parent.mkdir(parents=True, exist_ok=True)
+    terms = {"format": FORMAT, "dataset": dataset, "schema": None, "budget": None, "guarantee": FIXED_IN_ADVANCE}
+    enter_first_look(ledger, terms, "init --look")
+
+
+def named(file: str, table: str | None, encoding: str | None) -> Any:
+    """The source that the arguments name. A password would stand in the plan, so an address with one is refused."""
+    import re
+
+    from recordwise.errors import SourceError
+    from recordwise.plan.sources import POSTGRES_SCHEMES, Csv, Database, Postgres, found_by_spark
+
+    if file.startswith(POSTGRES_SCHEMES) and table is not None:
+        if re.search(r"://[^/@]*:[^/@]*@|[?&]password=", file):
+            raise SourceError(
+                source="a PostgreSQL address",
+                problem="it contains a password, which the plan would contain too",
+                advice="Leave it out, and use a password file or the environment variable PGPASSWORD.",
+            )
+        return Postgres(file, table=table)
+    if table is not None:
+        return Database(file, table=table)
+    if found_by_spark(file) and not file.startswith(POSTGRES_SCHEMES) and not Path(file).exists():
+        raise SourceError(
+            source=f"'{file}'" if "://" not in file else "an address",
+            problem="there is no such file",
+            advice="Of a table that only Spark can find, write one without rows to Parquet (table.limit(0)) and name that.",
+        )
+    return file if encoding is None else Csv(file, encoding=encoding)

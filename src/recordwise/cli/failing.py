@@ -2,14 +2,79 @@
 
 import functools
 import json
+import os
+import signal
 import sys
+import threading
 from collections.abc import Callable
-from typing import Annotated, Any, NoReturn, ParamSpec, TypeVar
+from types import FrameType
+from typing import TYPE_CHECKING, Annotated, Any, NoReturn, ParamSpec, TypeVar
 
 import typer
 
-from recordwise.cli.interrupts import INTERRUPTED, STOPPED
 from recordwise.errors import AlreadyReleasedError, BudgetError, PlanFileError, RecordwiseError
+
+if TYPE_CHECKING:
+    from sys import UnraisableHookArgs
+
+
+# Remembers that the user interrupted the command, because libraries turn an interrupt into errors of their own.
+
+
+INTERRUPTED = 130
+AGAIN = 0.01
+"""Seconds until a lost interrupt is repeated: the callback has ended by then."""
+STOPPED = "interrupted. No partial files were left behind; what the ledger shows as charged stays spent."
+
+
+class Interrupts:
+    """Handles the signal as Python does, and remembers that it came."""
+
+    def __init__(self) -> None:
+        self.seen = False
+        # A shell that starts a command in the background makes it ignore the signal; leave that unchanged.
+        if signal.getsignal(signal.SIGINT) is signal.default_int_handler:
+            signal.signal(signal.SIGINT, self)
+
+            sys.unraisablehook = self.lost
+
+    def __call__(self, number: int, frame: FrameType | None) -> None:
+        self.seen = True
+        raise KeyboardInterrupt
+
+    def lost(self, failure: "UnraisableHookArgs") -> None:
+        """Repeat an interrupt that came while Python ran a callback, where it would be printed and forgotten."""
+        if not issubclass(failure.exc_type, KeyboardInterrupt):
+            sys.__unraisablehook__(failure)
+            return
+        again = threading.Timer(AGAIN, os.kill, (os.getpid(), signal.SIGINT))
+        again.daemon = True
+        again.start()
+
+
+def run(command: Callable[[], object]) -> None:
+    """Run a command; if it fails after an interrupt, report it as interrupted."""
+    interrupts = Interrupts()
+    try:
+        command()
+    except SystemExit as ended:
+        if interrupts.seen:
+            _mark_handled()
+        if not (interrupts.seen and ended.code):
+            raise
+        if ended.code != INTERRUPTED:
+            print(f"recordwise: {STOPPED}", file=sys.stderr)
+        sys.exit(INTERRUPTED)
+
+
+def _mark_handled() -> None:
+    """Let Python exit with the command's code.
+
+    Python takes an interrupt for unhandled once it has left code that a library compiled from text, even if it is caught further
+    out, and would then kill its own process by the signal. Running any such code to its end makes it forget that.
+    """
+    exec("")
+
 
 BAD_INPUT = 2
 BUDGET_REFUSED = 3
@@ -95,3 +160,66 @@ def problems_json(error: PlanFileError) -> list[dict[str, Any]]:
         }
         for each in error.problems
     ]
+
+
+# What the help of each command says below its options: exit codes and examples.
+
+
+EVERY = {
+    0: "success",
+    1: "unexpected error",
+    2: "bad input, or files that cannot be read or written",
+    130: "interrupted",
+}
+MORE: dict[str, dict[int, str]] = {
+    "check": {3: "the budget does not cover the plan"},
+    "rehearse": {3: "the budget does not cover the plan"},
+    "preflight": {2: "bad input, or too many records outside the published cells"},
+    "release": {3: "the budget does not cover the plan", 4: "released before; nothing was charged"},
+    "ledger verify": {2: "bad input, or something does not verify"},
+    "reproduce": {1: "an experiment failed, or unexpected error"},
+    "audit": {1: "a guarantee was broken, or unexpected error"},
+}
+EXAMPLES: dict[str, str] = {
+    "init": "recordwise init shops.csv --header --out plan.toml",
+    "check": "recordwise check plan.toml",
+    "rehearse": "recordwise rehearse plan.toml --rows 100000 --out rehearsal",
+    "preflight": "recordwise preflight plan.toml",
+    "release": "recordwise release plan.toml --out published --yes",
+    "postprocess": "recordwise postprocess published --out fitted",
+    "export": "recordwise export published --format xlsx --out tables.xlsx",
+    "change": "recordwise change published-2025 published-2026 --out change",
+    "loss": "recordwise loss published/policy.json emp=1000 payann=52000",
+    "demo": "recordwise demo --establishments 100000",
+    "reproduce": "recordwise reproduce split-fig1",
+    "audit": "recordwise audit --cells 20000",
+    "bench": "recordwise bench",
+    "ledger show": "recordwise ledger show shops.ledger --plan plan.toml",
+    "ledger verify": "recordwise ledger verify shops.ledger --against published",
+    "plan compare": "recordwise plan compare plan.toml --statistic emp --variance 400 --at-total 1000",
+    "plan sweep": "recordwise plan sweep plan.toml --threshold emp=20 --threshold emp=100 --rho 0.1",
+    "plan fitness": "recordwise plan fitness plan.toml --within 0.1 --share 0.9",
+    "plan allocate": "recordwise plan allocate plan.toml --within 0.1 --share 0.9",
+    "plan recommend": "recordwise plan recommend plan.toml --within 0.1 --share 0.9 --out new.toml",
+    "plan frontier": "recordwise plan frontier plan.toml --data synthetic",
+    "plan evaluate": "recordwise plan evaluate plan.toml --by county:2 --baseline multiplicative --rows 100000",
+}
+
+
+def exit_codes(command: str) -> dict[int, str]:
+    """The exit codes of a command with their meanings, in order."""
+    return dict(sorted((EVERY | MORE.get(command, {})).items()))
+
+
+def epilog(command: str) -> str:
+    """The paragraphs below the options of a command."""
+    codes = ", ".join(f"{code} {meaning}" for code, meaning in exit_codes(command).items())
+    example = f"\n\nExample: {EXAMPLES[command]}" if command in EXAMPLES else ""
+    return f"Exit codes: {codes}.{example}"
+
+
+def document(group: typer.Typer, name: str) -> None:
+    """Give every command of a group its paragraphs."""
+    for info in group.registered_commands:
+        own = info.name or getattr(info.callback, "__name__", "")
+        info.epilog = epilog(f"{name} {own}".strip())

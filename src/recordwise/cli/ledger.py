@@ -6,7 +6,7 @@ from typing import TYPE_CHECKING, Annotated, Any
 import typer
 
 from recordwise.cli.failing import BAD_INPUT, AsJson, Debug, ends_well
-from recordwise.cli.plan_parts import Set, loaded
+from recordwise.cli.options import Set, loaded
 
 if TYPE_CHECKING:
     from recordwise.ledger.chain import Event
@@ -30,7 +30,7 @@ def show(
     """Show every entry, what was spent, the budget, and for the examples of a plan what each period cost and what is left."""
     import json
 
-    from recordwise.cli.history_lookup import total_words
+    from recordwise.cli.loss import total_words
     from recordwise.ledger.ledger import Ledger
     from recordwise.ledger.looks import counted_looks, looks_in_words
     from recordwise.ledger.periods import periods_of, series_name
@@ -96,7 +96,7 @@ def _period_json(period: "PeriodState") -> dict[str, Any]:
 
 def _example(record: dict[str, Any], periods: "tuple[PeriodState, ...]") -> list[dict[str, Any]]:
     """What each period cost a record that is the same in all of them, and what is left; None where a name is missing."""
-    from recordwise.cli.history_lookup import left
+    from recordwise.cli.loss import left
     from recordwise.policy.series import needed_names
 
     rows: list[dict[str, Any]] = []

@@ -1,16 +1,495 @@
 """``recordwise loss POLICY name=value ...``: shows an establishment its own loss."""
 
+import csv
+import re
+from collections.abc import Sequence
+from dataclasses import replace
 from pathlib import Path
 from typing import TYPE_CHECKING, Annotated, Any
 
 import typer
 
 from recordwise.cli.failing import AsJson, Debug, ends_well, plain_float
-from recordwise.cli.history_lookup import is_ledger, looked_up_history, read_periods
-from recordwise.cli.history_lookup import show as show_history
 
 if TYPE_CHECKING:
+    import pyarrow as pa
+
+    from recordwise.ledger.periods import PeriodState
+    from recordwise.policy.firms import FirmPolicy
+    from recordwise.policy.loss_law import LatticePolicy
     from recordwise.policy.policy import Policy
+
+
+# Looks up a record in a policy: reads both, computes the numbers, and explains them.
+
+
+def read_policy(path: Path, which: str) -> "Policy":
+    """The tight policy of a release or that of the papers, or the only policy of the file."""
+    import json
+
+    from recordwise.errors import UnknownFormError
+    from recordwise.policy.json import bands_from_json
+    from recordwise.policy.policy import Policy
+
+    try:
+        form = json.loads(path.read_text(encoding="utf-8"))
+    except (ValueError, RecursionError):
+        raise UnknownFormError(what="policy file", found=path.name) from None
+    if not isinstance(form, dict) or which not in form:
+        return Policy.from_json(form)
+    return Policy.from_json(form[which], bands_from_json(form.get("bands")))
+
+
+def read_privacy_label(path: Path) -> str | None:
+    """The privacy label in the policy file of a release; None if the file is a policy alone."""
+    import json
+
+    form = json.loads(path.read_text(encoding="utf-8"))
+    return str(form["mark"]) if isinstance(form, dict) and "mark" in form else None
+
+
+def read_record(policy: "Policy", values: list[str]) -> dict[str, Any]:
+    """The record from name=value words: every name the policy needs, and no other."""
+    from recordwise.errors import ParameterError
+    from recordwise.plan.file.node import suggestion
+
+    measures = {measure.name for measure in policy.inputs()}
+    columns = {column.name for column in policy.columns()} - measures
+    needed = sorted(measures | columns)
+    record: dict[str, Any] = {}
+    for word in values:
+        name, equals, text = word.partition("=")
+        if not equals:
+            raise ParameterError(parameter=f"'{word}'", problem="is not of the form name=value")
+        if name not in needed:
+            raise ParameterError(parameter=f"'{name}'", problem=f"is not used by this policy{suggestion(name, needed)}")
+        if name in record:
+            raise ParameterError(parameter=f"'{name}'", problem="is given twice", advice="Give each name once.")
+        record[name] = plain_number(name, text) if name in measures else cell_value(policy, name, text)
+    missing = [name for name in needed if name not in record]
+    if missing:
+        raise ParameterError(
+            parameter="the record", problem=f"lacks {', '.join(missing)}", advice=f"Add {missing[0]}=..."
+        )
+    return record
+
+
+def cell_value(policy: "Policy", name: str, text: str) -> Any:
+    """A value of a column, in the type the policy compares it with; nothing for a missing one."""
+    from recordwise.cli.check import constants_of
+    from recordwise.errors import ParameterError
+    from recordwise.exact.numbers import rational
+    from recordwise.policy.columns import day_of
+
+    beside = next(constants_of(policy, name), "")
+    if text == "":
+        return None
+    if any(column.part for column in policy.columns() if column.name == name):
+        if day_of(text) is None:
+            raise ParameterError(parameter=name, problem="must be a date", advice=f"Write {name}=2024-12-31.")
+        return text
+    if isinstance(beside, bool) and text in ("true", "false"):
+        return text == "true"
+    if isinstance(beside, bool):
+        raise ParameterError(parameter=name, problem="must be true or false")
+    return text if isinstance(beside, str) else rational(plain_number(name, text), parameter=name)
+
+
+def plain_number(name: str, text: str) -> str:
+    """A number that can be read in only one way: 1.000 is one in some countries and a thousand in others."""
+    from recordwise.errors import ParameterError, shown
+    from recordwise.exact.numbers import rational
+
+    if re.fullmatch(r"[+-]?[1-9]\d{0,2}\.\d{3}", text):
+        advice = f"Write {text.replace('.', '')} or {text}0."
+        raise ParameterError(parameter=name, problem=f"is ambiguous: {text}", advice=advice)
+    if not re.fullmatch(r"[\w.+/-]*", text):
+        advice = "Write digits and, if needed, a decimal point: 1200.5."
+        raise ParameterError(parameter=name, problem=f"must be a plain number, not {shown(text)}", advice=advice)
+    rational(text, parameter=name)
+    return text
+
+
+FROM_LAWS, FROM_ZCDP = "the exact law of the noise", "the zCDP loss"
+
+
+def read_lattice(path: Path, which: str) -> "LatticePolicy | None":
+    """The noise of a release on its lattice, where all of it is discrete Gaussian; None for the bounds of the papers."""
+    import json
+
+    from recordwise.policy.json import bands_from_json
+    from recordwise.policy.loss_law import LatticePolicy
+
+    form = json.loads(path.read_text(encoding="utf-8"))
+    known = which == "tight" and isinstance(form, dict) and "lattice" in form
+    return LatticePolicy.from_json(form["lattice"], bands_from_json(form.get("bands"))) if known else None
+
+
+def looked_up(
+    policy: "Policy", record: dict[str, Any], delta: float, lattice: "LatticePolicy | None" = None
+) -> dict[str, Any]:
+    """Loss, delta of key selection, epsilon, power of a test: from the exact law of the noise where it is known (T-LOSS-LAW)."""
+    from dataclasses import replace
+
+    from recordwise.policy.meaning import meaning, power_beside_delta
+
+    rho, own = float(policy.loss(record)), float(policy.delta(record))
+    if lattice is not None:
+        told = lattice.meaning(record, delta=delta)
+    else:
+        told = meaning(rho, delta=delta)
+        told = replace(told, power=power_beside_delta(rho, own, false_alarm=told.false_alarm))
+    return {
+        "record": {name: str(value) for name, value in record.items()},
+        "loss": rho,
+        "selection_delta": own,
+        "epsilon": told.epsilon,
+        "epsilon_from": FROM_ZCDP if lattice is None else FROM_LAWS,
+        "delta": delta + own,
+        "power_of_a_5_percent_test": told.power,
+        "sentence": told.sentence(),
+        **_sizes(policy, record),
+    }
+
+
+def _sizes(policy: "Policy", record: dict[str, Any]) -> dict[str, Any]:
+    """The public sizes of the record's cells, where the loss depends on them."""
+    from recordwise.policy.render.text import sizes_of_cells
+
+    sizes = {size.about: size.found(record) for size in sizes_of_cells(policy)}
+    return {"public_sizes": sizes} if sizes else {}
+
+
+def show_loss(found: dict[str, Any]) -> None:
+    from recordwise.cli import screen
+    from recordwise.exact.text import digits_text
+
+    shown = ", ".join(f"{name} = {value}" for name, value in found["record"].items()) or "every record"
+    screen.heading(f"A record with {shown}")
+    typer.echo(f"  loss (zCDP rho)   {digits_text(found['loss'], 4)}")
+    at = f"at delta {digits_text(found['delta'], 3)}, from {found['epsilon_from']}"
+    typer.echo(f"  epsilon           {digits_text(found['epsilon'], 4)} {at}")
+    for about, size in found.get("public_sizes", {}).items():
+        typer.echo(f"  size of its cell  {size} ({about})")
+    typer.echo("")
+    for sentence in sentences(found):
+        screen.paragraph(sentence)
+
+
+def sentences(found: dict[str, Any]) -> list[str]:
+    """What the numbers mean, for the person who looked them up."""
+    from recordwise.exact.text import digits_text, factor_text, share_text
+    from recordwise.policy.meaning import likely_log_odds, log_odds_tail
+
+    rho, own = found["loss"], found["selection_delta"]
+    told = [found["sentence"]]
+    if own:
+        told.append(f"With probability at most {digits_text(own, 3)} a cell is listed only because of your record.")
+    if rho:
+        likely = likely_log_odds(rho)
+        mean, more = factor_text(rho, plain=True), factor_text(likely, plain=True)
+        told.append(
+            f"{'Unless that happens, whatever' if own else 'Whatever'} was believed about your record before, the publication "
+            f"changes the odds by a factor of at most {mean} in the geometric mean, and by more than {more} "
+            f"with probability at most {share_text(log_odds_tail(rho, likely))}."
+        )
+    return told
+
+
+# Looking a firm up: its establishments from a CSV file, what they lose together, and what that means.
+
+
+MOST_UNITS = 1_000_000
+UNLISTED = "\0"
+"""Stands for the level of a code that no list has; no list has this value."""
+BY_CELL, WITHOUT_CELLS = "by cell", "from single losses"
+
+
+def read_firm_policy(path: Path, which: str) -> "FirmPolicy | None":
+    """What a release says about firms; None for a policy alone, for an older release, and for the bounds of the papers."""
+    import json
+
+    from recordwise.policy.firms import FirmPolicy
+    from recordwise.policy.json import bands_from_json
+
+    form = json.loads(path.read_text(encoding="utf-8"))
+    if which != "tight" or not isinstance(form, dict) or "firms" not in form:
+        return None
+    return FirmPolicy.from_json(form["firms"], bands_from_json(form.get("bands")))
+
+
+def read_lists(path: Path) -> list["pa.Table"]:
+    """The lists of codes of the release that a policy is a file of, the finest level last; none if that cannot be told."""
+    import json
+
+    from recordwise.release.dictionary import CodeLists
+    from recordwise.release.staging import file_digest
+
+    try:
+        described = json.loads((path.parent / "release.json").read_text(encoding="utf-8"))
+        own = described["sha256"].get(path.name) == file_digest(path)
+    except (OSError, ValueError, KeyError, AttributeError, TypeError):
+        return []
+    return list(CodeLists.of(described).tables().values()) if own else []
+
+
+def with_levels(columns: dict[str, list[str]], lists: Sequence["pa.Table"]) -> dict[str, list[str]]:
+    """The columns of establishments with the coarser levels of their codes; empty where there is no code.
+
+    A record whose code is not listed is in no cell of any level (T-HIERARCHY); here all of them share one, which is no less.
+    """
+    found = dict(columns)
+    for listed in lists:
+        *levels, finest = listed.column_names
+        places = {str(code): place for place, code in enumerate(listed.column(finest).to_pylist())}
+        for level in levels:
+            if finest in columns and level not in columns:
+                values = listed.column(level).to_pylist()
+                known = {code: str(values[place]) for code, place in places.items()} | {"": ""}
+                found[level] = [known.get(code, UNLISTED) for code in columns[finest]]
+    return found
+
+
+def read_units(
+    path: Path, policy: "Policy", cells: tuple[str, ...], lists: Sequence["pa.Table"] = ()
+) -> dict[str, list[Any]]:
+    """The establishments of a CSV file with a header, every column the policy needs and those that tell the cell."""
+    from recordwise.errors import ParameterError
+    from recordwise.exact.numbers import rational
+
+    try:
+        with path.open(encoding="utf-8-sig", newline="") as file:
+            header, *rows = csv.reader(file)
+    except (OSError, ValueError, csv.Error):
+        raise ParameterError(
+            parameter="--firm",
+            problem="is not a CSV file that can be read",
+            advice="Write a header, then the establishments.",
+        ) from None
+    if any(len(row) != len(header) for row in rows) or len(set(header)) != len(header) or not rows:
+        raise ParameterError(
+            parameter="--firm", problem="has no establishment, a name twice, or a row that does not fit its header"
+        )
+    if len(rows) > MOST_UNITS:
+        raise ParameterError(parameter="--firm", problem=f"has more than {MOST_UNITS:,} establishments")
+    measures = {measure.name for measure in policy.measures()}
+    needed = measures | {column.name for column in policy.columns()}
+    missing = sorted(needed - set(header))
+    if missing:
+        raise ParameterError(parameter="--firm", problem=f"lacks the column {', '.join(missing)}", advice="Add it.")
+    columns = with_levels(dict(zip(header, map(list, zip(*rows)))), lists)
+    found: dict[str, list[Any]] = {}
+    for name, texts in columns.items():
+        if name in measures:
+            found[name] = [float(rational(plain_number(name, text), parameter=name)) for text in texts]
+        elif name in needed:
+            found[name] = [cell_value(policy, name, text) for text in texts]
+        elif name in cells:
+            found[name] = [text or None for text in texts]
+    return found or {"": [""] * len(rows)}
+
+
+def looked_up_firm(
+    policy: "Policy", firm: "FirmPolicy | None", units: dict[str, list[Any]], delta: float
+) -> dict[str, Any]:
+    """Loss, delta of key selection, epsilon and power of a test for all establishments together."""
+    from recordwise.policy.meaning import meaning, power_beside_delta
+
+    establishments = len(next(iter(units.values())))
+    if firm is None:
+        rho, own, chance = _from_single_losses(policy, units, establishments)
+    else:
+        found = firm.loss(units)
+        rho, own, chance = found.rho, found.delta, None
+    told = meaning(rho, delta=delta)
+    told = replace(told, power=power_beside_delta(rho, own, false_alarm=told.false_alarm) if chance is None else chance)
+    return {
+        "establishments": establishments,
+        "known": WITHOUT_CELLS if firm is None else BY_CELL,
+        "loss": rho,
+        "selection_delta": own,
+        "epsilon": told.epsilon,
+        "delta": delta + own,
+        "power_of_a_5_percent_test": told.power,
+        "sentence": told.sentence().replace("your record", "your firm"),
+    }
+
+
+def _from_single_losses(
+    policy: "Policy", units: dict[str, list[Any]], establishments: int
+) -> tuple[float, float, float | None]:
+    """T-GROUP: a loss, or where keys are selected a pair that limits probabilities; then also the power it allows."""
+    import numpy as np
+
+    from recordwise.policy.groups import group_loss, group_pair
+
+    losses = np.broadcast_to(policy.loss(units), establishments).tolist()
+    if not policy.delta_terms:
+        return group_loss(losses), 0.0, None
+    pair = group_pair(zip(losses, np.minimum(np.broadcast_to(policy.delta(units), establishments), 1.0).tolist()))
+    return pair.rho, pair.delta, pair.power(0.05)
+
+
+def show_firm(found: dict[str, Any]) -> None:
+    from recordwise.cli import screen
+    from recordwise.exact.text import digits_text
+
+    screen.heading(f"A firm with {found['establishments']:,} establishments")
+    typer.echo(f"  loss (zCDP rho)   {digits_text(found['loss'], 4)}, {found['known']}")
+    typer.echo(
+        f"  epsilon           {digits_text(found['epsilon'], 4)} at delta {digits_text(found['delta'], 3)}, from the zCDP loss"
+    )
+    typer.echo("")
+    screen.paragraph(found["sentence"])
+    if found["selection_delta"]:
+        screen.paragraph(
+            f"With probability at most {digits_text(found['selection_delta'], 3)} a cell is listed only because of your firm."
+        )
+    if found["known"] == WITHOUT_CELLS:
+        screen.paragraph(
+            "This policy does not say which establishments share a cell. The policy.json of a release does."
+        )
+
+
+# Looks up a unit's history in the ledger of a series: what each period cost it, and what all of them cost together.
+
+
+SQLITE = b"SQLite format 3\x00"
+
+
+def is_ledger(path: Path) -> bool:
+    """Whether a file is a ledger rather than a policy."""
+    with path.open("rb") as file:
+        return file.read(len(SQLITE)) == SQLITE
+
+
+def read_periods(path: Path) -> "tuple[str | None, tuple[PeriodState, ...]]":
+    """The series of a ledger and its periods that were charged."""
+    from recordwise.ledger.ledger import Ledger
+    from recordwise.ledger.periods import periods_of, series_name
+
+    opened = Ledger.existing(path)
+    events = opened.history()
+    opened.close()
+    return series_name(events), periods_of(events)
+
+
+def read_history(periods: "tuple[PeriodState, ...]", words: list[str]) -> dict[str, dict[str, Any]]:
+    """The records of a unit out of name@period=value words; name=value holds in every period that uses the name.
+
+    A period for which nothing is given is one in which the unit has no record.
+    """
+    from recordwise.errors import ParameterError
+    from recordwise.plan.file.node import suggestion
+    from recordwise.policy.series import needed_names
+
+    known = [each.name for each in periods]
+    general, own = [], dict[str, list[str]]()
+    for word in words:
+        name, equals, text = word.partition("=")
+        bare, at, period = name.rpartition("@")
+        if not equals or not at:
+            general.append(word)
+        elif period not in known:
+            raise ParameterError(
+                parameter=f"'{name}'", problem=f"names no period of the ledger{suggestion(period, known)}"
+            )
+        else:
+            own.setdefault(period, []).append(f"{bare}={text}")
+    names = {each.name: needed_names(each.spent) for each in periods}
+    unused = [word for word in general if not any(word.partition("=")[0] in used for used in names.values())]
+    if unused:
+        raise ParameterError(
+            parameter=f"'{unused[0].partition('=')[0]}'", problem="is not used in any period of the ledger"
+        )
+    found = {}
+    for each in periods:
+        given = own.get(each.name, [])
+        stated = {word.partition("=")[0] for word in given}
+        shared = [word for word in general if word.partition("=")[0] in names[each.name]]
+        given = given + [word for word in shared if word.partition("=")[0] not in stated]
+        if given or not names[each.name]:
+            found[each.name] = read_record(each.spent, given)
+    return found
+
+
+def looked_up_history(
+    series: str | None, periods: "tuple[PeriodState, ...]", words: list[str], delta: float
+) -> dict[str, Any]:
+    """The loss of each period, what its budget leaves, and the total with its meaning."""
+    from recordwise.policy.meaning import meaning, power_beside_delta
+    from recordwise.policy.series import history_losses, record_at
+
+    history = read_history(periods, words)
+    losses = history_losses({each.name: each.spent for each in periods}, history)
+    rows, own = [], 0.0
+    for each in periods:
+        record = record_at(history, each.name, each.spent)
+        selected = 0.0 if record is None else float(each.spent.delta(record))
+        own += selected
+        rows.append(
+            {
+                "period": each.name,
+                "record": None if record is None else {name: str(value) for name, value in record.items()},
+                "loss": losses[each.name],
+                "selection_delta": selected,
+                "left": left(each, record),
+                "budget": each.declared_words(),
+            }
+        )
+    rho = sum(losses.values())
+    told = meaning(rho, delta=delta)
+    return {
+        "series": series,
+        "periods": rows,
+        "loss": rho,
+        "selection_delta": own,
+        "epsilon": told.epsilon,
+        "delta": delta + own,
+        "power_of_a_5_percent_test": power_beside_delta(rho, own, false_alarm=told.false_alarm),
+        "sentence": told.sentence(),
+        "total": total_words(periods),
+    }
+
+
+def left(period: "PeriodState", record: dict[str, Any] | None) -> float | None:
+    """What the budget of a period leaves to a record; None without a budget, or if the budget depends on more than is given."""
+    from recordwise.policy.series import needed_names
+
+    if period.budget is None or record is None or set(needed_names(period.budget)) - set(record):
+        return None
+    return max(0.0, float(period.budget.loss(record)) - float(period.spent.loss(record)))
+
+
+def total_words(periods: "tuple[PeriodState, ...]") -> str:
+    """How far the total holds: for ever where every budget was declared at the start, otherwise as of today."""
+    if periods and all(each.at_start for each in periods):
+        return "within budgets that were declared at the start of the series"
+    return "as of today: a period without a budget, or one declared later, can add to it"
+
+
+def show_history(found: dict[str, Any]) -> None:
+    """Print the periods and the total."""
+    from recordwise.cli import screen
+    from recordwise.exact.text import digits_text
+
+    screen.heading(
+        f"Losses over the periods of '{found['series'] or found['periods'][0]['period']}'"
+        if found["periods"]
+        else "No charge"
+    )
+    rows = []
+    for each in found["periods"]:
+        record = "no record" if each["record"] is None else ", ".join(f"{n} = {v}" for n, v in each["record"].items())
+        remaining = "" if each["left"] is None else digits_text(each["left"], 4)
+        rows.append([each["period"], record or "every record", digits_text(each["loss"], 4), remaining, each["budget"]])
+    screen.table(["period", "record", "loss", "left", "budget"], rows)
+    typer.echo("")
+    typer.echo(f"  loss over all published periods (zCDP rho)   {digits_text(found['loss'], 4)}, {found['total']}")
+    typer.echo(f"  epsilon {digits_text(found['epsilon'], 4)} at delta {digits_text(found['delta'], 3)}")
+    typer.echo("")
+    screen.paragraph(found["sentence"])
+
 
 Values = Annotated[
     list[str] | None,
@@ -44,8 +523,6 @@ def loss(
     import json
 
     from recordwise.cli import screen
-    from recordwise.cli.firm_lookup import show_firm
-    from recordwise.cli.lookup import looked_up, read_lattice, read_policy, read_privacy_label, read_record, show
     from recordwise.release.tables import PRIVATE
 
     if is_ledger(policy):
@@ -65,7 +542,7 @@ def loss(
         screen.note(
             f"{label}. The numbers below would apply to tables drawn from the secure source; these tables carry no guarantee."
         )
-    (show if firm is None else show_firm)(found)
+    (show_loss if firm is None else show_firm)(found)
 
 
 def _history(path: Path, values: list[str], delta: float, firm: Path | None, *, as_json: bool) -> None:
@@ -85,7 +562,6 @@ def _history(path: Path, values: list[str], delta: float, firm: Path | None, *, 
 def _firm(
     path: Path, which: str, known: "Policy", firm: Path, values: list[str] | None, delta: float
 ) -> dict[str, Any]:
-    from recordwise.cli.firm_lookup import looked_up_firm, read_firm_policy, read_lists, read_units
     from recordwise.errors import ParameterError
 
     if values:

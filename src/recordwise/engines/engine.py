@@ -7,28 +7,50 @@ import os
 import stat
 import threading
 from abc import ABC, abstractmethod
-from collections.abc import Iterable, Iterator, Sequence
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from contextlib import contextmanager
 from functools import partial
+from importlib import import_module
+from importlib.util import find_spec
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, ClassVar, Self
 
 import pyarrow as pa
 from sqlglot import exp
 
+from recordwise.engines.compile.records import (
+    BROKEN,
+    DIFFERS,
+    SOURCE,
+    Check,
+    Stored,
+    broken_tree,
+    differing_tree,
+    same_names,
+    type_problem,
+    validation_tree,
+)
 from recordwise.engines.totals import Passes
-from recordwise.errors import EngineError, PlanError, RecordwiseError, SourceError
-from recordwise.plan.files import folder_files
+from recordwise.errors import EngineError, ExtraError, PlanError, RecordError, RecordwiseError, SourceError
+from recordwise.plan.describe import schema_of, used_schema
+from recordwise.plan.expressions import Predicate
 from recordwise.plan.plan import Plan, PlannedTable
-from recordwise.plan.predicates import Predicate
 from recordwise.plan.results import FoundTotals, Sensitive, TableTotals
 from recordwise.plan.schema import Schema
-from recordwise.plan.sources import Database
-from recordwise.plan.splitting import Splitting
-from recordwise.plan.used import schema_of, used_schema
+from recordwise.plan.sources import (
+    NO_HEADER,
+    STAT_ENDINGS,
+    Database,
+    Postgres,
+    StatFiles,
+    folder_files,
+    look_like_values,
+)
+from recordwise.plan.statistics.totals import Splitting
 
 if TYPE_CHECKING:
     from recordwise.engines.owner import OwnerPasses
+
 
 Mark = tuple[int, int, int]
 
@@ -191,3 +213,126 @@ class Engine(ABC):
     def _check_unchanged(self) -> None:
         if self._validated != file_marks(self._files):
             raise SourceError(source="the source", problem="its files have changed since they were validated")
+
+
+# What validation counted, as problems with the names of columns and without a value; the same words on every engine.
+
+
+MOST_NAMED = 40
+NOT_SHOWN = "The first line must hold the names of the columns. It may be a record, so it is not shown."
+REPEATS = "repeats an id that must be unique"
+
+
+def check_present(wanted: Iterable[str], present: Sequence[str], *, source: str = "the source") -> None:
+    """Refuse a source without a declared column, and say which columns it has."""
+    missing = [name for name in wanted if name not in present]
+    if not missing:
+        return
+    if look_like_values(present):
+        raise SourceError(source=source, problem=f"it has no column {', '.join(missing)}", advice=NO_HEADER)
+    from recordwise.plan.file.node import suggestion
+
+    near = suggestion(missing[0], present)
+    more = "" if len(present) <= MOST_NAMED else f" and {len(present) - MOST_NAMED} more"
+    listed = ", ".join(present[:MOST_NAMED]) + more if present else "none"
+    raise SourceError(
+        source=source,
+        problem=f"it has no column {', '.join(missing)}{near if near.endswith('?') else ''}",
+        advice=f"Its columns: {listed}.",
+    )
+
+
+def check_headed(wanted: Iterable[str], first_line: Sequence[str]) -> None:
+    """Refuse CSV without a declared column. Its first line is shown only if it holds half of the declared names: where it does not,
+    it may be a record."""
+    declared = list(wanted)
+    missing = [name for name in declared if name not in first_line]
+    folded = {name.casefold() for name in first_line}
+    if 2 * sum(name.casefold() in folded for name in declared) >= len(declared):
+        check_present(declared, first_line)
+    elif missing:
+        raise SourceError(
+            source="the source", problem=f"its first line has no column {', '.join(missing)}", advice=NOT_SHOWN
+        )
+
+
+def check_types(schema: Schema, stored: Mapping[str, Stored]) -> None:
+    """Refuse columns that are stored in a way their role cannot use, all of them at once."""
+    roles = [(measure.name, "measure") for measure in schema.held_measures()]
+    roles += [(column.name, str(column.type)) for column in schema.columns]
+    found = [problem for name, role in roles if (problem := type_problem(name, role, stored[name])) is not None]
+    if len(found) == 1:
+        raise found[0]
+    if found:
+        told = "; ".join(f"{each.source}: {each.problem}" for each in found)
+        advice = " ".join(dict.fromkeys(each.advice for each in found if each.advice))
+        raise SourceError(source="the source", problem=told, advice=advice)
+
+
+def broken_rows(
+    fetch: Callable[[exp.Expr], pa.Table],
+    found: list[Check],
+    table: str = SOURCE,
+    *,
+    counted: str = "row",
+    met: int | None = None,
+) -> list[RecordError]:
+    """A problem for each check that something meets, with how many rows or units do.
+
+    One count for all checks comes first, unless it is known: most tables have nothing else to count.
+    """
+    if not found:
+        return []
+    if met is None:
+        (counts,) = fetch(broken_tree(found, table)).to_pylist()
+        met = counts[BROKEN]
+    if not met:
+        return []
+    (counts,) = fetch(validation_tree(found, table)).to_pylist()
+    return [
+        RecordError(column=check.column, problem=check.problem, count=counts[f"c{number}"], counted=counted)
+        for number, check in enumerate(found)
+        if counts[f"c{number}"]
+    ]
+
+
+def differing_units(fetch: Callable[[exp.Expr], pa.Table], schema: Schema) -> list[RecordError]:
+    """The columns in which rows of a unit differ and must not, each with the number of such units."""
+    names = same_names(schema)
+    (counts,) = fetch(differing_tree(schema, names)).to_pylist()
+    return [
+        RecordError(column=name, problem=DIFFERS, count=counts[f"d{number}"], counted="unit")
+        for number, name in enumerate(names)
+        if counts[f"d{number}"]
+    ]
+
+
+# Optional dependencies: which source needs which, whether it is installed, and the command that installs it.
+
+
+MODULES = {"postgres": "adbc_driver_postgresql", "stat": "pyreadstat", "spark": "pyspark"}
+NEEDS = {"postgres": "a PostgreSQL source", "stat": "a source of SAS, Stata or SPSS", "spark": "engine 'spark'"}
+
+
+def load_part(module: str, *, extra: str) -> Any:
+    """Import an optional module when it is first needed."""
+    try:
+        return import_module(module)
+    except ImportError:
+        raise ExtraError(what=NEEDS[extra], extra=extra) from None
+
+
+def missing_extra(given: Any, *, of_engine: str | None = None) -> ExtraError | None:
+    """The extra that an engine or a source (even one whose files do not exist yet) needs and this installation lacks."""
+    extra = of_engine or _extra_of(given)
+    if extra is None or find_spec(MODULES[extra]) is not None:
+        return None
+    return ExtraError(what=NEEDS[extra], extra=extra)
+
+
+def _extra_of(given: Any) -> str | None:
+    if isinstance(given, Postgres):
+        return "postgres"
+    named = given if isinstance(given, list | tuple) else [given]
+    stat = isinstance(given, StatFiles) or any(str(each).lower().endswith(STAT_ENDINGS) for each in named)
+    return "stat" if stat else None

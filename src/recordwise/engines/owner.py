@@ -13,7 +13,6 @@ import numpy as np
 import pyarrow as pa
 from sqlglot import exp
 
-from recordwise.engines.compile.bases import bases_of
 from recordwise.engines.compile.expressions import column
 from recordwise.engines.compile.firms import TIMES, FirmTable, all_firms_tree, several_tree
 from recordwise.engines.compile.owner import (
@@ -30,13 +29,13 @@ from recordwise.engines.compile.owner import (
     value_counts_tree,
     value_name,
 )
+from recordwise.engines.compile.totals import bases_of
 from recordwise.engines.totals import Passes, own_name
 from recordwise.errors import ParameterError
 from recordwise.plan.arrays import numpy_of
-from recordwise.plan.cost import band_table, possible_mechanisms, statistic_policy
-from recordwise.plan.firms import table_parts
+from recordwise.plan.cost import band_table, possible_mechanisms, statistic_policy, table_parts
+from recordwise.plan.expressions import Predicate
 from recordwise.plan.plan import Plan, PlannedTable
-from recordwise.plan.predicates import Predicate
 from recordwise.plan.results import Sensitive, total_name
 from recordwise.plan.statistics import Drawable
 from recordwise.plan.statistics.base import SUM

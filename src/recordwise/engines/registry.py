@@ -5,9 +5,11 @@ from dataclasses import dataclass
 from typing import Any
 
 from recordwise.engines.duckdb.engine import DuckDB
-from recordwise.engines.engine import Engine
-from recordwise.engines.sources.untyped import is_untyped
-from recordwise.errors import ParameterError
+from recordwise.engines.engine import Engine, missing_extra
+from recordwise.engines.sources.files import is_untyped
+from recordwise.engines.sources.postgres import UNREACHABLE
+from recordwise.errors import ParameterError, SourceError
+from recordwise.plan.schema import Schema
 from recordwise.plan.sources import DUCKDB, SPARK, found_by_spark, open_source
 
 
@@ -43,7 +45,7 @@ def _spark(*given: Any, **named: Any) -> Engine:
 
 
 def _check_java() -> None:
-    from recordwise.engines.spark.needs import check_java
+    from recordwise.engines.spark.session import check_java
 
     check_java()
 
@@ -95,3 +97,32 @@ def opened_engine(
         return engine
     chosen = {name: needs[name] for name in own}
     return engine_kind(engine).open(source, schema, memory_limit=memory_limit, **chosen)
+
+
+# Does a plan fit its source? Names and types are read, no record; what cannot be reached from here is said to be so.
+
+
+FITS = "has the declared columns, in types they can be read from"
+
+
+def source_state(given: Any, schema: Schema, *, engine: str) -> str:
+    """What is known about the source of a plan, in words.
+
+    Raises:
+        SourceError: It is not there, or does not fit the schema.
+    """
+    from recordwise.engines.spark.sources import RemotePaths, SparkTable
+
+    missing = missing_extra(given)
+    if missing is not None:
+        return f"not read, because the extra '{missing.extra}' is not installed"
+    opened = engine_kind(engine).open_source(given)
+    if isinstance(opened, RemotePaths | SparkTable):
+        return "not read, because only Spark can find it"
+    try:
+        DuckDB(opened, schema).close()
+    except SourceError as error:
+        if error.problem in UNREACHABLE:
+            return f"not read: {error.problem}"
+        raise
+    return FITS

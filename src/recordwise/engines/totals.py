@@ -10,39 +10,37 @@ from concurrent.futures import ThreadPoolExecutor
 from contextlib import contextmanager
 from dataclasses import dataclass
 from itertools import count
-from typing import Any
+from typing import Any, Protocol
 
 import numpy as np
 import pyarrow as pa
 import pyarrow.compute as pc
 from sqlglot import exp
 
-from recordwise.engines.compile.bands import lent_bands
-from recordwise.engines.compile.bases import Base, bases_of
-from recordwise.engines.compile.owner import beside_tree, firm_histogram_tree, histogram_tree
-from recordwise.engines.compile.placed import rests_name
-from recordwise.engines.compile.split_rows import pieces_count_tree, split_rows_tree
+from recordwise.engines.compile.owner import beside_tree, firm_histogram_tree, histogram_tree, lent_bands
 from recordwise.engines.compile.totals import (
+    Base,
     Names,
     additive_columns,
     additive_tree,
+    bases_of,
     bins_tree,
     cells_tree,
     firm_counts_tree,
     firms_tree,
     found_cells_tree,
     grid_table,
+    pieces_count_tree,
+    rests_name,
     rolled_from,
+    split_rows_tree,
     typed_cells,
 )
-from recordwise.engines.store import Store
 from recordwise.errors import PlanError
 from recordwise.plan.arrays import array_of, numpy_of
-from recordwise.plan.fields import Group, Level
-from recordwise.plan.key_columns import arrow_type, cell_type, encoded
+from recordwise.plan.expressions import Group, Level, Predicate, listed_cells, rest_keys
+from recordwise.plan.keys.keys import arrow_type, cell_type, encoded
 from recordwise.plan.plan import Plan, PlannedTable
-from recordwise.plan.predicates import Predicate
-from recordwise.plan.rests import listed_cells, rest_keys
 from recordwise.plan.results import (
     POSITION,
     FoundTotals,
@@ -55,10 +53,34 @@ from recordwise.plan.results import (
     words,
 )
 from recordwise.plan.schema import Schema
-from recordwise.plan.splitting import Splitting
 from recordwise.plan.statistics import BinCounts, CountBins, ExactTable
-from recordwise.plan.statistics.totals import IntArray
+from recordwise.plan.statistics.totals import IntArray, Splitting
 from recordwise.policy.evaluate.sql import bands_in
+
+# The interface to wherever an engine keeps records and cells, used by the passes that all engines share.
+
+
+class Store(Protocol):
+    """Trees in, Arrow out. DuckDB keeps everything in one place; Spark keeps records on executors and cells on the driver."""
+
+    def of_records(self, tree: exp.Expr) -> pa.Table:
+        """Run a query that reads the records."""
+
+    def of_cells(self, tree: exp.Expr) -> pa.Table:
+        """Run a query that reads only stored cells and lent tables."""
+
+    def keep_cells(self, name: str, tree: exp.Expr) -> None:
+        """Run a query that reads the records once, and keep its rows, one per finest cell, as a working table."""
+
+    def keep_pairs(self, name: str, tree: exp.Expr) -> None:
+        """Keep the pairs of cell and firm, which may be as many as the records, near the records."""
+
+    def lend(self, name: str, table: pa.Table) -> None:
+        """Make a table of this process readable under a name, replacing any earlier one of that name."""
+
+    def drop(self, *names: str) -> None:
+        """Drop whatever was kept or lent under these names."""
+
 
 MOST_CELLS = 1_000_000
 """With more finest cells than this (about 100 MB), they are rolled up in the engine instead of in memory."""

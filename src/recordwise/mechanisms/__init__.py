@@ -4,18 +4,11 @@ from importlib import import_module
 from typing import TYPE_CHECKING, Any
 
 if TYPE_CHECKING:
-    from recordwise.mechanisms.additive import Additive
-    from recordwise.mechanisms.base import Estimates, Mechanism
-    from recordwise.mechanisms.clamped import Clamped
-    from recordwise.mechanisms.gaussian import Gaussian
-    from recordwise.mechanisms.generalized_gaussian import GeneralizedGaussian
-    from recordwise.mechanisms.log_transform import LogTransform
-    from recordwise.mechanisms.noisy import Noisy
-    from recordwise.mechanisms.polylog import Polylog
-    from recordwise.mechanisms.root_transform import RootTransform
+    from recordwise.mechanisms.base import Estimates, Mechanism, Noisy
+    from recordwise.mechanisms.fat_tailed import Additive, GeneralizedGaussian, Polylog
+    from recordwise.mechanisms.gaussian import Clamped, Gaussian, UnitSplit
     from recordwise.mechanisms.sized import Sized
-    from recordwise.mechanisms.transform import Transform
-    from recordwise.mechanisms.unit_split import UnitSplit
+    from recordwise.mechanisms.transforms import LogTransform, RootTransform, Transform
 
 __all__ = [
     "Additive",
@@ -33,19 +26,19 @@ __all__ = [
     "UnitSplit",
 ]
 _HOMES = {
-    "Additive": "additive",
-    "Clamped": "clamped",
+    "Additive": "fat_tailed",
+    "Clamped": "gaussian",
     "Estimates": "base",
     "Gaussian": "gaussian",
-    "GeneralizedGaussian": "generalized_gaussian",
-    "LogTransform": "log_transform",
+    "GeneralizedGaussian": "fat_tailed",
+    "LogTransform": "transforms",
     "Mechanism": "base",
-    "Noisy": "noisy",
-    "Polylog": "polylog",
-    "RootTransform": "root_transform",
+    "Noisy": "base",
+    "Polylog": "fat_tailed",
+    "RootTransform": "transforms",
     "Sized": "sized",
-    "Transform": "transform",
-    "UnitSplit": "unit_split",
+    "Transform": "transforms",
+    "UnitSplit": "gaussian",
 }
 
 

@@ -3,21 +3,345 @@
 There is no common base class; one contract suite (tests/mechanisms) runs every mechanism.
 """
 
-from collections.abc import Callable, Sequence
-from dataclasses import dataclass
+from collections.abc import Callable, Mapping, Sequence
+from dataclasses import dataclass, fields, is_dataclass
 from fractions import Fraction
-from typing import Any, Protocol, TypeAlias, runtime_checkable
+from typing import Any, ClassVar, Literal, Protocol, TypeAlias, runtime_checkable
 
 import numpy as np
 
-from recordwise.errors import PlanError
+from recordwise.errors import ParameterError, PlanError
 from recordwise.exact.arithmetic import FloatArray
-from recordwise.exact.numbers import Number
-from recordwise.mechanisms.noisy import IntArray, Noisy, clean_difference
-from recordwise.noise.randomness import BitSource
+from recordwise.exact.functions import Function
+from recordwise.exact.numbers import Number, fraction_text, positive
+from recordwise.exact.text import formula_text
+from recordwise.noise.lattice import LatticeLaw
+from recordwise.noise.randomness import BitSource, Secure
+from recordwise.policy.columns import value_json
 from recordwise.policy.constructors import By, constant
 from recordwise.policy.measure import Measure
 from recordwise.policy.policy import Policy
+
+# How a mechanism describes itself: its parameters, its dictionary form, its text, and the words a page uses for its
+# noise. A mechanism is a frozen dataclass that lists its constructor's parameters in ``parameters``. The list is used
+# to read and write plan files, to recalibrate the noise to a goal, and to turn a description back into the mechanism
+# (`recordwise.mechanisms.registry`).
+
+
+Reading: TypeAlias = Literal["number", "probability", "flag", "function", "thresholds", "word", "grid", "mechanism"]
+Role: TypeAlias = Literal["shape", "noise", "goal"]
+Answers: TypeAlias = Literal["totals", "quantiles"]
+
+
+@dataclass(frozen=True, slots=True)
+class Parameter:
+    """One parameter of a mechanism's constructor."""
+
+    name: str
+    words: str
+    """A description with its unit."""
+    role: Role = "shape"
+    """``shape`` is kept when the noise is recalibrated, ``noise`` is then replaced, and a ``goal`` is given but never stored."""
+    read: Reading = "number"
+    """How a plan file writes it."""
+    needed: bool = False
+    field: str = ""
+    """The attribute that stores it, if not ``name``."""
+    choices: tuple[str, ...] = ()
+    """The allowed words."""
+
+    @property
+    def stored(self) -> str:
+        return self.field or self.name
+
+
+RELATIVE_ERROR = (
+    Parameter("relative_error", "relative error at the total at_total", "goal"),
+    Parameter("at_total", "total at which the goal is stated, in the measure's units", "goal"),
+    Parameter("confidence", "probability with which the error stays below relative_error", "goal", "probability"),
+)
+VARIANCE = Parameter("variance", "variance of the noise, in squared units of the measure", "goal")
+GAUSSIAN_GOALS = (VARIANCE, *RELATIVE_ERROR, Parameter("step", "step of the measure a relative_error is for", "goal"))
+SCALE_AND_GOALS = (
+    Parameter("scale", "scale of the noise, in the measure's units", "noise"),
+    VARIANCE,
+    Parameter("rho", "loss of a record of size at", "goal"),
+    Parameter("at", "size of the record that loses rho, in the measure's units", "goal"),
+    *RELATIVE_ERROR,
+    Parameter("lattice", "lattice on which noise is drawn, in the measure's units", field="coarse_lattice"),
+)
+TRANSFORM_NOISE = (
+    Parameter("sigma", "standard deviation of Gaussian noise, on the transformed scale", "noise"),
+    Parameter("laplace_scale", "scale of Laplace noise, on the transformed scale", "noise"),
+    Parameter("signed", "whether contributions may be negative", read="flag"),
+    VARIANCE,
+    Parameter("rho", "loss of a record of size at", "goal"),
+    Parameter("at", "size of the record that loses rho, in the measure's units", "goal"),
+    *RELATIVE_ERROR,
+    Parameter("noise", "law of the noise that meets the goal", "goal", "word", choices=("gaussian", "laplace")),
+)
+
+
+class Described:
+    """A mechanism that lists its parameters. The built-in ones inherit from it, and a mechanism of your own may too."""
+
+    __slots__ = ()
+
+    parameters: ClassVar[tuple[Parameter, ...]] = ()
+    words: ClassVar[str] = "noise from a custom mechanism"
+    """The description of the noise on the policy page."""
+    answers: ClassVar[Answers] = "totals"
+    """What it is for: counts and sums, or quantiles."""
+
+    def recalibrated(self, **goals: Any) -> Any:
+        """The same mechanism with its noise recalibrated to a goal or to a noise parameter of its constructor."""
+        kept = {each.name: getattr(self, each.stored) for each in self.parameters if each.role == "shape"}
+        return type(self)(**{name: value for name, value in kept.items() if value is not None}, **goals)
+
+    @classmethod
+    def audit_examples(cls) -> Mapping[str, Any]:
+        """Mechanisms of this class, by name, that ``recordwise audit`` attacks."""
+        return {}
+
+    @classmethod
+    def planning_families(cls, *, offset: Number) -> Mapping[str, Any]:
+        """Mechanisms of this class, by name, that planning chooses from, their noise still to be set.
+
+        Args:
+            offset: The offset of a transform, in the measure's units.
+        """
+        return {}
+
+    def __repr__(self) -> str:
+        return mechanism_text(self)
+
+
+def noise_words(mechanism: Any) -> str:
+    """The description of a mechanism's noise on a page."""
+    return str(getattr(mechanism, "words", Described.words))
+
+
+def given_parameters(mechanism: Any) -> dict[str, Any]:
+    """The parameters that rebuild the mechanism, by the names of its constructor; those that are not set are left out."""
+    names = {each.stored: each.name for each in getattr(mechanism, "parameters", ())}
+    stored = {names.get(each.name, each.name): getattr(mechanism, each.name) for each in _fields(mechanism)}
+    return {name: value for name, value in stored.items() if value is not None and value is not False}
+
+
+def _fields(mechanism: Any) -> tuple[Any, ...]:
+    return fields(mechanism) if is_dataclass(mechanism) else ()
+
+
+def mechanism_text(mechanism: Any) -> str:
+    """A mechanism as Python code, with numbers shortened to six digits."""
+    given = ", ".join(f"{name}={_parameter_text(value)}" for name, value in given_parameters(mechanism).items())
+    return f"{type(mechanism).__name__}({given})"
+
+
+def _parameter_text(value: Any) -> str:
+    if isinstance(value, Fraction):
+        return f"{formula_text(value)}"
+    if isinstance(value, By):
+        return f"by {value.column.name}"
+    if isinstance(value, Mapping):
+        return "{" + ", ".join(f"{_name(key)}: {_parameter_text(each)}" for key, each in value.items()) + "}"
+    if isinstance(value, Function):
+        from recordwise.policy.render.text import function_text
+
+        return function_text(value, "x")
+    return str(value)
+
+
+def _name(key: Any) -> str:
+    return str(getattr(key, "name", key))
+
+
+def parameter_json(value: Any) -> Any:
+    """A mechanism or a parameter as JSON; fractions as text, so that nothing is rounded."""
+    if isinstance(value, Fraction):
+        return fraction_text(value)
+    if isinstance(value, Function):
+        return value.to_json()
+    if isinstance(value, By):
+        return {"by": value.column.to_json(), "values": _groups_json(value), "default": parameter_json(value.default)}
+    if is_dataclass(value) and not isinstance(value, type):
+        parts = {each.name: parameter_json(getattr(value, each.name)) for each in fields(value)}
+        return {"kind": type(value).__name__, **{name: part for name, part in parts.items() if part is not None}}
+    if isinstance(value, Mapping):
+        return {_name(key): parameter_json(part) for key, part in value.items()}
+    return value if value is None or isinstance(value, (str, int, float, bool)) else str(value)
+
+
+def _groups_json(value: By) -> Any:
+    """By group; as pairs if a group is not text, because JSON keys are."""
+    groups = [(value_json(group), fraction_text(number)) for group, number in value.values]
+    return dict(groups) if all(isinstance(group, str) for group, _ in groups) else [list(pair) for pair in groups]
+
+
+# The output of a mechanism: noisy grid points, computed from exact totals without overflow or rounding, and interval
+# ends that are exact lattice points or decimals rounded outward to the meaningful digits (T-INTERVAL).
+
+
+IntArray: TypeAlias = np.ndarray[tuple[int, ...], np.dtype[Any]]
+"""Whole numbers: int64, or Python integers in an object array where 64 bits could overflow."""
+
+SAFE = 2**61
+"""Two numbers below it add up to less than 2**62, so that a noise quantile (below 2**62) can be added within 64 bits."""
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Noisy:
+    """Noisy answers as whole multiples of ``grid``, in the measure's units or on the scale of a transform."""
+
+    points: IntArray
+    grid: Fraction
+    step: Fraction
+    """The measure's step, which determined the grid."""
+    private: bool
+    """False if a seeded generator drew the noise: suitable for tests and simulation, never for publication."""
+
+    def values(self) -> FloatArray:
+        """The answers as floats."""
+        return to_floats(self.points, self.grid)
+
+
+def whole_totals(totals: Any) -> IntArray:
+    """Exact totals in lattice steps, as whole numbers; anything else is refused."""
+    array = np.asarray(totals)
+    if array.size == 0:
+        return np.zeros(array.shape, np.int64)
+    if array.dtype.kind == "i" or (array.dtype.kind == "u" and array.max() < SAFE):
+        return array.astype(np.int64, copy=False)
+    if array.dtype.kind == "f" and not isinstance(totals, np.ndarray):
+        # numpy converts a list with both -1 and 2**63 to floats.
+        array = np.array(totals, dtype=object)
+    if array.dtype.kind in "uO" and all(
+        isinstance(total, (int, np.integer)) and not isinstance(total, bool) for total in array.flat
+    ):
+        return integers([int(total) for total in array.flat], array.shape)
+    raise ParameterError(
+        parameter="totals", problem="must be whole numbers of lattice steps", advice="Never pass float sums."
+    )
+
+
+def integers(numbers: list[int], shape: tuple[int, ...]) -> IntArray:
+    """Whole numbers as an array: 64-bit if all are below 2**62, otherwise Python integers."""
+    fits = all(-2 * SAFE < number < 2 * SAFE for number in numbers)
+    return np.array(numbers, dtype=np.int64 if fits else object).reshape(shape)
+
+
+def times(points: IntArray, factor: int) -> IntArray:
+    """Whole numbers times a whole number; Python integers where 64 bits could overflow."""
+    if points.dtype != object and max(largest(points), 1) * factor < SAFE:
+        return np.asarray(points * np.int64(factor))
+    return integers([int(point) * factor for point in points.flat], points.shape)
+
+
+def noised(points: IntArray, law: LatticeLaw, source: BitSource) -> IntArray:
+    """Exact points plus noise, neither wrapped nor clipped.
+
+    The sums are Python integers if one needs more than 62 bits; that depends on the noisy sums alone, so it reveals nothing more.
+    """
+    drawn, flat = law.draw(points.size, source), points.ravel()
+    if flat.dtype != object and not drawn.extremes and max(largest(flat), largest(drawn.values)) < SAFE:
+        # In place: fresh memory would cost as much as the noise.
+        return np.add(flat, drawn.values, out=drawn.values).reshape(points.shape)
+    noise = drawn.values.tolist()
+    for place, value in drawn.extremes.items():
+        noise[place] = value
+    return integers([int(point) + z for point, z in zip(flat, noise)], points.shape)
+
+
+def largest(points: IntArray) -> int:
+    """The largest absolute value; 0 for an empty array."""
+    return max(abs(int(points.max())), abs(int(points.min()))) if points.size else 0
+
+
+def to_floats(points: IntArray, grid: Fraction) -> FloatArray:
+    """Multiples of the grid as floats; dividing by a whole number last keeps 0.1 steps at their shortest decimals."""
+    found: FloatArray = points.astype(np.float64)
+    found *= float(grid.numerator)
+    found /= float(grid.denominator)
+    return found
+
+
+def read_step(step: Number) -> Fraction:
+    """A measure's step, of a size that floats can represent with a margin."""
+    exact = positive(step, parameter="step")
+    if not LARGEST_STEP >= exact >= 1 / LARGEST_STEP or exact.denominator > LARGEST_STEP:
+        raise ParameterError(parameter="step", problem="must lie between 1e-100 and 1e100, with as short a denominator")
+    return exact
+
+
+def read_confidence(confidence: float) -> float:
+    if not 0 < confidence < 1:
+        raise ParameterError(parameter="confidence", problem="must lie between 0 and 1")
+    return float(confidence)
+
+
+LARGEST_STEP = Fraction(10) ** 100
+ROUNDINGS = 2.0**-50
+"""Relative slack for the four roundings between whole numbers and the end of an interval."""
+
+
+def source_of(rng: BitSource | None) -> BitSource:
+    """The generator given, or the secure one."""
+    return Secure() if rng is None else rng
+
+
+EXACT = 2.0**53
+"""Whole numbers below it are exact floats, and their quotients are rounded correctly."""
+POWERS = 10.0 ** np.arange(-40, 309)
+FIRST = -40
+MOST_DECIMALS = 22
+"""Powers of ten up to this one are exact floats."""
+DIGITS = 2
+"""A unit of the last digit is at most this many powers of ten below the effect of one scale of noise."""
+ExponentArray = np.ndarray[tuple[int, ...], np.dtype[np.int64]]
+
+
+def lattice_ends(points: IntArray, half_width: int, grid: Fraction) -> tuple[FloatArray, FloatArray]:
+    """Both ends as the floats nearest to their lattice points, rounded outward if the points are too large to be exact floats."""
+    return _lattice_end(points - half_width, grid, -ROUNDINGS), _lattice_end(points + half_width, grid, ROUNDINGS)
+
+
+def _lattice_end(points: IntArray, grid: Fraction, outward: float) -> FloatArray:
+    value = to_floats(points, grid)
+    if largest(points) * grid.numerator < EXACT and grid.denominator < EXACT:
+        return value
+    exact = np.abs(points.astype(np.float64)) * float(grid.numerator) < EXACT
+    return np.where(exact & (grid.denominator < EXACT), value, value + outward * np.abs(value))
+
+
+def last_digits(worth: Callable[[FloatArray], FloatArray]) -> ExponentArray:
+    """For ends in each decade, the power of ten of the last digit, from the effect of one scale of noise at the decade's start.
+
+    A decade's unit divides its first number, so rounding never reverses the order of two ends.
+    """
+    with np.errstate(over="ignore", divide="ignore", invalid="ignore"):
+        wanted = np.floor(np.log10(worth(np.concatenate([[0.0], POWERS])))) - DIGITS
+    exponents = np.nan_to_num(wanted, nan=FIRST, neginf=FIRST, posinf=len(POWERS)).astype(np.int64)
+    decades = np.arange(FIRST, FIRST + len(POWERS))
+    return np.asarray(np.minimum(exponents[1:], np.maximum(decades, exponents[0])))
+
+
+def rounded(ends: FloatArray, exponents: ExponentArray, *, up: bool) -> FloatArray:
+    """Nonnegative ends, rounded down or up at the last digit of their decade."""
+    decade = np.maximum(np.searchsorted(POWERS, ends, side="right") - 1, 0)
+    last = exponents[decade]
+    above, below = 10.0 ** np.maximum(last, 0), 10.0 ** np.clip(-last, 0, MOST_DECIMALS)
+    whole = (np.ceil if up else np.floor)(ends / above * below)
+    fits = (last >= -MOST_DECIMALS) & (whole < EXACT)
+    return np.where(fits, whole / below * above, ends)
+
+
+def clean_difference(left: FloatArray, right: FloatArray) -> FloatArray:
+    """left - right without the digits that floats add to the difference of two decimals."""
+    larger = np.maximum(np.maximum(np.abs(left), np.abs(right)), POWERS[0])
+    decimals = 14 - np.floor(np.log10(larger)).clip(-200, 300)
+    difference, unit = left - right, 10.0 ** np.clip(decimals, 0, MOST_DECIMALS)
+    return np.where(np.isfinite(difference), np.rint(difference * unit) / unit, difference)
+
 
 BLOCK = 1 << 14
 """Few enough cells that every intermediate column stays in the processor's cache."""
@@ -275,3 +599,34 @@ def gaussian_sigma(mechanism: Any) -> Fraction | None:
 def transformed_scale(mechanism: Any) -> Fraction | None:
     """The scale of noise drawn on a transformed scale, which is published with the noisy points; None for other mechanisms."""
     return getattr(mechanism, "noise_scale", None)
+
+
+# Where Gaussian noise was drawn, and the way back from there to totals: what an interval of a ratio needs (T-CURVE).
+
+
+NEARBY = 10.0
+"""Sigmas around a noisy point within which its bend is bounded, but for a chance of ``OUTSIDE``."""
+OUTSIDE = 1e-3
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class NoisyCurve:
+    """Noisy points of some cells, on the scale f on which Gaussian noise of ``sigma`` was added."""
+
+    point: FloatArray
+    sigma: FloatArray
+    half: FloatArray
+    """Half a step of the lattice of the noise."""
+    zero: FloatArray
+    """The point of the total 0."""
+    bend: FloatArray
+    """Not below sigma |f''|/f'**2 within ``NEARBY`` of the point; 0 where noise was added to the totals themselves."""
+    back: Callable[[FloatArray], FloatArray]
+    """From points to totals, increasing."""
+
+
+def noisy_curve(mechanism: Any, noisy: Noisy) -> NoisyCurve | None:
+    """The curve of a mechanism that has one."""
+    own = getattr(mechanism, "noisy_curve", None)
+    found: NoisyCurve | None = None if own is None else own(noisy)
+    return found

@@ -9,7 +9,7 @@ from typing import Any, Protocol
 
 from recordwise.errors import ChoiceError, ParameterError
 from recordwise.exact.numbers import Number, arb_float_upper, ball, nonnegative, positive, working_precision
-from recordwise.mechanisms.noisy import read_confidence, read_step
+from recordwise.mechanisms.base import read_confidence, read_step
 from recordwise.noise.laws import DiscreteGaussian
 
 DIGITS = 12

@@ -4,9 +4,11 @@ OpenDP itself is not imported here; a measurement is recognized by its attribute
 """
 
 import math
-from collections.abc import Callable
-from dataclasses import dataclass
+from collections.abc import Callable, Iterator
+from dataclasses import dataclass, fields, is_dataclass
 from fractions import Fraction
+from functools import cache
+from importlib.metadata import distribution, packages_distributions
 from typing import Any
 
 import numpy as np
@@ -14,6 +16,7 @@ import pyarrow as pa
 
 from recordwise.errors import ExternalError, ParameterError
 from recordwise.exact.numbers import Number, positive
+from recordwise.mechanisms.base import has_policy
 
 CHARGED = "The charge stays in the ledger and nothing was published."
 NOT_CHARGED = "Nothing was spent."
@@ -171,3 +174,60 @@ def read_external(
     exact = {key: None if given is None else positive(given, parameter=key) for key, given in declared.items()}
     select: Callable[[pa.Table], Any] = (lambda rows: rows) if column is None else (lambda rows: rows.column(column))
     return ExternalMechanism(name=name, known_from=DECLARED, column=column, prepare=select, call=mechanism, **exact)
+
+
+# Which packages state a loss that recordwise did not prove: mechanisms and statistics whose class is not one of ours.
+
+
+OURS = "recordwise"
+DECLARED_ELSEWHERE = "declared by its package, not proved by recordwise"
+
+
+@dataclass(frozen=True, slots=True, kw_only=True, order=True)
+class Declared:
+    """A class of another package, whose loss the package answers for."""
+
+    name: str
+    """The class."""
+    package: str
+    """The package as it was installed, or the module where it was not."""
+    version: str = ""
+    """Empty where the module belongs to no installed package."""
+
+    def words(self) -> str:
+        """In a sentence."""
+        return f"{self.name} of {self.package} {self.version or '(a module that no installed package has)'}"
+
+    def to_json(self) -> dict[str, Any]:
+        """What release.json says about it."""
+        return {
+            "name": self.name,
+            "package": self.package,
+            "version": self.version or None,
+            "policy": DECLARED_ELSEWHERE,
+        }
+
+
+def declared_function(call: Any, *, name: str) -> Declared:
+    """An external mechanism, by the module that its function or its class is from."""
+    module = getattr(call, "__module__", None) or type(call).__module__
+    package, version = _installed(module.partition(".")[0])
+    return Declared(name=name, package=package, version=version)
+
+
+def declared_by(value: Any) -> Iterator[Declared]:
+    """The class of a mechanism or statistic, and those of the mechanisms within it, that are not ours."""
+    root = type(value).__module__.partition(".")[0]
+    if root != OURS:
+        name, version = _installed(root)
+        yield Declared(name=type(value).__name__, package=name, version=version)
+    for part in (getattr(value, each.name) for each in fields(value)) if is_dataclass(value) else ():
+        if has_policy(part):
+            yield from declared_by(part)
+
+
+@cache
+def _installed(root: str) -> tuple[str, str]:
+    """The package that a module was installed with, and its version."""
+    names = packages_distributions().get(root)
+    return (names[0], distribution(names[0]).version) if names else (root, "")

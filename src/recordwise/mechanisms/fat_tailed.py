@@ -1,24 +1,39 @@
 """Additive noise with density exp(-f), f concave: the shared part of GeneralizedGaussian, Polylog and Additive."""
 
 import math
+from collections.abc import Callable
+from dataclasses import dataclass
 from fractions import Fraction
 from functools import lru_cache
 from typing import Any, ClassVar
 
 import numpy as np
 
-from recordwise.errors import ParameterError
+from recordwise.errors import ParameterError, RangeError
 from recordwise.exact.arithmetic import BallArithmetic, FloatArray
-from recordwise.exact.functions import Function, Sum, Variable, x
-from recordwise.exact.numbers import Number, arb_float_upper, ball, positive, rational, working_precision
+from recordwise.exact.functions import Function, Sum, Variable, log, x
+from recordwise.exact.numbers import Number, arb_float_upper, ball, midpoint, positive, rational, working_precision
 from recordwise.mechanisms.accuracy import AdditiveNoise, short
-from recordwise.mechanisms.base import Estimates
-from recordwise.mechanisms.certified_loss import Nodes, certified_loss
-from recordwise.mechanisms.certified_table import Certificate, Noise, certificate
-from recordwise.mechanisms.described import Described
+from recordwise.mechanisms.base import (
+    SCALE_AND_GOALS,
+    Described,
+    Estimates,
+    Noisy,
+    Parameter,
+    noised,
+    read_confidence,
+    read_step,
+    source_of,
+    times,
+    whole_totals,
+)
+from recordwise.mechanisms.calibration import calibrate, plain_step, power_upper
+from recordwise.mechanisms.certified_loss import ABOVE, COARSE, Certificate, Nodes, Noise, certificate, certified_loss
 from recordwise.mechanisms.gaussian import additive_estimates
-from recordwise.mechanisms.noisy import Noisy, noised, read_confidence, read_step, source_of, times, whole_totals
 from recordwise.noise.lattice import LatticeLaw
+from recordwise.noise.laws import ConcaveLaw
+from recordwise.noise.laws import GeneralizedGaussian as GeneralizedGaussianLaw
+from recordwise.noise.laws import Polylog as PolylogLaw
 from recordwise.noise.randomness import BitSource, is_private
 from recordwise.policy.constructors import additive, certified_sum, laplace_sum
 from recordwise.policy.measure import Measure
@@ -194,3 +209,416 @@ def _certificate(mechanism: FatTailedNoise, step: Fraction) -> Certificate:
 
 def read_lattice(lattice: Number | None) -> Fraction | None:
     return None if lattice is None else positive(lattice, parameter="lattice")
+
+
+# The scale of fat-tailed noise: as given, or found from a goal.
+
+
+class _ScaleFamily:
+    """A fat-tailed mechanism as a function of its scale.
+
+    On a fine lattice, spread and quantiles are proportional to the scale, so they are taken from the law at a thousand lattice
+    steps; on a lattice that the user requested, they are those of the law itself.
+    """
+
+    def __init__(self, make: Callable[[Fraction], FatTailedNoise], coarse: Fraction | None) -> None:
+        self._make, self._coarse = make, coarse
+        self._above: float | None = None
+
+    def spread(self, parameter: Fraction, total: Fraction) -> float:
+        if self._coarse is not None:
+            return self._make(parameter).law_on(self._coarse).variance * float(self._coarse) ** 2
+        law, lattice = self._fine()
+        return law.variance * float(lattice * parameter) ** 2
+
+    def loss(self, parameter: Fraction, contribution: Fraction) -> float:
+        """The certified loss and the room above it that the policy's lines may take."""
+        return self._certified(parameter, contribution) * (1 + self._room(parameter, contribution))
+
+    def charged(self, parameter: Fraction, contribution: Fraction) -> float:
+        """What the policy of a measure of that step charges."""
+        policy = self._make(parameter).policy(Measure("shift", plain_step(contribution)))
+        return float(policy.loss({"shift": contribution}))
+
+    def charging_as(self, parameter: Fraction, contribution: Fraction) -> None:
+        """From now on leave the room that the policy takes at this parameter, and a little more after each failure."""
+        above = self.charged(parameter, contribution) / self._certified(parameter, contribution) - 1
+        self._above = above if self._above is None else max(above, self._above) + MORE_ROOM
+
+    def _certified(self, parameter: Fraction, contribution: Fraction) -> float:
+        step = plain_step(contribution)
+        return shift_loss(self._make(parameter), step, int(contribution / step))
+
+    def _room(self, parameter: Fraction, contribution: Fraction) -> float:
+        mechanism = self._make(parameter)
+        if self._above is not None or laplace_scale(mechanism.function) is not None:
+            return self._above or 0.0
+        return ABOVE * (COARSE if contribution * SMALLEST_RECORD < mechanism.width else 1)
+
+    def relative_error(self, parameter: Fraction, total: Fraction, confidence: float) -> float:
+        chance = (1 + read_confidence(confidence)) / 2
+        if self._coarse is not None:
+            return float(self._make(parameter).law_on(self._coarse).quantile(chance) * self._coarse / total)
+        law, lattice = self._fine()
+        return float(law.quantile(chance) * lattice * parameter / total)
+
+    def _fine(self) -> tuple[LatticeLaw, Fraction]:
+        """The law at scale 1 on a fine lattice, and that lattice."""
+        mechanism = self._make(Fraction(1))
+        return mechanism.law_on(mechanism.width / FINE), mechanism.width / FINE
+
+
+def fat_tailed_scale(
+    make: Callable[[Fraction], FatTailedNoise], coarse: Fraction | None, *, own: Number | None, **goals: Number | None
+) -> Fraction:
+    """The scale itself, or the one that meets the one goal given."""
+    family = _ScaleFamily(make, coarse)
+    found = calibrate(family, name="scale", own=own, **goals)
+    if goals.get("rho") is None:
+        return found
+    rho, record = positive(goals["rho"] or 0, parameter="rho"), positive(goals["at"] or 0, parameter="at")
+    closer = found
+    for _ in range(ATTEMPTS):
+        family.charging_as(closer, record)
+        closer = calibrate(family, name="scale", own=own, **goals)
+        if family.charged(closer, record) <= rho:
+            return closer
+    return found
+
+
+MORE_ROOM = 3e-4
+ATTEMPTS = 4
+"""How often a scale is looked for at which the policy itself is close to a loss: its lines make it jump by a few thousandths."""
+
+
+# Fat-tailed additive noise whose loss grows like a power of the record: a square root, for shape 1/2.
+
+
+@dataclass(frozen=True, slots=True, init=False, repr=False)
+class GeneralizedGaussian(FatTailedNoise):
+    """Noise with density exp(-(|z|/scale)**shape), 0 < shape <= 1; shape 1 is Laplace noise.
+
+    Theorem T-ADD (docs/theory/policy.md): the pure loss is (x/scale)**shape, exactly.
+
+    Args:
+        shape: Exponent of the law, above 0 and at most 1.
+        scale: Scale of the noise, in the measure's units.
+        variance: Variance of the noise, in squared units of the measure.
+        rho: Loss of a record of size at.
+        at: Size of the record that loses rho, in the measure's units.
+        relative_error: Relative error at the total at_total.
+        at_total: Total at which the goal is stated, in the measure's units.
+        confidence: Probability with which the error stays below relative_error.
+        lattice: Lattice on which noise is drawn, in the measure's units.
+    """
+
+    parameters: ClassVar[tuple[Parameter, ...]] = (
+        Parameter("shape", "exponent of the law, above 0 and at most 1", needed=True),
+        *SCALE_AND_GOALS,
+    )
+    words: ClassVar[str] = "noise with heavy tails"
+
+    shape: Fraction
+    """Smaller values give heavier tails and a loss that grows more slowly for very large records."""
+    scale: Fraction
+    """In the measure's units."""
+    coarse_lattice: Fraction | None
+    """The lattice on which noise is drawn, if not a fine one."""
+
+    def __init__(
+        self,
+        *,
+        shape: Number,
+        scale: Number | None = None,
+        variance: Number | None = None,
+        rho: Number | None = None,
+        at: Number | None = None,
+        relative_error: Number | None = None,
+        at_total: Number | None = None,
+        confidence: float | None = None,
+        lattice: Number | None = None,
+    ) -> None:
+        exact = positive(shape, parameter="shape")
+        if exact > 1:
+            raise ParameterError(parameter="shape", problem="must be at most 1; above that the exponent is not concave")
+        object.__setattr__(self, "shape", exact)
+        object.__setattr__(self, "coarse_lattice", read_lattice(lattice))
+        found = fat_tailed_scale(
+            lambda s: GeneralizedGaussian(shape=exact, scale=s, lattice=lattice),
+            self.coarse_lattice,
+            own=scale,
+            variance=variance,
+            rho=rho,
+            at=at,
+            relative_error=relative_error,
+            at_total=at_total,
+            confidence=confidence,
+        )
+        object.__setattr__(self, "scale", found)
+
+    @classmethod
+    def audit_examples(cls) -> dict[str, "GeneralizedGaussian"]:
+        return {"generalized gaussian": cls(shape=0.5, scale=2), "laplace": cls(shape=1, scale=30)}
+
+    @classmethod
+    def planning_families(cls, *, offset: Number) -> dict[str, "GeneralizedGaussian"]:
+        return {"generalized Gaussian 1/2": cls(shape="0.5", scale=1)}
+
+    def shared(self, share: Fraction) -> "GeneralizedGaussian":
+        """The same at a share of the pure loss, for one of several levels: the scale grows by share**(-1/shape), rounded up."""
+        return GeneralizedGaussian(
+            shape=self.shape, scale=self.scale * power_upper(1 / share, 1 / self.shape), lattice=self.coarse_lattice
+        )
+
+    @property
+    def function(self) -> Function:
+        return (x / self.scale) ** self.shape
+
+    def law_on(self, lattice: Fraction) -> LatticeLaw:
+        return GeneralizedGaussianLaw(scale=self.scale / lattice, shape=self.shape)
+
+
+# Fat-tailed additive noise whose loss grows like a power of the logarithm of the record.
+
+
+@dataclass(frozen=True, slots=True, init=False, repr=False)
+class Polylog(FatTailedNoise):
+    """Noise with density exp(-rate * ln(|z|/scale + offset)**power), power >= 1.
+
+    Theorem T-ADD (docs/theory/policy.md): the pure loss is the rise of that exponent from 0 to x, exactly. The exponent is concave
+    only if offset >= e**(power-1); less is refused. At power 1 the noise is of Pareto type: no mean for rate <= 2 (refused), no
+    variance for rate <= 3 (then ``standard_error`` is infinite).
+
+    Args:
+        power: Power of the logarithm, at least 1.
+        rate: How fast the tails fall.
+        offset: Added inside the logarithm.
+        scale: Scale of the noise, in the measure's units.
+        variance: Variance of the noise, in squared units of the measure.
+        rho: Loss of a record of size at.
+        at: Size of the record that loses rho, in the measure's units.
+        relative_error: Relative error at the total at_total.
+        at_total: Total at which the goal is stated, in the measure's units.
+        confidence: Probability with which the error stays below relative_error.
+        lattice: Lattice on which noise is drawn, in the measure's units.
+    """
+
+    parameters: ClassVar[tuple[Parameter, ...]] = (
+        Parameter("power", "power of the logarithm, at least 1", needed=True),
+        Parameter("rate", "how fast the tails fall", needed=True),
+        Parameter("offset", "added inside the logarithm", needed=True),
+        *SCALE_AND_GOALS,
+    )
+    words: ClassVar[str] = "noise with very heavy tails"
+
+    power: Fraction
+    rate: Fraction
+    """Larger values give lighter tails and more loss for a very large record."""
+    offset: Fraction
+    scale: Fraction
+    """In the measure's units."""
+    coarse_lattice: Fraction | None
+
+    def __init__(
+        self,
+        *,
+        power: Number,
+        rate: Number,
+        offset: Number,
+        scale: Number | None = None,
+        variance: Number | None = None,
+        rho: Number | None = None,
+        at: Number | None = None,
+        relative_error: Number | None = None,
+        at_total: Number | None = None,
+        confidence: float | None = None,
+        lattice: Number | None = None,
+    ) -> None:
+        for name, value in (("power", power), ("rate", rate), ("offset", offset)):
+            object.__setattr__(self, name, positive(value, parameter=name))
+        object.__setattr__(self, "offset", _at_least_limit(self.offset, self.power, offset))
+        object.__setattr__(self, "coarse_lattice", read_lattice(lattice))
+        _check(self.power, self.rate, self.offset, needs_variance=variance is not None)
+        found = fat_tailed_scale(
+            lambda s: Polylog(power=power, rate=rate, offset=offset, scale=s, lattice=lattice),
+            self.coarse_lattice,
+            own=scale,
+            variance=variance,
+            rho=rho,
+            at=at,
+            relative_error=relative_error,
+            at_total=at_total,
+            confidence=confidence,
+        )
+        object.__setattr__(self, "scale", found)
+
+    @classmethod
+    def audit_examples(cls) -> dict[str, "Polylog"]:
+        return {
+            "polylog": cls(power=2, rate=1, offset=math.e, scale=20),
+            "pareto": cls(power=1, rate=6, offset=1, scale=80),
+        }
+
+    @classmethod
+    def planning_families(cls, *, offset: Number) -> dict[str, "Polylog"]:
+        return {"polylog": cls(power=2, rate=1, offset=3, scale=1)}
+
+    def shared(self, share: Fraction) -> "Polylog":
+        """The same at a share of the pure loss, for one of several levels: the rate is multiplied by it, and the tails get heavier.
+
+        A share that leaves no variance is refused: the level would have no standard error and could not be fitted to the others.
+        """
+        rate = self.rate * share
+        if self.power == 1 and rate <= 3:
+            raise ParameterError(
+                parameter="rate",
+                problem=f"{self.rate} cannot be shared: a share of {share} leaves {rate}, and the variance is finite only above 3",
+                advice=f"Use a rate above {3 / share}, a power above 1, or fewer levels.",
+            )
+        return Polylog(power=self.power, rate=rate, offset=self.offset, scale=self.scale, lattice=self.coarse_lattice)
+
+    @property
+    def function(self) -> Function:
+        return self.rate * log(x / self.scale + self.offset) ** self.power
+
+    def law_on(self, lattice: Fraction) -> LatticeLaw:
+        return PolylogLaw(scale=self.scale / lattice, rate=self.rate, offset=self.offset, power=self.power)
+
+
+def _at_least_limit(offset: Fraction, power: Fraction, given: Number) -> Fraction:
+    """The float nearest to e**(power-1) may be slightly below it; a caller who writes ``math.e`` means the limit, rounded up."""
+    limit = math.exp(float(power) - 1)
+    with working_precision(128):
+        exact = ball(power - 1).exp()
+        if isinstance(given, float) and math.isclose(given, limit, rel_tol=2**-51) and ball(offset) < exact:
+            return Fraction(math.ceil(midpoint(exact.upper()) * 10**18), 10**18)
+    return offset
+
+
+def _check(power: Fraction, rate: Fraction, offset: Fraction, *, needs_variance: bool) -> None:
+    if power < 1:
+        raise ParameterError(parameter="power", problem="must be at least 1")
+    if offset < 1:
+        raise ParameterError(
+            parameter="offset", problem="must be at least 1; otherwise the exponent would be negative at 0"
+        )
+    (log(x + offset) ** power).concave()
+    if power == 1 and rate <= 2:
+        raise ParameterError(
+            parameter="rate",
+            problem="must be above 2 at power 1; otherwise the noise has no mean and no estimate is unbiased",
+        )
+    if power == 1 and rate <= 3 and needs_variance:
+        raise ParameterError(parameter="rate", problem="must be above 3 at power 1 for the noise to have a variance")
+
+
+# Additive noise with a custom concave exponent.
+
+
+@dataclass(frozen=True, slots=True, init=False, repr=False)
+class Additive(FatTailedNoise):
+    """Noise with density exp(-f(|z|)) for an increasing concave f, an expression of ``recordwise.exact.functions``.
+
+    A goal (``variance``, ``rho`` with ``at``, ``relative_error`` with ``at_total``) or a ``scale`` stretches it to f(|z|/scale).
+    Theorem T-ADD (docs/theory/policy.md): the pure loss is f(x) - f(0), exactly; f's concavity is certified (T-CONCAVE).
+
+    Args:
+        f: Exponent of the law: an increasing concave function.
+        scale: Scale of the noise, in the measure's units.
+        variance: Variance of the noise, in squared units of the measure.
+        rho: Loss of a record of size at.
+        at: Size of the record that loses rho, in the measure's units.
+        relative_error: Relative error at the total at_total.
+        at_total: Total at which the goal is stated, in the measure's units.
+        confidence: Probability with which the error stays below relative_error.
+        lattice: Lattice on which noise is drawn, in the measure's units.
+    """
+
+    parameters: ClassVar[tuple[Parameter, ...]] = (
+        Parameter("f", "exponent of the law: an increasing concave function", read="function", needed=True),
+        *SCALE_AND_GOALS,
+    )
+    words: ClassVar[str] = "noise from a custom law"
+
+    f: Function
+    """In the measure's units, e.g. ``(x / 50) ** 0.5 + log(x / 10 + 1)``; already stretched."""
+    coarse_lattice: Fraction | None
+
+    def __init__(
+        self,
+        f: Function,
+        *,
+        scale: Number | None = None,
+        variance: Number | None = None,
+        rho: Number | None = None,
+        at: Number | None = None,
+        relative_error: Number | None = None,
+        at_total: Number | None = None,
+        confidence: float | None = None,
+        lattice: Number | None = None,
+    ) -> None:
+        if not isinstance(f, Function):
+            raise ParameterError(
+                parameter="f",
+                problem="must be an expression of recordwise.exact.functions, so that it can be published",
+            )
+        f.concave()
+        object.__setattr__(self, "coarse_lattice", read_lattice(lattice))
+        given = (variance, rho, at, relative_error, at_total, confidence)
+        stretch = fat_tailed_scale(
+            lambda s: Additive(f, scale=s, lattice=lattice),
+            self.coarse_lattice,
+            own=1 if scale is None and not any(goal is not None for goal in given) else scale,
+            variance=variance,
+            rho=rho,
+            at=at,
+            relative_error=relative_error,
+            at_total=at_total,
+            confidence=confidence,
+        )
+        object.__setattr__(self, "f", f.after(x / stretch))
+
+    @classmethod
+    def audit_examples(cls) -> dict[str, "Additive"]:
+        return {"additive": cls((x / 50) ** 0.5 + log(x / 100 + 1))}
+
+    def shared(self, share: Fraction) -> "Additive":
+        """The same at a share of the pure loss, for one of several levels: share * f, if that is still a law that can be drawn."""
+        scaled = Additive(share * self.f, lattice=self.coarse_lattice)
+        try:
+            accurate = math.isfinite(scaled.law_on(scaled.lattice()).variance)
+        except RangeError:
+            accurate = False
+        if not accurate:
+            raise ParameterError(
+                parameter="f",
+                problem=f"cannot be shared: a share of {share} leaves tails too heavy to have a variance or to be drawn",
+                advice="Give each level its own query.",
+            )
+        return scaled
+
+    def resized(self, size: Fraction) -> "Additive":
+        """The same law stretched by a size."""
+        return Additive(self.f, scale=size, lattice=self.coarse_lattice)
+
+    def with_scale_times(self, factor: Fraction) -> "Additive":
+        """The same law stretched by a factor."""
+        return Additive(self.f, scale=factor, lattice=self.coarse_lattice)
+
+    @property
+    def function(self) -> Function:
+        return self.f
+
+    @property
+    def width(self) -> Fraction:
+        """A power of two at which the exponent has risen by 1; it serves as a scale."""
+        low, high = -200, 200
+        with working_precision():
+            while high - low > 1:
+                middle = (low + high) // 2
+                risen = self.f.increase(BallArithmetic(), ball(Fraction(2) ** middle)) > 1
+                low, high = (low, middle) if risen else (middle, high)
+        return Fraction(2) ** high
+
+    def law_on(self, lattice: Fraction) -> LatticeLaw:
+        return ConcaveLaw(self.f.after(x * lattice))

@@ -1,23 +1,26 @@
 """Gaussian noise, for counts at a rho and for sums at a sigma, and the base shared by Gaussian, Clamped and UnitSplit."""
 
 import math
+from collections.abc import Mapping
 from dataclasses import dataclass
 from fractions import Fraction
 from statistics import NormalDist
-from typing import Any, ClassVar
+from typing import TYPE_CHECKING, Any, ClassVar, TypeAlias
 
 import numpy as np
 
 from recordwise.errors import ParameterError
 from recordwise.exact.arithmetic import FloatArray
 from recordwise.exact.numbers import Number, float_upper, positive, rational, sqrt_upper
-from recordwise.mechanisms.accuracy import AdditiveNoise, lattice_cdf, short
-from recordwise.mechanisms.base import Estimates, filled
-from recordwise.mechanisms.calibration import gaussian_variance, only_goal, solve
-from recordwise.mechanisms.described import GAUSSIAN_GOALS, Parameter
-from recordwise.mechanisms.noisy import (
+from recordwise.mechanisms.accuracy import ROUNDING, AdditiveNoise, BoolArray, lattice_cdf, over_totals, short, smallest
+from recordwise.mechanisms.base import (
+    GAUSSIAN_GOALS,
+    Estimates,
     IntArray,
     Noisy,
+    NoisyCurve,
+    Parameter,
+    filled,
     lattice_ends,
     noised,
     read_confidence,
@@ -26,13 +29,17 @@ from recordwise.mechanisms.noisy import (
     to_floats,
     whole_totals,
 )
-from recordwise.mechanisms.noisy_curve import NoisyCurve
+from recordwise.mechanisms.calibration import gaussian_variance, loss_for, only_goal, solve
 from recordwise.noise.lattice import LatticeLaw
 from recordwise.noise.laws import DiscreteGaussian, discrete_gaussian
 from recordwise.noise.randomness import BitSource, is_private
-from recordwise.policy.constructors import constant, gaussian_sum
+from recordwise.policy.constructors import By, clamped_sum, constant, gaussian_sum, split
 from recordwise.policy.measure import Measure
-from recordwise.policy.policy import Policy
+from recordwise.policy.policy import Policy, composed
+
+if TYPE_CHECKING:
+    from sqlglot import exp
+
 
 NEAR_GAUSSIAN_STEPS = 1000
 """Lattice steps that a sigma must have for Gaussian-DP numbers to be accurate up to rounding (MATH 6)."""
@@ -269,3 +276,306 @@ class Gaussian(GaussianNoise):
             )
         sigma = self.noise_sigma
         return gaussian_sum(summed, sigma=sigma, near_gaussian=near_gaussian(sigma, summed.step))
+
+
+# The zCDP baseline: every contribution is cut at a bound, so that no record loses more than one that is as large.
+
+
+@dataclass(frozen=True, slots=True, init=False, repr=False)
+class Clamped(GaussianNoise):
+    """The sum of contributions cut to [-to, to], with Gaussian noise: loss ``rho`` from ``to`` on, less below (T-CLAMP).
+
+    The totals handed to ``release`` are sums of clamped values, and ``bias`` is about those: what clamping itself cuts off depends
+    on the records and is not known from a total. Instead of rho, ``variance=`` or ``relative_error=, at_total=`` sets the noise.
+
+    Args:
+        to: Bound contributions are cut at, in the measure's units.
+        rho: Loss of every record.
+        variance: Variance of the noise, in squared units of the measure.
+        relative_error: Relative error at the total at_total.
+        at_total: Total at which the goal is stated, in the measure's units.
+        confidence: Probability with which the error stays below relative_error.
+        step: Step of the measure a relative_error is for.
+    """
+
+    parameters: ClassVar[tuple[Parameter, ...]] = (
+        Parameter("to", "bound contributions are cut at, in the measure's units", needed=True),
+        Parameter("rho", "loss of a record of size to or more", "noise"),
+        *GAUSSIAN_GOALS,
+    )
+    words: ClassVar[str] = "Gaussian noise, large records cut down"
+    loss_of_sum: ClassVar[bool] = False
+    """Each contribution is cut by itself, so that their sum may exceed the bound."""
+
+    to: Fraction
+    rho: Fraction
+
+    def __init__(
+        self,
+        *,
+        to: Number,
+        rho: Number | None = None,
+        variance: Number | None = None,
+        relative_error: Number | None = None,
+        at_total: Number | None = None,
+        confidence: float | None = None,
+        step: Number | None = None,
+    ) -> None:
+        bound = positive(to, parameter="to")
+        goals = {
+            "variance": variance,
+            "relative_error": relative_error,
+            "at_total": at_total,
+            "confidence": confidence,
+            "step": step,
+        }
+        object.__setattr__(self, "to", bound)
+        object.__setattr__(self, "rho", loss_for(bound, rho, goals))
+
+    @property
+    def noise_sigma(self) -> Fraction:
+        return sqrt_upper(self.to**2 / (2 * self.rho))
+
+    def with_sigma(self, sigma: Fraction) -> "Clamped":
+        return Clamped(to=self.to, rho=short(self.to**2 / (2 * sigma**2), up=True))
+
+    @classmethod
+    def audit_examples(cls) -> dict[str, "Clamped"]:
+        return {"clamped": cls(to=20, rho=1)}
+
+    def shared(self, share: Number) -> "Clamped":
+        """The same at a share of the loss."""
+        return Clamped(to=self.to, rho=read_share(share) * self.rho)
+
+    def policy(self, measure: Measure | str, *, tight: bool = True) -> Policy:
+        """Tight: min(x, to)**2/(2 sigma**2). ``tight=False``: the papers' constant, which only records from ``to`` on lose."""
+        summed = Measure.of(measure)
+        bound, sigma = summed.on_lattice(self.to, parameter="to"), self.noise_sigma
+        near = near_gaussian(sigma, summed.step)
+        if not tight:
+            return constant(bound**2 / (2 * sigma**2), near_gaussian=near)
+        return clamped_sum(summed, to=bound, sigma=sigma, near_gaussian=near)
+
+    def error_quantiles(
+        self, totals: FloatArray, *, confidence: float = 0.95, step: Number = 1, kept: FloatArray | None = None
+    ) -> FloatArray:
+        """With ``kept``, the quantile of |Z - amount removed by clamping|."""
+        if kept is None:
+            return AdditiveNoise.error_quantiles(self, totals, confidence=confidence, step=step)
+        chance, start = read_confidence(confidence), float(self.noise_sigma)
+
+        def solved(biases: FloatArray) -> FloatArray:
+            return smallest(lambda reach: self._within(biases, reach, step), chance, np.abs(biases) + start)
+
+        return over_totals(solved, np.abs(np.asarray(totals, np.float64) - kept))
+
+    def smooth_error_quantiles(
+        self, totals: FloatArray, *, confidence: float, step: Number = 1, kept: FloatArray | None = None
+    ) -> FloatArray:
+        return self.error_quantiles(totals, confidence=confidence, step=step, kept=kept)
+
+    def chances(
+        self, totals: FloatArray, reach: FloatArray, *, step: Number = 1, kept: FloatArray | None = None
+    ) -> FloatArray:
+        """P(|value - total| <= reach) for each cell."""
+        return self._within(totals - (totals if kept is None else kept), reach, step)
+
+    def meets(
+        self,
+        totals: FloatArray,
+        reach: FloatArray,
+        *,
+        confidence: float,
+        step: Number = 1,
+        kept: FloatArray | None = None,
+    ) -> BoolArray:
+        if kept is None:
+            return AdditiveNoise.meets(self, totals, reach, confidence=confidence, step=step)
+        return np.asarray(self.chances(totals, reach, step=step, kept=kept) >= confidence - ROUNDING)
+
+    def most_noise(
+        self, total: float, reach: float, *, confidence: float, step: Number = 1, kept: float | None = None
+    ) -> Any | None:
+        """With ``kept``, the total of clamped contributions; None if clamping alone misses the goal."""
+        if kept is None or kept == total:
+            return GaussianNoise.most_noise(self, total, reach, confidence=confidence, step=step)
+        if abs(total - kept) > reach:
+            return None
+
+        def missed(sigma: Fraction) -> float:
+            made = Clamped(to=self.to, variance=sigma**2)
+            return 1 - float(made._within(np.array([total - kept]), np.array([reach]), step)[0])
+
+        return self.with_sigma(solve(missed, 1 - confidence, rising=True))
+
+    def _within(self, biases: FloatArray, reach: FloatArray, step: Number) -> FloatArray:
+        """P(|Z - bias| <= reach) under the lattice law."""
+        lattice, sigma = float(read_step(step)), float(self.noise_sigma)
+        low, high = np.ceil((biases - reach) / lattice), np.floor((biases + reach) / lattice)
+        return np.maximum(lattice_cdf(high, sigma / lattice) - lattice_cdf(low - 1, sigma / lattice), 0.0)
+
+    def realized_loss(self, total_without: Number, contribution: Number, *, step: Number = 1) -> float:
+        """The loss of the contribution after clamping."""
+        size = abs(rational(contribution, parameter="contribution"))
+        return self.loss_at_shift(min(size, self.to), step=step)
+
+    def realized_sql(self, measure: str, total: "exp.Expr", *, step: Fraction, dialect: str) -> "exp.Expr":
+        """What a record really lost, in an engine: one below the bound changed the sum by what it has. Confidential."""
+        from recordwise.policy.evaluate.sql import amount_sql, evaluator_of, number
+
+        sql = evaluator_of(dialect)
+        size = sql.minimum(amount_sql(measure), number(float(self.to)))
+        return sql.multiply(number(float_upper(1 / (2 * self.noise_sigma**2))), sql.power(size, Fraction(2)))
+
+
+# Unit splitting: a large record is split into pieces and pays for each of them.
+
+
+Thresholds: TypeAlias = Number | By | Mapping[Measure | str, Number | By]
+"""One threshold, one for each group (``rw.by``), or one of either for each measure that is split jointly."""
+
+
+@dataclass(frozen=True, slots=True, init=False, repr=False)
+class UnitSplit(GaussianNoise):
+    """A sum with Gaussian noise of sigma = at/sqrt(2 rho): loss ``rho`` at ``at``, growing with the square beyond that.
+
+    Instead of rho, ``variance=`` or ``relative_error=, at_total=`` sets the noise if there is a single threshold.
+    Theorem T-SPLIT (docs/theory/splitting.md): any rho-zCDP mechanism on split rows costs rho * pieces**2; for a plain sum
+    splitting changes nothing in the answer, so the tight policy is rho * (x/at)**2.
+
+    Args:
+        at: Threshold, in the measure's units; may differ by group or measure.
+        rho: Loss of a record of size at.
+        variance: Variance of the noise, in squared units of the measure.
+        relative_error: Relative error at the total at_total.
+        at_total: Total at which the goal is stated, in the measure's units.
+        confidence: Probability with which the error stays below relative_error.
+        step: Step of the measure a relative_error is for.
+    """
+
+    parameters: ClassVar[tuple[Parameter, ...]] = (
+        Parameter(
+            "at", "threshold, in the measure's units; may differ by group or measure", read="thresholds", needed=True
+        ),
+        Parameter("rho", "loss of a record of size at", "noise"),
+        *GAUSSIAN_GOALS,
+    )
+    words: ClassVar[str] = "Gaussian noise, its size set by splitting large records"
+
+    at: Fraction | By | Mapping[Measure | str, Fraction | By]
+    """A threshold for the summed measure, or a mapping measure -> threshold for joint splitting; either may be ``rw.by(...)``."""
+    rho: Fraction
+
+    def __init__(
+        self,
+        *,
+        at: Thresholds,
+        rho: Number | None = None,
+        variance: Number | None = None,
+        relative_error: Number | None = None,
+        at_total: Number | None = None,
+        confidence: float | None = None,
+        step: Number | None = None,
+    ) -> None:
+        thresholds = _thresholds(at)
+        goals = {
+            "variance": variance,
+            "relative_error": relative_error,
+            "at_total": at_total,
+            "confidence": confidence,
+            "step": step,
+        }
+        plain = thresholds if isinstance(thresholds, Fraction) else None
+        if only_goal({"rho": rho, **goals}) != "rho" and plain is None:
+            raise ParameterError(
+                parameter="at",
+                problem="differs by group or measure, so one variance does not fit all",
+                advice="Give rho instead.",
+            )
+        object.__setattr__(self, "at", thresholds)
+        object.__setattr__(self, "rho", loss_for(plain or Fraction(1), rho, goals))
+
+    def threshold(self, measure: Measure | str) -> Fraction | By:
+        """The threshold of one measure."""
+        if not isinstance(self.at, Mapping):
+            return self.at
+        summed = Measure.of(measure)
+        for key, value in self.at.items():
+            if key in (summed, summed.name):
+                return value
+        raise ParameterError(parameter="at", problem=f"has no threshold for '{summed.name}', which is summed")
+
+    def resolved(self, at: Number) -> "UnitSplit":
+        """The same with one plain threshold, for cells whose group is known."""
+        return UnitSplit(at=at, rho=self.rho)
+
+    def with_sigma(self, sigma: Fraction) -> "UnitSplit":
+        if not isinstance(self.at, Fraction):
+            raise ParameterError(parameter="at", problem="differs by group or measure, so one noise does not fit all")
+        return UnitSplit(at=self.at, rho=short(self.at**2 / (2 * sigma**2), up=True))
+
+    @classmethod
+    def audit_examples(cls) -> dict[str, "UnitSplit"]:
+        return {"unit split": cls(at=50, rho="0.1")}
+
+    def resized(self, size: Fraction) -> "UnitSplit":
+        """The same with a threshold that is a share of a size."""
+        if not isinstance(self.at, Fraction):
+            raise ParameterError(parameter="at", problem="differs by group or measure, so it is no share of a size")
+        return UnitSplit(at=self.at * size, rho=self.rho)
+
+    def shared(self, share: Number) -> "UnitSplit":
+        """The same thresholds at a share of the loss."""
+        return UnitSplit(at=self.at, rho=read_share(share) * self.rho)
+
+    @property
+    def noise_sigma(self) -> Fraction:
+        if isinstance(self.at, (By, Mapping)):
+            raise ParameterError(
+                parameter="at",
+                problem="differs by group or measure, so there is no single sigma",
+                advice="Use mechanism.resolved(threshold) for one cell's group.",
+            )
+        return self._sigma(self.at)
+
+    def _sigma(self, at: Fraction) -> Fraction:
+        return sqrt_upper(at**2 / (2 * self.rho))
+
+    def policy(self, measure: Measure | str, *, tight: bool = True) -> Policy:
+        """Tight: x**2/(2 sigma**2), by group if thresholds differ. ``tight=False``: the paper's rho * pieces**2."""
+        summed = Measure.of(measure)
+        threshold = self.threshold(summed)
+        charged = _by_group(self, summed, threshold) if isinstance(threshold, By) else self._tight(summed, threshold)
+        return charged if tight else split(self.rho, self._joint(summed, threshold))
+
+    def _joint(self, summed: Measure, threshold: Fraction | By) -> dict[Measure | str, Number | By]:
+        others = self.at.items() if isinstance(self.at, Mapping) else ()
+        joint: dict[Measure | str, Number | By] = {summed: threshold}
+        return joint | {m: value for key, value in others if (m := Measure.of(key)).name != summed.name}
+
+    def _tight(self, measure: Measure, at: Fraction) -> Policy:
+        sigma = self._sigma(measure.on_lattice(at, parameter="at"))
+        return gaussian_sum(measure, sigma=sigma, near_gaussian=near_gaussian(sigma, measure.step))
+
+
+def _by_group(mechanism: UnitSplit, measure: Measure, threshold: By) -> Policy:
+    """Each group at its own sigma; a group without a threshold keeps the "no guarantee" of the split policy."""
+    undefined = split(mechanism.rho, {measure: threshold})
+    return composed(
+        [
+            (undefined if at is None else mechanism._tight(measure, at)).where(condition)
+            for condition, at in threshold.cases()
+        ]
+    )
+
+
+def _thresholds(at: Thresholds) -> Fraction | By | Mapping[Measure | str, Fraction | By]:
+    if not isinstance(at, Mapping):
+        return _threshold(at, "at")
+    if not at:
+        raise ParameterError(parameter="at", problem="must name at least one measure")
+    return {name: _threshold(value, f"at['{name}']") for name, value in at.items()}
+
+
+def _threshold(value: Number | By, parameter: str) -> Fraction | By:
+    return value if isinstance(value, By) else positive(value, parameter=parameter)

@@ -24,8 +24,7 @@ from recordwise.exact.numbers import (
     sqrt_upper,
     working_precision,
 )
-from recordwise.noise.binomial import binomial_exact
-from recordwise.noise.laws import DiscreteGaussian
+from recordwise.noise.laws import DiscreteGaussian, binomial_exact
 from recordwise.noise.probabilities import tail
 from recordwise.noise.randomness import BitSource, words
 

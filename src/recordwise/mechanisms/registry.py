@@ -12,19 +12,13 @@ from typing import Any
 from recordwise.errors import ParameterError
 from recordwise.exact import functions
 from recordwise.exact.numbers import Number
-from recordwise.mechanisms.additive import Additive
-from recordwise.mechanisms.clamped import Clamped
-from recordwise.mechanisms.described import Answers, Described, Parameter
-from recordwise.mechanisms.gaussian import Gaussian
-from recordwise.mechanisms.generalized_gaussian import GeneralizedGaussian
-from recordwise.mechanisms.log_transform import LogTransform
-from recordwise.mechanisms.polylog import Polylog
+from recordwise.mechanisms.base import Answers, Described, Parameter
+from recordwise.mechanisms.fat_tailed import Additive, GeneralizedGaussian, Polylog
+from recordwise.mechanisms.gaussian import Clamped, Gaussian, UnitSplit
 from recordwise.mechanisms.quantile import Grid, TreeQuantile
-from recordwise.mechanisms.root_transform import RootTransform
 from recordwise.mechanisms.sized import Sized
-from recordwise.mechanisms.transform import Transform
-from recordwise.mechanisms.unit_split import UnitSplit
-from recordwise.policy.condition_columns import column_from_json
+from recordwise.mechanisms.transforms import LogTransform, RootTransform, Transform
+from recordwise.policy.columns import column_from_json
 from recordwise.policy.constructors import By, by
 
 GROUP = "recordwise.mechanisms"

@@ -8,7 +8,10 @@ from recordwise.errors import ParameterError
 from recordwise.exact.arithmetic import FloatArray
 from recordwise.exact.numbers import Number, moderate, positive
 from recordwise.mechanisms.base import (
+    Described,
     Estimates,
+    Noisy,
+    Parameter,
     clamping_bound,
     count_policy,
     has_policy,
@@ -18,8 +21,6 @@ from recordwise.mechanisms.base import (
     shared,
     transformed_scale,
 )
-from recordwise.mechanisms.described import Described, Parameter
-from recordwise.mechanisms.noisy import Noisy
 from recordwise.noise.randomness import BitSource
 from recordwise.policy.bands import MOST_BANDS
 from recordwise.policy.measure import Measure

@@ -5,25 +5,45 @@ x >= 0 the change of f is largest if nothing else is in the cell: a record loses
 (T-TRANSFORM).
 """
 
+from collections.abc import Callable, Iterable, Mapping
 from dataclasses import dataclass
 from fractions import Fraction
-from typing import TYPE_CHECKING, Any, ClassVar
+from math import floor, lcm
+from typing import TYPE_CHECKING, Any, ClassVar, Literal, TypeAlias
 
 import numpy as np
+from flint import arb, fmpz
 
 from recordwise.errors import ParameterError
-from recordwise.exact.arithmetic import FloatArray, NumpyArithmetic
-from recordwise.exact.functions import Function
-from recordwise.exact.numbers import Number, constant_ball, float_upper, nonnegative, rational, sqrt_upper
-from recordwise.mechanisms.base import Estimates, Fields, by_blocks, difference
-from recordwise.mechanisms.described import Described
-from recordwise.mechanisms.gaussian import read_share
-from recordwise.mechanisms.grid import FINE_DATA, grid_step, grid_values, nearest_point, to_grid
-from recordwise.mechanisms.inverses import Inverse, laplace_mean, laplace_unbiased
-from recordwise.mechanisms.noisy import (
+from recordwise.exact.arithmetic import BallArithmetic, FloatArray, NumpyArithmetic
+from recordwise.exact.functions import Function, Power, Sum, Variable
+from recordwise.exact.numbers import (
+    Number,
+    ball,
+    constant_ball,
+    float_upper,
+    midpoint,
+    nonnegative,
+    positive,
+    rational,
+    sqrt_upper,
+    working_precision,
+)
+from recordwise.mechanisms.accuracy import TransformAccuracy
+from recordwise.mechanisms.base import (
+    BLOCK,
+    NEARBY,
+    SAFE,
+    Described,
+    Estimates,
     ExponentArray,
+    Fields,
     IntArray,
     Noisy,
+    NoisyCurve,
+    by_blocks,
+    difference,
+    integers,
     last_digits,
     noised,
     read_confidence,
@@ -32,18 +52,137 @@ from recordwise.mechanisms.noisy import (
     source_of,
     whole_totals,
 )
-from recordwise.mechanisms.noisy_curve import NEARBY, NoisyCurve
-from recordwise.mechanisms.transform_accuracy import TransformAccuracy
+from recordwise.mechanisms.calibration import calibrate, needed
+from recordwise.mechanisms.gaussian import read_share
+from recordwise.mechanisms.inverses import Inverse, laplace_mean, laplace_unbiased
 from recordwise.noise.laws import DiscreteGaussian, DiscreteLaplace, discrete_gaussian
 from recordwise.noise.randomness import BitSource, is_private
-from recordwise.policy.concave_atoms import laplace_zcdp
+from recordwise.policy.atoms import laplace_zcdp
 from recordwise.policy.constructors import gaussian_transform, laplace_transform
-from recordwise.policy.conversions import discrete_laplace_zcdp
+from recordwise.policy.meaning import discrete_laplace_zcdp
 from recordwise.policy.measure import Measure
 from recordwise.policy.policy import Policy
 
 if TYPE_CHECKING:
     from sqlglot import exp
+
+
+# Rounds f(total + offset) to the nearest point of a dyadic grid. Float64 decides only where it is certain; roots of a
+# weighted total are decided in integers, without arbitrary precision.
+
+
+@dataclass(frozen=True, slots=True)
+class Root:
+    """(weight * total + shift) ** (1/degree)."""
+
+    weight: Fraction
+    shift: Fraction
+    degree: int
+
+    def nearest(self, totals: Iterable[int], step: Fraction, grid: Fraction) -> list[int]:
+        """floor(r + 1/2) for r = root/grid of each total, because n - 1/2 <= r exactly where (2n - 1)**degree <= (2r)**degree."""
+        unit = (2 / grid) ** self.degree
+        slope, start = self.weight * step * unit, self.shift * unit
+        below = lcm(slope.denominator, start.denominator)
+        a, b = int(slope * below), int(start * below)
+        powers = ((a * total + b) // below for total in totals)
+        if self.degree == 1:
+            return [(power + 1) // 2 for power in powers]
+        return [(int(fmpz(power).root(self.degree)) + 1) // 2 for power in powers]
+
+
+def root_of(function: Function) -> Root | None:
+    """The function as a root of an affine map of x, if it has that form."""
+    base, degree = function, 1
+    if isinstance(function, Power) and function.exponent.numerator == 1:
+        base, degree = function.base, function.exponent.denominator
+    match base:
+        case Variable():
+            return Root(Fraction(1), Fraction(0), degree)
+        case Sum(((weight, Variable()),), shift):
+            return Root(weight, shift, degree)
+        case _:
+            return None
+
+
+NUMPY = NumpyArithmetic()
+BALLS = BallArithmetic()
+FINE_NOISE = 2**20
+"""Grid steps per sigma or Laplace scale."""
+FINE_DATA = 4096
+"""Grid steps in the transform's rise over the first data step."""
+FLOAT_ERROR = 2.0**-42
+"""The relative error allowed for f in float64 (T-OUTWARD)."""
+PRECISIONS = (128, 256, 512, 1024, 4096)
+
+
+def grid_step(function: Function, step: Fraction, noise: Fraction) -> Fraction:
+    """The largest power of two that is small compared with both the noise and the data (T-GRID)."""
+    with working_precision(PRECISIONS[0]):
+        rise = midpoint(function.increase(BALLS, ball(step)).lower())
+    limit = min(noise / FINE_NOISE, rise / FINE_DATA)
+    exponent = limit.numerator.bit_length() - limit.denominator.bit_length()
+    power = Fraction(2) ** exponent
+    return power if power <= limit else power / 2
+
+
+def to_grid(function: Function, totals: IntArray, step: Fraction, grid: Fraction) -> IntArray:
+    """The grid point nearest to f(total), for nonnegative totals in data steps."""
+    flat = totals.ravel()
+    points = np.empty(flat.size, np.int64)
+    certain = np.empty(flat.size, np.bool_)
+    start = abs(float(function.at_zero()))
+    for begin in range(0, flat.size, BLOCK):
+        part = slice(begin, begin + BLOCK)
+        points[part], certain[part] = _in_floats(function, flat[part], step, grid, start)
+    places = np.flatnonzero(~certain)
+    if places.size:
+        exact = nearest_points(function, flat[places].tolist(), step, grid)
+        points = points if max(exact) < SAFE else points.astype(object)
+        points[places] = integers(exact, (len(exact),))
+    return points.reshape(totals.shape)
+
+
+def _in_floats(
+    function: Function, totals: IntArray, step: Fraction, grid: Fraction, start: float
+) -> tuple[FloatArray, IntArray]:
+    """The nearest points, and which are certain: rounding is relative to |f - f(0)| + |f(0)|, which is at most |f| + 2 |f(0)|."""
+    scaled = function.value(NUMPY, totals.astype(np.float64) * float(step)) / float(grid)
+    nearest = np.rint(scaled)
+    doubt = (np.abs(scaled) + 2 * start / float(grid)) * FLOAT_ERROR
+    # A point beyond 2**42 is uncertain by more than half a step, so whatever is certain fits into 64 bits.
+    certain = np.abs(scaled - nearest) + doubt < 0.5
+    return np.where(certain, nearest, 0.0), certain
+
+
+def nearest_points(function: Function, totals: list[int], step: Fraction, grid: Fraction) -> list[int]:
+    """The nearest grid point of each total in data steps, without floats; ties are rounded up."""
+    root = root_of(function)
+    if root is not None:
+        return root.nearest(totals, step, grid)
+    return [_nearest_by_balls(function, total * step, grid) for total in totals]
+
+
+def nearest_point(function: Function, total: Fraction, grid: Fraction) -> int:
+    """The nearest grid point of one total in the measure's units."""
+    return nearest_points(function, [total.numerator], Fraction(1, total.denominator), grid)[0]
+
+
+def _nearest_by_balls(function: Function, total: Fraction, grid: Fraction) -> int:
+    for precision in PRECISIONS:
+        with working_precision(precision):
+            shifted = function.value(BALLS, ball(total)) / ball(grid) + arb(0.5)
+            low, high = floor(midpoint(shifted.lower())), floor(midpoint(shifted.upper()))
+            if low == high:
+                return low
+    # Only an exact tie is still undecided at thousands of bits; both neighbors are then at distance grid/2.
+    return high
+
+
+def grid_values(points: Any, grid: Fraction) -> FloatArray:
+    """Grid points as floats: exact up to 2**53, because the grid is a power of two."""
+    return np.asarray(points, np.float64) * float(grid)
+
 
 INVERSE_ERROR = 2.0**-44
 """The relative error allowed for an inverse in float64, including the rounding of its argument and of the offset."""
@@ -345,3 +484,103 @@ class TransformedNoise(TransformAccuracy):
         if not np.all(exact >= 0):
             raise ParameterError(parameter="total", problem="must not be negative for a transform")
         return np.asarray(self.function.value(NumpyArithmetic(), exact))
+
+
+# The noise of a transformation mechanism: as given, or found from a goal.
+
+
+TransformNoise: TypeAlias = Literal["gaussian", "laplace"]
+"""The law of the noise that meets a goal."""
+KINDS = {"gaussian": "sigma", "laplace": "laplace_scale"}
+QUANTILES = 1 << 16
+
+
+class _NoiseFamily:
+    """A transformation mechanism as a function of its sigma or Laplace scale; a scale it refuses counts as too much noise."""
+
+    def __init__(self, make: Callable[..., TransformedNoise], kind: str) -> None:
+        self._make, self._kind = make, kind
+
+    def spread(self, parameter: Fraction, total: Fraction) -> float:
+        mechanism = self._with(parameter)
+        return np.inf if mechanism is None else float(mechanism.variance(_parts(mechanism, total)))
+
+    def loss(self, parameter: Fraction, contribution: Fraction) -> float:
+        """As charged by the policy of a measure with that step; a finer step has a finer grid and costs less."""
+        mechanism = self._with(parameter)
+        return 0.0 if mechanism is None else mechanism.loss_at_shift(contribution, step=contribution)
+
+    def relative_error(self, parameter: Fraction, total: Fraction, confidence: float) -> float:
+        """The quantile of |value - total|/total over the noise, from many of its quantiles."""
+        mechanism = self._with(parameter)
+        if mechanism is None:
+            return np.inf
+        errors = np.abs(mechanism.values_under(float(total), _noise_quantiles(self._kind)) / float(total) - 1)
+        return float(
+            np.partition(errors, int(np.ceil(confidence * QUANTILES)) - 1)[int(np.ceil(confidence * QUANTILES)) - 1]
+        )
+
+    def _with(self, parameter: Fraction) -> TransformedNoise | None:
+        try:
+            return self._make(**{self._kind: parameter})
+        except ParameterError:
+            return None
+
+
+def _parts(mechanism: TransformedNoise, total: Fraction) -> Any:
+    return np.array([float(total), 0.0]) if mechanism.signed else float(total)
+
+
+def _noise_quantiles(kind: str) -> FloatArray:
+    """Standard noise at equally likely points."""
+    from scipy.special import ndtri
+
+    chances = (np.arange(QUANTILES) + 0.5) / QUANTILES
+    if kind == "sigma":
+        return np.asarray(ndtri(chances))
+    return np.where(chances < 0.5, np.log(2 * chances), -np.log(2 - 2 * chances))
+
+
+def goals_of_transform(
+    variance: Number | None,
+    rho: Number | None,
+    at: Number | None,
+    relative_error: Number | None,
+    at_total: Number | None,
+    confidence: float | None,
+) -> dict[str, Number | None]:
+    """The goals of a transform and what goes with them, by name; None where they are not given."""
+    return {
+        "variance": variance,
+        "rho": rho,
+        "at": at,
+        "relative_error": relative_error,
+        "at_total": at_total,
+        "confidence": confidence,
+    }
+
+
+def noise_of(
+    make: Callable[..., TransformedNoise],
+    sigma: Number | None,
+    laplace_scale: Number | None,
+    goals: Mapping[str, Any],
+    *,
+    noise: str | None,
+) -> dict[str, Fraction]:
+    """``{"sigma": ...}`` or ``{"laplace_scale": ...}``; a goal is met with Gaussian noise unless ``noise`` is "laplace"."""
+    own = {kind: value for kind, value in (("sigma", sigma), ("laplace_scale", laplace_scale)) if value is not None}
+    if len(own) > 1 or (own and noise is not None):
+        raise ParameterError(parameter="sigma, laplace_scale, noise", problem="are mutually exclusive")
+    kind = next(iter(own), None) or _kind(noise or "gaussian")
+    if goals["variance"] is not None:
+        needed(goals, "at_total", "variance")
+    if own and not any(value is not None for value in goals.values()):
+        return {kind: positive(own[kind], parameter=kind)}
+    return {kind: calibrate(_NoiseFamily(make, kind), name=kind, own=own.get(kind), **goals)}
+
+
+def _kind(noise: str) -> str:
+    if noise not in KINDS:
+        raise ParameterError(parameter="noise", problem=f"must be one of {', '.join(KINDS)}")
+    return KINDS[noise]

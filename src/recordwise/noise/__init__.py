@@ -1,8 +1,14 @@
 """Exact noise on the integer lattice."""
 
-from recordwise.noise.binomial import binomial_exact
 from recordwise.noise.lattice import LatticeLaw
-from recordwise.noise.laws import ConcaveLaw, DiscreteGaussian, DiscreteLaplace, GeneralizedGaussian, Polylog
+from recordwise.noise.laws import (
+    ConcaveLaw,
+    DiscreteGaussian,
+    DiscreteLaplace,
+    GeneralizedGaussian,
+    Polylog,
+    binomial_exact,
+)
 from recordwise.noise.randomness import BitSource, Secure, Seeded, is_private
 from recordwise.noise.sampler import Draws
 

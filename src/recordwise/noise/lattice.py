@@ -20,8 +20,7 @@ from recordwise.exact.numbers import (
     working_precision,
 )
 from recordwise.noise import probabilities, sampler
-from recordwise.noise.growth import log_slope_limit
-from recordwise.noise.probabilities import Weights
+from recordwise.noise.probabilities import Weights, log_slope_limit
 from recordwise.noise.randomness import BitSource, Secure
 from recordwise.noise.sampler import Draws
 from recordwise.noise.table import IntArray, Side, table_for

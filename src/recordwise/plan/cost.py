@@ -4,34 +4,101 @@ The cells of one table are a partition (T-KEYS), so a record pays only for its o
 differ by group and a cell may hold several groups, the largest threshold possible in the cell applies (T-CELL).
 """
 
-from collections.abc import Iterator, Sequence
+from collections.abc import Iterable, Iterator, Sequence
 from dataclasses import dataclass
 from fractions import Fraction
-from typing import Any
+from typing import Any, TypeAlias
 
 import numpy as np
 import pyarrow as pa
 
 from recordwise.errors import PlanError
 from recordwise.mechanisms.base import is_sized, shared
-from recordwise.mechanisms.packages import DECLARED, Declared, declared_by
+from recordwise.mechanisms.external import DECLARED_ELSEWHERE, Declared, declared_by
 from recordwise.plan.arrays import numpy_of
-from recordwise.plan.cell_bands import bands_of_cells, cell_bands, codes_of, key_columns, sized_keys
-from recordwise.plan.column_types import policy_problems
-from recordwise.plan.fields import Field, Group, Level, Prefix
-from recordwise.plan.held_columns import held_condition, in_held_columns
-from recordwise.plan.hierarchies import Hierarchy
-from recordwise.plan.key_columns import encoded
+from recordwise.plan.expressions import Case, Compare, Field, Group, Level, Predicate, Prefix, condition, leaves
+from recordwise.plan.keys.bands import bands_of_cells, cell_bands, codes_of, key_columns, sized_keys
+from recordwise.plan.keys.hierarchies import Hierarchy
+from recordwise.plan.keys.keys import encoded
 from recordwise.plan.plan import Plan, PlannedTable, size_names
-from recordwise.plan.predicates import Predicate, condition
 from recordwise.plan.query import Query
-from recordwise.plan.schema import Schema
+from recordwise.plan.schema import Schema, policy_problems
 from recordwise.plan.statistics import Drawable, Statistic
 from recordwise.policy.bands import BandTable
-from recordwise.policy.conditions import EVERY, Condition, ConditionColumn, in_band
+from recordwise.policy.columns import ConditionColumn, Value, literal
+from recordwise.policy.conditions import (
+    EVERY,
+    NONE,
+    AllOf,
+    AnyOf,
+    Condition,
+    among,
+    both,
+    columns_of,
+    complement,
+    either,
+    holds,
+    in_band,
+)
 from recordwise.policy.constructors import By
-from recordwise.policy.literals import Value, literal
-from recordwise.policy.policy import Policy, composed
+from recordwise.policy.firms import CellKey, FirmPart, FirmPolicy, Joint
+from recordwise.policy.loss_law import COARSEST, LatticePart, LatticePolicy
+from recordwise.policy.policy import Maximum, Policy, Terms, composed, maximum, merge
+
+# Policies and conditions in terms of the columns that records hold (T-HIERARCHY). A coarser level of a hierarchy is a
+# public function of the finest code. A condition on it is therefore a list of finest codes, and nothing that is
+# charged, kept or published about losses names a level: a ledger stays right when a later list moves a code.
+
+
+def in_held_columns(policy: Policy, schema: Schema) -> Policy:
+    """The same policy, with conditions on finest codes in place of conditions on coarser levels."""
+    if not schema.hierarchies or not _coarser({column.name for column in policy.columns()}, schema):
+        return policy
+    return Policy(_terms(policy.rho, schema), _terms(policy.delta_terms, schema), policy.near_gaussian)
+
+
+def _terms(terms: Terms, schema: Schema) -> Terms:
+    found = []
+    for (given, atom), coefficient in terms.items():
+        if isinstance(atom, Maximum):
+            inner = maximum([in_held_columns(each, schema) for each in atom.policies])
+            here = held_condition(given, schema)
+            found += [{(both(here, own), part): coefficient * times} for (own, part), times in inner.rho.items()]
+        else:
+            found.append({(held_condition(given, schema), atom): coefficient})
+    return {key: coefficient for key, coefficient in merge(*found).items() if key[0] != NONE}
+
+
+def held_condition(given: Condition, schema: Schema) -> Condition:
+    """The same set of records by the finest codes that they hold; a record whose code is not listed has NULL at coarser levels."""
+    names = {column.name for column in columns_of(given)} if schema.hierarchies else set()
+    coarser = _coarser(names, schema)
+    if not coarser:
+        return given
+    if isinstance(given, AllOf):
+        return both(*(held_condition(part, schema) for part in given.parts))
+    if isinstance(given, AnyOf):
+        return either(*(held_condition(part, schema) for part in given.parts))
+    if len(names) > 1:
+        problem = (
+            f"'{coarser[0]}' is a level of a hierarchy, which cannot be joined with other columns in one condition"
+        )
+        raise PlanError(problems=(problem,))
+    return _by_codes(given, coarser[0], schema.hierarchy(coarser[0]))
+
+
+def _by_codes(given: Condition, level: str, hierarchy: Hierarchy | None) -> Condition:
+    """A condition on one coarser level as a list of finest codes, or as all but a list where it holds without a listed code."""
+    assert hierarchy is not None
+    codes, values = (hierarchy.codes.column(name).to_pylist() for name in (hierarchy.finest, level))
+    true = {value: holds(given, {level: literal(value)}) for value in dict.fromkeys(values)}
+    unlisted = holds(given, {level: None})
+    chosen = among(hierarchy.finest, [code for code, value in zip(codes, values) if true[value] != unlisted])
+    return complement(chosen) if unlisted else chosen
+
+
+def _coarser(names: Iterable[str], schema: Schema) -> list[str]:
+    return sorted(set(names) & set(schema.coarser_names()))
 
 
 def cell_threshold(at: By, groups: Sequence[Group], hierarchies: Sequence[Hierarchy] = ()) -> Fraction | By:
@@ -277,7 +344,7 @@ def possible_mechanisms(plan: Plan, table: PlannedTable, statistic: Drawable) ->
 def plan_warnings(plan: Plan) -> tuple[str, ...]:
     """What the owner should know before running: losses that we did not prove, and groups that get the noise of another group's
     larger threshold."""
-    found = [f"the loss of {each.words()} is {DECLARED}" for each in declared_elsewhere(plan)]
+    found = [f"the loss of {each.words()} is {DECLARED_ELSEWHERE}" for each in declared_elsewhere(plan)]
     for query in plan.queries:
         for level in query.tables():
             for statistic in query.draws():
@@ -300,3 +367,110 @@ def _declared(statistic: Statistic) -> Iterator[Declared]:
     yield from declared_by(statistic)
     for mechanism in statistic.mechanisms():
         yield from declared_by(mechanism)
+
+
+# What a plan costs the establishments of a firm together: each statistic of each table, by cell (T-CELLS).
+
+
+def firm_policy(plan: Plan) -> FirmPolicy:
+    """The parts of a plan, table by table; a statistic that several averages share is there once (T-AVG)."""
+    found = FirmPolicy(parts=tuple(part for table in plan.tables() for part in table_parts(plan, table)))
+    check_policy(found.policy(), plan.schema)
+    return found
+
+
+def table_parts(plan: Plan, table: PlannedTable) -> Iterator[FirmPart]:
+    """The selection of a table's keys, and its statistics."""
+    where = records_of(table.condition, plan.schema)
+    cells = tuple(cell_key(group, plan.schema) for group in table.joined_by())
+    selection = plan.selection(table)
+    if selection is not None:
+        policy = in_held_columns(selection.policy(plan.schema), plan.schema)
+        yield FirmPart(policy=policy, condition=where, cells=cells)
+    for statistic in plan.queries[table.query].draws():
+        yield FirmPart(
+            policy=statistic_policy(plan.queries[table.query], statistic, table.shape, plan.schema, tight=True),
+            condition=where,
+            cells=cells,
+            joint=_joint(plan, table, statistic),
+        )
+
+
+def _joint(plan: Plan, table: PlannedTable, statistic: Drawable) -> Joint:
+    """What the units of a firm in one cell lose together. A rest joins units of different unlisted cells, which conditions cannot
+    tell from those of listed ones: below one coarser cell all are then bounded as in any group."""
+    if table.rest is not None:
+        return Joint()
+    return statistic.joint(shared(statistic.mechanism, table.shape.share), plan.schema)
+
+
+def cell_key(group: Group, schema: Schema) -> CellKey:
+    """A group as the coordinate of a cell; a label that several branches of a CASE have is one coordinate.
+
+    What the language of conditions does not say exactly (a part of a date, a CASE by the order of texts) goes by the name of the
+    group, as a column of its own. So does a coarser level of a hierarchy.
+    """
+    expression = group.expression
+    if isinstance(expression, Field):
+        return CellKey(column=ConditionColumn(expression.name))
+    if isinstance(expression, Prefix):
+        return CellKey(column=ConditionColumn(expression.column, expression.length))
+    if not isinstance(expression, Case) or any(_by_order_of_texts(test) for test, _ in expression.branches):
+        return CellKey(column=ConditionColumn(group.name))
+    numbers = {expression.default: -1}
+    for _, label in expression.branches:
+        numbers.setdefault(label, len(numbers))
+    return CellKey(cases=tuple((records_of(test, schema), numbers[label]) for test, label in expression.branches))
+
+
+def _by_order_of_texts(predicate: Predicate) -> bool:
+    """Whether a predicate compares texts by their order, which conditions know only roughly."""
+    compared = (leaf for leaf in leaves(predicate) if isinstance(leaf, Compare))
+    return any(isinstance(leaf.literal, str) and leaf.operator not in ("=", "<>") for leaf in compared)
+
+
+# The noise of a plan as shifts on a lattice, where all of it is discrete Gaussian (T-LOSS-LAW).
+
+
+def lattice_policy(plan: Plan, firms: FirmPolicy) -> LatticePolicy | None:
+    """Every number the plan draws; None where one of them is not a number with discrete Gaussian noise on a lattice.
+
+    ``firms`` has what each of them costs a record (``firm_policy``).
+    """
+    drawn = [noise for table in plan.tables() for noise in _noises(plan, table)]
+    parts = []
+    for part, noise in zip(firms.parts, drawn, strict=True):
+        if noise is None or part.policy.delta_terms:
+            return None
+        parts.append(_part(part.whole(), *noise))
+    return LatticePolicy(parts=tuple(parts))
+
+
+Noise: TypeAlias = tuple[tuple[Fraction, ...], int, BandTable | None]
+"""Sigmas in lattice steps, how many such numbers, and the bands that say which cells have which sigma, if any do."""
+
+
+def _part(policy: Policy, sigmas: tuple[Fraction, ...], times: int, bands: BandTable | None) -> LatticePart:
+    known = {"sigma": min(sigmas), "times": times, "policy": policy * Fraction(1, times)}
+    # Where no cell is told apart from another by the policy, neither is its noise.
+    if bands is None or len(sigmas) == 1 or bands.digest not in policy.bands():
+        return LatticePart(**known, varies=len(sigmas) > 1)  # type: ignore[arg-type]
+    return LatticePart(**known, bands=bands, sigmas=sigmas)  # type: ignore[arg-type]
+
+
+def _noises(plan: Plan, table: PlannedTable) -> Iterator[Noise | None]:
+    selection = plan.selection(table)
+    if selection is not None:
+        # Without a delta every cell of a public domain gets its noise, and which of them are shown is read off it.
+        yield (selection.law.sigma,), 1, None
+    query = plan.queries[table.query]
+    for statistic in query.draws():
+        found = [statistic.lattice_noise(each, plan.schema) for each in possible_mechanisms(plan, table, statistic)]
+        known = [each for each in found if each is not None]
+        bands = band_table(query, statistic, table.shape, plan.schema)
+        sigmas, times = tuple(sigma for sigma, _ in known), {each for _, each in known}
+        unsaid = bands is None and len(known) > 1
+        if len(known) < len(found) or len(times) > 1 or (unsaid and min(sigmas) <= COARSEST):
+            yield None
+        else:
+            yield sigmas, times.pop(), bands

@@ -1,6 +1,8 @@
 """Descriptions of queries and plans as JSON, for the ledger and release.json. They contain public facts only."""
 
 import platform
+from collections.abc import Iterator
+from dataclasses import replace
 from fractions import Fraction
 from functools import cache
 from importlib import import_module
@@ -8,15 +10,37 @@ from typing import Any
 
 from recordwise.errors import ParameterError
 from recordwise.exact.numbers import fraction_text
-from recordwise.mechanisms.described import parameter_json
-from recordwise.plan.cell_bands import sized_keys
-from recordwise.plan.cost import band_table
-from recordwise.plan.fields import Case, DatePart, Field, Group, Literal, Prefix
-from recordwise.plan.linear import linear_text
+from recordwise.mechanisms.base import mechanism_text, parameter_json
+from recordwise.plan.cost import band_table, plan_policy
+from recordwise.plan.expressions import (
+    And,
+    Case,
+    Compare,
+    DatePart,
+    Field,
+    Group,
+    In,
+    IsNull,
+    Literal,
+    Not,
+    Operand,
+    Or,
+    Predicate,
+    Prefix,
+    condition,
+    leaves,
+    operand_name,
+)
+from recordwise.plan.keys.bands import sized_keys
 from recordwise.plan.plan import Plan, PlannedTable, size_names
-from recordwise.plan.predicates import And, Compare, In, IsNull, Not, Operand, Or, Predicate
+from recordwise.plan.query import Query
 from recordwise.plan.schema import Measure, Schema
-from recordwise.policy.literals import plain_value
+from recordwise.plan.sql.grammar import linear_text
+from recordwise.plan.statistics import Statistic
+from recordwise.policy.columns import plain_value
+from recordwise.policy.policy import Policy
+from recordwise.policy.render.html import Html, element, preview_table
+from recordwise.policy.render.text import condition_words
 
 SEVERAL_ROWS = "several for a unit, made one record"
 
@@ -207,3 +231,81 @@ def versions() -> dict[str, str]:
     """The versions of the software that made the release."""
     found = {name: import_module(module).__version__ for name, module in LIBRARIES.items()}
     return {"python": platform.python_version(), "recordwise": _own_version(), **found}
+
+
+# The part of a schema that a plan uses, so that a release describes that part of the table and nothing else.
+
+
+def used_schema(plan: Plan, *policies: Policy | None) -> Schema:
+    """The ids, and the measures and columns that its queries or policies name."""
+    return schema_of(plan.schema, used_names(plan, *policies))
+
+
+def used_names(plan: Plan, *policies: Policy | None) -> set[str]:
+    """The measures, columns and levels that its queries or policies name, and the firm if firms are counted."""
+    return _named({name for query in plan.queries for name in _names(query)}, *policies)
+
+
+def schema_of(schema: Schema, names: set[str], *policies: Policy | None) -> Schema:
+    """The schema without the measures and columns that neither the names nor the policies mention."""
+    names = _named(names, *policies)
+    names = names | {each.finest for each in schema.hierarchies if not names.isdisjoint(each.levels)}
+    names = names | {base for each in schema.measures if each.name in names for base, _ in each.derive}
+    used = {schema.firm, *names}
+    return replace(
+        schema,
+        collapse=None if schema.collapse is None else tuple(each for each in schema.collapse if each[0] in used),
+        measures=tuple(each for each in schema.measures if each.name in names),
+        columns=tuple(each for each in schema.columns if each.name in names),
+        hierarchies=tuple(each for each in schema.hierarchies if each.finest in names),
+    )
+
+
+def _named(names: set[str], *policies: Policy | None) -> set[str]:
+    for policy in filter(None, policies):
+        measures = (*policy.measures(), *policy.inputs())
+        names = names | {column.name for column in policy.columns()} | {each.name for each in measures}
+    return names
+
+
+def _names(query: Query) -> Iterator[str]:
+    if query.condition is not None:
+        yield from (operand_name(leaf.operand) for leaf in leaves(query.condition))
+    for level in query.tables():
+        for group in level.groups:
+            yield from _group_names(group)
+    yield from (each.of for each in query.draws() if each.of)
+
+
+def _group_names(group: Group) -> Iterator[str]:
+    value = group.expression
+    if isinstance(value, Case):
+        yield from (operand_name(leaf.operand) for test, _ in value.branches for leaf in leaves(test))
+    else:
+        yield value.name if isinstance(value, Field) else value.column
+
+
+# Queries and plans as HTML for notebooks, with every name escaped.
+
+
+def query_html(query: "Query") -> Html:
+    """The query's tables, condition and statistics."""
+    tables = [" × ".join(level.names()) or "the grand total" for level in query.tables()]
+    only = [] if query.condition is None else [f"Only records where {condition_words(condition(query.condition))}."]
+    rows = [_row(statistic) for statistic in query.statistics]
+    return element(
+        "div",
+        element("p", element("b", "recordwise query"), f" by {'; '.join(tables)}. ", *only),
+        preview_table(("statistic", "is", "of", "noise"), rows),
+    )
+
+
+def _row(statistic: Statistic) -> tuple[str, str, str, str]:
+    noise = ", ".join(map(mechanism_text, statistic.mechanisms()))
+    return statistic.alias, type(statistic).__name__, statistic.of or "", noise
+
+
+def plan_html(plan: "Plan") -> Html:
+    """The plan's queries in order, and their total cost."""
+    cost = Html(plan_policy(plan)._repr_html_())
+    return element("div", *map(query_html, plan.queries), element("p", element("b", "Cost to a record")), cost)

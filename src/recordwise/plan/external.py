@@ -6,17 +6,16 @@ from typing import Any
 
 from recordwise.errors import PlanError
 from recordwise.exact.numbers import Number, fraction_text
-from recordwise.mechanisms.described import parameter_json
+from recordwise.mechanisms.base import parameter_json
 from recordwise.mechanisms.external import ExternalMechanism
-from recordwise.plan.column_types import threshold_problems
 from recordwise.plan.cost import check_policy
 from recordwise.plan.describe import predicate_json
+from recordwise.plan.expressions import Predicate
+from recordwise.plan.expressions import condition as policy_condition
 from recordwise.plan.plan import predicate_problems
-from recordwise.plan.predicates import Predicate
-from recordwise.plan.predicates import condition as policy_condition
-from recordwise.plan.schema import Schema, policy_measure
-from recordwise.plan.splitting import PIECE, Splitting, check_thresholds
+from recordwise.plan.schema import Schema, policy_measure, threshold_problems
 from recordwise.plan.sql.grammar import parse_predicate
+from recordwise.plan.statistics.totals import PIECE, Splitting, check_thresholds
 from recordwise.policy.constructors import By, pure_split
 from recordwise.policy.constructors import split as split_policy
 from recordwise.policy.firms import PURE, FirmPart, FirmPolicy, Joint

@@ -3,27 +3,168 @@
 All problems are collected, so that a plan can be corrected in one go.
 """
 
-from collections.abc import Iterable, Iterator, Mapping
-from dataclasses import dataclass, field
+import math
+from collections.abc import Collection, Iterable, Iterator, Mapping, Sequence
+from dataclasses import dataclass, field, replace
 
+import numpy as np
 import pyarrow as pa
+import pyarrow.compute as pc
 
 from recordwise.errors import KeysError, PlanError
 from recordwise.mechanisms.base import is_sized
-from recordwise.plan.cell_bands import sized_keys
-from recordwise.plan.column_types import DERIVED, derived_problem, fits, is_value, kind_of, part_problems
-from recordwise.plan.fields import Case, DatePart, Field, Group, Level, Literal, Prefix
-from recordwise.plan.key_products import query_with_levels
-from recordwise.plan.key_selection import SelectFrom, SelectKeys
-from recordwise.plan.keys import Keys
-from recordwise.plan.predicates import Compare, In, IsNull, Predicate, leaves, operand_name
-from recordwise.plan.published_names import name_problems
+from recordwise.plan.arrays import array_of
+from recordwise.plan.expressions import (
+    ALL_OTHER,
+    Case,
+    Compare,
+    DatePart,
+    Field,
+    Group,
+    In,
+    IsNull,
+    Level,
+    Literal,
+    Predicate,
+    Prefix,
+    chain_problems,
+    leaves,
+    operand_name,
+    with_rests,
+)
+from recordwise.plan.keys.bands import sized_keys
+from recordwise.plan.keys.hierarchies import Hierarchy
+from recordwise.plan.keys.keys import Keys, cast_keys, check_size
+from recordwise.plan.keys.selection import KeyList, SelectFrom, SelectKeys
 from recordwise.plan.query import Query
-from recordwise.plan.rests import chain_problems, with_rests
-from recordwise.plan.schema import Schema
+from recordwise.plan.schema import DERIVED, Schema, derived_problem, fits, is_value, kind_of, part_problems
 from recordwise.plan.statistics import CountBins, Drawable, Total
+from recordwise.policy.columns import literal, plain_value
 from recordwise.policy.constructors import By
-from recordwise.policy.literals import literal, plain_value
+
+# Public keys made of others: lists crossed with each other, and the coarser levels of the codes that a list has.
+
+
+def crossed(lists: Sequence[Keys]) -> Keys:
+    """Every combination of the rows of several lists."""
+    if not lists:
+        raise KeysError(column="the product", problem="has no list")
+    names = [name for each in lists for name in each.table.column_names]
+    if len(set(names)) < len(names):
+        twice = next(name for name in names if names.count(name) > 1)
+        raise KeysError(column=f"'{twice}'", problem="is a column of two lists of the product")
+    columns: dict[str, pa.Array] = {}
+    repeat, tile = math.prod(each.table.num_rows for each in lists), 1
+    check_size(repeat)
+    for each in lists:
+        rows = each.table.num_rows
+        repeat //= rows
+        places = array_of(np.tile(np.repeat(np.arange(rows), repeat), tile))
+        columns |= {name: each.table.column(name).chunk(0).take(places) for name in each.table.column_names}
+        tile *= rows
+    return Keys(pa.table(columns))
+
+
+def query_with_levels(query: Query, schema: Schema) -> Query:
+    """The query, its public keys with the coarser levels of their codes."""
+    if not schema.hierarchies:
+        return query
+    wanted = {name for level in query.tables() for name in level.names()}
+    return replace(query, key_lists=tuple(_completed(each, schema, wanted) for each in query.key_lists))
+
+
+def _completed(keys: KeyList, schema: Schema, wanted: Collection[str]) -> KeyList:
+    """The keys with a column for each wanted level that their codes determine; a code that is not listed is refused."""
+    if not isinstance(keys, Keys):
+        return keys
+    table = keys.table
+    for hierarchy in schema.hierarchies:
+        table = _with_levels(table, hierarchy, schema, wanted)
+    return keys if table is keys.table else replace(keys, table=table)
+
+
+def _with_levels(table: pa.Table, hierarchy: Hierarchy, schema: Schema, wanted: Collection[str]) -> pa.Table:
+    for level in (each for each in reversed(hierarchy.levels) if each in table.column_names):
+        own = table.column(level).chunk(0)
+        coded = own if pa.types.is_dictionary(own.type) else own.dictionary_encode()
+        values = _listed_values(coded.dictionary, hierarchy, level, schema)
+        for coarse in hierarchy.levels:
+            if coarse == level or not hierarchy.determines(level, coarse):
+                continue
+            found = _mapped(values, hierarchy, level, coarse).take(coded.indices)
+            if coarse not in table.column_names:
+                table = table.append_column(coarse, found) if coarse in wanted else table
+            elif not _same(table.column(coarse).chunk(0), found):
+                raise KeysError(
+                    column=f"'{coarse}'", problem=f"differs from that of '{level}' in the hierarchy '{hierarchy.name}'"
+                )
+    return table
+
+
+def _listed_values(given: pa.Array, hierarchy: Hierarchy, level: str, schema: Schema) -> pa.Array:
+    """The different codes of a level in the type of its column; each must be in the hierarchy (T-HIERARCHY)."""
+    column = schema.column(level)
+    values = cast_keys(level, given, hierarchy.type_of(level), column is not None and column.null == "category")
+    known = pc.is_in(values, value_set=hierarchy.codes.column(level).combine_chunks())
+    unknown = values.filter(pc.or_kleene(pc.invert(known), values.is_null()))
+    if len(unknown):
+        raise KeysError(
+            column=f"'{level}'",
+            problem=f"lists {len(unknown):,} code{'s' * (len(unknown) > 1)} that the hierarchy '{hierarchy.name}' does not have, "
+            f"such as {'NULL' if unknown[0].as_py() is None else repr(unknown[0].as_py())}",
+            advice="A record with such a code is in no cell of any level.",
+        )
+    return values
+
+
+def _mapped(values: pa.Array, hierarchy: Hierarchy, level: str, coarse: str) -> pa.Array:
+    fine, above = hierarchy.above(level, coarse)
+    return above.take(pc.index_in(values, value_set=fine))
+
+
+def _same(given: pa.Array, found: pa.Array) -> bool:
+    plain = given.dictionary_decode() if pa.types.is_dictionary(given.type) else given
+    return bool(plain.type == found.type and plain.equals(found))
+
+
+# The column names of a published table, known before it is made: keys, variables with their suffixes, and fitted
+# columns.
+
+
+ENDINGS = (
+    *("", "_sd", "_cv", "_low", "_high"),
+    *("_noisy", "_noisy_positive", "_noisy_negative", "_sigma", "_variance"),
+    *("_fit", "_fit_sd", "_fit_low", "_fit_high", "_best", "_best_sd", "_best_low", "_best_high", "_status"),
+)
+"""What may be published beside a variable. Not every variable has all of them, but the next mechanism might."""
+
+
+def published_names(level: Level, query: Query) -> Iterator[tuple[str, str]]:
+    """Every column of one table, with the key or variable it belongs to."""
+    yield from ((name, name) for name in level.names())
+    if query.rest is not None:
+        yield ALL_OTHER, ALL_OTHER
+    selection = query.selection_of(level)
+    asked = [*query.statistics, *(each for each in query.draws() if each not in query.statistics)]
+    for alias in [each.alias for each in asked] + ([selection.alias] if selection else []):
+        yield from ((alias + ending, alias) for ending in ENDINGS)
+
+
+def name_problems(level: Level, query: Query) -> Iterator[str]:
+    """Columns that would appear twice; names that differ only in case count as equal."""
+    owners: dict[str, list[str]] = {}
+    for name, owner in published_names(level, query):
+        owners.setdefault(name.casefold(), []).append(owner)
+    clashes = {tuple(both): name for name, both in reversed(owners.items()) if len(both) > 1}
+    yield from (_problem(name, both) for both, name in reversed(clashes.items()))
+
+
+def _problem(name: str, owners: tuple[str, ...]) -> str:
+    if len({owner.casefold() for owner in owners}) == 1:
+        return f"the name '{owners[-1]}' is used twice in one table"
+    listed = " and ".join(f"'{owner}'" for owner in dict.fromkeys(owners))
+    return f"the column '{name}' would be published twice in one table: {listed} need different names"
+
 
 OF_A_DATE = "year, quarter, month, week or isoyear"
 
@@ -206,7 +347,7 @@ class Plan:
                     keys.check(level.groups, self.schema)
 
     def _repr_html_(self) -> str:
-        from recordwise.plan.preview import plan_html
+        from recordwise.plan.describe import plan_html
 
         return plan_html(self)
 

@@ -8,14 +8,23 @@ from recordwise.errors import ParameterError
 from recordwise.exact.numbers import Number, rational
 from recordwise.mechanisms.base import Mechanism, has_policy
 from recordwise.mechanisms.quantile import Grid, TreeQuantile
-from recordwise.plan.fields import Choice, Expression, Group, Level, Prefix, axis, flat, levels_of
-from recordwise.plan.given_keys import GivenKeys, KeyList, read_keys
-from recordwise.plan.key_selection import SelectFrom, SelectKeys
-from recordwise.plan.keys import Keys
-from recordwise.plan.linear import parse_linear
-from recordwise.plan.predicates import Predicate, conjunction
-from recordwise.plan.rests import parent_of, read_rest
-from recordwise.plan.sql.grammar import parse_predicate
+from recordwise.plan.expressions import (
+    Choice,
+    Expression,
+    Group,
+    Level,
+    Predicate,
+    Prefix,
+    axis,
+    conjunction,
+    flat,
+    levels_of,
+    parent_of,
+    read_rest,
+)
+from recordwise.plan.keys.keys import Keys
+from recordwise.plan.keys.selection import GivenKeys, KeyList, SelectFrom, SelectKeys, read_keys
+from recordwise.plan.sql.grammar import parse_linear, parse_predicate
 from recordwise.plan.statistics import (
     Average,
     Combination,
@@ -323,7 +332,7 @@ class Query:
         return f"<Query: {asked} by {by}{'' if self.condition is None else '; 1 condition'}>"
 
     def _repr_html_(self) -> str:
-        from recordwise.plan.preview import query_html
+        from recordwise.plan.describe import query_html
 
         return query_html(self)
 

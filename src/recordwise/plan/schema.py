@@ -1,16 +1,22 @@
 """The roles of a table's columns, in which the guarantee, the checks and every query are stated. It describes no values."""
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, replace
 from fractions import Fraction
 from functools import lru_cache
-from typing import Literal
+from typing import Any, Literal
 
-from recordwise.errors import ParameterError
+from recordwise.errors import ParameterError, TuningError
 from recordwise.exact.numbers import Number, positive
-from recordwise.plan.hierarchies import Hierarchy
-from recordwise.plan.linear import Linear, parse_linear
-from recordwise.policy import measure as policy
+from recordwise.plan.expressions import LONGEST_PREFIX
+from recordwise.plan.keys.hierarchies import Hierarchy
+from recordwise.plan.sql.grammar import Linear, parse_linear
+from recordwise.policy.bands import BandTable
+from recordwise.policy.columns import ConditionColumn, Truth, Value
+from recordwise.policy.conditions import AllOf, Among, AnyOf, Compare, Condition, InBand, Null
+from recordwise.policy.constructors import By
+from recordwise.policy.measure import Measure as PolicyMeasure
+from recordwise.policy.policy import Maximum, Policy, Terms
 
 DEFAULT_BOUND_STEPS = 2**53
 LARGEST_BOUND_STEPS = 2**62
@@ -232,7 +238,7 @@ class Schema:
                 advice="Derive it from measures with a step of their own.",
             )
         form = {_policy_measure(held[name]): share for name, share in measure.derive}
-        made = policy.Measure.linear(measure.name, form)
+        made = PolicyMeasure.linear(measure.name, form)
         bound = sum((abs(share) * held[name].bound for name, share in measure.derive), Fraction(0))
         if bound // made.step > LARGEST_BOUND_STEPS:
             raise ParameterError(
@@ -299,16 +305,200 @@ def _column(name: str, given: "ColumnType | Column") -> Column:
     return given
 
 
-def policy_measure(name: str, schema: Schema) -> policy.Measure:
+def policy_measure(name: str, schema: Schema) -> PolicyMeasure:
     """A measure of the schema as the policy language represents it."""
     declared = schema.measure(name)
     if declared is None:
-        return policy.Measure(name)
+        return PolicyMeasure(name)
     if not declared.derive:
         return _policy_measure(declared)
-    return policy.Measure.linear(name, {policy_measure(base, schema): share for base, share in declared.derive})
+    return PolicyMeasure.linear(name, {policy_measure(base, schema): share for base, share in declared.derive})
 
 
 @lru_cache(maxsize=1024)
-def _policy_measure(declared: Measure) -> policy.Measure:
-    return policy.Measure(declared.name, declared.step, declared.signed)
+def _policy_measure(declared: Measure) -> PolicyMeasure:
+    return PolicyMeasure(declared.name, declared.step, declared.signed)
+
+
+# Checks that a constant fits the declared type of the column it is compared with, by one rule everywhere. A policy
+# compares only values of the same type, while an engine would cast one side; where they could disagree, the plan is
+# refused (T-TYPES).
+
+
+LEAST_INTEGER, LARGEST_INTEGER = -(2**63), 2**63 - 1
+
+
+def fits(value: Value, kind: str) -> bool:
+    """Whether a constant is of a column's type. A number need not be whole: an integer may be compared with 2.5.
+
+    No constant is a date: a date is compared by its parts.
+    """
+    if kind == "date":
+        return False
+    if kind == "text":
+        return isinstance(value, str) and is_plain_text(value)
+    return isinstance(value, Truth if kind == "boolean" else Fraction)
+
+
+def is_value(value: Value, kind: str) -> bool:
+    """Whether a column of this type can hold the constant."""
+    if kind != "integer":
+        return fits(value, kind)
+    return isinstance(value, Fraction) and value.denominator == 1 and LEAST_INTEGER <= value <= LARGEST_INTEGER
+
+
+def is_plain_text(text: str) -> bool:
+    """Whether every engine can store the text: no NUL character and no unpaired surrogate."""
+    return "\x00" not in text and not any("\ud800" <= letter <= "\udfff" for letter in text)
+
+
+def prefix_problems(name: str, length: int | None, kind: str) -> Iterator[str]:
+    """A prefix requires a text column and must not be longer than a group may be."""
+    if length is not None and kind != "text":
+        yield f"a prefix of '{name}' needs a column of type text"
+    if length is not None and length > LONGEST_PREFIX:
+        yield f"a prefix of '{name}' is longer than {LONGEST_PREFIX} characters"
+
+
+def part_problems(name: str, part: str, kind: str) -> Iterator[str]:
+    """A part is of a date."""
+    if part and kind != "date":
+        yield f"the {part} of '{name}' needs a column of type date"
+
+
+def threshold_problems(at: Any, schema: Schema) -> list[str]:
+    """The problems of a threshold, of thresholds by group, or of thresholds by measure."""
+    if isinstance(at, Mapping):
+        unknown = [name for name in map(_measure_name, at) if schema.measure(name) is None]
+        found = [f"'{name}' is split but is not a measure" for name in unknown]
+        return found + [problem for each in at.values() for problem in threshold_problems(each, schema)]
+    return list(_by_problems(at, schema)) if isinstance(at, By) else []
+
+
+def _measure_name(key: PolicyMeasure | str) -> str:
+    return key.name if isinstance(key, PolicyMeasure) else key
+
+
+def _by_problems(at: By, schema: Schema) -> Iterator[str]:
+    name, length = at.column.name, at.column.length
+    declared = schema.column(name)
+    if declared is None:
+        yield f"thresholds differ by '{name}', which is not a conditional column"
+        return
+    yield from prefix_problems(name, length, declared.type)
+    if at.column.part:
+        yield f"thresholds differ by a part of '{name}'; thresholds by dates are not supported"
+    elif not all(is_value(value, declared.type) for value, _ in at.values):
+        yield f"thresholds by '{name}' name a group that is not a value of type {declared.type}"
+    elif length is not None and any(isinstance(value, str) and len(value) > length for value, _ in at.values):
+        yield f"thresholds by the first {length} characters of '{name}' name a group longer than that"
+
+
+def policy_problems(policy: Policy, schema: Schema) -> list[str]:
+    """Conditions of a policy that do not fit the columns they name."""
+    tables: dict[str, BandTable] = {}
+    parts = (policy.rho, policy.delta_terms)
+    found = [problem for terms in parts for problem in _terms_problems(terms, schema, tables)]
+    for table in tables.values():
+        for column, held in zip(table.columns, table.values):
+            found += _column_problems(column, [value for value in held if value is not None], schema)
+    return list(dict.fromkeys(found))
+
+
+def _terms_problems(terms: Terms, schema: Schema, tables: dict[str, BandTable]) -> Iterator[str]:
+    for condition in dict.fromkeys(condition for condition, _ in terms):
+        yield from condition_problems(condition, schema, tables)
+    for atom in (atom for _, atom in terms if isinstance(atom, Maximum)):
+        for policy in atom.policies:
+            yield from policy_problems(policy, schema)
+
+
+def condition_problems(condition: Condition, schema: Schema, tables: dict[str, BandTable]) -> Iterator[str]:
+    """Unknown columns, prefixes of columns that are not text, and constants of the wrong type. Tables of bands, which are in many
+    conditions, are collected, to be checked once."""
+    match condition:
+        case AllOf(parts) | AnyOf(parts):
+            for part in parts:
+                yield from condition_problems(part, schema, tables)
+        case Among(column, values, _):
+            yield from _column_problems(column, values, schema)
+        case Compare(column, _, bound):
+            yield from _column_problems(column, (bound,), schema)
+        case Null(column, _):
+            yield from _column_problems(column, (), schema)
+        case InBand(table, _):
+            tables[table.digest] = table
+
+
+def _column_problems(column: ConditionColumn, values: Iterable[Value], schema: Schema) -> Iterator[str]:
+    kind = kind_of(column.name, schema)
+    if kind is None:
+        yield f"'{column.name}' is in a condition of the policy but is neither a conditional column nor a measure"
+        return
+    if kind == DERIVED:
+        yield derived_problem(column.name)
+        return
+    yield from prefix_problems(column.name, column.length, kind)
+    yield from part_problems(column.name, column.part, kind)
+    if column.part:
+        kind = "number"
+    if not all(fits(value, kind) for value in values):
+        yield f"a condition of the policy compares '{column.name}' with a constant that is not of type {kind}"
+
+
+DERIVED = "derived"
+
+
+def kind_of(name: str, schema: Schema) -> str | None:
+    """The type of a column's values; a measure holds numbers, of which some need not be whole. No record holds a derived one."""
+    column, measure = schema.column(name), schema.measure(name)
+    if measure is not None and measure.derive:
+        return DERIVED
+    return column.type if column else "number" if measure else None
+
+
+def derived_problem(name: str) -> str:
+    """Why a derived measure cannot be in a condition."""
+    return f"'{name}' is a derived measure, which conditions cannot use; use the measures it comes from"
+
+
+# What the parameters of a plan were chosen with, and when that needs a reason before anything is published.
+
+
+TUNINGS = ("public", "synthetic", "past", "confidential")
+"""The data with which the parameters of a plan may have been chosen, most sensitive last."""
+NO_LOOK = ("public", "synthetic")
+"""What records must be declared to be so that seeing numbers computed from them is no look; those of the past are confidential."""
+SAY_TUNING = (
+    "Open the session with tuned_on='public', 'synthetic', 'past' or 'confidential': the data with which its "
+    "mechanisms, thresholds and keys were chosen."
+)
+ACCEPT_TUNING = (
+    "Tune on public or synthetic data, or give a reason as accept_tuning, in the session or the plan file (accept_tuning = "
+    '"only codes were corrected"); it is published with the release.'
+)
+LOOKED = "the confidential records were viewed before this release ({looks})"
+
+
+def check_tuned_on(tuned_on: str | None) -> None:
+    """Refuse a word that is not one of ``TUNINGS``."""
+    if tuned_on is not None and tuned_on not in TUNINGS:
+        raise ParameterError(parameter="tuned_on", problem=f"must be one of {', '.join(TUNINGS)}")
+
+
+def check_tuning(
+    tuned_on: str | None, accept_tuning: str | None, *, looks: str = "", hierarchies: Sequence[Hierarchy] = ()
+) -> None:
+    """Check that a release states what the plan was tuned on, and gives a reason if that was the confidential table.
+
+    ``looks`` are the looks that the ledger notes, in words; empty if there are none.
+    """
+    if tuned_on is None:
+        raise TuningError(problem="tuned_on is not stated", advice=SAY_TUNING)
+    tuned = "this plan was tuned on the confidential table" if tuned_on == "confidential" else None
+    private = [each.name for each in hierarchies if not each.is_public]
+    listed = f"the source of the hierarchy '{private[0]}' does not begin with 'public'" if private else None
+    problem = tuned or listed or (LOOKED.format(looks=looks) if looks else None)
+    if problem and not (isinstance(accept_tuning, str) and accept_tuning.strip()):
+        stated = f"{problem}, so its parameters may themselves reveal something about records"
+        raise TuningError(problem=stated, advice=ACCEPT_TUNING)

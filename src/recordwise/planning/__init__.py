@@ -4,24 +4,27 @@ Use public, synthetic or past records. Results computed from confidential record
 """
 
 from recordwise.plan.file.write import PlanText, plan_text
-from recordwise.planning.allocation import Allocation, allocate
-from recordwise.planning.candidates import families
-from recordwise.planning.changes import PlanChange
-from recordwise.planning.compare import compare
-from recordwise.planning.comparison import Candidate, ComparedTable, Comparison
-from recordwise.planning.disclosure import Disclosure, MultiplicativeNoise, PercentRule
-from recordwise.planning.errors import error_quantiles
-from recordwise.planning.evaluate import EvaluatedGroup, Evaluation, evaluate
-from recordwise.planning.fitness import FamilyFitness, Fitness, Fitted, fitness
-from recordwise.planning.frontier import Frontier, frontier
-from recordwise.planning.frontier_plans import FrontierPoint
-from recordwise.planning.goals import Goal, plan_goals
+from recordwise.planning.compare import (
+    Candidate,
+    ComparedTable,
+    Comparison,
+    Disclosure,
+    MultiplicativeNoise,
+    PercentRule,
+    compare,
+)
+from recordwise.planning.frontier import Frontier, ReliablePlan, frontier, most_reliable
 from recordwise.planning.losses import Losses, LossPair
-from recordwise.planning.metrics import METRICS
+from recordwise.planning.new_plan import PlanChange
 from recordwise.planning.recommend import Recommendation, recommend
-from recordwise.planning.rehearse import Rehearsal, rehearse
-from recordwise.planning.reliable_plan import ReliablePlan, most_reliable
-from recordwise.planning.rivals import clamped
+from recordwise.planning.search.allocate import Allocation, allocate
+from recordwise.planning.search.families import error_quantiles, families
+from recordwise.planning.search.fitness import FamilyFitness, Fitness, Fitted, fitness
+from recordwise.planning.search.goals import Goal, plan_goals
+from recordwise.planning.search.reliable import FrontierPoint
+from recordwise.planning.simulate.baselines import clamped
+from recordwise.planning.simulate.evaluate import METRICS, EvaluatedGroup, Evaluation, evaluate
+from recordwise.planning.simulate.rehearse import Rehearsal, rehearse
 from recordwise.planning.sweep import Sweep, SweepPoint, sweep
 
 __all__ = [

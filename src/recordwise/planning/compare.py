@@ -1,25 +1,330 @@
 """Compares mechanisms on a plan: what every record would lose, and how large the error of every cell would be."""
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Iterator, Mapping, Sequence
+from dataclasses import dataclass
+from fractions import Fraction
 from typing import Any
 
 import numpy as np
 
 from recordwise.errors import ParameterError
-from recordwise.exact.numbers import Number
-from recordwise.mechanisms.noisy import read_confidence
+from recordwise.exact.arithmetic import FloatArray
+from recordwise.exact.numbers import Number, positive
+from recordwise.exact.text import formula_text, share_text
+from recordwise.mechanisms.base import mechanism_text, read_confidence
 from recordwise.plan.plan import Plan
-from recordwise.planning.comparison import Candidate, ComparedTable, Comparison
-from recordwise.planning.disclosure import Disclosure, MultiplicativeNoise, PercentRule, disclosure
-from recordwise.planning.errors import ask, cell_errors
-from recordwise.planning.losses import LossPair, firm_losses, policy_losses, realized_losses
-from recordwise.planning.origin import read_origin, viewed
-from recordwise.planning.shapes import COUNT, bare, check_measure, named, step_of
-from recordwise.planning.totals import PlanTotals, plan_totals
-from recordwise.planning.whole import TODAY, Asked, Choice, PlanLike, Scope, at_level, part_name, scope_of
+from recordwise.planning.losses import Losses, LossPair, firm_losses, policy_losses, realized_losses
+from recordwise.planning.scope import (
+    COUNT,
+    TODAY,
+    Asked,
+    Choice,
+    PlanLike,
+    PlanTotals,
+    Scope,
+    at_level,
+    bare,
+    check_measure,
+    html_table,
+    loss_figure,
+    mark_of,
+    named,
+    part_name,
+    plan_totals,
+    read_origin,
+    scope_of,
+    step_of,
+    viewed,
+)
+from recordwise.planning.search.families import ask, cell_errors
 from recordwise.progress import reported, steps, tracked
 from recordwise.session import Session
-from recordwise.session.owner import FOR_OWNER, OwnerView
+from recordwise.session.owner import FOR_OWNER, Contributors, OwnerView
+
+# What traditional disclosure rules would do to the same table: withhold cells (p% rule) or distort records (EZS
+# noise). Only primary suppression is counted. Complementary suppression, which withholds further cells so that the
+# first cannot be recovered by subtraction, often doubles the number. Neither rule has a privacy loss or bounds what
+# an insider or a second table can learn.
+
+
+@dataclass(frozen=True, slots=True, init=False)
+class PercentRule:
+    """Withhold a cell if its second largest contributor could estimate the largest to within ``percent`` of it."""
+
+    percent: Fraction
+
+    def __init__(self, percent: Number = 10) -> None:
+        object.__setattr__(self, "percent", positive(percent, parameter="percent"))
+
+    def withheld(self, found: Contributors) -> Any:
+        """Which cells: all but the two largest contributions are less than the percentage of the largest.
+
+        Args:
+            found: The contributors of each cell.
+
+        Returns:
+            Whether each cell is withheld.
+        """
+        rest = found.total - found.largest - found.second
+        return (found.number > 0) & (rest < float(self.percent) / 100 * found.largest)
+
+
+@dataclass(frozen=True, slots=True, init=False)
+class MultiplicativeNoise:
+    """Evans, Zayatz and Slanta's noise: each contribution times 1 + u or 1 - u, with u uniform between ``low`` and ``high``."""
+
+    low: Fraction
+    high: Fraction
+
+    def __init__(self, low: Number = "0.1", high: Number = "0.2") -> None:
+        object.__setattr__(self, "low", positive(low, parameter="low"))
+        object.__setattr__(self, "high", positive(high, parameter="high"))
+        if not self.low <= self.high < 1:
+            raise ParameterError(parameter="low, high", problem="must satisfy low <= high < 1")
+
+    def relative_deviations(self, found: Contributors) -> FloatArray:
+        """The standard deviation of each cell that has contributors, as a share of its total: exact, multipliers independent.
+
+        Args:
+            found: The contributors of each cell.
+
+        Returns:
+            A share for each cell.
+        """
+        held = found.total > 0
+        spread = (self.low**2 + self.low * self.high + self.high**2) / 3
+        return np.asarray(np.sqrt(float(spread) * found.squares[held]) / found.total[held])
+
+
+@dataclass(frozen=True, slots=True, kw_only=True, repr=False)
+class Disclosure:
+    """CONFIDENTIAL if the records are: what both rules would do to one table."""
+
+    cells: int
+    """Cells with a contribution above 0."""
+    withheld: int
+    withheld_value: float
+    """The share of the grand total that lies in withheld cells."""
+    median_deviation: float
+    """The median over cells of the standard deviation of multiplicative noise, relative to the cell's total."""
+    p90_deviation: float
+    distorted: float
+    """The share of cells with a relative standard deviation above 5%."""
+    lone: int
+    """Cells with one contributor, whose value is then known to within ``high``."""
+    percent: float
+    low: float
+    high: float
+
+    @property
+    def withheld_cells(self) -> float:
+        """The share of cells that would be withheld."""
+        return self.withheld / max(1, self.cells)
+
+    def sentences(self) -> str:
+        """Both rules in words."""
+        withheld, value = share_text(self.withheld_cells, 1), share_text(self.withheld_value, 1)
+        low, high = share_text(self.low), share_text(self.high)
+        deviation, distorted = share_text(self.median_deviation, 1), share_text(self.distorted, 1)
+        return (
+            f"A {formula_text(self.percent)}%-rule would withhold {withheld} of the {self.cells:,} cells with contributors, "
+            f"{value} of the total (primary suppression only; complementary suppression comes on top).\n"
+            f"Multiplicative (EZS) noise of {low} to {high} would distort half of the cells by a standard deviation of "
+            f"{deviation} or more, {distorted} of them by more than 5%; the contributor of each of the {self.lone:,} cells with "
+            f"only one would be known to within {high}. Neither bounds a loss."
+        )
+
+    def to_json(self) -> dict[str, Any]:
+        """The numbers, for JSON."""
+        return {name: getattr(self, name) for name in self.__slots__} | {"withheld_cells": self.withheld_cells}
+
+
+def disclosure(found: Contributors, rule: PercentRule, noise: MultiplicativeNoise) -> Disclosure:
+    """Both rules on the contributors of one table."""
+    withheld, deviations = rule.withheld(found), noise.relative_deviations(found)
+    return Disclosure(
+        cells=int((found.number > 0).sum()),
+        withheld=int(withheld.sum()),
+        withheld_value=float(found.total[withheld].sum() / max(found.total.sum(), 1e-300)),
+        median_deviation=float(np.median(deviations)) if len(deviations) else 0.0,
+        p90_deviation=float(np.quantile(deviations, 0.9)) if len(deviations) else 0.0,
+        distorted=float(np.mean(deviations > 0.05)) if len(deviations) else 0.0,
+        lone=int((found.number == 1).sum()),
+        percent=float(rule.percent),
+        low=float(noise.low),
+        high=float(noise.high),
+    )
+
+
+# What a comparison of mechanisms found: losses of the records, errors of the cells, table by table.
+
+
+@dataclass(frozen=True, slots=True, kw_only=True, repr=False, eq=False)
+class Candidate:
+    """One mechanism of a comparison."""
+
+    name: str
+    mechanism: Any
+    """None where statistics have different ones."""
+    losses: LossPair
+    """Policy losses of the records, from everything that is compared."""
+    firms: LossPair | None
+    """What firms lose together, by cell (T-CELLS); upper ends of bins."""
+    realized: LossPair | None
+    """What the records would actually lose given the rest of their cells; upper ends of bins."""
+    errors: FloatArray
+    """The bound that the error of each cell stays below, with the confidence of the comparison."""
+
+
+@dataclass(frozen=True, slots=True, kw_only=True, repr=False, eq=False)
+class ComparedTable:
+    """One statistic of one table."""
+
+    name: str
+    statistic: str
+    measure: str
+    cells: slice
+    """Where its cells are among all cells of the comparison."""
+    rules: Disclosure | None
+    """What suppression or multiplicative noise would do instead, in the table of each measure with the most cells."""
+
+
+@dataclass(frozen=True, slots=True, kw_only=True, repr=False, eq=False)
+class Comparison:
+    """Mechanisms compared on the tables of a plan; confidential if its records are."""
+
+    data: str
+    confidence: float
+    above: tuple[float, ...]
+    totals: FloatArray
+    """The exact total of each cell, table by table."""
+    tables: tuple[ComparedTable, ...]
+    candidates: tuple[Candidate, ...]
+
+    @property
+    def measure(self) -> str:
+        """What is summed, in words."""
+        return ", ".join(dict.fromkeys(each.measure for each in self.tables))
+
+    @property
+    def rules(self) -> Disclosure | None:
+        """The older rules in the first table they apply to; None for counts."""
+        return next((each.rules for each in self.tables if each.rules is not None), None)
+
+    def rule_sentences(self) -> Iterator[tuple[str, str]]:
+        """The tables the older rules are shown for, each with what they would do."""
+        for each in self.tables:
+            if each.rules is not None:
+                yield each.name, each.rules.sentences()
+
+    @property
+    def privacy_label(self) -> str:
+        """What the records are that it was computed from."""
+        return mark_of(self.data)
+
+    def __getitem__(self, name: str) -> Candidate:
+        return next(each for each in self.candidates if each.name == name)
+
+    def relative_errors(self, name: str, table: str | None = None) -> FloatArray:
+        """The error of each cell with a total above 0, as a share of that total.
+
+        Args:
+            name: The name of a mechanism.
+            table: The name of one of ``tables``; the cells of all tables unless given.
+
+        Returns:
+            A share for each cell.
+        """
+        cells = slice(None) if table is None else next(each.cells for each in self.tables if each.name == table)
+        totals, errors = self.totals[cells], self[name].errors[cells]
+        return np.asarray(errors[totals > 0] / totals[totals > 0])
+
+    def curves(self) -> dict[str, tuple[FloatArray, FloatArray]]:
+        """For each mechanism, losses and the share of the records with at most each loss."""
+        return {each.name: each.losses.rho.curve() for each in self.candidates}
+
+    def to_json(self) -> dict[str, Any]:
+        """The numbers, for JSON."""
+        return {
+            "privacy_label": self.privacy_label,
+            "measure": self.measure,
+            "confidence": self.confidence,
+            "cells": len(self.totals),
+            "mechanisms": [self._candidate_json(each) for each in self.candidates],
+            "tables": [self._table_json(each) for each in self.tables],
+            "instead": None if self.rules is None else self.rules.to_json(),
+        }
+
+    def _table_json(self, table: ComparedTable) -> dict[str, Any]:
+        errors = {each.name: _error_json(self.relative_errors(each.name, table.name)) for each in self.candidates}
+        return {"name": table.name, "cells": table.cells.stop - table.cells.start, "relative_error": errors}
+
+    def _candidate_json(self, each: Candidate) -> dict[str, Any]:
+        relative = self.relative_errors(each.name)
+        found: dict[str, Any] = {"name": each.name, "losses": each.losses.rho.to_json()}
+        found["mechanism"] = None if each.mechanism is None else mechanism_text(each.mechanism)
+        found["share_above"] = {f"{formula_text(loss)}": each.losses.rho.share_above(loss) for loss in self.above}
+        found["relative_error"] = _error_json(relative)
+        parts: dict[str, Losses | None] = {
+            "delta": each.losses.delta,
+            "firm_losses": each.firms.rho if each.firms else None,
+            "firm_delta": each.firms.delta if each.firms else None,
+            "realized_losses": each.realized.rho if each.realized else None,
+            "realized_delta": each.realized.delta if each.realized else None,
+        }
+        return found | {name: part.to_json() for name, part in parts.items() if part is not None}
+
+    def rows(self) -> tuple[list[str], list[list[str]]]:
+        """A table for a reader: headers and rows."""
+        above = [f"above {formula_text(loss)}" for loss in self.above]
+        more = [
+            name
+            for name, held in (("firm p99", "firms"), ("realized p99", "realized"))
+            if getattr(self.candidates[0], held)
+        ]
+        headers = ["mechanism", "median", "p99", "maximum", *above, *more, "median error", "p90 error"]
+        return headers, [self._row(each) for each in self.candidates]
+
+    def _row(self, each: Candidate) -> list[str]:
+        rho, relative = each.losses.rho, self.relative_errors(each.name)
+        numbers = [loss_figure(rho.quantile(0.5)), loss_figure(rho.quantile(0.99)), loss_figure(rho.maximum)]
+        numbers += [f"{share_text(rho.share_above(loss), 2)}" for loss in self.above]
+        numbers += [loss_figure(each.firms.rho.quantile(0.99))] if each.firms else []
+        numbers += [loss_figure(each.realized.rho.quantile(0.99))] if each.realized else []
+        return [each.name, *numbers, *_error_words(relative)]
+
+    def table_rows(self) -> tuple[list[str], list[list[str]]]:
+        """The errors table by table: headers and rows."""
+        headers = ["table", "cells", "mechanism", "median error", "p90 error"]
+        rows = []
+        for table in self.tables:
+            first = [table.name, f"{table.cells.stop - table.cells.start:,}"]
+            for each in self.candidates:
+                rows.append([*first, each.name, *_error_words(self.relative_errors(each.name, table.name))])
+                first = ["", ""]
+        return headers, rows
+
+    def __repr__(self) -> str:
+        return f"<Comparison of {len(self.candidates)} mechanisms for '{self.measure}': {self.privacy_label}>"
+
+    def _repr_html_(self) -> str:
+        notes = "\n".join(f"{name}: {told}" if len(self.tables) > 1 else told for name, told in self.rule_sentences())
+        title = f"Losses of the records and {share_text(self.confidence)} errors of the cells: {self.measure}"
+        return html_table(title, *self.rows(), privacy_label=self.privacy_label, notes=notes)
+
+
+def _error_json(relative: FloatArray) -> dict[str, float | None]:
+    known = len(relative) > 0
+    return {
+        "median": float(np.median(relative)) if known else None,
+        "p90": float(np.quantile(relative, 0.9)) if known else None,
+    }
+
+
+def _error_words(relative: FloatArray) -> list[str]:
+    errors = [np.median(relative), np.quantile(relative, 0.9)] if len(relative) else [np.nan, np.nan]
+    return [share_text(error, 1) for error in errors]
+
 
 ABOVE = (1.0, 10.0)
 

@@ -17,17 +17,15 @@ import pyarrow as pa
 
 from recordwise.exact.arithmetic import FloatArray
 from recordwise.exact.text import figure
-from recordwise.mechanisms.base import is_sized, shared, totals_for
-from recordwise.mechanisms.described import mechanism_text
+from recordwise.mechanisms.base import is_sized, mechanism_text, shared, totals_for
 from recordwise.noise.randomness import Seeded
-from recordwise.plan.cell_bands import sized_keys, sizes_at
 from recordwise.plan.cost import CellMechanism, Run, cell_mechanisms, possible_mechanisms
 from recordwise.plan.describe import table_name
+from recordwise.plan.keys.bands import sized_keys, sizes_at
 from recordwise.plan.plan import Plan, PlannedTable, size_names
 from recordwise.plan.statistics import BinCounts, Drawable, ExactTable, Statistic
 from recordwise.plan.statistics.base import COUNT, SUM, Form
-from recordwise.planning.generated import SKEW
-from recordwise.planning.record_sizes import derived_size, usual_sizes
+from recordwise.planning.simulate.generate import SKEW, derived_size, usual_sizes
 
 if TYPE_CHECKING:
     from recordwise.release.release import Release

@@ -4,8 +4,9 @@ Plans on the frontier are those that a recommendation finds for several accuracy
 proportion to the square of the inverse of the noise, so that one evaluation of each plan gives its whole curve.
 """
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass
+from pathlib import Path
 from typing import Any
 
 import numpy as np
@@ -14,12 +15,16 @@ from recordwise.errors import ParameterError
 from recordwise.exact.arithmetic import FloatArray
 from recordwise.exact.numbers import Number
 from recordwise.exact.text import share_text
-from recordwise.plan.status import StatusRules
-from recordwise.planning.frontier_plans import FrontierPoint, Plans
-from recordwise.planning.origin import figure, html_table, mark_of, read_origin, viewed
-from recordwise.planning.ranks import QUANTILES, RANK_WORDS
-from recordwise.planning.reliable import class_names
-from recordwise.planning.whole import PlanLike, scope_of
+from recordwise.plan.publication import StatusRules
+from recordwise.plan.query import Query
+from recordwise.plan.schema import NO_LOOK
+from recordwise.planning.losses import BALANCED, QUANTILES, RANK_WORDS
+from recordwise.planning.new_plan import PlanChange, carried_plan, changes
+from recordwise.planning.recommend import Left, left_of
+from recordwise.planning.scope import PlanLike, html_table, loss_figure, mark_of, read_origin, scope_of, viewed
+from recordwise.planning.search.fitness import hardly_protected
+from recordwise.planning.search.reliable import FACTORS, FrontierPoint, Plans, Scalable, class_names
+from recordwise.policy.policy import Policy
 from recordwise.progress import reported, steps, tracked
 from recordwise.session import Session
 
@@ -67,7 +72,7 @@ class Frontier:
         by_class = [share_text(point.reliable.by_class[place], 1) for place, _ in self.classes()]
         return [
             point.name,
-            *(figure(point.loss(name)) for name in QUANTILES),
+            *(loss_figure(point.loss(name)) for name in QUANTILES),
             share_text(point.reliable.share, 1),
             *by_class,
         ]
@@ -111,9 +116,10 @@ class Frontier:
         loss, share = self.today.loss(self.rank_by), self.today.reliable.share
         better, cheaper = self.at_loss(loss), self.at_share(share)
         return (
-            f"Today {share_text(share, 1)} of the cells are {self.status} at a {RANK_WORDS[self.rank_by]} loss of {figure(loss)}. "
+            f"Today {share_text(share, 1)} of the cells are {self.status} at a {RANK_WORDS[self.rank_by]} loss of "
+            f"{loss_figure(loss)}. "
             f"At the same loss the frontier has {share_text(max(better, share), 1)}; the same share of cells costs "
-            f"{figure(min(cheaper, loss))} on it.{self._other_losses(loss)}"
+            f"{loss_figure(min(cheaper, loss))} on it.{self._other_losses(loss)}"
         )
 
     def _other_losses(self, loss: float) -> str:
@@ -124,7 +130,7 @@ class Frontier:
             there = float(np.exp(np.interp(np.log(loss), np.log(losses), np.log(own))))
             today = 0.0 if self.today is None else self.today.loss(name)
             if name != self.rank_by and abs(there / today - 1) > DIFFERENT:
-                told.append(f"{RANK_WORDS[name]} loss is {figure(there)} instead of {figure(today)}")
+                told.append(f"{RANK_WORDS[name]} loss is {loss_figure(there)} instead of {loss_figure(today)}")
         return f" At the same {RANK_WORDS[self.rank_by]} loss its {' and its '.join(told)}." if told else ""
 
     def to_json(self) -> dict[str, Any]:
@@ -216,3 +222,206 @@ def frontier(
     return Frontier(
         data=origin, rank_by=rank_by, status=plans.status, limit=plans.limit, points=tuple(points), today=last
     )
+
+
+# From losses to accuracy: the plan with the most reliable cells whose losses stay within limits, and its plan file.
+
+
+@dataclass(frozen=True, slots=True, kw_only=True, repr=False, eq=False)
+class ReliablePlan(FrontierPoint):
+    """The plan with the most reliable cells within some losses; confidential if the records are."""
+
+    before: tuple[Query, ...]
+    """The plan that was examined."""
+    data: str
+    status: str
+    left: Left
+
+    @property
+    def privacy_label(self) -> str:
+        """What the records are that it was computed from."""
+        return mark_of(self.data)
+
+    def words(self) -> str:
+        """Its losses and its reliable cells, in one sentence."""
+        losses = ", ".join(f"{name} {loss_figure(self.loss(name))}" for name in QUANTILES)
+        share = share_text(self.reliable.share, 1)
+        return f"{self.name}: {share} of the cells are {self.status}, at losses of the records of {losses}."
+
+    @property
+    def needs_budget(self) -> bool:
+        """Whether a plan file like the one that was examined gets a proposed budget."""
+        return self.left.needs_budget
+
+    def notes(self) -> tuple[str, ...]:
+        """What a reader must know: whom the losses hardly protect."""
+        told = hardly_protected(self.losses)
+        return () if told is None else (told,)
+
+    def changes(self) -> tuple[PlanChange, ...]:
+        """What differs from the plan that was examined, for each statistic of each table."""
+        return changes(self.before, self.queries)
+
+    def rows(self) -> tuple[list[str], list[list[str]]]:
+        """Headers and rows of a table to show: the share of reliable cells by their size."""
+        known = [(name, each) for name, each in zip(class_names(), self.reliable.by_class) if each == each]
+        return ["cells of", self.status], [[name, share_text(each, 1)] for name, each in known]
+
+    def save_like(
+        self,
+        like: str | Path,
+        path: str | Path,
+        *,
+        accept_tuning: str | None = None,
+        parameters: Mapping[str, str | int] | None = None,
+    ) -> Path:
+        """Write the plan file that was examined with the mechanisms found, and everything else as it is; see
+        ``Recommendation.save_like``.
+
+        Args:
+            like: The plan to continue, which ``most_reliable`` was given.
+            path: The file to write.
+            accept_tuning: The reason for a release tuned on confidential records.
+            parameters: The values with which ``like`` was read; the new plan has the same parameters.
+
+        Returns:
+            The file.
+        """
+        return carried_plan(
+            like,
+            path,
+            self.before,
+            self.queries,
+            tuned_on=self.data,
+            accept_tuning=accept_tuning,
+            # The losses of confidential records must not be in a file that may be shared.
+            comment=self.words() if self.data in NO_LOOK else self.privacy_label,
+            parameters=parameters,
+            needs_budget=self.needs_budget,
+        ).save(path)
+
+    def to_json(self) -> dict[str, Any]:
+        """The numbers, for JSON."""
+        # Dataclasses with slots are made anew, so that super() without arguments does not find them.
+        return FrontierPoint.to_json(self) | {
+            "privacy_label": self.privacy_label,
+            "status": self.status,
+            "words": self.words(),
+            "notes": list(self.notes()),
+            "changes": [each.to_json() for each in self.changes()],
+        }
+
+    def __repr__(self) -> str:
+        return f"<ReliablePlan {self.name}: {self.privacy_label}>"
+
+    def _repr_html_(self) -> str:
+        notes = "\n".join([self.words(), *self.notes()])
+        return html_table("The most reliable plan", *self.rows(), privacy_label=self.privacy_label, notes=notes)
+
+
+@reported
+def most_reliable(
+    session: Session,
+    query: PlanLike,
+    *,
+    median: float | None = None,
+    p99: float | None = None,
+    maximum: float | None = None,
+    at: Sequence[tuple[Mapping[str, Any], float]] = (),
+    budget: Policy | bool | None = None,
+    tables: Sequence[str] = (),
+    statistics: Sequence[str] = (),
+    rules: StatusRules | None = None,
+    at_least: Number | Mapping[str, Number] = 0,
+    candidates: Mapping[str, Any] | None = None,
+    fitted: bool = False,
+    complete: bool = False,
+    data: str = "confidential",
+) -> ReliablePlan:
+    """The plan with the most reliable cells whose losses stay within limits: the other direction of ``recommend``.
+
+    Args:
+        session: An open session; its records are read, and no budget is spent.
+        query: The plan: a query, several, a ``Plan`` or a plan file that was loaded.
+        median: The largest median loss of the records.
+        p99: The largest 99th percentile.
+        maximum: The largest loss of any record of the table.
+        at: Records with the largest loss that each may have, such as ``({"emp": 100, "payann": 4000}, 1)``.
+        budget: A policy that must cover the plan for every possible record; True: what is left of the plan's budget.
+        tables: The tables that are meant, by name or by the number or name of their query; all unless given.
+        statistics: The statistics that are meant, by published name or measure; all unless given.
+        rules: The status rules; the first status is the one that is counted.
+        at_least: Cells with a smaller total do not count: one number, or one for each measure or published name.
+        candidates: The families to choose from; the usual ones unless given.
+        fitted: Whether the best linear fit of all levels is meant, where noise is Gaussian.
+        complete: Whether the keys list every cell, so that levels can be fitted without published rests.
+        data: What the records are: "public", "synthetic", "past" or "confidential". Unless they are declared public or synthetic,
+            the ledger notes a look first.
+
+    Returns:
+        The plan, with its losses, its reliable cells by size, and what changes.
+
+    Raises:
+        ParameterError: No limit is stated, or none of the families can keep all of them.
+    """
+    limits = {"median": median, "p99": p99, "maximum": maximum}
+    wanted = {name: float(each) for name, each in limits.items() if each is not None}
+    if not wanted and not at and budget in (None, False):
+        raise ParameterError(parameter="median, p99, maximum, at, budget", problem="must state at least one limit")
+    view = viewed(session, data, "plan frontier", query)
+    scope = scope_of(query, session.schema, tables=tables, statistics=statistics)
+    left = left_of(session, query)
+    covered = _covered(left, budget)
+    step = steps(3)
+    step("making plans")
+    plans = Plans(
+        session,
+        view,
+        scope,
+        candidates=candidates,
+        rules=rules or StatusRules(),
+        rank_by=next(iter(wanted)) if len(wanted) == 1 else BALANCED,
+        at_least=at_least,
+        fitted=fitted,
+        complete=complete,
+    )
+    factors: dict[Scalable, float | None] = {}
+    step("as much noise as the limits need")
+    for each in tracked(plans.plans, lambda each: f"how much noise {each.name} needs"):
+        within = [plans.factor_within(each, wanted)] if wanted else []
+        within += [plans.factor_at_record(each, record, float(limit)) for record, limit in at]
+        known = [factor for factor in within if factor is not None]
+        most = min(known, default=FACTORS[1]) if len(known) == len(within) else None
+        factors[each] = plans.factor_covered(each, most, covered)
+    step("measuring losses")
+    point, found = None, plans.best(factors)
+    while found is not None and point is None:
+        point = plans.exactly(found, wanted)
+        factors[found[0]] = None
+        found = plans.best(factors) if point is None else None
+    if point is None:
+        raise ParameterError(
+            parameter="losses", problem="cannot be kept, whatever the noise", advice="Allow more, or publish less."
+        )
+    return ReliablePlan(
+        name=point.name,
+        losses=point.losses,
+        reliable=point.reliable,
+        queries=point.queries,
+        before=scope.plan.queries,
+        data=data,
+        status=plans.status,
+        left=left,
+    )
+
+
+def _covered(left: Left, budget: Policy | bool | None) -> Callable[[Policy], bool] | None:
+    """Whether a budget covers a policy; None where there is none to keep."""
+    if budget is None or budget is False:
+        return None
+    if isinstance(budget, Policy):
+        given = budget
+        return lambda policy: bool(given.dominates(policy))
+    if left.budget is None:
+        raise ParameterError(parameter="budget", problem="is to be kept, but the plan has none")
+    return lambda policy: left.refusal(policy) is None

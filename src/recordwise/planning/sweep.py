@@ -11,12 +11,23 @@ from recordwise.errors import ParameterError
 from recordwise.exact.arithmetic import FloatArray
 from recordwise.exact.numbers import Number, positive
 from recordwise.exact.text import formula_text, share_text
-from recordwise.mechanisms.unit_split import UnitSplit
+from recordwise.mechanisms.gaussian import UnitSplit
 from recordwise.planning.losses import Losses, policy_losses
-from recordwise.planning.origin import figure, html_table, mark_of, read_origin, viewed
-from recordwise.planning.shapes import COUNT, check_measure, step_of
-from recordwise.planning.totals import plan_totals
-from recordwise.planning.whole import PlanLike, Scope, same_for_all, scope_of
+from recordwise.planning.scope import (
+    COUNT,
+    PlanLike,
+    Scope,
+    check_measure,
+    html_table,
+    loss_figure,
+    mark_of,
+    plan_totals,
+    read_origin,
+    same_for_all,
+    scope_of,
+    step_of,
+    viewed,
+)
 from recordwise.progress import reported, tracked
 from recordwise.session import Session
 from recordwise.session.owner import OwnerView
@@ -82,8 +93,8 @@ class Sweep:
         return (["measure", *headers] if several else headers), [
             [
                 *([point.measure] if several else []),
-                figure(point.at),
-                figure(point.rho),
+                loss_figure(point.at),
+                loss_figure(point.rho),
                 f"{share_text(point.share_above, 2)}",
                 *(f"{share_text(error, 2)}" for error in (point.median_error, point.mean_error, point.p90_error)),
             ]

@@ -3,7 +3,8 @@
 from importlib import import_module
 from typing import TYPE_CHECKING, Any
 
-from recordwise.policy.conditions import Condition, ConditionColumn, Null, among, both, compare, complement, either
+from recordwise.policy.columns import ConditionColumn
+from recordwise.policy.conditions import Condition, Null, among, both, compare, complement, either
 from recordwise.policy.constructors import (
     By,
     additive,
@@ -21,21 +22,25 @@ from recordwise.policy.constructors import (
     selection,
     split,
 )
-from recordwise.policy.conversions import (
+from recordwise.policy.firms import CellKey, FirmLoss, FirmPart, FirmPolicy, Joint
+from recordwise.policy.loss_law import LatticePart, LatticePolicy, PrivacyLoss, Shift, epsilon_of
+from recordwise.policy.meaning import (
+    Meaning,
     delta_at,
     discrete_laplace_zcdp,
     epsilon,
+    expected_log_odds,
     gdp_epsilon,
     gdp_epsilon_of,
+    log_odds_tail,
+    meaning,
+    power_gaussian,
+    power_zcdp,
     pure_to_zcdp,
     rho_for_epsilon,
 )
-from recordwise.policy.firms import CellKey, FirmLoss, FirmPart, FirmPolicy, Joint
-from recordwise.policy.lattice import LatticePart, LatticePolicy
-from recordwise.policy.meaning import Meaning, expected_log_odds, log_odds_tail, meaning, power_gaussian, power_zcdp
 from recordwise.policy.measure import Measure
 from recordwise.policy.policy import Policy, maximum
-from recordwise.policy.privacy_loss import PrivacyLoss, Shift, epsilon_of
 from recordwise.policy.series import Series, history_losses
 
 if TYPE_CHECKING:

@@ -17,8 +17,16 @@ import numpy as np
 
 from recordwise.errors import ParameterError, UnknownFormError
 from recordwise.exact.numbers import fraction_text, read_fraction
-from recordwise.policy.condition_columns import ConditionColumn, cell, column_from_json
-from recordwise.policy.literals import Cell, Value, literal, value_json, value_key
+from recordwise.policy.columns import (
+    Cell,
+    ConditionColumn,
+    Value,
+    cell,
+    column_from_json,
+    literal,
+    value_json,
+    value_key,
+)
 
 IntArray: TypeAlias = np.ndarray[tuple[int, ...], np.dtype[np.int64]]
 Values: TypeAlias = tuple[Value | None, ...]

@@ -14,9 +14,7 @@ from typing import Any
 from recordwise.errors import ParameterError, UnknownFormError
 from recordwise.exact.numbers import Number, fraction_text, moderate, rational
 from recordwise.policy.bands import BandTable
-from recordwise.policy.condition_columns import ConditionColumn as ConditionColumn
-from recordwise.policy.condition_columns import cell as cell
-from recordwise.policy.literals import Cell, Value, literal, value_json, value_key
+from recordwise.policy.columns import Cell, ConditionColumn, Value, cell, literal, value_json, value_key
 
 ORDERINGS = {"<": ">=", ">=": "<", ">": "<=", "<=": ">"}
 MOST_NESTED = 8

@@ -9,7 +9,13 @@ from recordwise.errors import ParameterError
 from recordwise.exact.functions import Function
 from recordwise.exact.numbers import Number, float_upper, moderate, nonnegative, positive
 from recordwise.policy.atoms import (
+    Additive,
+    AdditiveTable,
+    CertifiedSum,
     ClampedSquare,
+    GaussianTransform,
+    LaplaceSum,
+    LaplaceTransform,
     One,
     Outside,
     PieceCount,
@@ -19,18 +25,10 @@ from recordwise.policy.atoms import (
     Square,
     Thresholds,
 )
-from recordwise.policy.concave_atoms import (
-    Additive,
-    AdditiveTable,
-    CertifiedSum,
-    GaussianTransform,
-    LaplaceSum,
-    LaplaceTransform,
-)
-from recordwise.policy.conditions import EVERY, NONE, Condition, ConditionColumn, among, both, complement
-from recordwise.policy.conversions import pure_to_zcdp
+from recordwise.policy.columns import ConditionColumn, Value, literal
+from recordwise.policy.conditions import EVERY, NONE, Condition, among, both, complement
 from recordwise.policy.evaluate.evaluator import Steps
-from recordwise.policy.literals import Value, literal
+from recordwise.policy.meaning import pure_to_zcdp
 from recordwise.policy.measure import Measure
 from recordwise.policy.policy import Policy, Terms, composed, policy_of
 

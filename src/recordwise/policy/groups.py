@@ -12,9 +12,9 @@ from flint import arb
 
 from recordwise.errors import GroupLossError, ParameterError, shown
 from recordwise.exact.numbers import arb_float_upper, float_upper, nonnegative, working_precision
-from recordwise.policy.conversions import PRECISION as PAIR_PRECISION
-from recordwise.policy.conversions import check_share, delta_at
 from recordwise.policy.evaluate.tables import Record, is_record
+from recordwise.policy.meaning import PRECISION as PAIR_PRECISION
+from recordwise.policy.meaning import check_share, delta_at
 from recordwise.policy.policy import Policy
 
 PRECISION = 128

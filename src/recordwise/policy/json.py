@@ -10,8 +10,14 @@ from recordwise.errors import ParameterError, UnknownFormError
 from recordwise.exact.functions import from_json as function_from_json
 from recordwise.exact.numbers import fraction_text, rational, read_fraction
 from recordwise.policy.atoms import (
+    Additive,
+    AdditiveTable,
     Atom,
+    CertifiedSum,
     ClampedSquare,
+    GaussianTransform,
+    LaplaceSum,
+    LaplaceTransform,
     One,
     Outside,
     PieceCount,
@@ -22,15 +28,7 @@ from recordwise.policy.atoms import (
     Thresholds,
 )
 from recordwise.policy.bands import BandTable
-from recordwise.policy.concave_atoms import (
-    Additive,
-    AdditiveTable,
-    CertifiedSum,
-    GaussianTransform,
-    LaplaceSum,
-    LaplaceTransform,
-)
-from recordwise.policy.condition_columns import column_from_json
+from recordwise.policy.columns import Value, column_from_json, literal
 from recordwise.policy.conditions import (
     MOST_NESTED,
     NONE,
@@ -43,7 +41,6 @@ from recordwise.policy.conditions import (
     in_band,
 )
 from recordwise.policy.evaluate.evaluator import Steps
-from recordwise.policy.literals import Value, literal
 from recordwise.policy.measure import Measure
 from recordwise.policy.policy import MOST_NESTED_MAXIMA, Maximum, Policy, Terms, merge
 

@@ -5,28 +5,70 @@ few queries therefore stay short, equal policies are equal values, and a budget 
 """
 
 import json
-from collections.abc import Iterable, Mapping, Sequence
+from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
+from datetime import date
 from fractions import Fraction
 from functools import cached_property
-from typing import TYPE_CHECKING, Any, ClassVar, TypeVar, overload
+from itertools import chain
+from typing import TYPE_CHECKING, Any, ClassVar, TypeAlias, TypeVar, overload
 
 from recordwise.errors import ParameterError
 from recordwise.exact.arithmetic import FloatArray
+from recordwise.exact.functions import x
 from recordwise.exact.numbers import Number, nonnegative
-from recordwise.policy.atoms import Atom
+from recordwise.policy.atoms import AdditiveTable, Atom, CertifiedSum, ClampedSquare, LaplaceSum, One, Outside
 from recordwise.policy.bands import BandTable
-from recordwise.policy.conditions import EVERY, NONE, Condition, ConditionColumn, band_tables, columns_of
+from recordwise.policy.columns import ConditionColumn, representatives
+from recordwise.policy.conditions import (
+    EVERY,
+    NONE,
+    AllOf,
+    Among,
+    AnyOf,
+    Compare,
+    Condition,
+    Null,
+    band_tables,
+    both,
+    columns_of,
+    holds,
+)
 from recordwise.policy.evaluate.evaluator import Evaluator
 from recordwise.policy.evaluate.tables import Record, Table
 from recordwise.policy.measure import Measure, check_one_measure_a_name
-from recordwise.policy.terms import Key as Key
-from recordwise.policy.terms import Terms as Terms
-from recordwise.policy.terms import guarded, scaled
-from recordwise.policy.terms import merge as merge
 
 if TYPE_CHECKING:
     from recordwise.policy.dominance.prove import Verdict
+
+
+# The terms of a policy: coefficients of conditions and atoms, added, scaled and restricted.
+
+
+Key: TypeAlias = tuple[Condition, Atom]
+Terms: TypeAlias = Mapping[Key, Fraction]
+
+
+def merge(*parts: Terms) -> Terms:
+    """Add the coefficients of equal terms. "No guarantee" plus "no guarantee" is "no guarantee"."""
+    merged: dict[Key, Fraction] = {}
+    for key, coefficient in chain.from_iterable(part.items() for part in parts):
+        merged[key] = Fraction(1) if isinstance(key[1], Outside) else merged.get(key, Fraction(0)) + coefficient
+    return merged
+
+
+def scaled(terms: Terms, factor: Fraction) -> Terms:
+    """The terms times a constant; "no guarantee" is unchanged."""
+    if not factor:
+        return {}
+    return {key: Fraction(1) if isinstance(key[1], Outside) else factor * c for key, c in terms.items()}
+
+
+def guarded(terms: Terms, condition: Condition) -> Terms:
+    """The terms, each also restricted to a condition."""
+    narrowed = [{(both(old, condition), atom): coefficient} for (old, atom), coefficient in terms.items()]
+    return {key: coefficient for key, coefficient in merge(*narrowed).items() if key[0] != NONE}
+
 
 T = TypeVar("T")
 
@@ -195,8 +237,8 @@ class Policy:
         Returns:
             One number, or one for each row.
         """
-        from recordwise.policy.conversions import pure_terms
         from recordwise.policy.evaluate.numpy import evaluate_upper
+        from recordwise.policy.meaning import pure_terms
 
         return evaluate_upper(pure_terms(self), records)
 
@@ -296,7 +338,7 @@ class Policy:
         return policy_words(self)
 
     def _repr_html_(self) -> str:
-        from recordwise.policy.render.notebook import policy_html
+        from recordwise.policy.render.html import policy_html
 
         return policy_html(self)
 
@@ -389,3 +431,77 @@ def terms_bands(terms: Terms) -> dict[str, BandTable]:
         for policy in atom.policies if isinstance(atom, Maximum) else ():
             found |= policy.bands()
     return found
+
+
+# Whether two policies describe the same noise, whichever version of the package computed their numbers.
+
+
+def restates(kept: Policy, given: Policy) -> bool:
+    """Whether a policy that was kept and one that is given now are equal but for how the loss of their noise was certified.
+
+    A budget that names a mechanism is computed anew whenever its plan is read, and later versions charge less for the same noise.
+    The budget of a ledger stays the one it was opened with.
+    """
+    return _noises(kept.rho) == _noises(given.rho) and dict(kept.delta_terms) == dict(given.delta_terms)
+
+
+def _noises(terms: Terms) -> dict[Any, Fraction]:
+    found: dict[Any, Fraction] = {}
+    for (condition, atom), coefficient in terms.items():
+        noise, times = _noise(atom)
+        found[condition, noise] = found.get((condition, noise), Fraction(0)) + coefficient * times
+    return found
+
+
+def _noise(atom: Atom) -> tuple[Any, Fraction]:
+    """What stands for an atom, and how often. A clamped sum was charged the constant of its bound."""
+    match atom:
+        case AdditiveTable(measure, function) | CertifiedSum(measure, function):
+            return (measure, function), Fraction(1)
+        case LaplaceSum(measure, _, scale):
+            return (measure, x / scale), Fraction(1)
+        case ClampedSquare(_, to):
+            return One(), to**2
+        case Maximum(policies):
+            return frozenset(frozenset(_noises(policy.rho).items()) for policy in policies), Fraction(1)
+        case _:
+            return atom, Fraction(1)
+
+
+# The elementary tests in a policy's conditions, used to ask for a record's values and to choose the groups of a
+# chart.
+
+
+Test: TypeAlias = Among | Compare | Null
+
+
+def tests_of(policy: Policy) -> Iterator[Test]:
+    """Every test of every condition, including those inside maxima, in the order of the terms."""
+    for terms in (policy.rho, policy.delta_terms):
+        for condition, atom in terms:
+            yield from _leaves(condition)
+            for inner in atom.policies if isinstance(atom, Maximum) else ():
+                yield from tests_of(inner)
+
+
+def example_date(policy: Policy, name: str) -> date:
+    """A date that meets as many of the tests of its parts as a date can."""
+    tests = [test for test in tests_of(policy) if test.column.name == name and test.column.part]
+    constants = [(test.column.part, value) for test in tests for value in _constants(test)]
+    return max(representatives(constants), key=lambda day: sum(holds(test, {name: day}) for test in tests))
+
+
+def _constants(test: Test) -> Iterator[Fraction]:
+    if isinstance(test, Compare):
+        yield test.bound
+    elif isinstance(test, Among):
+        yield from (value for value in test.values if isinstance(value, Fraction))
+
+
+def _leaves(condition: Condition) -> Iterator[Test]:
+    match condition:
+        case AllOf(parts) | AnyOf(parts):
+            for part in parts:
+                yield from _leaves(part)
+        case Among() | Compare() | Null():
+            yield condition

@@ -1,11 +1,9 @@
 """Produces nonnegative, additive tables and microdata from noisy answers. Post-processing costs no privacy budget."""
 
-from recordwise.postprocess.least_squares import nnls, ols
+from recordwise.postprocess.least_squares import nnls, ols, reweighted_fit
 from recordwise.postprocess.maxfit import max_fit
-from recordwise.postprocess.measured import ContinuousGaussian, ContinuousLaplace, NoiseLaw
-from recordwise.postprocess.records import controlled_rounding, save_records, to_integer_records, to_weighted_records
-from recordwise.postprocess.result import Fit
-from recordwise.postprocess.reweighted import reweighted_fit
+from recordwise.postprocess.measured import ContinuousGaussian, ContinuousLaplace, Fit, NoiseLaw
+from recordwise.postprocess.rounding import controlled_rounding, save_records, to_integer_records, to_weighted_records
 from recordwise.postprocess.sequential import sequential_fit
 from recordwise.postprocess.uncertainty import (
     Errors,

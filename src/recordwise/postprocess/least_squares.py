@@ -1,16 +1,29 @@
 """Least squares with and without the sign constraint."""
 
 from dataclasses import replace
+from typing import Literal, TypeAlias
 
 import numpy as np
-from numpy.typing import ArrayLike
+from numpy.typing import ArrayLike, NDArray
 from scipy import sparse
 from scipy.sparse.linalg import lsmr
 
-from recordwise.postprocess.measured import Measured, Noise, law_of, measure
-from recordwise.postprocess.result import TOLERANCE, Fit, fit_draws, least_squares_residual, negativity
-from recordwise.postprocess.solvers.boxed import Boxed, FloatArray, Solver, System
-from recordwise.postprocess.solvers.solve import prepared, solve_problem
+from recordwise.errors import ParameterError
+from recordwise.postprocess.measured import (
+    TOLERANCE,
+    Fit,
+    Measured,
+    Noise,
+    ScaledLaw,
+    fit_draws,
+    law_of,
+    least_squares_residual,
+    measure,
+    natural_residual,
+    negativity,
+)
+from recordwise.postprocess.solvers.boxed import Boxed, FloatArray, Solution, Solver, System
+from recordwise.postprocess.solvers.solve import Extra, prepared, solve_extended, solve_problem
 from recordwise.postprocess.workload import Workload
 
 DENSE_ENTRIES = 4_000_000
@@ -118,3 +131,133 @@ def least_norm(measured: Measured) -> FloatArray:
     if rows.shape[0] * rows.shape[1] <= DENSE_ENTRIES:
         return np.asarray(np.linalg.lstsq(rows.toarray(), right.T)[0].T)
     return np.stack([lsmr(rows, row, atol=1e-15, btol=1e-15, conlim=0, maxiter=10_000)[0] for row in right])
+
+
+# Reweighted least squares [A]: answers that look like zeros get less weight individually and more weight as a sum.
+
+
+Units: TypeAlias = Literal["counts", "noise"]
+CONFIDENCE = 0.99
+
+
+def reweighted_fit(
+    workload: Workload,
+    answers: ArrayLike,
+    variances: ArrayLike,
+    noise: Noise = "laplace",
+    *,
+    confidence: float = CONFIDENCE,
+    units: Units = "counts",
+    tolerance: float = TOLERANCE,
+) -> Fit:
+    """Nonnegative least squares with the weights of [A], Algorithm 2, read with its prose (T-REWEIGHT).
+
+    In each group the smallest answers, up to the first that is surely not a zero cell, get a small weight each and their sum a
+    large one. ``units="counts"`` measures the down-weighting in counts as the paper does; ``"noise"`` in units of the noise
+    scale, so that doubling every answer and every scale doubles the fit.
+
+    Args:
+        workload: The queries that were answered.
+        answers: The noisy answers, in the order of the workload; several rows are several draws.
+        variances: The variance of each answer, one for each group, or one for all.
+        noise: The law of the noise; Gaussian unless given.
+        confidence: The confidence with which a cell must differ from zero to keep its weight.
+        units: "counts" or "noise": what the down-weighting is measured in.
+        tolerance: The largest violation of the optimality conditions, relative to the answers.
+
+    Returns:
+        The fitted table.
+    """
+    check(workload, confidence, units)
+    measured = measure(workload, answers, variances)
+    laws = [law_of(noise, 1.0 / measured.weights[0, place]) for place in workload.slices]
+    parts, base = prepared(workload)
+
+    def fit(some: Measured) -> Fit:
+        low = [low_queries(some.answers[:, place], law, confidence, units) for place, law in zip(workload.slices, laws)]
+        weights, extras = reweighted(some, low)
+        return judged(some, weights, extras, solve_extended(some, weights, extras, parts, base), tolerance)
+
+    return fit_draws(measured, fit)
+
+
+def reweighted(measured: Measured, low: list[tuple[NDArray[np.bool_], FloatArray]]) -> tuple[FloatArray, list[Extra]]:
+    """The new weights, and the sums of the low queries of each group; a query alone in its group needs no sum."""
+    factor = np.concatenate([np.where(flags, divisor, 1.0) for flags, divisor in low], axis=1)
+    groups = measured.workload.groups
+    extras = [low_sum(measured, k, flags) for k, (flags, _) in enumerate(low) if groups[k].size > 1]
+    return measured.weights / factor, extras
+
+
+def check(workload: Workload, confidence: float, units: str) -> None:
+    """Refuse inputs for which the method is not defined."""
+    if not 0 < confidence < 1:
+        raise ParameterError(parameter="confidence", problem=f"must lie between 0 and 1, not {confidence}")
+    if units not in ("counts", "noise"):
+        raise ParameterError(parameter="units", problem=f"must be 'counts' or 'noise', not {units!r}")
+    for group in workload.groups:
+        if not group.disjoint:
+            raise ParameterError(
+                parameter=f"group '{group.name}'",
+                problem="has queries that overlap or are weighted, but reweighted_fit adds up the small answers of a group",
+                advice="Split it into groups of disjoint counts, or use nnls.",
+            )
+
+
+def low_queries(
+    answers: FloatArray, law: ScaledLaw, confidence: float, units: Units
+) -> tuple[NDArray[np.bool_], FloatArray]:
+    """Which answers of a group may come from zeros, per draw, and the factor that divides their weight.
+
+    The j-th smallest is certainly not a zero if F(a_(j))^j >= confidence; the low answers are those before the first such one.
+    Equal answers are never separated, because the power only falls with j. A query alone keeps its weight, because its low weight
+    and the weight of its low sum add up to it.
+    """
+    size = answers.shape[1]
+    if size == 1:
+        return np.zeros(answers.shape, dtype=np.bool_), np.ones((1, 1))
+    chance = np.clip(law.cdf(answers), 0.0, 1.0)
+    ranked = np.sort(chance, axis=1)
+    sure = ranked ** np.arange(1, size + 1) >= confidence
+    found = np.any(sure, axis=1)
+    count = np.where(found, np.argmax(sure, axis=1), size)
+    edge = np.where(found, ranked[np.arange(len(ranked)), np.minimum(count, size - 1)], np.inf)
+    highest = law.quantile(0.5 ** (1.0 / np.maximum(count, 1))[:, None])
+    unit = law.scale if units == "noise" else 1.0
+    return chance < edge[:, None], 2.0 * np.maximum(1.0, highest / unit) ** 2
+
+
+def low_sum(measured: Measured, place: int, low: NDArray[np.bool_]) -> Extra:
+    """The sum of the low answers of a group, as a separate query."""
+    where = measured.workload.slices[place]
+    chosen = low.astype(np.float64)
+    variance = chosen @ (1.0 / measured.weights[0, where])
+    return Extra(
+        group=measured.workload.groups[place],
+        place=where,
+        chosen=chosen,
+        answer=np.sum(chosen * measured.answers[:, where], axis=1),
+        weight=np.where(variance > 0, 0.5 / np.where(variance > 0, variance, 1.0), 0.0),
+    )
+
+
+def judged(measured: Measured, weights: FloatArray, extras: list[Extra], found: Solution, tolerance: float) -> Fit:
+    """The result with its residuals, including those of the low sums."""
+    fitted = measured.workload.answer(found.x)
+    pulls = weights * (fitted - measured.answers)
+    sizes = weights * np.abs(measured.answers)
+    curved = weights.copy()
+    for extra in extras:
+        off = np.sum(extra.chosen * fitted[:, extra.place], axis=1) - extra.answer
+        pulls[:, extra.place] += extra.chosen * (extra.weight * off)[:, None]
+        sizes[:, extra.place] += extra.chosen * (extra.weight * np.abs(extra.answer))[:, None]
+        curved[:, extra.place] += extra.chosen * extra.weight[:, None]
+    kkt = natural_residual(measured.workload, found.x, pulls, curved, sizes, nonnegative=True)
+    return Fit(
+        x=found.x,
+        fitted=fitted,
+        kkt=kkt,
+        primal=negativity(measured, found.x),
+        iterations=found.iterations,
+        tolerance=tolerance,
+    )

@@ -10,8 +10,17 @@ from scipy import sparse
 from scipy.optimize import linprog
 
 from recordwise.errors import ParameterError, SolverError
-from recordwise.postprocess.measured import Measured, Noise, Parts, law_of, measure
-from recordwise.postprocess.result import TOLERANCE, Fit, boxed_residual, fit_draws
+from recordwise.postprocess.measured import (
+    TOLERANCE,
+    Fit,
+    Measured,
+    Noise,
+    Parts,
+    boxed_residual,
+    fit_draws,
+    law_of,
+    measure,
+)
 from recordwise.postprocess.sequential import regroup
 from recordwise.postprocess.solvers.boxed import Boxed, FloatArray, IntArray, Solution, System
 from recordwise.postprocess.solvers.solve import prepared, solve_again, solve_problem

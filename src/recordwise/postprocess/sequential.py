@@ -9,8 +9,7 @@ from scipy import sparse
 from scipy.sparse.csgraph import connected_components
 
 from recordwise.errors import ParameterError
-from recordwise.postprocess.measured import Measured, Noise, law_of, measure
-from recordwise.postprocess.result import TOLERANCE, Fit, boxed_residual, fit_draws
+from recordwise.postprocess.measured import TOLERANCE, Fit, Measured, Noise, boxed_residual, fit_draws, law_of, measure
 from recordwise.postprocess.solvers.boxed import Boxed, FloatArray, IntArray, Solution, System
 from recordwise.postprocess.solvers.solve import rows_system, solve_problem
 from recordwise.postprocess.workload import Digits, Group, Workload, group_spread, group_sums

@@ -15,10 +15,9 @@ from numpy.typing import ArrayLike
 
 from recordwise.errors import ParameterError
 from recordwise.exact.text import formula_text
-from recordwise.postprocess.least_squares import nnls, ols
+from recordwise.postprocess.least_squares import nnls, ols, reweighted_fit
 from recordwise.postprocess.maxfit import max_fit
-from recordwise.postprocess.result import Fit
-from recordwise.postprocess.reweighted import reweighted_fit
+from recordwise.postprocess.measured import Fit
 from recordwise.postprocess.sequential import sequential_fit
 from recordwise.postprocess.solvers.boxed import FloatArray
 from recordwise.postprocess.workload import Workload

@@ -16,17 +16,14 @@ from recordwise.errors import ParameterError
 from recordwise.exact.arithmetic import FloatArray
 from recordwise.exact.numbers import Number, positive
 from recordwise.plan.arrays import numpy_of
-from recordwise.plan.status import StatusRules
+from recordwise.plan.publication import StatusRules
+from recordwise.postprocess.rounding import Nesting, round_tables
 from recordwise.progress import reported
-from recordwise.release.code_lists import CodeLists
-from recordwise.release.dictionary import query_of
-from recordwise.release.edit_rules import is_fitted
-from recordwise.release.families import family_of, nests, own_statistic, parents
-from recordwise.release.formats.digits import meaningful
-from recordwise.release.joint import joint_queries, names_of
+from recordwise.release.consistent import is_fitted, joint_queries, names_of
+from recordwise.release.dictionary import STATUS, CodeLists, has_status, query_of, signed_variables, statuses
+from recordwise.release.formats.csv import meaningful
+from recordwise.release.nesting import family_of, nests, own_statistic, parents
 from recordwise.release.release import Release
-from recordwise.release.rounding import Nesting, round_tables
-from recordwise.release.status import STATUS, has_status, signed_variables, statuses
 from recordwise.release.tables import BASIC, FITTED, ReleasedTable, digest_of
 
 

@@ -3,18 +3,18 @@
 Every output format, the data package and the page are written from the same content.
 """
 
-from collections.abc import Mapping, Sequence
+import re
+from collections.abc import Collection, Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from typing import Any
 
 import pyarrow as pa
 
-from recordwise.plan.describe import safe_name
-from recordwise.plan.status import StatusRules
-from recordwise.plan.words import Words
-from recordwise.release.dictionary import Entry, dictionary_of, title_of
+from recordwise.plan.describe import safe_name, table_name
+from recordwise.plan.plan import Plan, PlannedTable
+from recordwise.plan.publication import Publication, StatusRules, Words
+from recordwise.release.dictionary import Entry, dictionary_of, signed_variables, title_of
 from recordwise.release.page.parts import Part
-from recordwise.release.status import signed_variables
 from recordwise.release.tables import PRIVATE, ReleasedTable
 
 
@@ -129,3 +129,132 @@ def _notes(description: Mapping[str, Any]) -> list[str]:
     ]
     guarantee = description.get("guarantee")
     return [*notes, f"Guarantee: {guarantee}"] if guarantee else notes
+
+
+# datapackage.json: the release as a Data Package, each table with a Table Schema, so that codes stay text and units
+# are known.
+
+
+NAME = "datapackage.json"
+PROFILE = "https://datapackage.org/profiles/2.0/datapackage.json"
+MEDIA_TYPES = {"csv": "text/csv", "parquet": "application/vnd.apache.parquet"}
+
+
+def datapackage_json(content: Content, files: Collection[str]) -> dict[str, Any]:
+    """The data package. It depends on the plan and the words alone, so the digests of files are in release.json only.
+
+    Args:
+        content: What the release says.
+        files: The names of the files of the tables.
+
+    Returns:
+        The content of datapackage.json.
+    """
+    return {
+        "$schema": PROFILE,
+        "name": _plain(content.file_name),
+        "title": content.title,
+        "description": " ".join(content.notes),
+        "privacy_label": content.privacy_label,
+        **_about(content.words.publication),
+        "resources": [_resource(each, content, files) for each in content.tables],
+    }
+
+
+def _plain(name: str) -> str:
+    """A name as data packages allow it."""
+    return re.sub(r"[^a-z0-9._-]", "_", name.lower())
+
+
+def _about(said: Publication) -> dict[str, Any]:
+    found: dict[str, Any] = {}
+    if said.version:
+        found["version"] = said.version
+    if said.date:
+        found["created"] = f"{said.date}T00:00:00Z"
+    if said.publisher:
+        contact = {"email": said.contact} if "@" in said.contact and " " not in said.contact else {}
+        found["contributors"] = [{"title": said.publisher, "roles": ["publisher"], **contact}]
+    if said.license:
+        address = said.license.startswith(("http://", "https://"))
+        found["licenses"] = [{"path": said.license} if address else {"name": said.license, "title": said.license}]
+    others = {"contact": said.contact, "period": said.period, "revision": said.revision}
+    return found | {name: text for name, text in others.items() if text}
+
+
+def _resource(table: DescribedTable, content: Content, files: Collection[str]) -> dict[str, Any]:
+    """The CSV file of a table, or its Parquet file where there is none."""
+    kind = next((each for each in ("csv", "parquet") if f"{table.name}.{each}" in files), "parquet")
+    path = f"{table.name}.{kind}"
+    commented = {} if content.private or kind != "csv" else {"dialect": {"commentChar": "#"}}
+    return {
+        "name": _plain(table.name),
+        "type": "table",
+        "title": table.title,
+        "path": path,
+        "format": kind,
+        "mediatype": MEDIA_TYPES[kind],
+        "encoding": "utf-8",
+        **commented,
+        "schema": {
+            "fields": [
+                _field(field, entry, content) for field, entry in zip(table.data.schema, table.columns, strict=True)
+            ],
+            "missingValues": [""],
+            **({"primaryKey": list(table.table.keys)} if table.table.keys else {}),
+        },
+    }
+
+
+def _field(field: pa.Field, entry: Entry, content: Content) -> dict[str, Any]:
+    labels = content.words.values(entry.name) if pa.types.is_string(field.type) else {}
+    return {
+        "name": entry.name,
+        "type": _type(field.type),
+        "title": entry.title,
+        "description": f"{entry.meaning}. {entry.computed}. Missing: {entry.missing}.",
+        **({"unit": entry.unit} if entry.unit else {}),
+        **({"value_labels": labels} if labels else {}),
+    }
+
+
+def _type(kind: pa.DataType) -> str:
+    if pa.types.is_string(kind):
+        return "string"
+    if pa.types.is_boolean(kind):
+        return "boolean"
+    return "integer" if pa.types.is_integer(kind) else "number"
+
+
+# The content of a release before it is made, as far as the plan decides it, so that a format can refuse before budget
+# is spent.
+
+
+def planned_content(plan: Plan, *, dataset: str, words: Words) -> Content:
+    """The tables of a plan with their public cells and without numbers.
+
+    Args:
+        plan: The plan.
+        dataset: The name of the dataset.
+        words: Labels, units and who publishes.
+
+    Returns:
+        The content; a table whose keys will be selected has no rows.
+    """
+    tables = [_table(plan, each) for each in plan.tables()]
+    return content_of({"dataset": dataset}, tables, words, privacy_label=PRIVATE)
+
+
+def _table(plan: Plan, table: PlannedTable) -> ReleasedTable:
+    query, names = plan.queries[table.query], table.shape.names()
+    if plan.selection(table) is None:
+        cells = plan.cells(table)
+    else:
+        cells = pa.table({name: pa.array([], pa.string()) for name in names})
+    rows = cells.num_rows if names else 1
+    variables = tuple(each.alias for each in query.statistics)
+    columns = {name: cells.column(name) for name in cells.column_names}
+    columns |= {name: pa.nulls(rows, pa.float64()) for name in variables}
+    return ReleasedTable(
+        name=table_name(plan, table), keys=tuple(cells.column_names), variables=variables, data=pa.table(columns)
+    )

@@ -5,15 +5,23 @@ It is written from the plan and the words of the release alone: no entry depends
 
 from collections import Counter
 from collections.abc import Collection, Iterable, Mapping, Sequence
-from dataclasses import asdict, dataclass
-from typing import Any
+from dataclasses import asdict, dataclass, field, replace
+from typing import TYPE_CHECKING, Any
 
+import numpy as np
 import pyarrow as pa
+import pyarrow.compute as pc
 
+from recordwise.exact.arithmetic import FloatArray
 from recordwise.exact.text import share_text
+from recordwise.plan.arrays import array_of, numpy_of, texts_of
+from recordwise.plan.publication import StatusRules, Words
 from recordwise.plan.statistics import statistic_kind
-from recordwise.plan.words import Words
-from recordwise.release.tables import BASIC, ReleasedTable
+from recordwise.release.tables import BASIC, FITTED, ReleasedTable
+
+if TYPE_CHECKING:
+    from recordwise.release.content import Content, DescribedTable
+
 
 TYPES = {"text": "text", "whole": "whole number", "number": "number", "boolean": "true or false"}
 EMPTY = "empty: the number does not exist"
@@ -232,3 +240,128 @@ def _value(query: Mapping[str, Any], name: str, words: Words, noise: str | None,
         "computed": f"{how}; {estimate}",
         "missing": EMPTY,
     }
+
+
+# The status of published values, from released values and the law of the noise alone, never from exact totals.
+
+
+STATUS = "_status"
+"""The suffix of the column with the status of a value."""
+
+
+def relative_error(value: FloatArray, sd: FloatArray, *, signed: bool = False) -> FloatArray:
+    """The error of each value as a share of it, at most one half: a value below twice its error is not taken for its size.
+
+    Args:
+        value: Published values.
+        sd: Their standard deviations.
+        signed: Whether the measure may be negative; otherwise a negative value is due to noise and counts as small.
+
+    Returns:
+        ``sd / max(value, 2 sd)``, of the absolute value where the measure is signed; infinite where there is no sd.
+    """
+    size = np.abs(value) if signed else value
+    with np.errstate(invalid="ignore", divide="ignore"):
+        found = sd / np.maximum(size, 2 * sd)
+    return np.where(sd == 0, 0.0, np.where(np.isfinite(found), found, np.inf))
+
+
+def value_column(table: ReleasedTable, variable: str) -> str:
+    """The column that holds the value to publish: the fitted one where there is one."""
+    fitted = variable + FITTED
+    return fitted if fitted in table.data.column_names else variable
+
+
+def sd_column(table: ReleasedTable, variable: str) -> str:
+    """The column with the standard deviation of the value to publish: the one of the fit where there is one."""
+    candidates = (f"{value_column(table, variable)}_sd", f"{variable}_sd")
+    return next(name for name in candidates if name in table.data.column_names)
+
+
+def has_status(table: ReleasedTable, variable: str) -> bool:
+    """Whether a standard deviation is published with a variable."""
+    return f"{variable}_sd" in table.data.column_names
+
+
+def statuses(table: ReleasedTable, variable: str, rules: StatusRules, *, signed: bool) -> pa.Array:
+    """The status of every value of a variable, as text."""
+    value, sd = (_floats(table, name) for name in (value_column(table, variable), sd_column(table, variable)))
+    return named(relative_error(value, sd, signed=signed), rules)
+
+
+def named(errors: FloatArray, rules: StatusRules) -> pa.Array:
+    """The status of each relative error."""
+    places = np.searchsorted(np.array([limit for _, limit in rules.limits]), errors, side="left")
+    return texts_of(rules.names()).take(array_of(places))
+
+
+def status_words(content: "Content", table: "DescribedTable", piece: pa.Table, variable: str) -> pa.Array:
+    """The status of a variable in some rows of a table: as published, or by the rules; empty text where neither is known."""
+    published = variable + STATUS
+    if published in piece.column_names:
+        return piece.column(published).combine_chunks()
+    part = replace(table.table, data=piece)
+    if not has_status(part, variable):
+        return texts_of([""]).take(array_of(np.zeros(piece.num_rows, np.int64)))
+    return statuses(part, variable, content.rules, signed=variable in table.signed)
+
+
+def signed_variables(description: Mapping[str, Any], table: ReleasedTable) -> frozenset[str]:
+    """The variables that may truly be negative: statistics of a signed measure, and what is computed from others."""
+    declared = description.get("schema", {}).get("measures", ())
+    signed = {each["name"] for each in declared if each.get("signed")}
+    stated = query_of(description, table.name).get("statistics", ())
+    return frozenset(each["name"] for each in stated if each.get("of") in signed or _computed(each))
+
+
+def _computed(statistic: Mapping[str, Any]) -> bool:
+    """Whether it is a combination or ratio of other columns, whose sign is not known."""
+    return statistic.get("of") is None and statistic_kind(statistic["kind"]).derived
+
+
+def _floats(table: ReleasedTable, name: str) -> FloatArray:
+    return np.asarray(numpy_of(table.data.column(name)), np.float64)
+
+
+# The public lists of codes in a release: which coarser value a code has, as release.json states it.
+
+
+@dataclass(frozen=True, slots=True)
+class CodeLists:
+    """The lists of a release, by the name of the hierarchy."""
+
+    lists: Mapping[str, Mapping[str, Any]] = field(default_factory=dict)
+
+    @classmethod
+    def of(cls, description: Mapping[str, Any]) -> "CodeLists":
+        """The lists that a release describes."""
+        return cls({str(each["name"]): each for each in description.get("hierarchies", ())})
+
+    def tables(self) -> dict[str, pa.Table]:
+        """Each list with a row for each finest code and a column for each level, the finest last."""
+        return {
+            name: pa.table({level: self._values(each["list"][level]) for level in each["levels"]})
+            for name, each in self.lists.items()
+        }
+
+    def above(self, group: Mapping[str, Any], source: str, column: pa.ChunkedArray) -> pa.ChunkedArray:
+        """The values of a coarser level for a column of codes of the level ``source``."""
+        fine, coarse = self._level(group, source), self._level(group, group["level"])
+        return coarse.take(pc.index_in(column, value_set=fine))
+
+    def count_below(self, group: Mapping[str, Any], source: str, column: pa.ChunkedArray) -> FloatArray:
+        """How many values of the level ``source`` lie below each value of a coarser level in a column."""
+        pairs = pa.table({"fine": self._level(group, source), "coarse": self._level(group, group["level"])})
+        different = pairs.group_by(["fine", "coarse"]).aggregate([])
+        counts = different.group_by("coarse").aggregate([("fine", "count")])
+        found = pc.index_in(column, value_set=counts.column("coarse").combine_chunks())
+        return np.asarray(numpy_of(counts.column("fine_count").take(found).fill_null(0)), np.float64)
+
+    def _level(self, group: Mapping[str, Any], level: str) -> pa.Array:
+        """The value of a level for each listed code."""
+        return self._values(self.lists[str(group["hierarchy"])]["list"][level])
+
+    @staticmethod
+    def _values(listed: Mapping[str, Any]) -> pa.Array:
+        values = pa.array(listed["values"])
+        return values.take(pa.array(listed["codes"])) if "codes" in listed else values

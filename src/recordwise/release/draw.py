@@ -1,19 +1,28 @@
 """Turns exact totals into noisy columns: the only place where values computed from records are combined with noise."""
 
-from collections.abc import Callable
+from collections.abc import Callable, Iterable, Mapping
+from concurrent.futures import ThreadPoolExecutor
 from dataclasses import dataclass
 from functools import partial
+from typing import Any
 
 import numpy as np
 import pyarrow as pa
 
+from recordwise.errors import ExternalError, KeysError, ParameterError
+from recordwise.mechanisms.external import CHARGED
+from recordwise.mechanisms.key_selection import passing_empty_cells, truncated_deviations, truncated_intervals
 from recordwise.noise.randomness import BitSource
+from recordwise.plan.arrays import array_of
 from recordwise.plan.cost import CellMechanism, Run, cell_mechanisms, possible_mechanisms
+from recordwise.plan.describe import table_name
+from recordwise.plan.keys.selection import KeySelection, SelectFrom
 from recordwise.plan.plan import Plan, PlannedTable
 from recordwise.plan.schema import Schema
-from recordwise.plan.statistics import Drawable, ExactTable, Statistic
-from recordwise.plan.statistics.answers import NoisyColumn
-from recordwise.plan.statistics.base import published
+from recordwise.plan.sources import as_arrow
+from recordwise.plan.statistics import BinCounts, Drawable, ExactTable, Statistic
+from recordwise.plan.statistics.base import NoisyColumn, published
+from recordwise.release.tables import ReleasedTable, flagged, publishable
 
 SELECTED_ON = "selected_on: this noisy count decided that the row is published, so it is too large on average"
 
@@ -78,3 +87,162 @@ def draw_table(prepared: PreparedTable, exact: ExactTable, rng: BitSource) -> Ca
     }
     statistics = [each.statistic for each in prepared.drawn]
     return partial(published, prepared.asked, statistics, answers, confidence=confidence)
+
+
+# Selects keys privately: adds noise to the counts of cells that contain records and, for a public domain, of empty
+# cells.
+
+
+IntArray = np.ndarray[tuple[int, ...], np.dtype[np.int64]]
+
+
+def select_cells(
+    plan: Plan, table: PlannedTable, cells: pa.Table, exact: ExactTable, rng: BitSource, *, confidence: float
+) -> tuple[pa.Table, ExactTable, NoisyColumn]:
+    """The published cells, with their exact totals (still confidential) and the noisy counts that selected them."""
+    selection = plan.selection(table)
+    assert selection is not None
+    counts = exact.totals[selection.total()]
+    if not isinstance(selection, SelectFrom):
+        noisy = selection.law.noise.add_to(counts, rng)
+        kept = np.flatnonzero(noisy >= selection.law.threshold)
+        moved = _at_rows(exact, len(kept), kept, np.arange(len(kept)))
+        return cells.take(array_of(kept)), moved, _counts(selection, noisy[kept], least=1, confidence=confidence)
+    domain = selection.domain.bound(table.shape.groups, plan.schema)
+    located = domain.locate(cells)
+    inside = np.flatnonzero(located >= 0)
+    noisy = selection.law.noise.add_to(counts[inside], rng)
+    empty = passing_empty_cells(domain.size, np.sort(located[inside]), selection.law, rng)
+    passed = noisy >= selection.law.threshold
+    positions = np.concatenate([located[inside][passed], empty.positions])
+    order = np.argsort(positions, kind="stable")
+    place = np.empty(len(order), dtype=np.int64)
+    place[order] = np.arange(len(order))
+    kept = inside[passed]
+    moved = _at_rows(exact, len(order), kept, place[: len(kept)])
+    return (
+        domain.keys(positions[order]),
+        moved,
+        _counts(selection, np.concatenate([noisy[passed], empty.noisy])[order], least=0, confidence=confidence),
+    )
+
+
+def dry_run_selection(plan: Plan, table: PlannedTable, cells: pa.Table) -> None:
+    """Look up every cell found in its domain before anything is charged, because a domain's functions are the user's code."""
+    selection = plan.selection(table)
+    if isinstance(selection, SelectFrom):
+        selection.domain.bound(table.shape.groups, plan.schema).locate(cells)
+
+
+def _at_rows(exact: ExactTable, cells: int, rows: IntArray, places: IntArray) -> ExactTable:
+    """The numbers of some found cells at their rows in the published table; a cell without records has zeros."""
+    moved = np.full(exact.cells, -1, dtype=np.int64)
+    moved[rows] = places
+    return ExactTable(
+        cells=cells,
+        totals={total: _scattered(values[rows], places, cells) for total, values in exact.totals.items()},
+        bins={wanted: _moved(each, moved) for wanted, each in exact.bins.items()},
+    )
+
+
+def _scattered(values: IntArray, places: IntArray, cells: int) -> IntArray:
+    full = np.zeros(cells, dtype=values.dtype)
+    full[places] = values
+    return full
+
+
+def _moved(bins: BinCounts, place: IntArray) -> BinCounts:
+    position = place[bins.position]
+    kept = np.flatnonzero(position >= 0)
+    order = kept[np.argsort(position[kept], kind="stable")]
+    return BinCounts(position=position[order], point=bins.point[order], held=bins.held[order])
+
+
+def _counts(selection: KeySelection, noisy: IntArray, *, least: int, confidence: float) -> NoisyColumn:
+    """The counts used for selection: biased given selection, with the truncated law's deviation and interval (T-TRUNCATED)."""
+    low, high = truncated_intervals(selection.law, noisy, confidence=confidence, least=least)
+    return NoisyColumn(
+        alias=selection.alias,
+        value=noisy,
+        standard_error=truncated_deviations(selection.law, noisy, least=least),
+        low=low.astype(np.float64),
+        high=high.astype(np.float64),
+        flag=SELECTED_ON,
+    )
+
+
+# Published tables: cells selected where they must be, noise added to every statistic, the columns in order.
+
+
+def publish_table(
+    plan: Plan,
+    table: PlannedTable,
+    cells: pa.Table,
+    exact: ExactTable,
+    prepared: PreparedTable | None,
+    rng: BitSource,
+    *,
+    confidence: float,
+) -> Callable[[], ReleasedTable]:
+    """Draw a table. One that was not prepared selects its keys: its cells are known only now.
+
+    What is returned computes its columns from the noisy answers.
+    """
+    counts: tuple[NoisyColumn, ...] = ()
+    if prepared is None:
+        cells, exact, selected_on = select_cells(plan, table, cells, exact, rng, confidence=confidence)
+        counts, prepared = (selected_on,), prepare_table(plan, table, cells, confidence=confidence)
+    return partial(_released, table_name(plan, table), cells, counts, draw_table(prepared, exact, rng))
+
+
+def _released(
+    name: str, cells: pa.Table, counts: tuple[NoisyColumn, ...], variables: Callable[[], tuple[NoisyColumn, ...]]
+) -> ReleasedTable:
+    drawn = counts + variables()
+    columns = {name: cells.column(name) for name in cells.column_names}
+    with ThreadPoolExecutor() as pool:
+        for found in pool.map(NoisyColumn.columns, drawn):
+            columns |= found
+    return ReleasedTable(
+        name=name,
+        keys=tuple(cells.column_names),
+        variables=tuple(variable.alias for variable in drawn),
+        data=flagged(pa.table(columns), {variable.alias: variable.flag for variable in drawn if variable.flag}),
+    )
+
+
+def in_turn(drawn: Iterable[Callable[[], ReleasedTable]]) -> tuple[ReleasedTable, ...]:
+    """Tables whose noise is drawn one after the other, as the source of bits demands, each computed while the next is drawn."""
+    with ThreadPoolExecutor(max_workers=1) as pool:
+        waiting = [pool.submit(compute) for compute in drawn]
+        return tuple(table.result() for table in waiting)
+
+
+# Publishes the result of an external mechanism as a table.
+
+
+def external_table(result: Any, name: str) -> pa.Table:
+    """A result as a table: a frame or mapping unchanged, a list or a number as one column ``value``."""
+    try:
+        if isinstance(result, pa.Table | Mapping) or hasattr(result, "columns"):
+            table = as_arrow(dict(result) if isinstance(result, Mapping) else result)
+        else:
+            table = pa.table({"value": pa.array(np.atleast_1d(np.asarray(result)))})
+        plain = [_plain(column) for column in table.columns]
+    except (KeysError, ParameterError, pa.ArrowException, TypeError, ValueError):
+        raise ExternalError(
+            mechanism=name, problem="returned something that is not a table, list or number", state=CHARGED
+        ) from None
+    return pa.table(plain, names=table.column_names)
+
+
+def _plain(column: pa.ChunkedArray) -> pa.ChunkedArray:
+    if pa.types.is_dictionary(column.type):
+        column = column.cast(column.type.value_type)
+    if pa.types.is_large_string(column.type) or pa.types.is_string_view(column.type):
+        column = column.cast(pa.string())
+    if not publishable(column.type):
+        raise ParameterError(
+            parameter="result", problem="has a column whose values are not numbers, text or truth values"
+        )
+    return column

@@ -1,25 +1,34 @@
 """Reads a release back from its folder, for later post-processing, and checks that it is unchanged."""
 
 import json
+import os
+import re
+import shutil
+import tempfile
 from collections.abc import Mapping
+from contextlib import suppress
 from dataclasses import replace
 from pathlib import Path
 from typing import Any
 
 import pyarrow as pa
 
-from recordwise.errors import SourceError
+from recordwise.errors import LedgerError, OutputError, ParameterError, SourceError
 from recordwise.ledger.chain import Head
-from recordwise.plan.words import Publication, Words
+from recordwise.ledger.charges import UNFINISHED_SUFFIX, Charge, tables_of
+from recordwise.ledger.ledger import Ledger
+from recordwise.plan.publication import Publication, Words
 from recordwise.policy.firms import FirmPolicy
 from recordwise.policy.json import bands_from_json
-from recordwise.policy.lattice import LatticePolicy
+from recordwise.policy.loss_law import LatticePolicy
 from recordwise.policy.policy import Policy
-from recordwise.release.formats import known_formats
+from recordwise.release.content import Content
+from recordwise.release.formats.format import Format
 from recordwise.release.formats.parquet import read_tables
-from recordwise.release.formats.registry import privacy_labels
+from recordwise.release.formats.registry import known_formats, privacy_labels, require_held, require_packages
 from recordwise.release.page.history import History
 from recordwise.release.release import FORMAT, Release
+from recordwise.release.staging import remove_stale
 from recordwise.release.tables import PRIVATE, ReleasedTable, digest_of, without_fits
 
 WRITTEN_ANEW = (
@@ -84,7 +93,7 @@ def disagreement(said: Mapping[str, str]) -> str:
 
 def read_release(stated: dict[str, Any], policies: dict[str, Any], tables: dict[str, pa.Table]) -> Release:
     """The release that release.json, policy.json and the tables of a folder make; nothing is checked."""
-    from recordwise.release.page.kept import parts_of
+    from recordwise.release.page.view import parts_of
 
     # The first version saved nothing for the page.
     page, bands = stated.get("page"), bands_from_json(policies.get("bands"))
@@ -126,3 +135,132 @@ def _table(name: str, data: pa.Table, variables: list[str]) -> ReleasedTable:
     first = min((data.column_names.index(each) for each in variables), default=0)
     keys = tuple(data.column_names[:first])
     return ReleasedTable(name=name, keys=keys, variables=tuple(variables), data=data.replace_schema_metadata(None))
+
+
+# Drawn tables on the disk, beside the ledger, until the folder of their release is complete. They hold what will be
+# published and nothing else, and only the owner may read them. A release that was charged and kept here is finished
+# from them, without drawing again; no key or seed of the noise is kept anywhere.
+
+
+def place_of(ledger: Ledger, charge: Charge) -> Path:
+    """The folder of the drawn tables of a charge."""
+    return tables_of(ledger.place, charge.sequence)
+
+
+def keep(release: Release, ledger: Ledger, charge: Charge) -> bool:
+    """Write the drawn tables beside the ledger; False where that fails, and the release exists in memory only."""
+    sweep(ledger)
+    try:
+        release.keep(place_of(ledger, charge))
+    except OutputError:
+        return False
+    return True
+
+
+def taken_up(ledger: Ledger, charge: Charge) -> Release:
+    """The release whose tables were kept for a charge, recorded in the ledger if it was not yet.
+
+    Raises:
+        SourceError: The files were changed.
+        LedgerError: They are not those of the charge.
+    """
+
+    place = place_of(ledger, charge)
+    found = load_release(place)
+    closed = ledger.closing(charge)
+    if closed is None:
+        # The tables were not recorded yet: they carry the head of the chain at their charge.
+        if found.head != charge.head:
+            raise _foreign(ledger, place)
+        head = ledger.released(charge, digest=found.digest, privacy_label=found.privacy_label)
+        return replace(found, head=head)
+    if closed.kind != "released" or closed.body.get("digest") != found.digest:
+        raise _foreign(ledger, place)
+    return replace(found, head=replace(found.head, length=closed.sequence, digest=closed.digest))
+
+
+def _foreign(ledger: Ledger, place: Path) -> LedgerError:
+    return LedgerError(
+        path=ledger.path,
+        problem=f"did not record the tables in {place.name}",
+        advice="They were changed or belong to another ledger. Nothing was published and nothing was charged.",
+    )
+
+
+def forget(ledger: Ledger, charge: Charge) -> None:
+    """Remove the tables once their folder is complete. The name goes first, so that no half of them is taken up."""
+    place = place_of(ledger, charge)
+    gone = place.with_name(f".{place.name}.staging-{os.getpid()}-0")
+    with suppress(OSError):
+        os.rename(place, gone)
+        shutil.rmtree(gone, ignore_errors=True)
+
+
+def sweep(ledger: Ledger) -> None:
+    """Remove what killed processes left half-written or half-removed; what is complete stays."""
+    folder, name = os.path.split(ledger.place)
+    pattern = re.compile(rf"\.({re.escape(name)}{re.escape(UNFINISHED_SUFFIX)}\d+)\.staging-\d+-\d+")
+    with suppress(OSError):
+        for target in {found[1] for each in os.listdir(folder) if (found := pattern.fullmatch(each))}:
+            remove_stale(Path(folder) / target)
+
+
+# Writes tables of a saved release in another format, to a file outside its folder. Nothing is drawn and nothing is
+# spent.
+
+
+def export(content: Content, file: str | Path, *, format: str, table: str | None = None) -> Path:
+    """Write a table, or all of them where the format has one file for all.
+
+    Args:
+        content: What the release says.
+        file: A file that does not exist yet.
+        format: The name of a format.
+        table: The name of a table; needed where the release has several and the format has a file for each.
+
+    Returns:
+        The file.
+
+    Raises:
+        ParameterError: The format or the table is unknown, or the format cannot hold the table.
+        OutputError: The file exists or cannot be written.
+    """
+    known = known_formats()
+    if format not in known:
+        raise ParameterError(
+            parameter="format", problem=f"is unknown: {format!r}", advice=f"Choose from {', '.join(known)}."
+        )
+    chosen, target = known[format], Path(file)
+    require_packages((chosen,))
+    part = _part(content, chosen, table)
+    require_held(part, (chosen,))
+    if os.path.lexists(target):
+        raise OutputError(folder=str(target), problem="already exists", advice="Choose a new file.")
+    try:
+        target.parent.mkdir(parents=True, exist_ok=True)
+        with tempfile.TemporaryDirectory(prefix=f".{target.name}.", dir=target.parent) as staging:
+            made = Path(staging) / target.name
+            chosen.write(part, made)
+            os.rename(made, target)
+    except OSError as error:
+        raise OutputError(
+            folder=str(target), problem=f"cannot be written ({error.strerror})", advice="Nothing was spent."
+        ) from None
+    return target
+
+
+def _part(content: Content, chosen: Format, table: str | None) -> Content:
+    names = [each.name for each in content.tables]
+    if table is not None and table not in names:
+        raise ParameterError(parameter="table", problem=f"is not in the release: {table!r}", advice=_listed(names))
+    if table is not None:
+        return content.only(table)
+    if len(names) > 1 and not chosen.whole:
+        raise ParameterError(
+            parameter="table", problem=f"must be given: {chosen.name} has a file for each table", advice=_listed(names)
+        )
+    return content
+
+
+def _listed(names: list[str]) -> str:
+    return f"The tables are {', '.join(names)}."

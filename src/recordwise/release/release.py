@@ -12,26 +12,23 @@ import pyarrow as pa
 from recordwise.errors import ParameterError
 from recordwise.exact.numbers import Number
 from recordwise.ledger.chain import Head
-from recordwise.plan.status import StatusRules
-from recordwise.plan.words import Publication, Words
+from recordwise.plan.publication import Publication, StatusRules, Words
 from recordwise.policy.bands import BandTable
 from recordwise.policy.firms import FirmPolicy
-from recordwise.policy.lattice import LatticePolicy
+from recordwise.policy.loss_law import LatticePolicy
 from recordwise.policy.policy import Policy
 from recordwise.progress import reported
-from recordwise.release.content import Content, content_of
-from recordwise.release.datapackage import NAME as DATA_PACKAGE
-from recordwise.release.datapackage import datapackage_json
-from recordwise.release.digests import file_digest
+from recordwise.release.content import NAME as DATA_PACKAGE
+from recordwise.release.content import Content, content_of, datapackage_json
 from recordwise.release.formats.format import Format
 from recordwise.release.formats.registry import DEFAULT_FORMATS, REQUIRED, formats_named, require_held, written
 from recordwise.release.page.history import History, history_of
 from recordwise.release.page.parts import Part
-from recordwise.release.staging import new_folder
+from recordwise.release.staging import file_digest, new_folder
 from recordwise.release.tables import NOT_PRIVATE, PRIVATE, ReleasedTable, accuracy
 
 if TYPE_CHECKING:
-    from recordwise.release.differences import Change
+    from recordwise.release.change import Change
 
 FORMAT = 1
 
@@ -209,7 +206,7 @@ class Release:
         Raises:
             ParameterError: A release is not private, both are the same, or they have no table in common.
         """
-        from recordwise.release.differences import change
+        from recordwise.release.change import change
 
         return change(self, previous, crosswalk)
 
@@ -278,7 +275,7 @@ class Release:
             ParameterError: The format or the table is unknown, or the format cannot hold the table.
             OutputError: The file exists or cannot be written.
         """
-        from recordwise.release.export import export
+        from recordwise.release.files import export
 
         return export(self.content(), file, format=format, table=table)
 
@@ -298,9 +295,8 @@ class Release:
             ParameterError: A format is unknown, or cannot hold a table.
             OutputError: The folder already exists or could not be written.
         """
-        from recordwise.release.page.kept import page_json
         from recordwise.release.page.page import page_html
-        from recordwise.release.page.view import view_of
+        from recordwise.release.page.view import page_json, view_of
 
         chosen, content = formats_named(formats), self.content()
         require_held(content, chosen)
@@ -329,7 +325,7 @@ class Release:
         Raises:
             OutputError: The folder exists or cannot be written.
         """
-        from recordwise.release.page.kept import page_json
+        from recordwise.release.page.view import page_json
 
         with new_folder(folder, owner_only=True) as staging:
             for each, name, part in written(self.content(), formats_named((REQUIRED,))):
@@ -380,7 +376,7 @@ class Release:
 
     def _repr_html_(self) -> str:
         from recordwise.policy.render.html import Html, element
-        from recordwise.release.page.tables import table_preview
+        from recordwise.release.page.cells import table_preview
 
         heading = element("p", element("b", f"recordwise release ({self.privacy_label})"))
         return element("div", heading, *map(table_preview, self.tables), Html(self.policy._repr_html_()))

@@ -6,21 +6,19 @@ from pathlib import Path
 from typing import Any
 
 from recordwise.errors import RecordwiseError
-from recordwise.ledger.bands import noted_bands
 from recordwise.ledger.chain import Event
-from recordwise.ledger.ledger import Ledger
+from recordwise.ledger.ledger import Ledger, amount_bounds, within
 from recordwise.ledger.looks import PREFLIGHT, counted_looks, wrong_looks
-from recordwise.ledger.periods import terms_before
-from recordwise.ledger.schemas import amount_bounds, within
+from recordwise.ledger.periods import noted_bands, terms_before
 from recordwise.policy.bands import BandTable
 from recordwise.policy.json import Bands, bands_from_json
 from recordwise.policy.policy import Policy
 from recordwise.release.content import Content
-from recordwise.release.digests import file_problems
 from recordwise.release.files import read_release
 from recordwise.release.formats import Format, known_formats
 from recordwise.release.formats.parquet import read_tables
 from recordwise.release.formats.registry import REQUIRED, files_of, privacy_labels, written
+from recordwise.release.staging import file_problems
 from recordwise.release.tables import digest_of, without_fits
 
 KINDS = ("opened", "looked", "preflight", "charged", "released", "failed")

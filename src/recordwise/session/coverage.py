@@ -13,9 +13,8 @@ from recordwise.errors import OutsideError, ParameterError
 from recordwise.exact.numbers import Number, rational
 from recordwise.plan.arrays import numpy_of
 from recordwise.plan.describe import table_name
-from recordwise.plan.fields import ALL_OTHER, Level
+from recordwise.plan.expressions import ALL_OTHER, Level, Predicate
 from recordwise.plan.plan import Plan, PlannedTable
-from recordwise.plan.predicates import Predicate
 from recordwise.plan.results import FoundTotals, TableTotals
 from recordwise.plan.statistics import CountUnits
 

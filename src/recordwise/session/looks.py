@@ -11,14 +11,13 @@ from dataclasses import dataclass
 
 from recordwise.errors import RecordwiseError, UnkeptLedgerWarning
 from recordwise.ledger.ledger import Ledger
+from recordwise.plan.cost import firm_policy
 from recordwise.plan.describe import plan_json, schema_json
 from recordwise.plan.file.read import PlanFile
-from recordwise.plan.firms import firm_policy
 from recordwise.plan.identity import release_identity, unrecognizable
 from recordwise.plan.plan import Plan
 from recordwise.plan.query import Query
-from recordwise.plan.schema import Schema
-from recordwise.plan.tuning import NO_LOOK
+from recordwise.plan.schema import NO_LOOK, Schema
 from recordwise.policy.series import Series
 from recordwise.session.sizes import with_sizes
 

@@ -1,6 +1,6 @@
 """How a release is made, in order: check the budget, read, charge the ledger, draw noise, record what was published."""
 
-from collections.abc import Callable, Iterable, Iterator
+from collections.abc import Callable, Iterable, Iterator, Sequence
 from contextlib import contextmanager
 from dataclasses import dataclass, field, replace
 from datetime import UTC, datetime
@@ -11,36 +11,111 @@ import pyarrow as pa
 
 from recordwise.engines.engine import Engine
 from recordwise.errors import EngineError, ParameterError, RecordwiseError
+from recordwise.ledger.chain import Event
 from recordwise.ledger.charges import Charge
 from recordwise.ledger.ledger import Ledger
-from recordwise.mechanisms.packages import Declared, declared_function
+from recordwise.ledger.periods import band_forms, periods_of
+from recordwise.mechanisms.external import Declared, declared_function
 from recordwise.noise.randomness import BitSource, is_private
-from recordwise.plan.cost import declared_elsewhere, plan_policy
-from recordwise.plan.describe import plan_json, query_names, safe_name, schema_json, table_name, versions
-from recordwise.plan.firms import firm_policy
+from recordwise.plan.cost import declared_elsewhere, firm_policy, lattice_policy, plan_policy
+from recordwise.plan.describe import (
+    plan_json,
+    query_names,
+    safe_name,
+    schema_json,
+    schema_of,
+    table_name,
+    used_schema,
+    versions,
+)
 from recordwise.plan.identity import ReleaseIdentity, release_identity, unrecognizable
-from recordwise.plan.lattice import lattice_policy
 from recordwise.plan.plan import Plan
+from recordwise.plan.publication import Words
 from recordwise.plan.results import FoundTotals, TableTotals
 from recordwise.plan.schema import Schema
 from recordwise.plan.statistics import ExactTable
-from recordwise.plan.used import schema_of, used_schema
-from recordwise.plan.words import Words
 from recordwise.policy.policy import Policy
-from recordwise.release import unfinished
-from recordwise.release.draw import PreparedTable, dry_run, prepare_table
+from recordwise.release import files
+from recordwise.release.draw import PreparedTable, dry_run, dry_run_selection, in_turn, prepare_table, publish_table
 from recordwise.release.page.parts import Part, external_part, plan_parts
-from recordwise.release.publish import in_turn, publish_table
 from recordwise.release.release import Release
-from recordwise.release.select import dry_run_selection
 from recordwise.release.tables import ReleasedTable, digest_of
 from recordwise.session.coverage import check_coverage, coverage, covered_tables, without_counts
-from recordwise.session.in_series import revised, series_stated
 from recordwise.session.sizes import check_own_sizes, promise, raised, with_sizes
 
 if TYPE_CHECKING:
     from recordwise.mechanisms.external import ExternalMechanism
     from recordwise.plan.external import SplitRows
+
+
+# What a release says about the series it belongs to: its period and revision, what it revises, and the losses of all
+# periods.
+
+
+def revised(ledger: Ledger) -> tuple[dict[str, Any], ...]:
+    """The releases of the same period that a revision replaces: those of the revision before, with their days and digests.
+
+    Raises:
+        ParameterError: The period has no release of the revision before.
+    """
+    series = ledger.series
+    if series is None or series.revision == 0:
+        return ()
+    events = ledger.history()
+    charges = {
+        event.sequence: event
+        for event in events
+        if event.kind == "charged"
+        and event.body.get("period") == series.period
+        and event.body.get("revision", 0) == series.revision - 1
+    }
+    found = tuple(_version(event, charges) for event in events if _closes(event, charges))
+    if not found:
+        raise ParameterError(
+            parameter="revision",
+            problem=f"{series.revision} of {series.period} has nothing to revise: no release of revision {series.revision - 1}"
+            " is in the ledger",
+            advice="Nothing was spent. Count revisions from 1, one after another.",
+        )
+    return found
+
+
+def _closes(event: Event, charges: dict[int, Event]) -> bool:
+    return event.kind == "released" and event.body.get("charge") in charges
+
+
+def _version(event: Event, charges: dict[int, Event]) -> dict[str, Any]:
+    charge = charges[event.body["charge"]]
+    return {"revision": charge.body.get("revision", 0), "date": event.time[:10], "digest": event.body["digest"]}
+
+
+def series_stated(ledger: Ledger, charge: Charge, revises: Sequence[dict[str, Any]]) -> dict[str, Any]:
+    """The part of release.json about the series; nothing outside a series. Everything in it is in the ledger too."""
+    series = ledger.series
+    if series is None:
+        return {}
+    known = periods_of(ledger.history())
+    periods = [
+        {
+            "period": each.name,
+            "policy": each.spent.to_json(),
+            "budget": None if each.budget is None else each.budget.to_json(),
+            "budget_declared": each.declared_words(),
+        }
+        for each in known
+    ]
+    stated = {
+        "name": series.name,
+        "period": series.period,
+        "revision": series.revision,
+        "date": charge.time[:10],
+        "revises": list(revises),
+        "periods": periods,
+    }
+    if forms := band_forms(policy for each in known for policy in (each.spent, each.budget)):
+        stated["bands"] = forms
+    return {"series": stated}
+
 
 Progress = Callable[[str], object]
 UNNAMED = (
@@ -113,7 +188,7 @@ class Publisher:
             parts = plan_parts(plan, [table_name(plan, table) for table in plan.tables()], firms)
             drawn = self._drawn(tables, policy, paper, stated, charge, private=is_private(rng), parts=parts)
             drawn = replace(drawn, firms=firms, lattice=lattice)
-            if not (keep and self.ledger.kept and unfinished.keep(drawn, self.ledger, charge)):
+            if not (keep and self.ledger.kept and files.keep(drawn, self.ledger, charge)):
                 return self._recorded(drawn, charge)
         # On the disk, the release can be finished whatever happens, so that from here on nothing counts as failed.
         return self._recorded(drawn, charge)
@@ -130,20 +205,20 @@ class Publisher:
             return None
         if not self.waiting(plan):
             raise self.ledger.already(identity)
-        release = unfinished.taken_up(self.ledger, charge)
+        release = files.taken_up(self.ledger, charge)
         self.ledger.settle()
         return release
 
     def waiting(self, plan: Plan) -> bool:
         """Whether the tables of the latest release of a plan are kept beside the ledger."""
         charge = self.ledger.charge_of(self.identity(plan))
-        return charge is not None and self.ledger.kept and unfinished.place_of(self.ledger, charge).is_dir()
+        return charge is not None and self.ledger.kept and files.place_of(self.ledger, charge).is_dir()
 
     def saved(self, plan: Plan) -> None:
         """The folder of the latest release of a plan is complete: remove the tables kept for it."""
         charge = self.ledger.charge_of(self.identity(plan))
         if charge is not None and self.ledger.kept:
-            unfinished.forget(self.ledger, charge)
+            files.forget(self.ledger, charge)
 
     def identity(self, plan: Plan) -> ReleaseIdentity:
         """What a plan releases."""
@@ -170,7 +245,7 @@ class Publisher:
 
     def run_external(self, external: "ExternalMechanism", asked: "SplitRows", *, private: bool) -> Release:
         """Publish what an external mechanism says about the split rows."""
-        from recordwise.release.external import external_table
+        from recordwise.release.draw import external_table
 
         firms, name = asked.firms(external, self.schema), external.name
         policy = firms.policy()

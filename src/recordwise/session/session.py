@@ -1,7 +1,8 @@
 """One table of records and one budget: the place where plan, engine, ledger and mechanisms come together."""
 
 import warnings
-from collections.abc import Mapping, Sequence
+from collections.abc import Callable, Iterator, Mapping, Sequence
+from contextlib import contextmanager
 from dataclasses import replace
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
@@ -17,26 +18,92 @@ from recordwise.ledger.looks import looks_in_words
 from recordwise.noise.randomness import BitSource, bit_source
 from recordwise.plan.cost import check_policy, plan_policy, plan_warnings
 from recordwise.plan.describe import schema_json
-from recordwise.plan.given_keys import GivenKeys
-from recordwise.plan.hierarchies import Hierarchy, hierarchy_words
+from recordwise.plan.keys.hierarchies import Hierarchy, hierarchy_words
+from recordwise.plan.keys.selection import GivenKeys
 from recordwise.plan.plan import Plan
+from recordwise.plan.publication import Words
 from recordwise.plan.query import Query
-from recordwise.plan.schema import CollapseRule, Measure, Schema
+from recordwise.plan.schema import NO_LOOK, CollapseRule, Measure, Schema, check_tuned_on, check_tuning
 from recordwise.plan.statistics import StatisticMechanism
-from recordwise.plan.tuning import NO_LOOK, check_tuned_on, check_tuning
-from recordwise.plan.words import Words
 from recordwise.policy.constructors import By
 from recordwise.policy.policy import Policy
 from recordwise.policy.series import Series
 from recordwise.progress import shown, steps
 from recordwise.release.release import Release
-from recordwise.session.coverage import read_outside
+from recordwise.session.coverage import ACCEPT, read_outside
 from recordwise.session.publisher import STEPS, Progress, Publisher
-from recordwise.session.unfinished import Unfinished, plan_arguments
 
 if TYPE_CHECKING:
     from recordwise.plan.file.read import PlanFile
     from recordwise.session.owner import Owner
+
+
+# What a session does for plans that run unattended: releases that wait to be saved, and the arguments a plan file
+# states.
+
+
+class Unfinished:
+    """Releases of a session that were charged and drawn with ``keep`` and whose folder is not complete."""
+
+    def __init__(self, publisher: Publisher, plan_of: Callable[[Sequence[Query]], Plan]) -> None:
+        self._publisher, self._plan_of = publisher, plan_of
+
+    def resume(self, *queries: Query) -> Release | None:
+        """The release of queries that were charged and drawn but not saved. Nothing is drawn and nothing charged.
+
+        Args:
+            queries: The queries, as for ``Session.run``.
+
+        Returns:
+            The release, or None if these queries were never charged for this period.
+
+        Raises:
+            AlreadyReleasedError: The release was saved, is being drawn by another process, or did not reach the disk.
+        """
+        return self._publisher.resume(self._plan_of(queries))
+
+    def waiting(self, *queries: Query) -> bool:
+        """Whether the tables that were drawn for queries wait beside the ledger to be saved.
+
+        Args:
+            queries: The queries, as for ``Session.run``.
+
+        Returns:
+            True until ``saved``, if the disk took them.
+        """
+        return self._publisher.waiting(self._plan_of(queries))
+
+    def saved(self, *queries: Query) -> None:
+        """Say that the files of a release are complete, so that the tables kept for it are removed.
+
+        Args:
+            queries: The queries, as for ``Session.run``.
+        """
+        self._publisher.saved(self._plan_of(queries))
+
+
+def plan_arguments(file: "PlanFile", *, kept: bool) -> dict[str, Any]:
+    """The arguments of a session that a plan file states, with its ledger and budget if they are ``kept``."""
+    schema = file.plan.schema
+    return {
+        "unit": schema.unit,
+        "measures": {measure.name: measure for measure in schema.measures},
+        "columns": {column.name: column for column in schema.columns},
+        "firm": schema.firm,
+        "collapse": None if schema.collapse is None else dict(schema.collapse),
+        "hierarchies": schema.hierarchies,
+        "ledger": file.ledger if kept else None,
+        "budget": file.budget if kept else None,
+        "series": file.series if kept else None,
+        "dataset": file.dataset,
+        "memory_limit": file.memory_limit,
+        "engine": file.engine,
+        "spark": file.spark,
+        "tuned_on": file.tuned_on,
+        "accept_tuning": file.accept_tuning,
+        "outside": ACCEPT if file.outside is None else file.outside,
+        "words": file.words,
+    }
 
 
 class Session:
@@ -151,7 +218,7 @@ class Session:
         Returns:
             The session.
         """
-        from recordwise.plan.file.parameters import hiding
+        from recordwise.plan.file.node import hiding
 
         with hiding(file.hidden):
             session = cls(file.source, **plan_arguments(file, kept=data not in NO_LOOK))
@@ -397,3 +464,19 @@ class Session:
 
     def __exit__(self, *_: object) -> None:
         self.close()
+
+
+# The ledger of a plan file, opened to see what its budget still allows.
+
+
+@contextmanager
+def plan_ledger(file: "PlanFile") -> Iterator[Ledger]:
+    """The ledger of a plan, or one in memory where it does not exist yet."""
+    path = file.ledger if file.ledger.exists() else None
+    ledger = Ledger(
+        path, dataset=file.dataset, schema=schema_json(file.plan.schema), budget=file.budget, series=file.series
+    )
+    try:
+        yield ledger
+    finally:
+        ledger.close()

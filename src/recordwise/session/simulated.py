@@ -17,20 +17,65 @@ from recordwise.ledger.chain import START
 from recordwise.noise.randomness import BitSource
 from recordwise.plan.cost import plan_policy
 from recordwise.plan.describe import plan_json, schema_json, table_name
-from recordwise.plan.keys import Keys
+from recordwise.plan.keys.keys import Keys
 from recordwise.plan.plan import Plan, PlannedTable
 from recordwise.plan.query import Query
 from recordwise.plan.results import POSITION, FoundTotals, TableTotals
 from recordwise.plan.schema import Schema
 from recordwise.plan.statistics import Drawable, Statistic, Sum
 from recordwise.plan.statistics.base import Form
-from recordwise.release.draw import PreparedTable, prepare_table
-from recordwise.release.publish import in_turn, publish_table
+from recordwise.release.draw import PreparedTable, in_turn, prepare_table, publish_table
 from recordwise.release.release import Release
 from recordwise.release.tables import digest_of
-from recordwise.session.exact_quantiles import CellValues
 from recordwise.session.owner import FOR_OWNER
 from recordwise.session.sizes import with_sizes
+
+# CONFIDENTIAL: exact quantiles of the records of each cell, from values and how often each occurs.
+
+
+ROUNDING = 1e-12
+
+
+@dataclass(frozen=True, slots=True, kw_only=True, repr=False, eq=False)
+class CellValues:
+    """CONFIDENTIAL: how often each value occurs in each cell, in ascending order within a cell."""
+
+    position: Any
+    value: FloatArray
+    risen: Any
+    """How many records there are up to this row, in all cells up to this one."""
+    records: Any
+    """How many records each cell has."""
+
+    @classmethod
+    def of(cls, position: Any, value: FloatArray, times: Any, cells: int) -> "CellValues":
+        """Values in any order."""
+        order = np.lexsort((value, position))
+        records = np.bincount(position, weights=times, minlength=cells).astype(np.int64)
+        return cls(position=position[order], value=value[order], risen=np.cumsum(times[order]), records=records)
+
+    def with_zeros(self, records: Any) -> "CellValues":
+        """The same where each cell has so many records, of which those not listed have a value of 0."""
+        cells = np.arange(len(records))
+        times = np.diff(self.risen, prepend=0)
+        return CellValues.of(
+            np.append(cells, self.position),
+            np.append(np.zeros(len(cells)), self.value),
+            np.append(records - self.records, times),
+            len(records),
+        )
+
+    def quantile(self, p: float) -> FloatArray:
+        """The smallest value that at least a share p of the records of a cell does not exceed; NaN for empty cells."""
+        before = np.cumsum(self.records) - self.records
+        place = np.maximum(np.ceil(p * self.records * (1 - ROUNDING)).astype(np.int64), 1)
+        held = self.records > 0
+        found = np.full(len(self.records), np.nan)
+        found[held] = self.value[np.searchsorted(self.risen, (before + place)[held])]
+        return found
+
+    def __repr__(self) -> str:
+        return "<CellValues: CONFIDENTIAL>"
 
 
 @dataclass(frozen=True, slots=True, kw_only=True, repr=False, eq=False)

@@ -15,11 +15,11 @@ from recordwise.ledger.ledger import Ledger
 from recordwise.ledger.periods import terms_before
 from recordwise.plan.cost import band_table, plan_policy
 from recordwise.plan.describe import query_names
-from recordwise.plan.given_keys import KeyList
-from recordwise.plan.keys import Keys
+from recordwise.plan.keys.keys import Keys
+from recordwise.plan.keys.selection import KeyList
+from recordwise.plan.keys.sizes import RELEASE, FromRelease, Sizes, as_sizes
 from recordwise.plan.plan import Plan
 from recordwise.plan.query import Query
-from recordwise.plan.sizes import RELEASE, FromRelease, Sizes, as_sizes
 from recordwise.policy.bands import MOST_BANDS, BandTable
 from recordwise.release.files import load_release
 from recordwise.release.tables import PRIVATE

@@ -10,8 +10,7 @@ import pyarrow as pa
 
 from recordwise.errors import SourceError
 from recordwise.exact.arithmetic import FloatArray
-from recordwise.synthetic.figures import IntArray, figures, uniforms
-from recordwise.synthetic.synthetic import employment, firm, payroll, scrambled
+from recordwise.synthetic.establishments import IntArray, employment, figures, firm, payroll, scrambled, uniforms
 
 FILE = "cbp_county_2017.parquet"
 COLUMNS = ["fips", "naics", "digits", "establishments", "employees", "payroll_1000usd"]

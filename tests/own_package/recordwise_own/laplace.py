@@ -5,9 +5,8 @@ from fractions import Fraction
 from typing import Any
 
 from recordwise.exact.functions import Function, x
-from recordwise.mechanisms.described import SCALE_AND_GOALS
-from recordwise.mechanisms.fat_tailed import FatTailedNoise, read_lattice
-from recordwise.mechanisms.fat_tailed_calibration import fat_tailed_scale
+from recordwise.mechanisms.base import SCALE_AND_GOALS
+from recordwise.mechanisms.fat_tailed import FatTailedNoise, fat_tailed_scale, read_lattice
 from recordwise.noise.lattice import LatticeLaw
 from recordwise.noise.laws import GeneralizedGaussian
 

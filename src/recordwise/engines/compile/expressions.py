@@ -10,14 +10,26 @@ from fractions import Fraction
 from sqlglot import exp
 
 from recordwise.errors import PlanError
-from recordwise.plan.column_types import is_value
-from recordwise.plan.fields import DatePart, Expression, Field, Literal, Prefix
-from recordwise.plan.predicates import And, Compare, In, IsNull, Not, Operand, Or, Predicate
-from recordwise.plan.schema import LARGEST_BOUND_STEPS, Schema
-from recordwise.plan.splitting import Splitting, Threshold, threshold_steps
+from recordwise.plan.expressions import (
+    And,
+    Compare,
+    DatePart,
+    Expression,
+    Field,
+    In,
+    IsNull,
+    Literal,
+    Not,
+    Operand,
+    Or,
+    Predicate,
+    Prefix,
+)
+from recordwise.plan.schema import LARGEST_BOUND_STEPS, Schema, is_value
+from recordwise.plan.statistics.totals import Splitting, Threshold, threshold_steps
+from recordwise.policy.columns import Truth
 from recordwise.policy.constructors import By
 from recordwise.policy.evaluate.sql import date_part_sql
-from recordwise.policy.literals import Truth
 
 RECORDS = "records"
 ELEMENT = "LIST_ELEMENT"

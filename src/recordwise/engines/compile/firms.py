@@ -12,10 +12,10 @@ from sqlglot import exp
 from recordwise.engines.compile.expressions import RECORDS, aliased, column, constant, expression_tree, predicate_tree
 from recordwise.engines.compile.owner import amounts_tree, bin_tree, float_tree, value_name
 from recordwise.errors import ParameterError
+from recordwise.plan.describe import schema_of
+from recordwise.plan.expressions import leaves, operand_name
 from recordwise.plan.plan import PlannedTable
-from recordwise.plan.predicates import leaves, operand_name
 from recordwise.plan.schema import Schema
-from recordwise.plan.used import schema_of
 from recordwise.policy.evaluate.sql import band_sql, evaluator_of, terms_sql
 from recordwise.policy.evaluate.sql import number as double
 from recordwise.policy.firms import FIRM, NODES, SIGNS, SUMS, FirmPart

@@ -4,18 +4,55 @@ In the view a measure is a whole number of steps. Integers and decimals are conv
 T-LATTICE. Every check looks at one record alone, except the check that ids are unique.
 """
 
-from collections.abc import Iterator, Sequence
+from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from fractions import Fraction
 from typing import Literal
 
+import pyarrow as pa
 from sqlglot import exp
 
 from recordwise.engines.compile.expressions import RECORDS, aliased, balanced, column, constant, prefix_tree
-from recordwise.engines.compile.levels import with_levels
 from recordwise.errors import SourceError
 from recordwise.plan.schema import LARGEST_BOUND_STEPS, Column, Measure, Schema, policy_measure
-from recordwise.policy.dates import WRITTEN
+from recordwise.policy.columns import WRITTEN
+
+# The coarser levels of hierarchies as columns of the view ``records``: a public list of codes joined to each record
+# (T-HIERARCHY). Each finest code is listed once, so that the join keeps every record exactly once; a record whose
+# code is not listed has NULL at every coarser level.
+
+
+WITHOUT_LEVELS = "held"
+
+
+def list_name(number: int) -> str:
+    """The table that holds the codes of a hierarchy of the schema."""
+    return f"codes_of_hierarchy_{number}"
+
+
+def code_lists(schema: Schema) -> Iterator[tuple[str, pa.Table]]:
+    """The public lists that the view joins, by name: the finest code as ``code`` and each coarser level as ``level0``..."""
+    for number, each in enumerate(schema.hierarchies):
+        names = [*(f"level{place}" for place in range(len(each.coarser))), "code"]
+        yield list_name(number), each.codes.rename_columns(names)
+
+
+def with_levels(records: exp.Select, schema: Schema) -> exp.Select:
+    """Records with the coarser levels of their codes beside what they hold; as they are where there is no hierarchy."""
+    if not schema.hierarchies:
+        return records
+    select = exp.select(exp.Column(this=exp.Star(), table=exp.to_identifier(WITHOUT_LEVELS))).from_(
+        records.subquery(WITHOUT_LEVELS, copy=False)
+    )
+    for number, each in enumerate(schema.hierarchies):
+        name = list_name(number)
+        same = exp.EQ(this=column(each.finest, WITHOUT_LEVELS), expression=column("code", name))
+        select = select.join(exp.to_table(name), on=same, join_type="left")
+        for place, level in enumerate(each.coarser):
+            quoted = exp.to_identifier(level, quoted=True)
+            select = select.select(aliased(column(f"level{place}", name), quoted))
+    return select
+
 
 SOURCE = "source"
 FLOAT_WHOLE_LIMIT = 2**53
@@ -352,3 +389,186 @@ def validation_tree(found: list[Check], table: str = SOURCE) -> exp.Expr:
 
 def _counted(condition: exp.Expr) -> exp.Expr:
     return exp.Filter(this=exp.Count(this=exp.Star()), expression=exp.Where(this=condition))
+
+
+# Several rows for a unit become one record, as trees: before anything else reads the records, and in whole numbers
+# (T-COLLAPSE). Rows are grouped by the unit and by every column whose rule is ``same``. If each unit is then there
+# once, its rows agree; if not, the units that are there more than once are those whose rows differ.
+
+
+COLLAPSED = "collapsed"
+DIFFERS = "differs between the rows of a unit"
+FOUND = "found"
+_RULES: dict[str, type[exp.Expr]] = {"sum": exp.Sum, "max": exp.Max, "min": exp.Min}
+
+
+def collapsed_tree(
+    schema: Schema, stored: dict[str, Stored], found: Sequence[Check] = (), *, widened: bool = False
+) -> exp.Select:
+    """One row for each unit, if the rows of every unit agree where they must. A sum has 128 bits until its bound is checked.
+
+    With checks of rows, those that meet one are put aside under a unit of NULL, so that the pass which joins rows also says whether
+    there are any. ``widened``: for engines whose sum of 64-bit numbers has 64 bits.
+    """
+    rows = rows_select(schema, stored)
+    if found:
+        unit, *others = rows.expressions
+        aside = exp.Case(ifs=[exp.If(this=any_broken(found), true=exp.null())], default=unit.copy())
+        rows.set("expressions", [named(aside, schema.unit), *others])
+    grouped = [column(name) for name in (schema.unit, *same_names(schema))]
+    select = exp.select(*grouped)
+    for name, rule in schema.collapse or ():
+        if rule in _RULES:
+            value = column(name)
+            if widened and rule == "sum":
+                value = exp.Cast(this=value, to=exp.DataType(this=exp.DType.INT128))
+            select = select.select(named(_RULES[rule](this=value), name))
+    return select.from_(rows.from_(SOURCE).subquery("rows", copy=False)).group_by(*(tree.copy() for tree in grouped))
+
+
+def any_aside_tree(schema: Schema) -> exp.Expr:
+    """How many records stand for rows that were put aside."""
+    aside = exp.Is(this=column(schema.unit), expression=exp.null())
+    return exp.select(aliased(exp.Count(this=exp.Star()), BROKEN)).from_(COLLAPSED).where(aside)
+
+
+def collapsed_records_tree(schema: Schema) -> exp.Expr:
+    """CREATE VIEW records over the collapsed rows, every measure in 64 bits."""
+    select = exp.select(column(schema.unit), *(_narrow(name, rule) for name, rule in schema.collapse or ()))
+    select = with_derived(select.from_(COLLAPSED), schema, "units")
+    temporary = exp.Properties(expressions=[exp.TemporaryProperty()])
+    return exp.Create(this=exp.to_table(RECORDS), kind="VIEW", expression=select, properties=temporary)
+
+
+def _narrow(name: str, rule: str) -> exp.Expr:
+    if rule != "sum":
+        return column(name)
+    return named(exp.Cast(this=column(name), to=exp.DataType(this=exp.DType.BIGINT)), name)
+
+
+def same_names(schema: Schema) -> tuple[str, ...]:
+    """The columns in which all rows of a unit must agree."""
+    return tuple(name for name, rule in schema.collapse or () if rule == "same")
+
+
+def collapse_checks(schema: Schema) -> Iterator[Check]:
+    """What a collapsed record may not meet: each of its rows is within the bound, their sum need not be."""
+    for measure in schema.measures:
+        if schema.rule(measure.name) == "sum":
+            beyond = exp.GT(this=exp.Abs(this=column(measure.name)), expression=constant(measure.bound_steps))
+            yield Check(measure.name, BEYOND, beyond)
+
+
+def differing_tree(schema: Schema, names: tuple[str, ...]) -> exp.Expr:
+    """How many units are there more than once, and for each column how many have several values of it, NULL among them."""
+    unit = column(schema.unit)
+    per_unit = exp.select(aliased(exp.Count(this=exp.Star()), FOUND))
+    for number, name in enumerate(names):
+        missing = exp.Case(
+            ifs=[exp.If(this=exp.Is(this=column(name), expression=exp.null()), true=constant(1))], default=constant(0)
+        )
+        different = exp.Count(this=exp.Distinct(expressions=[column(name)]))
+        per_unit = per_unit.select(aliased(exp.Add(this=different, expression=exp.Max(this=missing)), f"d{number}"))
+    per_unit = per_unit.from_(COLLAPSED).group_by(unit)
+    columns = [FOUND, *(f"d{number}" for number in range(len(names)))]
+    several = [
+        exp.Filter(
+            this=exp.Count(this=exp.Star()),
+            expression=exp.Where(this=exp.GT(this=column(each), expression=constant(1))),
+        )
+        for each in columns
+    ]
+    return exp.select(*(aliased(tree, name) for tree, name in zip(several, columns))).from_(
+        per_unit.subquery("units", copy=False)
+    )
+
+
+# The uniqueness of ids as SQL trees. Whole numbers are told apart by bits: 32 neighbors share a word, in which each
+# sets a bit of its own. Ids that are close together then need few words, and the set bits are the different ids,
+# counted exactly (T-UNIQUE).
+
+
+KNOWN, DIFFERENT = "known", "different"
+LEAST, MOST, HELD = "least", "most", "held"
+FINGERPRINT, ID = "fingerprint", "id"
+WORD_BITS = 5
+MOST_APART = 16
+"""Whole numbers are counted by bits where at most this many numbers lie between two of them, on average."""
+
+
+def different_tree(schema: Schema, table: str = SOURCE) -> exp.Expr:
+    """How many ids are not NULL, and how many different ones, by a group-by, which spills."""
+    return _summed(exp.Count(this=exp.Star()), _known_ids(schema, table).group_by(column(schema.unit)))
+
+
+def shuffled_tree(schema: Schema, table: str = SOURCE, *, by: exp.Expr | None = None) -> exp.Expr:
+    """The same for Spark, or how many different values of ``by``.
+
+    Left alone, Spark groups the ids of each partition before it sends them, and hardly any are equal. A count of distinct values
+    beside other counts would carry those along.
+    """
+    taken = exp.select(aliased(column(schema.unit) if by is None else by, ID)).from_(table)
+    taken = taken.where(exp.not_(_unknown(schema))).hint(exp.Anonymous(this="REPARTITION", expressions=[column(ID)]))
+    grouped = exp.select(aliased(exp.Count(this=exp.Star()), KNOWN)).from_(taken.subquery("taken", copy=False))
+    return _summed(exp.Count(this=exp.Star()), grouped.group_by(column(ID)))
+
+
+def bits_tree(schema: Schema, table: str = SOURCE) -> exp.Expr:
+    """How many ids are not NULL, and how many different ones; ids that are whole numbers."""
+    number = exp.cast(column(schema.unit), exp.DType.BIGINT)
+    word = exp.BitwiseRightShift(this=number, expression=constant(WORD_BITS))
+    place = exp.cast(
+        exp.Paren(this=exp.BitwiseAnd(this=number.copy(), expression=constant(2**WORD_BITS - 1))), exp.DType.INT
+    )
+    bit = exp.BitwiseLeftShift(this=exp.cast(constant(1), exp.DType.BIGINT), expression=place)
+    marked = aliased(exp.BitwiseOrAgg(this=bit), "bits")
+    grouped = _known_ids(schema, table).select(marked).group_by(word)
+    return _summed(_total(exp.BitwiseCount(this=column("bits"))), grouped)
+
+
+def _known_ids(schema: Schema, table: str) -> exp.Select:
+    return exp.select(aliased(exp.Count(this=exp.Star()), KNOWN)).from_(table).where(exp.not_(_unknown(schema)))
+
+
+def _unknown(schema: Schema) -> exp.Expr:
+    return exp.Is(this=column(schema.unit), expression=exp.null())
+
+
+def _summed(different: exp.Expr, grouped: exp.Select) -> exp.Expr:
+    return exp.select(aliased(_total(column(KNOWN)), KNOWN), aliased(different, DIFFERENT)).from_(
+        grouped.subquery("ids", copy=False)
+    )
+
+
+def _total(tree: exp.Expr) -> exp.Expr:
+    return exp.Coalesce(this=exp.Sum(this=tree), expressions=[constant(0)])
+
+
+def span_tree(schema: Schema, table: str = SOURCE) -> exp.Expr:
+    """The least and the largest id, and how many records there are."""
+    return exp.select(*span_columns(schema)).from_(table)
+
+
+def span_columns(schema: Schema) -> list[exp.Expr]:
+    """What ``span_tree`` asks, for a pass that asks more."""
+    unit = column(schema.unit)
+    return [
+        aliased(exp.Min(this=unit), LEAST),
+        aliased(exp.Max(this=unit.copy()), MOST),
+        aliased(exp.Count(this=exp.Star()), HELD),
+    ]
+
+
+def close(span: Mapping[str, int]) -> bool:
+    """Whether ids with this span lie close together. A file that misstates it costs time, not exactness."""
+    return span[LEAST] is not None and span[MOST] - span[LEAST] <= MOST_APART * span[HELD]
+
+
+def fingerprints_tree(schema: Schema, stored: Stored, table: str = SOURCE) -> exp.Expr:
+    """A 64-bit number for each id, the same for equal ids: the id itself where it is a whole number, else a hash of it."""
+    unit = column(schema.unit)
+    if stored.kind == "integer":
+        number: exp.Expr = exp.Coalesce(this=exp.cast(unit, exp.DType.BIGINT), expressions=[constant(0)])
+    else:
+        number = exp.Anonymous(this="hash", expressions=[unit])
+    return exp.select(aliased(number, FINGERPRINT)).from_(table)

@@ -6,14 +6,13 @@ are counted at the points of a public grid by guessing the point in floats and d
 """
 
 import math
-from collections.abc import Mapping
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass
 from fractions import Fraction
 
 import pyarrow as pa
 from sqlglot import exp
 
-from recordwise.engines.compile.bases import Base
 from recordwise.engines.compile.expressions import (
     RECORDS,
     aliased,
@@ -26,15 +25,133 @@ from recordwise.engines.compile.expressions import (
     pieces_tree,
     predicate_tree,
     prefix_tree,
+    size_tree,
+    threshold_tree,
 )
-from recordwise.engines.compile.placed import at_positions, key_columns
-from recordwise.plan.fields import Expression, Prefix, finer
-from recordwise.plan.key_columns import arrow_type, cell_type
+from recordwise.errors import PlanError
+from recordwise.plan.expressions import LONGEST_PREFIX, Expression, Field, Predicate, Prefix, finer
+from recordwise.plan.keys.keys import arrow_type, cell_type
 from recordwise.plan.plan import PlannedTable
-from recordwise.plan.predicates import Predicate
 from recordwise.plan.results import BIN, HELD, POSITION, total_name
 from recordwise.plan.schema import LARGEST_BOUND_STEPS, Schema
 from recordwise.plan.statistics import AdditiveTotal, CountBins, CountFirms, CountUnits, SumSteps
+from recordwise.plan.statistics.totals import PIECE, Splitting
+
+# Which tables of a plan share one pass over the records: those that roll up from the same finest cells (T-ROLLUP).
+
+
+@dataclass(frozen=True, slots=True)
+class Base:
+    """The finest cells of one pass over the records, and the tables that roll up from ALL of them (T-ROLLUP)."""
+
+    expressions: tuple[Expression, ...]
+    tables: tuple[PlannedTable, ...]
+    own: int
+    """How many of the expressions tell the cells apart; the others are coarser levels that those determine."""
+
+    def additive(self) -> tuple[tuple[AdditiveTotal, Predicate | None], ...]:
+        """The sums the pass must compute, each under the condition of its query."""
+        wanted = [
+            (total, table.condition)
+            for table in self.tables
+            for total in table.totals
+            if not isinstance(total, CountFirms)
+        ]
+        return tuple(dict.fromkeys(wanted))
+
+    def firm_conditions(self) -> tuple[Predicate | None, ...]:
+        """The conditions under which firms are counted; these need the pairs of cell and firm."""
+        counted = [table.condition for table in self.tables if CountFirms() in table.totals]
+        return tuple(dict.fromkeys(counted))
+
+
+def bases_of(tables: tuple[PlannedTable, ...], schema: Schema) -> tuple[Base, ...]:
+    """Group tables under the finest of them, greedily from fine to coarse."""
+    members: dict[tuple[Expression, ...], list[PlannedTable]] = {}
+    levels: dict[tuple[Expression, ...], dict[Expression, None]] = {}
+    for table in sorted(tables, key=lambda table: _fineness(table, schema), reverse=True):
+        wanted = tuple(dict.fromkeys(group.expression for group in table.shape.groups))
+        home = next((base for base in members if _derivable(wanted, base, schema)), wanted)
+        members.setdefault(home, []).append(table)
+        if schema.hierarchies:
+            added = (each for each in wanted if not any(finer(candidate, each) for candidate in home))
+            levels.setdefault(home, {}).update(dict.fromkeys(added))
+    return tuple(Base((*own, *levels.get(own, ())), tuple(group), len(own)) for own, group in members.items())
+
+
+def _fineness(table: PlannedTable, schema: Schema) -> tuple[int, int]:
+    lengths = [
+        group.expression.length if isinstance(group.expression, Prefix) else LONGEST_PREFIX + 1
+        for group in table.shape.groups
+    ]
+    return len(lengths), sum(lengths) - sum(_height(group.expression, schema) for group in table.shape.groups)
+
+
+def _height(expression: Expression, schema: Schema) -> int:
+    """How far a level is above the finest of its hierarchy; 0 for anything else."""
+    found = schema.hierarchy(expression.name) if schema.hierarchies and isinstance(expression, Field) else None
+    return 0 if found is None else len(found.levels) - 1 - found.levels.index(expression.name)  # type: ignore[union-attr]
+
+
+def _derivable(wanted: tuple[Expression, ...], base: tuple[Expression, ...], schema: Schema) -> bool:
+    return all(any(finer(own, each) or _above(own, each, schema) for own in base) for each in wanted)
+
+
+def _above(fine: Expression, coarse: Expression, schema: Schema) -> bool:
+    """Whether a level is determined by another column of its hierarchy: cells of that one can then carry it."""
+    if not schema.hierarchies or not isinstance(fine, Field) or not isinstance(coarse, Field):
+        return False
+    found = schema.hierarchy(coarse.name)
+    return found is not None and fine.name in found.levels and found.determines(fine.name, coarse.name)
+
+
+# Where a row lies among the public cells of a table: in a listed one, or in the published rest of its coarser cell
+# (T-REST).
+
+
+PLACED = "placed"
+KEYS, RESTS = "keys", "rests"
+
+
+def rests_name(keys: str) -> str:
+    """The table of the keys of coarser cells that have a rest."""
+    return f"{keys}_rests"
+
+
+def key_columns(table: PlannedTable, tree: Callable[[Expression], exp.Expr]) -> list[exp.Expr]:
+    """The coordinates of a row: k0, k1... of its cell and, where rests are published, p0, p1... of its coarser cell."""
+    above = () if table.rest is None else table.rest.groups
+    own = [aliased(tree(group.expression), f"k{i}") for i, group in enumerate(table.shape.groups)]
+    return own + [aliased(tree(group.expression), f"p{i}") for i, group in enumerate(above)]
+
+
+def at_positions(rows: exp.Select, table: PlannedTable, keys: str, names: Sequence[str]) -> exp.Select:
+    """The rows of published cells, each with the position of its cell; ``rows`` has the ``key_columns`` and the columns named."""
+    if not table.shape.groups:
+        return exp.select(aliased(constant(0), POSITION), *(column(name, PLACED) for name in names), copy=False).from_(
+            rows.subquery(PLACED, copy=False)
+        )
+    listed = exp.to_table(keys).as_(KEYS)
+    here = _same("k", len(table.shape.groups), KEYS)
+    if table.rest is None:
+        select = exp.select(column(POSITION, KEYS), *(column(name, PLACED) for name in names))
+        return select.from_(rows.subquery(PLACED, copy=False)).join(listed, on=here, join_type="inner")
+    # A row in a listed cell is there alone: the rest takes only rows that no listed cell has.
+    place = exp.Coalesce(this=column(POSITION, KEYS), expressions=[column(POSITION, RESTS)])
+    select = exp.select(aliased(place, POSITION), *(column(name, PLACED) for name in names))
+    select = select.from_(rows.subquery(PLACED, copy=False)).join(listed, on=here, join_type="left")
+    above = _same("p", len(table.rest.groups), RESTS)
+    select = select.join(exp.to_table(rests_name(keys)).as_(RESTS), on=above, join_type="left")
+    return select.where(exp.Not(this=exp.Is(this=place.copy(), expression=exp.Null())))
+
+
+def _same(letter: str, count: int, other: str) -> exp.Expr:
+    matches = [
+        exp.NullSafeEQ(this=column(f"{letter}{i}", PLACED), expression=column(f"{letter}{i}", other))
+        for i in range(count)
+    ]
+    return exp.and_(*matches) if matches else exp.true()
+
 
 FIRM = "firm"
 
@@ -290,3 +407,55 @@ def typed_cells(found: pa.Table, table: PlannedTable, schema: Schema) -> pa.Tabl
     }
     cells = pa.table(columns)
     return cells.sort_by([(name, "ascending") for name in cells.column_names]).combine_chunks()
+
+
+# The unit-split table itself, as a tree. Only an external mechanism needs it: sums and counts use the whole records.
+
+
+def pieces_count_tree(splitting: Splitting, condition: Predicate | None, schema: Schema) -> exp.Expr:
+    """The number of rows the split table will have."""
+    select = exp.select(aliased(exp.Sum(this=pieces_tree(splitting, schema)), "rows")).from_(RECORDS)
+    return select if condition is None else select.where(predicate_tree(condition, schema))
+
+
+def split_rows_tree(splitting: Splitting, condition: Predicate | None, schema: Schema) -> exp.Expr:
+    """One row for each piece: ids and conditional columns copied, measures divided (T-SPLIT).
+
+    Piece i of a measure is max(0, min(T, x - (i-1) T)): the pieces add up to x, and where another measure needs more pieces
+    they are zero. A negative value is cut by its absolute value, and each piece has its sign. A measure without a threshold stays
+    whole on the first piece.
+    """
+    names = [schema.unit, schema.firm or "", *schema.column_names(), *schema.measure_names()]
+    if PIECE in {name.casefold() for name in names}:
+        raise PlanError(problems=(f"the split table reserves the column name '{PIECE}'; rename that column",))
+    numbered = exp.select(exp.Star(), aliased(_piece_numbers(splitting, schema), PIECE)).from_(RECORDS)
+    if condition is not None:
+        numbered = numbered.where(predicate_tree(condition, schema))
+    copied = [schema.unit, *([schema.firm] if schema.firm else []), *schema.column_names()]
+    select = exp.select(*(column(name) for name in copied), column(PIECE)).from_(
+        numbered.subquery("numbered", copy=False)
+    )
+    thresholds = dict(splitting.thresholds)
+    for measure in schema.measure_names():
+        if measure in thresholds:
+            cut = _cut(measure, threshold_tree(measure, thresholds[measure], schema), schema)
+        else:
+            first = exp.EQ(this=column(PIECE), expression=constant(1))
+            cut = exp.Case(ifs=[exp.If(this=first, true=column(measure))], default=constant(0))
+        select = select.select(aliased(cut, exp.to_identifier(measure, quoted=True)))
+    return select.order_by(column(schema.unit), column(PIECE))
+
+
+def _piece_numbers(splitting: Splitting, schema: Schema) -> exp.Expr:
+    return exp.Explode(this=exp.GenerateSeries(start=constant(1), end=pieces_tree(splitting, schema)))
+
+
+def _cut(measure: str, at: exp.Expr, schema: Schema) -> exp.Expr:
+    before = exp.Mul(this=exp.Paren(this=exp.Sub(this=column(PIECE), expression=constant(1))), expression=at)
+    rest = exp.Paren(this=exp.Sub(this=size_tree(measure, schema), expression=before))
+    piece = greatest(constant(0), least(rest, at.copy()))
+    declared = schema.measure(measure)
+    if declared is None or not declared.signed:
+        return piece
+    negative = exp.LT(this=column(measure), expression=constant(0))
+    return exp.Case(ifs=[exp.If(this=negative, true=exp.Neg(this=exp.Paren(this=piece)))], default=piece.copy())

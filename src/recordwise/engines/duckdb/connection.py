@@ -2,7 +2,8 @@
 
 import os
 import tempfile
-from collections.abc import Sequence
+from collections.abc import Iterator, Sequence
+from concurrent.futures import ThreadPoolExecutor
 from contextlib import suppress
 from pathlib import Path
 
@@ -11,8 +12,21 @@ import numpy as np
 import pyarrow as pa
 from sqlglot import exp
 
+from recordwise.engines.compile.records import (
+    DIFFERENT,
+    KNOWN,
+    SOURCE,
+    Stored,
+    bits_tree,
+    close,
+    different_tree,
+    fingerprints_tree,
+    span_tree,
+)
 from recordwise.errors import EngineError
 from recordwise.plan.arrays import numpy_of
+from recordwise.plan.schema import Schema
+from recordwise.plan.statistics.totals import IntArray
 
 BATCH_ROWS = 500_000
 TRUSTING = "statistics_propagation,filter_pushdown,join_filter_pushdown,row_group_pruner"
@@ -102,3 +116,91 @@ class Connection:
 def failure(error: Exception) -> EngineError:
     """An error without the engine's text, which can quote a record: neither keep nor chain it; raise this ``from None``."""
     return EngineError(engine="duckdb", kind=type(error).__name__)
+
+
+# Checks exactly that ids are unique, where it can without a table of groups. Whole numbers that are close together
+# are counted by bits (``bits_tree``). Any other id has a 64-bit number that equal ids share (``fingerprints_tree``).
+# If all the numbers differ, so do the ids. If two are equal, either an id is repeated or two hashes collided, and the
+# engine counts the ids themselves (T-UNIQUE). Whether many 64-bit numbers all differ is decided without sorting them.
+# Each number has a place, the leading bits of its product with an odd constant, and each place keeps one of the
+# numbers that have it. A number that is not kept is compared with the one that is; those that differ go on to another
+# round with another constant. An unlucky constant costs time, never exactness.
+
+
+Numbers = np.ndarray[tuple[int, ...], np.dtype[np.uint64]]
+Indices = np.ndarray[tuple[int, ...], np.dtype[np.uint32]]
+SPREADS = tuple(map(np.uint64, (0x9E3779B97F4A7C15, 0xC2B2AE3D27D4EB4F, 0x165667B19E3779F9)))
+"""Odd constants, one for each round; what is left after the last is sorted."""
+MOST_BITS = 24
+"""Each round has at most so many places, as a power of two: 64 MB."""
+BLOCK = 1 << 18
+
+
+def all_different(numbers: Numbers) -> bool:
+    """Whether no two of at most 2^32 numbers are equal."""
+    left = numbers
+    with ThreadPoolExecutor(2) as pool:
+        for spread in SPREADS:
+            found = _left_over(left, spread, pool)
+            if found is None:
+                return False
+            left = found
+    return bool(np.unique(left).size == left.size)
+
+
+def _left_over(numbers: Numbers, spread: np.uint64, pool: ThreadPoolExecutor) -> Numbers | None:
+    """The numbers that no place keeps, none of which equals one that is kept; None where one does."""
+    bits = min(numbers.size.bit_length() + 1, MOST_BITS)
+    # Only places that were written are read.
+    keeper = np.empty(1 << bits, dtype=np.uint32)
+
+    def places(part: slice) -> IntArray:
+        return np.asarray(((numbers[part] * spread) >> np.uint64(64 - bits)).view(np.int64))
+
+    def keep(part: slice) -> None:
+        keeper[places(part)] = _indices(part)
+
+    def left(part: slice) -> Numbers | None:
+        kept = keeper[places(part)]
+        other = np.flatnonzero(kept != _indices(part))
+        found = numbers[part][other]
+        return None if np.any(numbers[kept[other]] == found) else found
+
+    for _ in pool.map(keep, _blocks(numbers.size)):
+        pass
+    found = list(pool.map(left, _blocks(numbers.size)))
+    known = [each for each in found if each is not None]
+    return np.concatenate([numbers[:0], *known]) if len(known) == len(found) else None
+
+
+def _indices(part: slice) -> Indices:
+    return np.arange(part.start, part.stop, dtype=np.uint32)
+
+
+def _blocks(size: int) -> Iterator[slice]:
+    """Blocks small enough that intermediate results stay in the processor cache."""
+    return (slice(start, min(start + BLOCK, size)) for start in range(0, size, BLOCK))
+
+
+MOST_HELD = 12_000_000
+"""With more ids than this, the numbers, those left over and the places would take more than 200 MB."""
+
+
+def repeated_ids(connection: Connection, schema: Schema, stored: Stored, *, table: str = SOURCE) -> int:
+    """How many ids are not new. Ids that are NULL are none of them."""
+    if stored.kind == "integer" and _close(connection, schema, table):
+        return _repeats(connection, bits_tree(schema, table))
+    numbers = connection.fetch_numbers(fingerprints_tree(schema, stored, table), at_most=MOST_HELD)
+    if numbers is not None and all_different(numbers):
+        return 0
+    return _repeats(connection, different_tree(schema, table))
+
+
+def _close(connection: Connection, schema: Schema, table: str) -> bool:
+    (span,) = connection.fetch(span_tree(schema, table)).to_pylist()
+    return close(span)
+
+
+def _repeats(connection: Connection, tree: exp.Expr) -> int:
+    (found,) = connection.fetch(tree).to_pylist()
+    return int(found[KNOWN]) - int(found[DIFFERENT])

@@ -10,32 +10,47 @@ import duckdb
 import pyarrow as pa
 from sqlglot import exp
 
-from recordwise.engines.compile.collapse import (
+from recordwise.engines.compile.expressions import RECORDS
+from recordwise.engines.compile.records import (
+    BROKEN,
     COLLAPSED,
+    MOST_DIGITS,
+    SOURCE,
+    Check,
+    Stored,
     any_aside_tree,
+    checks,
+    code_lists,
     collapse_checks,
     collapsed_records_tree,
     collapsed_tree,
+    records_tree,
     same_names,
 )
-from recordwise.engines.compile.expressions import RECORDS
-from recordwise.engines.compile.levels import code_lists
-from recordwise.engines.compile.records import BROKEN, MOST_DIGITS, SOURCE, Check, Stored, checks, records_tree
-from recordwise.engines.duckdb.connection import Connection, failure
-from recordwise.engines.duckdb.unique_ids import repeated_ids
-from recordwise.engines.engine import Engine, watched_files
-from recordwise.engines.problems import REPEATS, broken_rows, check_headed, check_present, check_types, differing_units
-from recordwise.engines.sources.arrow_files import plain_table
+from recordwise.engines.duckdb.connection import Connection, failure, repeated_ids
+from recordwise.engines.engine import (
+    REPEATS,
+    Engine,
+    broken_rows,
+    check_headed,
+    check_present,
+    check_types,
+    differing_units,
+    watched_files,
+)
 from recordwise.engines.sources.copy import copied, copy_records, forget_copy
-from recordwise.engines.sources.csv_quotes import check_quotes
-from recordwise.engines.sources.csv_text import torn
-from recordwise.engines.sources.parquet_files import check_parquet, named_by_folders
-from recordwise.engines.sources.untyped import open_typed
+from recordwise.engines.sources.files import (
+    check_parquet,
+    check_quotes,
+    named_by_folders,
+    open_typed,
+    plain_table,
+    torn,
+)
 from recordwise.engines.totals import Passes
 from recordwise.errors import DataError, EngineError, RecordError, RecordwiseError
-from recordwise.plan.files import CsvFiles, ParquetFiles
 from recordwise.plan.schema import Schema
-from recordwise.plan.sources import Frame, Source, open_source
+from recordwise.plan.sources import CsvFiles, Frame, ParquetFiles, Source, open_source
 
 _INTEGERS = {"tinyint", "smallint", "integer", "bigint", "utinyint", "usmallint", "uinteger"}
 _KINDS: dict[str, Stored] = {

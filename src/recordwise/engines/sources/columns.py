@@ -9,17 +9,26 @@ import duckdb
 import pyarrow as pa
 
 from recordwise.engines.compile.records import READABLE, SOURCE
-from recordwise.engines.sources.arrow_files import file_schema
 from recordwise.engines.sources.copy import KINDS, fill
 from recordwise.engines.sources.database import table_types
-from recordwise.engines.sources.parquet_files import parquet_schema
+from recordwise.engines.sources.files import file_schema, parquet_schema
 from recordwise.engines.sources.postgres import catalog, numbers_of
 from recordwise.engines.sources.stat import file_kinds
 from recordwise.errors import SourceError
 from recordwise.plan.file.first import DAY, INTEGER, NUMBER, OTHER, TEXT, TRUTH, UNKNOWN, Found
-from recordwise.plan.files import NO_HEADER, UTF8, ArrowFiles, CsvFiles, ParquetFiles, StatFiles, look_like_values
 from recordwise.plan.schema import Schema
-from recordwise.plan.sources import Database, Postgres, open_source
+from recordwise.plan.sources import (
+    NO_HEADER,
+    UTF8,
+    ArrowFiles,
+    CsvFiles,
+    Database,
+    ParquetFiles,
+    Postgres,
+    StatFiles,
+    look_like_values,
+    open_source,
+)
 
 MOST_DIGITS = 6
 WORDS = {"text": TEXT, "number": NUMBER, "steps": NUMBER, "date": DAY, "integer": INTEGER, "boolean": TRUTH}

@@ -12,19 +12,16 @@ import duckdb
 import pyarrow as pa
 from sqlglot import exp
 
-from recordwise.engines.compile.collapse import COLLAPSED
 from recordwise.engines.compile.expressions import RECORDS
-from recordwise.engines.compile.records import SOURCE, Stored
+from recordwise.engines.compile.records import COLLAPSED, SOURCE, Stored
 from recordwise.engines.duckdb.connection import Connection, failure
-from recordwise.engines.problems import check_present
-from recordwise.engines.sources.arrow_files import arrow_head, arrow_parts
-from recordwise.engines.sources.csv_text import text_columns, text_parts
+from recordwise.engines.engine import check_present
 from recordwise.engines.sources.database import database_head, database_parts
+from recordwise.engines.sources.files import arrow_head, arrow_parts, text_columns, text_parts
 from recordwise.engines.sources.postgres import postgres_columns, postgres_parts
 from recordwise.engines.sources.stat import stat_columns, stat_parts
-from recordwise.plan.files import UTF8, ArrowFiles, CsvFiles, StatFiles
 from recordwise.plan.schema import Schema
-from recordwise.plan.sources import Database, Postgres, Relation
+from recordwise.plan.sources import UTF8, ArrowFiles, CsvFiles, Database, Postgres, Relation, StatFiles
 
 BATCH_ROWS = 100_000
 INCOMING = "incoming"

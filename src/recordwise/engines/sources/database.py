@@ -15,8 +15,8 @@ import pyarrow as pa
 
 from recordwise.engines.compile.records import Stored
 from recordwise.engines.duckdb.connection import TRUSTING
-from recordwise.engines.problems import check_present
-from recordwise.engines.sources.arrow_files import plain_table
+from recordwise.engines.engine import check_present
+from recordwise.engines.sources.files import plain_table
 from recordwise.errors import DataError, RecordError, RecordwiseError, SourceError
 from recordwise.plan.schema import Schema
 from recordwise.plan.sources import Database

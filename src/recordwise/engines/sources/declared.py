@@ -2,12 +2,9 @@
 
 from typing import TYPE_CHECKING, Any
 
-from recordwise.engines.sources.arrow_files import file_schema
-from recordwise.engines.sources.parquet_files import parquet_schema
-from recordwise.engines.sources.untyped import is_untyped
+from recordwise.engines.sources.files import file_schema, is_untyped, parquet_schema
 from recordwise.errors import ParameterError
-from recordwise.plan.files import ArrowFiles, CsvFiles, ParquetFiles, StatFiles
-from recordwise.plan.sources import Database, Frame, Postgres, Source
+from recordwise.plan.sources import ArrowFiles, CsvFiles, Database, Frame, ParquetFiles, Postgres, Source, StatFiles
 
 if TYPE_CHECKING:
     from recordwise.engines.spark.sources import SparkSource

@@ -16,8 +16,7 @@ from sqlglot import exp
 
 from recordwise.engines.compile.expressions import column, constant
 from recordwise.engines.compile.records import BEYOND, FAULTS, INFINITE, NAN, NEGATIVE, OFF, Stored, largest_steps
-from recordwise.engines.problems import check_present
-from recordwise.engines.sources.extras import load_part
+from recordwise.engines.engine import check_present, load_part
 from recordwise.errors import ServerError, SourceError
 from recordwise.plan.schema import Measure, Schema
 from recordwise.plan.sources import Postgres

@@ -15,12 +15,10 @@ import pyarrow as pa
 import pyarrow.compute as pc
 
 from recordwise.engines.compile.records import Stored
-from recordwise.engines.engine import Mark, file_marks
-from recordwise.engines.problems import check_present
-from recordwise.engines.sources.extras import load_part
+from recordwise.engines.engine import Mark, check_present, file_marks, load_part
 from recordwise.errors import DataError, EngineError, RecordError, SourceError
-from recordwise.plan.files import StatFiles
 from recordwise.plan.schema import Schema
+from recordwise.plan.sources import StatFiles
 
 CHUNK_BYTES = 64 * 2**20
 FEWEST_ROWS, MOST_ROWS = 1_000, 500_000

@@ -1,34 +1,205 @@
 """The Spark engine: one exact pass over records that do not fit on one machine. Cells come to the driver; records do not."""
 
 import uuid
+from collections.abc import Mapping
 from contextlib import suppress
 from dataclasses import replace
 from typing import Any
 
+import pyarrow as pa
 from sqlglot import exp
 
-from recordwise.engines.compile.collapse import COLLAPSED, collapsed_records_tree, collapsed_tree
-from recordwise.engines.compile.expressions import RECORDS
-from recordwise.engines.compile.levels import code_lists
-from recordwise.engines.compile.records import SOURCE, Stored, checks, records_tree
+from recordwise.engines.compile.expressions import RECORDS, column
+from recordwise.engines.compile.records import (
+    BROKEN,
+    COLLAPSED,
+    DIFFERENT,
+    KNOWN,
+    SOURCE,
+    Check,
+    Stored,
+    bits_tree,
+    broken_tree,
+    checks,
+    close,
+    code_lists,
+    collapse_checks,
+    collapsed_records_tree,
+    collapsed_tree,
+    records_tree,
+    same_names,
+    shuffled_tree,
+    span_columns,
+    span_tree,
+)
 from recordwise.engines.duckdb.connection import Connection
-from recordwise.engines.engine import Engine, watched_files
-from recordwise.engines.problems import check_types
-from recordwise.engines.sources.csv_quotes import check_quotes
-from recordwise.engines.sources.csv_text import torn
-from recordwise.engines.sources.untyped import open_typed
-from recordwise.engines.spark.binding import bind
-from recordwise.engines.spark.carried import carried_head, carried_records, is_carried
-from recordwise.engines.spark.dialect import spark_sql
-from recordwise.engines.spark.master import Attached, active_session, attach
-from recordwise.engines.spark.sources import ReadHere, SparkFrame, frame_of, in_spark, open_spark_source
-from recordwise.engines.spark.store import SparkStore, failure
-from recordwise.engines.spark.validation import REPLACED, text_checks, validate, validate_collapsed
-from recordwise.engines.totals import Passes
-from recordwise.errors import DataError, EngineError, ParameterError, RecordwiseError, SourceError
-from recordwise.plan.files import CsvFiles
+from recordwise.engines.engine import (
+    REPEATS,
+    Engine,
+    broken_rows,
+    check_present,
+    check_types,
+    differing_units,
+    watched_files,
+)
+from recordwise.engines.sources.copy import KINDS
+from recordwise.engines.sources.files import check_quotes, open_typed, torn, unique_names
+from recordwise.engines.spark.session import Attached, active_session, attach
+from recordwise.engines.spark.sources import (
+    ENCODINGS,
+    ReadHere,
+    SparkFrame,
+    frame_of,
+    in_spark,
+    open_spark_source,
+    plain_types,
+)
+from recordwise.engines.spark.store import SparkStore, failure, spark_sql
+from recordwise.engines.totals import Passes, Store
+from recordwise.errors import DataError, EngineError, ParameterError, RecordError, RecordwiseError, SourceError
 from recordwise.plan.schema import Schema
-from recordwise.plan.sources import Frame
+from recordwise.plan.sources import ArrowFiles, CsvFiles, Database, Frame, Relation, StatFiles
+
+# Binds a DataFrame: checks that every declared column exists and how it is stored. Reads metadata and no record.
+
+
+MOST_DIGITS = 36
+"""Digits plus scale of a decimal; Spark would round the product that moves the point of a longer one."""
+_KINDS = {
+    "tinyint": Stored("integer"),
+    "smallint": Stored("integer"),
+    "int": Stored("integer"),
+    "bigint": Stored("integer"),
+    "float": Stored("float"),
+    "double": Stored("float"),
+    "string": Stored("text"),
+    "boolean": Stored("boolean"),
+    "date": Stored("date"),
+    "timestamp_ntz": Stored("date"),
+    "timestamp": Stored("zoned"),
+}
+
+
+def wanted_columns(schema: Schema) -> list[str]:
+    return list(schema.names())
+
+
+def bind(frame: Any, schema: Schema) -> dict[str, Stored]:
+    """How each column is stored; raises an error if its role cannot use that."""
+    kinds = {field.name: field.dataType for field in frame.schema.fields}
+    _check_names(list(frame.columns), wanted_columns(schema))
+    for name in wanted_columns(schema):
+        _check_order(name, kinds[name])
+    stored = {name: _stored(kind) for name, kind in kinds.items()}
+    check_types(schema, stored)
+    return stored
+
+
+def _check_names(present: list[str], wanted: list[str]) -> None:
+    check_present(wanted, present)
+    unique_names(wanted, present, "the source")
+
+
+def _check_order(name: str, kind: Any) -> None:
+    """Refuse a collation, which would merge different texts into one cell or one firm."""
+    if kind.typeName() == "string" and kind.simpleString() != "string":
+        raise SourceError(source=f"column '{name}'", problem="it has a collation", advice="Cast it to STRING.")
+
+
+def _stored(kind: Any) -> Stored:
+    if kind.typeName() == "decimal":
+        fits = kind.precision + kind.scale <= MOST_DIGITS
+        return Stored("decimal", kind.scale) if fits or kind.scale == 0 else Stored("other")
+    return _KINDS.get(kind.simpleString(), Stored("other"))
+
+
+# The checks of a table: one pass that shuffles nothing, and one for the uniqueness of ids. Where a unit has several
+# rows the second makes them one record, and the records are checked once more.
+
+
+NO_UNICODE, REPLACED = "holds text that is not UTF-8", "holds the sign for what cannot be read"
+SIGN = "\N{REPLACEMENT CHARACTER}"
+
+
+def text_checks(schema: Schema, stored: Mapping[str, Stored], *, decoded: bool = False) -> list[Check]:
+    """What Spark takes for text and is none. It keeps any bytes of a Parquet file; of CSV, which it has ``decoded``, it makes one
+    sign of all that it cannot read, so that two texts become one."""
+    names = [name for name in schema.names() if stored[name].kind == "text"]
+    if decoded:
+        sign = exp.Literal.string(SIGN)
+        found = {name: exp.Anonymous(this="CONTAINS", expressions=[column(name), sign]) for name in names}
+        return [Check(name, REPLACED, tree) for name, tree in found.items()]
+    valid = {name: exp.Anonymous(this="IS_VALID_UTF8", expressions=[column(name)]) for name in names}
+    return [Check(name, NO_UNICODE, exp.not_(tree)) for name, tree in valid.items()]
+
+
+def validate(store: Store, found: list[Check], schema: Schema, unit: Stored) -> None:
+    """Raise ``DataError`` with counts and column names if a row breaks the schema or, unless rows are collapsed, repeats an id."""
+    beside = span_columns(schema) if unit.kind == "integer" else []
+    (seen,) = store.of_records(broken_tree(found, beside=beside)).to_pylist()
+    problems = broken_rows(store.of_records, found, met=seen[BROKEN])
+    if schema.collapse is None:
+        repeated = _repeated(store, schema, unit, SOURCE, seen)
+        problems += [RecordError(column=schema.unit, problem=REPEATS, count=repeated)] if repeated else []
+    if problems:
+        raise DataError(problems=tuple(problems))
+
+
+def validate_collapsed(store: Store, schema: Schema, unit: Stored) -> None:
+    """Raise ``DataError`` with numbers of units if a record that was made of rows breaks the schema, or its rows differ."""
+    problems = broken_rows(store.of_records, list(collapse_checks(schema)), COLLAPSED, counted="unit")
+    if same_names(schema) and _repeated(store, schema, unit, COLLAPSED):
+        problems += differing_units(store.of_records, schema)
+    if problems:
+        raise DataError(problems=tuple(problems))
+
+
+def _repeated(store: Store, schema: Schema, unit: Stored, table: str, span: Mapping[str, int] | None = None) -> int:
+    """How many ids are not new. Whole numbers close together are counted by bits, and others are shuffled.
+
+    Of ids that are no whole numbers a hash is shuffled, and the id only where that met.
+    """
+    if unit.kind == "integer":
+        if span is None:
+            (span,) = store.of_records(span_tree(schema, table)).to_pylist()
+        return _counted(store, bits_tree(schema, table) if close(span) else shuffled_tree(schema, table))
+    hashed = exp.Anonymous(this="XXHASH64", expressions=[column(schema.unit)])
+    return _counted(store, shuffled_tree(schema, table, by=hashed)) and _counted(store, shuffled_tree(schema, table))
+
+
+def _counted(store: Store, tree: exp.Expr) -> int:
+    (found,) = store.of_records(tree).to_pylist()
+    return int(found[KNOWN]) - int(found[DIFFERENT])
+
+
+# Records that Spark cannot read where they are: they go to it through this process, as Arrow, once, when they are
+# first read.
+
+
+_TYPES = {"text": pa.string(), "number": pa.float64(), "date": pa.date32()}
+
+
+def is_carried(source: Any) -> bool:
+    """Whether a source goes through this process."""
+    if isinstance(source, CsvFiles):
+        packed = any(path.suffix.lower() == ".zst" for path in source.paths)
+        return packed or source.encoding not in ENCODINGS
+    return isinstance(source, ArrowFiles | StatFiles | Database | Relation)
+
+
+def carried_head(source: Any, schema: Schema) -> tuple[pa.Table, dict[str, Stored] | None]:
+    """The declared columns without a record, and how they are stored where their types do not say so."""
+    found = KINDS[type(source)].columns(source, schema)
+    if isinstance(found, pa.Table):
+        return plain_types(found), None
+    return pa.schema([(name, _TYPES[each.kind]) for name, each in found.items()]).empty_table(), found
+
+
+def carried_records(source: Any, schema: Schema, stored: dict[str, Stored]) -> pa.Table:
+    """All records, in the memory of this process."""
+    parts = KINDS[type(source)].parts(source, schema, stored)
+    return plain_types(pa.concat_tables(parts))
+
 
 DEFAULT_MEMORY = "700MB"
 

@@ -6,15 +6,14 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import Any, TypeAlias
 
-from recordwise.plan.code_files import read_code_file
 from recordwise.plan.file.mechanisms import read_joint
 from recordwise.plan.file.node import Node, suggestion
-from recordwise.plan.given_keys import KeyList
-from recordwise.plan.key_products import crossed
-from recordwise.plan.key_selection import SelectFrom, SelectKeys
-from recordwise.plan.keys import Keys
+from recordwise.plan.keys.keys import Keys
+from recordwise.plan.keys.selection import KeyList, SelectFrom, SelectKeys
+from recordwise.plan.keys.sizes import EVERY_STATISTIC, FromRelease
+from recordwise.plan.plan import crossed
 from recordwise.plan.schema import Schema
-from recordwise.plan.sizes import EVERY_STATISTIC, FromRelease
+from recordwise.plan.sources import read_code_file
 
 
 def read_select(node: Node, schema: Schema) -> SelectKeys | None:

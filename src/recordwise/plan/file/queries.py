@@ -9,18 +9,17 @@ from functools import partial
 from pathlib import Path
 from typing import Any
 
-from recordwise.plan.fields import DatePart, Field, Group, Prefix
+from recordwise.plan.expressions import PUBLISH, DatePart, Field, Group, Prefix
 from recordwise.plan.file.keys import query_keys
 from recordwise.plan.file.mechanisms import built, read_mechanism
 from recordwise.plan.file.node import Node
-from recordwise.plan.given_keys import KeyList
-from recordwise.plan.key_products import query_with_levels
+from recordwise.plan.keys.selection import KeyList
+from recordwise.plan.plan import query_with_levels
 from recordwise.plan.query import Query, query
-from recordwise.plan.rests import PUBLISH
 from recordwise.plan.schema import Schema
 from recordwise.plan.sql.parse import parse_sql
 from recordwise.plan.statistics import KINDS, Statistic
-from recordwise.policy.dates import PARTS
+from recordwise.policy.columns import PARTS
 
 
 def read_levels(read: Query, node: Node) -> Query | None:

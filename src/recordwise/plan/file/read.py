@@ -4,8 +4,9 @@ Each query is checked against the schema, its keys and its mechanisms, and each 
 """
 
 import tomllib
-from collections.abc import Mapping
-from dataclasses import dataclass, field, replace
+from collections.abc import Collection, Mapping
+from dataclasses import dataclass, field, fields, replace
+from datetime import date
 from decimal import Decimal
 from fractions import Fraction
 from functools import partial
@@ -14,28 +15,179 @@ from pathlib import Path
 from typing import Any
 
 from recordwise.errors import PlanFileError
-from recordwise.plan.column_types import is_value
+from recordwise.exact.numbers import Number
 from recordwise.plan.cost import statistic_policy
-from recordwise.plan.file.basic import BasicOutputs, read_basic
-from recordwise.plan.file.hierarchies import read_hierarchies
 from recordwise.plan.file.keys import named_keys
 from recordwise.plan.file.mechanisms import named_mechanisms
-from recordwise.plan.file.node import Node, Problem, Problems, line_index
-from recordwise.plan.file.parameters import hiding, read_parameters
+from recordwise.plan.file.node import Node, Problem, Problems, hiding, line_index, read_parameters, suggestion
 from recordwise.plan.file.queries import Draft, Shelf, read_draft
 from recordwise.plan.file.sections import ENDLESS, read_budget, read_engine, read_schema, read_series, read_source
-from recordwise.plan.file.words import read_dataset, read_words
-from recordwise.plan.keys import Keys
+from recordwise.plan.keys.hierarchies import Hierarchy
+from recordwise.plan.keys.keys import Keys
 from recordwise.plan.plan import Plan, group_problems, predicate_problems, query_problems
+from recordwise.plan.publication import VALUE_SIGN, Publication, StatusRules, Words
 from recordwise.plan.query import Query
-from recordwise.plan.schema import Schema
+from recordwise.plan.schema import TUNINGS, Schema, is_value
 from recordwise.plan.sources import DUCKDB, SPARK, PlanSource, SparkMaster
-from recordwise.plan.tuning import TUNINGS
-from recordwise.plan.words import Publication, Words
-from recordwise.policy.literals import literal
+from recordwise.policy.columns import literal
 from recordwise.policy.policy import Policy
 from recordwise.policy.render.html import Html, element
 from recordwise.policy.series import Series
+
+# Reads what a plan file says about basic tables: how they are fitted, what they are rounded to, and the rules of
+# status.
+
+
+KINDS = ("research", "basic")
+FITS = ("nnls", "ols", "max_fit", "sequential", "reweighted")
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class BasicOutputs:
+    """The arguments of ``Release.basic``."""
+
+    fit: str = "nnls"
+    complete: bool = False
+    units: dict[str, Number] = field(default_factory=dict)
+    rules: StatusRules = field(default_factory=StatusRules)
+
+
+def read_basic(entries: dict[str, Node]) -> dict[str, Any]:
+    """``tables = ["research", "basic"]`` with ``[outputs.basic]``, ``[outputs.round]`` and ``[outputs.status]``."""
+    kinds = [each.word(*KINDS) for each in entries["tables"].items()] if "tables" in entries else ["research"]
+    if "tables" in entries and "research" not in kinds and None not in kinds:
+        entries["tables"].problem("must include research: a release is verified from its research tables")
+    fit = entries["basic"].table("fit", "complete") if "basic" in entries else {}
+    method = fit["fit"].word(*FITS) if "fit" in fit else "nnls"
+    complete = fit["complete"].flag() if "complete" in fit else False
+    given = entries["round"].table() if "round" in entries else {}
+    units = {name: each.number() for name, each in given.items()}
+    rules = _rules(entries["status"]) if "status" in entries else StatusRules()
+    for name in ("basic", "round", "status"):
+        if name in entries and "basic" not in kinds:
+            entries[name].problem('is for basic tables; add tables = ["research", "basic"]')
+    if "basic" not in kinds or method is None or complete is None or rules is None or None in units.values():
+        return {}
+    known = {name: unit for name, unit in units.items() if unit is not None}
+    return {"basic": BasicOutputs(fit=method, complete=complete, units=known, rules=rules)}
+
+
+def _rules(node: Node) -> StatusRules | None:
+    """Each status with its largest relative error, ``otherwise`` for the rest, and the statuses to ``withhold``."""
+    entries = node.table()
+    otherwise = entries.pop("otherwise").text() if "otherwise" in entries else "unreliable"
+    withheld = [each.text() for each in entries.pop("withhold").items()] if "withhold" in entries else []
+    limits = [(name, each.number()) for name, each in entries.items()]
+    if otherwise is None or None in withheld or any(limit is None for _, limit in limits):
+        return None
+    chosen = tuple((name, float(limit)) for name, limit in limits if limit is not None)
+    return node.attempt(
+        lambda: StatusRules(
+            **({"limits": chosen} if chosen else {}), otherwise=otherwise, withheld=tuple(map(str, withheld))
+        )
+    )
+
+
+# Reads the words of a plan file: the name of the dataset and who publishes it, labels, units.
+
+
+ABOUT = tuple(each.name for each in fields(Publication))
+
+
+def read_dataset(node: Node | None) -> tuple[str | None, Publication | None]:
+    """``dataset = "name"``, or a table with the name and what is said about the publication; None where it has a problem."""
+    if node is None:
+        return None, None
+    if not isinstance(node.value, dict):
+        return node.text(), Publication()
+    entries = node.table("name", *ABOUT, needed=("name",))
+    name = entries["name"].text() if "name" in entries else None
+    given = {each: _day(entries[each]) if each == "date" else entries[each].text() for each in ABOUT if each in entries}
+    if None in given.values():
+        return name, None
+    return name, node.attempt(lambda: Publication(**{each: str(text) for each, text in given.items()}))
+
+
+def _day(node: Node) -> str | None:
+    """A date of TOML, or the same as text."""
+    return node.value.isoformat() if type(node.value) is date else node.text()
+
+
+def read_words(entries: dict[str, Node], schema: Schema, plan: Plan | None, publication: Publication) -> Words | None:
+    """Labels and units; without a plan, which has problems of its own, published names are not known and not checked."""
+    if not {"labels", "units"} & entries.keys():
+        return Words(publication=publication)
+    measures = {*schema.measure_names(), *(() if plan is None else published(plan))}
+    columns = {*schema.column_names(), *schema.coarser_names(), *(() if plan is None else groups(plan))}
+    labels = _label_texts(entries.get("labels"), None if plan is None else measures | columns, values=True)
+    units = _label_texts(entries.get("units"), None if plan is None else measures, values=False)
+    return None if labels is None or units is None else Words(labels=labels, units=units, publication=publication)
+
+
+def published(plan: Plan) -> set[str]:
+    """The names that statistics are published under."""
+    return {each.alias for query in plan.queries for each in (*query.statistics, *query.draws())}
+
+
+def groups(plan: Plan) -> set[str]:
+    """The names of key columns."""
+    return {name for query in plan.queries for level in query.tables() for name in level.names()}
+
+
+def _label_texts(node: Node | None, known: Collection[str] | None, *, values: bool) -> dict[str, str] | None:
+    found: dict[str, Any] = {}
+    for name, each in (node.table() if node is not None else {}).items():
+        column = name.partition(VALUE_SIGN)[0] if values else name
+        if known is not None and column not in known:
+            what = "a measure, a column or a published name" if values else "a measure or a published name"
+            each.problem(f"names '{column}', which is not {what}{suggestion(column, sorted(known))}")
+        found[name] = each.text()
+    return None if None in found.values() else found
+
+
+# Reads the hierarchies of a plan file: public lists of codes, each with the column of a coarser level beside the
+# finest code.
+
+
+ENTRIES = ("file", "levels", "source", "titles", "labels", "totals")
+HIERARCHY_NEEDED = ("file", "levels", "source")
+MADE_FROM_RECORDS = (
+    "does not begin with 'public': a list made with the confidential records needs accept_tuning = \"reason\", which is published "
+    "with the release"
+)
+
+
+def read_hierarchies(node: Node | None, folder: Path, *, accepted: bool) -> tuple[Hierarchy, ...] | None:
+    """``[hierarchies.NAME]``: a file, its levels and where it is from; None if one has a problem."""
+    if node is None:
+        return ()
+    found = [_read_hierarchy(name, each, folder, accepted=accepted) for name, each in node.table().items()]
+    return None if None in found else tuple(each for each in found if each is not None)
+
+
+def _read_hierarchy(name: str, node: Node, folder: Path, *, accepted: bool) -> Hierarchy | None:
+    entries = node.table(*ENTRIES, needed=HIERARCHY_NEEDED)
+    if not isinstance(node.value, dict) or not set(HIERARCHY_NEEDED) <= set(node.value) <= set(ENTRIES):
+        return None
+    file, source = entries["file"].text(), entries["source"].text()
+    levels = [each.text() for each in entries["levels"].items()]
+    words = {each: _hierarchy_texts(entries[each]) for each in ("titles", "labels", "totals") if each in entries}
+    if file is None or source is None or None in levels or None in words.values():
+        return None
+    known = [level for level in levels if level is not None]
+    made: Hierarchy | None = node.attempt(
+        partial(Hierarchy.of, name, folder / file, levels=known, source=source, **words)
+    )
+    if made is not None and not made.is_public and not accepted:
+        entries["source"].problem(MADE_FROM_RECORDS)
+        return None
+    return made
+
+
+def _hierarchy_texts(node: Node) -> dict[str, str] | None:
+    found = {name: each.text() for name, each in node.table().items()}
+    return None if None in found.values() else {name: text for name, text in found.items() if text is not None}
+
 
 SHAPE = {"group_by", "levels"}
 NO_KEYS = "no public keys"

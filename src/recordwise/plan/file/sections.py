@@ -17,10 +17,10 @@ from recordwise.exact.numbers import Number
 from recordwise.plan.file.keys import read_select
 from recordwise.plan.file.mechanisms import checked_positive, read_joint, read_mechanism
 from recordwise.plan.file.node import Node, suggestion
-from recordwise.plan.files import DATABASE_ENDINGS
-from recordwise.plan.hierarchies import Hierarchy
+from recordwise.plan.keys.hierarchies import Hierarchy
 from recordwise.plan.schema import COLUMN_TYPES, Column, Measure, Schema, policy_measure
 from recordwise.plan.sources import (
+    DATABASE_ENDINGS,
     DUCKDB,
     ENGINES,
     POSTGRES_SCHEMES,

@@ -8,8 +8,8 @@ from collections.abc import Mapping
 from sqlglot import exp
 
 from recordwise.errors import SqlError
-from recordwise.plan.fields import Case, Expression, Group
-from recordwise.plan.given_keys import GivenKeys
+from recordwise.plan.expressions import Case, Expression, Group
+from recordwise.plan.keys.selection import GivenKeys
 from recordwise.plan.query import Query
 from recordwise.plan.sql.gate import read_statement
 from recordwise.plan.sql.grammar import column_name, expression, only, predicate, refused

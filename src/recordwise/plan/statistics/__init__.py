@@ -1,11 +1,9 @@
 """The statistics of a query: what each needs from an engine, what it costs, and how its noisy answers become columns."""
 
-from recordwise.plan.statistics.average import Average, SumAndCount
 from recordwise.plan.statistics.base import Drawable, Statistic
-from recordwise.plan.statistics.combination import Combination
 from recordwise.plan.statistics.plain import Count, CountDistinct, Sum
 from recordwise.plan.statistics.quantile import Quantile
-from recordwise.plan.statistics.ratio import Ratio
+from recordwise.plan.statistics.ratio import Average, Combination, Ratio, SumAndCount
 from recordwise.plan.statistics.registry import KINDS, StatisticMechanism, statistic_kind
 from recordwise.plan.statistics.totals import (
     AdditiveTotal,

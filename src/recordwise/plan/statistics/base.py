@@ -1,21 +1,35 @@
 """The interface between a statistic and the rest of the package. A new one subclasses ``Drawable`` and joins ``KINDS``."""
 
+import math
 from abc import ABC, abstractmethod
 from collections.abc import Callable, Iterable, Mapping, Sequence
 from concurrent.futures import ThreadPoolExecutor
 from dataclasses import dataclass, field, replace
 from fractions import Fraction
+from functools import lru_cache
+from statistics import NormalDist
 from typing import TYPE_CHECKING, Any, ClassVar, Protocol, TypeAlias
 
 import numpy as np
+import pyarrow as pa
 
 from recordwise.errors import SqlError
-from recordwise.mechanisms.base import count_policy, has_policy, noise_steps
-from recordwise.mechanisms.described import given_parameters
+from recordwise.exact.arithmetic import FloatArray, normal_cdf
+from recordwise.mechanisms.base import (
+    OUTSIDE,
+    Noisy,
+    NoisyCurve,
+    count_policy,
+    gaussian_sigma,
+    given_parameters,
+    has_policy,
+    noise_steps,
+    noisy_curve,
+    transformed_scale,
+)
 from recordwise.noise.randomness import BitSource, Secure
-from recordwise.plan.column_types import threshold_problems
-from recordwise.plan.schema import Schema
-from recordwise.plan.statistics.answers import Answer, NoisyColumn, Part
+from recordwise.plan.arrays import array_of
+from recordwise.plan.schema import Schema, threshold_problems
 from recordwise.plan.statistics.totals import CountBins, ExactTable, Total
 from recordwise.policy.constructors import By
 from recordwise.policy.firms import Joint
@@ -26,6 +40,349 @@ if TYPE_CHECKING:
 
     from recordwise.plan.cost import CellMechanism
     from recordwise.plan.file.node import Node
+
+
+# Intervals of ratios where noise was drawn on the scale of a transform (T-CURVE, docs/theory/averages.md). In the
+# plane of both noisy scales, in units of their sigmas, pairs of totals with one ratio lie on a rising curve. An
+# interval has the ratios whose curves pass the noisy point within some radius: that of straight lines, and a little
+# more the more a curve bends.
+
+
+BoolArray: TypeAlias = np.ndarray[tuple[int, ...], np.dtype[np.bool_]]
+STEEPEST_BEND = 2 / 3**1.5
+"""The largest w**2/(1 + w**2)**1.5: by how much a bend of one scale bends a curve in the plane at most."""
+MOST_BENT = 0.6
+"""Beyond it two separate intervals are no wider."""
+BENDS = np.concatenate([[0.0], 0.002 * 1.05 ** np.arange(118)])
+"""Curvatures are rounded up to one of these."""
+COARSE_POINTS, GOLDEN_STEPS = 9, 18
+GOLDEN = (math.sqrt(5) - 1) / 2
+SLACK = 1e-6
+"""Of the width of an interval: more than the search for its ends leaves out."""
+INVERSE_ERROR = 2.0**-42
+ACROSS = np.linspace(-9.0, 9.0, 8001)
+NEAR = 1e-5
+"""More than a radius is off by, from sums in place of integrals."""
+
+
+def curved_interval(
+    top: NoisyCurve, bottom: NoisyCurve, *, confidence: float
+) -> tuple[FloatArray, FloatArray, BoolArray]:
+    """Both ends and the cells they serve: where a curve bends, little, and the denominator is well above 0."""
+    bend = STEEPEST_BEND * np.maximum(top.bend, bottom.bend)
+    if not np.any(bend > 0):
+        return bend, bend, np.zeros(bend.shape, np.bool_)
+    radius = radii(bend, confidence)
+    width, depth = top.sigma * radius + top.half, bottom.sigma * radius + bottom.half
+    narrow = (bend > 0) & np.isfinite(width) & np.isfinite(depth) & (bottom.point - 2 * depth > bottom.zero)
+    # Other cells take part in the arithmetic, at a point where nothing goes wrong.
+    width, depth = np.where(narrow, width, 0.0), np.where(narrow, depth, 0.0)
+    start = np.where(top.bend > 0, 0.0, -np.pi / 2)
+
+    def end(side: float) -> FloatArray:
+        def ratio(angle: FloatArray) -> FloatArray:
+            above = top.back(top.point + side * width * np.cos(angle))
+            below = bottom.back(bottom.point - side * depth * np.sin(angle))
+            return np.where(narrow, side * above / below, 0.0)
+
+        return side * _largest(ratio, start)
+
+    with np.errstate(divide="ignore", invalid="ignore", over="ignore"):
+        low, high = end(-1.0), end(1.0)
+        slack = SLACK * (high - low) + INVERSE_ERROR * np.maximum(np.abs(low), np.abs(high))
+        low, high = low - slack, high + slack
+        low = np.where(top.bend > 0, np.maximum(low, 0.0), low)
+        return low, high, np.asarray(narrow & np.isfinite(low) & np.isfinite(high))
+
+
+def _largest(value: Callable[[FloatArray], FloatArray], start: FloatArray) -> FloatArray:
+    """The largest value between ``start`` and a right angle, by a golden section about the best of a few angles."""
+    step = (np.pi / 2 - start) / (COARSE_POINTS - 1)
+    tried = np.stack([value(start + at * step) for at in range(COARSE_POINTS)])
+    best = start + np.argmax(tried, axis=0) * step
+    low, high = np.maximum(best - step, start), np.minimum(best + step, np.pi / 2)
+    left, right = high - GOLDEN * (high - low), low + GOLDEN * (high - low)
+    at_left, at_right = value(left), value(right)
+    found = np.maximum(tried.max(axis=0), np.maximum(at_left, at_right))
+    for _ in range(GOLDEN_STEPS):
+        keep = at_left > at_right
+        low, high = np.where(keep, low, left), np.where(keep, right, high)
+        angle = np.where(keep, high - GOLDEN * (high - low), low + GOLDEN * (high - low))
+        new = value(angle)
+        left, right = np.where(keep, angle, right), np.where(keep, left, angle)
+        at_left, at_right = np.where(keep, new, at_right), np.where(keep, at_left, new)
+        found = np.maximum(found, new)
+    return np.asarray(found)
+
+
+def radii(bend: FloatArray, confidence: float) -> FloatArray:
+    """The radius for each curvature; infinite where it bends too much."""
+    place = np.searchsorted(BENDS, np.where(bend <= MOST_BENT, bend, 0.0))
+    needed = np.unique(place)
+    known = np.zeros(len(BENDS))
+    known[needed] = [_radius(float(BENDS[each]), confidence) for each in needed]
+    return np.where(bend <= MOST_BENT, known[place], np.inf)
+
+
+@lru_cache(maxsize=4096)
+def _radius(bend: float, confidence: float) -> float:
+    """The z at which a pair of normal noises is further than z from a disk of radius 1/bend, on whose edge they start, with half of
+    the chance to miss; a straight line has its normal quantile. A part of the chance is left to points far away."""
+    miss = (1 - confidence - OUTSIDE) / 2
+    if miss <= 0:
+        return math.inf
+    if bend == 0:
+        return NormalDist().inv_cdf(1 - miss)
+    size = 1 / bend
+    # The disk holds no more than a half plane, and no less than its only point.
+    low, high = NormalDist().inv_cdf(1 - miss), math.sqrt(-2 * math.log(miss))
+    density = np.exp(-(ACROSS**2) / 2) / math.sqrt(2 * math.pi) * (ACROSS[1] - ACROSS[0])
+    while high - low > NEAR / 2:
+        middle = (low + high) / 2
+        edge = np.sqrt(np.maximum((size + middle) ** 2 - ACROSS**2, 0.0))
+        beyond = float(density @ (normal_cdf(size - edge) + normal_cdf(-size - edge)))
+        low, high = (middle, high) if beyond > miss else (low, middle)
+    return high + NEAR
+
+
+# An interval for the ratio of two independent noisy answers, in every cell (T-RATIO, docs/theory/averages.md).
+
+
+STEEPEST = 0.25
+"""Fieller's set is used where (reach/value)**2 of the denominator is below this."""
+ROUNDINGS = 2.0**-46
+"""Relative slack for the rounding of a ratio's ends."""
+DIGITS = 3
+"""Ends keep this many digits below the first digit of the interval's width."""
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Side:
+    """A numerator or denominator, cell by cell."""
+
+    value: FloatArray
+    """Unbiased."""
+    low: FloatArray
+    high: FloatArray
+    """The interval contains the exact total with probability (1 + confidence)/2, for the ``confidence`` of the ratio."""
+    reach: FloatArray
+    """``gaussian_reach`` where Gaussian noise was added on the total's own scale, NaN elsewhere."""
+    curve: NoisyCurve | None = None
+    """Where Gaussian noise was added on any scale, to an answer that the other side does not contain."""
+
+
+def gaussian_reach(sigma: Fraction, step: Fraction, *, confidence: float) -> float:
+    """The bound that Gaussian noise on a lattice, alone or mixed with another such noise, stays within (T-RATIO)."""
+    return NormalDist().inv_cdf((1 + confidence) / 2) * float(sigma) + float(step) / 2
+
+
+def ratio_interval(
+    top: Side, bottom: Side, *, least: float, shared: FloatArray | float = 0.0, confidence: float | None = None
+) -> tuple[FloatArray, FloatArray]:
+    """Ends that hold the exact ratio with at least that confidence, given that the exact denominator is at least ``least``.
+
+    ``shared`` is what correlated answers have in common: the sum of the products of their coefficients with squared reaches. The
+    ``confidence`` is needed where noise was drawn on the scale of a transform.
+    """
+    with np.errstate(divide="ignore", invalid="ignore", over="ignore"):
+        steepness = (bottom.reach / bottom.value) ** 2
+        narrow = (bottom.value > 0) & (steepness < STEEPEST) & ~np.isnan(top.reach)
+        fieller = _fieller(top, bottom, steepness, shared / bottom.value**2)
+        corners = _corners(top, bottom, least)
+        low, high = (np.where(narrow, one, other) for one, other in zip(fieller, corners))
+        if confidence is not None and top.curve is not None and bottom.curve is not None:
+            *curved, bent = curved_interval(top.curve, bottom.curve, confidence=confidence)
+            low, high = (np.where(bent, one, other) for one, other in zip(curved, (low, high)))
+        return _rounded(low, high)
+
+
+def _fieller(top: Side, bottom: Side, steepness: FloatArray, shared: FloatArray) -> tuple[FloatArray, FloatArray]:
+    """The r with (N - r D)**2 <= reach(N)**2 - 2 r shared + r**2 reach(D)**2: the roots of a quadratic, divided by D**2."""
+    ratio, own = top.value / bottom.value, top.reach / bottom.value
+    root = own**2 * (1 - steepness) + steepness * ratio**2 + shared * (shared - 2 * ratio)
+    half = np.sqrt(np.maximum(root, 0.0))
+    # A difference of nearly equal numbers can be off by as much as the roundings of the larger ones.
+    lost = np.sqrt(ROUNDINGS * np.abs(shared * (np.abs(shared) + 2 * np.abs(ratio)))) if np.any(shared) else 0.0
+    slack = ROUNDINGS * (np.abs(ratio) + half) + lost
+    middle = ratio - shared
+    return (middle - half - slack) / (1 - steepness), (middle + half + slack) / (1 - steepness)
+
+
+def _corners(top: Side, bottom: Side, least: float) -> tuple[FloatArray, FloatArray]:
+    """The extreme quotients of the ends of both intervals, assuming that both hold."""
+    smallest, largest = np.maximum(bottom.low, least), np.maximum(bottom.high, least)
+    low = top.low / np.where(top.low >= 0, largest, smallest)
+    high = top.high / np.where(top.high >= 0, smallest, largest)
+    return low - ROUNDINGS * np.abs(low), high + ROUNDINGS * np.abs(high)
+
+
+def outward(low: FloatArray, high: FloatArray, size: FloatArray) -> tuple[FloatArray, FloatArray]:
+    """Ends moved apart by what roundings of numbers up to ``size`` can be worth, then to digits that mean something."""
+    with np.errstate(divide="ignore", invalid="ignore", over="ignore"):
+        slack = ROUNDINGS * size
+        return _rounded(low - slack - ROUNDINGS * np.abs(low), high + slack + ROUNDINGS * np.abs(high))
+
+
+def _rounded(low: FloatArray, high: FloatArray) -> tuple[FloatArray, FloatArray]:
+    """Round outward to meaningful digits: at most a hundredth of the width wider at either end."""
+    places = DIGITS - 1 - np.floor(np.log10(high - low))
+    # Powers of ten with a whole exponent up to 22 are exact floats, so this produces the shortest decimals.
+    fine = np.where(np.isfinite(places), np.clip(places, -22, 22), 0)
+    up, down = 10.0 ** np.maximum(fine, 0), 10.0 ** np.maximum(-fine, 0)
+    lower, upper = np.floor(low * up / down) / up * down, np.ceil(high * up / down) / up * down
+    sure = np.isfinite(lower) & np.isfinite(upper) & (lower <= low) & (upper >= high) & (fine == places)
+    return np.where(sure, lower, low), np.where(sure, upper, high)
+
+
+# The noisy answers of a table, and the columns they are published as.
+
+
+NOT_UNBIASED = "not unbiased"
+FIELDS = ("value", "standard_error", "variance_unbiased", "low", "high")
+"""The estimates that are published."""
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class NoisyColumn:
+    """A variable with its accuracy, and the noisy points and sigma where noise was drawn on another scale."""
+
+    alias: str
+    value: Any
+    """Floats, or whole numbers if every value is whole, as for a count."""
+    standard_error: FloatArray
+    low: FloatArray
+    high: FloatArray
+    noisy: FloatArray | None = None
+    """Of a sum of two parts, that of the positive part."""
+    noisy_negative: FloatArray | None = None
+    sigma: FloatArray | None = None
+    variance_unbiased: FloatArray | None = None
+    """Published beside ``noisy`` and ``sigma``."""
+    flag: str | None = None
+    """What a reader must know before using the value as an unbiased estimate; saved with the column and in release.json."""
+
+    def columns(self) -> dict[str, pa.Array]:
+        """The published columns, with nothing suppressed; NULL where a number does not exist."""
+        columns = {
+            self.alias: _array(self.value),
+            f"{self.alias}_sd": _array(self.standard_error),
+            f"{self.alias}_cv": _relative(self.standard_error, self.value),
+            f"{self.alias}_low": _array(self.low),
+            f"{self.alias}_high": _array(self.high),
+        }
+        if self.noisy is not None:
+            if self.noisy_negative is None:
+                columns[f"{self.alias}_noisy"] = array_of(self.noisy)
+            else:
+                columns[f"{self.alias}_noisy_positive"] = array_of(self.noisy)
+                columns[f"{self.alias}_noisy_negative"] = array_of(self.noisy_negative)
+            columns[f"{self.alias}_sigma"] = array_of(self.sigma)
+            columns[f"{self.alias}_variance"] = array_of(self.variance_unbiased)
+        return columns
+
+
+def _array(values: Any) -> pa.Array:
+    missing = np.isnan(values) if values.dtype.kind == "f" else np.zeros(0, np.bool_)
+    return array_of(values, missing)
+
+
+def _relative(error: FloatArray, value: Any) -> pa.Array:
+    """The coefficient of variation; NULL where the value is 0 or the noise has no variance."""
+    cv = np.abs(np.asarray(value, dtype=np.float64))
+    with np.errstate(divide="ignore", invalid="ignore"):
+        np.divide(error, cv, out=cv)
+    finite = np.isfinite(cv)
+    return array_of(cv, ~finite)
+
+
+@dataclass(frozen=True, slots=True)
+class Part:
+    """The cells for which one mechanism is used, and its noisy answers."""
+
+    rows: Any
+    mechanism: Any
+    noisy: Noisy
+
+
+@dataclass(frozen=True, slots=True)
+class Answer:
+    """The noisy answers to one statistic, one for each of ``cells`` cells, drawn once."""
+
+    parts: Sequence[Part]
+    cells: int
+    _estimated: dict[float, dict[str, Any]] = field(default_factory=dict, compare=False, repr=False)
+    """Estimates by confidence: ratios and combinations ask for them again."""
+
+    def column(self, alias: str, confidence: float) -> NoisyColumn:
+        """Estimates and intervals of every cell."""
+        if confidence not in self._estimated:
+            self._estimated[confidence] = self._estimates(confidence)
+        return NoisyColumn(alias=alias, **self._estimated[confidence])
+
+    def _estimates(self, confidence: float) -> dict[str, Any]:
+        """With the runs of cells that different mechanisms served back in the order of the cells."""
+        found = [(part.rows, _values(part, confidence)) for part in self.parts]
+        if len(found) == 1:
+            return found[0][1]
+        full: dict[str, Any] = {}
+        for name in found[0][1]:
+            # Noise on whole numbers in some cells and on a finer lattice in others: all are floats.
+            kind = np.result_type(*(columns[name].dtype for _, columns in found))
+            full[name] = np.empty(self.cells, dtype=kind)
+            for rows, columns in found:
+                full[name][rows] = columns[name]
+        return full
+
+    def side(self, confidence: float) -> Side:
+        """What a ratio with this confidence needs to know about one of its two answers."""
+        found = self.column("", (1 + confidence) / 2)
+        value = np.asarray(found.value, np.float64)
+        return Side(value=value, low=found.low, high=found.high, reach=self.reach(confidence), curve=self.curve())
+
+    def curve(self) -> NoisyCurve:
+        """Where Gaussian noise was added, on the totals' own scale or on that of a transform; NaN where it is other noise."""
+        columns = {name: np.full(self.cells, np.nan) for name in ("point", "sigma", "half", "zero", "bend")}
+        found = [(part.rows, noisy_curve(part.mechanism, part.noisy)) for part in self.parts]
+        known = [(rows, curve) for rows, curve in found if curve is not None]
+        for rows, curve in known:
+            for name, column in columns.items():
+                column[rows] = getattr(curve, name)
+
+        def back(points: FloatArray) -> FloatArray:
+            totals = np.full(self.cells, np.nan)
+            for rows, curve in known:
+                totals[rows] = curve.back(points[rows])
+            return totals
+
+        return NoisyCurve(**columns, back=back)
+
+    def reach(self, confidence: float) -> FloatArray:
+        """What the noise of each cell stays within, alone or mixed, where it is Gaussian on the total's own scale; else NaN."""
+        reach = np.full(self.cells, np.nan)
+        for part in self.parts:
+            sigma = gaussian_sigma(part.mechanism)
+            if sigma is not None:
+                reach[part.rows] = gaussian_reach(sigma, part.noisy.grid, confidence=confidence)
+        return reach
+
+
+def _values(part: Part, confidence: float) -> dict[str, Any]:
+    estimates = part.mechanism.estimate(part.noisy, confidence=confidence)
+    columns = {name: getattr(estimates, name) for name in FIELDS}
+    scale = transformed_scale(part.mechanism)
+    if scale is not None:
+        noisy = part.noisy.values()
+        columns |= {"noisy": noisy} if noisy.ndim == 1 else {"noisy": noisy[0], "noisy_negative": noisy[1]}
+        columns["sigma"] = np.full(noisy.shape[-1], float(scale))
+    elif part.noisy.grid == 1:
+        columns["value"] = _fitting(part.noisy.points)
+    return columns
+
+
+def _fitting(points: Any) -> Any:
+    """Noisy whole numbers in 64 bits; only the sum of total and noise is ever clipped (T-RANGE)."""
+    return points if points.dtype == np.int64 else np.clip(points, -(2**63), 2**63 - 1).astype(np.int64)
+
 
 COUNT, SUM, OTHER = "count", "sum", "other"
 

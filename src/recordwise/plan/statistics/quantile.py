@@ -11,13 +11,12 @@ from sqlglot import exp
 from recordwise.errors import SqlError
 from recordwise.exact.arithmetic import FloatArray
 from recordwise.exact.numbers import rational
-from recordwise.mechanisms.described import given_parameters
+from recordwise.mechanisms.base import given_parameters
 from recordwise.mechanisms.quantile import QuantileEstimates, TreeQuantile
 from recordwise.noise.randomness import BitSource, Secure
 from recordwise.plan.schema import Measure, Schema
 from recordwise.plan.sql.grammar import aggregated_column, literal, only
-from recordwise.plan.statistics.answers import NOT_UNBIASED, NoisyColumn
-from recordwise.plan.statistics.base import Drawable, EntryReader, NamedMechanisms, Statistic
+from recordwise.plan.statistics.base import NOT_UNBIASED, Drawable, EntryReader, NamedMechanisms, NoisyColumn, Statistic
 from recordwise.plan.statistics.totals import BinCounts, CountBins, ExactTable, IntArray, Total
 from recordwise.policy.firms import MOST_TREE_LEVELS, NODES, Joint
 

@@ -1,6 +1,6 @@
 """Ratios of two counts, sums or combinations that a query draws: pay for each employee, say (T-RATIO)."""
 
-from collections.abc import Sequence
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, replace
 from fractions import Fraction
 from typing import TYPE_CHECKING, Any, ClassVar
@@ -9,26 +9,287 @@ import numpy as np
 from sqlglot import exp
 
 from recordwise.errors import ParameterError, SqlError
-from recordwise.plan.linear import Linear, linear, linear_text, parse_linear
-from recordwise.plan.schema import Schema
-from recordwise.plan.sql.grammar import only
-from recordwise.plan.statistics.answers import NOT_UNBIASED, Answer, NoisyColumn
-from recordwise.plan.statistics.base import Drawable, EntryReader, Form, NamedMechanisms, Statistic
-from recordwise.plan.statistics.combination import (
-    Combination,
-    Combined,
-    aggregate_name,
-    drawn_form,
-    drawn_parts,
-    form_problems,
-    is_nonnegative,
-    is_ratio,
-    unwrapped,
+from recordwise.exact.arithmetic import FloatArray
+from recordwise.mechanisms.base import Mechanism
+from recordwise.plan.schema import Schema, policy_measure
+from recordwise.plan.sql.grammar import Linear, aggregated_column, linear, linear_text, only, parse_linear
+from recordwise.plan.statistics.base import (
+    COUNT,
+    NOT_UNBIASED,
+    SUM,
+    Answer,
+    Chosen,
+    Drawable,
+    EntryReader,
+    Form,
+    NamedMechanisms,
+    NoisyColumn,
+    Side,
+    Statistic,
+    mechanism_entry,
+    mechanism_problems,
+    outward,
+    ratio_interval,
 )
-from recordwise.plan.statistics.ratios import ratio_interval
+from recordwise.plan.statistics.plain import Count, Sum
+from recordwise.policy.measure import Measure, common_step
 
 if TYPE_CHECKING:
     from recordwise.plan.file.node import Node
+
+
+# Linear combinations of a query's noisy counts and sums: the value, its standard deviation and its interval
+# (T-JOINT).
+
+
+EXACT = 2.0**62
+RECORDS = Measure("number of records")
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Combination(Statistic):
+    """A sum of coefficients times counts and sums that the query draws anyway. It costs nothing more."""
+
+    terms: Linear
+
+    word: ClassVar[str] = "combine"
+    means: ClassVar[str] = "a linear combination of other columns of the table"
+    names_itself: ClassVar[bool] = True
+    derived: ClassVar[bool] = True
+
+    def default_alias(self) -> str:
+        raise ParameterError(parameter="alias", problem="is needed: a combination has no name of its own")
+
+    def mechanisms(self) -> tuple[Any, ...]:
+        return ()
+
+    def problems(self, schema: Schema) -> list[str]:
+        return []
+
+    def missing(self, drawn: Sequence[Drawable], schema: Schema) -> list[str]:
+        return form_problems(self.alias, self.terms, drawn)
+
+    def parts(self, drawn: Sequence[Drawable]) -> tuple[Drawable, ...]:
+        """The statistics it combines, in the order of its terms; nothing where one is not there."""
+        return drawn_parts(self.terms, drawn)
+
+    def forms(self, drawn: Sequence[Drawable]) -> tuple[Form, Form]:
+        return drawn_form(self.terms, drawn), ()
+
+    def column(self, answers: Sequence[Any], *, confidence: float) -> NoisyColumn:
+        return Combined.of(self.terms, answers).column(self.alias, confidence)
+
+    def confidence_of_parts(self, confidence: float) -> float:
+        return 1 - (1 - confidence) / len(self.terms)
+
+    def description(self) -> dict[str, Any]:
+        return Statistic.description(self) | {"combines": linear_text(self.terms)}
+
+    def entry(self) -> Any:
+        return linear_text(self.terms)
+
+    @classmethod
+    def read_entry(cls, column: str, node: "Node", reader: EntryReader) -> Statistic | None:
+        """``combine.payann = "rest + 45 * emp"``."""
+        text = node.text()
+        return None if text is None else node.attempt(lambda: cls(alias=column, terms=parse_linear(text)))
+
+    @classmethod
+    def read_sql(cls, node: exp.Expr, alias: str | None, mechanisms: NamedMechanisms) -> Statistic | None:
+        """``SUM(rest) + 45 * SUM(emp) AS payann``; each of the sums must be selected as well."""
+        node = unwrapped(node)
+        if type(node) not in (exp.Add, exp.Sub, exp.Mul, exp.Neg, exp.Div) or is_ratio(node):
+            return None
+        if alias is None:
+            raise SqlError(construct="a combination of aggregates without a name", advice="Add AS name.")
+        return cls(alias=alias, terms=linear(node, aggregate_name))
+
+
+def unwrapped(node: exp.Expr) -> exp.Expr:
+    """Without the parentheses around it."""
+    while type(node) is exp.Paren:
+        only(node, "this")
+        node = node.this
+    return node
+
+
+def is_ratio(node: exp.Expr) -> bool:
+    """Whether an expression divides by an aggregate."""
+    return type(node) is exp.Div and node.args["expression"].find(exp.AggFunc) is not None
+
+
+def aggregate_name(node: exp.Expr) -> str:
+    """What a SUM or COUNT(*) inside an expression is called in a linear form."""
+    if type(node) is exp.Count and type(node.this) is exp.Star:
+        only(node, "this", "big_int")
+        return COUNT
+    if type(node) is not exp.Sum:
+        raise SqlError(
+            construct=f"{type(node).key.upper()} in an expression of aggregates", advice="Use SUM(column) and COUNT(*)."
+        )
+    only(node, "this")
+    return aggregated_column(node.this)
+
+
+def candidates(name: str, drawn: Sequence[Drawable]) -> list[Drawable]:
+    """The counts and sums a name can mean: a published name, a measure with a sum, or "count"."""
+    totals = [each for each in drawn if each.contribution in (SUM, COUNT)]
+    published = [each for each in totals if each.alias == name]
+    summed = [each for each in totals if isinstance(each, Sum) and each.measure == name]
+    counted = [each for each in totals if isinstance(each, Count)] if name == COUNT else []
+    if published and (published[0] in summed + counted or not summed + counted):
+        return published
+    return published + summed + counted
+
+
+def name_problems(alias: str, name: str, drawn: Sequence[Drawable]) -> list[str]:
+    """Why a name of a combination or ratio means no statistic of the query, or several."""
+    found = candidates(name, drawn)
+    if len(found) == 1:
+        return []
+    if found:
+        listed = ", ".join(f"'{each.alias}'" for each in found)
+        return [f"'{alias}' uses '{name}', which can be any of {listed}: give them other names and use one of those"]
+    return [f"'{alias}' uses '{name}': ask for its sum in the same query, or correct the name"]
+
+
+def form_problems(alias: str, terms: Linear, drawn: Sequence[Drawable]) -> list[str]:
+    """Why a linear form is none of statistics of the query, each named once."""
+    found = [problem for name, _ in terms for problem in name_problems(alias, name, drawn)]
+    parts = drawn_parts(terms, drawn)
+    if not found and len(set(parts)) < len(parts):
+        found = [f"'{alias}' names one statistic twice, by its measure and by its published name"]
+    return found
+
+
+def drawn_parts(terms: Linear, drawn: Sequence[Drawable]) -> tuple[Drawable, ...]:
+    found = [candidates(name, drawn) for name, _ in terms]
+    return tuple(each[0] for each in found) if all(len(each) == 1 for each in found) else ()
+
+
+def drawn_form(terms: Linear, drawn: Sequence[Drawable]) -> Form:
+    """The same with the coefficients."""
+    return tuple((part, share) for part, (_, share) in zip(drawn_parts(terms, drawn), terms))
+
+
+def is_nonnegative(terms: Linear, drawn: Sequence[Drawable], schema: Schema) -> bool:
+    """Whether the exact combination is never below 0, from what its sums are sums of: ``rest + 45 * emp`` is if ``rest`` is
+    ``payann - 45 * emp``."""
+    form: dict[Measure, Fraction] = {}
+    for (_, share), part in zip(terms, drawn_parts(terms, drawn)):
+        measure = policy_measure(part.measure, schema) if isinstance(part, Sum) else RECORDS
+        for base, own in measure.derived or ((measure, Fraction(1)),):
+            form[base] = form.get(base, Fraction(0)) + share * own
+    return all(share == 0 or (share > 0 and not base.signed) for base, share in form.items())
+
+
+@dataclass(frozen=True, slots=True)
+class Combined:
+    """A linear combination of noisy answers, drawn independently of each other."""
+
+    terms: tuple[tuple[Answer, Fraction], ...]
+
+    @classmethod
+    def of(cls, terms: Linear, answers: Sequence[Answer]) -> "Combined":
+        """The same answer under two names counts once, with both coefficients."""
+        shares: dict[int, tuple[Answer, Fraction]] = {}
+        for (_, share), answer in zip(terms, answers, strict=True):
+            _, before = shares.get(id(answer), (answer, Fraction(0)))
+            shares[id(answer)] = (answer, before + share)
+        return cls(tuple(shares.values()))
+
+    def column(self, alias: str, confidence: float) -> NoisyColumn:
+        """Value, standard deviation and interval of each cell."""
+        parts = [(answer.column("", confidence), share) for answer, share in self.terms]
+        low, high = self.interval(confidence)
+        spread = _added(
+            [(part.variance_unbiased, share**2) for part, share in parts if part.variance_unbiased is not None]
+        )
+        error = np.sqrt(_added([(part.standard_error**2, share**2) for part, share in parts]))
+        value = _whole([(part.value, share) for part, share in parts])
+        return NoisyColumn(alias=alias, value=value, standard_error=error, low=low, high=high, variance_unbiased=spread)
+
+    def interval(self, confidence: float) -> tuple[FloatArray, FloatArray]:
+        """Ends that hold the exact combination. Gaussian noises reach as far as the root of the sum of squares of their reaches
+        (T-JOINT); every other answer, and all Gaussian ones together, gets an equal part of the chance to miss."""
+        added = [not np.isnan(answer.reach(confidence)).any() for answer, _ in self.terms]
+        together = sum(added) > 1
+        gaussian = [term for term, each in zip(self.terms, added) if each and together]
+        others = [term for term, each in zip(self.terms, added) if not (each and together)]
+        each = 1 - (1 - confidence) / (len(others) + bool(gaussian))
+        low, high = self._together(gaussian, each)
+        for answer, share in others:
+            found = answer.column("", each)
+            ends = (float(share) * found.low, float(share) * found.high)
+            low, high = low + np.minimum(*ends), high + np.maximum(*ends)
+        size = _added(
+            [
+                (np.abs(np.asarray(answer.column("", each).value, np.float64)), abs(share))
+                for answer, share in self.terms
+            ]
+        )
+        return outward(low, high, size)
+
+    def _together(
+        self, gaussian: Sequence[tuple[Answer, Fraction]], confidence: float
+    ) -> tuple[FloatArray, FloatArray]:
+        if not gaussian:
+            return np.zeros(self.terms[0][0].cells), np.zeros(self.terms[0][0].cells)
+        value = _added(
+            [(np.asarray(answer.column("", confidence).value, np.float64), share) for answer, share in gaussian]
+        )
+        half = np.sqrt(_added([(answer.reach(confidence) ** 2, share**2) for answer, share in gaussian]))
+        return value - half, value + half
+
+    def side(self, confidence: float) -> Side:
+        """What a ratio of this confidence needs to know of its numerator or denominator."""
+        if len(self.terms) == 1 and self.terms[0][1] == 1:
+            return self.terms[0][0].side(confidence)
+        curve = self.terms[0][0].curve() if len(self.terms) == 1 and self.terms[0][1] > 0 else None
+        value = _added(
+            [(np.asarray(answer.column("", confidence).value, np.float64), share) for answer, share in self.terms]
+        )
+        low, high = self.interval((1 + confidence) / 2)
+        reach = np.sqrt(_added([(answer.reach(confidence) ** 2, share**2) for answer, share in self.terms]))
+        if curve is not None:
+            curve = replace(curve, back=_scaled(curve.back, float(self.terms[0][1])))
+        return Side(value=value, low=low, high=high, reach=reach, curve=curve)
+
+    def shared(self, other: "Combined", of: str, confidence: float) -> FloatArray:
+        """The sum, over the answers that both contain, of both coefficients times the square of the reach or of the deviation."""
+        theirs = {id(answer): share for answer, share in other.terms}
+        total = np.zeros(self.terms[0][0].cells)
+        for answer, share in self.terms:
+            if id(answer) in theirs:
+                width = answer.reach(confidence) if of == "reach" else answer.column("", confidence).standard_error
+                total += float(share * theirs[id(answer)]) * width**2
+        return total
+
+    def is_apart(self, other: "Combined") -> bool:
+        """Whether they have no answer in common."""
+        return {id(answer) for answer, _ in self.terms}.isdisjoint(id(answer) for answer, _ in other.terms)
+
+    def step(self) -> float:
+        """The step of the exact combination."""
+        steps = [abs(share) * answer.parts[0].noisy.step for answer, share in self.terms]
+        return float(common_step(steps))
+
+
+def _scaled(back: Callable[[FloatArray], FloatArray], share: float) -> Callable[[FloatArray], FloatArray]:
+    return lambda points: share * back(points)
+
+
+def _added(parts: Sequence[tuple[Any, Fraction]]) -> Any:
+    return sum((float(share) * part for part, share in parts[1:]), float(parts[0][1]) * parts[0][0])
+
+
+def _whole(parts: Sequence[tuple[Any, Fraction]]) -> Any:
+    """Whole numbers where every value and coefficient is one and 64 bits hold the sum; floats otherwise."""
+    whole = all(part.dtype == np.int64 and share.denominator == 1 for part, share in parts)
+    size = _added([(np.abs(part.astype(np.float64)), abs(share)) for part, share in parts])
+    if not whole or (size >= EXACT).any():
+        return _added([(np.asarray(part, np.float64), share) for part, share in parts])
+    return sum((part * int(share) for part, share in parts[1:]), parts[0][0] * int(parts[0][1]))
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -143,3 +404,128 @@ ONE = Fraction(1)
 def plain_ratio(alias: str, top: Answer, bottom: Answer, confidence: float) -> NoisyColumn:
     """The ratio of two answers as they are."""
     return ratio(alias, Combined.of((("", ONE),), (top,)), Combined.of((("", ONE),), (bottom,)), confidence)
+
+
+# Averages: the ratio of a noisy sum to a noisy count, each reused from the query where it is already there (T-AVG).
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class SumAndCount:
+    """The two mechanisms of an average, where SQL text names one: ``mechanisms={"emp": SumAndCount(sum=..., count=...)}``.
+
+    Args:
+        sum: The mechanism of the sum.
+        count: The mechanism of the count; without it any count of the statement is used.
+    """
+
+    sum: Mechanism
+    count: Mechanism | None = None
+
+    def policy(self, measure: Any, *, tight: bool = True) -> Any:
+        """Refused: an average has a policy by its sum and its count.
+
+        Args:
+            measure: The measure.
+            tight: Whether the tight policy is meant; otherwise the one printed in the papers.
+
+        Returns:
+            Nothing; it raises.
+        """
+        raise ParameterError(parameter="SumAndCount", problem="is for averages only")
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Average(Statistic):
+    """AVG of a measure. Both parts are paid for ([S] prints the sum alone), unless the query already has them (T-AVG)."""
+
+    measure: str
+    sum: Mechanism
+    count: Mechanism | None
+
+    word: ClassVar[str] = "avg"
+    means: ClassVar[str] = "the average of {of}"
+    sql_key: ClassVar[str | None] = "sum"
+    derived: ClassVar[bool] = True
+
+    def default_alias(self) -> str:
+        return f"avg_{self.measure}"
+
+    @property
+    def of(self) -> str | None:
+        return self.measure
+
+    def mechanisms(self) -> tuple[Any, ...]:
+        return (self.sum,) if self.count is None else (self.sum, self.count)
+
+    def parts(self, drawn: Sequence[Drawable]) -> tuple[Drawable, ...]:
+        """The sum and the count to divide: those of ``drawn`` with the same mechanism, otherwise its own; empty without a count."""
+        sums = [s for s in drawn if isinstance(s, Sum) and s.measure == self.measure and s.mechanism == self.sum]
+        counts = [s for s in drawn if isinstance(s, Count) and self.count in (None, s.mechanism)]
+        if not counts and self.count is None:
+            return ()
+        own_sum = Sum(alias=f"{self.alias}_sum", measure=self.measure, mechanism=self.sum)
+        count = counts[0] if counts else Count(alias=f"{self.alias}_count", mechanism=self.count)
+        return (sums[0] if sums else own_sum), count
+
+    def with_mechanisms(self, chosen: Chosen, drawn: Sequence[Drawable]) -> Statistic:
+        of_sum, of_count = self.parts(drawn)
+        count = None if self.count is None else chosen(of_count)
+        return replace(self, sum=chosen(of_sum), count=count)
+
+    def forms(self, drawn: Sequence[Drawable]) -> tuple[Form, Form]:
+        of_sum, of_count = self.parts(drawn)
+        return ((of_sum, ONE),), ((of_count, ONE),)
+
+    def missing(self, drawn: Sequence[Drawable], schema: Schema) -> list[str]:
+        if self.parts(drawn):
+            return []
+        return [f"'{self.alias}' needs a count; pass count=, or ask for a count in the same query"]
+
+    def problems(self, schema: Schema) -> list[str]:
+        if schema.measure(self.measure) is None:
+            return [f"'{self.measure}' is averaged but is not a measure"]
+        return mechanism_problems(self.mechanisms(), schema)
+
+    def confidence_of_parts(self, confidence: float) -> float:
+        return (1 + confidence) / 2
+
+    def column(self, answers: Sequence[Any], *, confidence: float) -> NoisyColumn:
+        of_sum, of_count = answers
+        return plain_ratio(self.alias, of_sum, of_count, confidence)
+
+    def description(self) -> dict[str, Any]:
+        return Statistic.description(self) | {"sum": self.sum, "count": self.count, "unbiased": False}
+
+    def entry(self) -> dict[str, Any]:
+        parts = {"sum": self.sum} | ({} if self.count is None else {"count": self.count})
+        return {name: mechanism_entry(each) for name, each in parts.items()}
+
+    @classmethod
+    def read_entry(cls, column: str, node: "Node", reader: EntryReader) -> Statistic | None:
+        """``avg.emp = { sum = "split", count = "counts", as = "mean" }``."""
+        entries = node.table("sum", "count", "as", needed=("sum",))
+        alias = entries["as"].text() if "as" in entries else ""
+        parts = _both(entries, reader)
+        if parts is None or alias is None:
+            return None
+        return cls(alias=alias, measure=column, sum=parts.sum, count=parts.count)
+
+    @classmethod
+    def read_sql_mechanism(cls, node: "Node", reader: EntryReader) -> Any | None:
+        return _both(node.table("sum", "count"), reader)
+
+    @classmethod
+    def read_sql(cls, node: exp.Expr, alias: str | None, mechanisms: NamedMechanisms) -> Statistic | None:
+        if type(node) is not exp.Avg:
+            return None
+        only(node, "this")
+        column = aggregated_column(node.this)
+        given = mechanisms.take(alias, column)
+        parts = given if isinstance(given, SumAndCount) else SumAndCount(sum=given)
+        return cls(alias=alias or "", measure=column, sum=parts.sum, count=parts.count)
+
+
+def _both(entries: "Mapping[str, Node]", reader: EntryReader) -> SumAndCount | None:
+    """The two mechanisms of an average; the count may be left to the query."""
+    found: dict[str, Any] = {name: reader.mechanism(entries[name]) for name in ("sum", "count") if name in entries}
+    return None if "sum" not in found or None in found.values() else SumAndCount(**found)

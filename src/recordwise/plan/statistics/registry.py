@@ -4,12 +4,10 @@ from typing import TypeAlias
 
 from recordwise.mechanisms.base import Mechanism
 from recordwise.mechanisms.quantile import TreeQuantile
-from recordwise.plan.statistics.average import Average, SumAndCount
 from recordwise.plan.statistics.base import Statistic
-from recordwise.plan.statistics.combination import Combination
 from recordwise.plan.statistics.plain import Count, CountDistinct, Sum
 from recordwise.plan.statistics.quantile import Quantile
-from recordwise.plan.statistics.ratio import Ratio
+from recordwise.plan.statistics.ratio import Average, Combination, Ratio, SumAndCount
 
 KINDS: tuple[type[Statistic], ...] = (Count, Sum, CountDistinct, Average, Quantile, Combination, Ratio)
 """In the order in which a plan file's query publishes them: a ratio may be one of a combination."""

@@ -2,12 +2,70 @@
 
 from collections.abc import Mapping
 from dataclasses import dataclass
+from fractions import Fraction
 from typing import Literal, TypeAlias
 
 import numpy as np
 
+from recordwise.errors import ParameterError, PlanError
+from recordwise.exact.numbers import Number, positive
 from recordwise.mechanisms.quantile import Grid
-from recordwise.plan.splitting import Splitting
+from recordwise.plan.schema import Schema
+from recordwise.policy.constructors import By
+
+# Declares unit splitting: which measures are split at which thresholds, fixed or varying by a public group.
+
+
+Threshold: TypeAlias = Fraction | By
+"""One threshold for every record, or one for each public group (``recordwise.policy.by``)."""
+
+
+PIECE = "piece"
+"""The column of the split table that numbers the pieces of a record."""
+
+
+@dataclass(frozen=True, slots=True)
+class Splitting:
+    """Joint splitting: a record has as many pieces as the measure that needs most, and at least one (T-SPLIT)."""
+
+    thresholds: tuple[tuple[str, Threshold], ...]
+
+    def __post_init__(self) -> None:
+        if not self.thresholds:
+            raise ParameterError(parameter="splitting", problem="needs a threshold for at least one measure")
+
+    @classmethod
+    def of(cls, at: Mapping[str, Number | By]) -> "Splitting":
+        """Thresholds in the measures' own units, in a fixed order."""
+        read = {name: given if isinstance(given, By) else positive(given, parameter="at") for name, given in at.items()}
+        return cls(tuple(sorted(read.items())))
+
+    def measures(self) -> tuple[str, ...]:
+        return tuple(name for name, _ in self.thresholds)
+
+
+def check_thresholds(splitting: Splitting, schema: Schema) -> None:
+    """Refuse thresholds that are not a whole number of steps for every record."""
+    for measure, at in splitting.thresholds:
+        if isinstance(at, By) and at.default is None:
+            raise PlanError(problems=(f"the thresholds of '{measure}' by '{at.column.name}' need a default",))
+        for each in (at,) if not isinstance(at, By) else (at.default, *(value for _, value in at.values)):
+            threshold_steps(each, measure, schema)  # type: ignore[arg-type]
+
+
+def threshold_steps(at: Fraction, measure: str, schema: Schema) -> int:
+    """A threshold as a whole number of steps, because pieces of another size would leave the lattice.
+
+    A threshold above a record's bound splits no record, just as the bound itself, and might not fit into 64 bits.
+    """
+    declared = schema.measure(measure)
+    if declared is None:
+        raise PlanError(problems=(f"'{measure}' is split but is not a measure",))
+    steps = at / declared.step
+    if steps.denominator != 1 or steps < 1:
+        raise PlanError(problems=(f"the threshold of '{measure}' is not a multiple of its step {declared.step}",))
+    return min(int(steps), declared.bound_steps)
+
 
 IntArray = np.ndarray[tuple[int, ...], np.dtype[np.int64]]
 

@@ -16,8 +16,7 @@ import numpy.typing as npt
 
 from recordwise.exact.arithmetic import FloatArray
 from recordwise.policy.atoms import Atom
-from recordwise.policy.dominance.comparison import Comparison, Term
-from recordwise.policy.dominance.curves import curve, outward
+from recordwise.policy.dominance.curves import Comparison, Term, curve, outward
 from recordwise.policy.dominance.regions import Range
 from recordwise.policy.measure import Measure
 

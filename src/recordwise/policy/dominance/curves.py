@@ -1,13 +1,38 @@
 """Parts at lattice points and over intervals: exact values, and straight lines above and below (T-SLOPES)."""
 
+import heapq
 import math
+import time
+from collections.abc import Iterator
+from dataclasses import dataclass, replace
 from fractions import Fraction
 from functools import lru_cache
-from typing import NamedTuple
+from itertools import product
+from math import isqrt, prod
+from typing import Any, NamedTuple, cast
 
+from flint import arb
+
+from recordwise.exact.functions import Function, Log, Power, Sum, Variable
 from recordwise.exact.numbers import ball, float_lower, float_upper, midpoint
-from recordwise.policy.atoms import Atom, PieceCount, Pieces, Square
-from recordwise.policy.concave_atoms import Additive
+from recordwise.policy.atoms import (
+    Additive,
+    AdditiveTable,
+    Atom,
+    CertifiedSum,
+    ClampedSquare,
+    GaussianTransform,
+    LaplaceSum,
+    LaplaceTransform,
+    One,
+    PieceCount,
+    Pieces,
+    PurePieces,
+    SelectionDelta,
+    Square,
+    from_pure,
+)
+from recordwise.policy.dominance.regions import Range, Region
 from recordwise.policy.evaluate.evaluator import BALLS
 from recordwise.policy.measure import Measure
 
@@ -132,3 +157,430 @@ def curve(measure: Measure, atom: Atom) -> Curve:
     if isinstance(atom, Additive) and atom.bound == "pure":
         return ConcaveCurve(measure, atom)
     return Curve(measure, atom)
+
+
+# The largest value of a difference of atoms of one measure over a range of lattice steps that may be unbounded. The
+# unbounded end is settled by growth: a certified envelope puts an atom between two multiples of x**a * ln(x)**b for
+# all x >= start (T-ENVELOPE, docs/theory/dominance.md).
+
+
+CONSTANT = (Fraction(0), Fraction(0))
+SMALLEST_START = arb(16)
+"""Envelopes start here: below 1 the logarithm is negative, and ln(ln x)/ln(x) falls only from e**e = 15.2 on."""
+
+
+@dataclass(frozen=True, slots=True)
+class Growth:
+    """lower * x**power * ln(x)**log <= atom(x) <= upper * the same, for every x at least the start it was made for."""
+
+    power: Fraction
+    log: Fraction
+    lower: arb
+    upper: arb
+
+    @property
+    def order(self) -> tuple[Fraction, Fraction]:
+        return (self.power, self.log)
+
+    def gauge(self, x: arb) -> arb:
+        """x**power * ln(x)**log."""
+        return x ** ball(self.power) * x.log() ** ball(self.log)
+
+    def raised(self, exponent: Fraction) -> "Growth":
+        power = ball(exponent)
+        return Growth(self.power * exponent, self.log * exponent, self.lower**power, self.upper**power)
+
+    def scaled(self, lower: arb, upper: arb) -> "Growth":
+        return Growth(self.power, self.log, self.lower * lower, self.upper * upper)
+
+
+def falls_from(slow: tuple[Fraction, Fraction], fast: tuple[Fraction, Fraction], start: arb) -> bool:
+    """Whether gauge(slow)/gauge(fast) is nonincreasing from ``start`` on."""
+    if slow == fast:
+        return True
+    if slow[0] == fast[0]:
+        return slow[1] < fast[1]
+    if slow[0] > fast[0]:
+        return False
+    return bool(start.log() >= ball((slow[1] - fast[1]) / (fast[0] - slow[0])))
+
+
+def total(parts: list[Growth], shift: arb, start: arb) -> Growth | None:
+    """The envelope of a sum plus a constant that is not negative, gauged by the fastest part."""
+    top = max(parts, key=lambda part: part.order)
+    lower, upper = arb(0), shift / top.gauge(start)
+    if not falls_from(CONSTANT, top.order, start):
+        return None
+    for part in parts:
+        if not falls_from(part.order, top.order, start):
+            return None
+        share = part.gauge(start) / top.gauge(start)
+        upper += part.upper * share
+        # A slower part may vanish beside the fastest one, but where it is negative (a logarithm below 1) it counts.
+        lower += part.lower if part.order == top.order else part.lower.min(arb(0)) * share
+    return Growth(top.power, top.log, lower, upper)
+
+
+def function_growth(function: Function, start: arb) -> Growth | None:
+    """The envelope of a function of the closed language; None if there is no gauge for it (a log of a log)."""
+    match function:
+        case Variable():
+            return Growth(Fraction(1), Fraction(0), arb(1), arb(1))
+        case Sum(terms, shift):
+            parts = [function_growth(part, start) for _, part in terms]
+            known = [
+                part.scaled(ball(weight), ball(weight)) for (weight, _), part in zip(terms, parts) if part is not None
+            ]
+            return total(known, ball(shift), start) if len(known) == len(parts) else None
+        case Power(base, exponent):
+            inner = function_growth(base, start)
+            return inner and inner.raised(exponent)
+        case Log(argument):
+            return _log_growth(function_growth(argument, start), start)
+        case _:
+            return None
+
+
+def _log_growth(inner: Growth | None, start: arb) -> Growth | None:
+    """ln(c x**a ln(x)**b) = a ln x + b ln ln x + ln c; ln ln x / ln x falls from e**e on."""
+    if inner is None or inner.power == 0 or inner.log < 0 or not start > SMALLEST_START or not inner.lower > 0:
+        return None
+    logarithm = start.log()
+    loglog = ball(inner.log) * logarithm.log() / logarithm
+    low, high = inner.lower.log() / logarithm, inner.upper.log() / logarithm
+    zero = arb(0)
+    return Growth(
+        Fraction(0), Fraction(1), ball(inner.power) + low.min(zero), ball(inner.power) + loglog + high.max(zero)
+    )
+
+
+def _rise(function: Function, start: arb) -> Growth | None:
+    """The envelope of f(x) - f(0), f(0) being of either sign."""
+    growth = function_growth(function, start)
+    if growth is None or not falls_from(CONSTANT, growth.order, start):
+        return None
+    share = function.at_zero() / growth.gauge(start)
+    lower, upper = growth.lower - share.max(arb(0)), growth.upper - share.min(arb(0))
+    return Growth(growth.power, growth.log, lower, upper)
+
+
+def atom_growth(atom: Atom, start: arb) -> Growth | None:
+    """The envelope of an atom of at most one measure, from ``start`` (in the measure's units) on; None where none is known."""
+    constant = Growth(Fraction(0), Fraction(0), arb(1), arb(1))
+    if not start > SMALLEST_START:
+        return None
+    match atom:
+        case One():
+            return constant
+        case Square():
+            return Growth(Fraction(2), Fraction(0), arb(1), arb(1))
+        case ClampedSquare(_, to):
+            return constant.scaled(ball(to**2), ball(to**2)) if start >= ball(to) else None
+        case Pieces(thresholds):
+            growth = atom_growth(PieceCount(thresholds), start)
+            return growth and growth.raised(Fraction(2))
+        case PieceCount(((measure, at),)):
+            most = 1 / ball(at) + (1 + ball(measure.step / at)) / start
+            return Growth(Fraction(1), Fraction(0), 1 / ball(at), most)
+        case PurePieces(((measure, at),) as thresholds, epsilon, rho):
+            # From eps/rho pieces on the pure bound is the smaller one.
+            few = start / ball(at)
+            growth = atom_growth(PieceCount(thresholds), start) if ball(rho) * few >= ball(epsilon) else None
+            return growth and growth.scaled(ball(epsilon) * (ball(epsilon) * few / 2).tanh(), ball(epsilon))
+        case SelectionDelta(((measure, at),), steps):
+            return constant if start > ball(at * (steps[-1][0] + 1)) else None
+        case Additive(measure, function, bound):
+            growth = _rise(function, start)
+            return growth if growth is None or bound == "pure" else _from_pure(growth, function, start)
+        case AdditiveTable(measure, function, steps):
+            growth = _rise(function, start)
+            beyond = start > ball(measure.step * (steps[-1][0] + 1))
+            formula = from_pure(BALLS, function.increase(BALLS, start)) >= ball(steps[-1][1])
+            return _from_pure(growth, function, start) if growth is not None and beyond and formula else None
+        case CertifiedSum(measure, function, knots, less):
+            growth = _rise(function, start)
+            beyond = start > ball(measure.step * knots[-1][0])
+            formula = function.increase(BALLS, start) - ball(less) >= ball(knots[-1][1])
+            return _less(growth, ball(less), start) if growth is not None and beyond and formula else None
+        case LaplaceSum(_, _, scale):
+            return _less(Growth(Fraction(1), Fraction(0), 1 / ball(scale), 1 / ball(scale)), arb(1), start)
+        case GaussianTransform() | LaplaceTransform():
+            return _transform_growth(atom, start)
+        case _:
+            return None
+
+
+def _less(growth: Growth, constant: arb, start: arb) -> Growth:
+    """The envelope of a function that is below another by at most a constant."""
+    return Growth(growth.power, growth.log, growth.lower - constant / growth.gauge(start), growth.upper)
+
+
+def _from_pure(growth: Growth, function: Function, start: arb) -> Growth:
+    epsilon = function.increase(BALLS, start)
+    return growth.scaled((epsilon / 2).tanh(), arb(1))
+
+
+def _transform_growth(atom: GaussianTransform | LaplaceTransform, start: arb) -> Growth | None:
+    rise = _rise(atom.function, start)
+    shift = rise and total([rise], ball(atom.grid), start)
+    if shift is None or not shift.lower > 0:
+        return None
+    if isinstance(atom, GaussianTransform):
+        return shift.raised(Fraction(2))
+    scale = 1 / ball(atom.scale)
+    return _less(shift.scaled(scale, scale), arb(1), start)
+
+
+TAIL_EXPONENTS = (8, 12, 16, 24, 32, 48, 64, 96, 128, 192, 256)
+
+
+@dataclass(frozen=True, slots=True)
+class Supremum:
+    """An upper bound (None: unbounded or unknown) and the best point found."""
+
+    upper: Fraction | None
+    steps: int
+
+
+class Difference:
+    """Positive coefficients minus negative ones, all atoms of one measure; bounds at lattice points are exact fractions."""
+
+    def __init__(self, net: dict[Atom, Fraction], measure: Measure) -> None:
+        self.gains = {atom: c for atom, c in net.items() if c > 0}
+        self.costs = {atom: -c for atom, c in net.items() if c < 0}
+        self.measure = measure
+        self._more = [(c, curve(measure, atom)) for atom, c in self.gains.items()]
+        self._less = [(c, curve(measure, atom)) for atom, c in self.costs.items()]
+
+    def upper(self, first: int, last: int) -> Fraction:
+        """Not below the difference at any step from first to last: by the values at both ends, and by straight lines."""
+        most = sum((c * each.bounds(last)[1] for c, each in self._more), Fraction(0))
+        flat = most - sum((c * each.bounds(first)[0] for c, each in self._less), Fraction(0))
+        return flat if first == last else min(flat, self._by_lines(first, last))
+
+    def _by_lines(self, first: int, last: int) -> Fraction:
+        above = [(c, each.lines(first, last)) for c, each in self._more]
+        below = [(c, each.lines(first, last)) for c, each in self._less]
+        start = sum((c * line.high for c, line in above), Fraction(0)) - sum(c * line.low for c, line in below)
+        rise = sum((c * line.high_rise for c, line in above), Fraction(0)) - sum(c * line.low_rise for c, line in below)
+        return start + max(rise, Fraction(0))
+
+    def lower(self, steps: int) -> Fraction:
+        """Not above the difference at this step."""
+        least = sum((c * each.bounds(steps)[0] for c, each in self._more), Fraction(0))
+        return least - sum((c * each.bounds(steps)[1] for c, each in self._less), Fraction(0))
+
+    def tail_below(self, start: int, level: Fraction) -> bool:
+        """Whether the difference is certainly at most ``level`` at every step from ``start`` on."""
+        x = ball(self.measure.step * start)
+        gains = [(c, atom_growth(atom, x)) for atom, c in self.gains.items()]
+        costs = [(c, growth) for atom, c in self.costs.items() if (growth := atom_growth(atom, x)) is not None]
+        if not costs or any(growth is None for _, growth in gains):
+            return False
+        return _tail_below([(c, growth) for c, growth in gains if growth is not None], costs, x, level)
+
+
+def _tail_below(
+    gains: list[tuple[Fraction, Growth]], costs: list[tuple[Fraction, Growth]], x: arb, level: Fraction
+) -> bool:
+    top = max((growth for _, growth in costs), key=lambda growth: growth.order)
+    margin = sum((ball(c) * growth.lower for c, growth in costs if growth.order == top.order), arb(0))
+    for c, growth in gains:
+        if not falls_from(growth.order, top.order, x):
+            return False
+        margin -= ball(c) * growth.upper * growth.gauge(x) / top.gauge(x)
+    rising = falls_from(CONSTANT, top.order, x)
+    return bool(margin > 0) and rising and bool(-margin * top.gauge(x) <= ball(level))
+
+
+def supremum(
+    net: dict[Atom, Fraction], measure: Measure, span: Range, *, enough: Fraction | None, deadline: float
+) -> Supremum:
+    """Best-first branch and bound; stops early once the bound is at most ``enough`` or a point is above it."""
+    difference = Difference(net, measure)
+    first, last = span
+    if not difference.gains:
+        return Supremum(difference.upper(first, first), first)
+    best, best_at = max((difference.lower(point), -point) for point in _probes(net, measure, span))
+    best_at = -best_at
+    bounded = last is not None
+    settled = best
+    if last is None:
+        settled = best if enough is None else max(best, enough)
+        last = tail_start(difference, first, settled)
+        bounded = last is not None
+    if last is None:
+        last = max(first, 1) * 2 ** TAIL_EXPONENTS[-1]
+    heap = [(-difference.upper(first, last), first, last)]
+    while heap and time.thread_time() < deadline:
+        bound = -heap[0][0]
+        if bound <= max(best, settled) or (enough is not None and (bound <= enough or best > enough)):
+            break
+        _, left, right = heapq.heappop(heap)
+        if left == right:
+            settled = max(settled, bound)
+            continue
+        middle = isqrt(max(left, 1) * right) if right > 4 * max(left, 1) else (left + right) // 2
+        for start, end in ((left, middle), (middle + 1, right)):
+            for point in (start, end):
+                if (value := difference.lower(point)) > best:
+                    best, best_at = value, point
+            heapq.heappush(heap, (-difference.upper(start, end), start, end))
+        if enough is None and -heap[0][0] - best <= abs(best) / 10**9:
+            break
+    upper = max(settled, best, -heap[0][0]) if heap else max(settled, best)
+    return Supremum(upper if bounded else None, best_at)
+
+
+def _probes(net: dict[Atom, Fraction], measure: Measure, span: Range) -> set[int]:
+    """Points at which a difference is likely to be largest: the ends of steps and pieces, and one of each magnitude."""
+    edges = {0, *(2**exponent for exponent in range(0, 64, 4))}
+    for atom in net:
+        match atom:
+            case ClampedSquare(_, to):
+                edges.add(int(to / measure.step))
+            case CertifiedSum(knots=knots):
+                edges |= {count for count, _ in knots[:MOST_PROBES]}
+            case Pieces(at) | PieceCount(at) | SelectionDelta(at) | PurePieces(at):
+                edges |= {int(threshold / measure.step) * times for _, threshold in at for times in (1, 2, 3)}
+            case AdditiveTable(steps=steps):
+                edges |= {count for count, _ in steps[:MOST_PROBES]}
+    first, last = span
+    near = {max(first, edge + more) for edge in edges for more in (0, 1)}
+    return {first} | {point for point in near if last is None or point <= last}
+
+
+MOST_PROBES = 100
+
+
+def tail_start(difference: Difference, first: int, level: Fraction) -> int | None:
+    """A step from which on the difference is certainly not above ``level``."""
+    for exponent in TAIL_EXPONENTS:
+        start: int = max(first, 1) * 2**exponent
+        if difference.tail_below(start, level):
+            return start
+    return None
+
+
+# One comparison in one region: what is spent, what the budget offers, and the measures that decide. Every atom of
+# several measures is the largest of its parts, one part for each measure (T-PARTS, docs/theory/dominance.md). What
+# follows sees parts only, functions of one measure: a new atom needs nothing here as long as that holds.
+
+
+AtomSum = dict[Atom, Fraction]
+"""Coefficient of each atom, none of them a maximum."""
+Part = tuple[Measure, Atom]
+MOST_OPENINGS = 64
+"""How many ways of choosing the largest part of every joint gain are looked at one by one."""
+
+
+class DoubtError(Exception):
+    """Neither proved nor refuted; carries the reason."""
+
+
+@dataclass(frozen=True, slots=True)
+class Term:
+    """coefficient * max(floor, the parts): an atom as a function of the measures that decide."""
+
+    coefficient: Fraction
+    floor: Fraction
+    parts: tuple[Part, ...]
+
+
+@dataclass(frozen=True, slots=True)
+class Comparison:
+    """Is the sum of the gains at most the largest of the budgets wherever the measures are in their ranges?"""
+
+    gains: tuple[Term, ...]
+    budgets: tuple[tuple[Term, ...], ...]
+    spans: dict[Measure, Range]
+
+    @property
+    def measures(self) -> tuple[Measure, ...]:
+        """The measures that a gain depends on; all others are best at their lower end."""
+        return tuple(sorted(self.spans))
+
+    def marks(self, measure: Measure) -> list[int]:
+        """The piece lengths of a measure in steps, longest first: where its staircases rise."""
+        terms = [*self.gains, *(term for budget in self.budgets for term in budget)]
+        atoms = [atom for term in terms for own, atom in term.parts if own == measure]
+        lengths = {int(at / measure.step) for atom in atoms for _, at in getattr(atom, "at", ())}
+        return sorted(lengths, reverse=True)
+
+
+def comparison(gain: AtomSum, budgets: list[AtomSum], region: Region) -> Comparison:
+    """The comparison of a sum of gains with the largest of several sums of costs, in a region."""
+    wanted = {measure for atom in gain for measure in atom.measures()}
+    gains = tuple(_gain(atom, coefficient) for atom, coefficient in gain.items())
+    costs = tuple(tuple(_cost(atom, c, wanted, region) for atom, c in budget.items()) for budget in budgets)
+    spans = {measure: _useful(measure, gains, region.ranges[measure.name]) for measure in wanted}
+    return Comparison(gains, costs, spans)
+
+
+def _gain(atom: Atom, coefficient: Fraction) -> Term:
+    if not atom.measures():
+        return Term(coefficient, constant_upper(atom), ())
+    parts = parts_of(atom)
+    if parts is None:
+        raise DoubtError(f"a loss of several measures at once ({atom.kind}) can only be covered by the same term")
+    return Term(coefficient, Fraction(0), parts)
+
+
+def constant_upper(atom: Atom) -> Fraction:
+    """Not below an atom that depends on no measure."""
+    exact = atom.exactly({})
+    return midpoint(atom.value(BALLS, {}).upper()) if exact is None else exact
+
+
+def _cost(atom: Atom, coefficient: Fraction, wanted: set[Measure], region: Region) -> Term:
+    parts = tuple(part for part in parts_of(atom) or () if part[0] in wanted)
+    return Term(coefficient, _least(atom, region), parts)
+
+
+def _useful(measure: Measure, gains: tuple[Term, ...], span: Range) -> Range:
+    """Beyond the point from which on no gain rises, a larger amount only costs more: the range may end there."""
+    ends = [atom.constant_from() for gain in gains for own, atom in gain.parts if own == measure]
+    if any(end is None for end in ends):
+        return span
+    last = max([span[0], *(end for end in ends if end is not None)])
+    return (span[0], last if span[1] is None else min(last, span[1]))
+
+
+def parts_of(atom: Atom) -> tuple[Part, ...] | None:
+    """The parts whose largest the atom is; None for an atom that is no such maximum."""
+    measures = atom.measures()
+    if len(measures) == 1:
+        return ((measures[0], atom),)
+    at = getattr(atom, "at", None)
+    if at is None:
+        return None
+    return tuple((item[0], cast(Atom, replace(cast(Any, atom), at=(item,)))) for item in at)
+
+
+def _least(atom: Atom, region: Region) -> Fraction:
+    """Not above the atom anywhere in the region: its value at the lower end of every range."""
+    lowest = {measure.name: measure.step * region.ranges[measure.name][0] for measure in atom.measures()}
+    exact = atom.exactly(lowest)
+    if exact is not None:
+        return exact
+    return max(Fraction(0), midpoint(atom.value(BALLS, {name: ball(value) for name, value in lowest.items()}).lower()))
+
+
+def openings(gains: tuple[Term, ...], spans: dict[Measure, Range]) -> Iterator[tuple[Term, ...]]:
+    """The gains with one part chosen in each joint term: their sum is the largest of these. Where that would be too many, one sum
+    that is not below any of them: all parts together, less what the others are at least."""
+    if prod(max(1, len(gain.parts)) for gain in gains) > MOST_OPENINGS:
+        yield tuple(term for gain in gains for term in _added(gain, spans))
+        return
+    choices = [[replace(gain, parts=(part,)) for part in gain.parts] or [gain] for gain in gains]
+    yield from product(*choices)
+
+
+def _added(gain: Term, spans: dict[Measure, Range]) -> Iterator[Term]:
+    for part in gain.parts:
+        yield replace(gain, parts=(part,))
+    if not gain.parts:
+        yield gain
+    elif len(gain.parts) > 1:
+        lowest = min(curve(measure, atom).bounds(spans[measure][0])[0] for measure, atom in gain.parts)
+        yield Term(-gain.coefficient * (len(gain.parts) - 1), lowest, ())

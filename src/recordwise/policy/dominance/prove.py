@@ -6,26 +6,370 @@ unbounded end by growth. Undecided counts as a refusal. Proofs: docs/theory/domi
 """
 
 import time
-from collections.abc import Iterator, Mapping
+from collections.abc import Callable, Iterator, Mapping
 from dataclasses import dataclass, field
 from datetime import date
 from fractions import Fraction
+from functools import lru_cache
 from itertools import product
+from math import ceil, prod
 from typing import Any
 
 from recordwise.errors import ParameterError, RecordError
+from recordwise.exact.functions import Function, Variable, x
+from recordwise.exact.functions import Sum as FunctionSum
 from recordwise.exact.numbers import Number, ball, nonnegative, working_precision
-from recordwise.policy.atoms import Outside
+from recordwise.policy.atoms import (
+    Additive,
+    AdditiveTable,
+    Atom,
+    CertifiedSum,
+    ClampedSquare,
+    LaplaceSum,
+    One,
+    Outside,
+    PieceCount,
+    Pieces,
+    PurePieces,
+    SelectionDelta,
+    Square,
+)
+from recordwise.policy.columns import Cell, plain_value
 from recordwise.policy.conditions import AllOf, Among, Condition, holds
-from recordwise.policy.dominance.comparison import DoubtError, Sum, comparison
-from recordwise.policy.dominance.cover import cover
-from recordwise.policy.dominance.decide import IN_TIME, decide
-from recordwise.policy.dominance.derived import held_witness
+from recordwise.policy.dominance.boxes import Search, exact_bound, finite
+from recordwise.policy.dominance.curves import AtomSum, Comparison, DoubtError, comparison, openings
 from recordwise.policy.dominance.regions import Region, regions
-from recordwise.policy.evaluate.numpy import PRECISION, exact_sum, terms_ball
-from recordwise.policy.literals import Cell, plain_value
+from recordwise.policy.dominance.shares import FAR, bound_by_shares
+from recordwise.policy.evaluate.evaluator import BALLS, Steps
+from recordwise.policy.evaluate.numpy import PRECISION, canonical_record, exact_sum, terms_ball
 from recordwise.policy.measure import Measure, check_one_measure_a_name
-from recordwise.policy.policy import Key, Maximum, Policy, Terms
+from recordwise.policy.policy import Key, Maximum, Policy, Terms, guard_columns, terms_bands
+
+# Decide one comparison: likely points first, then bounds measure by measure, then boxes. Undecided is a
+# ``DoubtError``.
+
+
+Point = dict[str, Fraction]
+MOST_PROBES = 10_000
+FARTHEST = 2**60
+FEW_BATCHES = 10
+"""How often boxes are halved before bounds measure by measure are tried: enough where little is to be decided."""
+MEASURES_FIRST = 0.4
+NEARLY_ALL = 0.9
+"""The part of the time that bounds measure by measure may take before boxes are tried, with several measures and with one."""
+IN_TIME = "the time limit was reached before a proof or a record that exceeds the budget was found"
+NEITHER = "neither a proof nor a record that exceeds the budget was found"
+
+
+@dataclass(frozen=True, slots=True)
+class Excess:
+    """A point where the budget is exceeded; ``simple`` if it is made of ends of ranges and pieces, as a person would choose it."""
+
+    point: Point
+    simple: bool = False
+
+
+def decide(
+    problem: Comparison, rests: list[Comparison], confirmed: Callable[[Point], bool], deadline: float
+) -> Excess | None:
+    """A point where the gains exceed the budget; None if there provably is none.
+
+    ``rests`` are further comparisons, any of which proves the first: what is left after gains were paid for by costs that are
+    proved to be larger. ``confirmed`` decides about a point in exact arithmetic.
+    """
+    if not problem.measures:
+        return _without_measures(problem, confirmed)
+    if len(problem.measures) > 1:
+        search = Search.of(problem, finite(problem.spans, _far_ends(problem)))
+        point = search.probe(_candidates(problem))
+        if point is not None and confirmed(point):
+            return Excess(point, simple=True)
+        quick = search.run(deadline, batches=FEW_BATCHES)
+        if quick.certain and _bounded(problem):
+            return None
+        if quick.point is not None and confirmed(quick.point):
+            return Excess(quick.point)
+    now = time.thread_time()
+    soon = now + (MEASURES_FIRST if len(problem.measures) > 1 else NEARLY_ALL) * (deadline - now)
+    reaches: list[tuple[Comparison, dict[Measure, int] | None]] = []
+    for each in (problem, *rests):
+        certain, reach, points = _by_measures(each, soon)
+        if certain:
+            return None
+        if (found := next(filter(confirmed, points), None)) is not None:
+            return Excess(found)
+        reaches.append((each, reach))
+    return _in_boxes(reaches, confirmed, deadline)
+
+
+def _bounded(problem: Comparison) -> bool:
+    return all(last is not None for _, last in problem.spans.values())
+
+
+def _far_ends(problem: Comparison) -> dict[Measure, int]:
+    """Where a search ends that nothing else ends."""
+    return {
+        measure: max([first, *problem.marks(measure), 1]) * FARTHEST if last is None else last
+        for measure, (first, last) in problem.spans.items()
+    }
+
+
+def _without_measures(problem: Comparison, confirmed: Callable[[Point], bool]) -> Excess | None:
+    """No gain depends on a measure: one number against one number."""
+    if exact_bound(problem, {}) <= 0:
+        return None
+    if confirmed({}):
+        return Excess({}, simple=True)
+    raise DoubtError(NEITHER)
+
+
+def _candidates(problem: Comparison) -> dict[Measure, list[int]]:
+    """Ends of ranges and pieces, and points far out; fewer of each measure where there are many measures."""
+    width = max(2, int(MOST_PROBES ** (1 / len(problem.measures))))
+    return {measure: _likely(problem, measure)[:width] for measure in problem.measures}
+
+
+def _likely(problem: Comparison, measure: Measure) -> list[int]:
+    first, last = problem.spans[measure]
+    marks = problem.marks(measure)
+    points = [first, *marks, *([] if last is None else [last]), *(mark + 1 for mark in marks)]
+    points += [mark * FAR for mark in marks or [1]] + [mark * times for times in (2, 3, 10) for mark in marks]
+    points += [2**exponent for exponent in range(4, 64, 8)]
+    return [point for point in dict.fromkeys(points) if first <= point and (last is None or point <= last)]
+
+
+def _by_measures(problem: Comparison, deadline: float) -> tuple[bool, dict[Measure, int] | None, list[Point]]:
+    """Whether the comparison is certain, and else how far it may fail and where it is likely to."""
+    certain, reach, points = True, dict[Measure, int](), list[Point]()
+    known = True
+    for gains in openings(problem.gains, problem.spans):
+        bound = bound_by_shares(problem, gains, deadline)
+        if bound.certain:
+            continue
+        certain = False
+        points += _corners(problem, bound.support)
+        if bound.reach is None:
+            known = False
+        else:
+            reach = {m: max(steps, reach.get(m, 0)) for m, steps in bound.reach.items()}
+    return certain, reach if known else None, points
+
+
+def _corners(problem: Comparison, support: dict[Measure, list[int]]) -> list[Point]:
+    """Combinations of the points that keep the bounds from being smaller."""
+    choices = [list(dict.fromkeys(support.get(m) or [problem.spans[m][0]]))[:4] for m in problem.measures]
+    return [
+        {measure.name: measure.step * steps for measure, steps in zip(problem.measures, chosen)}
+        for chosen in (product(*choices) if prod(map(len, choices)) <= 256 else ())
+    ]
+
+
+def _in_boxes(
+    reaches: list[tuple[Comparison, dict[Measure, int] | None]], confirmed: Callable[[Point], bool], deadline: float
+) -> Excess | None:
+    """Search the boxes of each comparison, for its share of the time."""
+    for place, (problem, reach) in enumerate(reaches):
+        ends = _far_ends(problem) if reach is None else reach
+        now = time.thread_time()
+        outcome = Search.of(problem, finite(problem.spans, ends)).run(now + (deadline - now) / (len(reaches) - place))
+        if outcome.certain and (reach is not None or _bounded(problem)):
+            return None
+        if outcome.point is not None and confirmed(outcome.point):
+            return Excess(outcome.point)
+    raise DoubtError(IN_TIME if time.thread_time() >= deadline else NEITHER)
+
+
+# Terms of a policy that terms of a budget are proved to pay for, whatever the record (T-COVER,
+# docs/theory/dominance.md).
+
+
+def cover(gain: AtomSum, cost: AtomSum) -> tuple[AtomSum, AtomSum]:
+    """Pay for each gain from costs that are proved to be at least a multiple of it; what is left of both.
+
+    Gains that few costs can pay for come first, and are paid by costs that can pay for few others.
+    """
+    gains, costs = list(gain.values()), list(cost.values())
+    ratios = [[ratio_upper(atom, payer) for payer in cost] for atom in gain]
+    uses = [sum(row[payer] is not None for row in ratios) for payer in range(len(costs))]
+    payers = [[(uses[p], ratio, p) for p, ratio in enumerate(row) if ratio is not None] for row in ratios]
+    for own in sorted(range(len(gains)), key=lambda own: len(payers[own])):
+        for _, ratio, payer in sorted(payers[own]):
+            paid = min(gains[own], costs[payer] / ratio)
+            gains[own] -= paid
+            costs[payer] -= paid * ratio
+    return {a: c for a, c in zip(gain, gains) if c}, {a: c for a, c in zip(cost, costs) if c}
+
+
+def ratio_upper(atom: Atom, payer: Atom) -> Fraction | None:
+    """A number k with atom <= k * payer for every record, where one is proved (T-COVER); None otherwise."""
+    if atom == payer:
+        return Fraction(1)
+    match atom, payer:
+        case One(), Pieces() | PieceCount():
+            return Fraction(1)
+        case One(), SelectionDelta(_, steps):
+            return 1 / steps[0][1] if steps[0][1] else None
+        case SelectionDelta(), One():
+            return Fraction(1)
+        case Square(measure), Pieces(at):
+            return next((threshold**2 for other, threshold in at if other == measure), None)
+        case ClampedSquare(), _:
+            return _clamped_ratio(atom, payer)
+        case PurePieces(at, _, rho), Pieces(at=finer):
+            ratio = _pieces_ratio(dict(at), dict(finer))
+            return ratio and rho * ratio**2
+        case PurePieces(at, epsilon), PieceCount(at=finer):
+            ratio = _pieces_ratio(dict(at), dict(finer))
+            return ratio and epsilon * ratio
+        case Pieces(at), Pieces(at=finer):
+            ratio = _pieces_ratio(dict(at), dict(finer))
+            return ratio and ratio**2
+        case PieceCount(at), Pieces(at=finer) | PieceCount(at=finer):
+            return _pieces_ratio(dict(at), dict(finer))
+        case Additive() | AdditiveTable(), PieceCount(at):
+            return _slope_ratio(atom, dict(at))
+        case LaplaceSum(measure, _, scale), PieceCount(at):
+            return next((threshold / scale for other, threshold in at if other == measure), None)
+        case LaplaceSum(measure, _, scale), Additive(other, same) if (measure, x / scale) == (other, same):
+            return Fraction(1)
+        case Additive(measure, function, "tanh"), Additive(other, same, "pure") if (measure, function) == (other, same):
+            return Fraction(1)
+        case AdditiveTable(measure, function, steps), Additive(other, same) if (measure, function) == (other, same):
+            return Fraction(1) if _below_tanh(measure, function, steps, None) else None
+        case CertifiedSum(measure, function, knots, less), Additive(other, same) if (measure, function) == (
+            other,
+            same,
+        ):
+            return Fraction(1) if _below_tanh(measure, function, knots, less) else None
+        case _:
+            return None
+
+
+def _clamped_ratio(atom: ClampedSquare, payer: Atom) -> Fraction | None:
+    match payer:
+        case One():
+            return atom.to**2
+        case Square(measure) if measure == atom.measure:
+            return Fraction(1)
+        case ClampedSquare(measure, further) if measure == atom.measure:
+            return max(Fraction(1), atom.to / further) ** 2
+        case Pieces(at):
+            return next((min(threshold, atom.to) ** 2 for other, threshold in at if other == atom.measure), atom.to**2)
+        case PieceCount():
+            return atom.to**2
+        case _:
+            return None
+
+
+def _pieces_ratio(at: dict[Measure, Fraction], finer: dict[Measure, Fraction]) -> Fraction | None:
+    """ceil(x/S) <= ceil(T/S) * ceil(x/T), measure by measure."""
+    if not set(at) <= set(finer):
+        return None
+    return Fraction(max((ceil(finer[measure] / at[measure]) for measure in at), default=1))
+
+
+def _slope_ratio(atom: Additive | AdditiveTable, at: dict[Measure, Fraction]) -> Fraction | None:
+    """A loss of at most w x, as of Laplace noise, is at most w T ceil(x/T)."""
+    match atom.function:
+        case Variable():
+            slope = Fraction(1)
+        case FunctionSum(((slope, Variable()),)):
+            pass
+        case _:
+            return None
+    linear = isinstance(atom, Additive) or _below_tanh(atom.measure, atom.function, atom.steps, None)
+    return slope * at[atom.measure] if linear and atom.measure in at else None
+
+
+@lru_cache(maxsize=64)
+def _below_tanh(measure: Measure, function: Function, steps: Steps, less: Fraction | None) -> bool:
+    """Whether each level is below eps*tanh(eps/2) from the entry before on, and what holds beyond the last one is, too."""
+    simple = Additive(measure, function, "tanh")
+    before = 0
+    for count, level in steps:
+        smallest = simple.value(BALLS, {measure.name: ball(measure.step * (before + 1))})
+        if not ball(level) <= smallest:
+            return False
+        before = count
+    # Beyond, eps - less stays below eps*tanh(eps/2) = eps - 2 eps/(e^eps + 1): the last term falls from eps = 2 on.
+    rise = function.increase(BALLS, ball(measure.step * before))
+    return less is None or bool(rise >= 2 and 2 * rise / (rise.exp() + 1) <= ball(less))
+
+
+# Counterexamples where measures are derived. A proof lets a derived measure take any value, which covers every
+# record; a witness must be a record, with the derived values that follow from what it holds.
+
+
+UNKNOWN = (
+    "a counterexample was found only with derived measures that do not fit the measures they come from; "
+    "state the budget in the same derived measures"
+)
+UNREAL = "a counterexample was found only with bands that no record is known to be in together; state the budget in the same bands"
+DOUBLINGS = range(0, 25, 4)
+
+
+def held_witness(
+    witness: Mapping[str, Any] | None, spent: Terms, limit: Terms, bounds: Mapping[str, Fraction]
+) -> dict[str, Any] | None:
+    """The witness itself where nothing is derived, else a record near it that holds no derived measure and still exceeds.
+
+    Raises:
+        DoubtError: None of the records tried exceeds.
+    """
+    if witness is None:
+        return None
+    measures = {measure for terms in (spent, limit) for _, atom in terms for measure in atom.measures()}
+    derived = sorted(measure for measure in measures if measure.derived)
+    bands = {table.key for terms in (spent, limit) for table in terms_bands(terms).values()}
+    # The band of a record follows from its other columns, as a derived measure follows from the measures.
+    held = {name: value for name, value in witness.items() if name not in bands}
+    blank = dict.fromkeys(_needed(spent, limit), 0) if bands else {}
+    if not derived:
+        if bands and not _exceeds(spent, limit, blank | held):
+            raise DoubtError(UNREAL)
+        return held
+    held = {name: value for name, value in held.items() if name not in {measure.name for measure in derived}}
+    inputs: dict[str, Any] = {base.name: 0 for measure in measures for base in measure.inputs()}
+    for record in _tried(witness, inputs | held, derived, bounds):
+        if _exceeds(spent, limit, blank | record):
+            return record
+    raise DoubtError(UNKNOWN)
+
+
+def _needed(spent: Terms, limit: Terms) -> set[str]:
+    """The columns that cancelled terms look at, and the inputs of measures."""
+    parts = [key for terms in (spent, limit) for key in terms]
+    names = {column.name for condition, atom in parts for column in guard_columns(condition, atom)}
+    return names | {base.name for _, atom in parts for measure in atom.measures() for base in measure.inputs()}
+
+
+def _tried(
+    witness: Mapping[str, Any], record: dict[str, Any], derived: list[Measure], bounds: Mapping[str, Fraction]
+) -> Iterator[dict[str, Any]]:
+    """The record as it is, then with one measure alone large enough for the derived value, and larger, within its bound."""
+    yield record
+    for measure in derived:
+        wanted = Fraction(str(witness.get(measure.name, 0)))
+        for base, share in measure.derived:
+            steps = max(1, ceil(abs(wanted / share) / base.step))
+            for doublings in DOUBLINGS:
+                amount = base.step * steps * 2**doublings
+                if amount <= bounds.get(base.name, amount):
+                    yield {**record, base.name: int(amount) if amount.denominator == 1 else amount}
+
+
+def _exceeds(spent: Terms, limit: Terms, record: dict[str, Any]) -> bool:
+    """Whether one record certainly loses more than the limit allows."""
+    try:
+        groups, amounts = canonical_record({**spent, **limit}, record)
+        more, less = exact_sum(spent, groups, amounts), exact_sum(limit, groups, amounts)
+        if more is not None and less is not None:
+            return more > less
+        balls = {name: ball(value) for name, value in amounts.items()}
+        return bool(terms_ball(spent, groups, balls) > terms_ball(limit, groups, balls))
+    except RecordError:
+        return False
+
 
 MOST_ALTERNATIVES = 64
 
@@ -176,7 +520,9 @@ class _Question:
             raise doubts[0]
         return None
 
-    def excess_of(self, gain: Sum, budgets: list[Sum], region: Region, deadline: float) -> dict[str, Fraction] | None:
+    def excess_of(
+        self, gain: AtomSum, budgets: list[AtomSum], region: Region, deadline: float
+    ) -> dict[str, Fraction] | None:
         """The amounts of a record for which these gains exceed the largest budget; None if there provably is none."""
         lowest = {measure.name: measure.step * region.ranges[measure.name][0] for measure in self.measures}
         if any(isinstance(atom, Outside) for atom in gain):
@@ -258,17 +604,17 @@ def _anchor(condition: Condition) -> Among | None:
     return next((part for part in listed if part.column.length is None and not part.column.part), None)
 
 
-def _frozen(terms: Sum) -> frozenset[tuple[object, Fraction]]:
+def _frozen(terms: AtomSum) -> frozenset[tuple[object, Fraction]]:
     return frozenset(terms.items())
 
 
 NOTICEABLE = Fraction(1, 2**30)
 
 
-def alternatives(terms: Terms, groups: dict[str, Cell | None]) -> Iterator[Sum]:
+def alternatives(terms: Terms, groups: dict[str, Cell | None]) -> Iterator[AtomSum]:
     """The terms that apply in a region, with one choice made in every maximum."""
-    plain: Sum = {}
-    choices: list[list[Sum]] = []
+    plain: AtomSum = {}
+    choices: list[list[AtomSum]] = []
     for (condition, atom), coefficient in terms.items():
         if not holds(condition, groups):
             continue
@@ -283,8 +629,8 @@ def alternatives(terms: Terms, groups: dict[str, Cell | None]) -> Iterator[Sum]:
         yield _added([plain, *choice])
 
 
-def _added(parts: list[Sum]) -> Sum:
-    total: Sum = {}
+def _added(parts: list[AtomSum]) -> AtomSum:
+    total: AtomSum = {}
     for part in parts:
         for atom, coefficient in part.items():
             total[atom] = total.get(atom, Fraction(0)) + coefficient

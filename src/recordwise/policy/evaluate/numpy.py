@@ -11,6 +11,7 @@ from recordwise.errors import RecordError
 from recordwise.exact.arithmetic import FloatArray
 from recordwise.exact.numbers import arb_float_upper, ball, float_upper, working_precision
 from recordwise.policy.atoms import Atom, One, Outside, SelectionDelta
+from recordwise.policy.columns import Cell
 from recordwise.policy.conditions import EVERY, AllOf, Among, AnyOf, Condition, InBand, columns_of, compared, holds
 from recordwise.policy.evaluate.evaluator import BALLS, NumpyEvaluator
 from recordwise.policy.evaluate.tables import (
@@ -31,7 +32,6 @@ from recordwise.policy.evaluate.tables import (
     measure_column,
     size_upper,
 )
-from recordwise.policy.literals import Cell
 from recordwise.policy.policy import Maximum, Terms, guard_columns, terms_bands
 
 ROWS_AT_ONCE = 1 << 15

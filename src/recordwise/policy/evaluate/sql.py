@@ -14,9 +14,9 @@ from recordwise.errors import ParameterError, shown
 from recordwise.exact.numbers import float_upper
 from recordwise.policy.atoms import Atom
 from recordwise.policy.bands import BandTable
-from recordwise.policy.conditions import EVERY, AllOf, Among, AnyOf, Compare, Condition, ConditionColumn, InBand, Null
+from recordwise.policy.columns import ConditionColumn, Truth, Value, float_comparison, float_members
+from recordwise.policy.conditions import EVERY, AllOf, Among, AnyOf, Compare, Condition, InBand, Null
 from recordwise.policy.evaluate.evaluator import Knots, Steps
-from recordwise.policy.literals import Truth, Value, float_comparison, float_members
 from recordwise.policy.measure import FLOAT_SNAP, LINEAR_ERROR, MOST_SCALED_STEPS, MOST_STEPS, Measure
 from recordwise.policy.policy import Maximum, Terms
 

@@ -17,9 +17,8 @@ from recordwise.errors import ParameterError, RecordError, UnknownFormError
 from recordwise.exact.arithmetic import FloatArray
 from recordwise.exact.numbers import float_upper, rational
 from recordwise.policy.bands import BandTable
-from recordwise.policy.conditions import Among, Compare, Condition, ConditionColumn, Null, cell, holds
-from recordwise.policy.dates import day_of
-from recordwise.policy.literals import Cell, Truth, Value, float_comparison, float_members
+from recordwise.policy.columns import Cell, ConditionColumn, Truth, Value, cell, day_of, float_comparison, float_members
+from recordwise.policy.conditions import Among, Compare, Condition, Null, holds
 from recordwise.policy.measure import FLOAT_SNAP, LINEAR_ERROR, MOST_SCALED_STEPS, MOST_STEPS, Measure
 
 AnyArray: TypeAlias = np.ndarray[tuple[int, ...], np.dtype[Any]]

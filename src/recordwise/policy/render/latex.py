@@ -5,8 +5,14 @@ from typing import TYPE_CHECKING
 
 from recordwise.exact.text import latex_factor, latex_number
 from recordwise.policy.atoms import (
+    Additive,
+    AdditiveTable,
     Atom,
+    CertifiedSum,
     ClampedSquare,
+    GaussianTransform,
+    LaplaceSum,
+    LaplaceTransform,
     One,
     Outside,
     PieceCount,
@@ -15,19 +21,11 @@ from recordwise.policy.atoms import (
     SelectionDelta,
     Square,
     Thresholds,
-)
-from recordwise.policy.bands import BandTable
-from recordwise.policy.concave_atoms import (
-    Additive,
-    AdditiveTable,
-    CertifiedSum,
-    GaussianTransform,
-    LaplaceSum,
-    LaplaceTransform,
     Transformed,
 )
-from recordwise.policy.conditions import EVERY, AllOf, Among, AnyOf, Compare, Condition, ConditionColumn, InBand, Null
-from recordwise.policy.literals import Truth, Value
+from recordwise.policy.bands import BandTable
+from recordwise.policy.columns import ConditionColumn, Truth, Value
+from recordwise.policy.conditions import EVERY, AllOf, Among, AnyOf, Compare, Condition, InBand, Null
 from recordwise.policy.measure import Measure
 from recordwise.policy.policy import Maximum, Terms
 from recordwise.policy.render.text import LONG_LIST, MOST_LISTED

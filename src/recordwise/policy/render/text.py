@@ -1,13 +1,21 @@
 """Policies as text: sentences for the establishment that looks up its own loss, and formulas for a terminal and for ``repr``."""
 
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass
 from fractions import Fraction
-from typing import TYPE_CHECKING, TypeAlias
+from typing import Any, TypeAlias
 
 from recordwise.exact.functions import Function, Log, Power, Sum
 from recordwise.exact.text import digits_text, formula_text, prose_text, whole_text
 from recordwise.policy.atoms import (
+    Additive,
+    AdditiveTable,
     Atom,
+    CertifiedSum,
     ClampedSquare,
+    GaussianTransform,
+    LaplaceSum,
+    LaplaceTransform,
     One,
     Outside,
     PieceCount,
@@ -18,22 +26,11 @@ from recordwise.policy.atoms import (
     Thresholds,
 )
 from recordwise.policy.bands import BandTable
-from recordwise.policy.concave_atoms import (
-    Additive,
-    AdditiveTable,
-    CertifiedSum,
-    GaussianTransform,
-    LaplaceSum,
-    LaplaceTransform,
-)
-from recordwise.policy.conditions import EVERY, AllOf, Among, AnyOf, Compare, Condition, ConditionColumn, InBand, Null
-from recordwise.policy.literals import Truth, Value
+from recordwise.policy.columns import ConditionColumn, Truth, Value
+from recordwise.policy.conditions import EVERY, AllOf, Among, AnyOf, Compare, Condition, InBand, Null, band_tables
+from recordwise.policy.evaluate.tables import cell_of
 from recordwise.policy.measure import Measure
-from recordwise.policy.policy import Maximum, Terms
-
-if TYPE_CHECKING:
-    from recordwise.policy.policy import Policy
-
+from recordwise.policy.policy import Maximum, Policy, Terms
 
 CLOSING = (
     "The loss limits how much anyone can learn about one record from everything that is published, whatever else they know: "
@@ -333,3 +330,45 @@ def _weighted(weight: Fraction, text: str) -> str:
     if weight == 1:
         return text
     return f"{text} / {formula_text(1 / weight)}" if weight < 1 else f"{formula_text(weight)} * {text}"
+
+
+# Which public size a record's cell has, in words: for somebody who looks up a loss that depends on it (T-SIZE).
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class SizeOfCell:
+    """A table of bands that a loss depends on: what it is about, and the sizes of each band in words."""
+
+    about: str
+    table: BandTable
+    words: tuple[str, ...]
+
+    def found(self, record: Mapping[str, Any]) -> str:
+        """The words for the cell of a record."""
+        shown = {column.name: cell_of(dict(record), column.name) for column in self.table.columns}
+        return self.words[self.table.band_of(shown)]
+
+
+def sizes_of_cells(policy: Policy, labels: Mapping[str, str] | None = None) -> tuple[SizeOfCell, ...]:
+    """The tables of bands of a policy in the order of its terms; each names the measures whose noise follows it."""
+    known, measures = labels or {}, dict[str, list[str]]()
+    for condition, atom in policy.rho:
+        for digest in band_tables([condition]):
+            named = [known.get(measure.name, measure.name) for measure in atom.measures()] or ["count"]
+            measures.setdefault(digest, []).extend(named)
+    return tuple(_size(table, measures.get(digest, []), known) for digest, table in policy.bands().items())
+
+
+def _size(table: BandTable, measures: Sequence[str], labels: Mapping[str, str]) -> SizeOfCell:
+    level = [labels.get(name, name) for name in table.level]
+    cells = " and ".join(level or (_column(column, labels) for column in table.columns))
+    about = f"{', '.join(dict.fromkeys(measures)) or 'all'} by {cells}"
+    words = tuple(band_words(table, band) for band in range(len(table.edges)))
+    return SizeOfCell(about=about, table=table, words=words)
+
+
+def _column(column: ConditionColumn, labels: Mapping[str, str]) -> str:
+    name = labels.get(column.name, column.name)
+    if column.part:
+        return f"{PART_WORDS.get(column.part, column.part)} of {name}"
+    return name if column.length is None else f"the first {column.length} characters of {name}"

@@ -118,7 +118,7 @@ def sorted_runs(labels: IntArray) -> tuple[IntArray | None, IntArray]:
 def add_products(ends: IntArray, bounds: IntArray, weights: FloatArray, values: FloatArray, found: FloatArray) -> None:
     """Compiled, or in numpy if numba is not installed."""
     try:
-        from recordwise.postprocess.solvers import tree_kernel
+        from recordwise.postprocess.solvers import kernel as tree_kernel
     except ImportError:
         add_products_numpy(ends, bounds, weights, values, found)
     else:

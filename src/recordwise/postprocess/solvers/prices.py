@@ -172,7 +172,7 @@ def scanned(
 ) -> tuple[FloatArray, FloatArray]:
     """The amount at every corner, and the last slope of every node, from the slopes that begin at the corners."""
     try:
-        from recordwise.postprocess.solvers import tree_kernel
+        from recordwise.postprocess.solvers import kernel as tree_kernel
     except ImportError:
         return scanned_numpy(first, price, bend, jump, base)
     amount, ray = np.empty_like(price), np.zeros(len(base))

@@ -1,24 +1,216 @@
 """Chooses the solver for a workload."""
 
+from collections.abc import Iterator
 from dataclasses import dataclass, replace
+from functools import cached_property
 from typing import Any
 from weakref import WeakKeyDictionary
 
 import numpy as np
 from scipy import sparse
+from scipy.sparse.linalg import splu
 
-from recordwise.postprocess.measured import Measured, Parts, sum_rows
-from recordwise.postprocess.solvers.boxed import Boxed, FloatArray, IntArray, Solution, Solver, System
+from recordwise.postprocess.measured import Measured, Parts, boxed_residual, sum_rows
+from recordwise.postprocess.solvers.boxed import (
+    Boxed,
+    FloatArray,
+    IntArray,
+    Solution,
+    Solver,
+    System,
+    curvature,
+    levels_of,
+)
 from recordwise.postprocess.solvers.crossed import crossed_system
-from recordwise.postprocess.solvers.dense import DenseSystem, solve_dense
-from recordwise.postprocess.solvers.factored import factored_system
-from recordwise.postprocess.solvers.forest import forest_system
+from recordwise.postprocess.solvers.dense import DenseSystem, Round, newton, solve_boxed, solve_dense
 from recordwise.postprocess.solvers.iterative import Cascade, IterativeSystem, Operator, SparseRows, WithExtras
-from recordwise.postprocess.solvers.newton import solve_boxed
 from recordwise.postprocess.solvers.prices import by_prices
-from recordwise.postprocess.solvers.refine import refine
-from recordwise.postprocess.solvers.tree import TreeSystem, tree_system
+from recordwise.postprocess.solvers.tree import TreeSystem, forest_system, tree_system
 from recordwise.postprocess.workload import Group, Workload, group_spread
+
+# A second, slower solver of a boxed problem, for the few draws that the first one leaves above the tolerance
+# (T-REFINE). With constant weights the proximal method of multipliers converges linearly, at a rate set by the
+# conditioning: large multipliers are reached in small steps, and cells with little pull on them move slowly. Here the
+# weights shrink from round to round, which makes convergence superlinear, and after each round the active bounds are
+# treated as equations: once they are the right ones, the remaining linear system is solved to rounding accuracy.
+
+
+GOOD = 1e-10
+"""A residual below this is accepted as it is."""
+DONE = 1e-13
+SHRINK = 0.3
+"""The factor by which proximal weights shrink from one round to the next."""
+LEAST = 1e-9
+ROUNDS = 40
+MOST_UNKNOWNS = 1500
+"""The number of cells and queries up to which the equations are solved densely."""
+RANK = 1e-13
+"""Singular values below this fraction of the largest count as 0."""
+PIECES = 20
+"""How often the set of active bounds may change during a solve."""
+
+
+def refine(problem: Boxed, system: DenseSystem, found: Solution) -> Solution:
+    """The solution, with the draws that need it solved again; the residual never gets larger."""
+    poor = np.flatnonzero(boxed_residual(problem, system, found.x, found.y) > GOOD)
+    for draw in poor:
+        chosen = np.array([draw])
+        x, y, steps = _again(problem.take(chosen), system.take(chosen), found.x[chosen], found.y[chosen])
+        found.x[draw], found.y[draw] = x, y
+        found.iterations[draw] += steps
+    return found
+
+
+def _again(problem: Boxed, system: DenseSystem, x: FloatArray, y: FloatArray) -> tuple[FloatArray, FloatArray, int]:
+    """Solve one draw; the center continues from round to round, and the best point found is kept."""
+    best, steps = (float(boxed_residual(problem, system, x, y)[0]), x, y), 0
+    (_, held), (_, loose) = levels_of(problem)
+    cells, queries = curvature(problem, system)
+    for turn in range(ROUNDS):
+        part = max(SHRINK**turn, LEAST)
+        measured = problem.precision > 0
+        stage = Round(
+            problem=problem,
+            system=system,
+            precision=np.where(measured, problem.precision, loose * part * cells),
+            target=np.where(measured, problem.target, x),
+            proximal=held * part * queries * problem.held,
+            center=y,
+        )
+        try:
+            point, moved = newton(stage)
+        except np.linalg.LinAlgError:
+            break
+        x, y, steps = point.x, point.y, steps + int(moved[0])
+        for candidate in ((x, y), *_polished(problem, system, x, y)):
+            residual = float(boxed_residual(problem, system, *candidate)[0])
+            best = min(best, (residual, *candidate), key=lambda each: each[0])
+        if best[0] <= DONE:
+            break
+    return best[1], best[2], steps
+
+
+def _polished(
+    problem: Boxed, system: DenseSystem, x: FloatArray, y: FloatArray
+) -> Iterator[tuple[FloatArray, FloatArray]]:
+    """Points at which the active bounds hold exactly and everything else is optimal, continuing from one to the next."""
+    if system.cells + system.queries > MOST_UNKNOWNS:
+        return
+    rows = system.rows.toarray()
+    curved = problem.precision + (problem.weight @ rows**2)
+    scale, size = 1.0 / np.sqrt(np.where(curved > 0, curved, 1.0))[0], np.sqrt(problem.weight)[0]
+    for _ in range(PIECES):
+        gradient = problem.precision * (x - problem.target) - y @ rows
+        wanted = x - gradient * scale**2
+        free = ((wanted > problem.low) & (wanted < problem.high))[0]
+        loose = problem.answer - y / problem.weight
+        slack = ((loose > problem.floor) & (loose < problem.ceiling))[0]
+        x = np.where(free, x, np.clip(wanted, problem.low, problem.high))
+        gap = np.clip(loose, problem.floor, problem.ceiling) - x @ rows.T
+        pull = y @ rows - problem.precision * (x - problem.target)
+        own, shared = (problem.precision[0] * scale**2)[free], (rows * scale * size[:, None])[:, free]
+        matrix = np.block([[np.diag(own), -shared.T], [shared, np.diag(slack.astype(np.float64))]])
+        step = np.linalg.lstsq(matrix, np.concatenate([(pull[0] * scale)[free], gap[0] * size]), rcond=RANK)[0]
+        x, y = x.copy(), y + step[free.sum() :] * size
+        x[0, free] += step[: free.sum()] * scale[free]
+        yield np.clip(x, problem.low, problem.high), y
+
+
+# Sums that cross, but of which few share a cell: their Newton systems are sparse and are factored as such. The tables
+# of two codes with incomplete keys are of this kind. Which sums share a cell is known in advance, and so is how much
+# of a system fills up while it is eliminated.
+
+
+MOST_ENTRIES = 5_000_000
+"""With more pairs of sums that share a cell, conjugate gradients are left to do it."""
+MOST_FILL = 10_000_000
+"""The same for the numbers of a factor (80 MB)."""
+MOSTLY = 0.9
+"""With a smaller share of cells that respond, the others are left out of the products."""
+SYMMETRIC: dict[str, Any] = {"diag_pivot_thresh": 0.0, "options": {"SymmetricMode": True}}
+
+
+def factored_system(rows: Any) -> "FactoredSystem | None":
+    """Sparse rows, if few of them share a cell; None otherwise."""
+    by_cell = np.diff(sparse.csc_array(rows).indptr).astype(np.float64)
+    if np.sum(by_cell**2) > 10 * MOST_ENTRIES:
+        return None
+    shared = sparse.csr_array(abs(rows) @ abs(rows).T)
+    # Sums that share a cell with few others are eliminated first: the finest ones, then those they are part of.
+    order = np.argsort(np.diff(shared.indptr), kind="stable")
+    if shared.nnz > MOST_ENTRIES or filled(sparse.csr_array(shared[order][:, order])) > MOST_FILL:
+        return None
+    return FactoredSystem(rows=rows, order=order)
+
+
+def filled(pattern: Any) -> int:
+    """How many numbers the factor of a system has; too many where nothing can count them."""
+    try:
+        from recordwise.postprocess.solvers.kernel import fill
+    except ImportError:
+        return MOST_FILL + 1
+    return int(fill(pattern.indptr, pattern.indices, MOST_FILL))
+
+
+@dataclass(frozen=True, kw_only=True, eq=False)
+class FactoredSystem:
+    """Sparse rows, with the order in which they are eliminated."""
+
+    rows: Any
+    order: IntArray
+    exact: bool = True
+
+    @cached_property
+    def columns(self) -> Any:
+        return self.rows.T.tocsr()
+
+    @cached_property
+    def ordered(self) -> tuple[Any, Any]:
+        """The rows in the order of elimination, and the same by cell."""
+        rows = sparse.csr_array(self.rows[self.order])
+        return rows, sparse.csr_array(rows.T)
+
+    @property
+    def queries(self) -> int:
+        return int(self.rows.shape[0])
+
+    def sums(self, x: FloatArray, /) -> FloatArray:
+        return np.ascontiguousarray((self.rows @ x.T).T)
+
+    def spread(self, y: FloatArray, /) -> FloatArray:
+        return np.ascontiguousarray((self.columns @ y.T).T)
+
+    def powers(self, exponent: int, /) -> "FactoredSystem":
+        return FactoredSystem(rows=abs(self.rows).power(exponent), order=self.order)
+
+    def take(self, chosen: IntArray, /) -> "FactoredSystem":
+        return self
+
+    def solver(self, response: FloatArray, diagonal: FloatArray, /) -> Solver:
+        """One factorization for each different system; rounding is removed by a second solution, for the residual."""
+        count = max(len(response), len(diagonal))
+        systems = [self._factored(response[k % len(response)], diagonal[k % len(diagonal)]) for k in range(count)]
+
+        def solve(right: FloatArray) -> FloatArray:
+            result = np.empty_like(right)
+            for k, row in enumerate(right[:, self.order]):
+                matrix, factors = systems[k % count]
+                found = factors.solve(row)
+                result[k, self.order] = found + factors.solve(row - matrix @ found)
+            return result
+
+        return solve
+
+    def _factored(self, response: FloatArray, diagonal: FloatArray) -> tuple[Any, Any]:
+        """Cells that are at a bound do not respond, and connect nothing."""
+        rows, by_cell = self.ordered
+        weighted = rows.copy()
+        weighted.data *= response[rows.indices]
+        if np.count_nonzero(response) < MOSTLY * len(response):
+            weighted.eliminate_zeros()
+        # A symmetric matrix is the same by rows and by columns.
+        matrix = sparse.csr_array(weighted @ by_cell + sparse.diags_array(diagonal[self.order], format="csr")).T
+        return matrix, splu(sparse.csc_array(matrix), permc_spec="NATURAL", **SYMMETRIC)
 
 
 @dataclass(frozen=True, kw_only=True, eq=False)

@@ -14,10 +14,9 @@ import pyarrow.compute as pc
 
 from recordwise.plan.arrays import array_of, texts_of
 from recordwise.release.content import Content, DescribedTable
-from recordwise.release.formats.csv import runs
+from recordwise.release.dictionary import status_words, value_column
+from recordwise.release.formats.csv import csv_bytes, runs, same_bytes, slices, write_pieces
 from recordwise.release.formats.format import RUN, only_private
-from recordwise.release.formats.pieces import csv_bytes, same_bytes, slices, write_pieces
-from recordwise.release.status import status_words, value_column
 from recordwise.release.tables import PRIVATE
 
 KEYS = {

@@ -11,8 +11,8 @@ from importlib.util import find_spec
 from pathlib import Path
 
 from recordwise.errors import ParameterError
+from recordwise.release.content import NAME as DATA_PACKAGE
 from recordwise.release.content import Content
-from recordwise.release.datapackage import NAME as DATA_PACKAGE
 from recordwise.release.formats.cbp import Cbp
 from recordwise.release.formats.csv import Csv
 from recordwise.release.formats.format import Format

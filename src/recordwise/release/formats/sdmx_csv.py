@@ -14,11 +14,9 @@ import pyarrow.compute as pc
 from recordwise.plan.arrays import texts_of
 from recordwise.plan.describe import safe_name
 from recordwise.release.content import Content, DescribedTable
-from recordwise.release.formats.csv import runs
-from recordwise.release.formats.digits import meaningful
+from recordwise.release.dictionary import status_words
+from recordwise.release.formats.csv import csv_bytes, meaningful, runs, same_bytes, slices, write_pieces
 from recordwise.release.formats.format import RUN, only_private, type_problem
-from recordwise.release.formats.pieces import csv_bytes, same_bytes, slices, write_pieces
-from recordwise.release.status import status_words
 from recordwise.release.tables import PRIVATE, ReleasedTable
 
 OWN = ("STRUCTURE", "STRUCTURE_ID", "ACTION", "INDICATOR", "TIME_PERIOD", "OBS_VALUE", "OBS_STATUS", "CONF_STATUS")

@@ -4,19 +4,182 @@ Each sheet starts in A1 with its title and a sentence about it, has one table wi
 between. Codes and all other text are text, never formulas. Rows are made and written in pieces, in constant memory.
 """
 
+import math
+import zipfile
 from collections.abc import Iterator, Sequence
 from datetime import UTC, datetime
 from pathlib import Path
 from typing import Any
+from xml.etree import ElementTree
 
+import numpy as np
 import pyarrow as pa
+import pyarrow.compute as pc
 
 from recordwise.release.content import Content, DescribedTable
-from recordwise.release.formats.digits import meaningful
+from recordwise.release.formats.csv import meaningful, slices, write_pieces
 from recordwise.release.formats.format import type_problem
-from recordwise.release.formats.pieces import slices, write_pieces
-from recordwise.release.formats.xlsx_rows import append_rows, rows_xml
 from recordwise.release.tables import NOT_PRIVATE, PRIVATE
+
+# Reads back the sheets of a workbook row by row, to compare them with tables. It needs no package.
+
+
+MAIN = "{http://schemas.openxmlformats.org/spreadsheetml/2006/main}"
+DESCRIPTION = "{http://purl.org/dc/elements/1.1/}description"
+ESCAPED = "_x005F_"
+
+
+def label_of(path: Path) -> str:
+    """The comment in a workbook's properties."""
+    with zipfile.ZipFile(path) as book:
+        return ElementTree.fromstring(book.read("docProps/core.xml")).findtext(DESCRIPTION) or ""
+
+
+def same_sheet(path: Path, number: int, data: pa.Table, *, skip: int) -> bool:
+    """Whether a sheet has a header row after ``skip`` rows and then exactly these rows."""
+    with zipfile.ZipFile(path) as book, book.open(f"xl/worksheets/sheet{number}.xml") as file:
+        rows = _rows(file)
+        for _ in range(skip):
+            next(rows, None)
+        if next(rows, None) != dict(enumerate(data.column_names)):
+            return False
+        for batch in data.to_batches(max_chunksize=5_000):
+            for wanted in zip(*(column.to_pylist() for column in batch.columns)):
+                if not _same(next(rows, None), _kept(wanted)):
+                    return False
+        return next(rows, None) is None
+
+
+def _kept(row: tuple[Any, ...]) -> dict[int, Any]:
+    """The cells of a row that a workbook holds: empty text and numbers that are not finite are left out."""
+    return {at: value for at, value in enumerate(row) if _holds(value)}
+
+
+def _same(found: dict[int, Any] | None, wanted: dict[int, Any]) -> bool:
+    """Whether a row holds these values; numbers may have been written to sixteen digits."""
+    return found == wanted or found == {at: _short(value) for at, value in wanted.items()}
+
+
+def _short(value: Any) -> Any:
+    return float(f"{value:.16G}") if isinstance(value, float) else value
+
+
+def _holds(value: Any) -> bool:
+    return value is not None and value != "" and not (isinstance(value, float) and not math.isfinite(value))
+
+
+def _rows(file: Any) -> Iterator[dict[int, Any]]:
+    for _, element in ElementTree.iterparse(file):
+        if element.tag == f"{MAIN}row":
+            yield {place: value for place, value in map(_cell, element) if value is not None and value != ""}
+            element.clear()
+
+
+def _cell(cell: ElementTree.Element) -> tuple[int, Any]:
+    place, kind = _column(cell.get("r", "")), cell.get("t")
+    if kind == "inlineStr":
+        return place, "".join(cell.itertext())
+    text = cell.findtext(f"{MAIN}v")
+    if text is None:
+        return place, None
+    return place, text == "1" if kind == "b" else float(text)
+
+
+def _column(reference: str) -> int:
+    total = 0
+    for letter in reference.rstrip("0123456789"):
+        total = 26 * total + ord(letter) - ord("A") + 1
+    return total - 1
+
+
+# The rows of a sheet as XML, thousands at a time: a column of cells is joined from columns of text. Nothing loops
+# over cells.
+
+
+UNUSUAL = r"[&<>\x00-\x1f\x7f]|^\s|\s$|_x[0-9A-Fa-f]{4}_|\x{fffe}|\x{ffff}"
+"""Text that cannot be written into a sheet as it is."""
+EMPTY = ""
+
+
+def rows_xml(data: pa.Table, first: int, style: int) -> bytes:
+    """Consecutive rows of a sheet.
+
+    Args:
+        data: What they hold; an empty text, a missing value and a number that is not finite are no cell.
+        first: The number of the first row, counted from 1.
+        style: The number of the style of text cells.
+
+    Returns:
+        The rows, each with its number.
+    """
+    numbers = pa.array(np.arange(first, first + data.num_rows)).cast(pa.string())
+    cells = [_cells(column.combine_chunks(), _name(at), numbers, style) for at, column in enumerate(data.columns)]
+    return _bytes(pc.binary_join_element_wise('<row r="', numbers, '">', *cells, "</row>", EMPTY))
+
+
+def _bytes(rows: pa.StringArray) -> bytes:
+    """All texts one after the other."""
+    _, offsets, letters = rows.buffers()
+    if not len(rows):
+        return b""
+    ends = np.frombuffer(offsets, np.int32)[[rows.offset, rows.offset + len(rows)]]
+    return letters.slice(int(ends[0]), int(ends[1] - ends[0])).to_pybytes()  # type: ignore[no-any-return]
+
+
+def _cells(column: pa.Array, name: str, numbers: pa.StringArray, style: int) -> pa.StringArray:
+    """The cells of a column, one for each row."""
+    start, held = f'<c r="{name}', pc.is_valid(column)
+    if pa.types.is_string(column.type):
+        held = pc.and_(held, pc.fill_null(pc.greater(pc.binary_length(column), 0), False))
+        opening, closing = f'" s="{style}" t="inlineStr"><is><t', "</t></is></c>"
+        text = _inner(column)
+    elif pa.types.is_boolean(column.type):
+        opening, closing, text = '" t="b"><v>', "</v></c>", pc.if_else(column, "1", "0")
+    else:
+        if pa.types.is_floating(column.type):
+            held = pc.and_(held, pc.fill_null(pc.is_finite(column), False))
+        opening, closing, text = '"><v>', "</v></c>", column.cast(pa.string())
+    made = pc.binary_join_element_wise(start, numbers, opening, pc.fill_null(text, EMPTY), closing, EMPTY)
+    return made if pc.all(held).as_py() else pc.if_else(held, made, EMPTY)
+
+
+def _inner(texts: pa.StringArray) -> pa.StringArray:
+    """What follows the name of the text's element: whether blanks are kept, and the text."""
+    if not pc.any(pc.match_substring_regex(texts, UNUSUAL)).as_py():
+        return pc.binary_join_element_wise(">", texts, EMPTY)
+    known = pc.dictionary_encode(texts)
+    return pa.array([_escaped(text) for text in known.dictionary.to_pylist()], pa.string()).take(known.indices)
+
+
+def _escaped(text: str) -> str:
+    from xlsxwriter.worksheet import Worksheet
+
+    plain = Worksheet._escape_control_characters(text)
+    kept = ' xml:space="preserve"' if plain != plain.strip() else ""
+    return f"{kept}>{plain.replace('&', '&amp;').replace('<', '&lt;').replace('>', '&gt;')}"
+
+
+def _name(column: int) -> str:
+    from xlsxwriter.utility import xl_col_to_name
+
+    return str(xl_col_to_name(column))
+
+
+def append_rows(sheet: Any, last: tuple[int, int]) -> Any:
+    """Where the rows of a sheet in constant memory can be appended as bytes.
+
+    Args:
+        sheet: A sheet, of which rows were written in the usual way and none will be after this.
+        last: The last row and the last column that will be written, counted from 0.
+
+    Returns:
+        A file.
+    """
+    sheet._check_dimensions(*last)
+    sheet._write_single_row(last[0] + 1)
+    sheet.fh.flush()
+    return sheet.fh.buffer
+
 
 MOST_ROWS = 1_048_576
 LONGEST_NAME = 31
@@ -52,13 +215,11 @@ class Xlsx:
             _Writer(book, content).write_all()
 
     def privacy_label(self, path: Path) -> str:
-        from recordwise.release.formats.xlsx_reader import label_of
 
         return NOT_PRIVATE if label_of(path) == NOT_PRIVATE else PRIVATE
 
     def same(self, content: Content, path: Path) -> bool:
         """Whether each sheet of a table holds its rows; what the other sheets say is not compared."""
-        from recordwise.release.formats.xlsx_reader import same_sheet
 
         place = len(FIRST)
         for each in content.tables:

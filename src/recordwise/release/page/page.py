@@ -5,25 +5,203 @@ The markup is in ``templates/``, one file for each section, and is escaped by de
 
 import base64
 import hashlib
+import json
 import math
 import re
+from collections.abc import Mapping, Sequence
 from functools import cache
+from importlib.resources import files
 from importlib.resources import files as package_files
 from typing import TYPE_CHECKING, Any
 
 from recordwise.exact.text import formula_text, share_text
+from recordwise.ledger.looks import looks_in_words
+from recordwise.policy.atoms import AdditiveTable, CertifiedSum, SelectionDelta
+from recordwise.policy.evaluate.javascript import FIRM_PRELUDE as FIRMS_PRELUDE
+from recordwise.policy.evaluate.javascript import firm_js, knots_js, prelude_of, terms_js
+from recordwise.policy.firms import FirmPolicy
+from recordwise.policy.policy import Policy
 from recordwise.policy.render.html import Html
+from recordwise.policy.render.text import SizeOfCell, policy_lines, sizes_of_cells, terms_lines
 from recordwise.release.dictionary import in_short
-from recordwise.release.page import charts, spending
-from recordwise.release.page.questions import CHOICE, Question, loss_or_infinity
-from recordwise.release.page.script import model_js, page_file, script_json
-from recordwise.release.page.sentences import SENTENCES, lead
-from recordwise.release.page.tables import accuracy_rows, first_view, notes, titled
+from recordwise.release.page import charts
+from recordwise.release.page.cells import accuracy_rows, first_view, notes, titled
+from recordwise.release.page.parts import Part
+from recordwise.release.page.questions import CHOICE, SENTENCES, Question, lead, loss_or_infinity
+from recordwise.release.page.value_change import change_js, has_band
 from recordwise.release.page.view import View, payload
 from recordwise.release.tables import PRIVATE
 
 if TYPE_CHECKING:
     import jinja2
+
+
+# The page's calculations as JavaScript: the policy, its parts, the budget and the loss of a change, as in Python.
+
+
+def model_js(
+    policy: Policy,
+    parts: Sequence[Part],
+    budget: Policy | None,
+    firms: FirmPolicy | None = None,
+    periods: Sequence[Policy] = (),
+    labels: Mapping[str, str] | None = None,
+) -> str:
+    """``{loss, parts, bands, budget, change, firm, periods, sizes}``.
+
+    ``change`` is null where a band has no meaning, ``firm`` where no cells are known.
+    """
+    policies = [part.policy for part in parts] + [part.policy for part in (firms.parts if firms else ())]
+    texts = [terms_js(each.rho) for each in policies]
+    distinct = list(dict.fromkeys(texts))
+    places = [distinct.index(text) for text in texts]
+    members = [
+        f"loss: r => ({{rho: {terms_js(policy.rho)}, delta: {terms_js(policy.delta_terms)}}})",
+        f"parts: {json.dumps(places[: len(parts)])}.map(at => shares[at])",
+        f"bands: [{', '.join(_band_js(part.policy) for part in parts)}]",
+        f"budget: {'null' if budget is None else f'r => {terms_js(budget.rho)}'}",
+        f"change: {change_js(parts) if has_band(parts) else 'null'}",
+        f"firm: {'null' if firms is None else firm_js(firms, [f'shares[{at}]' for at in places[len(parts) :]])}",
+        f"periods: [{','.join(f'r => {terms_js(each.rho)}' for each in periods)}]",
+        f"sizes: [{', '.join(_size_js(each) for each in sizes_of_cells(policy, labels))}]",
+    ]
+    shares = ", ".join(f"r => {text}" for text in distinct)
+    written = f"const shares = [{shares}];\nreturn {{\n" + ",\n".join(members) + "\n};"
+    bands = {
+        digest: each for own in (policy, *policies, *periods, budget or policy) for digest, each in own.bands().items()
+    }
+    prelude = prelude_of(written, bands.values()) + ("" if firms is None else f"\n{FIRMS_PRELUDE}")
+    return f"(() => {{\n{prelude}\n{_shared_tables(written, [policy, *policies, *periods])}\n}})()"
+
+
+def _band_js(policy: Policy) -> str:
+    """The band of a record's cell in a part whose noise follows the sizes of cells."""
+    tables = list(policy.bands().values())
+    return tables[0].key if len(tables) == 1 else "null"
+
+
+def _size_js(size: SizeOfCell) -> str:
+    """What the size of a cell is about, and its words for a record."""
+    return f"[{script_json(size.about)}, r => {script_json(size.words)}[{size.table.key}(r)]]"
+
+
+def _shared_tables(written: str, policies: Sequence[Policy]) -> str:
+    """Each step table once: that of a heavy-tailed law has hundreds of entries and occurs in the sum, its part and the change."""
+    tables: dict[str, str] = {}
+    for policy in policies:
+        for terms in (policy.rho, policy.delta_terms):
+            for _, atom in terms:
+                if isinstance(atom, (AdditiveTable, SelectionDelta)):
+                    text = json.dumps([[count, float(level)] for count, level in atom.steps])
+                    tables.setdefault(text, f"T{len(tables)}")
+                elif isinstance(atom, CertifiedSum):
+                    tables.setdefault(knots_js(atom.knots), f"T{len(tables)}")
+    for text, name in tables.items():
+        written = written.replace(text, name)
+    named = "".join(f"const {name} = {text.replace(' ', '')};\n" for text, name in tables.items())
+    return f"{named}{written}"
+
+
+def script_json(value: Any) -> str:
+    """JSON that is safe inside a script element: no text can close the element."""
+    text = json.dumps(value, allow_nan=False, separators=(",", ":"))
+    return text.replace("<", "\\u003c").replace(">", "\\u003e").replace("&", "\\u0026")
+
+
+def page_file(name: str) -> str:
+    """The fixed part of the script or the style sheet, without indentation and comments."""
+    text = files("recordwise.release.page").joinpath(name).read_text(encoding="utf-8")
+    lines = (line.strip() for line in text.splitlines())
+    return "\n".join(line for line in lines if line and not line.startswith("//")) + "\n"
+
+
+# How the budget was spent: the rule of each statistic as a formula and in words, and the page's link to the ledger.
+
+
+MOST_LINES = 8
+LONGEST = 2000
+NO_PARTS = (
+    "This release was saved without its parts, so this page cannot show what each statistic cost or the noise of totals. "
+    "The loss of a record, which is the sum over all parts, is complete."
+)
+
+
+def formulas(policy: Policy, parts: Sequence[Part]) -> list[dict[str, Any]]:
+    """The exact policy of each statistic, one line per term; tables with the same policy are listed together."""
+    if not parts:
+        return [_formula("all statistics together", policy)]
+    tables: dict[tuple[str, Policy], list[str]] = {}
+    for part in parts:
+        tables.setdefault((part.statistic, part.policy), []).append(part.table)
+    return [_formula(f"{statistic} ({', '.join(names)})", shared) for (statistic, shared), names in tables.items()]
+
+
+def _formula(name: str, policy: Policy) -> dict[str, Any]:
+    lines = policy_lines(policy) + [f"delta: {line}" for line in terms_lines(policy.delta_terms)]
+    return {"name": name, "lines": lines[:MOST_LINES], "more": max(0, len(lines) - MOST_LINES)}
+
+
+def in_words(policy: Policy) -> str:
+    """The policy as a paragraph; if there are too many groups to list, it refers to policy.json."""
+    words = policy.in_words()
+    if len(words) <= LONGEST:
+        return words
+    return f"{words[:LONGEST].rsplit(';', 1)[0]}; and further parts, all listed in policy.json."
+
+
+def ledger_entries(description: dict[str, Any], digest: str, head: Any) -> list[tuple[str, Any]]:
+    """The facts that link the page to the ledger."""
+    reason = f"accepted because: {description.get('accept_tuning')}"
+    tuned = {
+        "public": "on public data",
+        "synthetic": "on synthetic data",
+        "past": "on past releases",
+        "confidential": f"on the confidential data; {reason}",
+    }
+    chosen = tuned.get(str(description.get("tuned_on")), "in a way not stated")
+    if description.get("looked_at_records"):
+        looks = looks_in_words(description.get("looks", {}))
+        viewed = f"the confidential records had been viewed before{f' ({looks})' if looks else ''}"
+        chosen += f"; {viewed}" if description.get("tuned_on") == "confidential" else f"; {viewed}, {reason}"
+    told = {
+        "Guarantee": description.get("guarantee", ""),
+        "Mechanisms and thresholds were chosen": chosen,
+        **_declared(description),
+        **{f"List of codes '{each['name']}'": _list_words(each) for each in description.get("hierarchies", ())},
+        **_band_sizes(description),
+        "Digest of tables and policy": digest,
+        "Ledger entry": f"{head.length}, {head.digest}",
+        "Ledger": description.get("ledger_storage", description.get("books", "")),
+        "Made with": ", ".join(f"{name} {number}" for name, number in description.get("versions", {}).items()),
+    }
+    return list(told.items())
+
+
+def _declared(description: dict[str, Any]) -> dict[str, str]:
+    """The losses that other packages answer for."""
+    found = description.get("declared_elsewhere", ())
+    named = [f"{each['name']} of {each['package']} {each['version'] or '(version unknown)'}" for each in found]
+    return {"Losses that recordwise did not prove": f"{'; '.join(named)}: {found[0]['policy']}"} if found else {}
+
+
+def _band_sizes(description: dict[str, Any]) -> dict[str, str]:
+    """Where the public sizes of cells are from, and what that means for the promise over time (T-SIZE)."""
+    if "sized_noise" not in description:
+        return {}
+    tables = [table for query in description.get("plan", ()) for table in query["tables"]]
+    sources = dict.fromkeys((source, table["sizes"]) for table in tables for source in table.get("sized_on", ()))
+    return {
+        "Sizes of cells": "; ".join(f"{source}; SHA-256 {digest}" for source, digest in sources),
+        "Promise over time": description["sized_noise"],
+    }
+
+
+def _list_words(hierarchy: dict[str, Any]) -> str:
+    """Where a public list of codes is from, and which of its levels do not nest."""
+    crossing = [" and ".join(pair) for pair in hierarchy.get("not_nested", ())]
+    apart = f"; not nested: {', '.join(crossing)}" if crossing else ""
+    return f"{hierarchy['source']}; levels {', '.join(hierarchy['levels'])}{apart}; SHA-256 {hierarchy['digest']}"
+
 
 NO_REQUESTS = "default-src 'none'; base-uri 'none'; form-action 'none'; img-src data:"
 TITLES = {
@@ -233,8 +411,8 @@ def _spent(view: View) -> dict[str, Any]:
     return {
         "parts": parts,
         "several_spent": len({part.table for part in parts}) > 1,
-        "no_parts": spending.NO_PARTS,
-        "rule": spending.in_words(release.policy),
-        "formulas": spending.formulas(release.policy, release.parts),
-        "ledger": spending.ledger_entries(view.description, release.digest, release.head),
+        "no_parts": NO_PARTS,
+        "rule": in_words(release.policy),
+        "formulas": formulas(release.policy, release.parts),
+        "ledger": ledger_entries(view.description, release.digest, release.head),
     }

@@ -5,12 +5,10 @@ from dataclasses import dataclass
 from fractions import Fraction
 from typing import Any
 
-from recordwise.mechanisms.base import clamping_bound
-from recordwise.mechanisms.described import noise_words
+from recordwise.mechanisms.base import clamping_bound, noise_words
 from recordwise.plan.cost import possible_mechanisms
-from recordwise.plan.fields import Case
+from recordwise.plan.expressions import Case, leaves, operand_name
 from recordwise.plan.plan import Plan, PlannedTable
-from recordwise.plan.predicates import leaves, operand_name
 from recordwise.plan.statistics import Drawable
 from recordwise.plan.statistics.base import OTHER
 from recordwise.policy.firms import FirmPolicy

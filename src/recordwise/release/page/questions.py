@@ -4,21 +4,25 @@ It also chooses the initial record of the page and the range of its charts, from
 """
 
 import math
-from collections.abc import Collection, Iterator, Mapping, Sequence
+from collections.abc import Collection, Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from fractions import Fraction
 from typing import Any
 
 import numpy as np
+import pyarrow as pa
 
 from recordwise.errors import RecordError
-from recordwise.exact.text import formula_text
+from recordwise.exact.text import GREAT_LOG_ODDS, chance_text, factor_text, formula_text, share_text
+from recordwise.plan.arrays import numpy_of
+from recordwise.plan.keys.keys import encoded
 from recordwise.policy.bands import BandTable
-from recordwise.policy.cases import example_date, tests_of
+from recordwise.policy.columns import Truth, Value
 from recordwise.policy.conditions import Among, Compare
-from recordwise.policy.literals import Truth, Value
+from recordwise.policy.firms import FirmPolicy
+from recordwise.policy.meaning import likely_log_odds, power_beside_delta
 from recordwise.policy.measure import Measure
-from recordwise.policy.policy import Policy
+from recordwise.policy.policy import Policy, example_date, tests_of
 
 AMOUNT, CHOICE, NUMBER, TEXT, DATE = "amount", "choice", "number", "text", "date"
 MISSING = "not known"
@@ -201,3 +205,151 @@ def _on_lattice(value: float, measure: Measure) -> float:
     steps = max(1, round(value / float(measure.step)))
     found = measure.step * steps
     return int(found) if found.denominator == 1 else float(found)
+
+
+# Where the establishments of a firm belong: what the page asks for, and the levels that it finds from public lists of
+# codes.
+
+
+MOST_CODES = 20_000
+"""A longer list would make the page large; its levels are asked for."""
+
+
+@dataclass(frozen=True, slots=True)
+class FirmPlaces:
+    """The columns that say which establishments of a firm share a cell."""
+
+    asked: tuple[str, ...] = ()
+    """Those typed for a firm, because no question asks for them as they are."""
+    shared: tuple[str, ...] = ()
+    """Those that a question asks for as text, so that its answer says the place as well."""
+    lists: tuple[pa.Table, ...] = ()
+    """Lists of codes, the finest level last, with the coarser levels that are found from it."""
+
+    @classmethod
+    def of(cls, firms: FirmPolicy | None, questions: Sequence[Question], lists: Iterable[pa.Table]) -> "FirmPlaces":
+        """What is needed for a release: of every list the finest code in the place of coarser levels."""
+        if firms is None:
+            return cls()
+        columns, used = firms.columns(), []
+        for listed in lists:
+            *coarser, finest = listed.column_names
+            levels = [level for level in coarser if level in columns]
+            if levels and listed.num_rows <= MOST_CODES:
+                used.append(listed.select([*levels, finest]))
+        finest_of = {level: each.column_names[-1] for each in used for level in each.column_names}
+        wanted = tuple(dict.fromkeys(finest_of.get(name, name) for name in columns))
+        typed = {question.name for question in questions if question.kind == TEXT}
+        amounts = {question.name for question in questions if question.kind == AMOUNT}
+        return cls(
+            asked=tuple(name for name in wanted if name not in typed | amounts),
+            shared=tuple(name for name in wanted if name in typed),
+            lists=tuple(used),
+        )
+
+    def found(self) -> list[str]:
+        """The levels that the page finds."""
+        return [level for listed in self.lists for level in listed.column_names[:-1]]
+
+    def to_json(self, labels: Mapping[str, str]) -> dict[str, Any]:
+        """What the script of the page needs."""
+        return {
+            "places": [[name, labels.get(name, name)] for name in self.asked],
+            "shared": list(self.shared),
+            "lists": [_list_json(listed) for listed in self.lists],
+        }
+
+
+def _list_json(listed: pa.Table) -> dict[str, Any]:
+    *levels, finest = listed.column_names
+    return {
+        "finest": finest,
+        "codes": [str(code) for code in listed.column(finest).to_pylist()],
+        "levels": {level: _level_json(listed.column(level)) for level in levels},
+    }
+
+
+def _level_json(column: pa.ChunkedArray) -> dict[str, Any]:
+    """The values of a level, and for each code which of them it has."""
+    coded = encoded(column)
+    return {"values": [str(value) for value in coded.dictionary.to_pylist()], "at": numpy_of(coded.indices).tolist()}
+
+
+# The sentences of the page about a record, kept in one place: Python fills them in at first, the script after each
+# change.
+
+
+DELTA = 1e-5
+SENTENCES = {
+    "nothing": "Nothing in these tables depends on you: your privacy loss is 0.",
+    "no promise": "These tables give no guarantee to a record of this group.",
+    "odds": "These tables change the odds of any statement about you by a factor of at most {mean}, on average",
+    "but": ", except for a probability of {own} that a cell is listed only because of you",
+    "great odds": (
+        "These tables could change the odds of a statement about you by a factor of {mean}; that you are in them is hardly hidden"
+    ),
+    "no limit": "That you are in these tables is not protected: they set no practical limit on the odds of a statement about you",
+    "band": "no one can use them to reliably tell {bands}",
+    "one band": "{low} from {high} {label}",
+    "open band": "{low} from any larger number of {label}",
+    "exactly": "your exact number of {label} is not hidden",
+    "tail": "The odds change by more than a factor of {tail} in at most one case in twenty, whatever was believed before.",
+    "selected": "With probability at most {own} a cell is listed only because of you; in that case there is no guarantee.",
+    "no band": "How well your size is hidden cannot be stated as a simple range here: {reason}.",
+    "test": (
+        "A membership test with a 5% false-positive rate detects your record with probability at most {power} "
+        "(without the publication: 5%)."
+    ),
+    "reliably": (
+        "“Reliably” means: a test between two numbers in that range, run by someone who knows everything else about you and "
+        "every other record, with a 5% false-positive rate, is right at most half the time."
+    ),
+}
+LIMITLESS = 100.0
+"""Losses from which a factor would be meaningless."""
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Band:
+    """The values of a measure that cannot be distinguished from the record's own, as text; ``high`` is None if unlimited."""
+
+    label: str
+    low: str
+    high: str | None
+
+
+def lead(rho: float, bands: Sequence[Band], own: float = 0.0) -> str:
+    """The first sentence: odds and bands; ``own`` is the record's delta."""
+    if rho == 0:
+        return SENTENCES["nothing"]
+    if math.isinf(rho):
+        return SENTENCES["no promise"]
+    odds = SENTENCES["no limit" if rho > LIMITLESS else "great odds" if rho > GREAT_LOG_ODDS else "odds"].format(
+        mean=factor_text(rho)
+    )
+    odds += SENTENCES["but"].format(own=chance_text(own)) if own else ""
+    hidden = [_told(band) for band in bands if band.low != band.high]
+    exact = [SENTENCES["exactly"].format(label=band.label) for band in bands if band.low == band.high]
+    clauses = ([SENTENCES["band"].format(bands=listed(hidden))] if hidden else []) + exact
+    return "; ".join([odds, *clauses]) + "."
+
+
+def listed(clauses: Sequence[str]) -> str:
+    """a, b or c."""
+    return " or ".join([*([", ".join(clauses[:-1])] if clauses[:-1] else []), clauses[-1]])
+
+
+def _told(band: Band) -> str:
+    if band.high is None:
+        return SENTENCES["open band"].format(low=band.low, label=band.label)
+    return SENTENCES["one band"].format(low=band.low, high=band.high, label=band.label)
+
+
+def details(rho: float, own: float) -> list[str]:
+    """The sentences below it."""
+    told = [SENTENCES["test"].format(power=f"{share_text(power_beside_delta(rho, own), 1)}")]
+    if own:
+        told.append(SENTENCES["selected"].format(own=chance_text(own)))
+    if 0 < rho <= LIMITLESS:
+        told.append(SENTENCES["tail"].format(tail=factor_text(likely_log_odds(rho))))
+    return told

@@ -1,5 +1,6 @@
 """Everything the page shows, computed once from a release. It contains nothing that the other files of the release do not."""
 
+import math
 from collections.abc import Mapping, Sequence
 from concurrent.futures import ThreadPoolExecutor
 from dataclasses import dataclass
@@ -8,24 +9,43 @@ from typing import Any, Protocol
 
 import numpy as np
 
+from recordwise.exact.arithmetic import FloatArray
+from recordwise.exact.numbers import fraction_text
 from recordwise.exact.text import digits_text
+from recordwise.mechanisms.base import gaussian_sigma
+from recordwise.plan.statistics.base import SUM
 from recordwise.policy.firms import FirmPolicy
-from recordwise.policy.json import bands_from_json
-from recordwise.policy.lattice import RATIO, SMALLEST_MU, LatticePolicy, MeaningTable
+from recordwise.policy.json import Bands, bands_from_json, policy_json_in_order
+from recordwise.policy.loss_law import RATIO, SMALLEST_MU, LatticePolicy, MeaningTable
 from recordwise.policy.measure import Measure
 from recordwise.policy.policy import Policy
 from recordwise.policy.render.html import LogAxis
-from recordwise.release.code_lists import CodeLists
 from recordwise.release.content import Content
-from recordwise.release.page.cells import PageTable, page_cells
-from recordwise.release.page.change import BAND_LOSS, has_band
-from recordwise.release.page.charts import LEFT, LOSSES, NOISES, RIGHT, Figure, figure_of, sizes_up_to
-from recordwise.release.page.firm_places import FirmPlaces
+from recordwise.release.dictionary import CodeLists
+from recordwise.release.page.cells import PageTable, page_cells, titled
+from recordwise.release.page.charts import (
+    LEFT,
+    LOSSES,
+    NOISES,
+    RIGHT,
+    Figure,
+    extremes,
+    figure_of,
+    sizes_up_to,
+    variances,
+)
 from recordwise.release.page.history import History
 from recordwise.release.page.parts import Part
-from recordwise.release.page.questions import Question, questions_of, reach_of, start_record
-from recordwise.release.page.sentences import DELTA, SENTENCES
-from recordwise.release.page.tables import titled
+from recordwise.release.page.questions import (
+    DELTA,
+    SENTENCES,
+    FirmPlaces,
+    Question,
+    questions_of,
+    reach_of,
+    start_record,
+)
+from recordwise.release.page.value_change import BAND_LOSS, has_band
 from recordwise.release.tables import PRIVATE, ReleasedTable
 
 
@@ -216,3 +236,98 @@ def why_no_band(parts: Sequence[Part]) -> str | None:
     if not all(part.stays for part in parts):
         return "the tables group records by size, so another size may mean another cell"
     return "a part of the loss is known for whole records only"
+
+
+# The part of release.json that exists for the page, so that a reloaded release makes the same page. It contains
+# public facts of the plan: the policy of each statistic of each table, a description of its noise, and the variance
+# of its noise at the sizes at which the charts are drawn.
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class KeptNoise:
+    """The noise of a mechanism read back from a file: its variance at the saved totals, interpolated between them."""
+
+    noise_sigma: float | None
+    sizes: tuple[float, ...]
+    variances: tuple[float, ...]
+
+    def variance(self, total: Any, *, step: Fraction = Fraction(1)) -> FloatArray:
+        if np.array_equal(total, self.sizes):
+            return np.asarray(self.variances)
+        with np.errstate(all="ignore"):
+            return np.asarray(np.exp(np.interp(np.log(total), np.log(self.sizes), np.log(self.variances))))
+
+
+def page_json(release: Published, labels: Mapping[str, str]) -> dict[str, Any]:
+    """Labels and parts; policies, charts and curves that parts share are written once."""
+    sizes, policies, curves = sizes_of(release), list[Any](), list[Any]()
+    parts = []
+    for part in release.parts:
+        noises = []
+        # A measure that no loss depends on has no charts.
+        for _, mechanism in extremes(part) if part.kind == SUM and part.measure in sizes else ():
+            found = [_finite(value) for value in variances(mechanism, part, sizes[str(part.measure)])]
+            noises.append({"sigma": _sigma(mechanism), "variances": _place(curves, found)})
+        parts.append(
+            {
+                "table": part.table,
+                "statistic": part.statistic,
+                "kind": part.kind,
+                "noise": part.noise,
+                "policy": _place(policies, policy_json_in_order(part.policy)),
+                "measure": part.measure,
+                "step": fraction_text(part.step),
+                "stays": part.stays,
+                "cut_down": part.cut_down,
+                "noises": noises,
+            }
+        )
+    shown = {name: list(points) for name, points in sizes.items()}
+    kept = {"labels": dict(labels), "parts": parts, "policies": policies, "sizes": shown, "variances": curves}
+    return kept if release.history is None else kept | {"history": release.history.to_json()}
+
+
+def parts_of(kept: Mapping[str, Any], bands: Bands | None = None) -> tuple[Part, ...]:
+    """The parts written by ``page_json``; raises KeyError, TypeError or ValueError for anything else."""
+    policies = [Policy.from_json(form, bands) for form in kept["policies"]]
+    curves = [tuple(math.inf if value is None else float(value) for value in curve) for curve in kept["variances"]]
+    return tuple(_part(each, policies, curves, kept["sizes"]) for each in kept["parts"])
+
+
+def _part(form: Mapping[str, Any], policies: Sequence[Policy], curves: Sequence[Any], sizes: Mapping[str, Any]) -> Part:
+    noises = tuple(
+        KeptNoise(
+            noise_sigma=noise["sigma"],
+            sizes=tuple(map(float, sizes[form["measure"]])),
+            variances=curves[noise["variances"]],
+        )
+        for noise in form["noises"]
+    )
+    return Part(
+        table=str(form["table"]),
+        statistic=str(form["statistic"]),
+        kind=str(form["kind"]),
+        noise=str(form["noise"]),
+        policy=policies[form["policy"]],
+        measure=form["measure"],
+        step=Fraction(form["step"]),
+        mechanisms=noises,
+        stays=bool(form["stays"]),
+        cut_down=bool(form["cut_down"]),
+    )
+
+
+def _place(listed: list[Any], value: Any) -> int:
+    """The index of a value in a list, to which it is added if it is new."""
+    if value not in listed:
+        listed.append(value)
+    return listed.index(value)
+
+
+def _sigma(mechanism: Any) -> float | None:
+    sigma = gaussian_sigma(mechanism)
+    return None if sigma is None else float(sigma)
+
+
+def _finite(value: float) -> float | None:
+    return value if math.isfinite(value) else None

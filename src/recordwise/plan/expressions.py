@@ -1,0 +1,459 @@
+"""What a record can be grouped by: a column, a prefix of a code, a part of a date, or a CASE over predicates.
+
+A query can publish several tables: the levels of a code, or geographies that do not nest, each with a share of the budget.
+"""
+
+from collections.abc import Iterable, Iterator, Sequence
+from dataclasses import dataclass
+from fractions import Fraction
+from itertools import product
+from typing import TypeAlias
+
+import numpy as np
+import pyarrow as pa
+import pyarrow.compute as pc
+
+from recordwise.errors import ParameterError
+from recordwise.exact.numbers import Number, positive
+from recordwise.policy.columns import ConditionColumn, Value, check_part, literal
+from recordwise.policy.conditions import Condition, Null, among, both, compare, either
+
+Literal: TypeAlias = Value
+"""A constant in a query: text, a truth value or an exact number, in the form that policies, drawing and SQL all compare."""
+
+LONGEST_PREFIX = 64
+
+ALL_OTHER = "all_other"
+"""The key column that is true for the published rest of a coarser cell: its records in no listed finer cell."""
+
+
+@dataclass(frozen=True, slots=True)
+class Field:
+    """A column or a measure, by name; the schema determines which when the query joins a plan."""
+
+    name: str
+
+    def default_name(self) -> str:
+        return self.name
+
+
+@dataclass(frozen=True, slots=True)
+class Prefix:
+    """The first ``length`` characters of a text column: NAICS sectors to six-digit codes, or the state in a county code."""
+
+    column: str
+    length: int
+
+    def __post_init__(self) -> None:
+        if isinstance(self.length, bool) or not isinstance(self.length, int) or not 1 <= self.length <= LONGEST_PREFIX:
+            raise ParameterError(
+                parameter="prefix length", problem=f"must be a whole number from 1 to {LONGEST_PREFIX}"
+            )
+
+    def default_name(self) -> str:
+        return f"{self.column}{self.length}"
+
+
+@dataclass(frozen=True, slots=True)
+class DatePart:
+    """A part of a date as a whole number: year, quarter, month, ISO week (``week``) or ISO year (``isoyear``)."""
+
+    column: str
+    part: str
+
+    def __post_init__(self) -> None:
+        check_part(self.part)
+
+    def default_name(self) -> str:
+        return f"{self.column}_{self.part}"
+
+
+@dataclass(frozen=True, slots=True)
+class Case:
+    """Labels chosen by the first predicate that is true. Predicates see the whole, unsplit record."""
+
+    branches: tuple[tuple["Predicate", Literal], ...]
+    default: Literal
+
+    def __post_init__(self) -> None:
+        if not self.branches:
+            raise ParameterError(parameter="CASE", problem="needs at least one branch")
+        object.__setattr__(self, "branches", tuple((test, literal(label)) for test, label in self.branches))
+        object.__setattr__(self, "default", literal(self.default))
+
+    def labels(self) -> tuple[Literal, ...]:
+        return (*(label for _, label in self.branches), self.default)
+
+
+Expression: TypeAlias = Field | Prefix | DatePart | Case
+
+
+@dataclass(frozen=True, slots=True)
+class Group:
+    """A group expression and its name in the keys and in the published table."""
+
+    name: str
+    expression: Expression
+
+
+def prefix(column: str, length: int | Iterable[int]) -> Prefix | tuple[Prefix, ...]:
+    """One prefix, or one for each level: ``prefix("naics", [2, 3, 4, 5, 6])``.
+
+    Args:
+        column: A text column, such as an industry code.
+        length: The number of characters to keep, or one number for each level.
+
+    Returns:
+        A group for ``group_by``, or the groups for ``levels``.
+    """
+    if isinstance(length, int):
+        return Prefix(column, length)
+    return tuple(Prefix(column, each) for each in length)
+
+
+def year(column: str) -> DatePart:
+    """The year of a date: ``group_by(rw.year("opened"))``, published as ``opened_year``.
+
+    Args:
+        column: A column of type date.
+
+    Returns:
+        What ``group_by`` and ``levels`` take; its values are whole numbers.
+    """
+    return DatePart(column, "year")
+
+
+def quarter(column: str) -> DatePart:
+    """The quarter of a date, 1 to 4.
+
+    Args:
+        column: A column of type date.
+
+    Returns:
+        What ``group_by`` and ``levels`` take; its values are whole numbers.
+    """
+    return DatePart(column, "quarter")
+
+
+def month(column: str) -> DatePart:
+    """The month of a date, 1 to 12.
+
+    Args:
+        column: A column of type date.
+
+    Returns:
+        What ``group_by`` and ``levels`` take; its values are whole numbers.
+    """
+    return DatePart(column, "month")
+
+
+def week(column: str) -> DatePart:
+    """The week of a date by ISO 8601, 1 to 53; it belongs to the ``isoyear``, which around New Year is not the year.
+
+    Args:
+        column: A column of type date.
+
+    Returns:
+        What ``group_by`` and ``levels`` take; its values are whole numbers.
+    """
+    return DatePart(column, "week")
+
+
+def isoyear(column: str) -> DatePart:
+    """The year that the ISO week of a date belongs to.
+
+    Args:
+        column: A column of type date.
+
+    Returns:
+        What ``group_by`` and ``levels`` take; its values are whole numbers.
+    """
+    return DatePart(column, "isoyear")
+
+
+def finer(candidate: Expression, wanted: Expression) -> bool:
+    """Whether the value of ``wanted`` is a function of the value of ``candidate`` alone (T-ROLLUP)."""
+    if candidate == wanted:
+        return True
+    if not isinstance(wanted, Prefix):
+        return False
+    if isinstance(candidate, Field):
+        return candidate.name == wanted.column
+    return isinstance(candidate, Prefix) and candidate.column == wanted.column and candidate.length >= wanted.length
+
+
+@dataclass(frozen=True, slots=True)
+class Choice:
+    """One level of an axis, with its share of the query's budget."""
+
+    group: Group
+    share: Fraction
+
+
+@dataclass(frozen=True, slots=True)
+class Level:
+    """One published table of a query: its groups, and its share of the budget."""
+
+    groups: tuple[Group, ...]
+    share: Fraction
+
+    def names(self) -> tuple[str, ...]:
+        return tuple(group.name for group in self.groups)
+
+
+def as_group(given: "str | Expression | Group") -> Group:
+    """A group under its own name; a CASE has no name, so it must be given as a ``Group``."""
+    if isinstance(given, str):
+        return Group(given, Field(given))
+    if isinstance(given, Case):
+        raise ParameterError(parameter="group_by", problem="needs a name for a CASE", advice="Pass Group(name, case).")
+    return given if isinstance(given, Group) else Group(given.default_name(), given)
+
+
+def flat(given: Iterable["str | Expression | Group | tuple[Prefix, ...]"]) -> list[Group]:
+    """The groups of a call, with tuples of prefixes flattened."""
+    groups: list[Group] = []
+    for each in given:
+        groups.extend(as_group(one) for one in (each if isinstance(each, tuple) else (each,)))
+    return groups
+
+
+def axis(groups: Sequence[Group], share: Sequence[Number] | None) -> tuple[Choice, ...]:
+    """The choices of one axis. Shares must add up to exactly 1; by default they are equal."""
+    if not groups:
+        raise ParameterError(parameter="levels", problem="needs at least one level")
+    shares = (
+        [Fraction(1, len(groups))] * len(groups) if share is None else [positive(s, parameter="share") for s in share]
+    )
+    if len(shares) != len(groups) or sum(shares) != 1:
+        raise ParameterError(
+            parameter="share",
+            problem=f"must be {len(groups)} numbers that add up to 1",
+            advice="Write thirds as '1/3'.",
+        )
+    return tuple(Choice(group, part) for group, part in zip(groups, shares))
+
+
+def levels_of(groups: tuple[Group, ...], axes: tuple[tuple[Choice, ...], ...]) -> tuple[Level, ...]:
+    """Every combination of the axes with the fixed groups; shares multiply, so they still add up to 1."""
+    levels = []
+    for choices in product(*axes):
+        share = Fraction(1)
+        for choice in choices:
+            share *= choice.share
+        levels.append(Level((*groups, *(choice.group for choice in choices)), share))
+    return tuple(levels)
+
+
+# Predicates on one record: the closed language of WHERE and CASE. They are three-valued as in SQL, and a record is
+# selected where its predicate is true. BETWEEN is read as two comparisons, NOT IN as NOT of IN, and IS NOT NULL as
+# NOT of IS NULL, so six forms are enough. Predicates also become conditions of a policy: the records that a query can
+# see (T-WHERE). A condition has only two values, so a predicate is converted twice, once for where it is true and
+# once for where it is false, and NOT swaps the two.
+
+
+Operand: TypeAlias = Field | Prefix | DatePart
+OPERATORS = ("=", "<>", "<", "<=", ">", ">=")
+
+
+@dataclass(frozen=True, slots=True)
+class Compare:
+    """``operand operator literal``."""
+
+    operand: Operand
+    operator: str
+    literal: Literal
+
+    def __post_init__(self) -> None:
+        if self.operator not in OPERATORS:
+            raise ParameterError(parameter="operator", problem=f"must be one of {', '.join(OPERATORS)}")
+        object.__setattr__(self, "literal", literal(self.literal))
+
+
+@dataclass(frozen=True, slots=True)
+class In:
+    """``operand IN (literals)``."""
+
+    operand: Operand
+    literals: tuple[Literal, ...]
+
+    def __post_init__(self) -> None:
+        if not self.literals:
+            raise ParameterError(parameter="IN", problem="needs at least one value")
+        object.__setattr__(self, "literals", tuple(map(literal, self.literals)))
+
+
+@dataclass(frozen=True, slots=True)
+class IsNull:
+    """``operand IS NULL``: possible only for a column declared ``null="category"``."""
+
+    operand: Operand
+
+
+@dataclass(frozen=True, slots=True)
+class And:
+    """All of the parts."""
+
+    parts: tuple["Predicate", ...]
+
+
+@dataclass(frozen=True, slots=True)
+class Or:
+    """Any of the parts."""
+
+    parts: tuple["Predicate", ...]
+
+
+@dataclass(frozen=True, slots=True)
+class Not:
+    """The negation; unknown stays unknown."""
+
+    part: "Predicate"
+
+
+Predicate: TypeAlias = Compare | In | IsNull | And | Or | Not
+
+
+def leaves(predicate: Predicate) -> Iterator[Compare | In | IsNull]:
+    """Every comparison inside a predicate."""
+    if isinstance(predicate, And | Or):
+        for part in predicate.parts:
+            yield from leaves(part)
+    elif isinstance(predicate, Not):
+        yield from leaves(predicate.part)
+    else:
+        yield predicate
+
+
+def operand_name(operand: Operand) -> str:
+    """The column or measure that an operand refers to."""
+    return operand.name if isinstance(operand, Field) else operand.column
+
+
+def conjunction(left: Predicate | None, right: Predicate) -> Predicate:
+    """The conjunction, flattened where possible."""
+    if left is None:
+        return right
+    parts = (left.parts if isinstance(left, And) else (left,)) + (right.parts if isinstance(right, And) else (right,))
+    return And(parts)
+
+
+_OPPOSITE = {"=": "<>", "<>": "=", "<": ">=", ">=": "<", ">": "<=", "<=": ">"}
+
+
+def condition(predicate: Predicate) -> Condition:
+    """Where the predicate is true. Exact except for text order, which becomes "is not NULL": more records, never fewer."""
+    return _where(predicate, true=True)
+
+
+def _where(predicate: Predicate, *, true: bool) -> Condition:
+    if isinstance(predicate, Not):
+        return _where(predicate.part, true=not true)
+    if isinstance(predicate, And | Or):
+        parts = [_where(part, true=true) for part in predicate.parts]
+        return both(*parts) if isinstance(predicate, And) == true else either(*parts)
+    column = policy_column(predicate.operand)
+    if isinstance(predicate, IsNull):
+        return Null(column, inside=true)
+    if isinstance(predicate, In):
+        return among(column, predicate.literals, inside=true)
+    return _comparison(column, predicate.operator if true else _OPPOSITE[predicate.operator], predicate.literal)
+
+
+def _comparison(column: ConditionColumn, operator: str, literal: Literal) -> Condition:
+    if operator in ("=", "<>"):
+        return among(column, [literal], inside=operator == "=")
+    if isinstance(literal, Fraction):
+        return compare(column, operator, literal)
+    return Null(column, inside=False)
+
+
+def policy_column(operand: Operand) -> ConditionColumn:
+    """A column, a prefix or a part of a date in the policy language."""
+    if isinstance(operand, DatePart):
+        return ConditionColumn(operand.column, part=operand.part)
+    return (
+        ConditionColumn(operand.name) if isinstance(operand, Field) else ConditionColumn(operand.column, operand.length)
+    )
+
+
+# The published rest of a coarser cell: one "all other" cell for its records that are in no listed finer cell
+# (T-REST). With ``rest="publish"`` the tables of a query refine one another. Below every listed cell of a table the
+# next finer table has its listed cells and one more, whose records have the key of the coarser cell and no listed key
+# of the finer table. Which records those are is decided by public keys alone. A record is in at most one cell of each
+# table, as it is without a rest.
+
+
+PUBLISH = "publish"
+
+
+def read_rest(given: str | None) -> str | None:
+    """``"publish"``, or None: nothing is published about records in no listed cell."""
+    if given not in (None, PUBLISH):
+        raise ParameterError(parameter="rest", problem=f"must be '{PUBLISH}' or left out, not {given!r}")
+    return given
+
+
+def refines(fine: Level, coarse: Level) -> bool:
+    """Whether the cell of a record in the finer table determines its cell in the coarser one."""
+    return all(any(finer(own.expression, group.expression) for own in fine.groups) for group in coarse.groups)
+
+
+def parent_of(level: Level, levels: Sequence[Level]) -> Level | None:
+    """The finest of the tables that a table refines; None for the coarsest."""
+    above = [each for each in levels if refines(level, each) and not refines(each, level)]
+    return next((each for each in above if all(refines(each, other) for other in above)), None)
+
+
+def chain_problems(levels: Sequence[Level]) -> Iterator[str]:
+    """A rest has one coarser cell that it belongs to only if all tables refine one another."""
+    for number, one in enumerate(levels):
+        for other in levels[:number]:
+            if refines(one, other) == refines(other, one):
+                names = " and ".join(" x ".join(each.names()) or "the grand total" for each in (other, one))
+                yield f"rest = 'publish' needs tables that refine one another, and of {names} neither refines the other"
+    if len(levels) < 2:
+        yield "rest = 'publish' needs at least two levels: the rest is that of a coarser cell"
+    if any(ALL_OTHER in level.names() for level in levels):
+        yield f"a group is called '{ALL_OTHER}', which is the column that marks a published rest"
+
+
+def with_rests(listed: pa.Table, level: Level, parent: Level, above: pa.Table) -> pa.Table:
+    """The listed cells of a table and behind them one "all other" cell for each cell of the coarser table.
+
+    A rest has the key of its coarser cell, a code as many characters as that has, and NULL where the coarser table has no column.
+    """
+    columns, count = {}, above.num_rows if parent.groups else 1
+    for group in level.groups:
+        own = listed.column(group.name).combine_chunks()
+        sources = [each for each in parent.groups if finer(group.expression, each.expression)]
+        source = max(sources, key=_length, default=None)
+        rest = (
+            pa.nulls(count, own.type) if source is None else above.column(source.name).combine_chunks().cast(own.type)
+        )
+        columns[group.name] = pa.chunked_array([own, rest]).combine_chunks()
+    flags = np.arange(listed.num_rows + count) >= listed.num_rows
+    return pa.table({**columns, ALL_OTHER: flags})
+
+
+def _length(group: Group) -> int:
+    return group.expression.length if isinstance(group.expression, Prefix) else 1 << 30
+
+
+def listed_cells(cells: pa.Table) -> pa.Table:
+    """The cells of a table without its rests, and without the column that marks them."""
+    if ALL_OTHER not in cells.column_names:
+        return cells
+    return cells.filter(pc.invert(cells.column(ALL_OTHER))).drop_columns([ALL_OTHER])
+
+
+def rest_keys(cells: pa.Table, level: Level, parent: Level) -> pa.Table:
+    """The keys of the coarser cells that a table has a rest of, in the order of the rests."""
+    rests = cells.filter(cells.column(ALL_OTHER))
+    columns = {}
+    for group in parent.groups:
+        own = next(each for each in level.groups if finer(each.expression, group.expression))
+        values = rests.column(own.name)
+        short = isinstance(group.expression, Prefix)
+        columns[group.name] = pc.utf8_slice_codeunits(values, 0, group.expression.length) if short else values  # type: ignore[union-attr]
+    return pa.table(columns)

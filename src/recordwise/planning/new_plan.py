@@ -1,0 +1,228 @@
+"""A plan that continues another one: the same queries, table, ledger, budget and labels, with new mechanisms for some statistics.
+
+Everything is carried over, because a plan with a new ledger and no budget would spend the budget of the same records again.
+"""
+
+import os
+import tomllib
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass
+from decimal import Decimal
+from pathlib import Path
+from typing import Any
+
+from recordwise.engines.registry import engine_kind
+from recordwise.errors import ParameterError
+from recordwise.exact.text import share_text
+from recordwise.mechanisms.base import mechanism_text, shared
+from recordwise.mechanisms.calibration import decimal
+from recordwise.plan.expressions import Level
+from recordwise.plan.file.read import PlanFile, load_plan
+from recordwise.plan.file.write import PlanText, query_form, toml_text
+from recordwise.plan.keys.selection import SelectKeys
+from recordwise.plan.query import Query
+from recordwise.plan.schema import TUNINGS, Schema
+from recordwise.plan.sources import POSTGRES_SCHEMES
+from recordwise.plan.statistics import KINDS, Statistic
+from recordwise.plan.statistics.base import SUM, Drawable, mechanism_entry
+
+# What a recommendation changes in a plan, table by table, as a person reads it.
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class PlanChange:
+    """One statistic of one table."""
+
+    query: str
+    table: str
+    statistic: str
+    before: str
+    after: str
+
+    def row(self) -> list[str]:
+        """The change as a row of a table."""
+        return [self.query, self.table, self.statistic, self.before, self.after]
+
+    def to_json(self) -> dict[str, str]:
+        """The change by the names of its parts."""
+        return {name: getattr(self, name) for name in self.__slots__}
+
+
+NOT_DRAWN = "not drawn: another statistic of the query has the same mechanism"
+HEADERS = ["query", "table", "statistic", "now", "recommended"]
+
+
+def changes(before: Sequence[Query], after: Sequence[Query]) -> tuple[PlanChange, ...]:
+    """Every drawn statistic of every table whose mechanism or share of the loss differs."""
+    found = []
+    for number, (old, new) in enumerate(zip(before, after), 1):
+        drawn = {each.alias: each for each in new.draws()}
+        for old_level, new_level in zip(old.tables(), new.tables()):
+            for each in old.draws():
+                now = _text(each, old_level)
+                then = _text(drawn[each.alias], new_level) if each.alias in drawn else NOT_DRAWN
+                if now != then:
+                    found.append(
+                        PlanChange(
+                            query=old.name or str(number),
+                            table=" x ".join(old_level.names()) or "total",
+                            statistic=each.alias,
+                            before=now,
+                            after=then,
+                        )
+                    )
+    return tuple(found)
+
+
+def _text(statistic: Drawable, level: Level) -> str:
+    """The mechanism a table gets and, of several levels, its share of the loss."""
+    share = "" if level.share == 1 else f", {share_text(float(level.share), 1)} of the loss"
+    return f"{mechanism_text(shared(statistic.mechanism, level.share))}{share}"
+
+
+# A budget for a plan that has none: what the plan costs, once, in the terms that a plan file states budgets in.
+
+
+def proposed_budget(queries: Sequence[Query], schema: Schema) -> list[dict[str, Any]]:
+    """The parts of a budget: what each sum costs by its mechanism, and one constant for everything that costs all records alike.
+
+    Levels share the loss of their query, so that each statistic is counted once; sized noise counts as that of the smallest cells.
+    """
+    sums = [{"measure": each.of, "mechanism": mechanism_entry(each.mechanism)} for each in _drawn(queries, sums=True)]
+    costs = [float(each.cost(each.mechanism, schema, tight=True).loss({})) for each in _drawn(queries, sums=False)]
+    constant = [{"rho": decimal(sum(costs), up=True)}] if costs else []
+    return [*constant, *sums, *_selections(queries)]
+
+
+def _drawn(queries: Sequence[Query], *, sums: bool) -> list[Drawable]:
+    return [each for query in queries for each in query.draws() if (each.contribution == SUM) == sums]
+
+
+def _selections(queries: Sequence[Query]) -> list[dict[str, Any]]:
+    """Private keys cost too, once for each query that selects some."""
+    found: list[dict[str, Any]] = []
+    for query in queries:
+        for keys in query.key_lists:
+            if isinstance(keys, SelectKeys):
+                pieces = {"pieces": dict(keys.splitting.thresholds)} if keys.splitting else {}
+                found.append({"select": {"rho": keys.rho, "delta": keys.delta, **pieces}})
+    return found
+
+
+TUNING = ("tuned_on", "accept_tuning")
+WRITTEN_FIRST = ("dataset", "source", "table", "ledger", "memory_limit", "engine")
+STATISTICS = tuple(kind.word for kind in KINDS)
+
+
+def carried_plan(
+    like: str | Path,
+    path: str | Path,
+    before: Sequence[Query],
+    after: Sequence[Query],
+    *,
+    tuned_on: str,
+    accept_tuning: str | None,
+    comment: str,
+    parameters: Mapping[str, str | int] | None = None,
+    needs_budget: bool = False,
+) -> PlanText:
+    """The plan ``like``, for a file at ``path``, where its queries ``before`` have the mechanisms and shares of those ``after``."""
+    file = load_plan(like, parameters=parameters)
+    if [_shape(each) for each in file.plan.queries] != [_shape(each) for each in before]:
+        raise ParameterError(
+            parameter="like", problem="is not the plan that was examined", advice="Give recommend the same plan file."
+        )
+    raw = tomllib.loads(Path(like).read_text(encoding="utf-8"), parse_float=Decimal)
+    moved = _moved(raw, file, Path(path).resolve().parent)
+    asked = [_changed(form, old, new) for form, old, new in zip(moved.pop("queries"), before, after)]
+    tuned, reason = _tuning(file, tuned_on, accept_tuning)
+    document = {name: moved[name] for name in WRITTEN_FIRST if name in moved}
+    document |= {"tuned_on": tuned} | ({"accept_tuning": reason} if reason else {})
+    document |= {name: part for name, part in moved.items() if name not in (*WRITTEN_FIRST, *TUNING)}
+    if needs_budget:
+        document["budget"] = proposed_budget(after, file.plan.schema)
+    document["queries"] = asked
+    return PlanText(text=toml_text(document, comment=comment), key_files={})
+
+
+def _shape(query: Query) -> Any:
+    """What a query is recognized by."""
+    return query.condition, query.groups, query.axes, query.rest, query.name, query.statistics
+
+
+def _changed(raw: dict[str, Any], old: Query, new: Query) -> dict[str, Any]:
+    """The entry of a query with its new mechanisms and shares; as it is where nothing changed."""
+    if (old.statistics, old.axes) == (new.statistics, new.axes):
+        return raw
+    if "sql" in raw:
+        return raw | {"mechanisms": _sql_mechanisms(raw["mechanisms"], old, new)}
+    form = query_form(new, raw.get("keys"))
+    found = {name: each for name, each in raw.items() if name not in STATISTICS}
+    if old.axes != new.axes:
+        found["levels"] = form["levels"]
+    return found | {name: form[name] for name in STATISTICS if name in form}
+
+
+def _sql_mechanisms(raw: dict[str, Any], old: Query, new: Query) -> dict[str, Any]:
+    """The mechanisms that a SQL statement names, under the names it has for them."""
+    found, given = dict(raw), dict[str, Statistic]()
+    for before, after in zip(old.statistics, new.statistics):
+        name = before.alias if before.alias in raw else before.of or "*"
+        if name in given and given[name].mechanisms() != after.mechanisms():
+            raise ParameterError(
+                parameter="plan",
+                problem=f"is SQL where the mechanism '{name}' serves two statistics, for which different ones are recommended",
+                advice="Give each statistic a name with AS, and a mechanism under that name.",
+            )
+        given[name] = after
+        if before != after:
+            parted = isinstance(raw[name], dict) and "sum" in raw[name]
+            found[name] = after.entry() if parted else mechanism_entry(after.mechanisms()[0])
+    return found
+
+
+def _tuning(file: PlanFile, tuned_on: str, accept_tuning: str | None) -> tuple[str, str | None]:
+    """The plan was tuned on the most sensitive of the data its parts were tuned on; every part keeps its reason."""
+    tuned = max(file.tuned_on, tuned_on, key=TUNINGS.index)
+    if tuned_on == "confidential" and accept_tuning is None:
+        return tuned, None
+    reasons = [each for each in (file.accept_tuning, accept_tuning) if each]
+    return tuned, "; ".join(dict.fromkeys(reasons)) or None
+
+
+def _moved(raw: dict[str, Any], file: PlanFile, folder: Path) -> dict[str, Any]:
+    """The same plan in another folder, with the paths of all its files adjusted."""
+    start = file.path.resolve().parent
+
+    def renamed(name: str) -> str:
+        return name if start == folder or os.path.isabs(name) else os.path.relpath(start / name, folder)
+
+    def source(name: str) -> str:
+        elsewhere = name.startswith((*POSTGRES_SCHEMES, "${env:")) or engine_kind(file.engine).finds(name)
+        return name if elsewhere else renamed(name)
+
+    named = raw["source"]
+    queries = raw["queries"] if isinstance(raw["queries"], list) else [raw["queries"]]
+    return (
+        raw
+        | {"source": source(named) if isinstance(named, str) else [source(each) for each in named]}
+        | {"ledger": renamed(raw["ledger"])}
+        | {name: _with_files(raw[name], renamed) for name in ("keys", "hierarchies") if name in raw}
+        | {"queries": [each | _query_keys(each, renamed) for each in queries]}
+    )
+
+
+def _query_keys(raw: dict[str, Any], renamed: Any) -> dict[str, Any]:
+    return {"keys": _with_files(raw["keys"], renamed)} if "keys" in raw else {}
+
+
+def _with_files(keys: Any, renamed: Any) -> Any:
+    """Key lists with the files they name replaced, at any depth."""
+    if isinstance(keys, list):
+        return [_with_files(each, renamed) for each in keys]
+    if not isinstance(keys, dict):
+        return keys
+    return {
+        name: renamed(each) if name == "file" and isinstance(each, str) else _with_files(each, renamed)
+        for name, each in keys.items()
+    }

@@ -1,0 +1,410 @@
+"""The part of a plan that planning is about: which of its tables and statistics are meant, and the plan with other mechanisms."""
+
+import html
+from collections.abc import Callable, Mapping, Sequence
+from dataclasses import dataclass, replace
+from fractions import Fraction
+from typing import Any, TypeAlias
+
+import numpy as np
+import pyarrow as pa
+
+from recordwise.errors import ParameterError
+from recordwise.exact import text
+from recordwise.exact.arithmetic import FloatArray
+from recordwise.exact.numbers import Number
+from recordwise.mechanisms.base import clamping_bound, has_two_parts, shared
+from recordwise.plan.describe import table_name
+from recordwise.plan.expressions import Level
+from recordwise.plan.file.read import PlanFile
+from recordwise.plan.plan import Plan, PlannedTable
+from recordwise.plan.query import Query
+from recordwise.plan.schema import NO_LOOK, TUNINGS, Schema
+from recordwise.plan.statistics import Drawable
+from recordwise.session import Session
+from recordwise.session.owner import FOR_OWNER, CellTotals, OwnerView
+from recordwise.session.sizes import with_sizes
+
+# The table that a plan publishes, without its mechanisms: a query with groups, and the measure that is summed.
+
+
+COUNT = "count"
+"""The pseudo-measure that stands for the number of records."""
+
+
+def bare(query: Query) -> Query:
+    """A query's groups, levels, keys and condition without its statistics."""
+    if not isinstance(query, Query):
+        raise ParameterError(
+            parameter="query",
+            problem="must be a query with groups",
+            advice='Use rw.query().group_by("county", keys=keys).',
+        )
+    return replace(query, statistics=())
+
+
+def with_statistic(query: Query, measure: str, mechanism: Any, alias: str | None = None) -> Query:
+    """The query with one statistic: a sum, or a count for the measure 'count'."""
+    if measure == COUNT:
+        return query.count(mechanism, alias=alias or COUNT)
+    return query.sum(measure, mechanism, alias=alias)
+
+
+def check_measure(measure: str, view: OwnerView) -> None:
+    if measure != COUNT and view.schema.measure(measure) is None:
+        known = ", ".join((*view.schema.measure_names(), COUNT))
+        raise ParameterError(
+            parameter="measure", problem=f"'{measure}' is not a measure", advice=f"Use one of {known}."
+        )
+
+
+def step_of(measure: str, view: OwnerView) -> Number:
+    declared = view.schema.measure(measure)
+    return declared.step if declared else Fraction(1)
+
+
+def named(mechanisms: Mapping[str, Any]) -> dict[str, Any]:
+    """Mechanisms by name; an error if there is none."""
+    found = dict(mechanisms)
+    if not found:
+        raise ParameterError(parameter="mechanisms", problem="must name at least one mechanism")
+    for name, mechanism in found.items():
+        if not hasattr(mechanism, "policy"):
+            raise ParameterError(parameter=f"mechanisms['{name}']", problem="is not a mechanism")
+    return found
+
+
+PlanLike: TypeAlias = Query | Sequence[Query] | Plan | PlanFile
+"""A plan to be examined: a query, several of them, or a whole plan."""
+TODAY = "today's plan"
+
+
+@dataclass(frozen=True, slots=True, kw_only=True, eq=False)
+class Asked:
+    """A drawn statistic of one query, in some of its tables."""
+
+    query: int
+    statistic: Drawable
+    levels: tuple[int, ...]
+
+    @property
+    def measure(self) -> str | None:
+        """What planning calls it: "count" or a measure; None if planning offers no mechanisms for it."""
+        return self.statistic.planned_as
+
+    @property
+    def place(self) -> tuple[int, str]:
+        return self.query, self.statistic.alias
+
+
+Choice: TypeAlias = Callable[[Asked], Any]
+"""The mechanism of each statistic that planning may choose one for."""
+
+
+@dataclass(frozen=True, slots=True, kw_only=True, eq=False)
+class Scope:
+    """A plan, and what of it is meant."""
+
+    plan: Plan
+    drawn: tuple[Asked, ...]
+    """Every statistic that is meant; planning offers mechanisms for some of them."""
+    is_whole: bool
+
+    def asked(self) -> tuple[Asked, ...]:
+        """The statistics that planning may choose a mechanism for."""
+        return tuple(each for each in self.drawn if each.measure is not None)
+
+    def tables(self) -> dict[tuple[int, int], PlannedTable]:
+        """The tables of the plan, by the numbers of their query and level."""
+        return {(each.query, each.level): each for each in self.plan.tables()}
+
+    def measures(self) -> tuple[str, ...]:
+        return tuple(dict.fromkeys(str(each.measure) for each in self.asked()))
+
+    def queries(self, choice: Choice) -> tuple[Query, ...]:
+        """What would be released: the whole plan with the chosen mechanisms, or only what is meant of it."""
+        if self.is_whole:
+            return with_choice(self.plan, self.asked(), choice)
+        found: list[Query] = []
+        for number, query in enumerate(self.plan.queries):
+            own = [each for each in self.drawn if each.query == number]
+            found += _narrowed(query, own, choice) if own else []
+        return tuple(found)
+
+
+def same_for_all(mechanism: Any) -> Choice:
+    """One mechanism for every statistic."""
+    return lambda _: mechanism
+
+
+def with_choice(plan: Plan, asked: Sequence[Asked], choice: Choice) -> tuple[Query, ...]:
+    """The queries of a plan with the chosen mechanisms; whatever is not asked about stays."""
+    known = {each.place: each for each in asked}
+
+    def remade(number: int, query: Query) -> Query:
+        drawn = query.draws()
+
+        def chosen(statistic: Drawable) -> Any:
+            own = known.get((number, statistic.alias))
+            return statistic.mechanism if own is None else choice(own)
+
+        return replace(query, statistics=tuple(each.with_mechanisms(chosen, drawn) for each in query.statistics))
+
+    return tuple(remade(number, query) for number, query in enumerate(plan.queries))
+
+
+def _narrowed(query: Query, own: Sequence[Asked], choice: Choice) -> list[Query]:
+    """The query with some of its statistics; one query for each table where some tables are left out."""
+    levels, chosen = query.tables(), own[0].levels
+    asked = [
+        replace(each.statistic, mechanism=each.statistic.mechanism if each.measure is None else choice(each))
+        for each in own
+    ]
+    if len(chosen) == len(levels):
+        return [replace(query, statistics=tuple(asked))]
+    return [
+        replace(
+            at_level(query, levels[number]),
+            statistics=tuple(replace(each, mechanism=shared(each.mechanism, levels[number].share)) for each in asked),
+        )
+        for number in chosen
+    ]
+
+
+def at_level(query: Query, level: Level) -> Query:
+    """One table of a query, as a query of its own."""
+    return replace(query, groups=level.groups, axes=(), rest=None, name="", title="")
+
+
+def describes_plan(given: Any) -> bool:
+    """Whether something is a plan and not a mechanism or a mapping of mechanisms."""
+    return isinstance(given, Query | Plan | PlanFile | Sequence)
+
+
+def read_queries(given: PlanLike) -> tuple[Query, ...]:
+    """The queries of whatever describes a plan."""
+    if isinstance(given, PlanFile):
+        return given.plan.queries
+    if isinstance(given, Plan):
+        return given.queries
+    found = (given,) if isinstance(given, Query) else tuple(given) if isinstance(given, Sequence) else ()
+    if not found or not all(isinstance(each, Query) for each in found):
+        raise ParameterError(
+            parameter="query",
+            problem="must be a query, several queries or a plan",
+            advice='Use rw.query().group_by("county", keys=keys).',
+        )
+    return found
+
+
+def scope_of(
+    given: PlanLike,
+    schema: Schema,
+    *,
+    measure: str | None = None,
+    tables: Sequence[str] = (),
+    statistics: Sequence[str] = (),
+) -> Scope:
+    """What is meant of a plan: all of it, or the tables and statistics named; with ``measure``, its sum in all the tables."""
+    queries = read_queries(given)
+    if measure is not None:
+        queries = tuple(with_statistic(bare(query), measure, FOR_OWNER) for query in queries)
+    plan = with_sizes(Plan(schema=schema, queries=queries))
+    levels = _chosen_tables(plan, tables)
+    known = [(number, each) for number, query in enumerate(plan.queries) for each in query.draws()]
+    wanted = _chosen_statistics(known, statistics)
+    drawn = tuple(
+        Asked(query=number, statistic=each, levels=levels[number])
+        for number, each in known
+        if levels[number] and (number, each.alias) in wanted
+    )
+    if not any(each.measure is not None for each in drawn):
+        raise ParameterError(
+            parameter="query",
+            problem="has no count and no sum among the tables and statistics chosen",
+            advice="Ask for one, or choose others.",
+        )
+    return Scope(plan=plan, drawn=drawn, is_whole=not tables and not statistics)
+
+
+def _chosen_tables(plan: Plan, words: Sequence[str]) -> dict[int, tuple[int, ...]]:
+    """The levels of each query that are meant: a word is the number or name of a query, or the name of a table."""
+    names = {(each.query, each.level): table_name(plan, each) for each in plan.tables()}
+    found: dict[int, set[int]] = {number: set() for number in range(len(plan.queries))}
+    for word in words:
+        chosen = [
+            place
+            for place, name in names.items()
+            if word in (name, str(place[0] + 1), plan.queries[place[0]].name or name)
+        ]
+        if not chosen:
+            raise ParameterError(
+                parameter="table",
+                problem=f"'{word[:80]}' is not a table of the plan",
+                advice=f"Use the number of a query or one of {', '.join(names.values())}.",
+            )
+        for query, level in chosen:
+            found[query].add(level)
+    if not words:
+        return {number: tuple(range(len(query.tables()))) for number, query in enumerate(plan.queries)}
+    return {number: tuple(sorted(each)) for number, each in found.items()}
+
+
+def _chosen_statistics(known: Sequence[tuple[int, Drawable]], words: Sequence[str]) -> set[tuple[int, str]]:
+    """The statistics that are meant: a word is a published name, a measure, or "count"."""
+    found = {(number, each.alias) for number, each in known} if not words else set()
+    for word in words:
+        own = {(number, each.alias) for number, each in known if word in (each.alias, each.planned_as)}
+        if not own:
+            names = dict.fromkeys(each.alias for _, each in known)
+            raise ParameterError(
+                parameter="statistic",
+                problem=f"'{word[:80]}' is not a statistic of the plan",
+                advice=f"Use one of {', '.join(names)}.",
+            )
+        found |= own
+    return found
+
+
+def part_name(statistic: str, level: Level) -> str:
+    """How a reader is told which statistic of which table is meant."""
+    groups = " x ".join(level.names())
+    return f"{statistic} by {groups}" if groups else f"{statistic} in total"
+
+
+# The origin of the records used for planning, and the label that results carry.
+
+
+CONFIDENTIAL = "CONFIDENTIAL: computed from the confidential records themselves; not for publication"
+PAST = "CONFIDENTIAL: computed from past records, which are confidential too; not for publication"
+
+
+def read_origin(data: str) -> str:
+    """The origin of the records, one of four."""
+    if data not in TUNINGS:
+        raise ParameterError(
+            parameter="data",
+            problem=f"must be one of {', '.join(TUNINGS)}",
+            advice="Use 'confidential' unless the records are public or synthetic; those of an earlier period are 'past'.",
+        )
+    return data
+
+
+def viewed(session: Session, data: str, command: str, plan: PlanLike | None = None) -> OwnerView:
+    """The records of a session for planning; unless they are declared public or synthetic, a look that the ledger notes first."""
+    queries = () if plan is None else read_queries(plan)
+    return session.owner.view(data=read_origin(data), command=command, queries=queries)
+
+
+def mark_of(data: str) -> str:
+    """The label above a table or below a figure."""
+    if data in NO_LOOK:
+        return f"computed from {data} records"
+    return PAST if data == "past" else CONFIDENTIAL
+
+
+def html_table(
+    title: str, headers: Sequence[str], rows: Sequence[Sequence[str]], *, privacy_label: str, notes: str = ""
+) -> str:
+    """A table for a notebook, with the privacy label in its caption."""
+    head = "".join(f"<th scope='col'>{html.escape(each)}</th>" for each in headers)
+    body = "".join("<tr>" + "".join(f"<td>{html.escape(cell)}</td>" for cell in row) + "</tr>" for row in rows)
+    caption = f"<caption><b>{html.escape(title)}</b><br>{html.escape(privacy_label)}</caption>"
+    after = "".join(f"<p>{html.escape(line)}</p>" for line in notes.splitlines())
+    return f"<table>{caption}<thead><tr>{head}</tr></thead><tbody>{body}</tbody></table>{after}"
+
+
+def loss_figure(value: float) -> str:
+    """A number formatted for a planning table."""
+    return text.figure(value, infinite="unbounded")
+
+
+# The exact totals of a plan's cells, what clamping mechanisms would keep of them, and the parts of signed ones, in
+# one pass.
+
+
+EXACT = "exact"
+
+
+@dataclass(frozen=True, slots=True, kw_only=True, repr=False, eq=False)
+class ExactTotals:
+    """CONFIDENTIAL where the records are: the totals of one table, without their signs, on which no noise depends."""
+
+    name: str
+    total: FloatArray
+    kept: dict[str, FloatArray]
+    """By the name of a clamping mechanism: the totals of what it keeps, below 0 where their sign is another. By the name of a
+    transform of a signed measure: the positive and the negative part of each total, in two rows."""
+
+
+def totals_query(query: Query, measure: str, mechanisms: Mapping[str, Any], *, prefix: str = "") -> Query:
+    """A query for the plain total and the clamped ones."""
+    # Goals about several statistics of one query would ask for its name twice.
+    asked = with_statistic(replace(query, name="", title=""), measure, FOR_OWNER, alias=prefix + EXACT)
+    if measure == COUNT:
+        return asked
+    for number, mechanism in enumerate(mechanisms.values()):
+        if clamping_bound(mechanism) is not None or has_two_parts(mechanism):
+            asked = asked.sum(measure, mechanism, alias=f"{prefix}kept{number}")
+    return asked
+
+
+def read_totals(found: CellTotals, mechanisms: Mapping[str, Any], *, prefix: str = "") -> ExactTotals:
+    """What ``totals_query`` found in one table."""
+    total = found.totals[prefix + EXACT]
+    sign = np.where(total < 0, -1.0, 1.0)
+    kept = {
+        name: found.totals[f"{prefix}kept{number}"] * (1.0 if has_two_parts(mechanism) else sign)
+        for number, (name, mechanism) in enumerate(mechanisms.items())
+        if f"{prefix}kept{number}" in found.totals
+    }
+    return ExactTotals(name=found.name, total=np.abs(total), kept=kept)
+
+
+@dataclass(frozen=True, slots=True, kw_only=True, repr=False, eq=False)
+class PlanTotals:
+    """CONFIDENTIAL where the records are: the totals of one statistic in one table of a plan."""
+
+    asked: Asked
+    number: int
+    """The number of the table among the levels of its query."""
+    level: Level
+    table: PlannedTable
+    cells: pa.Table
+    total: FloatArray
+    kept: dict[str, FloatArray]
+    """As in ``ExactTotals``, by the name of a candidate."""
+
+
+def plan_totals(view: OwnerView, scope: Scope, choices: Mapping[str, Choice]) -> tuple[PlanTotals, ...]:
+    """The totals of every statistic in every table that is meant, in as few passes as a release would take."""
+    asked = scope.asked()
+    numbers = list(dict.fromkeys(each.query for each in asked))
+    own = {number: [each for each in asked if each.query == number] for number in numbers}
+    chosen = {each.place: {name: choice(each) for name, choice in choices.items()} for each in asked}
+    queries = []
+    for number in numbers:
+        query = bare(scope.plan.queries[number])
+        for at, each in enumerate(own[number]):
+            query = totals_query(query, str(each.measure), chosen[each.place], prefix=f"{at}_")
+        queries.append(query)
+    found, tables, read = iter(view.cell_totals(*queries)), scope.tables(), []
+    for number in numbers:
+        for level in range(len(scope.plan.queries[number].tables())):
+            cells = next(found)
+            for at, each in enumerate(own[number]):
+                if level not in each.levels:
+                    continue
+                exact, table = read_totals(cells, chosen[each.place], prefix=f"{at}_"), tables[number, level]
+                read.append(
+                    PlanTotals(
+                        asked=each,
+                        number=level,
+                        level=table.shape,
+                        table=table,
+                        cells=cells.cells,
+                        total=exact.total,
+                        kept=exact.kept,
+                    )
+                )
+    return tuple(read)

@@ -1,0 +1,334 @@
+"""Splits one budget over several tables and levels so that the worst error, relative to its goal, is as small as possible.
+
+Every table's error falls as its share grows, so at the best split all tables miss or beat their goals by the same factor (T-EVEN).
+It is found by Newton's method on logarithms: errors are nearly powers of shares, and the exponents are estimated along the way.
+"""
+
+from collections.abc import Sequence
+from dataclasses import dataclass
+from decimal import Decimal
+from fractions import Fraction
+from typing import Any
+
+import numpy as np
+from scipy.optimize import brentq
+
+from recordwise.exact.arithmetic import FloatArray
+from recordwise.exact.text import share_text
+from recordwise.mechanisms.base import mechanism_text, shared
+from recordwise.plan.query import Query
+from recordwise.planning.losses import LossPair, policy_losses
+from recordwise.planning.scope import (
+    PlanLike,
+    describes_plan,
+    html_table,
+    loss_figure,
+    mark_of,
+    read_origin,
+    viewed,
+    with_statistic,
+)
+from recordwise.planning.search.families import by_cell
+from recordwise.planning.search.goals import (
+    Goal,
+    GoalTable,
+    TargetTable,
+    goal_tables,
+    mechanism_for,
+    read_goals,
+    target_tables,
+    targets_in,
+)
+from recordwise.planning.search.shares import (
+    FittedRatios,
+    RawRatios,
+    best_split,
+    fitted_shares,
+    goal_levels,
+    level_shares,
+    with_shares,
+)
+from recordwise.policy.policy import Policy
+from recordwise.progress import reported
+from recordwise.session import Session
+from recordwise.session.owner import OwnerView
+
+MOST_IDLE = 8
+"""After this many rounds without improvement the best split so far is used: errors that stop growing cannot be made equal."""
+EVEN = 1e-3
+"""Tables are even if their errors, relative to their goals, differ by at most this; a lattice has steps of that order."""
+LONGEST_STEP = 1.0
+"""The largest step in the logarithm of a share, before shares are rescaled to add up to 1."""
+LEAST_EXPONENT, MOST_EXPONENT = 0.1, 4.0
+ROUNDS = 3
+"""How often the levels of a plan are split anew, at the errors of the split found before."""
+BUDGET = "budget"
+
+
+@dataclass(frozen=True, slots=True, kw_only=True, repr=False, eq=False)
+class TableShare:
+    """The share of one table, and how the table compares with its goal."""
+
+    table: GoalTable | TargetTable
+    share: Fraction
+    mechanism: Any
+    """The budget's mechanism at this share."""
+    ratio: float
+    """Error divided by goal in the deciding cell: at most 1 if the goal is met."""
+
+
+@dataclass(frozen=True, slots=True, kw_only=True, repr=False, eq=False)
+class Allocation:
+    """A budget split over tables; confidential if the records are."""
+
+    data: str
+    shares: tuple[TableShare, ...]
+    policy: Policy
+    losses: LossPair
+    asked: tuple[Query, ...] = ()
+    """The queries with their levels, where they are kept: those of a plan, or for fitted errors one for each goal."""
+
+    @property
+    def privacy_label(self) -> str:
+        """What the records are that it was computed from."""
+        return mark_of(self.data)
+
+    @property
+    def worst(self) -> float:
+        """The largest error divided by its goal over all tables: at most 1 if every goal is met."""
+        return max(each.ratio for each in self.shares)
+
+    def queries(self) -> tuple[Query, ...]:
+        """The queries to release, one for each table; for fitted errors one for each goal, so that its levels are fitted."""
+        single = (
+            each.table.with_mechanism(each.mechanism) for each in self.shares if isinstance(each.table, GoalTable)
+        )
+        return self.asked or tuple(single)
+
+    def to_json(self) -> dict[str, Any]:
+        """The numbers, for JSON."""
+        tables = [
+            {
+                "table": each.table.name,
+                "share": float(each.share),
+                "mechanism": mechanism_text(each.mechanism),
+                "error_over_goal": each.ratio,
+            }
+            for each in self.shares
+        ]
+        return {
+            "privacy_label": self.privacy_label,
+            "worst": self.worst,
+            "tables": tables,
+            "losses": self.losses.rho.to_json(),
+        }
+
+    def rows(self) -> tuple[list[str], list[list[str]]]:
+        """Headers and rows of a table to show."""
+        headers = ["table", "share", "error / goal", "mechanism"]
+        return headers, [
+            [
+                each.table.name,
+                f"{share_text(float(each.share), 2)}",
+                loss_figure(each.ratio),
+                mechanism_text(each.mechanism),
+            ]
+            for each in self.shares
+        ]
+
+    def __repr__(self) -> str:
+        return f"<Allocation over {len(self.shares)} tables: {self.privacy_label}>"
+
+    def _repr_html_(self) -> str:
+        return html_table("One budget over several tables", *self.rows(), privacy_label=self.privacy_label)
+
+
+@reported
+def allocate(
+    session: Session,
+    budget: Any,
+    goals: Goal | Sequence[Goal],
+    *,
+    fitted: bool = False,
+    complete: bool = False,
+    data: str = "confidential",
+) -> Allocation:
+    """Split a budget over the tables of goals so that the worst error, relative to its goal, is as small as possible.
+
+    ``budget`` is the mechanism that a single table would get on its own, or a mapping from measures to such mechanisms; each table
+    gets the mechanism at its share of the loss. Or it is a plan: then every statistic keeps its loss, and each query splits it
+    anew over its levels, in one way for all its statistics.
+
+    Args:
+        session: An open session; its records are read, and no budget is spent.
+        budget: The mechanism a single table would get if it were alone, one for each measure, or a plan (a query, several, a
+            ``Plan`` or a plan file) whose statistics the goals are about (``plan_goals``).
+        goals: The goal of each table.
+        fitted: Whether goals are about the best linear fit of all levels of a goal's query (``NAME_best``) instead of the noisy
+            answers; for Gaussian noise, by an exact convex program (T-FITSHARES).
+        complete: Whether the keys list every cell, so that levels can be fitted without published rests.
+        data: What the records are: "public", "synthetic", "past" or "confidential". Unless they are declared public or synthetic,
+            the ledger notes a look first.
+
+    Returns:
+        The shares, the error of each table, and the losses of the records.
+    """
+    planned = budget if describes_plan(budget) else None
+    origin, wanted, view = read_origin(data), read_goals(goals), viewed(session, data, "plan allocate", planned)
+    if planned is not None:
+        return _within_plan(session, view, budget, wanted, origin, fitted=fitted, complete=complete)
+    tables = goal_tables(view, wanted, {BUDGET: budget})
+    whole = [mechanism_for(budget, table.goal) for table in tables]
+    if fitted:
+        return _for_fits(session, view, wanted, tables, whole, origin, complete=complete)
+    shares = _exact_shares(_even_shares(tables, whole))
+    parts = [shared(mechanism, share) for mechanism, share in zip(whole, shares)]
+    policy = session.policy_of(*(table.with_mechanism(part) for table, part in zip(tables, parts)))
+    losses = policy_losses(view, {BUDGET: policy})[BUDGET]
+    found = tuple(
+        TableShare(table=table, share=share, mechanism=part, ratio=ratio(table, part))
+        for table, share, part in zip(tables, shares, parts)
+    )
+    return Allocation(data=origin, shares=found, policy=policy, losses=losses)
+
+
+def _within_plan(
+    session: Session,
+    view: OwnerView,
+    plan: PlanLike,
+    goals: Sequence[Goal],
+    origin: str,
+    *,
+    fitted: bool,
+    complete: bool,
+) -> Allocation:
+    """Every query of a plan with the split over its levels at which its worst table is as good as possible."""
+    scope, targets = targets_in(plan, goals, view.schema)
+    tables = target_tables(view, scope, targets, {BUDGET: lambda asked: asked.statistic.mechanism})
+    queries, ratios = list(scope.plan.queries), dict[TargetTable, float]()
+    for number, query in enumerate(queries):
+        own = [each for each in tables if each.asked.query == number]
+        if not own:
+            continue
+        use = FittedRatios if fitted and len(query.tables()) > 1 else RawRatios
+        errors = use(view, scope, own, complete=complete)
+        for _ in range(ROUNDS):
+            at = level_shares(queries[number])
+            found = errors.at(queries[number])
+            worst = errors.nearby(found, at)
+            queries[number] = best_split(queries[number], worst)
+        ratios |= dict(zip(own, errors.at(queries[number])))
+    policy = session.policy_of(*queries)
+    shares = tuple(_table_share(each, queries[each.asked.query], ratio) for each, ratio in ratios.items())
+    return Allocation(
+        data=origin,
+        shares=shares,
+        policy=policy,
+        losses=policy_losses(view, {BUDGET: policy})[BUDGET],
+        asked=tuple(queries),
+    )
+
+
+def _table_share(table: TargetTable, query: Query, ratio: float) -> TableShare:
+    share = query.tables()[table.totals.number].share
+    mechanism = shared(table.asked.statistic.mechanism, share)
+    return TableShare(table=table, share=share, mechanism=mechanism, ratio=ratio)
+
+
+def _for_fits(
+    session: Session,
+    view: OwnerView,
+    goals: Sequence[Goal],
+    tables: Sequence[GoalTable],
+    whole: Sequence[Any],
+    origin: str,
+    *,
+    complete: bool,
+) -> Allocation:
+    """The split that makes fitted errors smallest, and one query for each goal."""
+    levels = goal_levels(view, goals, complete=complete)
+    ends = np.cumsum([0, *(each.tree.tables for each in levels)])
+    trees = [each.at(whole[start]) for each, start in zip(levels, ends)]
+    split = fitted_shares(trees)
+    shares = _exact_shares(split.shares)
+    asked = []
+    for each, start, end in zip(levels, ends, ends[1:]):
+        own = shares[start:end]
+        part = shared(whole[start], sum(own, Fraction(0)))
+        asked.append(with_statistic(with_shares(each.goal.query, own), each.goal.measure, part))
+    policy = session.policy_of(*asked)
+    found = tuple(
+        TableShare(table=table, share=share, mechanism=shared(mechanism, share), ratio=ratio)
+        for table, share, mechanism, ratio in zip(tables, shares, whole, split.ratios)
+    )
+    losses = policy_losses(view, {BUDGET: policy})[BUDGET]
+    return Allocation(data=origin, shares=found, policy=policy, losses=losses, asked=tuple(asked))
+
+
+def _even_shares(tables: Sequence[GoalTable], whole: Sequence[Any]) -> FloatArray:
+    """Shares at which all tables have the same error relative to their goals, or the best found if that cannot be reached."""
+    shares: FloatArray = np.full(len(tables), 1 / len(tables))
+    exponents: FloatArray = np.full(len(tables), 0.5)
+    best, before, idle = (np.inf, shares), None, 0
+    while idle < MOST_IDLE:
+        parts = [shared(each, _fraction(share)) for each, share in zip(whole, shares)]
+        ratios = np.array([ratio(table, part, smooth=True) for table, part in zip(tables, parts)])
+        idle = 0 if ratios.max() < best[0] * (1 - EVEN) else idle + 1
+        best = min(best, (float(ratios.max()), shares), key=lambda each: each[0])
+        if ratios.max() <= ratios.min() * (1 + EVEN):
+            break
+        if before is not None:
+            exponents = _learnt(exponents, shares, ratios, *before)
+        before = (shares, ratios)
+        shares = _rescaled(shares, ratios, exponents)
+    return best[1]
+
+
+def _learnt(
+    exponents: FloatArray, shares: FloatArray, ratios: FloatArray, last_shares: FloatArray, last_ratios: FloatArray
+) -> FloatArray:
+    moved = np.log(shares / last_shares)
+    with np.errstate(divide="ignore", invalid="ignore"):
+        secant = -np.log(ratios / last_ratios) / moved
+    usable = (np.abs(moved) > 1e-9) & np.isfinite(secant)
+    return np.where(usable, np.clip(secant, LEAST_EXPONENT, MOST_EXPONENT), exponents)
+
+
+def _rescaled(shares: FloatArray, ratios: FloatArray, exponents: FloatArray) -> FloatArray:
+    """The shares, adding up to 1, that would make all ratios equal if they were powers of the shares."""
+
+    def at(log_level: float) -> FloatArray:
+        return np.asarray(shares * np.exp((np.log(ratios) - log_level) / exponents))
+
+    low, high = float(np.log(ratios).min()) - 50, float(np.log(ratios).max()) + 50
+    level = brentq(lambda each: float(np.log(at(each).sum())), low, high, xtol=1e-14)
+    step = np.clip(np.log(at(level) / shares), -LONGEST_STEP, LONGEST_STEP)
+    found = shares * np.exp(step)
+    return np.asarray(found / found.sum())
+
+
+def ratio(table: GoalTable, mechanism: Any, *, smooth: bool = False) -> float:
+    """Error divided by goal in the deciding cell: all cells except those that may miss are at most as bad."""
+    errors = by_cell(
+        "smooth_error_quantiles" if smooth else "error_quantiles",
+        mechanism,
+        table.totals,
+        sizes=table.sizes,
+        confidence=table.goal.confidence,
+        step=table.step,
+        kept=table.kept.get(BUDGET),
+    )
+    ratios = errors / (float(table.goal.within) * table.totals)
+    place = len(ratios) - 1 - table.may_miss
+    return float(np.partition(ratios, place)[place])
+
+
+def _fraction(share: float) -> Fraction:
+    return Fraction(Decimal(repr(float(share)))) if share < 1 else Fraction(1)
+
+
+def _exact_shares(shares: FloatArray) -> list[Fraction]:
+    """Shares of six decimals that add up to exactly 1; the largest absorbs the rounding."""
+    parts = [max(Fraction(int(share * 10**6), 10**6), Fraction(1, 10**6)) for share in shares]
+    parts[int(np.argmax(shares))] += 1 - sum(parts)
+    return parts

@@ -1,0 +1,308 @@
+"""The amount of noise of a mechanism, which planning sets, while everything else about it stays."""
+
+import math
+from collections.abc import Callable, Iterator, Mapping
+from dataclasses import replace
+from decimal import Context, Decimal
+from fractions import Fraction
+from functools import cache
+from typing import Any
+
+import numpy as np
+from scipy.optimize import minimize_scalar
+
+from recordwise.errors import ParameterError
+from recordwise.exact.arithmetic import FloatArray
+from recordwise.exact.numbers import Number, float_upper
+from recordwise.exact.text import formula_text
+from recordwise.mechanisms.base import gaussian_sigma, inside, is_sized, transformed_scale
+from recordwise.mechanisms.calibration import decimal
+from recordwise.mechanisms.fat_tailed import GeneralizedGaussian
+from recordwise.mechanisms.gaussian import Gaussian
+from recordwise.mechanisms.registry import planning_families
+from recordwise.mechanisms.sized import Sized
+from recordwise.plan.cost import cell_mechanisms
+from recordwise.plan.expressions import Level
+from recordwise.plan.keys.bands import sized_keys, sizes_at
+from recordwise.plan.plan import query_with_levels
+from recordwise.plan.query import Query
+from recordwise.plan.schema import Schema
+from recordwise.planning.scope import COUNT, Choice, PlanTotals, Scope
+
+
+def has_amount(mechanism: Any) -> bool:
+    """Whether a share w of its loss is the same noise, larger by a factor w**(-1/2): Gaussian noise, sized or on another scale."""
+    return all(_is_gaussian(each) for each in inside(mechanism))
+
+
+def _is_gaussian(mechanism: Any) -> bool:
+    if transformed_scale(mechanism) is not None:
+        return getattr(mechanism, "sigma", None) is not None
+    try:
+        return gaussian_sigma(mechanism) is not None
+    except ParameterError:
+        # Its thresholds differ by group, and so does its sigma.
+        return False
+
+
+def has_width(mechanism: Any) -> bool:
+    """Whether it is fat-tailed noise of a scale, which can be stretched: c times as large, it costs x what it costs x / c now."""
+    return hasattr(mechanism, "with_scale_times") and mechanism.coarseness is None
+
+
+def can_be_scaled(mechanism: Any) -> bool:
+    """Whether more or less of its noise is known to cost less or more without its policy being computed anew."""
+    return has_amount(mechanism) or has_width(mechanism)
+
+
+def noise_size(mechanism: Any) -> float:
+    """How large its noise is, in units that are the same for all amounts of it."""
+    return float(mechanism.width) if has_width(mechanism) else amount(mechanism)
+
+
+def with_noise_size(mechanism: Any, size: float) -> Any:
+    """The same mechanism with other noise, rounded down."""
+    if has_width(mechanism):
+        return mechanism.with_scale_times(decimal(size) / mechanism.width)
+    return with_amount(mechanism, size)
+
+
+def amount(mechanism: Any) -> float:
+    """The sigma of its noise: in the units of the statistic, on the transformed scale, or as a share of the size."""
+    first = inside(mechanism)[0]
+    scale = transformed_scale(first)
+    return float(gaussian_sigma(first) if scale is None else scale)  # type: ignore[arg-type]
+
+
+def with_amount(mechanism: Any, sigma: float) -> Any:
+    """The same mechanism with another sigma, rounded down."""
+    if is_sized(mechanism):
+        low = None if mechanism.low is None else with_amount(mechanism.low, sigma)
+        return Sized(
+            with_amount(mechanism.mechanism, sigma), floor=mechanism.floor, low=low, low_below=mechanism.low_below
+        )
+    if transformed_scale(mechanism) is not None:
+        return mechanism.with_noise_scale(decimal(sigma))
+    return mechanism.with_sigma(decimal(sigma))
+
+
+# The size of a cell's error: each mechanism computes it from the law it draws from.
+
+
+def ask(mechanism: Any, ability: str) -> Any:
+    """A method of a mechanism that planning needs; an error if the mechanism does not have it."""
+    found = getattr(mechanism, ability, None)
+    if found is None:
+        raise ParameterError(
+            parameter="mechanism",
+            problem=f"{type(mechanism).__name__} has no method '{ability}', which planning needs",
+            advice="Derive it from GaussianNoise, FatTailedNoise or TransformedNoise.",
+        )
+    return found
+
+
+def error_quantiles(
+    mechanism: Any, totals: FloatArray, *, confidence: float = 0.95, step: Number = 1, kept: FloatArray | None = None
+) -> FloatArray:
+    """The bound on |value - total| that holds with probability ``confidence``, for each exact total, in the measure's units.
+
+    ``kept`` are the totals of the clamped contributions, where the mechanism clamps.
+
+    Args:
+        mechanism: The mechanism.
+        totals: The exact totals.
+        confidence: The probability.
+        step: The step of the measure's lattice, in its own units.
+        kept: The totals of the clamped contributions, where the mechanism clamps.
+
+    Returns:
+        A number for each total.
+    """
+    found: FloatArray = ask(mechanism, "error_quantiles")(totals, confidence=confidence, step=step, kept=kept)
+    return found
+
+
+def cell_errors(
+    scope: Scope, totals: PlanTotals, choice: Choice, name: str, schema: Schema, *, confidence: float
+) -> FloatArray:
+    """The bound on the error of each cell of a table, each by the mechanism it would really be served with: that of its level's
+    share, its band and its threshold."""
+    return by_served("error_quantiles", scope, totals, choice, name, schema, confidence=confidence)
+
+
+def by_served(
+    ability: str, scope: Scope, totals: PlanTotals, choice: Choice, name: str, schema: Schema, **given: Any
+) -> FloatArray:
+    """What the mechanism of each cell says of its total: ``error_quantiles``, or another ability that planning asks for."""
+    statistic = replace(totals.asked.statistic, mechanism=choice(totals.asked))
+    kept, step = totals.kept.get(name), statistic.step(schema)
+    found = np.zeros(len(totals.total))
+    for each in cell_mechanisms(scope.plan, totals.table, statistic, totals.cells):
+        own = {} if kept is None else {"kept": kept[..., each.run.rows]}
+        found[each.run.rows] = ask(each.mechanism, ability)(totals.total[each.run.rows], step=step, **own, **given)
+    return found
+
+
+# The families that a recommendation chooses from, and the best offset of a transform.
+
+
+SHORT = Context(prec=2)
+OFFSETS = 14
+"""The most offsets that are tried for one transform and one table."""
+CLOSE = 0.02
+"""Offsets have two digits: their logarithm need not be known any closer."""
+
+
+def families(*, offset: Number = 100) -> dict[str, Any]:
+    """One mechanism of each family, before its noise is set.
+
+    Args:
+        offset: The offset of the transforms, in the measure's units.
+
+    Returns:
+        The families by name, those of installed packages among them.
+    """
+    return planning_families(offset=offset)
+
+
+def best_offset(cost: Callable[[Fraction], float], *, total: float, step: Number) -> Fraction:
+    """The two-digit offset, between a step and ten times a total, at which a cost is smallest (Brent, on logarithms)."""
+    low, high = math.log(float(Fraction(step))), math.log(max(10 * total, 10 * float(Fraction(step))))
+    known = cache(cost)
+    found = minimize_scalar(
+        lambda log: known(two_digits(math.exp(log))),
+        bounds=(low, high),
+        method="bounded",
+        options={"maxiter": OFFSETS, "xatol": CLOSE},
+    )
+    return two_digits(math.exp(float(found.x)))
+
+
+def two_digits(value: float) -> Fraction:
+    return Fraction(SHORT.create_decimal(Decimal(value)))
+
+
+# Planning with noise that follows public sizes: errors of cells by their bands, and the most noise that meets a goal
+# (T-SIZE).
+
+
+HALVINGS = 30
+LEAST, MOST = 1e-5, 20.0
+"""The errors, as shares of the size, between which the one that meets a goal is searched."""
+FLOORS = (Fraction(1, 4), Fraction(1, 2), Fraction(1), Fraction(2))
+"""Floors that a recommendation tries, in parts of the smallest total that counts for a goal."""
+USUAL_FLOOR = Fraction(100)
+FAT_TAILED = GeneralizedGaussian(shape="0.5", scale="0.02")
+
+
+def sizes_of(query: Query, measure: str, schema: Schema) -> FloatArray | None:
+    """The public sizes of the cells of a query's only table; None if it has none."""
+    (level,) = query.tables()
+    return level_sizes(query, level, measure, schema)
+
+
+def level_sizes(query: Query, level: Level, measure: str, schema: Schema) -> FloatArray | None:
+    """The public sizes of the cells of one table of a query, in the order of its cells; None if it has none."""
+    names = (measure, f"sum_{measure}", COUNT if measure == COUNT else None)
+    keys = sized_keys(query_with_levels(query, schema), level, names)
+    return None if keys is None else sizes_at(keys, level.groups, schema, names)
+
+
+def by_band(mechanism: Any, sizes: FloatArray | None) -> Iterator[tuple[Any, Any]]:
+    """The mechanism of each band with the cells it serves; a mechanism that is not sized serves all."""
+    if not is_sized(mechanism):
+        yield mechanism, slice(None)
+        return
+    if sizes is None:
+        raise ParameterError(
+            parameter="mechanism",
+            problem="is sized, but the keys have no sizes",
+            advice="Use Keys.of(frame, size=...).",
+        )
+    edges = mechanism.edges(float(sizes.max(initial=0.0)))
+    band = np.maximum(np.searchsorted([float_upper(edge) for edge in edges], sizes, side="right") - 1, 0)
+    for number, edge in enumerate(edges):
+        rows = np.flatnonzero(band == number)
+        if rows.size:
+            yield mechanism.at_size(edge), rows
+
+
+def by_cell(
+    ability: str, mechanism: Any, totals: FloatArray, *more: FloatArray, sizes: FloatArray | None, **given: Any
+) -> Any:
+    """What a mechanism says of each total (``error_quantiles``, ``meets``...), each cell by the mechanism of its band."""
+    found: Any = None
+    for each, rows in by_band(mechanism, sizes):
+        kept = given.get("kept")
+        own = given | ({} if kept is None else {"kept": kept[..., rows]})
+        part = ask(each, ability)(totals[rows], *(other[rows] for other in more), **own)
+        if isinstance(rows, slice):
+            return part
+        found = np.zeros(len(totals), np.asarray(part).dtype) if found is None else found
+        found[rows] = part
+    return found
+
+
+def with_error(mechanism: Sized, error: float, *, confidence: float, step: Number) -> Sized:
+    """The same with the most noise that stays within ``error`` times the least size of a band."""
+
+    def at(inner: Any) -> Any:
+        whole = inner.resized(mechanism.floor)
+        size = float(mechanism.floor)
+        return ask(whole, "most_noise")(size, error * size, confidence=confidence, step=step).resized(
+            1 / mechanism.floor
+        )
+
+    low = None if mechanism.low is None else at(mechanism.low)
+    return Sized(at(mechanism.mechanism), floor=mechanism.floor, low=low, low_below=mechanism.low_below)
+
+
+def most_sized(
+    mechanism: Sized,
+    totals: FloatArray,
+    sizes: FloatArray,
+    *,
+    within: float,
+    confidence: float,
+    step: Number,
+    may_miss: int,
+) -> tuple[Sized, Any]:
+    """The most noise for which enough cells are within a share of their totals, and which of them are."""
+
+    def met(error: float) -> tuple[Sized, Any]:
+        found = with_error(mechanism, error, confidence=confidence, step=step)
+        return found, by_cell("meets", found, totals, within * totals, sizes=sizes, confidence=confidence, step=step)
+
+    low, high, best = LEAST, MOST, met(LEAST)
+    if int((~best[1]).sum()) > may_miss:
+        raise ParameterError(parameter="goals", problem="cannot be met at these sizes, however small the noise")
+    for _ in range(HALVINGS):
+        middle = float(np.sqrt(low * high))
+        found = met(middle)
+        if int((~found[1]).sum()) <= may_miss:
+            low, best = middle, found
+        else:
+            high = middle
+        if high / low < 1.002:
+            break
+    return best
+
+
+def sized_families(at_least: Fraction) -> Mapping[str, Sized]:
+    """Sized noise at several floors, and with fat-tailed noise in the lowest band, for a recommendation to choose from."""
+    return {
+        name: each
+        for part in FLOORS
+        for name, each in _at_floor(two_digits(float((at_least or USUAL_FLOOR) * part))).items()
+    }
+
+
+def _at_floor(floor: Fraction) -> dict[str, Sized]:
+    return sized_family(f"sized, floor {formula_text(floor)}", floor, low=FAT_TAILED)
+
+
+def sized_family(name: str, floor: Fraction, *, low: Any | None) -> dict[str, Sized]:
+    """Sized noise at one floor, and with other noise in the lowest band if that is given."""
+    share = Gaussian(sigma="0.05")
+    found = {name: Sized(share, floor=floor)}
+    return found if low is None else found | {f"{name}, fat-tailed below": Sized(share, floor=floor, low=low)}

@@ -1,0 +1,393 @@
+"""Accuracy goals for tables, and the cell of a table that decides whether a goal is met."""
+
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass, replace
+from fractions import Fraction
+from typing import Any
+
+import numpy as np
+
+from recordwise.errors import ParameterError
+from recordwise.exact.arithmetic import FloatArray
+from recordwise.exact.numbers import Number, nonnegative, positive
+from recordwise.exact.text import digits_text, prose_text, share_text
+from recordwise.mechanisms.base import read_confidence
+from recordwise.plan.cost import cell_mechanisms
+from recordwise.plan.expressions import ALL_OTHER
+from recordwise.plan.plan import Plan
+from recordwise.plan.query import Query
+from recordwise.plan.schema import Schema
+from recordwise.planning.scope import (
+    Asked,
+    Choice,
+    ExactTotals,
+    PlanLike,
+    PlanTotals,
+    Scope,
+    at_level,
+    bare,
+    check_measure,
+    part_name,
+    plan_totals,
+    read_totals,
+    scope_of,
+    step_of,
+    totals_query,
+    with_statistic,
+)
+from recordwise.planning.search.families import ask, families, sizes_of
+from recordwise.session import Session
+from recordwise.session.owner import OwnerView
+from recordwise.session.sizes import query_with_sizes
+
+
+@dataclass(frozen=True, slots=True, init=False, eq=False)
+class Goal:
+    """Relative error at most ``within`` with probability ``confidence``, in every cell of a table or in a ``share`` of them.
+
+    Cells with a total of 0 or below ``at_least`` have no meaningful relative error and are not counted. A query with levels is
+    one goal for each of its tables.
+
+    Args:
+        measure: The measure that is summed, or "count".
+        query: The tables the goal is about.
+        within: The largest relative error.
+        confidence: The probability with which a cell stays within it.
+        share: The share of the cells that must meet the goal.
+        at_least: Totals below this do not count.
+        statistic: The published name, where the plan has several statistics of the measure.
+        levels: The numbers of the query's tables that the goal is about, from 0; all of them unless given.
+    """
+
+    measure: str
+    query: Query
+    within: Fraction
+    confidence: float
+    share: Fraction
+    at_least: Fraction
+    statistic: str | None
+    levels: tuple[int, ...]
+
+    def __init__(
+        self,
+        measure: str,
+        query: Query,
+        *,
+        within: Number,
+        confidence: float = 0.95,
+        share: Number = 1,
+        at_least: Number = 0,
+        statistic: str | None = None,
+        levels: Sequence[int] | None = None,
+    ) -> None:
+        part = positive(share, parameter="share")
+        if part > 1:
+            raise ParameterError(parameter="share", problem="must be at most 1")
+        shape = bare(query)
+        values = {
+            "measure": measure,
+            "query": shape,
+            "within": positive(within, parameter="within"),
+            "confidence": read_confidence(confidence),
+            "share": part,
+            "at_least": nonnegative(at_least, parameter="at_least"),
+            "statistic": statistic,
+            "levels": tuple(range(len(shape.tables()))) if levels is None else tuple(levels),
+        }
+        for name, value in values.items():
+            object.__setattr__(self, name, value)
+
+    def queries(self) -> tuple[Query, ...]:
+        """One query for each table, so that each may have its own noise."""
+        tables = self.query.tables()
+        return tuple(at_level(self.query, tables[number]) for number in self.levels)
+
+    def with_query(self, query: Query) -> "Goal":
+        """The same goal for another query.
+
+        Args:
+            query: The query, with as many tables.
+
+        Returns:
+            The goal.
+        """
+        return Goal(
+            self.measure,
+            query,
+            within=self.within,
+            confidence=self.confidence,
+            share=self.share,
+            at_least=self.at_least,
+            statistic=self.statistic,
+            levels=self.levels,
+        )
+
+    def words(self) -> str:
+        """The goal as a reader says it."""
+        which = "every cell" if self.share == 1 else f"{share_text(float(self.share))} of the cells"
+        least = f" of at least {prose_text(self.at_least)}" if self.at_least else ""
+        error = f"error at most {digits_text(float(self.within), 3)} of the total"
+        return f"{self.statistic or self.measure}: {error} with {share_text(self.confidence)} in {which}{least}"
+
+
+@dataclass(frozen=True, slots=True, kw_only=True, repr=False, eq=False)
+class GoalTable:
+    """CONFIDENTIAL if the records are: one table of a goal, with the totals of the counted cells."""
+
+    goal: Goal
+    query: Query
+    name: str
+    step: Number
+    totals: FloatArray
+    kept: dict[str, FloatArray]
+    sizes: FloatArray | None
+    """The public sizes of the counted cells, if the keys have any."""
+    may_miss: int
+    """How many of the cells need not meet the goal."""
+
+    def deciding(self) -> float:
+        """The deciding total if relative errors fall as totals grow: the smallest that must meet the goal."""
+        return float(np.partition(self.totals, self.may_miss)[self.may_miss])
+
+    def with_mechanism(self, mechanism: Any) -> Query:
+        return with_statistic(self.query, self.goal.measure, mechanism)
+
+
+def plan_goals(
+    session: Session,
+    query: PlanLike,
+    *,
+    within: Number | Mapping[str, Number],
+    confidence: float = 0.95,
+    share: Number = 1,
+    at_least: Number | Mapping[str, Number] = 0,
+    tables: Sequence[str] = (),
+    statistics: Sequence[str] = (),
+) -> tuple[Goal, ...]:
+    """One goal for every count and sum of a plan, in all its tables or in those named.
+
+    Args:
+        session: A session on the table of the plan; its records are not read.
+        query: The plan: a query, several, a ``Plan`` or a plan file that was loaded.
+        within: The largest relative error: one number, or one for each measure or published name.
+        confidence: The probability with which a cell stays within it.
+        share: The share of the cells of each table that must meet the goal.
+        at_least: Totals below this do not count: one number, or one for each measure or published name.
+        tables: The tables that are meant, by name or by the number or name of their query; all unless given.
+        statistics: The statistics that are meant, by published name or measure; all unless given.
+
+    Returns:
+        The goals, for ``fitness``, ``allocate`` and ``recommend``.
+    """
+    return goals_in(
+        scope_of(query, session.schema, tables=tables, statistics=statistics),
+        within=within,
+        confidence=confidence,
+        share=share,
+        at_least=at_least,
+    )
+
+
+def goals_in(scope: Scope, *, within: Any, confidence: float, share: Number, at_least: Any) -> tuple[Goal, ...]:
+    """The goals of the statistics that are meant."""
+    return tuple(
+        Goal(
+            str(each.measure),
+            scope.plan.queries[each.query],
+            within=_own(within, each, None, "within"),
+            confidence=confidence,
+            share=share,
+            at_least=_own(at_least, each, 0, "at_least"),
+            statistic=each.statistic.alias,
+            levels=each.levels,
+        )
+        for each in scope.asked()
+    )
+
+
+def _own(given: Any, asked: Asked, default: Number | None, parameter: str) -> Any:
+    """The number of one statistic, by its published name or its measure."""
+    if not isinstance(given, Mapping):
+        return given
+    found = given.get(asked.statistic.alias, given.get(asked.measure, default))
+    if found is None:
+        raise ParameterError(parameter=parameter, problem=f"has no number for '{asked.statistic.alias}'")
+    return found
+
+
+def read_goals(goals: Goal | Sequence[Goal]) -> tuple[Goal, ...]:
+    found = (goals,) if isinstance(goals, Goal) else tuple(goals)
+    if not found or not all(isinstance(each, Goal) for each in found):
+        raise ParameterError(parameter="goals", problem="must be a Goal or a sequence of Goals")
+    return tuple(each.with_query(query_with_sizes(each.query)) for each in found)
+
+
+def goal_tables(view: OwnerView, goals: Sequence[Goal], families: Mapping[str, Any]) -> tuple[GoalTable, ...]:
+    """The totals of every table of every goal, read together."""
+    for goal in goals:
+        check_measure(goal.measure, view)
+    pairs = [(goal, query) for goal in goals for query in goal.queries()]
+    wanted = [{name: mechanism_for(each, goal) for name, each in families.items()} for goal, _ in pairs]
+    found = view.cell_totals(*(totals_query(query, goal.measure, m) for (goal, query), m in zip(pairs, wanted)))
+    read = [read_totals(each, mechanisms) for each, mechanisms in zip(found, wanted)]
+    return tuple(_goal_table(goal, query, each, view, len(pairs)) for (goal, query), each in zip(pairs, read))
+
+
+def _goal_table(goal: Goal, query: Query, exact: ExactTotals, view: OwnerView, number: int) -> GoalTable:
+    sizes = sizes_of(query, goal.measure, view.schema)
+    counted = (exact.total > 0) & (exact.total >= float(goal.at_least))
+    groups = " x ".join(query.tables()[0].names()) or "total"
+    if not counted.any():
+        raise ParameterError(
+            parameter="goals",
+            problem=f"has no cell of {groups} to which it applies",
+            advice="Lower at_least, or check the keys.",
+        )
+    return GoalTable(
+        goal=goal,
+        query=query,
+        name=part_name(goal.statistic or goal.measure, query.tables()[0]),
+        step=step_of(goal.measure, view),
+        totals=exact.total[counted],
+        kept={name: part[..., counted] for name, part in exact.kept.items()},
+        sizes=None if sizes is None else sizes[counted],
+        may_miss=int((1 - goal.share) * int(counted.sum())),
+    )
+
+
+def mechanism_for(family: Any, goal: Goal) -> Any:
+    """The mechanism of a family for one goal: the family itself, or its entry if statistics or measures have their own."""
+    if not isinstance(family, Mapping):
+        return family
+    found = family.get(goal.statistic, family.get(goal.measure))
+    if found is None:
+        raise ParameterError(parameter="families", problem=f"has no mechanism for '{goal.statistic or goal.measure}'")
+    return found
+
+
+# The goals of a plan's statistics, table by table, and how far each table is from its goal.
+
+
+@dataclass(frozen=True, slots=True, kw_only=True, repr=False, eq=False)
+class TargetTable:
+    """CONFIDENTIAL if the records are: one statistic of one table of a plan, with its goal."""
+
+    goal: Goal
+    totals: PlanTotals
+    counted: Any
+    """Which cells count for the goal."""
+    may_miss: int
+    """How many of them need not meet it."""
+
+    @property
+    def name(self) -> str:
+        return part_name(self.totals.asked.statistic.alias, self.totals.level)
+
+    @property
+    def asked(self) -> Asked:
+        return self.totals.asked
+
+    def served(self, scope: Scope, mechanism: Any, share: Fraction, schema: Schema) -> list[tuple[Any, Any]]:
+        """Each mechanism that draws for counted cells if the statistic has this one and the table this share, with the cells."""
+        table = replace(self.totals.table, shape=replace(self.totals.table.shape, share=share))
+        statistic = replace(self.asked.statistic, mechanism=mechanism)
+        found = []
+        for each in cell_mechanisms(scope.plan, table, statistic, self.totals.cells):
+            rows = each.run.rows[self.counted[each.run.rows]]
+            if len(rows):
+                found.append((each.mechanism, rows))
+        return found
+
+    def ratios(self, scope: Scope, mechanism: Any, share: Fraction, schema: Schema, *, kept: str = "") -> FloatArray:
+        """Error divided by goal in each counted cell."""
+        errors, total = np.zeros(len(self.totals.total)), self.totals.total
+        step = self.asked.statistic.step(schema)
+        held = self.totals.kept.get(kept)
+        for each, rows in self.served(scope, mechanism, share, schema):
+            own = {} if held is None else {"kept": held[..., rows]}
+            errors[rows] = ask(each, "error_quantiles")(total[rows], confidence=self.goal.confidence, step=step, **own)
+        return np.asarray((errors / (float(self.goal.within) * np.where(total > 0, total, 1.0)))[self.counted])
+
+    def worst(self, ratios: FloatArray) -> float:
+        """The ratio of the deciding cell: all cells except those that may miss are at most as bad."""
+        place = len(ratios) - 1 - self.may_miss
+        return float(np.partition(ratios, place)[place])
+
+
+@dataclass(frozen=True, slots=True, kw_only=True, repr=False, eq=False)
+class Target:
+    """A statistic of a plan that has a goal, in one or more tables."""
+
+    asked: Asked
+    goal: Goal
+
+
+def targets_in(plan: PlanLike, goals: Sequence[Goal], schema: Schema) -> tuple[Scope, tuple[Target, ...]]:
+    """The plan, and the statistic that each goal is about."""
+    whole = scope_of(plan, schema)
+    found: dict[tuple[int, str], Target] = {}
+    for goal in goals:
+        own = [each for each in whole.asked() if _means(goal, each, whole.plan.queries[each.query])]
+        if not own:
+            raise ParameterError(
+                parameter="goals",
+                problem=f"include one about {goal.statistic or goal.measure} in a table that the plan does not have",
+                advice="Make goals with plan_goals.",
+            )
+        for each in own:
+            asked = replace(each, levels=goal.levels)
+            found[asked.place] = Target(asked=asked, goal=goal)
+    return whole, tuple(found.values())
+
+
+def _means(goal: Goal, asked: Asked, query: Query) -> bool:
+    """Whether a goal is about a statistic of a query: its keys may since have been completed, its shape not."""
+    shapes = [(each.condition, each.groups, each.axes, each.rest, each.name) for each in (goal.query, query)]
+    return shapes[0] == shapes[1] and asked.measure == goal.measure and goal.statistic in (None, asked.statistic.alias)
+
+
+def target_tables(
+    view: OwnerView, scope: Scope, targets: Sequence[Target], choices: dict[str, Choice]
+) -> tuple[TargetTable, ...]:
+    """Every table of every target, with its totals read in as few passes as a release would take."""
+    goals = {each.asked.place: each.goal for each in targets}
+    part = Scope(plan=scope.plan, drawn=tuple(each.asked for each in targets), is_whole=False)
+    return tuple(_target_table(goals[each.asked.place], each) for each in plan_totals(view, part, choices))
+
+
+def _target_table(goal: Goal, totals: PlanTotals) -> TargetTable:
+    counted = (totals.total > 0) & (totals.total >= float(goal.at_least))
+    if ALL_OTHER in totals.cells.column_names:
+        counted &= ~np.asarray(totals.cells.column(ALL_OTHER).to_numpy(zero_copy_only=False), bool)
+    if not counted.any():
+        groups = " x ".join(totals.level.names()) or "the grand total"
+        raise ParameterError(
+            parameter="goals",
+            problem=f"has no cell of {groups} to which it applies",
+            advice="Lower at_least, or check the keys.",
+        )
+    return TargetTable(goal=goal, totals=totals, counted=counted, may_miss=int((1 - goal.share) * int(counted.sum())))
+
+
+# The families that the tables of a plan are fitted with: the plan's own mechanisms, and the usual ones for its
+# measures.
+
+
+USUAL_OFFSET = 100
+OWN = "as in the plan"
+
+
+def usual_families(plan: Plan, offset: Any = None) -> dict[str, Any]:
+    """The usual families; the offset of transforms may be given for each measure of the plan."""
+    if not isinstance(offset, Mapping):
+        return families(offset=offset or USUAL_OFFSET)
+    names = {each.planned_as for query in plan.queries for each in query.draws() if each.planned_as}
+    by_measure = {name: families(offset=offset.get(name, USUAL_OFFSET)) for name in sorted(names)}
+    return {kind: {name: own[kind] for name, own in by_measure.items()} for kind in families()}
+
+
+def own_family(plan: Plan, goals: Sequence[Goal]) -> dict[str, Any]:
+    """The plan's own mechanisms as one family, whose noise is set anew."""
+    wanted = {goal.statistic for goal in goals}
+    found = {each.alias: each.mechanism for query in plan.queries for each in query.draws() if each.alias in wanted}
+    return {OWN: found}

@@ -1,0 +1,513 @@
+"""How the loss of a query is split over its levels: one split for all its statistics, found for whatever is to be small."""
+
+from collections.abc import Callable, Sequence
+from dataclasses import dataclass, replace
+from fractions import Fraction
+from functools import reduce
+from itertools import combinations
+from statistics import NormalDist
+from typing import Any, Protocol
+
+import numpy as np
+
+from recordwise.errors import ParameterError
+from recordwise.exact.arithmetic import FloatArray
+from recordwise.mechanisms.base import clamping_bound, gaussian_sigma, inside, is_sized, shared
+from recordwise.plan.describe import group_json
+from recordwise.plan.expressions import Choice
+from recordwise.plan.query import Query
+from recordwise.plan.schema import Schema
+from recordwise.planning.scope import EXACT, Scope, at_level, totals_query, with_statistic
+from recordwise.planning.search.families import by_band, sizes_of, with_amount
+from recordwise.planning.search.fitness import Fitted
+from recordwise.planning.search.goals import Goal, GoalTable, TargetTable
+from recordwise.postprocess.linear import AnswerTree, Weights, tree_of
+from recordwise.release.dictionary import CodeLists
+from recordwise.release.nesting import cell_rows, nests, rest_rows
+from recordwise.release.tables import ReleasedTable
+from recordwise.session.owner import CellTotals, OwnerView
+
+UNITS = 10**6
+"""Shares have six decimals."""
+ROUNDS = 3
+"""How often the search starts again from the best found: a simplex can collapse at a kink."""
+LEAST_LOGARITHM = -12.0
+
+
+def level_shares(query: Query) -> FloatArray:
+    """The share of each table of a query, in their order."""
+    return np.array([float(level.share) for level in query.tables()])
+
+
+def best_split(query: Query, cost: Callable[[FloatArray], float], *, starts: Sequence[FloatArray] = ()) -> Query:
+    """The query with the split at which a cost of the shares of its tables is smallest, as far as was found.
+
+    Shares are a product over the axes of the query, so that a start is the split along each axis that comes closest to it. The
+    split that the query has is always among the starts: what is returned is never worse.
+    """
+    from scipy.optimize import minimize
+
+    lengths = [len(axis) for axis in query.axes]
+    if max(lengths, default=1) == 1:
+        return query
+
+    def value(logits: FloatArray) -> float:
+        return float(np.log(cost(_axis_levels(logits, lengths))))
+
+    candidates = [_logits(each, lengths) for each in (level_shares(query), *starts)]
+    best = min(candidates, key=value)
+    for _ in range(ROUNDS):
+        found = minimize(
+            value, best, method="Nelder-Mead", options={"xatol": 1e-4, "fatol": 1e-7, "maxfev": 150 * len(best)}
+        )
+        if found.fun >= value(best) - 1e-6:
+            break
+        best = np.asarray(found.x)
+    rounded = with_axis_shares(query, [_exact(each) for each in _axes(best, lengths)])
+    return rounded if cost(level_shares(rounded)) < cost(level_shares(query)) * (1 - 1e-9) else query
+
+
+def with_axis_shares(query: Query, shares: Sequence[Sequence[Fraction]]) -> Query:
+    """The query with these shares along each of its axes."""
+    axes = [
+        tuple(Choice(choice.group, share) for choice, share in zip(axis, own)) for axis, own in zip(query.axes, shares)
+    ]
+    return replace(query, axes=tuple(axes))
+
+
+def _axes(logits: FloatArray, lengths: Sequence[int]) -> list[FloatArray]:
+    """The shares along each axis."""
+    parts = np.split(logits, np.cumsum(lengths)[:-1])
+    raised = [np.exp(np.maximum(each - each.max(), LEAST_LOGARITHM)) for each in parts]
+    return [each / each.sum() for each in raised]
+
+
+def _axis_levels(logits: FloatArray, lengths: Sequence[int]) -> FloatArray:
+    """The shares of the tables: every combination of the axes, the last one fastest."""
+    return reduce(lambda one, other: np.outer(one, other).ravel(), _axes(logits, lengths))
+
+
+def _logits(shares: FloatArray, lengths: Sequence[int]) -> FloatArray:
+    """Logarithms of the sums of some shares along each axis."""
+    grid = np.asarray(shares).reshape(lengths)
+    others = [tuple(at for at in range(len(lengths)) if at != axis) for axis in range(len(lengths))]
+    return np.concatenate([np.log(np.maximum(grid.sum(axis=each), 1e-9)) for each in others])
+
+
+def _exact(shares: FloatArray) -> list[Fraction]:
+    """Shares of six decimals that add up to exactly 1; the largest absorbs the rounding."""
+    parts = [max(Fraction(int(share * UNITS), UNITS), Fraction(1, UNITS)) for share in shares]
+    parts[int(np.argmax(shares))] += 1 - sum(parts)
+    return parts
+
+
+# The split of a loss over levels that makes the fitted errors smallest: an exact convex program for Gaussian noise
+# (T-FITSHARES). With a share w of the loss a level has the variances sigma^2/w, of one sigma for all its cells or,
+# where noise is sized, of their own. The variance of a fitted cell is a convex function of the shares, and so is the
+# largest of them relative to its goal. It is minimized by cutting planes: every cut is a tangent and lies below the
+# function, so that the least value of all cuts bounds the best from below and shows how far the split found can be
+# from it.
+
+
+GAP = 1e-4
+"""The squared ratio of the split that is returned is within this of the smallest possible, relatively."""
+MOST_ROUNDS = 400
+LEAST_SHARE = 1e-6
+TIMES_CHOSEN = 5
+"""How often the cells that may miss are chosen again, at the split found for those before."""
+
+
+@dataclass(frozen=True, slots=True, kw_only=True, eq=False)
+class LevelTree:
+    """The cells of the tables of one goal, with the variance each would have if its table had the whole loss."""
+
+    tree: AnswerTree
+    level: Any
+    """The number of each cell's table."""
+    variance: FloatArray
+    reach: FloatArray
+    """The standard error that just meets the goal of each cell; infinite where there is none."""
+    may_miss: tuple[int, ...]
+    """How many cells of each table need not meet it."""
+
+    @property
+    def tables(self) -> int:
+        return len(self.may_miss)
+
+    def weights(self, shares: FloatArray) -> Weights:
+        """The best linear fit at these shares."""
+        return self.tree.weights(self.variance / shares[self.level])
+
+    def squared_ratios(self, shares: FloatArray) -> FloatArray:
+        """The variance of each fitted cell relative to what its goal allows."""
+        return np.asarray(self.weights(shares).fitted / self.reach**2)
+
+
+@dataclass(frozen=True, slots=True, kw_only=True, eq=False)
+class Split:
+    """Shares of all tables, tree by tree."""
+
+    shares: FloatArray
+    ratios: tuple[float, ...]
+    """For each table the fitted error divided by its goal, in the deciding cell."""
+    gap: float
+    """How much larger than the smallest possible the largest squared ratio can be, relatively: 0 is exact."""
+
+    @property
+    def worst(self) -> float:
+        """The largest of the ratios."""
+        return max(self.ratios)
+
+
+def fitted_shares(trees: Sequence[LevelTree]) -> Split:
+    """The shares, adding up to 1, at which the largest fitted error relative to its goal is smallest.
+
+    Exact where every cell counts. Where some may miss their goal, these are the worst ones at the split found before.
+    """
+    count = sum(each.tables for each in trees)
+    best = _split(trees, np.full(count, 1 / count), 0.0)
+    for _ in range(TIMES_CHOSEN if any(any(each.may_miss) for each in trees) else 1):
+        found = _minimized(trees, [_must(each, part) for each, part in zip(trees, _parts(trees, best.shares))])
+        better = _split(trees, *found)
+        if better.worst >= best.worst * (1 - 1e-9):
+            break
+        best = better
+    return best
+
+
+def _split(trees: Sequence[LevelTree], shares: FloatArray, gap: float) -> Split:
+    ratios = []
+    for tree, part in zip(trees, _parts(trees, shares)):
+        squared = tree.squared_ratios(part)
+        for number, may_miss in enumerate(tree.may_miss):
+            own = np.sort(squared[(tree.level == number) & np.isfinite(tree.reach)])
+            ratios.append(float(np.sqrt(own[len(own) - 1 - may_miss])))
+    return Split(shares=shares, ratios=tuple(ratios), gap=gap)
+
+
+def _parts(trees: Sequence[LevelTree], values: FloatArray) -> list[FloatArray]:
+    return list(np.split(values, np.cumsum([each.tables for each in trees])[:-1]))
+
+
+def _must(tree: LevelTree, shares: FloatArray) -> Any:
+    """The cells that must meet their goal: all but the worst that each table may miss."""
+    squared, must = tree.squared_ratios(shares), np.isfinite(tree.reach)
+    for number, may_miss in enumerate(tree.may_miss):
+        own = np.flatnonzero((tree.level == number) & must)
+        must[own[np.argsort(squared[own])[len(own) - may_miss :]]] = False
+    return must
+
+
+def _minimized(trees: Sequence[LevelTree], must: Sequence[Any]) -> tuple[FloatArray, float]:
+    """The shares with the smallest largest squared ratio, by cutting planes, and the relative gap that remains."""
+    count = sum(each.tables for each in trees)
+    point = best = np.full(count, 1 / count)
+    least, highest = 0.0, np.inf
+    slopes, offsets = [np.zeros(count)], [0.0]
+    for _ in range(MOST_ROUNDS):
+        values, gradients = _tangents(trees, must, point)
+        if values.max() < highest:
+            best, highest = point, float(values.max())
+        slopes += list(gradients)
+        offsets += list(values - gradients @ point)
+        least, lowest = _lowest(np.array(slopes), np.array(offsets))
+        if highest - least <= GAP * highest:
+            break
+        # Tangents at a corner say little about the middle, so the next point is between the lowest one and the best so far.
+        point = (lowest + best) / 2
+    return best, (highest - least) / highest
+
+
+def _tangents(trees: Sequence[LevelTree], must: Sequence[Any], shares: FloatArray) -> tuple[FloatArray, FloatArray]:
+    """The largest squared ratio of each table and its slope in all shares."""
+    values, gradients, start = [], [], 0
+    for tree, own, part in zip(trees, must, _parts(trees, shares)):
+        weights = tree.weights(part)
+        squared = np.where(own, weights.fitted / tree.reach**2, -np.inf)
+        cells = [int(np.argmax(np.where(tree.level == number, squared, -np.inf))) for number in range(tree.tables)]
+        unit = np.zeros((tree.tables, len(squared)))
+        unit[np.arange(tree.tables), cells] = tree.variance[cells] / part[tree.level[cells]]
+        # The fit of a cell's own variance is its covariance with every fitted cell.
+        powers = weights.fit(unit) ** 2
+        for number, cell in enumerate(cells):
+            slope = np.zeros(len(shares))
+            added = np.bincount(tree.level, weights=powers[number] / tree.variance, minlength=tree.tables)
+            slope[start : start + tree.tables] = -added / tree.reach[cell] ** 2
+            values.append(squared[cell])
+            gradients.append(slope)
+        start += tree.tables
+    return np.array(values), np.array(gradients)
+
+
+def _lowest(slopes: FloatArray, offsets: FloatArray) -> tuple[float, FloatArray]:
+    """The least value of the largest tangent over all splits, and where."""
+    from scipy.optimize import linprog
+
+    count = slopes.shape[1]
+    scale = max(float(offsets.max()), 1e-300)
+    found = linprog(
+        np.append(np.zeros(count), 1.0),
+        A_ub=np.hstack([slopes / scale, -np.ones((len(slopes), 1))]),
+        b_ub=-offsets / scale,
+        A_eq=np.append(np.ones(count), 0.0)[None],
+        b_eq=[1.0],
+        bounds=[(LEAST_SHARE, 1.0)] * count + [(0.0, None)],
+        method="highs",
+    )
+    assert found.x is not None
+    assert found.fun is not None
+    return float(found.fun) * scale, np.asarray(found.x[:count])
+
+
+# The levels of a goal as one tree of cells, for goals about fitted errors, and the query that releases them with
+# given shares.
+
+
+@dataclass(frozen=True, slots=True, kw_only=True, eq=False)
+class GoalLevels:
+    """CONFIDENTIAL if the records are: the tree of a goal's levels, at a variance of 1."""
+
+    goal: Goal
+    tree: LevelTree
+    sizes: FloatArray | None
+    """The public sizes of the cells, if the keys have any; 0 for published rests."""
+
+    def at(self, mechanism: Any) -> LevelTree:
+        """The tree under this mechanism, which must have Gaussian noise, of one sigma or in proportion to sizes."""
+        variance = np.zeros(len(self.tree.level))
+        for each, rows in by_band(mechanism, self.sizes):
+            variance[rows] = float(checked_sigma(each)) ** 2
+        return replace(self.tree, variance=variance)
+
+
+def checked_sigma(mechanism: Any) -> Fraction:
+    """The sigma of a mechanism; an error if its noise is not Gaussian."""
+    sigma = None if clamping_bound(mechanism) is not None else gaussian_sigma(mechanism)
+    if sigma is None:
+        raise ParameterError(
+            parameter="fitted",
+            problem=f"needs Gaussian noise, and {type(mechanism).__name__} has another law or clamps",
+            advice="Use Gaussian or UnitSplit, or leave fitted out.",
+        )
+    return sigma
+
+
+def can_be_fitted(mechanism: Any) -> bool:
+    """Whether shares can be chosen for the fitted errors of a mechanism."""
+    try:
+        for each in inside(mechanism):
+            checked_sigma(each)
+    except ParameterError:
+        return False
+    return True
+
+
+def goal_levels(view: OwnerView, goals: Sequence[Goal], *, complete: bool) -> list[GoalLevels]:
+    """The trees of all goals, read in as few passes as a release takes."""
+    for goal in goals:
+        _check(goal, view.schema, complete=complete)
+    found = iter(view.cell_totals(*(totals_query(goal.query, goal.measure, {}) for goal in goals)))
+    return [_levels(goal, [next(found) for _ in goal.query.tables()], view.schema) for goal in goals]
+
+
+def _check(goal: Goal, schema: Schema, *, complete: bool) -> None:
+    if len(goal.query.tables()) > 1 and goal.query.rest is None and not complete:
+        raise ParameterError(
+            parameter="fitted",
+            problem="needs complete levels: below keys that may miss cells a fit changes nothing",
+            advice="Give the query rest='publish', or say complete=True if the keys list every cell.",
+        )
+    shapes = [(each, [group_json(group, schema) for group in each.groups]) for each in goal.query.tables()]
+    for (one, by), (other, other_by) in combinations(shapes, 2):
+        if nests(by, other_by) == nests(other_by, by):
+            names = " and ".join(" x ".join(each.names()) or "the grand total" for each in (one, other))
+            problem = f"needs tables that refine one another, and of {names} neither refines the other"
+            raise ParameterError(parameter="fitted", problem=problem)
+
+
+def _levels(goal: Goal, found: Sequence[CellTotals], schema: Schema) -> GoalLevels:
+    by = {each.name: [group_json(group, schema) for group in each.table.shape.groups] for each in found}
+    tables = [
+        ReleasedTable(name=each.name, keys=tuple(each.cells.column_names), variables=(), data=each.cells)
+        for each in found
+    ]
+    order = sorted(range(len(found)), key=lambda n: (len(by[found[n].name]), tables[n].data.num_rows), reverse=True)
+    lists = CodeLists({each.name: each.to_json() for each in schema.hierarchies})
+    tree = tree_of(cell_rows([tables[n] for n in order], by, complete=True, lists=lists))
+    assert tree is not None
+    z = NormalDist().inv_cdf((1 + goal.confidence) / 2)
+    level, reach, sizes, may_miss = [], [], [], [0] * len(found)
+    for n in order:
+        total = np.abs(found[n].totals[EXACT])
+        counted = (total > 0) & (total >= float(goal.at_least)) & ~rest_rows(tables[n])
+        counted &= n in goal.levels
+        level.append(np.full(len(total), n))
+        sizes.append(_sizes(goal, n, schema, len(total)))
+        reach.append(np.where(counted, float(goal.within) * total / z, np.inf))
+        may_miss[n] = int((1 - goal.share) * int(counted.sum()))
+    return GoalLevels(
+        goal=goal,
+        tree=LevelTree(
+            tree=tree,
+            level=np.concatenate(level),
+            variance=np.ones(sum(map(len, level))),
+            reach=np.concatenate(reach),
+            may_miss=tuple(may_miss),
+        ),
+        sizes=None if any(each is None for each in sizes) else np.concatenate(sizes),
+    )
+
+
+def _sizes(goal: Goal, level: int, schema: Schema, cells: int) -> Any:
+    """The sizes of the cells of one table; published rests, which come last, are in the lowest band."""
+    listed = sizes_of(at_level(goal.query, goal.query.tables()[level]), goal.measure, schema)
+    return None if listed is None else np.append(listed, np.zeros(cells - len(listed)))
+
+
+def with_shares(query: Query, shares: Sequence[Fraction]) -> Query:
+    """The query with its loss split over its levels in these proportions."""
+    whole = sum(shares, Fraction(0))
+    parts = iter(shares)
+    axes = [
+        tuple(Choice(choice.group, next(parts) / whole if len(axis) > 1 else Fraction(1)) for choice in axis)
+        for axis in query.axes
+    ]
+    return replace(query, axes=tuple(axes))
+
+
+# How far the tables of one query of a plan are from their goals, as a function of how its loss is split over its
+# levels.
+
+
+class LevelRatios(Protocol):
+    """Error divided by goal in the deciding cell of each table."""
+
+    def at(self, query: Query) -> list[float]:
+        """At the split that the query has."""
+
+    def nearby(self, found: Sequence[float], at: FloatArray) -> Callable[[FloatArray], float]:
+        """The largest ratio as a function of the shares, given those found at some shares."""
+
+
+class RawRatios:
+    """Ratios of the noisy answers: that of a table depends on its own share alone."""
+
+    def __init__(self, view: OwnerView, scope: Scope, tables: Sequence[TargetTable], *, complete: bool) -> None:
+        self._view, self._scope, self._tables = view, scope, tables
+        self._levels = np.array([each.totals.number for each in tables])
+
+    def at(self, query: Query) -> list[float]:
+        shares = [level.share for level in query.tables()]
+        schema = self._view.schema
+        return [
+            each.worst(
+                each.ratios(
+                    self._scope, each.asked.statistic.mechanism, shares[each.totals.number], schema, kept="budget"
+                )
+            )
+            for each in self._tables
+        ]
+
+    def nearby(self, found: Sequence[float], at: FloatArray) -> Callable[[FloatArray], float]:
+        # Errors fall with the root of the share: exactly for Gaussian noise, nearly for other noise.
+        scaled = np.array(found) * np.sqrt(at[self._levels])
+        return lambda shares: float((scaled / np.sqrt(shares[self._levels])).max())
+
+
+class FittedRatios:
+    """Ratios of the best linear fit of all levels, which depend on all shares; for Gaussian noise, sized or not."""
+
+    def __init__(self, view: OwnerView, scope: Scope, tables: Sequence[TargetTable], *, complete: bool) -> None:
+        self._tables = tables
+        statistics = list({each.asked.place: each for each in tables}.values())
+        levels = goal_levels(view, [each.goal for each in statistics], complete=complete)
+        self._trees: dict[Any, Any] = {
+            each.asked.place: tree.at(each.asked.statistic.mechanism) for each, tree in zip(statistics, levels)
+        }
+
+    def at(self, query: Query) -> list[float]:
+        return self._ratios(level_shares(query))
+
+    def _ratios(self, shares: FloatArray) -> list[float]:
+        squared = {place: tree.squared_ratios(shares) for place, tree in self._trees.items()}
+        found = []
+        for each in self._tables:
+            tree = self._trees[each.asked.place]
+            own = squared[each.asked.place][(tree.level == each.totals.number) & np.isfinite(tree.reach)]
+            found.append(each.worst(np.sqrt(own)))
+        return found
+
+    def nearby(self, found: Sequence[float], at: FloatArray) -> Callable[[FloatArray], float]:
+        return lambda shares: max(self._ratios(shares))
+
+
+# The least loss at which fitted levels meet their goals: the best split, and the noise at which it just meets them.
+
+
+SHARE_UNITS = 10**6
+"""Shares have six decimals."""
+ROUNDING = 1e-9
+
+
+@dataclass(frozen=True, slots=True, kw_only=True, eq=False)
+class LevelSplit:
+    """CONFIDENTIAL if the records are: the best split of one goal, the same for every sigma because that scales all errors."""
+
+    shares: tuple[Fraction, ...]
+    worst: float
+    """The largest fitted error relative to its goal, at these shares and a sigma of 1 for the whole loss."""
+
+
+class LevelSplits:
+    """CONFIDENTIAL if the records are: the best split of each goal, found once for all mechanisms whose noise is in proportion."""
+
+    def __init__(self, view: OwnerView, goals: Sequence[Goal], *, complete: bool) -> None:
+        self.levels = goal_levels(view, goals, complete=complete)
+        self._found: dict[Any, LevelSplit] = {}
+
+    def of(self, number: int, mechanism: Any) -> LevelSplit:
+        """The split of a goal for a mechanism."""
+        kind = (number, mechanism.floor if is_sized(mechanism) else None)
+        if kind not in self._found:
+            self._found[kind] = _level_split(self.levels[number], with_amount(mechanism, 1.0))
+        return self._found[kind]
+
+
+def _level_split(levels: GoalLevels, mechanism: Any) -> LevelSplit:
+    tree = levels.at(mechanism)
+    found = fitted_shares([tree])
+    shares = [max(Fraction(int(share * SHARE_UNITS), SHARE_UNITS), Fraction(1, SHARE_UNITS)) for share in found.shares]
+    shares[int(np.argmax(found.shares))] += 1 - sum(shares)
+    squared = tree.squared_ratios(np.array([float(share) for share in shares]))
+    worst = [np.sort(squared[_counted(levels, n)])[::-1][missed] for n, missed in enumerate(levels.tree.may_miss)]
+    return LevelSplit(shares=tuple(shares), worst=float(np.sqrt(max(worst))))
+
+
+def _counted(levels: GoalLevels, number: int) -> Any:
+    return (levels.tree.level == number) & np.isfinite(levels.tree.reach)
+
+
+def fitted_family(
+    splits: LevelSplits, tables: Sequence[GoalTable], whole: Sequence[Any]
+) -> tuple[tuple[Fitted, ...], tuple[Query, ...]]:
+    """A Gaussian family with the most noise whose fitted levels meet the goals, table by table and as one query for each goal."""
+    found: list[Fitted] = []
+    asked: list[Query] = []
+    for at, mechanism in enumerate(whole):
+        split, levels = splits.of(at, mechanism), splits.levels[at]
+        goal = levels.goal
+        fitting = with_amount(mechanism, 1 / split.worst)
+        squared = levels.at(fitting).squared_ratios(np.array([float(share) for share in split.shares]))
+        asked.append(with_statistic(with_shares(goal.query, split.shares), goal.measure, fitting))
+        for number, share in enumerate(split.shares):
+            own = squared[_counted(levels, number)]
+            table = tables[len(found)]
+            found.append(
+                Fitted(
+                    table=table,
+                    mechanism=shared(fitting, share),
+                    deciding=table.deciding(),
+                    share_met=float(np.mean(own <= 1 + ROUNDING)),
+                )
+            )
+    return tuple(found), tuple(asked)

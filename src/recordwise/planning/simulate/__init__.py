@@ -1,0 +1,1 @@
+"""Simulate releases: generated records, rehearsals, metrics and the methods that agencies use today."""

@@ -1,0 +1,532 @@
+"""A release whose noise is all discrete Gaussian, as its privacy-loss distribution needs it: shifts in steps (T-LOSS-LAW)."""
+
+import math
+from collections.abc import Callable, Iterable, Sequence
+from dataclasses import dataclass, replace
+from fractions import Fraction
+from functools import lru_cache
+from typing import Any
+
+import numpy as np
+
+from recordwise.errors import ParameterError, UnknownFormError
+from recordwise.exact.arithmetic import FloatArray, normal_cdf
+from recordwise.exact.numbers import float_upper, fraction_text, read_fraction
+from recordwise.policy.atoms import One
+from recordwise.policy.bands import BandTable
+from recordwise.policy.conditions import EVERY
+from recordwise.policy.evaluate.numpy import signed_record
+from recordwise.policy.evaluate.tables import Record, is_record
+from recordwise.policy.json import Bands
+from recordwise.policy.meaning import Meaning, check_share, power_zcdp
+from recordwise.policy.meaning import epsilon as zcdp_epsilon
+from recordwise.policy.policy import Policy, composed
+
+# Epsilon at delta and the power of a test from the privacy-loss distribution of lattice Gaussian noise, rounded up
+# (T-LOSS-LAW). Noise of few lattice steps is taken point by point. Noise of many steps is replaced by continuous
+# Gaussian noise of slightly less variance, which can be turned into it by drawing: so it reveals no less.
+
+
+FINE = 32
+"""Lattice steps of sigma from which noise is replaced by continuous noise."""
+BORROWED = 0.5
+"""The variance, in squared lattice steps, that the continuous noise lacks."""
+RIPPLE = 2 * math.exp(-2 * math.pi**2 * BORROWED) * (1 + 1e-3)
+"""How far its density may be off, relatively: the theta function of ``BORROWED`` less 1."""
+REACH = 12.0
+"""Standard deviations after which noise is counted as lost: less than 1e-32 of its mass."""
+LOST = 1e-30
+POINTS = 120
+"""Of the common grid, to one standard deviation of the loss; more where there are many numbers, so that what rounding to the grid
+adds to the variance stays below a thousandth of it."""
+RELATIVE = 1e-9
+"""Above the rounding of sums of positive numbers, relatively."""
+TOGETHER = 1e-9
+"""Normals closer than that are taken to be so far apart."""
+LARGEST_LOG = 700.0
+LARGEST_LOSS = 1e4
+"""Beyond it nothing is hidden, and the conversion from zCDP says so as well."""
+
+
+@dataclass(frozen=True, slots=True, order=True)
+class Shift:
+    """A number with discrete Gaussian noise of ``sigma`` lattice steps that moves by ``steps`` of them, ``times`` independently."""
+
+    sigma: float
+    steps: int
+    times: int = 1
+
+    @property
+    def rho(self) -> float:
+        """The zCDP loss of the move."""
+        return self.times * self.steps**2 / (2 * self.sigma**2)
+
+
+@dataclass(frozen=True, slots=True, kw_only=True, eq=False)
+class PrivacyLoss:
+    """A pair of laws that is no harder to tell apart than what was published with and without a record."""
+
+    losses: FloatArray
+    """Where the loss of the coarse noise has its mass."""
+    masses: FloatArray
+    mu: float
+    """The distance of two unit normals: the fine noise together."""
+    factor: float
+    """By which probabilities may exceed those of this pair, from the ripples of ``RIPPLE``."""
+    slack: float
+    """Added to every delta: what was lost and rounded."""
+    rho: float
+    """The zCDP loss, whose conversions hold as well."""
+
+    @classmethod
+    def of(cls, shifts: Iterable[Shift], *, smooth: float = 0.0, smooth_numbers: int = 0) -> "PrivacyLoss":
+        """The loss of several numbers drawn independently.
+
+        Args:
+            shifts: By how much each number moves with the record.
+            smooth: The zCDP loss of further numbers, already replaced by continuous noise.
+            smooth_numbers: How many those are.
+
+        Returns:
+            The pair of laws, rounded up.
+        """
+        moved = [shift for shift in shifts if shift.steps]
+        fine = [shift for shift in moved if shift.sigma >= FINE]
+        coarse = tuple(sorted(shift for shift in moved if shift.sigma < FINE))
+        mu = math.sqrt(2 * smooth + sum(2 * shift.rho * borrowed(shift.sigma) for shift in fine))
+        numbers = smooth_numbers + sum(shift.times for shift in fine)
+        losses, masses, slack = coarse_loss(coarse)
+        return cls(
+            losses=losses,
+            masses=masses,
+            mu=mu * (1 + RELATIVE),
+            factor=(1 + RIPPLE) ** numbers,
+            slack=slack,
+            rho=(smooth + sum(shift.rho for shift in moved)) * (1 + RELATIVE),
+        )
+
+    def delta_at(self, epsilon: Any) -> FloatArray:
+        """The delta at each epsilon, rounded up.
+
+        Args:
+            epsilon: One epsilon or several; they may be negative.
+
+        Returns:
+            An array of deltas, at most 1 each.
+        """
+        wanted = np.atleast_1d(np.asarray(epsilon, np.float64))
+        found = mixed_delta(wanted, np.full(wanted.shape, self.mu), self.losses, self.masses)
+        return np.minimum(found * self.factor * (1 + RELATIVE) + self.slack, 1.0)
+
+    def epsilon(self, delta: float) -> float:
+        """An epsilon for which (epsilon, delta)-DP holds, never above that of the zCDP loss.
+
+        Args:
+            delta: Between 0 and 1.
+
+        Returns:
+            The epsilon, rounded up.
+        """
+        share, known = check_share(delta, "delta"), zcdp_epsilon(self.rho, delta)
+        if self.rho == 0 or self.rho > LARGEST_LOSS or float(self.delta_at(known)[0]) > share:
+            return known
+        if float(self.delta_at(0.0)[0]) <= share:
+            return 0.0
+        low, high = 0.0, known
+        while high - low > 1e-10 * high:
+            middle = (low + high) / 2
+            low, high = (middle, high) if float(self.delta_at(middle)[0]) > share else (low, middle)
+        return high
+
+    def power(self, false_alarm: float = 0.05) -> float:
+        """The largest power of a membership test at a false-positive rate: every epsilon bounds it, and the best one is taken.
+
+        Args:
+            false_alarm: The false-positive rate of the test.
+
+        Returns:
+            A bound on the power, never above that of the zCDP loss.
+        """
+        alpha = check_share(false_alarm, "false_alarm")
+        known = power_zcdp(self.rho, alpha)
+        if self.rho == 0 or self.rho > LARGEST_LOSS:
+            return known
+        spread = math.sqrt(2 * self.rho)
+        # Beyond the last one the bound is above 1.
+        tried = np.linspace(-4 * spread - self.rho, min(4 * spread + self.rho, -math.log(alpha)), 161)
+        for _ in range(3):
+            powers = alpha * np.exp(tried) + self.delta_at(tried)
+            best = int(np.argmin(powers))
+            tried = np.linspace(tried[max(best - 1, 0)], tried[min(best + 1, len(tried) - 1)], 41)
+        return min(known, float(powers.min()) * (1 + RELATIVE))
+
+
+def mixed_delta(epsilon: FloatArray, mu: FloatArray, losses: FloatArray, masses: FloatArray) -> FloatArray:
+    """The mean over the losses of the delta of two unit normals ``mu`` apart, at what they leave of each epsilon."""
+    over, apart = epsilon[:, None] - losses[None, :], np.maximum(mu, TOGETHER)[:, None]
+    low = normal_cdf(-apart / 2 - over / apart)
+    # Far out the second term is a product of a huge and a tiny number.
+    with np.errstate(over="ignore"):
+        second = np.where(low > 0, np.exp(np.minimum(over, LARGEST_LOG)) * low, 0.0)
+    return np.asarray(np.maximum(normal_cdf(apart / 2 - over / apart) - second, 0.0) @ masses)
+
+
+def borrowed(sigma: float) -> float:
+    """By how much the loss grows if noise of so many lattice steps gives up the variance ``BORROWED``."""
+    return 1 / (1 - BORROWED / sigma**2)
+
+
+@lru_cache(maxsize=256)
+def coarse_loss(shifts: tuple[Shift, ...], points: int = POINTS) -> tuple[FloatArray, FloatArray, float]:
+    """The distribution of the loss of coarse noise on a common grid, and the mass that was lost or rounded."""
+    if not shifts:
+        return np.zeros(1), np.ones(1), 0.0
+    numbers = sum(shift.times for shift in shifts)
+    width = math.sqrt(2 * sum(shift.rho for shift in shifts)) / (points * math.sqrt(1 + numbers / 10))
+    laws = [(*_on_grid(shift, width), shift.times) for shift in shifts]
+    size = sum(times * (len(masses) - 1) for _, masses, times in laws) + 1
+    length = 1 << max(size - 1, 1).bit_length()
+    product = np.ones(length // 2 + 1, np.complex128)
+    for _, masses, times in laws:
+        product *= np.fft.rfft(masses, length) ** times
+    found = np.maximum(np.fft.irfft(product, length)[:size], 0.0)
+    first = sum(times * start for start, _, times in laws)
+    # A Fourier transform and its inverse are off by a few roundings for each doubling of the length, in the norm of squares.
+    rounding = 8 * (numbers + 2) * length.bit_length() * 2.0**-53 * math.sqrt(length)
+    rounding *= max(float(np.sqrt(np.sum(masses**2))) for _, masses, _ in laws)
+    # At either end no more than that is moved up, or counted as lost.
+    low = int(np.searchsorted(np.cumsum(found), rounding))
+    high = size - int(np.searchsorted(np.cumsum(found[::-1]), rounding))
+    masses = found[low:high]
+    masses[0] += found[:low].sum()
+    return (
+        np.asarray((first + np.arange(low, high)) * width, np.float64),
+        masses,
+        rounding + numbers * LOST + float(found[high:].sum()),
+    )
+
+
+def _on_grid(shift: Shift, width: float) -> tuple[int, FloatArray]:
+    """The law of the loss rho + steps Z/sigma^2, each mass divided among its two grid neighbors so that both laws keep their
+    mass (T-LOSS-LAW)."""
+    reach = math.ceil(REACH * shift.sigma) + 1
+    noise = np.arange(-reach, reach + 1)
+    weights = np.exp(-(noise**2) / (2 * shift.sigma**2))
+    losses = shift.steps**2 / (2 * shift.sigma**2) + shift.steps / shift.sigma**2 * noise
+    below = np.floor(losses / width)
+    # The share of the lower neighbour is (e^(width - rest) - 1)/(e^width - 1), rest being the distance from it; less is safe.
+    share = np.expm1(width - (losses - below * width)) / math.expm1(width) * (1 - RELATIVE)
+    share = np.clip(share, 0.0, 1.0)
+    start = int(below[0])
+    place = (below - start).astype(np.int64)
+    masses = np.zeros(int(place[-1]) + 2)
+    np.add.at(masses, place, weights * share)
+    np.add.at(masses, place + 1, weights * (1 - share))
+    return start, masses / weights.sum()
+
+
+def sigma_steps(sigma: Fraction, step: Fraction) -> float:
+    """A sigma in lattice steps."""
+    return float(sigma / step)
+
+
+def epsilon_of(shifts: Sequence[Shift], delta: float) -> float:
+    """The epsilon at ``delta`` of numbers with discrete Gaussian noise, drawn independently and fixed beforehand, rounded up.
+
+    Args:
+        shifts: By how much each number moves with the record.
+        delta: Between 0 and 1.
+
+    Returns:
+        The epsilon.
+
+    Example:
+        >>> round(epsilon_of([Shift(0.7, 1)], 1e-5), 3)
+        6.956
+    """
+    return PrivacyLoss.of(shifts).epsilon(delta)
+
+
+COARSEST = 1
+"""Lattice steps of sigma below which nothing is replaced by continuous noise."""
+TABLE_DELTA, TABLE_FALSE_ALARM = 1e-5, 0.05
+"""Where a page states epsilon and power."""
+RATIO, LARGEST_MU, SMALLEST_MU = 1.02, 12.0, 0.02
+"""Of the entries of a table: a number between two of them is rounded up by about 2 % at most."""
+TABLE_POINTS = 12
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class LatticePart:
+    """Numbers with discrete Gaussian noise of ``sigma`` lattice steps; ``policy`` is what one of them costs a record."""
+
+    sigma: Fraction
+    policy: Policy
+    times: int = 1
+    """How many such numbers a record changes, independently drawn."""
+    varies: bool = False
+    """Whether ``sigma`` is the smallest of several, which differ by group."""
+    bands: BandTable | None = None
+    """Where noise follows the sizes of cells: which of ``sigmas`` a record's cell has; ``sigma`` is the smallest of them."""
+    sigmas: tuple[Fraction, ...] = ()
+
+    def __post_init__(self) -> None:
+        if len(self.sigmas) != (0 if self.bands is None else len(self.bands.edges)):
+            raise ParameterError(parameter="sigmas", problem="need one for each band")
+
+    def of(self, record: Record) -> "LatticePart":
+        """The part as one record meets it: with the sigma of its own cell's band.
+
+        Args:
+            record: A record as a mapping of scalars.
+
+        Returns:
+            The part without bands.
+        """
+        if self.bands is None:
+            return self
+        groups, _ = signed_record(self.policy.rho, record)
+        return replace(self, sigma=self.sigmas[self.bands.band_of(groups)], bands=None, sigmas=())
+
+    def smoothed(self) -> bool:
+        """Whether it is replaced by continuous noise: fine noise, and noise whose lattice is not known exactly."""
+        return self.varies or self.bands is not None or self.sigma >= FINE
+
+    def fixed(self) -> bool:
+        """Whether the shift is the same for every record."""
+        return all(condition == EVERY and atom == One() for condition, atom in self.policy.rho)
+
+    def shift(self, rho: float) -> Shift:
+        """The whole number of steps that a loss stands for, rounded up.
+
+        Args:
+            rho: What one of the numbers costs the record.
+
+        Returns:
+            The shift of all of them.
+        """
+        steps = math.ceil(float(self.sigma) * math.sqrt(2 * rho) * (1 - 1e-9))
+        return Shift(float(self.sigma), steps, self.times)
+
+    def smooth(self) -> Policy:
+        """The loss of continuous noise that reveals no less."""
+        return self.policy * (self.times * self.weight())
+
+    def weight(self) -> Fraction:
+        """By how much the loss grows if the noise gives up the variance ``BORROWED``; in the band where it grows most."""
+        return 1 / (1 - Fraction(BORROWED) / self.sigma**2)
+
+    def weights(self) -> float | tuple[float, ...]:
+        """The same, rounded up, for each band where there are several."""
+        if self.bands is None:
+            return float_upper(self.weight())
+        return tuple(float_upper(replace(self, sigma=each, bands=None, sigmas=()).weight()) for each in self.sigmas)
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class LatticePolicy:
+    """What a plan, fixed beforehand, draws: every number with discrete Gaussian noise. Public, like a policy."""
+
+    parts: tuple[LatticePart, ...]
+
+    def policy(self) -> Policy:
+        """The zCDP loss of all numbers: the policy of the release."""
+        return composed([part.policy * part.times for part in self.parts])
+
+    def loss(self, record: Record) -> PrivacyLoss:
+        """The privacy-loss distribution of one record.
+
+        Args:
+            record: A record as a mapping of scalars.
+
+        Returns:
+            The distribution, rounded up.
+
+        Raises:
+            ParameterError: If a table is given in place of one record.
+        """
+        if not is_record(record):
+            raise ParameterError(parameter="record", problem="must be one record, not a table")
+        parts = [part.of(record) for part in self.parts]
+        smooth = [part for part in parts if part.smoothed()]
+        return PrivacyLoss.of(
+            [part.shift(float(part.policy.loss(record))) for part in parts if not part.smoothed()],
+            smooth=float(composed([part.smooth() for part in smooth]).loss(record)),
+            smooth_numbers=sum(part.times for part in smooth),
+        )
+
+    def meaning(self, record: Record, *, delta: float = 1e-5, false_alarm: float = 0.05) -> Meaning:
+        """What a record's loss means: an epsilon at ``delta`` and the power of the best membership test, from the exact laws.
+
+        Args:
+            record: A record as a mapping of scalars.
+            delta: Where epsilon is stated.
+            false_alarm: The false-positive rate of the test.
+
+        Returns:
+            The loss with its epsilon and power.
+
+        Example:
+            >>> from fractions import Fraction
+            >>> from recordwise.policy import gaussian_sum, meaning
+            >>> part = LatticePart(sigma=Fraction(100), policy=gaussian_sum("emp", sigma=100))
+            >>> exact = LatticePolicy(parts=(part,)).meaning({"emp": 45})
+            >>> round(exact.epsilon, 3), round(meaning(exact.rho).epsilon, 3)
+            (1.772, 1.927)
+        """
+        found = self.loss(record)
+        return Meaning(
+            rho=float(self.policy().loss(record)),
+            delta=delta,
+            epsilon=found.epsilon(delta),
+            power=found.power(false_alarm),
+            false_alarm=false_alarm,
+        )
+
+    def table(self) -> "MeaningTable | None":
+        """Epsilon and power by the loss of the smooth part, for a page; None where noise is too coarse for it."""
+        if any(part.sigma <= COARSEST and not part.fixed() for part in self.parts):
+            return None
+        exact = [part for part in self.parts if part.fixed() and not part.smoothed()]
+        smooth = [part for part in self.parts if part not in exact]
+        shifts = (part.shift(float(part.policy.loss({}))) for part in exact)
+        base = [shift for shift in shifts if shift.steps]
+        weights = tuple(part.weights() if part in smooth else 0.0 for part in self.parts)
+        found = MeaningTable.of(
+            base,
+            composed([part.smooth() for part in smooth]),
+            weights=weights,
+            numbers=sum(part.times for part in smooth),
+        )
+        return found if np.all(np.isfinite(found.epsilon)) else None
+
+    def to_json(self) -> list[Any]:
+        """The saved form."""
+        return [_part_json(part) for part in self.parts]
+
+    @classmethod
+    def from_json(cls, form: Any, bands: Bands | None = None) -> "LatticePolicy":
+        """Read back what ``to_json`` wrote; an unknown form is refused.
+
+        Args:
+            form: The saved form.
+            bands: The band tables that it names, by digest.
+
+        Returns:
+            The policy.
+
+        Raises:
+            UnknownFormError: If the form is not one that this version knows.
+        """
+        try:
+            return cls(parts=tuple(_part(*row, bands=bands) for row in form))
+        except (LookupError, TypeError, ValueError):
+            raise UnknownFormError(what="lattice noise", found=type(form).__name__) from None
+
+
+def _part_json(part: LatticePart) -> list[Any]:
+    """The band table by its digest; it is saved with the policy, which names it as well."""
+    known = [fraction_text(part.sigma), part.times, part.varies, part.policy.to_json()]
+    return known if part.bands is None else [*known, part.bands.digest, [fraction_text(each) for each in part.sigmas]]
+
+
+def _part(
+    sigma: str,
+    times: int,
+    varies: bool,
+    policy: Any,
+    table: str | None = None,
+    sigmas: tuple[str, ...] = (),
+    *,
+    bands: Bands | None,
+) -> LatticePart:
+    found = LatticePart(
+        sigma=read_fraction(sigma),
+        times=int(times),
+        varies=bool(varies),
+        policy=Policy.from_json(policy, bands),
+        bands=None if table is None else dict(bands or {})[table],
+        sigmas=tuple(map(read_fraction, sigmas)),
+    )
+    if found.sigmas and (found.varies or found.sigma != min(found.sigmas)):
+        raise ValueError("no sigma for each band")
+    if found.sigma <= (COARSEST if found.varies else 0) or found.times < 1 or found.policy.delta_terms:
+        raise ValueError("no lattice noise")
+    return found
+
+
+@dataclass(frozen=True, slots=True, kw_only=True, eq=False)
+class MeaningTable:
+    """Epsilon and power, each rounded up to the next entry, by the loss of the smooth part of a release."""
+
+    smooth: Policy
+    weights: tuple[float | tuple[float, ...], ...]
+    """The smooth part of a loss is so many times what each part costs, by band where there are several; 0 for parts that are in
+    every entry."""
+    rho: FloatArray
+    """0, then halves of squares of ``SMALLEST_MU`` times powers of ``RATIO``."""
+    epsilon: FloatArray
+    power: FloatArray
+
+    @classmethod
+    def of(
+        cls, base: Iterable[Shift], smooth: Policy, *, weights: tuple[float | tuple[float, ...], ...], numbers: int
+    ) -> "MeaningTable":
+        """The table for records that all have the shifts ``base``; ``numbers`` is how many numbers are smooth."""
+        # Rounded up, so that plans share their tables.
+        found = _table(tuple(sorted(base)), 1 << max(numbers - 1, 0).bit_length())
+        return cls(smooth=smooth, weights=weights, rho=found[0], epsilon=found[1], power=found[2])
+
+    def at(self, rho: float) -> tuple[float, float]:
+        """Epsilon and power at a loss of the smooth part; infinity and 1 beyond the table."""
+        place = int(np.searchsorted(self.rho, rho * (1 - 1e-12)))
+        if place == len(self.rho):
+            return math.inf, 1.0
+        return float(self.epsilon[place]), float(self.power[place])
+
+
+@lru_cache(maxsize=64)
+def _table(base: tuple[Shift, ...], numbers: int) -> tuple[FloatArray, FloatArray, FloatArray]:
+    """Losses of the smooth part, and epsilon and power at each, for all of them at once."""
+    entries = math.ceil(math.log(LARGEST_MU / SMALLEST_MU) / math.log(RATIO))
+    mu = np.concatenate([[0.0], SMALLEST_MU * RATIO ** np.arange(entries)])
+    losses, masses, slack = coarse_loss(base, TABLE_POINTS)
+    factor = (1 + RIPPLE) ** numbers * (1 + RELATIVE)
+
+    def delta(epsilon: FloatArray) -> FloatArray:
+        return mixed_delta(epsilon, mu * (1 + RELATIVE), losses, masses) * factor + slack
+
+    return mu**2 / 2, _least_epsilon(delta, mu, losses), _least_power(delta, mu, losses)
+
+
+def _least_epsilon(delta: Callable[[FloatArray], FloatArray], mu: FloatArray, losses: FloatArray) -> FloatArray:
+    """The upper end of a bisection: delta is kept there, up to a width of a few digits beyond what is shown."""
+    low, high = np.zeros(len(mu)), mu**2 / 2 + 8 * mu + max(float(losses[-1]), 0.0)
+    for _ in range(26):
+        middle = (low + high) / 2
+        kept = delta(middle) <= TABLE_DELTA
+        low, high = np.where(kept, low, middle), np.where(kept, middle, high)
+    return np.where(delta(high) <= TABLE_DELTA, high, np.inf)
+
+
+def _least_power(delta: Callable[[FloatArray], FloatArray], mu: FloatArray, losses: FloatArray) -> FloatArray:
+    """Every epsilon bounds the power; a golden section finds a good one."""
+    reach = mu**2 / 2 + 4 * mu + float(np.abs(losses).max())
+    low, high, golden = -reach, reach.copy(), (math.sqrt(5) - 1) / 2
+
+    def bound(epsilon: FloatArray) -> FloatArray:
+        return TABLE_FALSE_ALARM * np.exp(np.minimum(epsilon, LARGEST_LOG)) + delta(epsilon)
+
+    left, right = high - golden * (high - low), low + golden * (high - low)
+    at_left, at_right = bound(left), bound(right)
+    best = np.minimum(at_left, at_right)
+    for _ in range(14):
+        keep = at_left < at_right
+        low, high = np.where(keep, low, left), np.where(keep, right, high)
+        # One of the two inner points stays, and is the other one now.
+        tried = np.where(keep, high - golden * (high - low), low + golden * (high - low))
+        found = bound(tried)
+        left, right = np.where(keep, tried, right), np.where(keep, left, tried)
+        at_left, at_right = np.where(keep, found, at_right), np.where(keep, at_left, found)
+        best = np.minimum(best, found)
+    return np.minimum(best * (1 + RELATIVE), 1.0)

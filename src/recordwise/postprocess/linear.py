@@ -1,0 +1,463 @@
+"""The best linear unbiased fit of answers that form a tree, and its exact variances, in one pass up and one down (T-FITVAR).
+
+Every answer is a node with its own noise variance. The children of a node add up to it; where they need not (a cell below the
+node was measured by nothing else), they say nothing about it and the edge is cut. Works on floats, and on exact numbers in object
+arrays.
+"""
+
+import math
+from collections.abc import Callable, Iterator, Mapping, Sequence
+from dataclasses import dataclass
+from typing import Any, TypeAlias
+
+import numpy as np
+from scipy import sparse
+
+from recordwise.errors import ParameterError
+from recordwise.exact.arithmetic import FloatArray
+from recordwise.postprocess.least_squares import ols
+from recordwise.postprocess.solvers.boxed import IntArray
+from recordwise.postprocess.solvers.crossed import best_dimension
+from recordwise.postprocess.solvers.tree import NONE, chains, nested_chains
+from recordwise.postprocess.workload import Group, Workload
+
+
+@dataclass(frozen=True, slots=True, eq=False)
+class Generation:
+    """The nodes of one depth, sorted by parent: a run of positions, and where each of the parents' children begin."""
+
+    nodes: slice
+    parent: IntArray
+    """The position of each node's parent."""
+    first: IntArray
+    """The beginnings of the families within the run."""
+    heads: IntArray
+    """The position of the parent of each family."""
+
+
+@dataclass(frozen=True, slots=True, eq=False)
+class AnswerTree:
+    """The answers in order of depth. ``order`` gives the answer at each position."""
+
+    order: IntArray
+    generations: tuple[Generation, ...]
+    """Below the roots, from the top down."""
+
+    @classmethod
+    def of(cls, parent: IntArray) -> "AnswerTree":
+        """The tree in which answer n is a part of answer ``parent[n]``; -1 for a root."""
+        depth = np.zeros(len(parent), dtype=np.int64)
+        above = np.asarray(parent)
+        while np.any(inside := above != NONE):
+            depth += inside
+            above = np.where(inside, parent[above], NONE)
+        order, position = np.flatnonzero(depth == 0), np.full(len(parent), NONE)
+        position[order] = np.arange(len(order))
+        parts, generations, start = [order], [], len(order)
+        for level in range(1, int(depth.max(initial=0)) + 1):
+            members = np.flatnonzero(depth == level)
+            members = members[np.argsort(position[parent[members]], kind="stable")]
+            own = position[parent[members]]
+            heads, first = np.unique(own, return_index=True)
+            generations.append(Generation(slice(start, start + len(members)), own, first, heads))
+            position[members] = np.arange(start, start + len(members))
+            start += len(members)
+            parts.append(members)
+        return cls(np.concatenate(parts), tuple(generations))
+
+    def weights(self, variances: Any) -> "Weights":
+        """The passes for answers with these variances: up for the variance of what a node and all below it say, then down."""
+        own = np.asarray(variances)[self.order]
+        below, up = np.zeros_like(own), own.copy()
+        inner = np.zeros(len(own), dtype=bool)
+        for each in reversed(self.generations):
+            below[each.heads] = np.add.reduceat(up[each.nodes], each.first)
+            inner[each.heads] = True
+            up[each.heads] = own[each.heads] * below[each.heads] / (own[each.heads] + below[each.heads])
+        share, fitted = np.zeros_like(own), up.copy()
+        for each in self.generations:
+            share[each.nodes] = up[each.nodes] / below[each.parent]
+            fitted[each.nodes] -= share[each.nodes] ** 2 * (below[each.parent] - fitted[each.parent])
+        pull = np.zeros_like(own)
+        pull[inner] = below[inner] / (own[inner] + below[inner])
+        return Weights(self, inner, pull, share, self.unsorted(fitted))
+
+    def unsorted(self, values: Any) -> Any:
+        """Values by position, in the order of the answers."""
+        result = np.empty_like(values)
+        result[..., self.order] = values
+        return result
+
+    def connected(self) -> Any:
+        """Whether an answer has a parent or children; the fit of any other answer is the answer itself."""
+        found = np.zeros(len(self.order), dtype=bool)
+        for each in self.generations:
+            found[each.heads] = found[each.nodes] = True
+        return self.unsorted(found)
+
+
+@dataclass(frozen=True, slots=True, eq=False)
+class Weights:
+    """The linear fit for given variances: ``fitted`` are the variances of the fitted answers."""
+
+    tree: AnswerTree
+    inner: Any
+    pull: Any
+    """The weight of an inner node's own answer against the sum of its children."""
+    share: Any
+    """The part of what is missing from its parent that a node takes."""
+    fitted: Any
+
+    def fit(self, answers: Any) -> Any:
+        """The fitted answers, of one draw or of several (last axis: answers)."""
+        tree, up = self.tree, np.asarray(answers)[..., self.tree.order]
+        added = np.zeros_like(up)
+        for each in reversed(tree.generations):
+            added[..., each.heads] = np.add.reduceat(up[..., each.nodes], each.first, axis=-1)
+            total = added[..., each.heads]
+            up[..., each.heads] = total + self.pull[each.heads] * (up[..., each.heads] - total)
+        for each in tree.generations:
+            missing = up[..., each.parent] - added[..., each.parent]
+            up[..., each.nodes] += self.share[each.nodes] * missing
+        return tree.unsorted(up)
+
+
+def tree_of(rows: Any) -> AnswerTree | None:
+    """The tree of answers that are sums of cells (a row each); None if two cross or one counts a cell other than exactly once."""
+    if rows.shape[0] == 0 or not np.all(rows.data == 1.0):
+        return None
+    chain, length = chains(rows)
+    if chain is None or not nested_chains(chain, rows.shape[0]):
+        return None
+    parent = np.full(rows.shape[0], NONE)
+    for above, below in zip(chain.T[:-1], chain.T[1:]):
+        parent[below[below != NONE]] = above[below != NONE]
+    measured = length > 0
+    narrowest = chain[np.flatnonzero(measured), length[measured] - 1]
+    # A node with a cell of its own beside its children may differ from their sum by anything.
+    open_ended = np.zeros(rows.shape[0], dtype=bool)
+    open_ended[narrowest] = True
+    parent[(parent != NONE) & open_ended[parent]] = NONE
+    return AnswerTree.of(parent)
+
+
+# The best linear unbiased fit of answers of which some cross, so that they form no tree (T-FITVAR): by the solvers of
+# ``ols``.
+
+
+MOST_CELLS = 1500
+"""With more cells the covariance matrix is not computed, and variances are those of draws."""
+
+
+@dataclass(frozen=True, slots=True, eq=False)
+class CrossingWeights:
+    """The linear fit for given variances; answers without a cell stay as they are."""
+
+    variances: FloatArray
+    workload: Workload
+    """The answers that have a cell."""
+    asked: Any
+    """Which answers these are."""
+    rows: Any
+    """Their cells."""
+    fitted: FloatArray | None
+    """The variances of the fitted answers; None if there are too many cells."""
+    solved: FloatArray | None
+    """The covariances of the answers that have a cell with the fitted cells; None if there are too many."""
+
+    @classmethod
+    def of(cls, rows: Any, variances: FloatArray, workload: Workload | None = None) -> "CrossingWeights":
+        """The fit of answers that are sums of cells, a row each; of their workload, if it was made before."""
+        asked = np.diff(rows.indptr) > 0
+        used = sparse.csr_array(rows[asked])
+        made = Workload.matrix(used) if workload is None else workload
+        if rows.shape[1] > MOST_CELLS:
+            return cls(variances, made, asked, used, None, None)
+        dense = used.toarray()
+        # Cells that no answer tells apart have no variance of their own, but every answer has one.
+        inverse = np.linalg.pinv(dense.T @ (dense / variances[asked, None]), hermitian=True)
+        solved, fitted = dense @ inverse, variances.copy()
+        fitted[asked] = np.einsum("ij,ij->i", solved, dense)
+        return cls(variances, made, asked, used, fitted, solved)
+
+    def fit(self, answers: FloatArray) -> FloatArray:
+        """The fitted answers, of one draw or of several (last axis: answers)."""
+        asked, result = self.asked, np.array(answers, dtype=np.float64)
+        result[..., asked] = ols(self.workload, answers[..., asked], self.variances[asked], noise="gaussian").fitted
+        return result
+
+    def blocks(self, most: int) -> Iterator[tuple[int, FloatArray]]:
+        """The weights of all answers in the fits of some, at most so many at a time, and where those begin."""
+        assert self.solved is not None
+        answers = len(self.solved)
+        size = max(1, most // max(answers, 1))
+        for start in range(0, answers, size):
+            yield start, (self.rows @ self.solved[start : start + size].T).T / self.variances[self.asked]
+
+    def untouched(self) -> Any:
+        """Answers that no other one says anything about: with a cell that only they have, or that is only theirs once such
+        answers are left out."""
+        alone, left = ~self.asked, np.ones(self.rows.shape[0], dtype=bool)
+        while True:
+            single = left.astype(np.float64) @ self.rows == 1
+            free = left & (self.rows @ single.astype(np.float64) > 0)
+            if not np.any(free):
+                break
+            left &= ~free
+        alone[np.flatnonzero(self.asked)[~left]] = True
+        return alone
+
+
+# Order statistics of many draws without keeping all of them: the few largest values of each column (T-FITVAR).
+
+
+def rank_of(draws: int, confidence: float) -> int:
+    """The order statistic of ``draws`` values that a further one stays below with at least this probability."""
+    # In floats the product can be just above the whole number that it is.
+    rank = math.ceil((draws + 1) * confidence - 1e-9)
+    if rank > draws:
+        least = math.ceil(confidence / (1 - confidence) - 1e-9)
+        raise ParameterError(
+            parameter="draws", problem=f"must be at least {least} for intervals of {confidence:g}, not {draws}"
+        )
+    return rank
+
+
+class Largest:
+    """The order statistic of rank ``rank`` among ``draws`` values, column by column, from rows given a few at a time."""
+
+    __slots__ = ("_kept", "_rows", "_size")
+
+    def __init__(self, columns: int, *, draws: int, rank: int) -> None:
+        self._size = draws - rank + 1
+        self._kept: list[FloatArray] = [np.empty((0, columns))]
+        self._rows = 0
+
+    def add(self, rows: FloatArray) -> None:
+        """Take some more draws; the smallest are dropped once there are twice as many as needed."""
+        self._kept.append(rows)
+        self._rows += len(rows)
+        if self._rows >= 2 * self._size:
+            self._drop()
+
+    def value(self) -> FloatArray:
+        """The order statistic, once all draws were added."""
+        self._drop()
+        return np.asarray(self._kept[0].min(axis=0))
+
+    def _drop(self) -> None:
+        together = np.concatenate(self._kept)
+        if len(together) > self._size:
+            together = np.partition(together, len(together) - self._size, axis=0)[-self._size :].copy()
+        self._kept, self._rows = [together], len(together)
+
+
+# Tables over a full grid of two codes, recognized by the query that counts each cell.
+
+
+def grid_workload(shape: Sequence[int], labels: Mapping[str, IntArray]) -> Workload | None:
+    """Groups that tell apart a level of the rows and one of the columns of a grid; None if a group is anything else, or if no
+    solver would gain by it.
+
+    Args:
+        shape: The number of rows and columns; cells are listed row by row.
+        labels: For each group the query of every cell.
+
+    Returns:
+        The workload, whose solvers can use that the levels cross.
+    """
+    names: dict[tuple[int, bytes], str] = {}
+    levels: dict[str, tuple[int, IntArray]] = {}
+    groups = []
+    for name, own in labels.items():
+        table = own.reshape(*shape)
+        codes = [_by_first(table[:, 0]), _by_first(table[0])]
+        counts = [int(code.max()) + 1 for code in codes]
+        joint = codes[0][:, None] * counts[1] + codes[1]
+        query = np.zeros(counts[0] * counts[1], np.int64)
+        query[joint] = table
+        if int(own.max()) + 1 != len(query) or not np.array_equal(query[joint], table):
+            return None
+        kept = {}
+        for dimension in (0, 1):
+            if counts[dimension] > 1:
+                level = names.setdefault((dimension, codes[dimension].tobytes()), f"level{len(names)}")
+                levels[level], kept[dimension] = (dimension, codes[dimension]), level
+        groups.append(Group(name=name, size=len(query), cells=len(own), labels=own, kept=kept))
+    found = Workload(cells=table.size, groups=tuple(groups), shape=tuple(shape), levels=levels)
+    return None if best_dimension(found) is None else found
+
+
+def _by_first(labels: IntArray) -> IntArray:
+    """The labels numbered in the order in which they occur."""
+    _, first, inverse = np.unique(labels, return_index=True, return_inverse=True)
+    return np.argsort(np.argsort(first))[inverse].astype(np.int64)
+
+
+# What each answer weighs in the best linear fit of the cells around it, and how a fitted cell's variance moves with
+# its total (T-HALFSTEP, T-MOVED). Kin are two answers of which one contains the other. In a tree all weights follow
+# from two passes; where tables cross they are read from the fit's matrix.
+
+
+Variances: TypeAlias = Callable[[Any, FloatArray], FloatArray]
+"""The variances of some answers at given totals."""
+MOST_WEIGHTS = 4_000_000
+"""The weights of crossing answers that are held at a time."""
+
+
+@dataclass(frozen=True, slots=True, kw_only=True, eq=False)
+class Kin:
+    """Pairs of answers of which the second contains the first."""
+
+    below: IntArray
+    above: IntArray
+    rise: FloatArray
+    """The squared weight of the second answer in the fit of the first."""
+    fall: FloatArray
+    """The squared weight of the first answer in the fit of the second."""
+    share: FloatArray
+    """The part of a change of the second total that the first one takes."""
+
+
+@dataclass(frozen=True, slots=True, kw_only=True, eq=False)
+class MovedVariance:
+    """The variance of every fitted answer if its own total is another one: what contains it moves as much, what it contains by its
+    shares, and all other totals stay at their fitted values."""
+
+    value: FloatArray
+    """The fitted answers."""
+    used: FloatArray
+    """The variances of the answers that the weights were made of."""
+    fitted: FloatArray
+    """The variances of the fitted answers, with these."""
+    own: FloatArray
+    """The squared weight of each answer in its own fit."""
+    kin: tuple[Kin, ...]
+    variances: Variances
+
+    def at(self, totals: FloatArray) -> FloatArray:
+        """The variances of the fitted answers, each at its total of these."""
+        moved = totals - self.value
+        found = self.fitted + self.own * (self.variances(slice(None), totals) - self.used)
+        for each in self.kin:
+            above, below = self.value[each.above] + moved[each.below], self.value[each.below]
+            part = self.variances(each.above, above) - self.used[each.above]
+            found += np.bincount(each.below, each.rise * part, minlength=len(found))
+            part = self.variances(each.below, below + each.share * moved[each.above]) - self.used[each.below]
+            found += np.bincount(each.above, each.fall * part, minlength=len(found))
+        return np.maximum(found, np.finfo(np.float64).tiny)
+
+
+def moved_variance(
+    weights: Weights | CrossingWeights,
+    *,
+    value: FloatArray,
+    used: FloatArray,
+    fitted: FloatArray,
+    variances: Variances,
+) -> MovedVariance:
+    """The variances of a fit as totals move. Where tables that cross are too large for the matrix of weights, a cell's
+    variance moves as that of its own answer does."""
+    if isinstance(weights, Weights):
+        own, kin = tree_kin(weights)
+    elif weights.fitted is not None:
+        own, kin = crossing_kin(weights)
+    else:
+        used = variances(slice(None), value)
+        own, kin = fitted / used, ()
+    return MovedVariance(value=value, used=used, fitted=fitted, own=own, kin=kin, variances=variances)
+
+
+def _heard(weights: Weights) -> tuple[FloatArray, FloatArray]:
+    """By position: the weight of an answer against what its children say, and that of both together in its own fit."""
+    pull = np.where(weights.inner, weights.pull, 1.0)
+    heard = np.ones(len(pull))
+    for each in weights.tree.generations:
+        kept = heard[each.parent] * (1 - pull[each.parent])
+        heard[each.nodes] = 1 - weights.share[each.nodes] * (1 - kept)
+    return pull, heard
+
+
+def tree_kin(weights: Weights) -> tuple[FloatArray, tuple[Kin, ...]]:
+    """The squared weights of answers in their own fits, and all pairs of kin, by their distance in the tree."""
+    tree = weights.tree
+    pull, heard = _heard(weights)
+    own = heard * pull
+    return tree.unsorted(own**2), tuple(_by_distance(tree, weights.share, pull, heard, own))
+
+
+def _by_distance(tree: AnswerTree, share: Any, pull: FloatArray, heard: FloatArray, own: FloatArray) -> Iterator[Kin]:
+    parent = np.full(len(tree.order), NONE)
+    for each in tree.generations:
+        parent[each.nodes] = each.parent
+    below = np.flatnonzero(parent != NONE)
+    above, taken, passed = parent[below], share[below], pull[below]
+    while len(below):
+        passed = passed * (1 - pull[above])
+        yield Kin(
+            below=tree.order[below],
+            above=tree.order[above],
+            rise=(taken * own[above]) ** 2,
+            fall=(heard[above] * passed) ** 2,
+            share=taken,
+        )
+        further = parent[above] != NONE
+        below, taken, passed = below[further], (taken * share[above])[further], passed[further]
+        above = parent[above[further]]
+
+
+def crossing_kin(weights: CrossingWeights) -> tuple[FloatArray, tuple[Kin, ...]]:
+    """The same where tables cross, from the matrix of weights."""
+    places, rows = np.flatnonzero(weights.asked), weights.rows
+    common = sparse.coo_array(rows @ rows.T)
+    size = np.diff(rows.indptr)
+    inside = (common.data == size[common.row]) & (common.row != common.col)
+    # Of two answers about the same cells, one is taken to contain the other.
+    inside &= (size[common.row] < size[common.col]) | (common.row < common.col)
+    low, high = common.row[inside], common.col[inside]
+    own, rise, fall = np.ones(len(weights.variances)), np.zeros(len(low)), np.zeros(len(low))
+    for start, block in weights.blocks(MOST_WEIGHTS):
+        stop = start + len(block)
+        own[places[start:stop]] = block[np.arange(len(block)), np.arange(start, stop)] ** 2
+        for found, first, second in ((rise, low, high), (fall, high, low)):
+            here = (first >= start) & (first < stop)
+            found[here] = block[first[here] - start, second[here]]
+    below, above = places[low], places[high]
+    assert weights.fitted is not None
+    share = rise * weights.variances[above] / weights.fitted[above]
+    return own, (Kin(below=below, above=above, rise=rise**2, fall=fall**2, share=share),)
+
+
+def largest_weights(weights: Weights | CrossingWeights) -> FloatArray:
+    """The largest weight, without its sign, of any answer in each fitted answer (T-HALFSTEP)."""
+    if isinstance(weights, Weights):
+        return _largest_in_tree(weights)
+    found = np.ones(len(weights.variances))
+    parts = [np.abs(block).max(axis=1) for _, block in weights.blocks(MOST_WEIGHTS)]
+    found[weights.asked] = np.concatenate(parts) if parts else ()
+    return found
+
+
+def _largest_in_tree(weights: Weights) -> FloatArray:
+    """Up: the largest weight in what a node and all below it say. Down: that of a sibling's or of an answer above."""
+    tree = weights.tree
+    pull, heard = _heard(weights)
+    said = pull.copy()
+    for each in reversed(tree.generations):
+        top = np.maximum.reduceat(said[each.nodes], each.first)
+        said[each.heads] = np.maximum(pull[each.heads], (1 - pull[each.heads]) * top)
+    beside = np.zeros(len(pull))
+    for each in tree.generations:
+        share, taken = weights.share[each.nodes], 1 - heard[each.nodes]
+        above = np.maximum(heard * pull, beside)[each.parent]
+        beside[each.nodes] = np.maximum(taken * _others(said[each.nodes], each.first), share * above)
+    return np.asarray(tree.unsorted(np.maximum(heard * said, beside)))
+
+
+def _others(values: FloatArray, first: IntArray) -> FloatArray:
+    """The largest value among the other members of each family; 0 where there is none."""
+    family = np.repeat(np.arange(len(first)), np.diff(first, append=len(values)))
+    largest = values == np.maximum.reduceat(values, first)[family]
+    alone = largest & (np.add.reduceat(largest.astype(np.int64), first)[family] == 1)
+    second = np.maximum.reduceat(np.where(largest, 0.0, values), first)[family]
+    return np.where(alone, second, np.maximum.reduceat(values, first)[family])

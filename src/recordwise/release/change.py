@@ -1,0 +1,482 @@
+"""The change from an earlier release to a later one, cell by cell, with its accuracy. Post-processing: nothing is read or spent.
+
+Which cells come and go follows from the published lists of cells, never from whether a cell holds records. Codes that were split or
+merged are added up to what both releases have in common, by a public list of pairs.
+"""
+
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass
+from fractions import Fraction
+from functools import lru_cache
+from statistics import NormalDist
+from typing import TYPE_CHECKING, Any, TypeAlias
+
+import numpy as np
+import pyarrow as pa
+import pyarrow.compute as pc
+from scipy import sparse
+from scipy.sparse.csgraph import connected_components
+
+from recordwise.errors import ParameterError
+from recordwise.exact.arithmetic import FloatArray
+from recordwise.mechanisms.base import gaussian_sigma, inside
+from recordwise.mechanisms.registry import mechanism_from_json
+from recordwise.plan.arrays import null_as, numpy_of
+from recordwise.plan.publication import StatusRules
+from recordwise.plan.statistics import statistic_kind
+from recordwise.plan.statistics.base import COUNT, STEEPEST, SUM, Side, outward, ratio_interval
+from recordwise.release.dictionary import STATUS, named, relative_error
+
+if TYPE_CHECKING:
+    from recordwise.release.release import Release
+    from recordwise.release.tables import ReleasedTable
+
+
+# A public list of codes that were split or merged between two releases, and the sums that both have in common.
+
+
+JOINED = "+"
+PARTS, LEAST = "_parts", "_least_sd"
+"""How many published cells were added up, and the smallest of their sds."""
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Crosswalk:
+    """For each column the common code of the earlier and of the later codes; a code that is not named is its own."""
+
+    columns: Mapping[str, tuple[Mapping[Any, str], Mapping[Any, str]]]
+
+    def of(self, keys: Sequence[str]) -> list[str]:
+        """The key columns whose codes changed."""
+        return [name for name in keys if name in self.columns]
+
+
+def read_crosswalk(given: Mapping[str, Any]) -> Crosswalk:
+    """From pairs of an earlier and a later code for each column: ``{"naics": [("454110", "455110"), ...]}``."""
+    return Crosswalk(columns={name: _common(name, pairs) for name, pairs in given.items()})
+
+
+def _common(name: str, given: Any) -> tuple[dict[Any, str], dict[Any, str]]:
+    """Codes that are linked by pairs share one common code: the later codes, joined."""
+    pairs = list(given.items()) if isinstance(given, Mapping) else [tuple(pair) for pair in given]
+    if not pairs or any(len(pair) != 2 or None in pair for pair in pairs):
+        raise ParameterError(parameter=f"crosswalk of '{name}'", problem="must be pairs of an earlier and a later code")
+    before, now = (list(dict.fromkeys(pair[side] for pair in pairs)) for side in (0, 1))
+    links = [(before.index(old), len(before) + now.index(new)) for old, new in pairs]
+    size = len(before) + len(now)
+    graph = sparse.coo_array((np.ones(len(links)), tuple(zip(*links))), shape=(size, size))
+    _, labels = connected_components(graph, directed=False)
+    names: dict[int, list[str]] = {}
+    for code, label in zip(now, labels[len(before) :]):
+        names.setdefault(int(label), []).append(str(code))
+    texts = {label: JOINED.join(sorted(codes)) for label, codes in names.items()}
+    return (
+        {code: texts[int(label)] for code, label in zip(before, labels)},
+        {code: texts[int(label)] for code, label in zip(now, labels[len(before) :])},
+    )
+
+
+def merged(data: pa.Table, keys: Sequence[str], names: Sequence[str], pairs: Crosswalk, side: int) -> pa.Table:
+    """The table with codes replaced by common ones and cells of one code added up: values and variances add.
+
+    Intervals stay where a cell is alone in its code; otherwise only Gaussian noise has one, from its sd.
+    """
+    columns = {}
+    for name in keys:
+        column = data.column(name)
+        if name in pairs.columns:
+            common = pairs.columns[name][side]
+            distinct = column.combine_chunks().dictionary_encode()
+            texts = pa.array(
+                [None if each is None else common.get(each, str(each)) for each in distinct.dictionary.to_pylist()]
+            )
+            column = texts.take(distinct.indices)
+        columns[name] = column
+    codes = pa.table(columns)
+    numbered = codes.append_column("_row", pa.array(np.arange(data.num_rows)))
+    cells = numbered.group_by(list(keys), use_threads=False).aggregate([("_row", "min")])
+    whole = numbered.join(cells.append_column("_cell", pa.array(np.arange(cells.num_rows))), keys=list(keys)).sort_by(
+        "_row"
+    )
+    place = numpy_of(whole.column("_cell"))
+    found = {name: cells.column(name) for name in keys}
+    alone = np.bincount(place, minlength=cells.num_rows) == 1
+    for name in names:
+        found |= _added(data, name, place, cells.num_rows, alone)
+    return pa.table(found)
+
+
+def _added(data: pa.Table, name: str, place: Any, size: int, alone: Any) -> dict[str, pa.Array]:
+    def column(end: str) -> Any:
+        return numpy_of(data.column(f"{name}{end}")).astype(np.float64)
+
+    def total(values: Any) -> Any:
+        return np.bincount(place, weights=values, minlength=size)
+
+    found = {
+        name: total(column("")),
+        f"{name}_sd": np.sqrt(total(column("_sd") ** 2)),
+        f"{name}{PARTS}": total(np.ones(len(place))),
+    }
+    found[f"{name}{LEAST}"] = np.full(size, np.inf)
+    np.minimum.at(found[f"{name}{LEAST}"], place, column("_sd"))
+    for end in ("_low", "_high"):
+        found[f"{name}{end}"] = np.where(alone, total(column(end)), np.nan)
+    return {each: pa.array(values, mask=np.isnan(values)) for each, values in found.items()}
+
+
+# What the sum of several discrete Gaussian noises stays within, from the law of that sum itself (T-COARSE).
+
+
+COARSE = 64.0
+"""Lattice steps of the sd of a sum below which its law is computed point by point; beyond, half a step is next to nothing."""
+FINEST = 3.0
+"""From so many steps on, sd and sigma of a discrete Gaussian are the same to 14 digits."""
+LEAST_COARSE = 0.2
+"""In steps: a smaller sigma is taken to be this. Such noise is 0 but for a chance below 1e-5."""
+SLACK = 1e-6
+"""Relative, above the error of an sd that was read from a file."""
+FAR = 10.0
+"""Standard deviations after which noise is left out: less than 1e-22 of its mass."""
+ROUNDING = 1e-12
+"""Above the error of sums of probabilities in float64."""
+Noises: TypeAlias = tuple[tuple[float, int], ...]
+"""Sigmas in lattice steps, and how many numbers have each."""
+
+
+def sigma_of(sd: FloatArray) -> FloatArray:
+    """The sigma, in steps, of discrete Gaussian noise that has such sds; very slightly above it."""
+    different, places = np.unique(np.nan_to_num(sd, nan=FINEST), return_inverse=True)
+    low, high = np.full(different.shape, LEAST_COARSE), np.maximum(different, LEAST_COARSE) + 1.0
+    steps = np.arange(1.0, 64.0)[:, None]
+    for _ in range(60):
+        middle = (low + high) / 2
+        weights = np.exp(-(steps**2) / (2 * np.minimum(middle, FINEST + 1) ** 2))
+        spread = 2 * (steps**2 * weights).sum(axis=0) / (1 + 2 * weights.sum(axis=0))
+        above = spread >= different**2
+        low, high = np.where(above, low, middle), np.where(above, middle, high)
+    found = np.where(different < FINEST, high, different) * (1 + SLACK)
+    return np.where(np.isnan(sd), np.nan, found[places].reshape(sd.shape))
+
+
+def gaussian_reach(sd: FloatArray, parts: FloatArray, least_sd: FloatArray, level: float) -> FloatArray:
+    """A bound on the sum of so many noises, alone or mixed with others (T-RATIO), in steps: the root of the sum of the squares of
+    z sigma + 1/2 is at most this (Minkowski), a sigma being no further above its sd than that of the smallest sd is."""
+    above = np.maximum(sigma_of(least_sd) - least_sd, 0.0)
+    return np.asarray(
+        NormalDist().inv_cdf((1 + level) / 2) * (sd * (1 + SLACK) + np.sqrt(parts) * above) + np.sqrt(parts) / 2
+    )
+
+
+def exact_reach(sides: Sequence[tuple[FloatArray, FloatArray, FloatArray]], level: float) -> FloatArray:
+    """The whole number of steps that the sum of all noises stays within with this confidence, cell by cell.
+
+    Each side has the sd of the sum of its noises, how many they are and the smallest sd among them. NaN where noise is fine, or
+    where the noises of a side have different sds.
+    """
+    known = np.sqrt(sum(sd**2 for sd, _, _ in sides)) < COARSE
+    for sd, parts, least_sd in sides:
+        known &= parts * least_sd**2 >= sd**2 * (1 - SLACK)
+    reach = np.full(known.shape, np.nan)
+    if known.any():
+        columns = [column[known] for sd, parts, least_sd in sides for column in (sigma_of(least_sd), parts)]
+        different, places = np.unique(np.stack(columns), axis=1, return_inverse=True)
+        noises = [
+            tuple((float(row[at]), int(row[at + 1])) for at in range(0, len(row), 2)) for row in different.T.tolist()
+        ]
+        reach[known] = np.array([quantile(each, level) for each in noises])[places.ravel()]
+    return reach
+
+
+@lru_cache(maxsize=4096)
+def quantile(noises: Noises, level: float) -> float:
+    """The smallest k with P(|sum| <= k) >= level."""
+    reach = 1 + int(sum(times * np.ceil(FAR * sigma) for sigma, times in noises))
+    # Point k is at place k mod length, so that sums of both signs have their place.
+    length = 1 << (2 * reach + 1).bit_length()
+    point = np.fft.fftfreq(length, 1 / length)
+    product = np.ones(length // 2 + 1, np.complex128)
+    for sigma, times in noises:
+        weights = np.exp(-(point**2) / (2 * sigma**2))
+        product *= np.fft.rfft(weights / weights.sum()) ** times
+    masses = np.fft.irfft(product, length)
+    inside = masses[0] + 2 * np.cumsum(np.concatenate([[0.0], masses[1:reach]]))
+    return float(np.searchsorted(inside, level + ROUNDING))
+
+
+BOTH, ONLY_NOW, ONLY_BEFORE = "both", "only now", "only before"
+PRESENCE = "listed"
+"""The column that says in which of the two releases a cell is listed."""
+WHOLE = 2.0**52
+"""Sums and differences of whole numbers below it are exact floats."""
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Variable:
+    """One published variable of both releases."""
+
+    name: str
+    gaussian: bool
+    """Whether its noise is Gaussian on the data's own scale in both."""
+    additive: bool
+    """Whether it is a count or a sum, so that cells may be added up."""
+    nonnegative: bool
+    step: float
+    """The coarser of the two lattices."""
+    one_lattice: bool
+    """Whether both are the same."""
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Numbers:
+    """A variable in one release, cell by cell; NaN where a cell is not listed."""
+
+    value: FloatArray
+    sd: FloatArray
+    low: FloatArray
+    high: FloatArray
+    parts: FloatArray
+    """How many published cells it is the sum of."""
+    least_sd: FloatArray
+    """The smallest sd among them."""
+
+
+@dataclass(frozen=True, slots=True, kw_only=True, eq=False)
+class Change:
+    """The change of every table and variable that two releases have in common."""
+
+    tables: dict[str, pa.Table]
+    confidence: dict[str, float]
+    """The confidence of the intervals, by table and variable: the releases' own c where noise is Gaussian, 2 c - 1 elsewhere."""
+    before: str
+    now: str
+    """The digests of the two releases."""
+
+    def __getitem__(self, name: str) -> pa.Table:
+        """A table by its name."""
+        return self.tables[name]
+
+    def to_json(self) -> dict[str, Any]:
+        """What is known about the change, without the tables themselves."""
+        cells = {name: table.num_rows for name, table in self.tables.items()}
+        return {"before": self.before, "now": self.now, "confidence": self.confidence, "cells": cells}
+
+
+def change(now: "Release", before: "Release", crosswalk: Mapping[str, Any] | None = None) -> Change:
+    """The change from ``before`` to ``now``; see ``Release.change``."""
+    _check(now, before)
+    pairs = read_crosswalk(crosswalk or {})
+    level = min(float(each.description.get("interval_level", 0.95)) for each in (now, before))
+    known, rules = {table.name: table for table in before.tables}, now.content().rules
+    tables: dict[str, pa.Table] = {}
+    confidence: dict[str, float] = {}
+    for table in now.tables:
+        earlier = known.get(table.name)
+        if earlier is None or earlier.keys != table.keys:
+            continue
+        found = _variables(now, before, table, earlier)
+        columns, levels = _changed(table, earlier, found, pairs, level, rules)
+        tables[table.name] = columns
+        confidence |= {f"{table.name}.{name}": each for name, each in levels.items()}
+    if not tables:
+        raise ParameterError(
+            parameter="previous",
+            problem="has no table with the same name and the same key columns",
+            advice="Compare like plans.",
+        )
+    return Change(tables=tables, confidence=confidence, before=before.digest, now=now.digest)
+
+
+def _check(now: "Release", before: "Release") -> None:
+    if not (now.private and before.private):
+        raise ParameterError(parameter="previous", problem="and this release must both be private, and one is not")
+    if now.digest == before.digest:
+        raise ParameterError(parameter="previous", problem="is this release itself, whose noise is not independent")
+
+
+def _variables(now: "Release", before: "Release", table: "ReleasedTable", earlier: "ReleasedTable") -> list[Variable]:
+    found = []
+    for name in table.variables:
+        ours, theirs = _statistic(now, table, name), _statistic(before, earlier, name)
+        if name not in earlier.variables or ours is None or theirs is None or ours["kind"] != theirs["kind"]:
+            continue
+        kind = statistic_kind(ours["kind"]).contribution if "mechanism" in ours else None
+        steps = [_step(each, of.get("of")) for each, of in ((now, ours), (before, theirs))]
+        found.append(
+            Variable(
+                name=name,
+                # A quantile is read off counts with Gaussian noise, but its own error is not Gaussian.
+                gaussian=kind in (SUM, COUNT) and _gaussian(ours) and _gaussian(theirs),
+                additive=kind in (SUM, COUNT) and ours["kind"] != "CountDistinct",
+                nonnegative=not any(_signed(each, ours.get("of")) for each in (now, before)),
+                step=max(steps),
+                one_lattice=min(steps) == max(steps),
+            )
+        )
+    return found
+
+
+def _statistic(release: "Release", table: "ReleasedTable", name: str) -> Mapping[str, Any] | None:
+    """The description of a variable in release.json."""
+    for query in release.description["plan"]:
+        if any(each.get("name") == table.name for each in query.get("tables", ())):
+            return next((each for each in query["statistics"] if each["name"] == name), None)
+    return None
+
+
+def _gaussian(statistic: Mapping[str, Any]) -> bool:
+    form = statistic.get("mechanism")
+    mechanism = None if form is None else mechanism_from_json(form)
+    return mechanism is not None and all(gaussian_sigma(each) is not None for each in inside(mechanism))
+
+
+def _measure(release: "Release", name: str | None) -> Mapping[str, Any]:
+    measures = release.description.get("schema", {}).get("measures", ())
+    return next((each for each in measures if each["name"] == name), {})
+
+
+def _step(release: "Release", name: str | None) -> float:
+    return float(Fraction(_measure(release, name).get("step", "1")))
+
+
+def _signed(release: "Release", name: str | None) -> bool:
+    form = _measure(release, name)
+    return bool(form.get("signed")) or "derive" in form
+
+
+def _changed(
+    now: "ReleasedTable",
+    before: "ReleasedTable",
+    variables: Sequence[Variable],
+    pairs: Crosswalk,
+    level: float,
+    rules: StatusRules,
+) -> tuple[pa.Table, dict[str, float]]:
+    keys = now.keys
+    used = pairs.of(keys)
+    kept = [each for each in variables if each.additive or not used]
+    ours, theirs = now.data, before.data
+    if used:
+        names = [each.name for each in kept]
+        ours, theirs = (merged(data, keys, names, pairs, side) for data, side in ((ours, 1), (theirs, 0)))
+    cells, rows, earlier_rows = _joined(ours, theirs, keys)
+    columns: dict[str, Any] = {name: cells.column(name) for name in cells.column_names}
+    levels = {}
+    for each in kept:
+        first, second = _numbers(ours, each.name, rows), _numbers(theirs, each.name, earlier_rows)
+        columns |= _differences(each, first, second, level, rules)
+        levels[each.name] = level if each.gaussian else max(0.0, 2 * level - 1)
+    return pa.table(columns), levels
+
+
+def _joined(ours: pa.Table, theirs: pa.Table, keys: Sequence[str]) -> tuple[pa.Table, Any, Any]:
+    """The cells of either table with where they are listed, and the row of each in both tables, -1 for none."""
+    if not keys:
+        one = np.zeros(1, np.int64)
+        return pa.table({PRESENCE: [BOTH]}), one, one
+    marked = [
+        table.select(list(keys)).append_column(name, pa.array(np.arange(table.num_rows)))
+        for table, name in ((ours, "_now"), (theirs, "_before"))
+    ]
+    joined = marked[0].join(marked[1], keys=list(keys), join_type="full outer", coalesce_keys=True)
+    joined = joined.sort_by([(name, "ascending") for name in keys])
+    rows, earlier = (null_as(joined.column(name), -1) for name in ("_now", "_before"))
+    listed = np.where(rows < 0, ONLY_BEFORE, np.where(earlier < 0, ONLY_NOW, BOTH))
+    return joined.select(list(keys)).append_column(PRESENCE, pa.array(listed)), rows, earlier
+
+
+def _numbers(table: pa.Table, name: str, rows: Any) -> Numbers:
+    def taken(end: str) -> FloatArray:
+        column = pc.cast(table.column(f"{name}{end}"), pa.float64(), safe=False)
+        values = np.append(numpy_of(column), np.nan)
+        return np.asarray(values[rows], np.float64)
+
+    found = {"value": taken(""), "sd": taken("_sd"), "low": taken("_low"), "high": taken("_high")}
+    added = f"{name}{PARTS}" in table.column_names
+    parts = taken(PARTS) if added else np.ones(len(rows))
+    return Numbers(**found, parts=parts, least_sd=taken(LEAST) if added else found["sd"])
+
+
+def _differences(
+    variable: Variable, now: Numbers, before: Numbers, level: float, rules: StatusRules
+) -> dict[str, pa.Array]:
+    """Both values, their difference with its status and the percentage change, each with sd and interval; NULL where a cell is
+    listed once.
+    """
+    with np.errstate(all="ignore"):
+        difference, sd = now.value - before.value, np.hypot(now.sd, before.sd)
+        reaches = [_reach(variable, each, level) for each in (now, before)]
+        low, high = _ends(variable, now, before, reaches, level)
+        name = variable.name
+        columns = {
+            f"{name}_before": before.value,
+            f"{name}_now": now.value,
+            f"{name}_change": difference,
+            f"{name}_change_sd": sd,
+            f"{name}_change_low": low,
+            f"{name}_change_high": high,
+        }
+        if variable.nonnegative:
+            columns |= _percentages(variable, now, before, reaches, level)
+    found = {each: pa.array(column, mask=~np.isfinite(column)) for each, column in columns.items()}
+    status = named(relative_error(difference, sd, signed=True), rules)
+    return found | {f"{name}_change{STATUS}": pc.if_else(pa.array(np.isfinite(difference)), status, None)}
+
+
+def _ends(
+    variable: Variable, now: Numbers, before: Numbers, reaches: Sequence[FloatArray], level: float
+) -> tuple[FloatArray, FloatArray]:
+    """Both ends of a difference: by the law of the two noises where it is coarse (T-COARSE), by their reaches where it is fine, and
+    from the ends of both sides where it is not Gaussian."""
+    difference = now.value - before.value
+    # An average without a value has ends all the same.
+    size = np.nan_to_num(np.abs(now.value)) + np.nan_to_num(np.abs(before.value))
+    around, exact = np.hypot(*reaches), np.full(difference.shape, np.nan)
+    if variable.gaussian and variable.one_lattice:
+        exact = variable.step * exact_reach([_in_steps(variable, each) for each in (now, before)], level)
+    around = np.where(np.isnan(exact), around, exact)
+    narrow = np.isfinite(around)
+    low = np.where(narrow, difference - around, now.low - before.high)
+    high = np.where(narrow, difference + around, now.high - before.low)
+    # Differences of whole numbers need no rounding.
+    whole = np.isfinite(exact) & (size + around < WHOLE) & (variable.step == np.rint(variable.step))
+    return tuple(np.where(whole, one, other) for one, other in zip((low, high), outward(low, high, size)))  # type: ignore[return-value]
+
+
+def _in_steps(variable: Variable, numbers: Numbers) -> tuple[FloatArray, FloatArray, FloatArray]:
+    return numbers.sd / variable.step, numbers.parts, numbers.least_sd / variable.step
+
+
+def _percentages(
+    variable: Variable, now: Numbers, before: Numbers, reaches: Sequence[FloatArray], level: float
+) -> dict[str, FloatArray]:
+    """The change in percent of the earlier total, given that the exact earlier total is at least one step (T-RATIO)."""
+    sides = [_side(variable, each, reach, level) for each, reach in zip((now, before), reaches)]
+    low, high = ratio_interval(*sides, least=variable.step)
+    low, high = outward(100 * (low - 1), 100 * (high - 1), 100 * (1 + np.abs(low) + np.abs(high)))
+    ratio = np.where(before.value > 0, now.value / before.value, np.nan)
+    steady = (before.value > 0) & ((sides[1].high - sides[1].low) ** 2 / 4 < STEEPEST * before.value**2)
+    spread = np.where(steady, np.hypot(now.sd, ratio * before.sd) / before.value, np.nan)
+    name = f"{variable.name}_percent"
+    return {
+        name: 100 * (ratio - 1),
+        f"{name}_sd": 100 * spread,
+        f"{name}_low": low,
+        f"{name}_high": high,
+    }
+
+
+def _reach(variable: Variable, numbers: Numbers, level: float) -> FloatArray:
+    """What Gaussian noise stays within with this confidence, alone or mixed (T-RATIO); NaN for other noise."""
+    if not variable.gaussian:
+        return np.full(numbers.sd.shape, np.nan)
+    return variable.step * gaussian_reach(*_in_steps(variable, numbers), level)
+
+
+def _side(variable: Variable, numbers: Numbers, reach: FloatArray, level: float) -> Side:
+    """A side of the ratio: where noise is Gaussian, with an interval wide enough for two that must hold together."""
+    wider = _reach(variable, numbers, (1 + level) / 2)
+    known = np.isfinite(wider)
+    low = np.where(known, numbers.value - wider, numbers.low)
+    high = np.where(known, numbers.value + wider, numbers.high)
+    return Side(value=numbers.value, low=low, high=high, reach=reach)

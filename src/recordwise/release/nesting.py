@@ -1,0 +1,317 @@
+"""How the tables of one query nest: which cell of a coarser table contains a cell of a finer one, and what is left beside them.
+
+Public keys need not list every cell, so a coarser total may include records of no published finer cell: each published coarser
+cell gets one unpublished cell for that remainder, unless the keys are declared complete or the remainder is itself published. All
+of this is read from the release's own description, so it also works on saved files.
+"""
+
+from collections.abc import Iterator, Mapping, Sequence
+from dataclasses import dataclass
+from fractions import Fraction
+from functools import cached_property
+from typing import Any, TypeAlias
+
+import numpy as np
+import pyarrow as pa
+import pyarrow.compute as pc
+from scipy import sparse
+
+from recordwise.errors import ParameterError
+from recordwise.exact.arithmetic import FloatArray
+from recordwise.exact.numbers import read_fraction
+from recordwise.plan.arrays import null_as, numpy_of
+from recordwise.plan.expressions import ALL_OTHER
+from recordwise.plan.keys.bands import KeyColumn, bands_of_cells
+from recordwise.plan.keys.keys import encoded
+from recordwise.policy.bands import BandTable
+from recordwise.postprocess.linear import AnswerTree, grid_workload, tree_of
+from recordwise.postprocess.workload import Workload
+from recordwise.release.dictionary import CodeLists
+from recordwise.release.release import Release
+from recordwise.release.tables import ReleasedTable
+
+IntArray: TypeAlias = np.ndarray[tuple[int, ...], np.dtype[np.int64]]
+BoolArray: TypeAlias = np.ndarray[tuple[int, ...], np.dtype[np.bool_]]
+Groups: TypeAlias = Sequence[Mapping[str, Any]]
+"""The ``by`` of a table in release.json: for each group, its name and its column or prefix."""
+SEPARATOR = "\x1f"
+OUTSIDE = -1
+NO_LISTS = CodeLists()
+
+
+def source_of(group: Mapping[str, Any], finer: Groups) -> str | None:
+    """The column of the finer table that determines a group; None if there is none."""
+    for candidate in finer:
+        if candidate == group:
+            return str(candidate["name"])
+        if _level(candidate) in group.get("determined_by", ()) and _same_list(candidate, group):
+            return str(candidate["name"])
+        if "prefix_of" not in group:
+            continue
+        if candidate.get("column") == group["prefix_of"]:
+            return str(candidate["name"])
+        if candidate.get("prefix_of") == group["prefix_of"] and candidate["length"] >= group["length"]:
+            return str(candidate["name"])
+    return None
+
+
+def _level(group: Mapping[str, Any]) -> str | None:
+    """The level of a hierarchy that a group may be: a coarser one, or the column that records hold."""
+    found = group.get("level", group.get("column"))
+    return None if found is None else str(found)
+
+
+def _same_list(candidate: Mapping[str, Any], group: Mapping[str, Any]) -> bool:
+    return bool(candidate.get("hierarchy", group["hierarchy"]) == group["hierarchy"])
+
+
+def nests(coarser: Groups, finer: Groups) -> bool:
+    """Whether every cell of the finer table lies in one cell of the coarser."""
+    return all(source_of(group, finer) is not None for group in coarser)
+
+
+def finest_of(shapes: Sequence[Groups]) -> int | None:
+    """The table in which all are nested; None if there is none."""
+    order = sorted(range(len(shapes)), key=lambda at: len(shapes[at]), reverse=True)
+    return next((at for at in order if all(nests(other, shapes[at]) for other in shapes)), None)
+
+
+def parents(
+    coarser: ReleasedTable, coarser_by: Groups, finer: ReleasedTable, finer_by: Groups, lists: CodeLists = NO_LISTS
+) -> IntArray:
+    """For each row of the finer table, its row in the coarser one; ``OUTSIDE`` if that cell is not published."""
+    if not coarser_by:
+        return np.zeros(finer.data.num_rows, dtype=np.int64)
+    derived = []
+    for group in coarser_by:
+        name = source_of(group, finer_by) or ""
+        derived.append(_raised(group, _named(name, finer_by), finer.data.column(name), lists))
+    # No finer cell lies in an "all other" cell, whose key may look like that of a listed one.
+    listed = np.flatnonzero(~rest_rows(coarser))
+    own = [coarser.data.column(str(group["name"])).take(pa.array(listed)) for group in coarser_by]
+    found = np.asarray(null_as(pc.index_in(_joined(derived), value_set=_joined(own)), OUTSIDE), np.int64)
+    return np.where(found == OUTSIDE, OUTSIDE, listed[found] if len(listed) else OUTSIDE)
+
+
+def _named(name: str, groups: Groups) -> Mapping[str, Any]:
+    return next(group for group in groups if group["name"] == name)
+
+
+def _raised(group: Mapping[str, Any], source: Mapping[str, Any], column: pa.ChunkedArray, lists: CodeLists) -> Any:
+    """The values of a group, from the column that determines it."""
+    if "prefix_of" in group:
+        return pc.utf8_slice_codeunits(column, 0, group["length"])
+    return column if "level" not in group or source == group else lists.above(group, str(_level(source)), column)
+
+
+def complete_rows(
+    coarser: ReleasedTable, coarser_by: Groups, finer: ReleasedTable, finer_by: Groups, lists: CodeLists
+) -> BoolArray:
+    """The cells of which a finer table lists everything that a public list of codes has below them: no record of theirs can be
+    elsewhere, since a record whose code is not listed is in no cell of any level (T-HIERARCHY)."""
+    wanted = np.ones(coarser.data.num_rows)
+    for own in finer_by:
+        above = [group for group in coarser_by if source_of(group, [own]) is not None]
+        if own in above:
+            continue
+        if len(above) != 1 or "level" not in above[0]:
+            return np.zeros(len(wanted), dtype=bool)
+        column = coarser.data.column(str(above[0]["name"]))
+        wanted *= lists.count_below(above[0], str(_level(own)), column)
+    up = parents(coarser, coarser_by, finer, finer_by, lists)
+    listed = np.bincount(up[up != OUTSIDE], minlength=len(wanted))
+    return np.asarray((listed == wanted) & ~rest_rows(coarser), bool)
+
+
+def rest_rows(table: ReleasedTable) -> BoolArray:
+    """Which rows are the published rest of a coarser cell."""
+    if ALL_OTHER not in table.keys:
+        return np.zeros(table.data.num_rows, dtype=bool)
+    return np.asarray(numpy_of(table.data.column(ALL_OTHER)), bool)
+
+
+def _joined(columns: Sequence[pa.ChunkedArray]) -> pa.ChunkedArray:
+    """One text for each cell; a NULL key has a text of its own."""
+    texts = [pc.fill_null(pc.cast(column, pa.string()), "\x00") for column in columns]
+    return texts[0] if len(texts) == 1 else pc.binary_join_element_wise(*texts, SEPARATOR)
+
+
+def own_statistic(statistic: Mapping[str, Any], table: str) -> Mapping[str, Any]:
+    """What a table publishes of a statistic; where queries are joined, its column and mechanism are those of its own query."""
+    found: Mapping[str, Any] = statistic.get("own", {}).get(table, statistic)
+    return found
+
+
+@dataclass(frozen=True, kw_only=True, eq=False)
+class Family:
+    """The tables of one query, finest first, and its cells: those of the finest table, the "all other" cells of the others, and
+    the unpublished remainders."""
+
+    tables: tuple[ReleasedTable, ...]
+    rows: Any
+    """Every published cell as a sum of cells, table by table."""
+    sizes: dict[str, int]
+    shares: dict[str, str]
+    statistics: tuple[Mapping[str, Any], ...]
+    schema: Mapping[str, Any]
+    sized: Mapping[str, Mapping[str, Any]]
+    """For each table the bands of the statistics whose noise is sized."""
+    bands: Mapping[str, BandTable]
+    by: Mapping[str, Groups]
+    lists: CodeLists
+
+    @property
+    def own(self) -> int:
+        """The number of cells that belong to the finest table."""
+        return int(self.tables[0].data.num_rows)
+
+    @cached_property
+    def signed(self) -> frozenset[str]:
+        """The measures that may be negative."""
+        return frozenset(str(each["name"]) for each in self.schema.get("measures", ()) if each.get("signed"))
+
+    @property
+    def undetermined(self) -> bool:
+        """Whether there are as many unknown cells as answers, so that a linear fit changes nothing."""
+        return bool(self.rows.shape[0] == self.rows.shape[1])
+
+    @cached_property
+    def tree(self) -> AnswerTree | None:
+        """The answers as a tree; None if tables cross."""
+        return tree_of(self.rows)
+
+    @cached_property
+    def workload(self) -> Workload:
+        """The answers that have a cell, which all statistics share, so that their system is found once."""
+        grid = self._grid()
+        if grid is not None:
+            return grid
+        asked = np.diff(self.rows.indptr) > 0
+        sizes = zip(self.sizes, self.by_table(asked))
+        groups = {name: int(np.sum(part)) for name, part in sizes if np.any(part)}
+        return Workload.matrix(sparse.csr_array(self.rows[asked]), groups)
+
+    def _grid(self) -> Workload | None:
+        """The same where the finest table lists every combination of two codes, and levels of both cross."""
+        keys, tables = self.tables[0].keys, len(self.tables)
+        if len(keys) != 2 or self.remainders or ALL_OTHER in keys:
+            return None
+        first, second = (numpy_of(encoded(self.tables[0].data.column(name)).indices) for name in keys)
+        shape = (int(first.max()) + 1, int(second.max()) + 1)
+        by_cell = sparse.csc_array(self.rows)
+        ordered = shape[0] * shape[1] == self.own and np.array_equal(first * shape[1] + second, np.arange(self.own))
+        if not ordered or np.any(np.diff(by_cell.indptr) != tables):
+            return None
+        by_cell.sort_indices()
+        starts = np.cumsum([0, *self.sizes.values()])[:-1]
+        labels = by_cell.indices.reshape(self.own, tables).astype(np.int64) - starts
+        return grid_workload(shape, dict(zip(self.sizes, np.ascontiguousarray(labels.T))))
+
+    @property
+    def remainders(self) -> bool:
+        """Whether a coarser cell may hold records of no cell of the finest table."""
+        return bool(self.rows.shape[1] > self.own)
+
+    def column(self, statistic: Mapping[str, Any], end: str) -> FloatArray:
+        """A published column of a statistic, table by table; NaN for NULL."""
+        parts = [table.data.column(f"{own_statistic(statistic, table.name)['name']}{end}") for table in self.tables]
+        return np.concatenate([numpy_of(part).astype(np.float64) for part in parts])
+
+    def by_size(self, name: str) -> Iterator[tuple[IntArray, Fraction, Fraction]]:
+        """The answers of a statistic whose noise is sized that share a table and a band, with the table's share and the size."""
+        start = 0
+        for table in self.tables:
+            count, stated = self.sizes[table.name], self.sized[table.name][name]
+            bands: IntArray = np.zeros(count, np.int64)
+            if stated["bands"] in self.bands:
+                columns, codes = _key_columns(self.by[table.name], self.lists), self.lists.tables()
+                bands = bands_of_cells(self.bands[stated["bands"]], columns, codes, table.data, count)
+            for band, edge in enumerate(stated["edges"]):
+                rows = np.flatnonzero(bands == band) + start
+                if len(rows):
+                    yield rows, Fraction(self.shares[table.name]), read_fraction(edge)
+            start += count
+
+    def by_table(self, answers: Any) -> list[Any]:
+        """A number for each answer, divided by table."""
+        return list(np.split(answers, np.cumsum(list(self.sizes.values()))[:-1]))
+
+
+def family_of(release: Release, query: Mapping[str, Any], *, complete: bool) -> Family:
+    """The tables of a described query and their cells."""
+    by = {table["name"]: table["by"] for table in query["tables"]}
+    if any("keys" in table for table in query["tables"]):
+        raise ParameterError(
+            parameter="release", problem="has privately selected keys, so its tables have no fixed cells to fit"
+        )
+    tables = sorted(
+        (t for t in release.tables if t.name in by), key=lambda t: (len(by[t.name]), t.data.num_rows), reverse=True
+    )
+    at = finest_of([by[table.name] for table in tables])
+    if at is None:
+        names = ", ".join(table.name for table in tables)
+        raise ParameterError(parameter="release", problem=f"has no table in which all of these are nested: {names}")
+    ordered = (tables[at], *(table for table in tables if table is not tables[at]))
+    rests = any(table.get("rest") for table in query["tables"])
+    return Family(
+        tables=ordered,
+        rows=cell_rows(ordered, by, complete=complete or rests, lists=CodeLists.of(release.description)),
+        sizes={table.name: table.data.num_rows for table in ordered},
+        shares={table["name"]: str(table["share"]) for table in query["tables"]},
+        statistics=tuple(query["statistics"]),
+        schema=release.description.get("schema", {}),
+        sized={table["name"]: table.get("sized", {}) for table in query["tables"]},
+        bands=release.policy.bands(),
+        by=by,
+        lists=CodeLists.of(release.description),
+    )
+
+
+def _key_columns(by: Groups, lists: CodeLists) -> list[KeyColumn]:
+    """The columns of a table, with the levels of hierarchies that they hold; the finest is a column of the records."""
+    finest = {str(each["levels"][-1]): name for name, each in lists.lists.items()}
+    found = []
+    for group in by:
+        hierarchy = group.get("hierarchy", finest.get(str(group.get("column"))))
+        found.append(KeyColumn(str(group["name"]), None if hierarchy is None else _level(group), hierarchy))
+    return found
+
+
+def cell_rows(
+    tables: Sequence[ReleasedTable], by: Mapping[str, Any], *, complete: bool, lists: CodeLists = NO_LISTS
+) -> Any:
+    """The incidence of published cells and fitted cells: the finest table's cells first, then what every other table has of its
+    own: "all other" cells if its remainders are known, a remainder for each cell otherwise."""
+    finest, *others = tables
+    owners = [(finest, np.arange(finest.data.num_rows))]
+    for table in others:
+        known = ~rest_rows(table) if complete else _tiled(table, tables, by, lists)
+        own = np.flatnonzero(~known)
+        owners += [(table, own)] if len(own) else []
+    grid = [[_block(table, owner, own, by, lists) for owner, own in owners] for table in tables]
+    return sparse.csr_array(sparse.block_array(grid, format="csr"))
+
+
+def _tiled(table: ReleasedTable, tables: Sequence[ReleasedTable], by: Mapping[str, Any], lists: CodeLists) -> BoolArray:
+    """The cells of a table that the cells of another one make up completely, whatever those are made of."""
+    found, after = np.zeros(table.data.num_rows, dtype=bool), False
+    for other in tables:
+        after = after or other is table
+        if other is table or not nests(by[table.name], by[other.name]):
+            continue
+        # Of two tables of which each determines the other, only the later one may lean on the other.
+        if not (after and nests(by[other.name], by[table.name])):
+            found |= complete_rows(table, by[table.name], other, by[other.name], lists)
+    return found
+
+
+def _block(table: ReleasedTable, owner: ReleasedTable, own: IntArray, by: Mapping[str, Any], lists: CodeLists) -> Any:
+    """Which rows of ``table`` contain the cells ``own`` of ``owner``."""
+    shape = (table.data.num_rows, len(own))
+    if owner is table:
+        return sparse.csr_array((np.ones(len(own)), (own, np.arange(len(own)))), shape=shape)
+    if not nests(by[table.name], by[owner.name]) or by[table.name] == by[owner.name]:
+        return sparse.csr_array(shape)
+    up = parents(table, by[table.name], owner, by[owner.name], lists)[own]
+    inside = np.flatnonzero(up != OUTSIDE)
+    return sparse.csr_array((np.ones(len(inside)), (up[inside], inside)), shape=shape)

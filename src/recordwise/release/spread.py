@@ -1,0 +1,605 @@
+"""The public noise law behind every answer of a statistic, read from a release's own description: its variance, and draws from it.
+
+Draws come from a public seed and cost nothing: they simulate the law, they do not read a record.
+"""
+
+import hashlib
+import json
+import math
+from collections.abc import Callable, Iterator, Mapping, Sequence
+from dataclasses import dataclass, replace
+from fractions import Fraction
+from itertools import pairwise
+from statistics import NormalDist
+from typing import Any, TypeAlias
+
+import numpy as np
+
+from recordwise.errors import ParameterError
+from recordwise.exact.arithmetic import FloatArray
+from recordwise.mechanisms.base import has_two_parts, inside, is_sized, shared
+from recordwise.mechanisms.registry import mechanism_from_json
+from recordwise.noise import Seeded
+from recordwise.noise.laws import discrete_gaussian
+from recordwise.noise.randomness import BitSource
+from recordwise.plan.statistics import statistic_kind
+from recordwise.postprocess.linear import (
+    CrossingWeights,
+    Largest,
+    MovedVariance,
+    Weights,
+    largest_weights,
+    moved_variance,
+    rank_of,
+)
+from recordwise.progress import tracked
+from recordwise.release.nesting import Family
+
+NORMAL_STEPS = 1000
+"""Lattice steps in one standard deviation of the normal law that stands for Gaussian noise of any sigma."""
+NORMAL = discrete_gaussian(Fraction(NORMAL_STEPS))
+LEAST_STEPS = 0.5
+"""Gaussian noise of at least so many lattice steps is covered by the formula with half a step; with fewer, its law is drawn."""
+
+
+def noise_of(family: Family, statistic: Mapping[str, Any]) -> "AnswerNoise":
+    """The noise of a described statistic in every table; where queries are joined, that of each by its own mechanism."""
+    if "own" not in statistic:
+        return _noise(family, statistic)
+    ends = np.cumsum([0, *family.sizes.values()])
+    places = {table.name: np.arange(start, stop) for table, start, stop in zip(family.tables, ends, ends[1:])}
+    queries: dict[str, list[str]] = {}
+    for name, own in statistic["own"].items():
+        queries.setdefault(json.dumps(own, sort_keys=True), []).append(name)
+    parts = []
+    for own, names in queries.items():
+        tables = tuple(table for table in family.tables if table.name in names)
+        some = replace(family, tables=tables, sizes={table.name: table.data.num_rows for table in tables})
+        parts.append((np.concatenate([places[table.name] for table in tables]), _noise(some, json.loads(own))))
+    return JoinedNoise(tuple(parts))
+
+
+def _noise(family: Family, statistic: Mapping[str, Any]) -> "OwnNoise":
+    """The noise of a statistic of one query."""
+    raw = family.column(statistic, "_sd") ** 2
+    mechanism = mechanism_from_json(statistic["mechanism"])
+    step = _step(family, statistic)
+    ends = np.cumsum([0, *family.sizes.values()])
+    parted = [slice(start, end) for start, end in pairwise(ends.tolist())]
+    if mechanism is None or has_two_parts(mechanism):
+        return FixedNoise(raw, tuple((rows, NORMAL) for rows in parted), known=False)
+    if is_sized(mechanism):
+        return _sized_noise(family, statistic, mechanism, raw, step)
+    if getattr(mechanism, "variance_varies", False):
+        scale = family.column(statistic, "_sigma")
+        parts = [
+            (np.flatnonzero(scale == each), mechanism.with_noise_scale(Fraction(float(each))))
+            for each in np.unique(scale)
+        ]
+        return VaryingNoise(raw, tuple(parts), step)
+    served = [shared(mechanism, Fraction(family.shares[name])) for name in family.sizes]
+    return _fixed(raw, list(zip(parted, served)), step)
+
+
+def _sized_noise(
+    family: Family, statistic: Mapping[str, Any], mechanism: Any, raw: FloatArray, step: Fraction
+) -> "OwnNoise":
+    """Noise that follows public sizes: each cell has that of its band (T-SIZE)."""
+    served = [
+        (rows, shared(mechanism, share).at_size(size)) for rows, share, size in family.by_size(str(statistic["name"]))
+    ]
+    if any(getattr(each, "variance_varies", False) for each in inside(mechanism)):
+        return VaryingNoise(raw, tuple(served), step)
+    return _fixed(raw, served, step)
+
+
+def _fixed(raw: FloatArray, served: Sequence[tuple[Any, Any]], step: Fraction) -> "FixedNoise":
+    """Noise whose law does not depend on the total, from the mechanism of each part of the answers."""
+    laws = [_law(mechanism, step) for _, mechanism in served]
+    gaussian = all(hasattr(type(mechanism), "noise_sigma") for _, mechanism in served)
+    fine = bool(np.all(raw >= (LEAST_STEPS * float(step)) ** 2))
+    return FixedNoise(
+        raw,
+        tuple((rows, law or NORMAL) for (rows, _), law in zip(served, laws)),
+        known=gaussian or None not in laws,
+        normal=gaussian and fine,
+        step=float(step),
+    )
+
+
+def _step(family: Family, statistic: Mapping[str, Any]) -> Fraction:
+    declared = {str(each["name"]): each["step"] for each in family.schema.get("measures", ())}
+    return Fraction(declared.get(statistic["of"], 1))
+
+
+def _law(mechanism: Any, step: Fraction) -> Any:
+    """The lattice law of a mechanism; None where cells have laws of their own or the mechanism does not say."""
+    try:
+        return mechanism.drawn_law(step)[0]
+    except (AttributeError, ParameterError):
+        return None
+
+
+@dataclass(frozen=True, slots=True)
+class Shape:
+    """How the noise of each answer moves with its total."""
+
+    offset: FloatArray
+    """Added to totals before they are transformed."""
+    log: Any
+    """Whether noise is added to logarithms, so that estimates are lognormal rather than normal."""
+    reach: float
+    """What noise in units of its standard deviation stays within at the confidence; infinite if that is not known."""
+
+
+def _normal_reach(confidence: float) -> float:
+    return NormalDist().inv_cdf((1 + confidence) / 2)
+
+
+@dataclass(frozen=True, slots=True)
+class FixedNoise:
+    """Noise whose law does not depend on the total. Where cells of a table differ, they differ by a factor only."""
+
+    raw: FloatArray
+    laws: tuple[tuple[Any, Any], ...]
+    """The answers that have a law in common, and the law."""
+    known: bool
+    """Whether the law is that of the noise; otherwise it is a normal law of the same variance."""
+    normal: bool = False
+    """Whether the noise is Gaussian on enough steps, so that linear fits have normal errors."""
+    varies: bool = False
+    """Whether the variance depends on the total."""
+    step: float = 0.0
+    """The lattice of Gaussian noise."""
+
+    def shape(self, confidence: float) -> "Shape":
+        """Nothing moves with the total."""
+        size, reach = len(self.raw), _normal_reach(confidence)
+        return Shape(np.zeros(size), np.zeros(size, dtype=bool), reach if self.normal else math.inf)
+
+    def variance(self, totals: FloatArray | None) -> FloatArray:
+        """The variance of each answer."""
+        return self.raw
+
+    def variance_at(self, answers: Any, totals: FloatArray) -> FloatArray:
+        """The variance of some answers."""
+        return np.asarray(self.raw[answers])
+
+    def errors(self, totals: FloatArray, draws: int, source: BitSource) -> FloatArray:
+        """Draws of the answers' errors, a row for each draw."""
+        found = np.empty((draws, len(self.raw)))
+        for rows, law in self.laws:
+            size = len(self.raw[rows])
+            # Values beyond 64 bits are cut: they are the same order statistic.
+            values = law.draw(draws * size, source).values.astype(np.float64).reshape(draws, size)
+            found[:, rows] = values * (np.sqrt(self.raw[rows]) / math.sqrt(law.variance))
+        return found
+
+
+@dataclass(frozen=True, slots=True)
+class VaryingNoise:
+    """Noise drawn on the scale of a transform: its variance grows with the total."""
+
+    raw: FloatArray
+    parts: tuple[tuple[Any, Any], ...]
+    """The answers that have the same scale, and the mechanism at that scale."""
+    step: Fraction
+    normal: bool = False
+    known: bool = True
+    varies: bool = True
+
+    def shape(self, confidence: float) -> "Shape":
+        """Offsets, logarithms and the reach of Gaussian or Laplace noise; without a reach if there is any other."""
+        found = Shape(np.zeros(len(self.raw)), np.zeros(len(self.raw), dtype=bool), _normal_reach(confidence))
+        reach = found.reach
+        for rows, mechanism in self.parts:
+            log = getattr(mechanism, "logarithmic", None)
+            if log is None:
+                reach = math.inf
+                continue
+            found.offset[rows], found.log[rows] = float(mechanism.offset), log
+            # The quantile of Laplace noise in units of its standard deviation.
+            reach = max(reach, 0.0 if mechanism.sigma is not None else -math.log(1 - confidence) / math.sqrt(2))
+        return replace(found, reach=reach)
+
+    def variance(self, totals: FloatArray | None) -> FloatArray:
+        """The variance of each answer as published, or at these totals (last axis)."""
+        if totals is None:
+            return self.raw
+        spread = np.empty_like(totals)
+        for rows, mechanism in self.parts:
+            spread[..., rows] = mechanism.variance(np.maximum(totals[..., rows], 0.0))
+        return spread
+
+    def variance_at(self, answers: Any, totals: FloatArray) -> FloatArray:
+        """The variance of some answers at given totals."""
+        if len(self.parts) == 1:
+            return np.asarray(self.parts[0][1].variance(np.maximum(totals, 0.0)))
+        number, spread = np.empty(len(self.raw), dtype=np.int64), np.empty_like(totals)
+        for place, (rows, _) in enumerate(self.parts):
+            number[rows] = place
+        for place, (_, mechanism) in enumerate(self.parts):
+            here = number[answers] == place
+            spread[here] = mechanism.variance(np.maximum(totals[here], 0.0))
+        return spread
+
+    def errors(self, totals: FloatArray, draws: int, source: BitSource) -> FloatArray:
+        """Draws of the answers' errors at these totals, a row for each draw."""
+        found = np.empty((draws, len(self.raw)))
+        for rows, mechanism in self.parts:
+            steps = np.rint(np.maximum(totals[rows], 0.0) / float(self.step)).astype(np.int64)
+            noisy = mechanism.release(np.tile(steps, draws), step=self.step, rng=source)
+            values = mechanism.estimate(noisy).value.reshape(draws, len(steps))
+            found[:, rows] = values - steps * float(self.step)
+        return found
+
+
+OwnNoise: TypeAlias = FixedNoise | VaryingNoise
+
+
+@dataclass(frozen=True, slots=True)
+class JoinedNoise:
+    """The noise of one statistic in tables of several queries: the answers of each, and their noise."""
+
+    parts: tuple[tuple[Any, OwnNoise], ...]
+
+    @property
+    def normal(self) -> bool:
+        """Whether linear fits have normal errors."""
+        return all(noise.normal for _, noise in self.parts)
+
+    @property
+    def step(self) -> float:
+        """The lattice of Gaussian noise."""
+        return max(noise.step if isinstance(noise, FixedNoise) else 0.0 for _, noise in self.parts)
+
+    def shape(self, confidence: float) -> "Shape":
+        """That of each part."""
+        size = sum(len(rows) for rows, _ in self.parts)
+        offset, log, reach = np.zeros(size), np.zeros(size, dtype=bool), 0.0
+        for rows, noise in self.parts:
+            part = noise.shape(confidence)
+            offset[rows], log[rows], reach = part.offset, part.log, max(reach, part.reach)
+        return Shape(offset, log, reach)
+
+    @property
+    def known(self) -> bool:
+        """Whether every law is that of the noise."""
+        return all(noise.known for _, noise in self.parts)
+
+    @property
+    def varies(self) -> bool:
+        """Whether a variance depends on the total."""
+        return any(noise.varies for _, noise in self.parts)
+
+    def variance(self, totals: FloatArray | None) -> FloatArray:
+        """The variance of each answer as published, or at these totals (last axis)."""
+        sizes = sum(len(rows) for rows, _ in self.parts)
+        spread = np.empty(sizes) if totals is None else np.empty_like(totals)
+        for rows, noise in self.parts:
+            spread[..., rows] = noise.variance(None if totals is None else totals[..., rows])
+        return spread
+
+    def variance_at(self, answers: Any, totals: FloatArray) -> FloatArray:
+        """The variance of some answers at given totals."""
+        part, place, spread = (
+            np.empty((2, sum(len(rows) for rows, _ in self.parts)), dtype=np.int64),
+            0,
+            np.empty_like(totals),
+        )
+        for place, (rows, _) in enumerate(self.parts):
+            part[0, rows], part[1, rows] = place, np.arange(len(rows))
+        for place, (_, noise) in enumerate(self.parts):
+            here = part[0, answers] == place
+            spread[here] = noise.variance_at(part[1, answers][here], totals[here])
+        return spread
+
+    def errors(self, totals: FloatArray, draws: int, source: BitSource) -> FloatArray:
+        """Draws of the answers' errors at these totals, a row for each draw."""
+        found = np.empty((draws, len(totals)))
+        for rows, noise in self.parts:
+            found[:, rows] = noise.errors(totals[rows], draws, source)
+        return found
+
+
+AnswerNoise: TypeAlias = OwnNoise | JoinedNoise
+"""The noise of all answers of one statistic."""
+
+
+def public_seed(digest: str, *purpose: str) -> Seeded:
+    """A generator that everybody can repeat: its seed is the digest of the release and what the draws are for."""
+    text = ":".join([digest, *purpose])
+    return Seeded(int(hashlib.sha256(text.encode()).hexdigest()[:30], 16))
+
+
+# Intervals of fitted totals whose noise grows with the total: all totals under which the fit is not surprising
+# (T-MOVED). Nothing is drawn: the variance of the fit is computed at every total that is tried. Where the relative
+# error is large no formula holds as often as it says, so that there the interval contains that of the cell's own
+# noisy answer, which does.
+
+
+NEAR = 0.3
+"""The relative error at the lower end up to which the formula holds as often as it says. Beyond, the interval also contains that of
+the cell's own answer."""
+WIDE = 0.5
+"""The relative error at the fit from which on the interval is that of the cell's own answer. Between the two it contains both, so
+that no cell is given now the one and now the other by chance."""
+CLOSE = 2.0**-30
+MOST_DOUBLINGS = 60
+MOST_TRIES = 200
+TRIES_TO_HALF = 3
+"""After so many tries the bracket of an end is halved."""
+
+
+@dataclass(frozen=True, slots=True, kw_only=True, eq=False)
+class Surprise:
+    """How far a fit lies above a total, in standard errors at that total; falling in the total."""
+
+    moved: MovedVariance
+    shape: Shape
+
+    def __call__(self, totals: FloatArray) -> FloatArray:
+        """Normal, or lognormal with the mean and the variance that the fit has at this total."""
+        value, spread = self.moved.value, self.moved.at(totals)
+        found = (value - totals) / np.sqrt(spread)
+        log = self.shape.log
+        if np.any(log):
+            point, offset = totals[log] + self.shape.offset[log], self.shape.offset[log]
+            squared = np.log1p(spread[log] / point**2)
+            with np.errstate(divide="ignore"):
+                ratio = np.log(np.maximum(value[log] + offset, 0.0) / point)
+            found[log] = ratio / np.sqrt(squared) + np.sqrt(squared) / 2
+        return found
+
+    def relative(self, totals: FloatArray) -> FloatArray:
+        """The fit's relative error at these totals."""
+        with np.errstate(divide="ignore"):
+            return np.asarray(np.sqrt(self.moved.at(totals)) / (totals + self.shape.offset))
+
+
+def total_intervals(
+    moved: MovedVariance, shape: Shape, raw_low: FloatArray, raw_high: FloatArray
+) -> tuple[FloatArray, FloatArray]:
+    """Both ends of every interval; they enclose the fit itself. An end that does not exist is NaN."""
+    low, high = raw_low, raw_high
+    if math.isfinite(shape.reach):
+        surprise = Surprise(moved=moved, shape=shape)
+        start = np.maximum(moved.value, 0.0) + (1 + shape.reach) * np.sqrt(moved.fitted)
+        with np.errstate(over="ignore", invalid="ignore"):
+            low = _crossing(surprise, shape.reach, start)[0]
+            high = _crossing(surprise, -shape.reach, start)[1]
+            near = surprise.relative(low) <= NEAR
+            wide = surprise.relative(np.maximum(moved.value, 0.0)) > WIDE
+        low = np.where(wide, raw_low, np.where(near, low, np.minimum(low, raw_low)))
+        high = np.where(wide, raw_high, np.where(near, high, np.maximum(high, raw_high)))
+    low, high = np.minimum(low, moved.value), np.maximum(high, moved.value)
+    return low, np.where(np.isfinite(high), high, np.nan)
+
+
+def _crossing(
+    surprise: Callable[[FloatArray], FloatArray], level: float, start: FloatArray
+) -> tuple[FloatArray, FloatArray]:
+    """Totals just below and just above the one at which the surprise falls to a level: both 0 if it is below it there, and without
+    an upper one if it never falls so far."""
+    left, right = np.zeros(len(start)), start.copy()
+    above, below = surprise(left) - level, surprise(right) - level
+    none = above <= 0
+    for _ in range(MOST_DOUBLINGS):
+        if not np.any(far := (below > 0) & ~none & np.isfinite(right)):
+            break
+        left, above = np.where(far, right, left), np.where(far, below, above)
+        right = np.where(far, 2 * right, right)
+        below = surprise(right) - level
+    right = np.where(none, 0.0, np.where(below > 0, np.inf, right))
+    return _narrowed(surprise, level, left, right, above, below)
+
+
+def _narrowed(
+    surprise: Callable[[FloatArray], FloatArray],
+    level: float,
+    left: FloatArray,
+    right: FloatArray,
+    above: FloatArray,
+    below: FloatArray,
+) -> tuple[FloatArray, FloatArray]:
+    """The bracket of a crossing, narrowed by secants of which the end that stays counts half (Illinois), and by halving."""
+    for number in range(MOST_TRIES):
+        open_ended = np.isfinite(right) & (right - left > CLOSE * right)
+        if not np.any(open_ended):
+            break
+        with np.errstate(divide="ignore", invalid="ignore"):
+            secant = (left * -below + right * above) / (above - below)
+        half = (number % TRIES_TO_HALF == TRIES_TO_HALF - 1) | ~((secant > left) & (secant < right))
+        point = np.where(half, (left + right) / 2, secant)
+        point = np.where(open_ended, point, left)
+        found = surprise(point) - level
+        high = found > 0
+        above, below = (
+            np.where(open_ended, np.where(high, found, above / 2), above),
+            np.where(open_ended, np.where(high, below / 2, found), below),
+        )
+        left, right = np.where(open_ended & high, point, left), np.where(open_ended & ~high, point, right)
+    return left, right
+
+
+# Standard errors and intervals of fitted columns (T-FITVAR, docs/theory/fits.md). The best linear fit has an error
+# that does not depend on the truth: normal where noise is Gaussian, but for half a lattice step (T-HALFSTEP),
+# otherwise as wide as draws of the public noise law, sent through the same fit, show. Under transforms it does depend
+# on the truth, and the interval holds the totals under which the fit is not surprising (T-MOVED). Nonnegative fits
+# are drawn again at their own fitted values (a parametric bootstrap), which is approximate.
+
+
+DRAWS = 400
+FEWER_DRAWS = 40
+LARGE = 20_000
+"""With more answers than this a nonnegative fit is repeated ``FEWER_DRAWS`` times unless told otherwise."""
+MOST_VALUES = 4_000_000
+"""The numbers that are drawn together."""
+ROUNDING = 2.0**-40
+FINEST = 2.0**-46
+REFITS = 3
+"""The number of refits with weights at the fitted totals, where the variance depends on them: bias below a thousandth."""
+
+RAW = "the noisy answer itself"
+FORMULA = "formula"
+DRAWN = "draws of the noise law"
+MOVED = "formula at every possible total, approximate"
+BOOTSTRAP = "parametric bootstrap, approximate"
+
+
+@dataclass(frozen=True, slots=True, kw_only=True, eq=False)
+class FittedColumn:
+    """A fitted value for each answer with its standard error and interval; NaN where there is none."""
+
+    value: FloatArray
+    sd: FloatArray
+    low: FloatArray
+    high: FloatArray
+    how: str
+    """Where the standard errors and intervals come from."""
+    draws: int = 0
+
+
+def best_fit(
+    family: Family,
+    statistic: Mapping[str, Any],
+    noise: AnswerNoise,
+    *,
+    confidence: float,
+    draws: int,
+    source: BitSource,
+) -> FittedColumn:
+    """The best linear unbiased estimate of every cell from all tables of its query."""
+    answers = family.column(statistic, "")
+    if family.undetermined or not adds_up(family, statistic):
+        sd, low, high = (family.column(statistic, end) for end in ("_sd", "_low", "_high"))
+        return FittedColumn(value=answers, sd=sd, low=low, high=high, how=RAW)
+    used = noise.variance(None)
+    weights = linear(family, used)
+    value = weights.fit(answers)
+    for _ in range(REFITS if noise.varies else 0):
+        used = noise.variance(value)
+        weights = linear(family, used)
+        value = weights.fit(answers)
+    if noise.varies:
+        ends = family.column(statistic, "_low"), family.column(statistic, "_high")
+        found = _moved(weights, value, used, noise, ends, confidence=confidence, draws=draws, source=source)
+    elif noise.normal and weights.fitted is not None:
+        found = _normal(weights, value, float(noise.step), confidence)
+    else:
+        found = _linear_draws(weights, value, noise, confidence=confidence, draws=draws, source=source)
+    return _untouched(family, statistic, weights, found if noise.known else _around(family, statistic, found))
+
+
+def adds_up(family: Family, statistic: Mapping[str, Any]) -> bool:
+    """Whether the exact numbers of finer cells add up to those of coarser ones: a firm may be in several cells."""
+    return statistic_kind(statistic["kind"]).adds_up(statistic["of"], firm=family.schema.get("firm"))
+
+
+def linear(family: Family, variances: FloatArray) -> Weights | CrossingWeights:
+    """The best linear fit of a family's answers with these variances."""
+    tree = family.tree
+    return CrossingWeights.of(family.rows, variances, family.workload) if tree is None else tree.weights(variances)
+
+
+def _untouched(family: Family, statistic: Mapping[str, Any], weights: Any, found: FittedColumn) -> FittedColumn:
+    """An answer that no other one says anything about keeps the interval it was published with."""
+    alone = weights.untouched() if family.tree is None else ~family.tree.connected()
+    ends = {name: family.column(statistic, f"_{name}") for name in ("sd", "low", "high")}
+    kept = {name: np.where(alone, raw, getattr(found, name)) for name, raw in ends.items()}
+    return FittedColumn(value=found.value, how=found.how, draws=found.draws, **kept)
+
+
+def _around(family: Family, statistic: Mapping[str, Any], found: FittedColumn) -> FittedColumn:
+    """Where the law of the noise is not known, the interval contains that of the cell's own answer."""
+    low, high = (family.column(statistic, end) for end in ("_low", "_high"))
+    return replace(found, low=np.minimum(found.low, low), high=np.maximum(found.high, high))
+
+
+def _normal(weights: Any, value: FloatArray, step: float, confidence: float) -> FittedColumn:
+    """A formula for Gaussian noise, with half a step of its lattice times the largest weight (T-HALFSTEP)."""
+    sd = np.sqrt(weights.fitted)
+    reach = NormalDist().inv_cdf((1 + confidence) / 2) * sd + step / 2 * largest_weights(weights)
+    return FittedColumn(value=value, sd=sd, low=value - reach, high=value + reach, how=FORMULA)
+
+
+def _linear_draws(
+    weights: Any, value: FloatArray, noise: AnswerNoise, *, confidence: float, draws: int, source: BitSource
+) -> FittedColumn:
+    """The error of a linear fit is the fit of the noise alone."""
+    largest = Largest(len(value), draws=draws, rank=rank_of(draws, confidence))
+    squares = np.zeros(len(value))
+    for some in chunks(draws, len(value)):
+        error = weights.fit(noise.errors(value, some, source))
+        squares += np.sum(error**2, axis=0)
+        largest.add(np.abs(error))
+    sd = np.sqrt(squares / draws if weights.fitted is None else weights.fitted)
+    # An error on a lattice may be the order statistic itself, and must not be missed by a rounding.
+    reach = largest.value() + ROUNDING * (np.abs(value) + largest.value())
+    how = DRAWN if noise.known else BOOTSTRAP
+    return FittedColumn(value=value, sd=sd, low=value - reach, high=value + reach, how=how, draws=draws)
+
+
+def _moved(
+    weights: Any,
+    value: FloatArray,
+    used: FloatArray,
+    noise: AnswerNoise,
+    raw: tuple[FloatArray, FloatArray],
+    *,
+    confidence: float,
+    draws: int,
+    source: BitSource,
+) -> FittedColumn:
+    """Where noise grows with the total: the totals under which the fit is not surprising (T-MOVED). Only large tables that cross
+    need draws, for their variances at the fitted totals."""
+    drawn = weights.fitted is None
+    spread = _drawn_variance(weights, value, noise, draws, source) if drawn else weights.fitted
+    moved = moved_variance(weights, value=value, used=used, fitted=spread, variances=noise.variance_at)
+    low, high = total_intervals(moved, noise.shape(confidence), *raw)
+    made = draws if drawn else 0
+    return FittedColumn(value=value, sd=np.sqrt(spread), low=low, high=high, how=MOVED, draws=made)
+
+
+def _drawn_variance(weights: Any, value: FloatArray, noise: AnswerNoise, draws: int, source: BitSource) -> FloatArray:
+    base, squares = np.maximum(value, 0.0), np.zeros(len(value))
+    for some in chunks(draws, len(value)):
+        squares += np.sum(weights.fit(noise.errors(base, some, source)) ** 2, axis=0)
+    return squares / draws
+
+
+def fit_again(
+    refit: Callable[[FloatArray], FloatArray],
+    fitted: FloatArray,
+    errors: Callable[[int], FloatArray],
+    *,
+    confidence: float,
+    draws: int,
+) -> tuple[FloatArray, FloatArray]:
+    """The standard error and the reach of a fit at its own fitted values: noise is drawn around them and fitted again."""
+    largest = Largest(len(fitted), draws=draws, rank=rank_of(draws, confidence))
+    squares = np.zeros(len(fitted))
+    for some in tracked(list(chunks(draws, len(fitted))), "fitting noise drawn anew"):
+        error = refit(fitted + errors(some)) - fitted
+        squares += np.sum(error**2, axis=0)
+        largest.add(np.abs(error))
+    reach = largest.value()
+    # As above, of fitted values that are off by roundings of the largest.
+    slack = ROUNDING * (np.abs(fitted) + reach) + FINEST * np.max(np.abs(fitted), initial=0.0)
+    return np.sqrt(squares / draws), reach + slack
+
+
+def chunks(draws: int, answers: int) -> Iterator[int]:
+    """How many draws are made at a time."""
+    size = max(1, MOST_VALUES // max(answers, 1))
+    for start in range(0, draws, size):
+        yield min(size, draws - start)
+
+
+def draws_for(answers: int, confidence: float, asked: int | None) -> int:
+    """How often a nonnegative fit is repeated: as asked, or fewer times where a fit takes seconds."""
+    if asked is not None:
+        rank_of(asked, confidence)
+        return asked
+    least = int(np.ceil(2 * confidence / (1 - confidence))) + 2
+    return DRAWS if answers <= LARGE else max(FEWER_DRAWS, least)
