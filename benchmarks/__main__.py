@@ -15,6 +15,9 @@ LONG = {"large"}
 def run(names: list[str]) -> None:
     modules = pkgutil.iter_modules([str(Path(__file__).parent)])
     found = [module.name for module in modules if module.name not in HELPERS | LONG and not module.ispkg]
+    unknown = set(names) - {module.name for module in pkgutil.iter_modules([str(Path(__file__).parent)])}
+    if unknown:
+        raise SystemExit(f"{', '.join(sorted(unknown))}: no such benchmark; there are {', '.join(found)}")
     for name in names or found:
         print(f"== {name}", flush=True)
         importlib.import_module(f"benchmarks.{name}").main()

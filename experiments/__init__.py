@@ -1,1 +1,1 @@
-"""The papers' figures and tables again: one folder each for ``recordwise reproduce NAME``, built on public names only."""
+"""The papers' figures and tables again: one folder each for ``python -m experiments NAME``, built on public names only."""

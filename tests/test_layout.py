@@ -2,6 +2,7 @@
 in one place, and functions, files and folders stay small enough to find one's way."""
 
 import ast
+import re
 from collections.abc import Iterator
 from pathlib import Path
 
@@ -132,3 +133,12 @@ FOLDERS = sorted(path.parent.relative_to(SOURCE).as_posix() for path in SOURCE.r
 def test_a_folder_has_few_enough_entries_to_find_the_way(name: str) -> None:
     found = entries(SOURCE / name)
     assert len(found) <= (MOST_AT_THE_TOP if name == "." else MOST_ENTRIES)
+
+
+@pytest.mark.parametrize("name", [name for name in FOLDERS if name != "."])
+def test_the_docstring_of_a_package_lists_its_files_in_reading_order(name: str) -> None:
+    described = ast.get_docstring(TREES[f"{name}/__init__.py"]) or ""
+    listed = re.findall(r"^- ``(\w+)``: ", described, re.MULTILINE)
+    assert len(listed) == len(set(listed))
+    assert set(listed) == entries(SOURCE / name)
+    assert len(described.splitlines()[0].split()) <= 16

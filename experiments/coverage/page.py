@@ -24,7 +24,7 @@ GROUPS = {
 INTRODUCTION = f"""\
 # Measured coverage
 
-`{COMMAND}` writes this page; `recordwise reproduce coverage` measures the same and adds a page of claims.
+`{COMMAND}` writes this page; `python -m experiments coverage` measures the same and adds a page of claims.
 A row is a published interval column under one mechanism, by the size of the cell. A number is the share of cells whose interval
 holds the exact number, with its standard error. It should lie between the level that the release states and two points above it.
 Where it is outside by more than chance explains (three standard errors), a mark stands beside it, and the last column says why.

@@ -1,4 +1,4 @@
-"""The page over all experiments of one ``recordwise reproduce all``."""
+"""The page over all experiments of one ``python -m experiments all``."""
 
 from collections.abc import Mapping
 from html import escape

@@ -112,5 +112,5 @@ def files_list(done: Reproduction) -> str:
         *(f"{each.name}.png" for each in done.pictures),
     ]
     links = ", ".join(f'<a href="{escape(name)}">{escape(name)}</a>' for name in names)
-    again = f"recordwise reproduce {done.name} --runs {done.runs} --seed {done.seed}"
+    again = f"python -m experiments {done.name} --runs {done.runs} --seed {done.seed}"
     return f"<p>Beside this page: {links}. Again by <code>{escape(again)}</code>.</p>"

@@ -76,4 +76,4 @@ def test_the_shell_completes_commands(tmp_path: Path) -> None:
     environment = os.environ | words | {"PYTHONPATH": str(SOURCE)}
     code = "from recordwise.cli import main; main()"
     done = subprocess.run([sys.executable, "-c", code], capture_output=True, text=True, env=environment, check=False)
-    assert re.findall(r"\w+", done.stdout) == ["rehearse", "release", "reproduce"]
+    assert re.findall(r"\w+", done.stdout) == ["rehearse", "release"]

@@ -1,4 +1,4 @@
-"""``recordwise postprocess`` and ``recordwise bench``: a saved release fitted later, and the list of benchmarks."""
+"""``recordwise postprocess``: a saved release fitted later."""
 
 import json
 
@@ -105,7 +105,6 @@ def test_bad_input_is_refused_before_anything_is_written(released, folder, run):
         ["postprocess", released, "--out", folder / "new", "--method", "best"],
         ["postprocess", released, "--out", folder / "new", "--at-most", "emp"],
         ["postprocess", released, "--out", folder / "new", "--at-most", "emp=payann", "--at-most", "emp=count"],
-        ["bench", "nonsense"],
     ):
         done = run(*bad)
         assert done.exit_code == 2, bad
@@ -118,9 +117,3 @@ def test_a_folder_of_something_else_is_no_release(folder):
     (folder / "policy.json").write_text("{}")
     with pytest.raises(SourceError, match="not a release folder"):
         load_release(folder)
-
-
-def test_the_benchmarks_are_listed(run):
-    done = run("bench", "--list")
-    assert done.exit_code == 0
-    assert {"queries", "noise", "release", "spark", "planning"} <= set(done.stdout.split())

@@ -5,10 +5,10 @@ from pathlib import Path
 
 import pytest
 
+from experiments.command import names
 from experiments.errata.__main__ import main
 from experiments.errata.evidence import Evidence
 from experiments.errata.run import SHOWN, collected, reproduce
-from recordwise.cli.reproduce import names
 
 ROOT = Path(__file__).resolve().parents[2]
 TEXT = (ROOT / "docs" / "errata.md").read_text(encoding="utf-8")
@@ -34,11 +34,11 @@ def test_every_entry_of_the_page_has_a_command_and_none_is_owed():
     without = [
         entry[:60]
         for entry in entries
-        if not re.search(r"`(python -m experiments\.errata|recordwise reproduce) ", entry)
+        if not re.search(r"`(python -m experiments\.errata|python -m experiments) ", entry)
     ]
     assert without == []
     assert "owed" not in TEXT
-    assert set(re.findall(r"recordwise reproduce ([a-z0-9-]+)", TEXT)) <= {*names(), "errata"}
+    assert set(re.findall(r"python -m experiments ([a-z0-9-]+)", TEXT)) <= {*names(), "errata"}
 
 
 def test_an_erratum_that_is_not_borne_out_is_called_a_defect():

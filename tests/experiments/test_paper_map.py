@@ -9,7 +9,7 @@ from pathlib import Path
 import pytest
 
 import recordwise as rw
-from recordwise.cli.reproduce import names
+from experiments.command import names
 
 ROOT = Path(__file__).resolve().parents[2]
 TEXT = (ROOT / "docs" / "paper-map.md").read_text(encoding="utf-8")
@@ -34,8 +34,8 @@ def resolves(name):
 
 def exists(quoted):
     """A command, a name of the package, a test or a path."""
-    if quoted.startswith("recordwise reproduce "):
-        return quoted.removeprefix("recordwise reproduce ") in names()
+    if quoted.startswith("python -m experiments "):
+        return quoted.removeprefix("python -m experiments ") in names()
     if quoted.startswith("python -m experiments.errata "):
         return quoted.rpartition(" ")[2] in errata_names()
     if quoted.startswith("rw."):
@@ -63,7 +63,7 @@ def test_what_the_map_names_exists(quoted):
         "policy/nothing.py",
         "test_nothing_at_all",
         "rw.policy.nothing",
-        "recordwise reproduce nothing",
+        "python -m experiments nothing",
         "python -m experiments.errata nothing",
     ],
 )
@@ -79,12 +79,14 @@ def test_theorems_of_the_map_are_proved_in_the_theory():
 
 
 def test_every_experiment_is_on_the_map():
-    assert {name for name in names() if name != "errata"} <= set(re.findall(r"recordwise reproduce ([a-z0-9-]+)", TEXT))
+    assert {name for name in names() if name != "errata"} <= set(
+        re.findall(r"python -m experiments ([a-z0-9-]+)", TEXT)
+    )
 
 
 def test_every_experiment_is_on_the_page_that_says_how_to_reproduce():
     page = (ROOT / "docs" / "reproduce.md").read_text(encoding="utf-8")
-    assert set(names()) == set(re.findall(r"^\| `recordwise reproduce ([a-z0-9-]+)`", page, re.M))
+    assert set(names()) == set(re.findall(r"^\| `python -m experiments ([a-z0-9-]+)`", page, re.M))
 
 
 HEADS = {"[S]": "000", "[F]": "001", "[A]": "004"}
@@ -214,7 +216,7 @@ def test_every_row_is_tested_reproduced_or_says_why_not(name):
     bare = [
         row.item
         for row in rows(name)
-        if not re.search(r"`(test_|planning/test_|recordwise reproduce |python -m )", row.checked)
+        if not re.search(r"`(test_|planning/test_|python -m experiments |python -m )", row.checked)
         and not re.match(r"not reproduced: .{20,}", row.checked)
     ]
     assert bare == []
@@ -222,7 +224,7 @@ def test_every_row_is_tested_reproduced_or_says_why_not(name):
 
 
 COMMANDS = sorted(
-    {quoted.removeprefix("recordwise reproduce ") for quoted in QUOTED if "recordwise reproduce" in quoted}
+    {quoted.removeprefix("python -m experiments ") for quoted in QUOTED if "python -m experiments" in quoted}
 )
 
 

@@ -1,11 +1,27 @@
-"""The command line. Commands import what they need when they run, so that help and completion are fast."""
+"""The command line: one file for each group of commands.
+
+Commands import what they need when they run, so that help and completion are fast. Nothing imports this package.
+
+In reading order:
+
+- ``screen``: tables and colors on a terminal, plain lines in a pipe, progress on standard error
+- ``failing``: messages, exit codes, interrupts and the manual
+- ``options``: what the plan commands share: reading a plan, choosing mechanisms, showing results
+- ``demo``: recordwise demo and init
+- ``check``: check, preflight and rehearse
+- ``plan``: plan compare, sweep, fitness, allocate, recommend, frontier and evaluate
+- ``release``: release a plan once, and rescue what a crash left
+- ``published``: postprocess, export and change: what is done with a published folder
+- ``loss``: loss: what an establishment, a firm or a history of periods loses
+- ``ledger``: ledger show and verify
+- ``audit``: audit
+"""
 
 from typing import Annotated
 
 import typer
 
 from recordwise.cli.audit import audit
-from recordwise.cli.bench import bench
 from recordwise.cli.check import check, preflight, rehearse
 from recordwise.cli.demo import demo, init
 from recordwise.cli.failing import document, run
@@ -14,7 +30,6 @@ from recordwise.cli.loss import loss
 from recordwise.cli.plan import plan
 from recordwise.cli.published import change, export, postprocess
 from recordwise.cli.release import release
-from recordwise.cli.reproduce import reproduce
 
 app = typer.Typer(
     name="recordwise",
@@ -24,7 +39,7 @@ app = typer.Typer(
     pretty_exceptions_enable=False,
     context_settings={"help_option_names": ["-h", "--help"]},
 )
-COMMANDS = (init, check, rehearse, preflight, release, postprocess, export, change, loss, demo, reproduce, audit, bench)
+COMMANDS = (init, check, rehearse, preflight, release, postprocess, export, change, loss, demo, audit)
 for command in COMMANDS:
     app.command()(command)
 for group, name in ((app, ""), (ledger, "ledger"), (plan, "plan")):

@@ -177,7 +177,6 @@ MORE: dict[str, dict[int, str]] = {
     "preflight": {2: "bad input, or too many records outside the published cells"},
     "release": {3: "the budget does not cover the plan", 4: "released before; nothing was charged"},
     "ledger verify": {2: "bad input, or something does not verify"},
-    "reproduce": {1: "an experiment failed, or unexpected error"},
     "audit": {1: "a guarantee was broken, or unexpected error"},
 }
 EXAMPLES: dict[str, str] = {
@@ -191,9 +190,7 @@ EXAMPLES: dict[str, str] = {
     "change": "recordwise change published-2025 published-2026 --out change",
     "loss": "recordwise loss published/policy.json emp=1000 payann=52000",
     "demo": "recordwise demo --establishments 100000",
-    "reproduce": "recordwise reproduce split-fig1",
     "audit": "recordwise audit --cells 20000",
-    "bench": "recordwise bench",
     "ledger show": "recordwise ledger show shops.ledger --plan plan.toml",
     "ledger verify": "recordwise ledger verify shops.ledger --against published",
     "plan compare": "recordwise plan compare plan.toml --statistic emp --variance 400 --at-total 1000",

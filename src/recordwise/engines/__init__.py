@@ -1,4 +1,18 @@
-"""Engines read records and compute exact totals. They draw no noise and know no mechanism."""
+"""Read records and compute exact totals. Engines draw no noise and know no mechanism.
+
+Takes a source and a plan; returns exact integers in a box that only the session opens. Imports plan and the rows below it.
+
+In reading order:
+
+- ``engine``: the interface between a session and its engine, and the problems it reports
+- ``registry``: the engines by name, and whether a plan fits its source
+- ``sources``: records stored in files, databases and frames
+- ``compile``: a plan as SQL trees, the same for every engine
+- ``totals``: exact totals: one pass for the finest cells, then roll-ups
+- ``owner``: confidential summaries for the owner of the data
+- ``duckdb``: the engine for one machine
+- ``spark``: the engine for a cluster
+"""
 
 from typing import TYPE_CHECKING, Any
 

@@ -1,1 +1,11 @@
-"""Exact and outward-rounded numbers, and the public functions of a value that policies and noise laws are written in."""
+"""Exact and outward-rounded numbers, and the functions that policies and noise laws are written in.
+
+The lowest row: imports errors alone.
+
+In reading order:
+
+- ``numbers``: parameters as fractions, fractions as floats rounded outward
+- ``arithmetic``: one set of operations for numpy, Arb and fractions
+- ``functions``: increasing functions of a value as public expressions
+- ``text``: every format of a number that a reader sees
+"""

@@ -1,4 +1,24 @@
-"""The mechanisms, one per file with its policy: parameters, policy, release and estimate."""
+"""The mechanisms: parameters, policy, noise and estimate in one place each.
+
+Takes exact totals and a source of bits, returns estimates with intervals. Imports policy and noise; knows no query.
+
+In reading order:
+
+- ``base``: what every mechanism answers, and how it is described
+- ``registry``: every mechanism by name, with those of other packages
+- ``gaussian``: Gaussian noise, clamped sums and unit splitting
+- ``fat_tailed``: additive noise with concave exponents
+- ``transformed``: noise on the scale of a concave function
+- ``transforms``: roots, logarithms and functions of your own
+- ``inverses``: unbiased estimates from transformed answers
+- ``sized``: noise in proportion to the public size of a cell
+- ``quantile``: noisy trees of counts on a public grid
+- ``key_selection``: which keys are published
+- ``external``: mechanisms from elsewhere
+- ``certified_loss``: the tight loss of the noise that is drawn
+- ``calibration``: the noise that meets a goal
+- ``accuracy``: the size of a cell's error, from the noise laws
+"""
 
 from importlib import import_module
 from typing import TYPE_CHECKING, Any

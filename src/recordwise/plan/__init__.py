@@ -1,4 +1,26 @@
-"""Describes queries before any data is read: schema, builder, SQL text, keys, levels, cost and plan files."""
+"""Describe what will be published, before any record is read.
+
+Takes queries and a schema, returns a checked plan with its policy. Imports mechanisms, policy and exact; knows no engine.
+
+In reading order:
+
+- ``schema``: the roles and types of a table's columns
+- ``sources``: where records come from; naming a source opens nothing
+- ``expressions``: predicates, groups, levels and "all other" cells
+- ``keys``: the cells that are published, their sizes and levels
+- ``statistics``: counts, sums, averages, ratios and quantiles
+- ``query``: the builder; a query is a frozen value
+- ``sql``: SQL text to the same query
+- ``plan``: queries bound to a schema and checked as a whole
+- ``cost``: the policy of a plan
+- ``describe``: descriptions for the ledger and release.json
+- ``identity``: the digest by which a release is recognized
+- ``publication``: labels, units, status rules and who publishes
+- ``external``: plans for mechanisms from elsewhere
+- ``results``: what an engine returns
+- ``arrays``: between numpy and Arrow
+- ``file``: plans as TOML files
+"""
 
 from recordwise.plan.expressions import Case, DatePart, Field, Group, Prefix, prefix
 from recordwise.plan.keys.keys import Keys

@@ -1,6 +1,21 @@
-"""Helps choose a mechanism: compare mechanisms, sweep thresholds, find what a goal requires, and write a plan.
+"""Choose mechanisms: compare them, find what a goal requires, write the plan.
 
-Use public, synthetic or past records. Results computed from confidential records are confidential, and so are plans tuned on them.
+Use public, generated or past records. Results computed from confidential records are confidential, and so are plans tuned on them.
+Imports the session and everything below it.
+
+In reading order:
+
+- ``scope``: a plan and the tables and statistics selected from it
+- ``losses``: the distribution of losses over records or firms
+- ``expected``: expected errors from what is public alone
+- ``compare``: mechanisms side by side
+- ``sweep``: unit splitting over a grid of thresholds
+- ``search``: goals, candidates, shares and the search among them
+- ``recommend``: from goals to a plan file
+- ``frontier``: what records lose against how many cells are reliable
+- ``new_plan``: a plan that continues another one
+- ``simulate``: rehearsals, metrics and baselines
+- ``plots``: the figures
 """
 
 from recordwise.plan.file.write import PlanText, plan_text

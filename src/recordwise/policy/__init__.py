@@ -1,4 +1,26 @@
-"""Policy functions: the public privacy loss of every possible record, as values that evaluate, compose, compare and print."""
+"""Policies: the public privacy loss of every possible record, as values.
+
+They evaluate, compose, compare and print. Imports exact alone; knows no mechanism and no noise.
+
+In reading order:
+
+- ``measure``: the measures that a loss is a function of
+- ``columns``: values in conditions, in canonical form
+- ``bands``: which band of sizes a cell is in
+- ``conditions``: the public partition that a policy may depend on
+- ``atoms``: the building blocks, each a nondecreasing function
+- ``policy``: sums of atoms under conditions
+- ``constructors``: the policies of mechanisms
+- ``evaluate``: losses of records, in four number systems
+- ``dominance``: is one policy at least another, for every record?
+- ``groups``: several records together, and one replaced by another
+- ``firms``: the establishments of a firm, cell by cell
+- ``series``: several periods
+- ``loss_law``: epsilon at delta from the law that is drawn
+- ``meaning``: what a loss means to the one who looks it up
+- ``render``: text, LaTeX and charts
+- ``json``: the saved form
+"""
 
 from importlib import import_module
 from typing import TYPE_CHECKING, Any

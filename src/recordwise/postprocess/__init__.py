@@ -1,4 +1,19 @@
-"""Produces nonnegative, additive tables and microdata from noisy answers. Post-processing costs no privacy budget."""
+"""Make noisy answers nonnegative, additive and whole. This costs no privacy budget.
+
+Takes answers with the law of their noise, returns fits. Imports exact and noise; knows no records.
+
+In reading order:
+
+- ``workload``: groups of counting queries over the cells of a table
+- ``measured``: answers, weights and noise laws, and the fit that comes back
+- ``linear``: the best linear unbiased fit and its exact variances
+- ``least_squares``: with and without the sign, and reweighted
+- ``sequential``: groups in order of priority
+- ``maxfit``: the smallest worst deviation
+- ``rounding``: records with weights or whole counts, and controlled rounding
+- ``uncertainty``: what no private microdata can do
+- ``solvers``: the solvers behind the fits
+"""
 
 from recordwise.postprocess.least_squares import nnls, ols, reweighted_fit
 from recordwise.postprocess.maxfit import max_fit

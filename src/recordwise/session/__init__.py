@@ -1,4 +1,17 @@
-"""The one place where plan, engine, ledger and noise meet, and where what came from records is opened."""
+"""Where plan, engine, ledger and noise meet, and where what came from records is opened.
+
+Imports everything below it; only planning, audit and cli import it.
+
+In reading order:
+
+- ``session``: one table of records and one budget
+- ``publisher``: how a release is made, in order
+- ``sizes``: public sizes, before a release
+- ``coverage``: do the published cells hold the records?
+- ``owner``: what the owner of the data may examine
+- ``looks``: every look is entered in the ledger first
+- ``simulated``: releases drawn again and again, in memory
+"""
 
 from recordwise.session.session import Session
 

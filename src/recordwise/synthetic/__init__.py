@@ -1,4 +1,10 @@
-"""Synthetic establishments for the demo, the tests and the benchmarks, calibrated to a few public figures."""
+"""Generated establishments for the demo, the tests and the benchmarks.
+
+In reading order:
+
+- ``establishments``: as skewed as real ones, from a few public figures
+- ``county_tables``: from the county tables of County Business Patterns
+"""
 
 from recordwise.synthetic.county_tables import CountyTable
 from recordwise.synthetic.establishments import batches, establishments, public_keys, write_establishments

@@ -1,1 +1,7 @@
-"""The DuckDB engine: exact totals in one pass over the records, on a connection locked to the files it was given."""
+"""The DuckDB engine: one exact pass on a connection locked to the files it was given.
+
+In reading order:
+
+- ``connection``: a connection that reads only those files, and whose errors reveal nothing
+- ``engine``: binding, checking and reading records
+"""

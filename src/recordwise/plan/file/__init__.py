@@ -1,4 +1,18 @@
-"""Plans as TOML files. A file is checked as a whole, and every problem is reported at once with its line."""
+"""Read and write plans as TOML files.
+
+A file is checked as a whole, and every problem is reported at once with its line.
+
+In reading order:
+
+- ``node``: an entry with its line, and the parameters it may have
+- ``sections``: the source, the engine, the schema and the budget
+- ``keys``: listed keys, products, files and selected keys
+- ``mechanisms``: kinds and parameters, named as in Python
+- ``queries``: queries in the builder's words or as SQL
+- ``read``: the whole file, checked
+- ``write``: queries as a file that reads back as the same plan
+- ``first``: a first plan with blanks, from names and types alone
+"""
 
 from importlib import import_module
 from typing import TYPE_CHECKING, Any

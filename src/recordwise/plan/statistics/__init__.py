@@ -1,4 +1,16 @@
-"""The statistics of a query: what each needs from an engine, what it costs, and how its noisy answers become columns."""
+"""The statistics of a query: what each needs from an engine, costs and publishes.
+
+A new one subclasses ``Drawable`` and joins ``KINDS``.
+
+In reading order:
+
+- ``base``: the interface, answers and columns that statistics share
+- ``totals``: the exact numbers that a statistic needs
+- ``plain``: counts and sums
+- ``ratio``: averages, ratios and linear combinations
+- ``quantile``: quantiles on a public grid
+- ``registry``: every statistic by name
+"""
 
 from recordwise.plan.statistics.base import Drawable, Statistic
 from recordwise.plan.statistics.plain import Count, CountDistinct, Sum

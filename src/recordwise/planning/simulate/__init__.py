@@ -1,1 +1,9 @@
-"""Simulate releases: generated records, rehearsals, metrics and the methods that agencies use today."""
+"""Simulate releases: generated records, rehearsals, metrics and baselines.
+
+In reading order:
+
+- ``generate``: records for any schema, from public lists alone
+- ``rehearse``: the whole way from records to files, thrown away afterwards
+- ``evaluate``: a metric over simulated releases, by group of cells
+- ``baselines``: clamping, earlier releases, the p% rule, multiplicative noise
+"""

@@ -1,10 +1,14 @@
-"""The private solvers behind the fits. Every fit is one boxed least-squares problem, and its shape determines the solver.
+"""The private solvers behind the fits: every fit is one boxed least-squares problem.
 
-Read in this order: ``boxed`` states the problem and what a solver returns; ``newton`` solves it (semismooth Newton on the dual),
-given a way to solve its linear systems; ``refine`` finishes the few draws left above the tolerance. The linear systems come from
-``dense`` (few queries), ``tree`` and ``forest`` (nested sums, by elimination), ``factored`` (sums that cross, of which few share a
-cell) and ``iterative`` (the rest, by conjugate gradients).
-``prices`` solves nested sums in two passes, where Newton then starts. ``solve`` chooses among them and adds extra queries to a
-system. ``kernel`` and ``tree_kernel`` are compiled inner loops;
-``trees`` describes how the groups of a workload nest.
+In reading order:
+
+- ``boxed``: the problem, and what a solver returns
+- ``trees``: how the groups of a workload nest
+- ``solve``: which solver, and what finishes the few draws above the tolerance
+- ``dense``: semismooth Newton on the dual, with few queries
+- ``tree``: nested sums, by elimination
+- ``crossed``: two crossed trees, by elimination along one
+- ``prices``: nested sums in two passes, where Newton starts
+- ``iterative``: the rest, by conjugate gradients
+- ``kernel``: compiled inner loops
 """

@@ -1,4 +1,16 @@
-"""Output formats of a release: one module for each, and a registry that finds them by name."""
+"""The output formats of a release: one file each.
+
+In reading order:
+
+- ``format``: the interface
+- ``registry``: the formats by name, with those of other packages
+- ``parquet``: in every release
+- ``csv``: safe to open in a spreadsheet
+- ``xlsx``: accessible workbooks
+- ``statistical``: SAS and Stata
+- ``sdmx_csv``: an observation on each line
+- ``cbp``: the layout of County Business Patterns
+"""
 
 from recordwise.release.formats.format import Format
 from recordwise.release.formats.registry import DEFAULT_FORMATS, formats_named, known_formats

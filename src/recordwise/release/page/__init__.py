@@ -1,1 +1,13 @@
-"""The page saved with a release (report.html): its questions, sentences, charts, tables and script."""
+"""The page saved with a release, report.html. It makes no requests.
+
+In reading order:
+
+- ``page``: the file
+- ``view``: everything it shows, computed once
+- ``parts``: each statistic of each table with its policy and noise
+- ``questions``: what an establishment is asked, and the sentences it reads
+- ``value_change``: the loss of a change in a value
+- ``charts``: losses and errors over size
+- ``cells``: the tables
+- ``history``: earlier periods
+"""

@@ -7,16 +7,18 @@ import warnings
 from types import SimpleNamespace
 
 import pytest
+import typer
 from typer.testing import CliRunner
 
+from experiments.command import names, reproduce
 from experiments.frame import Claim, Reproduction
-from recordwise.cli import app
-from recordwise.cli.reproduce import names
 from recordwise.errors import UnkeptLedgerWarning
 
 
 def run(*arguments):
-    return CliRunner().invoke(app, ["reproduce", *map(str, arguments)])
+    app = typer.Typer()
+    app.command()(reproduce)
+    return CliRunner().invoke(app, list(map(str, arguments)))
 
 
 def done(*, runs, seed, tell):
@@ -45,7 +47,7 @@ def failing(*, runs, seed, tell):
 @pytest.fixture
 def made_up(monkeypatch):
     """Two experiments in place of the real ones, one of which fails."""
-    command = sys.modules["recordwise.cli.reproduce"]
+    command = sys.modules["experiments.command"]
     modules = {
         "experiments.good_one.run": SimpleNamespace(RUNS=7, STEPS=1, reproduce=done),
         "experiments.bad_one.run": SimpleNamespace(RUNS=7, STEPS=1, reproduce=failing),
@@ -77,7 +79,7 @@ def test_an_unknown_experiment_is_refused_by_name():
 
 
 def test_without_matplotlib_the_command_names_the_extra(made_up, monkeypatch, tmp_path):
-    monkeypatch.setattr(sys.modules["recordwise.cli.reproduce"], "find_spec", lambda _: None)
+    monkeypatch.setattr(sys.modules["experiments.command"], "find_spec", lambda _: None)
     result = run("good-one", "--out", tmp_path)
     assert result.exit_code == 2
     assert "recordwise[plots]" in result.output

@@ -1,8 +1,8 @@
 """Derives the calibration figures from County and ZIP Business Patterns: only shares and means, no row of the sources.
 
-    python -m recordwise.synthetic.derive DIRECTORY_WITH_THE_TWO_PARQUET_FILES
+    python -m experiments.derive_figures DIRECTORY_WITH_THE_TWO_PARQUET_FILES
 
-writes counties.csv, industries.csv and size_classes.csv beside this file; they are what the generator reads.
+writes counties.csv, industries.csv and size_classes.csv into the package; they are what the generator reads.
 """
 
 import csv
@@ -12,7 +12,7 @@ from pathlib import Path
 
 import duckdb
 
-FIGURES = Path(__file__).parent / "figures"
+FIGURES = Path(__file__).parents[1] / "src" / "recordwise" / "synthetic" / "figures"
 PARTS = 10_000_000
 """Shares are written as multiples of one part in this many, to three digits."""
 

@@ -1,7 +1,6 @@
-"""``recordwise reproduce NAME``: reproduces the papers' figures and tables from the ``experiments`` folder of a checkout."""
+"""``python -m experiments NAME``: reproduces the papers' figures and tables one folder each."""
 
 import ast
-import sys
 import time
 import warnings
 from importlib import import_module
@@ -15,7 +14,7 @@ from recordwise.cli.failing import Debug, ends_well, message
 from recordwise.cli.screen import Tell, heading, note, paragraph, progress, table
 from recordwise.errors import ExtraError, ParameterError, UnkeptLedgerWarning
 
-EXPERIMENTS = Path(__file__).parents[3] / "experiments"
+EXPERIMENTS = Path(__file__).parent
 SEED = 20211
 OUT = Path("reproductions")
 
@@ -50,12 +49,8 @@ def reproduce(
     ] = None,
     debug: Debug = False,
 ) -> None:
-    """Run an experiment of the papers (in a checkout); write its numbers, figures and a page comparing their claims with ours."""
+    """Run an experiment of the papers; write its numbers, figures and a page comparing their claims with ours."""
     known = names()
-    if not known:
-        raise ParameterError(
-            parameter="reproduce", problem="needs a checkout: the experiments are not part of the installed package"
-        )
     if listed or name is None:
         table(("experiment", "what it does"), [(each, description(each)) for each in known])
         return
@@ -63,7 +58,6 @@ def reproduce(
         raise ParameterError(parameter="NAME", problem=f"must be all or one of {', '.join(known)}, not {name}")
     if find_spec("matplotlib") is None:
         raise ExtraError(what="reproducing a figure", extra="plots")
-    sys.path.insert(0, str(EXPERIMENTS.parent))
     if name == "all":
         _run_all(known, runs, seed, out or OUT, debug=debug)
     else:
