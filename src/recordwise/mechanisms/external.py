@@ -4,7 +4,7 @@ OpenDP itself is not imported here; a measurement is recognized by its attribute
 """
 
 import math
-from collections.abc import Callable, Iterator
+from collections.abc import Callable
 from dataclasses import dataclass, fields, is_dataclass
 from fractions import Fraction
 from functools import cache
@@ -215,15 +215,17 @@ def declared_function(call: Any, *, name: str) -> Declared:
     return Declared(name=name, package=package, version=version)
 
 
-def declared_by(value: Any) -> Iterator[Declared]:
-    """The class of a mechanism or statistic, and those of the mechanisms within it, that are not ours."""
-    root = type(value).__module__.partition(".")[0]
-    if root != OURS:
-        name, version = _installed(root)
-        yield Declared(name=type(value).__name__, package=name, version=version)
-    for part in (getattr(value, each.name) for each in fields(value)) if is_dataclass(value) else ():
-        if has_policy(part):
-            yield from declared_by(part)
+def declared_by(*values: Any) -> set[Declared]:
+    """The classes of mechanisms and statistics, and of the mechanisms within them, that are not ours."""
+    found = set()
+    for value in values:
+        root = type(value).__module__.partition(".")[0]
+        if root != OURS:
+            name, version = _installed(root)
+            found.add(Declared(name=type(value).__name__, package=name, version=version))
+        parts = [getattr(value, each.name) for each in fields(value)] if is_dataclass(value) else []
+        found |= declared_by(*(part for part in parts if has_policy(part)))
+    return found
 
 
 @cache

@@ -23,7 +23,7 @@ from recordwise.plan.keys.keys import encoded
 from recordwise.plan.plan import Plan, PlannedTable, size_names
 from recordwise.plan.query import Query
 from recordwise.plan.schema import Schema, policy_problems
-from recordwise.plan.statistics import Drawable, Statistic
+from recordwise.plan.statistics import Drawable
 from recordwise.policy.bands import BandTable
 from recordwise.policy.columns import ConditionColumn, Value, literal
 from recordwise.policy.conditions import (
@@ -360,13 +360,8 @@ def plan_warnings(plan: Plan) -> tuple[str, ...]:
 
 def declared_elsewhere(plan: Plan) -> tuple[Declared, ...]:
     """The mechanisms and statistics of other packages, whose losses those packages answer for."""
-    return tuple(sorted({each for query in plan.queries for asked in query.statistics for each in _declared(asked)}))
-
-
-def _declared(statistic: Statistic) -> Iterator[Declared]:
-    yield from declared_by(statistic)
-    for mechanism in statistic.mechanisms():
-        yield from declared_by(mechanism)
+    asked = [statistic for query in plan.queries for statistic in query.statistics]
+    return tuple(sorted(declared_by(*asked, *(each for statistic in asked for each in statistic.mechanisms()))))
 
 
 # What a plan costs the establishments of a firm together: each statistic of each table, by cell (T-CELLS).

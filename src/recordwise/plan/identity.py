@@ -254,7 +254,9 @@ def _nameless(statistic: Statistic) -> dict[str, Any]:
 
 
 def _mechanism(value: Any) -> Any:
-    """A mechanism by its parameters, also where it lists them without being a dataclass."""
+    """A mechanism by its parameters, also where it lists them without being a dataclass; a word as it is."""
+    if value is None or isinstance(value, str):
+        return value
     if is_dataclass(value) or not getattr(value, "parameters", ()):
         return parameter_json(value)
     parts = {each.name: parameter_json(getattr(value, each.stored, None)) for each in value.parameters}

@@ -330,6 +330,9 @@ class Plan:
     _cells: dict[tuple[int, Level], pa.Table] = field(default_factory=dict, init=False, repr=False, compare=False)
     """The public cells of tables by query and level, made when first asked for; a release asks for them several times."""
 
+    _tables: list[PlannedTable] = field(default_factory=list, init=False, repr=False, compare=False)
+    """The tables, made when first asked for."""
+
     def __post_init__(self) -> None:
         object.__setattr__(self, "queries", tuple(query_with_levels(query, self.schema) for query in self.queries))
         problems = [] if self.queries else ["the plan has no query"]
@@ -353,7 +356,11 @@ class Plan:
 
     def tables(self) -> tuple[PlannedTable, ...]:
         """Every table of every query, in order."""
-        return tuple(
+        return tuple(self._tables or self._tables_made())
+
+    def _tables_made(self) -> list[PlannedTable]:
+        # Set in one step: threads that share a plan find all tables or none.
+        self._tables[:] = [
             PlannedTable(
                 query=number,
                 level=at,
@@ -365,7 +372,8 @@ class Plan:
             )
             for number, query in enumerate(self.queries)
             for at, shape in enumerate(query.tables())
-        )
+        ]
+        return self._tables
 
     def _totals(self, query: Query, shape: Level) -> tuple[Total, ...]:
         """Each total once: a count needed by two statistics, or also by a selection, is computed once."""
