@@ -6,7 +6,8 @@ changed is then read in the difference of the file.
 """
 
 import json
-from collections.abc import Iterator
+import math
+from collections.abc import Callable, Iterator
 from pathlib import Path
 from random import Random
 from typing import Any
@@ -14,9 +15,21 @@ from typing import Any
 import numpy as np
 from mechanism_catalogue import EVERY, TOTALS, Entry
 
+import recordwise as rw
 from random_policies import random_policy, random_record
-from recordwise.noise import Seeded
-from recordwise.policy import meaning
+from recordwise.errors import ParameterError
+from recordwise.mechanisms.base import parameter_json
+from recordwise.mechanisms.key_selection import SelectionLaw
+from recordwise.noise import (
+    DiscreteGaussian,
+    DiscreteLaplace,
+    GeneralizedGaussian,
+    LatticeLaw,
+    Polylog,
+    Seeded,
+    binomial_exact,
+)
+from recordwise.policy.groups import group_loss, group_pair
 from recordwise.policy.loss_law import PrivacyLoss, Shift
 from recordwise.policy.meaning import (
     expected_log_odds,
@@ -31,7 +44,7 @@ from recordwise.policy.render.html import policy_html
 KEPT = Path(__file__).with_suffix(".json")
 SIZES = (1, 2, 3, 7, 50, 1000, 10**6)
 SEEDS = range(24)
-RHOS = (1e-6, 0.01, 0.3, 1.0, 2.5, 40.0)
+RHOS = (0.0, 1e-6, 0.01, 0.3, 1.0, 2.5, 40.0, math.inf)
 DELTAS = (1e-12, 1e-6, 0.01, 0.4)
 
 
@@ -55,11 +68,26 @@ def of_mechanism(entry: Entry) -> Iterator[tuple[str, Any]]:
     noisy = made.release(totals, step=step, rng=Seeded(7))
     for confidence in (0.6, 0.95):
         found = made.estimate(noisy, confidence=confidence)
-        for name in ("value", "standard_error", "low", "high"):
+        for name in ("value", "standard_error", "variance_unbiased", "low", "high"):
             yield f"{name} at {confidence}", numbers(getattr(found, name))
     sizes = np.array([float(step) * size for size in SIZES])
     yield "variance", numbers(made.variance(sizes, step=step))
     yield "bias", numbers(made.bias(sizes, step=step))
+    kept = np.array([sizes, sizes[::-1]]) if measure.signed else None
+    for confidence in (0.6, 0.95):
+        reach = made.error_quantiles(sizes, confidence=confidence, step=step, kept=kept)
+        yield f"error at {confidence}", numbers(reach)
+        yield (
+            f"meets at {confidence}",
+            [
+                str(made.meets(sizes, reach * factor, confidence=confidence, step=step, kept=kept).tolist())
+                for factor in (0.9, 1.1)
+            ],
+        )
+    if not entry.transforms:
+        yield "mean error", numbers(made.mean_errors(sizes, step=step))
+    yield "code", repr(made)
+    yield "parameters", json.dumps(parameter_json(made), sort_keys=True)
     yield "loss at a shift", [float(made.loss_at_shift(step * size, step=step)) for size in (1, 5, 60)]
     yield "realized loss", [float(made.realized_loss(step * 20, step * size, step=step)) for size in (1, 5, 60)]
 
@@ -80,18 +108,19 @@ def of_policy(seed: int) -> Iterator[tuple[str, Any]]:
 def of_conversions() -> Iterator[tuple[str, Any]]:
     """From one way to state a loss to another."""
     for rho in RHOS:
-        yield f"epsilon of {rho}", [meaning.epsilon(rho, delta) for delta in DELTAS]
-        yield f"gdp epsilon of {rho}", [meaning.gdp_epsilon_of(rho, delta) for delta in DELTAS]
-        yield f"delta of {rho}", [meaning.delta_at(rho, target) for target in (0.01, 1.0, 5.0)]
-        yield f"meaning of {rho}", [expected_log_odds(rho), likely_log_odds(rho)]
-        yield f"tail of {rho}", [log_odds_tail(rho, gain) for gain in (0.1, 1.0, 4.0)]
+        yield f"epsilon of {rho}", [told(rw.policy.epsilon, rho, delta) for delta in DELTAS]
+        yield f"gdp epsilon of {rho}", [told(rw.policy.gdp_epsilon_of, rho, delta) for delta in DELTAS]
+        yield f"delta of {rho}", [told(rw.policy.delta_at, rho, target) for target in (0.01, 1.0, 5.0)]
+        yield f"meaning of {rho}", [told(expected_log_odds, rho), told(likely_log_odds, rho)]
+        yield f"tail of {rho}", [told(log_odds_tail, rho, gain) for gain in (0.1, 1.0, 4.0)]
         powers = (power_gaussian, power_zcdp)
-        yield f"power of {rho}", [power(rho, alarm) for power in powers for alarm in (0.01, 0.05, 0.3)]
-        yield f"power beside a delta of {rho}", [power_beside_delta(rho, delta) for delta in DELTAS[1:]]
-        yield f"pure {rho}", meaning.pure_to_zcdp(rho)
-        yield f"rho for {rho}", [meaning.rho_for_epsilon(rho, delta) for delta in DELTAS]
+        yield f"power of {rho}", [told(power, rho, alarm) for power in powers for alarm in (0.01, 0.05, 0.3)]
+        yield f"power beside a delta of {rho}", [told(power_beside_delta, rho, delta) for delta in DELTAS[1:]]
+        yield f"pure {rho}", told(rw.policy.pure_to_zcdp, rho)
+        if math.isfinite(rho):
+            yield f"rho for {rho}", [told(rw.policy.rho_for_epsilon, rho, delta) for delta in DELTAS]
     for scale in (1, 3, "0.4"):
-        yield f"laplace {scale}", [meaning.discrete_laplace_zcdp(scale, shift) for shift in (1, 2, 9)]
+        yield f"laplace {scale}", [rw.policy.discrete_laplace_zcdp(scale, shift) for shift in (1, 2, 9)]
     shifts = [Shift(sigma, steps, times) for sigma, steps, times in ((0.7, 1, 1), (3.0, 2, 2), (50.0, 40, 3))]
     for chosen in (shifts[:1], shifts[1:], shifts):
         for smooth in (0.0, 0.2):
@@ -104,6 +133,75 @@ def of_conversions() -> Iterator[tuple[str, Any]]:
             yield f"privacy loss of {len(chosen)} and {smooth}", found
 
 
+LAWS = {
+    "gaussian": DiscreteGaussian("2.5"),
+    "narrow gaussian": DiscreteGaussian("0.3"),
+    "laplace": DiscreteLaplace(3),
+    "generalized gaussian": GeneralizedGaussian(shape="1/2", scale=2),
+    "polylog": Polylog(power=2, rate=1, offset=3, scale=2),
+}
+PLACES = [-40, -3, -1, 0, 1, 2, 9, 120]
+
+
+def of_law(law: LatticeLaw) -> Iterator[tuple[str, Any]]:
+    """Its probabilities, and what it draws."""
+    for name in ("pmf", "log_pmf", "cdf", "log_cdf", "sf", "log_sf", "sf_upper", "sf_lower"):
+        yield name, numbers(getattr(law, name)(PLACES))
+    yield "quantiles", [float(law.quantile(p)) for p in ("0.001", "0.3", "0.5", "0.975", "0.999999")]
+    yield "moments", [law.variance, law.mean_abs]
+    yield "draws", numbers(law.sample(60, Seeded(3)))
+    yield "draws above", numbers(law.sample_above(4, 30, Seeded(4)))
+    yield "empty cells", [float(binomial_exact(count, law, 5, Seeded(count))) for count in (3, 1000, 10**7)]
+
+
+def of_groups() -> Iterator[tuple[str, Any]]:
+    """Losses of several records together."""
+    losses = [[0.1], [0.1, 0.4], [0.0, 0.3, 2.0], [1.0] * 9, [0.2, math.inf]]
+    for bound in ("tight", "simple", "advanced"):
+        yield bound, [told(group_loss, each, bound=bound) for each in losses]
+    for pairs in (
+        [(0.1, 0.0)],
+        [(0.1, 1e-6), (0.4, 0.0)],
+        [(0.0, 1e-3), (2.0, 1e-9), (0.3, 0.0)],
+        [(math.inf, 0.1), (1.0, 0.0)],
+    ):
+        pair = group_pair(pairs)
+        found = [pair.rho, pair.delta, *(told(pair.delta_at, each) for each in (0.0, 1.0, 6.0))]
+        yield f"pair {pairs}", [*found, *(told(pair.power, each) for each in (0.01, 0.3))]
+
+
+def of_goals() -> Iterator[tuple[str, Any]]:
+    """The noise that reaches a goal."""
+    for name, make in {
+        "gaussian": lambda **goal: rw.Gaussian(**goal),
+        "root": lambda **goal: rw.RootTransform(degree=2, offset=3, **goal),
+        "log, laplace": lambda **goal: rw.LogTransform(offset=30, noise="laplace", **goal),
+        "generalized gaussian": lambda **goal: rw.GeneralizedGaussian(shape="0.5", **goal),
+        "polylog": lambda **goal: rw.Polylog(power=2, rate=1, offset=3, **goal),
+    }.items():
+        for goal in (
+            {"rho": "0.3", "at": 40},
+            {"variance": 7},
+            {"relative_error": "0.1", "at_total": 900},
+            {"relative_error": "0.2", "at_total": 500, "confidence": 0.6},
+        ):
+            yield f"{name} {goal}", told(lambda make=make, goal=goal: repr(make(**goal)))
+    for rho in ("0.01", 1):
+        for delta in ("1e-9", "0.01"):
+            law = SelectionLaw.for_delta(rho=rho, delta=delta)
+            yield f"selection {rho} {delta}", [float(law.sigma), float(law.threshold)]
+            yield f"kept {rho} {delta}", [law.keep_probability(pieces) for pieces in (1, 2, 30)]
+            yield f"deltas {rho} {delta}", [float(part) for step in law.deltas()[:40:5] for part in step]
+
+
+def told(ask: Callable[..., Any], *given: Any, **named: Any) -> Any:
+    """The answer, or the refusal."""
+    try:
+        return ask(*given, **named)
+    except ParameterError as error:
+        return str(error)
+
+
 def key_of(entry: Entry) -> str:
     """Its place and name: two may have one name."""
     return f"mechanism {EVERY.index(entry)} {entry.name}"
@@ -113,7 +211,12 @@ def everything() -> dict[str, dict[str, Any]]:
     """All of it, by what it is about."""
     mechanisms = {key_of(entry): dict(of_mechanism(entry)) for entry in EVERY}
     policies = {f"policy {seed}": dict(of_policy(seed)) for seed in SEEDS}
-    return {**mechanisms, **policies, "conversions": dict(of_conversions())}
+    laws = {f"law {name}": dict(of_law(law)) for name, law in LAWS.items()}
+    others = {name: dict(ask()) for name, ask in OTHERS.items()}
+    return {**mechanisms, **policies, **laws, **others}
+
+
+OTHERS = {"conversions": of_conversions, "groups": of_groups, "goals": of_goals}
 
 
 def rounded(value: Any) -> Any:

@@ -36,18 +36,22 @@ def test_policies_tell_what_they_told(seed: int) -> None:
     compare(f"policy {seed}", dict(kept_numbers.of_policy(seed)))
 
 
-def test_conversions_tell_what_they_told() -> None:
-    compare("conversions", dict(kept_numbers.of_conversions()))
+@pytest.mark.parametrize("name", kept_numbers.LAWS)
+def test_laws_tell_what_they_told(name: str) -> None:
+    compare(f"law {name}", dict(kept_numbers.of_law(kept_numbers.LAWS[name])))
+
+
+@pytest.mark.parametrize("name", kept_numbers.OTHERS)
+def test_conversions_groups_and_goals_tell_what_they_told(name: str) -> None:
+    compare(name, dict(kept_numbers.OTHERS[name]()))
 
 
 def test_nothing_that_is_kept_is_left_out() -> None:
-    names = {
-        *map(kept_numbers.key_of, kept_numbers.EVERY),
-        *(f"policy {seed}" for seed in kept_numbers.SEEDS),
-        "conversions",
-    }
-    assert names == set(KEPT)
-    assert len(names) == len(kept_numbers.EVERY) + len(kept_numbers.SEEDS) + 1
+    mechanisms = set(map(kept_numbers.key_of, kept_numbers.EVERY))
+    assert len(mechanisms) == len(kept_numbers.EVERY)
+    policies = {f"policy {seed}" for seed in kept_numbers.SEEDS}
+    laws = {f"law {name}" for name in kept_numbers.LAWS}
+    assert {*mechanisms, *policies, *laws, *kept_numbers.OTHERS} == set(KEPT)
 
 
 def test_a_number_that_moved_a_little_is_not_the_same() -> None:
