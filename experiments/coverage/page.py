@@ -27,12 +27,12 @@ INTRODUCTION = f"""\
 `{COMMAND}` writes this page; `python -m experiments coverage` measures the same and adds a page of claims.
 A row is a published interval column under one mechanism, by the size of the cell. A number is the share of cells whose interval
 holds the exact number, with its standard error. It should lie between the level that the release states and two points above it.
-Where it is outside by more than chance explains (three standard errors), a mark stands beside it, and the last column says why.
+Where it is outside by more than chance explains (three standard errors), a mark follows it, and the last column says why.
 [What an interval means](intervals.md) has the definitions.
 
 `make test-slow PART=experiments` measures everything again with other noise. It fails where a number leaves these bounds, or
-those of its reason, or differs from this page, at a false-alarm rate of 1e-9 for each number and side. The tests also fail if a
-release publishes an interval column, a statistic or a mechanism of a kind that is not here.
+those of its reason, or where it differs from this page, at a false-alarm rate of 1e-9 for each number and side. The tests also
+fail if a release publishes an interval column, a statistic or a mechanism of a kind that is not here.
 """
 
 
@@ -43,7 +43,7 @@ def text(lines: Sequence[Line], runs: int = RUNS) -> str:
         some = [line for line in lines if _group(line) == title]
         if some:
             parts += [f"## {title}", "", *_table(some), ""]
-    parts.append(f"{len(lines)} numbers, from {runs:,} cells each where a release of so many is cheap.")
+    parts.append(f"{len(lines)} numbers, from {runs:,} cells each where a release of that many is cheap.")
     return "\n".join(parts) + "\n"
 
 

@@ -1,4 +1,4 @@
-"""Why a column may hold less often than it states, or more than two points more often: the words beside the number, and how far."""
+"""Why a column may hold less often than stated, or over two points more often: the words next to it, and how far."""
 
 from dataclasses import dataclass
 
@@ -25,42 +25,46 @@ class Reason:
 
 STEPS = Reason(
     mark="w",
-    words="whole numbers: shorter by one step at both ends, the interval holds less often than stated",
+    words="whole numbers: one step shorter at both ends, the interval would hold less often than stated",
     most=1.0,
 )
 CUT = Reason(
-    mark="0", words="cut at 0: an exact number of 0, or near it on the scale of the noise, is never below", most=0.99
+    mark="0",
+    words="cut at 0: an exact number at 0, or near it on the scale of the noise, is never missed from below",
+    most=0.99,
 )
 CORNERS = Reason(
     mark="c",
-    words="the sets of both parts: outside where Gaussian noise is small it misses only if one of two intervals does",
+    words="made of two intervals: except where Gaussian noise is small, it misses only if one of them does",
     most=1.0,
 )
 PARTS = Reason(mark="p", words="intervals of all parts, each at a share of the misses, added up", most=1.0)
 BOX = Reason(
     mark="b",
-    words="two intervals end to end, of which the stated level is a bound: where one misses, both together mostly hold",
+    words="two intervals end to end; the stated level is a lower bound: where one misses, both together mostly hold",
     most=1.0,
 )
 CURVE = Reason(
     mark="q",
-    words="counts jump past a quantile by whole records; from the first to the last crossing; ends are points of a grid",
+    words="counts pass a quantile by whole records; it goes from the first to the last crossing; ends are grid points",
     most=1.0,
 )
 TWO_SIDES = Reason(mark="s", words="positive and negative part, each at (1 + level)/2", most=1.0)
 FIRST_RECORD = Reason(
-    mark="1", words="given that the key is published; whole numbers, cut at the first record", most=1.0
+    mark="1", words="given that the key is published: whole numbers, cut at the first record", most=1.0
 )
 HALF_STEP = Reason(
     mark="h",
-    words="half a step of the lattice is added: of mixed coarse noise only a bound is known (T-HALFSTEP)",
+    words="half a lattice step is added: for mixed coarse noise only a bound is known (T-HALFSTEP)",
     most=1.0,
 )
 NOT_SURPRISING = Reason(
-    mark="t", words="the totals at which the fit is not surprising, none of them below 0 (T-MOVED)", most=1.0
+    mark="t", words="the totals under which the fit is not surprising, none of them below 0 (T-MOVED)", most=1.0
 )
 OWN_ANSWER = Reason(
-    mark="o", words="the law is not known to the fit: it contains the interval of the cell's own answer", most=1.0
+    mark="o",
+    words="the fit does not know the law, so that the interval contains that of the cell's own answer",
+    most=1.0,
 )
 BOOTSTRAP = Reason(
     mark="f",

@@ -435,7 +435,7 @@ BUGS = (
     ),
     Bug(
         "reused seed",
-        "`noise.bits`: the same key at every request",
+        "`noise.randomness`: the same key at every request",
         reused_seed,
         ("count", "gaussian"),
         sign="noise repeats",
@@ -456,7 +456,7 @@ BUGS = (
     ),
     Bug(
         "policy of one statistic forgotten",
-        "`plan.firms.statistic_policy`",
+        "`plan.cost.statistic_policy`",
         forgotten_statistic,
         ("count and two sums",),
     ),
@@ -484,13 +484,13 @@ BUGS = (
     Bug("clamp forgotten", "`plan.statistics.plain.summed_as`", unclamped, ("clamped",)),
     Bug(
         "rows of a unit added up",
-        "`engines.compile.collapse`: the sum of the rows where the largest is meant",
+        "`engines.compile.records`: the sum of the rows where the rule is the largest",
         added_instead_of_largest,
         ("collapsed rows",),
     ),
     Bug(
         "whole budget for each level",
-        "`drawing`: the share of a level ignored",
+        "`release.draw`: the share of a level ignored",
         whole_budget_for_each_level,
         ("two levels",),
         cells=20_000,
@@ -528,14 +528,14 @@ BUGS = (
     ),
     Bug(
         "label of a list ignored",
-        "`plan.own_tables.refuse_own_table`: a Parquet file of a release is taken as public sizes",
+        "`plan.sources.refuse_own_table`: a Parquet file of a release is taken as public sizes",
         label_of_a_list_ignored,
         (REFUSALS,),
         sign="taken as a public list",
     ),
     Bug(
         "folder of a list ignored",
-        "`plan.own_tables.refuse_own_file`: a CSV file of a release is taken as public sizes",
+        "`plan.sources.refuse_own_file`: a CSV file of a release is taken as public sizes",
         folder_of_a_list_ignored,
         (REFUSALS,),
         sign="taken as a public list",
@@ -549,14 +549,14 @@ BUGS = (
     ),
     Bug(
         "wrong type in a threshold",
-        "`plan.column_types`: groups of a threshold are not held against the type of their column",
+        "`plan.schema`: groups of a threshold are not compared with the type of their column",
         any_type_for_a_group,
         (REFUSALS,),
         sign="was accepted",
     ),
     Bug(
         "a schema that depends on the records",
-        "`engines.untyped.is_untyped`: a frame is taken at the types its values happen to have",
+        "`engines.sources.files.is_untyped`: a frame is taken at the types its values happen to have",
         types_from_values,
         (REFUSALS,),
         sign="depends on the records",
@@ -619,7 +619,7 @@ BUGS = (
     ),
     Bug(
         "parts of different types",
-        "`engines.sources.parquet_files.check_parquet`: the first file speaks for all",
+        "`engines.sources.files.check_parquet`: the first file speaks for all",
         unchecked_parts,
         (REFUSALS,),
         sign="was accepted",

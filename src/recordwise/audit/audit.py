@@ -1,4 +1,7 @@
-"""Runs an audit: from records to files, from files to samples, from samples to a lower bound that is compared with the policy."""
+"""Audit releases: compare published files with the losses that they state.
+
+An audit goes from records to files, from files to samples, and from samples to a lower bound that is compared with the policy.
+"""
 
 import json
 import math
@@ -20,8 +23,8 @@ from recordwise.policy.json import bands_from_json
 from recordwise.policy.policy import Policy
 from recordwise.session import Session
 
-# Neighboring tables side by side, and what a reader of the published files sees of them. Every cell acts as its own
-# table, and half of the cells of a comparison contain the record.
+# Neighboring tables side by side, as a reader of the published files sees them. Every cell acts as a table by itself,
+# and half of the cells of a comparison contain the record.
 
 
 WIDTH = 7
@@ -170,6 +173,9 @@ def lowest_bit(numbers: FloatArray) -> FloatArray:
     trailing = np.log2((whole & -whole).astype(np.float64))
     place = exponent - BITS + trailing
     return np.where(numbers == 0, 2.0 * BITS, np.where(np.isfinite(numbers), place, np.nan))
+
+
+# The audit itself: samples of both groups of cells, a lower bound on the loss, and the verdict.
 
 
 FALSE_ALARM = 1e-9

@@ -1,5 +1,4 @@
-"""Checks that either pass or fail: inputs that must be refused, column types, privacy labels, threads that share a session, draws
-within a draw."""
+"""Checks that pass or fail: series, lists, sources, inputs, labels and threads."""
 
 import json
 import math
@@ -39,7 +38,7 @@ from recordwise.release.formats.registry import privacy_labels
 from recordwise.release.tables import PRIVATE
 from recordwise.session import Session
 
-# A series of two periods, attacked: what its ledger says of histories, releases resumed or retried, second budgets.
+# Attacks on a series of two periods: what its ledger says of histories, releases resumed or retried, second budgets.
 
 
 SIGMAS = {"2025": 3, "2026": 30}
@@ -116,9 +115,10 @@ def _opened_period(
     return Session(records, unit="id", measures={"value": 1}, columns={"cell": "text"}, **stated)
 
 
-# Tables of our own releases offered as public lists of sizes: none may be taken, and none of another ledger as an
-# earlier release. Noise scaled by a table that is not private would tell its totals within a factor of 2; scaled by
-# one that this ledger was not charged for, it would promise a budget that does not cover it (T-SIZE).
+# Attacks with tables of our own releases, offered as public lists of sizes: all are refused, and so is a release of
+# another ledger as an earlier one. Noise scaled by a table that is not private would reveal its totals within a
+# factor of 2; noise scaled by a table that this ledger was not charged for would promise a budget that does not cover
+# it (T-SIZE).
 
 
 CELLS = {"cell": [1, 2]}
@@ -186,7 +186,8 @@ def _opened_with_sizes(ledger: Path, how: Runs) -> Session:
     return Session(SIZED_RECORDS, ledger=ledger, engine=how.engine, spark=how.spark, **roles, **stated)
 
 
-# Sources that an engine could read in two ways: parts of different types, contradicting folders, false statistics.
+# Attacks with sources that an engine could read in two ways: parts of different types, contradicting folders, false
+# statistics.
 
 
 FIRST: dict[str, pa.Array] = {"id": pa.array([1, 2]), "cell": pa.array(["a", "b"]), "value": pa.array([7, 8])}
@@ -264,6 +265,9 @@ def _published_from(source: Path, how: Runs) -> list[dict[str, list[Any]]]:
     stated: dict[str, Any] = {"tuned_on": "synthetic", "ledger": source.with_suffix(".ledger"), "outside": "accept"}
     with Session(source, engine=how.engine, spark=how.spark, **roles, **stated) as session:
         return [session.run(each, rng=Seeded(1)).table.to_pydict() for each in asked]
+
+
+# Inputs that must be refused, column types, privacy labels, threads that share a session, draws within a draw.
 
 
 Columns = dict[str, list[Any]]

@@ -1,4 +1,4 @@
-"""``recordwise check PLAN``: reports what a plan would cost and how accurate it would be, before any record is read."""
+"""``recordwise check``, ``preflight`` and ``rehearse``: try a plan before anything is charged."""
 
 import math
 from collections.abc import Iterator
@@ -24,6 +24,9 @@ if TYPE_CHECKING:
     from recordwise.planning.simulate.rehearse import Rehearsal
     from recordwise.release.release import Release
     from recordwise.session.session import Session
+
+
+# ``recordwise check PLAN``: what a plan would cost and how accurate it would be, before any record is read.
 
 
 DELTA = 1e-5
@@ -318,7 +321,7 @@ def error_text(value: float, least: float, most: float) -> str:
     return f"{brief_text(value)} ± {error}" + (f" ({words})" if value else "")
 
 
-# The constants that a policy compares a column with, which determine the column's type and make up examples.
+# The constants that a policy compares a column with: they determine the column's type and make up examples.
 
 
 def constants_of(policy: Policy, name: str) -> Iterator[str | bool | Fraction]:
@@ -351,7 +354,7 @@ FEW = 20
 """So many values of a table of bands are enough to tell its type."""
 
 
-# Example records for showing a policy: the plan's own, or made up from its public thresholds. None is read from the
+# Example records that show a policy: the plan's own, or made up from its public thresholds. None is read from the
 # data.
 
 
@@ -508,7 +511,7 @@ def look_shown(file: "PlanFile", session: "Session", data: str) -> None:
     )
 
 
-# ``recordwise rehearse PLAN``: the whole way of a release with generated records, at no cost.
+# ``recordwise rehearse PLAN``: a release from beginning to end with generated records, at no cost.
 
 
 @ends_well

@@ -1,4 +1,4 @@
-"""``recordwise loss POLICY name=value ...``: shows an establishment its own loss."""
+"""``recordwise loss``: show an establishment, a firm or a history its own loss."""
 
 import csv
 import re
@@ -20,7 +20,7 @@ if TYPE_CHECKING:
     from recordwise.policy.policy import Policy
 
 
-# Looks up a record in a policy: reads both, computes the numbers, and explains them.
+# A record: read it and the policy, compute the numbers, and explain them.
 
 
 def read_policy(path: Path, which: str) -> "Policy":
@@ -196,7 +196,7 @@ def sentences(found: dict[str, Any]) -> list[str]:
     return told
 
 
-# Looking a firm up: its establishments from a CSV file, what they lose together, and what that means.
+# A firm: its establishments from a CSV file, what they lose together, and what that means.
 
 
 MOST_UNITS = 1_000_000
@@ -351,7 +351,7 @@ def show_firm(found: dict[str, Any]) -> None:
         )
 
 
-# Looks up a unit's history in the ledger of a series: what each period cost it, and what all of them cost together.
+# A unit's history: what each period of a series cost it, and what all of them cost together, from the ledger.
 
 
 SQLITE = b"SQLite format 3\x00"
@@ -489,6 +489,9 @@ def show_history(found: dict[str, Any]) -> None:
     typer.echo(f"  epsilon {digits_text(found['epsilon'], 4)} at delta {digits_text(found['delta'], 3)}")
     typer.echo("")
     screen.paragraph(found["sentence"])
+
+
+# The command ``recordwise loss POLICY name=value ...``.
 
 
 Values = Annotated[

@@ -1,4 +1,4 @@
-"""``recordwise plan compare|sweep|fitness|allocate|recommend|frontier|evaluate``: helps choose mechanisms; spends nothing."""
+"""``recordwise plan ...``: the commands that help choose mechanisms; they spend nothing."""
 
 import sys
 from contextlib import ExitStack
@@ -331,8 +331,8 @@ def _write(out: Path, headers: list[str], rows: list[list[str]]) -> None:
         csv.writer(file).writerows([headers, *rows])
 
 
-# ``recordwise plan evaluate PLAN``: how far off the tables of a plan would be, for which cells, why, and beside what
-# else.
+# ``recordwise plan evaluate PLAN``: how far off the tables of a plan would be, for which cells and why, next to
+# baselines.
 
 
 CLAMPED, PERCENT, MULTIPLIED, RELEASE, PLAN = "clamped", "p-percent", "multiplicative", "release:", "plan:"
@@ -505,6 +505,9 @@ def _bound(text: str) -> tuple[str, str]:
             parameter="--clamp-to", problem="is not of the form MEASURE=BOUND", advice="Write --clamp-to emp=500."
         )
     return name, number
+
+
+# ``recordwise plan compare|sweep``: mechanisms and thresholds side by side.
 
 
 plan = typer.Typer(

@@ -1,9 +1,10 @@
-"""An append-only chain of events in one SQLite file, safe for many processes. It knows nothing about policies or budgets.
+"""The file of a ledger: an append-only chain of events in SQLite.
 
-Each event includes the digest of the previous one, computed over the exact stored text, so a changed or removed entry breaks the
-chain. A writer needs a transaction with exclusive access to the file, and writes only after the chain was found unbroken: all of it
-once per process, then what was added since, and the latest charge again each time, because the running sum is read from it.
-A file that was deleted, renamed or replaced while open accepts no more entries, because nobody else would see them.
+It is safe for many processes, and knows nothing about policies or budgets. Each event includes the digest of the previous one,
+computed over the exact stored text, so a changed or removed entry breaks the chain. A writer needs a transaction with exclusive
+access to the file, and writes only after the chain was found unbroken: all of it once per process, then what was added since, and
+the latest charge again each time, because the running sum is read from it. A file that was deleted, renamed or replaced while
+open accepts no more entries, because nobody else would see them.
 """
 
 import hashlib
@@ -23,7 +24,7 @@ from urllib.parse import quote
 
 from recordwise.errors import LedgerError, RecordwiseError
 
-# The SQLite file of a ledger: opening it, noticing that it was replaced, and its errors in words of our own.
+# The SQLite file: opening it, noticing that it was replaced, and its errors in our own words.
 
 
 WAIT_SECONDS = 120.0
@@ -143,6 +144,9 @@ def reason(error: Exception) -> str:
     if known is None and isinstance(error, ValueError):
         return "an entry is malformed"
     return known or str(getattr(error, "sqlite_errorname", type(error).__name__))
+
+
+# The chain: events with digests, read, checked and appended.
 
 
 GENESIS = "0" * 64

@@ -1,10 +1,11 @@
-"""The budget of one dataset, or of each period of a series, and everything charged to it, committed before noise is drawn.
+"""The budget of a dataset or series, and every charge to it.
 
-A ledger is one file of chained events (``ledger/chain.py``) for one dataset and one budget, bound to them by its first charge.
-A ledger of a series has such terms for each of its periods; what its periods charge adds up for a unit's history. A schema may
-grow by new names; a name that was charged keeps its meaning within its period. The transaction that writes a charge has exclusive
-access to the file and compares it with what is spent at that moment, so many processes never overspend together. A crash may waste
-budget but never exceeds it. Every release carries the head of the chain, so that restoring an older copy of a ledger is detected.
+A charge is committed before noise is drawn. A ledger is one file of chained events (``ledger/chain.py``) for one dataset and one
+budget, bound to them by its first charge. A ledger of a series has such terms for each of its periods; what its periods charge
+adds up for a unit's history. A schema may grow by new names; a name that was charged keeps its meaning within its period. The
+transaction that writes a charge has exclusive access to the file and compares it with what is spent at that moment, so many
+processes never overspend together. A crash may waste budget but never exceeds it. Every release carries the head of the chain, so
+that restoring an older copy of a ledger is detected.
 """
 
 import json
@@ -30,7 +31,7 @@ from recordwise.ledger.periods import NotedBands, bands_of_budget, noted_bands, 
 from recordwise.policy.policy import Policy, restates
 from recordwise.policy.series import Series
 
-# Schemas as a ledger states them: which names changed their meaning, and what a schema has grown by.
+# Schemas as a ledger states them: which names changed their meaning, and which were added.
 
 
 PARTS = ("measures", "columns")
@@ -83,6 +84,9 @@ def amount_bounds(schema: Any) -> dict[str, str]:
     """The bound of every measure of a schema, in JSON as ``describing.schema_json`` writes it: no record is larger."""
     measures = schema.get("measures", []) if isinstance(schema, dict) else []
     return {measure["name"]: measure["bound"] for measure in measures if {"name", "bound"} <= set(measure)}
+
+
+# The ledger.
 
 
 FORMAT, OF_SERIES = 1, 2

@@ -1,8 +1,8 @@
-"""The size of a cell's error: quantiles of |value - total| from the noise laws that are drawn, without simulation.
+"""The size of a cell's error, from the noise laws that are drawn.
 
-For additive noise it is the quantile of the lattice law, the same in every cell. For transforms it is the closed form of
-``value_laws``, solved by bisection. Clamping adds the amount it cuts off. Custom transforms and roots of a degree above 4 are
-integrated numerically.
+It is given by quantiles of abs(value - total), without simulation. For additive noise it is the quantile of the lattice law, the
+same in every cell. For transforms it is the closed form of T-VALUE-LAW, solved by bisection. Clamping adds the amount it cuts
+off. Custom transforms and roots of a degree above 4 are integrated numerically.
 """
 
 from collections.abc import Callable, Iterator

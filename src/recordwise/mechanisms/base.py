@@ -1,4 +1,4 @@
-"""The ``Mechanism`` protocol, the estimates it returns, and the defaults for mechanisms without an optional method.
+"""The ``Mechanism`` protocol: its parameters, noisy output, estimates and defaults.
 
 There is no common base class; one contract suite (tests/mechanisms) runs every mechanism.
 """
@@ -343,6 +343,9 @@ def clean_difference(left: FloatArray, right: FloatArray) -> FloatArray:
     return np.where(np.isfinite(difference), np.rint(difference * unit) / unit, difference)
 
 
+# The protocol, the estimates it returns, and the defaults for mechanisms without an optional method.
+
+
 BLOCK = 1 << 14
 """Few enough cells that every intermediate column stays in the processor's cache."""
 Fields: TypeAlias = tuple[FloatArray, FloatArray, FloatArray, FloatArray, FloatArray, FloatArray]
@@ -601,7 +604,8 @@ def transformed_scale(mechanism: Any) -> Fraction | None:
     return getattr(mechanism, "noise_scale", None)
 
 
-# Where Gaussian noise was drawn, and the way back from there to totals: what an interval of a ratio needs (T-CURVE).
+# The scale on which Gaussian noise was drawn, and the way back from there to totals: needed for an interval of a
+# ratio (T-CURVE).
 
 
 NEARBY = 10.0

@@ -1,7 +1,7 @@
-"""The tight loss of additive lattice noise, certified from the law that is drawn (T-CERTIFIED, docs/theory/certified-loss.md).
+"""The tight loss of additive lattice noise, certified, and its published table.
 
-With L(k) = f(|k - n|) - f(|k|) the log-ratio of a law p and itself shifted by n, reflection about n/2 turns the Renyi divergence
-into a sum of nonnegative terms,
+The loss is computed from the law that is drawn (T-CERTIFIED, docs/theory/certified-loss.md). With L(k) = f(|k - n|) - f(|k|) the
+log-ratio of a law p and itself shifted by n, reflection about n/2 turns the Renyi divergence into a sum of nonnegative terms,
 
     exp((a-1) D_a) - 1  =  sum over k < n/2 of  p(k) phi(L(k)),    phi(l) = (exp((a-1) l) - 1) (1 - exp(-a l)),
 
@@ -282,10 +282,10 @@ def _orders(epsilon: FloatArray, weight: FloatArray, loss: FloatArray) -> FloatA
 
 
 # The published loss of fat-tailed noise: few knots with straight lines between them, and a formula beyond the last
-# (T-KNOTS). Certified losses at numbers of data steps so close that one is hardly above the one before make a
-# staircase that the true loss stays below, because the loss never falls as the record grows. The lines are laid on
-# top of that staircase. Beyond the last knot the loss is at most f(x) - f(0) less a constant (T-BEYOND), so that a
-# table has an end and the policy has none.
+# (T-KNOTS). Losses are certified at numbers of data steps so close that each is hardly above the one before. They
+# make a staircase that the true loss stays below, because the loss never falls as the record grows. The lines are
+# laid on top of that staircase. Beyond the last knot the loss is at most f(x) - f(0) less a constant (T-BEYOND), so
+# that the table ends and the policy does not.
 
 
 SPACING = 0.005

@@ -1,4 +1,7 @@
-"""Additive noise with density exp(-f), f concave: the shared part of GeneralizedGaussian, Polylog and Additive."""
+"""Fat-tailed additive noise: GeneralizedGaussian, Polylog, Additive, and their base.
+
+The density is exp(-f) with a concave f.
+"""
 
 import math
 from collections.abc import Callable
@@ -211,7 +214,7 @@ def read_lattice(lattice: Number | None) -> Fraction | None:
     return None if lattice is None else positive(lattice, parameter="lattice")
 
 
-# The scale of fat-tailed noise: as given, or found from a goal.
+# The scale of the noise: given, or found from a goal.
 
 
 class _ScaleFamily:
@@ -291,7 +294,7 @@ ATTEMPTS = 4
 """How often a scale is looked for at which the policy itself is close to a loss: its lines make it jump by a few thousandths."""
 
 
-# Fat-tailed additive noise whose loss grows like a power of the record: a square root, for shape 1/2.
+# GeneralizedGaussian: the loss grows like a power of the record, a square root for shape 1/2.
 
 
 @dataclass(frozen=True, slots=True, init=False, repr=False)
@@ -378,7 +381,7 @@ class GeneralizedGaussian(FatTailedNoise):
         return GeneralizedGaussianLaw(scale=self.scale / lattice, shape=self.shape)
 
 
-# Fat-tailed additive noise whose loss grows like a power of the logarithm of the record.
+# Polylog: the loss grows like a power of the logarithm of the record.
 
 
 @dataclass(frozen=True, slots=True, init=False, repr=False)
@@ -512,7 +515,7 @@ def _check(power: Fraction, rate: Fraction, offset: Fraction, *, needs_variance:
         raise ParameterError(parameter="rate", problem="must be above 3 at power 1 for the noise to have a variance")
 
 
-# Additive noise with a custom concave exponent.
+# Additive: a custom concave exponent.
 
 
 @dataclass(frozen=True, slots=True, init=False, repr=False)

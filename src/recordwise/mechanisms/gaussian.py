@@ -1,4 +1,7 @@
-"""Gaussian noise, for counts at a rho and for sums at a sigma, and the base shared by Gaussian, Clamped and UnitSplit."""
+"""Gaussian noise for counts and sums: Gaussian, Clamped, UnitSplit, and their base.
+
+Counts are calibrated by a rho, sums by a sigma.
+"""
 
 import math
 from collections.abc import Mapping
@@ -278,7 +281,8 @@ class Gaussian(GaussianNoise):
         return gaussian_sum(summed, sigma=sigma, near_gaussian=near_gaussian(sigma, summed.step))
 
 
-# The zCDP baseline: every contribution is cut at a bound, so that no record loses more than one that is as large.
+# Clamped, the zCDP baseline: every contribution is cut at a bound, so that no record loses more than one of that
+# size.
 
 
 @dataclass(frozen=True, slots=True, init=False, repr=False)
@@ -428,7 +432,7 @@ class Clamped(GaussianNoise):
         return sql.multiply(number(float_upper(1 / (2 * self.noise_sigma**2))), sql.power(size, Fraction(2)))
 
 
-# Unit splitting: a large record is split into pieces and pays for each of them.
+# UnitSplit: a large record is split into pieces and pays for each of them.
 
 
 Thresholds: TypeAlias = Number | By | Mapping[Measure | str, Number | By]

@@ -1,4 +1,4 @@
-"""Inverses of transforms, polynomial and exponential, with what unbiased estimation needs from them.
+"""Inverses of transforms: polynomial, exponential or custom, with their unbiased estimators.
 
 With phi the inverse and Gaussian noise, exp(-sigma**2/2 D**2) phi is unbiased and has variance sum_j sigma**(2j)/j! (phi^(j))**2
 (T-HERMITE). With lattice Laplace noise, phi - b**2 phi'' is unbiased up to the boundary (T-LAPLACE-MEAN). Proofs:
@@ -165,6 +165,9 @@ def no_gaussian() -> ParameterError:
         problem="is not a polynomial, and no unbiased estimator is known for it under Gaussian noise",
         advice="Use laplace_scale instead of sigma.",
     )
+
+
+# Polynomial and exponential inverses, with what unbiased estimation needs from them.
 
 
 BOUNDARY_REACH = 45.0

@@ -1,5 +1,6 @@
-"""Quantiles of each cell: a noisy tree of counts over a public grid, made consistent and inverted. The grid is fixed before any
-record is read.
+"""Quantiles of each cell, from a noisy tree of counts.
+
+The tree counts records over a public grid; it is made consistent and inverted. The grid is fixed before any record is read.
 """
 
 from collections.abc import Iterator, Mapping, Sequence
@@ -23,8 +24,8 @@ from recordwise.policy.constructors import constant
 from recordwise.policy.measure import Measure
 from recordwise.policy.policy import Policy
 
-# Counts of a binary tree made consistent by least squares in two passes, the remaining variance (T-QUANTILE), and
-# exact bounds on sums of noisy nodes from the characteristic function of the lattice noise (T-REACH).
+# The nodes of the tree: counts made consistent by least squares in two passes, the remaining variance (T-QUANTILE),
+# and exact bounds on sums of noisy nodes from the characteristic function of the lattice noise (T-REACH).
 
 
 Levels = Sequence[np.ndarray[tuple[int, ...], np.dtype[np.int64]]]
@@ -172,6 +173,9 @@ def log_characteristic(sigma: float, u: FloatArray) -> FloatArray:
     near = off > np.pi + NOTHING / rate
     total[near] += np.log1p(np.exp(-rate * (np.pi - off[near])) + np.exp(-rate * (np.pi + off[near])))
     return np.asarray(total - np.log1p(2 * np.exp(-rate * np.pi)))
+
+
+# The public grid, and the mechanism.
 
 
 MOST_BITS = 12

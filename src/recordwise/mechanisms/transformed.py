@@ -1,8 +1,8 @@
-"""Noise on the scale of a concave f: the shared part of RootTransform, LogTransform and Transform.
+"""The base of mechanisms that add noise on a transformed scale.
 
-Releases f(total + offset), rounded to a fine grid, plus lattice noise, and estimates through the inverse. With contributions
-x >= 0 the change of f is largest if nothing else is in the cell: a record loses what F(x) = f(x + offset) - f(offset) costs
-(T-TRANSFORM).
+The scale is that of a concave f. RootTransform, LogTransform and Transform share this part. A mechanism releases f(total +
+offset), rounded to a fine grid, plus lattice noise, and estimates through the inverse. With contributions x >= 0 the change of f
+is largest if nothing else is in the cell: a record loses what F(x) = f(x + offset) - f(offset) costs (T-TRANSFORM).
 """
 
 from collections.abc import Callable, Iterable, Mapping
@@ -67,8 +67,8 @@ if TYPE_CHECKING:
     from sqlglot import exp
 
 
-# Rounds f(total + offset) to the nearest point of a dyadic grid. Float64 decides only where it is certain; roots of a
-# weighted total are decided in integers, without arbitrary precision.
+# Rounding f(total + offset) to the nearest point of a dyadic grid. Float64 decides only where it is certain; roots of
+# a weighted total are decided in integers, without arbitrary precision.
 
 
 @dataclass(frozen=True, slots=True)
@@ -182,6 +182,9 @@ def _nearest_by_balls(function: Function, total: Fraction, grid: Fraction) -> in
 def grid_values(points: Any, grid: Fraction) -> FloatArray:
     """Grid points as floats: exact up to 2**53, because the grid is a power of two."""
     return np.asarray(points, np.float64) * float(grid)
+
+
+# The base: release, estimates, losses and intervals.
 
 
 INVERSE_ERROR = 2.0**-44
@@ -486,7 +489,7 @@ class TransformedNoise(TransformAccuracy):
         return np.asarray(self.function.value(NumpyArithmetic(), exact))
 
 
-# The noise of a transformation mechanism: as given, or found from a goal.
+# The noise: given, or found from a goal.
 
 
 TransformNoise: TypeAlias = Literal["gaussian", "laplace"]

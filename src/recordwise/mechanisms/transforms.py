@@ -1,4 +1,4 @@
-"""Noise on the k-th root of a total: the loss of a very large record grows like a root, and the error grows with the total."""
+"""Noise on the root, the logarithm or a custom function of a total."""
 
 from dataclasses import dataclass
 from fractions import Fraction
@@ -23,6 +23,9 @@ from recordwise.mechanisms.inverses import (
     inverse_of,
 )
 from recordwise.mechanisms.transformed import TransformedNoise, TransformNoise, goals_of_transform, noise_of
+
+# RootTransform: the loss of a very large record grows like a root, and the error grows with the total.
+
 
 MOST_WHOLE = 16
 """Beyond it the curve is practically a logarithm, and its estimator loses digits."""
@@ -163,8 +166,7 @@ def _degree(given: Number) -> int | Fraction:
     return int(degree) if whole else degree
 
 
-# Noise on the logarithm of a total: the same relative error at every size, and a loss that grows with the squared
-# logarithm.
+# LogTransform: the same relative error at every size, and a loss that grows with the squared logarithm.
 
 
 @dataclass(frozen=True, slots=True, init=False, repr=False)
@@ -276,7 +278,7 @@ class LogTransform(TransformedNoise):
         return ExponentialInverse()
 
 
-# Noise on the scale of a custom concave function.
+# Transform: noise on the scale of a custom concave function.
 
 
 BALLS = BallArithmetic()

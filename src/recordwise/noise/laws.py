@@ -1,4 +1,7 @@
-"""The noise laws by name, and what every lattice law derives from its exponent. Parameters are exact and in lattice steps."""
+"""The noise laws by name, their calibration, and counts of draws.
+
+A lattice law derives everything from its exponent. Parameters are exact and in lattice steps.
+"""
 
 import math
 from collections.abc import Callable
@@ -16,7 +19,7 @@ from recordwise.noise.lattice import LatticeLaw, check_range
 from recordwise.noise.probabilities import absolute_moment, log_slope_limit, tail
 from recordwise.noise.randomness import BitSource, LazyUniform, Secure, dyadic, one_word, uniform_below
 
-# Finds the scale at which the LATTICE law, not its continuous counterpart, has a given variance.
+# Calibration: the scale at which the LATTICE law, not its continuous counterpart, has a given variance.
 
 
 Family: TypeAlias = Callable[[Fraction], Function]
@@ -75,6 +78,9 @@ def _root(gap: Callable[[float], float], start: float) -> float:
             high, gap_high, gap_low = middle, here, gap_low / 2 if last > 0 else gap_low
         last = here
     return middle
+
+
+# The laws.
 
 
 CERTIFYING_BITS = 256
@@ -267,7 +273,7 @@ class ConcaveLaw(LatticeLaw):
         return self.exponent_function
 
 
-# Draws how many of n independent draws reach a threshold, without drawing them.
+# Binomial draws: how many of n independent draws reach a threshold, without drawing them.
 
 
 SLACK = dyadic(1, 20)

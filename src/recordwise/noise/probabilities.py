@@ -1,8 +1,9 @@
-"""Probabilities and moments of a lattice law as Arb balls, including far tails (T-SUM, docs/theory/noise.md).
+"""Probabilities and moments of a lattice law as Arb balls, including far tails.
 
-Where weights change fast from one integer to the next they are added one by one; where they change slowly, the Euler-Maclaurin
-formula is used, with a rigorous integral and a remainder bounded by Cauchy's estimate on complex balls. For this, exponents are
-also evaluated on complex balls and power series, to the right of the imaginary axis, where every expression is holomorphic.
+See T-SUM in docs/theory/noise.md. Where weights change fast from one integer to the next they are added one by one; where they
+change slowly, the Euler-Maclaurin formula is used, with a rigorous integral and a remainder bounded by Cauchy's estimate on
+complex balls. For this, exponents are also evaluated on complex balls and power series, to the right of the imaginary axis, where
+every expression is holomorphic.
 """
 
 import math
@@ -84,6 +85,9 @@ def log_slope_limit(function: Function) -> Slope:
             return math.inf if exponent > 1 and log_slope_limit(base) > 0 else Fraction(0)
         case _:
             return Fraction(0)
+
+
+# Sums over the lattice: probabilities, moments and tails.
 
 
 T = TypeVar("T", acb, arb_series)

@@ -1,7 +1,8 @@
-"""The policy of a plan, known before any data is opened: sequential over queries, levels and statistics, parallel over cells.
+"""The policy of a plan: for records, for firms, and on a lattice.
 
-The cells of one table are a partition (T-KEYS), so a record pays only for its own cell; tables add up (T-PLAN). Where thresholds
-differ by group and a cell may hold several groups, the largest threshold possible in the cell applies (T-CELL).
+It is known before any data is opened: sequential over queries, levels and statistics, parallel over cells. The cells of one table
+are a partition (T-KEYS), so a record pays only for its own cell; tables add up (T-PLAN). Where thresholds differ by group and a
+cell may hold several groups, the largest threshold possible in the cell applies (T-CELL).
 """
 
 from collections.abc import Iterable, Iterator, Sequence
@@ -47,7 +48,7 @@ from recordwise.policy.policy import Maximum, Policy, Terms, composed, maximum, 
 
 # Policies and conditions in terms of the columns that records hold (T-HIERARCHY). A coarser level of a hierarchy is a
 # public function of the finest code. A condition on it is therefore a list of finest codes, and nothing that is
-# charged, kept or published about losses names a level: a ledger stays right when a later list moves a code.
+# charged, stored or published about losses names a level: a ledger stays right when a later list moves a code.
 
 
 def in_held_columns(policy: Policy, schema: Schema) -> Policy:
@@ -99,6 +100,9 @@ def _by_codes(given: Condition, level: str, hierarchy: Hierarchy | None) -> Cond
 
 def _coarser(names: Iterable[str], schema: Schema) -> list[str]:
     return sorted(set(names) & set(schema.coarser_names()))
+
+
+# The policy of a plan, query by query.
 
 
 def cell_threshold(at: By, groups: Sequence[Group], hierarchies: Sequence[Hierarchy] = ()) -> Fraction | By:

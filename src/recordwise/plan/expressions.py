@@ -1,4 +1,4 @@
-"""What a record can be grouped by: a column, a prefix of a code, a part of a date, or a CASE over predicates.
+"""What a query says about records: fields, predicates and the published rest.
 
 A query can publish several tables: the levels of a code, or geographies that do not nest, each with a share of the budget.
 """
@@ -17,6 +17,9 @@ from recordwise.errors import ParameterError
 from recordwise.exact.numbers import Number, positive
 from recordwise.policy.columns import ConditionColumn, Value, check_part, literal
 from recordwise.policy.conditions import Condition, Null, among, both, compare, either
+
+# Fields, by which records are grouped: a column, a prefix of a code, a part of a date, or a CASE over predicates.
+
 
 Literal: TypeAlias = Value
 """A constant in a query: text, a truth value or an exact number, in the form that policies, drawing and SQL all compare."""
@@ -380,8 +383,8 @@ def policy_column(operand: Operand) -> ConditionColumn:
 # The published rest of a coarser cell: one "all other" cell for its records that are in no listed finer cell
 # (T-REST). With ``rest="publish"`` the tables of a query refine one another. Below every listed cell of a table the
 # next finer table has its listed cells and one more, whose records have the key of the coarser cell and no listed key
-# of the finer table. Which records those are is decided by public keys alone. A record is in at most one cell of each
-# table, as it is without a rest.
+# of the finer table. Which records those are depends on public keys alone. A record is in at most one cell of each
+# table, as without a rest.
 
 
 PUBLISH = "publish"

@@ -1,4 +1,4 @@
-"""A plan: queries bound to a schema and checked as a whole before any record is read.
+"""A plan: queries bound to a schema and checked before any record is read.
 
 All problems are collected, so that a plan can be corrected in one go.
 """
@@ -42,7 +42,7 @@ from recordwise.plan.statistics import CountBins, Drawable, Total
 from recordwise.policy.columns import literal, plain_value
 from recordwise.policy.constructors import By
 
-# Public keys made of others: lists crossed with each other, and the coarser levels of the codes that a list has.
+# Public keys made of others: products of lists, and the coarser levels of the codes in a list.
 
 
 def crossed(lists: Sequence[Keys]) -> Keys:
@@ -164,6 +164,9 @@ def _problem(name: str, owners: tuple[str, ...]) -> str:
         return f"the name '{owners[-1]}' is used twice in one table"
     listed = " and ".join(f"'{owner}'" for owner in dict.fromkeys(owners))
     return f"the column '{name}' would be published twice in one table: {listed} need different names"
+
+
+# The plan, and the checks of its queries.
 
 
 OF_A_DATE = "year, quarter, month, week or isoyear"

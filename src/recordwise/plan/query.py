@@ -1,4 +1,7 @@
-"""The query builder. A query is a frozen value: every method returns a new one, and SQL text becomes the same value."""
+"""The query builder: a query is a frozen value.
+
+Every method returns a new one, and SQL text becomes the same value.
+"""
 
 import re
 from collections.abc import Sequence

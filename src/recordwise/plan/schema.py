@@ -1,4 +1,7 @@
-"""The roles of a table's columns, in which the guarantee, the checks and every query are stated. It describes no values."""
+"""The schema: roles and types of columns, checks of constants, and tuning.
+
+The guarantee, the checks and every query are stated in these roles. A schema describes no values.
+"""
 
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, replace
@@ -320,9 +323,9 @@ def _policy_measure(declared: Measure) -> PolicyMeasure:
     return PolicyMeasure(declared.name, declared.step, declared.signed)
 
 
-# Checks that a constant fits the declared type of the column it is compared with, by one rule everywhere. A policy
-# compares only values of the same type, while an engine would cast one side; where they could disagree, the plan is
-# refused (T-TYPES).
+# Does a constant fit the declared type of the column it is compared with? One rule for all. A policy compares only
+# values of the same type, while an engine would cast one side; where they could disagree, the plan is refused
+# (T-TYPES).
 
 
 LEAST_INTEGER, LARGEST_INTEGER = -(2**63), 2**63 - 1
@@ -462,7 +465,8 @@ def derived_problem(name: str) -> str:
     return f"'{name}' is a derived measure, which conditions cannot use; use the measures it comes from"
 
 
-# What the parameters of a plan were chosen with, and when that needs a reason before anything is published.
+# Tuning: which records the parameters of a plan were chosen with, and when that needs a reason before anything is
+# published.
 
 
 TUNINGS = ("public", "synthetic", "past", "confidential")

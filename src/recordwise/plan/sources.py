@@ -1,4 +1,7 @@
-"""Where records come from. Naming a source opens nothing; an engine later binds it, reading names and types first."""
+"""Where records and public lists come from; naming a source opens nothing.
+
+An engine binds a source later, reading names and types first.
+"""
 
 import codecs
 import csv
@@ -19,8 +22,7 @@ import pyarrow as pa
 from recordwise.errors import DataError, KeysError, ParameterError, RecordError, RecordwiseError, SourceError
 from recordwise.plan.arrays import listed
 
-# Files that hold records: what kind they are by their endings, and where they are laid out. Naming them opens
-# nothing.
+# Files that hold records: their kinds, by their endings, and where they lie.
 
 
 PARQUET_ENDINGS = (".parquet", ".pq")
@@ -302,11 +304,11 @@ def _hidden(path: Path) -> bool:
     return any(part.startswith(("_", ".")) for part in path.parts)
 
 
-# Tables that we published ourselves are no public lists: told by the label in the file, or by the release they lie
-# in. A NOT PRIVATE table may tell exact totals. A private one is noisy, but noise scaled by it makes a later charge
-# depend on it, which only a budget of the same ledger covers (T-SIZE): it is named as ``FromRelease``. A copy that
-# another program wrote has no label, and away from its folder a private CSV file has none either: these cannot be
-# told (docs/limits.md).
+# Tables that we published ourselves are not public lists: they are recognized by the label in the file, or by the
+# release they lie in. A NOT PRIVATE table may reveal exact totals. A private one is noisy, but noise scaled by it
+# makes a later charge depend on it, which only a budget of the same ledger covers (T-SIZE): it is named as
+# ``FromRelease``. A copy that another program wrote has no label, and away from its folder a private CSV file has
+# none either: these cannot be recognized (docs/limits.md).
 
 
 LABEL = b"recordwise"
@@ -448,6 +450,9 @@ def _from_pandas(frame: Any) -> pa.Table:
         raise KeysError(
             column="a column of the frame", problem="mixes types or has values that cannot be keys"
         ) from None
+
+
+# Sources: frames, files, databases and Spark tables.
 
 
 DUCKDB, SPARK = "duckdb", "spark"
@@ -687,7 +692,7 @@ def found_by_spark(text: str) -> bool:
     return "://" in text or is_table_name(text)
 
 
-# Reads public lists of codes from files: keys, and the codes of hierarchies.
+# Public lists of codes in files: keys, and the codes of hierarchies.
 
 
 def read_code_file(path: Path) -> pa.Table:

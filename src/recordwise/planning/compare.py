@@ -1,4 +1,4 @@
-"""Compares mechanisms on a plan: what every record would lose, and how large the error of every cell would be."""
+"""Compare mechanisms on a plan: losses of records and errors of cells."""
 
 from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass
@@ -156,7 +156,7 @@ def disclosure(found: Contributors, rule: PercentRule, noise: MultiplicativeNois
     )
 
 
-# What a comparison of mechanisms found: losses of the records, errors of the cells, table by table.
+# The result of a comparison: losses of the records, errors of the cells, table by table.
 
 
 @dataclass(frozen=True, slots=True, kw_only=True, repr=False, eq=False)
@@ -324,6 +324,9 @@ def _error_json(relative: FloatArray) -> dict[str, float | None]:
 def _error_words(relative: FloatArray) -> list[str]:
     errors = [np.median(relative), np.quantile(relative, 0.9)] if len(relative) else [np.nan, np.nan]
     return [share_text(error, 1) for error in errors]
+
+
+# The comparison.
 
 
 ABOVE = (1.0, 10.0)

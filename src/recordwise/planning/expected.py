@@ -1,10 +1,10 @@
 """The expected error of every table at totals that fit it, from the noise laws and from what is public: no record is read.
 
 The totals are those of a small, a middle and a large cell: at the 10th, 50th and 90th percentile of the public sizes of the keys,
-or of what the last release published. Sizes that are given without saying of what are taken for those of the statistics whose noise
-follows them; other statistics have the totals of as many records of the usual size (``record_sizes``). Where nothing is known,
-cells have 10, 100 and 1,000. A combination, ratio or average has the standard deviation that is published with it (T-RATIO);
-a quantile is drawn from made-up cells of so many records.
+or of what the last release published. Sizes that are given without saying of what are taken for those of the statistics whose
+noise follows them; other statistics have the totals of as many records of the usual size (``simulate/generate.py``). Where
+nothing is known, cells have 10, 100 and 1,000. A combination, ratio or average has the standard deviation that is published with
+it (T-RATIO); a quantile is drawn from made-up cells of so many records.
 """
 
 from collections.abc import Mapping, Sequence

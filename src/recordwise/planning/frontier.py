@@ -1,4 +1,4 @@
-"""The frontier between what records lose and how many cells are reliable, and today's plan beside it.
+"""The frontier between what records lose and how many cells are reliable.
 
 Plans on the frontier are those that a recommendation finds for several accuracy goals, each with more or less noise: the loss is in
 proportion to the square of the inverse of the noise, so that one evaluation of each plan gives its whole curve.
@@ -27,6 +27,9 @@ from recordwise.planning.search.reliable import FACTORS, FrontierPoint, Plans, S
 from recordwise.policy.policy import Policy
 from recordwise.progress import reported, steps, tracked
 from recordwise.session import Session
+
+# The frontier, with today's plan next to it.
+
 
 POINTS = 13
 DIFFERENT = 0.1

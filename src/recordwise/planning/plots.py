@@ -1,4 +1,4 @@
-"""Figures for planning: what a record loses, how large the error of a total is, and the trade-off between the two.
+"""Figures for planning: losses, errors, trade-offs, evaluations and the frontier.
 
 matplotlib (the ``plots`` extra) is imported when a figure is drawn. Figures belong to no window: save or show them. A
 CONFIDENTIAL label is printed in the figure.

@@ -1,4 +1,7 @@
-"""From accuracy goals to a plan: finds the family that meets them with the least loss, explains why, and writes the plan file."""
+"""From accuracy goals to a plan: the least loss that meets them.
+
+The recommendation is explained, compared with the remaining budget, and written as a plan file.
+"""
 
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, replace
@@ -61,7 +64,7 @@ from recordwise.session import Session
 from recordwise.session.owner import OwnerView
 from recordwise.session.session import plan_ledger
 
-# What the budget of a plan still allows, and the most of a recommendation that it covers.
+# The remaining budget of a plan, and the most of a recommendation that it covers.
 
 
 HALVINGS = 12
@@ -435,6 +438,9 @@ def _sized_statistics(scope: Scope, targets: Sequence[Target]) -> dict[Place, di
             ).items()
         }
     return found
+
+
+# The recommendation: the family that meets the goals with the least loss, and why.
 
 
 @dataclass(frozen=True, slots=True, kw_only=True, repr=False, eq=False)

@@ -1,4 +1,4 @@
-"""The part of a plan that planning is about: which of its tables and statistics are meant, and the plan with other mechanisms."""
+"""A plan for planning: selected tables and statistics, origin, exact totals."""
 
 import html
 from collections.abc import Callable, Mapping, Sequence
@@ -72,6 +72,9 @@ def named(mechanisms: Mapping[str, Any]) -> dict[str, Any]:
         if not hasattr(mechanism, "policy"):
             raise ParameterError(parameter=f"mechanisms['{name}']", problem="is not a mechanism")
     return found
+
+
+# The selected tables and statistics, and the plan with other mechanisms.
 
 
 PlanLike: TypeAlias = Query | Sequence[Query] | Plan | PlanFile
@@ -319,8 +322,7 @@ def loss_figure(value: float) -> str:
     return text.figure(value, infinite="unbounded")
 
 
-# The exact totals of a plan's cells, what clamping mechanisms would keep of them, and the parts of signed ones, in
-# one pass.
+# The exact totals of a plan's cells, their clamped totals, and the parts of signed ones, in one pass.
 
 
 EXACT = "exact"

@@ -1,4 +1,4 @@
-"""The building blocks of policy functions: each a public, nondecreasing function of a record's measures.
+"""The building blocks of policies: public, nondecreasing functions of a record's measures.
 
 A policy is a sum of coefficient times atom (``recordwise.policy.policy``). An atom writes its formula once, against
 ``Evaluator``; numpy, Arb, SQL and JavaScript all run that same formula.

@@ -1,4 +1,4 @@
-"""The policies of mechanisms as functions of their parameters, and thresholds that differ by group."""
+"""The policies of mechanisms by their parameters, and thresholds by group."""
 
 from collections.abc import Iterator, Mapping
 from dataclasses import dataclass

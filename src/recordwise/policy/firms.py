@@ -1,4 +1,4 @@
-"""What the establishments of a firm lose together, statistic by statistic and cell by cell (T-CELLS).
+"""What the establishments of a firm lose together, cell by cell (T-CELLS).
 
 A ``FirmPolicy`` is public, like a policy: it says what any set of records loses together, given which of them share a cell.
 """
@@ -279,7 +279,7 @@ def _part(form: Mapping[str, Any], policies: Sequence[Policy]) -> FirmPart:
     )
 
 
-# The joint loss of a firm's establishments in numpy: every bound of T-CELLS, the smallest in each cell, added up.
+# The joint loss in numpy: every bound of T-CELLS, the smallest in each cell, added up.
 
 
 IntArray = np.ndarray[tuple[int, ...], np.dtype[np.int64]]

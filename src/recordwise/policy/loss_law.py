@@ -1,4 +1,7 @@
-"""A release whose noise is all discrete Gaussian, as its privacy-loss distribution needs it: shifts in steps (T-LOSS-LAW)."""
+"""Epsilon at delta and power, from the privacy-loss distribution of lattice noise.
+
+All noise of the release must be discrete Gaussian; the distribution is computed from its shifts in steps (T-LOSS-LAW).
+"""
 
 import math
 from collections.abc import Callable, Iterable, Sequence
@@ -22,9 +25,9 @@ from recordwise.policy.meaning import Meaning, check_share, power_zcdp
 from recordwise.policy.meaning import epsilon as zcdp_epsilon
 from recordwise.policy.policy import Policy, composed
 
-# Epsilon at delta and the power of a test from the privacy-loss distribution of lattice Gaussian noise, rounded up
-# (T-LOSS-LAW). Noise of few lattice steps is taken point by point. Noise of many steps is replaced by continuous
-# Gaussian noise of slightly less variance, which can be turned into it by drawing: so it reveals no less.
+# The distribution, and what follows from it, rounded up. Noise of few lattice steps is taken point by point. Noise of
+# many steps is replaced by continuous Gaussian noise of slightly less variance, which can be turned into it by
+# drawing, so that it reveals no less.
 
 
 FINE = 32
@@ -245,6 +248,9 @@ def epsilon_of(shifts: Sequence[Shift], delta: float) -> float:
         6.956
     """
     return PrivacyLoss.of(shifts).epsilon(delta)
+
+
+# A release as shifts in steps: part by part, and for one record.
 
 
 COARSEST = 1

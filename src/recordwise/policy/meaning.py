@@ -1,4 +1,7 @@
-"""What a loss means to the person who looks it up: an attacker's odds and the power of the best membership test (T-MEANING)."""
+"""What a loss means: conversions, an attacker's odds, and power of tests.
+
+It is written for the person who looks up a loss (T-MEANING).
+"""
 
 import math
 from collections.abc import Callable
@@ -281,6 +284,9 @@ def pure_terms(policy: "Policy") -> "Terms":
         key = (condition, Epsilon(atom))
         terms[key] = terms.get(key, Fraction(0)) + coefficient
     return terms
+
+
+# An attacker's odds, and the power of the best membership test.
 
 
 ORDERS = 1 + np.geomspace(1e-4, 1e4, 400)

@@ -70,6 +70,9 @@ def guarded(terms: Terms, condition: Condition) -> Terms:
     return {key: coefficient for key, coefficient in merge(*narrowed).items() if key[0] != NONE}
 
 
+# The policy.
+
+
 T = TypeVar("T")
 
 

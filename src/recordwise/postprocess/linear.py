@@ -1,8 +1,8 @@
-"""The best linear unbiased fit of answers that form a tree, and its exact variances, in one pass up and one down (T-FITVAR).
+"""The best linear unbiased fit, its exact variances and its weights.
 
-Every answer is a node with its own noise variance. The children of a node add up to it; where they need not (a cell below the
-node was measured by nothing else), they say nothing about it and the edge is cut. Works on floats, and on exact numbers in object
-arrays.
+Answers that form a tree are fitted in one pass up and one down (T-FITVAR). Every answer is a node with its own noise variance.
+The children of a node add up to it; where they need not (a cell below the node was measured by nothing else), they say nothing
+about it and the edge is cut. Works on floats, and on exact numbers in object arrays.
 """
 
 import math
@@ -141,8 +141,7 @@ def tree_of(rows: Any) -> AnswerTree | None:
     return AnswerTree.of(parent)
 
 
-# The best linear unbiased fit of answers of which some cross, so that they form no tree (T-FITVAR): by the solvers of
-# ``ols``.
+# Answers of which some cross, so that they form no tree: fitted by the solvers of ``ols`` (T-FITVAR).
 
 
 MOST_CELLS = 1500
@@ -208,7 +207,7 @@ class CrossingWeights:
         return alone
 
 
-# Order statistics of many draws without keeping all of them: the few largest values of each column (T-FITVAR).
+# Order statistics of many draws without storing all of them: the few largest values of each column (T-FITVAR).
 
 
 def rank_of(draws: int, confidence: float) -> int:
@@ -294,7 +293,7 @@ def _by_first(labels: IntArray) -> IntArray:
     return np.argsort(np.argsort(first))[inverse].astype(np.int64)
 
 
-# What each answer weighs in the best linear fit of the cells around it, and how a fitted cell's variance moves with
+# What each answer weighs in the best linear fit of the cells around it, and how a fitted cell's variance changes with
 # its total (T-HALFSTEP, T-MOVED). Kin are two answers of which one contains the other. In a tree all weights follow
 # from two passes; where tables cross they are read from the fit's matrix.
 

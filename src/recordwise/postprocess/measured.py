@@ -1,6 +1,7 @@
-"""Noisy answers, their weights and the law of their noise, checked and divided into cells measured directly and sums of cells.
+"""Noisy answers, their weights and noise laws, and the result of a fit.
 
-Any object with ``cdf`` and ``quantile`` can be a law, including the lattice laws of ``recordwise.noise``.
+Answers are checked and divided into cells measured directly and sums of cells. Any object with ``cdf`` and ``quantile`` can be a
+law, including the lattice laws of ``recordwise.noise``.
 """
 
 import os

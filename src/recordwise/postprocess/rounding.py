@@ -1,4 +1,4 @@
-"""Converts fitted tables to records: with positive weights, or as integer counts by controlled rounding.
+"""Fitted tables as weighted records or whole counts, by controlled rounding.
 
 Controlled rounding is a network flow: the sums of one family of nested groups send flow down to the cells, and those of another
 collect it. The constraint matrix is totally unimodular, so the cheapest flow within the rounded bounds is integral (T-ROUND).
@@ -20,6 +20,9 @@ from recordwise.exact.arithmetic import FloatArray
 from recordwise.exact.text import FORMULA
 from recordwise.postprocess.solvers.boxed import IntArray
 from recordwise.postprocess.workload import Group, Workload, group_sums
+
+# Records with positive weights, and whole counts of a single table.
+
 
 WEIGHT = "weight"
 
@@ -251,11 +254,10 @@ def verify(workload: Workload, counts: IntArray, x: FloatArray) -> None:
             raise SolverError(problem="the network flow of controlled rounding", status="its vertex is not whole")
 
 
-# Two families of sets that cross, rounded together: each family consists of sets of which any two are nested or
-# apart. Every rounded item flows from the smallest set of the first family that holds it to the smallest of the
-# second, and every set passes on the sum of its items. Whole numbers within whole bounds exist wherever fractions
-# within them do (T-ROUND), and a maximum flow finds them. Items that lie near the middle between two whole numbers
-# are changed first.
+# Two families of sets that cross, rounded together: within a family any two sets are nested or disjoint. Every
+# rounded item flows from the smallest set of the first family that holds it to the smallest of the second, and every
+# set passes on the sum of its items. Whole numbers within whole bounds exist wherever fractions within them do
+# (T-ROUND), and a maximum flow finds them. Items near the middle between two whole numbers are changed first.
 
 
 ROOT = -1
@@ -397,13 +399,13 @@ class _Network:
         return change
 
 
-# Controlled rounding of fitted tables: whole numbers that still add up, in every table of a query. The cells that all
-# tables are sums of are rounded, and every published number is the sum of rounded cells, so levels add up exactly.
-# Tables are divided into strips: chains of tables, each nested in the next. Along one strip, totals are handed down
-# from the coarsest table by largest remainders; two strips that cross are rounded together by a network flow. Either
-# way every number is the fitted one rounded up or down. With three strips or more that is not always possible
-# (T-STRIPS): they are rounded one after the other, from the coarsest to the finest, each within the one before it.
-# Nothing here loops over cells.
+# Controlled rounding of fitted tables: whole numbers that still add up, in every table of a query. The finest cells,
+# of which all tables are sums, are rounded, and every published number is the sum of rounded cells, so levels add up
+# exactly. Tables are divided into strips: chains of tables, each nested in the next. Along one strip, totals are
+# handed down from the coarsest table by largest remainders; two strips that cross are rounded together by a network
+# flow. Either way every number is the fitted one rounded up or down. With three strips or more that is not always
+# possible (T-STRIPS): they are rounded one after the other, from the coarsest to the finest, each within the one
+# before it. Nothing here loops over cells.
 
 
 OUTSIDE = ROOT

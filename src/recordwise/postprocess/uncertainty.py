@@ -1,8 +1,9 @@
-"""The uncertainty principle of private microdata [A]: positively weighted data cannot be accurate in every cell and in the sum.
+"""The uncertainty principle of private microdata [A].
 
-C is the worst root mean squared error of a cell, D that of the sum, d the number of cells. The bounds hold for every mechanism that
-returns nonnegative weights (T-UNCERTAIN, docs/theory/uncertainty.md); they are sharper than those of [A]. They bound errors, not
-privacy losses, and are computed in floating point.
+Positively weighted data cannot be accurate in every cell and in the sum. C is the worst root mean squared error of a cell, D that
+of the sum, d the number of cells. The bounds hold for every mechanism that returns nonnegative weights (T-UNCERTAIN,
+docs/theory/uncertainty.md); they are sharper than those of [A]. They bound errors, not privacy losses, and are computed in
+floating point.
 """
 
 import math

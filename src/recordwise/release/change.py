@@ -1,7 +1,8 @@
-"""The change from an earlier release to a later one, cell by cell, with its accuracy. Post-processing: nothing is read or spent.
+"""The change between two releases, cell by cell, with its accuracy.
 
-Which cells come and go follows from the published lists of cells, never from whether a cell holds records. Codes that were split or
-merged are added up to what both releases have in common, by a public list of pairs.
+This is post-processing: nothing is read or spent. Which cells come and go follows from the published lists of cells, never from
+whether a cell holds records. Codes that were split or merged are added up to what both releases have in common, by a public list
+of pairs.
 """
 
 from collections.abc import Mapping, Sequence
@@ -125,7 +126,7 @@ def _added(data: pa.Table, name: str, place: Any, size: int, alone: Any) -> dict
     return {each: pa.array(values, mask=np.isnan(values)) for each, values in found.items()}
 
 
-# What the sum of several discrete Gaussian noises stays within, from the law of that sum itself (T-COARSE).
+# The reach of a sum of several discrete Gaussian noises, from the law of that sum itself (T-COARSE).
 
 
 COARSE = 64.0
@@ -202,6 +203,9 @@ def quantile(noises: Noises, level: float) -> float:
     masses = np.fft.irfft(product, length)
     inside = masses[0] + 2 * np.cumsum(np.concatenate([[0.0], masses[1:reach]]))
     return float(np.searchsorted(inside, level + ROUNDING))
+
+
+# The change.
 
 
 BOTH, ONLY_NOW, ONLY_BEFORE = "both", "only now", "only before"

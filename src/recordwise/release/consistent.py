@@ -1,7 +1,7 @@
-"""Makes the tables of a release nonnegative and additive, and gives the best unbiased linear estimate of every cell. The noisy
-answers stay; fitted columns are added beside them.
+"""Make the tables of a release nonnegative and additive.
 
-How the tables of a query nest is read from the release's own description (``families``), so this also works on saved files. It is
+This also gives the best unbiased linear estimate of every cell. The noisy answers stay; fitted columns are added next to them.
+How the tables of a query nest is read from the release's own description (``nesting.py``), so this also works on saved files. It is
 post-processing: no record is read, no budget is spent, and the ledger gets no entry.
 """
 
@@ -97,9 +97,9 @@ def columns_json(method: str) -> dict[str, str]:
     }
 
 
-# Resolves the variables of rules of the form "this one never exceeds that one" in a release. A name is a published
-# column (``sum_payqtr1``) or a measure with one sum (``payqtr1``). The prefix ``q2:`` restricts it to the second
-# query, as in the names of its tables; without it a rule applies to every query that has both variables.
+# Rules of the form "this one never exceeds that one", resolved in a release. A name is a published column
+# (``sum_payqtr1``) or a measure with one sum (``payqtr1``). The prefix ``q2:`` restricts it to the second query, as
+# in the names of its tables; without it a rule applies to every query that has both variables.
 
 
 Rules = dict[str, str]
@@ -260,6 +260,9 @@ def _with_own(statistic: Mapping[str, Any], queries: Sequence[Query]) -> Mapping
 def names_of(statistic: Mapping[str, Any]) -> list[str]:
     """The name of a statistic in each of the joined queries."""
     return list(statistic.get("names", [str(statistic["name"])]))
+
+
+# The fit.
 
 
 METHODS: dict[str, Callable[..., Fit]] = {

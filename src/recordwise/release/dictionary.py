@@ -1,6 +1,7 @@
-"""The data dictionary of a release: for each column of each table its name, title, unit, type, meaning, computation, missing codes.
+"""The data dictionary of a release, with status and code lists.
 
-It is written from the plan and the words of the release alone: no entry depends on a value.
+Each column of each table has a name, title, unit, type, meaning, computation and missing codes. The dictionary is written from
+the plan and the words of the release alone: no entry depends on a value.
 """
 
 from collections import Counter

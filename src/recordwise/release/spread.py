@@ -1,6 +1,7 @@
-"""The public noise law behind every answer of a statistic, read from a release's own description: its variance, and draws from it.
+"""Noise laws behind the answers, and errors and intervals of fitted columns.
 
-Draws come from a public seed and cost nothing: they simulate the law, they do not read a record.
+The laws are public and are read from a release's own description: variances, and draws. Draws come from a public seed and cost
+nothing: they simulate the law, they do not read a record.
 """
 
 import hashlib
@@ -315,7 +316,7 @@ def public_seed(digest: str, *purpose: str) -> Seeded:
 # Intervals of fitted totals whose noise grows with the total: all totals under which the fit is not surprising
 # (T-MOVED). Nothing is drawn: the variance of the fit is computed at every total that is tried. Where the relative
 # error is large no formula holds as often as it says, so that there the interval contains that of the cell's own
-# noisy answer, which does.
+# noisy answer, which does hold.
 
 
 NEAR = 0.3
@@ -423,10 +424,11 @@ def _narrowed(
 
 
 # Standard errors and intervals of fitted columns (T-FITVAR, docs/theory/fits.md). The best linear fit has an error
-# that does not depend on the truth: normal where noise is Gaussian, but for half a lattice step (T-HALFSTEP),
-# otherwise as wide as draws of the public noise law, sent through the same fit, show. Under transforms it does depend
-# on the truth, and the interval holds the totals under which the fit is not surprising (T-MOVED). Nonnegative fits
-# are drawn again at their own fitted values (a parametric bootstrap), which is approximate.
+# that does not depend on the truth. It is normal where noise is Gaussian, except for half a lattice step
+# (T-HALFSTEP); otherwise it is as wide as draws of the public noise law, sent through the same fit, show. Under
+# transforms the error does depend on the truth, and the interval holds the totals under which the fit is not
+# surprising (T-MOVED). Nonnegative fits are drawn again at their own fitted values (a parametric bootstrap), which is
+# approximate.
 
 
 DRAWS = 400

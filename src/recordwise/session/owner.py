@@ -1,6 +1,7 @@
-"""What the owner of the data may examine while choosing mechanisms. Everything here is CONFIDENTIAL, and its repr says only that.
+"""What the owner of the data may examine while choosing mechanisms.
 
-Each method reads the records once, for any number of policies or mechanisms; only counts, bins and cell totals leave the engine.
+Everything here is CONFIDENTIAL, and its repr says only that. Each method reads the records once, for any number of policies or
+mechanisms; only counts, bins and cell totals leave the engine.
 """
 
 from collections.abc import Mapping, Sequence
@@ -395,7 +396,7 @@ def read_contributors(found: pa.Table, cells: int, step: float) -> Contributors:
     )
 
 
-# CONFIDENTIAL: what the units of a series lost over its periods, from the records of every period.
+# CONFIDENTIAL: losses of the units of a series over its periods, from the records of every period.
 
 
 @dataclass(frozen=True, slots=True, kw_only=True, repr=False, eq=False)

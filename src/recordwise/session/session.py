@@ -1,4 +1,7 @@
-"""One table of records and one budget: the place where plan, engine, ledger and mechanisms come together."""
+"""One table of records and one budget: the session that a user opens.
+
+Plan, engine, ledger and mechanisms come together here.
+"""
 
 import warnings
 from collections.abc import Callable, Iterator, Mapping, Sequence
@@ -38,8 +41,7 @@ if TYPE_CHECKING:
     from recordwise.session.owner import Owner
 
 
-# What a session does for plans that run unattended: releases that wait to be saved, and the arguments a plan file
-# states.
+# Sessions for plans that run unattended: releases that wait to be saved, and the arguments a plan file states.
 
 
 class Unfinished:
@@ -104,6 +106,9 @@ def plan_arguments(file: "PlanFile", *, kept: bool) -> dict[str, Any]:
         "outside": ACCEPT if file.outside is None else file.outside,
         "words": file.words,
     }
+
+
+# The session.
 
 
 class Session:

@@ -1,9 +1,9 @@
-"""Confidential summaries for the owner of the data, as SQL trees: value counts, histograms of losses, contributors of cells.
+"""Confidential summaries for the owner of the data, as SQL trees.
 
-A policy is a function of a few columns that have far fewer distinct values than there are records, so one pass that counts the
-values gives the exact distribution of the losses of any number of policies. Where there are too many values, histograms are
-computed inside the engine and only the bin counts leave it. For realized losses (how much a record changed the actual answers),
-each record is read next to the exact totals of its cell.
+They are value counts, histograms of losses, and contributors of cells. A policy is a function of a few columns that have far
+fewer distinct values than there are records, so one pass that counts the values gives the exact distribution of the losses of any
+number of policies. Where there are too many values, histograms are computed inside the engine and only the bin counts leave it.
+For realized losses (how much a record changed the actual answers), each record is read next to the exact totals of its cell.
 """
 
 import math
@@ -36,7 +36,7 @@ from recordwise.policy.columns import Truth, Value
 from recordwise.policy.evaluate.sql import bands_in, column_sql
 
 # The band of a record's cell where noise is sized (T-SIZE), as a column joined to the records, and records that count
-# alike.
+# the same.
 
 
 BAND, PLACE, LISTED, ALIKE = "band_number", "band_place", "band_value", "records_alike"
@@ -110,6 +110,9 @@ def counted(records: exp.Select, values: Sequence[exp.Expr], schema: Schema) -> 
         records.subquery("each_record", copy=False)
     )
     return alike.group_by(*(each.copy() for each in inputs))
+
+
+# The summaries: distributions of losses, and realized losses of single records.
 
 
 BIN, COUNT, VALUE = "bin", "records", "value"

@@ -1,4 +1,4 @@
-"""The record universe as SQL trees: the view ``records`` that every query reads, and the checks that validate it.
+"""The record universe as SQL trees: levels, the view ``records``, and its checks.
 
 In the view a measure is a whole number of steps. Integers and decimals are converted by exact integer arithmetic, floats by
 T-LATTICE. Every check looks at one record alone, except the check that ids are unique.
@@ -52,6 +52,9 @@ def with_levels(records: exp.Select, schema: Schema) -> exp.Select:
             quoted = exp.to_identifier(level, quoted=True)
             select = select.select(aliased(column(f"level{place}", name), quoted))
     return select
+
+
+# The view ``records`` and the checks that validate it.
 
 
 SOURCE = "source"
@@ -391,9 +394,9 @@ def _counted(condition: exp.Expr) -> exp.Expr:
     return exp.Filter(this=exp.Count(this=exp.Star()), expression=exp.Where(this=condition))
 
 
-# Several rows for a unit become one record, as trees: before anything else reads the records, and in whole numbers
-# (T-COLLAPSE). Rows are grouped by the unit and by every column whose rule is ``same``. If each unit is then there
-# once, its rows agree; if not, the units that are there more than once are those whose rows differ.
+# Several rows of a unit become one record, as trees: before anything else reads the records, and in whole numbers
+# (T-COLLAPSE). Rows are grouped by the unit and by every column whose rule is ``same``. If each unit then occurs
+# once, its rows agree; the units that occur more than once are those whose rows differ.
 
 
 COLLAPSED = "collapsed"
@@ -483,8 +486,8 @@ def differing_tree(schema: Schema, names: tuple[str, ...]) -> exp.Expr:
     )
 
 
-# The uniqueness of ids as SQL trees. Whole numbers are told apart by bits: 32 neighbors share a word, in which each
-# sets a bit of its own. Ids that are close together then need few words, and the set bits are the different ids,
+# The uniqueness of ids as SQL trees. Whole numbers are distinguished by bits: 32 neighbors share a word, in which
+# each sets its own bit. Ids that are close together then need few words, and the set bits are the different ids,
 # counted exactly (T-UNIQUE).
 
 

@@ -153,6 +153,9 @@ def _same(letter: str, count: int, other: str) -> exp.Expr:
     return exp.and_(*matches) if matches else exp.true()
 
 
+# The statements: one pass for the finest cells, roll-ups to each table, and the match with its keys.
+
+
 FIRM = "firm"
 
 
@@ -409,7 +412,7 @@ def typed_cells(found: pa.Table, table: PlannedTable, schema: Schema) -> pa.Tabl
     return cells.sort_by([(name, "ascending") for name in cells.column_names]).combine_chunks()
 
 
-# The unit-split table itself, as a tree. Only an external mechanism needs it: sums and counts use the whole records.
+# The unit-split table, as a tree. Only an external mechanism needs it: sums and counts use the whole records.
 
 
 def pieces_count_tree(splitting: Splitting, condition: Predicate | None, schema: Schema) -> exp.Expr:

@@ -1,4 +1,4 @@
-"""Files of Arrow's own: names and types when a table is opened; every record once, batch by batch, when it is first read."""
+"""Arrow, CSV and Parquet files, and frames without types: names, types, records."""
 
 import json
 import re
@@ -17,6 +17,9 @@ from recordwise.plan.arrays import listed
 from recordwise.plan.keys.keys import arrow_type
 from recordwise.plan.schema import Measure, Schema
 from recordwise.plan.sources import ArrowFiles, CsvFiles, Frame, ParquetFiles, compression
+
+# Arrow files: names and types when a table is opened; every record once, batch by batch, when it is first read.
+
 
 DAMAGED = "a file of it is damaged or no Arrow file"
 
@@ -79,8 +82,7 @@ def _reading(path: Path) -> Iterator[pa.ipc.RecordBatchFileReader]:
         ) from None
 
 
-# CSV that is not UTF-8: decoded here and copied over once, every field as text, because the engine itself reads UTF-8
-# only.
+# CSV that is not UTF-8: decoded here and copied once, every field as text, because the engine reads UTF-8 only.
 
 
 def text_columns(source: CsvFiles, schema: Schema) -> dict[str, Stored]:
@@ -217,8 +219,7 @@ def _digits(measure: Measure) -> int | None:
 
 # Parquet files, which engines read themselves: names and types of every file, from the footers, and no record. An
 # engine takes the types of one file and converts what the others hold: 1.6 to 2, '1_000' to 1000, a time with a zone
-# to the day it is where the machine stands. So every file must store a declared column in one and the same way, under
-# one and the same name.
+# to the day in the machine's zone. So every file must store a declared column in the same way, under the same name.
 
 
 OLD_TIME = "a time of the old 96-bit kind, which does not say whether it has a zone"
@@ -338,7 +339,7 @@ def _footer(path: Path) -> tuple[pa.Schema, dict[str, str]]:
         raise SourceError(source="the source", problem="one of its files is damaged or is not a Parquet file") from None
 
 
-# Quotes in CSV that one reader takes for letters and another leaves out: refused, so that a field is one text on
+# Quotes in CSV that one reader takes for letters and another leaves out: refused, so that a field is the same text on
 # every engine. A field is quoted from its first letter to its last, or not at all: ``"a"b``, ``"a" `` and `` "a"``
 # are neither. A quote within a field that does not begin with one is a letter. Files without a quote are only
 # searched for one.

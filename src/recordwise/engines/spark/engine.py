@@ -1,4 +1,7 @@
-"""The Spark engine: one exact pass over records that do not fit on one machine. Cells come to the driver; records do not."""
+"""The Spark engine: binding, checks, and one exact pass over the records.
+
+It is for records that do not fit on one machine. Cells come to the driver; records do not.
+"""
 
 import uuid
 from collections.abc import Mapping
@@ -60,7 +63,7 @@ from recordwise.errors import DataError, EngineError, ParameterError, RecordErro
 from recordwise.plan.schema import Schema
 from recordwise.plan.sources import ArrowFiles, CsvFiles, Database, Frame, Relation, StatFiles
 
-# Binds a DataFrame: checks that every declared column exists and how it is stored. Reads metadata and no record.
+# Binding a DataFrame: does every declared column exist, and how is it stored? Reads metadata and no record.
 
 
 MOST_DIGITS = 36
@@ -114,7 +117,7 @@ def _stored(kind: Any) -> Stored:
 
 
 # The checks of a table: one pass that shuffles nothing, and one for the uniqueness of ids. Where a unit has several
-# rows the second makes them one record, and the records are checked once more.
+# rows the second pass makes them one record, and the records are checked once more.
 
 
 NO_UNICODE, REPLACED = "holds text that is not UTF-8", "holds the sign for what cannot be read"
@@ -172,7 +175,7 @@ def _counted(store: Store, tree: exp.Expr) -> int:
     return int(found[KNOWN]) - int(found[DIFFERENT])
 
 
-# Records that Spark cannot read where they are: they go to it through this process, as Arrow, once, when they are
+# Records that Spark cannot read where they are: they go through this process to Spark, as Arrow, once, when they are
 # first read.
 
 
@@ -199,6 +202,9 @@ def carried_records(source: Any, schema: Schema, stored: dict[str, Stored]) -> p
     """All records, in the memory of this process."""
     parts = KINDS[type(source)].parts(source, schema, stored)
     return plain_types(pa.concat_tables(parts))
+
+
+# The engine.
 
 
 DEFAULT_MEMORY = "700MB"

@@ -1,7 +1,8 @@
-"""An entry of a plan file with its line: it reads itself as the expected kind of value, or records a problem and continues.
+"""Entries of a plan file with their lines, and the file's parameters.
 
-The standard TOML parser keeps no positions, so the text is scanned a second time to find the line of each entry. The scan assumes
-text that the parser has accepted: it only finds where entries are and does not check them.
+An entry reads itself as the expected kind of value, or records a problem and continues. The standard TOML parser keeps no
+positions, so the text is scanned a second time to find the line of each entry. The scan assumes text that the parser has
+accepted: it only finds where entries are and does not check them.
 """
 
 import difflib
@@ -309,8 +310,8 @@ def suggestion(name: str, known: Iterable[str]) -> str:
 
 
 # The parameters of a plan file: ``${year}`` in any of its texts, and ``${env:NAME}`` where the source is named. A
-# value is put in its place before anything is checked, so that it is checked as if it had been written there. Values
-# from the environment can be passwords: they are allowed only where nothing is recorded, and nothing shows them.
+# value is inserted before anything is checked, so that it is checked as if it had been written there. Values from the
+# environment can be passwords: they are allowed only where nothing is recorded, and nothing shows them.
 
 
 PLACE = re.compile(r"\$(\$?)\{([^{}]*)\}")

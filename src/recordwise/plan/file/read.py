@@ -1,6 +1,7 @@
-"""Reads a plan file: everything a release needs, checked as a whole before any record is read.
+"""Read a plan file and check it as a whole.
 
-Each query is checked against the schema, its keys and its mechanisms, and each problem is reported at its line.
+It states everything a release needs, and is checked before any record is read. Each query is checked against the schema, its keys
+and its mechanisms, and each problem is reported at its line.
 """
 
 import tomllib
@@ -34,8 +35,7 @@ from recordwise.policy.policy import Policy
 from recordwise.policy.render.html import Html, element
 from recordwise.policy.series import Series
 
-# Reads what a plan file says about basic tables: how they are fitted, what they are rounded to, and the rules of
-# status.
+# Basic tables: how they are fitted, what they are rounded to, and the rules of status.
 
 
 KINDS = ("research", "basic")
@@ -88,7 +88,7 @@ def _rules(node: Node) -> StatusRules | None:
     )
 
 
-# Reads the words of a plan file: the name of the dataset and who publishes it, labels, units.
+# Words: the name of the dataset and who publishes it, labels, units.
 
 
 ABOUT = tuple(each.name for each in fields(Publication))
@@ -145,8 +145,7 @@ def _label_texts(node: Node | None, known: Collection[str] | None, *, values: bo
     return None if None in found.values() else found
 
 
-# Reads the hierarchies of a plan file: public lists of codes, each with the column of a coarser level beside the
-# finest code.
+# Hierarchies: public lists of codes, each with the column of a coarser level next to the finest code.
 
 
 ENTRIES = ("file", "levels", "source", "titles", "labels", "totals")
@@ -187,6 +186,9 @@ def _read_hierarchy(name: str, node: Node, folder: Path, *, accepted: bool) -> H
 def _hierarchy_texts(node: Node) -> dict[str, str] | None:
     found = {name: each.text() for name, each in node.table().items()}
     return None if None in found.values() else {name: text for name, text in found.items() if text is not None}
+
+
+# The whole file.
 
 
 SHAPE = {"group_by", "levels"}

@@ -1,4 +1,7 @@
-"""Writes queries as a plan file: TOML that reads back as the same plan, with long key lists in files of their own."""
+"""Write queries as a plan file that reads back as the same plan.
+
+Long key lists go to separate files.
+"""
 
 import textwrap
 from collections.abc import Sequence
@@ -42,8 +45,7 @@ from recordwise.plan.statistics import KINDS, Statistic
 from recordwise.policy.columns import Truth, Value
 from recordwise.policy.constructors import By
 
-# Values as the text of a plan file holds them: numbers, conditions, functions, thresholds and grids, all of them
-# exact.
+# Values as text of a plan file: numbers, conditions, functions, thresholds and grids, all of them exact.
 
 
 def predicate_text(predicate: Predicate) -> str:
@@ -151,6 +153,9 @@ def _inner(function: Function) -> str:
 
 def _fraction(value: Fraction) -> str:
     return str(value) if value.denominator == 1 else f"({value.numerator} / {value.denominator})"
+
+
+# The file.
 
 
 MOST_LISTED = 40

@@ -1,7 +1,8 @@
-"""Hierarchies from public lists of codes: what is coarser than a code, such as the state and the region of a county (T-HIERARCHY).
+"""Hierarchies from public lists of codes: the coarser levels of a code.
 
-A list has a row for each finest code, which records hold, and a column for each coarser level, which they do not. A coarser value
-is thus a public function of the finest code. A record whose code is not listed has no value at any coarser level.
+A county, for example, has a state and a region (T-HIERARCHY). A list has a row for each finest code, which records hold, and a
+column for each coarser level, which they do not. A coarser value is thus a public function of the finest code. A record whose
+code is not listed has no value at any coarser level.
 """
 
 import hashlib

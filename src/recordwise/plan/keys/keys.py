@@ -28,8 +28,8 @@ if TYPE_CHECKING:
     from recordwise.plan.keys.selection import PiecesAt, SelectFrom, SelectKeys
 
 
-# The columns of keys: casts to a declared type that can be undone, and rows told apart and sorted by whole numbers. A
-# column is held as the ranks of its values, and all columns of a row are the digits of one number.
+# The columns of keys: casts to a declared type that can be undone, and rows distinguished and sorted by whole
+# numbers. A column is stored as the ranks of its values, and all columns of a row are the digits of one number.
 
 
 def cell_type(expression: Expression, schema: Schema) -> tuple[str, bool]:
@@ -199,6 +199,9 @@ def check_key_type(name: str, kind: pa.DataType) -> None:
     number = pa.types.is_integer(kind) or pa.types.is_floating(kind)
     if not (text or number or pa.types.is_boolean(kind) or pa.types.is_null(kind)):
         raise KeysError(column=f"'{name}'", problem=f"has {kind} values, which cannot be keys")
+
+
+# The keys.
 
 
 @dataclass(frozen=True, slots=True, eq=False)

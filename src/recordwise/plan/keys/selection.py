@@ -1,4 +1,4 @@
-"""Keys that are not listed in advance: selected privately from the data, or from a public domain."""
+"""Keys that no list states: selected privately, or from a public domain."""
 
 import math
 from collections.abc import Callable, Iterable, Mapping
@@ -424,7 +424,7 @@ def described(keys: KeySelection) -> dict[str, Any]:
     }
 
 
-# Accepts keys in the forms users give them: lists of keys, mappings, frames, or the values of one column.
+# Keys in the forms users give them: lists of keys, mappings, frames, or the values of one column.
 
 
 KeyList: TypeAlias = Keys | SelectKeys | SelectFrom

@@ -1,4 +1,7 @@
-"""The interface between a statistic and the rest of the package. A new one subclasses ``Drawable`` and joins ``KINDS``."""
+"""The base of statistics, their noisy answers, and intervals of ratios.
+
+A new statistic subclasses ``Drawable`` and joins ``KINDS``.
+"""
 
 import math
 from abc import ABC, abstractmethod
@@ -43,7 +46,7 @@ if TYPE_CHECKING:
 
 
 # Intervals of ratios where noise was drawn on the scale of a transform (T-CURVE, docs/theory/averages.md). In the
-# plane of both noisy scales, in units of their sigmas, pairs of totals with one ratio lie on a rising curve. An
+# plane of both noisy scales, in units of their sigmas, pairs of totals with the same ratio lie on a rising curve. An
 # interval has the ratios whose curves pass the noisy point within some radius: that of straight lines, and a little
 # more the more a curve bends.
 
@@ -382,6 +385,9 @@ def _values(part: Part, confidence: float) -> dict[str, Any]:
 def _fitting(points: Any) -> Any:
     """Noisy whole numbers in 64 bits; only the sum of total and noise is ever clipped (T-RANGE)."""
     return points if points.dtype == np.int64 else np.clip(points, -(2**63), 2**63 - 1).astype(np.int64)
+
+
+# The interface between a statistic and the rest of the package.
 
 
 COUNT, SUM, OTHER = "count", "sum", "other"

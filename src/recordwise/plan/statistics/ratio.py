@@ -1,4 +1,4 @@
-"""Ratios of two counts, sums or combinations that a query draws: pay for each employee, say (T-RATIO)."""
+"""Combinations, ratios and averages of the noisy answers of a query."""
 
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, replace
@@ -292,6 +292,9 @@ def _whole(parts: Sequence[tuple[Any, Fraction]]) -> Any:
     return sum((part * int(share) for part, share in parts[1:]), parts[0][0] * int(parts[0][1]))
 
 
+# Ratios of two counts, sums or combinations that a query draws, such as pay for each employee (T-RATIO).
+
+
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Ratio(Statistic):
     """One count, sum or combination of the query over another. It costs nothing more than they do."""
@@ -406,7 +409,7 @@ def plain_ratio(alias: str, top: Answer, bottom: Answer, confidence: float) -> N
     return ratio(alias, Combined.of((("", ONE),), (top,)), Combined.of((("", ONE),), (bottom,)), confidence)
 
 
-# Averages: the ratio of a noisy sum to a noisy count, each reused from the query where it is already there (T-AVG).
+# Averages: the ratio of a noisy sum to a noisy count, each reused where the query already has it (T-AVG).
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

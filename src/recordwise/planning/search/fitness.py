@@ -1,4 +1,4 @@
-"""Fitness for use: finds the smallest policy of each family that makes tables as accurate as required."""
+"""Fitness for use: the smallest policy that makes tables as accurate as required."""
 
 from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass, replace
@@ -367,7 +367,7 @@ def best_mechanism(tables: Sequence[GoalTable], name: str, mechanism: Any, size:
     return tuple(fit(table, name, chosen) for table in tables)
 
 
-# Says in words whom a loss hardly protects, and what would have to give for a smaller one.
+# Protection in words: whom a loss hardly protects, and what a smaller one would require.
 
 
 HARDLY = 5.0

@@ -1,4 +1,4 @@
-"""Accuracy goals for tables, and the cell of a table that decides whether a goal is met."""
+"""Accuracy goals for tables, and the cells that decide whether they are met."""
 
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, replace
@@ -369,8 +369,7 @@ def _target_table(goal: Goal, totals: PlanTotals) -> TargetTable:
     return TargetTable(goal=goal, totals=totals, counted=counted, may_miss=int((1 - goal.share) * int(counted.sum())))
 
 
-# The families that the tables of a plan are fitted with: the plan's own mechanisms, and the usual ones for its
-# measures.
+# The candidates for the tables of a plan: its own mechanisms, and the usual ones for its measures.
 
 
 USUAL_OFFSET = 100

@@ -1,4 +1,7 @@
-"""How many cells of a plan a status rule would call reliable, by the size of the cells, from the law of the noise alone."""
+"""How many cells a status rule would call reliable, at what loss.
+
+Cells are counted by size, from the law of the noise alone.
+"""
 
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, replace
@@ -167,8 +170,8 @@ class Scalable:
 
 
 # What records lose under a plan with more or less noise, from one evaluation of its policy. The loss from Gaussian
-# noise is in proportion to the square of the inverse of the noise. Fat-tailed noise that is c times as large costs a
-# record of size x what the noise itself costs one of x / c, so that one curve, certified for a scale of 1, serves all
+# noise is proportional to the inverse square of the noise. Fat-tailed noise that is c times as large costs a record
+# of size x what the noise itself costs one of x / c, so that one curve, certified for a scale of 1, serves all
 # scales. Planning searches with these numbers; what it returns is measured with the policy itself.
 
 
@@ -275,8 +278,8 @@ def _knots(unit: Any) -> tuple[FloatArray, FloatArray]:
     return np.log(sizes), np.log(np.asarray(losses, np.float64))
 
 
-# The plans that a frontier is made of, each with more or less noise: what a sample of the records loses, and which
-# cells are reliable.
+# The plans on a frontier, each with more or less noise: what a sample of the records loses, and which cells are
+# reliable.
 
 
 GOALS = (0.5, 0.9)

@@ -1,4 +1,7 @@
-"""How the loss of a query is split over its levels: one split for all its statistics, found for whatever is to be small."""
+"""How the loss of a query is split over its levels.
+
+There is one split for all statistics of a query, found for whatever should be small.
+"""
 
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass, replace
@@ -105,7 +108,7 @@ def _exact(shares: FloatArray) -> list[Fraction]:
 # (T-FITSHARES). With a share w of the loss a level has the variances sigma^2/w, of one sigma for all its cells or,
 # where noise is sized, of their own. The variance of a fitted cell is a convex function of the shares, and so is the
 # largest of them relative to its goal. It is minimized by cutting planes: every cut is a tangent and lies below the
-# function, so that the least value of all cuts bounds the best from below and shows how far the split found can be
+# function, so that the least value of all cuts bounds the optimum from below and shows how far the split found can be
 # from it.
 
 

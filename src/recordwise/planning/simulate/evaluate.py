@@ -1,9 +1,10 @@
-"""Evaluates a plan by a metric of one's own: how far off its tables would be, for which cells, why, and beside what else.
+"""Simulate a plan's releases and summarize a metric by group of cells.
 
-Releases are drawn in memory again and again. The metric is averaged over cells and draws, by groups of cells. Where the error comes
-from is told in the order of a release: the metric after clamping, then with key selection, then with noise, then after
-post-processing. What each stage adds is the rise of the metric at that stage, so the parts add up to the whole for any metric; a
-stage that makes tables better has a negative part.
+The result says how far off the tables would be, for which cells and why, next to baselines. Releases are drawn in memory again
+and again. The metric is averaged over cells and draws, by groups of cells. Where the error comes from is reported in the order of a
+release: the metric after clamping, then with key selection, then with noise, then after post-processing. What each stage adds is
+the rise of the metric at that stage, so the parts add up to the whole for any metric; a stage that makes tables better has a
+negative part.
 """
 
 from collections.abc import Callable, Mapping, Sequence
@@ -39,7 +40,7 @@ if TYPE_CHECKING:
     from matplotlib.figure import Figure
 
 
-# Metrics of one cell: functions of its exact and its published value, for whole columns at once.
+# Metrics of one cell: functions of its exact and its published value, for entire columns at once.
 
 
 Metric: TypeAlias = Callable[[FloatArray, FloatArray], Any]
@@ -155,8 +156,7 @@ def measured(metric: Metric, name: str, exact: FloatArray, published: FloatArray
     return found
 
 
-# Groups of cells: by a public column, a level of a hierarchy, a prefix, a function of one's own, or the size of a
-# value.
+# Groups of cells: by a public column, a level of a hierarchy, a prefix, a custom function, or the size of a value.
 
 
 SIZE, ALL = "size", "all cells"
@@ -223,6 +223,9 @@ def size_labels(exact: FloatArray, variable: str) -> tuple[Any, list[str]]:
     place = np.searchsorted(edges, size, side="right")
     used, codes = np.unique(place, return_inverse=True)
     return codes, [class_name(edges, int(each), variable) for each in used]
+
+
+# The evaluation.
 
 
 MOST_DRAWS = 10_000

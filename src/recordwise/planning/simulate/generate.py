@@ -1,6 +1,7 @@
-"""Generated records for any schema: columns from the public lists of a plan, measures as skewed as real ones. Nothing is read.
+"""Generated records for any schema, from public lists alone.
 
-A record depends on the plan, the seed and its number only, so that records can be made a million at a time.
+Columns come from the lists of a plan, and measures are as skewed as real ones. No record is read. A record depends on the plan,
+the seed and its number only, so that records can be made a million at a time.
 """
 
 import itertools
@@ -48,8 +49,8 @@ if TYPE_CHECKING:
 
 
 # What is publicly known about the columns of records: the cells of a plan, code lists, prefixes of codes and parts of
-# dates. Records that are to fall into published cells are drawn from these lists, one list after another, each given
-# the columns that are known already: a county from the keys, then a date among the days of the year that the keys
+# dates. Records that should fall into published cells are drawn from these lists, one list after another, each given
+# the columns that are already known: a county from the keys, then a date among the days of the year that the keys
 # name.
 
 
@@ -210,7 +211,7 @@ def day_list(column: str, parts: Sequence[DatePart], lists: Sequence[Listed]) ->
     return Listed(columns, np.ones(len(days)))
 
 
-# How large a record usually is in each measure, as far as that is public: from sizes of cells, made-up examples,
+# The usual size of a record in each measure, as far as that is public: from sizes of cells, made-up examples,
 # mechanisms or the bound of the measure.
 
 
@@ -300,6 +301,9 @@ def record_of(part: Drawable, plan: Plan) -> Iterator[Fraction]:
         found = clamping_bound(each) or getattr(each, "offset", None)
         if found and each is part.mechanism:
             yield Fraction(found)
+
+
+# The records.
 
 
 BATCH = 1_000_000

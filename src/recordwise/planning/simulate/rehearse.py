@@ -1,8 +1,8 @@
-"""A release in rehearsal: the whole way from records to files, with generated or given records and a ledger that is thrown away.
+"""Rehearse a release: from records to files, with a ledger thrown away.
 
-The plan's source is not opened, and nothing is spent. Its ledger is touched only to note a look, where confidential records are
-given. The folder is labeled NOT PRIVATE in every file, and its names say that it is a rehearsal; one that was made from
-confidential records is its owner's only.
+The records are generated or given. The plan's source is not opened, and nothing is spent. Its ledger is touched only to note a
+look, where confidential records are given. The folder is labeled NOT PRIVATE in every file, and its names say that it is a
+rehearsal; one that was made from confidential records is its owner's only.
 """
 
 import tempfile
@@ -34,9 +34,8 @@ from recordwise.session.coverage import Coverage
 from recordwise.session.looks import enter_look
 from recordwise.session.sizes import with_sizes
 
-# A session on generated or given records in place of a plan's own, with a ledger that is thrown away. The plan's
-# source is not opened. Its ledger is not touched either, unless the given records are confidential: it notes the
-# look.
+# A session on generated or given records in place of a plan's own, with a temporary ledger. The plan's source is not
+# opened. Its ledger is not touched either, unless the given records are confidential: then it notes the look.
 
 
 TITLE = "REHEARSAL, not a release"
@@ -99,6 +98,9 @@ def _in_rehearsal(file: PlanFile, source: Path, ledger: Path) -> PlanFile:
         words=replace(words, publication=titled),
         hidden={},
     )
+
+
+# The rehearsal, and what it found.
 
 
 STAGES = 6

@@ -1,4 +1,4 @@
-"""Parts at lattice points and over intervals: exact values, and straight lines above and below (T-SLOPES)."""
+"""One comparison of parts: values, lines above and below, largest difference."""
 
 import heapq
 import math
@@ -35,6 +35,9 @@ from recordwise.policy.atoms import (
 from recordwise.policy.dominance.regions import Range, Region
 from recordwise.policy.evaluate.evaluator import BALLS
 from recordwise.policy.measure import Measure
+
+# Parts at lattice points and over intervals: exact values, and straight lines above and below (T-SLOPES).
+
 
 MOST_KNOWN = 20_000
 STAIRS: dict[type[Atom], int] = {Pieces: 2, PieceCount: 1}
@@ -463,8 +466,8 @@ def tail_start(difference: Difference, first: int, level: Fraction) -> int | Non
 
 
 # One comparison in one region: what is spent, what the budget offers, and the measures that decide. Every atom of
-# several measures is the largest of its parts, one part for each measure (T-PARTS, docs/theory/dominance.md). What
-# follows sees parts only, functions of one measure: a new atom needs nothing here as long as that holds.
+# several measures is the largest of its parts, one part for each measure (T-PARTS, docs/theory/dominance.md). The
+# code below handles parts only, functions of one measure: a new atom needs nothing here as long as that holds.
 
 
 AtomSum = dict[Atom, Fraction]

@@ -1,8 +1,9 @@
-"""Decides whether a policy is within a budget for EVERY possible record: yes (certified), no (with a witness), or undecided.
+"""Decide whether a policy is within a budget for EVERY possible record.
 
-The steps: cancel equal terms in the normal form; divide the universe into regions where conditions are constant; cover each
-remaining term by budget terms through proved inequalities; bound the rest measure by measure with branch and bound, and the
-unbounded end by growth. Undecided counts as a refusal. Proofs: docs/theory/dominance.md.
+The answer is yes (certified), no (with a witness), or undecided. The steps: cancel equal terms in the normal form; divide the
+universe into regions where conditions are constant; cover each remaining term by budget terms through proved inequalities; bound
+the rest measure by measure with branch and bound, and the unbounded end by growth. Undecided counts as a refusal. Proofs:
+docs/theory/dominance.md.
 """
 
 import time
@@ -45,8 +46,7 @@ from recordwise.policy.evaluate.numpy import PRECISION, canonical_record, exact_
 from recordwise.policy.measure import Measure, check_one_measure_a_name
 from recordwise.policy.policy import Key, Maximum, Policy, Terms, guard_columns, terms_bands
 
-# Decide one comparison: likely points first, then bounds measure by measure, then boxes. Undecided is a
-# ``DoubtError``.
+# One comparison: likely points first, then bounds measure by measure, then boxes. Undecided is a ``DoubtError``.
 
 
 Point = dict[str, Fraction]
@@ -179,8 +179,7 @@ def _in_boxes(
     raise DoubtError(IN_TIME if time.thread_time() >= deadline else NEITHER)
 
 
-# Terms of a policy that terms of a budget are proved to pay for, whatever the record (T-COVER,
-# docs/theory/dominance.md).
+# Terms of a policy that terms of a budget provably pay for, whatever the record (T-COVER, docs/theory/dominance.md).
 
 
 def cover(gain: AtomSum, cost: AtomSum) -> tuple[AtomSum, AtomSum]:
@@ -369,6 +368,9 @@ def _exceeds(spent: Terms, limit: Terms, record: dict[str, Any]) -> bool:
         return bool(terms_ball(spent, groups, balls) > terms_ball(limit, groups, balls))
     except RecordError:
         return False
+
+
+# The proof over all regions, and its verdict.
 
 
 MOST_ALTERNATIVES = 64

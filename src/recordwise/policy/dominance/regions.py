@@ -1,4 +1,4 @@
-"""The parts of the universe of records on which every condition of a policy is constant.
+"""The parts of the universe on which every condition is constant.
 
 A region fixes what conditions see (a representative value for each column) and leaves each measure a range of lattice steps. The
 representatives are exhaustive: whatever a record holds, some region has the same truth value in every condition and contains
@@ -24,10 +24,10 @@ from recordwise.policy.measure import Measure
 from recordwise.policy.policy import Maximum, Policy, Terms, terms_bands
 
 # The combinations of bands that records can be in, one axis for all band tables of a comparison (T-SIZE, T-REGIONS).
-# Tables whose columns determine those of the next coarser one are a chain, as the levels of a code are: a record is
-# listed in some finest of them, whose cell determines its bands in the coarser ones, and it is in the lowest band of
-# the finer ones. So the cells of each table, with their bands in all coarser ones, are all combinations. Other tables
-# are looked up for all combinations of the values that they tell apart. Where those are too many, bands are combined
+# Tables whose columns determine those of the next coarser one are a chain, as the levels of a code are. The finest
+# table that lists a record determines its bands in the coarser ones, and the record is in the lowest band of the
+# finer ones. So the cells of each table, with their bands in all coarser ones, are all combinations. Other tables are
+# looked up for all combinations of the values that they distinguish. Where those are too many, bands are combined
 # freely, which lists more than can occur; a counterexample is then confirmed by its own columns.
 
 
@@ -193,6 +193,9 @@ def _merged(tables: list[BandTable], choice: Sequence[Mapping[str, Any]]) -> dic
     for part in choice:
         found |= part
     return found
+
+
+# The regions.
 
 
 Range: TypeAlias = tuple[int, int | None]

@@ -2,7 +2,7 @@
 
 A maximum is at least any weighted mean of its parts, so whatever the shares are, the sum of the largest values of one measure each
 is an upper bound (T-SHARES, docs/theory/dominance.md). The program works in floats at sampled points; its shares are then made
-fractions, and ``supremum`` certifies the bound they give.
+fractions, and ``curves.supremum`` certifies the bound they give.
 """
 
 from collections.abc import Iterable

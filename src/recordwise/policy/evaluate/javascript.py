@@ -1,4 +1,7 @@
-"""Policies as JavaScript, for the page where an establishment looks up its own loss. Nothing typed there leaves the browser."""
+"""Policies as JavaScript, for the page where losses are looked up.
+
+Nothing typed there leaves the browser.
+"""
 
 import base64
 import json
@@ -290,7 +293,7 @@ def js_text(text: str) -> str:
     return json.dumps(text).replace("<", "\\u003c")
 
 
-# The joint loss of a firm as JavaScript: the bounds of ``evaluate.firms``, for establishments typed into the policy
+# The joint loss of a firm as JavaScript: the bounds of ``policy/firms.py``, for establishments typed into the policy
 # page.
 
 

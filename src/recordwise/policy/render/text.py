@@ -1,4 +1,4 @@
-"""Policies as text: sentences for the establishment that looks up its own loss, and formulas for a terminal and for ``repr``."""
+"""Policies as text: sentences for an establishment, formulas for a terminal."""
 
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
@@ -332,7 +332,7 @@ def _weighted(weight: Fraction, text: str) -> str:
     return f"{text} / {formula_text(1 / weight)}" if weight < 1 else f"{formula_text(weight)} * {text}"
 
 
-# Which public size a record's cell has, in words: for somebody who looks up a loss that depends on it (T-SIZE).
+# The public size of a record's cell, in words: for somebody who looks up a loss that depends on it (T-SIZE).
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

@@ -1,4 +1,4 @@
-"""Chooses the solver for a workload."""
+"""Choose the solver for a workload, and refine what it leaves inexact."""
 
 from collections.abc import Iterator
 from dataclasses import dataclass, replace
@@ -211,6 +211,9 @@ class FactoredSystem:
         # A symmetric matrix is the same by rows and by columns.
         matrix = sparse.csr_array(weighted @ by_cell + sparse.diags_array(diagonal[self.order], format="csr")).T
         return matrix, splu(sparse.csc_array(matrix), permc_spec="NATURAL", **SYMMETRIC)
+
+
+# The choice of a solver.
 
 
 @dataclass(frozen=True, kw_only=True, eq=False)

@@ -1,4 +1,6 @@
-r"""A tree crossed with margins: exact Newton systems by elimination from the leaves of the tree to its root.
+r"""Trees, also crossed with margins, and forests: Newton systems solved by elimination.
+
+Elimination goes from the leaves of the tree to its root and is exact.
 
 Every sum is (node of the tree) x (local query), the same m local queries at every node. A cell below leaf l sees the multipliers of
 all nodes above l added up, so the subtree of a node answers a shift lambda of its multipliers with X(lambda) = alpha + beta lambda,

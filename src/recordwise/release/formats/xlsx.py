@@ -1,7 +1,8 @@
-"""Excel workbooks that follow the guidance for accessible statistics: a cover, contents, notes, the dictionary, a sheet a table.
+"""Excel workbooks that follow the guidance for accessible statistics.
 
-Each sheet starts in A1 with its title and a sentence about it, has one table with one header row, and no merged or empty cells
-between. Codes and all other text are text, never formulas. Rows are made and written in pieces, in constant memory.
+A workbook has a cover, contents, notes, the dictionary, and a sheet for each table. Each sheet starts in A1 with its title and a
+sentence about it, has one table with one header row, and no merged or empty cells between. Codes and all other text are text,
+never formulas. Rows are made and written in pieces, in constant memory.
 """
 
 import math
@@ -21,7 +22,7 @@ from recordwise.release.formats.csv import meaningful, slices, write_pieces
 from recordwise.release.formats.format import type_problem
 from recordwise.release.tables import NOT_PRIVATE, PRIVATE
 
-# Reads back the sheets of a workbook row by row, to compare them with tables. It needs no package.
+# Reading: the sheets of a workbook row by row, to compare them with tables. It needs no package.
 
 
 MAIN = "{http://schemas.openxmlformats.org/spreadsheetml/2006/main}"
@@ -92,8 +93,8 @@ def _column(reference: str) -> int:
     return total - 1
 
 
-# The rows of a sheet as XML, thousands at a time: a column of cells is joined from columns of text. Nothing loops
-# over cells.
+# Rows of a sheet as XML, thousands at a time: a column of cells is joined from columns of text. Nothing loops over
+# cells.
 
 
 UNUSUAL = r"[&<>\x00-\x1f\x7f]|^\s|\s$|_x[0-9A-Fa-f]{4}_|\x{fffe}|\x{ffff}"
@@ -179,6 +180,9 @@ def append_rows(sheet: Any, last: tuple[int, int]) -> Any:
     sheet._write_single_row(last[0] + 1)
     sheet.fh.flush()
     return sheet.fh.buffer
+
+
+# The format.
 
 
 MOST_ROWS = 1_048_576

@@ -1,7 +1,8 @@
-"""The cells on the page: the largest first, and all of them as long as the page stays within its size.
+"""The released tables on the page: rows to browse, and all cells.
 
-The first rows are in the page as they are read; all others follow compressed, column by column: keys by number, numbers as digits
-and a power of ten. The script of the page reads them back.
+The largest cells come first, and all of them as long as the page stays within its size. The first rows are in the page as they
+are read; all others follow compressed, column by column: keys by number, numbers as digits and a power of ten. The script of the
+page reads them back.
 """
 
 import base64
@@ -274,7 +275,7 @@ def _texts(column: pa.Array | pa.ChunkedArray) -> list[str | None]:
     return [None if value is None else str(value) for value in column.to_pylist()]
 
 
-# The released tables on the page: rows to browse, their accuracy, and the files with all rows.
+# The tables: rows to browse, their accuracy, and the files with all rows.
 
 
 FIRST_CELLS = 8

@@ -1,6 +1,7 @@
-"""The page saved with a release: one file that makes no requests; nothing typed into it leaves the browser.
+"""The page saved with a release: its script, spending and sections.
 
-The markup is in ``templates/``, one file for each section, and is escaped by default.
+It is one file that makes no requests; nothing typed into it leaves the browser. The markup is in ``templates/``, one file for
+each section, and is escaped by default.
 """
 
 import base64
@@ -201,6 +202,9 @@ def _list_words(hierarchy: dict[str, Any]) -> str:
     crossing = [" and ".join(pair) for pair in hierarchy.get("not_nested", ())]
     apart = f"; not nested: {', '.join(crossing)}" if crossing else ""
     return f"{hierarchy['source']}; levels {', '.join(hierarchy['levels'])}{apart}; SHA-256 {hierarchy['digest']}"
+
+
+# The page.
 
 
 NO_REQUESTS = "default-src 'none'; base-uri 'none'; form-action 'none'; img-src data:"

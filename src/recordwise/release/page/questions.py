@@ -1,6 +1,7 @@
-"""The questions the page asks an establishment: the measures and columns its loss depends on, with readable labels.
+"""The questions the page asks an establishment, and its sentences about a record.
 
-It also chooses the initial record of the page and the range of its charts, from the policy alone and never from the data.
+It asks for the measures and columns that a loss depends on, with readable labels. It also chooses the initial record of the page
+and the range of its charts, from the policy alone and never from the data.
 """
 
 import math
@@ -207,7 +208,7 @@ def _on_lattice(value: float, measure: Measure) -> float:
     return int(found) if found.denominator == 1 else float(found)
 
 
-# Where the establishments of a firm belong: what the page asks for, and the levels that it finds from public lists of
+# The places of a firm's establishments: what the page asks for, and the levels that it finds from public lists of
 # codes.
 
 
@@ -275,7 +276,7 @@ def _level_json(column: pa.ChunkedArray) -> dict[str, Any]:
     return {"values": [str(value) for value in coded.dictionary.to_pylist()], "at": numpy_of(coded.indices).tolist()}
 
 
-# The sentences of the page about a record, kept in one place: Python fills them in at first, the script after each
+# The sentences of the page about a record, all in one place: Python fills them in at first, the script after each
 # change.
 
 
