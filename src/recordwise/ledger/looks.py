@@ -65,7 +65,7 @@ def wrong_looks(events: Iterable[Event]) -> list[str]:
 def _says_no_more(body: Mapping[str, Any]) -> bool:
     command, plan = body.get("command", ""), body.get("plan", "0" * 64)
     short = isinstance(command, str) and re.fullmatch(r"[a-z_. -]{0,40}", command) is not None
-    digest = isinstance(plan, str) and re.fullmatch(r"[0-9a-f]{64}", plan) is not None
+    digest = isinstance(plan, str) and re.fullmatch(r"(2:)?[0-9a-f]{64}", plan) is not None
     return set(body) <= {"command", "plan"} and short and digest
 
 

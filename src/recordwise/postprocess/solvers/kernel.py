@@ -1,7 +1,7 @@
-"""The compiled form of newton.py for problems with few queries: one draw at a time, with no allocation inside the loops.
+"""The compiled form of dense.py for problems with few queries: one draw at a time, with no allocation inside the loops.
 
 It is imported only when needed, because numba takes half a second to load. A test checks that both forms give the same answer.
-Constants are passed as arguments (``RULES`` of newton.py), because a constant of another module would keep the value it had when
+Constants are passed as arguments (``RULES`` of dense.py), because a constant of another module would keep the value it had when
 the kernel was first compiled.
 """
 
